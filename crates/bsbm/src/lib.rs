@@ -1,0 +1,1 @@
+//! The Berlin SPARQL Benchmark: generator, query templates, parameter rules

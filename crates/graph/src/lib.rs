@@ -1,0 +1,1 @@
+//! RDF on trees: term ids, dictionary, quad indexes, load, dump

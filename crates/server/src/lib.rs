@@ -1,0 +1,1 @@
+//! The SPARQL Protocol over HTTP

@@ -1,0 +1,1 @@
+//! SPARQL: plan, optimise, execute in batches

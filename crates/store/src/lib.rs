@@ -1,0 +1,1 @@
+//! Durable sorted trees: space, pool, pages, read-ahead, snapshots

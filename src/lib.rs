@@ -1,0 +1,1 @@
+//! Snowmelt: a graph database that plans its reads.

@@ -1,0 +1,2 @@
+//! The `snowmelt` command.
+fn main() {}
