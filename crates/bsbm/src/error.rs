@@ -60,4 +60,16 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// The update set ends inside a transaction.
+    #[error("the update set ends inside transaction {}: its last line must be #__SEP__", transactions + 1)]
+    CutUpdates {
+        /// Whole transactions before.
+        transactions: usize,
+    },
+    /// No use case has this name.
+    #[error("there is no use case {name}: it is explore, bi or explore-and-update")]
+    UseCase {
+        /// The name asked for.
+        name: String,
+    },
 }
