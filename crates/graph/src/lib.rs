@@ -1,1 +1,22 @@
-//! RDF on trees: term ids, dictionary, quad indexes, load, dump
+//! RDF on trees: term ids, dictionary, quad indexes, load, dump.
+
+pub mod dict;
+pub mod dict_code;
+mod error;
+mod term;
+mod term_civil;
+mod term_inline;
+mod term_lexical;
+mod term_range;
+
+pub use error::{GraphError, Result};
+pub use term::{Kind, NUMBER_BITS, PAYLOAD_BITS, Term, TermId, TermRef};
+pub use term_inline::{
+    DECIMAL, FIRST_REGISTERED, Inline, RDF_LANG_STRING, SHORT_STRING_BYTES, XSD, XSD_STRING, decimal_like,
+    encode, from_boolean, from_date, from_date_time, from_derived, from_double, from_float, from_integer,
+    from_micros, is_comparable_datatype, short_string,
+};
+pub use term_lexical::{InlineValue, Lexical, ShortString};
+pub use term_range::{
+    CompareOp, CompareValue, IdRanges, compare_instants, id_ranges_for_comparison, ids_of_kind,
+};

@@ -1,0 +1,407 @@
+//! Annotations: the languages and datatypes of literals as small codes, carried in the term id.
+//!
+//! | code            | meaning                                                                             |
+//! |-----------------|-------------------------------------------------------------------------------------|
+//! | 0 [`IN_STRING`] | the table was full when the annotation came: it stands in the dictionary string     |
+//! | 1 [`PLAIN`]     | xsd:string                                                                          |
+//! | 2..             | entry code − 2 of the table: a language tag or a datatype IRI                       |
+//!
+//! A second, smaller table gives codes 16 to 255 to datatypes of decimal-like literals (`"12.50"^^ex:USD`), which are
+//! then inline. Both tables are filled in order of first occurrence in the input and only grow; a name that found its
+//! table full never gets a code. So the place of a term never changes.
+//!
+//! **Loading with many threads** must give the same codes as one thread. [`OrderedCodes`] sees to it: the input is cut into
+//! chunks, numbered from 0, which threads take in order. A chunk looks names up freely, but gives a new name its code
+//! only when all earlier chunks are finished, and waits until then. New names are rare (a handful in most data), so the
+//! wait is too; and no id has to be changed later.
+
+use crate::error::{GraphError, Result};
+use crate::term_inline::{FIRST_REGISTERED, RDF_LANG_STRING, XSD_STRING};
+use hashbrown::HashMap;
+use parking_lot::{Condvar, Mutex, RwLock};
+use rustc_hash::FxBuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Code of annotations that stand in the dictionary string.
+pub const IN_STRING: u16 = 0;
+/// Code of xsd:string.
+pub const PLAIN: u16 = 1;
+const FIRST: u16 = 2;
+/// Most annotations with a code of their own.
+pub const MAX_ANNOTATIONS: usize = 4096 - FIRST as usize;
+/// Most registered decimal-like datatypes.
+pub const MAX_DECIMAL_DATATYPES: usize = 256 - FIRST_REGISTERED as usize;
+
+/// What a literal has besides its lexical form.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub enum Annotation<'a> {
+    /// xsd:string.
+    Plain,
+    /// A language tag, in lower case.
+    Language(&'a str),
+    /// A datatype IRI other than xsd:string.
+    Datatype(&'a str),
+}
+
+impl<'a> Annotation<'a> {
+    /// The annotation of a literal.
+    #[inline]
+    pub fn of(lang: Option<&'a str>, datatype: &'a str) -> Self {
+        match lang {
+            Some(lang) => Annotation::Language(lang),
+            None if datatype == XSD_STRING => Annotation::Plain,
+            None => Annotation::Datatype(datatype),
+        }
+    }
+
+    /// The language tag, if any.
+    pub fn lang(self) -> Option<&'a str> {
+        match self {
+            Annotation::Language(lang) => Some(lang),
+            _ => None,
+        }
+    }
+
+    /// The datatype IRI: rdf:langString with a language tag.
+    pub fn datatype(self) -> &'a str {
+        match self {
+            Annotation::Plain => XSD_STRING,
+            Annotation::Language(_) => RDF_LANG_STRING,
+            Annotation::Datatype(datatype) => datatype,
+        }
+    }
+
+    /// `@` + tag, `^` + datatype, or nothing.
+    fn tagged(self) -> (u8, &'a str) {
+        match self {
+            Annotation::Plain => (0, ""),
+            Annotation::Language(lang) => (b'@', lang),
+            Annotation::Datatype(datatype) => (b'^', datatype),
+        }
+    }
+
+    /// The inverse of `tagged`.
+    fn from_tagged(tag: u8, name: &'a str) -> Option<Self> {
+        match tag {
+            b'@' => Some(Annotation::Language(name)),
+            b'^' => Some(Annotation::Datatype(name)),
+            _ => None,
+        }
+    }
+}
+
+/// What a table says of a name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Code<T> {
+    /// It has this code.
+    Is(T),
+    /// The table is full and the name not in it: it never gets a code.
+    Full,
+    /// It has none yet: if the table is a database's, no stored term has this name.
+    Unknown,
+}
+
+/// Where the encoder gets codes from.
+pub trait CodeSource {
+    /// The code of a language or datatype (never asked for [`Annotation::Plain`]).
+    fn annotation(&mut self, annotation: Annotation<'_>) -> Code<u16>;
+    /// The code, from 16, of a datatype whose literal looks like a decimal.
+    fn decimal_datatype(&mut self, datatype: &str) -> Code<u8>;
+}
+
+/// The two tables of a database.
+#[derive(Clone, Default, Debug, PartialEq, Eq)]
+pub struct Codes {
+    annotations: Names,
+    decimals: Names,
+}
+
+/// Names in order of first occurrence.
+#[derive(Clone, Default, Debug)]
+struct Names {
+    list: Vec<(u8, Box<str>)>,
+    places: HashMap<(u8, Box<str>), u16, FxBuildHasher>,
+}
+
+impl PartialEq for Names {
+    fn eq(&self, other: &Self) -> bool {
+        self.list == other.list
+    }
+}
+
+impl Eq for Names {}
+
+#[derive(Hash)]
+struct NameRef<'a>(u8, &'a str);
+
+impl hashbrown::Equivalent<(u8, Box<str>)> for NameRef<'_> {
+    fn equivalent(&self, key: &(u8, Box<str>)) -> bool {
+        self.0 == key.0 && self.1 == &*key.1
+    }
+}
+
+impl Names {
+    fn place(&self, tag: u8, name: &str) -> Option<u16> {
+        self.places.get(&NameRef(tag, name)).copied()
+    }
+
+    fn push(&mut self, tag: u8, name: &str) -> u16 {
+        let place = u16::try_from(self.list.len()).expect("the tables are capped below 2^16");
+        self.list.push((tag, name.into()));
+        self.places.insert((tag, name.into()), place);
+        place
+    }
+
+    fn find(&self, tag: u8, name: &str, cap: usize) -> Code<u16> {
+        match self.place(tag, name) {
+            Some(place) => Code::Is(place),
+            None if self.list.len() >= cap => Code::Full,
+            None => Code::Unknown,
+        }
+    }
+}
+
+impl Codes {
+    /// Empty tables.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The annotation of a code; `None` for [`IN_STRING`] and codes not given out.
+    #[inline]
+    pub fn annotation_of(&self, code: u16) -> Option<Annotation<'_>> {
+        if code == PLAIN {
+            return Some(Annotation::Plain);
+        }
+        let (tag, name) = self.annotations.list.get(usize::from(code.checked_sub(FIRST)?))?;
+        Annotation::from_tagged(*tag, name)
+    }
+
+    /// The datatype of a registered decimal-like code (from 16).
+    #[inline]
+    pub fn decimal_datatype_of(&self, code: u8) -> Option<&str> {
+        let place = code.checked_sub(FIRST_REGISTERED)?;
+        self.decimals.list.get(usize::from(place)).map(|(_, name)| &**name)
+    }
+
+    /// The codes from which annotations are given out, and how many: for statistics and checks.
+    pub fn annotation_codes(&self) -> std::ops::Range<u16> {
+        FIRST..FIRST + self.annotations.list.len() as u16
+    }
+
+    /// How many decimal-like datatypes are registered.
+    pub fn decimal_datatypes(&self) -> usize {
+        self.decimals.list.len()
+    }
+
+    /// What the tables say, without changing them.
+    pub fn find_annotation(&self, annotation: Annotation<'_>) -> Code<u16> {
+        let (tag, name) = annotation.tagged();
+        if tag == 0 {
+            return Code::Is(PLAIN);
+        }
+        match self.annotations.find(tag, name, MAX_ANNOTATIONS) {
+            Code::Is(place) => Code::Is(place + FIRST),
+            other => other,
+        }
+    }
+
+    /// What the tables say, without changing them.
+    pub fn find_decimal_datatype(&self, datatype: &str) -> Code<u8> {
+        match self.decimals.find(b'^', datatype, MAX_DECIMAL_DATATYPES) {
+            Code::Is(place) => Code::Is(place as u8 + FIRST_REGISTERED),
+            Code::Full => Code::Full,
+            Code::Unknown => Code::Unknown,
+        }
+    }
+
+    fn add_annotation(&mut self, annotation: Annotation<'_>) -> Code<u16> {
+        match self.find_annotation(annotation) {
+            Code::Unknown => {
+                let (tag, name) = annotation.tagged();
+                Code::Is(self.annotations.push(tag, name) + FIRST)
+            }
+            known => known,
+        }
+    }
+
+    fn add_decimal_datatype(&mut self, datatype: &str) -> Code<u8> {
+        match self.find_decimal_datatype(datatype) {
+            Code::Unknown => Code::Is(self.decimals.push(b'^', datatype) as u8 + FIRST_REGISTERED),
+            known => known,
+        }
+    }
+
+    /// For the catalog record: per table a count, then per name its tag, length and bytes; little endian.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for names in [&self.annotations, &self.decimals] {
+            bytes.extend((names.list.len() as u32).to_le_bytes());
+            for (tag, name) in &names.list {
+                bytes.push(*tag);
+                bytes.extend((name.len() as u32).to_le_bytes());
+                bytes.extend(name.as_bytes());
+            }
+        }
+        bytes
+    }
+
+    /// The inverse of [`Codes::to_bytes`]; damaged records are errors.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let mut codes = Codes::new();
+        let mut rest = bytes;
+        read_names(&mut rest, &mut codes.annotations, MAX_ANNOTATIONS)
+            .and_then(|()| read_names(&mut rest, &mut codes.decimals, MAX_DECIMAL_DATATYPES))
+            .filter(|()| rest.is_empty())
+            .ok_or_else(|| GraphError::record(crate::dict::RECORD_CODES, "its names cannot be read"))?;
+        Ok(codes)
+    }
+}
+
+fn read_names(rest: &mut &[u8], names: &mut Names, cap: usize) -> Option<()> {
+    let count = u32::from_le_bytes(take(rest, 4)?.try_into().ok()?);
+    for _ in 0..count {
+        let tag = take(rest, 1)?[0];
+        let len = u32::from_le_bytes(take(rest, 4)?.try_into().ok()?);
+        let name = std::str::from_utf8(take(rest, len as usize)?).ok()?;
+        let distinct = names.place(tag, name).is_none();
+        if !distinct || names.list.len() >= cap || Annotation::from_tagged(tag, name).is_none() {
+            return None;
+        }
+        names.push(tag, name);
+    }
+    Some(())
+}
+
+fn take<'a>(rest: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
+    let (taken, after) = rest.split_at_checked(len)?;
+    *rest = after;
+    Some(taken)
+}
+
+/// Adding what is new: the source of a loader with one thread, and of tests.
+impl CodeSource for Codes {
+    fn annotation(&mut self, annotation: Annotation<'_>) -> Code<u16> {
+        self.add_annotation(annotation)
+    }
+
+    fn decimal_datatype(&mut self, datatype: &str) -> Code<u8> {
+        self.add_decimal_datatype(datatype)
+    }
+}
+
+/// Only looking up: the source for constants of a query.
+impl CodeSource for &Codes {
+    fn annotation(&mut self, annotation: Annotation<'_>) -> Code<u16> {
+        self.find_annotation(annotation)
+    }
+
+    fn decimal_datatype(&mut self, datatype: &str) -> Code<u8> {
+        self.find_decimal_datatype(datatype)
+    }
+}
+
+/// Tables shared by the threads of a load: codes by first occurrence in the input, whatever the number of threads.
+///
+/// Every chunk number from 0 on is to be finished, failed chunks too, else later ones may wait for ever; a load that
+/// gives up calls [`OrderedCodes::cancel`]. Threads take chunks in order, each finishing one before it takes the next.
+#[derive(Default)]
+pub struct OrderedCodes {
+    codes: RwLock<Arc<Codes>>,
+    turn: Mutex<Turn>,
+    turned: Condvar,
+    cancelled: AtomicBool,
+}
+
+#[derive(Default)]
+struct Turn {
+    /// All chunks below are finished.
+    finished: u64,
+    /// Chunks finished out of order.
+    early: std::collections::BTreeSet<u64>,
+}
+
+impl OrderedCodes {
+    /// Tables that begin as `codes`.
+    pub fn new(codes: Codes) -> Self {
+        OrderedCodes { codes: RwLock::new(Arc::new(codes)), ..Self::default() }
+    }
+
+    /// The source of codes for one chunk; dropping it finishes the chunk.
+    pub fn chunk(&self, number: u64) -> ChunkCodes<'_> {
+        ChunkCodes { shared: self, number, seen: self.codes.read().clone() }
+    }
+
+    /// Lets every waiting chunk go on with codes in no particular order: what is loaded will be thrown away.
+    pub fn cancel(&self) {
+        let _turn = self.turn.lock();
+        self.cancelled.store(true, Ordering::Relaxed);
+        self.turned.notify_all();
+    }
+
+    /// The tables as they are.
+    pub fn codes(&self) -> Arc<Codes> {
+        self.codes.read().clone()
+    }
+
+    fn wait_for_turn(&self, chunk: u64) {
+        let mut turn = self.turn.lock();
+        while turn.finished < chunk && !self.cancelled.load(Ordering::Relaxed) {
+            self.turned.wait(&mut turn);
+        }
+    }
+
+    fn finish(&self, chunk: u64) {
+        let mut turn = self.turn.lock();
+        turn.early.insert(chunk);
+        let Turn { finished, early } = &mut *turn;
+        while early.remove(finished) {
+            *finished += 1;
+        }
+        self.turned.notify_all();
+    }
+}
+
+/// The codes as one chunk of a load sees them.
+pub struct ChunkCodes<'a> {
+    shared: &'a OrderedCodes,
+    number: u64,
+    /// The tables when last looked at; names in them never change.
+    seen: Arc<Codes>,
+}
+
+impl ChunkCodes<'_> {
+    /// Waits for the turn of this chunk, then adds what is still new.
+    fn add<T>(&mut self, add: impl FnOnce(&mut Codes) -> Code<T>) -> Code<T> {
+        self.shared.wait_for_turn(self.number);
+        let mut codes = self.shared.codes.write();
+        let code = add(Arc::make_mut(&mut codes));
+        self.seen = codes.clone();
+        code
+    }
+}
+
+impl CodeSource for ChunkCodes<'_> {
+    #[inline]
+    fn annotation(&mut self, annotation: Annotation<'_>) -> Code<u16> {
+        match self.seen.find_annotation(annotation) {
+            Code::Unknown => self.add(|codes| codes.add_annotation(annotation)),
+            known => known,
+        }
+    }
+
+    #[inline]
+    fn decimal_datatype(&mut self, datatype: &str) -> Code<u8> {
+        match self.seen.find_decimal_datatype(datatype) {
+            Code::Unknown => self.add(|codes| codes.add_decimal_datatype(datatype)),
+            known => known,
+        }
+    }
+}
+
+impl Drop for ChunkCodes<'_> {
+    fn drop(&mut self) {
+        self.shared.finish(self.number);
+    }
+}

@@ -1,0 +1,35 @@
+//! What can go wrong between a graph and its store.
+
+use thiserror::Error;
+
+/// Result of this crate.
+pub type Result<T, E = GraphError> = std::result::Result<T, E>;
+
+/// An error of the graph layer.
+#[derive(Debug, Error)]
+pub enum GraphError {
+    /// A catalog record cannot be read: the file is damaged or of another version.
+    #[error("catalog record {name}: {why}")]
+    Record {
+        /// The record.
+        name: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A dictionary string cannot be read.
+    #[error("dictionary tree {tree}, string {number}: {why}")]
+    Dictionary {
+        /// Name of the tree.
+        tree: &'static str,
+        /// Number of the string.
+        number: u64,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl GraphError {
+    pub(crate) fn record(name: &'static str, why: impl Into<String>) -> Self {
+        GraphError::Record { name, why: why.into() }
+    }
+}

@@ -1,0 +1,413 @@
+//! Term ids: 64 bits that name a term, and carry it where it is small.
+//!
+//! | bits    | meaning                                                            |
+//! |---------|--------------------------------------------------------------------|
+//! | 60..64  | [`Kind`]                                                           |
+//! | 0..60   | payload, by kind:                                                  |
+//!
+//! | kind            | payload                                                            |
+//! |-----------------|--------------------------------------------------------------------|
+//! | 0 special       | 0 unbound, 1 default graph                                         |
+//! | 1 IRI           | number in the IRI tree                                             |
+//! | 2 blank node    | number                                                             |
+//! | 3 string        | number in the literal tree; xsd:string                             |
+//! | 4 literal       | 16 bits annotation code, 44 bits number in the literal tree        |
+//! | 5 text          | as 4, number in the text tree                                      |
+//! | 6 short string  | 7 bytes left aligned, then 4 bits length; xsd:string               |
+//! | 7 integer       | value + 2^59; xsd:integer                                          |
+//! | 8 decimal-like  | 8 bits datatype, then value·10^6 + 2^48 in 49 bits and 3 bits digits after the point; datatypes derived from integer: value + 2^51 in 52 bits |
+//! | 9 double        | upper 60 bits of the order-preserving bit pattern                  |
+//! | 10 float        | order-preserving 32-bit pattern                                    |
+//! | 11 boolean      | 0, 1                                                               |
+//! | 12 date         | days since 0001-01-01, then one bit: 1 = "Z"                       |
+//! | 13 dateTime     | milliseconds since 0001-01-01T00:00:00, then one bit: 1 = "Z"      |
+//! | 14 value        | as 4: a literal with a comparable datatype that is not inline      |
+//! | 15 local        | a term a query made; never stored                                  |
+//!
+//! Invariants: a literal is inline exactly when its lexical form is the one the payload gives back
+//! (`term_inline` and `term_lexical` are inverse), so equal ids mean equal terms and the other way round; within a kind
+//! (and datatype, for 8) the order of ids is the order of values, for the kinds 6 to 13.
+
+use crate::term_inline;
+use std::fmt;
+
+/// The kind of a term id: its upper four bits. The table is at the head of this file.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum Kind {
+    Special = 0,
+    Iri = 1,
+    Blank = 2,
+    String = 3,
+    Literal = 4,
+    Text = 5,
+    ShortString = 6,
+    Integer = 7,
+    Decimal = 8,
+    Double = 9,
+    Float = 10,
+    Boolean = 11,
+    Date = 12,
+    DateTime = 13,
+    Value = 14,
+    Local = 15,
+}
+
+impl Kind {
+    /// All kinds, by number.
+    pub const ALL: [Kind; 16] = [
+        Kind::Special,
+        Kind::Iri,
+        Kind::Blank,
+        Kind::String,
+        Kind::Literal,
+        Kind::Text,
+        Kind::ShortString,
+        Kind::Integer,
+        Kind::Decimal,
+        Kind::Double,
+        Kind::Float,
+        Kind::Boolean,
+        Kind::Date,
+        Kind::DateTime,
+        Kind::Value,
+        Kind::Local,
+    ];
+
+    /// A short name for tables and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Special => "special",
+            Kind::Iri => "iri",
+            Kind::Blank => "blank node",
+            Kind::String => "string",
+            Kind::Literal => "literal",
+            Kind::Text => "text",
+            Kind::ShortString => "short string",
+            Kind::Integer => "integer",
+            Kind::Decimal => "decimal",
+            Kind::Double => "double",
+            Kind::Float => "float",
+            Kind::Boolean => "boolean",
+            Kind::Date => "date",
+            Kind::DateTime => "dateTime",
+            Kind::Value => "value",
+            Kind::Local => "local",
+        }
+    }
+
+    /// Whether terms of this kind carry their whole value in the id.
+    pub const fn is_inline(self) -> bool {
+        matches!(self as u8, 6..=13)
+    }
+
+    /// Whether terms of this kind are looked up in the dictionary.
+    pub const fn is_dictionary(self) -> bool {
+        matches!(self as u8, 1 | 3 | 4 | 5 | 14)
+    }
+
+    /// Whether ids of this kind carry an annotation code.
+    pub const fn has_code(self) -> bool {
+        matches!(self as u8, 4 | 5 | 14)
+    }
+
+    /// Whether this is a kind of literals (local terms may be anything).
+    pub const fn is_literal(self) -> bool {
+        matches!(self as u8, 3..=14)
+    }
+}
+
+/// Bits of the payload.
+pub const PAYLOAD_BITS: u32 = 60;
+/// Bits of the number in ids that carry an annotation code.
+pub const NUMBER_BITS: u32 = 44;
+const PAYLOAD_MASK: u64 = (1 << PAYLOAD_BITS) - 1;
+const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
+
+/// A term id. Zero is "unbound".
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
+pub struct TermId(pub u64);
+
+impl TermId {
+    /// No term: an unbound variable, the error of an expression.
+    pub const UNDEF: TermId = TermId(0);
+    /// The graph column of a quad in the default graph.
+    pub const DEFAULT_GRAPH: TermId = TermId(1);
+
+    /// An id from its kind and payload (below 2^60, asserted).
+    #[inline]
+    pub const fn new(kind: Kind, payload: u64) -> TermId {
+        assert!(payload <= PAYLOAD_MASK);
+        TermId(((kind as u64) << PAYLOAD_BITS) | payload)
+    }
+
+    /// An id that carries an annotation code: kinds literal, text and value. The number is below 2^44 (asserted).
+    #[inline]
+    pub const fn coded(kind: Kind, code: u16, number: u64) -> TermId {
+        assert!(kind.has_code() && number <= NUMBER_MASK);
+        TermId(((kind as u64) << PAYLOAD_BITS) | ((code as u64) << NUMBER_BITS) | number)
+    }
+
+    /// The id of a dictionary term: as [`TermId::coded`] where the kind has a code, which is ignored elsewhere.
+    #[inline]
+    pub const fn dictionary(kind: Kind, code: u16, number: u64) -> TermId {
+        if kind.has_code() { TermId::coded(kind, code, number) } else { TermId::new(kind, number) }
+    }
+
+    /// The kind.
+    #[inline]
+    pub const fn kind(self) -> Kind {
+        Kind::ALL[(self.0 >> PAYLOAD_BITS) as usize]
+    }
+
+    /// The lower 60 bits.
+    #[inline]
+    pub const fn payload(self) -> u64 {
+        self.0 & PAYLOAD_MASK
+    }
+
+    /// The number in the dictionary tree of the kind (or of the blank node).
+    #[inline]
+    pub const fn number(self) -> u64 {
+        if self.kind().has_code() { self.0 & NUMBER_MASK } else { self.payload() }
+    }
+
+    /// The annotation code; meaningful where [`Kind::has_code`].
+    #[inline]
+    pub const fn code(self) -> u16 {
+        (self.payload() >> NUMBER_BITS) as u16
+    }
+
+    /// Whether a variable with this id is unbound.
+    #[inline]
+    pub const fn is_undef(self) -> bool {
+        self.0 == 0
+    }
+
+    /// A blank node.
+    pub const fn blank(number: u64) -> TermId {
+        TermId::new(Kind::Blank, number)
+    }
+
+    /// The id of a term that needs neither dictionary nor datatype table, else `None`.
+    #[inline]
+    pub fn inline(term: &TermRef<'_>) -> Option<TermId> {
+        match *term {
+            TermRef::Literal { lexical, lang: None, datatype } => term_inline::encode(lexical, datatype).id(),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for TermId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            TermId::UNDEF => return f.write_str("undef"),
+            TermId::DEFAULT_GRAPH => return f.write_str("default graph"),
+            _ => {}
+        }
+        write!(f, "{} ", self.kind().name())?;
+        let mut lexical = crate::term_lexical::Lexical::new();
+        if let Some(text) = lexical.write(*self) {
+            write!(f, "{text:?}")
+        } else if self.kind().has_code() {
+            write!(f, "{}:{}", self.code(), self.number())
+        } else {
+            write!(f, "{}", self.payload())
+        }
+    }
+}
+
+/// A term by reference, as RDF has it.
+///
+/// Blank nodes are their labels without `_:`. Plain literals have the datatype xsd:string, literals with a language
+/// tag rdf:langString. Language tags are in lower case (the parsers see to it).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum TermRef<'a> {
+    Iri(&'a str),
+    Blank(&'a str),
+    Literal { lexical: &'a str, lang: Option<&'a str>, datatype: &'a str },
+}
+
+/// A term that owns its strings; otherwise as [`TermRef`].
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum Term {
+    Iri(String),
+    Blank(String),
+    Literal { lexical: String, lang: Option<String>, datatype: String },
+}
+
+impl<'a> TermRef<'a> {
+    /// A plain literal.
+    pub const fn string(lexical: &'a str) -> Self {
+        TermRef::Literal { lexical, lang: None, datatype: term_inline::XSD_STRING }
+    }
+
+    /// A literal with a datatype.
+    pub const fn typed(lexical: &'a str, datatype: &'a str) -> Self {
+        TermRef::Literal { lexical, lang: None, datatype }
+    }
+
+    /// A literal with a language tag (lower case).
+    pub const fn tagged(lexical: &'a str, lang: &'a str) -> Self {
+        TermRef::Literal { lexical, lang: Some(lang), datatype: term_inline::RDF_LANG_STRING }
+    }
+
+    /// The same term with its own strings.
+    pub fn to_owned(&self) -> Term {
+        match *self {
+            TermRef::Iri(iri) => Term::Iri(iri.to_owned()),
+            TermRef::Blank(label) => Term::Blank(label.to_owned()),
+            TermRef::Literal { lexical, lang, datatype } => Term::Literal {
+                lexical: lexical.to_owned(),
+                lang: lang.map(str::to_owned),
+                datatype: datatype.to_owned(),
+            },
+        }
+    }
+}
+
+impl Term {
+    /// The same term by reference.
+    pub fn as_ref(&self) -> TermRef<'_> {
+        match self {
+            Term::Iri(iri) => TermRef::Iri(iri),
+            Term::Blank(label) => TermRef::Blank(label),
+            Term::Literal { lexical, lang, datatype } => {
+                TermRef::Literal { lexical, lang: lang.as_deref(), datatype }
+            }
+        }
+    }
+}
+
+/// N-Triples notation.
+impl fmt::Display for TermRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        oxrdf::TermRef::from(*self).fmt(f)
+    }
+}
+
+/// N-Triples notation.
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_ref().fmt(f)
+    }
+}
+
+impl<'a> From<oxrdf::LiteralRef<'a>> for TermRef<'a> {
+    fn from(literal: oxrdf::LiteralRef<'a>) -> Self {
+        TermRef::Literal {
+            lexical: literal.value(),
+            lang: literal.language(),
+            datatype: literal.datatype().as_str(),
+        }
+    }
+}
+
+impl<'a> From<oxrdf::NamedNodeRef<'a>> for TermRef<'a> {
+    fn from(node: oxrdf::NamedNodeRef<'a>) -> Self {
+        TermRef::Iri(node.as_str())
+    }
+}
+
+impl<'a> From<oxrdf::BlankNodeRef<'a>> for TermRef<'a> {
+    fn from(node: oxrdf::BlankNodeRef<'a>) -> Self {
+        TermRef::Blank(node.as_str())
+    }
+}
+
+impl<'a> From<oxrdf::NamedOrBlankNodeRef<'a>> for TermRef<'a> {
+    fn from(node: oxrdf::NamedOrBlankNodeRef<'a>) -> Self {
+        match node {
+            oxrdf::NamedOrBlankNodeRef::NamedNode(node) => node.into(),
+            oxrdf::NamedOrBlankNodeRef::BlankNode(node) => node.into(),
+        }
+    }
+}
+
+impl<'a> From<oxrdf::TermRef<'a>> for TermRef<'a> {
+    fn from(term: oxrdf::TermRef<'a>) -> Self {
+        match term {
+            oxrdf::TermRef::NamedNode(node) => node.into(),
+            oxrdf::TermRef::BlankNode(node) => node.into(),
+            oxrdf::TermRef::Literal(literal) => literal.into(),
+        }
+    }
+}
+
+impl From<oxrdf::Term> for Term {
+    fn from(term: oxrdf::Term) -> Self {
+        TermRef::from(term.as_ref()).to_owned()
+    }
+}
+
+/// The strings are taken as they are, unchecked: they come from a parser or from the dictionary.
+impl<'a> From<TermRef<'a>> for oxrdf::TermRef<'a> {
+    fn from(term: TermRef<'a>) -> Self {
+        match term {
+            TermRef::Iri(iri) => oxrdf::NamedNodeRef::new_unchecked(iri).into(),
+            TermRef::Blank(label) => oxrdf::BlankNodeRef::new_unchecked(label).into(),
+            TermRef::Literal { lexical, lang: Some(lang), .. } => {
+                oxrdf::LiteralRef::new_language_tagged_literal_unchecked(lexical, lang).into()
+            }
+            TermRef::Literal { lexical, lang: None, datatype } => {
+                let datatype = oxrdf::NamedNodeRef::new_unchecked(datatype);
+                oxrdf::LiteralRef::new_typed_literal(lexical, datatype).into()
+            }
+        }
+    }
+}
+
+impl From<TermRef<'_>> for oxrdf::Term {
+    fn from(term: TermRef<'_>) -> Self {
+        oxrdf::TermRef::from(term).into_owned()
+    }
+}
+
+impl From<&Term> for oxrdf::Term {
+    fn from(term: &Term) -> Self {
+        term.as_ref().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_their_numbers() {
+        for (number, kind) in Kind::ALL.iter().enumerate() {
+            assert_eq!(*kind as usize, number);
+            let id = TermId::new(*kind, PAYLOAD_MASK);
+            assert_eq!((id.kind(), id.payload()), (*kind, PAYLOAD_MASK));
+        }
+    }
+
+    #[test]
+    fn coded_ids_give_back_code_and_number() {
+        let id = TermId::coded(Kind::Value, 0xFFFE, NUMBER_MASK - 1);
+        assert_eq!((id.kind(), id.code(), id.number()), (Kind::Value, 0xFFFE, NUMBER_MASK - 1));
+        let id = TermId::dictionary(Kind::String, 7, 9);
+        assert_eq!((id.kind(), id.number()), (Kind::String, 9));
+    }
+
+    #[test]
+    fn terms_go_to_oxrdf_and_back() {
+        for term in [
+            TermRef::Iri("http://a.example/b"),
+            TermRef::Blank("b7"),
+            TermRef::string("a \"quoted\" text"),
+            TermRef::typed("1", "http://www.w3.org/2001/XMLSchema#integer"),
+            TermRef::tagged("chat", "fr"),
+        ] {
+            let there = oxrdf::Term::from(term);
+            assert_eq!(TermRef::from(there.as_ref()), term);
+            assert_eq!(Term::from(there.clone()), term.to_owned());
+            assert_eq!(term.to_string(), there.to_string());
+        }
+    }
+}
