@@ -1,0 +1,100 @@
+//! What a query can end in, other than an answer.
+//!
+//! Everything that comes from the query's text, its limits or the store is a value of [`QueryError`]; a panic would be a bug.
+
+use std::time::Duration;
+
+/// Why a query gave no (whole) answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueryError {
+    /// The text is not SPARQL 1.1. Line and column count from 1; 0 when the place is unknown.
+    #[error("line {line}, column {column}: {message}")]
+    Parse {
+        /// Line, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+        /// What the parser expected.
+        message: String,
+    },
+    /// SPARQL, but not (yet) ours.
+    #[error("line {line}, column {column}: {construct} is not supported")]
+    Unsupported {
+        /// The construct, as SPARQL writes it.
+        construct: String,
+        /// Line, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+    },
+    /// The time limit was reached.
+    #[error("the query was stopped after its time limit of {0:?}")]
+    Timeout(Duration),
+    /// The memory share was exceeded although what can spill had spilled.
+    #[error(
+        "the query needs more than its share of {share_bytes} bytes of memory ({what}); give it more or make it smaller"
+    )]
+    Memory {
+        /// The share, in bytes.
+        share_bytes: usize,
+        /// The operator that asked last.
+        what: &'static str,
+    },
+    /// The row limit was reached.
+    #[error("the query gave more than {0} rows, its limit")]
+    Rows(u64),
+    /// Someone asked it to stop.
+    #[error("the query was cancelled")]
+    Cancelled,
+    /// A temporary file of a sort, group or distinct failed.
+    #[error("temporary file {path}: {source}")]
+    Spill {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Writing the result failed (the reader went away, the disk is full).
+    #[error("writing the result: {0}")]
+    Write(#[from] std::io::Error),
+    /// The store, the dictionary or an index: damage, I/O.
+    #[error(transparent)]
+    Store(#[from] snowmelt_graph::GraphError),
+}
+
+impl QueryError {
+    /// A parse error, its place counted from a byte offset in the text.
+    pub fn parse_at(text: &str, offset: usize, message: impl Into<String>) -> Self {
+        let (line, column) = place(text, offset);
+        Self::Parse { line, column, message: message.into() }
+    }
+
+    /// An unsupported construct, its place counted from a byte offset in the text.
+    pub fn unsupported_at(text: &str, offset: usize, construct: impl Into<String>) -> Self {
+        let (line, column) = place(text, offset);
+        Self::Unsupported { construct: construct.into(), line, column }
+    }
+}
+
+/// Line and column, both from 1, of a byte offset.
+pub(crate) fn place(text: &str, offset: usize) -> (usize, usize) {
+    let offset = text.floor_char_boundary(offset.min(text.len()));
+    let before = &text[..offset];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+    (line, column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::place;
+
+    #[test]
+    fn place_counts_lines_and_characters_from_one() {
+        assert_eq!(place("äb\ncd", 0), (1, 1));
+        assert_eq!(place("äb\ncd", 2), (1, 2));
+        assert_eq!(place("äb\ncd", 5), (2, 2));
+        assert_eq!(place("ab", 99), (1, 3));
+    }
+}
