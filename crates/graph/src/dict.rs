@@ -1,4 +1,429 @@
-//! The dictionary.
+//! The dictionary: which terms it holds, in which tree, as which bytes, found by which hash. Pure functions, for the
+//! loader that writes it and the session that reads it.
+//!
+//! | string tree       | kinds                                         | string                                      |
+//! |-------------------|-----------------------------------------------|---------------------------------------------|
+//! | [`Tree::Iri`]     | IRI                                           | varint prefix number, local name (`dict_prefix`) |
+//! | [`Tree::Literal`] | string, literal (up to 64 bytes), value (any) | lexical form                                |
+//! | [`Tree::Text`]    | text: strings and literals above 64 bytes     | lexical form                                |
+//!
+//! In the two literal trees the annotation stands in the id ([`Codes`]); where it has no code ([`IN_STRING`]), before the
+//! lexical form: `@` or `^`, varint length, language tag or datatype IRI.
+//!
+//! Numbers are dense from 0 per string tree, dealt out by first occurrence. Each string tree has a hash tree of rows
+//! (hash, number) for IRIs and (hash, number, code) for literals; the hash is XXH3-64 of the string (of an IRI: before
+//! its prefix is taken off), seeded with tree and code, and cut to its upper [`HASH_BITS`]: enough to make false
+//! candidates rare, and they are told apart by reading the string. Tree, code and string together are the term.
 
-/// Catalog record of the annotation and datatype tables.
+use crate::dict_code::{Annotation, Code, CodeSource, Codes, IN_STRING, PLAIN};
+use crate::error::{GraphError, Result};
+use crate::term::{Kind, TermId, TermRef};
+use crate::term_inline::{self, Inline};
+use twox_hash::XxHash3_64;
+
+/// Strings and literals whose lexical form is longer, in bytes, are texts: a tree of their own, so that labels stay dense.
+pub const MAX_SHORT_BYTES: usize = 64;
+/// Bits of a hash kept in the hash trees.
+pub const HASH_BITS: u32 = 40;
+/// Version of everything this crate writes into trees and catalog records.
+pub const FORMAT: u32 = 1;
+
+/// Catalog record of [`GraphMeta`].
+pub const RECORD_META: &str = "graph";
+/// Catalog record of [`Codes`].
 pub const RECORD_CODES: &str = "codes";
+/// Catalog record of the IRI prefixes ([`crate::dict_prefix::Prefixes`]).
+pub const RECORD_PREFIXES: &str = "prefixes";
+
+/// A string tree of the dictionary.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Tree {
+    /// IRIs.
+    Iri = 0,
+    /// Literals of up to [`MAX_SHORT_BYTES`].
+    Literal = 1,
+    /// Longer ones.
+    Text = 2,
+}
+
+impl Tree {
+    /// All of them, in order.
+    pub const ALL: [Tree; 3] = [Tree::Iri, Tree::Literal, Tree::Text];
+
+    /// The tree of a kind of terms, if they are in the dictionary.
+    #[inline]
+    pub const fn of(kind: Kind) -> Option<Tree> {
+        match kind {
+            Kind::Iri => Some(Tree::Iri),
+            Kind::String | Kind::Literal | Kind::Value => Some(Tree::Literal),
+            Kind::Text => Some(Tree::Text),
+            _ => None,
+        }
+    }
+
+    /// Name of the string tree, and of its catalog record.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Tree::Iri => "iri",
+            Tree::Literal => "lit",
+            Tree::Text => "text",
+        }
+    }
+
+    /// Name of the hash tree, and of its catalog record.
+    pub const fn hash_name(self) -> &'static str {
+        match self {
+            Tree::Iri => "iri-hash",
+            Tree::Literal => "lit-hash",
+            Tree::Text => "text-hash",
+        }
+    }
+
+    /// Columns of the hash tree: hash, number and, for literals, code.
+    pub const fn hash_arity(self) -> usize {
+        match self {
+            Tree::Iri => 2,
+            Tree::Literal | Tree::Text => 3,
+        }
+    }
+}
+
+/// Where a term belongs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place<'a> {
+    /// It is this id.
+    Inline(TermId),
+    /// It is a blank node with this label.
+    Blank(&'a str),
+    /// It has an entry in the dictionary.
+    Entry(Entry<'a>),
+    /// The code source does not know its language or datatype: no stored term is equal to it.
+    Unknown,
+}
+
+/// A term as the dictionary has it, but for the prefixes of IRIs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Entry<'a> {
+    /// Kind of its id.
+    pub kind: Kind,
+    /// Annotation code: [`PLAIN`] for strings, 0 for IRIs.
+    pub code: u16,
+    /// The IRI, or the string of the literal tree or text tree.
+    pub string: &'a [u8],
+}
+
+impl Entry<'_> {
+    /// The tree of its string.
+    #[inline]
+    pub fn tree(&self) -> Tree {
+        Tree::of(self.kind).expect("entries are of dictionary kinds")
+    }
+
+    /// Its hash, 64 bits.
+    #[inline]
+    pub fn hash(&self) -> u64 {
+        hash(self.tree(), self.code, self.string)
+    }
+
+    /// Its id, once it has a number.
+    #[inline]
+    pub const fn id(&self, number: u64) -> TermId {
+        TermId::dictionary(self.kind, self.code, number)
+    }
+}
+
+/// The hash of a dictionary string, 64 bits. Sorting by it and then by number also sorts by [`index_hash`] only if no two
+/// hashes share their upper bits: sort rows of hash trees by what is stored.
+#[inline]
+pub fn hash(tree: Tree, code: u16, string: &[u8]) -> u64 {
+    XxHash3_64::oneshot_with_seed(u64::from(tree as u8) << 16 | u64::from(code), string)
+}
+
+/// The first column of a hash tree.
+#[inline]
+pub const fn index_hash(hash: u64) -> u64 {
+    hash >> (64 - HASH_BITS)
+}
+
+/// Finds where a term belongs. `scratch` is used where the annotation must stand in the string.
+#[inline]
+pub fn place<'a>(term: &TermRef<'a>, codes: &mut impl CodeSource, scratch: &'a mut Vec<u8>) -> Place<'a> {
+    match *term {
+        TermRef::Iri(iri) => Place::Entry(Entry { kind: Kind::Iri, code: 0, string: iri.as_bytes() }),
+        TermRef::Blank(label) => Place::Blank(label),
+        TermRef::Literal { lexical, lang: Some(lang), .. } => {
+            annotated(Kind::Literal, lexical, Annotation::Language(lang), codes, scratch)
+        }
+        TermRef::Literal { lexical, lang: None, datatype } => typed(lexical, datatype, codes, scratch),
+    }
+}
+
+fn typed<'a>(
+    lexical: &'a str,
+    datatype: &str,
+    codes: &mut impl CodeSource,
+    scratch: &'a mut Vec<u8>,
+) -> Place<'a> {
+    let kind = match term_inline::encode(lexical, datatype) {
+        Inline::Id(id) => return Place::Inline(id),
+        Inline::No(kind) => kind,
+        Inline::Shaped(body) => match codes.decimal_datatype(datatype) {
+            Code::Is(code) => return Place::Inline(term_inline::decimal_like(code, body)),
+            Code::Full => Kind::Literal,
+            Code::Unknown => return Place::Unknown,
+        },
+    };
+    if kind != Kind::String {
+        return annotated(kind, lexical, Annotation::Datatype(datatype), codes, scratch);
+    }
+    Place::Entry(Entry { kind: kind_by_length(kind, lexical), code: PLAIN, string: lexical.as_bytes() })
+}
+
+fn kind_by_length(kind: Kind, lexical: &str) -> Kind {
+    if kind != Kind::Value && lexical.len() > MAX_SHORT_BYTES { Kind::Text } else { kind }
+}
+
+fn annotated<'a>(
+    kind: Kind,
+    lexical: &'a str,
+    annotation: Annotation<'_>,
+    codes: &mut impl CodeSource,
+    scratch: &'a mut Vec<u8>,
+) -> Place<'a> {
+    let kind = kind_by_length(kind, lexical);
+    match codes.annotation(annotation) {
+        Code::Is(code) => Place::Entry(Entry { kind, code, string: lexical.as_bytes() }),
+        Code::Unknown => Place::Unknown,
+        Code::Full => {
+            scratch.clear();
+            let (tag, name) = annotation.tagged();
+            scratch.push(tag);
+            write_varint(name.len() as u64, scratch);
+            scratch.extend(name.as_bytes());
+            scratch.extend(lexical.as_bytes());
+            Place::Entry(Entry { kind, code: IN_STRING, string: scratch })
+        }
+    }
+}
+
+/// The literal of an id with a code and its dictionary string.
+#[inline]
+pub fn literal<'a>(id: TermId, string: &'a [u8], codes: &'a Codes) -> Result<TermRef<'a>> {
+    let code = if id.kind().has_code() { id.code() } else { PLAIN };
+    let damaged = |why| dictionary_error(id, why);
+    let (annotation, lexical) = if code == IN_STRING {
+        split_annotation(string).ok_or_else(|| damaged("its annotation cannot be read"))?
+    } else {
+        (codes.annotation_of(code).ok_or_else(|| damaged("its annotation code is not in the table"))?, string)
+    };
+    let lexical = std::str::from_utf8(lexical).map_err(|_| damaged("it is not UTF-8"))?;
+    Ok(TermRef::Literal { lexical, lang: annotation.lang(), datatype: annotation.datatype() })
+}
+
+/// Annotation and lexical form of a string with code [`IN_STRING`].
+fn split_annotation(string: &[u8]) -> Option<(Annotation<'_>, &[u8])> {
+    let (&tag, rest) = string.split_first()?;
+    let (len, rest) = read_varint(rest)?;
+    let (name, lexical) = rest.split_at_checked(usize::try_from(len).ok()?)?;
+    Some((Annotation::from_tagged(tag, std::str::from_utf8(name).ok()?)?, lexical))
+}
+
+pub(crate) fn dictionary_error(id: TermId, why: impl Into<String>) -> GraphError {
+    let tree = Tree::of(id.kind()).map_or("none", Tree::name);
+    GraphError::Dictionary { tree, number: id.number(), why: why.into() }
+}
+
+/// Seven bits a byte, lowest first, the upper bit set in all but the last.
+pub(crate) fn write_varint(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// A varint of at most five bytes and what follows it.
+#[inline]
+pub(crate) fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut value = 0;
+    for (place, &byte) in bytes.iter().take(5).enumerate() {
+        value |= u64::from(byte & 0x7F) << (7 * place);
+        if byte < 0x80 {
+            return Some((value, &bytes[place + 1..]));
+        }
+    }
+    None
+}
+
+/// What the catalog says of the whole graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct GraphMeta {
+    /// Quads.
+    pub quads: u64,
+    /// Blank nodes, numbered from 0.
+    pub blank_nodes: u64,
+}
+
+impl GraphMeta {
+    /// Format, quads, blank nodes; little endian.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = FORMAT.to_le_bytes().to_vec();
+        bytes.extend(self.quads.to_le_bytes());
+        bytes.extend(self.blank_nodes.to_le_bytes());
+        bytes
+    }
+
+    /// The inverse; another format is an error.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let damaged = || GraphError::record(RECORD_META, "it has the wrong length");
+        let (format, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
+        let format = u32::from_le_bytes(*format);
+        if format != FORMAT {
+            let why = format!("the graph is of format {format}, this program reads format {FORMAT}");
+            return Err(GraphError::record(RECORD_META, why));
+        }
+        let (quads, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
+        let blank_nodes = rest.try_into().map_err(|_| damaged())?;
+        Ok(GraphMeta { quads: u64::from_le_bytes(*quads), blank_nodes: u64::from_le_bytes(blank_nodes) })
+    }
+}
+
+/// The number in a blank node's display label, `b` and digits as [`blank_label`] writes them.
+pub fn blank_number(label: &str) -> Option<u64> {
+    let digits = label.strip_prefix('b')?;
+    let number = digits.parse().ok()?;
+    (blank_label(number, &mut String::new()) == label).then_some(number)
+}
+
+/// The display label of a blank node: `b` and its number. Labels of the input are not kept.
+pub fn blank_label(number: u64, out: &mut String) -> &str {
+    use std::fmt::Write;
+    out.clear();
+    write!(out, "b{number}").expect("writing to a string");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Lexical;
+    use proptest::prelude::*;
+
+    fn terms() -> impl Strategy<Value = crate::Term> {
+        let datatype = prop_oneof![
+            Just("http://www.w3.org/2001/XMLSchema#integer".to_owned()),
+            Just("http://www.w3.org/2001/XMLSchema#string".to_owned()),
+            "http://[a-d]/",
+        ];
+        let literal = prop_oneof!["[0-9]{1,3}(\\.[0-9]{1,3})?", "\\PC{0,12}", "[a-z ]{60,70}"];
+        prop_oneof![
+            "http://[a-c]/[a-c/#]{0,5}".prop_map(crate::Term::Iri),
+            (literal.clone(), "[a-d]{2}")
+                .prop_map(|(lexical, lang)| TermRef::tagged(&lexical, &lang).to_owned()),
+            (literal, datatype)
+                .prop_map(|(lexical, datatype)| TermRef::typed(&lexical, &datatype).to_owned()),
+        ]
+    }
+
+    /// What a session does, with the string in hand.
+    fn back(id: TermId, string: &[u8], codes: &Codes) -> crate::Term {
+        let mut lexical = Lexical::new();
+        if let Some(lexical) = lexical.write(id) {
+            let datatype = id.fixed_datatype().or_else(|| codes.decimal_datatype_of(id.decimal_code()));
+            return TermRef::typed(lexical, datatype.unwrap()).to_owned();
+        }
+        match id.kind() {
+            Kind::Iri => crate::Term::Iri(String::from_utf8(string.to_vec()).unwrap()),
+            _ => literal(id, string, codes).unwrap().to_owned(),
+        }
+    }
+
+    /// A source whose tables hold only what was put in before.
+    struct Fixed<'a>(&'a Codes);
+
+    impl CodeSource for Fixed<'_> {
+        fn annotation(&mut self, annotation: Annotation<'_>) -> Code<u16> {
+            full(self.0.find_annotation(annotation))
+        }
+        fn decimal_datatype(&mut self, datatype: &str) -> Code<u8> {
+            full(self.0.find_decimal_datatype(datatype))
+        }
+    }
+
+    fn full<T>(code: Code<T>) -> Code<T> {
+        if matches!(code, Code::Unknown) { Code::Full } else { code }
+    }
+
+    proptest! {
+        #[test]
+        fn terms_are_placed_and_given_back(terms in prop::collection::vec(terms(), 1..60), known in 0usize..60) {
+            let mut codes = Codes::new();
+            for term in terms.iter().take(known) {
+                let mut scratch = Vec::new();
+                place(&term.as_ref(), &mut codes, &mut scratch);
+            }
+            let codes = Codes::from_bytes(&codes.to_bytes()).unwrap();
+            let mut entries = std::collections::HashMap::new();
+            for term in &terms {
+                let mut scratch = Vec::new();
+                let placed = place(&term.as_ref(), &mut Fixed(&codes), &mut scratch);
+                let (id, string) = match placed {
+                    Place::Inline(id) => (id, Vec::new()),
+                    Place::Entry(entry) => {
+                        prop_assert!(entry.kind != Kind::Text || entry.string.len() > MAX_SHORT_BYTES);
+                        (entry.id(77), entry.string.to_vec())
+                    }
+                    other => panic!("{other:?}"),
+                };
+                prop_assert_eq!(&back(id, &string, &codes), term);
+                // Id but for the number, and string, are the term.
+                let other = entries.entry((id, string)).or_insert_with(|| term.clone());
+                prop_assert_eq!(other, term);
+            }
+        }
+
+        #[test]
+        fn varints(value in 0u64..1 << 35, tail in any::<[u8; 2]>()) {
+            let mut bytes = Vec::new();
+            write_varint(value, &mut bytes);
+            bytes.extend(tail);
+            prop_assert_eq!(read_varint(&bytes), Some((value, &tail[..])));
+        }
+    }
+
+    #[test]
+    fn constants_with_unknown_annotations_are_nowhere() {
+        let codes = Codes::new();
+        let mut scratch = Vec::new();
+        let term = TermRef::tagged("chat", "fr");
+        assert_eq!(place(&term, &mut &codes, &mut scratch), Place::Unknown);
+        assert_eq!(place(&TermRef::typed("1.5", "http://a/usd"), &mut &codes, &mut scratch), Place::Unknown);
+    }
+
+    #[test]
+    fn damaged_strings_are_errors() {
+        let codes = Codes::new();
+        let in_string = TermId::coded(Kind::Literal, IN_STRING, 3);
+        for string in [&b""[..], b"@", b"@\x09en", b"?\x02enchat", b"@\x02\xFF\xFEchat", b"@\x02en\xFF"] {
+            assert!(literal(in_string, string, &codes).is_err(), "{string:?}");
+        }
+        assert!(literal(in_string, b"@\x02enchat", &codes).is_ok());
+        assert!(literal(TermId::coded(Kind::Literal, 9, 3), b"chat", &codes).is_err());
+        assert!(literal(TermId::new(Kind::String, 3), b"\xFF", &codes).is_err());
+    }
+
+    #[test]
+    fn meta_and_labels_round_trip() {
+        let meta = GraphMeta { quads: 5, blank_nodes: u64::MAX };
+        assert_eq!(GraphMeta::from_bytes(&meta.to_bytes()).unwrap(), meta);
+        assert!(GraphMeta::from_bytes(&meta.to_bytes()[..19]).is_err());
+        let mut other = meta.to_bytes();
+        other[0] += 1;
+        assert!(GraphMeta::from_bytes(&other).unwrap_err().to_string().contains("format 2"));
+        assert_eq!(blank_number(blank_label(17, &mut String::new())), Some(17));
+        for label in ["b017", "b", "c1", "b+1"] {
+            assert_eq!(blank_number(label), None, "{label}");
+        }
+    }
+}

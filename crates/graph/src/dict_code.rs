@@ -73,7 +73,7 @@ impl<'a> Annotation<'a> {
     }
 
     /// `@` + tag, `^` + datatype, or nothing.
-    fn tagged(self) -> (u8, &'a str) {
+    pub(crate) fn tagged(self) -> (u8, &'a str) {
         match self {
             Annotation::Plain => (0, ""),
             Annotation::Language(lang) => (b'@', lang),
@@ -82,7 +82,7 @@ impl<'a> Annotation<'a> {
     }
 
     /// The inverse of `tagged`.
-    fn from_tagged(tag: u8, name: &'a str) -> Option<Self> {
+    pub(crate) fn from_tagged(tag: u8, name: &'a str) -> Option<Self> {
         match tag {
             b'@' => Some(Annotation::Language(name)),
             b'^' => Some(Annotation::Datatype(name)),
@@ -403,5 +403,101 @@ impl CodeSource for ChunkCodes<'_> {
 impl Drop for ChunkCodes<'_> {
     fn drop(&mut self) {
         self.shared.finish(self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_given_by_first_occurrence() {
+        let mut codes = Codes::new();
+        assert_eq!(codes.annotation(Annotation::Language("fr")), Code::Is(2));
+        assert_eq!(codes.annotation(Annotation::Datatype("fr")), Code::Is(3));
+        assert_eq!(codes.annotation(Annotation::Language("fr")), Code::Is(2));
+        assert_eq!(codes.annotation_of(2), Some(Annotation::Language("fr")));
+        assert_eq!(codes.annotation_of(PLAIN), Some(Annotation::Plain));
+        assert_eq!((codes.annotation_of(IN_STRING), codes.annotation_of(4)), (None, None));
+        assert_eq!(codes.find_annotation(Annotation::Plain), Code::Is(PLAIN));
+        assert_eq!((&codes).annotation(Annotation::Language("de")), Code::Unknown);
+        assert_eq!(codes.decimal_datatype("http://a/usd"), Code::Is(FIRST_REGISTERED));
+        assert_eq!(codes.decimal_datatype_of(FIRST_REGISTERED), Some("http://a/usd"));
+        assert_eq!(codes.decimal_datatype_of(0), None);
+        assert_eq!(Codes::from_bytes(&codes.to_bytes()).unwrap(), codes);
+    }
+
+    #[test]
+    fn full_tables_stay_full() {
+        let mut codes = Codes::new();
+        for number in 0..MAX_DECIMAL_DATATYPES {
+            let code = Code::Is((number + usize::from(FIRST_REGISTERED)) as u8);
+            assert_eq!(codes.decimal_datatype(&number.to_string()), code);
+        }
+        assert_eq!(codes.decimal_datatype("one more"), Code::Full);
+        assert_eq!(codes.decimal_datatype("0"), Code::Is(FIRST_REGISTERED));
+        for number in 0..MAX_ANNOTATIONS {
+            codes.annotation(Annotation::Language(&number.to_string()));
+        }
+        assert_eq!(codes.annotation(Annotation::Language("one more")), Code::Full);
+        assert_eq!(Codes::from_bytes(&codes.to_bytes()).unwrap(), codes);
+    }
+
+    #[test]
+    fn damaged_records_are_errors() {
+        let mut codes = Codes::new();
+        codes.annotation(Annotation::Language("fr"));
+        let bytes = codes.to_bytes();
+        for len in 0..bytes.len() {
+            assert!(Codes::from_bytes(&bytes[..len]).is_err());
+        }
+        let mut tag = bytes.clone();
+        tag[4] = b'?';
+        assert!(Codes::from_bytes(&tag).is_err());
+        assert!(Codes::from_bytes(&[bytes, vec![0]].concat()).is_err());
+    }
+
+    /// The names of chunk `number`: some known from before, some shared, some its own.
+    fn names(number: u64) -> Vec<String> {
+        (0..6).map(|place| format!("{}", (number * 7 + place * number) % 40)).collect()
+    }
+
+    #[test]
+    fn threads_do_not_change_codes() {
+        let mut alone = Codes::new();
+        for name in (0..60).flat_map(names) {
+            alone.annotation(Annotation::Language(&name));
+            alone.decimal_datatype(&name);
+        }
+        for threads in [1, 2, 5] {
+            let shared = OrderedCodes::new(Codes::new());
+            let next = std::sync::atomic::AtomicU64::new(0);
+            std::thread::scope(|scope| {
+                for _ in 0..threads {
+                    scope.spawn(|| {
+                        loop {
+                            let number = next.fetch_add(1, Ordering::Relaxed);
+                            if number >= 60 {
+                                break;
+                            }
+                            let mut chunk = shared.chunk(number);
+                            for name in names(number) {
+                                let code = chunk.annotation(Annotation::Language(&name));
+                                assert_eq!(code, alone.find_annotation(Annotation::Language(&name)));
+                                assert_eq!(chunk.decimal_datatype(&name), alone.find_decimal_datatype(&name));
+                            }
+                        }
+                    });
+                }
+            });
+            assert_eq!(*shared.codes(), alone);
+        }
+    }
+
+    #[test]
+    fn a_cancelled_load_waits_for_nobody() {
+        let shared = OrderedCodes::new(Codes::new());
+        shared.cancel();
+        assert_eq!(shared.chunk(9).annotation(Annotation::Language("fr")), Code::Is(2));
     }
 }

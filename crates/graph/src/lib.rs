@@ -2,14 +2,18 @@
 
 pub mod dict;
 pub mod dict_code;
+pub mod dict_prefix;
 mod error;
+mod index;
 mod term;
 mod term_civil;
 mod term_inline;
 mod term_lexical;
 mod term_range;
 
+pub use dict::{GraphMeta, Tree};
 pub use error::{GraphError, Result};
+pub use index::{Column, Index};
 pub use term::{Kind, NUMBER_BITS, PAYLOAD_BITS, Term, TermId, TermRef};
 pub use term_inline::{
     DECIMAL, FIRST_REGISTERED, Inline, RDF_LANG_STRING, SHORT_STRING_BYTES, XSD, XSD_STRING, decimal_like,
