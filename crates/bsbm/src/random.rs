@@ -139,6 +139,19 @@ mod tests {
         assert_eq!(JavaRandom::new(-1).state, (MASK ^ MULTIPLIER) & MASK);
     }
 
+    /// With a bound just above half the range, Java draws again until a draw lies below it.
+    #[test]
+    fn draws_again_in_the_last_partial_run() {
+        let n = (1 << 30) + 1;
+        let mut bits = JavaRandom::new(3);
+        let expected: Vec<u32> = (0..40).map(|_| bits.bits31()).filter(|&draw| draw < n).collect();
+        assert!(expected.len() < 35, "some draws are refused");
+        let mut random = JavaRandom::new(3);
+        for draw in expected {
+            assert_eq!(random.below(n), draw);
+        }
+    }
+
     proptest::proptest! {
         #[test]
         fn bound_equals_below(seed: i64, n in 1u32..=i32::MAX as u32) {
