@@ -1,1 +1,39 @@
-//! Bytes between memory and devices: devices, engines, one scheduler per device, cost model, clock
+//! Bytes between memory and devices.
+//!
+//! The way of a byte: a caller asks a [`DeviceQueue`] (one per device), whose *scheduler* orders and merges the
+//! requests, whose *engine* (io_uring, threads, or the asking thread itself) carries them out on a [`Device`], and whose
+//! [`Sink`] hears of each request exactly once. A [`CostModel`] says what requests cost, and from it follow the
+//! gaps worth reading through, the depth, and the length of read-ahead.
+//!
+//! Two seams for tests and demonstrations: the device (file, memory, simulated, faulty) and the [`Clock`] (real or
+//! virtual). Everything that waits, waits on an [`EventCount`], so that a whole engine runs in virtual time.
+//!
+//! Nothing here knows what a page means.
+
+mod buffer;
+mod clock;
+mod cost;
+mod counters;
+mod device;
+mod error;
+mod event_count;
+mod file;
+mod memory;
+mod notice;
+mod operation;
+mod queue;
+mod schedule;
+mod threads;
+mod virtual_time;
+
+pub use buffer::{AlignedBuf, BUFFER_ALIGN, RawBuf};
+pub use clock::{ClientGuard, ClientTicket, Clock};
+pub use cost::CostModel;
+pub use counters::{ClassCounters, DeviceCounters, Latency};
+pub use device::{Alignment, Device};
+pub use error::{IoError, IoErrorKind, Operation};
+pub use event_count::EventCount;
+pub use file::{Access, FileDevice};
+pub use memory::MemoryDevice;
+pub use notice::{notice, set_notice};
+pub use queue::{Class, DeviceQueue, Engine, Policy, QueueConfig, Request, Sink};

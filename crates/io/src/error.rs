@@ -1,0 +1,122 @@
+//! What a device says when it cannot do as asked: which device, which bytes, and why.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// What was being done to the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// Opening it.
+    Open,
+    /// Reading bytes.
+    Read,
+    /// Writing bytes.
+    Write,
+    /// Making written bytes durable.
+    Sync,
+    /// Asking for or changing its length.
+    Length,
+    /// Setting up the engine that serves it.
+    Engine,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Operation::Open => "open",
+            Operation::Read => "read",
+            Operation::Write => "write",
+            Operation::Sync => "sync",
+            Operation::Length => "length",
+            Operation::Engine => "engine",
+        })
+    }
+}
+
+/// Why an operation failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IoErrorKind {
+    /// The device ended, or stopped, before all bytes were moved.
+    #[error("only {got} bytes were moved (end of file?)")]
+    Short {
+        /// Bytes that were moved.
+        got: u64,
+    },
+    /// The operating system's error number.
+    #[error("{}", std::io::Error::from_raw_os_error(*errno))]
+    Os {
+        /// As in errno(3).
+        errno: i32,
+    },
+    /// The queue was closed before the request was begun.
+    #[error("the queue is closed")]
+    Closed,
+    /// An offset or buffer that the device cannot take (O_DIRECT alignment).
+    #[error("not aligned to {offset} bytes on the device and {memory} in memory")]
+    Unaligned {
+        /// Alignment of offsets and lengths, in bytes.
+        offset: usize,
+        /// Alignment of buffers, in bytes.
+        memory: usize,
+    },
+    /// A description (device model, profile, path) that cannot be used, in words.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// An input or output error with its place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{device}: {operation} of {len} bytes at offset {offset}: {kind}")]
+pub struct IoError {
+    /// Name of the device; the path when it is a file.
+    pub device: Arc<str>,
+    /// What was tried.
+    pub operation: Operation,
+    /// First byte, from the start of the device.
+    pub offset: u64,
+    /// Bytes asked for.
+    pub len: u64,
+    /// Why it failed.
+    pub kind: IoErrorKind,
+}
+
+impl IoError {
+    /// An error of the operating system.
+    pub fn os(
+        device: &Arc<str>,
+        operation: Operation,
+        offset: u64,
+        len: u64,
+        error: &std::io::Error,
+    ) -> IoError {
+        let kind = match error.raw_os_error() {
+            Some(errno) => IoErrorKind::Os { errno },
+            None => IoErrorKind::Invalid(error.to_string()),
+        };
+        IoError { device: device.clone(), operation, offset, len, kind }
+    }
+
+    /// A transfer that ended early.
+    pub fn short(device: &Arc<str>, operation: Operation, offset: u64, len: u64, got: u64) -> IoError {
+        IoError { device: device.clone(), operation, offset, len, kind: IoErrorKind::Short { got } }
+    }
+
+    /// Something that cannot be used, in words.
+    pub fn invalid(device: &Arc<str>, operation: Operation, why: impl Into<String>) -> IoError {
+        IoError {
+            device: device.clone(),
+            operation,
+            offset: 0,
+            len: 0,
+            kind: IoErrorKind::Invalid(why.into()),
+        }
+    }
+
+    /// The operating system's error number, when there is one.
+    pub fn errno(&self) -> Option<i32> {
+        match self.kind {
+            IoErrorKind::Os { errno } => Some(errno),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Waiting for a condition without missing the moment it becomes true.
+//!
+//! The waiter says it is there, looks at the sequence number, then at the condition, and sleeps only while the number is
+//! the one it saw. The notifier makes the condition true first, then looks whether anybody is there, and only then takes
+//! the lock and raises the number. Either the waiter sees the condition, or the notifier sees the waiter. No lock
+//! is held while a condition is evaluated.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::clock::Clock;
+
+/// Waiters and notifiers meet here. The only way anything in the engine blocks.
+pub struct EventCount {
+    clock: Clock,
+    id: u64,
+    waiters: AtomicU32,
+    sequence: Mutex<u64>,
+    raised: Condvar,
+}
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+impl EventCount {
+    /// An event count whose waiters wait in `clock`'s time.
+    pub fn new(clock: &Clock) -> EventCount {
+        EventCount {
+            clock: clock.clone(),
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            waiters: AtomicU32::new(0),
+            sequence: Mutex::new(0),
+            raised: Condvar::new(),
+        }
+    }
+
+    /// Returns when `condition` is true. Whoever makes it true must call [`notify_all`](Self::notify_all) afterwards.
+    ///
+    /// The caller must hold no lock. The condition is evaluated several times, in virtual time also by other threads
+    /// (while this one is parked), so it should be short and look only at shared state.
+    pub fn wait_until(&self, mut condition: impl FnMut() -> bool + Send) {
+        if condition() {
+            return;
+        }
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        match self.clock.virtual_clock() {
+            Some(v) => v.wait(self.id, &mut condition),
+            None => self.wait_real(&mut condition),
+        }
+        self.waiters.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn wait_real(&self, condition: &mut dyn FnMut() -> bool) {
+        loop {
+            let seen = *self.sequence.lock();
+            if condition() {
+                return;
+            }
+            let mut sequence = self.sequence.lock();
+            while *sequence == seen {
+                self.raised.wait(&mut sequence);
+            }
+        }
+    }
+
+    /// Has every waiter look at its condition again. Costs one load when nobody waits.
+    pub fn notify_all(&self) {
+        fence(Ordering::SeqCst);
+        if self.waiters.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        match self.clock.virtual_clock() {
+            Some(v) => v.notify(self.id),
+            None => {
+                *self.sequence.lock() += 1;
+                self.raised.notify_all();
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The few lines this crate has to say to a person (a fallback taken, time standing still). Where they go is the binary's choice.
+
+use parking_lot::RwLock;
+
+type Hook = Box<dyn Fn(&str) + Send + Sync>;
+
+static HOOK: RwLock<Option<Hook>> = RwLock::new(None);
+
+/// Sends every later notice to `hook` (the default is standard error). The hook must not call back into this crate.
+pub fn set_notice(hook: impl Fn(&str) + Send + Sync + 'static) {
+    *HOOK.write() = Some(Box::new(hook));
+}
+
+/// Says one line: what happened and what is done instead.
+pub fn notice(line: &str) {
+    match &*HOOK.read() {
+        Some(hook) => hook(line),
+        None => eprintln!("{line}"),
+    }
+}

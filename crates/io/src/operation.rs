@@ -1,0 +1,238 @@
+//! One device request: adjacent requests, and the gaps between them, as one vectored transfer.
+//!
+//! The pieces are in order of offset and do not overlap. On a file descriptor gaps are read into a scratch
+//! buffer that nobody looks at; other devices are asked for each piece by itself, since in memory a gap costs nothing.
+
+#![allow(unsafe_code)]
+
+use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::RawFd;
+
+use crate::buffer::AlignedBuf;
+use crate::device::Device;
+use crate::error::IoErrorKind;
+use crate::queue::{Class, Request};
+
+/// Most buffers of one vectored transfer.
+pub(crate) const IOV_MAX: usize = 1024;
+
+/// Bytes of scratch; longer gaps use it several times over.
+pub(crate) const SCRATCH_BYTES: usize = 64 << 10;
+
+/// A request on its way through the queue.
+#[derive(Clone, Copy)]
+pub(crate) struct Pending {
+    pub(crate) request: Request,
+    pub(crate) arrived_ns: u64,
+    /// Order of arrival.
+    pub(crate) order: u64,
+    /// Must not be merged: it was part of a merge that failed.
+    pub(crate) alone: bool,
+}
+
+impl Pending {
+    pub(crate) fn end(&self) -> u64 {
+        self.request.offset + self.request.buf.len() as u64
+    }
+}
+
+/// Gap bytes land here, from any number of transfers at once; nobody reads them.
+pub(crate) struct Scratch {
+    start: *mut u8,
+    _memory: AlignedBuf,
+}
+
+// SAFETY: the address is only handed to the kernel as a place to write to, and never read.
+unsafe impl Send for Scratch {}
+// SAFETY: as above.
+unsafe impl Sync for Scratch {}
+
+impl Scratch {
+    pub(crate) fn new() -> Scratch {
+        let mut memory = AlignedBuf::new(SCRATCH_BYTES);
+        Scratch { start: memory.as_mut_ptr(), _memory: memory }
+    }
+}
+
+/// A device request; reused, so that in the steady state none is allocated.
+pub(crate) struct DeviceRequest {
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+    pub(crate) write: bool,
+    pub(crate) class: Class,
+    pub(crate) gap_bytes: u64,
+    pub(crate) started_ns: u64,
+    pub(crate) pieces: Vec<Pending>,
+    /// Bytes moved so far, from the start.
+    pub(crate) done: u64,
+    iov: Vec<libc::iovec>,
+    first_iov: usize,
+}
+
+// SAFETY: the iovecs point at the pieces' buffers (RawBuf is Send) and at the scratch buffer.
+unsafe impl Send for DeviceRequest {}
+
+impl DeviceRequest {
+    pub(crate) fn new() -> DeviceRequest {
+        DeviceRequest {
+            offset: 0,
+            len: 0,
+            write: false,
+            class: Class::Demand,
+            gap_bytes: 0,
+            started_ns: 0,
+            pieces: Vec::new(),
+            done: 0,
+            iov: Vec::new(),
+            first_iov: 0,
+        }
+    }
+
+    /// Begins with one piece.
+    pub(crate) fn begin(&mut self, first: Pending) {
+        self.pieces.clear();
+        self.offset = first.request.offset;
+        self.len = first.request.buf.len() as u64;
+        self.write = first.request.buf.is_write();
+        self.class = first.request.class;
+        self.gap_bytes = 0;
+        self.done = 0;
+        self.pieces.push(first);
+    }
+
+    /// Adds a piece at or behind the end.
+    pub(crate) fn append(&mut self, piece: Pending) {
+        let gap =
+            piece.request.offset.checked_sub(self.end()).expect("pieces come in order and do not overlap");
+        self.gap_bytes += gap;
+        self.len += gap + piece.request.buf.len() as u64;
+        self.pieces.push(piece);
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.offset + self.len
+    }
+
+    /// Bytes still to be moved.
+    pub(crate) fn rest(&self) -> u64 {
+        self.len - self.done
+    }
+
+    /// How many pieces are complete when `done` bytes have been moved.
+    pub(crate) fn complete_pieces(&self) -> usize {
+        let reached = self.offset + self.done;
+        self.pieces.iter().take_while(|p| p.end() <= reached).count()
+    }
+
+    /// Makes the list of buffers for the kernel.
+    pub(crate) fn prepare(&mut self, scratch: &Scratch) {
+        self.iov.clear();
+        self.first_iov = 0;
+        let mut at = self.offset;
+        for piece in &self.pieces {
+            while at < piece.request.offset {
+                let len = (piece.request.offset - at).min(SCRATCH_BYTES as u64) as usize;
+                self.iov.push(libc::iovec { iov_base: scratch.start.cast(), iov_len: len });
+                at += len as u64;
+            }
+            let buf = &piece.request.buf;
+            self.iov.push(libc::iovec { iov_base: buf.start().cast(), iov_len: buf.len() });
+            at = piece.end();
+        }
+    }
+
+    /// The buffers that are left; stays where it is until the next `advance`.
+    pub(crate) fn iov(&self) -> &[libc::iovec] {
+        let rest = &self.iov[self.first_iov..];
+        &rest[..rest.len().min(IOV_MAX)]
+    }
+
+    /// Notes that `n` more bytes were moved.
+    pub(crate) fn advance(&mut self, n: u64) {
+        assert!(n <= self.rest(), "the kernel moved more than it was asked to");
+        self.done += n;
+        let mut n = n as usize;
+        while n > 0 {
+            let iov = &mut self.iov[self.first_iov];
+            if n < iov.iov_len {
+                iov.iov_base = iov.iov_base.wrapping_byte_add(n);
+                iov.iov_len -= n;
+                return;
+            }
+            n -= iov.iov_len;
+            self.first_iov += 1;
+        }
+    }
+
+    /// What a result of the kernel means: go on, or the end.
+    pub(crate) fn took(&mut self, result: Result<u64, i32>, offset_unit: usize) -> Progress {
+        match result {
+            Ok(0) => Progress::Ended(Err(IoErrorKind::Short { got: self.done })),
+            Ok(n) => {
+                self.advance(n);
+                if self.rest() == 0 {
+                    Progress::Ended(Ok(()))
+                } else if self.done.is_multiple_of(offset_unit as u64) {
+                    Progress::Again
+                } else {
+                    // O_DIRECT ends off the grid only at the end of the file.
+                    Progress::Ended(Err(IoErrorKind::Short { got: self.done }))
+                }
+            }
+            Err(libc::EINTR | libc::EAGAIN) => Progress::Again,
+            Err(errno) => Progress::Ended(Err(IoErrorKind::Os { errno })),
+        }
+    }
+
+    /// Carries it out in this thread.
+    pub(crate) fn execute(&mut self, device: &dyn Device, scratch: &Scratch) -> Result<(), IoErrorKind> {
+        match device.fd() {
+            Some(fd) => self.execute_fd(fd, device.alignment().offset, scratch),
+            None => self.execute_pieces(device),
+        }
+    }
+
+    fn execute_fd(&mut self, fd: RawFd, unit: usize, scratch: &Scratch) -> Result<(), IoErrorKind> {
+        self.prepare(scratch);
+        loop {
+            let iov = self.iov();
+            let (start, count, at) = (iov.as_ptr(), iov.len() as i32, (self.offset + self.done) as i64);
+            // SAFETY: the iovecs describe the pieces' buffers, valid until completed (RawBuf's contract), and the scratch.
+            let n = unsafe {
+                match self.write {
+                    true => libc::pwritev(fd, start, count, at),
+                    false => libc::preadv(fd, start, count, at),
+                }
+            };
+            let errno = || std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+            let result = if n < 0 { Err(errno()) } else { Ok(n as u64) };
+            if let Progress::Ended(end) = self.took(result, unit) {
+                return end;
+            }
+        }
+    }
+
+    fn execute_pieces(&mut self, device: &dyn Device) -> Result<(), IoErrorKind> {
+        for piece in &self.pieces {
+            let (buf, offset) = (&piece.request.buf, piece.request.offset);
+            let moved = if self.write {
+                // SAFETY: valid for reads and unchanged until completed (RawBuf's contract).
+                let bytes = unsafe { std::slice::from_raw_parts(buf.start(), buf.len()) };
+                device.write_at(&[IoSlice::new(bytes)], offset)
+            } else {
+                // SAFETY: valid for writes and ours alone until completed (RawBuf's contract).
+                let bytes = unsafe { std::slice::from_raw_parts_mut(buf.start(), buf.len()) };
+                device.read_at(&mut [IoSliceMut::new(bytes)], offset)
+            };
+            moved.map_err(|e| e.kind)?;
+            self.done = piece.end() - self.offset;
+        }
+        Ok(())
+    }
+}
+
+/// See [`DeviceRequest::took`].
+pub(crate) enum Progress {
+    Again,
+    Ended(Result<(), IoErrorKind>),
+}

@@ -1,0 +1,200 @@
+//! Which request next, and which go along with it.
+//!
+//! Requests wait in one lane per class. The first non-empty lane in order of priority is served, unless a lower one has been
+//! passed over `patience` times. Inside a lane:
+//!
+//! * fifo: in order of arrival;
+//! * elevator (C-SCAN): sweeps from low to high offsets. A newcomer ahead of the sweep joins it, as long as the sweep
+//!   has not taken `fairness` newcomers; all others wait for the next sweep. So a request waits for at most what was
+//!   there before it plus `fairness` requests per sweep, however many keep arriving.
+//!
+//! The requests that follow the chosen one go along while they are of the same direction, at most a gap away (reads), and the
+//! whole stays within `max_bytes`. Requests that overlap are never merged, and never ordered against each other.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, VecDeque};
+
+use crate::operation::{DeviceRequest, IOV_MAX, Pending, SCRATCH_BYTES};
+use crate::queue::{Class, Policy};
+
+/// The numbers a schedule obeys.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) policy: Policy,
+    /// Longest gap read through, in bytes.
+    pub(crate) gap_bytes: u64,
+    /// Longest merged device request, in bytes.
+    pub(crate) max_bytes: u64,
+    /// Offsets and lengths must be multiples of this for a gap to be read.
+    pub(crate) unit: u64,
+    pub(crate) fairness: usize,
+    pub(crate) patience: u32,
+    /// Device requests outstanding, all classes.
+    pub(crate) depth: usize,
+    /// Device requests outstanding when a speculative or write-back one may still be started.
+    pub(crate) background_depth: usize,
+}
+
+pub(crate) struct Schedule {
+    limits: Limits,
+    lanes: [Lane; Class::COUNT],
+    waiting: usize,
+    arrivals: u64,
+}
+
+#[derive(Default)]
+struct Lane {
+    /// To be tried again alone: first of all.
+    alone: VecDeque<Pending>,
+    fifo: VecDeque<Pending>,
+    sweep: BinaryHeap<Reverse<ByOffset>>,
+    next_sweep: BinaryHeap<Reverse<ByOffset>>,
+    /// End of the last request of this sweep.
+    head: u64,
+    /// Newcomers this sweep has taken.
+    joined: usize,
+    passed_over: u32,
+}
+
+struct ByOffset(Pending);
+
+impl Ord for ByOffset {
+    fn cmp(&self, other: &ByOffset) -> Ordering {
+        (self.0.request.offset, self.0.order).cmp(&(other.0.request.offset, other.0.order))
+    }
+}
+impl PartialOrd for ByOffset {
+    fn partial_cmp(&self, other: &ByOffset) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl PartialEq for ByOffset {
+    fn eq(&self, other: &ByOffset) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+impl Eq for ByOffset {}
+
+impl Schedule {
+    pub(crate) fn new(limits: Limits) -> Schedule {
+        assert!(limits.depth > 0 && limits.background_depth > 0, "a queue without depth moves nothing");
+        Schedule { limits, lanes: Default::default(), waiting: 0, arrivals: 0 }
+    }
+
+    /// Requests that wait.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting == 0
+    }
+
+    pub(crate) fn push(&mut self, mut pending: Pending) {
+        pending.order = self.arrivals;
+        self.arrivals += 1;
+        self.waiting += 1;
+        let lane = &mut self.lanes[pending.request.class as usize];
+        if pending.alone {
+            lane.alone.push_back(pending);
+        } else if self.limits.policy == Policy::Fifo {
+            lane.fifo.push_back(pending);
+        } else if !lane.sweep.is_empty()
+            && pending.request.offset >= lane.head
+            && lane.joined < self.limits.fairness
+        {
+            lane.joined += 1;
+            lane.sweep.push(Reverse(ByOffset(pending)));
+        } else {
+            lane.next_sweep.push(Reverse(ByOffset(pending)));
+        }
+    }
+
+    /// Fills `request` with what should go out next, given how many are outstanding; false when nothing should.
+    pub(crate) fn next(&mut self, request: &mut DeviceRequest, outstanding: usize) -> bool {
+        if outstanding >= self.limits.depth {
+            return false;
+        }
+        let Some(chosen) = self.choose_lane(outstanding) else { return false };
+        let limits = self.limits;
+        let lane = &mut self.lanes[chosen];
+        if let Some(alone) = lane.alone.pop_front() {
+            request.begin(alone);
+        } else {
+            if lane.sweep.is_empty() {
+                std::mem::swap(&mut lane.sweep, &mut lane.next_sweep);
+                lane.joined = 0;
+            }
+            request.begin(lane.pop().expect("a chosen lane is not empty"));
+            let mut buffers = 1;
+            while let Some(buffers_then) = lane.peek().and_then(|next| limits.fits(request, next, buffers)) {
+                request.append(lane.pop().expect("just looked at"));
+                buffers = buffers_then;
+            }
+            lane.head = request.end();
+        }
+        self.waiting -= request.pieces.len();
+        true
+    }
+
+    fn choose_lane(&mut self, outstanding: usize) -> Option<usize> {
+        let startable =
+            |class: usize| class < Class::Speculative as usize || outstanding < self.limits.background_depth;
+        let ready = |&class: &usize| !self.lanes[class].is_empty() && startable(class);
+        let first = (0..Class::COUNT).find(ready)?;
+        let impatient = (first + 1..Class::COUNT)
+            .filter(ready)
+            .find(|&class| self.lanes[class].passed_over >= self.limits.patience);
+        let chosen = impatient.unwrap_or(first);
+        for (class, lane) in self.lanes.iter_mut().enumerate() {
+            if class == chosen {
+                lane.passed_over = 0;
+            } else if class > first && !lane.is_empty() {
+                lane.passed_over += 1;
+            }
+        }
+        Some(chosen)
+    }
+
+    /// Takes out every read that waits (at shutdown; writes are still carried out).
+    pub(crate) fn take_reads(&mut self) -> Vec<Pending> {
+        let mut reads = Vec::new();
+        for lane in &mut self.lanes {
+            let all = lane.alone.drain(..).chain(lane.fifo.drain(..));
+            let all = all.chain(lane.sweep.drain().chain(lane.next_sweep.drain()).map(|Reverse(p)| p.0));
+            let (writes, mut gone): (Vec<_>, Vec<_>) = all.partition(|p| p.request.buf.is_write());
+            reads.append(&mut gone);
+            lane.alone.extend(writes);
+        }
+        self.waiting -= reads.len();
+        reads
+    }
+}
+
+impl Limits {
+    /// When `next` may go along with `request`: how many buffers they have together.
+    fn fits(&self, request: &DeviceRequest, next: &Pending, buffers: usize) -> Option<usize> {
+        let gap = next.request.offset.checked_sub(request.end())?;
+        let same_way = next.request.buf.is_write() == request.write;
+        let bridgeable =
+            gap == 0 || (!request.write && gap <= self.gap_bytes && gap.is_multiple_of(self.unit));
+        let buffers = buffers + 1 + (gap as usize).div_ceil(SCRATCH_BYTES);
+        let small = next.end() - request.offset <= self.max_bytes && buffers <= IOV_MAX;
+        (same_way && bridgeable && small).then_some(buffers)
+    }
+}
+
+impl Lane {
+    fn is_empty(&self) -> bool {
+        self.alone.is_empty() && self.fifo.is_empty() && self.sweep.is_empty() && self.next_sweep.is_empty()
+    }
+
+    /// The front of the queue or of the sweep.
+    fn peek(&self) -> Option<&Pending> {
+        self.fifo.front().or_else(|| self.sweep.peek().map(|Reverse(p)| &p.0))
+    }
+
+    fn pop(&mut self) -> Option<Pending> {
+        self.fifo.pop_front().or_else(|| self.sweep.pop().map(|Reverse(p)| p.0))
+    }
+}

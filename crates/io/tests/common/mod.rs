@@ -1,0 +1,100 @@
+//! What the tests share: a sink that remembers, a batch of buffers, a small random generator, a seed to repeat a failure.
+#![allow(dead_code, unsafe_code)]
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use snowmelt_io::*;
+
+/// Remembers every completion; a second one for the same tag fails the test.
+pub struct Remember {
+    results: std::sync::Mutex<HashMap<u64, Result<(), IoError>>>,
+    order: std::sync::Mutex<Vec<u64>>,
+    done: EventCount,
+}
+
+impl Remember {
+    pub fn new(clock: &Clock) -> Arc<Remember> {
+        Arc::new(Remember {
+            results: Default::default(),
+            order: Default::default(),
+            done: EventCount::new(clock),
+        })
+    }
+
+    pub fn wait_for(&self, n: usize) {
+        self.done.wait_until(|| self.results.lock().unwrap().len() >= n);
+    }
+
+    pub fn result(&self, tag: u64) -> Option<Result<(), IoError>> {
+        self.results.lock().unwrap().get(&tag).cloned()
+    }
+
+    pub fn count(&self) -> usize {
+        self.results.lock().unwrap().len()
+    }
+
+    /// Tags in order of completion.
+    pub fn order(&self) -> Vec<u64> {
+        self.order.lock().unwrap().clone()
+    }
+}
+
+impl Sink for Remember {
+    fn complete(&self, tag: u64, result: Result<(), IoError>) {
+        self.order.lock().unwrap().push(tag);
+        let before = self.results.lock().unwrap().insert(tag, result);
+        assert!(before.is_none(), "tag {tag} was completed twice");
+        self.done.notify_all();
+    }
+}
+
+/// Buffers of one batch, tagged by their place.
+pub struct Batch {
+    pub bufs: Vec<AlignedBuf>,
+    pub requests: Vec<Request>,
+}
+
+impl Batch {
+    /// Reads of (offset, length), with a buffer each; tags count from `first_tag`.
+    pub fn reads(places: &[(u64, usize)], class: Class, first_tag: u64) -> Batch {
+        let mut bufs: Vec<AlignedBuf> = places.iter().map(|p| AlignedBuf::new(p.1)).collect();
+        let requests = places.iter().zip(&mut bufs).enumerate();
+        let requests = requests.map(|(i, (&(offset, len), buf))| {
+            // SAFETY: the batch owns the buffer; the tests wait for completion before they look or drop.
+            let buf = unsafe { RawBuf::read_into(buf.as_mut_ptr(), len) };
+            Request { offset, buf, class, tag: first_tag + i as u64 }
+        });
+        let requests = requests.collect();
+        Batch { bufs, requests }
+    }
+}
+
+/// SplitMix64: small, seeded, good enough for tests.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+}
+
+/// The seed of this run: SNOWMELT_SEED, or `default`.
+pub fn seed(default: u64) -> u64 {
+    let seed = std::env::var("SNOWMELT_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(default);
+    eprintln!("seed {seed} (repeat with SNOWMELT_SEED={seed})");
+    seed
+}
+
+/// Bytes that tell their offset.
+pub fn pattern(len: usize) -> Vec<u8> {
+    (0..len as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 29) as u8).collect()
+}
