@@ -1,1 +1,41 @@
-//! Durable sorted trees: space, pool, pages, read-ahead, snapshots
+//! Durable sorted trees: space, pool, pages, read-ahead, snapshots.
+//!
+//! The way of a page: a tree asks its [`Reader`] (or wishes for many pages at once), the pool has it or not, the stripes' queues bring it,
+//! it is verified and stays in a frame until it is evicted. The way of a new page: a tree's builder appends it to a
+//! [`TreeWriter`], the build writes whole extents, [`Build::commit`] switches the super-block.
+//!
+//! Nothing here knows RDF, SQL or terms; nothing above here names a frame or a device.
+
+mod build;
+pub mod catalog;
+mod config;
+mod core;
+mod error;
+mod lock;
+mod memory;
+mod meters;
+pub mod page;
+mod pool;
+mod readahead;
+mod reader;
+mod snapshot;
+pub mod space;
+mod store;
+mod stripes;
+pub mod superblock;
+mod versions;
+mod wait;
+
+pub use build::{Build, TreeWriter};
+pub use config::{LEAST_FRAMES, StoreConfig, machine_memory};
+pub use error::{Result, StoreError};
+pub use memory::{MemoryBudget, Reservation};
+pub use meters::{Activity, AheadStats, Short, TreeStats};
+pub use page::{BODY_BYTES, Damage, HEADER_BYTES, PAGE_BYTES, PageBuf, PageId, PageKind, TreeId, header};
+pub use pool::PageRef;
+pub use readahead::{ReadAhead, Rule, ScanAhead, Waited};
+pub use reader::{Reader, WishKind};
+pub use snapshot::Snapshot;
+pub use space::Geometry;
+pub use store::{DEFAULT_STRIPE, Store};
+pub use wait::{Clock, EventCount};

@@ -1,0 +1,180 @@
+//! What can go wrong below the trees. Each error names the file, and where it applies the offset and the page.
+//!
+//! Errors are cheap to clone (the cause is shared), because one failed read is told to every thread that waited for it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::page::{Damage, PageId};
+
+/// Result of the store.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// An error of the store.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A page is not what was written there.
+    #[error("{}: page {page} at byte {offset} is damaged: {why}; restore the database from a copy", .file.display())]
+    Damaged {
+        /// Stripe file.
+        file: PathBuf,
+        /// Byte offset of the page in the file.
+        offset: u64,
+        /// The page.
+        page: PageId,
+        /// What is wrong with it.
+        why: Damage,
+    },
+    /// A page could not be read.
+    #[error("{}: page {page} at byte {offset} cannot be read: {cause}", .file.display())]
+    Read {
+        /// Stripe file.
+        file: PathBuf,
+        /// Byte offset of the page in the file.
+        offset: u64,
+        /// The page.
+        page: PageId,
+        /// What the device said.
+        cause: Arc<dyn std::error::Error + Send + Sync>,
+    },
+    /// A file operation failed.
+    #[error("{}: cannot {what}: {cause}", .path.display())]
+    File {
+        /// File or directory.
+        path: PathBuf,
+        /// What was tried, as a verb phrase.
+        what: &'static str,
+        /// What the system said.
+        cause: Arc<std::io::Error>,
+    },
+    /// Writing failed because the file system is full.
+    #[error("{}: no space left while writing; the database is as it was before, free space and try again", .path.display())]
+    Full {
+        /// File that could not grow.
+        path: PathBuf,
+    },
+    /// A device operation other than a page read failed.
+    #[error("{}: cannot {what}: {cause}", .path.display())]
+    Device {
+        /// Stripe file.
+        path: PathBuf,
+        /// What was tried, as a verb phrase.
+        what: &'static str,
+        /// What the device said.
+        cause: Arc<dyn std::error::Error + Send + Sync>,
+    },
+    /// There is no database at the path.
+    #[error("{}: not a Snowmelt database ({why}); make one with `snowmelt load`", .path.display())]
+    NotADatabase {
+        /// Directory or file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// There is already a database at the path.
+    #[error("{}: there is already a database", .path.display())]
+    Exists {
+        /// Directory.
+        path: PathBuf,
+    },
+    /// Another version of the file format.
+    #[error("{}: written in file format {found}, this program reads format {expected}; dump with the older program and load again", .path.display())]
+    Format {
+        /// Super-block file.
+        path: PathBuf,
+        /// Version in the file.
+        found: u32,
+        /// Version of this program.
+        expected: u32,
+    },
+    /// Another process has the database open.
+    #[error("{}: the database is in use by process {holder}; stop it, or ask it over HTTP", .path.display())]
+    Locked {
+        /// Lock file.
+        path: PathBuf,
+        /// Process id of the holder as it wrote it, "unknown" if it did not.
+        holder: String,
+    },
+    /// The super-block or the meta run cannot be used.
+    #[error("{}: {why}; restore the database from a copy", .path.display())]
+    Corrupt {
+        /// File.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// A file is shorter than the database says.
+    #[error("{}: the file has {found} bytes, the database needs {expected}: it was truncated; restore it from a copy", .path.display())]
+    Truncated {
+        /// Stripe file.
+        path: PathBuf,
+        /// Length in bytes.
+        found: u64,
+        /// Bytes the extent map needs.
+        expected: u64,
+    },
+    /// A setting makes no sense.
+    #[error("{0}")]
+    Config(String),
+    /// All frames stayed pinned for so long that waiting cannot help.
+    #[error(
+        "all {frames} pages of the pool stayed in use for {waited_ms} ms; give more memory or run fewer queries at a time"
+    )]
+    PoolExhausted {
+        /// Frames in the pool.
+        frames: usize,
+        /// Milliseconds waited.
+        waited_ms: u64,
+    },
+    /// The memory budget is used up.
+    #[error(
+        "{what} needs {wanted} bytes, {free} of the {total} bytes of memory are free; give more with --memory"
+    )]
+    Memory {
+        /// Who asked.
+        what: String,
+        /// Bytes asked for.
+        wanted: u64,
+        /// Bytes free.
+        free: u64,
+        /// The whole budget in bytes.
+        total: u64,
+    },
+    /// Another build is under way in this process.
+    #[error("another load into this database is under way")]
+    BuildBusy,
+    /// A tree of a build was never finished.
+    #[error("the tree {name:?} was not finished, so the build cannot be committed")]
+    Unfinished {
+        /// Name of the tree.
+        name: String,
+    },
+    /// An earlier failure makes further writes unsafe.
+    #[error("writing was given up after an earlier failure: {cause}")]
+    Poisoned {
+        /// The first failure.
+        cause: Arc<StoreError>,
+    },
+}
+
+impl StoreError {
+    /// A closure for `map_err` over a file operation; a full disk becomes [`StoreError::Full`].
+    pub(crate) fn file(path: &Path, what: &'static str) -> impl FnOnce(std::io::Error) -> StoreError {
+        let path = path.to_path_buf();
+        move |cause| match cause.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => StoreError::Full { path },
+            _ => StoreError::File { path, what, cause: Arc::new(cause) },
+        }
+    }
+
+    /// The same for system calls made through rustix.
+    pub(crate) fn os(path: &Path, what: &'static str) -> impl FnOnce(rustix::io::Errno) -> StoreError {
+        let f = StoreError::file(path, what);
+        move |e| f(e.into())
+    }
+
+    /// True when the error says that the data on a device is wrong, not that it could not be fetched.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, StoreError::Damaged { .. } | StoreError::Corrupt { .. } | StoreError::Truncated { .. })
+    }
+}

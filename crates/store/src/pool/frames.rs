@@ -1,0 +1,76 @@
+//! Frames: the fixed memory that pages are read into, and which page each holds.
+//!
+//! Invariant: a frame's bytes are written only while its page is in flight (by the device) and read only while its page is resident
+//! and pinned. The page's word decides which; the frames themselves know nothing of it.
+
+#![allow(unsafe_code)]
+
+use std::sync::atomic::Ordering;
+
+use super::lazy::{Huge, LazyWords, Mapping};
+use crate::error::Result;
+use crate::page::{PAGE_BYTES, PageId};
+
+/// The frames of a pool.
+#[derive(Debug)]
+pub struct Frames {
+    memory: Mapping,
+    /// Page held + 1; 0 when the frame holds none.
+    pages: LazyWords,
+    count: u32,
+}
+
+impl Frames {
+    /// `count` frames, populated when first used.
+    pub fn new(count: u32) -> Result<Frames> {
+        Ok(Frames {
+            memory: Mapping::new(count as usize * PAGE_BYTES, Huge::Yes)?,
+            pages: LazyWords::new(count as usize)?,
+            count,
+        })
+    }
+
+    /// Number of frames.
+    #[inline]
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// First byte of a frame.
+    #[inline]
+    pub fn address(&self, frame: u32) -> *mut u8 {
+        debug_assert!(frame < self.count, "frame within the pool");
+        // SAFETY: frame < count, so the address lies within the mapping.
+        unsafe { self.memory.start().add(frame as usize * PAGE_BYTES) }
+    }
+
+    /// The page a frame holds or is being filled with.
+    pub fn page(&self, frame: u32) -> Option<PageId> {
+        self.pages.at(frame as u64).load(Ordering::Acquire).checked_sub(1).map(PageId)
+    }
+
+    /// Notes which page a frame holds.
+    pub fn set_page(&self, frame: u32, page: Option<PageId>) {
+        self.pages.at(frame as u64).store(page.map_or(0, |p| p.0 + 1), Ordering::Release);
+    }
+
+    /// The bytes of a frame.
+    ///
+    /// # Safety
+    /// Until the slice is gone the frame's page must be resident and pinned, or in flight with its read complete and not yet published
+    /// by the caller.
+    #[inline]
+    pub unsafe fn bytes<'a>(&self, frame: u32) -> &'a [u8] {
+        // SAFETY: the address is that of PAGE_BYTES bytes inside the mapping; the caller promises that nobody writes them.
+        unsafe { std::slice::from_raw_parts(self.address(frame), PAGE_BYTES) }
+    }
+
+    /// The bytes of a frame, to be filled.
+    ///
+    /// # Safety
+    /// The caller must be the only one who knows the frame: it put the frame's page in flight and nobody else reads into it.
+    pub unsafe fn bytes_mut<'a>(&self, frame: u32) -> &'a mut [u8] {
+        // SAFETY: as above, and the caller promises exclusive use.
+        unsafe { std::slice::from_raw_parts_mut(self.address(frame), PAGE_BYTES) }
+    }
+}

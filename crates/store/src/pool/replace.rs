@@ -1,0 +1,169 @@
+//! Which frame is used next: never-used frames first, then returned ones, then the cold end, then the clock.
+//!
+//! 1. *Fresh* frames are handed out in order until each was used once: only then does memory become scarce.
+//! 2. The *cold end* is a queue of frames filled by guesses (whole extents, the warm list). A guess nobody used is evicted in the order
+//!    of arrival, before anything else when the guesses hold more than a quarter of the frames, else every fourth time, so that
+//!    neither guesses push out what is used nor dead guesses stay for ever.
+//! 3. The *clock*'s hand passes over all frames: a page touched since the last round is spared once, an unused guess is left to the
+//!    cold end. A page enters unreferenced just behind the hand, so it has a full round to be touched again.
+//!
+//! Exactly planned pages are no guesses: they enter like pages read on demand. Invariant: a frame is in at most one of
+//! (fresh, returned, holding a page), so it is handed out once.
+
+use std::collections::VecDeque;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use super::frames::Frames;
+use super::lazy::LazyWords;
+use super::word;
+use crate::page::PageId;
+
+/// A page that was thrown out.
+#[derive(Clone, Copy, Debug)]
+pub struct Evicted {
+    pub frame: u32,
+    pub page: PageId,
+    /// The rule that had brought it, if nobody ever used it; else 0.
+    pub unused_rule: u8,
+}
+
+/// What was found for a reader that needs frames.
+#[derive(Default, Debug)]
+pub struct Taken {
+    pub frames: Vec<u32>,
+    pub evicted: Vec<Evicted>,
+}
+
+/// State of replacement; one mutex around it, taken once per batch of misses.
+#[derive(Debug)]
+pub struct Replacer {
+    count: u32,
+    fresh: u32,
+    returned: Vec<u32>,
+    hand: u32,
+    turn: u32,
+    cold: VecDeque<(u32, PageId)>,
+}
+
+/// What a look at one frame found.
+enum Look {
+    Taken(Evicted),
+    Spared,
+    Kept,
+}
+
+impl Replacer {
+    pub fn new(count: u32) -> Self {
+        Replacer { count, fresh: 0, returned: Vec::new(), hand: 0, turn: 0, cold: VecDeque::new() }
+    }
+
+    /// True when every frame was used once.
+    pub fn is_full(&self) -> bool {
+        self.fresh == self.count
+    }
+
+    /// Frames never used so far.
+    pub fn fresh_left(&self) -> u32 {
+        self.count - self.fresh
+    }
+
+    /// Gives a frame back that holds no page.
+    pub fn give_back(&mut self, frame: u32) {
+        self.returned.push(frame);
+    }
+
+    /// Notes a frame filled by a guess.
+    pub fn add_cold(&mut self, frame: u32, page: PageId) {
+        self.cold.push_back((frame, page));
+    }
+
+    /// Takes up to `want` frames; fewer when the others are pinned or in flight. Never waits.
+    pub fn take(&mut self, want: usize, frames: &Frames, table: &LazyWords) -> Taken {
+        let mut taken = Taken::default();
+        while taken.frames.len() < want {
+            if let Some(f) = self.returned.pop() {
+                taken.frames.push(f);
+            } else if self.fresh < self.count {
+                taken.frames.push(self.fresh);
+                self.fresh += 1;
+            } else if let Some(e) = self.evict(frames, table) {
+                taken.frames.push(e.frame);
+                taken.evicted.push(e);
+            } else {
+                break;
+            }
+        }
+        taken
+    }
+
+    fn evict(&mut self, frames: &Frames, table: &LazyWords) -> Option<Evicted> {
+        self.turn = self.turn.wrapping_add(1);
+        let cold_first = self.cold.len() > self.count as usize / 4 || self.turn.is_multiple_of(4);
+        if cold_first && let Some(e) = self.evict_cold(frames, table) {
+            return Some(e);
+        }
+        self.evict_by_clock(frames, table).or_else(|| self.evict_cold(frames, table))
+    }
+
+    /// The oldest guess that nobody used. Used ones leave the queue; those still in flight go to its end.
+    fn evict_cold(&mut self, frames: &Frames, table: &LazyWords) -> Option<Evicted> {
+        for _ in 0..self.cold.len() {
+            let (frame, page) = self.cold.pop_front()?;
+            let word = table.at(page.0);
+            let w = word.load(Acquire);
+            if word::state(w) == 0 || word::frame(w) != frame || word::rule(w) == 0 {
+                continue;
+            }
+            match try_evict(frames, word, page, w) {
+                Look::Taken(e) => return Some(e),
+                _ => self.cold.push_back((frame, page)),
+            }
+        }
+        None
+    }
+
+    /// Two rounds at most: the first may only clear marks.
+    fn evict_by_clock(&mut self, frames: &Frames, table: &LazyWords) -> Option<Evicted> {
+        for _ in 0..2 * self.count as u64 {
+            let frame = self.hand;
+            self.hand = if frame + 1 == self.count { 0 } else { frame + 1 };
+            let Some(page) = frames.page(frame) else { continue };
+            let word = table.at(page.0);
+            let w = word.load(Acquire);
+            if word::state(w) != word::RESIDENT || word::frame(w) != frame || is_guess(w) {
+                continue;
+            }
+            if w & word::REFERENCED != 0 {
+                word.fetch_and(!word::REFERENCED, Relaxed);
+                continue;
+            }
+            if let Look::Taken(e) = try_evict(frames, word, page, w) {
+                return Some(e);
+            }
+        }
+        None
+    }
+}
+
+/// Unused pages of the rules that guess; those of a plan or a scan will be used.
+fn is_guess(w: u64) -> bool {
+    super::Rule::from_bits(word::rule(w)).is_some_and(|r| r.is_guess())
+}
+
+fn try_evict(frames: &Frames, word: &AtomicU64, page: PageId, w: u64) -> Look {
+    if word::state(w) != word::RESIDENT || word::pins(w) != 0 {
+        return Look::Kept;
+    }
+    if w & word::REFERENCED != 0 {
+        return Look::Spared;
+    }
+    match word.compare_exchange(w, w & word::VERSIONED, std::sync::atomic::Ordering::AcqRel, Relaxed) {
+        Ok(_) => {
+            let frame = word::frame(w);
+            frames.set_page(frame, None);
+            Look::Taken(Evicted { frame, page, unused_rule: word::rule(w) })
+        }
+        Err(_) => Look::Kept,
+    }
+}

@@ -1,0 +1,49 @@
+//! The word of a page: one atomic u64 says whether the page is in memory, where, and who uses it.
+//!
+//! | bits   | field      | meaning                                                                        |
+//! |--------|------------|--------------------------------------------------------------------------------|
+//! | 0..32  | frame      | frame number, when in flight or resident                                       |
+//! | 32..48 | pins       | readers holding the page; only a resident page without pins may be evicted     |
+//! | 48..50 | state      | 0 absent, 1 in flight, 2 resident                                              |
+//! | 50..53 | rule       | the read-ahead rule that brought it and that nobody has used yet, else 0       |
+//! | 53     | referenced | touched since the clock's hand last passed                                     |
+//! | 54     | versioned  | newer or older versions exist: ask the version table; survives eviction        |
+//! | 55     | awaited    | somebody waits for the read in flight                                          |
+//!
+//! A zero word is an absent page, so fresh anonymous memory is a valid table.
+
+/// Increment of the pin count.
+pub const PIN: u64 = 1 << 32;
+pub const FRAME: u64 = PIN - 1;
+pub const PINS: u64 = 0xFFFF << 32;
+pub const STATE: u64 = 3 << 48;
+pub const IN_FLIGHT: u64 = 1 << 48;
+pub const RESIDENT: u64 = 2 << 48;
+pub const RULE_SHIFT: u32 = 50;
+pub const RULE: u64 = 7 << RULE_SHIFT;
+pub const REFERENCED: u64 = 1 << 53;
+pub const VERSIONED: u64 = 1 << 54;
+pub const AWAITED: u64 = 1 << 55;
+
+/// What must be exactly `RESIDENT` for the quick way in.
+pub const QUICK: u64 = STATE | RULE | VERSIONED;
+
+#[inline]
+pub fn frame(word: u64) -> u32 {
+    (word & FRAME) as u32
+}
+
+#[inline]
+pub fn pins(word: u64) -> u64 {
+    (word & PINS) >> 32
+}
+
+#[inline]
+pub fn rule(word: u64) -> u8 {
+    ((word & RULE) >> RULE_SHIFT) as u8
+}
+
+#[inline]
+pub fn state(word: u64) -> u64 {
+    word & STATE
+}
