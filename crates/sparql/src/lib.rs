@@ -2,6 +2,9 @@
 
 mod batch;
 mod error;
+pub mod expr;
+mod functions;
+pub mod value;
 
 pub use batch::Batch;
 pub use error::QueryError;

@@ -1,0 +1,277 @@
+//! Operators on ids alone.
+//!
+//! Each answers from the 64 bits what it can and says "ask the values" ([`Slow`]) otherwise. Within a kind the order of ids is
+//! the order of values, so a comparison of two integers is one comparison of two words.
+
+use super::eval::Col;
+use super::node::Order;
+use crate::value::Arithmetic;
+use snowmelt_graph::{FIRST_REGISTERED, InlineValue, Kind, TermId, from_boolean, from_float};
+use std::cmp::Ordering;
+
+pub(crate) const TRUE: TermId = from_boolean(true);
+pub(crate) const FALSE: TermId = from_boolean(false);
+
+/// The ids do not tell.
+pub(crate) struct Slow;
+
+const SHIFT: u32 = 60;
+const INTEGER: u64 = Kind::Integer as u64;
+const PAYLOAD: u64 = (1 << SHIFT) - 1;
+const ZERO: i64 = 1 << 59;
+
+fn bit(kind: Kind) -> u16 {
+    1 << kind as u16
+}
+
+/// Calls `f(row, a, b)` for each row; constants stay in registers.
+#[inline(always)]
+pub(crate) fn zip(a: &Col<'_>, b: &Col<'_>, rows: usize, mut f: impl FnMut(usize, TermId, TermId)) {
+    match (a.slice(), b.slice()) {
+        (Ok(a), Ok(b)) => {
+            assert!(a.len() == rows && b.len() == rows);
+            a.iter().zip(b).enumerate().for_each(|(i, (a, b))| f(i, *a, *b));
+        }
+        (Ok(a), Err(b)) => {
+            assert!(a.len() == rows);
+            a.iter().enumerate().for_each(|(i, a)| f(i, *a, b));
+        }
+        (Err(a), Ok(b)) => {
+            assert!(b.len() == rows);
+            b.iter().enumerate().for_each(|(i, b)| f(i, a, *b));
+        }
+        (Err(a), Err(b)) => (0..rows).for_each(|i| f(i, a, b)),
+    }
+}
+
+/// `+ - * /` of two integers or two floats.
+#[inline(always)]
+pub(crate) fn arithmetic(op: Arithmetic, a: TermId, b: TermId) -> Result<TermId, Slow> {
+    if a.0 >> SHIFT == INTEGER && b.0 >> SHIFT == INTEGER {
+        let (x, y) = ((a.0 & PAYLOAD) as i64 - ZERO, (b.0 & PAYLOAD) as i64 - ZERO);
+        let sum = match op {
+            Arithmetic::Add => x + y, // 60 bits each: no overflow of 64
+            Arithmetic::Subtract => x - y,
+            Arithmetic::Multiply => x.checked_mul(y).ok_or(Slow)?,
+            Arithmetic::Divide => return Err(Slow),
+        };
+        let payload = sum.wrapping_add(ZERO) as u64;
+        return if payload <= PAYLOAD { Ok(TermId(INTEGER << SHIFT | payload)) } else { Err(Slow) };
+    }
+    if a.is_undef() || b.is_undef() {
+        return Ok(TermId::UNDEF);
+    }
+    floats(op, a, b)
+}
+
+fn floats(op: Arithmetic, a: TermId, b: TermId) -> Result<TermId, Slow> {
+    let number = |id: TermId| match id.inline_value() {
+        Some(InlineValue::Float(v)) => Ok(v),
+        Some(InlineValue::Integer(v)) => Ok(v as f32),
+        _ => Err(Slow),
+    };
+    if a.kind() != Kind::Float && b.kind() != Kind::Float {
+        return Err(Slow);
+    }
+    let (a, b) = (number(a)?, number(b)?);
+    Ok(from_float(match op {
+        Arithmetic::Add => a + b,
+        Arithmetic::Subtract => a - b,
+        Arithmetic::Multiply => a * b,
+        Arithmetic::Divide => a / b,
+    }))
+}
+
+/// The order of two ids of one kind whose order is that of the values.
+#[inline(always)]
+pub(crate) fn order(a: TermId, b: TermId) -> Result<Ordering, Slow> {
+    let kind = a.0 >> SHIFT;
+    if kind != b.0 >> SHIFT {
+        return Err(Slow);
+    }
+    if kind == INTEGER {
+        return Ok(a.cmp(&b));
+    }
+    let kind = 1_u16 << kind;
+    if kind & (bit(Kind::ShortString) | bit(Kind::Boolean)) != 0 {
+        return Ok(a.cmp(&b));
+    }
+    // With and without time zone are another time line.
+    if kind & (bit(Kind::Date) | bit(Kind::DateTime)) != 0 && (a.0 ^ b.0) & 1 == 0 {
+        return Ok(a.cmp(&b));
+    }
+    if kind == bit(Kind::Decimal) && a.decimal_code() == 0 && b.decimal_code() == 0 {
+        return Ok((a.0 >> 3).cmp(&(b.0 >> 3))); // below: digits after the point
+    }
+    Err(Slow)
+}
+
+/// One of `< <= > >=` over two columns; rows the ids do not tell are appended to `slow`.
+pub(crate) fn compare(op: Order, a: &Col<'_>, b: &Col<'_>, rows: usize, slow: &mut Vec<u32>) -> Vec<TermId> {
+    match op {
+        Order::Less => compare_with(a, b, rows, slow, Ordering::is_lt),
+        Order::LessOrEqual => compare_with(a, b, rows, slow, Ordering::is_le),
+        Order::Greater => compare_with(a, b, rows, slow, Ordering::is_gt),
+        Order::GreaterOrEqual => compare_with(a, b, rows, slow, Ordering::is_ge),
+    }
+}
+
+#[inline(always)]
+fn compare_with(
+    a: &Col<'_>,
+    b: &Col<'_>,
+    rows: usize,
+    slow: &mut Vec<u32>,
+    holds: impl Fn(Ordering) -> bool,
+) -> Vec<TermId> {
+    let mut out = Vec::with_capacity(rows);
+    zip(a, b, rows, |i, a, b| {
+        out.push(match order(a, b) {
+            Ok(order) => TermId(FALSE.0 | u64::from(holds(order))),
+            Err(Slow) => {
+                if !a.is_undef() && !b.is_undef() {
+                    slow.push(i as u32);
+                }
+                TermId::UNDEF
+            }
+        });
+    });
+    out
+}
+
+/// Kinds in which one id is one value and equality never errs: everything but numbers that have several forms or NaN,
+/// literals whose datatype may be unknown, and local terms.
+const PLAIN: u16 = 1 << Kind::Iri as u16 | 1 << Kind::Blank as u16 | 1 << Kind::String as u16 | 1 << Kind::ShortString as u16
+    | 1 << Kind::Integer as u16 | 1 << Kind::Boolean as u16;
+/// Numbers that may equal numbers of another kind.
+const NUMBERS: u16 = 1 << Kind::Integer as u16 | 1 << Kind::Decimal as u16 | 1 << Kind::Double as u16
+    | 1 << Kind::Float as u16;
+/// Resources are never equal to literals.
+const RESOURCES: u16 = 1 << Kind::Iri as u16 | 1 << Kind::Blank as u16;
+
+/// `=`.
+#[inline(always)]
+pub(crate) fn equal(a: TermId, b: TermId) -> Result<TermId, Slow> {
+    let (ka, kb) = (1_u16 << (a.0 >> SHIFT), 1_u16 << (b.0 >> SHIFT));
+    if a == b {
+        // NaN differs from itself; a local or out-of-line double may be one.
+        let doubtful = bit(Kind::Double) | bit(Kind::Float) | bit(Kind::Value) | bit(Kind::Local) | bit(Kind::Special);
+        return match () {
+            () if ka & doubtful == 0 => Ok(TRUE),
+            () if a.is_undef() => Ok(TermId::UNDEF),
+            () => Err(Slow),
+        };
+    }
+    let both = ka | kb;
+    if both & bit(Kind::Special) != 0 {
+        return Ok(TermId::UNDEF);
+    }
+    if both & !PLAIN == 0 {
+        return Ok(FALSE); // different ids of plain kinds: different values
+    }
+    if both & bit(Kind::Local) == 0 && both & RESOURCES != 0 {
+        return Ok(FALSE); // a resource and any literal
+    }
+    if both & !NUMBERS == 0 && ka == kb && ka == bit(Kind::Decimal) {
+        let (ca, cb) = (a.decimal_code(), b.decimal_code());
+        if ca == 0 && cb == 0 {
+            return Ok(if a.0 >> 3 == b.0 >> 3 { TRUE } else { FALSE });
+        }
+        if ca >= FIRST_REGISTERED || cb >= FIRST_REGISTERED {
+            return Ok(TermId::UNDEF); // unknown datatype, different terms
+        }
+    }
+    if ka == kb && both & (bit(Kind::Date) | bit(Kind::DateTime)) != 0 && (a.0 ^ b.0) & 1 == 0 {
+        return Ok(FALSE);
+    }
+    Err(Slow)
+}
+
+/// sameTerm. Ids name terms one to one, except that a local term may also be stored.
+#[inline(always)]
+pub(crate) fn same_term(a: TermId, b: TermId) -> Result<TermId, Slow> {
+    if a.is_undef() || b.is_undef() {
+        return Ok(TermId::UNDEF);
+    }
+    if a == b {
+        return Ok(TRUE);
+    }
+    if a.kind() != Kind::Local && b.kind() != Kind::Local {
+        return Ok(FALSE);
+    }
+    // Local terms are not inline, so they are no inline term.
+    if a.kind().is_inline() && b.kind() == Kind::Local || b.kind().is_inline() && a.kind() == Kind::Local {
+        let inline = if a.kind().is_inline() { a } else { b };
+        // Literals of registered datatypes are inline only to those who know the table.
+        if inline.kind() != Kind::Decimal || inline.decimal_code() < FIRST_REGISTERED {
+            return Ok(FALSE);
+        }
+    }
+    Err(Slow)
+}
+
+/// The effective boolean value.
+#[inline(always)]
+pub(crate) fn truth(id: TermId) -> Result<TermId, Slow> {
+    match id.kind() {
+        Kind::Boolean => Ok(id),
+        Kind::Special | Kind::Iri | Kind::Blank | Kind::Date | Kind::DateTime => Ok(TermId::UNDEF),
+        Kind::String => Ok(TRUE), // the empty string is inline
+        Kind::ShortString => Ok(if id.payload() == 0 { FALSE } else { TRUE }),
+        Kind::Integer => Ok(if id.payload() == ZERO as u64 { FALSE } else { TRUE }),
+        _ => Err(Slow),
+    }
+}
+
+/// `&&` of truth values: false wins over error.
+pub(crate) fn and(a: TermId, b: TermId) -> TermId {
+    match (a, b) {
+        (FALSE, _) | (_, FALSE) => FALSE,
+        (TRUE, TRUE) => TRUE,
+        _ => TermId::UNDEF,
+    }
+}
+
+/// `||` of truth values: true wins over error.
+pub(crate) fn or(a: TermId, b: TermId) -> TermId {
+    match (a, b) {
+        (TRUE, _) | (_, TRUE) => TRUE,
+        (FALSE, FALSE) => FALSE,
+        _ => TermId::UNDEF,
+    }
+}
+
+/// `!` of a truth value.
+pub(crate) fn not(a: TermId) -> TermId {
+    if a.is_undef() { a } else { TermId(a.0 ^ 1) }
+}
+
+/// The rows of `selected` (None: all) whose truth is true.
+pub(crate) fn select(truth: &Col<'_>, selected: Option<&[u32]>, rows: usize) -> Vec<u32> {
+    let count = selected.map_or(rows, <[u32]>::len);
+    let truth = match truth.slice() {
+        Ok(truth) => truth,
+        Err(TRUE) => return selected.map_or_else(|| (0..rows as u32).collect(), <[u32]>::to_vec),
+        Err(_) => return Vec::new(),
+    };
+    assert!(truth.len() == count);
+    // Every row is written, the cursor moves only for a true one: no branch to mispredict.
+    let mut out = vec![0; count];
+    let mut len = 0;
+    match selected {
+        Some(selected) => {
+            for (row, truth) in selected.iter().zip(truth) {
+                out[len] = *row;
+                len += usize::from(*truth == TRUE);
+            }
+        }
+        None => {
+            for (row, truth) in truth.iter().enumerate() {
+                out[len] = row as u32;
+                len += usize::from(*truth == TRUE);
+            }
+        }
+    }
+    out.truncate(len);
+    out
+}

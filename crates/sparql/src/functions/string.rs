@@ -1,0 +1,188 @@
+//! String functions (SPARQL 1.1, section 17.4.3). Lengths and places count characters (code points), from one.
+
+use super::Func;
+use crate::value::Value;
+use std::borrow::Cow;
+
+/// The text and language of a string literal; None for anything else.
+pub(super) fn string<'v>(v: &'v Value<'_>) -> Option<(&'v str, Option<&'v str>)> {
+    match v {
+        Value::String(t) => Some((t, None)),
+        Value::LangString(t, lang) => Some((t, Some(lang))),
+        _ => None,
+    }
+}
+
+/// The text of a string without language.
+pub(super) fn plain<'v>(v: &'v Value<'_>) -> Option<&'v str> {
+    match v {
+        Value::String(t) => Some(t),
+        _ => None,
+    }
+}
+
+/// A string with the language of the one it was made of.
+pub(super) fn like(text: String, lang: Option<&str>) -> Value<'static> {
+    match lang {
+        Some(lang) => Value::LangString(Cow::Owned(text), Cow::Owned(lang.to_owned())),
+        None => Value::String(Cow::Owned(text)),
+    }
+}
+
+/// Two strings that may be compared: the second has no language, or that of the first (section 17.4.3.1.2).
+fn compatible<'v>(a: &'v Value<'_>, b: &'v Value<'_>) -> Option<(&'v str, &'v str, Option<&'v str>)> {
+    let ((a, la), (b, lb)) = (string(a)?, string(b)?);
+    (lb.is_none() || la == lb).then_some((a, b, la))
+}
+
+pub(super) fn call(func: Func, args: &[Value<'_>]) -> Option<Value<'static>> {
+    Some(match func {
+        Func::Concat => concat(args)?,
+        Func::StrLen => Value::Integer(i64::try_from(string(&args[0])?.0.chars().count()).ok()?),
+        Func::SubStr => sub_str(args)?,
+        Func::UCase => {
+            let (text, lang) = string(&args[0])?;
+            like(text.to_uppercase(), lang)
+        }
+        Func::LCase => {
+            let (text, lang) = string(&args[0])?;
+            like(text.to_lowercase(), lang)
+        }
+        Func::EncodeForUri => Value::String(Cow::Owned(encode_for_uri(string(&args[0])?.0))),
+        Func::Contains => {
+            let (a, b, _) = compatible(&args[0], &args[1])?;
+            Value::Boolean(a.contains(b))
+        }
+        Func::StrStarts => {
+            let (a, b, _) = compatible(&args[0], &args[1])?;
+            Value::Boolean(a.starts_with(b))
+        }
+        Func::StrEnds => {
+            let (a, b, _) = compatible(&args[0], &args[1])?;
+            Value::Boolean(a.ends_with(b))
+        }
+        Func::StrBefore => {
+            let (a, b, lang) = compatible(&args[0], &args[1])?;
+            part(a.find(b).map(|at| &a[..at]), lang)
+        }
+        Func::StrAfter => {
+            let (a, b, lang) = compatible(&args[0], &args[1])?;
+            part(a.find(b).map(|at| &a[at + b.len()..]), lang)
+        }
+        other => unreachable!("{other:?} is not a string function"),
+    })
+}
+
+/// STRBEFORE and STRAFTER: no match gives the empty string without language.
+fn part(found: Option<&str>, lang: Option<&str>) -> Value<'static> {
+    match found {
+        Some(text) => like(text.to_owned(), lang),
+        None => Value::String(Cow::Borrowed("")),
+    }
+}
+
+/// The language stays when all have the same one.
+fn concat(args: &[Value<'_>]) -> Option<Value<'static>> {
+    let mut text = String::new();
+    let mut common: Option<Option<&str>> = None;
+    for arg in args {
+        let (part, lang) = string(arg)?;
+        text.push_str(part);
+        common = match common {
+            None => Some(lang),
+            Some(common) if common == lang => Some(common),
+            Some(_) => Some(None),
+        };
+    }
+    Some(like(text, common.flatten()))
+}
+
+/// SUBSTR as XPath's fn:substring: the characters at places p with round(start) ≤ p < round(start) + round(length).
+fn sub_str(args: &[Value<'_>]) -> Option<Value<'static>> {
+    let (text, lang) = string(&args[0])?;
+    let start = place(&args[1])?;
+    let end = match args.get(2) {
+        Some(length) => start + place(length)?,
+        None => f64::INFINITY,
+    };
+    let inside = |(i, c): (usize, char)| {
+        let place = (i + 1) as f64;
+        (place >= start && place < end).then_some(c)
+    };
+    Some(like(text.chars().enumerate().filter_map(inside).collect(), lang))
+}
+
+/// A number as a place: XPath rounds halves up, NaN is no place.
+fn place(v: &Value<'_>) -> Option<f64> {
+    Some(match v {
+        Value::Integer(v) => *v as f64,
+        Value::Decimal(_) | Value::Float(_) | Value::Double(_) => match crate::value::round::half_up(v)? {
+            Value::Decimal(v) => oxsdatatypes::Double::from(v).into(),
+            Value::Float(v) => f64::from(f32::from(v)),
+            Value::Double(v) => v.into(),
+            _ => return None,
+        },
+        _ => return None,
+    })
+}
+
+/// Everything but the unreserved characters of RFC 3986 as %XX.
+fn encode_for_uri(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// Basic filtering of RFC 4647: the range is "*", or the tag's subtags begin with the range's.
+pub(crate) fn lang_matches(tag: &str, range: &str) -> bool {
+    if range == "*" {
+        return !tag.is_empty();
+    }
+    let mut subtags = tag.split('-');
+    range.split('-').all(|want| subtags.next().is_some_and(|have| have.eq_ignore_ascii_case(want)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sub(start: f64, length: Option<f64>) -> String {
+        let mut args = vec![Value::String("motor car".into()), Value::Double(start.into())];
+        args.extend(length.map(|l| Value::Double(l.into())));
+        call(Func::SubStr, &args).unwrap().text().into_owned()
+    }
+
+    #[test]
+    fn substr_is_xpaths_substring() {
+        // the examples of XPath functions 5.4.3
+        assert_eq!(sub(6.0, None), " car");
+        assert_eq!(sub(4.0, Some(3.0)), "or ");
+        assert_eq!(sub(1.5, Some(2.6)), "oto");
+        assert_eq!(sub(0.0, Some(3.0)), "mo");
+        assert_eq!(sub(5.0, Some(-3.0)), "");
+        assert_eq!(sub(-3.0, Some(5.0)), "m");
+        assert_eq!(sub(f64::NAN, Some(3.0)), "");
+        assert_eq!(sub(-42.0, Some(f64::INFINITY)), "motor car");
+        assert_eq!(sub(f64::NEG_INFINITY, Some(f64::INFINITY)), "");
+    }
+
+    #[test]
+    fn language_ranges() {
+        for (tag, range, expected) in [
+            ("en", "EN", true),
+            ("en-gb", "en", true),
+            ("en", "en-GB", false),
+            ("eng", "en", false),
+            ("", "*", false),
+            ("de", "*", true),
+            ("", "en", false),
+        ] {
+            assert_eq!(lang_matches(tag, range), expected, "{tag} {range}");
+        }
+    }
+}

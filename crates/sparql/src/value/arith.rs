@@ -1,0 +1,197 @@
+//! Arithmetic: SPARQL's numeric operators with XPath's type promotion, and dates with durations.
+//!
+//! Promotion: integer → decimal → float → double; the wider operand's type is the result's, except that
+//! integer ÷ integer is a decimal. Overflow and division of an exact number by zero are errors (None).
+
+use super::{Temporal, Value};
+use oxsdatatypes::{Decimal, Double, Float};
+
+/// The four operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Arithmetic {
+    /// `+`
+    Add,
+    /// `-`
+    Subtract,
+    /// `*`
+    Multiply,
+    /// `/`
+    Divide,
+}
+
+/// Two numbers brought to their common type.
+pub(super) enum Promoted {
+    Integer(i64, i64),
+    Decimal(Decimal, Decimal),
+    Float(Float, Float),
+    Double(Double, Double),
+}
+
+/// Brings two numbers to their common type; None unless both are numbers.
+pub(super) fn promote(a: &Value<'_>, b: &Value<'_>) -> Option<Promoted> {
+    use Value as V;
+    Some(match (a, b) {
+        (V::Integer(a), V::Integer(b)) => Promoted::Integer(*a, *b),
+        (V::Double(_), _) | (_, V::Double(_)) => Promoted::Double(to_double(a)?, to_double(b)?),
+        (V::Float(_), _) | (_, V::Float(_)) => Promoted::Float(to_float(a)?, to_float(b)?),
+        _ => Promoted::Decimal(to_decimal(a)?, to_decimal(b)?),
+    })
+}
+
+fn to_double(v: &Value<'_>) -> Option<Double> {
+    Some(match v {
+        Value::Integer(v) => Double::from(*v as f64),
+        Value::Decimal(v) => (*v).into(),
+        Value::Float(v) => (*v).into(),
+        Value::Double(v) => *v,
+        _ => return None,
+    })
+}
+
+fn to_float(v: &Value<'_>) -> Option<Float> {
+    Some(match v {
+        Value::Integer(v) => Float::from(*v as f32),
+        Value::Decimal(v) => (*v).into(),
+        Value::Float(v) => *v,
+        _ => return None,
+    })
+}
+
+fn to_decimal(v: &Value<'_>) -> Option<Decimal> {
+    Some(match v {
+        Value::Integer(v) => (*v).into(),
+        Value::Decimal(v) => *v,
+        _ => return None,
+    })
+}
+
+/// Applies an operator; None is SPARQL's type error, an overflow, or an exact division by zero.
+#[must_use]
+pub fn arithmetic(op: Arithmetic, a: &Value<'_>, b: &Value<'_>) -> Option<Value<'static>> {
+    if let (Value::Temporal(_), _) | (_, Value::Temporal(_)) = (a, b) {
+        return temporal(op, a, b);
+    }
+    Some(match promote(a, b)? {
+        Promoted::Integer(a, b) => match op {
+            Arithmetic::Add => Value::Integer(a.checked_add(b)?),
+            Arithmetic::Subtract => Value::Integer(a.checked_sub(b)?),
+            Arithmetic::Multiply => Value::Integer(a.checked_mul(b)?),
+            Arithmetic::Divide => Value::Decimal(Decimal::from(a).checked_div(Decimal::from(b))?),
+        },
+        Promoted::Decimal(a, b) => Value::Decimal(match op {
+            Arithmetic::Add => a.checked_add(b),
+            Arithmetic::Subtract => a.checked_sub(b),
+            Arithmetic::Multiply => a.checked_mul(b),
+            Arithmetic::Divide => a.checked_div(b),
+        }?),
+        Promoted::Float(a, b) => Value::Float(match op {
+            Arithmetic::Add => a + b,
+            Arithmetic::Subtract => a - b,
+            Arithmetic::Multiply => a * b,
+            Arithmetic::Divide => a / b,
+        }),
+        Promoted::Double(a, b) => Value::Double(match op {
+            Arithmetic::Add => a + b,
+            Arithmetic::Subtract => a - b,
+            Arithmetic::Multiply => a * b,
+            Arithmetic::Divide => a / b,
+        }),
+    })
+}
+
+/// Dates and durations: date − date, date ± duration, duration ± duration (XPath operators, beyond SPARQL's table).
+fn temporal(op: Arithmetic, a: &Value<'_>, b: &Value<'_>) -> Option<Value<'static>> {
+    use Temporal as T;
+    let (Value::Temporal(a), Value::Temporal(b)) = (a, b) else {
+        return None;
+    };
+    Some(Value::Temporal(match (op, *a, *b) {
+        (Arithmetic::Subtract, T::DateTime(a), T::DateTime(b)) => T::DayTimeDuration(a.checked_sub(b)?),
+        (Arithmetic::Subtract, T::Date(a), T::Date(b)) => T::DayTimeDuration(a.checked_sub(b)?),
+        (Arithmetic::Subtract, T::Time(a), T::Time(b)) => T::DayTimeDuration(a.checked_sub(b)?),
+        (Arithmetic::Add, T::YearMonthDuration(a), T::YearMonthDuration(b)) => {
+            T::YearMonthDuration(a.checked_add(b)?)
+        }
+        (Arithmetic::Subtract, T::YearMonthDuration(a), T::YearMonthDuration(b)) => {
+            T::YearMonthDuration(a.checked_sub(b)?)
+        }
+        (Arithmetic::Add, T::DayTimeDuration(a), T::DayTimeDuration(b)) => {
+            T::DayTimeDuration(a.checked_add(b)?)
+        }
+        (Arithmetic::Subtract, T::DayTimeDuration(a), T::DayTimeDuration(b)) => {
+            T::DayTimeDuration(a.checked_sub(b)?)
+        }
+        (Arithmetic::Add, moment, length) => shift(moment, length, true)?,
+        (Arithmetic::Subtract, moment, length) => shift(moment, length, false)?,
+        _ => return None,
+    }))
+}
+
+/// A point in time moved by a duration, forwards or backwards.
+fn shift(moment: Temporal, length: Temporal, forwards: bool) -> Option<Temporal> {
+    use Temporal as T;
+    let length = match length {
+        T::Duration(d) => d,
+        T::YearMonthDuration(d) => d.into(),
+        T::DayTimeDuration(d) => d.into(),
+        _ => return None,
+    };
+    let length = if forwards { length } else { length.checked_neg()? };
+    Some(match moment {
+        T::DateTime(m) => T::DateTime(m.checked_add_duration(length)?),
+        T::Date(m) => T::Date(m.checked_add_duration(length)?),
+        T::Time(m) => T::Time(m.checked_add_duration(length)?),
+        _ => return None,
+    })
+}
+
+/// Unary minus.
+#[must_use]
+pub fn negate(v: &Value<'_>) -> Option<Value<'static>> {
+    Some(match v {
+        Value::Integer(v) => Value::Integer(v.checked_neg()?),
+        Value::Decimal(v) => Value::Decimal(v.checked_neg()?),
+        Value::Float(v) => Value::Float(-*v),
+        Value::Double(v) => Value::Double(-*v),
+        Value::Temporal(Temporal::YearMonthDuration(d)) => {
+            Value::Temporal(Temporal::YearMonthDuration(d.checked_neg()?))
+        }
+        Value::Temporal(Temporal::DayTimeDuration(d)) => {
+            Value::Temporal(Temporal::DayTimeDuration(d.checked_neg()?))
+        }
+        _ => return None,
+    })
+}
+
+/// ABS, CEIL, FLOOR, ROUND: the type stays.
+pub mod round {
+    use super::Value;
+
+    macro_rules! rounding {
+        ($(#[$doc:meta] $name:ident, $integer:expr, $decimal:ident, $float:ident;)*) => {
+            $(#[$doc]
+            #[must_use]
+            pub fn $name(v: &Value<'_>) -> Option<Value<'static>> {
+                let integer: fn(i64) -> Option<i64> = $integer;
+                Some(match v {
+                    Value::Integer(v) => Value::Integer(integer(*v)?),
+                    Value::Decimal(v) => Value::Decimal(v.$decimal()?),
+                    Value::Float(v) => Value::Float(v.$float()),
+                    Value::Double(v) => Value::Double(v.$float()),
+                    _ => return None,
+                })
+            })*
+        };
+    }
+
+    rounding! {
+        /// ABS.
+        abs, i64::checked_abs, checked_abs, abs;
+        /// CEIL.
+        ceil, Some, checked_ceil, ceil;
+        /// FLOOR.
+        floor, Some, checked_floor, floor;
+        /// ROUND: halves go up.
+        half_up, Some, checked_round, round;
+    }
+}

@@ -1,0 +1,123 @@
+//! Equality, order and truth of values (SPARQL 1.1, sections 17.2.2, 17.3, 17.4.1.7).
+//!
+//! None is the type error. Two literals that are not the same term are unequal only where both values are known;
+//! otherwise "unequal" cannot be said and the answer is an error.
+
+use super::arith::{Promoted, promote};
+use super::{Temporal, Value};
+use std::cmp::Ordering;
+
+/// `=`; `!=` is its negation.
+#[must_use]
+pub fn equals(a: &Value<'_>, b: &Value<'_>) -> Option<bool> {
+    use Value as V;
+    match (a, b) {
+        (V::Iri(a), V::Iri(b)) | (V::Blank(a), V::Blank(b)) => Some(a == b),
+        (V::Iri(_) | V::Blank(_), _) | (_, V::Iri(_) | V::Blank(_)) => Some(false),
+        (V::String(a), V::String(b)) => Some(a == b),
+        (V::LangString(a, la), V::LangString(b, lb)) => {
+            Some(a == b && la.eq_ignore_ascii_case(lb))
+        }
+        (V::Boolean(a), V::Boolean(b)) => Some(a == b),
+        (V::Temporal(a), V::Temporal(b)) => temporal_equals(a, b),
+        (
+            V::Other { lexical: a, datatype: da },
+            V::Other { lexical: b, datatype: db },
+        ) => (a == b && da == db).then_some(true),
+        // A language-tagged string is a known value, different from any literal of an unknown type.
+        (V::Other { .. }, V::LangString(..)) | (V::LangString(..), V::Other { .. }) => Some(false),
+        (V::Other { .. }, _) | (_, V::Other { .. }) => None,
+        _ => match promote(a, b) {
+            Some(Promoted::Integer(a, b)) => Some(a == b),
+            Some(Promoted::Decimal(a, b)) => Some(a == b),
+            Some(Promoted::Float(a, b)) => Some(a == b),
+            Some(Promoted::Double(a, b)) => Some(a == b),
+            None => Some(false), // two known types that share no value
+        },
+    }
+}
+
+/// `<` and its kin: Some only for two values of comparable types.
+#[must_use]
+pub fn compare(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
+    use Value as V;
+    match (a, b) {
+        (V::String(a), V::String(b)) => Some(a.cmp(b)),
+        (V::LangString(a, la), V::LangString(b, lb)) if la.eq_ignore_ascii_case(lb) => Some(a.cmp(b)),
+        (V::Boolean(a), V::Boolean(b)) => Some(a.cmp(b)),
+        (V::Temporal(a), V::Temporal(b)) => temporal_compare(a, b),
+        // <= and >= hold for identical terms of any type.
+        (V::Iri(a), V::Iri(b)) | (V::Blank(a), V::Blank(b)) => (a == b).then_some(Ordering::Equal),
+        (
+            V::Other { lexical: a, datatype: da },
+            V::Other { lexical: b, datatype: db },
+        ) => (a == b && da == db).then_some(Ordering::Equal),
+        _ => match promote(a, b)? {
+            Promoted::Integer(a, b) => Some(a.cmp(&b)),
+            Promoted::Decimal(a, b) => a.partial_cmp(&b),
+            Promoted::Float(a, b) => a.partial_cmp(&b),
+            Promoted::Double(a, b) => a.partial_cmp(&b),
+        },
+    }
+}
+
+/// Values of one temporal type; the three duration types compare with each other.
+fn temporal_compare(a: &Temporal, b: &Temporal) -> Option<Ordering> {
+    use Temporal as T;
+    match (a, b) {
+        (T::DateTime(a), T::DateTime(b)) => a.partial_cmp(b),
+        (T::Date(a), T::Date(b)) => a.partial_cmp(b),
+        (T::Time(a), T::Time(b)) => a.partial_cmp(b),
+        (T::GYear(a), T::GYear(b)) => a.partial_cmp(b),
+        (T::GYearMonth(a), T::GYearMonth(b)) => a.partial_cmp(b),
+        (T::GMonth(a), T::GMonth(b)) => a.partial_cmp(b),
+        (T::GMonthDay(a), T::GMonthDay(b)) => a.partial_cmp(b),
+        (T::GDay(a), T::GDay(b)) => a.partial_cmp(b),
+        (T::YearMonthDuration(a), T::YearMonthDuration(b)) => a.partial_cmp(b),
+        (T::DayTimeDuration(a), T::DayTimeDuration(b)) => a.partial_cmp(b),
+        _ => duration(a)?.partial_cmp(&duration(b)?),
+    }
+}
+
+fn temporal_equals(a: &Temporal, b: &Temporal) -> Option<bool> {
+    if a.datatype() == b.datatype() {
+        // A moment with a time zone and one without may be incomparable: then equality is not known either.
+        return match temporal_compare(a, b) {
+            Some(order) => Some(order == Ordering::Equal),
+            None if duration(a).is_some() => Some(false),
+            None => None,
+        };
+    }
+    match (duration(a), duration(b)) {
+        (Some(a), Some(b)) => Some(a == b),
+        _ => Some(false),
+    }
+}
+
+fn duration(v: &Temporal) -> Option<oxsdatatypes::Duration> {
+    match v {
+        Temporal::Duration(d) => Some(*d),
+        Temporal::YearMonthDuration(d) => Some((*d).into()),
+        Temporal::DayTimeDuration(d) => Some((*d).into()),
+        _ => None,
+    }
+}
+
+/// The effective boolean value. A literal of a boolean or numeric type with a malformed lexical form is false.
+#[must_use]
+pub fn effective_boolean(v: &Value<'_>) -> Option<bool> {
+    match v {
+        Value::Boolean(v) => Some(*v),
+        Value::String(v) => Some(!v.is_empty()),
+        Value::Integer(v) => Some(*v != 0),
+        Value::Decimal(v) => Some(*v != 0.into()),
+        Value::Float(v) => Some(!v.is_nan() && f32::from(*v) != 0.0),
+        Value::Double(v) => Some(!v.is_nan() && f64::from(*v) != 0.0),
+        Value::Other { datatype, .. }
+            if **datatype == *super::iri::BOOLEAN || super::is_numeric_datatype(datatype) =>
+        {
+            Some(false)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,126 @@
+//! Query-local terms: what expressions compute and the store may not know.
+//!
+//! An id of kind `Local` is an index into one arena per query. Terms are interned: within a query equal local terms have
+//! equal ids. The rule by which they meet stored terms:
+//!
+//! 1. a computed term that can be inline *is* inline: it never comes here;
+//! 2. other computed terms are local, even if the dictionary knows them: most are only printed, so no look-up is paid;
+//! 3. where ids are compared as ids (join, group, distinct, minus) the operator first calls
+//!    [`Terms::to_stored`](super::Terms::to_stored), which replaces a local id by the stored id of the same term where there
+//!    is one. The answer is remembered per local term, so the dictionary is asked once.
+//! 4. operators of expressions (`=`, sameTerm, IN) compare local terms by their text and need no look-up.
+//!
+//! Shared by the threads of a query: a lock around the arena, taken once per batch.
+
+use super::arena::{Stored, TermArena};
+use hashbrown::HashTable;
+use parking_lot::{RwLock, RwLockReadGuard};
+use rustc_hash::FxHasher;
+use snowmelt_graph::{Kind, TermId};
+use std::hash::{Hash, Hasher};
+
+/// Set in ids that live only until their expression's batch is done; never seen outside expressions.
+const SCRATCH: u64 = 1 << 59;
+
+pub(crate) fn scratch_id(index: u32) -> TermId {
+    TermId::new(Kind::Local, SCRATCH | u64::from(index))
+}
+
+pub(crate) fn local_id(index: u32) -> TermId {
+    TermId::new(Kind::Local, u64::from(index))
+}
+
+pub(crate) fn is_scratch(id: TermId) -> bool {
+    id.kind() == Kind::Local && id.payload() & SCRATCH != 0
+}
+
+/// The index in its arena of a local or scratch id.
+pub(crate) fn index(id: TermId) -> u32 {
+    (id.payload() & !SCRATCH) as u32
+}
+
+/// What the dictionary said about a local term.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    NotAsked,
+    Absent,
+    Stored(TermId),
+}
+
+#[derive(Default)]
+pub(crate) struct LocalArena {
+    terms: TermArena,
+    known: Vec<Known>,
+    table: HashTable<u32>,
+}
+
+impl LocalArena {
+    pub fn get(&self, id: TermId) -> Stored<'_> {
+        self.terms.get(index(id))
+    }
+
+    pub fn known(&self, id: TermId) -> Known {
+        self.known[index(id) as usize]
+    }
+}
+
+/// The computed terms of one query.
+#[derive(Default)]
+pub struct LocalTerms {
+    arena: RwLock<LocalArena>,
+}
+
+impl LocalTerms {
+    /// An empty arena.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Bytes held, to be counted against the query's memory.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let arena = self.arena.read();
+        arena.terms.bytes() + arena.terms.len() * (size_of::<Known>() + 5)
+    }
+
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, LocalArena> {
+        self.arena.read()
+    }
+
+    /// The local id of a term; the caller has tried inline before.
+    pub(crate) fn intern(&self, stored: Stored<'_>) -> TermId {
+        let mut arena = self.arena.write();
+        let LocalArena { terms, known, table } = &mut *arena;
+        let hash = hash(stored);
+        if let Some(index) = table.find(hash, |i| same(terms.get(*i), stored)) {
+            return local_id(*index);
+        }
+        let index = terms.push_stored(stored);
+        known.push(Known::NotAsked);
+        let terms = &*terms;
+        table.insert_unique(hash, index, |i| self::hash(terms.get(*i)));
+        local_id(index)
+    }
+
+    pub(crate) fn set_known(&self, id: TermId, known: Known) {
+        self.arena.write().known[index(id) as usize] = known;
+    }
+}
+
+fn hash(stored: Stored<'_>) -> u64 {
+    let mut hasher = FxHasher::default();
+    match stored {
+        Stored::Term(term) => term.hash(&mut hasher),
+        Stored::Double(v) => v.to_bits().hash(&mut hasher),
+    }
+    hasher.finish()
+}
+
+fn same(a: Stored<'_>, b: Stored<'_>) -> bool {
+    match (a, b) {
+        (Stored::Term(a), Stored::Term(b)) => a == b,
+        (Stored::Double(a), Stored::Double(b)) => a.to_bits() == b.to_bits(),
+        _ => false,
+    }
+}

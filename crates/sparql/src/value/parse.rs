@@ -1,0 +1,200 @@
+//! Reading a literal: (lexical form, language, datatype) → [`Value`], and back to text.
+//!
+//! One match on the datatype's local name. A lexical form outside the datatype's space gives [`Value::Other`].
+
+use super::{Temporal, Value, iri};
+use oxsdatatypes::{Double, Float};
+use std::borrow::Cow;
+use std::str::FromStr;
+
+/// The range of a type derived from xsd:integer, in 128 bits; None for a type that is not one.
+fn integer_range(local: &str) -> Option<(i128, i128)> {
+    const ANY: (i128, i128) = (i128::MIN, i128::MAX);
+    Some(match local {
+        "integer" => ANY,
+        "nonPositiveInteger" => (i128::MIN, 0),
+        "negativeInteger" => (i128::MIN, -1),
+        "nonNegativeInteger" => (0, i128::MAX),
+        "positiveInteger" => (1, i128::MAX),
+        "long" => (i64::MIN.into(), i64::MAX.into()),
+        "int" => (i32::MIN.into(), i32::MAX.into()),
+        "short" => (i16::MIN.into(), i16::MAX.into()),
+        "byte" => (i8::MIN.into(), i8::MAX.into()),
+        "unsignedLong" => (0, u64::MAX.into()),
+        "unsignedInt" => (0, u32::MAX.into()),
+        "unsignedShort" => (0, u16::MAX.into()),
+        "unsignedByte" => (0, u8::MAX.into()),
+        _ => return None,
+    })
+}
+
+/// True for xsd:integer, its derived types, xsd:decimal, xsd:float and xsd:double.
+#[must_use]
+pub fn is_numeric_datatype(datatype: &str) -> bool {
+    datatype.strip_prefix(iri::XSD).is_some_and(|local| {
+        matches!(local, "decimal" | "float" | "double") || integer_range(local).is_some()
+    })
+}
+
+/// Reads a literal. Never fails: what has no value becomes [`Value::Other`].
+#[must_use]
+pub fn parse_literal<'a>(lexical: &'a str, lang: Option<&'a str>, datatype: &'a str) -> Value<'a> {
+    if let Some(lang) = lang {
+        return Value::LangString(lexical.into(), lang.into());
+    }
+    datatype
+        .strip_prefix(iri::XSD)
+        .and_then(|local| parse_xsd(lexical, local))
+        .unwrap_or(Value::Other {
+            lexical: lexical.into(),
+            datatype: datatype.into(),
+        })
+}
+
+fn parse_xsd<'a>(lexical: &'a str, local: &str) -> Option<Value<'a>> {
+    fn temporal<T: FromStr>(text: &str, make: fn(T) -> Temporal) -> Option<Value<'static>> {
+        text.parse().ok().map(|t| Value::Temporal(make(t)))
+    }
+    match local {
+        "string" => Some(Value::String(Cow::Borrowed(lexical))),
+        "boolean" => parse_boolean(lexical).map(Value::Boolean),
+        "decimal" => lexical.parse().ok().map(Value::Decimal),
+        "double" => parse_double(lexical).map(Value::Double),
+        "float" => parse_float(lexical).map(Value::Float),
+        "dateTime" | "dateTimeStamp" => temporal(lexical, Temporal::DateTime),
+        "date" => temporal(lexical, Temporal::Date),
+        "time" => temporal(lexical, Temporal::Time),
+        "gYear" => temporal(lexical, Temporal::GYear),
+        "gYearMonth" => temporal(lexical, Temporal::GYearMonth),
+        "gMonth" => temporal(lexical, Temporal::GMonth),
+        "gMonthDay" => temporal(lexical, Temporal::GMonthDay),
+        "gDay" => temporal(lexical, Temporal::GDay),
+        "duration" => temporal(lexical, Temporal::Duration),
+        "yearMonthDuration" => temporal(lexical, Temporal::YearMonthDuration),
+        "dayTimeDuration" => temporal(lexical, Temporal::DayTimeDuration),
+        _ => {
+            let (low, high) = integer_range(local)?;
+            let value = parse_integer(lexical)?;
+            (low..=high).contains(&value.into()).then_some(Value::Integer(value))
+        }
+    }
+}
+
+pub(super) fn parse_boolean(text: &str) -> Option<bool> {
+    match text {
+        "true" | "1" => Some(true),
+        "false" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+pub(super) fn parse_integer(text: &str) -> Option<i64> {
+    text.parse().ok()
+}
+
+/// Rust reads "inf", "infinity" and "nan" in any case; XML Schema knows only INF, +INF, -INF and NaN.
+fn is_float_lexical(text: &str) -> bool {
+    matches!(text, "INF" | "+INF" | "-INF" | "NaN")
+        || text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'+' | b'-' | b'e' | b'E'))
+}
+
+pub(super) fn parse_double(text: &str) -> Option<Double> {
+    is_float_lexical(text).then(|| text.parse().ok())?
+}
+
+pub(super) fn parse_float(text: &str) -> Option<Float> {
+    is_float_lexical(text).then(|| text.parse().ok())?
+}
+
+impl Value<'_> {
+    /// The datatype's IRI; None for IRIs and blank nodes.
+    #[must_use]
+    pub fn datatype(&self) -> Option<&str> {
+        Some(match self {
+            Value::Iri(_) | Value::Blank(_) => return None,
+            Value::String(_) => iri::STRING,
+            Value::LangString(..) => iri::LANG_STRING,
+            Value::Boolean(_) => iri::BOOLEAN,
+            Value::Integer(_) => iri::INTEGER,
+            Value::Decimal(_) => iri::DECIMAL,
+            Value::Float(_) => iri::FLOAT,
+            Value::Double(_) => iri::DOUBLE,
+            Value::Temporal(t) => t.datatype(),
+            Value::Other { datatype, .. } => datatype,
+        })
+    }
+
+    /// The canonical lexical form, the IRI, or the blank node's label.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        match self {
+            Value::Iri(t)
+            | Value::Blank(t)
+            | Value::String(t)
+            | Value::LangString(t, _)
+            | Value::Other { lexical: t, .. } => Cow::Borrowed(t),
+            Value::Boolean(true) => Cow::Borrowed("true"),
+            Value::Boolean(false) => Cow::Borrowed("false"),
+            Value::Integer(v) => Cow::Owned(v.to_string()),
+            Value::Decimal(v) => Cow::Owned(v.to_string()),
+            Value::Float(v) => Cow::Owned(scientific(f32::from(*v), f64::from(*v))),
+            Value::Double(v) => Cow::Owned(scientific(f64::from(*v), f64::from(*v))),
+            Value::Temporal(t) => Cow::Owned(t.to_string()),
+        }
+    }
+}
+
+/// The canonical form of XML Schema 1.0, as inline ids give it back: `1.05E1`. `value` keeps the width that decides which
+/// digits are the shortest.
+fn scientific(value: impl std::fmt::UpperExp, wide: f64) -> String {
+    if wide.is_nan() {
+        return "NaN".to_owned();
+    }
+    if wide.is_infinite() {
+        return if wide < 0.0 { "-INF" } else { "INF" }.to_owned();
+    }
+    let mut text = format!("{value:E}");
+    if !text.contains('.') {
+        let exponent = text.find('E').expect("{:E} writes an E");
+        text.insert_str(exponent, ".0");
+    }
+    text
+}
+
+impl Temporal {
+    /// The datatype's IRI.
+    #[must_use]
+    pub fn datatype(&self) -> &'static str {
+        match self {
+            Temporal::DateTime(_) => iri::DATE_TIME,
+            Temporal::Date(_) => iri::DATE,
+            Temporal::Time(_) => iri::TIME,
+            Temporal::GYear(_) => iri::G_YEAR,
+            Temporal::GYearMonth(_) => iri::G_YEAR_MONTH,
+            Temporal::GMonth(_) => iri::G_MONTH,
+            Temporal::GMonthDay(_) => iri::G_MONTH_DAY,
+            Temporal::GDay(_) => iri::G_DAY,
+            Temporal::Duration(_) => iri::DURATION,
+            Temporal::YearMonthDuration(_) => iri::YEAR_MONTH_DURATION,
+            Temporal::DayTimeDuration(_) => iri::DAY_TIME_DURATION,
+        }
+    }
+}
+
+impl std::fmt::Display for Temporal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Temporal::DateTime(v) => v.fmt(f),
+            Temporal::Date(v) => v.fmt(f),
+            Temporal::Time(v) => v.fmt(f),
+            Temporal::GYear(v) => v.fmt(f),
+            Temporal::GYearMonth(v) => v.fmt(f),
+            Temporal::GMonth(v) => v.fmt(f),
+            Temporal::GMonthDay(v) => v.fmt(f),
+            Temporal::GDay(v) => v.fmt(f),
+            Temporal::Duration(v) => v.fmt(f),
+            Temporal::YearMonthDuration(v) => v.fmt(f),
+            Temporal::DayTimeDuration(v) => v.fmt(f),
+        }
+    }
+}

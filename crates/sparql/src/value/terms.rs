@@ -1,0 +1,384 @@
+//! The terms a query works with, per thread: decoded from the dictionary, computed, or inline.
+//!
+//! Expressions ask in two steps: [`Terms::prefetch`] for all ids of a batch, which reads what is missing in one dictionary
+//! call in location order, then [`Terms::value`] or [`Terms::with_term`] for each, which never waits. A decoded term stays
+//! until the cache is over its bound and a new batch begins, so a term is normally read once per query.
+//!
+//! Invariant: between two calls of [`Terms::begin_batch`] nothing prefetched or computed goes away.
+
+use super::arena::{Stored, TermArena};
+use super::local::{self, Known, LocalTerms, is_scratch};
+use super::{Temporal, Value, iri, parse_literal};
+use oxsdatatypes::{Date, DateTime, Decimal, Double, Float};
+use rustc_hash::FxHashMap;
+use snowmelt_graph::{
+    FIRST_REGISTERED, GraphError, InlineValue, Kind, Lexical, TermId, TermRef, from_boolean, from_double, from_float, from_integer,
+    from_micros,
+};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Where stored terms come from: a session, or [`NoStore`].
+pub trait TermStore {
+    /// The ids of terms; None for those not stored (and not inline).
+    fn resolve(&mut self, terms: &[TermRef<'_>]) -> Result<Vec<Option<TermId>>, GraphError>;
+    /// Calls `f` with the index and the term of each id; ids are distinct dictionary or blank node ids.
+    fn decode(&mut self, ids: &[TermId], f: &mut dyn FnMut(usize, TermRef<'_>)) -> Result<(), GraphError>;
+    /// The language tag, if the id alone tells that the term has one.
+    fn lang_of(&self, id: TermId) -> Option<Arc<str>>;
+    /// The datatype IRI, if the id alone tells it.
+    fn datatype_of(&self, id: TermId) -> Option<Arc<str>>;
+}
+
+/// No stored terms: for constant expressions and tests.
+pub struct NoStore;
+
+impl TermStore for NoStore {
+    fn resolve(&mut self, terms: &[TermRef<'_>]) -> Result<Vec<Option<TermId>>, GraphError> {
+        Ok(terms.iter().map(TermId::inline).collect())
+    }
+
+    fn decode(&mut self, ids: &[TermId], _: &mut dyn FnMut(usize, TermRef<'_>)) -> Result<(), GraphError> {
+        assert!(ids.is_empty(), "there are no stored ids without a store");
+        Ok(())
+    }
+
+    fn lang_of(&self, _: TermId) -> Option<Arc<str>> {
+        None
+    }
+
+    fn datatype_of(&self, _: TermId) -> Option<Arc<str>> {
+        None
+    }
+}
+
+/// The terms of one thread of a query.
+pub struct Terms {
+    /// decoded stored terms and copies of local ones, by id
+    cache: TermArena,
+    cached: FxHashMap<TermId, u32>,
+    cache_limit_bytes: usize,
+    /// what the current batch computed
+    scratch: TermArena,
+    locals: Arc<LocalTerms>,
+    /// datatypes of decimal-like ids beyond the fixed ones, by code
+    registered: Vec<Option<Arc<str>>>,
+    missing: Vec<TermId>,
+    /// ids of IRIs that functions make: datatypes
+    iris: FxHashMap<Box<str>, TermId>,
+    /// fixed for the whole query
+    pub(crate) now: DateTime,
+    pub(crate) base: Option<oxiri::Iri<String>>,
+}
+
+impl Terms {
+    /// Terms of one thread. `locals` and `now` are the query's; `base` is its BASE, `cache_limit_bytes` what decoded terms
+    /// may hold.
+    #[must_use]
+    pub fn new(locals: Arc<LocalTerms>, now: DateTime, base: Option<oxiri::Iri<String>>, cache_limit_bytes: usize) -> Self {
+        Terms {
+            cache: TermArena::default(),
+            cached: FxHashMap::default(),
+            cache_limit_bytes,
+            scratch: TermArena::default(),
+            locals,
+            registered: vec![None; 256],
+            missing: Vec::new(),
+            iris: FxHashMap::default(),
+            now,
+            base,
+        }
+    }
+
+    /// Bytes of decoded terms held by this thread.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.cache.bytes() + self.scratch.bytes() + self.cached.len() * 24
+    }
+
+    /// Starts a batch: drops computed terms that were not kept, and the cache when it is over its bound.
+    pub fn begin_batch(&mut self) {
+        self.scratch.clear();
+        if self.cache.bytes() > self.cache_limit_bytes {
+            self.cache.clear();
+            self.cached.clear();
+        }
+    }
+
+    /// Makes all these ids readable, with one dictionary call for those not read before.
+    pub fn prefetch(&mut self, store: &mut dyn TermStore, ids: impl IntoIterator<Item = TermId>) -> Result<(), GraphError> {
+        let mut missing = std::mem::take(&mut self.missing);
+        missing.clear();
+        let mut any_local = false;
+        let mut last = TermId::UNDEF;
+        for id in ids {
+            if id == last {
+                continue;
+            }
+            last = id;
+            match id.kind() {
+                Kind::Special => {}
+                Kind::Decimal if id.decimal_code() >= FIRST_REGISTERED => self.register(store, id),
+                kind if kind.is_inline() => {}
+                Kind::Local if is_scratch(id) => {}
+                kind => {
+                    if !self.cached.contains_key(&id) {
+                        any_local |= kind == Kind::Local;
+                        missing.push(id);
+                    }
+                }
+            }
+        }
+        if !missing.is_empty() {
+            missing.sort_unstable();
+            missing.dedup();
+            if any_local {
+                self.copy_locals(&mut missing);
+            }
+            let (cache, cached) = (&mut self.cache, &mut self.cached);
+            store.decode(&missing, &mut |i, term| {
+                cached.insert(missing[i], cache.push(term));
+            })?;
+        }
+        self.missing = missing;
+        Ok(())
+    }
+
+    /// Copies the local ones of these ids into the cache and takes them off the list.
+    fn copy_locals(&mut self, missing: &mut Vec<TermId>) {
+        let locals = self.locals.read();
+        missing.retain(|id| {
+            if id.kind() != Kind::Local {
+                return true;
+            }
+            self.cached.insert(*id, self.cache.push_stored(locals.get(*id)));
+            false
+        });
+    }
+
+    fn register(&mut self, store: &dyn TermStore, id: TermId) {
+        let place = &mut self.registered[usize::from(id.decimal_code())];
+        if place.is_none() {
+            *place = store.datatype_of(id);
+        }
+    }
+
+    fn stored(&self, id: TermId) -> Stored<'_> {
+        if is_scratch(id) {
+            return self.scratch.get(local::index(id));
+        }
+        let index = self.cached.get(&id).unwrap_or_else(|| panic!("{id:?} was not prefetched"));
+        self.cache.get(*index)
+    }
+
+    /// The value of a prefetched, computed or inline id; None when unbound.
+    #[must_use]
+    pub fn value(&self, id: TermId) -> Option<Value<'_>> {
+        if let Some(v) = inline_value(id) {
+            return Some(v);
+        }
+        if id.is_undef() {
+            return None;
+        }
+        if id.kind().is_inline() {
+            // strings, and decimal-like literals of registered datatypes
+            let mut lexical = Lexical::new();
+            let text = Cow::Owned(lexical.write(id)?.to_owned());
+            return Some(match id.kind() {
+                Kind::ShortString => Value::String(text),
+                _ => Value::Other { lexical: text, datatype: Cow::Borrowed(self.inline_datatype(id)) },
+            });
+        }
+        Some(match self.stored(id) {
+            Stored::Double(v) => Value::Double(v.into()),
+            Stored::Term(TermRef::Iri(iri)) => Value::Iri(iri.into()),
+            Stored::Term(TermRef::Blank(label)) => Value::Blank(label.into()),
+            Stored::Term(TermRef::Literal { lexical, lang, datatype }) => parse_literal(lexical, lang, datatype),
+        })
+    }
+
+    fn inline_datatype(&self, id: TermId) -> &str {
+        id.fixed_datatype().unwrap_or_else(|| {
+            self.registered[usize::from(id.decimal_code())]
+                .as_deref()
+                .unwrap_or_else(|| panic!("the datatype of {id:?} was not prefetched"))
+        })
+    }
+
+    /// Calls `f` with the term behind a prefetched, computed or inline id; None when unbound.
+    pub fn with_term<R>(&self, id: TermId, f: impl FnOnce(TermRef<'_>) -> R) -> Option<R> {
+        if id.kind() == Kind::Special {
+            return None;
+        }
+        if id.kind().is_inline() {
+            let mut lexical = Lexical::new();
+            let text = lexical.write(id)?;
+            return Some(f(TermRef::typed(text, self.inline_datatype(id))));
+        }
+        Some(match self.stored(id) {
+            Stored::Term(term) => f(term),
+            Stored::Double(v) => f(TermRef::typed(&Value::Double(v.into()).text(), iri::DOUBLE)),
+        })
+    }
+
+    /// An id for a computed value: inline where possible, else valid until the batch ends (see [`Terms::keep`]).
+    pub fn push(&mut self, value: &Value<'_>) -> TermId {
+        match value {
+            Value::Boolean(v) => return from_boolean(*v),
+            Value::Integer(v) => {
+                if let Some(id) = from_integer(*v) {
+                    return id;
+                }
+            }
+            Value::Decimal(v) => {
+                if let Some(id) = inline_decimal(*v) {
+                    return id;
+                }
+            }
+            Value::Float(v) => return from_float((*v).into()),
+            Value::Double(v) => {
+                let v = f64::from(*v);
+                let v = if v.is_nan() { f64::NAN } else { v };
+                return from_double(v)
+                    .unwrap_or_else(|| local::scratch_id(self.scratch.push_double(v)));
+            }
+            _ => {}
+        }
+        let text = value.text();
+        self.push_term(match value {
+            Value::Iri(_) => TermRef::Iri(&text),
+            Value::Blank(_) => TermRef::Blank(&text),
+            Value::LangString(_, lang) => TermRef::tagged(&text, lang),
+            _ => TermRef::typed(&text, value.datatype().unwrap_or(iri::STRING)),
+        })
+    }
+
+    /// As [`Terms::push`], for a term as it is written.
+    pub fn push_term(&mut self, term: TermRef<'_>) -> TermId {
+        TermId::inline(&term).unwrap_or_else(|| local::scratch_id(self.scratch.push(term)))
+    }
+
+    /// Makes computed ids last for the whole query.
+    pub fn keep(&self, ids: &mut [TermId]) {
+        for id in ids {
+            if is_scratch(*id) {
+                *id = self.locals.intern(self.scratch.get(local::index(*id)));
+            }
+        }
+    }
+
+    /// An id, valid for the whole query, for a term that need not be stored.
+    #[must_use]
+    pub fn intern(&self, term: TermRef<'_>) -> TermId {
+        TermId::inline(&term).unwrap_or_else(|| self.locals.intern(Stored::Term(term)))
+    }
+
+    /// The id of an IRI, stored if the dictionary has it; asked once per IRI.
+    pub(crate) fn iri(&mut self, store: &mut dyn TermStore, iri: &str) -> Result<TermId, GraphError> {
+        if let Some(id) = self.iris.get(iri) {
+            return Ok(*id);
+        }
+        let id = store.resolve(&[TermRef::Iri(iri)])?[0].unwrap_or_else(|| self.intern(TermRef::Iri(iri)));
+        self.iris.insert(iri.into(), id);
+        Ok(id)
+    }
+
+    /// Replaces local ids by the stored ids of the same terms, where the dictionary has them: afterwards equal terms have
+    /// equal ids, stored or not.
+    pub fn to_stored(&self, store: &mut dyn TermStore, ids: &mut [TermId]) -> Result<(), GraphError> {
+        let mut asked: Vec<TermId> = ids.iter().copied().filter(|id| id.kind() == Kind::Local).collect();
+        if asked.is_empty() {
+            return Ok(());
+        }
+        asked.sort_unstable();
+        asked.dedup();
+        self.ask(store, &asked)?;
+        let locals = self.locals.read();
+        for id in ids.iter_mut().filter(|id| id.kind() == Kind::Local) {
+            if let Known::Stored(stored) = locals.known(*id) {
+                *id = stored;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks up the local terms that were not looked up before.
+    fn ask(&self, store: &mut dyn TermStore, ids: &[TermId]) -> Result<(), GraphError> {
+        let mut found = Vec::new();
+        {
+            let locals = self.locals.read();
+            let open: Vec<TermId> = ids.iter().copied().filter(|id| locals.known(*id) == Known::NotAsked).collect();
+            if open.is_empty() {
+                return Ok(());
+            }
+            let doubles: Vec<String> = open.iter().map(|id| double_text(locals.get(*id))).collect();
+            let terms: Vec<TermRef<'_>> = open
+                .iter()
+                .zip(&doubles)
+                .map(|(id, text)| match locals.get(*id) {
+                    Stored::Term(term) => term,
+                    Stored::Double(_) => TermRef::typed(text, iri::DOUBLE),
+                })
+                .collect();
+            for (id, answer) in open.iter().zip(store.resolve(&terms)?) {
+                found.push((*id, answer.map_or(Known::Absent, Known::Stored)));
+            }
+        }
+        for (id, known) in found {
+            self.locals.set_known(id, known);
+        }
+        Ok(())
+    }
+}
+
+fn double_text(stored: Stored<'_>) -> String {
+    match stored {
+        Stored::Double(v) => Value::Double(v.into()).text().into_owned(),
+        Stored::Term(_) => String::new(),
+    }
+}
+
+/// 10^-18 in a decimal, 10^-6 in an id.
+const UNITS_PER_MICRO: i128 = 1_000_000_000_000;
+
+fn inline_decimal(v: Decimal) -> Option<TermId> {
+    let units = i128::from_be_bytes(v.to_be_bytes());
+    if units % UNITS_PER_MICRO != 0 {
+        return None;
+    }
+    from_micros(i64::try_from(units / UNITS_PER_MICRO).ok()?)
+}
+
+/// The value of an inline id that needs neither text nor table.
+pub(crate) fn inline_value(id: TermId) -> Option<Value<'static>> {
+    Some(match id.inline_value()? {
+        InlineValue::Integer(v) | InlineValue::Derived { value: v, .. } => Value::Integer(v),
+        InlineValue::Decimal { datatype: 0, micros, .. } => Value::Decimal(decimal_of(micros.into())),
+        InlineValue::Double(v) => Value::Double(Double::from(v)),
+        InlineValue::Float(v) => Value::Float(Float::from(v)),
+        InlineValue::Boolean(v) => Value::Boolean(v),
+        InlineValue::Date { days, utc } => {
+            let bytes = moment(i128::from(days) * 86_400_000_000, utc);
+            Value::Temporal(Temporal::Date(Date::from_be_bytes(bytes)))
+        }
+        InlineValue::DateTime { ms, utc } => {
+            let bytes = moment(i128::from(ms) * 1_000, utc);
+            Value::Temporal(Temporal::DateTime(DateTime::from_be_bytes(bytes)))
+        }
+        InlineValue::String(_) | InlineValue::Decimal { .. } => return None,
+    })
+}
+
+fn decimal_of(micros: i128) -> Decimal {
+    Decimal::from_be_bytes((micros * UNITS_PER_MICRO).to_be_bytes())
+}
+
+/// A point in time as oxsdatatypes keeps it: seconds since 0001-01-01T00:00:00, then the time zone's minutes or -1.
+fn moment(micros: i128, utc: bool) -> [u8; 18] {
+    let mut bytes = [0; 18];
+    bytes[..16].copy_from_slice(&decimal_of(micros).to_be_bytes());
+    if !utc {
+        bytes[16..].fill(u8::MAX);
+    }
+    bytes
+}
