@@ -36,7 +36,11 @@ pub fn compile(
 }
 
 /// The constants' ids in the order given: inline, stored, or local.
-fn resolve(constants: &[TermRef<'_>], terms: &Terms, store: &mut dyn TermStore) -> Result<Vec<TermId>, GraphError> {
+fn resolve(
+    constants: &[TermRef<'_>],
+    terms: &Terms,
+    store: &mut dyn TermStore,
+) -> Result<Vec<TermId>, GraphError> {
     let mut ids: Vec<Option<TermId>> = constants.iter().map(TermId::inline).collect();
     let open: Vec<usize> = (0..ids.len()).filter(|i| ids[*i].is_none()).collect();
     if !open.is_empty() {
@@ -89,11 +93,19 @@ impl Compiler<'_> {
     fn node(&mut self, e: &Expression) -> Result<Node, CompileError> {
         use Expression as E;
         Ok(match e {
-            E::NamedNode(_) | E::Literal(_) => Node::Const(self.ids.next().expect("constants were collected in this order")),
+            E::NamedNode(_) | E::Literal(_) => {
+                Node::Const(self.ids.next().expect("constants were collected in this order"))
+            }
             E::Variable(v) => (self.slot)(v).map_or(Node::Const(TermId::UNDEF), Node::Slot),
-            E::Bound(v) => (self.slot)(v).map_or(Node::Const(snowmelt_graph::from_boolean(false)), Node::Bound),
-            E::Or(a, b) => self.flat(Node::Or, a, b, |e| if let E::Or(a, b) = e { Some((a, b)) } else { None })?,
-            E::And(a, b) => self.flat(Node::And, a, b, |e| if let E::And(a, b) = e { Some((a, b)) } else { None })?,
+            E::Bound(v) => {
+                (self.slot)(v).map_or(Node::Const(snowmelt_graph::from_boolean(false)), Node::Bound)
+            }
+            E::Or(a, b) => {
+                self.flat(Node::Or, a, b, |e| if let E::Or(a, b) = e { Some((a, b)) } else { None })?
+            }
+            E::And(a, b) => {
+                self.flat(Node::And, a, b, |e| if let E::And(a, b) = e { Some((a, b)) } else { None })?
+            }
             E::Not(a) => Node::Not(self.boxed(a)?),
             E::Equal(a, b) => Node::Equal(self.boxed(a)?, self.boxed(b)?),
             E::SameTerm(a, b) => Node::SameTerm(self.boxed(a)?, self.boxed(b)?),
@@ -111,7 +123,9 @@ impl Compiler<'_> {
             E::If(a, b, c) => Node::If(self.boxed(a)?, self.boxed(b)?, self.boxed(c)?),
             E::Coalesce(list) => Node::Coalesce(self.list(list)?),
             E::FunctionCall(f, args) => self.call(f, args)?,
-            E::Exists(_) => return Err(CompileError::Unsupported("EXISTS inside this expression".to_owned())),
+            E::Exists(_) => {
+                return Err(CompileError::Unsupported("EXISTS inside this expression".to_owned()));
+            }
         })
     }
 
@@ -148,13 +162,14 @@ impl Compiler<'_> {
             let (Some(to), [arg]) = (Cast::from_iri(iri.as_str()), args) else {
                 return Err(CompileError::Unsupported(format!("function {iri}")));
             };
-            return Ok(cast_node(to, self.boxed(arg)?));
+            return Ok(cast_node(to, self.node(arg)?));
         }
         let mut nodes = self.list(args)?;
-        if let (Function::Regex | Function::Replace, Some(pattern)) = (f, static_pattern(f, args)) {
-            nodes.drain(1..2);
-            nodes.truncate(if matches!(f, Function::Regex) { 1 } else { 2 });
-            let func = if matches!(f, Function::Regex) { Func::Regex } else { Func::Replace };
+        if let Some(func @ (Func::Regex | Func::Replace)) = Func::from_algebra(f)
+            && let Some(pattern) = static_pattern(func, args)
+        {
+            nodes.remove(1);
+            nodes.truncate(if func == Func::Regex { 1 } else { 2 }); // the flags
             return Ok(Node::Static(func, pattern.map(Box::new), nodes));
         }
         let mut nodes = nodes.into_iter();
@@ -177,16 +192,16 @@ impl Compiler<'_> {
 }
 
 /// A cast, fused with the STR or xsd:string below it where the text is only a way to the number.
-fn cast_node(to: Cast, arg: Box<Node>) -> Node {
+fn cast_node(to: Cast, arg: Node) -> Node {
     let numeric = matches!(to, Cast::Integer | Cast::Decimal | Cast::Float | Cast::Double);
-    match *arg {
+    match arg {
         Node::Str(inner) | Node::Cast(Cast::String, inner) if numeric => Node::CastText(to, inner),
         arg => Node::Cast(to, Box::new(arg)),
     }
 }
 
 /// The compiled pattern of a REGEX or REPLACE whose pattern and flags are plain string constants.
-fn static_pattern(f: &Function, args: &[Expression]) -> Option<Option<Pattern>> {
+fn static_pattern(func: Func, args: &[Expression]) -> Option<Option<Pattern>> {
     let text = |e: &Expression| match e {
         Expression::Literal(l) if l.language().is_none() && l.datatype() == oxrdf::vocab::xsd::STRING => {
             Some(l.value().to_owned())
@@ -194,7 +209,7 @@ fn static_pattern(f: &Function, args: &[Expression]) -> Option<Option<Pattern>> 
         _ => None,
     };
     let pattern = text(&args[1])?;
-    let flags = match args.get(if matches!(f, Function::Regex) { 2 } else { 3 }) {
+    let flags = match args.get(if func == Func::Regex { 2 } else { 3 }) {
         Some(flags) => text(flags)?,
         None => String::new(),
     };

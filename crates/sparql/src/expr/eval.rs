@@ -15,7 +15,7 @@ pub(crate) enum Col<'b> {
 
 impl Col<'_> {
     /// The column's ids, or the one id it has in every row.
-    pub fn slice(&self) -> Result<&[TermId], TermId> {
+    pub fn slice(&self) -> std::result::Result<&[TermId], TermId> {
         match self {
             Col::One(id) => Err(*id),
             Col::Ref(ids) => Ok(ids),
@@ -153,7 +153,8 @@ impl Node {
                 let func = *func;
                 // Some give another result for every row.
                 if func.is_volatile() {
-                    let out = ev.call_rows(&args, rows, |terms, values| functions::call(func, values, terms))?;
+                    let out =
+                        ev.call_rows(&args, rows, |terms, values| functions::call(func, values, terms))?;
                     return Ok(Col::Own(out));
                 }
                 ev.call(func, &args, rows, move |terms, values| functions::call(func, values, terms))?
@@ -285,7 +286,9 @@ impl<'b> Eval<'_, 'b> {
                 TermId::UNDEF
             }));
         });
-        self.slow(&slow, &[a, b], &mut out, |terms, row| value(terms, a.get(row), b.get(row)).unwrap_or_default())?;
+        self.slow(&slow, &[a, b], &mut out, |terms, row| {
+            value(terms, a.get(row), b.get(row)).unwrap_or_default()
+        })?;
         Ok(own(out, &[a, b]))
     }
 
@@ -300,7 +303,10 @@ impl<'b> Eval<'_, 'b> {
         let mut slow = Vec::new();
         let mut out = kernel::compare(op, a, b, rows, &mut slow);
         self.slow(&slow, &[a, b], &mut out, |terms, row| {
-            let order = terms.value(a.get(row)).zip(terms.value(b.get(row))).and_then(|(a, b)| value::compare(&a, &b));
+            let order = terms
+                .value(a.get(row))
+                .zip(terms.value(b.get(row)))
+                .and_then(|(a, b)| value::compare(&a, &b));
             order.map_or(TermId::UNDEF, |order| from_boolean(op.holds(order)))
         })?;
         Ok(own(out, &[a, b]))
@@ -368,12 +374,19 @@ impl<'b> Eval<'_, 'b> {
         Ok(any)
     }
 
-    fn choose(&mut self, condition: &Node, yes: &Node, no: &Node, selected: Option<&[u32]>) -> Result<Col<'b>> {
+    fn choose(
+        &mut self,
+        condition: &Node,
+        yes: &Node,
+        no: &Node,
+        selected: Option<&[u32]>,
+    ) -> Result<Col<'b>> {
         let rows = selected.map_or(self.rows, <[u32]>::len);
         let condition = condition.truth(self, selected)?;
         let mut out = vec![TermId::UNDEF; rows];
         for (truth, branch) in [(TRUE, yes), (FALSE, no)] {
-            let taken: Vec<u32> = (0..rows as u32).filter(|row| condition.get(*row as usize) == truth).collect();
+            let taken: Vec<u32> =
+                (0..rows as u32).filter(|row| condition.get(*row as usize) == truth).collect();
             if taken.is_empty() {
                 continue;
             }
@@ -464,7 +477,9 @@ impl<'b> Eval<'_, 'b> {
                 Kind::Special | Kind::Iri | Kind::Blank => {}
                 Kind::String | Kind::Value => *out = empty,
                 kind if kind.is_inline() => *out = empty,
-                kind if kind.has_code() && (last.0.kind(), last.0.code()) == (kind, id.code()) => *out = last.1,
+                kind if kind.has_code() && (last.0.kind(), last.0.code()) == (kind, id.code()) => {
+                    *out = last.1
+                }
                 kind if kind.has_code() => {
                     if let Some(lang) = self.store.lang_of(id) {
                         *out = self.terms.push_term(TermRef::string(&lang));
@@ -493,7 +508,9 @@ impl<'b> Eval<'_, 'b> {
     fn datatype(&mut self, a: &Col<'_>, rows: usize) -> Result<Col<'b>> {
         let rows = rows_of(&[a], rows);
         let mut out = vec![TermId::UNDEF; rows];
-        self.terms.prefetch(self.store, a.ids().iter().copied().filter(|id| datatype_needs_text(self.store, *id)))?;
+        let unclear: Vec<TermId> =
+            a.ids().iter().copied().filter(|id| datatype_needs_text(self.store, *id)).collect();
+        self.terms.prefetch(self.store, unclear)?;
         for (row, out) in out.iter_mut().enumerate() {
             let id = a.get(row);
             if matches!(id.kind(), Kind::Special | Kind::Iri | Kind::Blank) {

@@ -37,12 +37,16 @@ pub(crate) fn cast(to: Cast, id: TermId) -> Result<TermId, Slow> {
 /// The number that the text of an inline integer or decimal (of any datatype) says.
 pub(crate) fn cast_text(to: Cast, id: TermId) -> Result<Number, Slow> {
     match (to, id.inline_value().ok_or(Slow)?) {
-        (Cast::Float, InlineValue::Decimal { micros, .. }) => float_of_micros(micros).map(|v| Number::Id(from_float(v))),
+        (Cast::Float, InlineValue::Decimal { micros, .. }) => {
+            float_of_micros(micros).map(|v| Number::Id(from_float(v)))
+        }
         (Cast::Double, InlineValue::Decimal { micros, .. }) => Ok(double(double_of_micros(micros))),
         (Cast::Float, InlineValue::Integer(v) | InlineValue::Derived { value: v, .. }) => {
             Ok(Number::Id(from_float(v as f32)))
         }
-        (Cast::Double, InlineValue::Integer(v) | InlineValue::Derived { value: v, .. }) => Ok(double(v as f64)),
+        (Cast::Double, InlineValue::Integer(v) | InlineValue::Derived { value: v, .. }) => {
+            Ok(double(v as f64))
+        }
         (Cast::Integer, InlineValue::Integer(v) | InlineValue::Derived { value: v, .. }) => {
             from_integer(v).map(Number::Id).ok_or(Slow)
         }
@@ -76,7 +80,12 @@ mod tests {
         for i in 0..100_000 {
             micros = (micros.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(i)) % (1 << 48);
             if let Ok(v) = float_of_micros(micros) {
-                let text = format!("{}{}.{:06}", if micros < 0 { "-" } else { "" }, micros.abs() / 1_000_000, micros.abs() % 1_000_000);
+                let text = format!(
+                    "{}{}.{:06}",
+                    if micros < 0 { "-" } else { "" },
+                    micros.abs() / 1_000_000,
+                    micros.abs() % 1_000_000
+                );
                 assert_eq!(v, text.parse::<f32>().unwrap(), "{text}");
             }
         }

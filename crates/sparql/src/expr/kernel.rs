@@ -141,10 +141,16 @@ fn compare_with(
 
 /// Kinds in which one id is one value and equality never errs: everything but numbers that have several forms or NaN,
 /// literals whose datatype may be unknown, and local terms.
-const PLAIN: u16 = 1 << Kind::Iri as u16 | 1 << Kind::Blank as u16 | 1 << Kind::String as u16 | 1 << Kind::ShortString as u16
-    | 1 << Kind::Integer as u16 | 1 << Kind::Boolean as u16;
+const PLAIN: u16 = 1 << Kind::Iri as u16
+    | 1 << Kind::Blank as u16
+    | 1 << Kind::String as u16
+    | 1 << Kind::ShortString as u16
+    | 1 << Kind::Integer as u16
+    | 1 << Kind::Boolean as u16;
 /// Numbers that may equal numbers of another kind.
-const NUMBERS: u16 = 1 << Kind::Integer as u16 | 1 << Kind::Decimal as u16 | 1 << Kind::Double as u16
+const NUMBERS: u16 = 1 << Kind::Integer as u16
+    | 1 << Kind::Decimal as u16
+    | 1 << Kind::Double as u16
     | 1 << Kind::Float as u16;
 /// Resources are never equal to literals.
 const RESOURCES: u16 = 1 << Kind::Iri as u16 | 1 << Kind::Blank as u16;
@@ -155,7 +161,8 @@ pub(crate) fn equal(a: TermId, b: TermId) -> Result<TermId, Slow> {
     let (ka, kb) = (1_u16 << (a.0 >> SHIFT), 1_u16 << (b.0 >> SHIFT));
     if a == b {
         // NaN differs from itself; a local or out-of-line double may be one.
-        let doubtful = bit(Kind::Double) | bit(Kind::Float) | bit(Kind::Value) | bit(Kind::Local) | bit(Kind::Special);
+        let doubtful =
+            bit(Kind::Double) | bit(Kind::Float) | bit(Kind::Value) | bit(Kind::Local) | bit(Kind::Special);
         return match () {
             () if ka & doubtful == 0 => Ok(TRUE),
             () if a.is_undef() => Ok(TermId::UNDEF),

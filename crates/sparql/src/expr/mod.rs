@@ -16,6 +16,8 @@ mod eval;
 mod fused;
 mod kernel;
 mod node;
+#[cfg(test)]
+mod tests;
 
 pub use compile::{CompileError, compile};
 use eval::{Col, Eval};

@@ -68,7 +68,9 @@ pub(crate) fn call(func: Func, args: &[Value<'_>], terms: &Terms) -> Option<Valu
         Func::StrLang => term::with_language(&args[0], &args[1]),
         Func::StrDt => term::with_datatype(&args[0], &args[1]),
         Func::Now => Some(Value::Temporal(crate::value::Temporal::DateTime(terms.now))),
-        Func::Year | Func::Month | Func::Day | Func::Hours | Func::Minutes | Func::Seconds => date::part(func, &args[0]),
+        Func::Year | Func::Month | Func::Day | Func::Hours | Func::Minutes | Func::Seconds => {
+            date::part(func, &args[0])
+        }
         Func::Timezone => date::timezone(&args[0]),
         Func::Tz => date::tz(&args[0]),
         Func::Md5 | Func::Sha1 | Func::Sha256 | Func::Sha384 | Func::Sha512 => hash::digest(func, &args[0]),

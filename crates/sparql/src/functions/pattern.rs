@@ -53,8 +53,11 @@ impl Pattern {
         if self.regex.is_match("") {
             return None;
         }
-        let replacement =
-            if self.literal { replacement.replace('$', "$$") } else { translate(replacement, self.regex.captures_len() - 1)? };
+        let replacement = if self.literal {
+            replacement.replace('$', "$$")
+        } else {
+            translate(replacement, self.regex.captures_len() - 1)?
+        };
         Some(like(self.regex.replace_all(text, replacement.as_str()).into_owned(), lang))
     }
 }
@@ -139,7 +142,9 @@ mod tests {
     #[test]
     fn flags() {
         let matches = |text: &str, pattern: &str, flags: &str| {
-            Pattern::new(pattern, flags).and_then(|p| p.matches(&Value::String(text.into()))).map(|v| v.text() == "true")
+            Pattern::new(pattern, flags)
+                .and_then(|p| p.matches(&Value::String(text.into())))
+                .map(|v| v.text() == "true")
         };
         assert_eq!(matches("ABC", "abc", "i"), Some(true));
         assert_eq!(matches("a.c", "a.c", "q"), Some(true));

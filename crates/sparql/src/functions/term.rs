@@ -45,7 +45,10 @@ pub(super) fn with_datatype(text: &Value<'_>, datatype: &Value<'_>) -> Option<Va
     if value.text() == text && value.datatype() == Some(datatype) {
         return Some(value.into_owned());
     }
-    Some(Value::Other { lexical: Cow::Owned(text.to_owned()), datatype: Cow::Owned(datatype.clone().into_owned()) })
+    Some(Value::Other {
+        lexical: Cow::Owned(text.to_owned()),
+        datatype: Cow::Owned(datatype.clone().into_owned()),
+    })
 }
 
 /// UUID: a fresh urn:uuid IRI.

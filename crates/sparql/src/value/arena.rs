@@ -63,7 +63,9 @@ impl TermArena {
                 (lexical, ANNOTATED + 2 * self.annotation(lang) + 1)
             }
             TermRef::Literal { lexical, datatype, .. } if datatype == super::iri::STRING => (lexical, STRING),
-            TermRef::Literal { lexical, datatype, .. } => (lexical, ANNOTATED + 2 * self.annotation(datatype)),
+            TermRef::Literal { lexical, datatype, .. } => {
+                (lexical, ANNOTATED + 2 * self.annotation(datatype))
+            }
         };
         let start = self.text.len() as u64;
         self.text.push_str(text);

@@ -15,15 +15,12 @@ pub fn equals(a: &Value<'_>, b: &Value<'_>) -> Option<bool> {
         (V::Iri(a), V::Iri(b)) | (V::Blank(a), V::Blank(b)) => Some(a == b),
         (V::Iri(_) | V::Blank(_), _) | (_, V::Iri(_) | V::Blank(_)) => Some(false),
         (V::String(a), V::String(b)) => Some(a == b),
-        (V::LangString(a, la), V::LangString(b, lb)) => {
-            Some(a == b && la.eq_ignore_ascii_case(lb))
-        }
+        (V::LangString(a, la), V::LangString(b, lb)) => Some(a == b && la.eq_ignore_ascii_case(lb)),
         (V::Boolean(a), V::Boolean(b)) => Some(a == b),
         (V::Temporal(a), V::Temporal(b)) => temporal_equals(a, b),
-        (
-            V::Other { lexical: a, datatype: da },
-            V::Other { lexical: b, datatype: db },
-        ) => (a == b && da == db).then_some(true),
+        (V::Other { lexical: a, datatype: da }, V::Other { lexical: b, datatype: db }) => {
+            (a == b && da == db).then_some(true)
+        }
         // A language-tagged string is a known value, different from any literal of an unknown type.
         (V::Other { .. }, V::LangString(..)) | (V::LangString(..), V::Other { .. }) => Some(false),
         (V::Other { .. }, _) | (_, V::Other { .. }) => None,
@@ -48,10 +45,9 @@ pub fn compare(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
         (V::Temporal(a), V::Temporal(b)) => temporal_compare(a, b),
         // <= and >= hold for identical terms of any type.
         (V::Iri(a), V::Iri(b)) | (V::Blank(a), V::Blank(b)) => (a == b).then_some(Ordering::Equal),
-        (
-            V::Other { lexical: a, datatype: da },
-            V::Other { lexical: b, datatype: db },
-        ) => (a == b && da == db).then_some(Ordering::Equal),
+        (V::Other { lexical: a, datatype: da }, V::Other { lexical: b, datatype: db }) => {
+            (a == b && da == db).then_some(Ordering::Equal)
+        }
         _ => match promote(a, b)? {
             Promoted::Integer(a, b) => Some(a.cmp(&b)),
             Promoted::Decimal(a, b) => a.partial_cmp(&b),

@@ -25,16 +25,14 @@ mod terms;
 pub use arith::{Arithmetic, arithmetic, negate, round};
 pub use cast::{Cast, cast};
 pub use compare::{compare, effective_boolean, equals};
-pub(crate) use local::is_scratch;
 pub use local::LocalTerms;
 pub use order::push_order_key;
 pub use parse::{is_numeric_datatype, parse_literal};
-pub(crate) use terms::inline_value;
 pub use terms::{NoStore, TermStore, Terms};
 
 use oxsdatatypes::{
-    Date, DateTime, DayTimeDuration, Decimal, Double, Duration, Float, GDay, GMonth, GMonthDay,
-    GYear, GYearMonth, Time, YearMonthDuration,
+    Date, DateTime, DayTimeDuration, Decimal, Double, Duration, Float, GDay, GMonth, GMonthDay, GYear,
+    GYearMonth, Time, YearMonthDuration,
 };
 use std::borrow::Cow;
 
@@ -115,20 +113,16 @@ impl Value<'_> {
             Value::Float(v) => Value::Float(v),
             Value::Double(v) => Value::Double(v),
             Value::Temporal(v) => Value::Temporal(v),
-            Value::Other { lexical, datatype } => Value::Other {
-                lexical: own(lexical),
-                datatype: own(datatype),
-            },
+            Value::Other { lexical, datatype } => {
+                Value::Other { lexical: own(lexical), datatype: own(datatype) }
+            }
         }
     }
 
     /// True for integers, decimals, floats and doubles.
     #[must_use]
     pub fn is_numeric(&self) -> bool {
-        matches!(
-            self,
-            Value::Integer(_) | Value::Decimal(_) | Value::Float(_) | Value::Double(_)
-        )
+        matches!(self, Value::Integer(_) | Value::Decimal(_) | Value::Float(_) | Value::Double(_))
     }
 
     /// True for anything that is neither an IRI nor a blank node.

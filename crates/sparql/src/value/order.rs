@@ -81,11 +81,7 @@ fn push_text(class: u8, text: &str, out: &mut Vec<u8>) {
 
 fn push_integer(v: i64, out: &mut Vec<u8>) {
     const EXACT: i64 = 1 << 53;
-    let rest = if (-EXACT..=EXACT).contains(&v) {
-        None
-    } else {
-        rest_of(v.into(), v as f64)
-    };
+    let rest = if (-EXACT..=EXACT).contains(&v) { None } else { rest_of(v.into(), v as f64) };
     push_double(v as f64, rest, out);
 }
 
@@ -162,10 +158,7 @@ fn mean_length(d: oxsdatatypes::Duration) -> i128 {
     let bytes = d.to_be_bytes();
     let months = i64::from_be_bytes(bytes[..8].try_into().expect("eight bytes are eight bytes"));
     let seconds = i128::from_be_bytes(bytes[8..].try_into().expect("sixteen bytes are sixteen bytes"));
-    i128::from(months)
-        .saturating_mul(MONTH_SECONDS)
-        .saturating_mul(UNITS_PER_ONE)
-        .saturating_add(seconds)
+    i128::from(months).saturating_mul(MONTH_SECONDS).saturating_mul(UNITS_PER_ONE).saturating_add(seconds)
 }
 
 #[cfg(test)]
@@ -208,7 +201,11 @@ mod tests {
         for pair in ascending.windows(2) {
             assert!(key(pair[0].0, pair[0].1) < key(pair[1].0, pair[1].1), "{pair:?}");
         }
-        for (a, b) in [(("0.1", "decimal"), ("0.1", "double")), (("-0", "double"), ("0", "integer")), (("2.50", "decimal"), ("2.5", "float"))] {
+        for (a, b) in [
+            (("0.1", "decimal"), ("0.1", "double")),
+            (("-0", "double"), ("0", "integer")),
+            (("2.50", "decimal"), ("2.5", "float")),
+        ] {
             assert_eq!(key(a.0, a.1), key(b.0, b.1));
         }
     }
@@ -225,7 +222,15 @@ mod tests {
     #[test]
     fn temporal_keys_agree_with_comparison() {
         for (datatype, values) in [
-            ("dateTime", vec!["2008-06-20T00:00:00", "2008-06-20T00:00:00.5", "-0001-01-01T00:00:00", "2010-01-01T00:00:00"]),
+            (
+                "dateTime",
+                vec![
+                    "2008-06-20T00:00:00",
+                    "2008-06-20T00:00:00.5",
+                    "-0001-01-01T00:00:00",
+                    "2010-01-01T00:00:00",
+                ],
+            ),
             ("date", vec!["2008-06-20", "2008-06-19", "1900-02-28", "2008-06-20"]),
             ("dayTimeDuration", vec!["P1D", "PT23H", "-P2D", "PT0S"]),
             ("yearMonthDuration", vec!["P1Y", "P11M", "-P1M"]),

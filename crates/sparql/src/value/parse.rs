@@ -45,10 +45,7 @@ pub fn parse_literal<'a>(lexical: &'a str, lang: Option<&'a str>, datatype: &'a 
     datatype
         .strip_prefix(iri::XSD)
         .and_then(|local| parse_xsd(lexical, local))
-        .unwrap_or(Value::Other {
-            lexical: lexical.into(),
-            datatype: datatype.into(),
-        })
+        .unwrap_or(Value::Other { lexical: lexical.into(), datatype: datatype.into() })
 }
 
 fn parse_xsd<'a>(lexical: &'a str, local: &str) -> Option<Value<'a>> {

@@ -12,8 +12,8 @@ use super::{Temporal, Value, iri, parse_literal};
 use oxsdatatypes::{Date, DateTime, Decimal, Double, Float};
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{
-    FIRST_REGISTERED, GraphError, InlineValue, Kind, Lexical, TermId, TermRef, from_boolean, from_double, from_float, from_integer,
-    from_micros,
+    FIRST_REGISTERED, GraphError, InlineValue, Kind, Lexical, TermId, TermRef, from_boolean, from_double,
+    from_float, from_integer, from_micros,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -75,7 +75,12 @@ impl Terms {
     /// Terms of one thread. `locals` and `now` are the query's; `base` is its BASE, `cache_limit_bytes` what decoded terms
     /// may hold.
     #[must_use]
-    pub fn new(locals: Arc<LocalTerms>, now: DateTime, base: Option<oxiri::Iri<String>>, cache_limit_bytes: usize) -> Self {
+    pub fn new(
+        locals: Arc<LocalTerms>,
+        now: DateTime,
+        base: Option<oxiri::Iri<String>>,
+        cache_limit_bytes: usize,
+    ) -> Self {
         Terms {
             cache: TermArena::default(),
             cached: FxHashMap::default(),
@@ -106,7 +111,11 @@ impl Terms {
     }
 
     /// Makes all these ids readable, with one dictionary call for those not read before.
-    pub fn prefetch(&mut self, store: &mut dyn TermStore, ids: impl IntoIterator<Item = TermId>) -> Result<(), GraphError> {
+    pub fn prefetch(
+        &mut self,
+        store: &mut dyn TermStore,
+        ids: impl IntoIterator<Item = TermId>,
+    ) -> Result<(), GraphError> {
         let mut missing = std::mem::take(&mut self.missing);
         missing.clear();
         let mut any_local = false;
@@ -193,7 +202,9 @@ impl Terms {
             Stored::Double(v) => Value::Double(v.into()),
             Stored::Term(TermRef::Iri(iri)) => Value::Iri(iri.into()),
             Stored::Term(TermRef::Blank(label)) => Value::Blank(label.into()),
-            Stored::Term(TermRef::Literal { lexical, lang, datatype }) => parse_literal(lexical, lang, datatype),
+            Stored::Term(TermRef::Literal { lexical, lang, datatype }) => {
+                parse_literal(lexical, lang, datatype)
+            }
         })
     }
 
@@ -239,8 +250,7 @@ impl Terms {
             Value::Double(v) => {
                 let v = f64::from(*v);
                 let v = if v.is_nan() { f64::NAN } else { v };
-                return from_double(v)
-                    .unwrap_or_else(|| local::scratch_id(self.scratch.push_double(v)));
+                return from_double(v).unwrap_or_else(|| local::scratch_id(self.scratch.push_double(v)));
             }
             _ => {}
         }
@@ -307,7 +317,8 @@ impl Terms {
         let mut found = Vec::new();
         {
             let locals = self.locals.read();
-            let open: Vec<TermId> = ids.iter().copied().filter(|id| locals.known(*id) == Known::NotAsked).collect();
+            let open: Vec<TermId> =
+                ids.iter().copied().filter(|id| locals.known(*id) == Known::NotAsked).collect();
             if open.is_empty() {
                 return Ok(());
             }
