@@ -39,3 +39,29 @@ pub use snapshot::Snapshot;
 pub use space::Geometry;
 pub use store::{DEFAULT_STRIPE, Store};
 pub use wait::{Clock, EventCount};
+
+mod encoding;
+mod encoding_bits;
+mod encoding_column;
+mod encoding_dict;
+mod encoding_table;
+mod tree_read;
+mod tuple;
+mod tuple_build;
+mod tuple_descent;
+mod tuple_inner;
+mod tuple_leaf;
+mod tuple_leaf_build;
+mod tuple_lookup;
+mod tuple_scan;
+
+pub use tuple::{Columns, Keys, Matches, ScanBounds, TupleTree};
+pub use tuple_build::TupleTreeBuilder;
+pub use tuple_leaf_build::MAX_ARITY;
+pub use tuple_lookup::TupleLookup;
+pub use tuple_scan::TupleScan;
+
+#[cfg(test)]
+mod tree_tests;
+#[cfg(test)]
+mod tuple_tests;

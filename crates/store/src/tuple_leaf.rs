@@ -1,0 +1,340 @@
+//! Finds rows in a leaf of a tuple tree and unpacks only what is asked for.
+//!
+//! A probe: (1) binary search on the restart keys; (2) in that block, column by column, the rows that equal the key,
+//! unpacking a column only when it must be; (3) single values of the other columns where the encoding allows.
+//! The cursor remembers block and unpacked columns, so the next key of a sorted batch continues where the last one
+//! ended. Layout: see `tuple_leaf_build`.
+
+use crate::encoding::{Bad, Decode, load, load_u8, load_u16};
+use crate::encoding_bits::BLOCK;
+use crate::encoding_column::{Column, DictRef, Segment};
+use crate::encoding_table::Table;
+use crate::page::{PageKind, header};
+use crate::tuple_leaf_build::{DICT_HEAD, MAX_ARITY};
+use std::cmp::Ordering;
+
+/// Up to this many rows are fetched one by one before a column is unpacked.
+const SINGLE: usize = 8;
+
+/// A binary search over this many rows fetches values one by one.
+const SEARCH_SINGLE: usize = 16;
+
+/// No block.
+const NONE: usize = usize::MAX;
+
+/// A leaf found in a page.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Leaf {
+    /// Rows in the leaf.
+    pub rows: usize,
+    arity: usize,
+    table: Table,
+    offsets: usize,
+    dicts: [DictRef; MAX_ARITY],
+}
+
+impl Leaf {
+    /// Reads the head of the leaf in `page` and checks that its tables lie inside.
+    pub(crate) fn parse(page: &[u8], arity: usize) -> Decode<Leaf> {
+        let head = header(page);
+        if head.kind() != PageKind::TupleLeaf as u8 {
+            return Err(Bad("not a leaf of a tuple tree"));
+        }
+        let rows = head.count() as usize;
+        let fixed = load(page, 32, 8)?;
+        if fixed & 0xff != arity as u64 {
+            return Err(Bad("a leaf with another number of columns than its tree"));
+        }
+        if fixed >> 32 != 0 {
+            return Err(Bad("a leaf with a tail, which this version does not write"));
+        }
+        if rows == 0 {
+            return Err(Bad("a leaf without rows"));
+        }
+        let blocks = rows.div_ceil(BLOCK);
+        let table = Table::parse(page, 40, arity, blocks)?;
+        let mut leaf = Leaf { rows, arity, table, offsets: table.end, dicts: Default::default() };
+        let mut next = table.end + 2 * blocks;
+        let mask = (fixed >> 8) as u8;
+        if mask != 0 {
+            for c in (0..arity).filter(|c| mask >> c & 1 == 1) {
+                let (entries, width) = (load_u8(page, next)?, load_u8(page, next + 1)?);
+                if width > 8 {
+                    return Err(Bad("a dictionary entry wider than 8 bytes"));
+                }
+                leaf.dicts[c] = DictRef { base: load(page, next + 2, 8)?, at: next + DICT_HEAD, width, entries };
+                next += DICT_HEAD + entries * width;
+            }
+        }
+        if next > page.len() { Err(Bad("the tables of a leaf lie outside the page")) } else { Ok(leaf) }
+    }
+
+    fn blocks(&self) -> usize {
+        self.table.rows
+    }
+}
+
+/// A position in a leaf with what is known of its block. Every call takes the page the cursor was opened on.
+pub(crate) struct LeafCursor {
+    leaf: Leaf,
+    block: usize,
+    rows: usize,
+    parsed: usize,
+    segments: [Segment; MAX_ARITY],
+    unpacked: [bool; MAX_ARITY],
+    fetched: [u16; MAX_ARITY],
+    columns: Vec<Column>,
+}
+
+impl LeafCursor {
+    /// A cursor for leaves of `arity` columns, on no leaf yet.
+    pub(crate) fn new(arity: usize) -> LeafCursor {
+        LeafCursor {
+            leaf: Leaf { arity, ..Leaf::default() },
+            block: NONE,
+            rows: 0,
+            parsed: 0,
+            segments: Default::default(),
+            unpacked: [false; MAX_ARITY],
+            fetched: [0; MAX_ARITY],
+            columns: (0..arity).map(|_| Column::new()).collect(),
+        }
+    }
+
+    /// Goes to another leaf.
+    pub(crate) fn open(&mut self, page: &[u8]) -> Decode<()> {
+        self.block = NONE;
+        self.leaf = Leaf::parse(page, self.leaf.arity)?;
+        Ok(())
+    }
+
+    /// Rows of the leaf.
+    pub(crate) fn len(&self) -> usize {
+        self.leaf.rows
+    }
+
+    /// The block the last search or fetch was in; `usize::MAX` right after [`LeafCursor::open`].
+    pub(crate) fn block(&self) -> usize {
+        self.block
+    }
+
+    fn enter(&mut self, block: usize) {
+        if block != self.block {
+            self.block = block;
+            self.rows = BLOCK.min(self.leaf.rows - block * BLOCK);
+            self.parsed = 0;
+            self.unpacked = [false; MAX_ARITY];
+            self.fetched = [0; MAX_ARITY];
+        }
+    }
+
+    /// Makes the segments of columns `0 ..= column` known.
+    #[inline]
+    fn parse_to(&mut self, page: &[u8], column: usize) -> Decode<()> {
+        while self.parsed <= column {
+            let at = match self.parsed {
+                0 => load_u16(page, self.leaf.offsets + 2 * self.block)?,
+                done => self.segments[done - 1].end,
+            };
+            let first = self.leaf.table.value(page, self.parsed, self.block)?;
+            self.segments[self.parsed] = Segment::parse(page, at, first, self.rows)?;
+            self.parsed += 1;
+        }
+        Ok(())
+    }
+
+    fn unpack(&mut self, page: &[u8], column: usize) -> Decode<()> {
+        if !self.unpacked[column] {
+            let (dict, out) = (&self.leaf.dicts[column], &mut self.columns[column]);
+            self.segments[column].unpack(page, dict, self.rows, out)?;
+            self.unpacked[column] = true;
+        }
+        Ok(())
+    }
+
+    /// First row of `from .. to` of the block whose column is not below `key`; the column does not decrease there.
+    #[inline]
+    fn column_lower(&mut self, page: &[u8], column: usize, from: usize, to: usize, key: u64) -> Decode<usize> {
+        self.parse_to(page, column)?;
+        let segment = self.segments[column];
+        if let Some(value) = segment.constant() {
+            return Ok(if value < key { to } else { from });
+        }
+        if !self.unpacked[column] && segment.random_access() && to - from <= SEARCH_SINGLE {
+            let (mut lo, mut hi) = (from, to);
+            while lo < hi {
+                let middle = (lo + hi) / 2;
+                if segment.value(page, &self.leaf.dicts[column], middle)? < key {
+                    lo = middle + 1;
+                } else {
+                    hi = middle;
+                }
+            }
+            return Ok(lo);
+        }
+        self.unpack(page, column)?;
+        Ok(self.columns[column].lower(from, to, key))
+    }
+
+    #[inline]
+    fn column_upper(&mut self, page: &[u8], column: usize, from: usize, to: usize, key: u64) -> Decode<usize> {
+        match key.checked_add(1) {
+            Some(next) => self.column_lower(page, column, from, to, next),
+            None => Ok(to),
+        }
+    }
+
+    /// First row of the block, from `from` on, whose leading columns are not below `key`.
+    #[inline]
+    fn block_lower(&mut self, page: &[u8], from: usize, key: &[u64]) -> Decode<usize> {
+        let (mut lo, mut hi) = (from, self.rows);
+        for (c, &k) in key.iter().enumerate() {
+            lo = self.column_lower(page, c, lo, hi, k)?;
+            if lo == hi || c + 1 == key.len() {
+                break;
+            }
+            hi = self.column_upper(page, c, lo, hi, k)?;
+            if lo == hi {
+                break;
+            }
+        }
+        Ok(lo)
+    }
+
+    /// First row of the block, from `from` on, whose leading columns are above `key`.
+    #[inline]
+    fn block_upper(&mut self, page: &[u8], from: usize, key: &[u64]) -> Decode<usize> {
+        let (mut lo, mut hi) = (from, self.rows);
+        for (c, &k) in key.iter().enumerate() {
+            lo = self.column_lower(page, c, lo, hi, k)?;
+            if lo == hi {
+                return Ok(lo);
+            }
+            hi = self.column_upper(page, c, lo, hi, k)?;
+            if lo == hi {
+                return Ok(lo);
+            }
+        }
+        Ok(hi)
+    }
+
+    /// First row of the leaf whose leading columns are not below `key`, given that it is not before row `from`.
+    #[inline]
+    pub(crate) fn lower(&mut self, page: &[u8], from: usize, key: &[u64]) -> Decode<usize> {
+        if from >= self.leaf.rows || key.is_empty() {
+            return Ok(from);
+        }
+        let mut block = from / BLOCK;
+        let next = block + 1;
+        let stays = block == self.block
+            && (next == self.leaf.blocks() || self.leaf.table.compare(page, next, key)? != Ordering::Less);
+        if !stays {
+            block = block.max(self.leaf.table.lower_from(page, key, block)?.saturating_sub(1));
+        }
+        self.enter(block);
+        let from = from.saturating_sub(block * BLOCK);
+        Ok(block * BLOCK + self.block_lower(page, from, key)?)
+    }
+
+    /// First row of the leaf whose leading columns are above `key`, given that it is not before row `from`.
+    #[inline]
+    pub(crate) fn upper(&mut self, page: &[u8], from: usize, key: &[u64]) -> Decode<usize> {
+        if from >= self.leaf.rows {
+            return Ok(from);
+        }
+        if key.is_empty() {
+            return Ok(self.leaf.rows);
+        }
+        let mut block = from / BLOCK;
+        if from % BLOCK == 0 && self.leaf.table.compare(page, block, key)? == Ordering::Greater {
+            return Ok(from);
+        }
+        let next = block + 1;
+        if next != self.leaf.blocks() && self.leaf.table.compare(page, next, key)? != Ordering::Greater {
+            block = block.max(self.leaf.table.upper_from(page, key, next)?.saturating_sub(1));
+        }
+        self.enter(block);
+        let from = from.saturating_sub(block * BLOCK);
+        Ok(block * BLOCK + self.block_upper(page, from, key)?)
+    }
+
+    /// Rows whose leading columns lie between `lo` and `hi`, which differ in the last column at most; none is before row `from`.
+    #[inline]
+    pub(crate) fn find(&mut self, page: &[u8], from: usize, lo: &[u64], hi: &[u64]) -> Decode<(usize, usize)> {
+        if from >= self.leaf.rows || lo.is_empty() {
+            return Ok((from, self.leaf.rows));
+        }
+        let mut block = from / BLOCK;
+        let next = block + 1;
+        let stays = block == self.block
+            && (next == self.leaf.blocks() || self.leaf.table.compare(page, next, lo)? != Ordering::Less);
+        if !stays {
+            block = block.max(self.leaf.table.lower_from(page, lo, block)?.saturating_sub(1));
+        }
+        self.enter(block);
+        let (mut a, mut b) = (from.saturating_sub(block * BLOCK), self.rows);
+        for (c, (&least, &greatest)) in lo.iter().zip(hi).enumerate() {
+            a = self.column_lower(page, c, a, b, least)?;
+            if a == b {
+                break;
+            }
+            b = self.column_upper(page, c, a, b, greatest)?;
+        }
+        let (a, b) = (block * BLOCK + a, block * BLOCK + b.max(a));
+        // Rows up to the block's end: there may be more behind it.
+        let end = if b == (block + 1) * BLOCK { self.upper(page, b, hi)? } else { b };
+        Ok((a, end.max(a)))
+    }
+
+    /// Compares the leading columns of row `row` with `key`.
+    pub(crate) fn compare(&mut self, page: &[u8], row: usize, key: &[u64]) -> Decode<Ordering> {
+        for (c, k) in key.iter().enumerate() {
+            match self.value(page, c, row)?.cmp(k) {
+                Ordering::Equal => {}
+                other => return Ok(other),
+            }
+        }
+        Ok(Ordering::Equal)
+    }
+
+    /// One value of the leaf.
+    pub(crate) fn value(&mut self, page: &[u8], column: usize, row: usize) -> Decode<u64> {
+        self.enter(row / BLOCK);
+        self.parse_to(page, column)?;
+        let segment = self.segments[column];
+        if !self.unpacked[column] && segment.random_access() {
+            return segment.value(page, &self.leaf.dicts[column], row % BLOCK);
+        }
+        self.unpack(page, column)?;
+        Ok(self.columns[column].value(row % BLOCK))
+    }
+
+    /// Appends rows `from .. to`, which lie in one block, of a column.
+    #[inline]
+    pub(crate) fn append(&mut self, page: &[u8], column: usize, from: usize, to: usize, out: &mut Vec<u64>) -> Decode<()> {
+        debug_assert!(from < to && from / BLOCK == (to - 1) / BLOCK);
+        self.enter(from / BLOCK);
+        self.parse_to(page, column)?;
+        let (first, last) = (from % BLOCK, (to - 1) % BLOCK + 1);
+        let segment = self.segments[column];
+        if let Some(value) = segment.constant() {
+            out.resize(out.len() + last - first, value);
+            return Ok(());
+        }
+        let fetched = &mut self.fetched[column];
+        if !self.unpacked[column] && segment.random_access() && *fetched as usize + last - first <= SINGLE {
+            *fetched += (last - first) as u16;
+            for i in first..last {
+                out.push(segment.value(page, &self.leaf.dicts[column], i)?);
+            }
+            return Ok(());
+        }
+        self.unpack(page, column)?;
+        self.columns[column].append(first, last, out);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "tuple_leaf_tests.rs"]
+mod tests;

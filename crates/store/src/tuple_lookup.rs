@@ -1,0 +1,212 @@
+//! Batched lookup: the rows of many sorted keys, in key order.
+//!
+//! Chunk by chunk: the descent finds the leaves of all keys of a chunk and wishes for them together; then the leaves are visited
+//! in key order. A key that follows its predecessor in the same leaf, often in the same block, continues where that ended. Output may be cut anywhere; the
+//! lookup resumes there. No pin is held between calls.
+
+use crate::encoding::Decode;
+use crate::encoding_bits::BLOCK;
+use crate::error::Result;
+use crate::page::PageId;
+use crate::tree_read::decoded;
+use crate::tuple::{Bounds, Keys, Matches, TupleTree};
+use crate::tuple_descent::Descent;
+use crate::tuple_leaf::LeafCursor;
+use crate::{PageRef, Reader};
+
+/// A lookup under way; see [`TupleTree::lookup`].
+pub struct TupleLookup<'a> {
+    tree: &'a TupleTree,
+    keys: Keys<'a>,
+    plan: Descent,
+    cursor: LeafCursor,
+    /// Next key of the chunk, as a position in `plan.spans`.
+    key: usize,
+    /// Node the key is in; with `row` and `end` its rows there that are still to come.
+    node: u32,
+    row: usize,
+    end: usize,
+    /// The key's rows in `node` are known.
+    found: bool,
+    /// Leaf the cursor is on, its position and parent, and where the last key ended there.
+    at: Option<Visited>,
+    done: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Visited {
+    leaf: PageId,
+    node: u32,
+    /// No row of a later key is before this one.
+    from: usize,
+}
+
+impl<'a> TupleLookup<'a> {
+    pub(crate) fn new(tree: &'a TupleTree, keys: Keys<'a>) -> TupleLookup<'a> {
+        keys.check(tree.arity);
+        TupleLookup {
+            tree,
+            keys,
+            plan: Descent::default(),
+            cursor: LeafCursor::new(tree.arity),
+            key: 0,
+            node: 0,
+            row: 0,
+            end: 0,
+            found: false,
+            at: None,
+            done: keys.rows == 0 || tree.height == 0,
+        }
+    }
+
+    /// Appends up to `max_rows` rows to `out`; false when there was none left.
+    ///
+    /// # Errors
+    /// Reading a page failed, or a page contradicts the format.
+    pub fn next(&mut self, reader: &mut Reader, out: &mut Matches, max_rows: usize) -> Result<bool> {
+        assert!(max_rows > 0, "a lookup is asked for at least one row");
+        let before = out.key.len();
+        let most = before.saturating_add(max_rows);
+        let mut page: Option<PageRef> = None;
+        while !self.done && out.key.len() < most {
+            if self.key == self.plan.spans.len() {
+                page = None;
+                self.next_chunk(reader)?;
+                continue;
+            }
+            let span = self.plan.spans[self.key];
+            if !self.found {
+                self.find(reader, &mut page, span)?;
+            }
+            let leaf = self.pin(reader, &mut page)?;
+            let result = self.emit(leaf, out, most);
+            decoded(reader, self.plan.nodes[self.node as usize], result)?;
+            if self.row == self.end {
+                self.advance(span);
+            }
+        }
+        let rows = (out.key.len() - before) as u64;
+        reader.meters.seq += rows;
+        reader.touch(self.tree.id, rows);
+        Ok(rows > 0)
+    }
+
+    fn next_chunk(&mut self, reader: &mut Reader) -> Result<()> {
+        let (first, resume) = (self.plan.end, self.plan.cut);
+        if first == self.keys.rows {
+            self.done = true;
+            return Ok(());
+        }
+        let limit = Descent::limit(self.tree, reader);
+        self.plan.begin(self.tree, &self.keys, first, resume, limit);
+        self.plan.to_leaves(reader, self.tree, &self.keys)?;
+        self.key = 0;
+        self.node = self.plan.spans.first().map_or(0, |s| s.0);
+        self.found = false;
+        Ok(())
+    }
+
+    /// The pinned leaf of the current node.
+    #[inline]
+    fn pin<'p>(&self, reader: &mut Reader, page: &'p mut Option<PageRef>) -> Result<&'p PageRef> {
+        if page.is_none() {
+            *page = Some(reader.page(self.tree.id, self.plan.nodes[self.node as usize])?);
+        }
+        Ok(page.as_ref().expect("just pinned"))
+    }
+
+    /// Finds the current key's rows in the current node.
+    fn find(&mut self, reader: &mut Reader, page: &mut Option<PageRef>, span: (u32, u32)) -> Result<()> {
+        let k = self.plan.first + self.key;
+        let id = self.plan.nodes[self.node as usize];
+        let (first, last) = (self.node == span.0, self.node == span.1);
+        let stays = self.at.is_some_and(|at| at.leaf == id);
+        if !stays {
+            *page = None;
+            let leaf = self.pin(reader, page)?;
+            decoded(reader, id, self.cursor.open(leaf))?;
+            self.meet_leaf(reader, id, first);
+        }
+        let before = self.cursor.block();
+        let leaf = self.pin(reader, page)?;
+        let at = self.at.as_mut().expect("a leaf is open");
+        if self.keys.repeats(k) {
+            at.from = 0;
+        }
+        let bounds = self.keys.bounds(k);
+        let (row, end) = decoded(reader, id, rows_of(&mut self.cursor, leaf, at.from, &bounds, first, last))?;
+        (self.row, self.end, self.found) = (row, end, true);
+        at.from = end;
+        if first {
+            reader.meters.rnd += 1;
+            if stays && self.cursor.block() == before {
+                reader.meters.same_seg += 1;
+            } else if stays {
+                reader.meters.same_pg += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that the cursor is on another leaf.
+    fn meet_leaf(&mut self, reader: &mut Reader, leaf: PageId, counts: bool) {
+        let parent = |node: u32| self.plan.parents.get(node as usize);
+        let same_chunk = self.key > 0;
+        if counts && same_chunk && self.at.is_some_and(|at| parent(at.node) == parent(self.node)) {
+            reader.meters.same_par += 1;
+        }
+        self.at = Some(Visited { leaf, node: self.node, from: 0 });
+    }
+
+    /// Appends rows of the current key up to `most` rows in all.
+    #[inline]
+    fn emit(&mut self, leaf: &[u8], out: &mut Matches, most: usize) -> Decode<()> {
+        let m = self.keys.cols.len();
+        let k = (self.plan.first + self.key) as u32;
+        while self.row < self.end && out.key.len() < most {
+            let block_end = (self.row / BLOCK + 1) * BLOCK;
+            let to = self.end.min(block_end).min(self.row.saturating_add(most - out.key.len()));
+            for (c, column) in out.cols.iter_mut().enumerate() {
+                if out.wanted >> c & 1 == 1 {
+                    self.cursor.append(leaf, m + c, self.row, to, column)?;
+                }
+            }
+            out.key.resize(out.key.len() + to - self.row, k);
+            self.row = to;
+        }
+        Ok(())
+    }
+
+    /// To the next leaf of the key, or to the next key.
+    #[inline]
+    fn advance(&mut self, span: (u32, u32)) {
+        self.found = false;
+        if self.node < span.1 {
+            self.node += 1;
+        } else {
+            self.key += 1;
+            if let Some(next) = self.plan.spans.get(self.key) {
+                self.node = next.0;
+            }
+        }
+    }
+}
+
+/// Rows of a key in an open leaf, none of them before `from`; in the key's first leaf they begin at its lower bound, in its last one they end at its
+/// upper bound.
+#[inline]
+fn rows_of(
+    cursor: &mut LeafCursor,
+    leaf: &[u8],
+    from: usize,
+    bounds: &Bounds,
+    first: bool,
+    last: bool,
+) -> Decode<(usize, usize)> {
+    match (first, last) {
+        (true, true) => cursor.find(leaf, from, bounds.lo(), bounds.hi()),
+        (true, false) => Ok((cursor.lower(leaf, from, bounds.lo())?, cursor.len())),
+        (false, true) => Ok((0, cursor.upper(leaf, 0, bounds.hi())?)),
+        (false, false) => Ok((0, cursor.len())),
+    }
+}
