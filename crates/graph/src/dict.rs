@@ -140,10 +140,16 @@ pub fn hash(tree: Tree, code: u16, string: &[u8]) -> u64 {
     XxHash3_64::oneshot_with_seed(u64::from(tree as u8) << 16 | u64::from(code), string)
 }
 
-/// The first column of a hash tree.
+/// The first column of a hash tree, of [`HASH_BITS`].
 #[inline]
 pub const fn index_hash(hash: u64) -> u64 {
-    hash >> (64 - HASH_BITS)
+    index_hash_of(hash, HASH_BITS as u8)
+}
+
+/// The same for a database that keeps `bits` (1 to 64) of a hash.
+#[inline]
+pub(crate) const fn index_hash_of(hash: u64, bits: u8) -> u64 {
+    hash >> (64 - bits)
 }
 
 /// Finds where a term belongs. `scratch` is used where the annotation must stand in the string.
@@ -257,26 +263,35 @@ pub(crate) fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// What the catalog says of the whole graph.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GraphMeta {
     /// Quads.
     pub quads: u64,
     /// Blank nodes, numbered from 0.
     pub blank_nodes: u64,
+    /// Bits of a hash in the hash trees, 1 to 64: [`HASH_BITS`], but for tests of colliding hashes.
+    pub hash_bits: u8,
+}
+
+impl Default for GraphMeta {
+    fn default() -> Self {
+        GraphMeta { quads: 0, blank_nodes: 0, hash_bits: HASH_BITS as u8 }
+    }
 }
 
 impl GraphMeta {
-    /// Format, quads, blank nodes; little endian.
+    /// Format, quads, blank nodes, hash bits; little endian.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = FORMAT.to_le_bytes().to_vec();
         bytes.extend(self.quads.to_le_bytes());
         bytes.extend(self.blank_nodes.to_le_bytes());
+        bytes.push(self.hash_bits);
         bytes
     }
 
     /// The inverse; another format is an error.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let damaged = || GraphError::record(RECORD_META, "it has the wrong length");
+        let damaged = || GraphError::record(RECORD_META, "it cannot be read");
         let (format, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
         let format = u32::from_le_bytes(*format);
         if format != FORMAT {
@@ -284,8 +299,13 @@ impl GraphMeta {
             return Err(GraphError::record(RECORD_META, why));
         }
         let (quads, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
-        let blank_nodes = rest.try_into().map_err(|_| damaged())?;
-        Ok(GraphMeta { quads: u64::from_le_bytes(*quads), blank_nodes: u64::from_le_bytes(blank_nodes) })
+        let (blank_nodes, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
+        let &[hash_bits @ 1..=64] = rest else { return Err(damaged()) };
+        Ok(GraphMeta {
+            quads: u64::from_le_bytes(*quads),
+            blank_nodes: u64::from_le_bytes(*blank_nodes),
+            hash_bits,
+        })
     }
 }
 
@@ -415,9 +435,9 @@ mod tests {
 
     #[test]
     fn meta_and_labels_round_trip() {
-        let meta = GraphMeta { quads: 5, blank_nodes: u64::MAX };
+        let meta = GraphMeta { quads: 5, blank_nodes: u64::MAX, hash_bits: 3 };
         assert_eq!(GraphMeta::from_bytes(&meta.to_bytes()).unwrap(), meta);
-        assert!(GraphMeta::from_bytes(&meta.to_bytes()[..19]).is_err());
+        assert!(GraphMeta::from_bytes(&meta.to_bytes()[..20]).is_err());
         let mut other = meta.to_bytes();
         other[0] += 1;
         assert!(GraphMeta::from_bytes(&other).unwrap_err().to_string().contains("format 2"));
