@@ -310,13 +310,13 @@ impl TupleTree {
         decoded(reader, at, found)
     }
 
-    /// Rows of a range, in order.
-    pub fn scan(&self, bounds: ScanBounds<'_>) -> TupleScan<'_> {
+    /// Rows of a range, in order. The scan keeps its own copy of this handle, so that an operator may own it.
+    pub fn scan(&self, bounds: ScanBounds<'_>) -> TupleScan {
         TupleScan::new(self, bounds)
     }
 
     /// Rows of many keys, in key order.
-    pub fn lookup<'a>(&'a self, keys: Keys<'a>) -> TupleLookup<'a> {
+    pub fn lookup<'k>(&self, keys: Keys<'k>) -> TupleLookup<'k> {
         TupleLookup::new(self, keys)
     }
 }

@@ -16,7 +16,7 @@ use crate::{PageRef, Reader};
 
 /// A lookup under way; see [`TupleTree::lookup`].
 pub struct TupleLookup<'a> {
-    tree: &'a TupleTree,
+    tree: TupleTree,
     keys: Keys<'a>,
     plan: Descent,
     cursor: LeafCursor,
@@ -42,10 +42,10 @@ struct Visited {
 }
 
 impl<'a> TupleLookup<'a> {
-    pub(crate) fn new(tree: &'a TupleTree, keys: Keys<'a>) -> TupleLookup<'a> {
+    pub(crate) fn new(tree: &TupleTree, keys: Keys<'a>) -> TupleLookup<'a> {
         keys.check(tree.arity);
         TupleLookup {
-            tree,
+            tree: tree.clone(),
             keys,
             plan: Descent::default(),
             cursor: LeafCursor::new(tree.arity),
@@ -97,9 +97,9 @@ impl<'a> TupleLookup<'a> {
             self.done = true;
             return Ok(());
         }
-        let limit = Descent::limit(self.tree, reader);
-        self.plan.begin(self.tree, &self.keys, first, resume, limit);
-        self.plan.to_leaves(reader, self.tree, &self.keys)?;
+        let limit = Descent::limit(&self.tree, reader);
+        self.plan.begin(&self.tree, &self.keys, first, resume, limit);
+        self.plan.to_leaves(reader, &self.tree, &self.keys)?;
         self.key = 0;
         self.node = self.plan.spans.first().map_or(0, |s| s.0);
         self.found = false;

@@ -20,8 +20,8 @@ use crate::{PageRef, Reader, ScanAhead, Waited, WishKind};
 const STRETCH: usize = 256;
 
 /// A scan under way; see [`TupleTree::scan`].
-pub struct TupleScan<'a> {
-    tree: &'a TupleTree,
+pub struct TupleScan {
+    tree: TupleTree,
     bounds: Bounds,
     /// Leaves to come; the first `wished` of them were wished for.
     leaves: VecDeque<PageId>,
@@ -39,8 +39,8 @@ pub struct TupleScan<'a> {
     plan: Descent,
 }
 
-impl<'a> TupleScan<'a> {
-    pub(crate) fn new(tree: &'a TupleTree, bounds: ScanBounds<'_>) -> TupleScan<'a> {
+impl TupleScan {
+    pub(crate) fn new(tree: &TupleTree, bounds: ScanBounds<'_>) -> TupleScan {
         let len = bounds.prefix.len() + usize::from(bounds.range.is_some());
         assert!(len <= tree.arity, "{len} bound columns for a tree of {}", tree.arity);
         let mut lo = Key::default();
@@ -51,7 +51,7 @@ impl<'a> TupleScan<'a> {
             hi[len - 1] = greatest;
         }
         TupleScan {
-            tree,
+            tree: tree.clone(),
             bounds: Bounds { lo, hi, len },
             leaves: VecDeque::new(),
             wished: 0,
@@ -167,9 +167,9 @@ impl<'a> TupleScan<'a> {
         }
         let want = if reader.resident(self.tree.id) { STRETCH } else { want.min(reader.wish_limit()) };
         let keys = Keys { cols: &[], rows: 1, range: None };
-        self.plan.begin(self.tree, &keys, 0, self.resume, want);
+        self.plan.begin(&self.tree, &keys, 0, self.resume, want);
         while self.plan.level > 0 {
-            self.plan.step_between(reader, self.tree, &self.bounds)?;
+            self.plan.step_between(reader, &self.tree, &self.bounds)?;
         }
         self.leaves.extend(&self.plan.nodes);
         self.resume = self.plan.cut;
