@@ -1,5 +1,6 @@
 //! SPARQL: plan, optimise, execute in batches.
 
+pub mod aggregate;
 mod batch;
 mod error;
 pub mod expr;

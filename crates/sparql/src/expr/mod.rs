@@ -23,6 +23,7 @@ pub use compile::{CompileError, compile};
 use eval::{Col, Eval};
 use node::Node;
 use snowmelt_graph::{GraphError, TermId};
+use std::cmp::Ordering;
 
 use crate::value::{TermStore, Terms};
 
@@ -104,4 +105,10 @@ impl Expr {
             _ => None,
         }
     }
+}
+
+/// The order of two inline ids of one kind, where the ids tell; for sorting as for `<`.
+#[must_use]
+pub fn id_order(a: TermId, b: TermId) -> Option<Ordering> {
+    kernel::order(a, b).ok()
 }

@@ -1,0 +1,128 @@
+use super::*;
+use crate::value::{LocalTerms, NoStore};
+use spargebra::algebra::Expression;
+use std::sync::Arc;
+
+fn terms() -> Terms {
+    Terms::new(Arc::new(LocalTerms::new()), "2011-01-10T14:45:13".parse().unwrap(), None, 1 << 20)
+}
+
+fn name(name: &str) -> AggregateFunction {
+    match name {
+        "count" => AggregateFunction::Count,
+        "sum" => AggregateFunction::Sum,
+        "avg" => AggregateFunction::Avg,
+        "min" => AggregateFunction::Min,
+        "max" => AggregateFunction::Max,
+        "sample" => AggregateFunction::Sample,
+        _ => AggregateFunction::GroupConcat { separator: Some("|".to_owned()) },
+    }
+}
+
+/// Feeds the values to group 1 of 3, two at a time; group 0 stays empty, group 2 gets one 7.
+fn run(function: &str, distinct: bool, values: &[&str]) -> [String; 3] {
+    let mut terms = terms();
+    let expr = Expression::Literal(oxrdf::Literal::from(1));
+    let mut aggregate =
+        Aggregate::new(&AggregateExpression::FunctionCall { name: name(function), expr, distinct }).unwrap();
+    aggregate.resize(2);
+    let ids: Vec<TermId> = values.iter().map(|v| term(&terms, v)).collect();
+    for part in ids.chunks(2) {
+        terms.begin_batch();
+        aggregate.update(&mut terms, &mut NoStore, &vec![1; part.len()], part).unwrap();
+    }
+    aggregate.resize(3);
+    let seven = term(&terms, "7");
+    aggregate.update(&mut terms, &mut NoStore, &[2], &[seven]).unwrap();
+    let ids = aggregate.finish(&mut terms);
+    terms.prefetch(&mut NoStore, ids.iter().copied()).unwrap();
+    std::array::from_fn(|i| terms.with_term(ids[i], |t| short(&t.to_string())).unwrap_or_else(|| "-".to_owned()))
+}
+
+fn short(text: &str) -> String {
+    let text = text.replace("^^<http://www.w3.org/2001/XMLSchema#", " ");
+    text.trim_end_matches('>').replace('"', "")
+}
+
+/// `1`, `1.5`, `1.5e0`, `f1.5` (float), `"text`, `<iri`, `-` (unbound).
+fn term(terms: &Terms, text: &str) -> TermId {
+    let xsd = |local: &str| format!("http://www.w3.org/2001/XMLSchema#{local}");
+    let typed = |text: &str, local: &str| terms.intern(TermRef::typed(text, &xsd(local)));
+    match text {
+        "-" => TermId::UNDEF,
+        t if t.starts_with('"') => terms.intern(TermRef::string(&t[1..])),
+        t if t.starts_with('<') => terms.intern(TermRef::Iri(&t[1..])),
+        t if t.starts_with('f') => typed(&t[1..], "float"),
+        t if t.contains('e') => typed(t, "double"),
+        t if t.contains('.') => typed(t, "decimal"),
+        t => typed(t, "integer"),
+    }
+}
+
+#[test]
+fn groups() {
+    let cases: &[(&str, &[&str], &str)] = &[
+        ("count", &["1", "-", "\"a", "1"], "3 integer"),
+        ("sum", &["1", "2", "3"], "6 integer"),
+        ("sum", &["1", "2.5"], "3.5 decimal"),
+        ("sum", &["f1.5", "1", "2"], "4.5E0 float"),
+        ("sum", &["1", "f1.5", "2.5e0"], "5.0E0 double"),
+        ("sum", &["01", "2"], "3 integer"),
+        ("sum", &["1", "\"a"], "-"),
+        ("sum", &["1", "<http://e/a long one"], "-"),
+        ("sum", &["1", "-", "2"], "-"),
+        ("sum", &["9223372036854775807", "1"], "-"),
+        ("avg", &["1", "2"], "1.5 decimal"),
+        ("avg", &["1.0e0", "2.0e0"], "1.5E0 double"),
+        ("avg", &["1", "-"], "-"),
+        ("min", &["3", "1.5", "2.0e0"], "1.5 decimal"),
+        ("max", &["3", "1.5", "2.0e0"], "3 integer"),
+        ("min", &["\"b", "\"a long enough string", "3"], "3 integer"),
+        ("max", &["\"b", "\"a long enough string", "3"], "b"),
+        ("min", &["1", "<http://e/a", "\"x"], "<http://e/a"),
+        ("max", &["1", "-"], "-"),
+        ("sample", &["-", "5", "6"], "5 integer"),
+        ("group_concat", &["\"a", "1", "<http://e/x"], "a|1|http://e/x"),
+        ("group_concat", &["\"a", "-"], "-"),
+    ];
+    for (function, values, expected) in cases {
+        assert_eq!(run(function, false, values)[1], *expected, "{function} {values:?}");
+    }
+}
+
+#[test]
+fn of_nothing() {
+    for (function, expected) in [
+        ("count", "0 integer"),
+        ("sum", "0 integer"),
+        ("avg", "0 integer"),
+        ("min", "-"),
+        ("max", "-"),
+        ("sample", "-"),
+        ("group_concat", ""),
+    ] {
+        assert_eq!(run(function, false, &["1"])[0], expected, "{function}");
+    }
+    assert_eq!(run("sum", false, &["1"])[2], "7 integer");
+}
+
+#[test]
+fn distinct_counts_terms_once() {
+    let values = ["1", "1", "1.0", "\"a long enough string", "\"a long enough string"];
+    assert_eq!(run("count", true, &values)[1], "3 integer");
+    assert_eq!(run("sum", true, &["2", "2", "2.0"])[1], "4 decimal");
+    assert_eq!(run("group_concat", true, &["\"a", "\"b", "\"a"])[1], "a|b");
+}
+
+#[test]
+fn distinct_solutions() {
+    let mut terms = terms();
+    let mut aggregate = Aggregate::new(&AggregateExpression::CountSolutions { distinct: true }).unwrap();
+    aggregate.resize(2);
+    assert!(aggregate.counts_distinct_rows());
+    let col = |values: &[&str]| values.iter().map(|v| term(&terms, v)).collect::<Vec<_>>();
+    let cols = [col(&["1", "1", "1", "-"]), col(&["2", "2", "3", "-"])];
+    aggregate.update_rows(&mut terms, &mut NoStore, &[0, 0, 0, 1], &cols).unwrap();
+    let ids = aggregate.finish(&mut terms);
+    assert_eq!(ids, [2, 1].map(|n| snowmelt_graph::from_integer(n).unwrap()));
+}
