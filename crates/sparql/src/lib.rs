@@ -5,6 +5,7 @@ mod batch;
 mod error;
 pub mod expr;
 mod functions;
+pub mod results;
 pub mod value;
 
 pub use batch::Batch;

@@ -33,12 +33,22 @@ struct Distinct {
 
 enum State {
     /// rows; `all`: also those whose argument is unbound, for COUNT(*)
-    Count { groups: Vec<i64>, all: bool },
+    Count {
+        groups: Vec<i64>,
+        all: bool,
+    },
     Sum(Vec<Total>),
     Average(Vec<(Total, i64)>),
-    Best { groups: Vec<Best>, max: bool },
+    Best {
+        groups: Vec<Best>,
+        max: bool,
+    },
     Sample(Vec<TermId>),
-    Concat { groups: Vec<Concat>, separator: String, bytes: usize },
+    Concat {
+        groups: Vec<Concat>,
+        separator: String,
+        bytes: usize,
+    },
 }
 
 /// GROUP_CONCAT of one group.
@@ -75,7 +85,9 @@ impl Aggregate {
                 separator: separator.clone().unwrap_or_else(|| " ".to_owned()),
                 bytes: 0,
             },
-            AggregateFunction::Custom(iri) => return Err(CompileError::Unsupported(format!("aggregate {iri}"))),
+            AggregateFunction::Custom(iri) => {
+                return Err(CompileError::Unsupported(format!("aggregate {iri}")));
+            }
         })
     }
 
@@ -153,7 +165,8 @@ impl Aggregate {
         groups: &[u32],
         cols: &[Vec<TermId>],
     ) -> Result<(), GraphError> {
-        let (Some(distinct), State::Count { groups: counts, .. }) = (&mut self.distinct, &mut self.state) else {
+        let (Some(distinct), State::Count { groups: counts, .. }) = (&mut self.distinct, &mut self.state)
+        else {
             panic!("update_rows is for COUNT(DISTINCT *) alone");
         };
         let mut cols = cols.to_vec();
@@ -170,7 +183,9 @@ impl Aggregate {
     /// The result of each group. The ids last for the query.
     pub fn finish(self, terms: &mut Terms) -> Vec<TermId> {
         let mut ids: Vec<TermId> = match self.state {
-            State::Count { groups, .. } => groups.into_iter().map(|n| terms.push(&Value::Integer(n))).collect(),
+            State::Count { groups, .. } => {
+                groups.into_iter().map(|n| terms.push(&Value::Integer(n))).collect()
+            }
             State::Sum(groups) => groups.into_iter().map(|total| push(terms, total.value())).collect(),
             State::Average(groups) => {
                 groups.into_iter().map(|(total, count)| push(terms, total.average(count))).collect()

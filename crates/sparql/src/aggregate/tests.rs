@@ -36,7 +36,9 @@ fn run(function: &str, distinct: bool, values: &[&str]) -> [String; 3] {
     aggregate.update(&mut terms, &mut NoStore, &[2], &[seven]).unwrap();
     let ids = aggregate.finish(&mut terms);
     terms.prefetch(&mut NoStore, ids.iter().copied()).unwrap();
-    std::array::from_fn(|i| terms.with_term(ids[i], |t| short(&t.to_string())).unwrap_or_else(|| "-".to_owned()))
+    std::array::from_fn(|i| {
+        terms.with_term(ids[i], |t| short(&t.to_string())).unwrap_or_else(|| "-".to_owned())
+    })
 }
 
 fn short(text: &str) -> String {

@@ -530,7 +530,7 @@ impl<'b> Eval<'_, 'b> {
             } else if let Some(iri) = id.fixed_datatype() {
                 self.terms.iri(self.store, iri)?
             } else {
-                let iri = self.store.datatype_of(id).expect("checked by datatype_needs_text");
+                let iri = self.store.datatype_of(id).expect("checked by datatype_needs_text").to_owned();
                 self.terms.iri(self.store, &iri)?
             };
         }

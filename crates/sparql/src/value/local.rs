@@ -16,7 +16,7 @@ use super::arena::{Stored, TermArena};
 use hashbrown::HashTable;
 use parking_lot::{RwLock, RwLockReadGuard};
 use rustc_hash::FxHasher;
-use snowmelt_graph::{Kind, TermId};
+use snowmelt_graph::{Kind, TermId, TermRef};
 use std::hash::{Hash, Hasher};
 
 /// Set in ids that live only until their expression's batch is done; never seen outside expressions.
@@ -57,6 +57,10 @@ pub(crate) struct LocalArena {
 impl LocalArena {
     pub fn get(&self, id: TermId) -> Stored<'_> {
         self.terms.get(index(id))
+    }
+
+    pub fn is_blank(&self, id: TermId) -> bool {
+        matches!(self.get(id), Stored::Term(TermRef::Blank(_)))
     }
 
     pub fn known(&self, id: TermId) -> Known {

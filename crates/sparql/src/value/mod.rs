@@ -28,7 +28,7 @@ pub use compare::{compare, effective_boolean, equals};
 pub use local::LocalTerms;
 pub use order::push_order_key;
 pub use parse::{is_numeric_datatype, parse_literal};
-pub use terms::{NoStore, TermStore, Terms};
+pub use terms::{NoStore, TermBuffer, TermStore, Terms};
 
 use oxsdatatypes::{
     Date, DateTime, DayTimeDuration, Decimal, Double, Duration, Float, GDay, GMonth, GMonthDay, GYear,

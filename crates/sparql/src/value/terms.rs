@@ -25,9 +25,9 @@ pub trait TermStore {
     /// Calls `f` with the index and the term of each id; ids are distinct dictionary or blank node ids.
     fn decode(&mut self, ids: &[TermId], f: &mut dyn FnMut(usize, TermRef<'_>)) -> Result<(), GraphError>;
     /// The language tag, if the id alone tells that the term has one.
-    fn lang_of(&self, id: TermId) -> Option<Arc<str>>;
+    fn lang_of(&self, id: TermId) -> Option<&str>;
     /// The datatype IRI, if the id alone tells it.
-    fn datatype_of(&self, id: TermId) -> Option<Arc<str>>;
+    fn datatype_of(&self, id: TermId) -> Option<&str>;
 }
 
 /// No stored terms: for constant expressions and tests.
@@ -43,11 +43,11 @@ impl TermStore for NoStore {
         Ok(())
     }
 
-    fn lang_of(&self, _: TermId) -> Option<Arc<str>> {
+    fn lang_of(&self, _: TermId) -> Option<&str> {
         None
     }
 
-    fn datatype_of(&self, _: TermId) -> Option<Arc<str>> {
+    fn datatype_of(&self, _: TermId) -> Option<&str> {
         None
     }
 }
@@ -168,7 +168,7 @@ impl Terms {
     fn register(&mut self, store: &dyn TermStore, id: TermId) {
         let place = &mut self.registered[usize::from(id.decimal_code())];
         if place.is_none() {
-            *place = store.datatype_of(id);
+            *place = store.datatype_of(id).map(Into::into);
         }
     }
 
@@ -230,6 +230,30 @@ impl Terms {
             Stored::Term(term) => f(term),
             Stored::Double(v) => f(TermRef::typed(&Value::Double(v.into()).text(), iri::DOUBLE)),
         })
+    }
+
+    /// The term behind a prefetched, computed or inline id, borrowing `buffer` where its text is made on the spot.
+    #[must_use]
+    pub fn term<'a>(&'a self, id: TermId, buffer: &'a mut TermBuffer) -> Option<TermRef<'a>> {
+        if id.kind() == Kind::Special {
+            return None;
+        }
+        if id.kind().is_inline() {
+            return Some(TermRef::typed(buffer.lexical.write(id)?, self.inline_datatype(id)));
+        }
+        Some(match self.stored(id) {
+            Stored::Term(term) => term,
+            Stored::Double(v) => {
+                buffer.double = Value::Double(v.into()).text().into_owned();
+                TermRef::typed(&buffer.double, iri::DOUBLE)
+            }
+        })
+    }
+
+    /// Appends the ORDER BY key of a prefetched, computed or inline id (or UNDEF): keys compare as bytes, see
+    /// [`push_order_key`](super::push_order_key).
+    pub fn push_order_key(&self, id: TermId, descending: bool, out: &mut Vec<u8>) {
+        super::push_order_key(self.value(id).as_ref(), descending, out);
     }
 
     /// An id for a computed value: inline where possible, else valid until the batch ends (see [`Terms::keep`]).
@@ -317,8 +341,12 @@ impl Terms {
         let mut found = Vec::new();
         {
             let locals = self.locals.read();
-            let open: Vec<TermId> =
-                ids.iter().copied().filter(|id| locals.known(*id) == Known::NotAsked).collect();
+            // Blank nodes made by the query are never stored, whatever their labels.
+            let open: Vec<TermId> = ids
+                .iter()
+                .copied()
+                .filter(|id| locals.known(*id) == Known::NotAsked && !locals.is_blank(*id))
+                .collect();
             if open.is_empty() {
                 return Ok(());
             }
@@ -340,6 +368,13 @@ impl Terms {
         }
         Ok(())
     }
+}
+
+/// Where the text of an id's term is written that has none in memory.
+#[derive(Default)]
+pub struct TermBuffer {
+    lexical: Lexical,
+    double: String,
 }
 
 fn double_text(stored: Stored<'_>) -> String {

@@ -1,0 +1,135 @@
+//! The result formats: names on the command line, media types on the wire.
+
+use oxrdfio::RdfFormat;
+use sparesults::QueryResultsFormat;
+use std::fmt;
+use std::str::FromStr;
+
+/// A format of results. The first five are for solutions and booleans, the rest (and the table) for graphs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ResultFormat {
+    /// Aligned columns for people; graphs as N-Triples.
+    Table,
+    /// SPARQL 1.1 Query Results JSON.
+    Json,
+    /// SPARQL Query Results XML.
+    Xml,
+    /// SPARQL 1.1 Query Results CSV: values without types.
+    Csv,
+    /// SPARQL 1.1 Query Results TSV: terms as in Turtle.
+    Tsv,
+    /// N-Triples.
+    NTriples,
+    /// Turtle.
+    Turtle,
+    /// RDF/XML.
+    RdfXml,
+}
+
+impl ResultFormat {
+    /// All formats.
+    pub const ALL: [ResultFormat; 8] = [
+        Self::Table,
+        Self::Json,
+        Self::Xml,
+        Self::Csv,
+        Self::Tsv,
+        Self::NTriples,
+        Self::Turtle,
+        Self::RdfXml,
+    ];
+
+    /// The name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Json => "json",
+            Self::Xml => "xml",
+            Self::Csv => "csv",
+            Self::Tsv => "tsv",
+            Self::NTriples => "nt",
+            Self::Turtle => "ttl",
+            Self::RdfXml => "rdf",
+        }
+    }
+
+    /// The media type, with charset where the standard wants it.
+    #[must_use]
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            Self::Table => "text/plain; charset=utf-8",
+            Self::Json => "application/sparql-results+json",
+            Self::Xml => "application/sparql-results+xml",
+            Self::Csv => "text/csv; charset=utf-8",
+            Self::Tsv => "text/tab-separated-values; charset=utf-8",
+            Self::NTriples => "application/n-triples",
+            Self::Turtle => "text/turtle; charset=utf-8",
+            Self::RdfXml => "application/rdf+xml",
+        }
+    }
+
+    /// The format of a media type, parameters ignored; also the general types clients ask for.
+    #[must_use]
+    pub fn from_media_type(media_type: &str) -> Option<Self> {
+        let essence = media_type.split(';').next()?.trim().to_ascii_lowercase();
+        Some(match essence.as_str() {
+            "application/sparql-results+json" | "application/json" | "text/json" => Self::Json,
+            "application/sparql-results+xml" | "application/xml" | "text/xml" => Self::Xml,
+            "text/csv" => Self::Csv,
+            "text/tab-separated-values" => Self::Tsv,
+            "application/n-triples" | "text/plain" => Self::NTriples,
+            "text/turtle" | "application/x-turtle" => Self::Turtle,
+            "application/rdf+xml" => Self::RdfXml,
+            _ => return None,
+        })
+    }
+
+    /// Whether solutions can be written in it.
+    #[must_use]
+    pub fn is_for_solutions(self) -> bool {
+        self == Self::Table || self.solutions().is_some()
+    }
+
+    /// Whether graphs can be written in it.
+    #[must_use]
+    pub fn is_for_graphs(self) -> bool {
+        self.graph().is_some()
+    }
+
+    pub(super) fn solutions(self) -> Option<QueryResultsFormat> {
+        match self {
+            Self::Json => Some(QueryResultsFormat::Json),
+            Self::Xml => Some(QueryResultsFormat::Xml),
+            Self::Csv => Some(QueryResultsFormat::Csv),
+            Self::Tsv => Some(QueryResultsFormat::Tsv),
+            _ => None,
+        }
+    }
+
+    pub(super) fn graph(self) -> Option<RdfFormat> {
+        match self {
+            Self::Table | Self::NTriples => Some(RdfFormat::NTriples),
+            Self::Turtle => Some(RdfFormat::Turtle),
+            Self::RdfXml => Some(RdfFormat::RdfXml),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for ResultFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for ResultFormat {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|f| f.name() == name).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|f| f.name()).collect();
+            format!("unknown result format {name:?}: one of {}", names.join(", "))
+        })
+    }
+}

@@ -1,0 +1,167 @@
+//! Results as text: solutions, booleans and graphs, streamed batch by batch.
+//!
+//! The formats are sparesults' and oxrdfio's; a row's terms are handed over borrowed, each decoded once per batch. Only the table
+//! for terminals is ours.
+
+mod format;
+mod table;
+
+pub use format::ResultFormat;
+
+use crate::QueryError;
+use crate::value::{TermBuffer, TermStore, Terms};
+use oxrdf::{NamedOrBlankNodeRef, TripleRef, VariableRef};
+use oxrdfio::{RdfSerializer, WriterQuadSerializer};
+use snowmelt_graph::TermId;
+use sparesults::{QueryResultsSerializer, WriterSolutionsSerializer};
+use std::io::{self, Write};
+use table::Table;
+
+/// Writes the answer of an ASK query.
+///
+/// # Errors
+/// When writing fails, or the format is one of graphs.
+pub fn write_boolean(format: ResultFormat, answer: bool, out: &mut dyn Write) -> io::Result<()> {
+    match format.solutions() {
+        Some(format) => {
+            QueryResultsSerializer::from_format(format).serialize_boolean_to_writer(out, answer)?;
+            Ok(())
+        }
+        None if format == ResultFormat::Table => writeln!(out, "{}", if answer { "yes" } else { "no" }),
+        None => Err(wrong(format, "a boolean")),
+    }
+}
+
+fn wrong(format: ResultFormat, what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("{what} cannot be written as {format}"))
+}
+
+/// Writes solutions.
+pub struct SolutionWriter<'w> {
+    form: Form<'w>,
+    variables: Vec<String>,
+    buffers: Vec<TermBuffer>,
+}
+
+enum Form<'w> {
+    Standard(Box<WriterSolutionsSerializer<&'w mut dyn Write>>),
+    Table(Table<'w>),
+}
+
+impl<'w> SolutionWriter<'w> {
+    /// Writes the head: the variables' names, without question mark, in the order of the columns.
+    ///
+    /// # Errors
+    /// When writing fails, or the format is one of graphs.
+    pub fn new(format: ResultFormat, variables: &[String], out: &'w mut dyn Write) -> io::Result<Self> {
+        let form = match format.solutions() {
+            Some(format) => {
+                let names = variables.iter().map(oxrdf::Variable::new_unchecked).collect();
+                Form::Standard(Box::new(
+                    QueryResultsSerializer::from_format(format).serialize_solutions_to_writer(out, names)?,
+                ))
+            }
+            None if format == ResultFormat::Table => Form::Table(Table::new(variables, out)),
+            None => return Err(wrong(format, "a table of solutions")),
+        };
+        let buffers = variables.iter().map(|_| TermBuffer::default()).collect();
+        Ok(SolutionWriter { form, variables: variables.to_vec(), buffers })
+    }
+
+    /// Writes a batch: `cols[i]` are the ids of variable i.
+    ///
+    /// # Errors
+    /// When writing or reading terms fails.
+    pub fn write(
+        &mut self,
+        terms: &mut Terms,
+        store: &mut dyn TermStore,
+        cols: &[Vec<TermId>],
+        rows: usize,
+    ) -> Result<(), QueryError> {
+        assert_eq!(cols.len(), self.variables.len(), "one column per variable");
+        terms.begin_batch();
+        terms.prefetch(store, cols.iter().flatten().copied())?;
+        for row in 0..rows {
+            let cells =
+                self.variables.iter().zip(cols).zip(&mut self.buffers).filter_map(|((name, col), buffer)| {
+                    let term = terms.term(col[row], buffer)?;
+                    Some((VariableRef::new_unchecked(name), oxrdf::TermRef::from(term)))
+                });
+            match &mut self.form {
+                Form::Standard(writer) => writer.serialize(cells)?,
+                Form::Table(table) => table.row(cells)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the end.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn finish(self) -> io::Result<()> {
+        match self.form {
+            Form::Standard(writer) => writer.finish().map(|_| ()),
+            Form::Table(table) => table.finish(),
+        }
+    }
+}
+
+/// Writes the triples of CONSTRUCT and DESCRIBE.
+pub struct GraphWriter<'w> {
+    writer: WriterQuadSerializer<&'w mut dyn Write>,
+    buffers: [TermBuffer; 3],
+}
+
+impl<'w> GraphWriter<'w> {
+    /// Starts a graph. A table is written as N-Triples.
+    ///
+    /// # Errors
+    /// When the format is not one of graphs.
+    pub fn new(format: ResultFormat, out: &'w mut dyn Write) -> io::Result<Self> {
+        let format = format.graph().ok_or_else(|| wrong(format, "a graph"))?;
+        let writer = RdfSerializer::from_format(format).for_writer(out);
+        Ok(GraphWriter { writer, buffers: Default::default() })
+    }
+
+    /// Writes a batch of triples: subjects, predicates, objects. Those RDF does not allow (unbound parts, literals as subjects)
+    /// are left out, as CONSTRUCT demands.
+    ///
+    /// # Errors
+    /// When writing or reading terms fails.
+    pub fn write(
+        &mut self,
+        terms: &mut Terms,
+        store: &mut dyn TermStore,
+        triples: [&[TermId]; 3],
+    ) -> Result<(), QueryError> {
+        terms.begin_batch();
+        terms.prefetch(store, triples.iter().flat_map(|col| col.iter().copied()))?;
+        let [subjects, predicates, objects] = triples;
+        for ((s, p), o) in subjects.iter().zip(predicates).zip(objects) {
+            let [sb, pb, ob] = &mut self.buffers;
+            let parts = (terms.term(*s, sb), terms.term(*p, pb), terms.term(*o, ob));
+            let (Some(s), Some(p), Some(o)) = parts else { continue };
+            let subject: NamedOrBlankNodeRef<'_> = match s.into() {
+                oxrdf::TermRef::NamedNode(node) => node.into(),
+                oxrdf::TermRef::BlankNode(node) => node.into(),
+                oxrdf::TermRef::Literal(_) => continue,
+            };
+            let oxrdf::TermRef::NamedNode(predicate) = p.into() else { continue };
+            self.writer.serialize_triple(TripleRef::new(subject, predicate, oxrdf::TermRef::from(o)))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the end.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn finish(self) -> io::Result<()> {
+        self.writer.finish().map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+use super::*;
+use crate::value::{LocalTerms, NoStore};
+use snowmelt_graph::TermRef;
+use std::sync::Arc;
+
+fn terms() -> Terms {
+    Terms::new(Arc::new(LocalTerms::new()), "2011-01-10T14:45:13".parse().unwrap(), None, 1 << 20)
+}
+
+/// Two variables, three rows: an IRI and an unbound, two numbers, a tagged string and a quoted one.
+fn solutions(format: ResultFormat) -> String {
+    let mut terms = terms();
+    let int = |v| snowmelt_graph::from_integer(v).unwrap();
+    let third = terms.push(&crate::value::Value::Double((1.0 / 3.0).into()));
+    let mut kept = [third];
+    terms.keep(&mut kept);
+    let cols = [
+        vec![
+            terms.intern(TermRef::Iri("http://e/a")),
+            int(7),
+            terms.intern(TermRef::tagged("chat noir", "fr")),
+        ],
+        vec![TermId::UNDEF, kept[0], terms.intern(TermRef::string("say \"hi\" <now>"))],
+    ];
+    let mut out = Vec::new();
+    let mut writer = SolutionWriter::new(format, &["a".to_owned(), "long".to_owned()], &mut out).unwrap();
+    writer.write(&mut terms, &mut NoStore, &cols, 3).unwrap();
+    writer.finish().unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn solutions_in_every_format() {
+    let json = solutions(ResultFormat::Json);
+    let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let rows = value["results"]["bindings"].as_array().unwrap();
+    assert_eq!(rows.len(), 3);
+    assert!(rows[0].get("long").is_none() && rows[0]["a"]["type"] == "uri");
+    assert_eq!(rows[1]["a"]["datatype"], "http://www.w3.org/2001/XMLSchema#integer");
+    assert_eq!(rows[1]["long"]["value"], "3.333333333333333E-1");
+    assert_eq!(rows[2]["a"]["xml:lang"], "fr");
+    assert_eq!(rows[2]["long"]["value"], "say \"hi\" <now>");
+
+    let xml = solutions(ResultFormat::Xml);
+    assert!(xml.contains("<uri>http://e/a</uri>") && xml.contains("say &quot;hi&quot; &lt;now&gt;"), "{xml}");
+    let csv = solutions(ResultFormat::Csv);
+    assert_eq!(
+        csv,
+        "a,long\r\nhttp://e/a,\r\n7,3.333333333333333E-1\r\nchat noir,\"say \"\"hi\"\" <now>\"\r\n"
+    );
+    let tsv = solutions(ResultFormat::Tsv);
+    assert!(tsv.starts_with("?a\t?long\n<http://e/a>\t\n7\t"), "{tsv}");
+    let table = solutions(ResultFormat::Table);
+    let expected = "a              long\n─────────────  ────────────────────\n<http://e/a>\n7              3.333333333333333E-1\nchat noir @fr  say \"hi\" <now>\n(3 rows)\n";
+    assert_eq!(table, expected);
+}
+
+#[test]
+fn booleans_and_wrong_formats() {
+    let write = |format| {
+        let mut out = Vec::new();
+        write_boolean(format, true, &mut out).map(|()| String::from_utf8(out).unwrap())
+    };
+    assert_eq!(write(ResultFormat::Table).unwrap(), "yes\n");
+    assert!(write(ResultFormat::Json).unwrap().contains("\"boolean\":true"));
+    assert!(write(ResultFormat::Xml).unwrap().contains("<boolean>true</boolean>"));
+    assert!(write(ResultFormat::Turtle).is_err());
+    assert!(SolutionWriter::new(ResultFormat::NTriples, &[], &mut Vec::new()).is_err());
+    assert!(GraphWriter::new(ResultFormat::Json, &mut Vec::new()).is_err());
+}
+
+#[test]
+fn graphs_leave_out_what_is_no_triple() {
+    for format in [ResultFormat::NTriples, ResultFormat::Turtle, ResultFormat::RdfXml] {
+        let mut terms = terms();
+        let iri = terms.intern(TermRef::Iri("http://e/a"));
+        let seven = snowmelt_graph::from_integer(7).unwrap();
+        let mut out = Vec::new();
+        let mut writer = GraphWriter::new(format, &mut out).unwrap();
+        let (s, p, o) = ([iri, seven, iri, iri], [iri, iri, seven, iri], [seven, iri, iri, TermId::UNDEF]);
+        writer.write(&mut terms, &mut NoStore, [&s, &p, &o]).unwrap();
+        writer.finish().unwrap();
+        let parser = oxrdfio::RdfParser::from_format(format.graph().unwrap());
+        let triples: Vec<_> = parser.for_slice(&out).map(Result::unwrap).collect();
+        assert_eq!(triples.len(), 1, "{}", String::from_utf8_lossy(&out));
+        assert_eq!(triples[0].object, oxrdf::Literal::from(7).into());
+    }
+}
+
+#[test]
+fn names_and_media_types_come_back() {
+    for format in ResultFormat::ALL {
+        assert_eq!(format.name().parse(), Ok(format));
+        if format != ResultFormat::Table {
+            assert_eq!(ResultFormat::from_media_type(format.media_type()), Some(format));
+        }
+    }
+    assert!("yaml".parse::<ResultFormat>().is_err());
+}
+
+/// Prints nanoseconds per cell. Run with `--release -- --ignored --nocapture speed`.
+#[test]
+#[ignore = "a measurement"]
+fn speed_of_writers() {
+    let mut terms = terms();
+    let rows = 4096;
+    let strings: Vec<TermId> =
+        (0..rows).map(|i| terms.intern(TermRef::string(&format!("label number {i} of many")))).collect();
+    let iris: Vec<TermId> = (0..rows)
+        .map(|i| terms.intern(TermRef::Iri(&format!("http://example.org/instances/thing{i}"))))
+        .collect();
+    let numbers: Vec<TermId> = (0..rows).map(|i| snowmelt_graph::from_integer(i).unwrap()).collect();
+    let cols = [iris, strings, numbers];
+    let names = ["thing".to_owned(), "label".to_owned(), "number".to_owned()];
+    for format in [ResultFormat::Json, ResultFormat::Xml, ResultFormat::Csv, ResultFormat::Tsv] {
+        let mut best = f64::INFINITY;
+        let mut bytes = 0;
+        for _ in 0..20 {
+            let start = std::time::Instant::now();
+            let mut out = Vec::new();
+            let mut writer = SolutionWriter::new(format, &names, &mut out).unwrap();
+            writer.write(&mut terms, &mut NoStore, &cols, rows as usize).unwrap();
+            writer.finish().unwrap();
+            bytes = out.len();
+            best = best.min(start.elapsed().as_secs_f64() * 1e9 / (rows * 3) as f64);
+        }
+        println!("{format:>5}: {best:6.1} ns per cell, {bytes} bytes");
+    }
+}
