@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
+use snowmelt_io::AlignedBuf;
 
 use crate::catalog::{self, Catalog, Record};
 use crate::error::{Result, StoreError};
 use crate::page::{self, PAGE_BYTES, PageBuf, PageId, TreeId};
 use crate::space::{Extent, ExtentId};
 use crate::store::{Store, count_pages, meta_pages};
-use crate::stripes::{self};
 use crate::superblock::SuperBlock;
 
 /// Most extents a tree takes at a time.
@@ -48,9 +48,6 @@ struct State {
     poison: Option<Arc<StoreError>>,
 }
 
-/// An extent buffer, aligned for O_DIRECT.
-type ExtentBuf = Vec<PageBuf>;
-
 impl Store {
     /// Begins a bulk build. One at a time.
     pub fn begin_build(self: &Arc<Self>) -> Result<Build> {
@@ -74,10 +71,12 @@ impl Build {
         state.trees.insert(id, name.to_string());
         state.unfinished.insert(id, name.to_string());
         drop(state);
+        let buffer = AlignedBuf::new(self.shared.store.geometry.extent_bytes() as usize);
         TreeWriter {
             shared: self.shared.clone(),
             tree: id,
-            buffer: Vec::new(),
+            buffer,
+            filled: 0,
             extents: Vec::new(),
             at: 0,
             pages: 0,
@@ -112,7 +111,7 @@ impl Build {
             return Err(StoreError::Unfinished { name: name.clone() });
         }
         drop(state);
-        shared.store.stripes.sync()?;
+        shared.store.fetch.stripes.sync()?;
         shared.switch()
     }
 }
@@ -137,32 +136,42 @@ impl Shared {
         (catalog, dropped)
     }
 
-    /// Writes the meta run and switches the super-block.
+    /// Writes the meta run and switches the super-block. No lock is held while a device works: nobody else changes the
+    /// committed state while a build is under way.
     fn switch(&self) -> Result<()> {
         let store = &self.store;
-        let mut state = self.state.lock();
-        let mut committed = store.committed.write();
-        let (catalog, dropped) = self.new_catalog(&state, &committed.catalog);
-        let (map, first) = self.map_with_meta(&mut state, &catalog, &dropped);
-        let (run, pages) = meta_pages(&catalog::encode(&catalog, &map), first, self.txn);
-        for (i, page) in pages.iter().enumerate() {
-            store.stripes.write(store.geometry.place(PageId(first.0 + i as u64)), page)?;
+        let old = store.committed.read().clone();
+        let (catalog, map, first) = {
+            let mut state = self.state.lock();
+            let (catalog, dropped) = self.new_catalog(&state, &old.catalog);
+            let (map, first) = self.map_with_meta(&mut state, &catalog, &dropped);
+            (catalog, map, first)
+        };
+        let most = store.fetch.core.pool.most_pages() / store.geometry.extent_pages as u64;
+        if map.len() as u64 > most {
+            let why = "the database has grown beyond what it was opened for: close it and build again";
+            return Err(StoreError::Config(why.into()));
         }
-        store.stripes.set_extents(store.geometry, store.core.space.read().len())?;
-        store.stripes.sync()?;
+        let (run, pages) = meta_pages(&catalog::encode(&catalog, &map), first, store.geometry, self.txn);
+        let extents = store.fetch.core.space.read().len();
+        store.fetch.stripes.set_extents(store.geometry, extents)?;
+        for (i, extent) in pages.chunks(store.geometry.extent_bytes() as usize).enumerate() {
+            let place = store.geometry.extent_place(store.geometry.extent_of(first) + i as u64);
+            store.fetch.stripes.write(place, extent)?;
+        }
+        store.fetch.stripes.sync()?;
         let block = SuperBlock {
-            sequence: committed.block.sequence + 1,
+            sequence: old.block.sequence + 1,
             txn: self.txn,
             extents: map.len() as u64,
             meta: Some(run),
-            ..committed.block.clone()
+            ..old.block
         };
         store.super_file.write(&block)?;
-        stripes::sync_parent(&store.dir.join(crate::superblock::FILE_NAME))?;
-        state.built.clear();
-        store.core.space.write().commit(map);
-        *committed = crate::store::Committed { block, catalog };
-        count_pages(&store.core);
+        self.state.lock().built.clear();
+        store.fetch.core.space.write().commit(map);
+        *store.committed.write() = crate::store::Committed { block, catalog };
+        count_pages(&store.fetch.core);
         Ok(())
     }
 
@@ -174,7 +183,7 @@ impl Shared {
         dropped: &[TreeId],
     ) -> (Vec<Extent>, PageId) {
         let geometry = self.store.geometry;
-        let mut space = self.store.core.space.write();
+        let mut space = self.store.fetch.core.space.write();
         let names = catalog::encode(catalog, &[]).len();
         let entry = catalog::extent_entry_bytes(geometry.extent_pages);
         let per_extent = geometry.extent_pages as usize * page::BODY_BYTES;
@@ -206,25 +215,26 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         let state = self.state.get_mut();
-        let mut space = self.store.core.space.write();
+        let mut space = self.store.fetch.core.space.write();
         for (extent, _) in state.built.drain(..) {
             space.release(extent);
         }
         let extents = space.len();
         drop(space);
         // Only to give back the room on the device early; the next open does it too.
-        let _ = self.store.stripes.set_extents(self.store.geometry, extents);
+        let _ = self.store.fetch.stripes.set_extents(self.store.geometry, extents);
         self.store.building.store(false, Ordering::Release);
     }
 }
 
 /// Writes the pages of one tree of a build, in order. Several may be used at once from several threads.
-#[derive(Debug)]
 pub struct TreeWriter {
     shared: Arc<Shared>,
     tree: TreeId,
     /// Pages of the current extent.
-    buffer: ExtentBuf,
+    buffer: AlignedBuf,
+    /// Pages in it.
+    filled: u32,
     /// Extents taken; those from `at` on are not written yet, the first of them is the current one.
     extents: Vec<ExtentId>,
     at: usize,
@@ -246,17 +256,17 @@ impl TreeWriter {
     pub fn next_id(&mut self) -> PageId {
         if self.at == self.extents.len() {
             let want = (self.extents.len() as u32).clamp(1, MOST_EXTENTS_AT_ONCE);
-            let first = self.shared.store.core.space.write().allocate(want);
+            let first = self.shared.store.fetch.core.space.write().allocate(want);
             self.extents.extend(first..first + want as u64);
         }
-        self.shared.store.geometry.page(self.extents[self.at], self.buffer.len() as u32)
+        self.shared.store.geometry.page(self.extents[self.at], self.filled)
     }
 
     /// Pages that can still be appended with consecutive ids, the next one included.
     pub fn consecutive(&mut self) -> u32 {
         self.next_id();
         let run = self.extents[self.at..].windows(2).take_while(|w| w[1] == w[0] + 1).count() as u32 + 1;
-        run * self.shared.store.geometry.extent_pages - self.buffer.len() as u32
+        run * self.shared.store.geometry.extent_pages - self.filled
     }
 
     /// Seals a copy of `page` (whose kind, level, count and body the caller has set) and writes it, whole extents at a time. Answers its id.
@@ -264,9 +274,10 @@ impl TreeWriter {
     pub fn append(&mut self, page: &mut PageBuf) -> Result<PageId> {
         let id = self.next_id();
         page::seal(page, id, self.tree, self.shared.txn);
-        self.buffer.push(page.clone());
+        self.buffer[self.filled as usize * PAGE_BYTES..][..PAGE_BYTES].copy_from_slice(page);
+        self.filled += 1;
         self.pages += 1;
-        if self.buffer.len() == self.shared.store.geometry.extent_pages as usize {
+        if self.filled == self.shared.store.geometry.extent_pages {
             self.write_extent()?;
         }
         Ok(id)
@@ -275,24 +286,22 @@ impl TreeWriter {
     fn write_extent(&mut self) -> Result<()> {
         let store = &self.shared.store;
         let extent = self.extents[self.at];
-        let mut place = store.geometry.extent_place(extent);
-        for page in &self.buffer {
-            if let Err(e) = store.stripes.write(place, page) {
-                self.shared.poison(&e);
-                return Err(e);
-            }
-            place.offset += PAGE_BYTES as u64;
-        }
-        let filled = Extent::filled(store.geometry.extent_pages, self.tree, self.buffer.len() as u32);
+        let bytes = &self.buffer[..self.filled as usize * PAGE_BYTES];
+        store
+            .fetch
+            .stripes
+            .write(store.geometry.extent_place(extent), bytes)
+            .inspect_err(|e| self.shared.poison(e))?;
+        let filled = Extent::filled(store.geometry.extent_pages, self.tree, self.filled);
         self.shared.state.lock().built.push((extent, filled));
         self.at += 1;
-        self.buffer.clear();
+        self.filled = 0;
         Ok(())
     }
 
     /// Writes what is left. A tree that is dropped without this makes the build fail at commit.
     pub fn finish(mut self) -> Result<TreeId> {
-        if !self.buffer.is_empty() {
+        if self.filled > 0 {
             self.write_extent()?;
         }
         self.shared.state.lock().unfinished.remove(&self.tree);
@@ -302,7 +311,7 @@ impl TreeWriter {
 
 impl Drop for TreeWriter {
     fn drop(&mut self) {
-        let mut space = self.shared.store.core.space.write();
+        let mut space = self.shared.store.fetch.core.space.write();
         for extent in &self.extents[self.at..] {
             space.release(*extent);
         }

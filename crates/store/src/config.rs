@@ -1,12 +1,16 @@
 //! All settings of a store in one struct, with their defaults in one place.
 
+use std::fmt;
+use std::sync::Arc;
+
+use snowmelt_io::{Clock, Device, IoError, QueueConfig};
+
 use crate::error::{Result, StoreError};
 use crate::page::PAGE_BYTES;
 use crate::readahead::ReadAhead;
-use crate::wait::Clock;
 
 /// Settings of a store; passed in full, usually as `StoreConfig { …, ..StoreConfig::default() }`.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct StoreConfig {
     /// Pages in an extent, for new databases; an existing one keeps its own. 1 to 65536, default 256 (2 MiB).
     pub extent_pages: u32,
@@ -16,12 +20,59 @@ pub struct StoreConfig {
     pub pool_bytes: Option<u64>,
     /// Read and write past the page cache (O_DIRECT) where the file system can.
     pub direct: bool,
+    /// Engine, order and merging of the devices' queues.
+    pub queue: QueueConfig,
+    /// Wraps the device of each stripe: simulated and faulty devices.
+    pub devices: Option<DeviceWrap>,
     /// Read-ahead rules.
     pub read_ahead: ReadAhead,
+    /// Who does the background work: saving and reading the warm list.
+    pub background: Background,
     /// Milliseconds a reader waits for a frame while all are pinned, before it gives up.
     pub frame_wait_ms: u64,
     /// Time.
     pub clock: Clock,
+}
+
+/// Who calls [`Store::step`](crate::Store::step).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Background {
+    /// A thread of the store's own. In virtual time there is none: the caller does it then.
+    Thread,
+    /// The caller.
+    Caller,
+}
+
+type WrapFn = dyn Fn(usize, Arc<dyn Device>) -> std::result::Result<Arc<dyn Device>, IoError> + Send + Sync;
+
+/// Puts another device around, or in the place of, the device of a stripe.
+#[derive(Clone)]
+pub struct DeviceWrap(Arc<WrapFn>);
+
+impl DeviceWrap {
+    /// Wraps with `f`, which gets the number of the stripe and the device of its file.
+    pub fn new(
+        f: impl Fn(usize, Arc<dyn Device>) -> std::result::Result<Arc<dyn Device>, IoError>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        DeviceWrap(Arc::new(f))
+    }
+
+    pub(crate) fn wrap(
+        &self,
+        stripe: usize,
+        file: Arc<dyn Device>,
+    ) -> std::result::Result<Arc<dyn Device>, IoError> {
+        (self.0)(stripe, file)
+    }
+}
+
+impl fmt::Debug for DeviceWrap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DeviceWrap")
+    }
 }
 
 /// Fewest frames a pool works with.
@@ -34,7 +85,10 @@ impl Default for StoreConfig {
             memory_bytes: machine_memory() / 2,
             pool_bytes: None,
             direct: true,
+            queue: QueueConfig::default(),
+            devices: None,
             read_ahead: ReadAhead::default(),
+            background: Background::Thread,
             frame_wait_ms: 10_000,
             clock: Clock::real(),
         }

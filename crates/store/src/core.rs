@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
+use snowmelt_io::{IoError, Sink};
 
 use crate::error::StoreError;
 use crate::meters::Meters;
@@ -19,9 +20,7 @@ use crate::page::{self, Damage, PageId, TreeId};
 use crate::pool::{PageRef, Pin, Pool, Rule, Taken};
 use crate::space::Space;
 
-pub(crate) type Cause = Arc<dyn std::error::Error + Send + Sync>;
-
-#[derive(Debug)]
+/// See the head of the file.
 pub(crate) struct Core {
     pub pool: Pool,
     pub space: RwLock<Space>,
@@ -36,7 +35,7 @@ impl Core {
     pub fn arrive(
         &self,
         page: PageId,
-        read: Result<(), Cause>,
+        read: Result<(), IoError>,
         pin: Pin,
     ) -> Result<Option<PageRef>, StoreError> {
         let (owner, verified) = match read {
@@ -73,9 +72,10 @@ impl Core {
         StoreError::Damaged { file, offset, page, why }
     }
 
-    fn unreadable(&self, page: PageId, cause: Cause) -> StoreError {
+    /// The error for a page that a device could not give.
+    pub fn unreadable(&self, page: PageId, cause: IoError) -> StoreError {
         let (file, offset) = self.place(page);
-        StoreError::Read { file, offset, page, cause }
+        StoreError::Read { file, offset, page, cause: Arc::new(cause) }
     }
 
     fn place(&self, page: PageId) -> (PathBuf, u64) {
@@ -94,6 +94,13 @@ impl Core {
             });
         }
         taken.frames
+    }
+}
+
+impl Sink for Core {
+    fn complete(&self, tag: u64, result: Result<(), IoError>) {
+        // A failure stays with the page: whoever waits for it, or asks for it next, is told.
+        let _ = self.arrive(PageId(tag), result, Pin::No);
     }
 }
 

@@ -5,6 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use snowmelt_io::IoError;
+
 use crate::page::{Damage, PageId};
 
 /// Result of the store.
@@ -26,7 +28,7 @@ pub enum StoreError {
         why: Damage,
     },
     /// A page could not be read.
-    #[error("{}: page {page} at byte {offset} cannot be read: {cause}", .file.display())]
+    #[error("{}: page {page} at byte {offset} cannot be read: {}", .file.display(), .cause.kind)]
     Read {
         /// Stripe file.
         file: PathBuf,
@@ -35,7 +37,7 @@ pub enum StoreError {
         /// The page.
         page: PageId,
         /// What the device said.
-        cause: Arc<dyn std::error::Error + Send + Sync>,
+        cause: Arc<IoError>,
     },
     /// A file operation failed.
     #[error("{}: cannot {what}: {cause}", .path.display())]
@@ -54,14 +56,14 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// A device operation other than a page read failed.
-    #[error("{}: cannot {what}: {cause}", .path.display())]
+    #[error("{}: cannot {what}: {}", .path.display(), .cause.kind)]
     Device {
         /// Stripe file.
         path: PathBuf,
         /// What was tried, as a verb phrase.
         what: &'static str,
         /// What the device said.
-        cause: Arc<dyn std::error::Error + Send + Sync>,
+        cause: Arc<IoError>,
     },
     /// There is no database at the path.
     #[error("{}: not a Snowmelt database ({why}); make one with `snowmelt load`", .path.display())]
@@ -171,6 +173,15 @@ impl StoreError {
     pub(crate) fn os(path: &Path, what: &'static str) -> impl FnOnce(rustix::io::Errno) -> StoreError {
         let f = StoreError::file(path, what);
         move |e| f(e.into())
+    }
+
+    /// The same for operations of a device.
+    pub(crate) fn device(path: &Path, what: &'static str) -> impl FnOnce(IoError) -> StoreError {
+        let path = path.to_path_buf();
+        move |cause| match cause.errno() {
+            Some(libc::ENOSPC | libc::EDQUOT) => StoreError::Full { path },
+            _ => StoreError::Device { path, what, cause: Arc::new(cause) },
+        }
     }
 
     /// True when the error says that the data on a device is wrong, not that it could not be fetched.

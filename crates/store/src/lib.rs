@@ -6,11 +6,15 @@
 //!
 //! Nothing here knows RDF, SQL or terms; nothing above here names a frame or a device.
 
+mod background;
 mod build;
 pub mod catalog;
+mod check;
+pub mod cold;
 mod config;
 mod core;
 mod error;
+mod fetch;
 mod lock;
 mod memory;
 mod meters;
@@ -24,10 +28,11 @@ mod store;
 mod stripes;
 pub mod superblock;
 mod versions;
-mod wait;
+mod warm;
 
 pub use build::{Build, TreeWriter};
-pub use config::{LEAST_FRAMES, StoreConfig, machine_memory};
+pub use check::CheckProgress;
+pub use config::{Background, DeviceWrap, LEAST_FRAMES, StoreConfig, machine_memory};
 pub use error::{Result, StoreError};
 pub use memory::{MemoryBudget, Reservation};
 pub use meters::{Activity, AheadStats, Short, TreeStats};
@@ -38,7 +43,6 @@ pub use reader::{Reader, WishKind};
 pub use snapshot::Snapshot;
 pub use space::Geometry;
 pub use store::{DEFAULT_STRIPE, Store};
-pub use wait::{Clock, EventCount};
 
 mod encoding;
 mod encoding_bits;

@@ -9,6 +9,8 @@
 //! Each can be switched off; `auto` weighs 1 and 2 by the device's cost model, the pool's fill and what the rule's pages
 //! were worth so far. Read-ahead never waits: without free frames it is dropped.
 
+use crate::meters::AheadStats;
+
 /// The rule that brought a page. The numbers 1 to 5 are stored in the page's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -159,6 +161,42 @@ impl ReadAhead {
 impl Default for ReadAhead {
     fn default() -> Self {
         Self::auto()
+    }
+}
+
+/// What `auto` knows when it weighs rule 1 or 2 for an extent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Advice {
+    pub rule: Rule,
+    /// What became of the pages the rule brought for this tree.
+    pub so_far: AheadStats,
+    pub frames: u64,
+    pub tree_pages: u64,
+    pub database_pages: u64,
+}
+
+impl Advice {
+    /// Pages a guess counts for, against what was measured: eight extents of the default size.
+    const PRIOR_WEIGHT: f64 = 2048.0;
+
+    /// The chance that an absent page of the extent will be used while it is in the pool.
+    ///
+    /// Before anything was measured: even when the whole database fits the pool, less the smaller the pool is. Afterwards
+    /// the share of pages used, of those whose fate is known once pages are evicted, else of all.
+    pub fn chance(&self) -> f64 {
+        let fits = (self.frames as f64 / self.database_pages.max(1) as f64).min(1.0);
+        let prior = match self.rule {
+            Rule::StartUp => 0.6 * fits,
+            _ => 0.2 + 0.4 * fits,
+        };
+        let known = if self.so_far.evicted_unused > 0 {
+            self.so_far.used + self.so_far.evicted_unused
+        } else {
+            self.so_far.issued
+        };
+        // A small tree cannot outvote the prior by its few pages.
+        let weight = Self::PRIOR_WEIGHT.min(self.tree_pages as f64 + 1.0);
+        (self.so_far.used as f64 + prior * weight) / (known as f64 + weight)
     }
 }
 

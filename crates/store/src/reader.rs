@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::error::{Result, StoreError};
+use crate::fetch::{Demand, Fetch};
 use crate::meters::Activity;
 use crate::page::{Damage, PageId, TreeId, header};
-use crate::pool::{Look, PageRef, Pin, Rule};
+use crate::pool::{Look, PageRef, Rule};
 use crate::snapshot::Snapshot;
 use crate::store::Store;
 
@@ -53,7 +54,7 @@ impl Reader {
     #[inline]
     pub fn page(&mut self, tree: TreeId, id: PageId) -> Result<PageRef> {
         self.meters.pages += 1;
-        let page = match self.store.core.pool.quick(id) {
+        let page = match self.store.fetch.core.pool.quick(id) {
             Some(page) => page,
             None => self.page_slow(tree, id)?,
         };
@@ -63,13 +64,15 @@ impl Reader {
 
     #[cold]
     fn foreign(&self, id: PageId, found: TreeId, expected: TreeId) -> StoreError {
-        self.store.core.damaged(id, Damage::WrongTree { found: found.0, expected: expected.0 })
+        self.store.fetch.core.damaged(id, Damage::WrongTree { found: found.0, expected: expected.0 })
     }
 
     #[cold]
     fn page_slow(&mut self, tree: TreeId, id: PageId) -> Result<PageRef> {
         let store = self.store.clone();
-        let core = &store.core;
+        let (fetch, core) = (&store.fetch, &store.fetch.core);
+        // A read of our own through the queue is waited for like those of others, but not counted as one.
+        let mut own = false;
         loop {
             let mark = core.failures.mark();
             match core.pool.look(id, self.snapshot.txn()) {
@@ -80,17 +83,20 @@ impl Reader {
                     return Ok(page);
                 }
                 Look::InFlight => {
-                    self.meters.waits += 1;
-                    let begun = store.config.clock.now_ns();
-                    core.pool.wait(id);
-                    self.meters.wait_ns += store.config.clock.now_ns() - begun;
+                    self.meters.waits += u64::from(!own);
+                    self.timed(fetch, |_| core.pool.wait(id));
                     if let Some(e) = core.failures.since(mark, id) {
                         return Err(e);
                     }
                 }
                 Look::Absent => {
-                    if let Some(page) = self.read(&store, tree, id)? {
-                        return Ok(page);
+                    self.check_owner(tree, id)?;
+                    match self.timed(fetch, |r| fetch.demand(tree, id, &mut r.meters))? {
+                        Demand::Page(page) => return Ok(page),
+                        Demand::Started => own = true,
+                    }
+                    if let Some(e) = core.failures.since(mark, id) {
+                        return Err(e);
                     }
                 }
                 Look::Nowhere => return Err(core.damaged(id, Damage::NotAllocated)),
@@ -98,54 +104,22 @@ impl Reader {
         }
     }
 
-    /// Reads an absent page in place. `None` when somebody else has started to.
-    fn read(&mut self, store: &Store, tree: TreeId, id: PageId) -> Result<Option<PageRef>> {
-        let core = &store.core;
-        match core.space.read().owner(id) {
-            Some(owner) if owner == tree => {}
-            Some(owner) => return Err(self.foreign(id, owner, tree)),
-            None => return Err(core.damaged(id, Damage::NotAllocated)),
-        }
-        let frame = self.frame(store)?;
-        if !core.pool.start(id, frame, None) {
-            core.pool.give_back(frame);
-            return Ok(None);
-        }
-        self.meters.disk += 1;
-        core.meters.with(tree, |m| m.reads.fetch_add(1, Relaxed));
-        let begun = store.config.clock.now_ns();
-        let read = store.read_in_place(id);
-        self.meters.wait_ns += store.config.clock.now_ns() - begun;
-        let page = core.arrive(id, read, Pin::Yes)?;
-        self.read_ahead_after_miss(store, tree, id);
-        Ok(page)
+    fn timed<T>(&mut self, fetch: &Fetch, f: impl FnOnce(&mut Self) -> T) -> T {
+        let begun = fetch.clock.now_ns();
+        let t = f(self);
+        self.meters.wait_ns += fetch.clock.now_ns() - begun;
+        t
     }
 
-    /// A frame; waits while all are pinned or in flight, and gives up after `frame_wait_ms`.
-    fn frame(&mut self, store: &Store) -> Result<u32> {
-        const PAUSE_NS: u64 = 200_000;
-        let clock = &store.config.clock;
-        let begun = clock.now_ns();
-        loop {
-            if let Some(frame) = store.core.account(store.core.pool.take_frames(1)).pop() {
-                return Ok(frame);
-            }
-            let waited_ms = (clock.now_ns() - begun) / 1_000_000;
-            if waited_ms >= store.config.frame_wait_ms {
-                let frames = store.core.pool.frame_count() as usize;
-                return Err(StoreError::PoolExhausted { frames, waited_ms });
-            }
-            clock.sleep_ns(PAUSE_NS);
+    /// Only pages that were written, and for this tree, are read.
+    fn check_owner(&self, tree: TreeId, id: PageId) -> Result<()> {
+        let core = &self.store.fetch.core;
+        let owner = core.space.read().owner(id);
+        match owner {
+            Some(owner) if owner == tree => Ok(()),
+            Some(owner) => Err(self.foreign(id, owner, tree)),
+            None => Err(core.damaged(id, Damage::NotAllocated)),
         }
-    }
-
-    /// Rules 1 and 2.
-    fn read_ahead_after_miss(&mut self, store: &Store, tree: TreeId, id: PageId) {
-        let Some(rule) = store.extent_rule(id) else { return };
-        let pages = store.absent_in_extent(store.geometry.extent_of(id));
-        let started = store.start_reads(tree, &pages, rule);
-        self.meters.disk += started;
-        self.meters.spec_disk += started;
     }
 
     /// Starts the reads of those of `pages` (sorted, distinct) that are absent, at most [`Reader::wish_limit`] of them, and never waits.
@@ -156,52 +130,49 @@ impl Reader {
             WishKind::Scan => Rule::Scan,
         };
         let store = self.store.clone();
-        if !store.config.read_ahead.is_on(rule) {
+        if !store.fetch.read_ahead.is_on(rule) {
             return 0;
         }
-        let pool = &store.core.pool;
-        let space = store.core.space.read();
+        let pool = &store.fetch.core.pool;
+        let space = store.fetch.core.space.read();
         let mine = |p: &PageId| pool.is_absent(*p) && space.owner(*p) == Some(tree);
         let absent: Vec<PageId> = pages.iter().copied().filter(mine).take(self.wish_limit()).collect();
         drop(space);
         if absent.is_empty() {
             return 0;
         }
-        let started = store.start_reads(tree, &absent, rule);
-        self.meters.disk += started;
-        self.meters.spec_disk += started;
-        started
+        store.fetch.plan(tree, &absent, rule, &mut self.meters)
     }
 
     /// Most pages worth wishing for at a time: a quarter of the frames.
     pub fn wish_limit(&self) -> usize {
-        (self.store.core.pool.frame_count() as usize / 4).max(1)
+        (self.store.fetch.core.pool.frame_count() as usize / 4).max(1)
     }
 
     /// Leaves a scan may read ahead: rule 4's limit, 0 when it is off.
     pub fn scan_leaves(&self) -> u32 {
-        let r = &self.store.config.read_ahead;
+        let r = &self.store.fetch.read_ahead;
         if r.scan { r.scan_leaves.min(self.wish_limit() as u32) } else { 0 }
     }
 
     /// True when every page of the tree is resident, so that wishing is pointless.
     pub fn resident(&self, tree: TreeId) -> bool {
-        self.store.core.meters.with(tree, |m| m.resident.load(Relaxed) >= m.pages.load(Relaxed))
+        self.store.fetch.core.meters.with(tree, |m| m.resident.load(Relaxed) >= m.pages.load(Relaxed))
     }
 
     /// Counts `rows` rows found in `tree`.
     pub fn touch(&mut self, tree: TreeId, rows: u64) {
-        self.store.core.meters.with(tree, |m| m.touches.fetch_add(rows, Relaxed));
+        self.store.fetch.core.meters.with(tree, |m| m.touches.fetch_add(rows, Relaxed));
     }
 
     /// Adds the meters to the store's total and sets them to zero.
     pub fn flush(&mut self) {
-        self.store.core.meters.add(std::mem::take(&mut self.meters));
+        self.store.fetch.core.meters.add(std::mem::take(&mut self.meters));
     }
 
     /// The error for a page whose header and checksum are right but whose content makes no sense to its tree.
     pub fn damaged(&self, id: PageId, why: impl Into<String>) -> StoreError {
-        self.store.core.damaged(id, Damage::Content(why.into()))
+        self.store.fetch.core.damaged(id, Damage::Content(why.into()))
     }
 }
 

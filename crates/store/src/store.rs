@@ -9,46 +9,48 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
+use snowmelt_io::{Access, AlignedBuf, DeviceCounters, Sink};
 use twox_hash::XxHash3_64;
 
+use crate::background::{BackgroundThread, Work};
 use crate::catalog::{self, Catalog};
-use crate::config::StoreConfig;
+use crate::config::{Background, StoreConfig};
 use crate::core::Core;
 use crate::error::{Result, StoreError};
+use crate::fetch::Fetch;
 use crate::lock::Lock;
 use crate::memory::{MemoryBudget, Reservation};
 use crate::meters::{Activity, Meters, TreeStats};
 use crate::page::{self, BODY_BYTES, HEADER_BYTES, PAGE_BYTES, PageBuf, PageId, TreeId};
-use crate::pool::{Pool, Rule};
+use crate::pool::Pool;
 use crate::snapshot::{Snapshot, Snapshots};
 use crate::space::{Extent, Geometry, Space};
-use crate::stripes::{self, Stripes};
+use crate::stripes::{self, Devices};
 use crate::superblock::{MetaRun, SuperBlock, SuperBlockFile};
 
 /// Name of the only stripe of a database that was made without any.
 pub const DEFAULT_STRIPE: &str = "stripe-0";
 
 /// An open database, below the level of trees.
-#[derive(Debug)]
 pub struct Store {
     pub(crate) dir: PathBuf,
     pub(crate) config: StoreConfig,
     pub(crate) geometry: Geometry,
-    pub(crate) core: Arc<Core>,
-    pub(crate) stripes: Stripes,
+    pub(crate) fetch: Arc<Fetch>,
+    work: Arc<Work>,
+    background: Option<BackgroundThread>,
     pub(crate) committed: RwLock<Committed>,
     pub(crate) super_file: SuperBlockFile,
     pub(crate) building: AtomicBool,
     pub(crate) snapshots: Arc<Snapshots>,
-    pub(crate) history: Mutex<HashMap<u64, (u64, u32)>>,
     memory: MemoryBudget,
     _pool_memory: Reservation,
     _lock: Lock,
 }
 
 /// The committed state beside the extent map.
-#[derive(Debug)]
+#[derive(Clone)]
 pub(crate) struct Committed {
     pub block: SuperBlock,
     pub catalog: Catalog,
@@ -71,7 +73,7 @@ impl Store {
         let lock = Lock::take(dir)?;
         let named = stripe_files(dir, stripes)?;
         let paths: Vec<PathBuf> = named.iter().map(|p| stripes::resolve(dir, p)).collect();
-        Stripes::create(&paths)?;
+        let devices = Devices::open(&paths, Access::CreateNew, &config)?;
         let block = SuperBlock {
             extent_pages: config.extent_pages,
             sequence: 0,
@@ -80,12 +82,11 @@ impl Store {
             meta: None,
             stripes: named,
         };
-        SuperBlockFile::create(dir, &block)?;
-        for path in &paths {
+        let super_file = SuperBlockFile::create(dir, &block)?;
+        for path in paths.iter().chain([&dir.join(crate::superblock::FILE_NAME)]) {
             stripes::sync_parent(path)?;
         }
-        stripes::sync_parent(&dir.join(crate::superblock::FILE_NAME))?;
-        Self::open_locked(dir, config, lock)
+        Self::assemble(dir, config, lock, super_file, block, devices)
     }
 
     /// Opens the database in `dir`.
@@ -95,44 +96,67 @@ impl Store {
             return Err(StoreError::NotADatabase { path: dir.to_path_buf(), why: why.into() });
         }
         let lock = Lock::take(dir)?;
-        Self::open_locked(dir, config, lock)
-    }
-
-    fn open_locked(dir: &Path, config: StoreConfig, lock: Lock) -> Result<Arc<Store>> {
         let (super_file, block, notice) = SuperBlockFile::open(dir)?;
         if let Some(line) = notice {
-            eprintln!("{line}");
+            snowmelt_io::notice(&line);
         }
-        let geometry = Geometry { extent_pages: block.extent_pages, stripes: block.stripes.len() as u32 };
         let files: Vec<PathBuf> = block.stripes.iter().map(|p| stripes::resolve(dir, p)).collect();
-        let stripes = Stripes::open(&files, geometry, block.extents)?;
-        let (catalog, extents) = read_meta(dir, &block, geometry, &stripes)?;
+        let devices = Devices::open(&files, Access::ReadWrite, &config)?;
+        Self::assemble(dir, config, lock, super_file, block, devices)
+    }
+
+    fn assemble(
+        dir: &Path,
+        config: StoreConfig,
+        lock: Lock,
+        super_file: SuperBlockFile,
+        block: SuperBlock,
+        devices: Devices,
+    ) -> Result<Arc<Store>> {
+        let geometry = Geometry { extent_pages: block.extent_pages, stripes: block.stripes.len() as u32 };
+        devices.check_lengths(geometry, block.extents)?;
+        let (catalog, extents) = read_meta(dir, &block, geometry, &devices)?;
         let memory = MemoryBudget::new(config.memory_bytes);
         let frames = config.frames()?;
         let pool_memory = memory.reserve("the pool", frames as u64 * PAGE_BYTES as u64)?;
-        let core = Core {
+        let core = Arc::new(Core {
             pool: Pool::new(frames, most_pages(geometry, block.extents), &config.clock)?,
             space: RwLock::new(Space::new(geometry, extents)),
             meters: Meters::default(),
-            files,
+            files: block.stripes.iter().map(|p| stripes::resolve(dir, p)).collect(),
             failures: Default::default(),
-        };
+        });
         count_pages(&core);
+        let sink: Arc<dyn Sink> = core.clone();
+        let stripes = devices.into_stripes(&config, &sink)?;
+        let fetch = Arc::new(Fetch::new(core, stripes, geometry, &config));
+        let work = Arc::new(Work::new(fetch.clone(), dir.to_path_buf()));
+        let threaded = config.background == Background::Thread && !config.clock.is_virtual();
+        let background = (threaded && fetch.read_ahead.warm_list)
+            .then(|| BackgroundThread::start(work.clone()))
+            .transpose()
+            .map_err(StoreError::file(dir, "start the background thread"))?;
         Ok(Arc::new(Store {
             dir: dir.to_path_buf(),
             config,
             geometry,
-            core: Arc::new(core),
-            stripes,
+            fetch,
+            work,
+            background,
             committed: RwLock::new(Committed { block, catalog }),
             super_file,
             building: AtomicBool::new(false),
             snapshots: Arc::default(),
-            history: Mutex::default(),
             memory,
             _pool_memory: pool_memory,
             _lock: lock,
         }))
+    }
+
+    /// Does the background work that is due and answers in how many nanoseconds it wants to be called again. With
+    /// [`Background::Thread`] a thread does this.
+    pub fn step(&self) -> u64 {
+        self.work.step()
     }
 
     /// A snapshot of the current state.
@@ -177,17 +201,17 @@ impl Store {
 
     /// Stripe files.
     pub fn stripe_files(&self) -> &[PathBuf] {
-        &self.core.files
+        &self.fetch.core.files
     }
 
     /// Frames of the pool.
     pub fn frames(&self) -> u32 {
-        self.core.pool.frame_count()
+        self.fetch.core.pool.frame_count()
     }
 
     /// Bytes of the extents in use, all stripes together.
     pub fn bytes(&self) -> u64 {
-        let used = self.core.space.read().iter().filter(|(_, e)| e.tree.is_some()).count();
+        let used = self.fetch.core.space.read().iter().filter(|(_, e)| e.tree.is_some()).count();
         used as u64 * self.geometry.extent_bytes()
     }
 
@@ -196,61 +220,50 @@ impl Store {
         let committed = self.committed.read();
         let own = [(TreeId::META, "meta")];
         let trees = committed.catalog.trees.iter().map(|(id, name)| (*id, name.as_str()));
-        own.into_iter().chain(trees).map(|(id, name)| self.core.meters.stats(id, name)).collect()
+        own.into_iter().chain(trees).map(|(id, name)| self.fetch.core.meters.stats(id, name)).collect()
     }
 
     /// What all readers together did; readers add theirs when they are dropped or flushed.
     pub fn activity(&self) -> Activity {
-        self.core.meters.total()
+        self.fetch.core.meters.total()
+    }
+
+    /// Counters of every stripe's device, by class of requests.
+    pub fn device_counters(&self) -> Vec<DeviceCounters> {
+        self.fetch.stripes.counters()
     }
 
     /// Sets all counters to zero; what is resident stays counted.
     pub fn reset_meters(&self) {
-        self.core.meters.reset();
+        self.fetch.core.meters.reset();
+        self.fetch.stripes.reset_counters();
     }
 
     /// Publishes a hand-made version of a page: snapshots as of `txn` and later see it. This is the door updates will use.
     #[doc(hidden)]
     pub fn publish_version(&self, page: PageId, txn: u64, state: PageBuf) {
-        self.core.pool.publish_version(page, txn, Arc::new(state));
+        self.fetch.core.pool.publish_version(page, txn, Arc::new(state));
     }
 
     /// Drops the versions of a page up to and including `txn`.
     #[doc(hidden)]
     pub fn forget_versions(&self, page: PageId, txn: u64) {
-        self.core.pool.forget_versions(page, txn);
+        self.fetch.core.pool.forget_versions(page, txn);
     }
+}
 
-    /// Starts the reads of absent pages and answers how many. Never waits: what finds no frame is not read.
-    pub(crate) fn start_reads(&self, tree: TreeId, pages: &[PageId], rule: Rule) -> u64 {
-        let taken = self.core.pool.take_frames(pages.len());
-        let mut started = 0;
-        let mut frames = self.core.account(taken).into_iter();
-        for page in pages {
-            let Some(frame) = frames.next() else { break };
-            if !self.core.pool.start(*page, frame, Some(rule)) {
-                self.core.pool.give_back(frame);
-                continue;
-            }
-            started += 1;
-            let read = self.read_in_place(*page);
-            // A failure stays with the page: whoever needs it will be told.
-            let _ = self.core.arrive(*page, read, crate::pool::Pin::No);
+impl Drop for Store {
+    fn drop(&mut self) {
+        drop(self.background.take());
+        if self.fetch.read_ahead.warm_list {
+            self.work.save();
         }
-        frames.for_each(|f| self.core.pool.give_back(f));
-        self.core.meters.with(tree, |m| {
-            m.reads.fetch_add(started, Relaxed);
-            m.issued(rule, started);
-        });
-        started
     }
+}
 
-    /// Reads a page that the calling thread has put in flight.
-    pub(crate) fn read_in_place(&self, page: PageId) -> std::result::Result<(), crate::core::Cause> {
-        #[allow(unsafe_code)]
-        // SAFETY: the caller put the page in flight and reads it nowhere else.
-        let frame = unsafe { self.core.pool.in_place(page) };
-        self.stripes.read(self.geometry.place(page), frame).map_err(|e| Arc::new(e) as crate::core::Cause)
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Store({})", self.dir.display())
     }
 }
 
@@ -291,92 +304,64 @@ fn stripe_files(dir: &Path, stripes: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Reads and checks the meta run.
+/// Reads and checks the meta run, an extent at a time.
 fn read_meta(
     dir: &Path,
     block: &SuperBlock,
     geometry: Geometry,
-    stripes: &Stripes,
+    devices: &Devices,
 ) -> Result<(Catalog, Vec<Extent>)> {
     let Some(run) = block.meta else {
         return Ok((Catalog { next_tree: 1, ..Default::default() }, Vec::new()));
     };
-    let corrupt = |why: String| StoreError::Corrupt { path: dir.join(crate::superblock::FILE_NAME), why };
+    let corrupt =
+        |why: &str| StoreError::Corrupt { path: dir.join(crate::superblock::FILE_NAME), why: why.into() };
     let pages = run.bytes.div_ceil(BODY_BYTES as u64);
-    if run.first.0.saturating_add(pages) > block.extents.saturating_mul(geometry.extent_pages as u64) {
-        return Err(corrupt("the meta run lies beyond the end of the database".into()));
+    let all = block.extents.saturating_mul(geometry.extent_pages as u64);
+    if run.first.0.saturating_add(pages) > all || geometry.index_of(run.first) != 0 {
+        return Err(corrupt("the meta run lies beyond the end of the database"));
     }
     let mut bytes = Vec::with_capacity(pages as usize * BODY_BYTES);
-    let mut page = PageBuf::new();
-    for id in (run.first.0..run.first.0 + pages).map(PageId) {
-        let place = geometry.place(id);
+    let mut buf = AlignedBuf::new(geometry.extent_bytes() as usize);
+    for first in (run.first.0..run.first.0 + pages).step_by(geometry.extent_pages as usize) {
+        let place = geometry.place(PageId(first));
+        let here = (run.first.0 + pages - first).min(geometry.extent_pages as u64) as usize;
         let file = || stripes::resolve(dir, &block.stripes[place.stripe]);
-        stripes.read(place, &mut page).map_err(|e| StoreError::Read {
-            file: file(),
-            offset: place.offset,
-            page: id,
-            cause: Arc::new(e),
-        })?;
-        page::verify(&page, id, TreeId::META).map_err(|why| StoreError::Damaged {
-            file: file(),
-            offset: place.offset,
-            page: id,
-            why,
-        })?;
-        bytes.extend_from_slice(&page[HEADER_BYTES..]);
+        let part = &mut buf[..here * PAGE_BYTES];
+        devices.read(place, part).map_err(StoreError::device(&file(), "read the meta run"))?;
+        for (i, page) in part.chunks_exact(PAGE_BYTES).enumerate() {
+            let id = PageId(first + i as u64);
+            let offset = geometry.place(id).offset;
+            page::verify(page, id, TreeId::META).map_err(|why| StoreError::Damaged {
+                file: file(),
+                offset,
+                page: id,
+                why,
+            })?;
+            bytes.extend_from_slice(&page[HEADER_BYTES..]);
+        }
     }
     bytes.truncate(run.bytes as usize);
     if XxHash3_64::oneshot(&bytes) != run.checksum {
-        return Err(corrupt("the meta run is not the one this state wrote".into()));
+        return Err(corrupt("the meta run is not the one this state wrote"));
     }
-    let (catalog, extents) =
-        catalog::decode(&bytes, block.extent_pages).map_err(|why| corrupt(why.into()))?;
+    let (catalog, extents) = catalog::decode(&bytes, block.extent_pages).map_err(corrupt)?;
     if extents.len() as u64 != block.extents {
-        return Err(corrupt("super-block and extent map disagree".into()));
+        return Err(corrupt("super-block and extent map disagree"));
     }
     Ok((catalog, extents))
 }
 
-/// Packs the meta run into sealed pages.
-pub(crate) fn meta_pages(bytes: &[u8], first: PageId, txn: u64) -> (MetaRun, Vec<PageBuf>) {
+/// Packs the meta run into sealed pages, whole extents long.
+pub(crate) fn meta_pages(bytes: &[u8], first: PageId, geometry: Geometry, txn: u64) -> (MetaRun, AlignedBuf) {
     let run = MetaRun { first, bytes: bytes.len() as u64, checksum: XxHash3_64::oneshot(bytes) };
-    let pages = bytes.chunks(BODY_BYTES).enumerate().map(|(i, part)| {
-        let mut page = PageBuf::new();
-        page.set_header(page::PageKind::Meta, 0, 0);
-        page.body_mut()[..part.len()].copy_from_slice(part);
-        page::seal(&mut page, PageId(first.0 + i as u64), TreeId::META, txn);
-        page
-    });
-    (run, pages.collect())
-}
-
-impl Store {
-    /// Which extent rule a miss of `page` triggers, if any (rules 1 and 2).
-    pub(crate) fn extent_rule(&self, page: PageId) -> Option<Rule> {
-        let r = &self.config.read_ahead;
-        if r.start_up && !self.core.pool.was_full() {
-            return Some(Rule::StartUp);
-        }
-        if !r.extent {
-            return None;
-        }
-        let now = self.config.clock.now_ns() / 1_000_000;
-        let mut history = self.history.lock();
-        let seen = history.entry(self.geometry.extent_of(page)).or_insert((now, 0));
-        if now - seen.0 > r.extent_window_ms {
-            *seen = (now, 0);
-        }
-        seen.1 += 1;
-        (seen.1 == r.extent_misses).then_some(Rule::Extent)
+    let pages = bytes.len().div_ceil(BODY_BYTES).next_multiple_of(geometry.extent_pages as usize);
+    let mut buf = AlignedBuf::new(pages * PAGE_BYTES);
+    for (i, part) in bytes.chunks(BODY_BYTES).enumerate() {
+        let page = &mut buf[i * PAGE_BYTES..][..PAGE_BYTES];
+        page[page::offset::KIND] = page::PageKind::Meta as u8;
+        page[HEADER_BYTES..][..part.len()].copy_from_slice(part);
+        page::seal(page, PageId(first.0 + i as u64), TreeId::META, txn);
     }
-
-    /// The written pages of an extent that are absent.
-    pub(crate) fn absent_in_extent(&self, extent: u64) -> Vec<PageId> {
-        let space = self.core.space.read();
-        let Some(e) = space.extent(extent) else { return Vec::new() };
-        let pages = (0..self.geometry.extent_pages)
-            .filter(|i| e.is_written(*i))
-            .map(|i| self.geometry.page(extent, i));
-        pages.filter(|p| self.core.pool.peek_absent(*p)).collect()
-    }
+    (run, buf)
 }

@@ -1,80 +1,127 @@
-//! The stripes: one file per device, each with its own queue.
+//! The stripes: one file per device, each with its own queue and counters.
+//!
+//! A stripe's device is the file, opened with or without O_DIRECT, and whatever the configuration wraps around it (a simulated or a faulty device).
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt;
+use std::fs::File;
+use std::io::{IoSlice, IoSliceMut};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use snowmelt_io::{
+    Access, Class, CostModel, Device, DeviceCounters, DeviceQueue, FileDevice, IoError, Request, Sink,
+};
+
+use crate::config::StoreConfig;
 use crate::error::{Result, StoreError};
 use crate::space::{Geometry, Place};
-
-/// The open stripes of a store.
-#[derive(Debug)]
-pub(crate) struct Stripes {
-    list: Vec<Stripe>,
-}
-
-#[derive(Debug)]
-struct Stripe {
-    path: PathBuf,
-    file: File,
-}
 
 /// Where the stripe named `path` in the super-block is.
 pub(crate) fn resolve(dir: &Path, path: &Path) -> PathBuf {
     if path.is_absolute() { path.to_path_buf() } else { dir.join(path) }
 }
 
-impl Stripes {
-    /// Makes the files; they must not exist.
-    pub fn create(paths: &[PathBuf]) -> Result<()> {
-        for path in paths {
-            OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .open(path)
-                .map_err(StoreError::file(path, "create the stripe"))?;
-        }
-        Ok(())
-    }
+/// The devices of a store that is being opened: enough to read its meta run.
+pub(crate) struct Devices {
+    list: Vec<(PathBuf, Arc<dyn Device>)>,
+}
 
-    /// Opens the files and checks their lengths against the extent map. What is beyond was written by a build that never committed
-    /// and is cut off.
-    pub fn open(paths: &[PathBuf], geometry: Geometry, extents: u64) -> Result<Stripes> {
+impl Devices {
+    /// Opens the files, making them when `access` says so.
+    pub fn open(paths: &[PathBuf], access: Access, config: &StoreConfig) -> Result<Devices> {
         let mut list = Vec::new();
         for (i, path) in paths.iter().enumerate() {
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .open(path)
-                .map_err(StoreError::file(path, "open the stripe"))?;
-            let found = file.metadata().map_err(StoreError::file(path, "look at the stripe"))?.len();
+            let what = if access == Access::CreateNew { "create the stripe" } else { "open the stripe" };
+            let file =
+                FileDevice::open(path, access, config.direct).map_err(StoreError::device(path, what))?;
+            let mut device: Arc<dyn Device> = Arc::new(file);
+            if let Some(wrap) = &config.devices {
+                device = wrap.wrap(i, device).map_err(StoreError::device(path, what))?;
+            }
+            list.push((path.clone(), device));
+        }
+        Ok(Devices { list })
+    }
+
+    /// Checks the lengths against the extent map. What is beyond was written by a build that never committed and is cut off.
+    pub fn check_lengths(&self, geometry: Geometry, extents: u64) -> Result<()> {
+        for (i, (path, device)) in self.list.iter().enumerate() {
+            let found = device.len().map_err(StoreError::device(path, "look at the stripe"))?;
             let expected = geometry.stripe_bytes(i, extents);
             if found < expected {
                 return Err(StoreError::Truncated { path: path.clone(), found, expected });
             }
             if found > expected {
-                file.set_len(expected).map_err(StoreError::file(path, "shorten the stripe"))?;
+                device.set_len(expected).map_err(StoreError::device(path, "shorten the stripe"))?;
             }
-            list.push(Stripe { path: path.clone(), file });
         }
-        Ok(Stripes { list })
+        Ok(())
     }
 
     /// Fills `buf` from a place.
-    pub fn read(&self, place: Place, buf: &mut [u8]) -> std::io::Result<()> {
-        self.list[place.stripe].file.read_exact_at(buf, place.offset)
+    pub fn read(&self, place: Place, buf: &mut [u8]) -> std::result::Result<(), IoError> {
+        self.list[place.stripe].1.read_at(&mut [IoSliceMut::new(buf)], place.offset)
     }
 
-    /// Writes `bytes` to a place.
+    /// Puts a queue before each device. Completions go to `sink`.
+    pub fn into_stripes(self, config: &StoreConfig, sink: &Arc<dyn Sink>) -> Result<Stripes> {
+        let mut list = Vec::new();
+        for (path, device) in self.list {
+            let queue = DeviceQueue::open(device, config.queue.clone(), config.clock.clone(), sink.clone())
+                .map_err(StoreError::device(&path, "set up the queue of the stripe"))?;
+            list.push(Stripe { path, queue });
+        }
+        Ok(Stripes { list })
+    }
+}
+
+/// The open stripes of a store.
+pub(crate) struct Stripes {
+    list: Vec<Stripe>,
+}
+
+struct Stripe {
+    path: PathBuf,
+    queue: Arc<DeviceQueue>,
+}
+
+impl Stripes {
+    /// Number of stripes.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// What requests of a stripe cost.
+    pub fn cost(&self, stripe: usize) -> &CostModel {
+        self.list[stripe].queue.cost()
+    }
+
+    /// Hands requests to the queue of a stripe.
+    pub fn submit(&self, stripe: usize, requests: &mut Vec<Request>) {
+        self.list[stripe].queue.submit(requests);
+    }
+
+    /// Requests of a stripe that wait or are under way.
+    pub fn backlog(&self, stripe: usize) -> usize {
+        self.list[stripe].queue.backlog()
+    }
+
+    /// Fills `buf` from a place, in the calling thread.
+    pub fn read(&self, place: Place, buf: &mut [u8], class: Class) -> std::result::Result<(), IoError> {
+        self.list[place.stripe].queue.read_now(place.offset, buf, class)
+    }
+
+    /// Writes `bytes` to a place, in the calling thread.
     pub fn write(&self, place: Place, bytes: &[u8]) -> Result<()> {
         let s = &self.list[place.stripe];
-        s.file.write_all_at(bytes, place.offset).map_err(StoreError::file(&s.path, "write to the stripe"))
+        s.queue
+            .write_now(place.offset, &[IoSlice::new(bytes)], Class::WriteBack)
+            .map_err(StoreError::device(&s.path, "write to the stripe"))
     }
 
     /// Makes everything written durable, the directory entries too.
     pub fn sync(&self) -> Result<()> {
         for s in &self.list {
-            s.file.sync_data().map_err(StoreError::file(&s.path, "sync the stripe"))?;
+            s.queue.sync().map_err(StoreError::device(&s.path, "sync the stripe"))?;
             sync_parent(&s.path)?;
         }
         Ok(())
@@ -83,11 +130,23 @@ impl Stripes {
     /// Makes the files as long as `extents` extents need.
     pub fn set_extents(&self, geometry: Geometry, extents: u64) -> Result<()> {
         for (i, s) in self.list.iter().enumerate() {
-            s.file
-                .set_len(geometry.stripe_bytes(i, extents))
-                .map_err(StoreError::file(&s.path, "set the length of the stripe"))?;
+            let bytes = geometry.stripe_bytes(i, extents);
+            s.queue
+                .device()
+                .set_len(bytes)
+                .map_err(StoreError::device(&s.path, "set the length of the stripe"))?;
         }
         Ok(())
+    }
+
+    /// Counters of every device.
+    pub fn counters(&self) -> Vec<DeviceCounters> {
+        self.list.iter().map(|s| s.queue.counters()).collect()
+    }
+
+    /// Sets the devices' counters to zero.
+    pub fn reset_counters(&self) {
+        self.list.iter().for_each(|s| s.queue.reset_counters());
     }
 }
 

@@ -227,15 +227,24 @@ impl SuperBlockFile {
         Ok(this)
     }
 
-    /// Opens the file and reads the newest valid state. The second value tells what is worth a line in the log.
+    /// Opens the file and reads the newest valid state. The last value tells what is worth a line in the log.
     pub fn open(dir: &Path) -> Result<(Self, SuperBlock, Option<String>)> {
+        Self::open_as(dir, OpenOptions::new().read(true).write(true))
+    }
+
+    /// Reads the newest valid state of a database that others may have open.
+    pub fn peek(dir: &Path) -> Result<SuperBlock> {
+        Ok(Self::open_as(dir, OpenOptions::new().read(true))?.1)
+    }
+
+    fn open_as(dir: &Path, how: &OpenOptions) -> Result<(Self, SuperBlock, Option<String>)> {
         let path = dir.join(FILE_NAME);
-        let file = OpenOptions::new().read(true).write(true).open(&path).map_err(|e| match e.kind() {
+        let file = how.open(&path).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => StoreError::NotADatabase {
                 path: dir.to_path_buf(),
                 why: format!("it has no file {FILE_NAME:?}"),
             },
-            _ => StoreError::file(&path, "open the super-block for writing")(e),
+            _ => StoreError::file(&path, "open the super-block")(e),
         })?;
         let this = SuperBlockFile { path, file };
         let slots = [this.read_slot(0)?, this.read_slot(1)?];

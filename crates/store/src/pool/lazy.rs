@@ -81,11 +81,6 @@ impl Mapping {
     pub fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
-
-    /// Bytes.
-    pub fn len(&self) -> usize {
-        self.len
-    }
 }
 
 impl Drop for Mapping {
@@ -111,7 +106,6 @@ impl LazyWords {
     }
 
     /// Number of words.
-    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
@@ -154,6 +148,6 @@ mod tests {
     fn huge_mappings_are_aligned() {
         let m = Mapping::new(5 << 20, Huge::Yes).unwrap();
         assert_eq!(m.start() as usize % HUGE_BYTES, 0);
-        assert_eq!(m.len(), 5 << 20);
+        assert_eq!(m.len, 5 << 20);
     }
 }

@@ -21,10 +21,11 @@ mod word;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use parking_lot::Mutex;
+use snowmelt_io::{Clock, EventCount, RawBuf};
 
 use frames::Frames;
 pub(crate) use lazy::LazyWords;
@@ -35,17 +36,17 @@ use crate::error::Result;
 use crate::page::{PAGE_BYTES, PageBuf, PageId};
 pub use crate::readahead::Rule;
 use crate::versions::Versions;
-use crate::wait::EventCount;
 
 /// Waiters are spread over this many event counts, so that a finished read wakes few who wait for others.
 const WAIT_SHARDS: usize = 64;
 
 /// The pool.
-#[derive(Debug)]
 pub(crate) struct Pool {
     table: ManuallyDrop<LazyWords>,
     frames: ManuallyDrop<Frames>,
     replacer: Mutex<Replacer>,
+    /// Every frame has been used.
+    full: AtomicBool,
     versions: Versions,
     waits: Box<[EventCount]>,
 }
@@ -105,11 +106,12 @@ impl Drop for PageRef {
 
 impl Pool {
     /// A pool of `frames` frames over at most `most_pages` pages.
-    pub fn new(frames: u32, most_pages: u64, clock: &crate::wait::Clock) -> Result<Pool> {
+    pub fn new(frames: u32, most_pages: u64, clock: &Clock) -> Result<Pool> {
         Ok(Pool {
             table: ManuallyDrop::new(LazyWords::new(most_pages as usize)?),
             frames: ManuallyDrop::new(Frames::new(frames)?),
             replacer: Mutex::new(Replacer::new(frames)),
+            full: AtomicBool::new(false),
             versions: Versions::default(),
             waits: (0..WAIT_SHARDS).map(|_| EventCount::new(clock)).collect(),
         })
@@ -127,7 +129,7 @@ impl Pool {
 
     /// True once every frame has been used.
     pub fn was_full(&self) -> bool {
-        self.replacer.lock().is_full()
+        self.full.load(Relaxed)
     }
 
     /// Frames never used so far.
@@ -203,7 +205,18 @@ impl Pool {
 
     /// Takes up to `want` frames without waiting.
     pub fn take_frames(&self, want: usize) -> Taken {
-        self.replacer.lock().take(want, &self.frames, &self.table)
+        let mut replacer = self.replacer.lock();
+        let taken = replacer.take(want, &self.frames, &self.table);
+        if replacer.is_full() {
+            self.full.store(true, Relaxed);
+        }
+        taken
+    }
+
+    /// Takes up to `want` frames that were never used: nothing has to leave for them.
+    pub fn take_fresh(&self, want: usize) -> Taken {
+        let left = self.fresh_left() as usize;
+        self.take_frames(want.min(left))
     }
 
     /// Gives back a frame that was taken and not used.
@@ -218,10 +231,12 @@ impl Pool {
         crate::page::header(unsafe { self.frames.bytes(frame) }).tree()
     }
 
-    /// Puts an absent page in flight into `frame`. False when somebody was faster; the frame is still the caller's then.
+    /// Puts an absent page in flight into `frame`; `rule` is `None` when somebody waits for it. False when somebody was faster; the frame
+    /// is still the caller's then.
     pub fn start(&self, page: PageId, frame: u32, rule: Option<Rule>) -> bool {
         let word = self.table.at(page.0);
-        let bits = rule.map_or(0, |r| (r as u64) << word::RULE_SHIFT);
+        // Referenced, so that the page is still there when the one who waits for it has woken.
+        let bits = rule.map_or(word::REFERENCED, |r| (r as u64) << word::RULE_SHIFT);
         self.frames.set_page(frame, Some(page));
         let mut w = word.load(Relaxed);
         while word::state(w) == 0 {
@@ -240,11 +255,14 @@ impl Pool {
         false
     }
 
-    /// Where the device shall put a page in flight: the address of its frame.
-    pub fn target(&self, page: PageId) -> *mut u8 {
+    /// The frame of a page that the caller has just put in flight, for a device to fill. To be used for one request, whose completion is
+    /// what publishes or fails the page.
+    pub fn target(&self, page: PageId) -> RawBuf {
         let w = self.table.at(page.0).load(Acquire);
         assert_eq!(word::state(w), word::IN_FLIGHT, "only a page in flight is filled");
-        self.frames.address(word::frame(w))
+        // SAFETY: a frame stays mapped while its page is in flight, because the queue's sink owns the pool; nobody reads or writes it
+        // until the page is published, which the request's completion does.
+        unsafe { RawBuf::read_into(self.frames.address(word::frame(w)), PAGE_BYTES) }
     }
 
     /// The bytes that arrived for a page in flight whose read is complete and not yet published.
@@ -277,7 +295,10 @@ impl Pool {
         let next = |w: u64| {
             assert_eq!(word::state(w), word::IN_FLIGHT, "only a page in flight arrives");
             let resident = (w & !(word::STATE | word::AWAITED)) | word::RESIDENT;
-            resident + if pin == Pin::Yes { word::PIN } else { 0 }
+            match pin {
+                Pin::Yes => (resident & !word::REFERENCED) + word::PIN,
+                Pin::No => resident,
+            }
         };
         while let Err(now) = word.compare_exchange_weak(w, next(w), AcqRel, Acquire) {
             w = now;

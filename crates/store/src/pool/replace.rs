@@ -23,7 +23,6 @@ use crate::page::PageId;
 #[derive(Clone, Copy, Debug)]
 pub struct Evicted {
     pub frame: u32,
-    pub page: PageId,
     /// The rule that had brought it, if nobody ever used it; else 0.
     pub unused_rule: u8,
 }
@@ -115,7 +114,7 @@ impl Replacer {
             if word::state(w) == 0 || word::frame(w) != frame || word::rule(w) == 0 {
                 continue;
             }
-            match try_evict(frames, word, page, w) {
+            match try_evict(frames, word, w) {
                 Look::Taken(e) => return Some(e),
                 _ => self.cold.push_back((frame, page)),
             }
@@ -138,7 +137,7 @@ impl Replacer {
                 word.fetch_and(!word::REFERENCED, Relaxed);
                 continue;
             }
-            if let Look::Taken(e) = try_evict(frames, word, page, w) {
+            if let Look::Taken(e) = try_evict(frames, word, w) {
                 return Some(e);
             }
         }
@@ -151,7 +150,7 @@ fn is_guess(w: u64) -> bool {
     super::Rule::from_bits(word::rule(w)).is_some_and(|r| r.is_guess())
 }
 
-fn try_evict(frames: &Frames, word: &AtomicU64, page: PageId, w: u64) -> Look {
+fn try_evict(frames: &Frames, word: &AtomicU64, w: u64) -> Look {
     if word::state(w) != word::RESIDENT || word::pins(w) != 0 {
         return Look::Kept;
     }
@@ -162,7 +161,7 @@ fn try_evict(frames: &Frames, word: &AtomicU64, page: PageId, w: u64) -> Look {
         Ok(_) => {
             let frame = word::frame(w);
             frames.set_page(frame, None);
-            Look::Taken(Evicted { frame, page, unused_rule: word::rule(w) })
+            Look::Taken(Evicted { frame, unused_rule: word::rule(w) })
         }
         Err(_) => Look::Kept,
     }

@@ -1,0 +1,114 @@
+//! Background work: one function, [`Work::step`], that a thread of the store calls in production and a test, or a client in virtual time, calls itself.
+//!
+//! 1. read the warm list back, while there is something to read and room for it;
+//! 2. save it every few minutes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::fetch::Fetch;
+use crate::meters::Activity;
+use crate::warm::{self, WarmUp};
+
+/// What there is to do besides answering.
+pub(crate) struct Work {
+    pub fetch: Arc<Fetch>,
+    pub dir: PathBuf,
+    pub warm_up: WarmUp,
+    pub next_save_ns: AtomicU64,
+}
+
+impl Work {
+    /// Work for a store that has just been opened.
+    pub fn new(fetch: Arc<Fetch>, dir: PathBuf) -> Work {
+        let list =
+            if fetch.read_ahead.warm_list { warm::load(&dir, fetch.geometry.extent_pages) } else { None };
+        let frames = fetch.core.pool.frame_count() as u64;
+        let warm_up = WarmUp::new(list.unwrap_or_default(), frames);
+        let work = Work { fetch, dir, warm_up, next_save_ns: AtomicU64::new(0) };
+        work.plan_save();
+        work
+    }
+
+    fn plan_save(&self) {
+        let pause_ns = self.fetch.read_ahead.warm_save_s.saturating_mul(1_000_000_000);
+        self.next_save_ns.store(self.fetch.clock.now_ns().saturating_add(pause_ns), Relaxed);
+    }
+
+    /// Does what is due, briefly, and answers in how many nanoseconds it wants to be called again.
+    pub fn step(&self) -> u64 {
+        /// Pause while the devices work off what the warm list asked for.
+        const WARMING_NS: u64 = 2_000_000;
+        if !self.fetch.read_ahead.warm_list {
+            return u64::MAX;
+        }
+        let mut meters = Activity::default();
+        let more = self.warm_up.step(&self.fetch, &mut meters);
+        self.fetch.core.meters.add(meters);
+        let now = self.fetch.clock.now_ns();
+        if now >= self.next_save_ns.load(Relaxed) {
+            self.save();
+            self.plan_save();
+        }
+        if more { WARMING_NS } else { self.next_save_ns.load(Relaxed).saturating_sub(now) }
+    }
+
+    /// Saves the warm list. Not while the last one is still being read back: it would be replaced by a part of itself.
+    pub fn save(&self) {
+        if !self.warm_up.is_done() {
+            return;
+        }
+        let list = warm::collect(&self.fetch);
+        if list.is_empty() {
+            return;
+        }
+        // Advice only: a full disk or a read-only directory must not hurt anybody.
+        if let Err(e) = warm::save(&self.dir, self.fetch.geometry.extent_pages, &list) {
+            snowmelt_io::notice(&format!("{e}; going on without"));
+        }
+    }
+}
+
+/// The thread that does the work; stopped and joined when dropped.
+pub(crate) struct BackgroundThread {
+    stop: Arc<(Mutex<bool>, Condvar)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl BackgroundThread {
+    pub fn start(work: Arc<Work>) -> std::io::Result<BackgroundThread> {
+        let stop = Arc::new((Mutex::new(false), Condvar::new()));
+        let signal = stop.clone();
+        let run = move || {
+            let (stopped, changed) = &*signal;
+            let mut wait_ns = work.step();
+            let mut guard = stopped.lock();
+            while !*guard {
+                let pause = Duration::from_nanos(wait_ns.min(60_000_000_000));
+                if changed.wait_for(&mut guard, pause).timed_out() {
+                    drop(guard);
+                    wait_ns = work.step();
+                    guard = stopped.lock();
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("snowmelt-store".into()).spawn(run)?;
+        Ok(BackgroundThread { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for BackgroundThread {
+    fn drop(&mut self) {
+        *self.stop.0.lock() = true;
+        self.stop.1.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Fetching: which pages to ask the devices for, and asking for them.
+//!
+//! Three ways to the device:
+//! 1. a lone demand read in place, in the thread that needs it;
+//! 2. a demand read through the queue, where the device's arm wants one sorted queue; a whole extent then joins it in one device request;
+//! 3. batches (plans, scans, the rest of extents) through the queue, never waited for here.
+//!
+//! Invariant: whatever is started here ends in `Core::arrive`, and is counted once, as `disk`, and as `spec_disk` too if nobody waited for it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use parking_lot::Mutex;
+use snowmelt_io::{Class, Clock, IoError, Request};
+
+use crate::core::Core;
+use crate::error::{Result, StoreError};
+use crate::meters::Activity;
+use crate::page::{PAGE_BYTES, PageId, TreeId};
+use crate::pool::{PageRef, Pin, Rule};
+use crate::readahead::{Advice, ReadAhead};
+use crate::space::{ExtentId, Geometry};
+use crate::stripes::Stripes;
+
+/// Everything that reads pages into the pool.
+pub(crate) struct Fetch {
+    pub core: Arc<Core>,
+    pub stripes: Stripes,
+    pub geometry: Geometry,
+    pub read_ahead: ReadAhead,
+    pub clock: Clock,
+    pub frame_wait_ms: u64,
+    /// Rule 2: extent → first miss of the window (ms) and misses since.
+    history: Mutex<HashMap<ExtentId, (u64, u32)>>,
+}
+
+/// What came of a demand read.
+pub(crate) enum Demand {
+    /// Here it is.
+    Page(PageRef),
+    /// It is being read; look again.
+    Started,
+}
+
+impl Fetch {
+    pub fn new(
+        core: Arc<Core>,
+        stripes: Stripes,
+        geometry: Geometry,
+        config: &crate::config::StoreConfig,
+    ) -> Fetch {
+        Fetch {
+            core,
+            stripes,
+            geometry,
+            read_ahead: config.read_ahead.clone(),
+            clock: config.clock.clone(),
+            frame_wait_ms: config.frame_wait_ms,
+            history: Mutex::default(),
+        }
+    }
+
+    /// Reads an absent page of `tree` that somebody waits for, and what rules 1 and 2 say should come along.
+    pub fn demand(&self, tree: TreeId, page: PageId, meters: &mut Activity) -> Result<Demand> {
+        let frame = self.wait_for_frame()?;
+        if !self.core.pool.start(page, frame, None) {
+            self.core.pool.give_back(frame);
+            return Ok(Demand::Started);
+        }
+        meters.disk += 1;
+        self.core.meters.with(tree, |m| m.reads.fetch_add(1, Relaxed));
+        let place = self.geometry.place(page);
+        let rest = self.rest_of_extent(tree, page, 1);
+        if self.stripes.cost(place.stripe).in_place() {
+            let demanded = self.read_in_place(page)?;
+            if let Some((rule, pages)) = rest {
+                self.start(tree, &pages, rule, Class::Speculative, meters);
+            }
+            return Ok(Demand::Page(demanded));
+        }
+        let mut batch = vec![self.request(page, Class::Demand)];
+        if let Some((rule, pages)) = rest {
+            self.put_in_flight(tree, &pages, rule, meters, |p| batch.push(self.request(p, Class::Demand)));
+            batch.sort_unstable_by_key(|r| r.offset);
+        }
+        self.stripes.submit(place.stripe, &mut batch);
+        Ok(Demand::Started)
+    }
+
+    fn read_in_place(&self, page: PageId) -> Result<PageRef> {
+        #[allow(unsafe_code)]
+        // SAFETY: the caller put the page in flight, and it is read nowhere else.
+        let frame = unsafe { self.core.pool.in_place(page) };
+        let read = self.stripes.read(self.geometry.place(page), frame, Class::Demand);
+        let page = self.core.arrive(page, read, Pin::Yes)?;
+        Ok(page.expect("a page that arrives for a reader is pinned"))
+    }
+
+    /// A frame; waits while all are pinned or in flight, and gives up after `frame_wait_ms`. Looks again and again instead of being
+    /// woken, because a wake-up would make every unpin dearer for a case that is rare.
+    fn wait_for_frame(&self) -> Result<u32> {
+        const PAUSE_NS: u64 = 200_000;
+        let begun = self.clock.now_ns();
+        loop {
+            if let Some(frame) = self.core.account(self.core.pool.take_frames(1)).pop() {
+                return Ok(frame);
+            }
+            let waited_ms = (self.clock.now_ns() - begun) / 1_000_000;
+            if waited_ms >= self.frame_wait_ms {
+                let frames = self.core.pool.frame_count() as usize;
+                return Err(StoreError::PoolExhausted { frames, waited_ms });
+            }
+            self.clock.sleep_ns(PAUSE_NS);
+        }
+    }
+
+    /// Starts the reads of exactly these absent pages of `tree` (sorted), and of the rest of their extents where rules 1 and 2 say so.
+    /// Answers how many of `pages` were started.
+    pub fn plan(&self, tree: TreeId, pages: &[PageId], rule: Rule, meters: &mut Activity) -> u64 {
+        let mut started = 0;
+        let mut extents = Vec::new();
+        for group in pages.chunk_by(|a, b| self.geometry.extent_of(*a) == self.geometry.extent_of(*b)) {
+            if let Some(rest) = self.rest_of_extent(tree, group[0], group.len() as u32) {
+                extents.push(rest);
+            }
+        }
+        let class = if rule.is_guess() { Class::Speculative } else { Class::Planned };
+        if extents.is_empty() || self.stripes.cost(0).in_place() {
+            started += self.start(tree, pages, rule, class, meters);
+            for (rule, rest) in extents {
+                self.start(tree, &rest, rule, Class::Speculative, meters);
+            }
+            return started;
+        }
+        // One sorted batch, so that each extent is one device request.
+        let mut batches = self.batches();
+        started += self.put_in_flight(tree, pages, rule, meters, |p| self.push(&mut batches, p, class));
+        for (rule, rest) in extents {
+            self.put_in_flight(tree, &rest, rule, meters, |p| self.push(&mut batches, p, class));
+        }
+        self.submit(batches);
+        started
+    }
+
+    /// Starts the reads of absent pages and answers how many. Never waits: what finds no frame is not read.
+    pub fn start(
+        &self,
+        tree: TreeId,
+        pages: &[PageId],
+        rule: Rule,
+        class: Class,
+        meters: &mut Activity,
+    ) -> u64 {
+        let mut batches = self.batches();
+        let started = self.put_in_flight(tree, pages, rule, meters, |p| self.push(&mut batches, p, class));
+        self.submit(batches);
+        started
+    }
+
+    /// Puts those of `pages` in flight that are absent and find a frame; `started` is called for each.
+    pub fn put_in_flight(
+        &self,
+        tree: TreeId,
+        pages: &[PageId],
+        rule: Rule,
+        meters: &mut Activity,
+        mut started: impl FnMut(PageId),
+    ) -> u64 {
+        let pool = &self.core.pool;
+        // The warm list only fills what is free.
+        let taken =
+            if rule == Rule::Warm { pool.take_fresh(pages.len()) } else { pool.take_frames(pages.len()) };
+        let mut frames = self.core.account(taken).into_iter();
+        let mut n = 0;
+        for page in pages {
+            let Some(frame) = frames.next() else { break };
+            if pool.start(*page, frame, Some(rule)) {
+                n += 1;
+                started(*page);
+            } else {
+                pool.give_back(frame);
+            }
+        }
+        frames.for_each(|f| pool.give_back(f));
+        meters.disk += n;
+        meters.spec_disk += n;
+        self.core.meters.with(tree, |m| {
+            m.reads.fetch_add(n, Relaxed);
+            m.issued(rule, n);
+        });
+        n
+    }
+
+    fn batches(&self) -> Vec<Vec<Request>> {
+        (0..self.stripes.len()).map(|_| Vec::new()).collect()
+    }
+
+    fn push(&self, batches: &mut [Vec<Request>], page: PageId, class: Class) {
+        batches[self.geometry.place(page).stripe].push(self.request(page, class));
+    }
+
+    fn submit(&self, batches: Vec<Vec<Request>>) {
+        for (stripe, mut batch) in batches.into_iter().enumerate() {
+            if !batch.is_empty() {
+                batch.sort_unstable_by_key(|r| r.offset);
+                self.stripes.submit(stripe, &mut batch);
+            }
+        }
+    }
+
+    fn request(&self, page: PageId, class: Class) -> Request {
+        let offset = self.geometry.place(page).offset;
+        Request { offset, buf: self.core.pool.target(page), class, tag: page.0 }
+    }
+
+    /// Rules 1 and 2: which other pages of the extent to read now that `misses` of its pages, `page` among them, are missed.
+    fn rest_of_extent(&self, tree: TreeId, page: PageId, misses: u32) -> Option<(Rule, Vec<PageId>)> {
+        let extent = self.geometry.extent_of(page);
+        let rule = self.extent_rule(extent, misses)?;
+        let mut pages = self.absent_in_extent(extent);
+        pages.retain(|p| *p != page);
+        if pages.is_empty() || self.read_ahead.auto && !self.is_worth_it(tree, extent, rule, pages.len()) {
+            return None;
+        }
+        Some((rule, pages))
+    }
+
+    /// Rule 1 before the pool was full, rule 2 afterwards, or when rule 1 is off.
+    fn extent_rule(&self, extent: ExtentId, misses: u32) -> Option<Rule> {
+        let r = &self.read_ahead;
+        if r.start_up && !self.core.pool.was_full() {
+            return Some(Rule::StartUp);
+        }
+        if !r.extent {
+            return None;
+        }
+        let now = self.clock.now_ns() / 1_000_000;
+        let mut history = self.history.lock();
+        let (since, count) = history.entry(extent).or_insert((now, 0));
+        if now - *since > r.extent_window_ms {
+            (*since, *count) = (now, 0);
+        }
+        *count += misses;
+        if *count < r.extent_misses {
+            return None;
+        }
+        history.remove(&extent);
+        Some(Rule::Extent)
+    }
+
+    fn is_worth_it(&self, tree: TreeId, extent: ExtentId, rule: Rule, absent: usize) -> bool {
+        let (own, pages) = self.core.meters.with(tree, |m| (m.ahead(rule), m.pages.load(Relaxed)));
+        let cost = self.stripes.cost(self.geometry.extent_place(extent).stripe);
+        let advice = Advice {
+            rule,
+            so_far: own,
+            frames: self.core.pool.frame_count() as u64,
+            tree_pages: pages,
+            database_pages: self.core.space.read().len() * self.geometry.extent_pages as u64,
+        };
+        cost.extent_read_ahead_worth(
+            PAGE_BYTES as u64,
+            absent as u64 * PAGE_BYTES as u64,
+            advice.chance() * absent as f64,
+        )
+    }
+
+    /// The written pages of an extent that are absent.
+    pub fn absent_in_extent(&self, extent: ExtentId) -> Vec<PageId> {
+        let space = self.core.space.read();
+        let Some(e) = space.extent(extent) else { return Vec::new() };
+        let written = (0..self.geometry.extent_pages).filter(|i| e.is_written(*i));
+        let pages = written.map(|i| self.geometry.page(extent, i));
+        pages.filter(|p| self.core.pool.peek_absent(*p)).collect()
+    }
+
+    /// Fills `buf` from consecutive pages of one extent, past the pool: for checks.
+    pub fn read_past_pool(&self, first: PageId, buf: &mut [u8]) -> std::result::Result<(), IoError> {
+        self.stripes.read(self.geometry.place(first), buf, Class::Speculative)
+    }
+}

@@ -1,0 +1,202 @@
+//! The warm list (rule 5): what was resident, hottest extents first, saved at shutdown and every few minutes, read back at the next start.
+//!
+//! File `warm` in the database's directory, replaced by renaming; little endian:
+//!
+//! | bytes | field                                                                                       |
+//! |-------|---------------------------------------------------------------------------------------------|
+//! | 8     | `SNOWWARM`                                                                                  |
+//! | 4     | format version                                                                              |
+//! | 4     | pages in an extent                                                                          |
+//! | 8     | number of entries                                                                           |
+//! | each  | u64 extent, bitmap of resident pages in u64 words                                           |
+//! | 8     | XXH3-64 of all before                                                                       |
+//!
+//! It is advice: a list that is missing, damaged or out of date costs time, never an answer, so no error comes from it. Reading it back uses only
+//! frames that were never used and the lowest read class, a few extents at a time, so that it yields to everybody.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::Path;
+
+use parking_lot::Mutex;
+use snowmelt_io::Class;
+use twox_hash::XxHash3_64;
+
+use crate::error::{Result, StoreError};
+use crate::fetch::Fetch;
+use crate::meters::Activity;
+use crate::page::PageId;
+use crate::pool::{Rule, Touched};
+use crate::space::{ExtentId, words};
+
+/// Name of the file.
+pub const FILE_NAME: &str = "warm";
+const MAGIC: &[u8; 8] = b"SNOWWARM";
+const FORMAT: u32 = 1;
+
+/// Resident pages of an extent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub extent: ExtentId,
+    pub pages: Box<[u64]>,
+}
+
+impl Entry {
+    fn count(&self) -> u64 {
+        self.pages.iter().map(|w| w.count_ones() as u64).sum()
+    }
+
+    fn has(&self, index: u32) -> bool {
+        self.pages[index as usize / 64] >> (index % 64) & 1 == 1
+    }
+}
+
+/// The used resident pages of the pool, by extent, hottest first: a page touched again since the clock's hand passed counts three times.
+pub(crate) fn collect(fetch: &Fetch) -> Vec<Entry> {
+    let mut found: HashMap<ExtentId, (u64, Entry)> = HashMap::new();
+    fetch.core.pool.each_resident(|page, touched| {
+        let heat = match touched {
+            Touched::Never => return,
+            Touched::Once => 1,
+            Touched::Often => 3,
+        };
+        let extent = fetch.geometry.extent_of(page);
+        let fresh = || (0, Entry { extent, pages: vec![0; words(fetch.geometry.extent_pages)].into() });
+        let (sum, entry) = found.entry(extent).or_insert_with(fresh);
+        *sum += heat;
+        let index = fetch.geometry.index_of(page);
+        entry.pages[index as usize / 64] |= 1 << (index % 64);
+    });
+    let mut list: Vec<_> = found.into_values().collect();
+    list.sort_unstable_by(|(ha, a), (hb, b)| hb.cmp(ha).then(a.extent.cmp(&b.extent)));
+    list.into_iter().map(|(_, e)| e).collect()
+}
+
+/// Writes the list.
+pub(crate) fn save(dir: &Path, extent_pages: u32, list: &[Entry]) -> Result<()> {
+    let mut out = Vec::new();
+    out.extend(MAGIC);
+    out.extend(FORMAT.to_le_bytes());
+    out.extend(extent_pages.to_le_bytes());
+    out.extend((list.len() as u64).to_le_bytes());
+    for entry in list {
+        out.extend(entry.extent.to_le_bytes());
+        entry.pages.iter().for_each(|w| out.extend(w.to_le_bytes()));
+    }
+    out.extend(XxHash3_64::oneshot(&out).to_le_bytes());
+    let (new, path) = (dir.join("warm.new"), dir.join(FILE_NAME));
+    std::fs::write(&new, out).map_err(StoreError::file(&new, "write the warm list"))?;
+    std::fs::rename(&new, &path).map_err(StoreError::file(&path, "replace the warm list"))
+}
+
+/// Reads the list; `None` when there is none that can be used.
+pub(crate) fn load(dir: &Path, extent_pages: u32) -> Option<Vec<Entry>> {
+    let bytes = std::fs::read(dir.join(FILE_NAME)).ok()?;
+    let (body, sum) = bytes.split_last_chunk::<8>()?;
+    if XxHash3_64::oneshot(body) != u64::from_le_bytes(*sum) {
+        return None;
+    }
+    let (head, entries) = body.split_at_checked(24)?;
+    let size = 8 + 8 * words(extent_pages);
+    let count = u64::from_le_bytes(head[16..24].try_into().ok()?);
+    let right = head[..8] == *MAGIC
+        && head[8..12] == FORMAT.to_le_bytes()
+        && head[12..16] == extent_pages.to_le_bytes()
+        && count.checked_mul(size as u64) == Some(entries.len() as u64);
+    let word = |w: &[u8]| u64::from_le_bytes(w.try_into().expect("eight bytes"));
+    right.then(|| {
+        let entry =
+            |e: &[u8]| Entry { extent: word(&e[..8]), pages: e[8..].chunks_exact(8).map(word).collect() };
+        entries.chunks_exact(size).map(entry).collect()
+    })
+}
+
+/// Reading the list back: what is still to be read, in device order.
+pub(crate) struct WarmUp {
+    waiting: Mutex<VecDeque<Entry>>,
+}
+
+impl WarmUp {
+    /// Chooses the hottest entries that fit the pool.
+    pub fn new(list: Vec<Entry>, frames: u64) -> WarmUp {
+        let mut room = frames - frames / 8;
+        let mut chosen = Vec::new();
+        for entry in list {
+            let n = entry.count();
+            if n > room {
+                break;
+            }
+            room -= n;
+            chosen.push(entry);
+        }
+        // The order of extents is device order on every stripe, and takes the stripes in turn.
+        chosen.sort_unstable_by_key(|e| e.extent);
+        WarmUp { waiting: Mutex::new(chosen.into()) }
+    }
+
+    /// True when everything was asked for.
+    pub fn is_done(&self) -> bool {
+        self.waiting.lock().is_empty()
+    }
+
+    /// Asks for the next extents of devices that have little to do; gives up when the pool is full. True when there is more to do.
+    pub fn step(&self, fetch: &Fetch, meters: &mut Activity) -> bool {
+        /// Requests a device may have waiting when more are added: enough to keep it busy until the next step.
+        const BACKLOG: usize = 512;
+        loop {
+            if fetch.core.pool.fresh_left() == 0 {
+                self.waiting.lock().clear();
+            }
+            let next = self.waiting.lock().pop_front();
+            let Some(entry) = next else { return false };
+            let stripe = fetch.geometry.extent_place(entry.extent).stripe;
+            if fetch.stripes.backlog(stripe) >= BACKLOG {
+                self.waiting.lock().push_front(entry);
+                return true;
+            }
+            Self::read(fetch, &entry, meters);
+        }
+    }
+
+    fn read(fetch: &Fetch, entry: &Entry, meters: &mut Activity) {
+        let Some(tree) = fetch.core.space.read().extent(entry.extent).and_then(|e| e.tree) else { return };
+        let mut pages: Vec<PageId> = fetch.absent_in_extent(entry.extent);
+        pages.retain(|p| entry.has(fetch.geometry.index_of(*p)));
+        fetch.start(tree, &pages, Rule::Warm, Class::Speculative, meters);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(extent: u64, bits: u64) -> Entry {
+        Entry { extent, pages: [bits].into() }
+    }
+
+    #[test]
+    fn lists_round_trip_and_damage_is_no_list() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(load(dir.path(), 8), None);
+        let list = vec![entry(9, 0b1011), entry(2, 0xFF)];
+        save(dir.path(), 8, &list).unwrap();
+        assert_eq!(load(dir.path(), 8), Some(list));
+        assert_eq!(load(dir.path(), 16), None, "another extent size");
+        let path = dir.path().join(FILE_NAME);
+        let good = std::fs::read(&path).unwrap();
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 4;
+            std::fs::write(&path, &bad).unwrap();
+            assert_eq!(load(dir.path(), 8), None, "byte {at}");
+            std::fs::write(&path, &good[..at]).unwrap();
+            assert_eq!(load(dir.path(), 8), None, "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn the_hottest_that_fit_are_chosen_and_read_in_device_order() {
+        let w = WarmUp::new(vec![entry(9, 0xF), entry(2, 0xFF), entry(5, 1)], 14);
+        let extents: Vec<_> = w.waiting.lock().iter().map(|e| e.extent).collect();
+        assert_eq!(extents, [2, 9], "12 of 14 frames: 5 no longer fits");
+    }
+}
