@@ -213,7 +213,13 @@ impl Device for FileDevice {
             let batch = rest.len().min(crate::operation::IOV_MAX);
             match rustix::io::pwritev(&self.file, &rest[..batch], offset + done as u64) {
                 Ok(0) => {
-                    return Err(IoError::short(&self.name, Operation::Write, offset, len as u64, done as u64));
+                    return Err(IoError::short(
+                        &self.name,
+                        Operation::Write,
+                        offset,
+                        len as u64,
+                        done as u64,
+                    ));
                 }
                 Ok(n) => {
                     done += n;

@@ -24,6 +24,7 @@ mod operation;
 mod queue;
 mod schedule;
 mod threads;
+mod uring;
 mod virtual_time;
 
 pub use buffer::{AlignedBuf, BUFFER_ALIGN, RawBuf};

@@ -27,9 +27,11 @@ use crate::counters::{DeviceCounters, Tally};
 use crate::device::Device;
 use crate::error::{IoError, IoErrorKind, Operation};
 use crate::event_count::EventCount;
+use crate::notice::notice;
 use crate::operation::{DeviceRequest, Pending, Scratch};
 use crate::schedule::{Limits, Schedule};
 use crate::threads;
+use crate::uring;
 
 /// What a request is for, in order of priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -170,6 +172,7 @@ impl Default for QueueConfig {
 /// The queue of one device. Closed when dropped.
 pub struct DeviceQueue {
     shared: Arc<Shared>,
+    served: Served,
 }
 
 /// What the queue and whoever serves it share.
@@ -180,7 +183,6 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) scratch: Scratch,
     sink: Arc<dyn Sink>,
-    served: Served,
     pub(crate) state: Mutex<State>,
     /// Wakes serving threads.
     pub(crate) work: Condvar,
@@ -190,8 +192,9 @@ pub(crate) struct Shared {
 }
 
 /// Who serves, after all fallbacks.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone)]
 enum Served {
+    Uring(Arc<uring::Wake>),
     Threads,
     Inline,
 }
@@ -233,17 +236,11 @@ impl DeviceQueue {
             depth,
             background_depth: (depth * 3 / 4).max(1),
         };
-        let served = match config.engine {
-            Engine::Inline => Served::Inline,
-            _ if clock.is_virtual() => Served::Inline, // without a model, a device takes no virtual time
-            _ => Served::Threads,
-        };
-        let shared = Shared {
+        let shared = Arc::new(Shared {
             cost,
             limits,
             scratch: Scratch::new(),
             sink,
-            served,
             state: Mutex::new(State {
                 schedule: Schedule::new(limits),
                 outstanding: 0,
@@ -257,8 +254,14 @@ impl DeviceQueue {
             drained: EventCount::new(&clock),
             device,
             clock,
+        });
+        let served = match config.engine {
+            Engine::Inline => Served::Inline,
+            _ if shared.clock.is_virtual() => Served::Inline, // without a model, a device takes no virtual time
+            Engine::Threads => Served::Threads,
+            Engine::Uring => start_uring(&shared)?,
         };
-        Ok(Arc::new(DeviceQueue { shared: Arc::new(shared) }))
+        Ok(Arc::new(DeviceQueue { shared, served }))
     }
 
     /// Submits all of `requests` and leaves the vector empty. Returns at once, except with the `inline` engine. Every
@@ -277,7 +280,7 @@ impl DeviceQueue {
             requests.drain(..).for_each(|request| shared.fail_closed(&pending(request)));
             return;
         }
-        match shared.served {
+        match &self.served {
             Served::Inline => {
                 drop(state);
                 shared.serve_inline(requests.drain(..).map(pending));
@@ -285,6 +288,11 @@ impl DeviceQueue {
             Served::Threads => {
                 requests.drain(..).for_each(|request| state.schedule.push(pending(request)));
                 threads::wake(shared, state);
+            }
+            Served::Uring(wake) => {
+                requests.drain(..).for_each(|request| state.schedule.push(pending(request)));
+                drop(state);
+                wake.wake();
             }
         }
     }
@@ -328,13 +336,18 @@ impl DeviceQueue {
         state.schedule.len() + state.outstanding
     }
 
-    /// Counts since the queue was opened or last reset.
-    pub fn counters(&self) -> DeviceCounters {
-        let engine = match self.shared.served {
+    /// The engine that really serves, after fallbacks.
+    pub fn engine(&self) -> &'static str {
+        match &self.served {
+            Served::Uring(_) => "uring",
             Served::Threads => "threads",
             Served::Inline => "inline",
-        };
-        self.shared.tally.lock().snapshot(self.shared.device.name(), engine)
+        }
+    }
+
+    /// Counts since the queue was opened or last reset.
+    pub fn counters(&self) -> DeviceCounters {
+        self.shared.tally.lock().snapshot(self.shared.device.name(), self.engine())
     }
 
     /// Starts counting anew.
@@ -352,6 +365,9 @@ impl DeviceQueue {
         let threads = std::mem::take(&mut state.threads);
         drop(state);
         shared.work.notify_all();
+        if let Served::Uring(wake) = &self.served {
+            wake.wake();
+        }
         reads.iter().for_each(|read| shared.fail_closed(read));
         if DELIVERING.get() {
             return;
@@ -363,6 +379,21 @@ impl DeviceQueue {
             let state = shared.state.lock();
             state.outstanding == 0 && state.schedule.is_empty()
         });
+    }
+}
+
+/// The ring's thread; threads where there is no ring (with a notice) or no descriptor to use it on.
+fn start_uring(shared: &Arc<Shared>) -> Result<Served, IoError> {
+    let Some(fd) = shared.device.fd() else { return Ok(Served::Threads) };
+    let name = shared.device.name();
+    let wake = uring::Wake::new().map_err(|e| IoError::os(name, Operation::Engine, 0, 0, &e))?;
+    let wake = Arc::new(wake);
+    match uring::start(shared, &wake, fd) {
+        Ok(()) => Ok(Served::Uring(wake)),
+        Err(e) => {
+            notice(&format!("{name}: io_uring is refused here ({e}); reading with threads instead"));
+            Ok(Served::Threads)
+        }
     }
 }
 
@@ -463,6 +494,19 @@ impl Shared {
         let result = act(&*self.device);
         self.tally.lock().end_in_place(class, began, self.clock.now_ns(), result.is_err());
         result
+    }
+}
+
+/// Ends the process when a serving thread panics: the kernel may still write to memory that unwinding would free, and
+/// everybody else would wait for ever.
+pub(crate) struct NoUnwinding;
+
+impl Drop for NoUnwinding {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            notice("a thread that serves a device has failed (a bug, or a sink that panicked): giving up");
+            std::process::abort();
+        }
     }
 }
 

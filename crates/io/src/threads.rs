@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::queue::{Locked, Shared};
+use crate::queue::{Locked, NoUnwinding, Shared};
 
 /// Sees to it that enough threads are awake for what waits.
 pub(crate) fn wake(shared: &Arc<Shared>, mut state: Locked<'_>) {
@@ -29,6 +29,7 @@ pub(crate) fn wake(shared: &Arc<Shared>, mut state: Locked<'_>) {
 }
 
 fn serve(shared: &Arc<Shared>) {
+    let _guard = NoUnwinding;
     let mut state = shared.state.lock();
     loop {
         if let Some(mut request) = shared.take(&mut state) {

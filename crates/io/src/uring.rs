@@ -1,0 +1,200 @@
+//! The `uring` engine: one thread per queue, which owns the ring, submits, reaps and delivers.
+//!
+//! One turn of its loop: retire what was delivered, take what may go out (one lock), enter the kernel once to submit and to
+//! wait for at least one completion, take all completions, deliver them.
+//!
+//! It sleeps in the kernel. A submission that finds it asleep with room for more writes to an event descriptor, on which the
+//! ring has a read outstanding. `asleep` is set under the queue's lock after the schedule was found empty, so a submission
+//! either is seen there or sees the flag.
+//!
+//! The ring is made with SINGLE_ISSUER and DEFER_TASKRUN (completions are processed when this thread asks, not by
+//! interrupting it), or plain on kernels before 6.1.
+
+#![allow(unsafe_code)]
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
+
+use crate::error::IoErrorKind;
+use crate::operation::{DeviceRequest, Progress};
+use crate::queue::{NoUnwinding, Shared};
+
+/// How to wake the serving thread.
+pub(crate) struct Wake {
+    descriptor: OwnedFd,
+    asleep: AtomicBool,
+}
+
+/// Marks the completion of the read on the event descriptor; other marks are slots.
+const WOKEN: u64 = u64::MAX;
+
+/// Registered descriptors: the device is the first.
+const DEVICE: types::Fixed = types::Fixed(0);
+
+impl Wake {
+    pub(crate) fn new() -> std::io::Result<Wake> {
+        let descriptor = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC)?;
+        Ok(Wake { descriptor, asleep: AtomicBool::new(false) })
+    }
+
+    /// Wakes the thread if it sleeps; call after the work was put under the queue's lock.
+    pub(crate) fn wake(&self) {
+        if self.asleep.load(Ordering::Acquire) && self.asleep.swap(false, Ordering::AcqRel) {
+            let written = rustix::io::write(&self.descriptor, &1u64.to_ne_bytes());
+            debug_assert!(written.is_ok(), "an event descriptor takes 2^64 wake-ups");
+        }
+    }
+}
+
+/// Starts the serving thread; fails as io_uring_setup(2) does where it is not permitted.
+pub(crate) fn start(shared: &Arc<Shared>, wake: &Arc<Wake>, fd: RawFd) -> std::io::Result<()> {
+    let (tell, told) = mpsc::channel();
+    let (serving, waking) = (shared.clone(), wake.clone());
+    let thread = std::thread::Builder::new().name("io-uring".into()).spawn(move || {
+        // Made here: with SINGLE_ISSUER a ring belongs to the thread that made it.
+        match make_ring(serving.limits.depth, fd) {
+            Ok(ring) => {
+                let _ = tell.send(Ok(()));
+                let _guard = NoUnwinding;
+                Server::serve(&serving, &waking, ring);
+            }
+            Err(e) => drop(tell.send(Err(e))),
+        }
+    })?;
+    let made = told.recv().expect("the thread says how it went");
+    match made {
+        Ok(()) => shared.state.lock().threads.push(thread),
+        Err(_) => thread.join().expect("it only failed to make a ring"),
+    }
+    made
+}
+
+fn make_ring(depth: usize, fd: RawFd) -> std::io::Result<IoUring> {
+    let entries = (depth as u32 + 1).next_power_of_two();
+    let modern = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(entries);
+    let ring = match modern {
+        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => IoUring::builder().build(entries)?,
+        other => other?,
+    };
+    ring.submitter().register_files(&[fd])?;
+    Ok(ring)
+}
+
+struct Server<'a> {
+    shared: &'a Shared,
+    wake: &'a Wake,
+    slots: Vec<Option<Box<DeviceRequest>>>,
+    free: Vec<usize>,
+    /// Over, not yet retired.
+    over: Vec<Box<DeviceRequest>>,
+    /// Where the read on the event descriptor lands.
+    woken: Box<u64>,
+}
+
+impl Server<'_> {
+    fn serve(shared: &Shared, wake: &Wake, mut ring: IoUring) {
+        let depth = shared.limits.depth;
+        let mut server = Server {
+            shared,
+            wake,
+            slots: (0..depth).map(|_| None).collect(),
+            free: (0..depth).rev().collect(),
+            over: Vec::with_capacity(depth),
+            woken: Box::new(0),
+        };
+        let (mut submitter, mut entries, mut completions) = ring.split();
+        let _ = submitter.register_ring_fd(); // saves a lookup per call, since Linux 5.18
+        server.await_wake(&mut entries);
+        while server.start_what_may(&mut entries) {
+            entries.sync(); // hands the entries over
+            match submitter.submit_and_wait(1) {
+                Ok(_) => {}
+                // Interrupted, or the completion queue must be emptied first.
+                Err(e) if matches!(e.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {}
+                Err(e) => panic!("{}: the ring does not work: {e}", shared.device.name()),
+            }
+            wake.asleep.store(false, Ordering::Release);
+            entries.sync(); // the kernel has taken the entries
+            completions.sync();
+            for completion in &mut completions {
+                server.completed(&completion, &mut entries);
+            }
+            completions.sync(); // tells the kernel that they were taken
+        }
+    }
+
+    /// Puts entries for all that may go out; false when the queue is closed and everything is over.
+    fn start_what_may(&mut self, entries: &mut squeue::SubmissionQueue<'_>) -> bool {
+        let mut state = self.shared.state.lock();
+        for request in self.over.drain(..) {
+            self.shared.retire(&mut state, request);
+        }
+        while let Some(mut request) = self.shared.take(&mut state) {
+            request.prepare(&self.shared.scratch);
+            let slot = self.free.pop().expect("as many slots as the depth");
+            push(entries, slot, &request);
+            self.slots[slot] = Some(request);
+        }
+        self.wake
+            .asleep
+            .store(state.outstanding < self.shared.limits.depth || state.closing, Ordering::Release);
+        !(state.closing && state.outstanding == 0 && state.schedule.is_empty())
+    }
+
+    fn completed(&mut self, completion: &cqueue::Entry, entries: &mut squeue::SubmissionQueue<'_>) {
+        if completion.user_data() == WOKEN {
+            self.await_wake(entries);
+            return;
+        }
+        let slot = completion.user_data() as usize;
+        let mut request = self.slots[slot].take().expect("a completion names a busy slot");
+        let result = match completion.result() {
+            n if n < 0 => Err(-n),
+            n => Ok(n as u64),
+        };
+        match request.took(result, self.shared.limits.unit as usize) {
+            Progress::Again => {
+                push(entries, slot, &request);
+                self.slots[slot] = Some(request);
+            }
+            Progress::Ended(end) => {
+                self.free.push(slot);
+                self.deliver(request, end);
+            }
+        }
+    }
+
+    fn deliver(&mut self, mut request: Box<DeviceRequest>, end: Result<(), IoErrorKind>) {
+        self.shared.deliver(&mut request, end);
+        self.over.push(request);
+    }
+
+    fn await_wake(&mut self, entries: &mut squeue::SubmissionQueue<'_>) {
+        let descriptor = types::Fd(self.wake.descriptor.as_raw_fd());
+        let read = opcode::Read::new(descriptor, (&raw mut *self.woken).cast(), 8).build().user_data(WOKEN);
+        // SAFETY: the box lives as long as the ring serves, and is not used otherwise.
+        unsafe { entries.push(&read) }.expect("there is an entry for every slot and one more");
+    }
+}
+
+fn push(entries: &mut squeue::SubmissionQueue<'_>, slot: usize, request: &DeviceRequest) {
+    let offset = request.offset + request.done;
+    let entry = match (request.iov(), request.write) {
+        ([one], false) => {
+            opcode::Read::new(DEVICE, one.iov_base.cast(), one.iov_len as u32).offset(offset).build()
+        }
+        ([one], true) => {
+            opcode::Write::new(DEVICE, one.iov_base.cast(), one.iov_len as u32).offset(offset).build()
+        }
+        (iov, false) => opcode::Readv::new(DEVICE, iov.as_ptr(), iov.len() as u32).offset(offset).build(),
+        (iov, true) => opcode::Writev::new(DEVICE, iov.as_ptr(), iov.len() as u32).offset(offset).build(),
+    };
+    // SAFETY: the pieces' buffers are valid until completed (RawBuf's contract); the list of buffers belongs to the boxed
+    // request, which stays in its slot, unchanged, until the completion.
+    unsafe { entries.push(&entry.user_data(slot as u64)) }
+        .expect("there is an entry for every slot and one more");
+}
