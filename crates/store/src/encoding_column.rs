@@ -258,11 +258,6 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// A column that has `value` in every row and takes no bytes.
-    pub(crate) fn constant_of(value: u64, at: usize) -> Segment {
-        Segment { tag: CONSTANT, base: value, at, end: at, ..Segment::default() }
-    }
-
     /// Finds the segment at `at` for a block of `n` rows that begins with `first`, and checks that it lies inside.
     #[inline]
     pub(crate) fn parse(page: &[u8], at: usize, first: u64, n: usize) -> Decode<Segment> {

@@ -9,6 +9,7 @@ use crate::encoding::{Decode, load};
 use crate::error::{Result, StoreError};
 use crate::page::{PageId, PageKind, TreeId};
 use crate::tree_read::decoded;
+use crate::tuple_descent::Shape;
 use crate::tuple_inner::{Inner, Key, Top};
 use crate::tuple_leaf::LeafCursor;
 use crate::tuple_leaf_build::MAX_ARITY;
@@ -19,11 +20,7 @@ use crate::{Reader, WishKind};
 /// A tuple tree of a committed build. Cheap to clone; holds no page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TupleTree {
-    pub(crate) id: TreeId,
-    pub(crate) arity: usize,
-    pub(crate) root: PageId,
-    /// Levels, leaves included; 0 when the tree is empty.
-    pub(crate) height: u8,
+    pub(crate) shape: Shape,
     rows: u64,
     leaves: u64,
     pages: u64,
@@ -175,19 +172,21 @@ const RECORD_LEN: usize = 1 + 1 + 4 + 8 + 1 + 3 * 8 + 8 * MAX_ARITY;
 
 impl TupleTree {
     pub(crate) fn new(id: TreeId, arity: usize, top: &Top, rows: u64, leaves: u64, distinct: [u64; MAX_ARITY]) -> Self {
-        TupleTree { id, arity, root: top.root, height: top.height, rows, leaves, pages: leaves + top.inner, distinct }
+        let shape = Shape { id, root: top.root, height: top.height, arity, inner: PageKind::TupleInner };
+        TupleTree { shape, rows, leaves, pages: leaves + top.inner, distinct }
     }
 
     pub(crate) fn empty(id: TreeId, arity: usize) -> Self {
-        TupleTree { id, arity, root: PageId(0), height: 0, rows: 0, leaves: 0, pages: 0, distinct: [0; MAX_ARITY] }
+        let top = Top { root: PageId(0), height: 0, inner: 0 };
+        TupleTree::new(id, arity, &top, 0, 0, [0; MAX_ARITY])
     }
 
     /// The catalog record of the tree.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out = vec![RECORD, self.arity as u8];
-        out.extend(self.id.0.to_le_bytes());
-        out.extend(self.root.0.to_le_bytes());
-        out.push(self.height);
+        let mut out = vec![RECORD, self.shape.arity as u8];
+        out.extend(self.shape.id.0.to_le_bytes());
+        out.extend(self.shape.root.0.to_le_bytes());
+        out.push(self.shape.height);
         for v in [self.rows, self.leaves, self.pages].iter().chain(&self.distinct) {
             out.extend(v.to_le_bytes());
         }
@@ -211,11 +210,15 @@ impl TupleTree {
         for (i, d) in distinct.iter_mut().enumerate() {
             *d = read(39 + 8 * i)?;
         }
-        Ok(TupleTree {
+        let shape = Shape {
             arity: bytes[1] as usize,
             id: TreeId(load(bytes, 2, 4).map_err(|_| wrong())? as u32),
             root: PageId(read(6)?),
             height: bytes[14],
+            inner: PageKind::TupleInner,
+        };
+        Ok(TupleTree {
+            shape,
             rows: read(15)?,
             leaves: read(23)?,
             pages: read(31)?,
@@ -225,12 +228,12 @@ impl TupleTree {
 
     /// The tree's id in the store.
     pub fn id(&self) -> TreeId {
-        self.id
+        self.shape.id
     }
 
     /// Number of columns.
     pub fn arity(&self) -> usize {
-        self.arity
+        self.shape.arity
     }
 
     /// Number of rows.
@@ -250,7 +253,7 @@ impl TupleTree {
 
     /// Levels, leaves included; 0 when empty.
     pub fn height(&self) -> u8 {
-        self.height
+        self.shape.height
     }
 
     /// Distinct values of the first `columns` (1 to arity) columns together, exact at the time of the build.
@@ -260,33 +263,33 @@ impl TupleTree {
 
     /// Rows whose leading columns are not below `lo` and not above `hi`; exact, reads two paths from the root.
     pub fn count(&self, reader: &mut Reader, lo: &[u64], hi: &[u64]) -> Result<u64> {
-        assert!(lo.len() <= self.arity && hi.len() <= self.arity, "more key columns than the tree has");
-        if self.height == 0 {
+        assert!(lo.len() <= self.shape.arity && hi.len() <= self.shape.arity, "more key columns than the tree has");
+        if self.shape.height == 0 {
             return Ok(0);
         }
         if lo.is_empty() && hi.is_empty() {
             return Ok(self.rows);
         }
         reader.meters.rnd += 1;
-        let (mut first, mut last) = (self.root, self.root);
+        let (mut first, mut last) = (self.shape.root, self.shape.root);
         let (mut below, mut upto) = (0, 0);
-        for level in (1..self.height).rev() {
+        for level in (1..self.shape.height).rev() {
             let (page, rows) = self.step(reader, first, level, |n, page| n.lower(page, lo, 0))?;
             below += rows;
             first = page;
             let (page, rows) = self.step(reader, last, level, |n, page| n.upper(page, hi, 0))?;
             upto += rows;
             last = page;
-            if first.0 < last.0 && !reader.resident(self.id) {
-                reader.wish(self.id, &[first, last], WishKind::Planned);
+            if first.0 < last.0 && !reader.resident(self.shape.id) {
+                reader.wish(self.shape.id, &[first, last], WishKind::Planned);
             }
         }
-        let mut cursor = LeafCursor::new(self.arity);
-        let page = reader.page(self.id, first)?;
+        let mut cursor = LeafCursor::new(self.shape.arity);
+        let page = reader.page(self.shape.id, first)?;
         below += decoded(reader, first, cursor.open(&page).and_then(|()| cursor.lower(&page, 0, lo)))? as u64;
         if first != last {
             drop(page);
-            let page = reader.page(self.id, last)?;
+            let page = reader.page(self.shape.id, last)?;
             upto += decoded(reader, last, cursor.open(&page).and_then(|()| cursor.upper(&page, 0, hi)))? as u64;
         } else {
             upto += decoded(reader, last, cursor.upper(&page, 0, hi))? as u64;
@@ -302,8 +305,8 @@ impl TupleTree {
         level: u8,
         choose: impl Fn(&Inner, &[u8]) -> Decode<usize>,
     ) -> Result<(PageId, u64)> {
-        let page = reader.page(self.id, at)?;
-        let found = Inner::parse(&page, PageKind::TupleInner, self.arity, level).and_then(|node| {
+        let page = reader.page(self.shape.id, at)?;
+        let found = Inner::parse(&page, PageKind::TupleInner, self.shape.arity, level).and_then(|node| {
             let i = choose(&node, &page)?;
             Ok((node.child(&page, i)?, node.rows_before(&page, i)?))
         });

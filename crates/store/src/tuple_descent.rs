@@ -11,7 +11,7 @@ use crate::encoding::{Bad, Decode};
 use crate::error::Result;
 use crate::page::{PageId, PageKind, TreeId};
 use crate::tree_read::decoded;
-use crate::tuple::{Bounds, Keys, TupleTree};
+use crate::tuple::{Bounds, Keys};
 use crate::tuple_inner::{Inner, Key};
 use crate::{PageRef, Reader, WishKind};
 
@@ -20,6 +20,19 @@ const CHUNK: usize = 1 << 16;
 
 /// Pages per level when nothing has to be wished for.
 const RESIDENT_LIMIT: usize = 4096;
+
+/// What a descent needs to know of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub id: TreeId,
+    pub root: PageId,
+    /// Levels, leaves included; 0 when the tree is empty.
+    pub height: u8,
+    /// Key columns of the inner nodes.
+    pub arity: usize,
+    /// Kind of the inner nodes.
+    pub inner: PageKind,
+}
 
 /// The descent of one chunk of keys.
 #[derive(Default)]
@@ -38,7 +51,8 @@ pub(crate) struct Descent {
     pub end: usize,
     /// Where the last key of the chunk was cut: the separator of the first leaf left out.
     pub cut: Option<Key>,
-    resume: Option<Key>,
+    /// Where the first key continues, if it was cut before.
+    pub resume: Option<Key>,
     limit: usize,
     next_nodes: Vec<PageId>,
     next_parents: Vec<u32>,
@@ -57,9 +71,12 @@ struct Here {
 
 impl Descent {
     /// Begins a chunk at key `first`, which was cut at `resume` before; at most `limit` pages a level.
-    pub(crate) fn begin(&mut self, tree: &TupleTree, keys: &Keys<'_>, first: usize, resume: Option<Key>, limit: usize) {
+    pub(crate) fn begin(&mut self, tree: &Shape, keys: &Keys<'_>, first: usize, resume: Option<Key>, limit: usize) {
         self.first = first;
         self.end = keys.rows.min(first + CHUNK);
+        if resume.is_some() && first + 1 < self.end && keys.repeats(first + 1) {
+            self.end = first + 1; // its repetition begins at the key's first leaf again
+        }
         self.resume = resume;
         self.cut = None;
         self.limit = limit.max(1);
@@ -73,12 +90,12 @@ impl Descent {
     }
 
     /// Pages a level may have in this reader.
-    pub(crate) fn limit(tree: &TupleTree, reader: &Reader) -> usize {
+    pub(crate) fn limit(tree: &Shape, reader: &Reader) -> usize {
         if reader.resident(tree.id) { RESIDENT_LIMIT } else { reader.wish_limit() }
     }
 
     /// Descends to the leaves and wishes for each level.
-    pub(crate) fn to_leaves(&mut self, reader: &mut Reader, tree: &TupleTree, keys: &Keys<'_>) -> Result<()> {
+    pub(crate) fn to_leaves(&mut self, reader: &mut Reader, tree: &Shape, keys: &Keys<'_>) -> Result<()> {
         while self.level > 0 {
             self.step(reader, tree, keys)?;
             self.wish(reader, tree);
@@ -87,14 +104,14 @@ impl Descent {
     }
 
     /// Starts the reads of the current level.
-    pub(crate) fn wish(&self, reader: &mut Reader, tree: &TupleTree) {
+    pub(crate) fn wish(&self, reader: &mut Reader, tree: &Shape) {
         if self.nodes.len() > 1 && !reader.resident(tree.id) {
             wish_sorted(reader, tree.id, &self.nodes, WishKind::Planned);
         }
     }
 
     /// From the current level to the one below.
-    pub(crate) fn step(&mut self, reader: &mut Reader, tree: &TupleTree, keys: &Keys<'_>) -> Result<()> {
+    pub(crate) fn step(&mut self, reader: &mut Reader, tree: &Shape, keys: &Keys<'_>) -> Result<()> {
         self.clear_next();
         let mut here: Option<Here> = None;
         for i in 0..self.spans.len() {
@@ -113,7 +130,7 @@ impl Descent {
     }
 
     /// As [`Descent::step`], for a chunk that is one key given as bounds.
-    pub(crate) fn step_between(&mut self, reader: &mut Reader, tree: &TupleTree, bounds: &Bounds) -> Result<()> {
+    pub(crate) fn step_between(&mut self, reader: &mut Reader, tree: &Shape, bounds: &Bounds) -> Result<()> {
         self.clear_next();
         self.children(reader, tree, 0, bounds, &mut None)?;
         self.take_next();
@@ -138,7 +155,7 @@ impl Descent {
     fn children(
         &mut self,
         reader: &mut Reader,
-        tree: &TupleTree,
+        tree: &Shape,
         i: usize,
         bounds: &Bounds,
         here: &mut Option<Here>,
@@ -180,10 +197,10 @@ impl Descent {
     }
 
     /// Pins a node of the current level.
-    fn enter(&self, reader: &mut Reader, tree: &TupleTree, index: usize) -> Result<Here> {
+    fn enter(&self, reader: &mut Reader, tree: &Shape, index: usize) -> Result<Here> {
         let id = self.nodes[index];
         let page = reader.page(tree.id, id)?;
-        let node = Inner::parse(&page, PageKind::TupleInner, tree.arity, self.level);
+        let node = Inner::parse(&page, tree.inner, tree.arity, self.level);
         let node = decoded(reader, id, node)?;
         Ok(Here { index, page, node, child: 0, fence: None })
     }
@@ -208,7 +225,12 @@ impl Here {
     /// First and last child for a key; `starts` and `ends` say that its rows begin before and go on behind this node.
     #[inline]
     fn range(&self, b: &Bounds, starts: bool, ends: bool, resume: Option<Key>, arity: usize) -> Decode<(usize, usize)> {
-        let mut first = if starts { 0 } else { self.node.lower(&self.page, b.lo(), self.child)? };
+        let mut first = match starts {
+            true => 0,
+            // A separator equal to a whole key begins the key's own child.
+            false if b.len == arity => self.node.upper(&self.page, b.lo(), self.child)?,
+            false => self.node.lower(&self.page, b.lo(), self.child)?,
+        };
         if let Some(key) = resume {
             first = first.max(self.node.upper(&self.page, &key[..arity], 0)?);
         }

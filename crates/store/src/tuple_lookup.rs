@@ -10,13 +10,13 @@ use crate::error::Result;
 use crate::page::PageId;
 use crate::tree_read::decoded;
 use crate::tuple::{Bounds, Keys, Matches, TupleTree};
-use crate::tuple_descent::Descent;
+use crate::tuple_descent::{Descent, Shape};
 use crate::tuple_leaf::LeafCursor;
 use crate::{PageRef, Reader};
 
 /// A lookup under way; see [`TupleTree::lookup`].
 pub struct TupleLookup<'a> {
-    tree: TupleTree,
+    shape: Shape,
     keys: Keys<'a>,
     plan: Descent,
     cursor: LeafCursor,
@@ -43,19 +43,19 @@ struct Visited {
 
 impl<'a> TupleLookup<'a> {
     pub(crate) fn new(tree: &TupleTree, keys: Keys<'a>) -> TupleLookup<'a> {
-        keys.check(tree.arity);
+        keys.check(tree.shape.arity);
         TupleLookup {
-            tree: tree.clone(),
+            shape: tree.shape,
             keys,
             plan: Descent::default(),
-            cursor: LeafCursor::new(tree.arity),
+            cursor: LeafCursor::new(tree.shape.arity),
             key: 0,
             node: 0,
             row: 0,
             end: 0,
             found: false,
             at: None,
-            done: keys.rows == 0 || tree.height == 0,
+            done: keys.rows == 0 || tree.shape.height == 0,
         }
     }
 
@@ -87,7 +87,7 @@ impl<'a> TupleLookup<'a> {
         }
         let rows = (out.key.len() - before) as u64;
         reader.meters.seq += rows;
-        reader.touch(self.tree.id, rows);
+        reader.touch(self.shape.id, rows);
         Ok(rows > 0)
     }
 
@@ -97,9 +97,9 @@ impl<'a> TupleLookup<'a> {
             self.done = true;
             return Ok(());
         }
-        let limit = Descent::limit(&self.tree, reader);
-        self.plan.begin(&self.tree, &self.keys, first, resume, limit);
-        self.plan.to_leaves(reader, &self.tree, &self.keys)?;
+        let limit = Descent::limit(&self.shape, reader);
+        self.plan.begin(&self.shape, &self.keys, first, resume, limit);
+        self.plan.to_leaves(reader, &self.shape, &self.keys)?;
         self.key = 0;
         self.node = self.plan.spans.first().map_or(0, |s| s.0);
         self.found = false;
@@ -110,7 +110,7 @@ impl<'a> TupleLookup<'a> {
     #[inline]
     fn pin<'p>(&self, reader: &mut Reader, page: &'p mut Option<PageRef>) -> Result<&'p PageRef> {
         if page.is_none() {
-            *page = Some(reader.page(self.tree.id, self.plan.nodes[self.node as usize])?);
+            *page = Some(reader.page(self.shape.id, self.plan.nodes[self.node as usize])?);
         }
         Ok(page.as_ref().expect("just pinned"))
     }
@@ -137,7 +137,7 @@ impl<'a> TupleLookup<'a> {
         let (row, end) = decoded(reader, id, rows_of(&mut self.cursor, leaf, at.from, &bounds, first, last))?;
         (self.row, self.end, self.found) = (row, end, true);
         at.from = end;
-        if first {
+        if first && (self.key > 0 || self.plan.resume.is_none()) {
             reader.meters.rnd += 1;
             if stays && self.cursor.block() == before {
                 reader.meters.same_seg += 1;

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::page::PageId;
 use crate::tree_read::decoded;
 use crate::tuple::{Bounds, Columns, Keys, ScanBounds, TupleTree};
-use crate::tuple_descent::{Descent, wish_sorted};
+use crate::tuple_descent::{Descent, Shape, wish_sorted};
 use crate::tuple_inner::Key;
 use crate::tuple_leaf::LeafCursor;
 use crate::{PageRef, Reader, ScanAhead, Waited, WishKind};
@@ -21,7 +21,7 @@ const STRETCH: usize = 256;
 
 /// A scan under way; see [`TupleTree::scan`].
 pub struct TupleScan {
-    tree: TupleTree,
+    shape: Shape,
     bounds: Bounds,
     /// Leaves to come; the first `wished` of them were wished for.
     leaves: VecDeque<PageId>,
@@ -42,7 +42,7 @@ pub struct TupleScan {
 impl TupleScan {
     pub(crate) fn new(tree: &TupleTree, bounds: ScanBounds<'_>) -> TupleScan {
         let len = bounds.prefix.len() + usize::from(bounds.range.is_some());
-        assert!(len <= tree.arity, "{len} bound columns for a tree of {}", tree.arity);
+        assert!(len <= tree.shape.arity, "{len} bound columns for a tree of {}", tree.shape.arity);
         let mut lo = Key::default();
         lo[..bounds.prefix.len()].copy_from_slice(bounds.prefix);
         let mut hi = lo;
@@ -51,15 +51,15 @@ impl TupleScan {
             hi[len - 1] = greatest;
         }
         TupleScan {
-            tree: tree.clone(),
+            shape: tree.shape,
             bounds: Bounds { lo, hi, len },
             leaves: VecDeque::new(),
             wished: 0,
             resume: None,
-            planned_all: tree.height == 0 || bounds.range.is_some_and(|(lo, hi)| lo > hi),
+            planned_all: tree.shape.height == 0 || bounds.range.is_some_and(|(lo, hi)| lo > hi),
             started: false,
             ahead: None,
-            cursor: LeafCursor::new(tree.arity),
+            cursor: LeafCursor::new(tree.shape.arity),
             leaf: None,
             row: 0,
             end: 0,
@@ -78,16 +78,16 @@ impl TupleScan {
         let mut page: Option<PageRef> = None;
         while out.rows < most {
             if self.row == self.end {
-                page = None;
-                match self.next_leaf(reader)? {
-                    Some(next) => page = Some(next),
-                    None => break,
+                drop(page.take()); // no pin while waiting
+                page = self.next_leaf(reader)?;
+                if page.is_none() {
+                    break;
                 }
                 continue;
             }
             let id = self.leaf.expect("rows to come are in a leaf");
             if page.is_none() {
-                page = Some(reader.page(self.tree.id, id)?);
+                page = Some(reader.page(self.shape.id, id)?);
             }
             let leaf = page.as_ref().expect("just pinned");
             let to = self.end.min((self.row / BLOCK + 1) * BLOCK).min(self.row.saturating_add(most - out.rows));
@@ -101,7 +101,7 @@ impl TupleScan {
         }
         let rows = (out.rows - before) as u64;
         reader.meters.seq += rows;
-        reader.touch(self.tree.id, rows);
+        reader.touch(self.shape.id, rows);
         Ok(rows > 0)
     }
 
@@ -113,7 +113,7 @@ impl TupleScan {
         let Some(id) = self.leaves.pop_front() else { return Ok(None) };
         self.wished = self.wished.saturating_sub(1);
         let waits = (reader.meters.waits, reader.meters.disk - reader.meters.spec_disk);
-        let page = reader.page(self.tree.id, id)?;
+        let page = reader.page(self.shape.id, id)?;
         let waited = waits != (reader.meters.waits, reader.meters.disk - reader.meters.spec_disk);
         decoded(reader, id, self.cursor.open(&page))?;
         let last = self.leaves.is_empty() && self.planned_all;
@@ -130,12 +130,12 @@ impl TupleScan {
         }
         self.started = true;
         self.leaf = Some(id);
-        if !reader.resident(self.tree.id) {
+        if !reader.resident(self.shape.id) {
             // The pin goes while inner nodes may be waited for.
             let waited = if waited { Waited::Yes } else { Waited::No };
             drop(page);
             self.read_ahead(reader, waited)?;
-            return Ok(Some(reader.page(self.tree.id, id)?));
+            return Ok(Some(reader.page(self.shape.id, id)?));
         }
         Ok(Some(page))
     }
@@ -154,7 +154,7 @@ impl TupleScan {
         let to = distance.min(self.leaves.len());
         if to > self.wished {
             let pages: Vec<PageId> = self.leaves.range(self.wished..to).copied().collect();
-            wish_sorted(reader, self.tree.id, &pages, WishKind::Scan);
+            wish_sorted(reader, self.shape.id, &pages, WishKind::Scan);
             self.wished = to;
         }
         Ok(())
@@ -165,11 +165,11 @@ impl TupleScan {
         if self.planned_all {
             return Ok(());
         }
-        let want = if reader.resident(self.tree.id) { STRETCH } else { want.min(reader.wish_limit()) };
+        let want = if reader.resident(self.shape.id) { STRETCH } else { want.min(reader.wish_limit()) };
         let keys = Keys { cols: &[], rows: 1, range: None };
-        self.plan.begin(&self.tree, &keys, 0, self.resume, want);
+        self.plan.begin(&self.shape, &keys, 0, self.resume, want);
         while self.plan.level > 0 {
-            self.plan.step_between(reader, &self.tree, &self.bounds)?;
+            self.plan.step_between(reader, &self.shape, &self.bounds)?;
         }
         self.leaves.extend(&self.plan.nodes);
         self.resume = self.plan.cut;

@@ -5,8 +5,16 @@ use crate::{Columns, Keys, Matches, Reader, ScanBounds, StoreError, TupleTree, T
 
 type Row = [u64; 4];
 
+/// So many rows are random words throughout, which makes a tree of three levels.
+const DEEP: usize = 200_000;
+
 /// Rows like quads of several properties, with ties in every column.
 fn rows(random: &mut Random, arity: usize, n: usize) -> Vec<Row> {
+    if n == DEEP {
+        let mut rows: Vec<Row> = (0..n).map(|_| std::array::from_fn(|_| random.word() >> random.below(3))).collect();
+        rows.sort_unstable();
+        return rows;
+    }
     let subjects = 1 + random.below(n as u64 * 2);
     let mut rows: Vec<Row> = (0..n)
         .map(|_| {
@@ -156,12 +164,11 @@ fn check_lookups(tree: &TupleTree, rows: &[Row], reader: &mut Reader, random: &m
 
 #[test]
 fn agrees_with_a_sorted_vector() {
-    for seed in seeds(6) {
+    for seed in seeds(7) {
         for sizes in Sizes::BOTH {
             let started = std::time::Instant::now();
             let mut random = Random::new(seed);
-            let arity = 1 + random.below(4) as usize;
-            let n = [1, 100, 5_000, 60_000, 250_000][(seed % 5) as usize];
+            let (arity, n) = [(4, 60_000), (2, 250_000), (4, 1), (3, 5_000), (1, 100), (4, 300_000), (4, DEEP)][seed as usize % 7];
             let rows = rows(&mut random, arity, n);
             let store = TestStore::new(sizes);
             let tree = build(&store, arity, &rows, &mut random);
@@ -178,6 +185,7 @@ fn agrees_with_a_sorted_vector() {
             // Once more with what is resident by now.
             check_lookups(&tree, &rows, &mut reader, &mut random);
             assert!(reader.meters.spec_disk <= reader.meters.disk);
+            assert!(n != DEEP || tree.height() == 3);
             let (rows, took) = (tree.rows(), started.elapsed());
             eprintln!("seed {seed}, {sizes:?}: arity {arity}, {rows} rows, height {}, {took:?}", tree.height());
         }
