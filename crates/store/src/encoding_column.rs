@@ -20,7 +20,8 @@
 
 use crate::encoding::{Bad, Decode, bits, byte_width, load, load_u8, load_varint, part, store, store_varint};
 use crate::encoding_bits::{
-    BLOCK, lane_value, lanes_len, pack, pack_sorted, pack_stream, stream_len, stream_value, unpack, unpack_sorted,
+    BLOCK, lane_value, lanes_len, pack, pack_sorted, pack_stream, stream_len, stream_value, unpack,
+    unpack_sorted,
 };
 use crate::encoding_dict::PageDict;
 
@@ -175,7 +176,9 @@ fn try_dict(values: &[u64], dict: &mut PageDict, best: usize) -> Option<[u32; BL
         let index = dict.index(value)?;
         most = most.max(index);
         // The longer the dictionary grows the less it can win: stop early on random columns.
-        if 2 + (dict.values().len() - known) * dict.width() + lanes_len(values.len(), bits(most as u64)) >= best {
+        if 2 + (dict.values().len() - known) * dict.width() + lanes_len(values.len(), bits(most as u64))
+            >= best
+        {
             return None;
         }
         *slot = index as u32;
@@ -484,7 +487,9 @@ impl Column {
     #[inline]
     pub(crate) fn value(&self, i: usize) -> u64 {
         match self.form {
-            Form::Narrow { base, stride } => base.wrapping_add(u64::from(self.narrow[i]).wrapping_mul(stride)),
+            Form::Narrow { base, stride } => {
+                base.wrapping_add(u64::from(self.narrow[i]).wrapping_mul(stride))
+            }
             Form::Wide => self.wide[i],
         }
     }
@@ -522,7 +527,11 @@ impl Column {
                 out.extend(self.narrow[from..to].iter().map(|&u| base.wrapping_add(u64::from(u))));
             }
             Form::Narrow { base, stride } => {
-                out.extend(self.narrow[from..to].iter().map(|&u| base.wrapping_add(u64::from(u).wrapping_mul(stride))));
+                out.extend(
+                    self.narrow[from..to]
+                        .iter()
+                        .map(|&u| base.wrapping_add(u64::from(u).wrapping_mul(stride))),
+                );
             }
             Form::Wide => out.extend_from_slice(&self.wide[from..to]),
         }

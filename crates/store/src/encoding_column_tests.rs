@@ -20,9 +20,16 @@ fn columns() -> impl Strategy<Value = Vec<u64>> {
         prop::collection::vec(any::<u32>().prop_map(u64::from), n.clone()),
         (any::<u64>(), n.clone()).prop_map(|(v, n)| vec![v; n]),
         (any::<u32>(), prop::collection::vec(0u64..4, n.clone())).prop_map(|(from, steps)| {
-            steps.iter().scan(u64::from(from), |v, s| { *v += s; Some(*v) }).collect()
+            steps
+                .iter()
+                .scan(u64::from(from), |v, s| {
+                    *v += s;
+                    Some(*v)
+                })
+                .collect()
         }),
-        (0u64..1 << 60, 1u64..5000, n).prop_map(|(from, step, n)| (0..n as u64).map(|i| from + i * step).collect()),
+        (0u64..1 << 60, 1u64..5000, n)
+            .prop_map(|(from, step, n)| (0..n as u64).map(|i| from + i * step).collect()),
     ]
 }
 
@@ -116,8 +123,13 @@ fn each_shape_gets_its_encoding() {
     assert_eq!(size(&(0..n).map(|i| 2 * i + i % 3).collect::<Vec<_>>()), 4 + 32, "steps of 2 bits");
     let dates: Vec<u64> = (0..n).map(|i| (13 << 60) + (i * 7919 % 900) * 345_600_000).collect();
     assert!(size(&dates) <= 170, "days in milliseconds take 10 bits, not {} bytes", size(&dates));
-    let languages: Vec<u64> = (0..n).map(|i| 4 << 60 | (i % 20) << 44 | (i * 7_919_777) & 0xff_ffff).collect();
-    assert!(size(&languages) <= 16 + 20 + 80 + 24 * 16, "languages must not cost 60 bits: {}", size(&languages));
+    let languages: Vec<u64> =
+        (0..n).map(|i| 4 << 60 | (i % 20) << 44 | (i * 7_919_777) & 0xff_ffff).collect();
+    assert!(
+        size(&languages) <= 16 + 20 + 80 + 24 * 16,
+        "languages must not cost 60 bits: {}",
+        size(&languages)
+    );
     let hashes: Vec<u64> = (0..n).map(|i| i * 0x0123_4567_89AB + (i * i * 7919)).collect();
     assert!(size(&hashes) <= 10 + 128 * 7);
     let runs: Vec<u64> = (0..n).map(|i| (i / 60) * 12_345_678).collect();
@@ -127,7 +139,8 @@ fn each_shape_gets_its_encoding() {
 #[test]
 fn the_dictionary_pays_over_blocks() {
     let mut dict = PageDict::new();
-    let classes: Vec<u64> = (0..128u64).map(|i| (1 << 60) + (i * 7919 % 13).pow(2) * 65_537 + i * 7919 % 13 % 2).collect();
+    let classes: Vec<u64> =
+        (0..128u64).map(|i| (1 << 60) + (i * 7919 % 13).pow(2) * 65_537 + i * 7919 % 13 % 2).collect();
     check(&classes, &mut dict);
     assert_eq!(dict.values().len(), 13);
     assert_eq!(check(&classes, &mut dict), 2 + 64, "later blocks cost four bits a row");

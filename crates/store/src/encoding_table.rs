@@ -112,7 +112,14 @@ impl Table {
 
     /// Number of rows of `from .. to` (plus `from`) whose column is below `key`.
     #[inline]
-    fn partition(&self, page: &[u8], column: usize, from: usize, to: usize, below: impl Fn(u64) -> bool) -> Decode<usize> {
+    fn partition(
+        &self,
+        page: &[u8],
+        column: usize,
+        from: usize,
+        to: usize,
+        below: impl Fn(u64) -> bool,
+    ) -> Decode<usize> {
         if self.constant(column) {
             return Ok(if below(self.base[column]) { to } else { from });
         }

@@ -49,6 +49,11 @@ mod encoding_bits;
 mod encoding_column;
 mod encoding_dict;
 mod encoding_table;
+mod long_value;
+mod string;
+mod string_build;
+mod string_leaf;
+mod string_symbols;
 mod tree_read;
 mod tuple;
 mod tuple_build;
@@ -59,12 +64,16 @@ mod tuple_leaf_build;
 mod tuple_lookup;
 mod tuple_scan;
 
+pub use string::StringTree;
+pub use string_build::StringTreeBuilder;
 pub use tuple::{Columns, Keys, Matches, ScanBounds, TupleTree};
 pub use tuple_build::TupleTreeBuilder;
 pub use tuple_leaf_build::MAX_ARITY;
 pub use tuple_lookup::TupleLookup;
 pub use tuple_scan::TupleScan;
 
+#[cfg(test)]
+mod string_tests;
 #[cfg(test)]
 mod tree_tests;
 #[cfg(test)]

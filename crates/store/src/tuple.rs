@@ -171,7 +171,14 @@ const RECORD: u8 = 1;
 const RECORD_LEN: usize = 1 + 1 + 4 + 8 + 1 + 3 * 8 + 8 * MAX_ARITY;
 
 impl TupleTree {
-    pub(crate) fn new(id: TreeId, arity: usize, top: &Top, rows: u64, leaves: u64, distinct: [u64; MAX_ARITY]) -> Self {
+    pub(crate) fn new(
+        id: TreeId,
+        arity: usize,
+        top: &Top,
+        rows: u64,
+        leaves: u64,
+        distinct: [u64; MAX_ARITY],
+    ) -> Self {
         let shape = Shape { id, root: top.root, height: top.height, arity, inner: PageKind::TupleInner };
         TupleTree { shape, rows, leaves, pages: leaves + top.inner, distinct }
     }
@@ -202,7 +209,8 @@ impl TupleTree {
             path: PathBuf::from("catalog"),
             why: "the record of a tuple tree cannot be read".into(),
         };
-        if bytes.len() != RECORD_LEN || bytes[0] != RECORD || !(1..=MAX_ARITY).contains(&(bytes[1] as usize)) {
+        if bytes.len() != RECORD_LEN || bytes[0] != RECORD || !(1..=MAX_ARITY).contains(&(bytes[1] as usize))
+        {
             return Err(wrong());
         }
         let read = |at: usize| load(bytes, at, 8).map_err(|_| wrong());
@@ -217,13 +225,7 @@ impl TupleTree {
             height: bytes[14],
             inner: PageKind::TupleInner,
         };
-        Ok(TupleTree {
-            shape,
-            rows: read(15)?,
-            leaves: read(23)?,
-            pages: read(31)?,
-            distinct,
-        })
+        Ok(TupleTree { shape, rows: read(15)?, leaves: read(23)?, pages: read(31)?, distinct })
     }
 
     /// The tree's id in the store.
@@ -263,7 +265,10 @@ impl TupleTree {
 
     /// Rows whose leading columns are not below `lo` and not above `hi`; exact, reads two paths from the root.
     pub fn count(&self, reader: &mut Reader, lo: &[u64], hi: &[u64]) -> Result<u64> {
-        assert!(lo.len() <= self.shape.arity && hi.len() <= self.shape.arity, "more key columns than the tree has");
+        assert!(
+            lo.len() <= self.shape.arity && hi.len() <= self.shape.arity,
+            "more key columns than the tree has"
+        );
         if self.shape.height == 0 {
             return Ok(0);
         }
@@ -290,7 +295,8 @@ impl TupleTree {
         if first != last {
             drop(page);
             let page = reader.page(self.shape.id, last)?;
-            upto += decoded(reader, last, cursor.open(&page).and_then(|()| cursor.upper(&page, 0, hi)))? as u64;
+            upto +=
+                decoded(reader, last, cursor.open(&page).and_then(|()| cursor.upper(&page, 0, hi)))? as u64;
         } else {
             upto += decoded(reader, last, cursor.upper(&page, 0, hi))? as u64;
         }

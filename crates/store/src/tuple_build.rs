@@ -1,12 +1,12 @@
 //! Builds a tuple tree bottom-up from sorted rows: leaves as they fill, the levels above them at the end.
 
+use crate::TreeWriter;
 use crate::encoding_bits::BLOCK;
 use crate::error::Result;
 use crate::page::{PageBuf, PageKind};
 use crate::tuple::TupleTree;
 use crate::tuple_inner::{Child, Key, write_levels};
 use crate::tuple_leaf_build::{LeafBuilder, MAX_ARITY};
-use crate::TreeWriter;
 
 /// Rows buffered before leaves are filled.
 const BUFFER: usize = 16 * BLOCK;
@@ -116,7 +116,8 @@ impl TupleTreeBuilder {
         let mut from = 0;
         let len = self.buffer[0].len();
         while len - from >= least {
-            let rest: [&[u64]; MAX_ARITY] = std::array::from_fn(|c| self.buffer[c].get(from..).unwrap_or(&[]));
+            let rest: [&[u64]; MAX_ARITY] =
+                std::array::from_fn(|c| self.buffer[c].get(from..).unwrap_or(&[]));
             let starts = self.leaf.rows() == 0;
             let taken = self.leaf.add(&rest[..self.arity]);
             if taken > 0 {

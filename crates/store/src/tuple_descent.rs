@@ -71,7 +71,14 @@ struct Here {
 
 impl Descent {
     /// Begins a chunk at key `first`, which was cut at `resume` before; at most `limit` pages a level.
-    pub(crate) fn begin(&mut self, tree: &Shape, keys: &Keys<'_>, first: usize, resume: Option<Key>, limit: usize) {
+    pub(crate) fn begin(
+        &mut self,
+        tree: &Shape,
+        keys: &Keys<'_>,
+        first: usize,
+        resume: Option<Key>,
+        limit: usize,
+    ) {
         self.first = first;
         self.end = keys.rows.min(first + CHUNK);
         if resume.is_some() && first + 1 < self.end && keys.repeats(first + 1) {
@@ -191,7 +198,8 @@ impl Descent {
             }
             decoded(reader, id, h.moved_to(b))?;
         }
-        let first = first.ok_or(Bad("no child")).or_else(|bad| decoded(reader, self.nodes[from], Err(bad)))?;
+        let first =
+            first.ok_or(Bad("no child")).or_else(|bad| decoded(reader, self.nodes[from], Err(bad)))?;
         self.next_spans.push((first, self.next_nodes.len() as u32 - 1));
         Ok(true)
     }
@@ -224,7 +232,14 @@ impl Descent {
 impl Here {
     /// First and last child for a key; `starts` and `ends` say that its rows begin before and go on behind this node.
     #[inline]
-    fn range(&self, b: &Bounds, starts: bool, ends: bool, resume: Option<Key>, arity: usize) -> Decode<(usize, usize)> {
+    fn range(
+        &self,
+        b: &Bounds,
+        starts: bool,
+        ends: bool,
+        resume: Option<Key>,
+        arity: usize,
+    ) -> Decode<(usize, usize)> {
         let mut first = match starts {
             true => 0,
             // A separator equal to a whole key begins the key's own child.
@@ -244,7 +259,8 @@ impl Here {
         if child != self.child || self.fence.is_none() {
             self.child = child;
             let next = child + 1;
-            self.fence = if next < self.node.children { Some(self.node.separator(&self.page, next)?) } else { None };
+            self.fence =
+                if next < self.node.children { Some(self.node.separator(&self.page, next)?) } else { None };
         }
         Ok(())
     }

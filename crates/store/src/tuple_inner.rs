@@ -11,12 +11,12 @@
 //! behind the first one that tells the two apart are 0, so that they take no bytes. Levels fall by one from parent to
 //! child, which also means that no damaged page can lead a descent in circles.
 
+use crate::TreeWriter;
 use crate::encoding::{Bad, Decode, store};
 use crate::encoding_table::{Span, Table, table_len, write_table};
 use crate::error::Result;
 use crate::page::{BODY_BYTES, PageBuf, PageId, PageKind, header};
 use crate::tuple_leaf_build::MAX_ARITY;
-use crate::TreeWriter;
 
 /// A key of up to [`MAX_ARITY`] columns; unused ones are 0.
 pub(crate) type Key = [u64; MAX_ARITY];
@@ -143,8 +143,15 @@ fn fitting(children: &[Child], arity: usize) -> usize {
     children.len()
 }
 
-fn write_node(writer: &mut TreeWriter, kind: PageKind, arity: usize, level: u8, node: &[Child]) -> Result<Child> {
-    let mut columns: Vec<Vec<u64>> = (0..arity).map(|c| node.iter().map(|n| n.separator[c]).collect()).collect();
+fn write_node(
+    writer: &mut TreeWriter,
+    kind: PageKind,
+    arity: usize,
+    level: u8,
+    node: &[Child],
+) -> Result<Child> {
+    let mut columns: Vec<Vec<u64>> =
+        (0..arity).map(|c| node.iter().map(|n| n.separator[c]).collect()).collect();
     columns.push(node.iter().map(|n| n.page.0).collect());
     let before = node.iter().scan(0, |sum, n| {
         let before = *sum;

@@ -62,7 +62,8 @@ impl Leaf {
                 if width > 8 {
                     return Err(Bad("a dictionary entry wider than 8 bytes"));
                 }
-                leaf.dicts[c] = DictRef { base: load(page, next + 2, 8)?, at: next + DICT_HEAD, width, entries };
+                leaf.dicts[c] =
+                    DictRef { base: load(page, next + 2, 8)?, at: next + DICT_HEAD, width, entries };
                 next += DICT_HEAD + entries * width;
             }
         }
@@ -154,7 +155,14 @@ impl LeafCursor {
 
     /// First row of `from .. to` of the block whose column is not below `key`; the column does not decrease there.
     #[inline]
-    fn column_lower(&mut self, page: &[u8], column: usize, from: usize, to: usize, key: u64) -> Decode<usize> {
+    fn column_lower(
+        &mut self,
+        page: &[u8],
+        column: usize,
+        from: usize,
+        to: usize,
+        key: u64,
+    ) -> Decode<usize> {
         self.parse_to(page, column)?;
         let segment = self.segments[column];
         if let Some(value) = segment.constant() {
@@ -177,7 +185,14 @@ impl LeafCursor {
     }
 
     #[inline]
-    fn column_upper(&mut self, page: &[u8], column: usize, from: usize, to: usize, key: u64) -> Decode<usize> {
+    fn column_upper(
+        &mut self,
+        page: &[u8],
+        column: usize,
+        from: usize,
+        to: usize,
+        key: u64,
+    ) -> Decode<usize> {
         match key.checked_add(1) {
             Some(next) => self.column_lower(page, column, from, to, next),
             None => Ok(to),
@@ -260,7 +275,13 @@ impl LeafCursor {
 
     /// Rows whose leading columns lie between `lo` and `hi`, which differ in the last column at most; none is before row `from`.
     #[inline]
-    pub(crate) fn find(&mut self, page: &[u8], from: usize, lo: &[u64], hi: &[u64]) -> Decode<(usize, usize)> {
+    pub(crate) fn find(
+        &mut self,
+        page: &[u8],
+        from: usize,
+        lo: &[u64],
+        hi: &[u64],
+    ) -> Decode<(usize, usize)> {
         if from >= self.leaf.rows || lo.is_empty() {
             return Ok((from, self.leaf.rows));
         }
@@ -311,7 +332,14 @@ impl LeafCursor {
 
     /// Appends rows `from .. to`, which lie in one block, of a column.
     #[inline]
-    pub(crate) fn append(&mut self, page: &[u8], column: usize, from: usize, to: usize, out: &mut Vec<u64>) -> Decode<()> {
+    pub(crate) fn append(
+        &mut self,
+        page: &[u8],
+        column: usize,
+        from: usize,
+        to: usize,
+        out: &mut Vec<u64>,
+    ) -> Decode<()> {
         debug_assert!(from < to && from / BLOCK == (to - 1) / BLOCK);
         self.enter(from / BLOCK);
         self.parse_to(page, column)?;

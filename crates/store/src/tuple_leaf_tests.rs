@@ -101,7 +101,8 @@ proptest! {
 
 #[test]
 fn leaves_are_packed_full() {
-    let rows: Vec<Row> = (0..6000u64).map(|i| [7, 1 << 60 | i * 2 + i % 2, (i * 0x9E37_79B9) & 0x3f_ffff, 1]).collect();
+    let rows: Vec<Row> =
+        (0..6000u64).map(|i| [7, 1 << 60 | i * 2 + i % 2, (i * 0x9E37_79B9) & 0x3f_ffff, 1]).collect();
     let (page, taken) = pack(4, &rows);
     let used = page.iter().rposition(|&b| b != 0).unwrap();
     assert!(used > 8192 - 64, "{used} bytes used for {taken} rows");
@@ -112,5 +113,8 @@ fn leaves_are_packed_full() {
 fn a_tail_is_refused() {
     let (mut page, _) = pack(2, &[[1, 2, 0, 0]]);
     page.body_mut()[4] = 1;
-    assert_eq!(LeafCursor::new(2).open(&page), Err(Bad("a leaf with a tail, which this version does not write")));
+    assert_eq!(
+        LeafCursor::new(2).open(&page),
+        Err(Bad("a leaf with a tail, which this version does not write"))
+    );
 }

@@ -90,7 +90,8 @@ impl TupleScan {
                 page = Some(reader.page(self.shape.id, id)?);
             }
             let leaf = page.as_ref().expect("just pinned");
-            let to = self.end.min((self.row / BLOCK + 1) * BLOCK).min(self.row.saturating_add(most - out.rows));
+            let to =
+                self.end.min((self.row / BLOCK + 1) * BLOCK).min(self.row.saturating_add(most - out.rows));
             for (c, column) in out.cols.iter_mut().enumerate() {
                 if out.wanted >> c & 1 == 1 {
                     decoded(reader, id, self.cursor.append(leaf, c, self.row, to, column))?;

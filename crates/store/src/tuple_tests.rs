@@ -11,7 +11,8 @@ const DEEP: usize = 200_000;
 /// Rows like quads of several properties, with ties in every column.
 fn rows(random: &mut Random, arity: usize, n: usize) -> Vec<Row> {
     if n == DEEP {
-        let mut rows: Vec<Row> = (0..n).map(|_| std::array::from_fn(|_| random.word() >> random.below(3))).collect();
+        let mut rows: Vec<Row> =
+            (0..n).map(|_| std::array::from_fn(|_| random.word() >> random.below(3))).collect();
         rows.sort_unstable();
         return rows;
     }
@@ -23,7 +24,8 @@ fn rows(random: &mut Random, arity: usize, n: usize) -> Vec<Row> {
                 1 => 4 << 60 | random.below(20) << 44 | random.below(1 << 22),
                 _ => 1 << 60 | random.below(1 << 22),
             };
-            let mut row = [1 << 60 | random.below(7), 1 << 60 | random.below(subjects), object, random.below(2)];
+            let mut row =
+                [1 << 60 | random.below(7), 1 << 60 | random.below(subjects), object, random.below(2)];
             if random.below(2) == 0 {
                 row.swap(1, 2);
             }
@@ -109,7 +111,8 @@ fn check_scans(tree: &TupleTree, rows: &[Row], reader: &mut Reader, random: &mut
         assert!(!scan.next(reader, &mut out, most).unwrap());
         assert_eq!(out.rows, expected.len(), "prefix {:?} range {range:?}", &lo[..m]);
         for (c, column) in out.cols.iter().enumerate() {
-            let want: Vec<u64> = if wanted >> c & 1 == 1 { expected.iter().map(|r| r[c]).collect() } else { vec![] };
+            let want: Vec<u64> =
+                if wanted >> c & 1 == 1 { expected.iter().map(|r| r[c]).collect() } else { vec![] };
             assert_eq!(column, &want);
         }
     }
@@ -168,7 +171,9 @@ fn agrees_with_a_sorted_vector() {
         for sizes in Sizes::BOTH {
             let started = std::time::Instant::now();
             let mut random = Random::new(seed);
-            let (arity, n) = [(4, 60_000), (2, 250_000), (4, 1), (3, 5_000), (1, 100), (4, 300_000), (4, DEEP)][seed as usize % 7];
+            let (arity, n) =
+                [(4, 60_000), (2, 250_000), (4, 1), (3, 5_000), (1, 100), (4, 300_000), (4, DEEP)]
+                    [seed as usize % 7];
             let rows = rows(&mut random, arity, n);
             let store = TestStore::new(sizes);
             let tree = build(&store, arity, &rows, &mut random);
@@ -187,7 +192,10 @@ fn agrees_with_a_sorted_vector() {
             assert!(reader.meters.spec_disk <= reader.meters.disk);
             assert!(n != DEEP || tree.height() == 3);
             let (rows, took) = (tree.rows(), started.elapsed());
-            eprintln!("seed {seed}, {sizes:?}: arity {arity}, {rows} rows, height {}, {took:?}", tree.height());
+            eprintln!(
+                "seed {seed}, {sizes:?}: arity {arity}, {rows} rows, height {}, {took:?}",
+                tree.height()
+            );
         }
     }
 }
@@ -213,7 +221,9 @@ fn meters_tell_segments_pages_and_parents() {
     let mut reader = store.reader();
     let all: Vec<u64> = (0..1000).collect();
     let mut out = Matches::new(2, 1);
-    while tree.lookup(Keys::new(&[&all], None)).next(&mut reader, &mut out, usize::MAX).unwrap() && out.key.len() < 1000 {}
+    while tree.lookup(Keys::new(&[&all], None)).next(&mut reader, &mut out, usize::MAX).unwrap()
+        && out.key.len() < 1000
+    {}
     let m = reader.meters;
     assert_eq!((m.rnd, m.seq), (1000, 1000));
     assert!(m.same_seg > 980, "{m:?}");
