@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn what_lies_outside_is_an_error() {
-        assert!(lane_value(&[0; 15], 0, 32, 3).is_ok() == false);
+        assert!(lane_value(&[0; 15], 0, 32, 3).is_err());
         assert!(stream_value(&[0; 8], 0, 63, 1).is_err());
     }
 }

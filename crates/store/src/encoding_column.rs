@@ -484,7 +484,7 @@ impl Column {
     }
 
     /// Value in row `i`.
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn value(&self, i: usize) -> u64 {
         match self.form {
             Form::Narrow { base, stride } => {
@@ -511,7 +511,7 @@ impl Column {
     }
 
     /// First row of `from .. to` whose value is above `key`.
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn upper(&self, from: usize, to: usize, key: u64) -> usize {
         match key.checked_add(1) {
             Some(next) => self.lower(from, to, next),

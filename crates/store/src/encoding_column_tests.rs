@@ -8,7 +8,7 @@ fn columns() -> impl Strategy<Value = Vec<u64>> {
     let n = 1usize..=BLOCK;
     let mixed = prop_oneof![
         8 => (0u64..1 << 22).prop_map(|v| 3 << 60 | v),
-        2 => (0u64..20, 0u64..1 << 22).prop_map(|(lang, v)| 4 << 60 | lang << 44 | v),
+        2 => (0u64..20, 0u64..1 << 22).prop_map(|(lang, v)| (4 << 60) | (lang << 44) | v),
         1 => any::<u64>(),
     ];
     prop_oneof![
@@ -16,7 +16,7 @@ fn columns() -> impl Strategy<Value = Vec<u64>> {
         prop::collection::vec(mixed, n.clone()),
         prop::collection::vec(0u64..5, n.clone()),
         prop::collection::vec(prop_oneof![Just(0), Just(u64::MAX)], n.clone()),
-        prop::collection::vec((0u64..900).prop_map(|d| 13 << 60 | d * 345_600_000), n.clone()),
+        prop::collection::vec((0u64..900).prop_map(|d| (13 << 60) | (d * 345_600_000)), n.clone()),
         prop::collection::vec(any::<u32>().prop_map(u64::from), n.clone()),
         (any::<u64>(), n.clone()).prop_map(|(v, n)| vec![v; n]),
         (any::<u32>(), prop::collection::vec(0u64..4, n.clone())).prop_map(|(from, steps)| {

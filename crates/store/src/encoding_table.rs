@@ -138,6 +138,7 @@ impl Table {
 
     /// Number of rows whose leading columns are below `key` (`key.len()` columns, lexicographically).
     #[inline]
+    #[cfg(test)]
     pub(crate) fn lower(&self, page: &[u8], key: &[u64]) -> Decode<usize> {
         self.lower_from(page, key, 0)
     }
@@ -161,6 +162,7 @@ impl Table {
 
     /// Number of rows whose leading columns are below or equal to `key`.
     #[inline]
+    #[cfg(test)]
     pub(crate) fn upper(&self, page: &[u8], key: &[u64]) -> Decode<usize> {
         self.upper_from(page, key, 0)
     }

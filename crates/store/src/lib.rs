@@ -6,6 +6,7 @@
 //!
 //! Nothing here knows RDF, SQL or terms; nothing above here names a frame or a device.
 
+mod announce;
 mod background;
 mod build;
 pub mod catalog;
@@ -30,6 +31,7 @@ pub mod superblock;
 mod versions;
 mod warm;
 
+pub use announce::{AnyTree, Levels, announce};
 pub use build::{Build, TreeWriter};
 pub use check::CheckProgress;
 pub use config::{Background, DeviceWrap, LEAST_FRAMES, StoreConfig, machine_memory};

@@ -18,14 +18,23 @@ use crate::{Reader, TreeWriter, WishKind};
 const PLAIN: u8 = 0;
 const LZ4: u8 = 1;
 
+/// Most bytes of a value, so that a damaged length cannot ask for all memory.
+const MOST_BYTES: u64 = 4 << 30;
+
 /// Most LZ4 can shrink: a length of 255 takes a byte.
 const LZ4_RATIO: u64 = 256;
 
 /// Writes `value` as a run of pages and answers the reference for the leaf.
 ///
 /// # Errors
-/// Writing failed; or the value lies in more pieces than a leaf can list (`most` bytes).
+/// Writing failed; the value is longer than 4 GiB, or lies in more pieces than a leaf can list (`most` bytes).
 pub(crate) fn write_long(writer: &mut TreeWriter, value: &[u8], most: usize) -> Result<Vec<u8>> {
+    if value.len() as u64 > MOST_BYTES {
+        return Err(StoreError::Config(format!(
+            "a value of {} bytes; at most {MOST_BYTES} are stored",
+            value.len()
+        )));
+    }
     let packed = lz4_flex::block::compress(value);
     let (form, stored) = if packed.len() < value.len() { (LZ4, &packed[..]) } else { (PLAIN, value) };
     let mut pieces: Vec<(u64, u64)> = Vec::new();
@@ -79,6 +88,9 @@ impl LongRef {
             LZ4 => len / LZ4_RATIO <= stored,
             _ => false,
         };
+        if !possible || len.max(stored) > MOST_BYTES {
+            return Err(Bad("a reference to a long value that contradicts itself"));
+        }
         let want = stored.div_ceil(BODY_BYTES as u64);
         let mut pages = Vec::new();
         for _ in 0..pieces {
@@ -88,7 +100,7 @@ impl LongRef {
             }
             pages.extend((first..first + n).map(PageId));
         }
-        if !possible || pages.len() as u64 != want || at != bytes.len() {
+        if pages.len() as u64 != want || at != bytes.len() {
             return Err(Bad("a reference to a long value that contradicts itself"));
         }
         Ok(LongRef { form, len, stored, pages })
@@ -170,6 +182,7 @@ mod tests {
         assert_eq!(reference(PLAIN, &[9000, 9000, 1, 5, 2]).unwrap().pages, [PageId(5), PageId(6)]);
         assert!(reference(PLAIN, &[9000, 9001, 1, 5, 2]).is_err());
         assert!(reference(LZ4, &[u64::MAX, 9000, 1, 5, 2]).is_err(), "would take all memory");
+        assert!(reference(LZ4, &[1 << 50, 1 << 50, 1, 5, 1 << 50]).is_err(), "would take all memory");
         assert!(reference(LZ4, &[9000, 9000, 1, 5, u64::MAX]).is_err());
         assert!(reference(7, &[9000, 9000, 1, 5, 2]).is_err());
         assert!(reference(PLAIN, &[9000, 9000, 1, 5, 1]).is_err());

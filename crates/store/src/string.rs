@@ -144,7 +144,7 @@ impl StringTree {
         while plan.end < ids.len() {
             let limit = Descent::limit(&self.shape, reader);
             plan.begin(&self.shape, &keys, plan.end, None, limit);
-            plan.to_leaves(reader, &self.shape, &keys)?;
+            plan.descend(reader, &self.shape, &keys)?;
             self.visit(reader, symbols, &plan, ids, &mut buffers, &mut f)?;
         }
         reader.meters.rnd += ids.len() as u64;
@@ -163,7 +163,7 @@ impl StringTree {
         f: &mut impl FnMut(usize, &[u8]),
     ) -> Result<()> {
         let mut here: Option<(u32, PageRef, StringLeaf)> = None;
-        let mut last = (u64::MAX, u64::MAX); // id and group of the string before
+        let mut last = u64::MAX; // group of the string before
         for (i, &(node, _)) in plan.spans.iter().enumerate() {
             let (k, leaf_id) = (plan.first + i, plan.nodes[node as usize]);
             let id = ids[k];
@@ -172,7 +172,7 @@ impl StringTree {
                 let parent = |n: u32| plan.parents.get(n as usize);
                 let same_parent = here.as_ref().is_some_and(|h| parent(h.0) == parent(node));
                 reader.meters.same_par += u64::from(same_parent);
-                here = None; // no pin while waiting
+                drop(here.take()); // no pin while waiting
                 let page = reader.page(self.shape.id, leaf_id)?;
                 let leaf = decoded(reader, leaf_id, StringLeaf::parse(&page))?;
                 here = Some((node, page, leaf));
@@ -181,11 +181,11 @@ impl StringTree {
             let index = id.wrapping_sub(leaf.first_id) as usize;
             let group = (index / GROUP) as u64;
             match stays {
-                true if group == last.1 => reader.meters.same_seg += 1,
+                true if group == last => reader.meters.same_seg += 1,
                 true => reader.meters.same_pg += 1,
                 false => {}
             }
-            last = (id, group);
+            last = group;
             let place = decoded(reader, leaf_id, leaf.place(page, index))?;
             let bytes = &page[place.at..place.at + place.len];
             if place.is_long {

@@ -51,7 +51,9 @@ pub(crate) struct Random(u64);
 impl Random {
     pub(crate) fn new(seed: u64) -> Random {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        (0..8).for_each(|_| drop(random.word()));
+        for _ in 0..8 {
+            random.word();
+        }
         random
     }
 

@@ -102,7 +102,7 @@ impl Descent {
     }
 
     /// Descends to the leaves and wishes for each level.
-    pub(crate) fn to_leaves(&mut self, reader: &mut Reader, tree: &Shape, keys: &Keys<'_>) -> Result<()> {
+    pub(crate) fn descend(&mut self, reader: &mut Reader, tree: &Shape, keys: &Keys<'_>) -> Result<()> {
         while self.level > 0 {
             self.step(reader, tree, keys)?;
             self.wish(reader, tree);
@@ -110,11 +110,16 @@ impl Descent {
         Ok(())
     }
 
-    /// Starts the reads of the current level.
-    pub(crate) fn wish(&self, reader: &mut Reader, tree: &Shape) {
+    /// Starts the reads of the current level; a single page is read in place when it is visited.
+    fn wish(&self, reader: &mut Reader, tree: &Shape) {
         if self.nodes.len() > 1 && !reader.resident(tree.id) {
-            wish_sorted(reader, tree.id, &self.nodes, WishKind::Planned);
+            self.wish_all(reader, tree);
         }
+    }
+
+    /// Starts the reads of the current level.
+    pub(crate) fn wish_all(&self, reader: &mut Reader, tree: &Shape) {
+        wish_sorted(reader, tree.id, &self.nodes, WishKind::Planned);
     }
 
     /// From the current level to the one below.

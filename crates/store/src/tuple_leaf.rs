@@ -261,7 +261,7 @@ impl LeafCursor {
             return Ok(self.leaf.rows);
         }
         let mut block = from / BLOCK;
-        if from % BLOCK == 0 && self.leaf.table.compare(page, block, key)? == Ordering::Greater {
+        if from.is_multiple_of(BLOCK) && self.leaf.table.compare(page, block, key)? == Ordering::Greater {
             return Ok(from);
         }
         let next = block + 1;
@@ -305,29 +305,6 @@ impl LeafCursor {
         // Rows up to the block's end: there may be more behind it.
         let end = if b == (block + 1) * BLOCK { self.upper(page, b, hi)? } else { b };
         Ok((a, end.max(a)))
-    }
-
-    /// Compares the leading columns of row `row` with `key`.
-    pub(crate) fn compare(&mut self, page: &[u8], row: usize, key: &[u64]) -> Decode<Ordering> {
-        for (c, k) in key.iter().enumerate() {
-            match self.value(page, c, row)?.cmp(k) {
-                Ordering::Equal => {}
-                other => return Ok(other),
-            }
-        }
-        Ok(Ordering::Equal)
-    }
-
-    /// One value of the leaf.
-    pub(crate) fn value(&mut self, page: &[u8], column: usize, row: usize) -> Decode<u64> {
-        self.enter(row / BLOCK);
-        self.parse_to(page, column)?;
-        let segment = self.segments[column];
-        if !self.unpacked[column] && segment.random_access() {
-            return segment.value(page, &self.leaf.dicts[column], row % BLOCK);
-        }
-        self.unpack(page, column)?;
-        Ok(self.columns[column].value(row % BLOCK))
     }
 
     /// Appends rows `from .. to`, which lie in one block, of a column.

@@ -66,7 +66,7 @@ impl LeafBuilder {
 
     /// Bytes of the body with the blocks taken so far.
     fn len(&self) -> usize {
-        let dicts: usize = self.dicts.iter().map(|d| dict_len(d)).sum();
+        let dicts: usize = self.dicts.iter().map(dict_len).sum();
         LEAF_HEAD
             + table_len(&self.spans[..self.arity], self.ends.len())
             + 2 * self.ends.len()
@@ -78,7 +78,7 @@ impl LeafBuilder {
     /// no more rows were given: then it must be finished. 0 on an empty leaf cannot be.
     pub(crate) fn add(&mut self, columns: &[&[u64]]) -> usize {
         let given = columns[0].len().min(BLOCK);
-        debug_assert!(self.rows % BLOCK == 0, "only the last block is short");
+        debug_assert!(self.rows.is_multiple_of(BLOCK), "only the last block is short");
         if self.rows + given > MAX_ROWS {
             return 0;
         }
@@ -131,7 +131,7 @@ impl LeafBuilder {
         out.extend([self.arity as u8, mask, 0, 0, 0, 0, 0, 0]);
         let restarts: Vec<&[u64]> = self.restarts[..self.arity].iter().map(|r| &r[..]).collect();
         write_table(&restarts, out);
-        let dicts: usize = self.dicts.iter().map(|d| dict_len(d)).sum();
+        let dicts: usize = self.dicts.iter().map(dict_len).sum();
         let data_at = BODY + out.len() + 2 * self.ends.len() + dicts;
         let mut start = 0;
         for &end in &self.ends {

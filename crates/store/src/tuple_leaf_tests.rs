@@ -69,9 +69,6 @@ proptest! {
                 prop_assert_eq!(cursor.lower(&page, from, &key[..m]), Ok(if m == 0 { from } else { lower }));
                 prop_assert_eq!(cursor.upper(&page, from, &key[..m]), Ok(upper));
             }
-            if lower < taken {
-                prop_assert_eq!(cursor.compare(&page, lower, &key[..m]), Ok(rows[lower][..m].cmp(&key[..m])));
-            }
         }
     }
 
@@ -92,7 +89,6 @@ proptest! {
                 for from in (0..cursor.len()).step_by(BLOCK) {
                     let _ = cursor.append(&page, c, from, cursor.len().min(from + BLOCK), &mut out);
                     let _ = cursor.append(&page, c, from, from + 1, &mut out);
-                    let _ = cursor.value(&page, c, from);
                 }
             }
         }
@@ -102,7 +98,7 @@ proptest! {
 #[test]
 fn leaves_are_packed_full() {
     let rows: Vec<Row> =
-        (0..6000u64).map(|i| [7, 1 << 60 | i * 2 + i % 2, (i * 0x9E37_79B9) & 0x3f_ffff, 1]).collect();
+        (0..6000u64).map(|i| [7, (1 << 60) | (i * 2 + i % 2), (i * 0x9E37_79B9) & 0x3f_ffff, 1]).collect();
     let (page, taken) = pack(4, &rows);
     let used = page.iter().rposition(|&b| b != 0).unwrap();
     assert!(used > 8192 - 64, "{used} bytes used for {taken} rows");

@@ -99,7 +99,7 @@ impl<'a> TupleLookup<'a> {
         }
         let limit = Descent::limit(&self.shape, reader);
         self.plan.begin(&self.shape, &self.keys, first, resume, limit);
-        self.plan.to_leaves(reader, &self.shape, &self.keys)?;
+        self.plan.descend(reader, &self.shape, &self.keys)?;
         self.key = 0;
         self.node = self.plan.spans.first().map_or(0, |s| s.0);
         self.found = false;

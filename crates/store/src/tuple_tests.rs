@@ -1,7 +1,10 @@
 //! Tuple trees against a sorted vector, under default and hostile sizes.
 
 use crate::tree_tests::{Random, Sizes, TestStore, seeds};
-use crate::{Columns, Keys, Matches, Reader, ScanBounds, StoreError, TupleTree, TupleTreeBuilder};
+use crate::{
+    AnyTree, Columns, Keys, Levels, Matches, Reader, ScanBounds, StoreError, TupleTree, TupleTreeBuilder,
+    announce,
+};
 
 type Row = [u64; 4];
 
@@ -39,8 +42,12 @@ fn rows(random: &mut Random, arity: usize, n: usize) -> Vec<Row> {
 }
 
 fn build(store: &TestStore, arity: usize, rows: &[Row], random: &mut Random) -> TupleTree {
+    build_as("t", store, arity, rows, random)
+}
+
+fn build_as(name: &str, store: &TestStore, arity: usize, rows: &[Row], random: &mut Random) -> TupleTree {
     let build = store.store.begin_build().unwrap();
-    let mut builder = TupleTreeBuilder::new(build.new_tree("t"), arity);
+    let mut builder = TupleTreeBuilder::new(build.new_tree(name), arity);
     let mut done = 0;
     while done < rows.len() {
         let n = (1 + random.below(700) as usize).min(rows.len() - done);
@@ -54,9 +61,9 @@ fn build(store: &TestStore, arity: usize, rows: &[Row], random: &mut Random) -> 
         done += n;
     }
     let tree = builder.finish().unwrap();
-    build.put_record("t", 1, &tree.to_bytes());
+    build.put_record(name, 1, &tree.to_bytes());
     build.commit().unwrap();
-    let again = TupleTree::from_bytes(&store.store.catalog("t").unwrap()).unwrap();
+    let again = TupleTree::from_bytes(&store.store.catalog(name).unwrap()).unwrap();
     assert_eq!(again, tree);
     again
 }
@@ -232,6 +239,28 @@ fn meters_tell_segments_pages_and_parents() {
     assert!(tree.lookup(Keys::new(&[&apart], None)).next(&mut reader, &mut out, usize::MAX).unwrap());
     let m = reader.meters.since(&m);
     assert_eq!((m.rnd, m.same_seg, m.same_par), (50, 0, 49), "{m:?}");
+}
+
+#[test]
+fn an_announced_star_is_there() {
+    let store = TestStore::new(Sizes::Default);
+    let rows: Vec<Row> = (0..300_000u64).map(|i| [i, i * i % 1_000_003, 0, 0]).collect();
+    let first = build(&store, 2, &rows, &mut Random::new(4));
+    let second = build_as("second", &store, 2, &rows[..200_000], &mut Random::new(5));
+    let keys: Vec<u64> = (0..40).map(|i| i * 5000).collect();
+    let keys: &[&[u64]] = &[&keys];
+    let mut reader = store.reader();
+    let both =
+        [(AnyTree::from(&first), Keys::new(keys, None)), (AnyTree::from(&second), Keys::new(keys, None))];
+    announce(&mut reader, &both, Levels::Leaves).unwrap();
+    let ahead = reader.meters;
+    assert!(ahead.spec_disk > 0);
+    for tree in [&first, &second] {
+        let mut out = Matches::new(2, 1);
+        assert!(tree.lookup(Keys::new(keys, None)).next(&mut reader, &mut out, usize::MAX).unwrap());
+        assert_eq!(out.key.len(), 40);
+    }
+    assert_eq!(reader.meters.since(&ahead).disk, 0, "everything was read or on its way");
 }
 
 #[test]
