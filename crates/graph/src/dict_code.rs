@@ -10,18 +10,13 @@
 //! then inline. Both tables are filled in order of first occurrence in the input and only grow; a name that found its
 //! table full never gets a code. So the place of a term never changes.
 //!
-//! **Loading with many threads** must give the same codes as one thread. [`OrderedCodes`] sees to it: the input is cut into
-//! chunks, numbered from 0, which threads take in order. A chunk looks names up freely, but gives a new name its code
-//! only when all earlier chunks are finished, and waits until then. New names are rare (a handful in most data), so the
-//! wait is too; and no id has to be changed later.
+//! With many threads, names must be met in the order of the input all the same: the loader gives codes in the one stage that also gives
+//! numbers.
 
 use crate::error::{GraphError, Result};
 use crate::term_inline::{FIRST_REGISTERED, RDF_LANG_STRING, XSD_STRING};
 use hashbrown::HashMap;
-use parking_lot::{Condvar, Mutex, RwLock};
 use rustc_hash::FxBuildHasher;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Code of annotations that stand in the dictionary string.
 pub const IN_STRING: u16 = 0;
@@ -302,110 +297,6 @@ impl CodeSource for &Codes {
     }
 }
 
-/// Tables shared by the threads of a load: codes by first occurrence in the input, whatever the number of threads.
-///
-/// Every chunk number from 0 on is to be finished, failed chunks too, else later ones may wait for ever; a load that
-/// gives up calls [`OrderedCodes::cancel`]. Threads take chunks in order, each finishing one before it takes the next.
-#[derive(Default)]
-pub struct OrderedCodes {
-    codes: RwLock<Arc<Codes>>,
-    turn: Mutex<Turn>,
-    turned: Condvar,
-    cancelled: AtomicBool,
-}
-
-#[derive(Default)]
-struct Turn {
-    /// All chunks below are finished.
-    finished: u64,
-    /// Chunks finished out of order.
-    early: std::collections::BTreeSet<u64>,
-}
-
-impl OrderedCodes {
-    /// Tables that begin as `codes`.
-    pub fn new(codes: Codes) -> Self {
-        OrderedCodes { codes: RwLock::new(Arc::new(codes)), ..Self::default() }
-    }
-
-    /// The source of codes for one chunk; dropping it finishes the chunk.
-    pub fn chunk(&self, number: u64) -> ChunkCodes<'_> {
-        ChunkCodes { shared: self, number, seen: self.codes.read().clone() }
-    }
-
-    /// Lets every waiting chunk go on with codes in no particular order: what is loaded will be thrown away.
-    pub fn cancel(&self) {
-        let _turn = self.turn.lock();
-        self.cancelled.store(true, Ordering::Relaxed);
-        self.turned.notify_all();
-    }
-
-    /// The tables as they are.
-    pub fn codes(&self) -> Arc<Codes> {
-        self.codes.read().clone()
-    }
-
-    fn wait_for_turn(&self, chunk: u64) {
-        let mut turn = self.turn.lock();
-        while turn.finished < chunk && !self.cancelled.load(Ordering::Relaxed) {
-            self.turned.wait(&mut turn);
-        }
-    }
-
-    fn finish(&self, chunk: u64) {
-        let mut turn = self.turn.lock();
-        turn.early.insert(chunk);
-        let Turn { finished, early } = &mut *turn;
-        while early.remove(finished) {
-            *finished += 1;
-        }
-        self.turned.notify_all();
-    }
-}
-
-/// The codes as one chunk of a load sees them.
-pub struct ChunkCodes<'a> {
-    shared: &'a OrderedCodes,
-    number: u64,
-    /// The tables when last looked at; names in them never change.
-    seen: Arc<Codes>,
-}
-
-impl ChunkCodes<'_> {
-    /// Waits for the turn of this chunk, then adds what is still new.
-    fn add<T>(&mut self, add: impl FnOnce(&mut Codes) -> Code<T>) -> Code<T> {
-        self.shared.wait_for_turn(self.number);
-        let mut codes = self.shared.codes.write();
-        let code = add(Arc::make_mut(&mut codes));
-        self.seen = codes.clone();
-        code
-    }
-}
-
-impl CodeSource for ChunkCodes<'_> {
-    #[inline]
-    fn annotation(&mut self, annotation: Annotation<'_>) -> Code<u16> {
-        match self.seen.find_annotation(annotation) {
-            Code::Unknown => self.add(|codes| codes.add_annotation(annotation)),
-            known => known,
-        }
-    }
-
-    #[inline]
-    fn decimal_datatype(&mut self, datatype: &str) -> Code<u8> {
-        match self.seen.find_decimal_datatype(datatype) {
-            Code::Unknown => self.add(|codes| codes.add_decimal_datatype(datatype)),
-            known => known,
-        }
-    }
-}
-
-impl Drop for ChunkCodes<'_> {
-    fn drop(&mut self) {
-        self.shared.finish(self.number);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -455,49 +346,5 @@ mod tests {
         tag[4] = b'?';
         assert!(Codes::from_bytes(&tag).is_err());
         assert!(Codes::from_bytes(&[bytes, vec![0]].concat()).is_err());
-    }
-
-    /// The names of chunk `number`: some known from before, some shared, some its own.
-    fn names(number: u64) -> Vec<String> {
-        (0..6).map(|place| format!("{}", (number * 7 + place * number) % 40)).collect()
-    }
-
-    #[test]
-    fn threads_do_not_change_codes() {
-        let mut alone = Codes::new();
-        for name in (0..60).flat_map(names) {
-            alone.annotation(Annotation::Language(&name));
-            alone.decimal_datatype(&name);
-        }
-        for threads in [1, 2, 5] {
-            let shared = OrderedCodes::new(Codes::new());
-            let next = std::sync::atomic::AtomicU64::new(0);
-            std::thread::scope(|scope| {
-                for _ in 0..threads {
-                    scope.spawn(|| {
-                        loop {
-                            let number = next.fetch_add(1, Ordering::Relaxed);
-                            if number >= 60 {
-                                break;
-                            }
-                            let mut chunk = shared.chunk(number);
-                            for name in names(number) {
-                                let code = chunk.annotation(Annotation::Language(&name));
-                                assert_eq!(code, alone.find_annotation(Annotation::Language(&name)));
-                                assert_eq!(chunk.decimal_datatype(&name), alone.find_decimal_datatype(&name));
-                            }
-                        }
-                    });
-                }
-            });
-            assert_eq!(*shared.codes(), alone);
-        }
-    }
-
-    #[test]
-    fn a_cancelled_load_waits_for_nobody() {
-        let shared = OrderedCodes::new(Codes::new());
-        shared.cancel();
-        assert_eq!(shared.chunk(9).annotation(Annotation::Language("fr")), Code::Is(2));
     }
 }

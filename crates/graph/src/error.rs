@@ -1,5 +1,7 @@
 //! What can go wrong between a graph and its store.
 
+use crate::term::TermId;
+use snowmelt_store::StoreError;
 use thiserror::Error;
 
 /// Result of this crate.
@@ -8,6 +10,24 @@ pub type Result<T, E = GraphError> = std::result::Result<T, E>;
 /// An error of the graph layer.
 #[derive(Debug, Error)]
 pub enum GraphError {
+    /// The store could not do it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An id that stands for no stored term was to be decoded.
+    #[error("{id:?} is not a term of the database")]
+    NotATerm {
+        /// The id.
+        id: TermId,
+    },
+    /// A quad has a term where it cannot be: an index is damaged.
+    #[error("a quad has {id:?} as subject, predicate or graph; restore the database from a copy")]
+    Misplaced {
+        /// The id.
+        id: TermId,
+    },
+    /// A dump could not be written.
+    #[error("cannot write the dump: {0}")]
+    Write(#[source] std::io::Error),
     /// A catalog record cannot be read: the file is damaged or of another version.
     #[error("catalog record {name}: {why}")]
     Record {

@@ -1,19 +1,33 @@
 //! RDF on trees: term ids, dictionary, quad indexes, load, dump.
 
+mod check;
+mod check_dict;
+mod database;
 pub mod dict;
 pub mod dict_code;
 pub mod dict_prefix;
+mod dump;
 mod error;
 mod index;
+mod session;
+mod session_decode;
+mod session_resolve;
+mod stats;
 mod term;
 mod term_civil;
 mod term_inline;
 mod term_lexical;
 mod term_range;
 
+pub use check::{CheckProgress, CheckReport};
+pub use database::{Carried, Database, OpenOptions};
 pub use dict::{GraphMeta, Tree};
+pub use dump::DumpFormat;
 pub use error::{GraphError, Result};
 pub use index::{Column, Index};
+pub use session::{Lookup, Scan, Session};
+pub use snowmelt_store::{Activity, Columns, Keys, Matches};
+pub use stats::{Stats, Terms, TreeSize};
 pub use term::{Kind, NUMBER_BITS, PAYLOAD_BITS, Term, TermId, TermRef};
 pub use term_inline::{
     DECIMAL, FIRST_REGISTERED, Inline, RDF_LANG_STRING, SHORT_STRING_BYTES, XSD, XSD_STRING, decimal_like,

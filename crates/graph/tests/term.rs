@@ -212,7 +212,7 @@ fn forms() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4000) })]
 
     #[test]
     fn whatever_is_inline_is_given_back(form in forms()) {
@@ -376,7 +376,7 @@ fn canonical((form, datatype): (String, &'static str)) -> (String, &'static str)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(3000) })]
 
     #[test]
     fn ranges_are_the_comparison(

@@ -25,7 +25,7 @@ use crate::meters::{Activity, Meters, TreeStats};
 use crate::page::{self, BODY_BYTES, HEADER_BYTES, PAGE_BYTES, PageBuf, PageId, TreeId};
 use crate::pool::Pool;
 use crate::snapshot::{Snapshot, Snapshots};
-use crate::space::{Extent, Geometry, Space};
+use crate::space::{Extent, ExtentId, Geometry, Space};
 use crate::stripes::{self, Devices};
 use crate::superblock::{MetaRun, SuperBlock, SuperBlockFile};
 
@@ -213,6 +213,11 @@ impl Store {
     pub fn bytes(&self) -> u64 {
         let used = self.fetch.core.space.read().iter().filter(|(_, e)| e.tree.is_some()).count();
         used as u64 * self.geometry.extent_bytes()
+    }
+
+    /// The extent map: which extents there are, whose they are, which of their pages are written.
+    pub fn extents(&self) -> Vec<(ExtentId, Extent)> {
+        self.fetch.core.space.read().iter().map(|(id, extent)| (id, extent.clone())).collect()
     }
 
     /// Counters of every tree, in the order of their ids; the store's own pages come first.

@@ -1,0 +1,323 @@
+//! Checks a whole database: pages, trees, the indexes against each other, the dictionary.
+//!
+//! 1. *pages*: every written page is read: checksum, page id, tree;
+//! 2. *trees*: rows strictly ascending, as many as the catalog says, distinct prefixes as the catalog says;
+//! 3. *indexes*: POSG holds the quads of PSOG, and SP, OP, GS are their distinct pairs;
+//! 4. *terms*: every id in the indexes stands for a term (`check_dict`);
+//! 5. *dictionary*: every string is found by its hash, and every hash leads to a string that has it (`check_dict`).
+//!
+//! Sets are compared by [`Sum`]s, so nothing is sorted or held. A problem does not end the check: it is noted, and what can still be read
+//! is.
+
+use crate::database::Database;
+use crate::dict::Tree;
+use crate::error::{GraphError, Result};
+use crate::index::Index;
+use crate::session::Session;
+use snowmelt_store::{Columns, Keys, Matches, TupleTree};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Most problems described; the rest are counted.
+const DESCRIBED: usize = 100;
+/// Rows read at a time.
+const BATCH: usize = 16_384;
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// Pages read.
+    pub pages: u64,
+    /// Rows of tuple trees read.
+    pub rows: u64,
+    /// Strings read.
+    pub strings: u64,
+    /// The first problems, one line each.
+    pub problems: Vec<String>,
+    /// How many there are.
+    pub problem_count: u64,
+}
+
+impl CheckReport {
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.problem_count == 0
+    }
+
+    pub(crate) fn problem(&mut self, text: impl Into<String>) {
+        self.problem_count += 1;
+        if self.problems.len() < DESCRIBED {
+            self.problems.push(text.into());
+        }
+    }
+
+    /// Notes damage and goes on; other errors (a device that does not answer) end the check.
+    pub(crate) fn unless_damaged<T>(&mut self, result: Result<T>) -> Result<Option<T>> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(GraphError::Store(error)) if !error.is_damage() => Err(error.into()),
+            Err(error) => {
+                self.problem(error.to_string());
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// How far a check is.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckProgress {
+    /// What is being checked.
+    pub step: &'static str,
+    /// Units (pages, rows or strings) done and to do in this step.
+    pub done: u64,
+    /// Units to do in this step.
+    pub total: u64,
+}
+
+/// Called now and then during a check.
+pub type Progress<'a> = &'a mut dyn FnMut(CheckProgress);
+
+/// An order-independent sum over rows: equal for equal multisets, different for different ones but for a chance of 2^-64.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Sum {
+    pub rows: u64,
+    hashes: u64,
+}
+
+impl Sum {
+    pub fn add(&mut self, row: &[u64]) {
+        // Each value passes through a full mixer (that of splitmix64) so that no column can make up for another.
+        let mut hash = row.len() as u64;
+        for value in row {
+            hash = (hash ^ value).wrapping_add(0x9E37_79B9_7F4A_7C15);
+            hash = (hash ^ hash >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            hash = (hash ^ hash >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+            hash ^= hash >> 31;
+        }
+        self.rows += 1;
+        self.hashes = self.hashes.wrapping_add(hash);
+    }
+}
+
+impl Database {
+    /// Checks everything there is. Problems are in the report; an error means that the check could not be finished.
+    pub fn check(self: &Arc<Self>, progress: Progress<'_>) -> Result<CheckReport> {
+        let mut session = self.session();
+        let mut report = CheckReport::default();
+        check_pages(&mut session, &mut report, progress);
+        let sums = check_indexes(&mut session, &mut report, progress)?;
+        compare(self, &sums, &mut report);
+        check_graph_subjects(&mut session, &sums, &mut report, progress)?;
+        crate::check_dict::check_dictionary(&mut session, &mut report, progress)?;
+        Ok(report)
+    }
+}
+
+fn check_pages(session: &mut Session, report: &mut CheckReport, progress: Progress<'_>) {
+    let store = session.db.store().clone();
+    let mut damaged = Vec::new();
+    let done = store.check_pages(
+        |error| damaged.push(error.to_string()),
+        |at| progress(CheckProgress { step: "extents", done: at.extents_done, total: at.extents }),
+    );
+    report.pages = done.pages;
+    damaged.into_iter().for_each(|problem| report.problem(problem));
+}
+
+/// What the scans of the indexes saw.
+#[derive(Default)]
+struct Sums {
+    /// By index: its rows, as quads or pairs.
+    rows: [Option<Sum>; Index::ALL.len()],
+    /// Distinct leading pairs of PSOG as (subject, predicate).
+    psog_pairs: Sum,
+    /// Distinct leading pairs of POSG as (object, predicate).
+    posg_pairs: Sum,
+}
+
+fn check_indexes(session: &mut Session, report: &mut CheckReport, progress: Progress<'_>) -> Result<Sums> {
+    let db = session.db.clone();
+    let mut sums = Sums::default();
+    for index in Index::ALL {
+        let mut rows = Sum::default();
+        let mut pairs = Sum::default();
+        let done = check_tree(session, index.name(), db.index(index), report, progress, |row, new_pair| {
+            match index {
+                Index::Psog => rows.add(&[row[1], row[0], row[2], row[3]]),
+                Index::Posg => rows.add(&[row[2], row[0], row[1], row[3]]),
+                _ => rows.add(row),
+            }
+            if new_pair {
+                pairs.add(&[row[1], row[0]]);
+            }
+        })?;
+        sums.rows[index as usize] = done.then_some(rows);
+        match index {
+            Index::Psog => sums.psog_pairs = pairs,
+            Index::Posg => sums.posg_pairs = pairs,
+            _ => {}
+        }
+    }
+    for tree in Tree::ALL {
+        check_tree(session, tree.hash_name(), db.hashes(tree), report, progress, |_, _| {})?;
+    }
+    Ok(sums)
+}
+
+/// Scans a tuple tree; calls `row` with each row and whether its first two columns are new. False if it could not be read to the end.
+fn check_tree(
+    session: &mut Session,
+    name: &'static str,
+    tree: Option<&TupleTree>,
+    report: &mut CheckReport,
+    progress: Progress<'_>,
+    mut row: impl FnMut(&[u64], bool),
+) -> Result<bool> {
+    let Some(tree) = tree else { return Ok(true) };
+    let mut last: Option<[u64; 4]> = None;
+    let mut distinct = [0; 4];
+    let mut unsorted = 0u64;
+    let arity = tree.arity();
+    let read = each_row(session, tree, |current| {
+        let same = last.map_or(0, |last| last.iter().zip(current).take_while(|(a, b)| a == b).count());
+        if last.is_some_and(|last| last[..arity] >= current[..arity]) {
+            unsorted += 1;
+        }
+        distinct[same.min(arity - 1)..arity].iter_mut().for_each(|count| *count += 1);
+        row(&current[..arity], same < 2);
+        last = Some(*current);
+        report.rows += 1;
+        if report.rows.is_multiple_of(1 << 20) {
+            progress(CheckProgress { step: name, done: distinct[arity - 1], total: tree.rows() });
+        }
+    });
+    if unsorted > 0 {
+        report.problem(format!("tree {name}: {unsorted} rows are not above the row before"));
+    }
+    if report.unless_damaged(read)?.is_none() {
+        return Ok(false);
+    }
+    for columns in 1..=arity {
+        let (found, said) = (distinct[columns - 1], tree.distinct(columns));
+        if unsorted == 0 && found != said {
+            report.problem(format!(
+                "tree {name}: {found} distinct values of the first {columns} columns, the catalog says {said}"
+            ));
+        }
+    }
+    if distinct[arity - 1] != tree.rows() {
+        report.problem(format!(
+            "tree {name}: {} rows, the catalog says {}",
+            distinct[arity - 1],
+            tree.rows()
+        ));
+    }
+    Ok(true)
+}
+
+/// Calls `row` with every row of a tree.
+pub(crate) fn each_row(
+    session: &mut Session,
+    tree: &TupleTree,
+    mut row: impl FnMut(&[u64; 4]),
+) -> Result<()> {
+    let mut scan = tree.scan(Default::default());
+    let mut columns = Columns::new(tree.arity());
+    let mut current = [0; 4];
+    while scan.next(&mut session.reader, &mut columns, BATCH)? {
+        for at in 0..columns.rows {
+            for (value, column) in current.iter_mut().zip(&columns.cols) {
+                *value = column[at];
+            }
+            row(&current);
+        }
+        columns.clear();
+    }
+    Ok(())
+}
+
+/// Compares the indexes where both sides could be read.
+fn compare(db: &Database, sums: &Sums, report: &mut CheckReport) {
+    let rows = |index: Index| sums.rows[index as usize];
+    let mut same = |left: Option<Sum>, right: Option<Sum>, what: &str| {
+        if let (Some(left), Some(right)) = (left, right)
+            && left != right
+        {
+            report.problem(format!("{what} do not agree: {} and {} rows", left.rows, right.rows));
+        }
+    };
+    same(rows(Index::Psog), rows(Index::Posg), "the quads of psog and posg");
+    same(
+        rows(Index::Psog).map(|_| sums.psog_pairs),
+        rows(Index::Sp),
+        "the subject-predicate pairs of psog and sp",
+    );
+    same(
+        rows(Index::Posg).map(|_| sums.posg_pairs),
+        rows(Index::Op),
+        "the object-predicate pairs of posg and op",
+    );
+    if let Some(quads) = rows(Index::Psog).filter(|quads| quads.rows != db.quads()) {
+        report.problem(format!("psog has {} quads, the catalog says {}", quads.rows, db.quads()));
+    }
+}
+
+/// GS against PSOG: subject by subject in the order of SP, the graphs of the subject's quads. All quads of a subject are seen together, so
+/// its distinct graphs are counted exactly.
+fn check_graph_subjects(
+    session: &mut Session,
+    sums: &Sums,
+    report: &mut CheckReport,
+    progress: Progress<'_>,
+) -> Result<()> {
+    let readable = [Index::Psog, Index::Sp, Index::Gs].map(|index| sums.rows[index as usize]);
+    let [Some(_), Some(all), Some(stored)] = readable else { return Ok(()) };
+    let mut found = Sum::default();
+    let mut scan = session.scan(Index::Sp, &[], None);
+    let mut pairs = Columns::new(2);
+    let mut done = 0;
+    let mut seen = HashSet::new();
+    while scan.next(session, &mut pairs, BATCH)? {
+        done += pairs.rows as u64;
+        progress(CheckProgress { step: "graphs", done, total: all.rows });
+        // A subject that may go on in the next batch keeps its graphs in `seen` until it ends.
+        graphs_of(session, &pairs, &mut seen, &mut found)?;
+        let last = pairs.cols[0].last().copied();
+        seen.retain(|(_, subject)| Some(*subject) == last);
+        pairs.clear();
+    }
+    if found != stored {
+        report.problem(format!(
+            "the graph-subject pairs of psog and gs do not agree: {} and {} rows",
+            found.rows, stored.rows
+        ));
+    }
+    Ok(())
+}
+
+/// Adds the graphs of some subjects' quads that were not seen yet.
+fn graphs_of(
+    session: &mut Session,
+    pairs: &Columns,
+    seen: &mut HashSet<(u64, u64)>,
+    found: &mut Sum,
+) -> Result<()> {
+    let mut keys: Vec<(u64, u64)> =
+        pairs.cols[1].iter().copied().zip(pairs.cols[0].iter().copied()).collect();
+    keys.sort_unstable();
+    let (predicates, subjects): (Vec<u64>, Vec<u64>) = keys.into_iter().unzip();
+    let columns = [&predicates[..], &subjects[..]];
+    let mut lookup = session.lookup(Index::Psog, Keys::new(&columns, None));
+    let mut matches = Matches::of(4, 2, 0b10);
+    while lookup.next(session, &mut matches, BATCH)? {
+        for (&key, &graph) in matches.key.iter().zip(&matches.cols[1]) {
+            let pair = (graph, subjects[key as usize]);
+            if seen.insert(pair) {
+                found.add(&[pair.0, pair.1]);
+            }
+        }
+        matches.clear();
+    }
+    Ok(())
+}

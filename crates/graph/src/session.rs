@@ -1,0 +1,112 @@
+//! A session: the database as of one moment, for one thread of a query. Thin over the trees; terms are resolved in
+//! `session_resolve`, decoded in `session_decode`.
+
+use crate::database::{Carried, Database};
+use crate::error::Result;
+use crate::index::Index;
+use crate::session_decode::DecodeScratch;
+use crate::term::TermId;
+use snowmelt_store::{Activity, Columns, Keys, Matches, Reader, ScanBounds, TupleLookup, TupleScan};
+use std::sync::Arc;
+
+/// The database as of one moment, with the meters of what is done through it.
+pub struct Session {
+    pub(crate) db: Arc<Database>,
+    pub(crate) reader: Reader,
+    pub(crate) scratch: DecodeScratch,
+}
+
+impl Session {
+    pub(crate) fn new(db: Arc<Database>) -> Self {
+        let reader = Reader::new(db.store(), db.store().snapshot());
+        Session { db, reader, scratch: DecodeScratch::default() }
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Arc<Database> {
+        &self.db
+    }
+
+    /// The reader of the trees.
+    pub fn reader(&mut self) -> &mut Reader {
+        &mut self.reader
+    }
+
+    /// What was done through this session since it was made (or flushed).
+    pub fn activity(&self) -> Activity {
+        self.reader.meters
+    }
+
+    /// Adds the activity to the database's total and sets it to zero; dropping the session does it too.
+    pub fn flush(&mut self) {
+        self.reader.flush();
+    }
+
+    /// Language and datatype of a literal, as far as its id tells: without I/O.
+    pub fn annotation_of(&self, id: TermId) -> Carried<'_> {
+        self.db.annotation_of(id)
+    }
+
+    /// The language tag of a literal, without I/O; `None` without one, or where the id does not tell
+    /// ([`Session::annotation_of`] tells the two apart).
+    pub fn lang_of(&self, id: TermId) -> Option<&str> {
+        self.db.annotation_of(id).lang().flatten()
+    }
+
+    /// The datatype of a literal, without I/O; `None` where the id does not tell.
+    pub fn datatype_of(&self, id: TermId) -> Option<&str> {
+        self.db.annotation_of(id).datatype()
+    }
+
+    /// Exact number of rows with these leading values and, if given, the next column within the range (inclusive).
+    pub fn count(&mut self, index: Index, prefix: &[TermId], range: Option<(u64, u64)>) -> Result<u64> {
+        let Some(tree) = self.db.index(index) else { return Ok(0) };
+        let (mut low, mut high, mut len) = ([0; 5], [0; 5], prefix.len());
+        for (place, id) in prefix.iter().enumerate() {
+            (low[place], high[place]) = (id.0, id.0);
+        }
+        if let Some(range) = range {
+            (low[len], high[len]) = range;
+            len += 1;
+        }
+        Ok(tree.count(&mut self.reader, &low[..len], &high[..len])?)
+    }
+
+    /// Rows in index order; the bounds as in [`Session::count`].
+    pub fn scan(&self, index: Index, prefix: &[TermId], range: Option<(u64, u64)>) -> Scan {
+        let prefix: Vec<u64> = prefix.iter().map(|id| id.0).collect();
+        let tree = self.db.index(index);
+        Scan { inner: tree.map(|tree| tree.scan(ScanBounds { prefix: &prefix, range })) }
+    }
+
+    /// Rows of many sorted keys, in key order.
+    pub fn lookup<'k>(&self, index: Index, keys: Keys<'k>) -> Lookup<'k> {
+        Lookup { inner: self.db.index(index).map(|tree| tree.lookup(keys)) }
+    }
+}
+
+/// A scan of an index under way.
+pub struct Scan {
+    inner: Option<TupleScan>,
+}
+
+impl Scan {
+    /// Appends up to `max_rows` rows to `out`; false when there was none left.
+    pub fn next(&mut self, session: &mut Session, out: &mut Columns, max_rows: usize) -> Result<bool> {
+        let Some(inner) = &mut self.inner else { return Ok(false) };
+        Ok(inner.next(&mut session.reader, out, max_rows)?)
+    }
+}
+
+/// A lookup in an index under way.
+pub struct Lookup<'k> {
+    inner: Option<TupleLookup<'k>>,
+}
+
+impl Lookup<'_> {
+    /// Appends up to `max_rows` rows to `out`; false when there was none left.
+    pub fn next(&mut self, session: &mut Session, out: &mut Matches, max_rows: usize) -> Result<bool> {
+        let Some(inner) = &mut self.inner else { return Ok(false) };
+        Ok(inner.next(&mut session.reader, out, max_rows)?)
+    }
+}
