@@ -482,7 +482,7 @@ impl<'b> Eval<'_, 'b> {
                 }
                 kind if kind.has_code() => {
                     if let Some(lang) = self.store.lang_of(id) {
-                        *out = self.terms.push_term(TermRef::string(&lang));
+                        *out = self.terms.push_term(TermRef::string(lang));
                     } else if self.store.datatype_of(id).is_some() {
                         *out = empty;
                     } else {

@@ -6,7 +6,7 @@
 use super::eval::Col;
 use super::node::Order;
 use crate::value::Arithmetic;
-use snowmelt_graph::{FIRST_REGISTERED, InlineValue, Kind, TermId, from_boolean, from_float};
+use snowmelt_graph::{FIRST_REGISTERED, InlineValue, Kind, TermId, from_boolean, from_double, from_float};
 use std::cmp::Ordering;
 
 pub(crate) const TRUE: TermId = from_boolean(true);
@@ -64,22 +64,82 @@ pub(crate) fn arithmetic(op: Arithmetic, a: TermId, b: TermId) -> Result<TermId,
     floats(op, a, b)
 }
 
-fn floats(op: Arithmetic, a: TermId, b: TermId) -> Result<TermId, Slow> {
-    let number = |id: TermId| match id.inline_value() {
-        Some(InlineValue::Float(v)) => Ok(v),
-        Some(InlineValue::Integer(v)) => Ok(v as f32),
-        _ => Err(Slow),
-    };
-    if a.kind() != Kind::Float && b.kind() != Kind::Float {
-        return Err(Slow);
+/// A number of an inline id: exact ones in millionths.
+enum Number {
+    Exact(i128),
+    Float(f32),
+    Double(f64),
+}
+
+const MICROS: i128 = 1_000_000;
+
+fn number(id: TermId) -> Result<Number, Slow> {
+    Ok(match id.inline_value() {
+        Some(InlineValue::Integer(v) | InlineValue::Derived { value: v, .. }) => {
+            Number::Exact(i128::from(v) * MICROS)
+        }
+        Some(InlineValue::Decimal { datatype: 0, micros, .. }) => Number::Exact(micros.into()),
+        Some(InlineValue::Float(v)) => Number::Float(v),
+        Some(InlineValue::Double(v)) => Number::Double(v),
+        _ => return Err(Slow),
+    })
+}
+
+impl Number {
+    /// The nearest double: integers are divided first, decimals have fewer than 53 bits.
+    fn double(&self) -> f64 {
+        match *self {
+            Number::Exact(v) if v % MICROS == 0 => (v / MICROS) as f64,
+            Number::Exact(v) => v as f64 / 1e6,
+            Number::Float(v) => v.into(),
+            Number::Double(v) => v,
+        }
     }
+
+    fn float(&self) -> f32 {
+        match *self {
+            Number::Exact(v) if v % MICROS == 0 => (v / MICROS) as f32,
+            Number::Float(v) => v,
+            _ => self.double() as f32,
+        }
+    }
+}
+
+/// Inline numbers of which one is a float or a double.
+fn floats(op: Arithmetic, a: TermId, b: TermId) -> Result<TermId, Slow> {
     let (a, b) = (number(a)?, number(b)?);
-    Ok(from_float(match op {
-        Arithmetic::Add => a + b,
-        Arithmetic::Subtract => a - b,
-        Arithmetic::Multiply => a * b,
-        Arithmetic::Divide => a / b,
-    }))
+    match (&a, &b) {
+        (Number::Exact(_), Number::Exact(_)) => Err(Slow),
+        (Number::Double(_), _) | (_, Number::Double(_)) => {
+            let (a, b) = (a.double(), b.double());
+            from_double(match op {
+                Arithmetic::Add => a + b,
+                Arithmetic::Subtract => a - b,
+                Arithmetic::Multiply => a * b,
+                Arithmetic::Divide => a / b,
+            })
+            .ok_or(Slow)
+        }
+        _ => {
+            let (a, b) = (a.float(), b.float());
+            Ok(from_float(match op {
+                Arithmetic::Add => a + b,
+                Arithmetic::Subtract => a - b,
+                Arithmetic::Multiply => a * b,
+                Arithmetic::Divide => a / b,
+            }))
+        }
+    }
+}
+
+/// Inline numbers of any two types; NaN is left to the values.
+fn numbers(a: TermId, b: TermId) -> Result<Ordering, Slow> {
+    let (a, b) = (number(a)?, number(b)?);
+    match (&a, &b) {
+        (Number::Exact(a), Number::Exact(b)) => Ok(a.cmp(b)),
+        (Number::Double(_), _) | (_, Number::Double(_)) => a.double().partial_cmp(&b.double()).ok_or(Slow),
+        _ => a.float().partial_cmp(&b.float()).ok_or(Slow),
+    }
 }
 
 /// The order of two ids of one kind whose order is that of the values.
@@ -106,6 +166,15 @@ pub(crate) fn order(a: TermId, b: TermId) -> Result<Ordering, Slow> {
     Err(Slow)
 }
 
+/// The order of two inline values.
+#[inline(always)]
+fn order_of_values(a: TermId, b: TermId) -> Result<Ordering, Slow> {
+    order(a, b).or_else(|Slow| {
+        let numbers_both = NUMBERS & 1 << (a.0 >> SHIFT) != 0 && NUMBERS & 1 << (b.0 >> SHIFT) != 0;
+        if numbers_both { numbers(a, b) } else { Err(Slow) }
+    })
+}
+
 /// One of `< <= > >=` over two columns; rows the ids do not tell are appended to `slow`.
 pub(crate) fn compare(op: Order, a: &Col<'_>, b: &Col<'_>, rows: usize, slow: &mut Vec<u32>) -> Vec<TermId> {
     match op {
@@ -126,7 +195,7 @@ fn compare_with(
 ) -> Vec<TermId> {
     let mut out = Vec::with_capacity(rows);
     zip(a, b, rows, |i, a, b| {
-        out.push(match order(a, b) {
+        out.push(match order_of_values(a, b) {
             Ok(order) => TermId(FALSE.0 | u64::from(holds(order))),
             Err(Slow) => {
                 if !a.is_undef() && !b.is_undef() {
@@ -190,6 +259,9 @@ pub(crate) fn equal(a: TermId, b: TermId) -> Result<TermId, Slow> {
     }
     if ka == kb && both & (bit(Kind::Date) | bit(Kind::DateTime)) != 0 && (a.0 ^ b.0) & 1 == 0 {
         return Ok(FALSE);
+    }
+    if both & !NUMBERS == 0 {
+        return numbers(a, b).map(|order| if order.is_eq() { TRUE } else { FALSE });
     }
     Err(Slow)
 }

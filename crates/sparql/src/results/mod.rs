@@ -14,7 +14,7 @@ use oxrdf::{NamedOrBlankNodeRef, TripleRef, VariableRef};
 use oxrdfio::{RdfSerializer, WriterQuadSerializer};
 use snowmelt_graph::TermId;
 use sparesults::{QueryResultsSerializer, WriterSolutionsSerializer};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use table::Table;
 
 /// Writes the answer of an ASK query.
@@ -44,7 +44,7 @@ pub struct SolutionWriter<'w> {
 }
 
 enum Form<'w> {
-    Standard(Box<WriterSolutionsSerializer<&'w mut dyn Write>>),
+    Standard(Box<WriterSolutionsSerializer<BufWriter<&'w mut dyn Write>>>),
     Table(Table<'w>),
 }
 
@@ -58,7 +58,8 @@ impl<'w> SolutionWriter<'w> {
             Some(format) => {
                 let names = variables.iter().map(oxrdf::Variable::new_unchecked).collect();
                 Form::Standard(Box::new(
-                    QueryResultsSerializer::from_format(format).serialize_solutions_to_writer(out, names)?,
+                    QueryResultsSerializer::from_format(format)
+                        .serialize_solutions_to_writer(BufWriter::new(out), names)?,
                 ))
             }
             None if format == ResultFormat::Table => Form::Table(Table::new(variables, out)),
@@ -102,7 +103,7 @@ impl<'w> SolutionWriter<'w> {
     /// When writing fails.
     pub fn finish(self) -> io::Result<()> {
         match self.form {
-            Form::Standard(writer) => writer.finish().map(|_| ()),
+            Form::Standard(writer) => writer.finish()?.flush(),
             Form::Table(table) => table.finish(),
         }
     }
@@ -110,7 +111,7 @@ impl<'w> SolutionWriter<'w> {
 
 /// Writes the triples of CONSTRUCT and DESCRIBE.
 pub struct GraphWriter<'w> {
-    writer: WriterQuadSerializer<&'w mut dyn Write>,
+    writer: WriterQuadSerializer<BufWriter<&'w mut dyn Write>>,
     buffers: [TermBuffer; 3],
 }
 
@@ -121,7 +122,7 @@ impl<'w> GraphWriter<'w> {
     /// When the format is not one of graphs.
     pub fn new(format: ResultFormat, out: &'w mut dyn Write) -> io::Result<Self> {
         let format = format.graph().ok_or_else(|| wrong(format, "a graph"))?;
-        let writer = RdfSerializer::from_format(format).for_writer(out);
+        let writer = RdfSerializer::from_format(format).for_writer(BufWriter::new(out));
         Ok(GraphWriter { writer, buffers: Default::default() })
     }
 
@@ -159,7 +160,7 @@ impl<'w> GraphWriter<'w> {
     /// # Errors
     /// When writing fails.
     pub fn finish(self) -> io::Result<()> {
-        self.writer.finish().map(|_| ())
+        self.writer.finish()?.flush()
     }
 }
 
