@@ -20,6 +20,7 @@ pub mod iri;
 mod local;
 mod order;
 mod parse;
+mod session;
 mod terms;
 
 pub use arith::{Arithmetic, arithmetic, negate, round};

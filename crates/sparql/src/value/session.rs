@@ -1,0 +1,22 @@
+//! Stored terms of a session.
+
+use super::TermStore;
+use snowmelt_graph::{GraphError, Session, TermId, TermRef};
+
+impl TermStore for Session {
+    fn resolve(&mut self, terms: &[TermRef<'_>]) -> Result<Vec<Option<TermId>>, GraphError> {
+        Session::resolve(self, terms)
+    }
+
+    fn decode(&mut self, ids: &[TermId], f: &mut dyn FnMut(usize, TermRef<'_>)) -> Result<(), GraphError> {
+        Session::decode(self, ids, f)
+    }
+
+    fn lang_of(&self, id: TermId) -> Option<&str> {
+        Session::lang_of(self, id)
+    }
+
+    fn datatype_of(&self, id: TermId) -> Option<&str> {
+        Session::datatype_of(self, id)
+    }
+}
