@@ -21,7 +21,12 @@ fn main() {
     let sorts: [(&str, Vec<Term>); 5] = [
         ("IRI", terms(|n| Term::Iri(format!("{instances}dataFromVendor{}/Offer{n}", n / 2000)))),
         ("label", terms(|n| TermRef::string(&format!("boxed closefitting benzoates {n}")).to_owned())),
-        ("text", terms(|n| TermRef::tagged(&format!("{n} pessimists speechlessness ").repeat(20), "en").to_owned())),
+        (
+            "text",
+            terms(|n| {
+                TermRef::tagged(&format!("{n} pessimists speechlessness ").repeat(20), "en").to_owned()
+            }),
+        ),
         ("integer", terms(|n| TermRef::typed(&n.to_string(), &format!("{XSD}integer")).to_owned())),
         ("USD", terms(|n| TermRef::typed(&format!("{n}.50"), "http://a.example/USD").to_owned())),
     ];
@@ -37,8 +42,9 @@ fn main() {
     for ((name, terms), ids) in sorts.iter().zip(&ids) {
         session.decode(ids, |at, term| assert_eq!(term, terms[at].as_ref())).expect("decoded");
         let near: Vec<Vec<TermId>> = ids.chunks(BATCH).map(<[_]>::to_vec).collect();
-        let far: Vec<Vec<TermId>> =
-            (0..ids.len() / BATCH).map(|n| (0..BATCH).map(|k| ids[scatter(n * BATCH + k)]).collect()).collect();
+        let far: Vec<Vec<TermId>> = (0..ids.len() / BATCH)
+            .map(|n| (0..BATCH).map(|k| ids[scatter(n * BATCH + k)]).collect())
+            .collect();
         let constants: Vec<TermRef> = (0..20_000).map(|n| terms[scatter(n)].as_ref()).collect();
         let warm = session.resolve(&constants).expect("resolved");
         assert!(warm.iter().enumerate().all(|(n, id)| *id == Some(ids[scatter(n)])));

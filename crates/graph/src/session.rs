@@ -6,7 +6,9 @@ use crate::error::Result;
 use crate::index::Index;
 use crate::session_decode::DecodeScratch;
 use crate::term::TermId;
-use snowmelt_store::{Activity, Columns, Keys, Matches, Reader, ScanBounds, TupleLookup, TupleScan};
+use snowmelt_store::{
+    Activity, AnyTree, Columns, Keys, Levels, Matches, Reader, ScanBounds, TupleLookup, TupleScan,
+};
 use std::sync::Arc;
 
 /// The database as of one moment, with the meters of what is done through it.
@@ -82,6 +84,14 @@ impl Session {
     /// Rows of many sorted keys, in key order.
     pub fn lookup<'k>(&self, index: Index, keys: Keys<'k>) -> Lookup<'k> {
         Lookup { inner: self.db.index(index).map(|tree| tree.lookup(keys)) }
+    }
+
+    /// Begins the reads that these lookups will need, level by level over all trees together; free when everything is
+    /// resident. A hint: it waits for inner nodes at most.
+    pub fn announce(&mut self, lookups: &[(Index, Keys<'_>)], levels: Levels) -> Result<()> {
+        let known = lookups.iter().filter_map(|(index, keys)| Some((self.db.index(*index)?.into(), *keys)));
+        let trees: Vec<(AnyTree<'_>, Keys<'_>)> = known.collect();
+        Ok(snowmelt_store::announce(&mut self.reader, &trees, levels)?)
     }
 }
 

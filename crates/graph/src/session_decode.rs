@@ -3,6 +3,7 @@
 //! 1. inline ids and blank nodes are written at once, without I/O;
 //! 2. the others are sorted by tree and number, so that strings that lie together are read together and each is
 //!    read once, however often it is asked for;
+//! 3. where more than one tree is needed and not all is resident, their pages are wished for together first.
 //!
 //! Nothing is allocated per term: strings are handed out where they lie, IRIs from one buffer.
 
@@ -12,7 +13,7 @@ use crate::error::{GraphError, Result};
 use crate::session::Session;
 use crate::term::{Kind, TermId, TermRef};
 use crate::term_lexical::Lexical;
-use snowmelt_store::Reader;
+use snowmelt_store::{AnyTree, Keys, Levels, Reader};
 
 /// Memory of a decode, kept for the next one.
 #[derive(Default)]
@@ -41,11 +42,44 @@ impl Session {
         result
     }
 
+    /// Begins the reads that decoding these ids will need; free when everything is resident. Ids that need none are passed over.
+    pub fn announce_terms(&mut self, ids: &[TermId]) -> Result<()> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.sort(ids, |_, _| Ok(()))?;
+        let result = announce(&self.db, &mut self.reader, &scratch.numbers);
+        self.scratch = scratch;
+        result
+    }
+
     /// The term of one id.
     pub fn decode_one(&mut self, id: TermId) -> Result<crate::Term> {
         let mut term = None;
         self.decode(&[id], |_, decoded| term = Some(decoded.to_owned()))?;
         Ok(term.expect("every id is decoded or an error"))
+    }
+}
+
+impl DecodeScratch {
+    /// Sorts ids by tree and number; `other` gets those that are in no tree.
+    #[inline]
+    fn sort(&mut self, ids: &[TermId], mut other: impl FnMut(TermId, usize) -> Result<()>) -> Result<()> {
+        assert!(u32::try_from(ids.len()).is_ok(), "batches are below 2^32 rows");
+        self.wanted.iter_mut().for_each(Vec::clear);
+        self.numbers.iter_mut().for_each(Vec::clear);
+        for (place, &id) in ids.iter().enumerate() {
+            match Tree::of(id.kind()) {
+                Some(tree) => self.wanted[tree as usize].push(Wanted { id, place: place as u32 }),
+                None => other(id, place)?,
+            }
+        }
+        for (wanted, numbers) in self.wanted.iter_mut().zip(&mut self.numbers) {
+            if !wanted.is_sorted_by_key(|wanted| wanted.id.number()) {
+                wanted.sort_unstable_by_key(|wanted| wanted.id.number());
+            }
+            numbers.extend(wanted.iter().map(|wanted| wanted.id.number()));
+            numbers.dedup();
+        }
+        Ok(())
     }
 }
 
@@ -56,30 +90,36 @@ fn decode(
     ids: &[TermId],
     f: &mut impl FnMut(usize, TermRef<'_>),
 ) -> Result<()> {
-    let DecodeScratch { wanted, numbers, buffer } = scratch;
-    wanted.iter_mut().for_each(Vec::clear);
-    numbers.iter_mut().for_each(Vec::clear);
-    assert!(u32::try_from(ids.len()).is_ok(), "batches are below 2^32 rows");
-    for (place, &id) in ids.iter().enumerate() {
-        match Tree::of(id.kind()) {
-            Some(tree) => wanted[tree as usize].push(Wanted { id, place: place as u32 }),
-            None => without_dictionary(db, id, place, buffer, f)?,
-        }
-    }
-    for (wanted, numbers) in wanted.iter_mut().zip(numbers.iter_mut()) {
-        if !wanted.is_sorted_by_key(|wanted| wanted.id.number()) {
-            wanted.sort_unstable_by_key(|wanted| wanted.id.number());
-        }
-        numbers.extend(wanted.iter().map(|wanted| wanted.id.number()));
-        numbers.dedup();
+    let mut buffer = std::mem::take(&mut scratch.buffer);
+    scratch.sort(ids, |id, place| without_dictionary(db, id, place, &mut buffer, f))?;
+    let DecodeScratch { wanted, numbers, .. } = scratch;
+    if numbers.iter().filter(|numbers| !numbers.is_empty()).count() > 1 {
+        announce(db, reader, numbers)?;
     }
     for tree in Tree::ALL {
         let (wanted, numbers) = (&wanted[tree as usize], &numbers[tree as usize]);
         if !wanted.is_empty() {
-            from_tree(db, reader, tree, wanted, numbers, buffer, f)?;
+            from_tree(db, reader, tree, wanted, numbers, &mut buffer, f)?;
         }
     }
+    scratch.buffer = buffer;
     Ok(())
+}
+
+/// Wishes for the pages of several trees together.
+fn announce(db: &Database, reader: &mut Reader, numbers: &[Vec<u64>; Tree::ALL.len()]) -> Result<()> {
+    let wanted = |tree: Tree| {
+        db.strings(tree)
+            .filter(|strings| !numbers[tree as usize].is_empty() && !reader.resident(strings.id()))
+    };
+    let columns = Tree::ALL.map(|tree| [&numbers[tree as usize][..]]);
+    let trees =
+        Tree::ALL.map(|tree| Some((AnyTree::from(wanted(tree)?), Keys::new(&columns[tree as usize], None))));
+    if trees.iter().all(Option::is_none) {
+        return Ok(());
+    }
+    let trees: Vec<_> = trees.into_iter().flatten().collect();
+    Ok(snowmelt_store::announce(reader, &trees, Levels::Leaves)?)
 }
 
 /// Inline literals and blank nodes.

@@ -9,7 +9,7 @@ use crate::dict::{Entry, Place, Tree, blank_number, dictionary_error, index_hash
 use crate::error::{GraphError, Result};
 use crate::session::Session;
 use crate::term::{TermId, TermRef};
-use snowmelt_store::{Keys, Matches};
+use snowmelt_store::{AnyTree, Keys, Levels, Matches};
 
 /// A dictionary entry that is looked for.
 struct Wanted<'a> {
@@ -48,14 +48,30 @@ impl Session {
                 Place::Unknown => {}
             }
         }
-        for (tree, wanted) in Tree::ALL.into_iter().zip(&mut wanted) {
+        for wanted in &mut wanted {
+            wanted.sort_unstable_by_key(|wanted| wanted.hash);
+        }
+        if wanted.iter().filter(|wanted| !wanted.is_empty()).count() > 1 {
+            self.announce_hashes(&db, &wanted)?;
+        }
+        for (tree, wanted) in Tree::ALL.into_iter().zip(&wanted) {
             if !wanted.is_empty() {
-                wanted.sort_unstable_by_key(|wanted| wanted.hash);
                 let candidates = self.candidates(&db, tree, wanted)?;
                 self.verify(&db, tree, wanted, candidates, &mut found)?;
             }
         }
         Ok(found)
+    }
+
+    /// Wishes for the pages of several hash trees together.
+    fn announce_hashes(&mut self, db: &Database, wanted: &[Vec<Wanted<'_>>; Tree::ALL.len()]) -> Result<()> {
+        let keys = Tree::ALL
+            .map(|tree| wanted[tree as usize].iter().map(|wanted| wanted.hash).collect::<Vec<u64>>());
+        let columns = Tree::ALL.map(|tree| [&keys[tree as usize][..]]);
+        let trees = Tree::ALL.into_iter().filter_map(|tree| Some((AnyTree::from(db.hashes(tree)?), tree)));
+        let trees: Vec<_> =
+            trees.map(|(any, tree)| (any, Keys::new(&columns[tree as usize], None))).collect();
+        Ok(snowmelt_store::announce(&mut self.reader, &trees, Levels::Leaves)?)
     }
 
     /// The id of one term.

@@ -157,6 +157,27 @@ fn annotations_without_a_code_stand_in_the_string() {
     assert_eq!(db.check(&mut |_| {}).unwrap().problems, [""; 0]);
 }
 
+/// With read-ahead of extents off, and only then: what is announced is read ahead, and decoding finds it.
+#[test]
+fn announced_terms_are_read_ahead() {
+    let dir = tempfile::tempdir().unwrap();
+    let quads = sample(4000);
+    let (db, mut builder) = database(dir.path(), &quads);
+    drop(db);
+    let ids: Vec<TermId> = terms(&quads).iter().map(|term| builder.id(term)).collect();
+    let mut options = options();
+    options.read_ahead.start_up = false;
+    options.read_ahead.extent = false;
+    let db = Database::open(dir.path(), &options).unwrap();
+    let mut session = db.session();
+    session.announce_terms(&ids).unwrap();
+    let announced = session.activity();
+    assert!(announced.spec_disk > 10, "{announced}");
+    session.decode(&ids, |_, _| {}).unwrap();
+    let more = session.activity().disk - announced.disk;
+    assert!(more < announced.disk / 2, "{more} more after {announced}");
+}
+
 #[test]
 fn counts_scans_and_lookups_are_those_of_the_quads() {
     let dir = tempfile::tempdir().unwrap();
@@ -180,6 +201,7 @@ fn counts_scans_and_lookups_are_those_of_the_quads() {
         }
         let keys: Vec<u64> = first.into_iter().step_by(3).collect();
         let columns = [&keys[..]];
+        session.announce(&[(index, Keys::new(&columns, None))], Levels::Leaves).unwrap();
         let mut lookup = session.lookup(index, Keys::new(&columns, None));
         let mut matches = Matches::new(index.arity(), 1);
         while lookup.next(&mut session, &mut matches, 50).unwrap() {}
