@@ -84,8 +84,12 @@ impl CostModel {
 
     /// How far a sequential reader should be ahead, in bytes: what the device moves during two waits.
     pub fn read_ahead_bytes(&self) -> u64 {
-        let per_wait = u128::from(self.latency_ns) * u128::from(self.bytes_per_s) / 1_000_000_000;
-        (2 * per_wait as u64).clamp(128 << 10, 16 << 20)
+        (2 * self.bytes_per_latency()).clamp(128 << 10, 16 << 20)
+    }
+
+    /// Bytes the device moves during one wait: with less outstanding, its bandwidth is not used.
+    pub fn bytes_per_latency(&self) -> u64 {
+        (u128::from(self.latency_ns) * u128::from(self.bytes_per_s) / 1_000_000_000) as u64
     }
 
     /// How many pages of an extent must be wanted before reading it whole is cheaper than reading them one by one.

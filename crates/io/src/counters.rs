@@ -26,7 +26,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    fn of(histogram: &Histogram<u64>) -> Latency {
+    pub(crate) fn of(histogram: &Histogram<u64>) -> Latency {
         Latency {
             count: histogram.len(),
             mean_ns: histogram.mean(),
@@ -131,7 +131,7 @@ struct ClassTally {
 }
 
 /// Two significant digits, growing as needed: a few kilobytes per histogram.
-fn histogram() -> Histogram<u64> {
+pub(crate) fn histogram() -> Histogram<u64> {
     Histogram::new(2).expect("two digits are a valid precision")
 }
 

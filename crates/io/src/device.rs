@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::cost::CostModel;
 use crate::error::IoError;
+use crate::simulated::SimulatedDevice;
 
 /// What a device demands of requests, in bytes (powers of two; 1 when it does not care).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +52,11 @@ pub trait Device: Send + Sync {
     /// What buffers and offsets must be multiples of.
     fn alignment(&self) -> Alignment {
         Alignment::NONE
+    }
+
+    /// The simulated device, if it is one: queues then let its model say when requests are over.
+    fn simulated(&self) -> Option<&SimulatedDevice> {
+        None
     }
 
     /// What its requests cost, as far as it can say itself.

@@ -186,6 +186,9 @@ impl DeviceRequest {
 
     /// Carries it out in this thread.
     pub(crate) fn execute(&mut self, device: &dyn Device, scratch: &Scratch) -> Result<(), IoErrorKind> {
+        if let Some(simulated) = device.simulated() {
+            return simulated.carry_out(self);
+        }
         match device.fd() {
             Some(fd) => self.execute_fd(fd, device.alignment().offset, scratch),
             None => self.execute_pieces(device),

@@ -29,7 +29,8 @@ use crate::error::{IoError, IoErrorKind, Operation};
 use crate::event_count::EventCount;
 use crate::notice::notice;
 use crate::operation::{DeviceRequest, Pending, Scratch};
-use crate::schedule::{Limits, Schedule};
+use crate::schedule::{Limits, Load, Schedule};
+use crate::simulated::{Host, Owner};
 use crate::threads;
 use crate::uring;
 
@@ -197,18 +198,19 @@ enum Served {
     Uring(Arc<uring::Wake>),
     Threads,
     Inline,
+    Simulated(Arc<Host>),
 }
 
 pub(crate) struct State {
     pub(crate) schedule: Schedule,
-    /// Device requests outstanding.
-    pub(crate) outstanding: usize,
+    /// Device requests outstanding, and their bytes.
+    pub(crate) outstanding: Load,
     pub(crate) closing: bool,
     /// Serving threads that sleep.
     pub(crate) idle: usize,
     pub(crate) threads: Vec<std::thread::JoinHandle<()>>,
     /// Device requests for reuse.
-    spare: Vec<Box<DeviceRequest>>,
+    spare: Vec<DeviceRequest>,
 }
 
 thread_local! {
@@ -234,7 +236,10 @@ impl DeviceQueue {
             fairness: config.fairness,
             patience: config.patience,
             depth,
-            background_depth: (depth * 3 / 4).max(1),
+            background: Load {
+                requests: (depth * 3 / 4).max(1),
+                bytes: 2 * cost.bytes_per_latency() + config.max_request_bytes.max(1),
+            },
         };
         let shared = Arc::new(Shared {
             cost,
@@ -243,7 +248,7 @@ impl DeviceQueue {
             sink,
             state: Mutex::new(State {
                 schedule: Schedule::new(limits),
-                outstanding: 0,
+                outstanding: Load::default(),
                 closing: false,
                 idle: 0,
                 threads: Vec::new(),
@@ -255,11 +260,13 @@ impl DeviceQueue {
             device,
             clock,
         });
-        let served = match config.engine {
-            Engine::Inline => Served::Inline,
+        let model = shared.device.simulated().map(|device| device.host().clone());
+        let served = match (config.engine, model) {
+            (Engine::Inline, _) => Served::Inline,
+            (_, Some(host)) => Served::Simulated(host),
             _ if shared.clock.is_virtual() => Served::Inline, // without a model, a device takes no virtual time
-            Engine::Threads => Served::Threads,
-            Engine::Uring => start_uring(&shared)?,
+            (Engine::Threads, None) => Served::Threads,
+            (Engine::Uring, None) => start_uring(&shared)?,
         };
         Ok(Arc::new(DeviceQueue { shared, served }))
     }
@@ -288,6 +295,11 @@ impl DeviceQueue {
             Served::Threads => {
                 requests.drain(..).for_each(|request| state.schedule.push(pending(request)));
                 threads::wake(shared, state);
+            }
+            Served::Simulated(host) => {
+                requests.drain(..).for_each(|request| state.schedule.push(pending(request)));
+                drop(state);
+                shared.send_what_may(host);
             }
             Served::Uring(wake) => {
                 requests.drain(..).for_each(|request| state.schedule.push(pending(request)));
@@ -333,7 +345,7 @@ impl DeviceQueue {
     /// Requests waiting or outstanding now.
     pub fn backlog(&self) -> usize {
         let state = self.shared.state.lock();
-        state.schedule.len() + state.outstanding
+        state.schedule.len() + state.outstanding.requests
     }
 
     /// The engine that really serves, after fallbacks.
@@ -342,6 +354,7 @@ impl DeviceQueue {
             Served::Uring(_) => "uring",
             Served::Threads => "threads",
             Served::Inline => "inline",
+            Served::Simulated(_) => "simulated",
         }
     }
 
@@ -377,8 +390,16 @@ impl DeviceQueue {
         }
         shared.drained.wait_until(|| {
             let state = shared.state.lock();
-            state.outstanding == 0 && state.schedule.is_empty()
+            state.outstanding.requests == 0 && state.schedule.is_empty()
         });
+    }
+}
+
+impl Owner for Shared {
+    fn over(self: Arc<Self>, host: &Arc<Host>, mut request: DeviceRequest, end: Result<(), IoErrorKind>) {
+        self.deliver(&mut request, end);
+        self.retire(&mut self.state.lock(), request);
+        self.send_what_may(host);
     }
 }
 
@@ -405,18 +426,19 @@ impl Drop for DeviceQueue {
 
 impl Shared {
     /// A place for a device request.
-    pub(crate) fn blank(state: &mut State) -> Box<DeviceRequest> {
-        state.spare.pop().unwrap_or_else(|| Box::new(DeviceRequest::new()))
+    pub(crate) fn blank(state: &mut State) -> DeviceRequest {
+        state.spare.pop().unwrap_or_else(DeviceRequest::new)
     }
 
     /// Takes the next device request to carry out; the caller must `deliver` and `retire` it.
-    pub(crate) fn take(&self, state: &mut State) -> Option<Box<DeviceRequest>> {
+    pub(crate) fn take(&self, state: &mut State) -> Option<DeviceRequest> {
         let mut request = Self::blank(state);
         if !state.schedule.next(&mut request, state.outstanding) {
             state.spare.push(request);
             return None;
         }
-        state.outstanding += 1;
+        state.outstanding.requests += 1;
+        state.outstanding.bytes += request.len;
         request.started_ns = self.clock.now_ns();
         self.tally.lock().started(&request, request.started_ns);
         Some(request)
@@ -447,13 +469,14 @@ impl Shared {
     }
 
     /// Gives a delivered device request back; what is left in it waits again.
-    pub(crate) fn retire(&self, state: &mut State, mut request: Box<DeviceRequest>) {
-        state.outstanding -= 1;
+    pub(crate) fn retire(&self, state: &mut State, mut request: DeviceRequest) {
+        state.outstanding.requests -= 1;
+        state.outstanding.bytes -= request.len;
         for piece in request.pieces.drain(..) {
             state.schedule.push(Pending { alone: true, ..piece });
         }
         state.spare.push(request);
-        if state.closing && state.outstanding == 0 && state.schedule.is_empty() {
+        if state.closing && state.outstanding.requests == 0 && state.schedule.is_empty() {
             self.drained.notify_all();
         }
     }
@@ -471,15 +494,24 @@ impl Shared {
         let mut schedule = Schedule::new(self.limits);
         batch.for_each(|pending| schedule.push(pending));
         let mut request = Self::blank(&mut self.state.lock());
-        self.state.lock().outstanding += 1;
-        while schedule.next(&mut request, 0) {
+        self.state.lock().outstanding.requests += 1;
+        while schedule.next(&mut request, Load::default()) {
             request.started_ns = self.clock.now_ns();
             self.tally.lock().started(&request, request.started_ns);
             let end = request.execute(&*self.device, &self.scratch);
             self.deliver(&mut request, end);
             request.pieces.drain(..).for_each(|piece| schedule.push(Pending { alone: true, ..piece }));
         }
+        request.len = 0; // it was not counted
         self.retire(&mut self.state.lock(), request);
+    }
+
+    /// Gives a simulated device what may go out. The lock is not held meanwhile: in virtual time the device may answer at once.
+    fn send_what_may(self: &Arc<Self>, host: &Arc<Host>) {
+        loop {
+            let Some(request) = self.take(&mut self.state.lock()) else { return };
+            host.begin(request, self.clone());
+        }
     }
 
     fn in_place(

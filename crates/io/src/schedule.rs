@@ -31,8 +31,16 @@ pub(crate) struct Limits {
     pub(crate) patience: u32,
     /// Device requests outstanding, all classes.
     pub(crate) depth: usize,
-    /// Device requests outstanding when a speculative or write-back one may still be started.
-    pub(crate) background_depth: usize,
+    /// Speculative and write-back requests are started only while less than this is outstanding: on a device of which the
+    /// bandwidth is the limit, what is outstanding is what a demand read waits behind.
+    pub(crate) background: Load,
+}
+
+/// What is outstanding.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Load {
+    pub(crate) requests: usize,
+    pub(crate) bytes: u64,
 }
 
 pub(crate) struct Schedule {
@@ -77,7 +85,10 @@ impl Eq for ByOffset {}
 
 impl Schedule {
     pub(crate) fn new(limits: Limits) -> Schedule {
-        assert!(limits.depth > 0 && limits.background_depth > 0, "a queue without depth moves nothing");
+        assert!(
+            limits.depth > 0 && limits.background.requests > 0 && limits.background.bytes > 0,
+            "a queue without depth moves nothing"
+        );
         Schedule { limits, lanes: Default::default(), waiting: 0, arrivals: 0 }
     }
 
@@ -111,8 +122,8 @@ impl Schedule {
     }
 
     /// Fills `request` with what should go out next, given how many are outstanding; false when nothing should.
-    pub(crate) fn next(&mut self, request: &mut DeviceRequest, outstanding: usize) -> bool {
-        if outstanding >= self.limits.depth {
+    pub(crate) fn next(&mut self, request: &mut DeviceRequest, outstanding: Load) -> bool {
+        if outstanding.requests >= self.limits.depth {
             return false;
         }
         let Some(chosen) = self.choose_lane(outstanding) else { return false };
@@ -137,9 +148,10 @@ impl Schedule {
         true
     }
 
-    fn choose_lane(&mut self, outstanding: usize) -> Option<usize> {
-        let startable =
-            |class: usize| class < Class::Speculative as usize || outstanding < self.limits.background_depth;
+    fn choose_lane(&mut self, outstanding: Load) -> Option<usize> {
+        let background = self.limits.background;
+        let room = outstanding.requests < background.requests && outstanding.bytes < background.bytes;
+        let startable = |class: usize| class < Class::Speculative as usize || room;
         let ready = |&class: &usize| !self.lanes[class].is_empty() && startable(class);
         let first = (0..Class::COUNT).find(ready)?;
         let impatient = (first + 1..Class::COUNT)

@@ -8,7 +8,7 @@ use crate::queue::{Locked, NoUnwinding, Shared};
 
 /// Sees to it that enough threads are awake for what waits.
 pub(crate) fn wake(shared: &Arc<Shared>, mut state: Locked<'_>) {
-    let free = shared.limits.depth.saturating_sub(state.outstanding);
+    let free = shared.limits.depth.saturating_sub(state.outstanding.requests);
     let wanted = state.schedule.len().min(free);
     let to_wake = wanted.min(state.idle);
     let room = shared.limits.depth.saturating_sub(state.threads.len());

@@ -87,10 +87,10 @@ fn make_ring(depth: usize, fd: RawFd) -> std::io::Result<IoUring> {
 struct Server<'a> {
     shared: &'a Shared,
     wake: &'a Wake,
-    slots: Vec<Option<Box<DeviceRequest>>>,
+    slots: Vec<Option<DeviceRequest>>,
     free: Vec<usize>,
     /// Over, not yet retired.
-    over: Vec<Box<DeviceRequest>>,
+    over: Vec<DeviceRequest>,
     /// Where the read on the event descriptor lands.
     woken: Box<u64>,
 }
@@ -141,8 +141,8 @@ impl Server<'_> {
         }
         self.wake
             .asleep
-            .store(state.outstanding < self.shared.limits.depth || state.closing, Ordering::Release);
-        !(state.closing && state.outstanding == 0 && state.schedule.is_empty())
+            .store(state.outstanding.requests < self.shared.limits.depth || state.closing, Ordering::Release);
+        !(state.closing && state.outstanding.requests == 0 && state.schedule.is_empty())
     }
 
     fn completed(&mut self, completion: &cqueue::Entry, entries: &mut squeue::SubmissionQueue<'_>) {
@@ -168,7 +168,7 @@ impl Server<'_> {
         }
     }
 
-    fn deliver(&mut self, mut request: Box<DeviceRequest>, end: Result<(), IoErrorKind>) {
+    fn deliver(&mut self, mut request: DeviceRequest, end: Result<(), IoErrorKind>) {
         self.shared.deliver(&mut request, end);
         self.over.push(request);
     }
@@ -193,8 +193,8 @@ fn push(entries: &mut squeue::SubmissionQueue<'_>, slot: usize, request: &Device
         (iov, false) => opcode::Readv::new(DEVICE, iov.as_ptr(), iov.len() as u32).offset(offset).build(),
         (iov, true) => opcode::Writev::new(DEVICE, iov.as_ptr(), iov.len() as u32).offset(offset).build(),
     };
-    // SAFETY: the pieces' buffers are valid until completed (RawBuf's contract); the list of buffers belongs to the boxed
-    // request, which stays in its slot, unchanged, until the completion.
+    // SAFETY: the pieces' buffers are valid until completed (RawBuf's contract); the list of buffers is on the heap
+    // and stays as it is until the completion.
     unsafe { entries.push(&entry.user_data(slot as u64)) }
         .expect("there is an entry for every slot and one more");
 }

@@ -26,6 +26,13 @@ impl Remember {
         self.done.wait_until(|| self.results.lock().unwrap().len() >= n);
     }
 
+    pub fn wait_for_all(&self, tags: std::ops::Range<u64>) {
+        self.done.wait_until(|| {
+            let results = self.results.lock().unwrap();
+            tags.clone().all(|tag| results.contains_key(&tag))
+        });
+    }
+
     pub fn result(&self, tag: u64) -> Option<Result<(), IoError>> {
         self.results.lock().unwrap().get(&tag).cloned()
     }

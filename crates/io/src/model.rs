@@ -1,0 +1,322 @@
+//! What a simulated device is like: its parameters (from a name or a TOML file) and the interface of its model.
+//!
+//! A model computes on its own time line when each request is over: an operation starts when the mechanism is free or the
+//! request arrives, whichever is later, not when somebody looks. So the same model serves virtual time, where completions are
+//! events, and real time, where they are delivered when due.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cost::CostModel;
+use crate::error::{IoError, Operation};
+use crate::model_disk::Disk;
+use crate::model_volume::Volume;
+
+/// A simulated device, by its parameters. In TOML: `kind = "disk"` or `kind = "volume"`, and any of the fields; what is left out
+/// is as in [`DiskModel::default`] (a 7200 rpm disk) or [`VolumeModel::default`] (a capped network volume).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum DeviceModel {
+    /// A disk with an arm.
+    Disk(DiskModel),
+    /// Something without an arm, wide: a network volume, a flash drive.
+    Volume(VolumeModel),
+}
+
+/// A disk: seek curve, rotation, zones, track buffer, native command queue.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DiskModel {
+    /// Capacity in bytes; offset 0 is the outermost track.
+    pub capacity_bytes: u64,
+    /// Turns per minute.
+    pub rpm: u32,
+    /// Seek to the next cylinder, in milliseconds.
+    pub seek_min_ms: f64,
+    /// Seek across the whole disk, in milliseconds; in between with the square root of the distance.
+    pub seek_full_ms: f64,
+    /// Media rate of the outermost tracks, in bytes per second.
+    pub outer_bytes_per_s: f64,
+    /// Media rate of the innermost tracks, in bytes per second.
+    pub inner_bytes_per_s: f64,
+    /// Tracks per cylinder.
+    pub heads: u32,
+    /// Rate of the interface, for what is in the track buffer, in bytes per second.
+    pub interface_bytes_per_s: f64,
+    /// Time of the controller per request, in microseconds.
+    pub overhead_us: f64,
+    /// Requests the disk chooses among.
+    pub queue: usize,
+    /// A request older than this is served first, in milliseconds.
+    pub age_limit_ms: f64,
+    /// Segments of the track buffer.
+    pub segments: usize,
+    /// Bytes per segment: how far the disk reads on by itself.
+    pub segment_bytes: u64,
+}
+
+/// A device that serves many requests at once, each after a latency, under caps.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct VolumeModel {
+    /// From start to end of a request, without its bytes, in microseconds.
+    pub latency_us: f64,
+    /// Standard deviation of the latency's logarithm; 0 for always the same.
+    pub jitter: f64,
+    /// Seed of the jitter.
+    pub seed: u64,
+    /// Requests served at once.
+    pub width: usize,
+    /// Cap on requests per second.
+    pub iops: f64,
+    /// A request counts once per so many bytes begun.
+    pub io_unit_bytes: u64,
+    /// Cap on bytes per second.
+    pub bytes_per_s: f64,
+    /// Rate at which one request's bytes come, in bytes per second.
+    pub line_bytes_per_s: f64,
+}
+
+impl Default for DiskModel {
+    /// A 1 TB disk with 7200 turns per minute: 8.0 ms average seek, 4.17 ms half a turn, 180 to 90 MB/s.
+    fn default() -> DiskModel {
+        DiskModel {
+            capacity_bytes: 1_000_000_000_000,
+            rpm: 7200,
+            seek_min_ms: 0.6,
+            seek_full_ms: 14.5,
+            outer_bytes_per_s: 180e6,
+            inner_bytes_per_s: 90e6,
+            heads: 4,
+            interface_bytes_per_s: 550e6,
+            overhead_us: 100.0,
+            queue: 32,
+            age_limit_ms: 500.0,
+            segments: 16,
+            segment_bytes: 1 << 20,
+        }
+    }
+}
+
+impl Default for VolumeModel {
+    /// Wide but slow: 3 ms, 32 at once, 3000 requests and 125 MiB per second.
+    fn default() -> VolumeModel {
+        VolumeModel {
+            latency_us: 3000.0,
+            jitter: 0.0,
+            seed: 1,
+            width: 32,
+            iops: 3000.0,
+            io_unit_bytes: 256 << 10,
+            bytes_per_s: 125.0 * (1 << 20) as f64,
+            line_bytes_per_s: 1e9,
+        }
+    }
+}
+
+impl DeviceModel {
+    /// A 7200 rpm disk.
+    pub fn hdd() -> DeviceModel {
+        DeviceModel::Disk(DiskModel::default())
+    }
+
+    /// An 18 GB disk with 10 000 turns per minute, about 2000 (after the published figures of a Cheetah ST318404LC).
+    pub fn hdd_10k() -> DeviceModel {
+        DeviceModel::Disk(DiskModel {
+            capacity_bytes: 18_200_000_000,
+            rpm: 10_000,
+            seek_full_ms: 10.0,
+            outer_bytes_per_s: 38e6,
+            inner_bytes_per_s: 25e6,
+            interface_bytes_per_s: 160e6,
+            segments: 8,
+            segment_bytes: 512 << 10,
+            ..DiskModel::default()
+        })
+    }
+
+    /// A network volume with 3 ms latency, 32 at once, capped at 3000 IOPS and 125 MiB/s.
+    pub fn wide_slow() -> DeviceModel {
+        DeviceModel::Volume(VolumeModel::default())
+    }
+
+    /// An NVMe drive: 80 µs, 64 at once, 3 GB/s.
+    pub fn nvme() -> DeviceModel {
+        DeviceModel::Volume(VolumeModel {
+            latency_us: 80.0,
+            width: 64,
+            iops: 600_000.0,
+            io_unit_bytes: 128 << 10,
+            bytes_per_s: 3e9,
+            line_bytes_per_s: 3e9,
+            ..VolumeModel::default()
+        })
+    }
+
+    /// The model called `name` (`hdd`, `hdd-10k`, `wide-slow`, `nvme`), or the one in the TOML file of that path.
+    pub fn named(name: &str) -> Result<DeviceModel, IoError> {
+        match name {
+            "hdd" => Ok(Self::hdd()),
+            "hdd-10k" => Ok(Self::hdd_10k()),
+            "wide-slow" => Ok(Self::wide_slow()),
+            "nvme" => Ok(Self::nvme()),
+            path => Self::from_file(Path::new(path)),
+        }
+    }
+
+    fn from_file(path: &Path) -> Result<DeviceModel, IoError> {
+        let name: Arc<str> = path.display().to_string().into();
+        let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => IoError::invalid(
+                &name,
+                Operation::Open,
+                "no such device model: there are hdd, hdd-10k, wide-slow, nvme, or the path of a TOML file",
+            ),
+            _ => IoError::os(&name, Operation::Open, 0, 0, &e),
+        })?;
+        Self::from_toml(&text).map_err(|why| IoError::invalid(&name, Operation::Open, why))
+    }
+
+    /// The model described by a TOML text; the error says what is wrong with it.
+    pub fn from_toml(text: &str) -> Result<DeviceModel, String> {
+        let model: DeviceModel = toml::from_str(text).map_err(|e| e.to_string())?;
+        model.check()?;
+        Ok(model)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let positive = |what: &str, value: f64| match value.is_finite() && value > 0.0 {
+            true => Ok(()),
+            false => Err(format!("{what} must be above zero, not {value}")),
+        };
+        match self {
+            DeviceModel::Disk(d) => {
+                positive("capacity_bytes", d.capacity_bytes as f64)?;
+                positive("rpm", f64::from(d.rpm))?;
+                positive("outer_bytes_per_s", d.outer_bytes_per_s)?;
+                positive("inner_bytes_per_s", d.inner_bytes_per_s)?;
+                positive("interface_bytes_per_s", d.interface_bytes_per_s)?;
+                positive("heads", f64::from(d.heads))?;
+                positive("queue", d.queue as f64)?;
+                positive("segments", d.segments as f64)?;
+                let seeks =
+                    d.seek_min_ms >= 0.0 && d.seek_full_ms >= d.seek_min_ms && d.seek_full_ms.is_finite();
+                if !seeks || d.overhead_us.is_nan() || d.overhead_us < 0.0 || d.age_limit_ms.is_nan() {
+                    return Err(
+                        "seek_min_ms must be between 0 and seek_full_ms, overhead_us not below 0".into()
+                    );
+                }
+                Ok(())
+            }
+            DeviceModel::Volume(v) => {
+                positive("latency_us", v.latency_us)?;
+                positive("width", v.width as f64)?;
+                positive("iops", v.iops)?;
+                positive("io_unit_bytes", v.io_unit_bytes as f64)?;
+                positive("bytes_per_s", v.bytes_per_s)?;
+                positive("line_bytes_per_s", v.line_bytes_per_s)?;
+                match (0.0..=3.0).contains(&v.jitter) {
+                    true => Ok(()),
+                    false => Err(format!("jitter must be between 0 and 3, not {}", v.jitter)),
+                }
+            }
+        }
+    }
+
+    /// The cost model that fits it.
+    pub fn cost(&self) -> CostModel {
+        match self {
+            DeviceModel::Disk(d) => {
+                let half_turn_ns = 30e9 / f64::from(d.rpm);
+                // The mean of the square root of the distance of two random places is 8/15.
+                let seek_ns = (d.seek_min_ms + (d.seek_full_ms - d.seek_min_ms) * 8.0 / 15.0) * 1e6;
+                let alone = d.overhead_us * 1e3 + seek_ns + half_turn_ns;
+                CostModel {
+                    latency_ns: alone as u64,
+                    ns_per_request: (alone / 2.0) as u64, // what a queue of 32 gains
+                    bytes_per_s: ((d.outer_bytes_per_s + d.inner_bytes_per_s) / 2.0) as u64,
+                    depth: d.queue as u32,
+                }
+            }
+            DeviceModel::Volume(v) => {
+                let per_request_ns = (1e9 / v.iops).max(v.latency_us * 1e3 / v.width as f64);
+                // Little's law, and half as much again so that a slow answer leaves no hole.
+                let depth = (1.5 * v.latency_us * 1e3 / per_request_ns).ceil().clamp(1.0, v.width as f64);
+                CostModel {
+                    latency_ns: (v.latency_us * 1e3) as u64,
+                    ns_per_request: per_request_ns as u64,
+                    bytes_per_s: v.bytes_per_s.min(v.line_bytes_per_s * v.width as f64) as u64,
+                    depth: depth as u32,
+                }
+            }
+        }
+    }
+
+    pub(crate) fn build(&self) -> Box<dyn Model> {
+        match self {
+            DeviceModel::Disk(d) => Box::new(Disk::new(d)),
+            DeviceModel::Volume(v) => Box::new(Volume::new(v)),
+        }
+    }
+
+    /// Time of making writes durable, in nanoseconds.
+    pub(crate) fn sync_ns(&self) -> u64 {
+        match self {
+            DeviceModel::Disk(d) => 60_000_000_000 / u64::from(d.rpm),
+            DeviceModel::Volume(v) => (v.latency_us * 1e3) as u64,
+        }
+    }
+}
+
+/// What a model needs to know of a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Transfer {
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+    pub(crate) write: bool,
+}
+
+/// A device's mechanics.
+pub(crate) trait Model: Send {
+    /// The device gets a request at `now_ns` (never before the last arrival).
+    fn arrive(&mut self, id: usize, transfer: Transfer, now_ns: u64);
+
+    /// When the next request is over, as far as is known.
+    fn next_due(&self) -> Option<u64>;
+
+    /// Takes a request that is over by `now_ns`: its id and when it was over.
+    fn pop_due(&mut self, now_ns: u64) -> Option<(usize, u64)>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_come_from_toml_with_defaults_and_strictly() {
+        let disk = DeviceModel::from_toml("kind = \"disk\"\nrpm = 5400\n").unwrap();
+        assert_eq!(disk, DeviceModel::Disk(DiskModel { rpm: 5400, ..Default::default() }));
+        let text = toml::to_string(&DeviceModel::nvme()).unwrap();
+        assert_eq!(DeviceModel::from_toml(&text).unwrap(), DeviceModel::nvme());
+        for wrong in [
+            "",
+            "kind = \"tape\"",
+            "kind = \"disk\"\nrpn = 1",
+            "kind = \"volume\"\niops = 0.0",
+            "kind = \"disk\"\nrpm = 0",
+        ] {
+            assert!(DeviceModel::from_toml(wrong).is_err(), "{wrong:?} is not a device");
+        }
+        assert!(DeviceModel::named("no-such-model").unwrap_err().to_string().contains("wide-slow"));
+    }
+
+    #[test]
+    fn costs_follow_from_the_parameters() {
+        let wide = DeviceModel::wide_slow().cost();
+        assert_eq!((wide.latency_ns, wide.ns_per_request, wide.depth), (3_000_000, 333_333, 14));
+        assert_eq!(wide.bytes_per_s, 125 << 20);
+        assert_eq!(DeviceModel::hdd().cost().depth, 32);
+    }
+}

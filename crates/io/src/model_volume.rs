@@ -1,0 +1,149 @@
+//! A device without an arm: every request takes its latency, many at once, under caps on requests and bytes.
+//!
+//! A request gets one of `width` places in order of arrival. It starts when the caps allow: each cap is a time before which
+//! the next request may not start, moved on by every request by its share (a token bucket without burst). It
+//! is over after the latency and its bytes at the line's rate.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use crate::model::{Model, Transfer, VolumeModel};
+
+pub(crate) struct Volume {
+    latency_ns: f64,
+    jitter: f64,
+    random: u64,
+    width: usize,
+    ns_per_io: f64,
+    io_unit_bytes: u64,
+    ns_per_byte: f64,
+    line_ns_per_byte: f64,
+    /// When the caps allow the next start.
+    next_io: f64,
+    next_byte: f64,
+    /// (over, id) of what has a place.
+    placed: BinaryHeap<Reverse<(u64, usize)>>,
+    waiting: VecDeque<(usize, Transfer)>,
+}
+
+impl Volume {
+    pub(crate) fn new(v: &VolumeModel) -> Volume {
+        Volume {
+            latency_ns: v.latency_us * 1e3,
+            jitter: v.jitter,
+            random: v.seed,
+            width: v.width,
+            ns_per_io: 1e9 / v.iops,
+            io_unit_bytes: v.io_unit_bytes,
+            ns_per_byte: 1e9 / v.bytes_per_s,
+            line_ns_per_byte: 1e9 / v.line_bytes_per_s,
+            next_io: 0.0,
+            next_byte: 0.0,
+            placed: BinaryHeap::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    fn place(&mut self, id: usize, transfer: Transfer, at: u64) {
+        let ios = transfer.len.div_ceil(self.io_unit_bytes).max(1);
+        let start = (at as f64).max(self.next_io).max(self.next_byte);
+        self.next_io = start + ios as f64 * self.ns_per_io;
+        self.next_byte = start + transfer.len as f64 * self.ns_per_byte;
+        let over = start + self.latency() + transfer.len as f64 * self.line_ns_per_byte;
+        self.placed.push(Reverse((over.round() as u64, id)));
+    }
+
+    fn latency(&mut self) -> f64 {
+        if self.jitter == 0.0 {
+            return self.latency_ns;
+        }
+        // Log-normal with the given mean: a sum of twelve uniform numbers is normal enough.
+        let normal = (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0;
+        self.latency_ns * (self.jitter * normal - self.jitter * self.jitter / 2.0).exp()
+    }
+
+    /// SplitMix64, in [0, 1).
+    fn uniform(&mut self) -> f64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+impl Model for Volume {
+    fn arrive(&mut self, id: usize, transfer: Transfer, now_ns: u64) {
+        if self.placed.len() < self.width {
+            self.place(id, transfer, now_ns);
+        } else {
+            self.waiting.push_back((id, transfer));
+        }
+    }
+
+    fn next_due(&self) -> Option<u64> {
+        self.placed.peek().map(|Reverse((over, _))| *over)
+    }
+
+    fn pop_due(&mut self, now_ns: u64) -> Option<(usize, u64)> {
+        let (over, id) = self.placed.peek().map(|r| r.0).filter(|(over, _)| *over <= now_ns)?;
+        self.placed.pop();
+        if let Some((next, transfer)) = self.waiting.pop_front() {
+            self.place(next, transfer, over);
+        }
+        Some((id, over))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::DeviceModel;
+
+    /// Keeps `depth` requests of `len` outstanding until `n` are over; nanoseconds from first arrival to last completion.
+    fn run(model: &DeviceModel, depth: usize, n: usize, len: u64) -> f64 {
+        let mut device = model.build();
+        let read = |i: usize| Transfer { offset: i as u64 * len * 7, len, write: false };
+        (0..depth.min(n)).for_each(|i| device.arrive(i, read(i), 0));
+        let mut sent = depth.min(n);
+        let mut last = 0;
+        for _ in 0..n {
+            let due = device.next_due().expect("requests are outstanding");
+            let (_, over) = device.pop_due(due).expect("it is due");
+            assert!(over >= last, "completions come in order of time");
+            last = over;
+            if sent < n {
+                device.arrive(sent, read(sent), over);
+                sent += 1;
+            }
+        }
+        assert!(device.next_due().is_none());
+        last as f64
+    }
+
+    fn close(is: f64, should: f64) {
+        assert!((is / should - 1.0).abs() < 0.01, "{is} is not within 1 % of {should}");
+    }
+
+    #[test]
+    fn a_wide_volume_keeps_to_latency_caps_and_width() {
+        let model = DeviceModel::wide_slow();
+        let page = 8192;
+        close(run(&model, 1, 1000, page), 1000.0 * (3e6 + 8192.0)); // one at a time: the latency
+        close(run(&model, 32, 30_000, page), 10e9); // many: 3000 per second
+        close(run(&model, 4, 10_000, page), 10_000.0 / 4.0 * (3e6 + 8192.0)); // Little's law
+        close(run(&model, 4, 1000, 2 << 20), 1000.0 * 2.0 / 125.0 * 1e9); // extents: 125 MiB/s
+        let narrow = DeviceModel::Volume(VolumeModel { width: 2, ..VolumeModel::default() });
+        close(run(&narrow, 32, 10_000, page), 10_000.0 / 2.0 * (3e6 + 8192.0));
+        close(run(&DeviceModel::nvme(), 1, 10_000, page), 10_000.0 * (80e3 + 8192.0 / 3.0));
+    }
+
+    #[test]
+    fn jitter_keeps_the_mean_and_follows_the_seed() {
+        let with = |seed| DeviceModel::Volume(VolumeModel { jitter: 0.5, seed, ..VolumeModel::default() });
+        let mean = run(&with(1), 1, 20_000, 8192) / 20_000.0;
+        assert!((mean / 3e6 - 1.0).abs() < 0.02, "{mean}");
+        assert_eq!(run(&with(2), 8, 1000, 8192), run(&with(2), 8, 1000, 8192));
+        assert_ne!(run(&with(2), 8, 1000, 8192), run(&with(3), 8, 1000, 8192));
+    }
+}
