@@ -1,0 +1,58 @@
+//! Memory that several parts of a load share: a counter with a limit.
+//!
+//! Whoever keeps bulk data in memory takes bytes here first and goes to a temporary file when the
+//! answer is no, so the sum stays below the limit whatever the parts do.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A share of the memory budget, in bytes.
+#[derive(Debug)]
+pub(super) struct Account {
+    limit: u64,
+    used: AtomicU64,
+}
+
+impl Account {
+    /// An account of `limit` bytes.
+    pub(super) fn new(limit: u64) -> Arc<Account> {
+        Arc::new(Account { limit, used: AtomicU64::new(0) })
+    }
+
+    /// Takes `bytes` when they fit; given back when the returned value is dropped.
+    pub(super) fn take(self: &Arc<Self>, bytes: u64) -> Option<Taken> {
+        let grow = |used: u64| used.checked_add(bytes).filter(|&n| n <= self.limit);
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grow).ok()?;
+        Some(Taken { account: Arc::clone(self), bytes })
+    }
+}
+
+/// Bytes taken from an [`Account`].
+#[derive(Debug)]
+pub(super) struct Taken {
+    account: Arc<Account>,
+    bytes: u64,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.account.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn never_beyond_the_limit() {
+        let account = Account::new(10);
+        let six = account.take(6).unwrap();
+        assert!(account.take(5).is_none());
+        let four = account.take(4).unwrap();
+        assert!(account.take(1).is_none());
+        drop(six);
+        assert!(account.take(6).is_some());
+        drop(four);
+    }
+}
