@@ -186,7 +186,8 @@ fn typed<'a>(
     Place::Entry(Entry { kind: kind_by_length(kind, lexical), code: PLAIN, string: lexical.as_bytes() })
 }
 
-fn kind_by_length(kind: Kind, lexical: &str) -> Kind {
+/// Long strings and literals are texts.
+pub(crate) fn kind_by_length(kind: Kind, lexical: &str) -> Kind {
     if kind != Kind::Value && lexical.len() > MAX_SHORT_BYTES { Kind::Text } else { kind }
 }
 

@@ -9,6 +9,7 @@ pub mod dict_prefix;
 mod dump;
 mod error;
 mod index;
+pub mod load;
 mod session;
 mod session_decode;
 mod session_resolve;

@@ -1,0 +1,233 @@
+//! The dictionary while it is written: strings, hashes, codes and prefixes of new terms, in the order
+//! of their numbers.
+//!
+//! A string tree wants a sample for its symbol table before its first string, so the first
+//! [`SAMPLE_BYTES`] of every tree wait in memory. The amount is fixed: what is written depends on the
+//! input alone, not on memory or threads.
+
+use std::sync::Arc;
+
+use snowmelt_store::{Build, StringTreeBuilder, TreeWriter};
+
+use super::error::LoadError;
+use super::intern::Annotation;
+use super::sorter::{Batch, Sorter};
+use crate::dict::{self, Entry, Place, Tree};
+use crate::dict_code::{Code, CodeSource, Codes, IN_STRING, PLAIN};
+use crate::dict_prefix::PrefixEncoder;
+use crate::term::{Kind, TermRef};
+
+/// Bytes of strings per tree from which its symbol table is made.
+const SAMPLE_BYTES: usize = 8 << 20;
+
+/// Rows of the hash trees on their way to be sorted.
+#[derive(Debug)]
+pub(super) struct HashSorters {
+    pub(super) iri: Arc<Sorter<2>>,
+    pub(super) literal: Arc<Sorter<3>>,
+    pub(super) text: Arc<Sorter<3>>,
+}
+
+/// Kind of every catalog record of a graph.
+pub(super) const RECORD_KIND: u32 = 1;
+
+/// Takes new terms and gives them numbers.
+pub(super) struct Dictionary {
+    codes: Codes,
+    prefixes: PrefixEncoder,
+    strings: [Strings; 3],
+    iri_hashes: Batch<2>,
+    literal_hashes: Batch<3>,
+    text_hashes: Batch<3>,
+    blank_nodes: u64,
+    scratch: Vec<u8>,
+}
+
+impl Dictionary {
+    pub(super) fn new(build: &Build, hashes: &HashSorters) -> Self {
+        Dictionary {
+            codes: Codes::new(),
+            prefixes: PrefixEncoder::new(),
+            strings: [
+                Strings::new(build, Tree::Iri),
+                Strings::new(build, Tree::Literal),
+                Strings::new(build, Tree::Text),
+            ],
+            iri_hashes: hashes.iri.batch(),
+            literal_hashes: hashes.literal.batch(),
+            text_hashes: hashes.text.batch(),
+            blank_nodes: 0,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// The code of an annotation, given now if it has none; `IN_STRING` when the table is full.
+    pub(super) fn code(&mut self, annotation: &Annotation) -> u16 {
+        if matches!(annotation, Annotation::Plain) {
+            return PLAIN;
+        }
+        match self.codes.annotation(annotation.as_ref()) {
+            Code::Is(code) => code,
+            Code::Full | Code::Unknown => IN_STRING,
+        }
+    }
+
+    /// The code of a datatype with decimal-like literals; none when the table is full.
+    pub(super) fn decimal_code(&mut self, annotation: &Annotation) -> Option<u8> {
+        let Annotation::Datatype(datatype) = annotation else { return None };
+        match self.codes.decimal_datatype(datatype) {
+            Code::Is(code) => Some(code),
+            Code::Full | Code::Unknown => None,
+        }
+    }
+
+    /// The number of a new term. `code` is its annotation code where its kind has one.
+    pub(super) fn number(
+        &mut self,
+        kind: Kind,
+        code: u16,
+        annotation: &Annotation,
+        lexical: &[u8],
+    ) -> Result<u64, LoadError> {
+        match kind {
+            Kind::Iri => self.iri(lexical),
+            Kind::Blank => {
+                self.blank_nodes += 1;
+                Ok(self.blank_nodes - 1)
+            }
+            _ if kind.has_code() => self.literal(kind, code, annotation, lexical),
+            _ => self.literal(kind, PLAIN, annotation, lexical),
+        }
+    }
+
+    fn iri(&mut self, iri: &[u8]) -> Result<u64, LoadError> {
+        let text = std::str::from_utf8(iri).expect("parsers hand over UTF-8");
+        self.prefixes.encode(text, &mut self.scratch);
+        let number = self.strings[Tree::Iri as usize].push(&self.scratch)?;
+        let hash = dict::index_hash(dict::hash(Tree::Iri, 0, iri));
+        self.iri_hashes.push([hash, number])?;
+        Ok(number)
+    }
+
+    fn literal(
+        &mut self,
+        kind: Kind,
+        code: u16,
+        annotation: &Annotation,
+        lexical: &[u8],
+    ) -> Result<u64, LoadError> {
+        if code != IN_STRING {
+            return self.string(Entry { kind, code, string: lexical });
+        }
+        // Rare: the table is full. The string is what the dictionary's own rules make of the term.
+        let lexical = std::str::from_utf8(lexical).expect("parsers hand over UTF-8");
+        let term = match annotation {
+            Annotation::Plain => TermRef::string(lexical),
+            Annotation::Language(tag) => TermRef::tagged(lexical, tag),
+            Annotation::Datatype(iri) => TermRef::typed(lexical, iri),
+        };
+        let mut scratch = Vec::new();
+        match dict::place(&term, &mut self.codes, &mut scratch) {
+            Place::Entry(entry) => self.string(entry),
+            other => unreachable!("a literal that needs a number is not {other:?}"),
+        }
+    }
+
+    fn string(&mut self, entry: Entry<'_>) -> Result<u64, LoadError> {
+        let number = self.strings[entry.tree() as usize].push(entry.string)?;
+        let row = [dict::index_hash(entry.hash()), number, u64::from(entry.code)];
+        match entry.tree() {
+            Tree::Text => self.text_hashes.push(row)?,
+            _ => self.literal_hashes.push(row)?,
+        }
+        Ok(number)
+    }
+
+    /// Ends the string trees and writes the dictionary's catalog records, but for the hash trees.
+    pub(super) fn finish(self, build: &Build) -> Result<DictionaryCounts, LoadError> {
+        self.iri_hashes.finish()?;
+        self.literal_hashes.finish()?;
+        self.text_hashes.finish()?;
+        let mut terms = [0; 3];
+        for (tree, strings) in Tree::ALL.into_iter().zip(self.strings) {
+            terms[tree as usize] = strings.finish(build, tree)?;
+        }
+        build.put_record(dict::RECORD_CODES, RECORD_KIND, &self.codes.to_bytes());
+        build.put_record(dict::RECORD_PREFIXES, RECORD_KIND, &self.prefixes.finish().to_bytes());
+        let [iris, literals, texts] = terms;
+        Ok(DictionaryCounts { iris, literals, texts, blank_nodes: self.blank_nodes })
+    }
+}
+
+/// How many terms the dictionary has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DictionaryCounts {
+    /// IRIs.
+    pub iris: u64,
+    /// Literals of up to 64 bytes that are not carried in their ids.
+    pub literals: u64,
+    /// Longer ones.
+    pub texts: u64,
+    /// Blank nodes.
+    pub blank_nodes: u64,
+}
+
+/// One string tree, before and after its symbol table is made.
+struct Strings {
+    state: State,
+    waiting: Vec<u8>,
+    /// Ends of the waiting strings.
+    ends: Vec<usize>,
+}
+
+enum State {
+    Sampling(Option<TreeWriter>),
+    Building(Box<StringTreeBuilder>),
+}
+
+impl Strings {
+    fn new(build: &Build, tree: Tree) -> Self {
+        Strings {
+            state: State::Sampling(Some(build.new_tree(tree.name()))),
+            waiting: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, string: &[u8]) -> Result<u64, LoadError> {
+        if let State::Building(builder) = &mut self.state {
+            return Ok(builder.push(string)?);
+        }
+        self.waiting.extend_from_slice(string);
+        self.ends.push(self.waiting.len());
+        let number = self.ends.len() as u64 - 1;
+        if self.waiting.len() >= SAMPLE_BYTES {
+            self.start()?;
+        }
+        Ok(number)
+    }
+
+    /// Makes the symbol table and writes what waited.
+    fn start(&mut self) -> Result<(), LoadError> {
+        let State::Sampling(writer) = &mut self.state else { return Ok(()) };
+        let writer = writer.take().expect("taken once, here");
+        let waiting = std::mem::take(&mut self.waiting);
+        let ends = std::mem::take(&mut self.ends);
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        let strings: Vec<&[u8]> = starts.zip(&ends).map(|(start, &end)| &waiting[start..end]).collect();
+        let mut builder = StringTreeBuilder::new(writer, &strings)?;
+        for string in &strings {
+            builder.push(string)?;
+        }
+        self.state = State::Building(Box::new(builder));
+        Ok(())
+    }
+
+    fn finish(mut self, build: &Build, tree: Tree) -> Result<u64, LoadError> {
+        self.start()?;
+        let State::Building(builder) = self.state else { unreachable!("started above") };
+        let strings = builder.finish()?;
+        build.put_record(tree.name(), RECORD_KIND, &strings.to_bytes());
+        Ok(strings.len())
+    }
+}

@@ -1,0 +1,96 @@
+//! Formats that only a parser with memory can read (Turtle, TriG, RDF/XML, JSON-LD, N3): one thread,
+//! oxrdfio, cut into chunks of statements.
+
+use std::io::Read;
+
+use oxrdf::{GraphName, NamedNode};
+use oxrdfio::{RdfFormat, RdfParseError, RdfParser};
+
+use super::error::LoadError;
+use super::intern::{Fault, Interner, Parsed};
+use crate::term::{TermId, TermRef};
+
+/// How to read a document.
+#[derive(Debug, Clone)]
+pub(super) struct DocumentOptions {
+    pub(super) format: RdfFormat,
+    /// Base IRI.
+    pub(super) base: Option<String>,
+    /// The graph of triples without one.
+    pub(super) graph: Option<NamedNode>,
+    /// Go on behind malformed statements.
+    pub(super) lenient: bool,
+    /// Statements per chunk.
+    pub(super) chunk_rows: usize,
+    /// Bytes of terms per chunk.
+    pub(super) chunk_bytes: usize,
+}
+
+/// Malformed statements one after the other at which a lenient load gives up as well.
+const MAX_FAULTS_IN_A_ROW: u32 = 10_000;
+
+/// Parses input number `source`, handing over chunk after chunk. `empty` gives the memory for
+/// the next chunk, `full` takes a finished one; either may end the parsing by an error.
+pub(super) fn parse_document(
+    read: impl Read,
+    source: usize,
+    options: DocumentOptions,
+    mut empty: impl FnMut() -> Result<Parsed, LoadError>,
+    mut full: impl FnMut(Parsed) -> Result<(), LoadError>,
+    name: &str,
+) -> Result<(), LoadError> {
+    let graph = options.graph.map_or(GraphName::DefaultGraph, GraphName::NamedNode);
+    let mut parser = RdfParser::from_format(options.format).with_default_graph(graph);
+    if let Some(base) = &options.base {
+        parser = parser.with_base_iri(base).map_err(|e| LoadError::Option {
+            option: "--base",
+            message: format!("{base} is no absolute IRI: {e}"),
+        })?;
+    }
+    let recovers = matches!(options.format, RdfFormat::Turtle | RdfFormat::TriG | RdfFormat::N3);
+    let mut interner = Interner::new();
+    interner.begin(source, empty()?);
+    let mut faults = 0;
+    for quad in parser.for_reader(read) {
+        match quad {
+            Ok(quad) => {
+                faults = 0;
+                add(&mut interner, &quad);
+            }
+            Err(RdfParseError::Io(source)) => {
+                return Err(LoadError::Input { file: name.to_owned(), source });
+            }
+            Err(RdfParseError::Syntax(_)) if options.lenient && recovers && faults < MAX_FAULTS_IN_A_ROW => {
+                faults += 1;
+                interner.parsed.skipped += 1;
+            }
+            Err(RdfParseError::Syntax(error)) => {
+                let place = error.location().map(|range| range.start);
+                interner.parsed.fault = Some(Fault {
+                    line: place.as_ref().map_or(0, |p| p.line),
+                    column: place.as_ref().map_or(0, |p| p.column + 1),
+                    message: error.to_string(),
+                });
+                return full(interner.end());
+            }
+        }
+        let parsed = &interner.parsed;
+        if parsed.rows.len() >= options.chunk_rows || parsed.extra.len() >= options.chunk_bytes {
+            full(interner.end())?;
+            interner.begin(source, empty()?);
+        }
+    }
+    full(interner.end())
+}
+
+fn add(interner: &mut Interner, quad: &oxrdf::Quad) {
+    let subject = interner.term(quad.subject.as_ref().into());
+    let predicate = interner.term(quad.predicate.as_ref().into());
+    let object = interner.term(quad.object.as_ref().into());
+    let graph = match &quad.graph_name {
+        GraphName::DefaultGraph => TermId::DEFAULT_GRAPH.0,
+        GraphName::NamedNode(node) => interner.term(TermRef::Iri(node.as_str())),
+        GraphName::BlankNode(node) => interner.term(TermRef::Blank(node.as_str())),
+    };
+    interner.parsed.rows.push([subject, predicate, object, graph]);
+}

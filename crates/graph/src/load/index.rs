@@ -1,0 +1,214 @@
+//! Second half of a load: trees from sorted runs, one after the other.
+//!
+//! ```text
+//! quads ─merge─► PSOG tree                one thread merges, one builds the tree; what other orders need is
+//!         ├────► POSG sorter              sorted by further threads meanwhile
+//!         └────► SP sorter (distinct)
+//! POSG sorter ─► POSG tree, OP sorter     SP sorter ─► SP tree, GS sorter     …
+//! ```
+//!
+//! The merge of PSOG removes duplicate quads, so everything behind it is counted once. Trees are built one at a
+//! time, because the place of their extents must not depend on which thread was faster.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use snowmelt_store::{Build, TupleTreeBuilder};
+
+use super::cancelled;
+use super::dictionary::{HashSorters, RECORD_KIND};
+use super::error::LoadError;
+use super::options::Sizes;
+use super::progress::{Phase, Teller};
+use super::read::Graphs;
+use super::runs::RunStore;
+use super::sorter::{Batch, Merge, Sorter};
+use crate::Index;
+use crate::dict::Tree;
+
+/// Rows handed from thread to thread at once.
+const STEP_ROWS: usize = 8192;
+/// Steps on their way between two threads.
+const STEPS: usize = 4;
+
+/// Sorted rows on their way from the merge.
+type Step<const N: usize> = Arc<Vec<[u64; N]>>;
+
+/// What building trees needs.
+pub(super) struct Indexer<'a, 'b> {
+    pub(super) build: &'a Build,
+    pub(super) sizes: Sizes,
+    pub(super) threads: usize,
+    /// A run store of the given name.
+    pub(super) store: &'a dyn Fn(&'static str) -> Arc<RunStore>,
+    pub(super) cancel: &'a AtomicBool,
+    pub(super) teller: &'a mut Teller<'b>,
+}
+
+impl Indexer<'_, '_> {
+    /// Writes the trees from hash to number.
+    pub(super) fn hashes(&mut self, sorters: &HashSorters, terms: u64) -> Result<(), LoadError> {
+        self.teller.phase(Phase::Hashes, Some(terms));
+        let mut done = self.tree(Tree::Iri.hash_name(), sorters.iri.merge()?, 0, &[])?;
+        done += self.tree(Tree::Literal.hash_name(), sorters.literal.merge()?, done, &[])?;
+        self.tree(Tree::Text.hash_name(), sorters.text.merge()?, done, &[])?;
+        Ok(())
+    }
+
+    /// Writes all quad indexes; returns the number of distinct quads. `rows` is how many are in the sorter.
+    pub(super) fn quads(
+        &mut self,
+        psog: Arc<Sorter<4>>,
+        rows: u64,
+        graphs: Graphs,
+    ) -> Result<u64, LoadError> {
+        let posg = self.sorter::<4>("posg");
+        let sp = self.sorter::<2>("sp");
+        let gs = self.sorter::<2>("gs");
+        let op = self.sorter::<2>("op");
+        self.teller.phase(Phase::Index(Index::Psog), Some(rows));
+        let feed = |steps: Receiver<Step<4>>| {
+            let (mut posg, mut sp, mut gs) = (posg.batch(), sp.batch(), gs.batch());
+            for step in steps {
+                turn(&step, &mut posg)?;
+                pairs(step.iter().map(|&[p, s, _, _]| [s, p]), &mut sp)?;
+                if graphs == Graphs::Many {
+                    pairs(step.iter().map(|&[_, s, _, g]| [g, s]), &mut gs)?;
+                }
+            }
+            posg.finish()?;
+            sp.finish()?;
+            gs.finish()
+        };
+        let feeders: Vec<Feed<4>> = (0..self.threads.max(1)).map(|_| &feed as Feed<4>).collect();
+        let quads = self.tree(Index::Psog.name(), psog.merge()?, 0, &feeders)?;
+        drop(psog);
+
+        self.teller.phase(Phase::Index(Index::Posg), Some(quads));
+        let feed = |steps: Receiver<Step<4>>| {
+            let mut op = op.batch();
+            for step in steps {
+                pairs(step.iter().map(|&[p, o, _, _]| [o, p]), &mut op)?;
+            }
+            op.finish()
+        };
+        self.tree(Index::Posg.name(), posg.merge()?, 0, &[&feed])?;
+
+        self.teller.phase(Phase::Index(Index::Sp), Some(quads));
+        let feed = |steps: Receiver<Step<2>>| {
+            let mut gs = gs.batch();
+            for step in steps {
+                if let Graphs::One(graph) = graphs {
+                    pairs(step.iter().map(|&[s, _]| [graph, s]), &mut gs)?;
+                }
+            }
+            gs.finish()
+        };
+        self.tree(Index::Sp.name(), sp.merge()?, 0, &[&feed])?;
+        self.teller.phase(Phase::Index(Index::Op), Some(quads));
+        self.tree(Index::Op.name(), op.merge()?, 0, &[])?;
+        self.teller.phase(Phase::Index(Index::Gs), Some(quads));
+        self.tree(Index::Gs.name(), gs.merge()?, 0, &[])?;
+        Ok(quads)
+    }
+
+    fn sorter<const N: usize>(&self, name: &'static str) -> Arc<Sorter<N>> {
+        Sorter::new((self.store)(name), self.sizes.batch_rows, self.sizes.fan_in)
+    }
+
+    /// Builds tree `name` from a merge, whose rows also go to the feeders; returns its rows.
+    fn tree<const N: usize>(
+        &mut self,
+        name: &'static str,
+        merge: Merge<N>,
+        done: u64,
+        feeders: &[Feed<'_, N>],
+    ) -> Result<u64, LoadError> {
+        let cancel = self.cancel;
+        let mut builder = TupleTreeBuilder::new(self.build.new_tree(name), N);
+        let mut rows = 0;
+        thread::scope(|scope| {
+            let (tx, rx) = bounded::<Step<N>>(STEPS);
+            let (feed_tx, feed_rx) = bounded::<Step<N>>(STEPS);
+            let feed_tx = (!feeders.is_empty()).then_some(feed_tx);
+            let fed: Vec<_> = feeders
+                .iter()
+                .map(|&feed| {
+                    let steps = feed_rx.clone();
+                    scope.spawn(move || feed(steps))
+                })
+                .collect();
+            drop(feed_rx);
+            let merged = scope.spawn(move || pump(merge, tx, feed_tx, cancel));
+            let mut columns: [Vec<u64>; N] = std::array::from_fn(|_| Vec::with_capacity(STEP_ROWS));
+            let mut built = Ok(());
+            for step in rx {
+                rows += step.len() as u64;
+                for (c, column) in columns.iter_mut().enumerate() {
+                    column.clear();
+                    column.extend(step.iter().map(|row| row[c]));
+                }
+                let columns: [&[u64]; N] = std::array::from_fn(|c| &columns[c][..]);
+                built = builder.push_columns(&columns);
+                if built.is_err() {
+                    break;
+                }
+                self.teller.done(done + rows);
+            }
+            // Every thread is waited for; what the first of them says counts.
+            let mut result = built.map_err(LoadError::from);
+            for thread in std::iter::once(merged).chain(fed) {
+                let ended = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                result = super::read::worse(result, ended);
+            }
+            result
+        })?;
+        let tree = builder.finish()?;
+        self.build.put_record(name, RECORD_KIND, &tree.to_bytes());
+        Ok(rows)
+    }
+}
+
+/// Takes steps until there are none.
+type Feed<'f, const N: usize> = &'f (dyn Fn(Receiver<Step<N>>) -> Result<(), LoadError> + Sync);
+
+/// Merges and hands the rows to the builder and to the feeders.
+fn pump<const N: usize>(
+    mut merge: Merge<N>,
+    build: Sender<Step<N>>,
+    feed: Option<Sender<Step<N>>>,
+    cancel: &AtomicBool,
+) -> Result<(), LoadError> {
+    loop {
+        cancelled(cancel)?;
+        let mut rows = Vec::with_capacity(STEP_ROWS);
+        if !merge.next(&mut rows, STEP_ROWS)? {
+            return Ok(());
+        }
+        let step = Arc::new(rows);
+        // A receiver that is gone has failed and says why itself.
+        if let Some(feed) = &feed {
+            feed.send(Arc::clone(&step)).map_err(|_| LoadError::Cancelled)?;
+        }
+        build.send(step).map_err(|_| LoadError::Cancelled)?;
+    }
+}
+
+/// PSOG rows as POSG rows.
+fn turn(rows: &[[u64; 4]], posg: &mut Batch<4>) -> Result<(), LoadError> {
+    rows.iter().try_for_each(|&[p, s, o, g]| posg.push([p, o, s, g]))
+}
+
+/// Pairs, neighbours once.
+fn pairs(rows: impl Iterator<Item = [u64; 2]>, batch: &mut Batch<2>) -> Result<(), LoadError> {
+    let mut last = None;
+    for row in rows {
+        if last != Some(row) {
+            batch.push(row)?;
+            last = Some(row);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,315 @@
+//! The partial dictionary of one chunk of input.
+//!
+//! Terms are interned by what they are written as, so the work of a term (unescaping, checking,
+//! recognising numbers and dates) is done once per chunk, not once per occurrence. What comes out
+//! are rows of references. A reference is a finished [`TermId`] where the id carries the
+//! term, else (kind 15, which is never stored) the position in the chunk's list of terms, which is
+//! in order of first occurrence.
+
+use hashbrown::HashTable;
+use rustc_hash::FxHashMap;
+use twox_hash::{XxHash3_64, XxHash3_128};
+
+use super::table::TermHash;
+use crate::dict;
+use crate::dict_code::Annotation as AnnotationRef;
+use crate::term::{Kind, PAYLOAD_BITS, TermId, TermRef};
+use crate::term_inline::{self, Inline};
+
+/// A term id, or the position of a term in a list.
+pub(super) type Ref = u64;
+
+/// Reference to position `index` of a list of terms.
+pub(super) fn local(index: u64) -> Ref {
+    TermId::new(Kind::Local, index).0
+}
+
+/// The position a reference means; `None` when it is a finished id.
+pub(super) fn position(reference: Ref) -> Option<u64> {
+    const LOCAL: u64 = (Kind::Local as u64) << PAYLOAD_BITS;
+    (reference >= LOCAL).then_some(reference & !LOCAL)
+}
+
+/// A stretch of the chunk's text, or of its extra bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    start: u32,
+    len: u32,
+}
+
+const IN_EXTRA: u32 = 1 << 31;
+
+/// What kind of number a term of the chunk needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    /// A number in the dictionary tree of this kind, or a number of a blank node.
+    Number(Kind),
+    /// A code for its datatype; then it is inline with this body. Without one, as a literal.
+    Code(u64),
+}
+
+/// A term that a chunk mentions and whose id only the whole load can say.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LocalTerm {
+    /// Names the term in the whole load.
+    pub(super) hash: TermHash,
+    /// What it needs.
+    pub(super) need: Need,
+    /// Language or datatype: index into [`Parsed::annotations`]; 0 = none.
+    pub(super) annotation: u32,
+    /// IRI, or lexical form.
+    pub(super) lexical: Span,
+}
+
+/// The language or datatype of literals.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Annotation {
+    /// xsd:string, or no literal at all.
+    Plain,
+    /// A language tag in lower case.
+    Language(Box<str>),
+    /// A datatype IRI.
+    Datatype(Box<str>),
+}
+
+impl From<AnnotationRef<'_>> for Annotation {
+    fn from(annotation: AnnotationRef<'_>) -> Self {
+        match annotation {
+            AnnotationRef::Plain => Annotation::Plain,
+            AnnotationRef::Language(tag) => Annotation::Language(tag.into()),
+            AnnotationRef::Datatype(iri) => Annotation::Datatype(iri.into()),
+        }
+    }
+}
+
+impl Annotation {
+    /// The same, by reference.
+    pub(super) fn as_ref(&self) -> AnnotationRef<'_> {
+        match self {
+            Annotation::Plain => AnnotationRef::Plain,
+            Annotation::Language(tag) => AnnotationRef::Language(tag),
+            Annotation::Datatype(iri) => AnnotationRef::Datatype(iri),
+        }
+    }
+}
+
+/// Where a term begins in the chunk's text, when it stands there just as it is.
+pub(super) type Place = Option<usize>;
+
+/// A place in a file where something is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// Line from 0, counted from the start of the chunk.
+    pub(super) line: u64,
+    /// Column from 1; 0 = unknown.
+    pub(super) column: u64,
+    /// What is wrong.
+    pub(super) message: String,
+}
+
+/// One chunk, parsed.
+#[derive(Debug, Default)]
+pub(super) struct Parsed {
+    /// Which input it is from.
+    pub(super) source: usize,
+    /// The chunk as read; terms point into it.
+    pub(super) text: Vec<u8>,
+    /// Terms that do not stand in the text as they are.
+    pub(super) extra: Vec<u8>,
+    /// Terms without id, in order of first occurrence.
+    pub(super) terms: Vec<LocalTerm>,
+    /// Languages and datatypes.
+    pub(super) annotations: Vec<Annotation>,
+    /// Subject, predicate, object, graph.
+    pub(super) rows: Vec<[Ref; 4]>,
+    /// For every term its id, or where it waits ([`super::waiting`]).
+    pub(super) ids: Vec<Ref>,
+    /// The part of the waiting terms that `ids` refer to.
+    pub(super) part: usize,
+    /// Line ends in the chunk.
+    pub(super) lines: u64,
+    /// Statements left out.
+    pub(super) skipped: u64,
+    /// The first thing that is wrong, when that matters.
+    pub(super) fault: Option<Fault>,
+}
+
+impl Parsed {
+    /// The bytes of a span.
+    pub(super) fn bytes(&self, span: Span) -> &[u8] {
+        let start = (span.start & !IN_EXTRA) as usize;
+        let from = if span.start & IN_EXTRA == 0 { &self.text } else { &self.extra };
+        &from[start..start + span.len as usize]
+    }
+
+    /// Forgets everything, keeping the memory.
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+        self.extra.clear();
+        self.terms.clear();
+        self.annotations.clear();
+        self.rows.clear();
+        self.ids.clear();
+        self.lines = 0;
+        self.skipped = 0;
+        self.fault = None;
+    }
+}
+
+/// Turns what is written into references, for one chunk after the other.
+#[derive(Debug)]
+pub(super) struct Interner {
+    /// Hash of what was written → reference.
+    seen: HashTable<(TermHash, Ref)>,
+    /// Seed of the hashes of an annotation's literals → its index.
+    annotations: FxHashMap<u64, u32>,
+    blank_seed: u64,
+    /// The chunk being filled.
+    pub(super) parsed: Parsed,
+}
+
+const IRI_SEED: u64 = 1;
+const WRITTEN_SEED: u64 = 2;
+const BLANK_SEED: u64 = 3;
+const STRING_SEED: u64 = 4;
+const LANGUAGE_SEED: u64 = 5;
+const DATATYPE_SEED: u64 = 6;
+
+impl Interner {
+    pub(super) fn new() -> Self {
+        Interner {
+            seen: HashTable::new(),
+            annotations: FxHashMap::default(),
+            blank_seed: 0,
+            parsed: Parsed::default(),
+        }
+    }
+
+    /// Begins a chunk of input number `source`, reusing the memory of `parsed`.
+    pub(super) fn begin(&mut self, source: usize, mut parsed: Parsed) {
+        self.seen.clear();
+        self.annotations.clear();
+        parsed.source = source;
+        parsed.annotations.push(Annotation::Plain);
+        // Blank nodes of different files are different.
+        let scope = (source as u64).to_le_bytes();
+        self.blank_seed = XxHash3_64::oneshot_with_seed(BLANK_SEED, &scope);
+        self.parsed = parsed;
+    }
+
+    /// The chunk, finished.
+    pub(super) fn end(&mut self) -> Parsed {
+        std::mem::take(&mut self.parsed)
+    }
+
+    /// The hash of a term as it is written.
+    pub(super) fn written(token: &[u8]) -> TermHash {
+        hash(WRITTEN_SEED, token)
+    }
+
+    /// The reference of what was written before and remembered.
+    pub(super) fn find(&self, written: TermHash) -> Option<Ref> {
+        let found = self.seen.find(written.high, |e| e.0 == written)?;
+        Some(found.1)
+    }
+
+    /// Remembers the reference of what is written.
+    pub(super) fn remember(&mut self, written: TermHash, reference: Ref) {
+        self.seen.insert_unique(written.high, (written, reference), |e| e.0.high);
+    }
+
+    /// The reference of an IRI.
+    pub(super) fn iri(&mut self, iri: &[u8], place: Place) -> Ref {
+        let hash = hash(IRI_SEED, iri);
+        self.add(hash, Need::Number(Kind::Iri), 0, iri, place)
+    }
+
+    /// The reference of a blank node.
+    pub(super) fn blank(&mut self, label: &[u8], place: Place) -> Ref {
+        let hash = hash(self.blank_seed, label);
+        self.add(hash, Need::Number(Kind::Blank), 0, label, place)
+    }
+
+    /// The reference of a literal with a language tag (lower case).
+    pub(super) fn tagged(&mut self, lexical: &str, tag: &str, place: Place) -> Ref {
+        let (annotation, seed) = self.annotation(AnnotationRef::Language(tag));
+        let hash = hash(seed, lexical.as_bytes());
+        let need = Need::Number(dict::kind_by_length(Kind::Literal, lexical));
+        self.add(hash, need, annotation, lexical.as_bytes(), place)
+    }
+
+    /// The reference of a literal with a datatype.
+    pub(super) fn typed(&mut self, lexical: &str, datatype: &str, place: Place) -> Ref {
+        let need = match term_inline::encode(lexical, datatype) {
+            Inline::Id(id) => return id.0,
+            Inline::Shaped(body) => Need::Code(body),
+            Inline::No(kind) => Need::Number(dict::kind_by_length(kind, lexical)),
+        };
+        let (annotation, seed) = self.annotation(AnnotationRef::of(None, datatype));
+        let hash = hash(seed, lexical.as_bytes());
+        self.add(hash, need, annotation, lexical.as_bytes(), place)
+    }
+
+    /// The reference of any term, from a parser that has its strings.
+    pub(super) fn term(&mut self, term: TermRef<'_>) -> Ref {
+        let (seed, text) = match term {
+            TermRef::Iri(iri) => (IRI_SEED, iri),
+            TermRef::Blank(label) => (self.blank_seed, label),
+            TermRef::Literal { lexical, lang, datatype } => {
+                (self.annotation(AnnotationRef::of(lang, datatype)).1, lexical)
+            }
+        };
+        let whole = hash(seed, text.as_bytes());
+        if let Some(reference) = self.find(whole) {
+            return reference;
+        }
+        let reference = match term {
+            TermRef::Iri(iri) => self.iri(iri.as_bytes(), None),
+            TermRef::Blank(label) => self.blank(label.as_bytes(), None),
+            TermRef::Literal { lexical, lang: Some(tag), .. } => self.tagged(lexical, tag, None),
+            TermRef::Literal { lexical, datatype, .. } => self.typed(lexical, datatype, None),
+        };
+        self.remember(whole, reference);
+        reference
+    }
+
+    fn add(&mut self, hash: TermHash, need: Need, annotation: u32, bytes: &[u8], place: Place) -> Ref {
+        let start = match place {
+            Some(start) => start as u32,
+            None => {
+                let start = self.parsed.extra.len();
+                self.parsed.extra.extend_from_slice(bytes);
+                start as u32 | IN_EXTRA
+            }
+        };
+        let reference = local(self.parsed.terms.len() as u64);
+        self.parsed.terms.push(LocalTerm {
+            hash,
+            need,
+            annotation,
+            lexical: Span { start, len: bytes.len() as u32 },
+        });
+        reference
+    }
+
+    /// The index of an annotation in this chunk and the seed of the hashes of its literals.
+    fn annotation(&mut self, annotation: AnnotationRef<'_>) -> (u32, u64) {
+        let (tag, name) = match annotation {
+            AnnotationRef::Plain => return (0, STRING_SEED),
+            AnnotationRef::Language(tag) => (LANGUAGE_SEED, tag),
+            AnnotationRef::Datatype(iri) => (DATATYPE_SEED, iri),
+        };
+        let seed = XxHash3_64::oneshot_with_seed(tag, name.as_bytes());
+        if let Some(&index) = self.annotations.get(&seed) {
+            return (index, seed);
+        }
+        let index = self.parsed.annotations.len() as u32;
+        self.parsed.annotations.push(annotation.into());
+        self.annotations.insert(seed, index);
+        (index, seed)
+    }
+}
+
+fn hash(seed: u64, bytes: &[u8]) -> TermHash {
+    TermHash::new(XxHash3_128::oneshot_with_seed(seed, bytes))
+}

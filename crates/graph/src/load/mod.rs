@@ -1,0 +1,183 @@
+//! Bulk load: from RDF files to a database, in one pass over the text.
+//!
+//! 1. **Read** (`read`): chunks of text become partial dictionaries and rows of references (`ntriples`, `document`,
+//!    `intern`); terms get numbers by first occurrence (`numbering`, `table`), strings go straight to the string
+//!    trees (`dictionary`); rows with ids are sorted batch by batch into packed runs (`sorter`, `runs`, `pack`).
+//! 2. **Terms** (`waiting`): only when the table of terms outgrew its memory: the rest is numbered by an external merge.
+//! 3. **Hashes**, **indexes** (`index`): runs are merged, trees are built from the bottom up.
+//! 4. **Commit**: the super-block is switched. Before that nothing is visible.
+//!
+//! Invariants: memory is bounded by the budget (`options`), whatever the input; the bytes of the database depend on
+//! the input alone, not on threads or memory; temporary files (`temp`) live in one folder that goes when the load ends.
+
+mod account;
+mod dictionary;
+mod document;
+mod error;
+mod index;
+mod intern;
+mod ntriples;
+mod numbering;
+mod options;
+mod pack;
+mod progress;
+mod read;
+mod runs;
+mod sorter;
+mod source;
+mod table;
+mod temp;
+mod waiting;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use snowmelt_store::{Store, StoreConfig, StoreError};
+
+use self::account::Account;
+use self::dictionary::{Dictionary, HashSorters, RECORD_KIND};
+use self::index::Indexer;
+use self::numbering::Numbering;
+use self::options::{LEAST_MEMORY, POOL_BYTES, Sizes};
+use self::progress::Teller;
+use self::read::Reading;
+use self::runs::RunStore;
+use self::sorter::Sorter;
+use self::temp::TempSpace;
+use self::waiting::{Waiting, WaitingRows, WaitingSorters};
+use crate::dict::{self, GraphMeta};
+
+pub use dictionary::DictionaryCounts;
+pub use error::LoadError;
+pub use options::{LoadOptions, LoadSizes};
+pub use progress::{LoadProgress, LoadReport, Phase, Progress};
+pub use source::{Source, format_named};
+
+/// Loads `sources` into the database at `path`, which is made if there is none and must be empty.
+///
+/// All or nothing: on an error, or when `cancel` becomes true, the database is as it was. The bytes of the database
+/// depend on the input alone.
+pub fn load(
+    path: &Path,
+    sources: Vec<Source>,
+    options: &LoadOptions,
+    progress: &dyn LoadProgress,
+    cancel: &AtomicBool,
+) -> Result<LoadReport, LoadError> {
+    check(&sources, options)?;
+    let store = open(path, options)?;
+    let temp = TempSpace::create(path)?;
+    let bytes_total = sources.iter().map(Source::len_bytes).sum();
+    let mut teller = Teller::new(progress, bytes_total);
+    let report = Load { options, sizes: Sizes::new(options), store: &store, temp, cancel }
+        .run(sources, &mut teller)?;
+    Ok(LoadReport {
+        database_bytes: store.bytes(),
+        seconds: teller.seconds,
+        peak_bytes: progress::peak_bytes(),
+        ..report
+    })
+}
+
+/// What can be known to fail before anything is touched.
+fn check(sources: &[Source], options: &LoadOptions) -> Result<(), LoadError> {
+    if options.store.memory_bytes < LEAST_MEMORY {
+        return Err(LoadError::Option {
+            option: "--memory",
+            message: format!("a load needs at least {} MiB", LEAST_MEMORY >> 20),
+        });
+    }
+    for source in sources {
+        source.check()?;
+    }
+    read::graph_name(options.graph.as_deref())?;
+    Ok(())
+}
+
+/// Opens the database, or makes it.
+fn open(path: &Path, options: &LoadOptions) -> Result<Arc<Store>, LoadError> {
+    let config = StoreConfig { pool_bytes: Some(POOL_BYTES), ..options.store.clone() };
+    let store = match Store::create(path, &options.stripes, config.clone()) {
+        Err(StoreError::Exists { .. }) => Store::open(path, config)?,
+        other => return Ok(other?),
+    };
+    if let Some(record) = store.catalog(dict::RECORD_META) {
+        let quads = GraphMeta::from_bytes(&record).map_or(0, |meta| meta.quads);
+        return Err(LoadError::NotEmpty { path: path.to_path_buf(), quads });
+    }
+    Ok(store)
+}
+
+/// An error when the load was cancelled.
+fn cancelled(cancel: &AtomicBool) -> Result<(), LoadError> {
+    if cancel.load(Ordering::Relaxed) { Err(LoadError::Cancelled) } else { Ok(()) }
+}
+
+struct Load<'a> {
+    options: &'a LoadOptions,
+    sizes: Sizes,
+    store: &'a Arc<Store>,
+    temp: Arc<TempSpace>,
+    cancel: &'a AtomicBool,
+}
+
+impl Load<'_> {
+    fn run(self, sources: Vec<Source>, teller: &mut Teller<'_>) -> Result<LoadReport, LoadError> {
+        let Load { options, sizes, store, temp, cancel } = self;
+        let account = Account::new(sizes.run_bytes);
+        let run_store = |name| RunStore::new(name, &temp, &account);
+        // Hashes are sorted by the numbering thread alone, three trees at a time.
+        let hash_rows = (sizes.batch_rows / 2).max(1);
+        let hashes = HashSorters {
+            iri: Sorter::new(run_store("iri-hash"), hash_rows, sizes.fan_in),
+            literal: Sorter::new(run_store("lit-hash"), hash_rows, sizes.fan_in),
+            text: Sorter::new(run_store("text-hash"), hash_rows, sizes.fan_in),
+        };
+        let quads = Sorter::new(run_store("psog"), sizes.batch_rows, sizes.fan_in);
+        let waiting_rows = WaitingRows::new(run_store("waiting-rows"));
+
+        let build = store.begin_build()?;
+        let dictionary = Dictionary::new(&build, &hashes);
+        let mut numbering = Numbering::new(dictionary, sizes.table_bytes, || {
+            let sorters = WaitingSorters {
+                hashes: Sorter::new(run_store("waiting-hashes"), hash_rows, sizes.fan_in),
+                repeats: Sorter::new(run_store("repeats"), hash_rows, sizes.fan_in),
+                repeated_ids: Sorter::new(run_store("repeated-ids"), hash_rows, sizes.fan_in),
+                ids: run_store("waiting-ids"),
+            };
+            Ok(Waiting::new(sorters, temp.file("waiting-terms")?, sizes.part_terms))
+        });
+        let reading = Reading { options, sizes, quads: &quads, waiting_rows: &waiting_rows, cancel };
+        let summary = read::read(reading, sources, &mut numbering, teller)?;
+
+        let Numbering { mut dictionary, waiting, .. } = numbering;
+        if let Some(waiting) = waiting {
+            teller.phase(Phase::Terms, Some(waiting.terms() * 2));
+            let mut batch = quads.batch();
+            waiting.resolve(&mut dictionary, waiting_rows, &mut batch, cancel, |done| teller.done(done))?;
+            batch.finish()?;
+        }
+        let terms = dictionary.finish(&build)?;
+        let mut indexer =
+            Indexer { build: &build, sizes, threads: options.threads, store: &run_store, cancel, teller };
+        indexer.hashes(&hashes, terms.iris + terms.literals + terms.texts)?;
+        let distinct = indexer.quads(quads, summary.triples, summary.graphs)?;
+
+        teller.phase(Phase::Commit, None);
+        let meta = GraphMeta { quads: distinct, blank_nodes: terms.blank_nodes, ..GraphMeta::default() };
+        build.put_record(dict::RECORD_META, RECORD_KIND, &meta.to_bytes());
+        cancelled(cancel)?;
+        build.commit()?;
+        teller.end_phase();
+        Ok(LoadReport {
+            triples: summary.triples,
+            skipped: summary.skipped,
+            quads: distinct,
+            terms,
+            input_bytes: summary.bytes,
+            temporary_bytes: temp.bytes(),
+            ..LoadReport::default()
+        })
+    }
+}

@@ -1,0 +1,98 @@
+//! Options of a load, and how its memory is shared out.
+
+use std::path::PathBuf;
+
+use oxrdfio::RdfFormat;
+use snowmelt_store::StoreConfig;
+
+/// How to load.
+#[derive(Clone)]
+pub struct LoadOptions {
+    /// The graph for triples that name none; the default graph when absent.
+    pub graph: Option<String>,
+    /// Base IRI of formats with relative IRIs.
+    pub base: Option<String>,
+    /// Where the data of a new database goes; inside its directory when empty.
+    pub stripes: Vec<PathBuf>,
+    /// Parser and sorter threads, besides the one that reads and the one that numbers.
+    pub threads: usize,
+    /// Leave malformed statements out instead of stopping.
+    pub lenient: bool,
+    /// The format of all inputs; told by name or content when absent.
+    pub format: Option<RdfFormat>,
+    /// Settings of the store. Its `memory_bytes` are the budget of the load.
+    pub store: StoreConfig,
+    /// Sizes that follow from the memory budget unless set here. What is loaded does not depend on them.
+    pub sizes: LoadSizes,
+}
+
+impl Default for LoadOptions {
+    fn default() -> Self {
+        LoadOptions {
+            graph: None,
+            base: None,
+            stripes: Vec::new(),
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            lenient: false,
+            format: None,
+            store: StoreConfig::default(),
+            sizes: LoadSizes::default(),
+        }
+    }
+}
+
+/// Sizes of the parts of a load; `None` = by the memory budget. Tests set them low to take every path.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LoadSizes {
+    /// Bytes of text per chunk.
+    pub chunk_bytes: Option<usize>,
+    /// Rows sorted at once.
+    pub batch_rows: Option<usize>,
+    /// Bytes of the table of terms.
+    pub table_bytes: Option<u64>,
+    /// Bytes of sorted runs kept in memory.
+    pub run_bytes: Option<u64>,
+    /// Terms per part of the external dictionary merge.
+    pub part_terms: Option<usize>,
+    /// Runs merged at once.
+    pub fan_in: Option<usize>,
+}
+
+/// Least memory budget of a load, in bytes.
+pub(super) const LEAST_MEMORY: u64 = 64 << 20;
+/// The pool of a load: it reads next to nothing.
+pub(super) const POOL_BYTES: u64 = 1 << 20;
+
+/// The sizes of one load, all decided.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    pub(super) chunk_bytes: usize,
+    /// Chunks on their way at once.
+    pub(super) chunks: usize,
+    /// Rows of quads per batch; sorters of narrower rows and hashes have fewer bytes.
+    pub(super) batch_rows: usize,
+    pub(super) table_bytes: u64,
+    pub(super) run_bytes: u64,
+    pub(super) part_terms: usize,
+    pub(super) fan_in: usize,
+}
+
+impl Sizes {
+    /// Shares out the budget: about a third each for the table of terms and for sorted runs, a tenth for a part of
+    /// waiting terms, a thirty-second per thread for rows being sorted, the rest for chunks, samples and pages.
+    pub(super) fn new(options: &LoadOptions) -> Sizes {
+        let memory = options.store.memory_bytes.max(LEAST_MEMORY);
+        let knobs = options.sizes;
+        let share = |divisor: u64, most: u64| (memory / divisor).min(most) as usize;
+        Sizes {
+            chunk_bytes: knobs.chunk_bytes.unwrap_or(share(256, 4 << 20)),
+            chunks: 2 * options.threads + 2,
+            batch_rows: knobs.batch_rows.unwrap_or(share(32 * 32, 1 << 20)),
+            table_bytes: knobs.table_bytes.unwrap_or(memory / 100 * 35),
+            run_bytes: knobs.run_bytes.unwrap_or(memory / 100 * 33),
+            // A slot of 16 bytes per term, between 3/8 and 3/4 full.
+            part_terms: knobs.part_terms.unwrap_or(share(10 * 30, u32::MAX.into())),
+            fan_in: knobs.fan_in.unwrap_or(share(2 << 20, 1024).max(16)),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What a load says about itself while it runs and when it is done.
+
+use std::time::{Duration, Instant};
+
+use super::dictionary::DictionaryCounts;
+
+/// What a load is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// Reading, parsing and numbering; strings are written, triples sorted in batches.
+    Read,
+    /// Numbering the terms that did not fit in memory.
+    Terms,
+    /// Writing the trees from string to id.
+    Hashes,
+    /// Writing a quad index.
+    Index(crate::Index),
+    /// Making it the database.
+    Commit,
+}
+
+impl Phase {
+    /// A short name for progress bars and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Read => "read",
+            Phase::Terms => "terms",
+            Phase::Hashes => "hashes",
+            Phase::Index(index) => index.name(),
+            Phase::Commit => "commit",
+        }
+    }
+}
+
+/// How far a load is.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress {
+    /// What it is doing.
+    pub phase: Phase,
+    /// Statements read so far.
+    pub triples: u64,
+    /// Bytes of input read so far, as stored (compressed).
+    pub bytes: u64,
+    /// Bytes of all inputs, when all are files.
+    pub bytes_total: Option<u64>,
+    /// Steps of this phase that are done; bytes while reading.
+    pub done: u64,
+    /// All steps of this phase, when known.
+    pub total: Option<u64>,
+}
+
+/// Hears how far a load is, about ten times a second, from any of its threads.
+pub trait LoadProgress: Sync {
+    /// The state now.
+    fn report(&self, progress: &Progress);
+}
+
+/// Says nothing.
+impl LoadProgress for () {
+    fn report(&self, _: &Progress) {}
+}
+
+/// What a load did.
+#[derive(Debug, Clone, Default)]
+pub struct LoadReport {
+    /// Statements read.
+    pub triples: u64,
+    /// Malformed statements left out (lenient loads).
+    pub skipped: u64,
+    /// Distinct quads in the database.
+    pub quads: u64,
+    /// Terms in the dictionary.
+    pub terms: DictionaryCounts,
+    /// Bytes of input, as stored.
+    pub input_bytes: u64,
+    /// Bytes of the database.
+    pub database_bytes: u64,
+    /// Bytes written to temporary files.
+    pub temporary_bytes: u64,
+    /// Seconds of every phase, in order.
+    pub seconds: Vec<(Phase, f64)>,
+    /// The most memory the process had resident, in bytes, as the system counts it; 0 where it does not say.
+    pub peak_bytes: u64,
+}
+
+impl LoadReport {
+    /// Seconds of all phases together.
+    pub fn total_seconds(&self) -> f64 {
+        self.seconds.iter().map(|(_, s)| s).sum()
+    }
+}
+
+/// Least time between two reports.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Passes progress on, not too often, and keeps the time of every phase.
+pub(super) struct Teller<'a> {
+    to: &'a dyn LoadProgress,
+    state: Progress,
+    last: Instant,
+    phase_began: Instant,
+    pub(super) seconds: Vec<(Phase, f64)>,
+}
+
+impl<'a> Teller<'a> {
+    pub(super) fn new(to: &'a dyn LoadProgress, bytes_total: Option<u64>) -> Self {
+        let state =
+            Progress { phase: Phase::Read, triples: 0, bytes: 0, bytes_total, done: 0, total: bytes_total };
+        to.report(&state);
+        Teller { to, state, last: Instant::now(), phase_began: Instant::now(), seconds: Vec::new() }
+    }
+
+    /// A phase begins, of `total` steps.
+    pub(super) fn phase(&mut self, phase: Phase, total: Option<u64>) {
+        self.end_phase();
+        self.state = Progress { phase, done: 0, total, ..self.state };
+        self.to.report(&self.state);
+    }
+
+    /// The phase ends.
+    pub(super) fn end_phase(&mut self) {
+        let now = Instant::now();
+        self.seconds.push((self.state.phase, (now - self.phase_began).as_secs_f64()));
+        self.phase_began = now;
+    }
+
+    /// Reading: so much is read.
+    pub(super) fn read(&mut self, triples: u64, bytes: u64) {
+        self.state.triples = triples;
+        self.state.bytes = bytes;
+        self.done(bytes);
+    }
+
+    /// So many steps are done.
+    pub(super) fn done(&mut self, done: u64) {
+        self.state.done = done;
+        if self.last.elapsed() >= INTERVAL {
+            self.last = Instant::now();
+            self.to.report(&self.state);
+        }
+    }
+}
+
+/// The most memory the process ever had resident, in bytes.
+pub(super) fn peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = peak.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}

@@ -1,0 +1,530 @@
+//! Loads against oxrdfio: the quads of a loaded database are those a parser reads, whatever the threads,
+//! the memory and the compression, and the bytes of the database are the same every time.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use oxrdfio::{RdfFormat, RdfParser};
+use snowmelt_graph::dict::{self, GraphMeta};
+use snowmelt_graph::dict_code::{Codes, PLAIN};
+use snowmelt_graph::dict_prefix::Prefixes;
+use snowmelt_graph::load::{
+    LoadError, LoadOptions, LoadProgress, LoadReport, LoadSizes, Progress, Source, load,
+};
+use snowmelt_graph::{Index, Kind, Lexical, Term, TermId, TermRef, Tree};
+use snowmelt_store::{Columns, Keys, Matches, Reader, ScanBounds, Store, StoreConfig, StringTree, TupleTree};
+
+/// Quads as text, blank nodes by number.
+type Quads = BTreeSet<[String; 4]>;
+
+fn config() -> StoreConfig {
+    StoreConfig {
+        memory_bytes: 64 << 20,
+        pool_bytes: Some(8 << 20),
+        extent_pages: 8,
+        ..StoreConfig::default()
+    }
+}
+
+fn options() -> LoadOptions {
+    LoadOptions { threads: 2, store: config(), ..LoadOptions::default() }
+}
+
+/// Sizes that force every path: many chunks, tiny runs in files, merges of merges, terms that wait.
+fn hostile() -> LoadSizes {
+    LoadSizes {
+        chunk_bytes: Some(700),
+        batch_rows: Some(60),
+        table_bytes: Some(100 << 10),
+        run_bytes: Some(0),
+        part_terms: Some(150),
+        fan_in: Some(3),
+    }
+}
+
+fn text(content: &[u8], name: &str) -> Source {
+    Source::Reader { name: name.to_owned(), read: Box::new(std::io::Cursor::new(content.to_vec())) }
+}
+
+fn load_text(db: &Path, content: &[u8], options: &LoadOptions) -> Result<LoadReport, LoadError> {
+    load(db, vec![text(content, "input")], options, &(), &AtomicBool::new(false))
+}
+
+/// What oxrdfio reads from inputs, blank nodes numbered by first occurrence, apart per input.
+fn expected(inputs: &[(&[u8], RdfFormat)], base: Option<&str>) -> Quads {
+    let mut blanks = HashMap::new();
+    let mut quads = Quads::new();
+    for (input, (content, format)) in inputs.iter().enumerate() {
+        let mut parser = RdfParser::from_format(*format);
+        if let Some(base) = base {
+            parser = parser.with_base_iri(base).unwrap();
+        }
+        for quad in parser.for_slice(content) {
+            let quad = quad.unwrap();
+            let mut name = |term: oxrdf::Term| match term {
+                oxrdf::Term::BlankNode(node) => {
+                    let next = blanks.len();
+                    format!("_:b{}", blanks.entry((input, node.into_string())).or_insert(next))
+                }
+                other => other.to_string(),
+            };
+            let [s, p, o] = [quad.subject.into(), quad.predicate.into(), quad.object].map(&mut name);
+            let g = match quad.graph_name {
+                oxrdf::GraphName::DefaultGraph => String::new(),
+                oxrdf::GraphName::NamedNode(node) => node.to_string(),
+                oxrdf::GraphName::BlankNode(node) => name(node.into()),
+            };
+            quads.insert([s, p, o, g]);
+        }
+    }
+    quads
+}
+
+/// A loaded database, read tree by tree.
+struct Loaded {
+    reader: Reader,
+    store: Arc<Store>,
+    strings: Vec<StringTree>,
+    codes: Codes,
+    prefixes: Prefixes,
+}
+
+impl Loaded {
+    fn open(path: &Path) -> Loaded {
+        let store = Store::open(path, config()).unwrap();
+        let record = |name: &str| store.catalog(name).unwrap_or_else(|| panic!("no record {name}"));
+        Loaded {
+            reader: Reader::new(&store, store.snapshot()),
+            strings: Tree::ALL.iter().map(|t| StringTree::from_bytes(&record(t.name())).unwrap()).collect(),
+            codes: Codes::from_bytes(&record(dict::RECORD_CODES)).unwrap(),
+            prefixes: Prefixes::from_bytes(&record(dict::RECORD_PREFIXES)).unwrap(),
+            store,
+        }
+    }
+
+    fn rows(&mut self, name: &str, arity: usize) -> Vec<Vec<u64>> {
+        let tree = TupleTree::from_bytes(&self.store.catalog(name).unwrap()).unwrap();
+        let mut scan = tree.scan(ScanBounds::default());
+        let mut columns = Columns::new(arity);
+        while scan.next(&mut self.reader, &mut columns, 1000).unwrap() {}
+        assert_eq!(columns.rows as u64, tree.rows());
+        (0..columns.rows).map(|row| columns.cols.iter().map(|c| c[row]).collect()).collect()
+    }
+
+    fn term(&mut self, id: TermId) -> Term {
+        let mut lexical = Lexical::new();
+        if let Some(text) = lexical.write(id) {
+            let datatype = id.fixed_datatype().or_else(|| self.codes.decimal_datatype_of(id.decimal_code()));
+            return TermRef::typed(text, datatype.unwrap()).to_owned();
+        }
+        if id.kind() == Kind::Blank {
+            return Term::Blank(format!("b{}", id.number()));
+        }
+        let tree = Tree::of(id.kind()).unwrap();
+        let mut string = Vec::new();
+        let get = |_, bytes: &[u8]| string.extend_from_slice(bytes);
+        self.strings[tree as usize].get(&mut self.reader, &[id.number()], get).unwrap();
+        if tree == Tree::Iri {
+            let (prefix, local) = self.prefixes.split(&string).unwrap();
+            return Term::Iri(format!("{prefix}{local}"));
+        }
+        dict::literal(id, &string, &self.codes).unwrap().to_owned()
+    }
+
+    /// All quads; checks on the way that the other indexes hold the same and that the hash trees find every term.
+    fn quads(&mut self) -> Quads {
+        let psog = self.rows(Index::Psog.name(), 4);
+        let quads: Vec<[u64; 4]> = psog.iter().map(|r| [r[1], r[0], r[2], r[3]]).collect();
+        for index in Index::ALL {
+            let arity = index.arity();
+            let want: BTreeSet<Vec<u64>> = quads.iter().map(|&q| index.row(q)[..arity].to_vec()).collect();
+            assert!(self.rows(index.name(), arity).into_iter().eq(want), "{}", index.name());
+        }
+        let meta = GraphMeta::from_bytes(&self.store.catalog(dict::RECORD_META).unwrap()).unwrap();
+        assert_eq!(meta.quads, quads.len() as u64);
+        let mut names = BTreeMap::new();
+        for id in quads.iter().flatten().copied().collect::<BTreeSet<_>>() {
+            let name = if TermId(id) == TermId::DEFAULT_GRAPH {
+                String::new()
+            } else {
+                let term = self.term(TermId(id));
+                self.find(TermId(id), &term);
+                term.to_string()
+            };
+            names.insert(id, name);
+        }
+        quads.iter().map(|quad| quad.map(|id| names[&id].clone())).collect()
+    }
+
+    /// A stored term is found by its hash.
+    fn find(&mut self, id: TermId, term: &Term) {
+        let mut scratch = Vec::new();
+        let dict::Place::Entry(entry) = dict::place(&term.as_ref(), &mut &self.codes, &mut scratch) else {
+            return;
+        };
+        assert_eq!(entry.id(id.number()), id);
+        let tree = TupleTree::from_bytes(&self.store.catalog(entry.tree().hash_name()).unwrap()).unwrap();
+        let hash = [dict::index_hash(entry.hash())];
+        let mut matches = Matches::new(tree.arity(), 1);
+        let cols: [&[u64]; 1] = [&hash];
+        let mut lookup = tree.lookup(Keys::new(&cols, None));
+        while lookup.next(&mut self.reader, &mut matches, 100).unwrap() {}
+        let at =
+            matches.cols[0].iter().position(|&n| n == id.number()).expect("the hash leads to the number");
+        if entry.tree() != Tree::Iri {
+            let code = if id.kind().has_code() { id.code() } else { PLAIN };
+            assert_eq!(matches.cols[1][at], u64::from(code));
+        }
+    }
+}
+
+fn quads_of(db: &Path) -> Quads {
+    Loaded::open(db).quads()
+}
+
+/// Every byte of a database but the lock, by file name.
+fn bytes_of(db: &Path) -> BTreeMap<String, Vec<u8>> {
+    let files = fs::read_dir(db).unwrap().map(|f| f.unwrap());
+    let named = files.map(|f| (f.file_name().into_string().unwrap(), fs::read(f.path()).unwrap()));
+    named.filter(|(name, _)| name != "lock").collect()
+}
+
+/// N-Quads with every kind of term, repeated terms and quads, and new terms until the end.
+fn sample(statements: usize) -> Vec<u8> {
+    let mut state = 0x1234_5678_9abc_def1_u64;
+    let mut random = move |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
+    let mut out = Vec::new();
+    for i in 0..statements as u64 {
+        let subject = match random(8) {
+            0 => format!("_:b{}", random(50)),
+            1 => format!("<http://a.example/shared/{}>", random(40)),
+            _ => format!("<http://a.example/{}/item{}>", i % 7, i / 5),
+        };
+        let n = random(1 + i / 3);
+        let long = if random(40) == 0 { 9000 } else { 10 + random(90) };
+        let words: String = (0..long / 8).map(|_| format!("word{} ", random(200))).collect();
+        let object = match random(16) {
+            0 => format!("_:b{n}"),
+            1 => format!("\"{n}\"^^<{XSD}integer>"),
+            2 => format!("\"0{n}\"^^<{XSD}integer>"),
+            3 => format!("\"{n}.50\"^^<http://a.example/usd{}>", random(3)),
+            4 => format!("\"short{}\"", random(20)),
+            5 => format!("\"{words}\""),
+            6 => format!("\"{words}\"@en"),
+            7 => format!("\"{words}\"@de-at"),
+            8 => format!("\"{words}\"^^<http://a.example/type{}>", random(5)),
+            9 => format!("\"20{:02}-01-02T03:04:05Z\"^^<{XSD}dateTime>", random(100)),
+            10 => format!("\"q\\\"{n}\\n\\u00e9 and some more\""),
+            11 => format!("\"{n}e3\"^^<{XSD}double>"),
+            _ => format!("<http://a.example/o/{n}>"),
+        };
+        let graph = match random(6) {
+            0 => format!(" <http://a.example/g{}>", random(3)),
+            1 if random(5) == 0 => " _:g".to_owned(),
+            _ => String::new(),
+        };
+        writeln!(out, "{subject} <http://a.example/p{}> {object}{graph} .", random(12)).unwrap();
+        if random(9) == 0 {
+            writeln!(out, "# a comment\n<http://a.example/twice> <http://a.example/p> \"the same\" .")
+                .unwrap();
+        }
+    }
+    out
+}
+
+fn nquads() -> LoadOptions {
+    LoadOptions { format: Some(RdfFormat::NQuads), ..options() }
+}
+
+#[test]
+fn a_load_is_what_the_parser_reads() {
+    let data = sample(6000);
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("db");
+    let report = load_text(&db, &data, &nquads()).unwrap();
+    let want = expected(&[(&data, RdfFormat::NQuads)], None);
+    assert_eq!(report.quads, want.len() as u64);
+    assert_eq!(report.triples, data.iter().filter(|&&b| b == b'\n').count() as u64 - comments(&data));
+    assert!(report.triples > report.quads && report.terms.blank_nodes > 10 && report.terms.texts > 100);
+    assert!(quads_of(&db) == want);
+    assert!(!db.join("load.tmp").exists());
+}
+
+fn comments(data: &[u8]) -> u64 {
+    data.split(|&b| b == b'\n').filter(|l| l.starts_with(b"#")).count() as u64
+}
+
+#[test]
+fn the_same_bytes_for_any_threads_and_memory() {
+    let data = sample(5000);
+    let dir = tempfile::tempdir().unwrap();
+    let mut first = None;
+    for threads in 1..=4 {
+        for sizes in [LoadSizes::default(), hostile(), LoadSizes { table_bytes: Some(0), ..hostile() }] {
+            let db = dir.path().join(format!("db{threads}"));
+            let report = load_text(&db, &data, &LoadOptions { threads, sizes, ..nquads() }).unwrap();
+            assert_eq!(report.temporary_bytes > 0, sizes.run_bytes == Some(0));
+            let bytes = bytes_of(&db);
+            if first.is_none() {
+                assert!(quads_of(&db) == expected(&[(&data, RdfFormat::NQuads)], None));
+            }
+            let same = *first.get_or_insert_with(|| bytes.clone()) == bytes;
+            assert!(same, "{threads} threads, {sizes:?}");
+            fs::remove_dir_all(&db).unwrap();
+        }
+    }
+}
+
+#[test]
+fn compressed_inputs_are_the_same() {
+    let data = sample(800);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&data).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let zstd = zstd::encode_all(&data[..], 1).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let mut all = Vec::new();
+    for (name, content) in [("plain.nq", &data), ("a.nq.gz", &gzip), ("b.nq.zst", &zstd), ("odd-name", &gzip)]
+    {
+        let file = dir.path().join(name);
+        fs::write(&file, content).unwrap();
+        let db = dir.path().join(format!("db-{name}"));
+        let report = load(&db, vec![Source::File(file)], &options(), &(), &AtomicBool::new(false)).unwrap();
+        assert_eq!(report.input_bytes, content.len() as u64);
+        all.push(bytes_of(&db));
+    }
+    assert!(all.windows(2).all(|w| w[0] == w[1]));
+}
+
+#[test]
+fn every_format_and_blank_nodes_apart() {
+    let turtle: &[u8] = b"@prefix a: <http://a/> . a:s a:p _:x, 'text', 7, [ a:q (1 2) ] . <rel> a:p a:o .";
+    let trig: &[u8] = b"@prefix a: <http://a/> . a:g { a:s a:p _:x . } a:s a:p 'in the default graph' .";
+    let xml: &[u8] =
+        br#"<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:a="http://a/">
+        <rdf:Description rdf:about="http://a/s" a:p="xml"/></rdf:RDF>"#;
+    let json: &[u8] = br#"{"@id": "http://a/s", "http://a/p": [{"@id": "_:x"}, "json"]}"#;
+    let lines: &[u8] = b"_:x <http://a/p> _:y .\n";
+    let jsonld = RdfFormat::from_extension("jsonld").unwrap();
+    let inputs = [
+        (turtle, RdfFormat::Turtle, "1.ttl"),
+        (trig, RdfFormat::TriG, "2.trig"),
+        (xml, RdfFormat::RdfXml, "3.rdf"),
+        (json, jsonld, "4.jsonld"),
+        (lines, RdfFormat::NTriples, "5.nt"),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let files: Vec<Source> = inputs
+        .iter()
+        .map(|(content, _, name)| {
+            let file = dir.path().join(name);
+            fs::write(&file, content).unwrap();
+            Source::File(file)
+        })
+        .collect();
+    let db = dir.path().join("db");
+    let base = Some("http://base/dir/".to_owned());
+    let report = load(&db, files, &LoadOptions { base, ..options() }, &(), &AtomicBool::new(false)).unwrap();
+    let inputs = inputs.map(|(content, format, _)| (content, format));
+    let want = expected(&inputs, Some("http://base/dir/"));
+    assert_eq!(quads_of(&db), want);
+    // Four times _:x, _:y, and in Turtle one [] and two list cells.
+    assert_eq!(report.terms.blank_nodes, 8);
+}
+
+#[test]
+fn triples_go_to_the_graph_that_was_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, format) in [("lines", RdfFormat::NQuads), ("document", RdfFormat::TriG)] {
+        let content: &[u8] = match format {
+            RdfFormat::NQuads => b"<http://a/s> <http://a/p> 'x' .".as_slice(),
+            _ => b"<http://a/s> <http://a/p> 'x' . <http://a/h> { <http://a/s> <http://a/p> 'y' . }",
+        };
+        let content = String::from_utf8_lossy(content).replace('\'', "\"");
+        let db = dir.path().join(name);
+        let graph = Some("http://a/g".to_owned());
+        let options = LoadOptions { graph, format: Some(format), ..options() };
+        load_text(&db, content.as_bytes(), &options).unwrap();
+        let graphs: Vec<String> = quads_of(&db).into_iter().map(|q| q[3].clone()).collect();
+        let want = if name == "lines" { vec!["<http://a/g>"] } else { vec!["<http://a/g>", "<http://a/h>"] };
+        assert_eq!(graphs, want);
+    }
+}
+
+#[test]
+fn bad_input_names_the_place_and_loads_nothing() {
+    let mut data = sample(3000);
+    let lines = data.iter().filter(|&&b| b == b'\n').count();
+    data.extend_from_slice("<http://a/s> <http://a/p\u{e9}> \"x\" <g> .\n".as_bytes());
+    data.extend_from_slice(b"nor is this\n");
+    data.extend(sample(2000));
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("db");
+    for threads in [1, 3] {
+        for sizes in [LoadSizes::default(), hostile()] {
+            let error = load_text(&db, &data, &LoadOptions { threads, sizes, ..nquads() }).unwrap_err();
+            let place = format!("input:{}:32: ", lines + 1);
+            assert!(error.to_string().starts_with(&place), "{error}");
+            assert!(!db.join("load.tmp").exists());
+        }
+    }
+    // What is there is an empty database; the repaired file can be loaded.
+    let good = sample(500);
+    load_text(&db, &good, &nquads()).unwrap();
+    assert!(quads_of(&db) == expected(&[(&good, RdfFormat::NQuads)], None));
+    let turtle = b"@prefix a: <http://a/> .\n\na:s a:p b:o .";
+    let options = LoadOptions { format: Some(RdfFormat::Turtle), ..options() };
+    let error = load_text(&dir.path().join("ttl"), turtle, &options).unwrap_err().to_string();
+    assert!(error.starts_with("input:3:9: "), "{error}");
+}
+
+#[test]
+fn lenient_counts_and_skips() {
+    let good = sample(900);
+    let mut data = Vec::new();
+    for (i, line) in good.split_inclusive(|&b| b == b'\n').enumerate() {
+        data.extend_from_slice(line);
+        if i % 100 == 0 {
+            data.extend_from_slice(b"<http://a/s> <no iri> \"x\" .\n\"no subject\" .\n");
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("db");
+    let report = load_text(&db, &data, &LoadOptions { lenient: true, ..nquads() }).unwrap();
+    let bad = good.iter().filter(|&&b| b == b'\n').count().div_ceil(100) as u64 * 2;
+    assert_eq!(report.skipped, bad);
+    assert!(quads_of(&db) == expected(&[(&good, RdfFormat::NQuads)], None));
+    let turtle = b"@prefix a: <http://a/> .\na:s a:p a:o .\na:s a:p ; ; ] .\na:s a:q a:o .\n";
+    let options = LoadOptions { lenient: true, format: Some(RdfFormat::Turtle), ..options() };
+    let db = dir.path().join("ttl");
+    let report = load_text(&db, turtle, &options).unwrap();
+    assert!(report.skipped > 0);
+    assert!(quads_of(&db).len() >= 2);
+}
+
+/// Sets a flag as soon as a phase is reported.
+struct StopAt<'a>(&'static str, &'a AtomicBool);
+
+impl LoadProgress for StopAt<'_> {
+    fn report(&self, progress: &Progress) {
+        if progress.phase.name() == self.0 {
+            self.1.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
+fn cancelled_loads_leave_nothing() {
+    let data = sample(3000);
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("db");
+    for phase in ["read", "terms", "hashes", "psog", "posg", "sp", "commit"] {
+        let cancel = AtomicBool::new(false);
+        let options = LoadOptions { sizes: hostile(), ..nquads() };
+        let result = load(&db, vec![text(&data, "input")], &options, &StopAt(phase, &cancel), &cancel);
+        assert!(matches!(result, Err(LoadError::Cancelled)), "{phase}: {result:?}");
+        assert!(!db.join("load.tmp").exists(), "{phase}");
+        let store = Store::open(&db, config()).unwrap();
+        assert_eq!(store.catalog(dict::RECORD_META), None, "{phase}");
+    }
+    load_text(&db, &data, &nquads()).unwrap();
+    assert!(quads_of(&db) == expected(&[(&data, RdfFormat::NQuads)], None));
+}
+
+#[test]
+fn what_a_killed_load_left_is_cleared() {
+    let data = sample(300);
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("db");
+    drop(Store::create(&db, &[], config()).unwrap());
+    fs::create_dir(db.join("load.tmp")).unwrap();
+    fs::write(db.join("load.tmp/psog"), b"rows").unwrap();
+    fs::OpenOptions::new().append(true).open(db.join("stripe-0")).unwrap().write_all(&[7; 100_000]).unwrap();
+    load_text(&db, &data, &nquads()).unwrap();
+    let fresh = dir.path().join("fresh");
+    load_text(&fresh, &data, &nquads()).unwrap();
+    assert!(bytes_of(&db) == bytes_of(&fresh));
+}
+
+#[test]
+fn refusals_say_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("db");
+    load_text(&db, &sample(50), &nquads()).unwrap();
+    let error = load_text(&db, &sample(50), &nquads()).unwrap_err().to_string();
+    assert!(error.contains("already holds") && error.contains("new directory"), "{error}");
+    let missing = Source::File(dir.path().join("missing.nt"));
+    let fresh = dir.path().join("fresh");
+    let error = load(&fresh, vec![missing], &options(), &(), &AtomicBool::new(false)).unwrap_err();
+    assert!(error.to_string().contains("missing.nt"), "{error}");
+    assert!(!fresh.exists(), "nothing is made for a load that cannot begin");
+    let options = LoadOptions { graph: Some("no iri".to_owned()), ..options() };
+    let error = load_text(&fresh, b"", &options).unwrap_err();
+    assert!(error.to_string().starts_with("--graph"), "{error}");
+}
+
+#[test]
+fn nothing_is_a_graph_too() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, content) in [("empty", &b""[..]), ("comments", b"# nothing\n\n")] {
+        let db = dir.path().join(name);
+        let report = load_text(&db, content, &options()).unwrap();
+        assert_eq!((report.triples, report.quads), (0, 0));
+        assert!(quads_of(&db).is_empty());
+    }
+}
+
+fn shared(path: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("SNOWMELT_SHARED")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
+    let found = root.join(path);
+    if found.exists() {
+        return Some(found);
+    }
+    eprintln!("skipped: {} is not there", found.display());
+    None
+}
+
+/// The W3C Turtle tests: good files load as oxrdfio reads them, bad ones are refused with a place.
+#[test]
+fn w3c_turtle() {
+    let Some(folder) = shared("w3c/rdf/rdf11/rdf-turtle") else { return };
+    let (mut good, mut bad) = (0, 0);
+    for file in fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()) {
+        let name = file.file_name().unwrap().to_str().unwrap().to_owned();
+        let format = match name.rsplit_once('.') {
+            Some((stem, "ttl")) if stem != "manifest" => RdfFormat::Turtle,
+            Some((_, "nt")) => RdfFormat::NTriples,
+            _ => continue,
+        };
+        let content = fs::read(&file).unwrap();
+        let base = format!("https://w3c.github.io/rdf-tests/rdf/rdf11/rdf-turtle/{name}");
+        let mut parser = RdfParser::from_format(format).with_base_iri(&base).unwrap().for_slice(&content);
+        let readable = parser.all(|quad| quad.is_ok());
+        let dir = tempfile::tempdir().unwrap();
+        let db = dir.path().join("db");
+        let options = LoadOptions { base: Some(base.clone()), ..options() };
+        let result = load(&db, vec![Source::File(file)], &options, &(), &AtomicBool::new(false));
+        if name.contains("-bad-") {
+            assert!(!readable, "{name}");
+        }
+        if readable {
+            good += 1;
+            result.unwrap();
+            assert_eq!(quads_of(&db), expected(&[(&content, format)], Some(&base)), "{name}");
+        } else {
+            bad += 1;
+            assert!(matches!(result, Err(LoadError::Syntax { .. })), "{name}: {result:?}");
+        }
+    }
+    eprintln!("{good} good files, {bad} bad ones");
+    assert!(good > 200 && bad > 60, "{good} {bad}");
+}
