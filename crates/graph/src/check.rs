@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// Most problems described; the rest are counted.
 const DESCRIBED: usize = 100;
 /// Rows read at a time.
-const BATCH: usize = 4096;
+const BATCH: usize = 16_384;
 
 /// What a check found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

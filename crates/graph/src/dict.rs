@@ -414,25 +414,6 @@ mod tests {
     }
 
     #[test]
-    fn long_strings_are_texts_and_long_values_are_not() {
-        let mut codes = Codes::new();
-        let mut scratch = Vec::new();
-        let mut kind = |term: &TermRef<'_>| match place(term, &mut codes, &mut scratch) {
-            Place::Entry(entry) => entry.kind,
-            other => panic!("{other:?}"),
-        };
-        let digits = "1".repeat(MAX_SHORT_BYTES + 1);
-        let (short, long) = (&digits[1..], &digits[..]);
-        assert_eq!([kind(&TermRef::string(short)), kind(&TermRef::string(long))], [Kind::String, Kind::Text]);
-        assert_eq!(
-            [kind(&TermRef::tagged(short, "en")), kind(&TermRef::tagged(long, "en"))],
-            [Kind::Literal, Kind::Text]
-        );
-        let integer = "http://www.w3.org/2001/XMLSchema#integer";
-        assert_eq!(kind(&TermRef::typed(long, integer)), Kind::Value);
-    }
-
-    #[test]
     fn constants_with_unknown_annotations_are_nowhere() {
         let codes = Codes::new();
         let mut scratch = Vec::new();

@@ -1,12 +1,23 @@
 //! SPARQL: plan, optimise, execute in batches.
 
 pub mod aggregate;
+mod algebra;
 mod batch;
+mod engine;
 mod error;
+mod exec;
+mod explain;
 pub mod expr;
 mod functions;
+mod optimise;
+mod plan;
 pub mod results;
+mod rewrite;
+mod shape;
+mod source;
 pub mod value;
 
 pub use batch::Batch;
+pub use engine::{Engine, QueryKind, QueryOptions, QueryResult, Written};
 pub use error::QueryError;
+pub use results::ResultFormat;

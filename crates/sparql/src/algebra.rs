@@ -1,0 +1,412 @@
+//! The algebra of a query: what is asked, before it is decided how.
+//!
+//! spargebra's tree is turned into [`Node`]s by [`translate`]: variables become dense numbers with SPARQL's scopes already
+//! resolved (a variable hidden by a sub-select gets a number of its own, a filter's variable that is not in scope becomes one
+//! that is never bound), constants become numbered [`Const`]s so that one algebra serves all queries of one shape, joins are
+//! flat, and EXISTS is a join of its own kind.
+//!
+//! Invariant: within one [`Algebra`] equal numbers mean the same variable everywhere.
+
+pub(crate) mod translate;
+mod vars;
+
+use spargebra::algebra::{AggregateExpression, Expression, PropertyPathExpression};
+use spargebra::term::{Literal, NamedNode, Variable};
+
+pub(crate) use vars::VarSet;
+
+/// A variable's number within one query.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) struct Var(pub u32);
+
+/// A constant's number within one query.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) struct Const(pub u32);
+
+/// What stands behind a [`Const`].
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum ConstTerm {
+    /// written in every query of this shape
+    Fixed(GroundTerm),
+    /// the n-th parameter of the query's text
+    Param(u32),
+}
+
+/// A term without variables.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum GroundTerm {
+    Iri(NamedNode),
+    Literal(Literal),
+}
+
+/// A place in a pattern.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Slot {
+    Var(Var),
+    Const(Const),
+}
+
+impl Slot {
+    pub fn var(self) -> Option<Var> {
+        match self {
+            Self::Var(v) => Some(v),
+            Self::Const(_) => None,
+        }
+    }
+}
+
+/// Which graphs a pattern looks at.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum GraphSlot {
+    /// the query's default graph
+    Default,
+    /// one named graph, or each in turn
+    Named(Slot),
+}
+
+/// One triple pattern in its graph.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Pattern {
+    pub s: Slot,
+    pub p: Slot,
+    pub o: Slot,
+    pub g: GraphSlot,
+}
+
+impl Pattern {
+    /// Its distinct variables.
+    pub fn vars(&self) -> VarSet {
+        let mut set = VarSet::default();
+        for slot in [Some(self.s), Some(self.p), Some(self.o), self.graph_slot()].into_iter().flatten() {
+            if let Slot::Var(v) = slot {
+                set.insert(v);
+            }
+        }
+        set
+    }
+
+    pub fn graph_slot(&self) -> Option<Slot> {
+        match self.g {
+            GraphSlot::Default => None,
+            GraphSlot::Named(slot) => Some(slot),
+        }
+    }
+}
+
+/// What becomes of a left row by what the right side has for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ExistsKind {
+    /// kept when there is a match
+    Semi,
+    /// kept when there is none
+    Anti,
+    /// kept, with a boolean in this variable
+    Mark(Var),
+}
+
+/// A sort key.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct SortKey {
+    pub expr: Expression,
+    pub descending: bool,
+}
+
+/// An operator of the algebra. Bags of solutions in, a bag of solutions out.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Node {
+    /// one solution that binds nothing
+    Unit,
+    Pattern(Pattern),
+    Path {
+        s: Slot,
+        path: PropertyPathExpression,
+        o: Slot,
+        g: GraphSlot,
+    },
+    /// the names of the named graphs
+    GraphNames(Slot),
+    /// two or more
+    Join(Vec<Node>),
+    LeftJoin {
+        left: Box<Node>,
+        right: Box<Node>,
+        conditions: Vec<Expression>,
+    },
+    /// `conditions` see both sides
+    Exists {
+        left: Box<Node>,
+        right: Box<Node>,
+        conditions: Vec<Expression>,
+        kind: ExistsKind,
+        correlated: bool,
+    },
+    Minus {
+        left: Box<Node>,
+        right: Box<Node>,
+    },
+    Union(Vec<Node>),
+    /// a conjunction
+    Filter {
+        inner: Box<Node>,
+        conditions: Vec<Expression>,
+    },
+    Extend {
+        inner: Box<Node>,
+        var: Var,
+        expr: Expression,
+    },
+    Values {
+        vars: Vec<Var>,
+        rows: Vec<Vec<Option<Const>>>,
+    },
+    Group {
+        inner: Box<Node>,
+        keys: Vec<Var>,
+        aggregates: Vec<(Var, AggregateExpression)>,
+    },
+    Distinct(Box<Node>),
+    Reduced(Box<Node>),
+    Sort {
+        inner: Box<Node>,
+        keys: Vec<SortKey>,
+    },
+    Slice {
+        inner: Box<Node>,
+        offset: u64,
+        limit: Option<u64>,
+    },
+    /// hides all variables but these
+    Project {
+        inner: Box<Node>,
+        vars: Vec<Var>,
+    },
+}
+
+impl Node {
+    /// The variables a solution may bind.
+    pub fn scope(&self) -> VarSet {
+        match self {
+            Self::Unit => VarSet::default(),
+            Self::Pattern(p) => p.vars(),
+            Self::Path { s, o, g, .. } => {
+                let graph = if let GraphSlot::Named(slot) = g { slot.var() } else { None };
+                [s.var(), o.var(), graph].into_iter().flatten().collect()
+            }
+            Self::GraphNames(slot) => slot.var().into_iter().collect(),
+            Self::Join(nodes) | Self::Union(nodes) => {
+                nodes.iter().fold(VarSet::default(), |a, n| a.union(&n.scope()))
+            }
+            Self::LeftJoin { left, right, .. } => left.scope().union(&right.scope()),
+            Self::Exists { left, kind, .. } => {
+                let mut set = left.scope();
+                if let ExistsKind::Mark(v) = kind {
+                    set.insert(*v);
+                }
+                set
+            }
+            Self::Minus { left, .. } => left.scope(),
+            Self::Filter { inner, .. }
+            | Self::Distinct(inner)
+            | Self::Reduced(inner)
+            | Self::Sort { inner, .. }
+            | Self::Slice { inner, .. } => inner.scope(),
+            Self::Extend { inner, var, .. } => {
+                let mut set = inner.scope();
+                set.insert(*var);
+                set
+            }
+            Self::Values { vars, .. } | Self::Project { vars, .. } => vars.iter().copied().collect(),
+            Self::Group { keys, aggregates, .. } => {
+                keys.iter().copied().chain(aggregates.iter().map(|a| a.0)).collect()
+            }
+        }
+    }
+
+    /// The variables that every solution binds.
+    pub fn certain(&self) -> VarSet {
+        match self {
+            Self::Unit | Self::Pattern(_) | Self::Path { .. } | Self::GraphNames(_) => self.scope(),
+            Self::Join(nodes) => nodes.iter().fold(VarSet::default(), |a, n| a.union(&n.certain())),
+            Self::Union(nodes) => {
+                nodes.iter().map(Self::certain).reduce(|a, b| a.intersection(&b)).unwrap_or_default()
+            }
+            Self::LeftJoin { left, .. } | Self::Minus { left, .. } => left.certain(),
+            Self::Exists { left, kind, .. } => {
+                let mut set = left.certain();
+                if let ExistsKind::Mark(v) = kind {
+                    set.insert(*v);
+                }
+                set
+            }
+            Self::Filter { inner, .. }
+            | Self::Distinct(inner)
+            | Self::Reduced(inner)
+            | Self::Sort { inner, .. }
+            | Self::Slice { inner, .. } => inner.certain(),
+            Self::Extend { inner, var, expr } => {
+                let mut set = inner.certain();
+                if matches!(expr, Expression::NamedNode(_) | Expression::Literal(_)) {
+                    set.insert(*var);
+                }
+                set
+            }
+            Self::Values { vars, rows } => {
+                let bound = |i: usize| rows.iter().all(|r| r[i].is_some());
+                vars.iter().enumerate().filter(|(i, _)| bound(*i)).map(|(_, v)| *v).collect()
+            }
+            Self::Group { inner, keys, aggregates } => {
+                let certain = inner.certain();
+                let counts = aggregates.iter().filter(|(_, a)| is_count(a)).map(|a| a.0);
+                keys.iter().copied().filter(|k| certain.contains(*k)).chain(counts).collect()
+            }
+            Self::Project { inner, vars } => {
+                let certain = inner.certain();
+                vars.iter().copied().filter(|v| certain.contains(*v)).collect()
+            }
+        }
+    }
+}
+
+fn is_count(a: &AggregateExpression) -> bool {
+    use spargebra::algebra::AggregateFunction::Count;
+    matches!(
+        a,
+        AggregateExpression::CountSolutions { .. } | AggregateExpression::FunctionCall { name: Count, .. }
+    )
+}
+
+/// The form of the answer.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Form {
+    Select(Vec<Var>),
+    Ask,
+    /// triples per solution; a blank node of the template is fresh for each solution
+    Construct(Vec<[TemplateSlot; 3]>),
+    /// the descriptions of what these are bound to
+    Describe(Vec<Var>),
+}
+
+/// A place in a CONSTRUCT template.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum TemplateSlot {
+    Var(Var),
+    Const(Const),
+    /// the n-th blank node of the template
+    Blank(u32),
+}
+
+/// The graphs a query sees. `None`: the stored default graph, and all named graphs.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Dataset {
+    pub default: Option<Vec<Const>>,
+    pub named: Option<Vec<Const>>,
+}
+
+/// A whole query of one shape.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Algebra {
+    pub form: Form,
+    pub root: Node,
+    pub dataset: Dataset,
+    /// a unique name per variable; expressions use it
+    pub names: Vec<Variable>,
+    pub consts: Vec<ConstTerm>,
+    pub base: Option<String>,
+}
+
+impl Algebra {
+    /// The number behind a name of an expression.
+    pub fn var(&self, name: &Variable) -> Option<Var> {
+        // names of generated variables end in their number; most queries have few variables, so a walk is quick
+        self.names.iter().position(|n| n == name).map(|i| Var(i as u32))
+    }
+
+    /// The variables an expression reads (EXISTS has been taken out before).
+    pub fn vars_of(&self, expr: &Expression) -> VarSet {
+        let mut set = VarSet::default();
+        visit(expr, &mut |e| {
+            if let Expression::Variable(v) | Expression::Bound(v) = e {
+                set.extend(self.var(v));
+            }
+        });
+        set
+    }
+}
+
+/// Calls `f` for the expression and all its parts, not entering EXISTS.
+pub(crate) fn visit<'a>(expr: &'a Expression, f: &mut impl FnMut(&'a Expression)) {
+    use Expression as E;
+    f(expr);
+    match expr {
+        E::Or(a, b)
+        | E::And(a, b)
+        | E::Equal(a, b)
+        | E::SameTerm(a, b)
+        | E::Greater(a, b)
+        | E::GreaterOrEqual(a, b)
+        | E::Less(a, b)
+        | E::LessOrEqual(a, b)
+        | E::Add(a, b)
+        | E::Subtract(a, b)
+        | E::Multiply(a, b)
+        | E::Divide(a, b) => {
+            visit(a, f);
+            visit(b, f);
+        }
+        E::UnaryPlus(a) | E::UnaryMinus(a) | E::Not(a) => visit(a, f),
+        E::If(a, b, c) => {
+            visit(a, f);
+            visit(b, f);
+            visit(c, f);
+        }
+        E::In(a, list) => {
+            visit(a, f);
+            list.iter().for_each(|e| visit(e, f));
+        }
+        E::Coalesce(list) | E::FunctionCall(_, list) => list.iter().for_each(|e| visit(e, f)),
+        E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_) | E::Exists(_) => {}
+    }
+}
+
+/// The same expression with each part passed through `f`, leaves first. EXISTS is handed to `f` whole.
+pub(crate) fn map<Err>(
+    expr: &Expression,
+    f: &mut impl FnMut(Expression) -> Result<Expression, Err>,
+) -> Result<Expression, Err> {
+    use Expression as E;
+    macro_rules! two {
+        ($variant:ident, $a:expr, $b:expr) => {
+            E::$variant(Box::new(map($a, f)?), Box::new(map($b, f)?))
+        };
+    }
+    let mapped = match expr {
+        E::Or(a, b) => two!(Or, a, b),
+        E::And(a, b) => two!(And, a, b),
+        E::Equal(a, b) => two!(Equal, a, b),
+        E::SameTerm(a, b) => two!(SameTerm, a, b),
+        E::Greater(a, b) => two!(Greater, a, b),
+        E::GreaterOrEqual(a, b) => two!(GreaterOrEqual, a, b),
+        E::Less(a, b) => two!(Less, a, b),
+        E::LessOrEqual(a, b) => two!(LessOrEqual, a, b),
+        E::Add(a, b) => two!(Add, a, b),
+        E::Subtract(a, b) => two!(Subtract, a, b),
+        E::Multiply(a, b) => two!(Multiply, a, b),
+        E::Divide(a, b) => two!(Divide, a, b),
+        E::UnaryPlus(a) => E::UnaryPlus(Box::new(map(a, f)?)),
+        E::UnaryMinus(a) => E::UnaryMinus(Box::new(map(a, f)?)),
+        E::Not(a) => E::Not(Box::new(map(a, f)?)),
+        E::If(a, b, c) => E::If(Box::new(map(a, f)?), Box::new(map(b, f)?), Box::new(map(c, f)?)),
+        E::In(a, list) => E::In(Box::new(map(a, f)?), map_all(list, f)?),
+        E::Coalesce(list) => E::Coalesce(map_all(list, f)?),
+        E::FunctionCall(function, list) => E::FunctionCall(function.clone(), map_all(list, f)?),
+        E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_) | E::Exists(_) => expr.clone(),
+    };
+    f(mapped)
+}
+
+fn map_all<Err>(
+    list: &[Expression],
+    f: &mut impl FnMut(Expression) -> Result<Expression, Err>,
+) -> Result<Vec<Expression>, Err> {
+    list.iter().map(|e| map(e, f)).collect()
+}

@@ -1,0 +1,727 @@
+//! spargebra's tree to ours.
+//!
+//! 1. Names become numbers. A sub-select has a scope of its own: only its projected names are those of the outside.
+//! 2. A variable of an expression that is not in scope there becomes one that is never bound (bottom-up semantics), except
+//!    inside EXISTS, where the outer solution's variables are substituted.
+//! 3. EXISTS leaves the expressions: a conjunct becomes a semi- or anti-join, any other a join that marks.
+//! 4. GRAPH moves into its patterns; what binds nothing there is joined with the list of graphs.
+//! 5. Constants are numbered; placeholders of the text's parameters are recognised.
+
+use super::{
+    Algebra, Const, ConstTerm, Dataset, ExistsKind, Form, GraphSlot, GroundTerm, Node, Pattern, Slot,
+    SortKey, TemplateSlot, Var, VarSet, map,
+};
+use crate::error::QueryError;
+use crate::shape;
+use rustc_hash::FxHashMap;
+use spargebra::Query;
+use spargebra::algebra::{
+    AggregateExpression, AggregateFunction, Expression, GraphPattern, OrderExpression,
+    PropertyPathExpression, QueryDataset,
+};
+use spargebra::term::{
+    GroundTerm as SparqlGround, Literal, NamedNode, NamedNodePattern, TermPattern, TriplePattern, Variable,
+};
+
+/// Translates a query; `text` serves to find the place of what is not supported.
+pub(crate) fn translate(query: &Query, text: &str) -> Result<Algebra, QueryError> {
+    let mut t = Translator {
+        text,
+        names: Vec::new(),
+        consts: Vec::new(),
+        const_numbers: FxHashMap::default(),
+        blanks: FxHashMap::default(),
+        never: None,
+    };
+    let mut scope = Scope::default();
+    let (pattern, dataset, base) = match query {
+        Query::Select { pattern, dataset, base_iri }
+        | Query::Ask { pattern, dataset, base_iri }
+        | Query::Describe { pattern, dataset, base_iri }
+        | Query::Construct { pattern, dataset, base_iri, .. } => (pattern, dataset, base_iri),
+    };
+    let root = t.root(pattern, &mut scope)?;
+    let form = match query {
+        Query::Select { .. } => Form::Select(t.result_vars(pattern, &mut scope)),
+        Query::Ask { .. } => Form::Ask,
+        Query::Describe { .. } => Form::Describe(t.result_vars(pattern, &mut scope)),
+        Query::Construct { template, .. } => Form::Construct(t.template(template, &mut scope)?),
+    };
+    let dataset = t.dataset(dataset.as_ref());
+    Ok(Algebra {
+        form,
+        root,
+        dataset,
+        names: t.names,
+        consts: t.consts,
+        base: base.as_ref().map(|b| b.as_str().to_owned()),
+    })
+}
+
+/// The variables of one SELECT, by name.
+#[derive(Default)]
+struct Scope {
+    vars: FxHashMap<String, Var>,
+    /// inside EXISTS: what the outer solution may bind
+    outer: VarSet,
+    /// inside EXISTS: whether an expression read an outer variable
+    correlated: bool,
+}
+
+struct Translator<'a> {
+    text: &'a str,
+    names: Vec<Variable>,
+    consts: Vec<ConstTerm>,
+    const_numbers: FxHashMap<ConstTerm, Const>,
+    blanks: FxHashMap<String, Var>,
+    never: Option<Var>,
+}
+
+impl Translator<'_> {
+    fn fresh(&mut self, name: &str) -> Var {
+        let var = Var(self.names.len() as u32);
+        let taken = self.names.iter().any(|n| n.as_str() == name);
+        // a dot cannot be in a name a user writes
+        let unique = if taken { format!("{name}.{}", var.0) } else { name.to_owned() };
+        self.names.push(Variable::new_unchecked(unique));
+        var
+    }
+
+    fn var(&mut self, name: &Variable, scope: &mut Scope) -> Var {
+        if let Some(v) = scope.vars.get(name.as_str()) {
+            return *v;
+        }
+        let v = self.fresh(name.as_str());
+        scope.vars.insert(name.as_str().to_owned(), v);
+        v
+    }
+
+    fn never(&mut self) -> Var {
+        if let Some(v) = self.never {
+            return v;
+        }
+        let v = self.fresh(".never");
+        self.never = Some(v);
+        v
+    }
+
+    fn constant(&mut self, term: ConstTerm) -> Const {
+        if let Some(c) = self.const_numbers.get(&term) {
+            return *c;
+        }
+        let number = Const(self.consts.len() as u32);
+        self.consts.push(term.clone());
+        self.const_numbers.insert(term, number);
+        number
+    }
+
+    fn iri(&mut self, iri: &NamedNode) -> Const {
+        self.constant(iri_const(iri))
+    }
+
+    fn literal(&mut self, literal: &Literal) -> Const {
+        self.constant(literal_const(literal))
+    }
+
+    fn unsupported(&self, keyword: &str, construct: &str) -> QueryError {
+        let offset = find_keyword(self.text, keyword).unwrap_or(0);
+        QueryError::unsupported_at(self.text, offset, construct)
+    }
+
+    fn root(&mut self, pattern: &GraphPattern, scope: &mut Scope) -> Result<Node, QueryError> {
+        self.modifiers(pattern, scope, GraphSlot::Default)
+    }
+
+    /// The solution modifiers of one SELECT, down to its projection; inside, the scope is `scope` itself.
+    fn modifiers(
+        &mut self,
+        pattern: &GraphPattern,
+        scope: &mut Scope,
+        g: GraphSlot,
+    ) -> Result<Node, QueryError> {
+        Ok(match pattern {
+            GraphPattern::Slice { inner, start, length } => {
+                if matches!(g, GraphSlot::Named(Slot::Var(_))) {
+                    return Err(self.unsupported(
+                        "LIMIT",
+                        "LIMIT or OFFSET in a sub-select inside GRAPH with a variable",
+                    ));
+                }
+                let inner = Box::new(self.modifiers(inner, scope, g)?);
+                Node::Slice { inner, offset: *start as u64, limit: length.map(|l| l as u64) }
+            }
+            GraphPattern::Distinct { inner } => Node::Distinct(Box::new(self.modifiers(inner, scope, g)?)),
+            GraphPattern::Reduced { inner } => Node::Reduced(Box::new(self.modifiers(inner, scope, g)?)),
+            GraphPattern::Project { inner, variables } => {
+                let node = self.node(inner, scope, g)?;
+                let mut vars: Vec<Var> = variables.iter().map(|v| self.var(v, scope)).collect();
+                // the graph being looked at stays visible to the join outside
+                if let GraphSlot::Named(Slot::Var(graph)) = g
+                    && !vars.contains(&graph)
+                    && node.scope().contains(graph)
+                {
+                    vars.push(graph);
+                }
+                Node::Project { inner: Box::new(node), vars }
+            }
+            other => self.node(other, scope, g)?,
+        })
+    }
+
+    fn node(&mut self, pattern: &GraphPattern, scope: &mut Scope, g: GraphSlot) -> Result<Node, QueryError> {
+        #[allow(unreachable_patterns)] // variants that other features of spargebra add
+        Ok(match pattern {
+            GraphPattern::Bgp { patterns } => {
+                let nodes =
+                    patterns.iter().map(|p| self.triple(p, scope, g)).collect::<Result<Vec<_>, _>>()?;
+                join(nodes)
+            }
+            GraphPattern::Path { subject, path, object } => self.path(subject, path, object, scope, g)?,
+            GraphPattern::Join { left, right } => {
+                let nodes = vec![self.node(left, scope, g)?, self.node(right, scope, g)?];
+                join(nodes)
+            }
+            GraphPattern::LeftJoin { left, right, expression } => {
+                self.left_join(left, right, expression.as_ref(), scope, g)?
+            }
+            GraphPattern::Filter { expr, inner } => {
+                let inner = self.node(inner, scope, g)?;
+                self.filter(inner, expr, scope, g)?
+            }
+            GraphPattern::Union { left, right } => {
+                let mut branches = Vec::new();
+                for side in [left, right] {
+                    match self.node(side, scope, g)? {
+                        Node::Union(inner) => branches.extend(inner),
+                        other => branches.push(other),
+                    }
+                }
+                Node::Union(branches)
+            }
+            GraphPattern::Graph { name, inner } => self.graph(name, inner, scope)?,
+            GraphPattern::Extend { inner, variable, expression } => {
+                let inner = self.node(inner, scope, g)?;
+                let (inner, expr) = self.expression_over(inner, expression, scope, g)?;
+                let var = self.var(variable, scope);
+                Node::Extend { inner: Box::new(inner), var, expr }
+            }
+            GraphPattern::Minus { left, right } => {
+                let left = self.node(left, scope, g)?;
+                let outer = std::mem::take(&mut scope.outer);
+                let right = self.node(right, scope, g);
+                scope.outer = outer;
+                let right = right?;
+                let mut shared = left.scope().intersection(&right.scope());
+                if let GraphSlot::Named(Slot::Var(graph)) = g {
+                    shared.remove(graph);
+                }
+                // without a common variable nothing is ever taken away
+                if shared.is_empty() {
+                    left
+                } else {
+                    Node::Minus { left: Box::new(left), right: Box::new(right) }
+                }
+            }
+            GraphPattern::Values { variables, bindings } => {
+                let vars = variables.iter().map(|v| self.var(v, scope)).collect();
+                let rows = bindings
+                    .iter()
+                    .map(|row| row.iter().map(|t| t.as_ref().map(|t| self.ground(t)).transpose()).collect())
+                    .collect::<Result<_, _>>()?;
+                Node::Values { vars, rows }
+            }
+            GraphPattern::OrderBy { inner, expression } => {
+                let mut inner = self.node(inner, scope, g)?;
+                let mut keys = Vec::with_capacity(expression.len());
+                for key in expression {
+                    let (expr, descending) = match key {
+                        OrderExpression::Asc(e) => (e, false),
+                        OrderExpression::Desc(e) => (e, true),
+                    };
+                    let (with_marks, expr) = self.expression_over(inner, expr, scope, g)?;
+                    inner = with_marks;
+                    keys.push(SortKey { expr, descending });
+                }
+                Node::Sort { inner: Box::new(inner), keys }
+            }
+            GraphPattern::Group { inner, variables, aggregates } => {
+                self.group(inner, variables, aggregates, scope, g)?
+            }
+            GraphPattern::Project { .. }
+            | GraphPattern::Distinct { .. }
+            | GraphPattern::Reduced { .. }
+            | GraphPattern::Slice { .. } => self.sub_select(pattern, scope, g)?,
+            GraphPattern::Service { .. } => return Err(self.unsupported("SERVICE", "SERVICE")),
+            _ => return Err(self.unsupported("LATERAL", "LATERAL")),
+        })
+    }
+
+    fn sub_select(
+        &mut self,
+        pattern: &GraphPattern,
+        scope: &mut Scope,
+        g: GraphSlot,
+    ) -> Result<Node, QueryError> {
+        let mut inside = Scope::default();
+        if let GraphSlot::Named(Slot::Var(graph)) = g {
+            // a name of the inside that is the graph's name outside means the same there
+            let name = scope.vars.iter().find(|(_, v)| **v == graph).map(|(n, _)| n.clone());
+            inside.vars.extend(name.map(|n| (n, graph)));
+        }
+        for v in projected(pattern) {
+            let var = self.var(v, scope);
+            inside.vars.insert(v.as_str().to_owned(), var);
+        }
+        self.modifiers(pattern, &mut inside, g)
+    }
+
+    fn triple(
+        &mut self,
+        triple: &TriplePattern,
+        scope: &mut Scope,
+        g: GraphSlot,
+    ) -> Result<Node, QueryError> {
+        let s = self.term(&triple.subject, scope)?;
+        let p = match &triple.predicate {
+            NamedNodePattern::NamedNode(n) => Slot::Const(self.iri(n)),
+            NamedNodePattern::Variable(v) => Slot::Var(self.var(v, scope)),
+        };
+        let o = self.term(&triple.object, scope)?;
+        Ok(Node::Pattern(Pattern { s, p, o, g }))
+    }
+
+    fn term(&mut self, term: &TermPattern, scope: &mut Scope) -> Result<Slot, QueryError> {
+        #[allow(unreachable_patterns)] // triple terms come with a feature of spargebra
+        Ok(match term {
+            TermPattern::NamedNode(n) => Slot::Const(self.iri(n)),
+            TermPattern::Literal(l) => Slot::Const(self.literal(l)),
+            TermPattern::Variable(v) => Slot::Var(self.var(v, scope)),
+            TermPattern::BlankNode(b) => {
+                if let Some(v) = self.blanks.get(b.as_str()) {
+                    Slot::Var(*v)
+                } else {
+                    let v = self.fresh(&format!(".{}", b.as_str()));
+                    self.blanks.insert(b.as_str().to_owned(), v);
+                    Slot::Var(v)
+                }
+            }
+            _ => return Err(self.unsupported("<<", "a triple term")),
+        })
+    }
+
+    fn path(
+        &mut self,
+        s: &TermPattern,
+        path: &PropertyPathExpression,
+        o: &TermPattern,
+        scope: &mut Scope,
+        g: GraphSlot,
+    ) -> Result<Node, QueryError> {
+        let s = self.term(s, scope)?;
+        let o = self.term(o, scope)?;
+        Ok(self.path_between(s, path, o, g))
+    }
+
+    /// Sequences, alternatives and inverses become joins, unions and swapped patterns; the rest stays a path.
+    fn path_between(&mut self, s: Slot, path: &PropertyPathExpression, o: Slot, g: GraphSlot) -> Node {
+        use PropertyPathExpression as P;
+        match path {
+            P::NamedNode(p) => {
+                let p = Slot::Const(self.iri(p));
+                Node::Pattern(Pattern { s, p, o, g })
+            }
+            P::Reverse(p) => self.path_between(o, p, s, g),
+            P::Sequence(a, b) => {
+                let middle = Slot::Var(self.fresh(".step"));
+                let nodes = vec![self.path_between(s, a, middle, g), self.path_between(middle, b, o, g)];
+                join(nodes)
+            }
+            P::Alternative(a, b) => {
+                Node::Union(vec![self.path_between(s, a, o, g), self.path_between(s, b, o, g)])
+            }
+            other => Node::Path { s, path: other.clone(), o, g },
+        }
+    }
+
+    fn graph(
+        &mut self,
+        name: &NamedNodePattern,
+        inner: &GraphPattern,
+        scope: &mut Scope,
+    ) -> Result<Node, QueryError> {
+        let slot = match name {
+            NamedNodePattern::NamedNode(n) => Slot::Const(self.iri(n)),
+            NamedNodePattern::Variable(v) => Slot::Var(self.var(v, scope)),
+        };
+        let node = self.node(inner, scope, GraphSlot::Named(slot))?;
+        let bound = match slot {
+            Slot::Var(v) => node.certain().contains(v),
+            // a constant graph that does not exist is the empty graph
+            Slot::Const(_) => !matches!(node, Node::Unit),
+        };
+        Ok(if bound { node } else { join(vec![Node::GraphNames(slot), node]) })
+    }
+
+    fn left_join(
+        &mut self,
+        left: &GraphPattern,
+        right: &GraphPattern,
+        expr: Option<&Expression>,
+        scope: &mut Scope,
+        g: GraphSlot,
+    ) -> Result<Node, QueryError> {
+        let left = self.node(left, scope, g)?;
+        let mut right = self.node(right, scope, g)?;
+        let mut conditions = Vec::new();
+        if let Some(expr) = expr {
+            let visible = left.scope().union(&right.scope());
+            for conjunct in conjuncts(expr) {
+                if contains_exists(conjunct) {
+                    // EXISTS decides on right rows alone unless it looks at the left: then it cannot be taken out
+                    if !self.reads_only(conjunct, &right.scope(), scope) {
+                        return Err(self.unsupported(
+                            "EXISTS",
+                            "EXISTS in the filter of an OPTIONAL that looks outside it",
+                        ));
+                    }
+                    right = self.filter(right, conjunct, scope, g)?;
+                } else {
+                    conditions.push(self.plain(conjunct, &visible, scope));
+                }
+            }
+        }
+        Ok(Node::LeftJoin { left: Box::new(left), right: Box::new(right), conditions })
+    }
+
+    /// Whether an expression with EXISTS needs no variable beyond `visible`.
+    fn reads_only(&mut self, expr: &Expression, visible: &VarSet, scope: &mut Scope) -> bool {
+        let mut names = Vec::new();
+        used_names(expr, &mut names);
+        // names that only the EXISTS itself knows have no number yet
+        names.iter().all(|n| scope.vars.get(n.as_str()).is_none_or(|v| visible.contains(*v)))
+    }
+
+    fn filter(
+        &mut self,
+        inner: Node,
+        expr: &Expression,
+        scope: &mut Scope,
+        g: GraphSlot,
+    ) -> Result<Node, QueryError> {
+        let mut conditions = Vec::new();
+        let mut exists = Vec::new();
+        for conjunct in conjuncts(expr) {
+            match conjunct {
+                Expression::Exists(p) => exists.push((p, ExistsKind::Semi)),
+                Expression::Not(e) if matches!(**e, Expression::Exists(_)) => {
+                    let Expression::Exists(p) = &**e else { unreachable!("matched above") };
+                    exists.push((p, ExistsKind::Anti));
+                }
+                other => conditions.push(other),
+            }
+        }
+        let mut node = inner;
+        let mut plain = Vec::new();
+        for condition in conditions {
+            let (with_marks, expr) = self.expression_over(node, condition, scope, g)?;
+            node = with_marks;
+            plain.push(expr);
+        }
+        if !plain.is_empty() {
+            node = Node::Filter { inner: Box::new(node), conditions: plain };
+        }
+        for (pattern, kind) in exists {
+            node = self.exists(node, pattern, kind, scope, g)?;
+        }
+        Ok(node)
+    }
+
+    fn exists(
+        &mut self,
+        left: Node,
+        pattern: &GraphPattern,
+        kind: ExistsKind,
+        scope: &mut Scope,
+        g: GraphSlot,
+    ) -> Result<Node, QueryError> {
+        let outer = scope.outer.union(&left.scope());
+        let before = std::mem::replace(&mut scope.outer, outer);
+        let was = std::mem::replace(&mut scope.correlated, false);
+        let right = self.node(pattern, scope, g);
+        scope.outer = before;
+        let correlated = std::mem::replace(&mut scope.correlated, was);
+        Ok(Node::Exists {
+            left: Box::new(left),
+            right: Box::new(right?),
+            conditions: Vec::new(),
+            kind,
+            correlated,
+        })
+    }
+
+    /// An expression over a node's solutions; the EXISTS in it become marks on the node.
+    fn expression_over(
+        &mut self,
+        node: Node,
+        expr: &Expression,
+        scope: &mut Scope,
+        g: GraphSlot,
+    ) -> Result<(Node, Expression), QueryError> {
+        let visible = node.scope();
+        if !contains_exists(expr) {
+            let expr = self.plain(expr, &visible, scope);
+            return Ok((node, expr));
+        }
+        let mut node = node;
+        let mut marks = VarSet::default();
+        let expr = map(expr, &mut |e| match e {
+            Expression::Exists(pattern) => {
+                let mark = self.fresh(".exists");
+                marks.insert(mark);
+                let left = std::mem::replace(&mut node, Node::Unit);
+                node = self.exists(left, &pattern, ExistsKind::Mark(mark), scope, g)?;
+                Ok::<_, QueryError>(Expression::Variable(self.names[mark.0 as usize].clone()))
+            }
+            Expression::Variable(v) if !v.as_str().starts_with(".exists") => {
+                Ok(Expression::Variable(self.resolve(&v, &visible, scope)))
+            }
+            Expression::Bound(v) => Ok(Expression::Bound(self.resolve(&v, &visible, scope))),
+            other => Ok(other),
+        })?;
+        Ok((node, expr))
+    }
+
+    /// An expression without EXISTS, its variables renamed.
+    fn plain(&mut self, expr: &Expression, visible: &VarSet, scope: &mut Scope) -> Expression {
+        let mapped = map(expr, &mut |e| {
+            Ok::<_, std::convert::Infallible>(match e {
+                Expression::Variable(v) => Expression::Variable(self.resolve(&v, visible, scope)),
+                Expression::Bound(v) => Expression::Bound(self.resolve(&v, visible, scope)),
+                other => other,
+            })
+        });
+        match mapped {
+            Ok(expr) => expr,
+            Err(never) => match never {},
+        }
+    }
+
+    fn resolve(&mut self, name: &Variable, visible: &VarSet, scope: &mut Scope) -> Variable {
+        let mut var = self.var(name, scope);
+        if !visible.contains(var) {
+            if scope.outer.contains(var) {
+                scope.correlated = true;
+            } else {
+                var = self.never();
+            }
+        }
+        self.names[var.0 as usize].clone()
+    }
+
+    fn group(
+        &mut self,
+        inner: &GraphPattern,
+        variables: &[Variable],
+        aggregates: &[(Variable, AggregateExpression)],
+        scope: &mut Scope,
+        g: GraphSlot,
+    ) -> Result<Node, QueryError> {
+        let mut node = self.node(inner, scope, g)?;
+        let mut keys: Vec<Var> = Vec::new();
+        for v in variables {
+            let v = self.var(v, scope);
+            if !keys.contains(&v) {
+                keys.push(v);
+            }
+        }
+        if let GraphSlot::Named(Slot::Var(graph)) = g
+            && !keys.contains(&graph)
+            && node.scope().contains(graph)
+        {
+            keys.push(graph);
+        }
+        let mut list = Vec::with_capacity(aggregates.len());
+        for (variable, aggregate) in aggregates {
+            let aggregate = match aggregate {
+                AggregateExpression::CountSolutions { distinct } => {
+                    AggregateExpression::CountSolutions { distinct: *distinct }
+                }
+                AggregateExpression::FunctionCall { name: AggregateFunction::Custom(name), .. } => {
+                    return Err(
+                        self.unsupported(name.as_str(), &format!("the aggregate <{}>", name.as_str()))
+                    );
+                }
+                AggregateExpression::FunctionCall { name, expr, distinct } => {
+                    let (with_marks, expr) = self.expression_over(node, expr, scope, g)?;
+                    node = with_marks;
+                    AggregateExpression::FunctionCall { name: name.clone(), expr, distinct: *distinct }
+                }
+            };
+            list.push((self.var(variable, scope), aggregate));
+        }
+        Ok(Node::Group { inner: Box::new(node), keys, aggregates: list })
+    }
+
+    fn ground(&mut self, term: &SparqlGround) -> Result<Const, QueryError> {
+        #[allow(unreachable_patterns)] // triple terms come with a feature of spargebra
+        Ok(match term {
+            SparqlGround::NamedNode(n) => self.iri(n),
+            SparqlGround::Literal(l) => self.literal(l),
+            _ => return Err(self.unsupported("<<", "a triple term")),
+        })
+    }
+
+    fn dataset(&mut self, dataset: Option<&QueryDataset>) -> Dataset {
+        let Some(dataset) = dataset else { return Dataset::default() };
+        let mut list = |graphs: &[NamedNode]| graphs.iter().map(|g| self.iri(g)).collect::<Vec<_>>();
+        Dataset {
+            default: Some(list(&dataset.default)),
+            named: Some(list(dataset.named.as_deref().unwrap_or_default())),
+        }
+    }
+
+    fn result_vars(&mut self, pattern: &GraphPattern, scope: &mut Scope) -> Vec<Var> {
+        projected(pattern).iter().map(|v| self.var(v, scope)).collect()
+    }
+
+    fn template(
+        &mut self,
+        template: &[TriplePattern],
+        scope: &mut Scope,
+    ) -> Result<Vec<[TemplateSlot; 3]>, QueryError> {
+        let mut blanks: Vec<String> = Vec::new();
+        let mut slot = |t: &mut Self, term: &TermPattern| {
+            Ok::<_, QueryError>(if let TermPattern::BlankNode(b) = term {
+                let number = blanks.iter().position(|x| x == b.as_str()).unwrap_or_else(|| {
+                    blanks.push(b.as_str().to_owned());
+                    blanks.len() - 1
+                });
+                TemplateSlot::Blank(number as u32)
+            } else {
+                match t.term(term, scope)? {
+                    Slot::Var(v) => TemplateSlot::Var(v),
+                    Slot::Const(c) => TemplateSlot::Const(c),
+                }
+            })
+        };
+        let predicate = |p: &NamedNodePattern| match p {
+            NamedNodePattern::NamedNode(n) => TermPattern::NamedNode(n.clone()),
+            NamedNodePattern::Variable(v) => TermPattern::Variable(v.clone()),
+        };
+        template
+            .iter()
+            .map(|t| {
+                Ok([slot(self, &t.subject)?, slot(self, &predicate(&t.predicate))?, slot(self, &t.object)?])
+            })
+            .collect()
+    }
+}
+
+/// Joins flat: units vanish, nested joins open.
+pub(crate) fn join(nodes: Vec<Node>) -> Node {
+    let mut flat = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        match node {
+            Node::Unit => {}
+            Node::Join(inner) => flat.extend(inner),
+            other => flat.push(other),
+        }
+    }
+    match flat.len() {
+        0 => Node::Unit,
+        1 => flat.pop().expect("length checked"),
+        _ => Node::Join(flat),
+    }
+}
+
+/// The parts of a conjunction.
+pub(crate) fn conjuncts(expr: &Expression) -> Vec<&Expression> {
+    match expr {
+        Expression::And(a, b) => {
+            let mut list = conjuncts(a);
+            list.extend(conjuncts(b));
+            list
+        }
+        other => vec![other],
+    }
+}
+
+fn contains_exists(expr: &Expression) -> bool {
+    let mut found = false;
+    super::visit(expr, &mut |e| found |= matches!(e, Expression::Exists(_)));
+    found
+}
+
+/// Names an expression reads, those inside EXISTS included.
+fn used_names<'a>(expr: &'a Expression, names: &mut Vec<&'a Variable>) {
+    super::visit(expr, &mut |e| match e {
+        Expression::Variable(v) | Expression::Bound(v) => names.push(v),
+        Expression::Exists(p) => pattern_names(p, names),
+        _ => {}
+    });
+}
+
+fn pattern_names<'a>(pattern: &'a GraphPattern, names: &mut Vec<&'a Variable>) {
+    pattern.on_in_scope_variable(|v| names.push(v));
+    match pattern {
+        GraphPattern::Filter { expr, inner } => {
+            used_names(expr, names);
+            pattern_names(inner, names);
+        }
+        GraphPattern::Join { left, right }
+        | GraphPattern::Union { left, right }
+        | GraphPattern::Minus { left, right } => {
+            pattern_names(left, names);
+            pattern_names(right, names);
+        }
+        GraphPattern::LeftJoin { left, right, expression } => {
+            pattern_names(left, names);
+            pattern_names(right, names);
+            if let Some(e) = expression {
+                used_names(e, names);
+            }
+        }
+        GraphPattern::Extend { inner, expression, .. } => {
+            used_names(expression, names);
+            pattern_names(inner, names);
+        }
+        GraphPattern::Graph { inner, .. } => pattern_names(inner, names),
+        _ => {}
+    }
+}
+
+/// The names a (sub-)select shows, in order.
+fn projected(pattern: &GraphPattern) -> &[Variable] {
+    match pattern {
+        GraphPattern::Project { variables, .. } => variables,
+        GraphPattern::Slice { inner, .. }
+        | GraphPattern::Distinct { inner }
+        | GraphPattern::Reduced { inner } => projected(inner),
+        _ => &[],
+    }
+}
+
+/// The constant an IRI stands for: itself, or a parameter of the text.
+pub(crate) fn iri_const(iri: &NamedNode) -> ConstTerm {
+    shape::param_of_iri(iri.as_str())
+        .map_or_else(|| ConstTerm::Fixed(GroundTerm::Iri(iri.clone())), ConstTerm::Param)
+}
+
+/// The constant a literal stands for: itself, or a parameter of the text.
+pub(crate) fn literal_const(literal: &Literal) -> ConstTerm {
+    shape::param_of_literal(literal)
+        .map_or_else(|| ConstTerm::Fixed(GroundTerm::Literal(literal.clone())), ConstTerm::Param)
+}
+
+/// Where a keyword stands as a word of its own, outside IRIs as far as a search can tell.
+pub(crate) fn find_keyword(text: &str, keyword: &str) -> Option<usize> {
+    let upper = text.to_ascii_uppercase();
+    let wanted = keyword.to_ascii_uppercase();
+    let word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    upper.match_indices(&wanted).map(|(i, _)| i).find(|i| {
+        let before = upper[..*i].chars().next_back();
+        let after = upper[i + wanted.len()..].chars().next();
+        !wanted.starts_with(char::is_alphanumeric)
+            || (!word(before) && before != Some('?') && before != Some('$') && !word(after))
+    })
+}

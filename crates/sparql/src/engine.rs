@@ -1,0 +1,291 @@
+//! The engine: query text in, results out.
+//!
+//! 1. The text is split into shape and parameters; the shape's [`Template`] (parsed, translated, rewritten) comes from the cache
+//!    or is made.
+//! 2. The constants are resolved: those of the shape once, the parameters in one dictionary call.
+//! 3. The exact counts of the patterns that hold parameters give a key of magnitudes; the template has a plan per key, so that a
+//!    rare and a frequent constant are planned apart.
+//! 4. The plan is made runnable; batches are pulled as the caller asks.
+//!
+//! No result is ever cached.
+
+mod describe;
+mod facts;
+mod result;
+mod template;
+
+use crate::algebra::{Algebra, Form, GroundTerm, Var};
+use crate::error::QueryError;
+use crate::exec::{BatchRows, Limits, MemoryShare, Profile, Run, build};
+use crate::optimise::PredicateStatistics;
+use crate::plan::Plan;
+use crate::shape;
+use crate::source::Source;
+use crate::value::{LocalTerms, Terms};
+use oxsdatatypes::DateTime;
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
+use snowmelt_graph::{Activity, Database, TermId};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+use template::Template;
+
+pub use result::{QueryKind, QueryResult, Written};
+
+/// Templates kept; when there are more, the least recently made half goes.
+const TEMPLATES: usize = 1024;
+
+/// Bytes of decoded terms a query keeps.
+const TERM_CACHE_BYTES: usize = 16 << 20;
+
+/// How a query is to be run.
+#[derive(Clone, Debug, Default)]
+pub struct QueryOptions {
+    /// Base IRI of relative IRIs in the text.
+    pub base: Option<String>,
+    /// The longest it may run.
+    pub timeout: Option<Duration>,
+    /// Bytes its operators may hold; default a quarter of the memory budget.
+    pub memory: Option<usize>,
+    /// Rows after which it is ended with an error.
+    pub max_rows: Option<u64>,
+    /// Set from outside to end it.
+    pub cancel: Option<Arc<AtomicBool>>,
+    /// Rows of a batch; default: adaptive, 1 K to 64 K.
+    pub batch_rows: Option<usize>,
+    /// Threads it may use; 0: as many as there are cores.
+    pub threads: usize,
+    /// Graphs merged into the default graph; with `named_graphs` replaces the query's own dataset if either is given.
+    pub default_graphs: Vec<String>,
+    /// Graphs that can be named.
+    pub named_graphs: Vec<String>,
+}
+
+/// Answers SPARQL queries on one database. Shared by all threads.
+pub struct Engine {
+    db: Arc<Database>,
+    templates: RwLock<FxHashMap<Box<str>, Arc<Template>>>,
+    predicates: Mutex<FxHashMap<TermId, PredicateStatistics>>,
+    resources: Mutex<FxHashMap<TermId, bool>>,
+    /// whether all quads are in the default graph, once known
+    plain: Mutex<Option<bool>>,
+}
+
+/// A query ready to run: what it is and how it will be done.
+struct Prepared {
+    template: Arc<Template>,
+    plan: Arc<Plan>,
+    run: Run,
+}
+
+impl Engine {
+    /// An engine on an open database.
+    pub fn new(db: Arc<Database>) -> Self {
+        Self {
+            db,
+            templates: RwLock::default(),
+            predicates: Mutex::default(),
+            resources: Mutex::default(),
+            plain: Mutex::default(),
+        }
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Arc<Database> {
+        &self.db
+    }
+
+    /// What all finished queries (and everything else on this database) did.
+    pub fn activity(&self) -> Activity {
+        self.db.store().activity()
+    }
+
+    /// Begins a query. Errors of the text come here; those of the data while the result is read.
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    pub fn query(&self, text: &str, options: &QueryOptions) -> Result<QueryResult, QueryError> {
+        let Prepared { template, plan, mut run } = self.prepare(text, options)?;
+        let root = build(&plan.root, &mut run).map_err(|e| locate(e, text))?;
+        QueryResult::new(template, root, run)
+    }
+
+    /// The plan of a query, with estimates; nothing is executed.
+    ///
+    /// # Errors
+    /// Those of the query's text, and of the statistics.
+    pub fn explain(&self, text: &str, options: &QueryOptions) -> Result<String, QueryError> {
+        let prepared = self.prepare(text, options)?;
+        Ok(crate::explain::explain(&prepared.plan, &prepared.run, None))
+    }
+
+    /// Runs a query to its end, throws the rows away, and shows the plan with what really happened.
+    ///
+    /// # Errors
+    /// Those of running it.
+    pub fn analyze(&self, text: &str, options: &QueryOptions) -> Result<String, QueryError> {
+        let start = Instant::now();
+        let Prepared { template, plan, mut run } = self.prepare(text, options)?;
+        let planned = start.elapsed();
+        run.profile = Some(Profile::new(plan.nodes));
+        let root = build(&plan.root, &mut run).map_err(|e| locate(e, text))?;
+        let mut result = QueryResult::new(template, root, run)?;
+        let start = Instant::now();
+        let mut rows = 0;
+        while let Some(batch) = result.next_batch()? {
+            rows += batch.rows;
+        }
+        let run = result.into_run();
+        let report = crate::explain::explain(&plan, &run, run.profile.as_ref());
+        let activity = run.source.session.activity();
+        Ok(format!(
+            "{report}{rows} rows; planning {planned:.3?}, execution {:.3?}\n{activity}\n",
+            start.elapsed()
+        ))
+    }
+
+    fn prepare(&self, text: &str, options: &QueryOptions) -> Result<Prepared, QueryError> {
+        let mut source = Source::new(self.db.session());
+        let (template, params) = self.template(text, options, &mut source)?;
+        let plain = self.plain(&mut source)?;
+        let consts = template.resolve(&params, &mut source)?;
+        let plan = template.plan(self, &params, &consts, &mut source)?;
+        let run = self.run(&template, params, consts, source, plain, options);
+        Ok(Prepared { template, plan, run })
+    }
+
+    fn run(
+        &self,
+        template: &Template,
+        params: Vec<GroundTerm>,
+        consts: Vec<Option<TermId>>,
+        source: Source,
+        plain: bool,
+        options: &QueryOptions,
+    ) -> Run {
+        let algebra = template.algebra.clone();
+        let base = algebra.base.as_ref().and_then(|b| oxiri::Iri::parse(b.clone()).ok());
+        let graphs = |list: &Option<Vec<crate::algebra::Const>>| {
+            list.as_ref().map(|l| l.iter().filter_map(|c| consts[c.0 as usize]).collect::<Vec<_>>())
+        };
+        let (default_graphs, named_graphs) =
+            (graphs(&algebra.dataset.default), graphs(&algebra.dataset.named));
+        let budget = self.db.store().memory().total() as usize;
+        let limits = Limits {
+            timeout: options.timeout,
+            deadline: options.timeout.map(|t| Instant::now() + t),
+            cancel: options.cancel.clone(),
+            max_rows: options.max_rows,
+        };
+        Run {
+            source,
+            terms: Terms::new(Arc::new(LocalTerms::new()), now(), base, TERM_CACHE_BYTES),
+            params,
+            consts,
+            limits,
+            memory: MemoryShare::new(options.memory.unwrap_or(budget / 4)),
+            batch: options
+                .batch_rows
+                .map_or_else(BatchRows::default, |n| BatchRows { first: n.max(1), most: n.max(1) }),
+            default_graphs,
+            named_graphs,
+            plain,
+            temp_dir: std::env::temp_dir(),
+            profile: None,
+            algebra,
+        }
+    }
+
+    /// The template of a text, from the cache or new, and its parameters.
+    fn template(
+        &self,
+        text: &str,
+        options: &QueryOptions,
+        source: &mut Source,
+    ) -> Result<(Arc<Template>, Vec<GroundTerm>), QueryError> {
+        if let Some(shaped) = shape::shape(text) {
+            let key = cache_key(&shaped.text, options);
+            if let Some(template) = self.templates.read().get(&*key) {
+                return Ok((template.clone(), shaped.params));
+            }
+            // what only parses as it was written is kept as it was written
+            if let Ok(query) = template::parse(&shaped.text, options) {
+                let template =
+                    self.keep(key, Template::new(&query, text, options, &shaped.params, self, source)?);
+                return Ok((template, shaped.params));
+            }
+        }
+        let key = cache_key(text, options);
+        if let Some(template) = self.templates.read().get(&*key) {
+            return Ok((template.clone(), Vec::new()));
+        }
+        let query = template::parse(text, options).map_err(|e| template::parse_error(text, &e))?;
+        Ok((self.keep(key, Template::new(&query, text, options, &[], self, source)?), Vec::new()))
+    }
+
+    fn keep(&self, key: String, template: Template) -> Arc<Template> {
+        let template = Arc::new(template);
+        let mut templates = self.templates.write();
+        if templates.len() >= TEMPLATES {
+            let mut ages: Vec<u64> = templates.values().map(|t| t.last_used()).collect();
+            ages.sort_unstable();
+            let median = ages[ages.len() / 2];
+            templates.retain(|_, t| t.last_used() > median);
+        }
+        templates.insert(key.into_boxed_str(), template.clone());
+        template
+    }
+}
+
+/// The cache's key: options that change the algebra come first.
+fn cache_key(text: &str, options: &QueryOptions) -> String {
+    let mut key = String::with_capacity(text.len() + 8);
+    for part in options.base.iter().chain(&options.default_graphs) {
+        key.push_str(part);
+        key.push('\u{1}');
+    }
+    key.push('\u{2}');
+    for part in &options.named_graphs {
+        key.push_str(part);
+        key.push('\u{1}');
+    }
+    key.push('\u{2}');
+    key.push_str(text);
+    key
+}
+
+/// Gives an unsupported function its place in the text.
+fn locate(error: QueryError, text: &str) -> QueryError {
+    match error {
+        QueryError::Unsupported { construct, line: 0, .. } => {
+            let word = construct.split_whitespace().last().unwrap_or("").trim_matches(['<', '>']).to_owned();
+            let offset = crate::algebra::translate::find_keyword(text, &word).unwrap_or(0);
+            QueryError::unsupported_at(text, offset, construct)
+        }
+        other => other,
+    }
+}
+
+fn now() -> DateTime {
+    DateTime::now()
+}
+
+/// The variables a form puts out.
+fn output(algebra: &Algebra) -> Vec<Var> {
+    match &algebra.form {
+        Form::Select(vars) | Form::Describe(vars) => vars.clone(),
+        Form::Ask => Vec::new(),
+        Form::Construct(template) => {
+            let mut vars = Vec::new();
+            for slot in template.iter().flatten() {
+                if let crate::algebra::TemplateSlot::Var(v) = slot
+                    && !vars.contains(v)
+                {
+                    vars.push(*v);
+                }
+            }
+            vars
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Statistics, asked of the indexes and remembered: the optimiser's view of the data.
+
+use super::Engine;
+use crate::algebra::{Const, ConstTerm, GroundTerm};
+use crate::error::QueryError;
+use crate::exec::compared;
+use crate::optimise::{PredicateStatistics, Statistics, Totals};
+use crate::rewrite::Facts;
+use crate::source::{Source, ground};
+use snowmelt_graph::{Columns, CompareOp, Index, Kind, TermId, ids_of_kind};
+
+/// Values of a column that are counted to estimate how many there are.
+const SAMPLED_VALUES: u64 = 16;
+
+/// The data, with one query's constants.
+pub(super) struct Data<'a> {
+    engine: &'a Engine,
+    source: &'a mut Source,
+    params: &'a [GroundTerm],
+    ids: Vec<Option<TermId>>,
+    terms: Vec<GroundTerm>,
+}
+
+impl<'a> Data<'a> {
+    pub fn new(engine: &'a Engine, source: &'a mut Source, params: &'a [GroundTerm]) -> Self {
+        Self { engine, source, params, ids: Vec::new(), terms: Vec::new() }
+    }
+
+    pub fn resolve(&mut self, consts: &[ConstTerm]) -> Result<(), QueryError> {
+        self.terms = consts.iter().map(|c| ground(c, self.params).clone()).collect();
+        self.ids = self.source.resolve_constants(&self.terms)?;
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// Whether all quads are in the default graph.
+    pub(super) fn plain(&self, source: &mut Source) -> Result<bool, QueryError> {
+        if let Some(known) = *self.plain.lock() {
+            return Ok(known);
+        }
+        let all = source.count(Index::Gs, &[], None)?;
+        let default = source.count(Index::Gs, &[TermId::DEFAULT_GRAPH], None)?;
+        *self.plain.lock() = Some(all == default);
+        Ok(all == default)
+    }
+}
+
+/// Rows and distinct values of a predicate, sampled once.
+pub(super) fn predicate(
+    engine: &Engine,
+    source: &mut Source,
+    p: TermId,
+) -> Result<PredicateStatistics, QueryError> {
+    if let Some(known) = engine.predicates.lock().get(&p) {
+        return Ok(*known);
+    }
+    let rows = source.count(Index::Psog, &[p], None)? as f64;
+    let subjects = distinct(source, Index::Psog, p, rows)?;
+    let objects = distinct(source, Index::Posg, p, rows)?;
+    let found = PredicateStatistics { rows, subjects, objects };
+    engine.predicates.lock().insert(p, found);
+    Ok(found)
+}
+
+/// The rows of the first values, leaping from one to the next, taken as typical.
+fn distinct(source: &mut Source, index: Index, p: TermId, rows: f64) -> Result<f64, QueryError> {
+    let mut from = 0;
+    let (mut values, mut covered) = (0, 0);
+    while values < SAMPLED_VALUES {
+        let mut columns = Columns::of(4, 0b0010);
+        let mut scan = source.scan(index, &[p], Some((from, u64::MAX)));
+        if !source.scan_next(&mut scan, &mut columns, 1)? {
+            // that were all of them
+            return Ok(values as f64);
+        }
+        let value = columns.cols[1][0];
+        covered += source.count(index, &[p, TermId(value)], None)?;
+        values += 1;
+        from = value + 1;
+    }
+    Ok(rows * values as f64 / covered as f64)
+}
+
+impl Statistics for Data<'_> {
+    fn id(&mut self, c: Const) -> Option<TermId> {
+        self.ids[c.0 as usize]
+    }
+
+    fn count(&mut self, index: Index, prefix: &[TermId]) -> Result<u64, QueryError> {
+        self.source.count(index, prefix, None)
+    }
+
+    fn count_compared(
+        &mut self,
+        predicate: TermId,
+        op: CompareOp,
+        with: Const,
+    ) -> Result<Option<u64>, QueryError> {
+        let Some(ranges) = compared(op, &self.terms[with.0 as usize]) else { return Ok(None) };
+        let mut sum = 0;
+        for range in ranges {
+            sum += self.source.count(Index::Posg, &[predicate], Some(range))?;
+        }
+        Ok(Some(sum))
+    }
+
+    fn predicate(&mut self, p: TermId) -> Result<PredicateStatistics, QueryError> {
+        predicate(self.engine, self.source, p)
+    }
+
+    fn totals(&mut self) -> Totals {
+        let db = self.source.session.database();
+        let distinct = |index| db.index(index).map_or(0.0, |t| t.distinct(1) as f64);
+        Totals {
+            quads: db.quads() as f64,
+            subjects: distinct(Index::Sp),
+            predicates: distinct(Index::Psog),
+            objects: distinct(Index::Op),
+        }
+    }
+}
+
+impl Facts for Data<'_> {
+    fn objects_are_resources(&mut self, predicate: Const) -> bool {
+        // a constant of the rewrite is a constant of the query
+        let Some(p) = self.ids.get(predicate.0 as usize).copied().flatten() else { return false };
+        if let Some(known) = self.engine.resources.lock().get(&p) {
+            return *known;
+        }
+        let mut resources = || {
+            let all = self.source.count(Index::Posg, &[p], None)?;
+            let mut of = 0;
+            for kind in [Kind::Iri, Kind::Blank] {
+                let range = ids_of_kind(kind);
+                of += self.source.count(Index::Posg, &[p], Some((*range.start(), *range.end())))?;
+            }
+            Ok::<_, QueryError>(all == of)
+        };
+        // on an error the rewrite is left out; whoever reads the page next reports it
+        let Ok(known) = resources() else { return false };
+        self.engine.resources.lock().insert(p, known);
+        known
+    }
+}

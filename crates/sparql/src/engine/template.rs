@@ -1,0 +1,256 @@
+//! What is kept of a query's shape: the algebra, the ids of its fixed constants, and a plan per magnitude of its parameters.
+
+use super::{Engine, QueryOptions, facts, output};
+use crate::algebra::translate::translate;
+use crate::algebra::{Algebra, Const, ConstTerm, Dataset, GroundTerm, Node, Pattern, Slot, Var};
+use crate::error::QueryError;
+use crate::optimise::{Costs, plan};
+use crate::plan::{GraphScope, Plan};
+use crate::rewrite::rewrite;
+use crate::source::{Source, ground};
+use parking_lot::RwLock;
+use snowmelt_graph::{Index, TermId};
+use spargebra::term::NamedNode;
+use spargebra::{Query, SparqlParser, SparqlSyntaxError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Plans kept of one shape.
+const PLANS: usize = 64;
+
+/// Below this average, the rows of a parameter's pattern say nothing about the plan.
+const EVEN_ROWS: f64 = 4.0;
+
+static USES: AtomicU64 = AtomicU64::new(0);
+
+/// A shape, ready to be planned and run.
+pub(crate) struct Template {
+    pub algebra: Arc<Algebra>,
+    pub output: Vec<Var>,
+    /// stored ids of the constants that are not parameters
+    fixed: Vec<Option<TermId>>,
+    params: usize,
+    /// counts that decide which plan is right
+    probes: Vec<Probe>,
+    scope: GraphScope,
+    plans: RwLock<Vec<(Vec<u8>, Arc<Plan>)>>,
+    used: AtomicU64,
+}
+
+/// The rows under some constants of an index, one of them a parameter.
+struct Probe {
+    index: Index,
+    prefix: Vec<Const>,
+}
+
+/// Parses a text as a query.
+pub(super) fn parse(text: &str, options: &QueryOptions) -> Result<Query, SparqlSyntaxError> {
+    let mut parser = SparqlParser::new();
+    if let Some(base) = &options.base {
+        // a bad base is found when the first relative IRI does not resolve
+        if let Ok(with_base) = parser.clone().with_base_iri(base) {
+            parser = with_base;
+        }
+    }
+    parser.parse_query(text)
+}
+
+/// The parser's message with its place taken out of it.
+pub(super) fn parse_error(text: &str, error: &SparqlSyntaxError) -> QueryError {
+    let message = error.to_string();
+    // "error at LINE:COLUMN: expected …"
+    let place = message.strip_prefix("error at ").and_then(|rest| {
+        let (line, rest) = rest.split_once(':')?;
+        let (column, rest) = rest.split_once(':')?;
+        Some((line.parse().ok()?, column.trim().parse().ok()?, rest.trim().to_owned()))
+    });
+    match place {
+        Some((line, column, message)) => QueryError::Parse { line, column, message },
+        None => {
+            let (line, column) = crate::error::place(text, 0);
+            QueryError::Parse { line, column, message }
+        }
+    }
+}
+
+impl Template {
+    pub fn new(
+        query: &Query,
+        text: &str,
+        options: &QueryOptions,
+        params: &[GroundTerm],
+        engine: &Engine,
+        source: &mut Source,
+    ) -> Result<Self, QueryError> {
+        let mut algebra = translate(query, text)?;
+        if !options.default_graphs.is_empty() || !options.named_graphs.is_empty() {
+            algebra.dataset = asked_dataset(&mut algebra, options);
+        }
+        let mut facts = facts::Data::new(engine, source, params);
+        facts.resolve(&algebra.consts)?;
+        rewrite(&mut algebra, &mut facts);
+        let plain = engine.plain(source)?;
+        let scope = GraphScope {
+            default: algebra.dataset.default.clone(),
+            named: algebra.dataset.named.clone(),
+            plain,
+        };
+        let fixed = resolve_fixed(&algebra.consts, source)?;
+        let mut template = Self {
+            output: output(&algebra),
+            params: params.len(),
+            probes: Vec::new(),
+            algebra: Arc::new(algebra),
+            fixed,
+            scope,
+            plans: RwLock::default(),
+            used: AtomicU64::new(0),
+        };
+        template.probes = template.find_probes(engine, source)?;
+        Ok(template)
+    }
+
+    pub fn last_used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// The ids of all constants, given the parameters.
+    pub fn resolve(
+        &self,
+        params: &[GroundTerm],
+        source: &mut Source,
+    ) -> Result<Vec<Option<TermId>>, QueryError> {
+        self.used.store(USES.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        assert_eq!(params.len(), self.params, "equal shapes have equally many parameters");
+        let ids = if params.is_empty() { Vec::new() } else { source.resolve_constants(params)? };
+        let id = |(c, fixed): (&ConstTerm, &Option<TermId>)| match c {
+            ConstTerm::Fixed(_) => *fixed,
+            ConstTerm::Param(n) => ids[*n as usize],
+        };
+        Ok(self.algebra.consts.iter().zip(&self.fixed).map(id).collect())
+    }
+
+    /// The plan for these constants.
+    pub fn plan(
+        &self,
+        engine: &Engine,
+        params: &[GroundTerm],
+        consts: &[Option<TermId>],
+        source: &mut Source,
+    ) -> Result<Arc<Plan>, QueryError> {
+        let key = self.magnitudes(consts, source)?;
+        if let Some((_, plan)) = self.plans.read().iter().find(|(k, _)| *k == key) {
+            return Ok(plan.clone());
+        }
+        let mut data = facts::Data::new(engine, source, params);
+        data.resolve(&self.algebra.consts)?;
+        let plan =
+            Arc::new(plan(&self.algebra, &mut data, self.scope.clone(), Costs::default(), &self.output)?);
+        let mut plans = self.plans.write();
+        if plans.len() >= PLANS {
+            plans.remove(0);
+        }
+        plans.push((key, plan.clone()));
+        Ok(plan)
+    }
+
+    /// One byte per probe: the bits of its count.
+    fn magnitudes(&self, consts: &[Option<TermId>], source: &mut Source) -> Result<Vec<u8>, QueryError> {
+        let mut key = Vec::with_capacity(self.probes.len());
+        for probe in &self.probes {
+            let prefix: Option<Vec<TermId>> = probe.prefix.iter().map(|c| consts[c.0 as usize]).collect();
+            let rows = match prefix {
+                Some(prefix) => source.count(probe.index, &prefix, None)?,
+                None => 0,
+            };
+            // steps of four: 0, 1..3, 4..15, ...
+            key.push(((64 - rows.leading_zeros()).div_ceil(2)) as u8);
+        }
+        Ok(key)
+    }
+
+    fn find_probes(&self, engine: &Engine, source: &mut Source) -> Result<Vec<Probe>, QueryError> {
+        let mut patterns = Vec::new();
+        collect(&self.algebra.root, &mut patterns);
+        let is_param = |slot: Slot| matches!(slot, Slot::Const(c) if matches!(self.algebra.consts[c.0 as usize], ConstTerm::Param(_)));
+        let mut probes: Vec<Probe> = Vec::new();
+        for pattern in patterns {
+            if ![pattern.s, pattern.p, pattern.o].into_iter().any(is_param) {
+                continue;
+            }
+            let (index, prefix) = match (pattern.s, pattern.p, pattern.o) {
+                (Slot::Const(s), Slot::Const(p), _) => (Index::Psog, vec![p, s]),
+                (_, Slot::Const(p), Slot::Const(o)) => (Index::Posg, vec![p, o]),
+                (_, Slot::Const(p), _) => (Index::Psog, vec![p]),
+                _ => continue,
+            };
+            if self.is_even(pattern, engine, source)?
+                || probes.iter().any(|p| p.index == index && p.prefix == prefix)
+            {
+                continue;
+            }
+            probes.push(Probe { index, prefix });
+        }
+        Ok(probes)
+    }
+
+    /// Whether every value of the parameter has about the same few rows.
+    fn is_even(&self, pattern: &Pattern, engine: &Engine, source: &mut Source) -> Result<bool, QueryError> {
+        let Slot::Const(p) = pattern.p else { return Ok(false) };
+        let Some(p) = self.fixed[p.0 as usize] else { return Ok(false) };
+        let of = facts::predicate(engine, source, p)?;
+        Ok(match (pattern.s, pattern.o) {
+            (Slot::Const(_), _) => of.rows < EVEN_ROWS * of.subjects,
+            (_, Slot::Const(_)) => of.rows < EVEN_ROWS * of.objects,
+            _ => false,
+        })
+    }
+}
+
+fn asked_dataset(algebra: &mut Algebra, options: &QueryOptions) -> Dataset {
+    let mut list = |graphs: &[String]| {
+        let number = |g: &String| {
+            let term = ConstTerm::Fixed(GroundTerm::Iri(NamedNode::new_unchecked(g.clone())));
+            let at = algebra.consts.iter().position(|c| *c == term).unwrap_or_else(|| {
+                algebra.consts.push(term);
+                algebra.consts.len() - 1
+            });
+            Const(at as u32)
+        };
+        Some(graphs.iter().map(number).collect())
+    };
+    Dataset { default: list(&options.default_graphs), named: list(&options.named_graphs) }
+}
+
+fn resolve_fixed(consts: &[ConstTerm], source: &mut Source) -> Result<Vec<Option<TermId>>, QueryError> {
+    let terms: Vec<GroundTerm> =
+        consts.iter().filter(|c| matches!(c, ConstTerm::Fixed(_))).map(|c| ground(c, &[]).clone()).collect();
+    let mut ids = source.resolve_constants(&terms)?.into_iter();
+    let id = |c: &ConstTerm| match c {
+        ConstTerm::Fixed(_) => ids.next().expect("one answer per term"),
+        ConstTerm::Param(_) => None,
+    };
+    Ok(consts.iter().map(id).collect())
+}
+
+fn collect<'a>(node: &'a Node, patterns: &mut Vec<&'a Pattern>) {
+    match node {
+        Node::Pattern(p) => patterns.push(p),
+        Node::Join(nodes) | Node::Union(nodes) => nodes.iter().for_each(|n| collect(n, patterns)),
+        Node::LeftJoin { left, right, .. }
+        | Node::Exists { left, right, .. }
+        | Node::Minus { left, right } => {
+            collect(left, patterns);
+            collect(right, patterns);
+        }
+        Node::Filter { inner, .. }
+        | Node::Extend { inner, .. }
+        | Node::Group { inner, .. }
+        | Node::Distinct(inner)
+        | Node::Reduced(inner)
+        | Node::Sort { inner, .. }
+        | Node::Slice { inner, .. }
+        | Node::Project { inner, .. } => collect(inner, patterns),
+        Node::Unit | Node::Path { .. } | Node::GraphNames(_) | Node::Values { .. } => {}
+    }
+}

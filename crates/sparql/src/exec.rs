@@ -1,0 +1,49 @@
+//! Operators: batches in, batches out, pulled from the root.
+//!
+//! Each operator of a plan becomes one [`Operator`]; it asks its inputs for batches until it can give one. Everything runs in the
+//! asking thread. Between two batches an operator holds no page.
+//!
+//! A plan whose first leaf is a seed is run again and again: [`Operator::reset`] hands a new seed down to that leaf and clears
+//! what depends on it, while hash tables built from independent inputs stay.
+
+mod access;
+mod build;
+mod distinct;
+mod extend;
+mod group;
+mod hash;
+mod leaf;
+mod lookup;
+mod memory;
+mod nested;
+mod path;
+mod profile;
+mod rows;
+mod run;
+mod scan;
+mod sort;
+mod spill;
+mod union;
+
+use crate::batch::Batch;
+use crate::error::QueryError;
+
+pub(crate) use access::compared;
+pub(crate) use build::build;
+pub(crate) use distinct::Distinct;
+pub(crate) use memory::MemoryShare;
+pub(crate) use profile::Profile;
+pub(crate) use run::{BatchRows, Limits, Run, fill};
+
+pub(crate) type Result<T> = std::result::Result<T, QueryError>;
+
+/// A running operator.
+pub(crate) trait Operator {
+    /// The next batch, never an empty one; `None` at the end.
+    fn next(&mut self, run: &mut Run) -> Result<Option<Batch>>;
+
+    /// Begins again with a new seed.
+    fn reset(&mut self, seed: &Batch);
+}
+
+pub(crate) type Boxed = Box<dyn Operator>;

@@ -1,0 +1,198 @@
+//! A visit to an index with this query's constants: what scans and look-ups have in common.
+
+use super::Run;
+use crate::algebra::Const;
+use crate::algebra::GroundTerm;
+use crate::batch::Batch;
+use crate::plan::{Access, Src, Test};
+use crate::source::ground;
+use snowmelt_graph::{CompareOp, CompareValue, Index, TermId, id_ranges_for_comparison};
+
+/// Where a part of a key is.
+#[derive(Clone, Copy)]
+pub(super) enum Key {
+    Is(TermId),
+    Col(usize),
+}
+
+/// A test on the columns after the key.
+pub(super) enum Check {
+    Is(usize, TermId),
+    Col(usize, usize),
+    Same(usize, usize),
+    Named(usize),
+    OneOf(usize, Vec<TermId>),
+}
+
+/// A visit, resolved.
+pub(super) struct Visit {
+    pub index: Index,
+    pub key: Vec<Key>,
+    pub range: Option<(u64, u64)>,
+    pub checks: Vec<Check>,
+    pub new: Vec<usize>,
+    pub merge_graphs: bool,
+    /// bit per column after the key: whether it is read
+    pub wanted: u8,
+    /// columns after the key
+    pub width: usize,
+}
+
+impl Visit {
+    /// `None`: some constant is not in the data, so nothing can be found.
+    pub fn resolve(access: &Access, run: &Run) -> Option<Self> {
+        let mut key = Vec::with_capacity(access.key.len());
+        for src in &access.key {
+            key.push(match src {
+                Src::Const(c) => Key::Is(run.constant(*c)?),
+                Src::Fixed(id) => Key::Is(*id),
+                Src::Col(c) => Key::Col(*c as usize),
+            });
+        }
+        let mut checks = Vec::with_capacity(access.tests.len());
+        for (col, test) in &access.tests {
+            let col = *col as usize;
+            checks.push(match test {
+                Test::Equals(Src::Const(c)) => Check::Is(col, run.constant(*c)?),
+                Test::Equals(Src::Fixed(id)) => Check::Is(col, *id),
+                Test::Equals(Src::Col(c)) => Check::Col(col, *c as usize),
+                Test::SameAs(other) => Check::Same(col, *other as usize),
+                Test::NotDefaultGraph => Check::Named(col),
+                Test::OneOf(list) => {
+                    Check::OneOf(col, list.iter().filter_map(|c| run.constant(*c)).collect())
+                }
+            });
+        }
+        let width = access.index.arity() - access.key.len();
+        let new: Vec<usize> = access.new.iter().map(|c| *c as usize).collect();
+        let mut wanted = new.iter().fold(0, |w, c| w | 1u8 << c);
+        for check in &checks {
+            wanted |= match check {
+                Check::Is(c, _) | Check::Col(c, _) | Check::Named(c) | Check::OneOf(c, _) => 1 << c,
+                Check::Same(a, b) => 1 << a | 1 << b,
+            };
+        }
+        if access.merge_graphs {
+            wanted = u8::MAX;
+        }
+        let range = access.default_graph.then_some((TermId::DEFAULT_GRAPH.0, TermId::DEFAULT_GRAPH.0));
+        Some(Self {
+            index: access.index,
+            key,
+            range,
+            checks,
+            new,
+            merge_graphs: access.merge_graphs,
+            wanted,
+            width,
+        })
+    }
+
+    /// The rows that pass the checks that need no input; `None`: all.
+    pub fn select(&self, cols: &[Vec<u64>], rows: usize) -> Option<Vec<u32>> {
+        let mut selected: Option<Vec<u32>> = None;
+        for check in &self.checks {
+            let keep: Box<dyn Fn(u32) -> bool + '_> = match check {
+                Check::Is(c, id) => Box::new(move |r| cols[*c][r as usize] == id.0),
+                Check::Same(a, b) => Box::new(move |r| cols[*a][r as usize] == cols[*b][r as usize]),
+                Check::Named(c) => Box::new(move |r| cols[*c][r as usize] != TermId::DEFAULT_GRAPH.0),
+                Check::OneOf(c, list) => {
+                    Box::new(move |r| list.iter().any(|id| id.0 == cols[*c][r as usize]))
+                }
+                Check::Col(..) => continue,
+            };
+            selected = Some(match selected {
+                None => (0..rows as u32).filter(|r| keep(*r)).collect(),
+                Some(list) => list.into_iter().filter(|r| keep(*r)).collect(),
+            });
+        }
+        selected
+    }
+
+    /// Whether a row passes the checks against the input.
+    pub fn fits(&self, cols: &[Vec<u64>], row: usize, input: &Batch, input_row: usize) -> bool {
+        self.checks.iter().all(|check| match check {
+            Check::Col(c, i) => cols[*c][row] == input.cols[*i][input_row].0,
+            _ => true,
+        })
+    }
+
+    pub fn has_input_checks(&self) -> bool {
+        self.checks.iter().any(|c| matches!(c, Check::Col(..)))
+    }
+
+    /// Drops rows that differ from the one before in the graph alone. `same_key(a, b)`: whether two rows have one key.
+    pub fn merge(
+        &self,
+        cols: &[Vec<u64>],
+        selected: Option<Vec<u32>>,
+        rows: usize,
+        same_key: impl Fn(u32, u32) -> bool,
+    ) -> Option<Vec<u32>> {
+        if !self.merge_graphs {
+            return selected;
+        }
+        let list = selected.unwrap_or_else(|| (0..rows as u32).collect());
+        let mut kept: Vec<u32> = Vec::with_capacity(list.len());
+        for r in list {
+            let again = kept.last().is_some_and(|p| {
+                same_key(*p, r) && cols[..self.width - 1].iter().all(|c| c[*p as usize] == c[r as usize])
+            });
+            if !again {
+                kept.push(r);
+            }
+        }
+        Some(kept)
+    }
+}
+
+/// The id ranges of a scan under bounds, ascending; `None`: the bounds say nothing.
+pub(super) fn ranges(bounds: &[(CompareOp, Const)], run: &Run) -> Option<Vec<(u64, u64)>> {
+    let mut all: Option<Vec<(u64, u64)>> = None;
+    for (op, c) in bounds {
+        let Some(list) = compared(*op, ground(&run.algebra.consts[c.0 as usize], &run.params)) else {
+            continue;
+        };
+        all = Some(match all {
+            None => list,
+            Some(before) => intersect(&before, &list),
+        });
+    }
+    all
+}
+
+/// The ids that may satisfy a comparison with a constant.
+pub(crate) fn compared(op: CompareOp, term: &GroundTerm) -> Option<Vec<(u64, u64)>> {
+    let GroundTerm::Literal(literal) = term else { return None };
+    let id = TermId::inline(&literal.as_ref().into())?;
+    let value = Option::<CompareValue<'static>>::from(id.inline_value()?)?;
+    let ranges = id_ranges_for_comparison(op, value);
+    let mut list: Vec<(u64, u64)> =
+        ranges.exact.iter().chain(&ranges.check).map(|r| (*r.start(), *r.end())).collect();
+    list.sort_unstable();
+    Some(list)
+}
+
+fn intersect(a: &[(u64, u64)], b: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut out = Vec::new();
+    for x in a {
+        for y in b {
+            let (low, high) = (x.0.max(y.0), x.1.min(y.1));
+            if low <= high {
+                out.push((low, high));
+            }
+        }
+    }
+    out.sort_unstable();
+    out
+}
+
+/// Ids from the numbers of an index.
+pub(super) fn ids(col: Vec<u64>) -> Vec<TermId> {
+    col.into_iter().map(TermId).collect()
+}
+
+/// The ids of some rows of an index's column.
+pub(super) fn ids_at(col: &[u64], rows: &[u32]) -> Vec<TermId> {
+    rows.iter().map(|r| TermId(col[*r as usize])).collect()
+}

@@ -1,0 +1,170 @@
+//! From plan to operators: constants resolved, expressions compiled. Nothing is read from the indexes here.
+
+use super::access::{Key, Visit};
+use super::distinct::Distinct;
+use super::extend::{Extend, Filter, Project, Slice};
+use super::group::Group;
+use super::hash::HashJoin;
+use super::leaf::{Given, GraphNames, values};
+use super::lookup::LookupJoin;
+use super::nested::Nested;
+use super::path::PathJoin;
+use super::profile::Profiled;
+use super::rows::Queue;
+use super::scan::IndexScan;
+use super::sort::Sort;
+use super::union::Union;
+use super::{Boxed, Result, Run};
+use crate::batch::Batch;
+use crate::expr::Expr;
+use crate::plan::{Op, PlanNode, Src};
+use snowmelt_graph::Index;
+use spargebra::algebra::{AggregateExpression, Expression};
+
+/// Makes a plan runnable for one query.
+pub(crate) fn build(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
+    let operator = operator(node, run)?;
+    Ok(if run.profile.is_some() {
+        Box::new(Profiled { inner: operator, id: node.id, restarts: 0 })
+    } else {
+        operator
+    })
+}
+
+fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
+    Ok(match &node.op {
+        Op::Seed => Box::new(Given::seed()),
+        Op::Unit => Box::new(Given::of(Batch::unit())),
+        Op::Nothing => Box::new(Given::of(Batch::empty(node.vars.len()))),
+        Op::Scan { access } => Box::new(IndexScan::new(access, run)),
+        Op::Lookup { input, access, keep, conditions, new, emit, star } => {
+            let visit = Visit::resolve(access, run);
+            // conditions see all new columns, whether they go on or not
+            let conditions = compile_all(conditions, new, run)?;
+            let star = star.iter().filter_map(|(index, key)| star_key(*index, key, run)).collect();
+            let (input, keep, emit) = (build(input, run)?, keep.clone(), emit.clone());
+            Box::new(LookupJoin {
+                input,
+                visit,
+                keep,
+                emit,
+                conditions,
+                star,
+                queue: Queue::default(),
+                chunk: run.batch.first.max(1),
+                current: None,
+            })
+        }
+        Op::Hash { left, right, on, loose, kind, keep_left, keep_right } => Box::new(HashJoin {
+            left: build(left, run)?,
+            right: build(right, run)?,
+            left_on: on.iter().map(|p| p.0 as usize).collect(),
+            right_on: on.iter().map(|p| p.1 as usize).collect(),
+            loose: *loose,
+            kind: *kind,
+            keep_left: keep_left.clone(),
+            keep_right: keep_right.clone(),
+            built: None,
+            current: None,
+            queue: Queue::default(),
+        }),
+        Op::Nested { left, right, seed, row, kind, keep_left, keep_right } => Box::new(Nested {
+            left: build(left, run)?,
+            right: build(right, run)?,
+            seed: seed.iter().map(|c| *c as usize).collect(),
+            row: *row as usize,
+            kind: *kind,
+            keep_left: keep_left.clone(),
+            keep_right: keep_right.clone(),
+            current: None,
+            queue: Queue::default(),
+        }),
+        Op::Filter { input, conditions, keep } => {
+            let conditions = compile_all(conditions, &input.vars, run)?;
+            Box::new(Filter { input: build(input, run)?, conditions, keep: keep.clone() })
+        }
+        Op::Extend { input, expr, keep, stored } => {
+            let expr = run.compile(expr, &input.vars)?;
+            Box::new(Extend { input: build(input, run)?, expr, keep: keep.clone(), stored: *stored })
+        }
+        Op::Values { rows } => Box::new(values(run, rows, node.vars.len())),
+        Op::GraphNames { graph, of } => {
+            let of = of.as_ref().map(|list| list.iter().filter_map(|c| run.constant(*c)).collect());
+            Box::new(GraphNames { graph: graph.map(|c| run.constant(c)), of, done: false })
+        }
+        Op::Union { input, branches } => {
+            let input = input.as_ref().map(|i| build(i, run)).transpose()?;
+            let branches =
+                branches.iter().map(|(b, cols)| Ok((build(b, run)?, cols.clone()))).collect::<Result<_>>()?;
+            Box::new(Union { input, branches, at: 0, seeded: false })
+        }
+        Op::Group { input, keys, aggregates, stored } => {
+            let mut list = Vec::with_capacity(aggregates.len());
+            for a in aggregates {
+                list.push((a.clone(), argument(a, input, run)?));
+            }
+            let keys = keys.iter().map(|k| *k as usize).collect();
+            Box::new(Group {
+                input: build(input, run)?,
+                keys,
+                aggregates: list,
+                stored: *stored,
+                state: super::group::State::Begin,
+                queue: Queue::default(),
+            })
+        }
+        Op::Distinct { input, optional } => Box::new(Distinct::new(build(input, run)?, *optional)),
+        Op::Sort { input, keys, limit, keep } => {
+            let mut compiled = Vec::with_capacity(keys.len());
+            for key in keys {
+                compiled.push((run.compile(&key.expr, &input.vars)?, key.descending));
+            }
+            let limit = limit.map(|l| l as usize);
+            Box::new(Sort {
+                input: build(input, run)?,
+                keys: compiled,
+                limit,
+                keep: keep.clone(),
+                state: super::sort::State::Begin,
+            })
+        }
+        Op::Slice { input, offset, limit } => Box::new(Slice {
+            input: build(input, run)?,
+            offset: *offset,
+            limit: *limit,
+            skipped: 0,
+            given: 0,
+        }),
+        Op::Project { input, cols } => Box::new(Project { input: build(input, run)?, cols: cols.clone() }),
+        Op::Path { input, from, path, to, graph, same, keep } => Box::new(PathJoin {
+            input: build(input, run)?,
+            from: *from,
+            path: path.clone(),
+            to: *to,
+            graph: graph.clone(),
+            same: *same,
+            keep: keep.clone(),
+            queue: Queue::default(),
+        }),
+    })
+}
+
+fn compile_all(conditions: &[Expression], vars: &[crate::algebra::Var], run: &mut Run) -> Result<Vec<Expr>> {
+    conditions.iter().map(|c| run.compile(c, vars)).collect()
+}
+
+fn argument(a: &AggregateExpression, input: &PlanNode, run: &mut Run) -> Result<Option<Expr>> {
+    match a {
+        AggregateExpression::CountSolutions { .. } => Ok(None),
+        AggregateExpression::FunctionCall { expr, .. } => run.compile(expr, &input.vars).map(Some),
+    }
+}
+
+fn star_key(index: Index, key: &[Src], run: &Run) -> Option<(Index, Vec<Key>)> {
+    let key = key.iter().map(|src| match src {
+        Src::Const(c) => run.constant(*c).map(Key::Is),
+        Src::Fixed(id) => Some(Key::Is(*id)),
+        Src::Col(c) => Some(Key::Col(*c as usize)),
+    });
+    Some((index, key.collect::<Option<_>>()?))
+}

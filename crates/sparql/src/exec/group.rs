@@ -1,0 +1,235 @@
+//! GROUP BY: groups in a hash table, numbered as they come; aggregates per group number.
+//!
+//! Over the memory share, the rows that begin a new group from then on go to temporary files by the hash of their key, and each
+//! file is grouped on its own afterwards: groups already in memory go on taking their rows.
+
+use super::rows::{Queue, columns, hash_row};
+use super::spill::Partitions;
+use super::{Boxed, Operator, Result, Run};
+use crate::aggregate::Aggregate;
+use crate::batch::Batch;
+use crate::error::QueryError;
+use crate::expr::{CompileError, Expr};
+use hashbrown::HashTable;
+use snowmelt_graph::TermId;
+use spargebra::algebra::AggregateExpression;
+
+pub(super) struct Group {
+    pub input: Boxed,
+    pub keys: Vec<usize>,
+    pub aggregates: Vec<(AggregateExpression, Option<Expr>)>,
+    /// results may be compared with stored terms
+    pub stored: bool,
+    pub state: State,
+    pub queue: Queue,
+}
+
+#[derive(Default)]
+pub(super) enum State {
+    #[default]
+    Begin,
+    Files(Partitions),
+    Done,
+}
+
+/// Groups in memory.
+struct Groups {
+    keys: Vec<Vec<TermId>>,
+    hashes: Vec<u64>,
+    table: HashTable<u32>,
+    aggregates: Vec<Aggregate>,
+}
+
+/// Rows whose group has no place any more.
+const HOMELESS: u32 = u32::MAX;
+
+impl Group {
+    fn groups(&self) -> Result<Groups> {
+        let aggregates = self.aggregates.iter().map(|(a, _)| {
+            Aggregate::new(a).map_err(|e| match e {
+                CompileError::Store(e) => QueryError::Store(e),
+                CompileError::Unsupported(construct) => {
+                    QueryError::Unsupported { construct, line: 0, column: 0 }
+                }
+            })
+        });
+        let aggregates = aggregates.collect::<Result<_>>()?;
+        Ok(Groups {
+            keys: vec![Vec::new(); self.keys.len()],
+            hashes: Vec::new(),
+            table: HashTable::new(),
+            aggregates,
+        })
+    }
+
+    /// Takes in a batch; what found no group goes to the files.
+    fn take(
+        &self,
+        groups: &mut Groups,
+        batch: Batch,
+        files: Option<&mut Partitions>,
+        run: &mut Run,
+    ) -> Result<()> {
+        let numbers = groups.number(&batch, &self.keys, files.is_none());
+        let (batch, numbers) = match files {
+            None => (batch, numbers),
+            Some(files) => {
+                let (mut home, mut away) = (Vec::new(), Vec::new());
+                for (r, n) in numbers.iter().enumerate() {
+                    if *n == HOMELESS { &mut away } else { &mut home }.push(r as u32);
+                }
+                let all: Vec<u16> = (0..batch.cols.len() as u16).collect();
+                files.add(batch.gather(&all, &away), &self.keys)?;
+                let numbers = home.iter().map(|r| numbers[*r as usize]).collect();
+                (batch.gather(&all, &home), numbers)
+            }
+        };
+        for (aggregate, (_, expr)) in groups.aggregates.iter_mut().zip(&self.aggregates) {
+            aggregate.resize(groups.hashes.len());
+            if aggregate.counts_distinct_rows() {
+                aggregate.update_rows(&mut run.terms, &mut run.source.session, &numbers, &batch.cols)?;
+            } else if let Some(expr) = expr {
+                let args =
+                    expr.eval_column(&mut run.terms, &mut run.source.session, &batch.cols, batch.rows)?;
+                aggregate.update(&mut run.terms, &mut run.source.session, &numbers, &args)?;
+            } else {
+                aggregate.update(&mut run.terms, &mut run.source.session, &numbers, &[])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, groups: Groups, run: &mut Run) -> Result<()> {
+        let rows = groups.hashes.len();
+        let mut cols = groups.keys;
+        for aggregate in groups.aggregates {
+            let mut col = aggregate.finish(&mut run.terms);
+            if self.stored {
+                run.terms.to_stored(&mut run.source.session, &mut col)?;
+            }
+            cols.push(col);
+        }
+        self.queue.push(Batch { cols, rows }, run);
+        Ok(())
+    }
+
+    fn run_input(&mut self, run: &mut Run) -> Result<()> {
+        let mut groups = self.groups()?;
+        if self.keys.is_empty() {
+            groups.one();
+        }
+        let mut files: Option<Partitions> = None;
+        let mut taken = 0;
+        while let Some(batch) = self.input.next(run)? {
+            run.check()?;
+            self.take(&mut groups, batch, files.as_mut(), run)?;
+            let bytes = groups.bytes();
+            if bytes > taken {
+                if files.is_none() && !self.keys.is_empty() && run.memory.is_tight(bytes) {
+                    files = Some(Partitions::new(run)?);
+                }
+                run.memory.take(bytes - taken, "group")?;
+                taken = bytes;
+            }
+        }
+        self.finish(groups, run)?;
+        run.memory.give_back(taken);
+        self.state = match files {
+            Some(mut files) => {
+                files.finish()?;
+                State::Files(files)
+            }
+            None => State::Done,
+        };
+        Ok(())
+    }
+
+    fn run_file(&mut self, run: &mut Run) -> Result<()> {
+        let State::Files(files) = &mut self.state else { return Ok(()) };
+        let Some(mut file) = files.next()? else {
+            self.state = State::Done;
+            return Ok(());
+        };
+        let mut groups = self.groups()?;
+        let mut taken = 0;
+        while let Some(batch) = file.next()? {
+            run.check()?;
+            self.take(&mut groups, batch, None, run)?;
+            let bytes = groups.bytes();
+            if bytes > taken {
+                run.memory.take(bytes - taken, "group")?;
+                taken = bytes;
+            }
+        }
+        self.finish(groups, run)?;
+        run.memory.give_back(taken);
+        Ok(())
+    }
+}
+
+impl Groups {
+    /// The one group of an aggregation without keys, there even without rows.
+    fn one(&mut self) {
+        self.hashes.push(hash_row(&[], 0));
+        self.table.insert_unique(self.hashes[0], 0, |_| 0);
+        self.aggregates.iter_mut().for_each(|a| a.resize(1));
+    }
+
+    /// The group of each row; new groups are made only where `open`.
+    fn number(&mut self, batch: &Batch, by: &[usize], open: bool) -> Vec<u32> {
+        let Groups { keys, hashes, table, .. } = self;
+        let mine = columns(batch, by);
+        let mut numbers = Vec::with_capacity(batch.rows);
+        let mut last = HOMELESS;
+        for row in 0..batch.rows {
+            // sorted input comes in runs
+            if last != HOMELESS && row > 0 && mine.iter().all(|c| c[row] == c[row - 1]) {
+                numbers.push(last);
+                continue;
+            }
+            let hash = hash_row(&mine, row);
+            let known = |g: &u32| keys.iter().zip(&mine).all(|(a, b)| a[*g as usize] == b[row]);
+            last = match table.find(hash, known) {
+                Some(g) => *g,
+                None if open => {
+                    let g = hashes.len() as u32;
+                    keys.iter_mut().zip(&mine).for_each(|(to, from)| to.push(from[row]));
+                    hashes.push(hash);
+                    table.insert_unique(hash, g, |g| hashes[*g as usize]);
+                    g
+                }
+                None => HOMELESS,
+            };
+            numbers.push(last);
+        }
+        numbers
+    }
+
+    fn bytes(&self) -> usize {
+        self.keys.iter().map(|c| c.capacity() * 8).sum::<usize>()
+            + self.hashes.capacity() * 8
+            + self.table.capacity() * 5
+            + self.aggregates.iter().map(Aggregate::bytes).sum::<usize>()
+    }
+}
+
+impl Operator for Group {
+    fn next(&mut self, run: &mut Run) -> Result<Option<Batch>> {
+        loop {
+            if let Some(batch) = self.queue.pop() {
+                return Ok(Some(batch));
+            }
+            match self.state {
+                State::Begin => self.run_input(run)?,
+                State::Files(_) => self.run_file(run)?,
+                State::Done => return Ok(None),
+            }
+        }
+    }
+
+    fn reset(&mut self, seed: &Batch) {
+        self.input.reset(seed);
+        self.state = State::Begin;
+        self.queue.clear();
+    }
+}

@@ -1,0 +1,302 @@
+//! Hash join, on columns that may be unbound.
+//!
+//! The right side is read whole, once, and grouped by its *mask*: which of the join columns are bound. A left row meets a group
+//! on the columns both have bound, for which the group has a hash table (made when first needed). Where nothing is ever unbound
+//! there is one group with one table, and this is the ordinary hash join; without common columns it is the product.
+
+use super::nested::either;
+use super::rows::{Queue, append, columns, hash_row, same_row};
+use super::{Boxed, Operator, Result, Run};
+use crate::algebra::ExistsKind;
+use crate::batch::Batch;
+use crate::plan::JoinKind;
+use snowmelt_graph::{TermId, from_boolean};
+
+const NONE: u32 = u32::MAX;
+
+pub(super) struct HashJoin {
+    pub left: Boxed,
+    pub right: Boxed,
+    pub left_on: Vec<usize>,
+    pub right_on: Vec<usize>,
+    pub loose: bool,
+    pub kind: JoinKind,
+    pub keep_left: Vec<u16>,
+    pub keep_right: Vec<(u16, Option<u16>)>,
+    pub built: Option<Built>,
+    pub current: Option<Probe>,
+    pub queue: Queue,
+}
+
+/// The right side.
+pub(super) struct Built {
+    rows: Batch,
+    groups: Vec<Group>,
+}
+
+/// The right rows with the same columns bound.
+struct Group {
+    mask: u32,
+    rows: Vec<u32>,
+    /// by the columns that a left row has in common
+    tables: Vec<(u32, Table)>,
+}
+
+/// Chained buckets: `next[i]` is the row of the group after its i-th in the same bucket.
+struct Table {
+    heads: Vec<u32>,
+    next: Vec<u32>,
+    shift: u32,
+}
+
+impl Table {
+    fn new(rows: &[u32], cols: &[&[TermId]]) -> Self {
+        let bits = (rows.len() * 2).next_power_of_two().trailing_zeros().max(1);
+        let shift = 64 - bits;
+        let mut heads = vec![NONE; 1 << bits];
+        let mut next = vec![NONE; rows.len()];
+        // backwards, so that a chain keeps the rows' order
+        for i in (0..rows.len()).rev() {
+            let bucket = bucket(hash_row(cols, rows[i] as usize), shift);
+            next[i] = heads[bucket];
+            heads[bucket] = i as u32;
+        }
+        Self { heads, next, shift }
+    }
+}
+
+fn bucket(hash: u64, shift: u32) -> usize {
+    (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> shift) as usize
+}
+
+/// A left batch, and where in it and in the chains the join is.
+pub(super) struct Probe {
+    batch: Batch,
+    row: usize,
+    group: usize,
+    chain: u32,
+    /// the chain of the current row and group has been entered
+    entered: bool,
+}
+
+fn mask(cols: &[&[TermId]], row: usize) -> u32 {
+    cols.iter().enumerate().fold(0, |m, (i, c)| m | u32::from(!c[row].is_undef()) << i)
+}
+
+fn pick(all: &[usize], mask: u32) -> Vec<usize> {
+    all.iter().enumerate().filter(|(i, _)| mask >> i & 1 == 1).map(|(_, c)| *c).collect()
+}
+
+impl HashJoin {
+    fn build(&mut self, run: &mut Run) -> Result<()> {
+        let mut rows = Batch::empty(0);
+        while let Some(batch) = self.right.next(run)? {
+            run.check()?;
+            run.memory.take(batch.bytes() + batch.rows * 12, "hash join")?;
+            append(&mut rows, batch);
+        }
+        let all = (1u32 << self.right_on.len()) - 1;
+        let mut groups: Vec<Group> = Vec::new();
+        if rows.rows > 0 {
+            if self.loose {
+                let of = columns(&rows, &self.right_on);
+                for row in 0..rows.rows {
+                    let mask = mask(&of, row);
+                    match groups.iter_mut().find(|g| g.mask == mask) {
+                        Some(group) => group.rows.push(row as u32),
+                        None => groups.push(Group { mask, rows: vec![row as u32], tables: Vec::new() }),
+                    }
+                }
+            } else {
+                groups.push(Group { mask: all, rows: (0..rows.rows as u32).collect(), tables: Vec::new() });
+            }
+        }
+        self.built = Some(Built { rows, groups });
+        Ok(())
+    }
+
+    /// Fills pairs of rows until `most` of them; true when the left batch is done.
+    fn probe(&mut self, most: usize, left_rows: &mut Vec<u32>, right_rows: &mut Vec<u32>) -> bool {
+        let built = self.built.as_mut().expect("built before probing");
+        let probe = self.current.as_mut().expect("probing a batch");
+        let left = columns(&probe.batch, &self.left_on);
+        let all = (1u32 << self.left_on.len()) - 1;
+        let first_only = !matches!(self.kind, JoinKind::Inner | JoinKind::Left);
+        let overlap = self.kind == JoinKind::Minus;
+        while probe.row < probe.batch.rows {
+            let bound = if self.loose { mask(&left, probe.row) } else { all };
+            let mut found = false;
+            while probe.group < built.groups.len() && !found {
+                let group = &mut built.groups[probe.group];
+                let common = group.mask & bound;
+                if overlap && common == 0 {
+                    probe.group += 1;
+                    continue;
+                }
+                let right = columns(&built.rows, &pick(&self.right_on, common));
+                let mine = columns(&probe.batch, &pick(&self.left_on, common));
+                let table = table(group, common, &right);
+                if !probe.entered {
+                    probe.chain = table.1.heads[bucket(hash_row(&mine, probe.row), table.1.shift)];
+                    probe.entered = true;
+                }
+                while probe.chain != NONE {
+                    let i = probe.chain as usize;
+                    let r = table.0[i];
+                    probe.chain = table.1.next[i];
+                    if same_row(&mine, probe.row, &right, r as usize) {
+                        left_rows.push(probe.row as u32);
+                        right_rows.push(r);
+                        if first_only {
+                            found = true;
+                            break;
+                        }
+                        if left_rows.len() >= most {
+                            return false;
+                        }
+                    }
+                }
+                if !found {
+                    probe.group += 1;
+                    probe.entered = false;
+                }
+            }
+            probe.row += 1;
+            probe.group = 0;
+            probe.entered = false;
+        }
+        true
+    }
+
+    /// The ordinary case: one group, all columns bound. Same result as [`HashJoin::probe`], without its bookkeeping per row.
+    fn probe_plain(&mut self, most: usize, left_rows: &mut Vec<u32>, right_rows: &mut Vec<u32>) -> bool {
+        let built = self.built.as_mut().expect("built before probing");
+        let probe = self.current.as_mut().expect("probing a batch");
+        let Some(group) = built.groups.first_mut() else { return true };
+        let left = columns(&probe.batch, &self.left_on);
+        let right = columns(&built.rows, &self.right_on);
+        let (rows, table) = table(group, (1u32 << self.left_on.len()) - 1, &right);
+        let first_only = !matches!(self.kind, JoinKind::Inner | JoinKind::Left);
+        while probe.row < probe.batch.rows {
+            if !probe.entered {
+                probe.chain = table.heads[bucket(hash_row(&left, probe.row), table.shift)];
+                probe.entered = true;
+            }
+            while probe.chain != NONE {
+                let i = probe.chain as usize;
+                probe.chain = table.next[i];
+                if same_row(&left, probe.row, &right, rows[i] as usize) {
+                    left_rows.push(probe.row as u32);
+                    right_rows.push(rows[i]);
+                    if first_only {
+                        break;
+                    }
+                    if left_rows.len() >= most {
+                        return false;
+                    }
+                }
+            }
+            probe.row += 1;
+            probe.entered = false;
+        }
+        true
+    }
+
+    fn join(&mut self, run: &Run) -> bool {
+        let (mut left_rows, mut right_rows) = (Vec::new(), Vec::new());
+        let most = run.batch.most.max(1);
+        let done = if self.loose {
+            self.probe(most, &mut left_rows, &mut right_rows)
+        } else {
+            self.probe_plain(most, &mut left_rows, &mut right_rows)
+        };
+        let built = self.built.as_ref().expect("built before probing");
+        let probe = self.current.as_ref().expect("probing a batch");
+        let mut out = probe.batch.gather(&self.keep_left, &left_rows);
+        for (c, left) in &self.keep_right {
+            let other = left.map(|l| (&probe.batch.cols[l as usize][..], &left_rows[..]));
+            // an empty build has no columns, and then no pair either
+            out.cols.push(
+                built.rows.cols.get(*c as usize).map_or_else(Vec::new, |col| either(col, &right_rows, other)),
+            );
+        }
+        self.queue.push(out, run);
+        done
+    }
+
+    /// Semi, anti, mark and minus: whether each left row has a match.
+    fn exists(&mut self, run: &Run) {
+        let (mut left_rows, mut right_rows) = (Vec::new(), Vec::new());
+        if self.loose {
+            self.probe(usize::MAX, &mut left_rows, &mut right_rows);
+        } else {
+            self.probe_plain(usize::MAX, &mut left_rows, &mut right_rows);
+        }
+        let probe = self.current.as_ref().expect("probing a batch");
+        let out = match self.kind {
+            JoinKind::Exists(ExistsKind::Semi) => probe.batch.gather(&self.keep_left, &left_rows),
+            JoinKind::Exists(ExistsKind::Mark(_)) => {
+                let mut marks = vec![from_boolean(false); probe.batch.rows];
+                left_rows.iter().for_each(|r| marks[*r as usize] = from_boolean(true));
+                let all: Vec<u32> = (0..probe.batch.rows as u32).collect();
+                let mut out = probe.batch.gather(&self.keep_left, &all);
+                out.cols.push(marks);
+                out
+            }
+            _ => {
+                let mut hit = vec![false; probe.batch.rows];
+                left_rows.iter().for_each(|r| hit[*r as usize] = true);
+                let rows: Vec<u32> = (0..probe.batch.rows as u32).filter(|r| !hit[*r as usize]).collect();
+                probe.batch.gather(&self.keep_left, &rows)
+            }
+        };
+        self.queue.push(out, run);
+    }
+}
+
+/// A group's rows and its table for the columns in common.
+fn table<'g>(group: &'g mut Group, common: u32, right: &[&[TermId]]) -> (&'g [u32], &'g Table) {
+    let at = group.tables.iter().position(|t| t.0 == common).unwrap_or_else(|| {
+        group.tables.push((common, Table::new(&group.rows, right)));
+        group.tables.len() - 1
+    });
+    (&group.rows, &group.tables[at].1)
+}
+
+impl Operator for HashJoin {
+    fn next(&mut self, run: &mut Run) -> Result<Option<Batch>> {
+        if self.built.is_none() {
+            self.build(run)?;
+        }
+        loop {
+            if let Some(batch) = self.queue.pop() {
+                return Ok(Some(batch));
+            }
+            run.check()?;
+            if self.current.is_none() {
+                let nothing = self.built.as_ref().is_some_and(|b| b.rows.rows == 0);
+                if nothing && matches!(self.kind, JoinKind::Inner | JoinKind::Exists(ExistsKind::Semi)) {
+                    return Ok(None);
+                }
+                let Some(batch) = self.left.next(run)? else { return Ok(None) };
+                self.current = Some(Probe { batch, row: 0, group: 0, chain: NONE, entered: false });
+            }
+            let done = match self.kind {
+                JoinKind::Inner | JoinKind::Left => self.join(run),
+                JoinKind::Minus | JoinKind::Exists(_) => {
+                    self.exists(run);
+                    true
+                }
+            };
+            if done {
+                self.current = None;
+            }
+        }
+    }
+
+    fn reset(&mut self, seed: &Batch) {
+        self.left.reset(seed);
+        self.current = None;
+        self.queue.clear();
+    }
+}

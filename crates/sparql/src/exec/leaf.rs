@@ -1,0 +1,104 @@
+//! Leaves without I/O: unit, nothing, seed, values; and the list of graph names.
+
+use super::{Operator, Result, Run};
+use crate::algebra::Const;
+use crate::batch::Batch;
+use snowmelt_graph::{Columns, Index, TermId};
+
+/// A batch given beforehand: unit, nothing, values, and the seed of each run.
+pub(super) struct Given {
+    batch: Option<Batch>,
+    /// for leaves that are no seeds: what a restart gives again
+    again: Option<Batch>,
+}
+
+impl Given {
+    pub fn seed() -> Self {
+        Self { batch: None, again: None }
+    }
+
+    pub fn of(batch: Batch) -> Self {
+        Self { batch: Some(batch.clone()), again: Some(batch) }
+    }
+}
+
+impl Operator for Given {
+    fn next(&mut self, run: &mut Run) -> Result<Option<Batch>> {
+        run.check()?;
+        Ok(self.batch.take().filter(|b| b.rows > 0))
+    }
+
+    fn reset(&mut self, seed: &Batch) {
+        self.batch = Some(self.again.as_ref().unwrap_or(seed).clone());
+    }
+}
+
+/// The rows of VALUES.
+pub(super) fn values(run: &mut Run, rows: &[Vec<Option<Const>>], width: usize) -> Given {
+    let mut cols = vec![Vec::with_capacity(rows.len()); width];
+    for row in rows {
+        for (col, value) in cols.iter_mut().zip(row) {
+            col.push(value.map_or(TermId::UNDEF, |c| run.constant_or_local(c)));
+        }
+    }
+    Given::of(Batch { cols, rows: rows.len() })
+}
+
+/// The named graphs, by leaps through GS: one visit per graph.
+pub(super) struct GraphNames {
+    /// only whether this one exists
+    pub graph: Option<Option<TermId>>,
+    pub of: Option<Vec<TermId>>,
+    pub done: bool,
+}
+
+impl GraphNames {
+    pub(super) fn all(run: &mut Run) -> Result<Vec<TermId>> {
+        let mut names = Vec::new();
+        let mut from = TermId::DEFAULT_GRAPH.0 + 1;
+        loop {
+            run.check()?;
+            let mut scan = run.source.scan(Index::Gs, &[], Some((from, u64::MAX)));
+            let mut columns = Columns::new(2);
+            if !run.source.scan_next(&mut scan, &mut columns, 1)? {
+                return Ok(names);
+            }
+            let graph = columns.cols[0][0];
+            names.push(TermId(graph));
+            from = graph + 1;
+        }
+    }
+}
+
+impl Operator for GraphNames {
+    fn next(&mut self, run: &mut Run) -> Result<Option<Batch>> {
+        if std::mem::replace(&mut self.done, true) {
+            return Ok(None);
+        }
+        let exists = |run: &mut Run, g: TermId| {
+            Ok::<_, crate::QueryError>(run.source.count(Index::Gs, &[g], None)? > 0)
+        };
+        if let Some(graph) = self.graph {
+            let Some(graph) = graph else { return Ok(None) };
+            let listed = self.of.as_ref().is_none_or(|of| of.contains(&graph));
+            return Ok((listed && exists(run, graph)?).then(Batch::unit));
+        }
+        let names = match &self.of {
+            None => Self::all(run)?,
+            Some(of) => {
+                let mut names = Vec::new();
+                for g in of.clone() {
+                    if exists(run, g)? {
+                        names.push(g);
+                    }
+                }
+                names
+            }
+        };
+        Ok((!names.is_empty()).then(|| Batch::from_cols(vec![names])))
+    }
+
+    fn reset(&mut self, _: &Batch) {
+        self.done = false;
+    }
+}

@@ -1,0 +1,253 @@
+//! Batched index nested-loop join: for each input row the index rows under its key.
+//!
+//! 1. The keys of the batch are sorted and made distinct, so that the index is walked once, in order.
+//! 2. The first look-up of a star announces the keys of the others, so that the pages of all its trees are read together.
+//! 3. Found rows are tested and filtered on the new columns alone; only then are they paired with their input rows.
+
+use super::access::{Key, Visit};
+use super::rows::Queue;
+use super::{Boxed, Operator, Result, Run};
+use crate::batch::{Batch, gather};
+use crate::expr::Expr;
+use snowmelt_graph::{Index, Keys, Matches, TermId};
+
+pub(super) struct LookupJoin {
+    pub input: Boxed,
+    pub visit: Option<Visit>,
+    pub keep: Vec<u16>,
+    pub emit: Vec<u16>,
+    pub conditions: Vec<Expr>,
+    pub star: Vec<(Index, Vec<Key>)>,
+    pub queue: Queue,
+    /// keys per visit, adapted to what they find
+    pub chunk: usize,
+    /// what is left of the current input: its rows in key order, and how many are done
+    pub current: Option<Sorted>,
+}
+
+/// An input batch in key order.
+pub(super) struct Sorted {
+    batch: Batch,
+    /// input rows, sorted by key
+    order: Vec<u32>,
+    /// distinct keys, column by column
+    keys: Vec<Vec<u64>>,
+    /// where each distinct key's rows begin in `order`; one more at the end
+    starts: Vec<u32>,
+    done: usize,
+}
+
+impl LookupJoin {
+    /// One chunk of keys, to the end.
+    fn visit_chunk(&mut self, run: &mut Run) -> Result<()> {
+        let visit = self.visit.as_ref().expect("called with a visit");
+        let sorted = self.current.as_ref().expect("called with an input");
+        let from = sorted.done;
+        let to = (from + self.chunk).min(sorted.starts.len() - 1);
+        let slices: Vec<&[u64]> = sorted.keys.iter().map(|k| &k[from..to]).collect();
+        let keys = Keys { cols: &slices, rows: to - from, range: visit.range };
+        let mut lookup = run.source.lookup(visit.index, keys);
+        let mut found = 0;
+        loop {
+            run.check()?;
+            let mut matches = Matches::of(visit.index.arity(), visit.key.len(), visit.wanted);
+            if !run.source.lookup_next(&mut lookup, &mut matches, run.batch.most.max(1 << 10))? {
+                break;
+            }
+            found += matches.key.len();
+            if let Some(batch) =
+                pair(visit, &self.conditions, &self.keep, &self.emit, sorted, from, matches, run)?
+            {
+                self.queue.push(batch, run);
+            }
+        }
+        let most = run.batch.most;
+        // aim at half a full batch per visit
+        let per_key = (found / (to - from).max(1)).max(1);
+        self.chunk = (most / 2 / per_key).clamp(64.min(most), most).max(1);
+        let sorted = self.current.as_mut().expect("still there");
+        sorted.done = to;
+        if sorted.done + 1 == sorted.starts.len() {
+            self.current = None;
+        }
+        Ok(())
+    }
+
+    fn announce(&self, batch: &Batch, run: &mut Run) -> Result<()> {
+        if self.star.is_empty() || !run.source.cold {
+            return Ok(());
+        }
+        let mut sets: Vec<(Index, Vec<Vec<u64>>)> = Vec::with_capacity(self.star.len());
+        for (index, key) in &self.star {
+            sets.push((*index, sort_keys(key, batch, false).1));
+        }
+        let slices: Vec<Vec<&[u64]>> =
+            sets.iter().map(|(_, cols)| cols.iter().map(|c| &c[..]).collect()).collect();
+        let lookups: Vec<(Index, Keys<'_>)> =
+            sets.iter().zip(&slices).map(|((index, _), cols)| (*index, Keys::new(cols, None))).collect();
+        run.source.announce(&lookups)
+    }
+}
+
+/// Sorts a batch by key: the rows in order, the distinct keys, and where each begins.
+fn sort_keys(key: &[Key], batch: &Batch, want_rows: bool) -> (Vec<u32>, Vec<Vec<u64>>, Vec<u32>) {
+    let rows = batch.rows;
+    let of: Vec<&[TermId]> = key
+        .iter()
+        .filter_map(|k| if let Key::Col(c) = k { Some(&batch.cols[*c][..]) } else { None })
+        .collect();
+    let mut order: Vec<u32> = (0..rows as u32).collect();
+    match &of[..] {
+        [] => {}
+        [a] => {
+            if !a.is_sorted() {
+                sort_by_one(&mut order, a);
+            }
+        }
+        [a, b] => order.sort_unstable_by_key(|r| (a[*r as usize], b[*r as usize])),
+        many => order.sort_unstable_by(|x, y| {
+            let differing = many.iter().map(|c| c[*x as usize].cmp(&c[*y as usize]));
+            differing.into_iter().find(|o| o.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+        }),
+    }
+    let mut starts = Vec::with_capacity(rows + 1);
+    for (i, r) in order.iter().enumerate() {
+        let differs = i == 0 || of.iter().any(|c| c[*r as usize] != c[order[i - 1] as usize]);
+        if differs {
+            starts.push(i as u32);
+        }
+    }
+    let keys = key.iter().map(|k| match k {
+        Key::Is(id) => vec![id.0; starts.len()],
+        Key::Col(c) => starts.iter().map(|s| batch.cols[*c][order[*s as usize] as usize].0).collect(),
+    });
+    let keys = keys.collect();
+    starts.push(rows as u32);
+    if !want_rows {
+        order.clear();
+    }
+    (order, keys, starts)
+}
+
+/// Sorts rows by one column: pairs sort without looking back into the column.
+fn sort_by_one(order: &mut [u32], col: &[TermId]) {
+    let mut pairs: Vec<(u64, u32)> = col.iter().zip(0..).map(|(id, r)| (id.0, r)).collect();
+    pairs.sort_unstable();
+    for (o, p) in order.iter_mut().zip(pairs) {
+        *o = p.1;
+    }
+}
+
+/// Found rows with their input rows.
+#[allow(clippy::too_many_arguments)] // the parts of one operator, borrowed apart
+fn pair(
+    visit: &Visit,
+    conditions: &[Expr],
+    keep: &[u16],
+    emit: &[u16],
+    sorted: &Sorted,
+    first: usize,
+    matches: Matches,
+    run: &mut Run,
+) -> Result<Option<Batch>> {
+    let Matches { key, mut cols, .. } = matches;
+    let mut selected = visit.select(&cols, key.len());
+    selected = visit.merge(&cols, selected, key.len(), |a, b| key[a as usize] == key[b as usize]);
+    let mut new: Vec<Vec<TermId>> = Vec::new();
+    let mut from: Option<Vec<u32>> = selected;
+    if !conditions.is_empty() {
+        // the columns as ids, of the rows that passed
+        new = visit
+            .new
+            .iter()
+            .map(|c| take(&mut cols[*c], from.as_deref(), visit.has_input_checks()))
+            .collect();
+        let rows = from.as_ref().map_or(key.len(), Vec::len);
+        let mut batch = Batch { cols: new, rows };
+        for condition in conditions {
+            let pass = condition.filter(&mut run.terms, &mut run.source.session, &batch.cols, batch.rows)?;
+            if pass.len() < batch.rows {
+                batch.retain(&pass);
+                from = Some(match from {
+                    None => pass,
+                    Some(list) => pass.iter().map(|p| list[*p as usize]).collect(),
+                });
+            }
+        }
+        new = batch.cols;
+    }
+    let rows = from.as_ref().map_or(key.len(), Vec::len);
+    if rows == 0 {
+        return Ok(None);
+    }
+    let at = |i: usize| from.as_ref().map_or(i, |f| f[i] as usize);
+    // input row and position among the selected, for each pair
+    let mut left: Vec<u32> = Vec::with_capacity(rows);
+    let mut right: Vec<u32> = Vec::with_capacity(rows);
+    let input_checks = visit.has_input_checks();
+    let mut straight = true;
+    for i in 0..rows {
+        let row = at(i);
+        let k = first + key[row] as usize;
+        let (s, e) = (sorted.starts[k] as usize, sorted.starts[k + 1] as usize);
+        straight &= e - s == 1;
+        for r in &sorted.order[s..e] {
+            if !input_checks || visit.fits(&cols, row, &sorted.batch, *r as usize) {
+                left.push(*r);
+                right.push(i as u32);
+            }
+        }
+    }
+    straight &= !input_checks;
+    if left.is_empty() {
+        return Ok(None);
+    }
+    let mut out = Vec::with_capacity(keep.len() + emit.len());
+    out.extend(keep.iter().map(|c| gather(&sorted.batch.cols[*c as usize], &left)));
+    for e in emit {
+        let col = if conditions.is_empty() {
+            take(&mut cols[visit.new[*e as usize]], from.as_deref(), input_checks)
+        } else {
+            std::mem::take(&mut new[*e as usize])
+        };
+        out.push(if straight { col } else { gather(&col, &right) });
+    }
+    Ok(Some(Batch { cols: out, rows: left.len() }))
+}
+
+/// A column as ids, of the selected rows; `keep`: the numbers are needed again.
+fn take(col: &mut Vec<u64>, selected: Option<&[u32]>, keep: bool) -> Vec<TermId> {
+    match selected {
+        Some(list) => super::access::ids_at(col, list),
+        None if keep => col.iter().map(|v| TermId(*v)).collect(),
+        None => super::access::ids(std::mem::take(col)),
+    }
+}
+
+impl Operator for LookupJoin {
+    fn next(&mut self, run: &mut Run) -> Result<Option<Batch>> {
+        if self.visit.is_none() {
+            return Ok(None);
+        }
+        loop {
+            if let Some(batch) = self.queue.pop() {
+                return Ok(Some(batch));
+            }
+            if self.current.is_some() {
+                self.visit_chunk(run)?;
+                continue;
+            }
+            let Some(batch) = self.input.next(run)? else { return Ok(None) };
+            self.announce(&batch, run)?;
+            let visit = self.visit.as_ref().expect("checked above");
+            let (order, keys, starts) = sort_keys(&visit.key, &batch, true);
+            self.current = Some(Sorted { batch, order, keys, starts, done: 0 });
+        }
+    }
+
+    fn reset(&mut self, seed: &Batch) {
+        self.input.reset(seed);
+        self.queue.clear();
+        self.current = None;
+    }
+}

@@ -1,0 +1,61 @@
+//! EXPLAIN ANALYZE: what each operator really did. Wraps operators only when asked for.
+
+use super::{Boxed, Operator, Result, Run};
+use crate::batch::Batch;
+use snowmelt_graph::Activity;
+use std::time::{Duration, Instant};
+
+/// Counters of one operator; time and meters include its inputs.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Counters {
+    pub rows: u64,
+    pub batches: u64,
+    /// times it was begun (seeded operators: once per seed)
+    pub starts: u64,
+    pub time: Duration,
+    pub activity: Activity,
+}
+
+/// Counters by operator id.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Profile {
+    pub operators: Vec<Counters>,
+}
+
+impl Profile {
+    pub fn new(operators: usize) -> Self {
+        Self { operators: vec![Counters::default(); operators] }
+    }
+}
+
+pub(super) struct Profiled {
+    pub inner: Boxed,
+    pub id: usize,
+    pub restarts: u64,
+}
+
+impl Operator for Profiled {
+    fn next(&mut self, run: &mut Run) -> Result<Option<Batch>> {
+        let before = run.source.session.activity();
+        let start = Instant::now();
+        let batch = self.inner.next(run)?;
+        let time = start.elapsed();
+        let activity = run.source.session.activity().since(&before);
+        if let Some(profile) = &mut run.profile {
+            let counters = &mut profile.operators[self.id];
+            counters.time += time;
+            counters.activity += activity;
+            counters.starts = counters.starts.max(1) + std::mem::take(&mut self.restarts);
+            if let Some(batch) = &batch {
+                counters.rows += batch.rows as u64;
+                counters.batches += 1;
+            }
+        }
+        Ok(batch)
+    }
+
+    fn reset(&mut self, seed: &Batch) {
+        self.restarts += 1;
+        self.inner.reset(seed);
+    }
+}

@@ -1,0 +1,127 @@
+//! What all operators of a running query share: the source, the terms, the constants, the limits.
+
+use super::memory::MemoryShare;
+use super::{Profile, Result};
+use crate::algebra::Var;
+use crate::algebra::translate::{iri_const, literal_const};
+use crate::algebra::{Algebra, Const, GroundTerm};
+use crate::algebra::{ConstTerm, map};
+use crate::error::QueryError;
+use crate::expr::{CompileError, Expr, compile};
+use crate::source::{Source, ground};
+use crate::value::Terms;
+use snowmelt_graph::TermId;
+use spargebra::algebra::Expression;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Rows of a batch: operators start small, so that a small answer costs little, and grow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BatchRows {
+    pub first: usize,
+    pub most: usize,
+}
+
+impl Default for BatchRows {
+    fn default() -> Self {
+        Self { first: 1 << 10, most: 1 << 16 }
+    }
+}
+
+/// When a query must stop.
+#[derive(Clone, Default)]
+pub(crate) struct Limits {
+    pub timeout: Option<Duration>,
+    pub deadline: Option<Instant>,
+    pub cancel: Option<Arc<AtomicBool>>,
+    pub max_rows: Option<u64>,
+}
+
+/// A running query.
+pub(crate) struct Run {
+    pub source: Source,
+    pub terms: Terms,
+    pub algebra: Arc<Algebra>,
+    pub params: Vec<GroundTerm>,
+    /// stored ids of the constants
+    pub consts: Vec<Option<TermId>>,
+    pub limits: Limits,
+    pub memory: MemoryShare,
+    pub batch: BatchRows,
+    /// the graphs of the dataset, resolved
+    pub default_graphs: Option<Vec<TermId>>,
+    pub named_graphs: Option<Vec<TermId>>,
+    pub plain: bool,
+    /// where operators spill
+    pub temp_dir: std::path::PathBuf,
+    pub profile: Option<Profile>,
+}
+
+impl Run {
+    /// Called by every operator for every batch.
+    pub fn check(&self) -> Result<()> {
+        if self.limits.cancel.as_ref().is_some_and(|c| c.load(Ordering::Relaxed)) {
+            return Err(QueryError::Cancelled);
+        }
+        if let Some(deadline) = self.limits.deadline
+            && Instant::now() >= deadline
+        {
+            return Err(QueryError::Timeout(self.limits.timeout.unwrap_or_default()));
+        }
+        Ok(())
+    }
+
+    pub fn constant(&self, c: Const) -> Option<TermId> {
+        self.consts[c.0 as usize]
+    }
+
+    /// The id of a constant in results: stored, inline or local.
+    pub fn constant_or_local(&mut self, c: Const) -> TermId {
+        self.consts[c.0 as usize].unwrap_or_else(|| {
+            let term = ground(&self.algebra.consts[c.0 as usize], &self.params);
+            self.terms.intern(crate::source::term_ref(term))
+        })
+    }
+
+    /// An expression with the query's own constants, compiled for these columns.
+    pub fn compile(&mut self, expr: &Expression, vars: &[Var]) -> Result<Expr> {
+        let own = if self.params.is_empty() { None } else { Some(fill(expr, &self.params)) };
+        let algebra = self.algebra.clone();
+        let slot = |name: &spargebra::term::Variable| {
+            let var = algebra.var(name)?;
+            vars.iter().position(|v| *v == var)
+        };
+        compile(own.as_ref().unwrap_or(expr), &slot, &mut self.terms, &mut self.source.session).map_err(|e| {
+            match e {
+                CompileError::Store(e) => QueryError::Store(e),
+                CompileError::Unsupported(construct) => {
+                    QueryError::Unsupported { construct, line: 0, column: 0 }
+                }
+            }
+        })
+    }
+}
+
+/// Puts the parameters in the place of their placeholders.
+pub(crate) fn fill(expr: &Expression, params: &[GroundTerm]) -> Expression {
+    let filled = map(expr, &mut |e| {
+        let param = match &e {
+            Expression::NamedNode(n) => iri_const(n),
+            Expression::Literal(l) => literal_const(l),
+            _ => return Ok::<_, Infallible>(e),
+        };
+        Ok(match param {
+            ConstTerm::Fixed(_) => e,
+            ConstTerm::Param(n) => match &params[n as usize] {
+                GroundTerm::Iri(iri) => Expression::NamedNode(iri.clone()),
+                GroundTerm::Literal(literal) => Expression::Literal(literal.clone()),
+            },
+        })
+    });
+    match filled {
+        Ok(e) => e,
+        Err(never) => match never {},
+    }
+}

@@ -1,0 +1,114 @@
+//! Index scan: the rows under constant leading columns, in index order.
+
+use super::access::{Visit, ids, ids_at, ranges};
+use super::{Operator, Result, Run};
+use crate::batch::Batch;
+use crate::plan::Access;
+use snowmelt_graph::{Columns, Scan, TermId};
+use std::collections::VecDeque;
+
+pub(super) struct IndexScan {
+    visit: Option<Visit>,
+    key: Vec<TermId>,
+    /// ranges of the column after the key; what is left of them
+    all: Vec<Option<(u64, u64)>>,
+    left: VecDeque<Option<(u64, u64)>>,
+    current: Option<Scan>,
+    rows: usize,
+    /// the row before, where graphs are merged
+    last: Option<Vec<u64>>,
+}
+
+impl IndexScan {
+    pub fn new(access: &Access, run: &Run) -> Self {
+        let visit = Visit::resolve(access, run);
+        let key = visit.iter().flat_map(|v| &v.key).map(|k| match k {
+            super::access::Key::Is(id) => *id,
+            super::access::Key::Col(_) => unreachable!("a scan has constant keys"),
+        });
+        let key: Vec<TermId> = key.collect();
+        let range = visit.as_ref().and_then(|v| v.range);
+        let all = match ranges(&access.bounds, run) {
+            Some(list) if range.is_none() => list.into_iter().map(Some).collect(),
+            _ => vec![range],
+        };
+        Self {
+            visit,
+            key,
+            left: all.iter().copied().collect(),
+            all,
+            current: None,
+            rows: run.batch.first,
+            last: None,
+        }
+    }
+
+    fn fill(&mut self, run: &mut Run, columns: &mut Columns) -> Result<bool> {
+        let visit = self.visit.as_ref().expect("asked for with a visit");
+        loop {
+            if self.current.is_none() {
+                let Some(range) = self.left.pop_front() else { return Ok(false) };
+                self.current = Some(run.source.scan(visit.index, &self.key, range));
+            }
+            let scan = self.current.as_mut().expect("just set");
+            if run.source.scan_next(scan, columns, self.rows)? {
+                return Ok(true);
+            }
+            self.current = None;
+        }
+    }
+
+    fn finish(&mut self, columns: Columns) -> Option<Batch> {
+        let visit = self.visit.as_ref().expect("asked for with a visit");
+        let rows = columns.rows;
+        let mut cols = columns.cols.into_iter().skip(self.key.len()).collect::<Vec<_>>();
+        let mut selected = visit.select(&cols, rows);
+        if visit.merge_graphs {
+            selected = visit.merge(&cols, selected, rows, |_, _| true);
+            let list = selected.as_mut().expect("merging selects");
+            let tuple = |r: u32| cols[..visit.width - 1].iter().map(|c| c[r as usize]).collect::<Vec<u64>>();
+            if let (Some(first), Some(last)) = (list.first(), &self.last)
+                && tuple(*first) == *last
+            {
+                list.remove(0);
+            }
+            if let Some(r) = list.last() {
+                self.last = Some(tuple(*r));
+            }
+        }
+        let batch = match selected {
+            None => {
+                let taken = visit.new.iter().map(|c| ids(std::mem::take(&mut cols[*c]))).collect();
+                Batch { cols: taken, rows }
+            }
+            Some(list) => {
+                Batch { cols: visit.new.iter().map(|c| ids_at(&cols[*c], &list)).collect(), rows: list.len() }
+            }
+        };
+        (batch.rows > 0).then_some(batch)
+    }
+}
+
+impl Operator for IndexScan {
+    fn next(&mut self, run: &mut Run) -> Result<Option<Batch>> {
+        let Some(visit) = &self.visit else { return Ok(None) };
+        let (arity, skip, wanted) = (visit.index.arity(), self.key.len(), visit.wanted);
+        loop {
+            run.check()?;
+            let mut columns = Columns::of(arity, wanted << skip);
+            if !self.fill(run, &mut columns)? {
+                return Ok(None);
+            }
+            self.rows = (self.rows * 4).min(run.batch.most);
+            if let Some(batch) = self.finish(columns) {
+                return Ok(Some(batch));
+            }
+        }
+    }
+
+    fn reset(&mut self, _: &Batch) {
+        self.left = self.all.iter().copied().collect();
+        self.current = None;
+        self.last = None;
+    }
+}

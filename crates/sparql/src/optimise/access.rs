@@ -1,0 +1,160 @@
+//! A triple pattern as visits to indexes.
+//!
+//! | bound        | visits                                   |
+//! |--------------|------------------------------------------|
+//! | p s o        | PSOG (p s o)                             |
+//! | p s          | PSOG (p s) → o                           |
+//! | p o          | POSG (p o) → s                           |
+//! | p            | PSOG (p) → s o, or POSG under bounds      |
+//! | s, s o       | SP (s) → p, then as above                |
+//! | o            | OP (o) → p, then POSG (p o) → s          |
+//! | g            | GS (g) → s, SP (s) → p, PSOG (p s) → o   |
+//! | nothing      | PSOG () → p s o                          |
+//!
+//! The graph is the last column of the whole indexes: a filter, or one more bound column when p, s and o are bound.
+
+use crate::algebra::{GraphSlot, Pattern, Slot, Var, VarSet};
+use crate::plan::{Access, Bounds, GraphScope, Src, Test};
+use snowmelt_graph::{Column, Index, TermId};
+
+/// One visit before its columns are numbered: the key's columns, and the variables it binds.
+#[derive(Clone, Debug)]
+pub(super) struct Visit {
+    pub index: Index,
+    pub key: Vec<Slot>,
+    /// what stands in the columns after the key
+    pub rest: Vec<Column>,
+    /// the pattern this is a part of
+    pub pattern: Pattern,
+    pub binds: VarSet,
+}
+
+/// The visits for a pattern when `bound` is known before.
+pub(super) fn visits(p: &Pattern, bound: &VarSet, by_object: bool) -> Vec<Visit> {
+    let mut bound = bound.clone();
+    let mut list = Vec::new();
+    loop {
+        let known = |slot: Slot, bound: &VarSet| slot.var().is_none_or(|v| bound.contains(v));
+        let (s, pr, o) = (known(p.s, &bound), known(p.p, &bound), known(p.o, &bound));
+        let graph_known = p.graph_slot().is_some_and(|g| known(g, &bound));
+        let (index, key) = match (pr, s, o) {
+            (true, true, true) => (Index::Psog, vec![p.p, p.s, p.o]),
+            (true, true, false) => (Index::Psog, vec![p.p, p.s]),
+            (true, false, true) => (Index::Posg, vec![p.p, p.o]),
+            (true, false, false) if by_object => (Index::Posg, vec![p.p]),
+            (true, false, false) => (Index::Psog, vec![p.p]),
+            (false, true, _) => (Index::Sp, vec![p.s]),
+            (false, false, true) => (Index::Op, vec![p.o]),
+            (false, false, false) if graph_known => (Index::Gs, p.graph_slot().into_iter().collect()),
+            (false, false, false) => (Index::Psog, vec![]),
+        };
+        let rest: Vec<Column> = index.columns()[key.len()..].to_vec();
+        let mut binds = VarSet::default();
+        for column in &rest {
+            if let Some(Slot::Var(v)) = slot(p, *column)
+                && !bound.contains(v)
+            {
+                binds.insert(v);
+            }
+        }
+        let whole = rest.last() == Some(&Column::Graph);
+        bound = bound.union(&binds);
+        list.push(Visit { index, key, rest, pattern: p.clone(), binds });
+        if whole {
+            return list;
+        }
+    }
+}
+
+/// What a pattern has in a column of the indexes; `None`: the default graph.
+fn slot(p: &Pattern, column: Column) -> Option<Slot> {
+    match column {
+        Column::Subject => Some(p.s),
+        Column::Predicate => Some(p.p),
+        Column::Object => Some(p.o),
+        Column::Graph => p.graph_slot(),
+    }
+}
+
+impl Visit {
+    /// The visit with its columns numbered by the input's; the variables it puts out, of those wanted, in order.
+    /// `None`: it can find nothing.
+    pub fn number(
+        &self,
+        input: &[Var],
+        wanted: &VarSet,
+        scope: &GraphScope,
+        bounds: Bounds,
+    ) -> Option<(Access, Vec<Var>)> {
+        let src = |slot: Slot| match slot {
+            Slot::Const(c) => Src::Const(c),
+            Slot::Var(v) => {
+                Src::Col(input.iter().position(|x| *x == v).expect("a key's variable is in the input") as u16)
+            }
+        };
+        let mut access = Access {
+            index: self.index,
+            key: self.key.iter().map(|s| src(*s)).collect(),
+            default_graph: false,
+            bounds,
+            tests: Vec::new(),
+            new: Vec::new(),
+            merge_graphs: false,
+        };
+        let mut new: Vec<Var> = Vec::new();
+        let mut seen: Vec<(Var, u8)> = Vec::new();
+        for (i, column) in self.rest.iter().enumerate() {
+            let i = i as u8;
+            if *column == Column::Graph {
+                self.graph_test(i, &mut access, scope)?;
+            }
+            match slot(&self.pattern, *column) {
+                None => {}
+                Some(Slot::Const(c)) => access.tests.push((i, Test::Equals(Src::Const(c)))),
+                Some(Slot::Var(v)) => {
+                    if input.contains(&v) {
+                        access.tests.push((i, Test::Equals(src(Slot::Var(v)))));
+                    } else if let Some((_, first)) = seen.iter().find(|(x, _)| *x == v) {
+                        access.tests.push((i, Test::SameAs(*first)));
+                    } else {
+                        seen.push((v, i));
+                        if wanted.contains(v) {
+                            access.new.push(i);
+                            new.push(v);
+                        }
+                    }
+                }
+            }
+        }
+        Some((access, new))
+    }
+
+    fn graph_test(&self, i: u8, access: &mut Access, scope: &GraphScope) -> Option<()> {
+        match (self.pattern.g, &scope.default) {
+            (GraphSlot::Default, None) if scope.plain => {}
+            (GraphSlot::Default, None) if i == 0 => access.default_graph = true,
+            (GraphSlot::Default, None) => {
+                access.tests.push((i, Test::Equals(Src::Fixed(TermId::DEFAULT_GRAPH))))
+            }
+            (GraphSlot::Default, Some(graphs)) => match &graphs[..] {
+                [] => return None,
+                [one] => access.tests.push((i, Test::Equals(Src::Const(*one)))),
+                more => {
+                    access.tests.push((i, Test::OneOf(more.to_vec())));
+                    access.merge_graphs = true;
+                }
+            },
+            (GraphSlot::Named(Slot::Const(c)), _) => {
+                if scope.named.as_ref().is_some_and(|named| !named.contains(&c)) {
+                    return None;
+                }
+            }
+            (GraphSlot::Named(Slot::Var(_)), _) => match &scope.named {
+                None => access.tests.push((i, Test::NotDefaultGraph)),
+                Some(named) if named.is_empty() => return None,
+                Some(named) => access.tests.push((i, Test::OneOf(named.clone()))),
+            },
+        }
+        Some(())
+    }
+}

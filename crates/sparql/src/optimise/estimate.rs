@@ -1,0 +1,325 @@
+//! How many solutions to expect.
+//!
+//! A pattern's rows are exact where its constants are a prefix of an index; its variables have a number of distinct values
+//! and a *domain*: the distinct values without the other constants. Joins divide by the geometric mean of distinct values and
+//! domain: between containment (every value of the smaller side is met) and independence, because BSBM-like data is neither.
+
+use super::{Planner, PredicateStatistics};
+use crate::algebra::{Const, GraphSlot, Node, Pattern, Slot, Var, VarSet};
+use crate::error::QueryError;
+use snowmelt_graph::{CompareOp, Index, TermId};
+use spargebra::algebra::Expression;
+
+/// Expected rows, and for each variable its distinct values and their domain.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Estimate {
+    pub rows: f64,
+    /// by variable, ascending
+    pub vars: Vec<(Var, f64, f64)>,
+}
+
+impl Estimate {
+    pub fn unit() -> Self {
+        Self { rows: 1.0, vars: Vec::new() }
+    }
+
+    pub fn distinct(&self, v: Var) -> f64 {
+        self.vars.iter().find(|x| x.0 == v).map_or(self.rows, |x| x.1).min(self.rows).max(1.0)
+    }
+
+    fn set(&mut self, v: Var, distinct: f64, domain: f64) {
+        match self.vars.binary_search_by_key(&v, |x| x.0) {
+            Ok(i) => self.vars[i] = (v, self.vars[i].1.min(distinct), self.vars[i].2.max(domain)),
+            Err(i) => self.vars.insert(i, (v, distinct, domain)),
+        }
+    }
+
+    /// Fewer rows, by a filter.
+    pub fn scaled(mut self, by: f64) -> Self {
+        self.rows *= by;
+        self
+    }
+
+    /// The natural join.
+    pub fn join(&self, other: &Self) -> Self {
+        let mut selectivities = Vec::new();
+        let mut vars = Vec::with_capacity(self.vars.len() + other.vars.len());
+        let (mut a, mut b) = (self.vars.iter().peekable(), other.vars.iter().peekable());
+        loop {
+            match (a.peek(), b.peek()) {
+                (Some(x), Some(y)) if x.0 == y.0 => {
+                    let distinct = self.distinct(x.0).max(other.distinct(y.0));
+                    let domain = x.2.max(y.2).max(distinct);
+                    selectivities.push(1.0 / (distinct * domain).sqrt());
+                    vars.push((x.0, x.1.min(y.1), domain));
+                    a.next();
+                    b.next();
+                }
+                (Some(x), Some(y)) if x.0 < y.0 => {
+                    vars.push(**x);
+                    a.next();
+                }
+                (Some(x), None) => {
+                    vars.push(**x);
+                    a.next();
+                }
+                (_, Some(y)) => {
+                    vars.push(**y);
+                    b.next();
+                }
+                (None, None) => break,
+            }
+        }
+        // further shared variables are rarely independent of the first
+        selectivities.sort_by(f64::total_cmp);
+        let mut rows = self.rows * other.rows;
+        let mut weight = 1.0;
+        for s in selectivities {
+            rows *= s.powf(weight);
+            weight /= 2.0;
+        }
+        for v in &mut vars {
+            v.1 = v.1.min(rows.max(1.0));
+        }
+        Self { rows, vars }
+    }
+
+    /// Distinct combinations of some variables to expect.
+    pub fn combinations(&self, vars: &VarSet) -> f64 {
+        let product = vars
+            .iter()
+            .filter(|v| self.vars.iter().any(|x| x.0 == *v))
+            .fold(1.0, |a, v| a * self.distinct(v));
+        product.min(self.rows)
+    }
+}
+
+impl Planner<'_> {
+    /// Expected solutions of a node on its own.
+    pub(super) fn estimate(&mut self, node: &Node) -> Result<Estimate, QueryError> {
+        let address = std::ptr::from_ref(node) as usize;
+        if let Some((_, e)) = self.unit_memo.iter().find(|(a, _)| *a == address) {
+            return Ok(e.clone());
+        }
+        let estimate = self.estimate_new(node)?;
+        self.unit_memo.push((address, estimate.clone()));
+        Ok(estimate)
+    }
+
+    fn estimate_new(&mut self, node: &Node) -> Result<Estimate, QueryError> {
+        Ok(match node {
+            Node::Unit => Estimate::unit(),
+            Node::Pattern(p) => self.pattern(p)?,
+            Node::Path { .. } => {
+                let totals = self.statistics.totals();
+                let rows = totals.quads.max(1.0);
+                self.spread(node, rows, totals.subjects.max(1.0))
+            }
+            Node::GraphNames(_) => self.spread(node, 100.0, 100.0),
+            Node::Join(nodes) => {
+                let mut all = Estimate::unit();
+                for n in nodes {
+                    all = all.join(&self.estimate(n)?);
+                }
+                all
+            }
+            Node::LeftJoin { left, right, .. } => {
+                let left = self.estimate(left)?;
+                let mut both = left.join(&self.estimate(right)?);
+                both.rows = both.rows.max(left.rows);
+                both
+            }
+            Node::Exists { left, .. } | Node::Minus { left, .. } => self.estimate(left)?.scaled(0.5),
+            Node::Union(nodes) => {
+                let mut sum = Estimate::default();
+                for n in nodes {
+                    let e = self.estimate(n)?;
+                    sum.rows += e.rows;
+                    for (v, distinct, domain) in e.vars {
+                        match sum.vars.binary_search_by_key(&v, |x| x.0) {
+                            Ok(i) => sum.vars[i].1 += distinct,
+                            Err(i) => sum.vars.insert(i, (v, distinct, domain)),
+                        }
+                    }
+                }
+                sum
+            }
+            Node::Filter { inner, conditions } => {
+                let mut e = self.estimate(inner)?;
+                for c in conditions {
+                    let s = self.selectivity(c, inner)?;
+                    e = e.scaled(s);
+                }
+                e
+            }
+            Node::Extend { inner, var, .. } => {
+                let mut e = self.estimate(inner)?;
+                let rows = e.rows;
+                e.set(*var, rows, rows);
+                e
+            }
+            Node::Values { rows, .. } => self.spread(node, rows.len() as f64, rows.len() as f64),
+            Node::Group { inner, keys, aggregates } => {
+                let e = self.estimate(inner)?;
+                let groups = e.combinations(&keys.iter().copied().collect()).max(1.0);
+                let mut out = Estimate { rows: groups, vars: Vec::new() };
+                for k in keys {
+                    let domain = e.vars.iter().find(|x| x.0 == *k).map_or(groups, |x| x.2);
+                    out.set(*k, e.distinct(*k).min(groups), domain);
+                }
+                for (v, _) in aggregates {
+                    out.set(*v, groups, groups);
+                }
+                out
+            }
+            Node::Distinct(inner) => {
+                let mut e = self.estimate(inner)?;
+                e.rows = e.combinations(&inner.scope()).max(e.rows.min(1.0));
+                e
+            }
+            Node::Reduced(inner) | Node::Sort { inner, .. } => self.estimate(inner)?,
+            Node::Slice { inner, limit, .. } => {
+                let mut e = self.estimate(inner)?;
+                e.rows = limit.map_or(e.rows, |l| e.rows.min(l as f64));
+                e
+            }
+            Node::Project { inner, vars } => {
+                let mut e = self.estimate(inner)?;
+                e.vars.retain(|x| vars.contains(&x.0));
+                e
+            }
+        })
+    }
+
+    fn spread(&mut self, node: &Node, rows: f64, distinct: f64) -> Estimate {
+        let mut e = Estimate { rows, vars: Vec::new() };
+        for v in node.scope().iter() {
+            e.set(v, distinct.min(rows), distinct);
+        }
+        e
+    }
+
+    fn pattern(&mut self, p: &Pattern) -> Result<Estimate, QueryError> {
+        let ids = [p.s, p.p, p.o].map(|slot| match slot {
+            Slot::Const(c) => Some(self.statistics.id(c)),
+            Slot::Var(_) => None,
+        });
+        // a constant the data does not have
+        if ids.contains(&Some(None)) {
+            let mut none = Estimate::default();
+            p.vars().iter().for_each(|v| none.set(v, 0.0, 1.0));
+            return Ok(none);
+        }
+        let totals = self.statistics.totals();
+        let [s, predicate, o] = ids.map(Option::flatten);
+        let of = match predicate {
+            Some(id) => self.statistics.predicate(id)?,
+            None => {
+                PredicateStatistics { rows: totals.quads, subjects: totals.subjects, objects: totals.objects }
+            }
+        };
+        let rows = self.pattern_rows(s, predicate, o, of.rows)? as f64;
+        let mut e = Estimate { rows, vars: Vec::new() };
+        // a predicate's rows may be of other graphs; distinct values then only bound from above
+        if let Slot::Var(v) = p.s {
+            let distinct = if o.is_some() { rows } else { of.subjects };
+            e.set(v, distinct.min(rows).max(1.0), of.subjects.max(1.0));
+        }
+        if let Slot::Var(v) = p.o {
+            let distinct = if s.is_some() { rows } else { of.objects };
+            e.set(v, distinct.min(rows).max(1.0), of.objects.max(1.0));
+        }
+        if let Slot::Var(v) = p.p {
+            e.set(v, totals.predicates.min(rows).max(1.0), totals.predicates.max(1.0));
+        }
+        if let GraphSlot::Named(Slot::Var(v)) = p.g {
+            e.set(v, rows.sqrt().max(1.0), rows.sqrt().max(1.0));
+        }
+        Ok(e)
+    }
+
+    fn pattern_rows(
+        &mut self,
+        s: Option<TermId>,
+        p: Option<TermId>,
+        o: Option<TermId>,
+        all: f64,
+    ) -> Result<u64, QueryError> {
+        let count = |t: &mut Self, index, prefix: &[TermId]| t.statistics.count(index, prefix);
+        match (s, p, o) {
+            (Some(s), Some(p), Some(o)) => count(self, Index::Psog, &[p, s, o]),
+            (Some(s), Some(p), None) => count(self, Index::Psog, &[p, s]),
+            (None, Some(p), Some(o)) => count(self, Index::Posg, &[p, o]),
+            (None, Some(p), None) => count(self, Index::Psog, &[p]),
+            // pairs, of which most have one value
+            (Some(s), None, None) => Ok(count(self, Index::Sp, &[s])? * 2),
+            (Some(_), None, Some(_)) => Ok(1),
+            (None, None, Some(o)) => {
+                let pairs = count(self, Index::Op, &[o])?;
+                Ok(pairs * 8)
+            }
+            (None, None, None) => Ok(all as u64),
+        }
+    }
+
+    /// The share of rows that a condition lets pass.
+    pub(super) fn selectivity(&mut self, condition: &Expression, over: &Node) -> Result<f64, QueryError> {
+        use Expression as E;
+        if let Some((v, op, c)) = self.comparison(condition)
+            && let Some((p, rows)) = self.object_of(v, over)?
+            && let Some(n) = self.statistics.count_compared(p, op, c)?
+        {
+            return Ok((n as f64 / rows.max(1.0)).clamp(1e-6, 1.0));
+        }
+        Ok(match condition {
+            E::Equal(..) | E::SameTerm(..) => 0.05,
+            E::Greater(..) | E::GreaterOrEqual(..) | E::Less(..) | E::LessOrEqual(..) => 0.33,
+            E::Not(e) if matches!(**e, E::Equal(..) | E::SameTerm(..)) => 0.95,
+            E::And(a, b) => self.selectivity(a, over)? * self.selectivity(b, over)?,
+            E::Or(a, b) => (self.selectivity(a, over)? + self.selectivity(b, over)?).min(1.0),
+            E::Bound(_) => 0.8,
+            E::FunctionCall(..) => 0.3,
+            _ => 0.5,
+        })
+    }
+
+    /// `?v op constant`, either way round.
+    pub(super) fn comparison(&self, e: &Expression) -> Option<(Var, CompareOp, Const)> {
+        use Expression as E;
+        let (a, b, op, flipped) = match e {
+            E::Less(a, b) => (a, b, CompareOp::Lt, CompareOp::Gt),
+            E::LessOrEqual(a, b) => (a, b, CompareOp::Le, CompareOp::Ge),
+            E::Greater(a, b) => (a, b, CompareOp::Gt, CompareOp::Lt),
+            E::GreaterOrEqual(a, b) => (a, b, CompareOp::Ge, CompareOp::Le),
+            E::Equal(a, b) => (a, b, CompareOp::Eq, CompareOp::Eq),
+            _ => return None,
+        };
+        match (&**a, &**b) {
+            (E::Variable(v), E::Literal(l)) => Some((self.algebra.var(v)?, op, self.literal(l)?)),
+            (E::Literal(l), E::Variable(v)) => Some((self.algebra.var(v)?, flipped, self.literal(l)?)),
+            _ => None,
+        }
+    }
+
+    fn literal(&self, l: &spargebra::term::Literal) -> Option<Const> {
+        let term = crate::algebra::translate::literal_const(l);
+        self.algebra.consts.iter().position(|c| *c == term).map(|i| Const(i as u32))
+    }
+
+    /// The constant predicate whose object a variable is, in some pattern of a join, and that predicate's rows.
+    fn object_of(&mut self, v: Var, over: &Node) -> Result<Option<(TermId, f64)>, QueryError> {
+        let patterns: &[Node] = match over {
+            Node::Join(nodes) => nodes,
+            one => std::slice::from_ref(one),
+        };
+        for node in patterns {
+            if let Node::Pattern(Pattern { p: Slot::Const(p), o: Slot::Var(o), .. }) = node
+                && *o == v
+                && let Some(id) = self.statistics.id(*p)
+            {
+                return Ok(Some((id, self.statistics.predicate(id)?.rows)));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,131 @@
+//! Star prefetch, planned: which look-ups can be announced together.
+//!
+//! A look-up whose key variables are known before an earlier operator runs is announced there, with that operator's own keys:
+//! all trees of a star are then read level by level at one depth of I/O. Not across operators that are expected to drop most
+//! rows: announcing for rows that die reads pages for nothing.
+
+use crate::algebra::Var;
+use crate::plan::{Op, PlanNode, Src};
+use rustc_hash::FxHashMap;
+use snowmelt_graph::Index;
+
+/// A key part by variable, so that it can be found in another operator's input.
+#[derive(Clone, Copy)]
+enum Part {
+    Is(Src),
+    Var(Var),
+}
+
+struct Seen {
+    id: usize,
+    /// the variables known before it
+    input: Vec<Var>,
+    rows_in: f64,
+    index: Index,
+    key: Vec<Part>,
+}
+
+type Stars = FxHashMap<usize, Vec<(Index, Vec<Src>)>>;
+
+/// Fills in the stars of all look-ups.
+pub(super) fn announce(root: &mut PlanNode) {
+    let mut seen = Vec::new();
+    collect(root, &mut seen);
+    let mut stars = Stars::default();
+    for (later, look) in seen.iter().enumerate() {
+        let first = seen[..later].iter().find(|early| {
+            early.rows_in > 0.0
+                && look.rows_in >= 0.5 * early.rows_in
+                && number(&look.key, &early.input).is_some()
+        });
+        if let Some(early) = first {
+            let key = number(&look.key, &early.input).expect("just found");
+            stars.entry(early.id).or_default().push((look.index, key));
+        }
+    }
+    assign(root, &mut stars);
+}
+
+fn number(key: &[Part], input: &[Var]) -> Option<Vec<Src>> {
+    let mut any = false;
+    let parts = key.iter().map(|part| match part {
+        Part::Is(src) => Some(*src),
+        Part::Var(v) => {
+            any = true;
+            input.iter().position(|x| x == v).map(|c| Src::Col(c as u16))
+        }
+    });
+    let parts: Option<Vec<Src>> = parts.collect();
+    parts.filter(|_| any)
+}
+
+/// The look-ups in the order they run.
+fn collect(node: &PlanNode, seen: &mut Vec<Seen>) {
+    match &node.op {
+        Op::Lookup { input, access, .. } => {
+            collect(input, seen);
+            let key = access.key.iter().map(|src| match src {
+                Src::Col(c) => Part::Var(input.vars[*c as usize]),
+                other => Part::Is(*other),
+            });
+            seen.push(Seen {
+                id: node.id,
+                input: input.vars.clone(),
+                rows_in: input.rows,
+                index: access.index,
+                key: key.collect(),
+            });
+        }
+        other => children(other).into_iter().for_each(|c| collect(c, seen)),
+    }
+}
+
+fn assign(node: &mut PlanNode, stars: &mut Stars) {
+    if let Op::Lookup { star, .. } = &mut node.op {
+        *star = stars.remove(&node.id).unwrap_or_default();
+    }
+    children_mut(&mut node.op).into_iter().for_each(|c| assign(c, stars));
+}
+
+/// The inputs of an operator, in the order they run.
+pub(crate) fn children(op: &Op) -> Vec<&PlanNode> {
+    match op {
+        Op::Seed | Op::Unit | Op::Nothing | Op::Scan { .. } | Op::Values { .. } | Op::GraphNames { .. } => {
+            Vec::new()
+        }
+        Op::Lookup { input, .. }
+        | Op::Filter { input, .. }
+        | Op::Extend { input, .. }
+        | Op::Group { input, .. }
+        | Op::Distinct { input, .. }
+        | Op::Sort { input, .. }
+        | Op::Slice { input, .. }
+        | Op::Project { input, .. }
+        | Op::Path { input, .. } => vec![input],
+        Op::Hash { left, right, .. } | Op::Nested { left, right, .. } => vec![left, right],
+        Op::Union { input, branches } => {
+            input.iter().map(|b| &**b).chain(branches.iter().map(|b| &b.0)).collect()
+        }
+    }
+}
+
+fn children_mut(op: &mut Op) -> Vec<&mut PlanNode> {
+    match op {
+        Op::Seed | Op::Unit | Op::Nothing | Op::Scan { .. } | Op::Values { .. } | Op::GraphNames { .. } => {
+            Vec::new()
+        }
+        Op::Lookup { input, .. }
+        | Op::Filter { input, .. }
+        | Op::Extend { input, .. }
+        | Op::Group { input, .. }
+        | Op::Distinct { input, .. }
+        | Op::Sort { input, .. }
+        | Op::Slice { input, .. }
+        | Op::Project { input, .. }
+        | Op::Path { input, .. } => vec![input],
+        Op::Hash { left, right, .. } | Op::Nested { left, right, .. } => vec![left, right],
+        Op::Union { input, branches } => {
+            input.iter_mut().map(|b| &mut **b).chain(branches.iter_mut().map(|b| &mut b.0)).collect()
+        }
+    }
+}

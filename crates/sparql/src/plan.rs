@@ -1,0 +1,235 @@
+//! The physical plan: a tree of operators with every column position fixed.
+//!
+//! A plan belongs to a shape, not to a query: constants are numbers ([`Const`]) looked up in the running query's table,
+//! expressions still hold placeholders. It is immutable and shared by all queries of the shape.
+//!
+//! *Seeds.* The right side of OPTIONAL and EXISTS, and the branches of a UNION, are plans whose first leaf is [`Op::Seed`]: they
+//! are run once per batch of the left side, which enters there. So whatever an inner pattern shares with the outside is a
+//! bound key for its look-ups. A seed carries, where rows must be told apart afterwards, a column of row numbers.
+
+use crate::algebra::{Const, ExistsKind, SortKey, Var};
+use snowmelt_graph::{CompareOp, Index, TermId};
+use spargebra::algebra::{AggregateExpression, Expression, PropertyPathExpression};
+
+/// An operator with what the optimiser expects of it.
+#[derive(Debug)]
+pub(crate) struct PlanNode {
+    /// position in the plan, for counters
+    pub id: usize,
+    /// the variables of its columns
+    pub vars: Vec<Var>,
+    /// expected rows
+    pub rows: f64,
+    /// expected microseconds, inputs included
+    pub cost: f64,
+    pub op: Op,
+}
+
+impl PlanNode {
+    /// The column of a variable.
+    pub fn col(&self, v: Var) -> Option<u16> {
+        self.vars.iter().position(|x| *x == v).map(|i| i as u16)
+    }
+}
+
+/// Where a key comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Src {
+    Const(Const),
+    Fixed(TermId),
+    /// a column of the input
+    Col(u16),
+}
+
+/// What an index row must satisfy beyond its key.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Test {
+    /// equals a constant or a column of the input
+    Equals(Src),
+    /// equals another of the columns after the key
+    SameAs(u8),
+    /// a named graph
+    NotDefaultGraph,
+    /// one of the graphs of the dataset
+    OneOf(Vec<Const>),
+}
+
+/// Comparisons of the column after the key with constants; all must hold.
+pub(crate) type Bounds = Vec<(CompareOp, Const)>;
+
+/// One visit to one index.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Access {
+    pub index: Index,
+    /// the leading columns
+    pub key: Vec<Src>,
+    /// the column after the key is the graph, and only the default graph is wanted
+    pub default_graph: bool,
+    /// only for scans; the filter stays behind it, so this may let too much pass
+    pub bounds: Bounds,
+    /// on the columns after the key, counted from 0
+    pub tests: Vec<(u8, Test)>,
+    /// the columns after the key that are put out
+    pub new: Vec<u8>,
+    /// several graphs are read as one: rows that differ in the graph alone count once
+    pub merge_graphs: bool,
+}
+
+/// How rows of two inputs meet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum JoinKind {
+    Inner,
+    Left,
+    Minus,
+    Exists(ExistsKind),
+}
+
+#[derive(Debug)]
+pub(crate) enum Op {
+    /// the batch a seeded plan is run for
+    Seed,
+    /// one row without columns
+    Unit,
+    /// no row
+    Nothing,
+    /// index rows under constants
+    Scan {
+        access: Access,
+    },
+    /// index rows for each input row; puts out `keep` of the input, then the new columns
+    Lookup {
+        input: Box<PlanNode>,
+        access: Access,
+        keep: Vec<u16>,
+        /// conditions on the new columns alone, of which `emit` go on
+        conditions: Vec<Expression>,
+        /// the variables of the new columns
+        new: Vec<Var>,
+        emit: Vec<u16>,
+        /// further visits whose keys are known here: their pages are announced together with this one's
+        star: Vec<(Index, Vec<Src>)>,
+    },
+    /// the right side is built into a table, the left probes it; no keys: the product
+    Hash {
+        left: Box<PlanNode>,
+        right: Box<PlanNode>,
+        on: Vec<(u16, u16)>,
+        /// columns may be unbound: rows are compared one by one as SPARQL's compatible
+        loose: bool,
+        kind: JoinKind,
+        keep_left: Vec<u16>,
+        /// with the left column that stands in where this one is unbound
+        keep_right: Vec<(u16, Option<u16>)>,
+    },
+    /// the right side is run for each batch of the left, seeded with `seed` of its columns and the row number
+    Nested {
+        left: Box<PlanNode>,
+        right: Box<PlanNode>,
+        seed: Vec<u16>,
+        /// the right side's column of row numbers
+        row: u16,
+        kind: JoinKind,
+        keep_left: Vec<u16>,
+        /// as in a hash join
+        keep_right: Vec<(u16, Option<u16>)>,
+    },
+    Filter {
+        input: Box<PlanNode>,
+        conditions: Vec<Expression>,
+        keep: Vec<u16>,
+    },
+    /// `keep` of the input, then the value; `stored`: local terms are looked up, because ids will be compared
+    Extend {
+        input: Box<PlanNode>,
+        expr: Expression,
+        keep: Vec<u16>,
+        stored: bool,
+    },
+    Values {
+        rows: Vec<Vec<Option<Const>>>,
+    },
+    /// the names of the named graphs; with a constant: whether it is one
+    GraphNames {
+        graph: Option<Const>,
+        of: Option<Vec<Const>>,
+    },
+    /// per branch, where each column comes from; with an input each branch is seeded with its batches
+    Union {
+        input: Option<Box<PlanNode>>,
+        branches: Vec<(PlanNode, Vec<Option<u16>>)>,
+    },
+    /// the keys, then the aggregates; `stored` as for Extend
+    Group {
+        input: Box<PlanNode>,
+        keys: Vec<u16>,
+        aggregates: Vec<AggregateExpression>,
+        stored: bool,
+    },
+    /// `optional`: only there to make later work less; gives up where it finds little to drop
+    Distinct {
+        input: Box<PlanNode>,
+        optional: bool,
+    },
+    Sort {
+        input: Box<PlanNode>,
+        keys: Vec<SortKey>,
+        limit: Option<u64>,
+        keep: Vec<u16>,
+    },
+    Slice {
+        input: Box<PlanNode>,
+        offset: u64,
+        limit: Option<u64>,
+    },
+    /// columns in another order; `None`: unbound
+    Project {
+        input: Box<PlanNode>,
+        cols: Vec<Option<u16>>,
+    },
+    /// `same`: both ends are new and one variable
+    Path {
+        input: Box<PlanNode>,
+        from: PathEnd,
+        path: PropertyPathExpression,
+        to: PathEnd,
+        graph: PathGraph,
+        same: bool,
+        keep: Vec<u16>,
+    },
+}
+
+/// An end of a property path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PathEnd {
+    Is(Src),
+    /// a new column
+    New,
+}
+
+/// The graphs a path runs in.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum PathGraph {
+    Default,
+    Is(Src),
+    /// each named graph, put out as a new column after the ends
+    Each,
+}
+
+/// A whole plan.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub root: PlanNode,
+    /// how many operators: `PlanNode::id` is below it
+    pub nodes: usize,
+}
+
+/// What "the default graph" and "the named graphs" are for a query.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct GraphScope {
+    /// graphs merged into the default graph; `None`: the stored one
+    pub default: Option<Vec<Const>>,
+    /// `None`: all
+    pub named: Option<Vec<Const>>,
+    /// the database has no named graph: nobody need look at the graph column
+    pub plain: bool,
+}

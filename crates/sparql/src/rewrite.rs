@@ -1,0 +1,381 @@
+//! Rewrites: the same answer by an easier way, whatever the data.
+//!
+//! Bottom-up, once per shape:
+//! 1. joins are flat; a sub-select that only hides variables opens (hidden variables have numbers of their own);
+//! 2. filters sink: into the left of OPTIONAL, MINUS and EXISTS, into each branch of UNION, below BIND, DISTINCT and GROUP BY;
+//! 3. `FILTER(!bound(?v))` over an OPTIONAL that binds ?v is an anti-join; a filter that is an error without ?v makes the
+//!    OPTIONAL a join;
+//! 4. `?v = <iri>` puts the IRI into the patterns; `?a = ?b` where one can only be an IRI makes them one variable;
+//! 5. OPTIONAL moves out of joins, where it is well-designed (Pérez et al., "Semantics and Complexity of SPARQL", 2009);
+//! 6. ORDER BY under DISTINCT moves above it, where the keys are shown.
+
+mod reject;
+
+use crate::algebra::translate::{iri_const, join, literal_const};
+use crate::algebra::{Algebra, Const, ConstTerm, ExistsKind, Node, Pattern, Slot, Var, VarSet, map};
+use reject::{not_bound, rejects_unbound};
+use spargebra::algebra::Expression;
+use spargebra::term::Variable;
+use std::convert::Infallible;
+
+/// What a rewrite may ask about the data.
+pub(crate) trait Facts {
+    /// Whether the objects of a predicate are IRIs or blank nodes throughout.
+    fn objects_are_resources(&mut self, predicate: Const) -> bool;
+}
+
+/// Rewrites the whole algebra.
+pub(crate) fn rewrite(algebra: &mut Algebra, facts: &mut dyn Facts) {
+    let root = std::mem::replace(&mut algebra.root, Node::Unit);
+    algebra.root = Rewriter { algebra, facts }.node(root);
+}
+
+struct Rewriter<'a> {
+    algebra: &'a mut Algebra,
+    facts: &'a mut dyn Facts,
+}
+
+impl Rewriter<'_> {
+    fn node(&mut self, node: Node) -> Node {
+        match node {
+            Node::Join(nodes) => {
+                let nodes = nodes.into_iter().map(|n| open(self.node(n))).collect();
+                lift_optionals(join(nodes), self.algebra)
+            }
+            Node::LeftJoin { left, right, conditions } => {
+                let left = Box::new(open(self.node(*left)));
+                let right = Box::new(open(self.node(*right)));
+                Node::LeftJoin { left, right, conditions }
+            }
+            Node::Exists { left, right, conditions, kind, correlated } => {
+                let left = Box::new(self.node(*left));
+                let right = Box::new(open(self.node(*right)));
+                Node::Exists { left, right, conditions, kind, correlated }
+            }
+            Node::Minus { left, right } => Node::Minus { left: self.boxed(left), right: self.boxed(right) },
+            Node::Union(nodes) => Node::Union(nodes.into_iter().map(|n| self.node(n)).collect()),
+            Node::Filter { inner, conditions } => {
+                let inner = self.node(*inner);
+                self.sink(conditions, inner)
+            }
+            Node::Extend { inner, var, expr } => Node::Extend { inner: self.boxed(inner), var, expr },
+            Node::Group { inner, keys, aggregates } => {
+                Node::Group { inner: self.boxed(inner), keys, aggregates }
+            }
+            Node::Distinct(inner) => sort_above_distinct(self.node(*inner), self.algebra),
+            Node::Reduced(inner) => Node::Reduced(self.boxed(inner)),
+            Node::Sort { inner, keys } => Node::Sort { inner: self.boxed(inner), keys },
+            Node::Slice { inner, offset, limit } => Node::Slice { inner: self.boxed(inner), offset, limit },
+            Node::Project { inner, vars } => Node::Project { inner: self.boxed(inner), vars },
+            leaf @ (Node::Unit
+            | Node::Pattern(_)
+            | Node::Path { .. }
+            | Node::GraphNames(_)
+            | Node::Values { .. }) => leaf,
+        }
+    }
+
+    fn boxed(&mut self, node: Box<Node>) -> Box<Node> {
+        Box::new(self.node(*node))
+    }
+
+    /// Filters as deep as they may go; the node has been rewritten.
+    fn sink(&mut self, conditions: Vec<Expression>, node: Node) -> Node {
+        if conditions.is_empty() {
+            return node;
+        }
+        match node {
+            Node::Filter { inner, conditions: mut others } => {
+                others.extend(conditions);
+                self.sink(others, *inner)
+            }
+            Node::Union(nodes) => {
+                Node::Union(nodes.into_iter().map(|n| self.sink(conditions.clone(), n)).collect())
+            }
+            Node::Distinct(inner) => Node::Distinct(Box::new(self.sink(conditions, *inner))),
+            Node::Sort { inner, keys } => Node::Sort { inner: Box::new(self.sink(conditions, *inner)), keys },
+            Node::Project { inner, vars } => {
+                Node::Project { inner: Box::new(self.sink(conditions, *inner)), vars }
+            }
+            Node::Minus { left, right } => {
+                Node::Minus { left: Box::new(self.sink(conditions, *left)), right }
+            }
+            Node::Extend { inner, var, expr } => {
+                let (stay, go) = self.split(conditions, |vars, _| vars.contains(var));
+                let inner = Box::new(self.sink(go, *inner));
+                keep(stay, Node::Extend { inner, var, expr })
+            }
+            Node::Exists { left, right, conditions: c, kind, correlated } => {
+                let (stay, go) =
+                    self.split(conditions, |vars, _| matches!(kind, ExistsKind::Mark(m) if vars.contains(m)));
+                let left = Box::new(self.sink(go, *left));
+                keep(stay, Node::Exists { left, right, conditions: c, kind, correlated })
+            }
+            Node::Group { inner, keys, aggregates } => {
+                let by: VarSet = keys.iter().copied().collect();
+                let (stay, go) = self.split(conditions, |vars, _| keys.is_empty() || !vars.is_subset(&by));
+                let inner = Box::new(self.sink(go, *inner));
+                keep(stay, Node::Group { inner, keys, aggregates })
+            }
+            Node::LeftJoin { left, right, conditions: on } => {
+                self.sink_into_left_join(conditions, *left, *right, on)
+            }
+            Node::Join(nodes) => self.sink_into_join(conditions, nodes),
+            leaf @ Node::Pattern(_) => self.sink_into_join(conditions, vec![leaf]),
+            other => keep(conditions, other),
+        }
+    }
+
+    fn split(
+        &self,
+        conditions: Vec<Expression>,
+        stays: impl Fn(&VarSet, &Expression) -> bool,
+    ) -> (Vec<Expression>, Vec<Expression>) {
+        conditions.into_iter().partition(|c| stays(&self.algebra.vars_of(c), c))
+    }
+
+    fn sink_into_left_join(
+        &mut self,
+        conditions: Vec<Expression>,
+        left: Node,
+        right: Node,
+        on: Vec<Expression>,
+    ) -> Node {
+        let (left_scope, left_certain) = (left.scope(), left.certain());
+        let (right_scope, right_certain) = (right.scope(), right.certain());
+        let only_right = right_certain.minus(&left_scope);
+        let (stay, go) =
+            self.split(conditions, |vars, _| !vars.intersection(&right_scope).is_subset(&left_certain));
+        let mut stay = stay;
+        let left = self.sink(go, left);
+        // what is not bound is known not to have matched
+        if let Some(i) = stay.iter().position(|c| {
+            not_bound(c).and_then(|v| self.algebra.var(v)).is_some_and(|v| only_right.contains(v))
+        }) {
+            stay.remove(i);
+            let anti = Node::Exists {
+                left: Box::new(left),
+                right: Box::new(right),
+                conditions: on,
+                kind: ExistsKind::Anti,
+                correlated: false,
+            };
+            return self.sink(stay, anti);
+        }
+        let algebra = &*self.algebra;
+        if stay.iter().any(|c| only_right.iter().any(|v| rejects_unbound(c, &algebra.names[v.0 as usize]))) {
+            let mut all = on;
+            all.extend(stay);
+            return self.sink(all, join(vec![left, right]));
+        }
+        keep(stay, Node::LeftJoin { left: Box::new(left), right: Box::new(right), conditions: on })
+    }
+
+    fn sink_into_join(&mut self, conditions: Vec<Expression>, mut nodes: Vec<Node>) -> Node {
+        let mut stay = Vec::new();
+        let mut renamed = Vec::new();
+        for condition in conditions {
+            if self.unify(&condition, &mut nodes, &mut renamed) {
+                continue;
+            }
+            match self.home(&condition, &nodes) {
+                Some(i) => {
+                    let node = std::mem::replace(&mut nodes[i], Node::Unit);
+                    nodes[i] = self.sink(vec![condition], node);
+                }
+                None => stay.push(condition),
+            }
+        }
+        // conditions may still name a variable that went
+        let stay = stay.iter().map(|c| rename(c, &renamed, &self.algebra.names)).collect();
+        let mut node = keep(stay, lift_optionals(join(nodes), self.algebra));
+        for (gone, kept) in renamed {
+            let expr = Expression::Variable(self.algebra.names[kept.0 as usize].clone());
+            node = Node::Extend { inner: Box::new(node), var: gone, expr };
+        }
+        node
+    }
+
+    /// The element of a join, other than a pattern, that alone decides a condition.
+    fn home(&self, condition: &Expression, nodes: &[Node]) -> Option<usize> {
+        let vars = self.algebra.vars_of(condition);
+        nodes.iter().position(|n| {
+            if matches!(n, Node::Pattern(_) | Node::Values { .. } | Node::Path { .. } | Node::Unit)
+                || !vars.intersects(&n.scope())
+            {
+                return false;
+            }
+            let others = nodes
+                .iter()
+                .filter(|o| !std::ptr::eq(*o, n))
+                .fold(VarSet::default(), |a, o| a.union(&o.scope()));
+            vars.is_subset(&n.scope()) && vars.intersection(&others).is_subset(&n.certain())
+        })
+    }
+
+    /// Turns an equality into a substitution in the patterns; false where it must stay a filter.
+    fn unify(
+        &mut self,
+        condition: &Expression,
+        nodes: &mut Vec<Node>,
+        renamed: &mut Vec<(Var, Var)>,
+    ) -> bool {
+        let (a, b, same) = match condition {
+            Expression::Equal(a, b) => (&**a, &**b, false),
+            Expression::SameTerm(a, b) => (&**a, &**b, true),
+            _ => return false,
+        };
+        let var = |e: &Expression| if let Expression::Variable(v) = e { self.algebra.var(v) } else { None };
+        match (var(a), var(b)) {
+            (Some(a), Some(b)) if a != b => {
+                if !only_in_patterns(nodes, b)
+                    || !only_in_patterns(nodes, a)
+                    || !(same || self.is_resource(nodes, a) || self.is_resource(nodes, b))
+                {
+                    return false;
+                }
+                substitute(nodes, b, Slot::Var(a));
+                renamed.push((b, a));
+                true
+            }
+            (Some(v), None) => self.unify_constant(v, b, same, nodes),
+            (None, Some(v)) => self.unify_constant(v, a, same, nodes),
+            _ => false,
+        }
+    }
+
+    fn unify_constant(&mut self, v: Var, constant: &Expression, same: bool, nodes: &mut Vec<Node>) -> bool {
+        let term = match constant {
+            Expression::NamedNode(n) => iri_const(n),
+            Expression::Literal(l) if same => literal_const(l),
+            _ => return false,
+        };
+        if !only_in_patterns(nodes, v) {
+            return false;
+        }
+        let c = self.constant(term);
+        substitute(nodes, v, Slot::Const(c));
+        nodes.push(Node::Values { vars: vec![v], rows: vec![vec![Some(c)]] });
+        true
+    }
+
+    fn constant(&mut self, term: ConstTerm) -> Const {
+        let consts = &mut self.algebra.consts;
+        let i = consts.iter().position(|c| *c == term).unwrap_or_else(|| {
+            consts.push(term);
+            consts.len() - 1
+        });
+        Const(i as u32)
+    }
+
+    /// Whether some pattern lets a variable be nothing but an IRI or a blank node.
+    fn is_resource(&mut self, nodes: &[Node], v: Var) -> bool {
+        nodes.iter().any(|n| match n {
+            Node::Pattern(p) if p.s == Slot::Var(v) || p.p == Slot::Var(v) => true,
+            Node::Pattern(Pattern { p: Slot::Const(p), o, .. }) if *o == Slot::Var(v) => {
+                self.facts.objects_are_resources(*p)
+            }
+            _ => false,
+        })
+    }
+}
+
+fn keep(conditions: Vec<Expression>, node: Node) -> Node {
+    if conditions.is_empty() { node } else { Node::Filter { inner: Box::new(node), conditions } }
+}
+
+/// Drops a projection that only hides, and an order that a join would lose.
+fn open(node: Node) -> Node {
+    match node {
+        Node::Project { inner, .. } | Node::Sort { inner, .. } => open(*inner),
+        other => other,
+    }
+}
+
+fn rename(condition: &Expression, renamed: &[(Var, Var)], names: &[Variable]) -> Expression {
+    let to = |v: Variable| {
+        let mut v = v;
+        // in order: a variable may have gone into one that went later
+        for (gone, kept) in renamed {
+            if v == names[gone.0 as usize] {
+                v = names[kept.0 as usize].clone();
+            }
+        }
+        v
+    };
+    let mapped = map(condition, &mut |e| {
+        Ok::<_, Infallible>(match e {
+            Expression::Variable(v) => Expression::Variable(to(v)),
+            Expression::Bound(v) => Expression::Bound(to(v)),
+            other => other,
+        })
+    });
+    match mapped {
+        Ok(e) => e,
+        Err(never) => match never {},
+    }
+}
+
+fn only_in_patterns(nodes: &[Node], v: Var) -> bool {
+    nodes.iter().all(|n| matches!(n, Node::Pattern(_)) || !n.scope().contains(v))
+        && nodes.iter().any(|n| n.scope().contains(v))
+}
+
+fn substitute(nodes: &mut [Node], v: Var, by: Slot) {
+    for node in nodes {
+        if let Node::Pattern(p) = node {
+            for slot in [&mut p.s, &mut p.p, &mut p.o] {
+                if *slot == Slot::Var(v) {
+                    *slot = by;
+                }
+            }
+            if let crate::algebra::GraphSlot::Named(slot) = &mut p.g
+                && *slot == Slot::Var(v)
+            {
+                *slot = by;
+            }
+        }
+    }
+}
+
+/// `Join(LeftJoin(A, B), C)` is `LeftJoin(Join(A, C), B)` where B shares with C only what A binds for certain.
+fn lift_optionals(node: Node, algebra: &Algebra) -> Node {
+    let Node::Join(mut nodes) = node else { return node };
+    let mut lifted = Vec::new();
+    while let Some(i) = nodes.iter().position(|n| can_lift(n, &nodes, algebra)) {
+        let Node::LeftJoin { left, right, conditions } = nodes.remove(i) else {
+            unreachable!("only left joins are lifted")
+        };
+        match *left {
+            Node::Join(inner) => nodes.extend(inner),
+            other => nodes.push(other),
+        }
+        lifted.push((right, conditions));
+    }
+    lifted.into_iter().rev().fold(join(nodes), |left, (right, conditions)| Node::LeftJoin {
+        left: Box::new(left),
+        right,
+        conditions,
+    })
+}
+
+fn can_lift(node: &Node, nodes: &[Node], algebra: &Algebra) -> bool {
+    let Node::LeftJoin { left, right, conditions } = node else { return false };
+    let reads = conditions.iter().fold(right.scope(), |a, c| a.union(&algebra.vars_of(c)));
+    let others =
+        nodes.iter().filter(|n| !std::ptr::eq(*n, node)).fold(VarSet::default(), |a, n| a.union(&n.scope()));
+    others.intersection(&reads).is_subset(&left.certain())
+}
+
+/// `Distinct(Project(Sort))` to `Sort(Distinct(Project))`, where the keys are shown.
+fn sort_above_distinct(inner: Node, algebra: &Algebra) -> Node {
+    let Node::Project { inner, vars } = inner else { return Node::Distinct(Box::new(inner)) };
+    let shown: VarSet = vars.iter().copied().collect();
+    match *inner {
+        Node::Sort { inner, keys } if keys.iter().all(|k| algebra.vars_of(&k.expr).is_subset(&shown)) => {
+            let distinct = Node::Distinct(Box::new(Node::Project { inner, vars }));
+            Node::Sort { inner: Box::new(distinct), keys }
+        }
+        inner => Node::Distinct(Box::new(Node::Project { inner: Box::new(inner), vars })),
+    }
+}

@@ -1,0 +1,79 @@
+//! The graph, as a query sees it: the one place that names session calls.
+
+use crate::algebra::{ConstTerm, GroundTerm};
+use crate::error::QueryError;
+use snowmelt_graph::{Columns, Index, Keys, Levels, Lookup, Matches, Scan, Session, TermId, TermRef};
+
+/// A session.
+pub(crate) struct Source {
+    pub session: Session,
+    /// whether index pages may be absent: then it is worth to announce
+    pub cold: bool,
+}
+
+impl Source {
+    pub fn new(session: Session) -> Self {
+        Self { session, cold: true }
+    }
+
+    pub fn count(
+        &mut self,
+        index: Index,
+        prefix: &[TermId],
+        range: Option<(u64, u64)>,
+    ) -> Result<u64, QueryError> {
+        Ok(self.session.count(index, prefix, range)?)
+    }
+
+    pub fn scan(&self, index: Index, prefix: &[TermId], range: Option<(u64, u64)>) -> Scan {
+        self.session.scan(index, prefix, range)
+    }
+
+    pub fn scan_next(
+        &mut self,
+        scan: &mut Scan,
+        out: &mut Columns,
+        max_rows: usize,
+    ) -> Result<bool, QueryError> {
+        Ok(scan.next(&mut self.session, out, max_rows)?)
+    }
+
+    pub fn lookup<'k>(&self, index: Index, keys: Keys<'k>) -> Lookup<'k> {
+        self.session.lookup(index, keys)
+    }
+
+    pub fn lookup_next(
+        &mut self,
+        lookup: &mut Lookup<'_>,
+        out: &mut Matches,
+        max_rows: usize,
+    ) -> Result<bool, QueryError> {
+        Ok(lookup.next(&mut self.session, out, max_rows)?)
+    }
+
+    pub fn announce(&mut self, lookups: &[(Index, Keys<'_>)]) -> Result<(), QueryError> {
+        Ok(self.session.announce(lookups, Levels::Leaves)?)
+    }
+
+    /// The stored ids of constants.
+    pub fn resolve_constants(&mut self, terms: &[GroundTerm]) -> Result<Vec<Option<TermId>>, QueryError> {
+        let refs: Vec<TermRef<'_>> = terms.iter().map(term_ref).collect();
+        Ok(self.session.resolve(&refs)?)
+    }
+}
+
+/// A constant as the dictionary takes it.
+pub(crate) fn term_ref(term: &GroundTerm) -> TermRef<'_> {
+    match term {
+        GroundTerm::Iri(iri) => TermRef::Iri(iri.as_str()),
+        GroundTerm::Literal(literal) => literal.as_ref().into(),
+    }
+}
+
+/// The term behind a constant, given the query's parameters.
+pub(crate) fn ground<'a>(term: &'a ConstTerm, params: &'a [GroundTerm]) -> &'a GroundTerm {
+    match term {
+        ConstTerm::Fixed(term) => term,
+        ConstTerm::Param(n) => &params[*n as usize],
+    }
+}
