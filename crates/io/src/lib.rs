@@ -3,7 +3,7 @@
 //! The way of a byte: a caller asks a [`DeviceQueue`] (one per device), whose *scheduler* orders and merges the
 //! requests, whose *engine* (io_uring, threads, or the asking thread itself) carries them out on a [`Device`], and whose
 //! [`Sink`] hears of each request exactly once. A [`CostModel`] says what requests cost, and from it follow the
-//! gaps worth reading through, the depth, and the length of read-ahead.
+//! gaps worth reading through, the depth, and the length of read-ahead; [`probe()`] measures it.
 //!
 //! Two seams for tests and demonstrations: the device (file, memory, simulated, faulty) and the [`Clock`] (real or
 //! virtual). Everything that waits, waits on an [`EventCount`], so that a whole engine runs in virtual time.
@@ -17,6 +17,7 @@ mod counters;
 mod device;
 mod error;
 mod event_count;
+mod faulty;
 mod file;
 mod memory;
 mod model;
@@ -24,6 +25,7 @@ mod model_disk;
 mod model_volume;
 mod notice;
 mod operation;
+mod probe;
 mod queue;
 mod schedule;
 mod simulated;
@@ -38,9 +40,11 @@ pub use counters::{ClassCounters, DeviceCounters, Latency};
 pub use device::{Alignment, Device};
 pub use error::{IoError, IoErrorKind, Operation};
 pub use event_count::EventCount;
+pub use faulty::{Fault, FaultKind, FaultRates, FaultyDevice};
 pub use file::{Access, FileDevice};
 pub use memory::MemoryDevice;
 pub use model::{DeviceModel, DiskModel, VolumeModel};
 pub use notice::{notice, set_notice};
+pub use probe::{ProbeLimits, Profile, RatePoint, probe};
 pub use queue::{Class, DeviceQueue, Engine, Policy, QueueConfig, Request, Sink};
 pub use simulated::SimulatedDevice;

@@ -1,0 +1,184 @@
+//! Random reads through the scheduler, to be compared with fio's at the same engine, depth and block size.
+//!
+//!     randread FILE [block=8k] [depth=32] [engine=uring|threads|inline] [direct=on|off] [seconds=5] [from=sink|thread] [sim=MODEL]
+//!
+//! Blocks are distinct in flight, aligned to their size, and never merged (gap 0). With `from=sink` each completion submits the next
+//! request, with `from=thread` another thread is woken to do it, as a query's thread would be. The JSON line
+//! it prints has iops, bytes per second, latency and the processor time of the process per request.
+#![allow(unsafe_code)]
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use snowmelt_io::*;
+
+struct Settings {
+    path: String,
+    block: u64,
+    depth: u64,
+    engine: Engine,
+    direct: bool,
+    seconds: f64,
+    from_sink: bool,
+    sim: Option<String>,
+}
+
+fn settings() -> Result<Settings, String> {
+    let mut args = std::env::args().skip(1);
+    let path = args.next().ok_or("which file?")?;
+    let mut s = Settings {
+        path,
+        block: 8192,
+        depth: 32,
+        engine: Engine::Uring,
+        direct: true,
+        seconds: 5.0,
+        from_sink: true,
+        sim: None,
+    };
+    for arg in args {
+        let (name, value) = arg.split_once('=').ok_or_else(|| format!("{arg}: name=value"))?;
+        let number = || value.parse::<f64>().map_err(|e| format!("{arg}: {e}"));
+        match name {
+            "block" => s.block = size(value).ok_or_else(|| format!("{arg}: a size such as 8k or 2m"))?,
+            "depth" => s.depth = number()? as u64,
+            "engine" => s.engine = value.parse()?,
+            "direct" => s.direct = value == "on",
+            "seconds" => s.seconds = number()?,
+            "from" => s.from_sink = value == "sink",
+            "sim" => s.sim = Some(value.to_string()),
+            _ => return Err(format!("{name} is not a setting")),
+        }
+    }
+    Ok(s)
+}
+
+fn size(text: &str) -> Option<u64> {
+    let (digits, unit) = match text.to_ascii_lowercase().strip_suffix(['k', 'm']) {
+        Some(digits) => (digits.to_string(), if text.ends_with(['k', 'K']) { 1 << 10 } else { 1 << 20 }),
+        None => (text.to_string(), 1),
+    };
+    digits.parse::<u64>().ok().map(|n| n * unit)
+}
+
+/// One buffer per request in flight; the tag is its number.
+struct Load {
+    queue: OnceLock<Weak<DeviceQueue>>,
+    bufs: Vec<usize>,
+    block: u64,
+    blocks: u64,
+    random: AtomicU64,
+    from_sink: bool,
+    stopping: AtomicBool,
+    idle: AtomicU64,
+    back: std::sync::Mutex<Vec<u64>>,
+    event: EventCount,
+}
+
+impl Load {
+    fn request(&self, tag: u64) -> Request {
+        let mut z = self.random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let place = ((u128::from(z ^ (z >> 31)) * u128::from(self.blocks)) >> 64) as u64;
+        // SAFETY: the buffer lives until the queue is closed, and belongs to this tag alone, of which one is in flight.
+        let buf = unsafe { RawBuf::read_into(self.bufs[tag as usize] as *mut u8, self.block as usize) };
+        Request { offset: place * self.block, buf, class: Class::Demand, tag }
+    }
+}
+
+impl Sink for Load {
+    fn complete(&self, tag: u64, result: Result<(), IoError>) {
+        match result {
+            Err(e) if e.kind != IoErrorKind::Closed => panic!("{e}"),
+            _ => {}
+        }
+        if self.stopping.load(Ordering::Relaxed) {
+            self.idle.fetch_add(1, Ordering::SeqCst);
+            self.event.notify_all();
+        } else if self.from_sink {
+            let queue = self.queue.get().and_then(Weak::upgrade).expect("it is open");
+            queue.submit(&mut vec![self.request(tag)]);
+        } else {
+            self.back.lock().unwrap().push(tag);
+            self.event.notify_all();
+        }
+    }
+}
+
+fn cpu_seconds() -> f64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    t.tv_sec as f64 + t.tv_nsec as f64 / 1e9
+}
+
+fn main() {
+    let s = settings().unwrap_or_else(|why| {
+        eprintln!("{why}");
+        std::process::exit(2);
+    });
+    let clock = Clock::real();
+    let file = FileDevice::open(s.path.as_ref(), Access::Read, s.direct).expect("the file opens");
+    let mut device: Arc<dyn Device> = Arc::new(file);
+    if let Some(model) = &s.sim {
+        let model = DeviceModel::named(model).expect("a model");
+        device = Arc::new(SimulatedDevice::new(model, device, &clock));
+    }
+    let mut bufs: Vec<AlignedBuf> = (0..s.depth).map(|_| AlignedBuf::new(s.block as usize)).collect();
+    let load = Arc::new(Load {
+        queue: OnceLock::new(),
+        bufs: bufs.iter_mut().map(|b| b.as_mut_ptr() as usize).collect(),
+        block: s.block,
+        blocks: device.len().expect("a length") / s.block,
+        random: AtomicU64::new(42),
+        from_sink: s.from_sink && s.engine != Engine::Inline,
+        stopping: AtomicBool::new(false),
+        idle: AtomicU64::new(0),
+        back: Default::default(),
+        event: EventCount::new(&clock),
+    });
+    let config = QueueConfig {
+        engine: s.engine,
+        depth: Some(s.depth as u32),
+        gap_bytes: Some(0),
+        ..Default::default()
+    };
+    let config = QueueConfig { max_request_bytes: s.block, ..config };
+    let queue = DeviceQueue::open(device, config, clock.clone(), load.clone()).expect("a queue");
+    load.queue.set(Arc::downgrade(&queue)).expect("set once");
+
+    let (began, cpu) = (clock.now_ns(), cpu_seconds());
+    let until = began + (s.seconds * 1e9) as u64;
+    queue.submit(&mut (0..s.depth).map(|tag| load.request(tag)).collect());
+    if load.from_sink {
+        std::thread::sleep(std::time::Duration::from_secs_f64(s.seconds));
+    } else {
+        let mut tags = Vec::new();
+        while clock.now_ns() < until {
+            load.event.wait_until(|| !load.back.lock().unwrap().is_empty());
+            std::mem::swap(&mut tags, &mut load.back.lock().unwrap());
+            queue.submit(&mut tags.drain(..).map(|tag| load.request(tag)).collect());
+        }
+    }
+    let counters = queue.counters();
+    let seconds = (clock.now_ns() - began) as f64 / 1e9;
+    let cpu = cpu_seconds() - cpu;
+    load.stopping.store(true, Ordering::SeqCst);
+    queue.close();
+
+    let demand = counters.class(Class::Demand);
+    let n = demand.latency.count;
+    println!(
+        "{{\"engine\":\"{}\",\"depth\":{},\"block\":{},\"iops\":{:.0},\"mb_per_s\":{:.1},\"mean_depth\":{:.1},\
+         \"p50_us\":{:.0},\"p99_us\":{:.0},\"cpu_us_per_request\":{:.2},\"merged\":{}}}",
+        counters.engine,
+        s.depth,
+        s.block,
+        n as f64 / seconds,
+        (n * s.block) as f64 / seconds / 1e6,
+        counters.mean_depth,
+        demand.latency.p50_ns as f64 / 1e3,
+        demand.latency.p99_ns as f64 / 1e3,
+        cpu * 1e6 / n as f64,
+        demand.merged,
+    );
+}
