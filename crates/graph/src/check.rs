@@ -4,10 +4,11 @@
 //! 2. *trees*: rows strictly ascending, as many as the catalog says, distinct prefixes as the catalog says;
 //! 3. *indexes*: POSG holds the quads of PSOG, and SP, OP, GS are their distinct pairs;
 //! 4. *terms*: every id in the indexes stands for a term (`check_dict`);
-//! 5. *dictionary*: every string is found by its hash, and every hash leads to a string that has it (`check_dict`).
+//! 5. *dictionary*: every string is found by its hash, and every hash leads to a string that has it
+//!    (`check_dict`).
 //!
-//! Sets are compared by [`Sum`]s, so nothing is sorted or held. A problem does not end the check: it is noted, and what can still be read
-//! is.
+//! Sets are compared by [`Sum`]s, so nothing is sorted or held. A problem does not end the check: it is
+//! noted, and what can still be read is.
 
 use crate::database::Database;
 use crate::dict::Tree;
@@ -78,7 +79,8 @@ pub struct CheckProgress {
 /// Called now and then during a check.
 pub type Progress<'a> = &'a mut dyn FnMut(CheckProgress);
 
-/// An order-independent sum over rows: equal for equal multisets, different for different ones but for a chance of 2^-64.
+/// An order-independent sum over rows: equal for equal multisets, different for different ones but for a
+/// chance of 2^-64.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Sum {
     pub rows: u64,
@@ -101,7 +103,8 @@ impl Sum {
 }
 
 impl Database {
-    /// Checks everything there is. Problems are in the report; an error means that the check could not be finished.
+    /// Checks everything there is. Problems are in the report; an error means that the check could not be
+    /// finished.
     pub fn check(self: &Arc<Self>, progress: Progress<'_>) -> Result<CheckReport> {
         let mut session = self.session();
         let mut report = CheckReport::default();
@@ -165,7 +168,8 @@ fn check_indexes(session: &mut Session, report: &mut CheckReport, progress: Prog
     Ok(sums)
 }
 
-/// Scans a tuple tree; calls `row` with each row and whether its first two columns are new. False if it could not be read to the end.
+/// Scans a tuple tree; calls `row` with each row and whether its first two columns are new. False if it could
+/// not be read to the end.
 fn check_tree(
     session: &mut Session,
     name: &'static str,
@@ -263,8 +267,8 @@ fn compare(db: &Database, sums: &Sums, report: &mut CheckReport) {
     }
 }
 
-/// GS against PSOG: subject by subject in the order of SP, the graphs of the subject's quads. All quads of a subject are seen together, so
-/// its distinct graphs are counted exactly.
+/// GS against PSOG: subject by subject in the order of SP, the graphs of the subject's quads. All quads of a
+/// subject are seen together, so its distinct graphs are counted exactly.
 fn check_graph_subjects(
     session: &mut Session,
     sums: &Sums,

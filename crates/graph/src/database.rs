@@ -70,7 +70,30 @@ impl Database {
         for index in Index::ALL {
             graph.indexes[index as usize] = graph.tuple_tree(index.name(), index.arity())?;
         }
+        graph.check_counts()?;
         Ok(Arc::new(graph))
+    }
+
+    /// The records agree on how much there is: a missing tree must not look like an empty one.
+    fn check_counts(&self) -> Result<()> {
+        let quads = self.meta.quads;
+        for index in Index::ALL {
+            let rows = self.index(index).map_or(0, |tree| tree.rows());
+            let whole = index.arity() == 4;
+            if (whole && rows != quads) || (rows == 0) != (quads == 0) {
+                let why = format!("it has {rows} rows, but there are {quads} quads");
+                return Err(GraphError::record(index.name(), why));
+            }
+        }
+        for tree in Tree::ALL {
+            let strings = self.strings(tree).map_or(0, |strings| strings.len());
+            let hashes = self.hashes(tree).map_or(0, |hashes| hashes.rows());
+            if strings != hashes {
+                let why = format!("it has {hashes} rows for {strings} strings");
+                return Err(GraphError::record(tree.hash_name(), why));
+            }
+        }
+        Ok(())
     }
 
     fn tuple_tree(&self, name: &'static str, arity: usize) -> Result<Option<TupleTree>> {
@@ -168,7 +191,8 @@ impl Database {
 pub enum Carried<'a> {
     /// These.
     Is(Annotation<'a>),
-    /// They stand in the dictionary string: decode the term. (Only in databases with thousands of languages and datatypes.)
+    /// They stand in the dictionary string: decode the term. (Only in databases with thousands of languages
+    /// and datatypes.)
     InString,
     /// The id is not a literal's: an IRI, a blank node, unbound, made by a query, or of no stored term.
     NotALiteral,

@@ -86,8 +86,8 @@ impl Session {
         Lookup { inner: self.db.index(index).map(|tree| tree.lookup(keys)) }
     }
 
-    /// Begins the reads that these lookups will need, level by level over all trees together; free when everything is
-    /// resident. A hint: it waits for inner nodes at most.
+    /// Begins the reads that these lookups will need, level by level over all trees together; free when
+    /// everything is resident. A hint: it waits for inner nodes at most.
     pub fn announce(&mut self, lookups: &[(Index, Keys<'_>)], levels: Levels) -> Result<()> {
         let known = lookups.iter().filter_map(|(index, keys)| Some((self.db.index(*index)?.into(), *keys)));
         let trees: Vec<(AnyTree<'_>, Keys<'_>)> = known.collect();

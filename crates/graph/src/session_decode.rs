@@ -33,8 +33,8 @@ struct Wanted {
 impl Session {
     /// Calls `f` once for each id, with its place in `ids` and its term, in no particular order.
     ///
-    /// # Errors
-    /// Ids of no term (unbound, default graph, local, numbers the dictionary has not); damaged strings; reads that fail.
+    /// # Errors Ids of no term (unbound, default graph, local, numbers the dictionary has not); damaged
+    /// strings; reads that fail.
     pub fn decode(&mut self, ids: &[TermId], mut f: impl FnMut(usize, TermRef<'_>)) -> Result<()> {
         let mut scratch = std::mem::take(&mut self.scratch);
         let result = decode(&self.db, &mut self.reader, &mut scratch, ids, &mut f);
@@ -42,7 +42,8 @@ impl Session {
         result
     }
 
-    /// Begins the reads that decoding these ids will need; free when everything is resident. Ids that need none are passed over.
+    /// Begins the reads that decoding these ids will need; free when everything is resident. Ids that need
+    /// none are passed over.
     pub fn announce_terms(&mut self, ids: &[TermId]) -> Result<()> {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.sort(ids, |_, _| Ok(()))?;

@@ -25,8 +25,8 @@
 //! | 15 local        | a term a query made; never stored                                  |
 //!
 //! Invariants: a literal is inline exactly when its lexical form is the one the payload gives back
-//! (`term_inline` and `term_lexical` are inverse), so equal ids mean equal terms and the other way round; within a kind
-//! (and datatype, for 8) the order of ids is the order of values, for the kinds 6 to 13.
+//! (`term_inline` and `term_lexical` are inverse), so equal ids mean equal terms and the other way round;
+//! within a kind (and datatype, for 8) the order of ids is the order of values, for the kinds 6 to 13.
 
 use crate::term_inline;
 use std::fmt;
@@ -222,8 +222,8 @@ impl fmt::Debug for TermId {
 
 /// A term by reference, as RDF has it.
 ///
-/// Blank nodes are their labels without `_:`. Plain literals have the datatype xsd:string, literals with a language
-/// tag rdf:langString. Language tags are in lower case (the parsers see to it).
+/// Blank nodes are their labels without `_:`. Plain literals have the datatype xsd:string, literals with a
+/// language tag rdf:langString. Language tags are in lower case (the parsers see to it).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum TermRef<'a> {

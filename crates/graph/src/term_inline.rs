@@ -1,9 +1,10 @@
 //! From a literal's lexical form to an inline id, by hand on the bytes: the loader does this for every literal.
 //!
-//! Only forms that `term_lexical` gives back byte for byte are inline: no plus sign, no leading zeros, no minus zero in
-//! integers and decimals, no hour 24, no time zone other than none and `Z`, no trailing zeros in fractions of seconds,
-//! canonical doubles and floats (`1.05E1`). Decimals keep their digits after the point (`1.50`), up to six.
-//! Everything else goes to the dictionary, under the kind that [`Inline::No`] names.
+//! Only forms that `term_lexical` gives back byte for byte are inline: no plus sign, no leading zeros, no
+//! minus zero in integers and decimals, no hour 24, no time zone other than none and `Z`, no trailing zeros
+//! in fractions of seconds, canonical doubles and floats (`1.05E1`). Decimals keep their digits after the
+//! point (`1.50`), up to six. Everything else goes to the dictionary, under the kind that [`Inline::No`]
+//! names.
 
 use crate::term::{Kind, TermId};
 use crate::term_civil::{days_of, is_valid};
@@ -133,8 +134,8 @@ fn datatype_named(iri: &str) -> Datatype {
     }
 }
 
-/// Whether `datatype` is one whose literals are kept under [`Kind::Value`] when they are not inline: numbers, booleans,
-/// dates, times, durations.
+/// Whether `datatype` is one whose literals are kept under [`Kind::Value`] when they are not inline: numbers,
+/// booleans, dates, times, durations.
 pub fn is_comparable_datatype(datatype: &str) -> bool {
     !matches!(datatype_named(datatype), Datatype::String | Datatype::Unknown)
 }
@@ -193,8 +194,8 @@ pub fn from_integer(value: i64) -> Option<TermId> {
     Some(TermId::new(Kind::Integer, (value + INTEGER_OFFSET) as u64))
 }
 
-/// The id of a value of a datatype derived from integer, by its code (1 to 12), where it is in the datatype's bounds
-/// and fits 52 bits.
+/// The id of a value of a datatype derived from integer, by its code (1 to 12), where it is in the datatype's
+/// bounds and fits 52 bits.
 pub fn from_derived(code: u8, value: i64) -> Option<TermId> {
     let derived = &DERIVED[usize::from(code) - 1];
     let fits = (-DERIVED_OFFSET..DERIVED_OFFSET).contains(&value);
@@ -255,7 +256,8 @@ pub fn from_date(days: u32, utc: bool) -> Option<TermId> {
 /// Days from 0001-01-01 to 9999-12-31.
 pub(crate) const DAYS: u32 = 3_652_059;
 
-/// The id of an xsd:dateTime: milliseconds since 0001-01-01T00:00:00 (up to the end of 9999), without time zone or in UTC.
+/// The id of an xsd:dateTime: milliseconds since 0001-01-01T00:00:00 (up to the end of 9999), without time
+/// zone or in UTC.
 pub fn from_date_time(ms: u64, utc: bool) -> Option<TermId> {
     (ms < u64::from(DAYS) * MS_PER_DAY).then(|| TermId::new(Kind::DateTime, ms << 1 | u64::from(utc)))
 }

@@ -97,8 +97,8 @@ impl TermId {
         }
     }
 
-    /// The datatype IRI of an inline id, where it is one of those the format fixes; `None` for registered datatypes
-    /// (decimal ids from code 16) and for ids that are not inline.
+    /// The datatype IRI of an inline id, where it is one of those the format fixes; `None` for registered
+    /// datatypes (decimal ids from code 16) and for ids that are not inline.
     pub fn fixed_datatype(self) -> Option<&'static str> {
         match self.kind() {
             Kind::ShortString => Some(XSD_STRING),

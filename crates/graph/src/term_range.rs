@@ -1,10 +1,11 @@
 //! Comparison operators as ranges of ids, so that a filter becomes bounds of an index scan.
 //!
-//! Within an inline kind (and datatype code) ids are ordered by value, so the ids that satisfy `id OP constant` are one
-//! range; its ends are found by binary search over the payloads with the very comparison that SPARQL prescribes
-//! (numeric type promotion; dates with and without time zone are 14 hours apart before they compare), so the ranges
-//! cannot disagree with it. What is not inline, and dates near a constant of the other time zone form, is returned as
-//! ranges to check one by one. All other ids do not satisfy the operator (it is false, or a type error).
+//! Within an inline kind (and datatype code) ids are ordered by value, so the ids that satisfy `id OP
+//! constant` are one range; its ends are found by binary search over the payloads with the very comparison
+//! that SPARQL prescribes (numeric type promotion; dates with and without time zone are 14 hours apart before
+//! they compare), so the ranges cannot disagree with it. What is not inline, and dates near a constant of the
+//! other time zone form, is returned as ranges to check one by one. All other ids do not satisfy the operator
+//! (it is false, or a type error).
 
 use crate::dict_code::PLAIN;
 use crate::term::{Kind, NUMBER_BITS, TermId};
@@ -95,8 +96,8 @@ impl From<InlineValue> for Option<CompareValue<'static>> {
 pub struct IdRanges {
     /// Every id in here that is in the database satisfies it.
     pub exact: Vec<RangeInclusive<u64>>,
-    /// These ids must be checked by value: literals in the dictionary, and dates whose order with the constant depends
-    /// on the time zone form.
+    /// These ids must be checked by value: literals in the dictionary, and dates whose order with the
+    /// constant depends on the time zone form.
     pub check: Vec<RangeInclusive<u64>>,
 }
 
@@ -148,8 +149,8 @@ pub fn id_ranges_for_comparison(op: CompareOp, value: CompareValue<'_>) -> IdRan
     ranges
 }
 
-/// The payloads of `low..=high` that satisfy the operator, where `compare` (the value of a payload against the constant)
-/// goes from less through equal or not comparable to greater.
+/// The payloads of `low..=high` that satisfy the operator, where `compare` (the value of a payload against
+/// the constant) goes from less through equal or not comparable to greater.
 fn search(
     op: CompareOp,
     low: u64,
@@ -291,7 +292,8 @@ fn strings(op: CompareOp, constant: &str) -> IdRanges {
 
 const FOURTEEN_HOURS: u64 = 14 * 3_600_000;
 
-/// The order of two instants, in milliseconds, each in UTC or without time zone (XML Schema part 2, section 3.2.7.4).
+/// The order of two instants, in milliseconds, each in UTC or without time zone (XML Schema part 2, section
+/// 3.2.7.4).
 pub fn compare_instants(left: u64, left_utc: bool, right: u64, right_utc: bool) -> Option<Ordering> {
     if left_utc == right_utc {
         return Some(left.cmp(&right));
@@ -305,7 +307,8 @@ pub fn compare_instants(left: u64, left_utc: bool, right: u64, right_utc: bool) 
     }
 }
 
-/// Ranges for kinds with a time zone bit below the value: exact where both forms satisfy, to be checked where one does.
+/// Ranges for kinds with a time zone bit below the value: exact where both forms satisfy, to be checked where
+/// one does.
 fn zoned(
     op: CompareOp,
     kind: Kind,

@@ -86,7 +86,7 @@ impl Builder {
             write_tuples(&build, index.name(), index.arity(), rows.iter().map(|row| &row[..]));
         }
         let meta = GraphMeta {
-            quads: self.quads.len() as u64,
+            quads: indexes[&Index::Psog].len() as u64,
             blank_nodes: self.blanks.len() as u64,
             hash_bits: self.hash_bits.unwrap_or(dict::HASH_BITS as u8),
         };
