@@ -137,7 +137,8 @@ fn read_triples(text: &str) -> (Vec<Row>, Vec<(&'static str, Vec<&[u8]>)>) {
     }
     rows.sort_unstable();
     rows.dedup();
-    let local: Vec<&[u8]> = iri_list.iter().map(|i| &i[i.iter().rposition(|&b| b == b'/').map_or(0, |p| p + 1)..]).collect();
+    let local: Vec<&[u8]> =
+        iri_list.iter().map(|i| &i[i.iter().rposition(|&b| b == b'/').map_or(0, |p| p + 1)..]).collect();
     (rows, vec![("IRI local names", local), ("short literals", short_list), ("long texts", long_list)])
 }
 
@@ -156,7 +157,9 @@ fn indexes(store: &Arc<Store>, psog: Vec<Row>) {
     let gs = order(&|r| [r[3], r[1], 0, 0], 2);
     let mut total = 0;
     let mut trees = Vec::new();
-    for (name, rows, arity) in [("psog", &psog, 4), ("posg", &posg, 4), ("sp", &sp, 2), ("op", &op, 2), ("gs", &gs, 2)] {
+    for (name, rows, arity) in
+        [("psog", &psog, 4), ("posg", &posg, 4), ("sp", &sp, 2), ("op", &op, 2), ("gs", &gs, 2)]
+    {
         let (tree, seconds) = build(store, name, rows, arity);
         let bytes = tree.pages() * 8192;
         total += bytes;
@@ -317,7 +320,8 @@ fn strings_of(store: &Arc<Store>, name: &str, strings: &[&[u8]]) {
         for _ in 0..3 {
             let started = Cpu::now();
             for ids in batches {
-                tree.get(&mut reader, ids, |i, s| assert_eq!(s.len(), strings[ids[i] as usize].len())).expect("read");
+                tree.get(&mut reader, ids, |i, s| assert_eq!(s.len(), strings[ids[i] as usize].len()))
+                    .expect("read");
             }
             let n: usize = batches.iter().map(Vec::len).sum();
             best = best.min(started.seconds() * 1e9 / n as f64);

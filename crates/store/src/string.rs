@@ -142,7 +142,7 @@ impl StringTree {
         let mut plan = Descent::default();
         let mut buffers = Buffers::default();
         while plan.end < ids.len() {
-            let limit = Descent::limit(&self.shape, reader);
+            let limit = Descent::limit(reader.resident(self.shape.id), reader);
             plan.begin(&self.shape, &keys, plan.end, None, limit);
             plan.descend(reader, &self.shape, &keys)?;
             self.visit(reader, symbols, &plan, ids, &mut buffers, &mut f)?;

@@ -97,8 +97,8 @@ impl Descent {
     }
 
     /// Pages a level may have in this reader.
-    pub(crate) fn limit(tree: &Shape, reader: &Reader) -> usize {
-        if reader.resident(tree.id) { RESIDENT_LIMIT } else { reader.wish_limit() }
+    pub(crate) fn limit(resident: bool, reader: &Reader) -> usize {
+        if resident { RESIDENT_LIMIT } else { reader.wish_limit() }
     }
 
     /// Descends to the leaves and wishes for each level.

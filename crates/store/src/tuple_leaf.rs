@@ -10,6 +10,7 @@ use crate::encoding_bits::BLOCK;
 use crate::encoding_column::{Column, DictRef, Segment};
 use crate::encoding_table::Table;
 use crate::page::{PageKind, header};
+use crate::tree_read::touch;
 use crate::tuple_leaf_build::{DICT_HEAD, MAX_ARITY};
 use std::cmp::Ordering;
 
@@ -18,6 +19,9 @@ const SINGLE: usize = 8;
 
 /// A binary search over this many rows fetches values one by one.
 const SEARCH_SINGLE: usize = 16;
+
+/// Most bytes of a block that are loaded when it is entered.
+const MOST_TOUCHED: usize = 640;
 
 /// No block.
 const NONE: usize = usize::MAX;
@@ -79,6 +83,8 @@ impl Leaf {
 pub(crate) struct LeafCursor {
     leaf: Leaf,
     block: usize,
+    /// First byte of the block.
+    begins: usize,
     rows: usize,
     parsed: usize,
     segments: [Segment; MAX_ARITY],
@@ -93,12 +99,13 @@ impl LeafCursor {
         LeafCursor {
             leaf: Leaf { arity, ..Leaf::default() },
             block: NONE,
+            begins: 0,
             rows: 0,
             parsed: 0,
             segments: Default::default(),
             unpacked: [false; MAX_ARITY],
             fetched: [0; MAX_ARITY],
-            columns: (0..arity).map(|_| Column::new()).collect(),
+            columns: Vec::new(),
         }
     }
 
@@ -119,14 +126,26 @@ impl LeafCursor {
         self.block
     }
 
-    fn enter(&mut self, block: usize) {
+    #[inline]
+    fn enter(&mut self, page: &[u8], block: usize) -> Decode<()> {
         if block != self.block {
+            // All lines of the block at once: it is about 300 bytes, and several columns will be read.
+            let offsets = self.leaf.offsets;
+            let from = load_u16(page, offsets + 2 * block)?;
+            let to = if block + 1 == self.leaf.blocks() {
+                from + 512
+            } else {
+                load_u16(page, offsets + 2 * block + 2)?
+            };
+            touch(page, from, to.min(from + MOST_TOUCHED));
+            self.begins = from;
             self.block = block;
             self.rows = BLOCK.min(self.leaf.rows - block * BLOCK);
             self.parsed = 0;
             self.unpacked = [false; MAX_ARITY];
             self.fetched = [0; MAX_ARITY];
         }
+        Ok(())
     }
 
     /// Makes the segments of columns `0 ..= column` known.
@@ -134,7 +153,7 @@ impl LeafCursor {
     fn parse_to(&mut self, page: &[u8], column: usize) -> Decode<()> {
         while self.parsed <= column {
             let at = match self.parsed {
-                0 => load_u16(page, self.leaf.offsets + 2 * self.block)?,
+                0 => self.begins,
                 done => self.segments[done - 1].end,
             };
             let first = self.leaf.table.value(page, self.parsed, self.block)?;
@@ -146,6 +165,9 @@ impl LeafCursor {
 
     fn unpack(&mut self, page: &[u8], column: usize) -> Decode<()> {
         if !self.unpacked[column] {
+            if self.columns.len() <= column {
+                self.columns.resize_with(self.leaf.arity, Column::new);
+            }
             let (dict, out) = (&self.leaf.dicts[column], &mut self.columns[column]);
             self.segments[column].unpack(page, dict, self.rows, out)?;
             self.unpacked[column] = true;
@@ -246,7 +268,7 @@ impl LeafCursor {
         if !stays {
             block = block.max(self.leaf.table.lower_from(page, key, block)?.saturating_sub(1));
         }
-        self.enter(block);
+        self.enter(page, block)?;
         let from = from.saturating_sub(block * BLOCK);
         Ok(block * BLOCK + self.block_lower(page, from, key)?)
     }
@@ -268,7 +290,7 @@ impl LeafCursor {
         if next != self.leaf.blocks() && self.leaf.table.compare(page, next, key)? != Ordering::Greater {
             block = block.max(self.leaf.table.upper_from(page, key, next)?.saturating_sub(1));
         }
-        self.enter(block);
+        self.enter(page, block)?;
         let from = from.saturating_sub(block * BLOCK);
         Ok(block * BLOCK + self.block_upper(page, from, key)?)
     }
@@ -292,7 +314,7 @@ impl LeafCursor {
         if !stays {
             block = block.max(self.leaf.table.lower_from(page, lo, block)?.saturating_sub(1));
         }
-        self.enter(block);
+        self.enter(page, block)?;
         let (mut a, mut b) = (from.saturating_sub(block * BLOCK), self.rows);
         for (c, (&least, &greatest)) in lo.iter().zip(hi).enumerate() {
             a = self.column_lower(page, c, a, b, least)?;
@@ -318,7 +340,7 @@ impl LeafCursor {
         out: &mut Vec<u64>,
     ) -> Decode<()> {
         debug_assert!(from < to && from / BLOCK == (to - 1) / BLOCK);
-        self.enter(from / BLOCK);
+        self.enter(page, from / BLOCK)?;
         self.parse_to(page, column)?;
         let (first, last) = (from % BLOCK, (to - 1) % BLOCK + 1);
         let segment = self.segments[column];

@@ -8,7 +8,7 @@ use crate::encoding::Decode;
 use crate::encoding_bits::BLOCK;
 use crate::error::Result;
 use crate::page::PageId;
-use crate::tree_read::decoded;
+use crate::tree_read::{decoded, touch};
 use crate::tuple::{Bounds, Keys, Matches, TupleTree};
 use crate::tuple_descent::{Descent, Shape};
 use crate::tuple_leaf::LeafCursor;
@@ -30,6 +30,7 @@ pub struct TupleLookup<'a> {
     found: bool,
     /// Leaf the cursor is on, its position and parent, and where the last key ended there.
     at: Option<Visited>,
+    resident: bool,
     done: bool,
 }
 
@@ -55,6 +56,7 @@ impl<'a> TupleLookup<'a> {
             end: 0,
             found: false,
             at: None,
+            resident: false,
             done: keys.rows == 0 || tree.shape.height == 0,
         }
     }
@@ -67,10 +69,10 @@ impl<'a> TupleLookup<'a> {
         assert!(max_rows > 0, "a lookup is asked for at least one row");
         let before = out.key.len();
         let most = before.saturating_add(max_rows);
-        let mut page: Option<PageRef> = None;
+        let mut page = Pinned::default();
         while !self.done && out.key.len() < most {
             if self.key == self.plan.spans.len() {
-                page = None;
+                page = Pinned::default();
                 self.next_chunk(reader)?;
                 continue;
             }
@@ -78,7 +80,7 @@ impl<'a> TupleLookup<'a> {
             if !self.found {
                 self.find(reader, &mut page, span)?;
             }
-            let leaf = self.pin(reader, &mut page)?;
+            let leaf = self.pin(reader, &mut page.here)?;
             let result = self.emit(leaf, out, most);
             decoded(reader, self.plan.nodes[self.node as usize], result)?;
             if self.row == self.end {
@@ -97,7 +99,8 @@ impl<'a> TupleLookup<'a> {
             self.done = true;
             return Ok(());
         }
-        let limit = Descent::limit(&self.shape, reader);
+        self.resident = reader.resident(self.shape.id);
+        let limit = Descent::limit(self.resident, reader);
         self.plan.begin(&self.shape, &self.keys, first, resume, limit);
         self.plan.descend(reader, &self.shape, &self.keys)?;
         self.key = 0;
@@ -116,19 +119,21 @@ impl<'a> TupleLookup<'a> {
     }
 
     /// Finds the current key's rows in the current node.
-    fn find(&mut self, reader: &mut Reader, page: &mut Option<PageRef>, span: (u32, u32)) -> Result<()> {
+    fn find(&mut self, reader: &mut Reader, page: &mut Pinned, span: (u32, u32)) -> Result<()> {
         let k = self.plan.first + self.key;
         let id = self.plan.nodes[self.node as usize];
         let (first, last) = (self.node == span.0, self.node == span.1);
         let stays = self.at.is_some_and(|at| at.leaf == id);
         if !stays {
-            *page = None;
-            let leaf = self.pin(reader, page)?;
+            page.here = page.ahead.take_if(|(node, _)| *node == self.node).map(|(_, page)| page);
+            self.pin(reader, &mut page.here)?;
+            self.look_ahead(reader, page)?;
+            let leaf = self.pin(reader, &mut page.here)?;
             decoded(reader, id, self.cursor.open(leaf))?;
             self.meet_leaf(reader, id, first);
         }
         let before = self.cursor.block();
-        let leaf = self.pin(reader, page)?;
+        let leaf = self.pin(reader, &mut page.here)?;
         let at = self.at.as_mut().expect("a leaf is open");
         if self.keys.repeats(k) {
             at.from = 0;
@@ -143,6 +148,20 @@ impl<'a> TupleLookup<'a> {
                 reader.meters.same_seg += 1;
             } else if stays {
                 reader.meters.same_pg += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Pins the leaf after this one and starts to load what a probe reads first. Only when no page has to be waited for.
+    #[inline]
+    fn look_ahead(&self, reader: &mut Reader, page: &mut Pinned) -> Result<()> {
+        let node = self.node + 1;
+        if self.resident && page.ahead.is_none() {
+            if let Some(&id) = self.plan.nodes.get(node as usize) {
+                let next = reader.page(self.shape.id, id)?;
+                touch(&next, 0, DIRECTORY);
+                page.ahead = Some((node, next));
             }
         }
         Ok(())
@@ -190,6 +209,17 @@ impl<'a> TupleLookup<'a> {
             }
         }
     }
+}
+
+/// Bytes at the begin of a leaf that are loaded ahead: header, restart keys of 128-row blocks, offsets.
+const DIRECTORY: usize = 448;
+
+/// Leaves pinned during a call.
+#[derive(Default)]
+struct Pinned {
+    here: Option<PageRef>,
+    /// The leaf after it, when the tree is resident.
+    ahead: Option<(u32, PageRef)>,
 }
 
 /// Rows of a key in an open leaf, none of them before `from`; in the key's first leaf they begin at its lower bound, in its last one they end at its
