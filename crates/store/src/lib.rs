@@ -52,6 +52,10 @@ mod encoding_column;
 mod encoding_dict;
 mod encoding_table;
 mod long_value;
+mod record;
+mod record_build;
+mod record_key;
+mod record_page;
 mod string;
 mod string_build;
 mod string_leaf;
@@ -66,6 +70,9 @@ mod tuple_leaf_build;
 mod tuple_lookup;
 mod tuple_scan;
 
+pub use record::{RecordScan, RecordTree};
+pub use record_build::RecordTreeBuilder;
+pub use record_key::{BadKey, KeyReader, KeyWriter};
 pub use string::StringTree;
 pub use string_build::StringTreeBuilder;
 pub use tuple::{Columns, Keys, Matches, ScanBounds, TupleTree};
@@ -74,6 +81,8 @@ pub use tuple_leaf_build::MAX_ARITY;
 pub use tuple_lookup::TupleLookup;
 pub use tuple_scan::TupleScan;
 
+#[cfg(test)]
+mod record_tests;
 #[cfg(test)]
 mod string_tests;
 #[cfg(test)]
