@@ -64,6 +64,8 @@ impl Fetch {
     /// Reads an absent page of `tree` that somebody waits for, and what rules 1 and 2 say should come along.
     pub fn demand(&self, tree: TreeId, page: PageId, meters: &mut Activity) -> Result<Demand> {
         let frame = self.wait_for_frame()?;
+        // Before the page is in flight: nothing that could panic may come between that and its read.
+        let rest = self.rest_of_extent(tree, page, 1);
         if !self.core.pool.start(page, frame, None) {
             self.core.pool.give_back(frame);
             return Ok(Demand::Started);
@@ -71,7 +73,6 @@ impl Fetch {
         meters.disk += 1;
         self.core.meters.with(tree, |m| m.reads.fetch_add(1, Relaxed));
         let place = self.geometry.place(page);
-        let rest = self.rest_of_extent(tree, page, 1);
         if self.stripes.cost(place.stripe).in_place() {
             let demanded = self.read_in_place(page)?;
             if let Some((rule, pages)) = rest {
@@ -238,7 +239,8 @@ impl Fetch {
         let now = self.clock.now_ns() / 1_000_000;
         let mut history = self.history.lock();
         let (since, count) = history.entry(extent).or_insert((now, 0));
-        if now - *since > r.extent_window_ms {
+        // Another thread may have looked at the clock earlier and come later.
+        if now.saturating_sub(*since) > r.extent_window_ms {
             (*since, *count) = (now, 0);
         }
         *count += misses;

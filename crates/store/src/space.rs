@@ -53,11 +53,11 @@ impl Geometry {
         PageId(extent * self.extent_pages as u64 + index as u64)
     }
 
-    /// Where an extent begins.
+    /// Where an extent begins. For numbers no database reaches the offset saturates: they are only named in errors.
     pub fn extent_place(&self, extent: ExtentId) -> Place {
         Place {
             stripe: (extent % self.stripes as u64) as usize,
-            offset: extent / self.stripes as u64 * self.extent_bytes(),
+            offset: (extent / self.stripes as u64).saturating_mul(self.extent_bytes()),
         }
     }
 
@@ -65,7 +65,7 @@ impl Geometry {
     #[inline]
     pub fn place(&self, page: PageId) -> Place {
         let mut place = self.extent_place(self.extent_of(page));
-        place.offset += self.index_of(page) as u64 * PAGE_BYTES as u64;
+        place.offset = place.offset.saturating_add(self.index_of(page) as u64 * PAGE_BYTES as u64);
         place
     }
 

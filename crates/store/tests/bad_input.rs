@@ -1,0 +1,352 @@
+//! What a disk, a file system or another process can do to a database: a typed error with the place, never a panic, never a wrong page.
+
+mod support;
+
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+
+use snowmelt_io::CostModel;
+use snowmelt_store::{Damage, ReadAhead, Store, StoreConfig, StoreError, WishKind, superblock};
+use support::{Mood, TestTree, build_tree, config, page, reader, reopen, try_build_tree};
+
+fn plain() -> StoreConfig {
+    config(64, ReadAhead::none())
+}
+
+fn made(dir: &Path) -> TestTree {
+    let store = Store::create(dir, &[], plain()).unwrap();
+    build_tree(&store, "t", 1, 40)
+}
+
+fn stripe(dir: &Path) -> std::fs::File {
+    std::fs::OpenOptions::new().read(true).write(true).open(dir.join("stripe-0")).unwrap()
+}
+
+/// Opens and reads page `n`; the error names the file and the page's byte.
+fn damage(dir: &Path, tree: &TestTree, n: usize, c: StoreConfig) -> Damage {
+    let store = Store::open(dir, c).unwrap();
+    let mut r = reader(&store);
+    let offset = tree.pages[n].0 * 8192;
+    match r.page(tree.id, tree.pages[n]).unwrap_err() {
+        StoreError::Damaged { file, offset: o, page, why } => {
+            assert_eq!((file, o, page), (dir.join("stripe-0"), offset, tree.pages[n]));
+            why
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn flipped_bits_are_found_and_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let tree = made(dir.path());
+    for (byte, n) in [(0, 3), (8, 4), (31, 9), (5000, 17)] {
+        let at = tree.pages[n].0 * 8192 + byte;
+        let mut b = [0];
+        stripe(dir.path()).read_exact_at(&mut b, at).unwrap();
+        stripe(dir.path()).write_all_at(&[b[0] ^ 1], at).unwrap();
+        for direct in [true, false] {
+            let why = damage(dir.path(), &tree, n, StoreConfig { direct, ..plain() });
+            assert!(matches!(why, Damage::Checksum { .. }), "{why}");
+        }
+    }
+    // The same when the page was wished for, or came with its extent; the others are not hurt.
+    for rules in [ReadAhead::all(), ReadAhead { planned: true, ..ReadAhead::none() }] {
+        let store = Store::open(dir.path(), config(64, rules)).unwrap();
+        let mut r = reader(&store);
+        r.wish(tree.id, &tree.pages[..16], WishKind::Planned);
+        for n in 0..40 {
+            match n {
+                3 | 4 | 9 | 17 => assert!(r.page(tree.id, tree.pages[n]).unwrap_err().is_damage()),
+                _ => tree.check(&mut r, n),
+            }
+        }
+    }
+    let store = Store::open(dir.path(), plain()).unwrap();
+    let mut found = Vec::new();
+    let end = store.check_pages(|e| found.push(e.to_string()), |_| {});
+    assert_eq!((found.len(), end.errors), (4, 4), "{found:?}");
+    assert!(end.pages > 40 && found[0].contains("page 3 at byte 24576"), "{found:?}");
+}
+
+#[test]
+fn misdirected_and_lost_writes_are_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let tree = made(dir.path());
+    let f = stripe(dir.path());
+    let mut p = vec![0; 8192];
+    f.read_exact_at(&mut p, tree.pages[5].0 * 8192).unwrap();
+    f.write_all_at(&p, tree.pages[6].0 * 8192).unwrap();
+    f.write_all_at(&[0; 8192], tree.pages[7].0 * 8192).unwrap();
+    assert_eq!(damage(dir.path(), &tree, 6, plain()), Damage::WrongPage { found: tree.pages[5] });
+    assert!(matches!(damage(dir.path(), &tree, 7, plain()), Damage::Checksum { .. }));
+}
+
+#[test]
+fn references_to_nowhere_are_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let tree = made(dir.path());
+    let store = Store::open(dir.path(), plain()).unwrap();
+    let mut r = reader(&store);
+    for id in [45, 100_000, u64::MAX / 8192, u64::MAX] {
+        let e = r.page(tree.id, snowmelt_store::PageId(id)).unwrap_err();
+        assert!(matches!(e, StoreError::Damaged { why: Damage::NotAllocated, .. }), "{id}: {e}");
+        assert_eq!(r.wish(tree.id, &[snowmelt_store::PageId(id)], WishKind::Planned), 0);
+    }
+    let other = snowmelt_store::TreeId(77);
+    for _ in 0..2 {
+        let e = r.page(other, tree.pages[0]).unwrap_err();
+        assert!(
+            matches!(e, StoreError::Damaged { why: Damage::WrongTree { found: 1, expected: 77 }, .. }),
+            "{e}"
+        );
+        tree.check(&mut r, 0);
+    }
+}
+
+#[test]
+fn truncated_files_do_not_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let tree = made(dir.path());
+    let len = stripe(dir.path()).metadata().unwrap().len();
+    stripe(dir.path()).set_len(len - 8192).unwrap();
+    match Store::open(dir.path(), plain()).unwrap_err() {
+        StoreError::Truncated { path, found, expected } => {
+            assert_eq!((path, found, expected), (dir.path().join("stripe-0"), len - 8192, len));
+        }
+        e => panic!("{e}"),
+    }
+    std::fs::remove_file(dir.path().join("stripe-0")).unwrap();
+    let e = Store::open(dir.path(), plain()).unwrap_err();
+    assert!(matches!(e, StoreError::Device { .. }) && e.to_string().contains("stripe-0"), "{e}");
+    drop(tree);
+}
+
+#[test]
+fn truncation_while_open_is_a_read_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let tree = made(dir.path());
+    let store = Store::open(dir.path(), plain()).unwrap();
+    stripe(dir.path()).set_len(tree.pages[30].0 * 8192 + 100).unwrap();
+    let mut r = reader(&store);
+    tree.check(&mut r, 29);
+    let e = r.page(tree.id, tree.pages[30]).unwrap_err();
+    assert!(matches!(&e, StoreError::Read { page, .. } if *page == tree.pages[30]), "{e}");
+    r.wish(tree.id, &tree.pages[28..36], WishKind::Planned);
+    assert!(r.page(tree.id, tree.pages[31]).is_err());
+}
+
+#[test]
+fn what_is_no_database_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = |p: &Path| Store::open(p, plain()).unwrap_err();
+    assert!(matches!(open(&dir.path().join("nothing")), StoreError::NotADatabase { .. }));
+    assert!(matches!(open(dir.path()), StoreError::NotADatabase { .. }));
+    assert!(!dir.path().join("lock").exists(), "a failed open leaves nothing behind");
+    let db = dir.path().join("db");
+    made(&db);
+    assert!(matches!(Store::create(&db, &[], plain()), Err(StoreError::Exists { .. })));
+    let file = db.join(superblock::FILE_NAME);
+    let mut bytes = std::fs::read(&file).unwrap();
+    for slot in [0, superblock::SLOT_BYTES] {
+        bytes[slot + superblock::offset::FORMAT] = 99;
+    }
+    std::fs::write(&file, &bytes).unwrap();
+    assert!(matches!(open(&db), StoreError::Format { found: 99, .. }));
+}
+
+#[test]
+fn one_process_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    made(dir.path());
+    let first = Store::open(dir.path(), plain()).unwrap();
+    let e = Store::open(dir.path(), plain()).unwrap_err();
+    assert!(matches!(&e, StoreError::Locked { .. }) && e.to_string().contains("in use by process"), "{e}");
+    drop(first);
+    Store::open(dir.path(), plain()).unwrap();
+}
+
+#[test]
+fn unwritable_directories_say_so() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("db");
+    std::fs::create_dir(&db).unwrap();
+    std::fs::set_permissions(&db, std::fs::Permissions::from_mode(0o555)).unwrap();
+    let made = Store::create(&db, &[], plain());
+    if rustix::process::geteuid().is_root() {
+        eprintln!("skipped: root may write everywhere");
+    } else {
+        let e = made.unwrap_err();
+        assert!(matches!(&e, StoreError::File { path, .. } if path.starts_with(&db)), "{e}");
+    }
+    // A directory that is none refuses everybody.
+    let file = dir.path().join("file");
+    std::fs::write(&file, b"").unwrap();
+    let e = Store::create(&file.join("db"), &[], plain()).unwrap_err();
+    assert!(matches!(&e, StoreError::File { .. }) && e.to_string().contains("file/db"), "{e}");
+}
+
+#[test]
+fn a_torn_super_block_opens_the_state_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::create(dir.path(), &[], plain()).unwrap();
+    let one = build_tree(&store, "one", 1, 20);
+    let before = std::fs::read(dir.path().join(superblock::FILE_NAME)).unwrap();
+    let _two = build_tree(&store, "one", 2, 20);
+    drop(store);
+    let after = std::fs::read(dir.path().join(superblock::FILE_NAME)).unwrap();
+    // The second commit wrote one slot; put half of what was there before back.
+    let slot = if before[..8192] == after[..8192] { 8192 } else { 0 };
+    let mut torn = after.clone();
+    torn[slot + 20..slot + 8192].copy_from_slice(&before[slot + 20..slot + 8192]);
+    std::fs::write(dir.path().join(superblock::FILE_NAME), &torn).unwrap();
+    let store = Store::open(dir.path(), plain()).unwrap();
+    assert_eq!(store.catalog("one").unwrap(), 1u64.to_le_bytes());
+    let mut r = reader(&store);
+    (0..20).for_each(|n| one.check(&mut r, n));
+}
+
+/// A failed read is told to all who wait for it; afterwards the page is absent and can be read.
+#[test]
+fn read_errors_reach_every_waiter_and_pass() {
+    for cost in [CostModel::nvme(), CostModel::hdd()] {
+        for wished in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let mood = Mood::new();
+            let rules = ReadAhead { planned: true, ..ReadAhead::none() };
+            let c = StoreConfig { devices: Some(mood.wrap(cost)), ..config(64, rules) };
+            let store = Store::create(dir.path(), &[], c.clone()).unwrap();
+            let tree = build_tree(&store, "t", 1, 10);
+            let store = reopen(dir.path(), store, c);
+            let at = tree.pages[4].0 * 8192;
+            mood.bad.lock().push(at..at + 1);
+            mood.close_gate();
+            std::thread::scope(|s| {
+                if wished {
+                    let mut r = reader(&store);
+                    r.wish(tree.id, &tree.pages[3..6], WishKind::Planned);
+                }
+                let ask = || reader(&store).page(tree.id, tree.pages[4]).map(|_| ());
+                let askers: Vec<_> = (0..4).map(|_| s.spawn(ask)).collect();
+                std::thread::sleep(std::time::Duration::from_millis(100));
+                mood.open_gate();
+                for a in askers {
+                    let e = a.join().unwrap().unwrap_err();
+                    assert!(
+                        matches!(&e, StoreError::Read { page, offset, .. } if (*page, *offset) == (tree.pages[4], at)),
+                        "{e}"
+                    );
+                }
+            });
+            let mut r = reader(&store);
+            tree.check(&mut r, 3);
+            tree.check(&mut r, 5);
+            mood.bad.lock().clear();
+            tree.check(&mut r, 4);
+        }
+    }
+}
+
+/// Stops the device at every single write and sync of a build, reopens, and finds the old state or, after the last of them, the new.
+#[test]
+fn a_build_that_fails_anywhere_leaves_the_old_state() {
+    for errno in [libc::EIO, libc::ENOSPC] {
+        let mut k = 0;
+        loop {
+            let dir = tempfile::tempdir().unwrap();
+            let mood = Mood::new();
+            let c = StoreConfig { devices: Some(mood.wrap(CostModel::nvme())), ..plain() };
+            let store =
+                Store::create(dir.path(), &[dir.path().join("a"), dir.path().join("b")], c.clone()).unwrap();
+            let old = build_tree(&store, "t", 1, 20);
+            mood.errno.store(errno as i64, SeqCst);
+            mood.writes_left.store(k, SeqCst);
+            let built = try_build_tree(&store, "t", 2, 30);
+            mood.writes_left.store(-1, SeqCst);
+            if let Err(e) = &built {
+                let full = matches!(e, StoreError::Full { .. });
+                assert_eq!(full, errno == libc::ENOSPC, "write {k}: {e}");
+                // The same store goes on reading.
+                (0..20).for_each(|n| old.check(&mut reader(&store), n));
+            }
+            let store = reopen(dir.path(), store, c);
+            let expected = built.as_ref().unwrap_or(&old);
+            assert_eq!(store.catalog("t").unwrap(), expected.seed.to_le_bytes(), "write {k}");
+            let mut r = reader(&store);
+            (0..expected.pages.len()).for_each(|n| expected.check(&mut r, n));
+            drop(r);
+            // And it can be built again.
+            if built.is_err() {
+                let again = build_tree(&store, "t", 3, 30);
+                again.check(&mut reader(&store), 29);
+            } else {
+                assert!(k > 6, "the build wrote and synced more than {k} times");
+                break;
+            }
+            k += 1;
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for f in std::fs::read_dir(from).unwrap() {
+        let f: PathBuf = f.unwrap().path();
+        std::fs::copy(&f, to.join(f.file_name().unwrap())).unwrap();
+    }
+}
+
+/// A copy of the files in the middle of a build is what a killed process leaves.
+#[test]
+fn killed_between_build_and_commit() {
+    let dir = tempfile::tempdir().unwrap();
+    let (live, dead) = (dir.path().join("live"), dir.path().join("dead"));
+    let store = Store::create(&live, &[], plain()).unwrap();
+    let old = build_tree(&store, "t", 1, 20);
+    let committed = std::fs::metadata(live.join("stripe-0")).unwrap().len();
+    let build = store.begin_build().unwrap();
+    let mut w = build.new_tree("t");
+    for n in 0..50 {
+        w.append(&mut page(2, n)).unwrap();
+    }
+    w.finish().unwrap();
+    copy(&live, &dead);
+    assert!(std::fs::metadata(dead.join("stripe-0")).unwrap().len() > committed);
+    let killed = Store::open(&dead, plain()).unwrap();
+    (0..20).for_each(|n| old.check(&mut reader(&killed), n));
+    assert_eq!(std::fs::metadata(dead.join("stripe-0")).unwrap().len(), committed, "leftovers are cut off");
+    let again = build_tree(&killed, "t", 3, 50);
+    again.check(&mut reader(&killed), 49);
+    build.commit().unwrap();
+}
+
+#[test]
+fn small_pools_and_wrong_sizes_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let c = StoreConfig { pool_bytes: Some(4 * 8192), ..plain() };
+    assert!(matches!(Store::create(&dir.path().join("a"), &[], c), Err(StoreError::Config(_))));
+    let c = StoreConfig { extent_pages: 0, ..plain() };
+    assert!(matches!(Store::create(&dir.path().join("b"), &[], c), Err(StoreError::Config(_))));
+    let same = dir.path().join("s");
+    let e = Store::create(&dir.path().join("c"), &[same.clone(), same], plain()).unwrap_err();
+    assert!(e.to_string().contains("twice"), "{e}");
+}
+
+#[test]
+fn evicted_files_are_out_of_the_page_cache() {
+    let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let c = StoreConfig { direct: false, ..plain() };
+    let store = Store::create(dir.path(), &[], c).unwrap();
+    let tree: Arc<_> = build_tree(&store, "t", 1, 100).into();
+    tree.check(&mut reader(&store), 50);
+    drop(store);
+    match snowmelt_store::cold::cached(dir.path()) {
+        Err(e) => return eprintln!("skipped: {e}"),
+        Ok(files) => assert!(files.iter().map(|f| f.pages).sum::<u64>() >= 200, "{files:?}"),
+    }
+    let files = snowmelt_store::cold::evict(dir.path()).unwrap();
+    assert!(files.len() >= 2 && files.iter().all(|f| f.pages == 0), "{files:?}");
+}
