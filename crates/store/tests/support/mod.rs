@@ -1,0 +1,234 @@
+//! What the store's tests share: pages that say who they are, trees of them, a seeded generator, and a device that misbehaves on request.
+
+#![allow(dead_code)]
+
+use std::io::{IoSlice, IoSliceMut};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
+
+use parking_lot::{Condvar, Mutex};
+use snowmelt_io::{Alignment, CostModel, Device, IoError, IoErrorKind, Operation};
+use snowmelt_store::{
+    DeviceWrap, PageBuf, PageId, PageKind, ReadAhead, Reader, Result, Store, StoreConfig, TreeId, header,
+};
+
+/// A store of 8-page extents with `frames` frames.
+pub fn config(frames: u64, read_ahead: ReadAhead) -> StoreConfig {
+    StoreConfig {
+        extent_pages: 8,
+        memory_bytes: 64 << 20,
+        pool_bytes: Some(frames * 8192),
+        read_ahead,
+        frame_wait_ms: 2_000,
+        ..StoreConfig::default()
+    }
+}
+
+/// Page `n` of the tree made from `seed`.
+pub fn page(seed: u64, n: u64) -> PageBuf {
+    let mut p = PageBuf::new();
+    p.set_header(PageKind::TupleLeaf, 0, (n % 1000) as u16);
+    let mut random = Random::new(seed << 32 ^ n);
+    for word in p.body_mut().chunks_exact_mut(8) {
+        word.copy_from_slice(&random.next().to_le_bytes());
+    }
+    p
+}
+
+/// A tree of test pages.
+#[derive(Clone, Debug)]
+pub struct TestTree {
+    pub id: TreeId,
+    pub pages: Vec<PageId>,
+    pub seed: u64,
+}
+
+impl TestTree {
+    /// Reads page `n` and compares it byte for byte.
+    pub fn check(&self, reader: &mut Reader, n: usize) {
+        let got = reader.page(self.id, self.pages[n]).unwrap();
+        assert_eq!(&got[32..], page(self.seed, n as u64).body(), "page {n} of tree {:?}", self.id);
+        assert_eq!((header(&got).tree(), header(&got).page()), (self.id, self.pages[n]));
+    }
+}
+
+/// Builds and commits one tree of `pages` pages.
+pub fn build_tree(store: &Arc<Store>, name: &str, seed: u64, pages: u64) -> TestTree {
+    try_build_tree(store, name, seed, pages).unwrap()
+}
+
+/// The same, with whatever goes wrong.
+pub fn try_build_tree(store: &Arc<Store>, name: &str, seed: u64, pages: u64) -> Result<TestTree> {
+    let build = store.begin_build()?;
+    let mut w = build.new_tree(name);
+    let id = w.id();
+    let mut written = Vec::new();
+    for n in 0..pages {
+        let next = w.next_id();
+        written.push(w.append(&mut page(seed, n))?);
+        assert_eq!(written.last(), Some(&next));
+    }
+    w.finish()?;
+    build.put_record(name, 7, &seed.to_le_bytes());
+    build.commit()?;
+    Ok(TestTree { id, pages: written, seed })
+}
+
+/// A reader of the current state.
+pub fn reader(store: &Arc<Store>) -> Reader {
+    Reader::new(store, store.snapshot())
+}
+
+/// Closes a store and opens it again.
+pub fn reopen(dir: &Path, store: Arc<Store>, config: StoreConfig) -> Arc<Store> {
+    assert_eq!(Arc::strong_count(&store), 1, "a test closes the store while somebody reads");
+    drop(store);
+    Store::open(dir, config).unwrap()
+}
+
+/// xorshift64*, seeded.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        let mut r = Random(seed.wrapping_add(0x9E37_79B9_7F4A_7C15) | 1);
+        r.next();
+        r
+    }
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+}
+
+/// The seed of a random test: given by `SNOWMELT_SEED`, else from the time; printed, so that a failure can be run again.
+pub fn seed() -> u64 {
+    let given = std::env::var("SNOWMELT_SEED").ok().and_then(|s| s.parse().ok());
+    let seed = given.unwrap_or_else(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        now.as_nanos() as u64
+    });
+    eprintln!("SNOWMELT_SEED={seed}");
+    seed
+}
+
+/// What a [`Moody`] device shall do, shared with the test.
+#[derive(Default)]
+pub struct Mood {
+    /// Reads that touch one of these bytes fail with EIO.
+    pub bad: Mutex<Vec<std::ops::Range<u64>>>,
+    /// Writes and syncs left before all fail with `errno`; negative: never.
+    pub writes_left: AtomicI64,
+    pub errno: AtomicI64,
+    pub reads: AtomicU64,
+    pub read_bytes: AtomicU64,
+    gate: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Mood {
+    pub fn new() -> Arc<Mood> {
+        Arc::new(Mood {
+            writes_left: AtomicI64::new(-1),
+            errno: AtomicI64::new(libc::EIO as i64),
+            gate: Mutex::new(true),
+            ..Default::default()
+        })
+    }
+
+    /// Holds all reads back until [`Mood::open_gate`].
+    pub fn close_gate(&self) {
+        *self.gate.lock() = false;
+    }
+
+    pub fn open_gate(&self) {
+        *self.gate.lock() = true;
+        self.opened.notify_all();
+    }
+
+    /// Wraps every stripe in a device of this mood that costs `cost`.
+    pub fn wrap(self: &Arc<Self>, cost: CostModel) -> DeviceWrap {
+        let mood = self.clone();
+        DeviceWrap::new(move |_, inner| Ok(Arc::new(Moody { inner, mood: mood.clone(), cost })))
+    }
+}
+
+/// A device that does as its mood says.
+struct Moody {
+    inner: Arc<dyn Device>,
+    mood: Arc<Mood>,
+    cost: CostModel,
+}
+
+impl Moody {
+    fn fail(&self, operation: Operation, offset: u64, len: u64) -> IoError {
+        let errno = self.mood.errno.load(SeqCst) as i32;
+        IoError { device: self.name().clone(), operation, offset, len, kind: IoErrorKind::Os { errno } }
+    }
+
+    fn may_write(&self, operation: Operation, offset: u64, len: u64) -> std::result::Result<(), IoError> {
+        let left = self.mood.writes_left.load(SeqCst);
+        if left == 0 {
+            return Err(self.fail(operation, offset, len));
+        }
+        if left > 0 {
+            self.mood.writes_left.store(left - 1, SeqCst);
+        }
+        Ok(())
+    }
+}
+
+impl Device for Moody {
+    fn name(&self) -> &Arc<str> {
+        self.inner.name()
+    }
+    fn len(&self) -> std::result::Result<u64, IoError> {
+        self.inner.len()
+    }
+    fn set_len(&self, len: u64) -> std::result::Result<(), IoError> {
+        self.inner.set_len(len)
+    }
+    fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> std::result::Result<(), IoError> {
+        let mut open = self.mood.gate.lock();
+        while !*open {
+            self.mood.opened.wait(&mut open);
+        }
+        drop(open);
+        let len: u64 = bufs.iter().map(|b| b.len() as u64).sum();
+        if self.mood.bad.lock().iter().any(|r| r.start < offset + len && offset < r.end) {
+            let errno = libc::EIO;
+            let kind = IoErrorKind::Os { errno };
+            return Err(IoError {
+                device: self.name().clone(),
+                operation: Operation::Read,
+                offset,
+                len,
+                kind,
+            });
+        }
+        self.mood.reads.fetch_add(1, SeqCst);
+        self.mood.read_bytes.fetch_add(len, SeqCst);
+        self.inner.read_at(bufs, offset)
+    }
+    fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> std::result::Result<(), IoError> {
+        let len = bufs.iter().map(|b| b.len() as u64).sum();
+        self.may_write(Operation::Write, offset, len)?;
+        self.inner.write_at(bufs, offset)
+    }
+    fn sync(&self) -> std::result::Result<(), IoError> {
+        self.may_write(Operation::Sync, 0, 0)?;
+        self.inner.sync()
+    }
+    fn alignment(&self) -> Alignment {
+        self.inner.alignment()
+    }
+    fn cost(&self) -> CostModel {
+        self.cost
+    }
+}
