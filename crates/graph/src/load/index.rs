@@ -22,7 +22,7 @@ use super::dictionary::{HashSorters, RECORD_KIND};
 use super::error::LoadError;
 use super::options::Sizes;
 use super::progress::{Phase, Teller};
-use super::read::Graphs;
+use super::read::{Graphs, spawn};
 use super::runs::RunStore;
 use super::sorter::{Batch, Merge, Sorter};
 use crate::Index;
@@ -137,11 +137,11 @@ impl Indexer<'_, '_> {
                 .iter()
                 .map(|&feed| {
                     let steps = feed_rx.clone();
-                    scope.spawn(move || feed(steps))
+                    spawn(scope, "load-sort", move || feed(steps))
                 })
                 .collect();
             drop(feed_rx);
-            let merged = scope.spawn(move || pump(merge, tx, feed_tx, cancel));
+            let merged = spawn(scope, "load-merge", move || pump(merge, tx, feed_tx, cancel));
             let mut columns: [Vec<u64>; N] = std::array::from_fn(|_| Vec::with_capacity(STEP_ROWS));
             let mut built = Ok(());
             for step in rx {

@@ -85,14 +85,15 @@ impl Sizes {
         let knobs = options.sizes;
         let share = |divisor: u64, most: u64| (memory / divisor).min(most) as usize;
         Sizes {
-            chunk_bytes: knobs.chunk_bytes.unwrap_or(share(256, 4 << 20)),
+            chunk_bytes: knobs.chunk_bytes.unwrap_or(share(256, 1 << 20)),
             chunks: 2 * options.threads + 2,
-            batch_rows: knobs.batch_rows.unwrap_or(share(32 * 32, 1 << 20)),
+            batch_rows: knobs.batch_rows.unwrap_or(share(32 * 32, 1 << 17)),
             table_bytes: knobs.table_bytes.unwrap_or(memory / 100 * 35),
             run_bytes: knobs.run_bytes.unwrap_or(memory / 100 * 33),
             // A slot of 16 bytes per term, between 3/8 and 3/4 full.
             part_terms: knobs.part_terms.unwrap_or(share(10 * 30, u32::MAX.into())),
-            fan_in: knobs.fan_in.unwrap_or(share(2 << 20, 1024).max(16)),
+            // A run being read takes a segment and a block.
+            fan_in: knobs.fan_in.unwrap_or(share(384 << 10, 1024).max(16)),
         }
     }
 }

@@ -126,7 +126,7 @@ pub(super) fn read(
     thread::scope(|scope| {
         let reader = {
             let parsed_tx = parsed_tx.clone();
-            scope.spawn(move || {
+            spawn(scope, "load-read", move || {
                 shared.guarded(|| Reader { shared, empty_rx, job_tx, parsed_tx, number: 0 }.run(sources))
             })
         };
@@ -134,7 +134,9 @@ pub(super) fn read(
             .map(|_| {
                 let (jobs, parsed) = (job_rx.clone(), parsed_tx.clone());
                 let (place, empty) = (place_rx.clone(), empty_tx.clone());
-                scope.spawn(move || shared.guarded(|| Worker::new(shared, empty).run(jobs, parsed, place)))
+                spawn(scope, "load-parse", move || {
+                    shared.guarded(|| Worker::new(shared, empty).run(jobs, parsed, place))
+                })
             })
             .collect();
         drop((job_rx, parsed_tx, place_rx, empty_tx));
@@ -166,6 +168,15 @@ pub(super) fn graph_name(iri: Option<&str>) -> Result<Option<NamedNode>, LoadErr
         message: format!("{iri} is no absolute IRI: {e}"),
     })?;
     Ok(Some(node))
+}
+
+/// A thread with a name that tools show.
+pub(super) fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> thread::ScopedJoinHandle<'scope, T> {
+    thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work).expect("a thread can be started")
 }
 
 /// The result of a thread; its panic is passed on.

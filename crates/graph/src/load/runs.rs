@@ -14,7 +14,7 @@ use super::pack::{self, BLOCK_ROWS};
 use super::temp::{TempFile, TempReader, TempSpace};
 
 /// Packed bytes per segment: what is read from the file at once.
-const SEGMENT_BYTES: usize = 128 << 10;
+const SEGMENT_BYTES: usize = 64 << 10;
 
 /// Where the segments of runs are kept.
 #[derive(Debug)]

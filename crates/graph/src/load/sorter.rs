@@ -39,7 +39,8 @@ impl<const N: usize> Sorter<N> {
     pub(super) fn merge(&self) -> Result<Merge<N>, LoadError> {
         let mut runs = std::mem::take(&mut *self.runs.lock());
         while runs.len() > self.fan_in {
-            let late = runs.split_off(self.fan_in);
+            // No more than needed: what is left then merges at once.
+            let late = runs.split_off(self.fan_in.min(runs.len() - self.fan_in + 1));
             let mut merge = Merge::<N>::new(&self.store, runs)?;
             let mut writer = RunWriter::new(&self.store);
             let mut rows = Vec::new();
