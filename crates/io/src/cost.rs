@@ -102,9 +102,10 @@ impl CostModel {
         expected_pages > self.extent_break_even(page_bytes, extent_bytes)
     }
 
-    /// True when a lone demand read should go in place; false where the device's arm wants all requests in one sorted queue.
+    /// True when a lone demand read should go in place; false where an arm wants all requests in one sorted queue: a slow
+    /// device on which many requests at once gain little.
     pub fn in_place(&self) -> bool {
-        self.ns_per_request < 2_000_000
+        self.latency_ns < 1_000_000 || self.latency_ns >= 8 * self.ns_per_request
     }
 }
 

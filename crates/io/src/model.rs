@@ -225,18 +225,18 @@ impl DeviceModel {
         }
     }
 
-    /// The cost model that fits it.
-    pub fn cost(&self) -> CostModel {
+    /// The cost model that fits it when what is read lies within the first `span_bytes` (a disk's seeks are shorter there; 0 for
+    /// everywhere). A disk's is measured on the model itself.
+    pub fn cost(&self, span_bytes: u64) -> CostModel {
         match self {
             DeviceModel::Disk(d) => {
-                let half_turn_ns = 30e9 / f64::from(d.rpm);
-                // The mean of the square root of the distance of two random places is 8/15.
-                let seek_ns = (d.seek_min_ms + (d.seek_full_ms - d.seek_min_ms) * 8.0 / 15.0) * 1e6;
-                let alone = d.overhead_us * 1e3 + seek_ns + half_turn_ns;
+                let span = if span_bytes == 0 { d.capacity_bytes } else { span_bytes.min(d.capacity_bytes) };
+                let inward = span as f64 / d.capacity_bytes as f64 / 2.0;
+                let rate = d.outer_bytes_per_s + (d.inner_bytes_per_s - d.outer_bytes_per_s) * inward;
                 CostModel {
-                    latency_ns: alone as u64,
-                    ns_per_request: (alone / 2.0) as u64, // what a queue of 32 gains
-                    bytes_per_s: ((d.outer_bytes_per_s + d.inner_bytes_per_s) / 2.0) as u64,
+                    latency_ns: self.ns_per_random_read(span, 1),
+                    ns_per_request: self.ns_per_random_read(span, d.queue),
+                    bytes_per_s: rate as u64,
                     depth: d.queue as u32,
                 }
             }
@@ -252,6 +252,26 @@ impl DeviceModel {
                 }
             }
         }
+    }
+
+    /// Mean time of sector reads all over `span` with `depth` outstanding.
+    fn ns_per_random_read(&self, span: u64, depth: usize) -> u64 {
+        const READS: usize = 1000;
+        let mut device = self.build();
+        let mut random = 1u64;
+        let mut next = || {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let offset = (u128::from(random) * u128::from(span) >> 64) as u64;
+            Transfer { offset: offset / 512 * 512, len: 512, write: false }
+        };
+        (0..depth).for_each(|id| device.arrive(id, next(), 0));
+        let mut now = 0;
+        for _ in 0..READS {
+            let (id, over) = device.pop_due(u64::MAX).expect("reads are outstanding");
+            now = over;
+            device.arrive(id, next(), now);
+        }
+        now / READS as u64
     }
 
     pub(crate) fn build(&self) -> Box<dyn Model> {
@@ -314,9 +334,14 @@ mod tests {
 
     #[test]
     fn costs_follow_from_the_parameters() {
-        let wide = DeviceModel::wide_slow().cost();
+        let wide = DeviceModel::wide_slow().cost(0);
         assert_eq!((wide.latency_ns, wide.ns_per_request, wide.depth), (3_000_000, 333_333, 14));
         assert_eq!(wide.bytes_per_s, 125 << 20);
-        assert_eq!(DeviceModel::hdd().cost().depth, 32);
+        let (whole, part) = (DeviceModel::hdd().cost(0), DeviceModel::hdd().cost(1 << 30));
+        assert_eq!(whole.depth, 32);
+        assert!((11_900_000..12_700_000).contains(&whole.latency_ns), "{}", whole.latency_ns);
+        assert!((4_500_000..6_500_000).contains(&part.latency_ns), "short seeks: {}", part.latency_ns);
+        assert!(part.ns_per_request < part.latency_ns / 2 && part.ns_per_request < whole.ns_per_request / 2);
+        assert!(!whole.in_place() && !part.in_place() && wide.in_place());
     }
 }

@@ -210,3 +210,172 @@ impl Lane {
         self.fifo.pop_front().or_else(|| self.sweep.pop().map(|Reverse(p)| p.0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::RawBuf;
+    use crate::queue::Request;
+    use proptest::prelude::*;
+
+    const PAGE: u64 = 8192;
+
+    fn limits(policy: Policy) -> Limits {
+        Limits {
+            policy,
+            gap_bytes: 3 * PAGE,
+            max_bytes: 16 * PAGE,
+            unit: 512,
+            fairness: 8,
+            patience: 5,
+            depth: 4,
+            background: Load { requests: 3, bytes: 1 << 20 },
+        }
+    }
+
+    #[allow(unsafe_code)]
+    fn pending(page: u64, pages: u64, class: Class, write: bool, tag: u64) -> Pending {
+        let (start, len) = (std::ptr::without_provenance_mut(4096), (pages * PAGE) as usize);
+        // SAFETY: the schedule never touches the memory, and nothing is carried out.
+        let buf = unsafe {
+            match write {
+                true => RawBuf::write_from(start, len),
+                false => RawBuf::read_into(start, len),
+            }
+        };
+        Pending {
+            request: Request { offset: page * PAGE, buf, class, tag },
+            arrived_ns: 0,
+            order: 0,
+            alone: false,
+        }
+    }
+
+    fn tags(request: &DeviceRequest) -> Vec<u64> {
+        request.pieces.iter().map(|p| p.request.tag).collect()
+    }
+
+    /// What a device request must be like, whatever was chosen.
+    fn check(request: &DeviceRequest, limits: &Limits) {
+        assert!(request.pieces.len() == 1 || request.len <= limits.max_bytes);
+        let mut gaps = 0;
+        for pair in request.pieces.windows(2) {
+            let gap = pair[1].request.offset.checked_sub(pair[0].end()).expect("in order, without overlap");
+            assert!(gap <= if request.write { 0 } else { limits.gap_bytes });
+            gaps += gap;
+        }
+        assert_eq!(gaps, request.gap_bytes);
+        assert_eq!(request.offset, request.pieces[0].request.offset);
+        assert_eq!(request.end(), request.pieces.last().expect("not empty").end());
+        assert!(request.pieces.iter().all(|p| p.request.buf.is_write() == request.write));
+        assert!(request.pieces.iter().all(|p| p.request.class == request.class));
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Push { page: u64, pages: u64, class: usize, write: bool },
+        Take { outstanding: usize },
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let push = (0..60u64, 1..4u64, 0..Class::COUNT, prop::bool::weighted(0.2));
+        let push = push.prop_map(|(page, pages, class, write)| Step::Push { page, pages, class, write });
+        prop_oneof![3 => push, 2 => (0..5usize).prop_map(|outstanding| Step::Take { outstanding })]
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_or_done_twice_and_merges_are_right(steps in prop::collection::vec(step(), 1..200), fifo: bool) {
+            let limits = limits(if fifo { Policy::Fifo } else { Policy::Elevator });
+            let mut schedule = Schedule::new(limits);
+            let mut request = DeviceRequest::new();
+            let mut waiting = std::collections::BTreeSet::new();
+            let mut pushed = 0;
+            for step in steps {
+                match step {
+                    Step::Push { page, pages, class, write } => {
+                        schedule.push(pending(page, pages, Class::ALL[class], write, pushed));
+                        waiting.insert(pushed);
+                        pushed += 1;
+                    }
+                    Step::Take { outstanding } => {
+                        let load = Load { requests: outstanding, bytes: 0 };
+                        if schedule.next(&mut request, load) {
+                            prop_assert!(outstanding < limits.depth);
+                            let background = request.class as usize >= Class::Speculative as usize;
+                            prop_assert!(!background || outstanding < limits.background.requests);
+                            check(&request, &limits);
+                            tags(&request).iter().for_each(|tag| assert!(waiting.remove(tag), "{tag} twice"));
+                        }
+                    }
+                }
+                prop_assert_eq!(schedule.len(), waiting.len());
+            }
+            while schedule.next(&mut request, Load::default()) {
+                check(&request, &limits);
+                tags(&request).iter().for_each(|tag| assert!(waiting.remove(tag), "{tag} twice"));
+            }
+            prop_assert!(waiting.is_empty() && schedule.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_sweep_goes_up_and_takes_newcomers_ahead_of_it() {
+        let mut schedule = Schedule::new(Limits { gap_bytes: 0, ..limits(Policy::Elevator) });
+        let mut request = DeviceRequest::new();
+        let mut take = |schedule: &mut Schedule| {
+            assert!(schedule.next(&mut request, Load::default()));
+            tags(&request)
+        };
+        for page in [50, 10, 30, 11] {
+            schedule.push(pending(page, 1, Class::Planned, false, page));
+        }
+        assert_eq!(take(&mut schedule), [10, 11]);
+        schedule.push(pending(5, 1, Class::Planned, false, 5)); // behind: next sweep
+        schedule.push(pending(31, 1, Class::Planned, false, 31)); // ahead: this one
+        assert_eq!(take(&mut schedule), [30, 31]);
+        assert_eq!(take(&mut schedule), [50]);
+        assert_eq!(take(&mut schedule), [5]);
+    }
+
+    #[test]
+    fn nobody_starves_behind_newcomers_or_classes() {
+        let limits = Limits { gap_bytes: 0, max_bytes: PAGE, ..limits(Policy::Elevator) };
+        for victim in [Class::Demand, Class::Speculative, Class::WriteBack] {
+            let mut schedule = Schedule::new(limits);
+            let mut request = DeviceRequest::new();
+            schedule.push(pending(1000, 1, victim, false, u64::MAX));
+            // Two newcomers for each request served, always just ahead of the sweep, of the same class or of a higher one.
+            let mut served = 0;
+            loop {
+                for i in 0..2 {
+                    let class = if served % 3 == 0 { Class::Journal } else { victim };
+                    schedule.push(pending(10 + served % 900 + i, 1, class, false, served * 2 + i));
+                }
+                assert!(schedule.next(&mut request, Load::default()));
+                if tags(&request) == [u64::MAX] {
+                    break;
+                }
+                served += 1;
+                assert!(served < 200, "{victim:?} starves");
+            }
+        }
+    }
+
+    #[test]
+    fn classes_go_by_priority_and_background_leaves_room() {
+        let limits = limits(Policy::Elevator);
+        let mut schedule = Schedule::new(limits);
+        let mut request = DeviceRequest::new();
+        for (i, class) in Class::ALL.into_iter().rev().enumerate() {
+            schedule.push(pending(i as u64 * 100, 1, class, false, class as u64));
+        }
+        for want in 0..3 {
+            assert!(schedule.next(&mut request, Load::default()));
+            assert_eq!(tags(&request), [want]);
+        }
+        assert!(!schedule.next(&mut request, Load { requests: 3, bytes: 0 }));
+        assert!(!schedule.next(&mut request, Load { requests: 1, bytes: 1 << 20 }));
+        assert!(schedule.next(&mut request, Load { requests: 2, bytes: 0 }));
+    }
+}

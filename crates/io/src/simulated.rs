@@ -312,6 +312,6 @@ impl Device for SimulatedDevice {
     }
 
     fn cost(&self) -> CostModel {
-        self.model.cost()
+        self.model.cost(self.host.inner.len().unwrap_or(0))
     }
 }
