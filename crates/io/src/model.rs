@@ -261,7 +261,7 @@ impl DeviceModel {
         let mut random = 1u64;
         let mut next = || {
             random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            let offset = (u128::from(random) * u128::from(span) >> 64) as u64;
+            let offset = ((u128::from(random) * u128::from(span)) >> 64) as u64;
             Transfer { offset: offset / 512 * 512, len: 512, write: false }
         };
         (0..depth).for_each(|id| device.arrive(id, next(), 0));

@@ -341,23 +341,23 @@ mod tests {
     #[test]
     fn nobody_starves_behind_newcomers_or_classes() {
         let limits = Limits { gap_bytes: 0, max_bytes: PAGE, ..limits(Policy::Elevator) };
-        for victim in [Class::Demand, Class::Speculative, Class::WriteBack] {
+        let victims = [Class::Demand, Class::Speculative, Class::WriteBack];
+        for (victim, rival) in victims.iter().flat_map(|&v| [(v, v), (v, Class::Journal)]) {
             let mut schedule = Schedule::new(limits);
             let mut request = DeviceRequest::new();
             schedule.push(pending(1000, 1, victim, false, u64::MAX));
-            // Two newcomers for each request served, always just ahead of the sweep, of the same class or of a higher one.
+            // Two newcomers for each request served, always just ahead of the sweep.
             let mut served = 0;
             loop {
                 for i in 0..2 {
-                    let class = if served % 3 == 0 { Class::Journal } else { victim };
-                    schedule.push(pending(10 + served % 900 + i, 1, class, false, served * 2 + i));
+                    schedule.push(pending(10 + served % 900 + i, 1, rival, false, served * 2 + i));
                 }
                 assert!(schedule.next(&mut request, Load::default()));
                 if tags(&request) == [u64::MAX] {
                     break;
                 }
                 served += 1;
-                assert!(served < 200, "{victim:?} starves");
+                assert!(served < 200, "{victim:?} starves behind {rival:?}");
             }
         }
     }
