@@ -329,8 +329,20 @@ impl Pool {
     /// Waits until the page is no longer in flight.
     pub fn wait(&self, page: PageId) {
         let word = self.table.at(page.0);
-        self.waits[page.0 as usize % WAIT_SHARDS]
-            .wait_until(|| word::state(word.load(Acquire)) != word::IN_FLIGHT);
+        self.waits[page.0 as usize % WAIT_SHARDS].wait_until(|| !Self::await_arrival(word));
+    }
+
+    /// True while the page is in flight, and then marked as awaited. Marked at every look: between two looks the page may have arrived,
+    /// been evicted and be in flight again, and that flight knows nothing of us.
+    fn await_arrival(word: &AtomicU64) -> bool {
+        let mut w = word.load(Acquire);
+        while word::state(w) == word::IN_FLIGHT {
+            match word.compare_exchange_weak(w, w | word::AWAITED, AcqRel, Acquire) {
+                Ok(_) => return true,
+                Err(now) => w = now,
+            }
+        }
+        false
     }
 
     /// Calls `f` for every resident page with whether it was touched since the clock's hand passed and which rule's unused guess it is.
