@@ -1,2 +1,73 @@
-//! The `snowmelt` command.
-fn main() {}
+//! The `snowmelt` command: one match over the subcommands.
+
+#![forbid(unsafe_code)]
+
+mod commands;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use commands::{bsbm_generate, bsbm_run, check, demo, dump, load, probe, query, serve, stats};
+
+/// A graph database that plans its reads.
+#[derive(Parser)]
+#[command(name = "snowmelt", version, about, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show what planning the reads is worth: generate, load, and query from cold on a slow simulated volume
+    Demo(demo::Args),
+    /// Load RDF files into a new database
+    Load(load::Args),
+    /// Answer one SPARQL query
+    Query(query::Args),
+    /// Serve the SPARQL Protocol over HTTP on loopback
+    Serve(serve::Args),
+    /// Say what is stored: quads, terms, bytes per tree and per quad
+    Stats(stats::Args),
+    /// Verify every page, every tree, and the indexes against each other
+    Check(check::Args),
+    /// Write all quads as RDF
+    Dump(dump::Args),
+    /// The Berlin SPARQL Benchmark
+    #[command(subcommand)]
+    Bsbm(Bsbm),
+    /// Measure what a device costs per request and per byte, read-only
+    Probe(probe::Args),
+}
+
+#[derive(Subcommand)]
+enum Bsbm {
+    /// Generate the data set as N-Triples
+    Generate(bsbm_generate::Args),
+    /// Run a query mix in this process and measure it
+    Run(bsbm_run::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Demo(args) => demo::run(args),
+        Command::Load(args) => load::run(args),
+        Command::Query(args) => query::run(args),
+        Command::Serve(args) => serve::run(args),
+        Command::Stats(args) => stats::run(args),
+        Command::Check(args) => check::run(args),
+        Command::Dump(args) => dump::run(args),
+        Command::Bsbm(Bsbm::Generate(args)) => bsbm_generate::run(args),
+        Command::Bsbm(Bsbm::Run(args)) => bsbm_run::run(args),
+        Command::Probe(args) => probe::run(args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // One line: what, where, why; the chain is joined by colons.
+            eprintln!("snowmelt: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

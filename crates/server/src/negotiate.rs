@@ -1,0 +1,117 @@
+//! Content negotiation: which result format answers an `Accept` header (RFC 9110, section 12.5.1).
+//!
+//! The most specific matching range gives a format its quality; among equal qualities our own order of
+//! preference decides. No header, or `*/*`, takes the first.
+
+use snowmelt_sparql::ResultFormat;
+
+/// What a query answers with; the formats on offer depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// SELECT and ASK
+    Solutions,
+    /// CONSTRUCT and DESCRIBE
+    Graph,
+}
+
+const SOLUTIONS: &[(ResultFormat, &[&str])] = &[
+    (ResultFormat::Json, &["application/sparql-results+json", "application/json"]),
+    (ResultFormat::Xml, &["application/sparql-results+xml", "application/xml", "text/xml"]),
+    (ResultFormat::Csv, &["text/csv"]),
+    (ResultFormat::Tsv, &["text/tab-separated-values"]),
+];
+
+const GRAPH: &[(ResultFormat, &[&str])] = &[
+    (ResultFormat::NTriples, &["application/n-triples", "text/plain"]),
+    (ResultFormat::Turtle, &["text/turtle", "application/x-turtle"]),
+    (ResultFormat::RdfXml, &["application/rdf+xml", "application/xml", "text/xml"]),
+];
+
+fn offers(answer: Answer) -> &'static [(ResultFormat, &'static [&'static str])] {
+    match answer {
+        Answer::Solutions => SOLUTIONS,
+        Answer::Graph => GRAPH,
+    }
+}
+
+/// The format and its media type, or `None` when nothing on offer is acceptable (406).
+pub fn negotiate(accept: Option<&str>, answer: Answer) -> Option<(ResultFormat, &'static str)> {
+    let accept = accept.map(str::trim).filter(|a| !a.is_empty()).unwrap_or("*/*");
+    let ranges: Vec<(&str, f32)> = accept.split(',').map(parse_range).collect();
+    let mut best: Option<(f32, ResultFormat, &'static str)> = None;
+    for (format, names) in offers(answer) {
+        for name in *names {
+            let quality = quality_of(name, &ranges);
+            if quality > 0.0 && best.is_none_or(|(q, ..)| quality > q) {
+                best = Some((quality, *format, name));
+            }
+        }
+    }
+    best.map(|(_, format, name)| (format, name))
+}
+
+/// The media types on offer, for the text of a 406.
+pub fn offered(answer: Answer) -> String {
+    offers(answer).iter().map(|(_, names)| names[0]).collect::<Vec<_>>().join(", ")
+}
+
+fn parse_range(item: &str) -> (&str, f32) {
+    let mut parts = item.split(';').map(str::trim);
+    let range = parts.next().unwrap_or("");
+    let quality = parts
+        .find_map(|p| p.strip_prefix("q=").or_else(|| p.strip_prefix("Q=")))
+        .and_then(|q| q.parse::<f32>().ok())
+        .unwrap_or(1.0);
+    (range, quality.clamp(0.0, 1.0))
+}
+
+/// Quality of the most specific range that matches `name`, 0 when none does.
+fn quality_of(name: &str, ranges: &[(&str, f32)]) -> f32 {
+    let kind = name.split('/').next().unwrap_or("");
+    let specificity = |range: &str| {
+        if range.eq_ignore_ascii_case(name) {
+            3
+        } else if range.strip_suffix("/*").is_some_and(|r| r.eq_ignore_ascii_case(kind)) {
+            2
+        } else if range == "*/*" || range == "*" {
+            1
+        } else {
+            0
+        }
+    };
+    ranges
+        .iter()
+        .map(|(range, quality)| (specificity(range), *quality))
+        .filter(|(s, _)| *s > 0)
+        .max_by_key(|(s, _)| *s)
+        .map_or(0.0, |(_, q)| q)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pick(accept: &str, answer: Answer) -> Option<&'static str> {
+        negotiate(Some(accept), answer).map(|(_, name)| name)
+    }
+
+    #[test]
+    fn no_header_takes_our_first() {
+        assert_eq!(negotiate(None, Answer::Solutions).unwrap().1, "application/sparql-results+json");
+        assert_eq!(pick("*/*", Answer::Graph), Some("application/n-triples"));
+    }
+
+    #[test]
+    fn quality_beats_order_and_specific_beats_wild() {
+        assert_eq!(pick("text/csv;q=0.5, application/sparql-results+xml", Answer::Solutions), Some("application/sparql-results+xml"));
+        assert_eq!(pick("*/*;q=0.1, text/csv", Answer::Solutions), Some("text/csv"));
+        assert_eq!(pick("application/*, application/sparql-results+json;q=0", Answer::Solutions), Some("application/json"));
+        assert_eq!(pick("application/rdf+xml", Answer::Graph), Some("application/rdf+xml"));
+    }
+
+    #[test]
+    fn nothing_acceptable() {
+        assert_eq!(pick("image/png", Answer::Solutions), None);
+        assert_eq!(pick("text/turtle", Answer::Solutions), None);
+    }
+}
