@@ -1,0 +1,52 @@
+//! What the kernel knows of this process: when it was started, how much processor time it has used.
+
+use std::fs;
+
+/// Ticks per second of the times in `/proc`: 100 on every Linux a program meets.
+const TICKS: f64 = 100.0;
+
+/// Seconds since this process was started by exec (resolution 10 ms), if the kernel says.
+pub fn seconds_since_exec() -> Option<f64> {
+    let uptime = fs::read_to_string("/proc/uptime").ok()?;
+    let uptime: f64 = uptime.split_whitespace().next()?.parse().ok()?;
+    Some((uptime - stat_field(22)? / TICKS).max(0.0))
+}
+
+/// Processor seconds this process has used, all threads, user and system (resolution 10 ms).
+pub fn cpu_seconds() -> Option<f64> {
+    Some((stat_field(14)? + stat_field(15)?) / TICKS)
+}
+
+/// Bytes of physical memory in use now, and the most there ever were.
+pub fn resident_bytes() -> Option<(u64, u64)> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name))?;
+        line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
+    };
+    Some((line("VmRSS:")?, line("VmHWM:")?))
+}
+
+/// A field of `/proc/self/stat`, counted from 1 as in its manual.
+fn stat_field(number: usize) -> Option<f64> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    // The second field, the name, is in parentheses and may hold anything.
+    let after = &stat[stat.rfind(')')? + 1..];
+    after.split_whitespace().nth(number - 3)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_process_is_younger_than_the_machine_and_uses_processors() {
+        let before = cpu_seconds().unwrap();
+        let mut x = 1u64;
+        while cpu_seconds().unwrap() < before + 0.03 {
+            x = std::hint::black_box(x.wrapping_mul(3));
+        }
+        assert!(seconds_since_exec().unwrap() >= 0.02);
+        assert!(resident_bytes().unwrap().0 > 1 << 20);
+    }
+}
