@@ -9,9 +9,12 @@
 //!
 //! Every answer is serialised as SPARQL XML (RDF/XML for graphs) into memory, so that the work is whole. There is no cache of results.
 
+pub mod cpu_model;
 pub mod curve;
 pub mod digest;
 pub mod drive;
+pub mod http;
+pub mod in_process;
 pub mod plot;
 pub mod process;
 pub mod report;

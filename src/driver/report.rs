@@ -1,14 +1,17 @@
 //! What a run of mixes amounts to: query mixes per hour, and per query the counts and times that BSBM defines.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
-use super::{Record, by_query};
+use super::drive::{Record, Run};
+use super::text_table::TextTable;
 
 /// Figures of one query of the mix. Times in seconds.
 #[derive(Debug, Serialize)]
 pub struct QueryReport {
-    /// number in the use case
-    pub number: u32,
+    /// Number in the use case.
+    pub query: u32,
     /// executions
     pub count: usize,
     /// executions that hit a limit
@@ -40,17 +43,50 @@ pub struct Throughput {
     pub qmph_wall: f64,
 }
 
-/// The throughput of a run that took `wall_s` seconds.
-pub fn throughput(records: &[Record], wall_s: f64) -> Throughput {
-    let mixes = records.iter().filter(|r| r.ends_mix).count() as f64;
-    let busy_s: f64 = records.iter().map(seconds).sum();
-    let per_hour = |s: f64| if s > 0.0 { 3600.0 * mixes / s } else { 0.0 };
-    Throughput { qmph_query_time: per_hour(busy_s), qmph_wall: per_hour(wall_s) }
+impl Throughput {
+    /// Of a run. A mix that was cut off at the end counts by its share of queries.
+    pub fn of(run: &Run, queries_per_mix: usize) -> Self {
+        let mixes = run.records.len() as f64 / queries_per_mix as f64;
+        let busy_s: f64 = run.records.iter().map(seconds).sum();
+        let per_hour = |s: f64| if s > 0.0 { 3600.0 * mixes / s } else { 0.0 };
+        Self { qmph_query_time: per_hour(busy_s), qmph_wall: per_hour(run.seconds()) }
+    }
+
+    /// The one the benchmark reports for a number of clients.
+    pub fn qmph(&self, clients: usize) -> f64 {
+        if clients == 1 { self.qmph_query_time } else { self.qmph_wall }
+    }
+}
+
+/// The figures per query as text, times in milliseconds.
+pub fn table(queries: &[QueryReport]) -> String {
+    let head = ["query", "count", "failed", "AQET ms", "min ms", "max ms", "rows", "least", "most", "digest"];
+    let mut table = TextTable::new(&head);
+    for q in queries {
+        let ms = |s: f64| format!("{:.3}", s * 1e3);
+        table.row(vec![
+            format!("Q{}", q.query),
+            q.count.to_string(),
+            q.failed.to_string(),
+            ms(q.aqet),
+            ms(q.min),
+            ms(q.max),
+            format!("{:.2}", q.rows),
+            q.min_rows.to_string(),
+            q.max_rows.to_string(),
+            q.digest.clone(),
+        ]);
+    }
+    table.render()
 }
 
 /// Figures per query number.
 pub fn queries(records: &[Record]) -> Vec<QueryReport> {
-    by_query(records).into_iter().map(|(number, group)| query(number, &group)).collect()
+    let mut groups: BTreeMap<u32, Vec<&Record>> = BTreeMap::new();
+    for record in records {
+        groups.entry(record.number).or_default().push(record);
+    }
+    groups.into_iter().map(|(number, group)| query(number, &group)).collect()
 }
 
 fn seconds(record: &Record) -> f64 {
@@ -62,7 +98,7 @@ fn query(number: u32, group: &[&Record]) -> QueryReport {
     let times = || group.iter().map(|r| seconds(r));
     let rows = || group.iter().map(|r| r.rows);
     QueryReport {
-        number,
+        query: number,
         count: group.len(),
         failed: group.iter().filter(|r| r.failed.is_some()).count(),
         aqet: times().sum::<f64>() / n,
@@ -74,27 +110,6 @@ fn query(number: u32, group: &[&Record]) -> QueryReport {
         max_rows: rows().max().unwrap_or(0),
         digest: format!("{:016x}", group.iter().map(|r| r.digest).fold(0, u64::wrapping_add)),
     }
-}
-
-/// Completed queries per interval of the run, from its first start.
-pub fn per_interval(records: &[Record], from_ns: u64, interval_ns: u64) -> Vec<u64> {
-    let mut buckets = Vec::new();
-    for record in records {
-        let bucket = (record.end_ns.saturating_sub(from_ns) / interval_ns) as usize;
-        if buckets.len() <= bucket {
-            buckets.resize(bucket + 1, 0);
-        }
-        buckets[bucket] += 1;
-    }
-    buckets
-}
-
-/// When the rate first reached `share` of `full` (both in queries per second) and held it over `window` intervals:
-/// seconds from the start to the end of the first interval of that window. `None` when it never did.
-pub fn seconds_to_share(buckets: &[u64], interval_s: f64, full: f64, share: f64, window: usize) -> Option<f64> {
-    let need = full * share * interval_s * window as f64;
-    let reached = |w: &[u64]| w.iter().sum::<u64>() as f64 >= need;
-    buckets.windows(window).position(reached).map(|i| (i + 1) as f64 * interval_s)
 }
 
 #[cfg(test)]
@@ -109,6 +124,7 @@ mod tests {
             rows: end_ms,
             bytes: 0,
             digest: 1,
+            work_ns: 0,
             ends_mix,
             failed: None,
         }
@@ -118,21 +134,22 @@ mod tests {
     fn both_definitions_of_throughput() {
         // Two clients, one mix each of two queries; 400 ms of query time in 300 ms of wall time.
         let records =
-            [record(1, 0, 100, false), record(2, 100, 200, true), record(1, 50, 150, false), record(2, 200, 300, true)];
-        let t = throughput(&records, 0.3);
-        assert!((t.qmph_query_time - 3600.0 * 2.0 / 0.4).abs() < 1e-6);
-        assert!((t.qmph_wall - 3600.0 * 2.0 / 0.3).abs() < 1e-6);
+            vec![record(1, 0, 100, false), record(2, 100, 200, true), record(1, 50, 150, false), record(2, 200, 300, true)];
         let q = queries(&records);
         assert_eq!((q.len(), q[0].count, q[1].max_rows), (2, 2, 300));
         assert!((q[0].aqet - 0.1).abs() < 1e-9);
         assert_eq!(q[0].digest, format!("{:016x}", 2));
+        let run = Run { from_ns: 0, to_ns: 300_000_000, records };
+        let t = Throughput::of(&run, 2);
+        assert!((t.qmph_query_time - 3600.0 * 2.0 / 0.4).abs() < 1e-6);
+        assert!((t.qmph_wall - 3600.0 * 2.0 / 0.3).abs() < 1e-6);
+        assert_eq!((t.qmph(1), t.qmph(2)), (t.qmph_query_time, t.qmph_wall));
     }
 
     #[test]
-    fn time_to_full_speed() {
-        let buckets = [1, 2, 9, 3, 10, 10, 10];
-        assert_eq!(seconds_to_share(&buckets, 1.0, 10.0, 0.9, 1), Some(3.0));
-        assert_eq!(seconds_to_share(&buckets, 1.0, 10.0, 0.9, 2), Some(5.0));
-        assert_eq!(seconds_to_share(&buckets, 1.0, 20.0, 0.9, 2), None);
+    fn the_table_has_a_line_per_query() {
+        let text = table(&queries(&[record(1, 0, 100, false), record(12, 100, 200, true)]));
+        assert_eq!(text.lines().count(), 3);
+        assert!(text.contains("Q12") && text.contains("100.000"), "{text}");
     }
 }

@@ -1,0 +1,49 @@
+//! The engine in this process as the target of a run.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use snowmelt_bsbm::{Query, QueryKind};
+use snowmelt_io::Clock;
+use snowmelt_sparql::{Engine, QueryError, QueryOptions, ResultFormat};
+
+use super::cpu_model::CpuModel;
+use super::target::{Answered, Target};
+
+/// The engine in this process.
+pub struct InProcess {
+    engine: Arc<Engine>,
+    clock: Clock,
+    options: QueryOptions,
+    model: CpuModel,
+}
+
+impl InProcess {
+    /// An engine whose database runs in `clock`'s time.
+    pub fn new(engine: Arc<Engine>, clock: Clock, options: QueryOptions) -> Self {
+        Self { engine, clock, options, model: CpuModel::default() }
+    }
+}
+
+impl Target for InProcess {
+    fn answer(&self, query: &Query, answer: &mut Vec<u8>) -> Result<Answered> {
+        let format = match query.kind {
+            QueryKind::Describe | QueryKind::Construct => ResultFormat::RdfXml,
+            _ => ResultFormat::Xml,
+        };
+        let result = self.engine.query(&query.text, &self.options);
+        let written = match result.and_then(|result| result.write(format, answer)) {
+            Ok(written) => written,
+            Err(error @ (QueryError::Timeout { .. } | QueryError::Memory { .. })) => {
+                return Ok(Answered { failed: Some(error.to_string()), ..Answered::default() });
+            }
+            Err(error) => return Err(error).with_context(|| format!("query {}:\n{}\n", query.number, query.text)),
+        };
+        let mut answered = Answered { rows: written.rows, ..Answered::default() };
+        if self.clock.is_virtual() {
+            answered.work_ns = self.model.work_ns(&written.activity, answer.len() as u64);
+            self.clock.charge_cpu(answered.work_ns + self.model.reads_ns(&written.activity));
+        }
+        Ok(answered)
+    }
+}
