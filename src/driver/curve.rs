@@ -21,6 +21,11 @@ impl Curve {
         Self { from_ns, done }
     }
 
+    /// Counts from an earlier moment: the opening of the database belongs to a cold start.
+    pub fn starts_at(&mut self, from_ns: u64) {
+        self.from_ns = from_ns;
+    }
+
     /// Seconds from the start to the last completion.
     pub fn seconds(&self) -> f64 {
         self.done.last().map_or(0.0, |last| self.since_start(last.0))
