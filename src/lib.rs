@@ -2,7 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod device;
 pub mod open;
+pub mod running;
 pub mod signals;
 pub mod size;
 

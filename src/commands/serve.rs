@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use snowmelt::open::OpenArgs;
-use snowmelt::signals;
+use snowmelt::{running, signals};
 use snowmelt_server::{Limits, ServerConfig, serve};
 use snowmelt_sparql::Engine;
 
@@ -36,13 +36,19 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         limits: Limits { timeout: args.timeout.map(Duration::from_secs_f64), ..Limits::default() },
         shutdown_deadline: Duration::from_secs(10),
     };
-    let announce = |address| eprintln!("snowmelt: serving {} at http://{address}/sparql", args.db.display());
+    let mut announcement = None;
+    let announce = |address| {
+        announcement = running::Announcement::write(&args.db, address);
+        eprintln!("snowmelt: serving {} at http://{address}/sparql", args.db.display());
+    };
     let stopped = async move {
         while !stop.load(Ordering::Relaxed) {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    serve(engine, config, announce, stopped)?;
-    database.close()?;
+    let served = serve(engine, config, announce, stopped);
+    drop(announcement);
+    served?;
+    database.store().close()?;
     Ok(())
 }

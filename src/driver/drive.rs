@@ -42,13 +42,13 @@ pub struct Record {
 pub struct Mixes<'a> {
     left: Mutex<(Workload, u64)>,
     until_ns: Option<u64>,
-    stop: &'a AtomicBool,
+    stop: Vec<&'a AtomicBool>,
 }
 
 impl<'a> Mixes<'a> {
-    /// At most `count` mixes, none begun after `stop` is set.
-    pub fn new(workload: Workload, count: u64, stop: &'a AtomicBool) -> Self {
-        Self { left: Mutex::new((workload, count)), until_ns: None, stop }
+    /// At most `count` mixes; no query is begun after one of `stop` is set.
+    pub fn new(workload: Workload, count: u64, stop: &[&'a AtomicBool]) -> Self {
+        Self { left: Mutex::new((workload, count)), until_ns: None, stop: stop.to_vec() }
     }
 
     /// No query is begun at or after this moment of the run's clock.
@@ -64,7 +64,7 @@ impl<'a> Mixes<'a> {
     }
 
     fn over(&self, clock: &Clock) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.until_ns.is_some_and(|end| clock.now_ns() >= end)
+        self.stop.iter().any(|stop| stop.load(Ordering::Relaxed)) || self.until_ns.is_some_and(|end| clock.now_ns() >= end)
     }
 
     /// The stream behind the mixes taken so far.
@@ -201,7 +201,7 @@ mod tests {
         let target = Constant(clock.clone());
         let workload = Workload::new(100, DEFAULT_SEED, UseCase::Explore).unwrap();
         let stop = AtomicBool::new(stop);
-        let mut mixes = Mixes::new(workload, mixes, &stop);
+        let mut mixes = Mixes::new(workload, mixes, &[&stop]);
         mixes.until_ns = until;
         Drive { target: &target, clock: &clock, clients, on_query: &|_| {} }.run(&mixes).unwrap()
     }

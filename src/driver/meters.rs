@@ -84,9 +84,18 @@ impl Meters {
 
     /// Everything as text.
     pub fn text(&self) -> String {
-        let mut out = format!("activity: {}\n", self.activity);
-        out.push_str(&format!(
-            "{} pages read, {} of them ahead ({:.0} %), of which {:.0} % used; {} requests of {} on average, depth {:.1}\n",
+        let mut out = format!("activity: {}\n{}\n", self.activity, self.reads_line());
+        out.push_str("trees by reads:\n");
+        out.push_str(&self.trees_text());
+        out.push_str("devices:\n");
+        out.push_str(&self.devices_text());
+        out
+    }
+
+    /// What was read, and how.
+    pub fn reads_line(&self) -> String {
+        format!(
+            "{} pages read, {} of them ahead ({:.0} %), of which {:.0} % used; {} requests of {} on average, depth {:.1}",
             Short(self.pages_read()),
             Short(self.ahead_total().issued),
             100.0 * self.ahead_share(),
@@ -94,12 +103,7 @@ impl Meters {
             Short(self.requests()),
             mean_size(self.bytes(), self.requests()),
             self.depth(),
-        ));
-        out.push_str("trees by reads:\n");
-        out.push_str(&self.trees_text());
-        out.push_str("devices:\n");
-        out.push_str(&self.devices_text());
-        out
+        )
     }
 
     /// The trees that were touched or read, most read first.

@@ -9,14 +9,22 @@
 //!
 //! Every answer is serialised as SPARQL XML (RDF/XML for graphs) into memory, so that the work is whole. There is no cache of results.
 
+pub mod ablation;
+pub mod bench;
+pub mod cold;
+pub mod cold_run;
 pub mod cpu_model;
 pub mod curve;
+pub mod dataset;
 pub mod digest;
 pub mod drive;
 pub mod http;
 pub mod in_process;
+pub mod meters;
 pub mod plot;
 pub mod process;
+pub mod race;
 pub mod report;
+pub mod sampler;
 pub mod target;
 pub mod text_table;

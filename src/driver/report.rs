@@ -52,6 +52,18 @@ impl Throughput {
         Self { qmph_query_time: per_hour(busy_s), qmph_wall: per_hour(run.seconds()) }
     }
 
+    /// Both, and how much was done in how long.
+    pub fn text(&self, run: &Run) -> String {
+        format!(
+            "QMpH {:.0} by wall time, {:.0} by query time (per client); {} mixes, {} queries in {:.3} s\n",
+            self.qmph_wall,
+            self.qmph_query_time,
+            run.mixes(),
+            run.records.len(),
+            run.seconds()
+        )
+    }
+
     /// The one the benchmark reports for a number of clients.
     pub fn qmph(&self, clients: usize) -> f64 {
         if clients == 1 { self.qmph_query_time } else { self.qmph_wall }

@@ -106,7 +106,7 @@ pub(super) fn run(
     let database = view.open(config, model, list)?;
     let store = database.store().clone();
     let target = InProcess::new(Engine::new(database).into(), clock.clone(), options(ablation));
-    let mixes = Mixes::new(ablation.workload.clone(), ablation.mixes, ablation.stop);
+    let mixes = Mixes::new(ablation.workload.clone(), ablation.mixes, &[ablation.stop]);
     let drive = Drive { target: &target, clock: &clock, clients: conditions.clients, on_query: &|_| {} };
     let run = thread::scope(|scope| {
         let background = clock.reserve(1);

@@ -62,6 +62,17 @@ pub struct Cell {
     pub figures: Figures,
 }
 
+impl Cell {
+    /// As JSON.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "device": self.conditions.model.name(), "pool_percent": self.conditions.pool_percent,
+            "queue": self.conditions.policy, "clients": self.conditions.clients,
+            "read_ahead": self.setting.name, "figures": self.figures,
+        })
+    }
+}
+
 impl Ablation<'_> {
     /// Runs all cells; their order is that of the conditions, then that of the settings.
     pub fn run(&self) -> Result<Vec<Cell>> {

@@ -117,7 +117,7 @@ impl WarmLists {
             let database = view.open(config, Ok, None)?;
             let engine = Arc::new(Engine::new(database));
             let target = InProcess::new(engine, clock.clone(), cell::options(ablation));
-            let mixes = Mixes::new(ablation.workload.clone(), ablation.mixes, ablation.stop);
+            let mixes = Mixes::new(ablation.workload.clone(), ablation.mixes, &[ablation.stop]);
             Drive { target: &target, clock: &clock, clients: 1, on_query: &|_| {} }.run(&mixes)?;
             drop(target);
             let list = fs::read(view.list_path()).context("no warm list was saved")?;

@@ -1,0 +1,271 @@
+//! `snowmelt bsbm run`: query mixes against a database in this process (or an endpoint), measured.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+use snowmelt::driver::ablation::{Ablation, Cell, Outcome, conditions, settings};
+use snowmelt::driver::bench::{Bench, Load, Until, count_products};
+use snowmelt::driver::cold_run::Plan;
+use snowmelt::driver::drive::{Drive, Mixes, Run};
+use snowmelt::driver::http::Endpoint;
+use snowmelt::driver::meters::Meters;
+use snowmelt::driver::report::{self, QueryReport, Throughput};
+use snowmelt::driver::sampler::Sample;
+use snowmelt::open::OpenArgs;
+use snowmelt::signals;
+use snowmelt_bsbm::{DEFAULT_SEED, UseCase};
+use snowmelt_graph::OpenOptions;
+use snowmelt_io::Clock;
+
+/// Run a query mix in this process and measure it.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The database directory
+    #[arg(required_unless_present = "endpoint")]
+    db: Option<PathBuf>,
+    /// The queries: explore or bi
+    #[arg(long, default_value = "explore")]
+    use_case: UseCase,
+    /// Clients, each a thread with one query at a time
+    #[arg(long, value_name = "C", default_value = "1")]
+    clients: NonZeroUsize,
+    /// Mixes to measure; with --ablate: mixes in each cell
+    #[arg(long, value_name = "M", default_value = "200")]
+    mixes: u64,
+    /// Mixes before that, not measured
+    #[arg(long, value_name = "W", default_value = "50")]
+    warmup: u64,
+    /// Seed of the queries' parameters
+    #[arg(long, value_name = "S", default_value_t = DEFAULT_SEED)]
+    seed: i64,
+    /// Products in the data set [default: counted in the database]
+    #[arg(long, value_name = "N")]
+    products: Option<u32>,
+    /// Start cold: nothing in the page cache, an empty pool, no warm list; show every second until steady
+    #[arg(long, conflicts_with_all = ["ablate", "endpoint"])]
+    cold: bool,
+    /// With --cold: start with the warm list that the last run has saved
+    #[arg(long, requires = "cold")]
+    warm_list: bool,
+    /// With --cold: the cold phase ends after so many seconds, steady or not
+    #[arg(long, value_name = "SECONDS", default_value = "300", requires = "cold")]
+    cold_seconds: u64,
+    /// Every read-ahead rule on and off, on modelled devices, in virtual time
+    #[arg(long, conflicts_with = "endpoint")]
+    ablate: bool,
+    /// Drive a SPARQL endpoint over HTTP instead of a database
+    #[arg(long, value_name = "URL", conflicts_with = "db", requires = "products")]
+    endpoint: Option<String>,
+    /// With --endpoint: open a connection for each query, as the benchmark's original driver does
+    #[arg(long, requires = "endpoint")]
+    connection_per_query: bool,
+    /// Result format
+    #[arg(long, default_value = "table")]
+    format: Format,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+enum Format {
+    Table,
+    Json,
+}
+
+/// What every kind of run ends in.
+struct Measured {
+    qmph: f64,
+    queries: Vec<QueryReport>,
+    meters: Value,
+    seconds: f64,
+    /// Lines after the table of queries.
+    text: String,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<()> {
+    if args.use_case == UseCase::ExploreAndUpdate {
+        bail!("the use case explore-and-update needs updates, which this version does not have: use explore or bi");
+    }
+    let stop = signals::stop_flag()?;
+    let measured = match (&args.endpoint, &args.db) {
+        (Some(url), _) => over_http(&args, url, &stop)?,
+        (None, Some(db)) => {
+            let options = args.open.options()?;
+            let load = args.load(count(&args, db, &options)?);
+            match (args.cold, args.ablate) {
+                (true, _) => from_cold(&args, db, options, load, &stop)?,
+                (_, true) => ablate(&args, db, load, &stop)?,
+                _ => warm(&args, db, &options, load, &stop)?,
+            }
+        }
+        (None, None) => bail!("name a database or an --endpoint"),
+    };
+    args.print(&measured);
+    Ok(())
+}
+
+impl Args {
+    fn load(&self, products: u32) -> Load {
+        Load { products, seed: self.seed, use_case: self.use_case, clients: self.clients.get() }
+    }
+
+    /// A line for people, out of the way of JSON.
+    fn say(&self, line: &str) {
+        match self.format {
+            Format::Table => println!("{line}"),
+            Format::Json => eprintln!("{line}"),
+        }
+    }
+
+    fn print(&self, measured: &Measured) {
+        let Measured { qmph, queries, meters, seconds, text } = measured;
+        if self.format == Format::Json {
+            let all = json!({ "qmph": qmph, "queries": queries, "meters": meters, "seconds": seconds });
+            return println!("{all:#}");
+        }
+        if !queries.is_empty() {
+            println!("{}", report::table(queries));
+        }
+        print!("{text}");
+    }
+}
+
+fn count(args: &Args, db: &Path, options: &OpenOptions) -> Result<u32> {
+    args.products.map_or_else(|| count_products(db, options), Ok)
+}
+
+fn interrupted(stop: &AtomicBool) -> Result<()> {
+    if stop.load(std::sync::atomic::Ordering::Relaxed) { bail!("interrupted") } else { Ok(()) }
+}
+
+fn warm(args: &Args, db: &Path, options: &OpenOptions, load: Load, stop: &AtomicBool) -> Result<Measured> {
+    let mut bench = Bench::open(db, options, load)?;
+    args.say(&format!("{}; {}", machine(), settings_line(args, load)));
+    bench.run(Until::mixes(args.warmup), 1.0, stop, &|_| {})?;
+    bench.database.store().reset_meters();
+    let (run, _) = bench.run(Until::mixes(args.mixes), 1.0, stop, &|_| {})?;
+    interrupted(stop)?;
+    let meters = Meters::of(bench.database.store());
+    Ok(measured(load, &run, &meters, json!({})))
+}
+
+fn from_cold(
+    args: &Args,
+    db: &Path,
+    mut options: OpenOptions,
+    load: Load,
+    stop: &AtomicBool,
+) -> Result<Measured> {
+    if args.warm_list && !db.join("warm").exists() {
+        bail!("{} has no warm list: it is saved when a run without --cold, or a server, ends", db.display());
+    }
+    options.read_ahead.warm_list &= args.warm_list;
+    args.say(&format!("{}; {}", machine(), settings_line(args, load)));
+    let plan = Plan {
+        db,
+        options: &options,
+        load,
+        most_seconds: args.cold_seconds,
+        mixes: args.mixes,
+        stop,
+        on_proof: &|proof| args.say(&format!("{}\n{}", proof.text(), Sample::HEAD)),
+        on_sample: &|sample| args.say(&sample.line()),
+    };
+    let run = plan.run()?;
+    interrupted(stop)?;
+    let extra = json!({ "cold": run.cold.json(), "cold_meters": run.cold_meters.json() });
+    let mut measured = measured(load, &run.warm, &run.warm_meters, extra);
+    measured.text = format!("{}\ncold phase:\n{}\nwarm:\n{}", run.cold.text(), run.cold_meters.text(), measured.text);
+    Ok(measured)
+}
+
+fn over_http(args: &Args, url: &str, stop: &AtomicBool) -> Result<Measured> {
+    let load = args.load(args.products.context("--endpoint needs --products")?);
+    let target = Endpoint::new(url, args.connection_per_query)?;
+    let clock = Clock::real();
+    let drive = Drive { target: &target, clock: &clock, clients: load.clients, on_query: &|_| {} };
+    let how = if args.connection_per_query { "a connection per query" } else { "a connection per client" };
+    args.say(&format!("{}; {url}, {how}; {}", machine(), settings_line(args, load)));
+    let warmup = Mixes::new(load.workload()?, args.warmup, &[stop]);
+    drive.run(&warmup)?;
+    let run = drive.run(&Mixes::new(warmup.into_workload(), args.mixes, &[stop]))?;
+    interrupted(stop)?;
+    let throughput = Throughput::of(&run, load.queries_per_mix());
+    Ok(Measured {
+        qmph: throughput.qmph(load.clients),
+        queries: report::queries(&run.records),
+        meters: json!({ "throughput": throughput }),
+        seconds: run.seconds(),
+        text: throughput.text(&run),
+    })
+}
+
+fn measured(load: Load, run: &Run, meters: &Meters, extra: Value) -> Measured {
+    let throughput = Throughput::of(run, load.queries_per_mix());
+    let mut all = meters.json();
+    if let (Some(all), Value::Object(extra)) = (all.as_object_mut(), extra) {
+        all.insert("throughput".into(), json!(throughput));
+        all.extend(extra);
+    }
+    Measured {
+        qmph: throughput.qmph(load.clients),
+        queries: report::queries(&run.records),
+        meters: all,
+        seconds: run.seconds(),
+        text: format!("{}{}", throughput.text(run), meters.text()),
+    }
+}
+
+fn ablate(args: &Args, db: &Path, load: Load, stop: &AtomicBool) -> Result<Measured> {
+    let begun = Instant::now();
+    let bar = ProgressBar::new(0).with_style(
+        ProgressStyle::with_template("{bar:40} {pos} of {len} cells, {elapsed}, {eta} to go").expect("well-formed"),
+    );
+    let ablation = Ablation {
+        db: db.to_owned(),
+        workload: load.workload()?,
+        mixes: args.mixes,
+        settings: settings(),
+        conditions: conditions(),
+        threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+        stop,
+        progress: &|done, all| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+        },
+    };
+    args.say(&format!("{}; {} products, {} mixes a cell, virtual time", machine(), load.products, args.mixes));
+    let cells = ablation.run();
+    bar.finish_and_clear();
+    let cells = cells?;
+    let outcome = Outcome::new(&cells);
+    let fastest = cells.iter().map(|cell| cell.figures.warm_s).fold(f64::INFINITY, f64::min);
+    Ok(Measured {
+        qmph: args.mixes as f64 / fastest * 3600.0,
+        queries: Vec::new(),
+        meters: json!({ "ablation": cells.iter().map(Cell::json).collect::<Vec<_>>(), "summary": outcome.summary() }),
+        seconds: begun.elapsed().as_secs_f64(),
+        text: format!("{}\n{} cells in {:.0} s\n", outcome.text(args.mixes), cells.len(), begun.elapsed().as_secs_f64()),
+    })
+}
+
+/// Program, system and processors.
+fn machine() -> String {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    format!("snowmelt {}, Linux {}, {processors} processors", env!("CARGO_PKG_VERSION"), kernel.trim())
+}
+
+fn settings_line(args: &Args, load: Load) -> String {
+    let Load { products, seed, use_case, clients } = load;
+    format!(
+        "{use_case}, {products} products, seed {seed}, {clients} clients, {} mixes after {} of warm-up",
+        args.mixes, args.warmup
+    )
+}

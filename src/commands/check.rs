@@ -1,0 +1,37 @@
+//! `snowmelt check`: every page, every tree, the indexes against each other, every term.
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use indicatif::{ProgressBar, ProgressStyle};
+use snowmelt::open::OpenArgs;
+
+/// Verify every page, every tree, and the indexes against each other.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The database directory
+    db: PathBuf,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let database = args.open.open(&args.db)?;
+    let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template("{msg:<24} [{bar:40}] {human_pos}/{human_len} {eta}")?);
+    let report = database.check(&mut |progress| {
+        bar.set_message(progress.step);
+        bar.set_length(progress.total);
+        bar.set_position(progress.done);
+    })?;
+    bar.finish_and_clear();
+    println!("{} pages, {} rows, {} strings checked", report.pages, report.rows, report.strings);
+    if report.is_sound() {
+        println!("sound");
+        return Ok(());
+    }
+    for problem in &report.problems {
+        eprintln!("{problem}");
+    }
+    bail!("{} has {} problems; reload it from its source", args.db.display(), report.problem_count)
+}

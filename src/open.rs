@@ -1,0 +1,96 @@
+//! The switches of every command that opens a database, and what they mean for the store.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_io::{Engine, Policy, QueueConfig};
+use snowmelt_store::{DeviceWrap, ReadAhead, StoreConfig};
+
+use crate::device::DeviceChoice;
+use crate::size;
+
+/// Switches of memory and I/O.
+#[derive(Clone, Debug, clap::Args)]
+pub struct OpenArgs {
+    /// The one memory budget: pool, queries and load; half of the machine's or cgroup's memory when not given
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub memory: Option<u64>,
+    #[command(flatten)]
+    pub io: IoArgs,
+}
+
+/// Switches of I/O alone, for commands with a memory switch of their own.
+#[derive(Clone, Debug, clap::Args)]
+pub struct IoArgs {
+    /// Who carries out reads: io_uring, a pool of threads, or the thread that asks
+    #[arg(long, value_name = "uring|threads|inline", default_value = "uring", help_heading = "I/O")]
+    pub engine: Engine,
+    /// Order of a device's queue
+    #[arg(long, value_name = "fifo|elevator", default_value = "elevator", help_heading = "I/O")]
+    pub queue: Policy,
+    /// Read-ahead rules: auto, none, all, or a list of start-up,extent,planned,scan,warm-list
+    #[arg(long, value_name = "RULES", default_value = "auto", value_parser = ReadAhead::parse, help_heading = "I/O")]
+    pub read_ahead: ReadAhead,
+    /// Read past the page cache (O_DIRECT)
+    #[arg(long, value_enum, default_value_t = OnOff::On, help_heading = "I/O")]
+    pub direct: OnOff,
+    /// The device: real, or simulated in real time: sim:hdd, sim:wide-slow, sim:nvme, sim:FILE.toml
+    #[arg(long, value_name = "DEVICE", default_value = "real", help_heading = "I/O")]
+    pub device: DeviceChoice,
+}
+
+/// A switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum OnOff {
+    On,
+    Off,
+}
+
+impl OpenArgs {
+    /// The store's settings.
+    pub fn config(&self) -> StoreConfig {
+        let mut config = self.io.config();
+        if let Some(bytes) = self.memory {
+            config.memory_bytes = bytes;
+        }
+        config
+    }
+
+    /// Opens a database; the error names the path.
+    pub fn open(&self, path: &Path) -> anyhow::Result<Arc<Database>> {
+        open(path, &self.config())
+    }
+}
+
+impl IoArgs {
+    /// The store's settings with the default memory.
+    pub fn config(&self) -> StoreConfig {
+        let queue = QueueConfig {
+            engine: self.engine,
+            policy: self.queue,
+            cost: self.device.cost(),
+            ..QueueConfig::default()
+        };
+        let config = StoreConfig::default();
+        let clock = config.clock.clone();
+        let devices = self.device.model().map(|model| {
+            DeviceWrap::new(move |_, file| Ok(Arc::new(model.device(file, &clock)) as Arc<dyn snowmelt_io::Device>))
+        });
+        StoreConfig {
+            queue,
+            devices,
+            direct: self.direct == OnOff::On,
+            read_ahead: self.read_ahead.clone(),
+            ..config
+        }
+    }
+}
+
+/// Opens a database; the error names the path and what to do.
+pub fn open(path: &Path, options: &OpenOptions) -> anyhow::Result<Arc<Database>> {
+    Database::open(path, options).with_context(|| format!("cannot open {}", path.display()))
+}
