@@ -1,15 +1,16 @@
 //! One run of the ablation: a setting under some conditions, from an empty pool, in virtual time.
 
+use std::sync::Arc;
 use std::thread;
 
 use anyhow::Result;
 use serde::Serialize;
-use snowmelt_io::{Clock, QueueConfig};
+use snowmelt_io::{Clock, Device, QueueConfig, SimulatedDevice};
 use snowmelt_sparql::{Engine, QueryOptions};
 use snowmelt_store::{Store, StoreConfig};
 
 use super::view::{View, WarmLists, pool_bytes};
-use super::{Ablation, Conditions, Model, Setting};
+use super::{Ablation, Conditions, Setting};
 use crate::driver::drive::{Drive, Mixes, Run};
 use crate::driver::in_process::InProcess;
 use crate::driver::meters::Meters;
@@ -101,9 +102,10 @@ pub(super) fn run(
         clock: clock.clone(),
         ..memory(view.source.pages, conditions.pool_percent)
     };
-    let model = model_of(conditions.model, &clock);
+    let (model, in_time_of) = (conditions.model.device(), clock.clone());
+    let modelled = move |bytes| Ok(Arc::new(SimulatedDevice::new(model.clone(), bytes, &in_time_of)) as Arc<dyn Device>);
     let list = if setting.has_list() { lists.get(conditions.pool_percent) } else { None };
-    let database = view.open(config, model, list)?;
+    let database = view.open(config, modelled, list)?;
     let store = database.store().clone();
     let target = InProcess::new(Engine::new(database).into(), clock.clone(), options(ablation));
     let mixes = Mixes::new(ablation.workload.clone(), ablation.mixes, &[ablation.stop]);

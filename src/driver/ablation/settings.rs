@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use snowmelt_io::Policy;
+use snowmelt_io::{DeviceModel, Policy};
 use snowmelt_store::{ReadAhead, Rule};
 
 /// A choice of read-ahead rules.
@@ -80,6 +80,15 @@ impl Model {
             Self::Hdd => "hdd",
             Self::WideSlow => "wide-slow",
             Self::Nvme => "nvme",
+        }
+    }
+
+    /// Its parameters.
+    pub fn device(self) -> DeviceModel {
+        match self {
+            Self::Hdd => DeviceModel::hdd(),
+            Self::WideSlow => DeviceModel::wide_slow(),
+            Self::Nvme => DeviceModel::nvme(),
         }
     }
 }

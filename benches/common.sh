@@ -1,0 +1,33 @@
+# Sourced by the other scripts: where things are, and how a measurement is announced.
+#
+#   SNOWMELT   the binary                       [target/release/snowmelt]
+#   DATA       where data sets and databases go [/tmp/snowmelt-bench]; must be on the device to be measured
+#   WORDS      the benchmark's own word lists   [none: made-up words]
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+SNOWMELT=${SNOWMELT:-$here/../target/release/snowmelt}
+DATA=${DATA:-/tmp/snowmelt-bench}
+[ -x "$SNOWMELT" ] || { echo "no $SNOWMELT: cargo build --release, or set SNOWMELT" >&2; exit 1; }
+mkdir -p "$DATA"
+
+machine() {
+    echo "# $("$SNOWMELT" --version), $(uname -sr), $(nproc) processors, $(free -h | awk '/^Mem/ {print $2}') memory," \
+         "$(findmnt -no SOURCE,FSTYPE -T "$DATA"), $(date -u +%F)"
+}
+
+# Prints a command, then runs it.
+measure() {
+    echo "\$ $*" | sed "s|$SNOWMELT|snowmelt|g"
+    "$@"
+}
+
+generate() { # products
+    "$SNOWMELT" bsbm generate --products "$1" ${WORDS:+--words "$WORDS"} -o -
+}
+
+# The database of so many products, made if it is not there.
+database() { # products
+    local db=$DATA/db-$1
+    [ -f "$db/superblock" ] || generate "$1" | "$SNOWMELT" load "$db" - --format nt --memory 4GiB >&2
+    echo "$db"
+}
