@@ -96,7 +96,7 @@ pub fn run(args: Args) -> Result<()> {
     let measured = match (&args.endpoint, &args.db) {
         (Some(url), _) => over_http(&args, url, &stop)?,
         (None, Some(db)) => {
-            let options = args.open.options()?;
+            let options = args.open.config();
             let load = args.load(count(&args, db, &options)?);
             match (args.cold, args.ablate) {
                 (true, _) => from_cold(&args, db, options, load, &stop)?,

@@ -4,6 +4,7 @@
 //! requests at once (in real time), first page by page on demand, then with planned reads; then warm on the real device.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -16,11 +17,12 @@ use snowmelt::driver::meters::Meters;
 use snowmelt::driver::race::{Entry, Race};
 use snowmelt::driver::sampler::Sample;
 use snowmelt::scratch_dir::ScratchDir;
-use snowmelt::{open, signals};
+use snowmelt::signals;
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists};
 use snowmelt_graph::OpenOptions;
 use snowmelt_graph::load::{LoadOptions, LoadProgress, Progress};
-use snowmelt_store::ReadAhead;
+use snowmelt_io::{Clock, Device, DeviceModel, SimulatedDevice};
+use snowmelt_store::{DeviceWrap, ReadAhead};
 
 /// The run page by page is stopped after so many seconds.
 const MOST_ON_DEMAND_S: u64 = 40;
@@ -155,8 +157,12 @@ struct Demo<'a> {
 impl Demo<'_> {
     fn cold(&self, title: &str, mut read_ahead: ReadAhead, until: Until) -> Result<(Entry, Meters)> {
         read_ahead.warm_list = false;
-        let mut options = OpenOptions { read_ahead, ..OpenOptions::default() };
-        open::simulate("wide-slow", &mut options)?;
+        let clock = Clock::real();
+        let in_time_of = clock.clone();
+        let devices = DeviceWrap::new(move |_, file| {
+            Ok(Arc::new(SimulatedDevice::new(DeviceModel::wide_slow(), file, &in_time_of)) as Arc<dyn Device>)
+        });
+        let options = OpenOptions { read_ahead, devices: Some(devices), clock, ..OpenOptions::default() };
         cold::make_cold(self.db)?;
         let (entry, bench) = self.run(title, &options, until)?;
         Ok((entry, Meters::of(bench.database.store())))

@@ -1,0 +1,117 @@
+//! The ablation at a small scale: what planning the reads is worth must show there too.
+//!
+//! One data set, loaded with extents of 16 pages, so that a pool of a tenth holds several of them, as it would at full scale.
+//! All cells are run once and judged by several tests. `ABLATION_TABLE=1 cargo test --test ablation -- --nocapture` prints them.
+
+use std::num::NonZeroUsize;
+use std::sync::LazyLock;
+use std::sync::atomic::AtomicBool;
+
+use snowmelt::bsbm::{DEFAULT_SEED, UseCase, WordLists, Workload};
+use snowmelt::driver::ablation::{Ablation, Cell, Conditions, Model, Outcome, conditions, settings};
+use snowmelt::driver::dataset::generate_and_load;
+use snowmelt::graph::load::LoadOptions;
+use snowmelt::store::StoreConfig;
+
+const PRODUCTS: u32 = 250;
+const EXTENT_PAGES: u32 = 16;
+const MIXES: u64 = 60;
+
+static CELLS: LazyLock<Vec<Cell>> = LazyLock::new(|| {
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("db");
+    let stop = AtomicBool::new(false);
+    let store = StoreConfig { extent_pages: EXTENT_PAGES, memory_bytes: 256 << 20, ..StoreConfig::default() };
+    let options = LoadOptions { store, threads: 2, ..LoadOptions::default() };
+    generate_and_load(PRODUCTS, WordLists::synthetic(), &db, &options, &(), &stop).unwrap();
+    let ablation = Ablation {
+        db,
+        workload: Workload::new(PRODUCTS, DEFAULT_SEED, UseCase::Explore).unwrap(),
+        mixes: MIXES,
+        settings: settings(),
+        conditions: conditions(),
+        threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+        stop: &stop,
+        progress: &|_, _| {},
+    };
+    let cells = ablation.run().unwrap();
+    if std::env::var_os("ABLATION_TABLE").is_some() {
+        println!("{}", Outcome::new(&cells).text(MIXES));
+    }
+    cells
+});
+
+fn outcome() -> Outcome<'static> {
+    Outcome::new(&CELLS)
+}
+
+/// The time of a setting divided by that of another.
+fn ratio(conditions: Conditions, slow: &str, fast: &str) -> f64 {
+    let time = |setting| outcome().seconds(conditions, setting).expect("the cell was run");
+    time(slow) / time(fast)
+}
+
+fn all_of(model: Model, pool_percent: u32) -> impl Iterator<Item = Conditions> {
+    conditions().into_iter().filter(move |c| c.model == model && c.pool_percent == pool_percent)
+}
+
+#[test]
+fn planned_beats_demand_on_a_wide_slow_volume() {
+    for conditions in all_of(Model::WideSlow, 100) {
+        let least = if conditions.clients == 1 { 8.0 } else { 3.0 };
+        let times = ratio(conditions, "none", "auto -warm-list");
+        assert!(times >= least, "{conditions}: only {times:.1} × instead of {least} ×");
+    }
+}
+
+#[test]
+fn extents_beat_exact_pages_on_a_disk() {
+    for conditions in all_of(Model::Hdd, 100) {
+        let times = ratio(conditions, "planned", "extent");
+        assert!(times > 1.0, "{conditions}: extent is not better than planned ({times:.2})");
+    }
+}
+
+#[test]
+fn exact_pages_beat_extents_on_flash_with_a_small_pool() {
+    for conditions in all_of(Model::Nvme, 10) {
+        let times = ratio(conditions, "extent", "planned");
+        assert!(times > 1.0, "{conditions}: planned is not better than extent ({times:.2})");
+    }
+}
+
+#[test]
+fn auto_is_near_the_best_everywhere() {
+    let judgements = outcome().judgements();
+    assert_eq!(judgements.len(), 2 * conditions().len());
+    let far: Vec<String> = judgements
+        .iter()
+        .filter(|j| j.ratio() > 1.10)
+        .map(|j| format!("{}: {} {:.3} s, {} {:.3} s", j.conditions, j.auto, j.seconds, j.best, j.best_seconds))
+        .collect();
+    assert!(far.is_empty(), "auto is more than 10 % from the best in\n{}", far.join("\n"));
+}
+
+#[test]
+fn speculative_reads_are_reads() {
+    for cell in CELLS.iter() {
+        let f = &cell.figures;
+        assert!(f.spec_disk <= f.disk, "{} {}: {} of {}", cell.conditions, cell.setting.name, f.spec_disk, f.disk);
+        assert!(f.disk > 0, "{} {}: nothing was read", cell.conditions, cell.setting.name);
+    }
+}
+
+#[test]
+fn every_setting_gives_the_same_answers() {
+    let first = &CELLS[0];
+    for cell in CELLS.iter() {
+        assert_eq!(cell.figures.digest, first.figures.digest, "{} {}", cell.conditions, cell.setting.name);
+    }
+}
+
+#[test]
+fn every_rule_helps_somewhere() {
+    for worth in outcome().worth() {
+        assert!(!worth.helps.is_empty(), "{} helps nowhere", worth.rule.name());
+    }
+}
