@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 use snowmelt_graph::{Database, OpenOptions};
 use snowmelt_io::{Engine, Policy, QueueConfig};
-use snowmelt_store::{DeviceWrap, ReadAhead, StoreConfig};
+use snowmelt_store::{ReadAhead, StoreConfig};
 
 use crate::device::DeviceChoice;
 use crate::size;
@@ -76,10 +76,7 @@ impl IoArgs {
             ..QueueConfig::default()
         };
         let config = StoreConfig::default();
-        let clock = config.clock.clone();
-        let devices = self.device.model().map(|model| {
-            DeviceWrap::new(move |_, file| Ok(Arc::new(model.device(file, &clock)) as Arc<dyn snowmelt_io::Device>))
-        });
+        let devices = self.device.wrap(&config.clock);
         StoreConfig {
             queue,
             devices,

@@ -89,7 +89,7 @@ impl Service {
     pub async fn respond(&self, request: Request<Incoming>) -> Result<HttpResponse, Infallible> {
         let response = match request.uri().path() {
             "/sparql" | "/query" => self.query(request).await,
-            "/stats" => get_only(&request).and_then(|()| self.stats()),
+            "/stats" => get_only(&request).and_then(|()| self.stats(request.uri().query())),
             "/health" => get_only(&request).map(|()| text(StatusCode::OK, "ok\n")),
             "/" => get_only(&request).map(|()| text(StatusCode::OK, INDEX)),
             path => Err((StatusCode::NOT_FOUND, format!("no such resource: {path}; queries go to /sparql"))),
@@ -151,9 +151,12 @@ impl Service {
         }
     }
 
-    fn stats(&self) -> Result<HttpResponse, Refusal> {
+    fn stats(&self, parameters: Option<&str>) -> Result<HttpResponse, Refusal> {
         let failed = |e: &dyn std::fmt::Display| (StatusCode::INTERNAL_SERVER_ERROR, e.to_string());
         let database = self.engine.database().stats().map_err(|e| failed(&e))?;
+        if parameters == Some("format=table") {
+            return Ok(text(StatusCode::OK, database.to_string()));
+        }
         let stats = serde_json::json!({
             "uptime_s": self.started.elapsed().as_secs_f64(),
             "answered": self.answered.load(Ordering::Relaxed),
@@ -199,7 +202,7 @@ fn answer(
 fn refusal(error: &QueryError) -> Refusal {
     let status = match error {
         QueryError::Parse { .. } | QueryError::Unsupported { .. } => StatusCode::BAD_REQUEST,
-        QueryError::Timeout { .. } | QueryError::Memory { .. } | QueryError::Cancelled => StatusCode::SERVICE_UNAVAILABLE,
+        QueryError::Timeout(_) | QueryError::Memory { .. } | QueryError::Rows(_) | QueryError::Cancelled => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     (status, error.to_string())
