@@ -3,8 +3,10 @@
 #![forbid(unsafe_code)]
 
 pub mod device;
+pub mod driver;
 pub mod open;
 pub mod running;
+pub mod scratch_dir;
 pub mod signals;
 pub mod size;
 

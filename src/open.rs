@@ -18,6 +18,7 @@ pub struct OpenArgs {
     /// The one memory budget: pool, queries and load; half of the machine's or cgroup's memory when not given
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub memory: Option<u64>,
+    /// Switches of I/O
     #[command(flatten)]
     pub io: IoArgs,
 }

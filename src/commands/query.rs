@@ -77,7 +77,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     };
     if args.explain || args.analyze {
         let report = if args.explain { engine.explain(&text, &options)? } else { engine.analyze(&text, &options)? };
-        print!("{report}");
+        std::io::stdout().write_all(report.as_bytes())?;
         return Ok(());
     }
     let result = engine.query(&text, &options)?;

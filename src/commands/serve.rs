@@ -30,7 +30,7 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<()> {
     let stop = signals::stop_flag()?;
     let database = args.open.open(&args.db)?;
-    let engine = Arc::new(Engine::new(Arc::clone(&database)));
+    let engine = Arc::new(Engine::new(database));
     let config = ServerConfig {
         listen: args.listen,
         limits: Limits { timeout: args.timeout.map(Duration::from_secs_f64), ..Limits::default() },
@@ -49,6 +49,5 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let served = serve(engine, config, announce, stopped);
     drop(announcement);
     served?;
-    database.store().close()?;
     Ok(())
 }

@@ -14,7 +14,7 @@ use crate::page::TreeId;
 use crate::pool::Rule;
 
 /// What a query, a client or the whole store did. All fields are counts since the start (or the last reset).
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Activity {
     /// Index lookups, found or not.
     pub rnd: u64,

@@ -1,0 +1,12 @@
+//! One module per subcommand: its arguments, and `run`.
+
+pub mod bsbm_generate;
+pub mod bsbm_run;
+pub mod check;
+pub mod demo;
+pub mod dump;
+pub mod load;
+pub mod probe;
+pub mod query;
+pub mod serve;
+pub mod stats;
