@@ -49,7 +49,7 @@ enum Format {
 
 impl Format {
     /// The writer for this format, if it fits the kind of answer.
-    fn of(format: Option<Self>, kind: &QueryKind) -> anyhow::Result<ResultFormat> {
+    fn of(format: Option<Self>, kind: QueryKind) -> anyhow::Result<ResultFormat> {
         let graph = matches!(kind, QueryKind::Graph);
         Ok(match (format, graph) {
             (None | Some(Self::Table), false) => ResultFormat::Table,
