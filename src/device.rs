@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use snowmelt_io::{Clock, CostModel, Device, DeviceModel, SimulatedDevice};
+use snowmelt_io::{Clock, Device, DeviceModel, SimulatedDevice};
 use snowmelt_store::DeviceWrap;
 
 /// What stands between the queue and the database's files.
@@ -22,20 +22,14 @@ impl FromStr for DeviceChoice {
         match text.strip_prefix("sim:") {
             _ if text == "real" => Ok(Self::Real),
             Some(name) => DeviceModel::named(name).map(Self::Simulated).map_err(|e| e.to_string()),
-            None => Err("use real, sim:hdd, sim:wide-slow, sim:nvme, or sim:FILE with a model in TOML".into()),
+            None => {
+                Err("use real, sim:hdd, sim:wide-slow, sim:nvme, or sim:FILE with a model in TOML".into())
+            }
         }
     }
 }
 
 impl DeviceChoice {
-    /// The model's cost of requests; `None` for the real device, which is probed or guessed.
-    pub fn cost(&self) -> Option<CostModel> {
-        match self {
-            Self::Real => None,
-            Self::Simulated(model) => Some(model.cost()),
-        }
-    }
-
     /// Puts the model in front of each stripe's file.
     pub fn wrap(&self, clock: &Clock) -> Option<DeviceWrap> {
         let Self::Simulated(model) = self else { return None };

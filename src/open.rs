@@ -70,12 +70,7 @@ impl OpenArgs {
 impl IoArgs {
     /// The store's settings with the default memory.
     pub fn config(&self) -> StoreConfig {
-        let queue = QueueConfig {
-            engine: self.engine,
-            policy: self.queue,
-            cost: self.device.cost(),
-            ..QueueConfig::default()
-        };
+        let queue = QueueConfig { engine: self.engine, policy: self.queue, ..QueueConfig::default() };
         let config = StoreConfig::default();
         let devices = self.device.wrap(&config.clock);
         StoreConfig {

@@ -13,7 +13,8 @@ pub fn parse(text: &str) -> Result<u64, String> {
         "t" | "tb" | "tib" => 40,
         other => return Err(format!("unknown unit '{other}': write for example 512MiB or 4GiB")),
     };
-    let number: f64 = number.parse().map_err(|_| format!("'{text}' is not a size: write for example 512MiB or 4GiB"))?;
+    let number: f64 =
+        number.parse().map_err(|_| format!("'{text}' is not a size: write for example 512MiB or 4GiB"))?;
     let bytes = number * (1u64 << shift) as f64;
     if bytes < 1.0 || bytes >= u64::MAX as f64 {
         return Err(format!("'{text}' is out of range"));

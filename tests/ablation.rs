@@ -87,7 +87,9 @@ fn auto_is_near_the_best_everywhere() {
     let far: Vec<String> = judgements
         .iter()
         .filter(|j| j.ratio() > 1.10)
-        .map(|j| format!("{}: {} {:.3} s, {} {:.3} s", j.conditions, j.auto, j.seconds, j.best, j.best_seconds))
+        .map(|j| {
+            format!("{}: {} {:.3} s, {} {:.3} s", j.conditions, j.auto, j.seconds, j.best, j.best_seconds)
+        })
         .collect();
     assert!(far.is_empty(), "auto is more than 10 % from the best in\n{}", far.join("\n"));
 }
@@ -96,7 +98,14 @@ fn auto_is_near_the_best_everywhere() {
 fn speculative_reads_are_reads() {
     for cell in CELLS.iter() {
         let f = &cell.figures;
-        assert!(f.spec_disk <= f.disk, "{} {}: {} of {}", cell.conditions, cell.setting.name, f.spec_disk, f.disk);
+        assert!(
+            f.spec_disk <= f.disk,
+            "{} {}: {} of {}",
+            cell.conditions,
+            cell.setting.name,
+            f.spec_disk,
+            f.disk
+        );
         assert!(f.disk > 0, "{} {}: nothing was read", cell.conditions, cell.setting.name);
     }
 }

@@ -90,7 +90,9 @@ struct Measured {
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
     if args.use_case == UseCase::ExploreAndUpdate {
-        bail!("the use case explore-and-update needs updates, which this version does not have: use explore or bi");
+        bail!(
+            "the use case explore-and-update needs updates, which this version does not have: use explore or bi"
+        );
     }
     let stop = signals::stop_flag()?;
     let measured = match (&args.endpoint, &args.db) {
@@ -181,7 +183,8 @@ fn from_cold(
     interrupted(stop)?;
     let extra = json!({ "cold": run.cold.json(), "cold_meters": run.cold_meters.json() });
     let mut measured = measured(load, &run.warm, &run.warm_meters, extra);
-    measured.text = format!("{}\ncold phase:\n{}\nwarm:\n{}", run.cold.text(), run.cold_meters.text(), measured.text);
+    measured.text =
+        format!("{}\ncold phase:\n{}\nwarm:\n{}", run.cold.text(), run.cold_meters.text(), measured.text);
     Ok(measured)
 }
 
@@ -225,7 +228,8 @@ fn measured(load: Load, run: &Run, meters: &Meters, extra: Value) -> Measured {
 fn ablate(args: &Args, db: &Path, load: Load, stop: &AtomicBool) -> Result<Measured> {
     let begun = Instant::now();
     let bar = ProgressBar::new(0).with_style(
-        ProgressStyle::with_template("{bar:40} {pos} of {len} cells, {elapsed}, {eta} to go").expect("well-formed"),
+        ProgressStyle::with_template("{bar:40} {pos} of {len} cells, {elapsed}, {eta} to go")
+            .expect("well-formed"),
     );
     let ablation = Ablation {
         db: db.to_owned(),
@@ -240,7 +244,12 @@ fn ablate(args: &Args, db: &Path, load: Load, stop: &AtomicBool) -> Result<Measu
             bar.set_position(done as u64);
         },
     };
-    args.say(&format!("{}; {} products, {} mixes a cell, virtual time", machine(), load.products, args.mixes));
+    args.say(&format!(
+        "{}; {} products, {} mixes a cell, virtual time",
+        machine(),
+        load.products,
+        args.mixes
+    ));
     let cells = ablation.run();
     bar.finish_and_clear();
     let cells = cells?;
@@ -251,7 +260,12 @@ fn ablate(args: &Args, db: &Path, load: Load, stop: &AtomicBool) -> Result<Measu
         queries: Vec::new(),
         meters: json!({ "ablation": cells.iter().map(Cell::json).collect::<Vec<_>>(), "summary": outcome.summary() }),
         seconds: begun.elapsed().as_secs_f64(),
-        text: format!("{}\n{} cells in {:.0} s\n", outcome.text(args.mixes), cells.len(), begun.elapsed().as_secs_f64()),
+        text: format!(
+            "{}\n{} cells in {:.0} s\n",
+            outcome.text(args.mixes),
+            cells.len(),
+            begun.elapsed().as_secs_f64()
+        ),
     })
 }
 

@@ -18,7 +18,8 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let database = args.open.open(&args.db)?;
-    let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template("{msg:<24} [{bar:40}] {human_pos}/{human_len} {eta}")?);
+    let bar = ProgressBar::new(0)
+        .with_style(ProgressStyle::with_template("{msg:<24} [{bar:40}] {human_pos}/{human_len} {eta}")?);
     let report = database.check(&mut |progress| {
         bar.set_message(progress.step);
         bar.set_length(progress.total);

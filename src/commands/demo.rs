@@ -53,8 +53,12 @@ pub fn run(args: Args) -> Result<()> {
     make(args.products, home.path(), &stop)?;
     let load = Load { products: args.products, seed: DEFAULT_SEED, use_case: UseCase::Explore, clients: 4 };
     let demo = Demo { db: home.path(), load, stop: &stop };
-    println!("\nExplore from cold, {} clients, on a simulated network volume (3 ms, 32 at once, 3000 IOPS, 125 MiB/s)", load.clients);
-    let (slow, slow_meters) = demo.cold("page by page", ReadAhead::none(), Until::steady(MOST_ON_DEMAND_S))?;
+    println!(
+        "\nExplore from cold, {} clients, on a simulated network volume (3 ms, 32 at once, 3000 IOPS, 125 MiB/s)",
+        load.clients
+    );
+    let (slow, slow_meters) =
+        demo.cold("page by page", ReadAhead::none(), Until::steady(MOST_ON_DEMAND_S))?;
     let (fast, meters) = demo.cold("planned", ReadAhead::auto(), Until::steady(MOST_PLANNED_S))?;
     let warm = demo.warm()?;
     let race = Race { entries: vec![slow, fast, warm] };
@@ -72,9 +76,15 @@ pub fn run(args: Args) -> Result<()> {
 
 /// Where the database is, and whether it stays.
 enum Home {
-    Temporary(ScratchDir, PathBuf),
+    Temporary {
+        _goes_with_it: ScratchDir,
+        db: PathBuf,
+    },
     /// Removed unless the demo comes to its end.
-    Asked { dir: PathBuf, finished: bool },
+    Asked {
+        dir: PathBuf,
+        finished: bool,
+    },
 }
 
 impl Home {
@@ -82,7 +92,7 @@ impl Home {
         let Some(dir) = dir else {
             let scratch = ScratchDir::new("snowmelt-demo")?;
             let db = scratch.path().join("db");
-            return Ok(Self::Temporary(scratch, db));
+            return Ok(Self::Temporary { _goes_with_it: scratch, db });
         };
         if dir.exists() {
             bail!("{} exists: name a directory that does not, the demo makes it", dir.display());
@@ -92,14 +102,14 @@ impl Home {
 
     fn path(&self) -> &Path {
         match self {
-            Self::Temporary(_, db) => db,
+            Self::Temporary { db, .. } => db,
             Self::Asked { dir, .. } => dir,
         }
     }
 
     fn kept(&self) -> Option<&Path> {
         match self {
-            Self::Temporary(..) => None,
+            Self::Temporary { .. } => None,
             Self::Asked { dir, .. } => Some(dir),
         }
     }
@@ -197,7 +207,8 @@ impl Demo<'_> {
 }
 
 fn spinner(title: &str) -> ProgressBar {
-    let style = ProgressStyle::with_template("{spinner} {prefix:24} {elapsed:>4}  {msg}").expect("well-formed");
+    let style =
+        ProgressStyle::with_template("{spinner} {prefix:24} {elapsed:>4}  {msg}").expect("well-formed");
     let bar = ProgressBar::new_spinner().with_style(style).with_prefix(title.to_owned());
     bar.enable_steady_tick(Duration::from_millis(100));
     bar

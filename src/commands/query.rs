@@ -60,7 +60,9 @@ impl Format {
             (None | Some(Self::Nt | Self::Table), true) => ResultFormat::NTriples,
             (Some(Self::Ttl), true) => ResultFormat::Turtle,
             (Some(Self::Xml), true) => ResultFormat::RdfXml,
-            (_, false) => bail!("this format is for graphs: use table, json, xml, csv or tsv for SELECT and ASK"),
+            (_, false) => {
+                bail!("this format is for graphs: use table, json, xml, csv or tsv for SELECT and ASK")
+            }
             (_, true) => bail!("this format is for solutions: use nt, ttl or xml for CONSTRUCT and DESCRIBE"),
         })
     }
@@ -76,7 +78,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         ..QueryOptions::default()
     };
     if args.explain || args.analyze {
-        let report = if args.explain { engine.explain(&text, &options)? } else { engine.analyze(&text, &options)? };
+        let report =
+            if args.explain { engine.explain(&text, &options)? } else { engine.analyze(&text, &options)? };
         std::io::stdout().write_all(report.as_bytes())?;
         return Ok(());
     }
@@ -93,14 +96,18 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
 fn query_text(args: &Args) -> anyhow::Result<String> {
     match (&args.query, &args.file) {
-        (_, Some(file)) => std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display())),
+        (_, Some(file)) => {
+            std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
+        }
         (Some(text), None) if text != "-" => Ok(text.clone()),
         (None, None) if std::io::stdin().is_terminal() => {
             bail!("no query: give it as an argument, with --file F, or on standard input")
         }
         _ => {
             let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).context("cannot read the query from standard input")?;
+            std::io::stdin()
+                .read_to_string(&mut text)
+                .context("cannot read the query from standard input")?;
             Ok(text)
         }
     }

@@ -36,9 +36,12 @@ pub fn run(args: Args) -> anyhow::Result<()> {
                 Format::Table => stats.to_string(),
             }
         }
-        (Err(_), Some(server)) => asked(&server, args.format)
-            .with_context(|| format!("a server at {} has the database open, but does not answer", server.address))?,
-        (Err(error), None) => return Err(error).with_context(|| format!("cannot open {}", args.db.display())),
+        (Err(_), Some(server)) => asked(&server, args.format).with_context(|| {
+            format!("a server at {} has the database open, but does not answer", server.address)
+        })?,
+        (Err(error), None) => {
+            return Err(error).with_context(|| format!("cannot open {}", args.db.display()));
+        }
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(())

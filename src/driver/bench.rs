@@ -116,7 +116,8 @@ impl Bench {
         let count = |_: &super::drive::Record| {
             self.queries.fetch_add(1, Ordering::Relaxed);
         };
-        let drive = Drive { target: &self.target, clock: &self.clock, clients: self.load.clients, on_query: &count };
+        let drive =
+            Drive { target: &self.target, clock: &self.clock, clients: self.load.clients, on_query: &count };
         let (run, samples) = sampler.during(|| drive.run(&mixes));
         self.workload = mixes.into_workload();
         Ok((run?, samples))

@@ -47,7 +47,11 @@ pub fn make_cold(dir: &Path) -> Result<Proof> {
         cached_after: pages(&after),
     };
     if proof.cached_after > 0 {
-        bail!("{} pages of {} stay in the page cache: is another process using it?", proof.cached_after, dir.display());
+        bail!(
+            "{} pages of {} stay in the page cache: is another process using it?",
+            proof.cached_after,
+            dir.display()
+        );
     }
     Ok(proof)
 }

@@ -97,10 +97,12 @@ mod tests {
 
     #[test]
     fn grouping_of_triples_does_not_matter() {
-        let one = "<r><rdf:Description rdf:about=\"s\"><p>1</p>\n<q rdf:resource=\"o\"/></rdf:Description></r>";
+        let one =
+            "<r><rdf:Description rdf:about=\"s\"><p>1</p>\n<q rdf:resource=\"o\"/></rdf:Description></r>";
         let two = "<r><rdf:Description rdf:about=\"s\">\n<q rdf:resource=\"o\"/></rdf:Description>\
                    <rdf:Description rdf:about=\"s\"><p>1</p></rdf:Description></r>";
-        let other = "<r><rdf:Description rdf:about=\"t\"><p>1</p><q rdf:resource=\"o\"/></rdf:Description></r>";
+        let other =
+            "<r><rdf:Description rdf:about=\"t\"><p>1</p><q rdf:resource=\"o\"/></rdf:Description></r>";
         assert_eq!(digest(one.as_bytes()), digest(two.as_bytes()));
         assert_ne!(digest(one.as_bytes()), digest(other.as_bytes()));
         assert_ne!(digest(one.as_bytes()), digest(one.replace("1", "2").as_bytes()));
@@ -108,7 +110,8 @@ mod tests {
 
     #[test]
     fn odd_texts_do_not_panic() {
-        for text in ["", "<", "<result>", "<rdf:Description", "<rdf:Description><p", "<rdf:Description><p>x"] {
+        for text in ["", "<", "<result>", "<rdf:Description", "<rdf:Description><p", "<rdf:Description><p>x"]
+        {
             digest(text.as_bytes());
         }
     }

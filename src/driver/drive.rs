@@ -64,7 +64,8 @@ impl<'a> Mixes<'a> {
     }
 
     fn over(&self, clock: &Clock) -> bool {
-        self.stop.iter().any(|stop| stop.load(Ordering::Relaxed)) || self.until_ns.is_some_and(|end| clock.now_ns() >= end)
+        self.stop.iter().any(|stop| stop.load(Ordering::Relaxed))
+            || self.until_ns.is_some_and(|end| clock.now_ns() >= end)
     }
 
     /// The stream behind the mixes taken so far.

@@ -31,16 +31,20 @@ thread_local! {
 impl Endpoint {
     /// The endpoint at `http://host[:port]/path`.
     pub fn new(url: &str, connection_per_query: bool) -> Result<Self> {
-        let Some(rest) = url.strip_prefix("http://") else { bail!("{url}: only http:// endpoints are driven") };
+        let Some(rest) = url.strip_prefix("http://") else {
+            bail!("{url}: only http:// endpoints are driven")
+        };
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        let authority = if authority.contains(':') { authority.to_owned() } else { format!("{authority}:80") };
+        let authority =
+            if authority.contains(':') { authority.to_owned() } else { format!("{authority}:80") };
         let path = if path.is_empty() { "/".to_owned() } else { path.to_owned() };
         Ok(Self { authority, path, connection_per_query })
     }
 
     fn connect(&self) -> Result<BufReader<TcpStream>> {
         let address = self.authority.to_socket_addrs()?.next().context("the host has no address")?;
-        let stream = TcpStream::connect(address).with_context(|| format!("cannot connect to {}", self.authority))?;
+        let stream =
+            TcpStream::connect(address).with_context(|| format!("cannot connect to {}", self.authority))?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(Duration::from_secs(300)))?;
         Ok(BufReader::with_capacity(1 << 16, stream))
@@ -77,8 +81,11 @@ impl Target for Endpoint {
 fn read_answer(stream: &mut impl BufRead, body: &mut Vec<u8>) -> Result<bool> {
     let mut line = String::new();
     stream.read_line(&mut line)?;
-    let status: u16 =
-        line.split_whitespace().nth(1).and_then(|s| s.parse().ok()).with_context(|| format!("not HTTP: {line:?}"))?;
+    let status: u16 = line
+        .split_whitespace()
+        .nth(1)
+        .and_then(|s| s.parse().ok())
+        .with_context(|| format!("not HTTP: {line:?}"))?;
     let (mut length, mut chunked, mut close) = (None, false, false);
     loop {
         line.clear();
@@ -171,7 +178,8 @@ mod tests {
         let hello = |reusable| (b"hello".to_vec(), reusable);
         assert_eq!(read("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").unwrap(), hello(true));
         assert_eq!(read("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello").unwrap(), hello(false));
-        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhell\r\n1;x\r\no\r\n0\r\n\r\n";
+        let chunked =
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhell\r\n1;x\r\no\r\n0\r\n\r\n";
         assert_eq!(read(chunked).unwrap(), hello(true));
     }
 
@@ -198,7 +206,11 @@ mod tests {
             let mut request = vec![0; 4096];
             let n = stream.read(&mut request).unwrap();
             let body = "<results><result>1</result><result>2</result></results>";
-            stream.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).as_bytes()).unwrap();
+            stream
+                .write_all(
+                    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).as_bytes(),
+                )
+                .unwrap();
             String::from_utf8_lossy(&request[..n]).into_owned()
         });
         let endpoint = Endpoint::new(&url, true).unwrap();
@@ -206,7 +218,10 @@ mod tests {
         let mut answer = Vec::new();
         assert_eq!(endpoint.answer(&query, &mut answer).unwrap().rows, 2);
         let request = server.join().unwrap();
-        assert!(request.starts_with("GET /sparql?query=SELECT+%2A+%7B+%3Fs+%3Fp+%22a%2Bb%22+%7D HTTP/1.1\r\n"), "{request}");
+        assert!(
+            request.starts_with("GET /sparql?query=SELECT+%2A+%7B+%3Fs+%3Fp+%22a%2Bb%22+%7D HTTP/1.1\r\n"),
+            "{request}"
+        );
         assert!(request.contains("Accept: application/sparql-results+xml\r\n"));
         assert!(Endpoint::new("https://x", true).is_err());
     }

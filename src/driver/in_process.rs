@@ -37,7 +37,9 @@ impl Target for InProcess {
             Err(error @ (QueryError::Timeout { .. } | QueryError::Memory { .. })) => {
                 return Ok(Answered { failed: Some(error.to_string()), ..Answered::default() });
             }
-            Err(error) => return Err(error).with_context(|| format!("query {}:\n{}\n", query.number, query.text)),
+            Err(error) => {
+                return Err(error).with_context(|| format!("query {}:\n{}\n", query.number, query.text));
+            }
         };
         let mut answered = Answered { rows: written.rows, ..Answered::default() };
         if self.clock.is_virtual() {

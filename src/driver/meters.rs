@@ -136,7 +136,8 @@ impl Meters {
                 let ms = |ns: u64| format!("{:.3}", ns as f64 / 1e6);
                 table.row(vec![
                     short_name(&device.device),
-                    serde_json::to_value(class.class).map_or(String::new(), |v| v.as_str().unwrap_or("").to_owned()),
+                    serde_json::to_value(class.class)
+                        .map_or(String::new(), |v| v.as_str().unwrap_or("").to_owned()),
                     Short(class.requests).to_string(),
                     Short(class.device_requests).to_string(),
                     format!("{:.1}", class.bytes as f64 / (1 << 20) as f64),
@@ -154,7 +155,8 @@ impl Meters {
     pub fn json(&self) -> Value {
         let a = &self.activity;
         let trees = self.by_reads().into_iter().map(|t| {
-            let rules = Rule::ALL.iter().map(|rule| (rule.name().to_owned(), ahead_json(&t.ahead[rule.index()])));
+            let rules =
+                Rule::ALL.iter().map(|rule| (rule.name().to_owned(), ahead_json(&t.ahead[rule.index()])));
             json!({
                 "tree": t.name, "touches": t.touches, "reads": t.reads, "read_percent": t.read_percent(),
                 "resident": t.resident, "pages": t.pages, "ahead": rules.collect::<serde_json::Map<_, _>>(),

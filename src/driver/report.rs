@@ -145,8 +145,12 @@ mod tests {
     #[test]
     fn both_definitions_of_throughput() {
         // Two clients, one mix each of two queries; 400 ms of query time in 300 ms of wall time.
-        let records =
-            vec![record(1, 0, 100, false), record(2, 100, 200, true), record(1, 50, 150, false), record(2, 200, 300, true)];
+        let records = vec![
+            record(1, 0, 100, false),
+            record(2, 100, 200, true),
+            record(1, 50, 150, false),
+            record(2, 200, 300, true),
+        ];
         let q = queries(&records);
         assert_eq!((q.len(), q[0].count, q[1].max_rows), (2, 2, 300));
         assert!((q[0].aqet - 0.1).abs() < 1e-9);

@@ -164,7 +164,8 @@ mod tests {
     use super::*;
 
     fn steady(qmph: &[f64]) -> bool {
-        let sample = |&qmph: &f64| Sample { since_exec: 0.0, qmph, cpus: 0.0, requests: 0.0, pages: 0.0, bytes: 0.0 };
+        let sample =
+            |&qmph: &f64| Sample { since_exec: 0.0, qmph, cpus: 0.0, requests: 0.0, pages: 0.0, bytes: 0.0 };
         is_steady(&qmph.iter().map(sample).collect::<Vec<_>>())
     }
 
@@ -179,7 +180,14 @@ mod tests {
 
     #[test]
     fn lines_fit_their_head() {
-        let s = Sample { since_exec: 12.3, qmph: 301_234.5, cpus: 1.98, requests: 2998.0, pages: 9000.0, bytes: 1e8 };
+        let s = Sample {
+            since_exec: 12.3,
+            qmph: 301_234.5,
+            cpus: 1.98,
+            requests: 2998.0,
+            pages: 9000.0,
+            bytes: 1e8,
+        };
         assert_eq!(s.line().len(), Sample::HEAD.len());
     }
 }

@@ -39,9 +39,14 @@ impl Body for AnswerBody {
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         match self.get_mut() {
-            Self::Whole(bytes) => Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b)))),
+            Self::Whole(bytes) => {
+                Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b))))
+            }
             Self::Stream(chunks) => chunks.poll_recv(cx).map(|chunk| chunk.map(|c| c.map(Frame::data))),
         }
     }
@@ -144,7 +149,9 @@ mod tests {
         writer.write_all(b"yes").unwrap();
         assert!(head.try_recv().is_err(), "nothing leaves before the end");
         writer.finish().unwrap();
-        assert!(matches!(head.try_recv().unwrap(), Ok(("text/csv", AnswerBody::Whole(Some(b)))) if b == "yes"));
+        assert!(
+            matches!(head.try_recv().unwrap(), Ok(("text/csv", AnswerBody::Whole(Some(b)))) if b == "yes")
+        );
     }
 
     #[test]

@@ -36,7 +36,9 @@ pub struct ServerConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// the address is not loopback
-    #[error("{0} is not a loopback address: the server has no access control yet, listen on 127.0.0.1 or [::1]")]
+    #[error(
+        "{0} is not a loopback address: the server has no access control yet, listen on 127.0.0.1 or [::1]"
+    )]
     NotLoopback(SocketAddr),
     /// the address cannot be had
     #[error("cannot listen on {address}: {source}; choose another with --listen")]

@@ -103,9 +103,15 @@ mod tests {
 
     #[test]
     fn quality_beats_order_and_specific_beats_wild() {
-        assert_eq!(pick("text/csv;q=0.5, application/sparql-results+xml", Answer::Solutions), Some("application/sparql-results+xml"));
+        assert_eq!(
+            pick("text/csv;q=0.5, application/sparql-results+xml", Answer::Solutions),
+            Some("application/sparql-results+xml")
+        );
         assert_eq!(pick("*/*;q=0.1, text/csv", Answer::Solutions), Some("text/csv"));
-        assert_eq!(pick("application/*, application/sparql-results+json;q=0", Answer::Solutions), Some("application/json"));
+        assert_eq!(
+            pick("application/*, application/sparql-results+json;q=0", Answer::Solutions),
+            Some("application/json")
+        );
         assert_eq!(pick("application/rdf+xml", Answer::Graph), Some("application/rdf+xml"));
     }
 

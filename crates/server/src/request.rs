@@ -40,7 +40,9 @@ pub fn parse(
             other => {
                 return Err((
                     StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                    format!("Content-Type '{other}' is not supported: send application/sparql-query or application/x-www-form-urlencoded"),
+                    format!(
+                        "Content-Type '{other}' is not supported: send application/sparql-query or application/x-www-form-urlencoded"
+                    ),
                 ));
             }
         }
@@ -91,11 +93,25 @@ mod tests {
 
     #[test]
     fn the_three_forms() {
-        let get = parse(&Method::GET, Some("query=ASK%20%7B%7D&default-graph-uri=urn:g"), &HeaderMap::new(), b"").unwrap();
+        let get =
+            parse(&Method::GET, Some("query=ASK%20%7B%7D&default-graph-uri=urn:g"), &HeaderMap::new(), b"")
+                .unwrap();
         assert_eq!((get.query.as_str(), get.default_graphs.len()), ("ASK {}", 1));
-        let form = parse(&Method::POST, None, &typed("application/x-www-form-urlencoded; charset=utf-8"), b"query=ASK+%7B%7D").unwrap();
+        let form = parse(
+            &Method::POST,
+            None,
+            &typed("application/x-www-form-urlencoded; charset=utf-8"),
+            b"query=ASK+%7B%7D",
+        )
+        .unwrap();
         assert_eq!(form.query, "ASK {}");
-        let direct = parse(&Method::POST, Some("named-graph-uri=urn:n"), &typed("application/sparql-query"), b"ASK {}").unwrap();
+        let direct = parse(
+            &Method::POST,
+            Some("named-graph-uri=urn:n"),
+            &typed("application/sparql-query"),
+            b"ASK {}",
+        )
+        .unwrap();
         assert_eq!((direct.query.as_str(), direct.named_graphs.len()), ("ASK {}", 1));
     }
 

@@ -101,9 +101,11 @@ impl Service {
 
     async fn query(&self, request: Request<Incoming>) -> Result<HttpResponse, Refusal> {
         let (head, body) = request.into_parts();
-        let body = Limited::new(body, self.limits.body_bytes).collect().await.map_err(|e| self.body_refusal(&*e))?;
+        let body =
+            Limited::new(body, self.limits.body_bytes).collect().await.map_err(|e| self.body_refusal(&*e))?;
         let query = request::parse(&head.method, head.uri.query(), &head.headers, &body.to_bytes())?;
-        let accept = head.headers.get(header::ACCEPT).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned());
+        let accept =
+            head.headers.get(header::ACCEPT).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned());
         let slot = Arc::clone(&self.slots).acquire_owned().await.expect("the semaphore is never closed");
 
         let mut running = self.register();
@@ -114,7 +116,10 @@ impl Service {
             let _slot = slot;
             answer(&engine, &query.query, &options, accept.as_deref(), head_sender);
         });
-        let lost = (StatusCode::INTERNAL_SERVER_ERROR, String::from("the query ended without an answer; see the log"));
+        let lost = (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            String::from("the query ended without an answer; see the log"),
+        );
         let (media_type, body) = answer_head.await.map_err(|_| lost)??;
         running.done = true;
         Ok(response(StatusCode::OK, media_type, body))
@@ -202,7 +207,9 @@ fn answer(
 fn refusal(error: &QueryError) -> Refusal {
     let status = match error {
         QueryError::Parse { .. } | QueryError::Unsupported { .. } => StatusCode::BAD_REQUEST,
-        QueryError::Timeout(_) | QueryError::Memory { .. } | QueryError::Rows(_) | QueryError::Cancelled => StatusCode::SERVICE_UNAVAILABLE,
+        QueryError::Timeout(_) | QueryError::Memory { .. } | QueryError::Rows(_) | QueryError::Cancelled => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     (status, error.to_string())

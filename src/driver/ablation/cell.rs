@@ -103,7 +103,8 @@ pub(super) fn run(
         ..memory(view.source.pages, conditions.pool_percent)
     };
     let (model, in_time_of) = (conditions.model.device(), clock.clone());
-    let modelled = move |bytes| Ok(Arc::new(SimulatedDevice::new(model.clone(), bytes, &in_time_of)) as Arc<dyn Device>);
+    let modelled =
+        move |bytes| Ok(Arc::new(SimulatedDevice::new(model.clone(), bytes, &in_time_of)) as Arc<dyn Device>);
     let list = if setting.has_list() { lists.get(conditions.pool_percent) } else { None };
     let database = view.open(config, modelled, list)?;
     let store = database.store().clone();

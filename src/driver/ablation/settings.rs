@@ -120,7 +120,13 @@ impl fmt::Display for Conditions {
             Policy::Elevator => "elevator",
         };
         let plural = if self.clients == 1 { "" } else { "s" };
-        write!(f, "{}, pool {} %, {policy}, {} client{plural}", self.model.name(), self.pool_percent, self.clients)
+        write!(
+            f,
+            "{}, pool {} %, {policy}, {} client{plural}",
+            self.model.name(),
+            self.pool_percent,
+            self.clients
+        )
     }
 }
 

@@ -127,8 +127,7 @@ impl<'a> Outcome<'a> {
 
     fn block(&self, conditions: Conditions, mixes: u64) -> String {
         let all = format!("{mixes} mixes s");
-        let head =
-            ["read-ahead", "90 % s", &all, "reads", "MiB", "requests", "depth", "ahead %", "used %"];
+        let head = ["read-ahead", "90 % s", &all, "reads", "MiB", "requests", "depth", "ahead %", "used %"];
         let mut table = TextTable::new(&head);
         for cell in self.cells.iter().filter(|cell| cell.conditions == conditions) {
             table.row(cell.figures.row(&cell.setting.name));
@@ -138,7 +137,8 @@ impl<'a> Outcome<'a> {
 
     /// `auto` under all conditions, and what every rule is worth.
     pub fn summary(&self) -> String {
-        let mut out = String::from("\nauto against the best fixed setting (without a warm list: of those without)\n");
+        let mut out =
+            String::from("\nauto against the best fixed setting (without a warm list: of those without)\n");
         let mut table = TextTable::new(&["conditions", "setting", "s", "best fixed", "s", "ratio"]);
         for j in self.judgements() {
             table.row(vec![
@@ -185,7 +185,10 @@ impl Worth {
                 self.helps.len(),
                 self.hurts
             ),
-            None => format!("{name}: helps nowhere, hurts in {} of {conditions} conditions: to be removed", self.hurts),
+            None => format!(
+                "{name}: helps nowhere, hurts in {} of {conditions} conditions: to be removed",
+                self.hurts
+            ),
         }
     }
 }

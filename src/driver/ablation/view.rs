@@ -76,7 +76,8 @@ impl View<'_> {
         list: Option<&[u8]>,
     ) -> Result<Arc<Database>> {
         let memory = self.source.memory.clone();
-        config.devices = Some(DeviceWrap::new(move |stripe, file| model(memory.get(stripe).cloned().unwrap_or(file))));
+        config.devices =
+            Some(DeviceWrap::new(move |stripe, file| model(memory.get(stripe).cloned().unwrap_or(file))));
         config.direct = false;
         config.background = Background::Caller;
         let path = self.list_path();
