@@ -13,6 +13,8 @@ mod describe;
 mod facts;
 mod result;
 mod template;
+#[cfg(test)]
+mod tests;
 
 use crate::algebra::{Algebra, Form, GroundTerm, Var};
 use crate::error::QueryError;
@@ -108,6 +110,7 @@ impl Engine {
     pub fn query(&self, text: &str, options: &QueryOptions) -> Result<QueryResult, QueryError> {
         let Prepared { template, plan, mut run } = self.prepare(text, options)?;
         let root = build(&plan.root, &mut run).map_err(|e| locate(e, text))?;
+        run.announce_constants()?;
         QueryResult::new(template, root, run)
     }
 
@@ -130,6 +133,7 @@ impl Engine {
         let planned = start.elapsed();
         run.profile = Some(Profile::new(plan.nodes));
         let root = build(&plan.root, &mut run).map_err(|e| locate(e, text))?;
+        run.announce_constants()?;
         let mut result = QueryResult::new(template, root, run)?;
         let start = Instant::now();
         let mut rows = 0;
@@ -191,6 +195,7 @@ impl Engine {
             default_graphs,
             named_graphs,
             plain,
+            constant_keys: Vec::new(),
             temp_dir: std::env::temp_dir(),
             profile: None,
             algebra,
@@ -220,7 +225,7 @@ impl Engine {
         if let Some(template) = self.templates.read().get(&*key) {
             return Ok((template.clone(), Vec::new()));
         }
-        let query = template::parse(text, options).map_err(|e| template::parse_error(text, &e))?;
+        let query = template::parse(text, options)?;
         Ok((self.keep(key, Template::new(&query, text, options, &[], self, source)?), Vec::new()))
     }
 

@@ -52,21 +52,21 @@ impl Rewriter<'_> {
                 let right = Box::new(open(self.node(*right)));
                 Node::Exists { left, right, conditions, kind, correlated }
             }
-            Node::Minus { left, right } => Node::Minus { left: self.boxed(left), right: self.boxed(right) },
+            Node::Minus { left, right } => Node::Minus { left: self.boxed(*left), right: self.boxed(*right) },
             Node::Union(nodes) => Node::Union(nodes.into_iter().map(|n| self.node(n)).collect()),
             Node::Filter { inner, conditions } => {
                 let inner = self.node(*inner);
                 self.sink(conditions, inner)
             }
-            Node::Extend { inner, var, expr } => Node::Extend { inner: self.boxed(inner), var, expr },
+            Node::Extend { inner, var, expr } => Node::Extend { inner: self.boxed(*inner), var, expr },
             Node::Group { inner, keys, aggregates } => {
-                Node::Group { inner: self.boxed(inner), keys, aggregates }
+                Node::Group { inner: self.boxed(*inner), keys, aggregates }
             }
             Node::Distinct(inner) => sort_above_distinct(self.node(*inner), self.algebra),
-            Node::Reduced(inner) => Node::Reduced(self.boxed(inner)),
-            Node::Sort { inner, keys } => Node::Sort { inner: self.boxed(inner), keys },
-            Node::Slice { inner, offset, limit } => Node::Slice { inner: self.boxed(inner), offset, limit },
-            Node::Project { inner, vars } => Node::Project { inner: self.boxed(inner), vars },
+            Node::Reduced(inner) => Node::Reduced(self.boxed(*inner)),
+            Node::Sort { inner, keys } => Node::Sort { inner: self.boxed(*inner), keys },
+            Node::Slice { inner, offset, limit } => Node::Slice { inner: self.boxed(*inner), offset, limit },
+            Node::Project { inner, vars } => Node::Project { inner: self.boxed(*inner), vars },
             leaf @ (Node::Unit
             | Node::Pattern(_)
             | Node::Path { .. }
@@ -75,8 +75,8 @@ impl Rewriter<'_> {
         }
     }
 
-    fn boxed(&mut self, node: Box<Node>) -> Box<Node> {
-        Box::new(self.node(*node))
+    fn boxed(&mut self, node: Node) -> Box<Node> {
+        Box::new(self.node(node))
     }
 
     /// Filters as deep as they may go; the node has been rewritten.

@@ -7,13 +7,11 @@ use snowmelt_graph::{Columns, Index, Keys, Levels, Lookup, Matches, Scan, Sessio
 /// A session.
 pub(crate) struct Source {
     pub session: Session,
-    /// whether index pages may be absent: then it is worth to announce
-    pub cold: bool,
 }
 
 impl Source {
     pub fn new(session: Session) -> Self {
-        Self { session, cold: true }
+        Self { session }
     }
 
     pub fn count(
@@ -51,6 +49,13 @@ impl Source {
         Ok(lookup.next(&mut self.session, out, max_rows)?)
     }
 
+    /// Whether pages of an index may have to be read from the device: only then is it worth to look ahead.
+    pub fn is_cold(&mut self, index: Index) -> bool {
+        let id = self.session.database().index(index).map(|t| t.id());
+        id.is_some_and(|id| !self.session.reader().resident(id))
+    }
+
+    /// Starts the reads that these look-ups will need.
     pub fn announce(&mut self, lookups: &[(Index, Keys<'_>)]) -> Result<(), QueryError> {
         Ok(self.session.announce(lookups, Levels::Leaves)?)
     }

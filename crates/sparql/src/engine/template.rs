@@ -44,19 +44,17 @@ struct Probe {
 }
 
 /// Parses a text as a query.
-pub(super) fn parse(text: &str, options: &QueryOptions) -> Result<Query, SparqlSyntaxError> {
+pub(super) fn parse(text: &str, options: &QueryOptions) -> Result<Query, QueryError> {
     let mut parser = SparqlParser::new();
     if let Some(base) = &options.base {
-        // a bad base is found when the first relative IRI does not resolve
-        if let Ok(with_base) = parser.clone().with_base_iri(base) {
-            parser = with_base;
-        }
+        let bad = |e| QueryError::Parse { line: 0, column: 0, message: format!("the base IRI {base}: {e}") };
+        parser = parser.with_base_iri(base).map_err(bad)?;
     }
-    parser.parse_query(text)
+    parser.parse_query(text).map_err(|e| parse_error(text, &e))
 }
 
 /// The parser's message with its place taken out of it.
-pub(super) fn parse_error(text: &str, error: &SparqlSyntaxError) -> QueryError {
+fn parse_error(text: &str, error: &SparqlSyntaxError) -> QueryError {
     let message = error.to_string();
     // "error at LINE:COLUMN: expected …"
     let place = message.strip_prefix("error at ").and_then(|rest| {

@@ -36,7 +36,12 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
         Op::Seed => Box::new(Given::seed()),
         Op::Unit => Box::new(Given::of(Batch::unit())),
         Op::Nothing => Box::new(Given::of(Batch::empty(node.vars.len()))),
-        Op::Scan { access } => Box::new(IndexScan::new(access, run)),
+        Op::Scan { access } => {
+            let scan = IndexScan::new(access, run);
+            // a star around a constant: all its leaves are announced before the first is read
+            run.constant_keys.extend(scan.constant_key());
+            Box::new(scan)
+        }
         Op::Lookup { input, access, keep, conditions, new, emit, star } => {
             let visit = Visit::resolve(access, run);
             // conditions see all new columns, whether they go on or not
@@ -52,6 +57,7 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
                 star,
                 queue: Queue::default(),
                 chunk: run.batch.first.max(1),
+                ahead: None,
                 current: None,
             })
         }

@@ -2,6 +2,7 @@
 //!
 //! 1. The keys of the batch are sorted and made distinct, so that the index is walked once, in order.
 //! 2. The first look-up of a star announces the keys of the others, so that the pages of all its trees are read together.
+//!    While a batch is worked on, the pages of the next one are on their way.
 //! 3. Found rows are tested and filtered on the new columns alone; only then are they paired with their input rows.
 
 use super::access::{Key, Visit};
@@ -21,6 +22,8 @@ pub(super) struct LookupJoin {
     pub queue: Queue,
     /// keys per visit, adapted to what they find
     pub chunk: usize,
+    /// pulled early, its pages announced
+    pub ahead: Option<Batch>,
     /// what is left of the current input: its rows in key order, and how many are done
     pub current: Option<Sorted>,
 }
@@ -73,10 +76,27 @@ impl LookupJoin {
         Ok(())
     }
 
-    fn announce(&self, batch: &Batch, run: &mut Run) -> Result<()> {
-        if self.star.is_empty() || !run.source.cold {
-            return Ok(());
+    /// The next input batch; where pages may be absent it and the one after it are announced.
+    fn pull(&mut self, run: &mut Run) -> Result<Option<Batch>> {
+        let (batch, announced) = match self.ahead.take() {
+            Some(batch) => (Some(batch), true),
+            None => (self.input.next(run)?, false),
+        };
+        let Some(batch) = batch else { return Ok(None) };
+        if !self.star.iter().any(|(index, _)| run.source.is_cold(*index)) {
+            return Ok(Some(batch));
         }
+        if !announced {
+            self.announce(&batch, run)?;
+        }
+        self.ahead = self.input.next(run)?;
+        if let Some(next) = &self.ahead {
+            self.announce(next, run)?;
+        }
+        Ok(Some(batch))
+    }
+
+    fn announce(&self, batch: &Batch, run: &mut Run) -> Result<()> {
         let mut sets: Vec<(Index, Vec<Vec<u64>>)> = Vec::with_capacity(self.star.len());
         for (index, key) in &self.star {
             sets.push((*index, sort_keys(key, batch, false).1));
@@ -237,8 +257,7 @@ impl Operator for LookupJoin {
                 self.visit_chunk(run)?;
                 continue;
             }
-            let Some(batch) = self.input.next(run)? else { return Ok(None) };
-            self.announce(&batch, run)?;
+            let Some(batch) = self.pull(run)? else { return Ok(None) };
             let visit = self.visit.as_ref().expect("checked above");
             let (order, keys, starts) = sort_keys(&visit.key, &batch, true);
             self.current = Some(Sorted { batch, order, keys, starts, done: 0 });
@@ -249,5 +268,6 @@ impl Operator for LookupJoin {
         self.input.reset(seed);
         self.queue.clear();
         self.current = None;
+        self.ahead = None;
     }
 }

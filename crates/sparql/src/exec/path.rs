@@ -54,7 +54,7 @@ impl Walk<'_> {
     fn pairs(&mut self, path: &Path, nodes: &[TermId], forward: bool) -> Result<Pairs> {
         self.run.check()?;
         match path {
-            Path::NamedNode(p) => match self.predicate(p) {
+            Path::NamedNode(p) => match self.predicate(p)? {
                 Some(p) => self.edges(p, nodes, forward),
                 None => Ok(Pairs::new()),
             },
@@ -89,10 +89,10 @@ impl Walk<'_> {
         }
     }
 
-    fn predicate(&mut self, p: &spargebra::term::NamedNode) -> Option<TermId> {
+    fn predicate(&mut self, p: &spargebra::term::NamedNode) -> Result<Option<TermId>> {
         let term = crate::algebra::translate::iri_const(p);
         let ground = crate::source::ground(&term, &self.run.params);
-        self.run.source.resolve_constants(std::slice::from_ref(ground)).ok()?[0]
+        Ok(self.run.source.resolve_constants(std::slice::from_ref(ground))?[0])
     }
 
     fn edges(&mut self, p: TermId, nodes: &[TermId], forward: bool) -> Result<Pairs> {
@@ -119,12 +119,15 @@ impl Walk<'_> {
         nodes: &[TermId],
         forward: bool,
     ) -> Result<Pairs> {
-        let not: Vec<u64> = not.iter().filter_map(|p| self.predicate(p)).map(|p| p.0).collect();
+        let mut excluded = Vec::with_capacity(not.len());
+        for p in not {
+            excluded.extend(self.predicate(p)?.map(|id| id.0));
+        }
         let ns: Vec<u64> = nodes.iter().map(|n| n.0).collect();
         let found = self.look(if forward { Index::Sp } else { Index::Op }, &[&ns], 1)?;
         let mut by_predicate: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
         for (k, p) in found.key.iter().zip(&found.cols[0]) {
-            if !not.contains(p) {
+            if !excluded.contains(p) {
                 by_predicate.entry(*p).or_default().push(*k);
             }
         }

@@ -10,7 +10,7 @@ use crate::error::QueryError;
 use crate::expr::{CompileError, Expr, compile};
 use crate::source::{Source, ground};
 use crate::value::Terms;
-use snowmelt_graph::TermId;
+use snowmelt_graph::{Index, Keys, TermId};
 use spargebra::algebra::Expression;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -54,6 +54,8 @@ pub(crate) struct Run {
     pub default_graphs: Option<Vec<TermId>>,
     pub named_graphs: Option<Vec<TermId>>,
     pub plain: bool,
+    /// keys of scans that are known before anything runs
+    pub constant_keys: Vec<(Index, Vec<u64>)>,
     /// where operators spill
     pub temp_dir: std::path::PathBuf,
     pub profile: Option<Profile>,
@@ -71,6 +73,19 @@ impl Run {
             return Err(QueryError::Timeout(self.limits.timeout.unwrap_or_default()));
         }
         Ok(())
+    }
+
+    /// Announces the scans that have constant keys, all trees together.
+    pub fn announce_constants(&mut self) -> Result<()> {
+        let keys = std::mem::take(&mut self.constant_keys);
+        if keys.len() < 2 || !keys.iter().any(|(index, _)| self.source.is_cold(*index)) {
+            return Ok(());
+        }
+        let columns: Vec<Vec<&[u64]>> =
+            keys.iter().map(|(_, key)| key.iter().map(std::slice::from_ref).collect()).collect();
+        let lookups: Vec<(Index, Keys<'_>)> =
+            keys.iter().zip(&columns).map(|((index, _), cols)| (*index, Keys::new(cols, None))).collect();
+        self.source.announce(&lookups)
     }
 
     pub fn constant(&self, c: Const) -> Option<TermId> {

@@ -4,7 +4,7 @@ use super::access::{Visit, ids, ids_at, ranges};
 use super::{Operator, Result, Run};
 use crate::batch::Batch;
 use crate::plan::Access;
-use snowmelt_graph::{Columns, Scan, TermId};
+use snowmelt_graph::{Columns, Index, Scan, TermId};
 use std::collections::VecDeque;
 
 pub(super) struct IndexScan {
@@ -41,6 +41,12 @@ impl IndexScan {
             rows: run.batch.first,
             last: None,
         }
+    }
+
+    /// What it will read, where that is little: the rows under two or more columns.
+    pub fn constant_key(&self) -> Option<(Index, Vec<u64>)> {
+        let visit = self.visit.as_ref()?;
+        (self.key.len() > 1).then(|| (visit.index, self.key.iter().map(|id| id.0).collect()))
     }
 
     fn fill(&mut self, run: &mut Run, columns: &mut Columns) -> Result<bool> {

@@ -534,12 +534,9 @@ impl Planner<'_> {
     fn union(&mut self, nodes: &[Node], input: Option<Built>, need: &VarSet, dup: bool) -> Result<Built> {
         let mut branches = Vec::with_capacity(nodes.len());
         for node in nodes {
-            let seed = match &input {
-                Some(i) => {
-                    Some(self.make(Op::Seed, i.node.vars.clone(), i.estimate.clone(), i.certain.clone(), 0.0))
-                }
-                None => None,
-            };
+            let seed = input.as_ref().map(|i| {
+                self.make(Op::Seed, i.node.vars.clone(), i.estimate.clone(), i.certain.clone(), 0.0)
+            });
             branches.push(self.lower(node, seed, need, dup)?);
         }
         let mut vars: Vec<Var> = Vec::new();
