@@ -4,6 +4,7 @@
 
 mod commands;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -65,9 +66,24 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // One line: what, where, why; the chain is joined by colons.
-            eprintln!("snowmelt: {error:#}");
+            // Not eprintln!, which panics when nobody reads.
+            let _ = writeln!(std::io::stderr(), "snowmelt: {}", one_line(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// The chain of causes in one line; a cause that the message before it already names is left out.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        if !line.contains(&text) {
+            if !line.is_empty() {
+                line.push_str(": ");
+            }
+            line.push_str(&text);
+        }
+    }
+    line
 }

@@ -1,5 +1,6 @@
 //! `snowmelt check`: every page, every tree, the indexes against each other, every term.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::bail;
@@ -26,13 +27,18 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         bar.set_position(progress.done);
     })?;
     bar.finish_and_clear();
-    println!("{} pages, {} rows, {} strings checked", report.pages, report.rows, report.strings);
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{} pages, {} rows, {} strings checked", report.pages, report.rows, report.strings)?;
     if report.is_sound() {
-        println!("sound");
+        writeln!(out, "sound")?;
         return Ok(());
     }
     for problem in &report.problems {
-        eprintln!("{problem}");
+        writeln!(out, "{problem}")?;
     }
-    bail!("{} has {} problems; reload it from its source", args.db.display(), report.problem_count)
+    bail!(
+        "{} has {} problems: restore it from a copy, or load it again",
+        args.db.display(),
+        report.problem_count
+    )
 }
