@@ -8,6 +8,7 @@
 //! | `iri` `lit` `text` | string trees                            |
 //! | `…-hash`           | their hash trees                        |
 //! | `psog` … `gs`      | quad indexes                            |
+//! | `…-values`         | [`ValueCounts`] of `psog` and `posg`    |
 //!
 //! Trees that hold nothing may be missing. A database into which nothing was loaded is an empty graph.
 
@@ -19,6 +20,7 @@ use crate::index::Index;
 use crate::session::Session;
 use crate::term::{Kind, TermId};
 use crate::term_inline::{RDF_LANG_STRING, XSD_STRING};
+use crate::value_counts::ValueCounts;
 use snowmelt_store::{Store, StringTree, TupleTree};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,6 +37,8 @@ pub struct Database {
     strings: [Option<StringTree>; Tree::ALL.len()],
     hashes: [Option<TupleTree>; Tree::ALL.len()],
     indexes: [Option<TupleTree>; Index::ALL.len()],
+    /// of PSOG and POSG
+    values: [ValueCounts; 2],
 }
 
 impl Database {
@@ -60,6 +64,7 @@ impl Database {
             strings: [const { None }; 3],
             hashes: [const { None }; 3],
             indexes: [const { None }; 5],
+            values: Default::default(),
             store,
         };
         for tree in Tree::ALL {
@@ -69,6 +74,9 @@ impl Database {
         }
         for index in Index::ALL {
             graph.indexes[index as usize] = graph.tuple_tree(index.name(), index.arity())?;
+            if let Some(bytes) = graph.store.catalog(&ValueCounts::record_name(index.name())) {
+                graph.values[index as usize] = ValueCounts::from_bytes(&bytes)?;
+            }
         }
         graph.check_counts()?;
         Ok(Arc::new(graph))
@@ -140,6 +148,11 @@ impl Database {
     #[inline]
     pub fn index(&self, index: Index) -> Option<&TupleTree> {
         self.indexes[index as usize].as_ref()
+    }
+
+    /// Distinct subjects (PSOG) or objects (POSG) of a predicate; `None` where they were not counted.
+    pub fn distinct_values(&self, index: Index, predicate: TermId) -> Option<u64> {
+        self.values.get(index as usize)?.get(predicate.0)
     }
 
     /// The string tree; `None` if it has no strings.

@@ -19,6 +19,7 @@ mod term_civil;
 mod term_inline;
 mod term_lexical;
 mod term_range;
+mod value_counts;
 
 pub use check::{CheckProgress, CheckReport};
 pub use database::{Carried, Database, OpenOptions};
@@ -39,3 +40,4 @@ pub use term_lexical::{InlineValue, Lexical, ShortString};
 pub use term_range::{
     CompareOp, CompareValue, IdRanges, compare_instants, id_ranges_for_comparison, ids_of_kind,
 };
+pub use value_counts::ValueCounts;

@@ -79,10 +79,10 @@ impl Default for Costs {
     fn default() -> Self {
         Self {
             key: 0.5,
-            near_key: 0.06,
+            near_key: 0.2,
             row: 0.01,
-            scan_row: 0.004,
-            hash_row: 0.04,
+            scan_row: 0.003,
+            hash_row: 0.03,
             operator: 0.5,
             page: 0.0,
             rows_per_page: 700.0,
@@ -96,7 +96,10 @@ impl Costs {
         let pages = (rows / self.rows_per_page).max(1.0);
         // expected distinct leaves of that many keys
         let leaves = pages * (1.0 - (-keys / pages).exp());
-        self.operator + leaves * (self.key + self.page) + keys * self.near_key + found * self.row
+        let one_by_one = leaves * self.key + keys * self.near_key;
+        // dense keys are merged with a scan
+        let merged = self.key + rows * self.scan_row * 2.0 + keys * self.row;
+        self.operator + one_by_one.min(merged) + leaves * self.page + found * self.row
     }
 
     pub fn scan(&self, rows: f64) -> f64 {

@@ -27,6 +27,7 @@ use super::runs::RunStore;
 use super::sorter::{Batch, Merge, Sorter};
 use crate::Index;
 use crate::dict::Tree;
+use crate::value_counts::ValueCounts;
 
 /// Rows handed from thread to thread at once.
 const STEP_ROWS: usize = 8192;
@@ -129,6 +130,7 @@ impl Indexer<'_, '_> {
         let cancel = self.cancel;
         let mut builder = TupleTreeBuilder::new(self.build.new_tree(name), N);
         let mut rows = 0;
+        let mut values = ValueCounts::default();
         thread::scope(|scope| {
             let (tx, rx) = bounded::<Step<N>>(STEPS);
             let (feed_tx, feed_rx) = bounded::<Step<N>>(STEPS);
@@ -151,6 +153,9 @@ impl Indexer<'_, '_> {
                     column.extend(step.iter().map(|row| row[c]));
                 }
                 let columns: [&[u64]; N] = std::array::from_fn(|c| &columns[c][..]);
+                if N == 4 {
+                    values.add(columns[0], columns[1]);
+                }
                 built = builder.push_columns(&columns);
                 if built.is_err() {
                     break;
@@ -167,6 +172,9 @@ impl Indexer<'_, '_> {
         })?;
         let tree = builder.finish()?;
         self.build.put_record(name, RECORD_KIND, &tree.to_bytes());
+        if N == 4 {
+            self.build.put_record(&ValueCounts::record_name(name), RECORD_KIND, &values.to_bytes());
+        }
         Ok(rows)
     }
 }

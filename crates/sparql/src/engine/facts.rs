@@ -63,8 +63,11 @@ pub(super) fn predicate(
     Ok(found)
 }
 
-/// The rows of the first values, leaping from one to the next, taken as typical.
+/// Exact where the database counted them; else the rows of the first values, leaping from one to the next, taken as typical.
 fn distinct(source: &mut Source, index: Index, p: TermId, rows: f64) -> Result<f64, QueryError> {
+    if let Some(exact) = source.session.database().distinct_values(index, p) {
+        return Ok(exact as f64);
+    }
     let mut from = 0;
     let (mut values, mut covered) = (0, 0);
     while values < SAMPLED_VALUES {

@@ -202,6 +202,16 @@ impl HashJoin {
         true
     }
 
+    /// The product with a single row: the left columns as they are, the right ones repeated.
+    fn join_one(&mut self, run: &Run) {
+        let built = self.built.as_ref().expect("built before probing");
+        let probe = self.current.take().expect("probing a batch");
+        let rows = probe.batch.rows;
+        let mut out = probe.batch.project(&self.keep_left);
+        out.cols.extend(self.keep_right.iter().map(|(c, _)| vec![built.rows.cols[*c as usize][0]; rows]));
+        self.queue.push(out, run);
+    }
+
     fn join(&mut self, run: &Run) -> bool {
         let (mut left_rows, mut right_rows) = (Vec::new(), Vec::new());
         let most = run.batch.most.max(1);
@@ -281,7 +291,12 @@ impl Operator for HashJoin {
                 let Some(batch) = self.left.next(run)? else { return Ok(None) };
                 self.current = Some(Probe { batch, row: 0, group: 0, chain: NONE, entered: false });
             }
+            let one = self.right_on.is_empty() && self.built.as_ref().is_some_and(|b| b.rows.rows == 1);
             let done = match self.kind {
+                JoinKind::Inner if one => {
+                    self.join_one(run);
+                    true
+                }
                 JoinKind::Inner | JoinKind::Left => self.join(run),
                 JoinKind::Minus | JoinKind::Exists(_) => {
                     self.exists(run);

@@ -3,14 +3,22 @@
 //! 1. The keys of the batch are sorted and made distinct, so that the index is walked once, in order.
 //! 2. The first look-up of a star announces the keys of the others, so that the pages of all its trees are read together.
 //!    While a batch is worked on, the pages of the next one are on their way.
-//! 3. Found rows are tested and filtered on the new columns alone; only then are they paired with their input rows.
+//! 3. Where the keys lie dense in the index, the rows between the first and the last are scanned and merged with them instead
+//!    (exact counts tell): a merge join, chosen batch by batch.
+//! 4. Found rows are tested and filtered on the new columns alone; only then are they paired with their input rows.
 
 use super::access::{Key, Visit};
 use super::rows::Queue;
 use super::{Boxed, Operator, Result, Run};
 use crate::batch::{Batch, gather};
 use crate::expr::Expr;
-use snowmelt_graph::{Index, Keys, Matches, TermId};
+use snowmelt_graph::{Columns, Index, Keys, Matches, TermId};
+
+/// A chunk of fewer keys is always looked up.
+const MERGE_KEYS: usize = 128;
+
+/// Scanning that many rows costs about as much as finding one key.
+const ROWS_PER_KEY: u64 = 40;
 
 pub(super) struct LookupJoin {
     pub input: Boxed,
@@ -47,10 +55,31 @@ impl LookupJoin {
         let sorted = self.current.as_ref().expect("called with an input");
         let from = sorted.done;
         let to = (from + self.chunk).min(sorted.starts.len() - 1);
+        let mut found = 0;
+        if let Some((col, low, high)) = dense(visit, sorted, from, to, run)? {
+            let mut scan = run.source.scan(visit.index, &prefix(visit, col), Some((low, high)));
+            let mut at = from;
+            loop {
+                run.check()?;
+                let mut columns = Columns::of(visit.index.arity(), merge_columns(visit, col));
+                if !run.source.scan_next(&mut scan, &mut columns, run.batch.most.max(1 << 10))? {
+                    break;
+                }
+                let matches = merge(visit, col, &sorted.keys[col][..to], &mut at, from, columns);
+                found += matches.key.len();
+                if !matches.key.is_empty()
+                    && let Some(batch) =
+                        pair(visit, &self.conditions, &self.keep, &self.emit, sorted, from, matches, run)?
+                {
+                    self.queue.push(batch, run);
+                }
+            }
+            self.finish_chunk(from, to, found, run);
+            return Ok(());
+        }
         let slices: Vec<&[u64]> = sorted.keys.iter().map(|k| &k[from..to]).collect();
         let keys = Keys { cols: &slices, rows: to - from, range: visit.range };
         let mut lookup = run.source.lookup(visit.index, keys);
-        let mut found = 0;
         loop {
             run.check()?;
             let mut matches = Matches::of(visit.index.arity(), visit.key.len(), visit.wanted);
@@ -64,6 +93,12 @@ impl LookupJoin {
                 self.queue.push(batch, run);
             }
         }
+        drop(lookup);
+        self.finish_chunk(from, to, found, run);
+        Ok(())
+    }
+
+    fn finish_chunk(&mut self, from: usize, to: usize, found: usize, run: &Run) {
         let most = run.batch.most;
         // aim at half a full batch per visit
         let per_key = (found / (to - from).max(1)).max(1);
@@ -73,7 +108,6 @@ impl LookupJoin {
         if sorted.done + 1 == sorted.starts.len() {
             self.current = None;
         }
-        Ok(())
     }
 
     /// The next input batch; where pages may be absent it and the one after it are announced.
@@ -107,6 +141,74 @@ impl LookupJoin {
             sets.iter().zip(&slices).map(|((index, _), cols)| (*index, Keys::new(cols, None))).collect();
         run.source.announce(&lookups)
     }
+}
+
+/// Whether the rows between the first and the last key of a chunk had better be scanned: the key's one varying column and its
+/// range.
+fn dense(
+    visit: &Visit,
+    sorted: &Sorted,
+    from: usize,
+    to: usize,
+    run: &mut Run,
+) -> Result<Option<(usize, u64, u64)>> {
+    if to - from < MERGE_KEYS || visit.range.is_some() || visit.merge_graphs {
+        return Ok(None);
+    }
+    let mut varying = (0..visit.key.len()).filter(|c| matches!(visit.key[*c], Key::Col(_)));
+    let (Some(col), None) = (varying.next(), varying.next()) else { return Ok(None) };
+    let (low, high) = (sorted.keys[col][from], sorted.keys[col][to - 1]);
+    let rows = run.source.count(visit.index, &prefix(visit, col), Some((low, high)))?;
+    Ok((rows < ROWS_PER_KEY * (to - from) as u64).then_some((col, low, high)))
+}
+
+/// The constant parts of the key before a column.
+fn prefix(visit: &Visit, col: usize) -> Vec<TermId> {
+    visit.key[..col].iter().filter_map(|k| if let Key::Is(id) = k { Some(*id) } else { None }).collect()
+}
+
+/// The index's columns a merge reads: the key's from the varying one on, and what is wanted after it.
+fn merge_columns(visit: &Visit, col: usize) -> u8 {
+    (col..visit.key.len()).fold(visit.wanted << visit.key.len(), |w, c| w | 1 << c)
+}
+
+/// The scanned rows whose key is among the sorted, distinct `keys`, of which those before `at` are done.
+fn merge(visit: &Visit, col: usize, keys: &[u64], at: &mut usize, from: usize, columns: Columns) -> Matches {
+    let mut selected: Vec<u32> = Vec::new();
+    let mut key: Vec<u32> = Vec::new();
+    let mut k = *at;
+    'rows: for (row, value) in columns.cols[col].iter().enumerate() {
+        while keys[k] < *value {
+            k += 1;
+            if k == keys.len() {
+                break 'rows;
+            }
+        }
+        if keys[k] == *value {
+            selected.push(row as u32);
+            key.push((k - from) as u32);
+        }
+    }
+    *at = k.min(keys.len() - 1);
+    // constants behind the varying column
+    for c in col + 1..visit.key.len() {
+        if let Key::Is(id) = visit.key[c] {
+            let fits: Vec<bool> = selected.iter().map(|r| columns.cols[c][*r as usize] == id.0).collect();
+            let mut keep = fits.iter();
+            selected.retain(|_| *keep.next().expect("one per row"));
+            let mut keep = fits.iter();
+            key.retain(|_| *keep.next().expect("one per row"));
+        }
+    }
+    let wanted = |c: usize| visit.wanted >> c & 1 == 1;
+    let after = columns.cols[visit.key.len()..].iter().enumerate();
+    let cols =
+        after.map(
+            |(c, col)| {
+                if wanted(c) { selected.iter().map(|r| col[*r as usize]).collect() } else { Vec::new() }
+            },
+        );
+    Matches { key, cols: cols.collect(), wanted: visit.wanted }
 }
 
 /// Sorts a batch by key: the rows in order, the distinct keys, and where each begins.
