@@ -1,14 +1,15 @@
 //! `snowmelt probe PATH`: measure a device by reading from it, and say what follows for the engine.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use snowmelt_io::{ProbeLimits, Profile, RatePoint};
+use snowmelt_store::{ReadAhead, Store, StoreConfig, profile_path, superblock};
 
 /// Measure the device under a file, a directory or a block device, by reading only.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A file or block device, or a directory with a large file in it.
+    /// A database, a file or block device, or a directory with a large file in it. A database keeps the profile and uses it.
     path: PathBuf,
     /// How to print the profile.
     #[arg(long, value_enum, default_value_t = Format::Table)]
@@ -35,13 +36,40 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let engine = args.engine.parse().map_err(anyhow::Error::msg)?;
     anyhow::ensure!(args.seconds > 0.0 && args.seconds <= 3600.0, "--seconds must be between 0 and 3600");
     let limits = ProbeLimits { seconds: args.seconds, engine, ..Default::default() };
+    if let Some(stripes) = stripes_of(&args.path)? {
+        anyhow::ensure!(
+            args.save.is_none(),
+            "the profiles of a database's devices are kept beside its stripes: leave --save out"
+        );
+        for stripe in stripes {
+            let profile = snowmelt_io::probe(&stripe, &limits)?;
+            let saved = profile_path(&stripe);
+            profile.save(&saved)?;
+            print(&profile, args.format)?;
+            eprintln!("kept in {}: the database uses it from its next opening on", saved.display());
+        }
+        return Ok(());
+    }
     let profile = snowmelt_io::probe(&args.path, &limits)?;
     if let Some(file) = &args.save {
         profile.save(file)?;
     }
-    match args.format {
-        Format::Json => println!("{}", serde_json::to_string_pretty(&profile)?),
-        Format::Table => print_table(&profile),
+    print(&profile, args.format)
+}
+
+/// The stripes of a database, or `None` when the path is something else.
+fn stripes_of(path: &Path) -> anyhow::Result<Option<Vec<PathBuf>>> {
+    if !path.join(superblock::FILE_NAME).exists() {
+        return Ok(None);
+    }
+    let config = StoreConfig { read_ahead: ReadAhead::none(), ..StoreConfig::default() };
+    Ok(Some(Store::open(path, config)?.stripe_files().to_vec()))
+}
+
+fn print(profile: &Profile, format: Format) -> anyhow::Result<()> {
+    match format {
+        Format::Json => println!("{}", serde_json::to_string_pretty(profile)?),
+        Format::Table => print_table(profile),
     }
     Ok(())
 }

@@ -45,6 +45,7 @@ pub use reader::{Reader, WishKind};
 pub use snapshot::Snapshot;
 pub use space::Geometry;
 pub use store::{DEFAULT_STRIPE, Store};
+pub use stripes::profile_path;
 
 mod encoding;
 mod encoding_bits;

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use snowmelt_io::{
-    Access, Class, CostModel, Device, DeviceCounters, DeviceQueue, FileDevice, IoError, Request, Sink,
+    Access, Class, CostModel, Device, DeviceCounters, DeviceQueue, FileDevice, IoError, Profile, Request, Sink,
+    notice,
 };
 
 use crate::config::StoreConfig;
@@ -66,11 +67,38 @@ impl Devices {
     pub fn into_stripes(self, config: &StoreConfig, sink: &Arc<dyn Sink>) -> Result<Stripes> {
         let mut list = Vec::new();
         for (path, device) in self.list {
-            let queue = DeviceQueue::open(device, config.queue.clone(), config.clock.clone(), sink.clone())
+            let mut settings = config.queue.clone();
+            if settings.cost.is_none() && config.devices.is_none() {
+                settings.cost = probed_cost(&path);
+            }
+            let queue = DeviceQueue::open(device, settings, config.clock.clone(), sink.clone())
                 .map_err(StoreError::device(&path, "set up the queue of the stripe"))?;
             list.push(Stripe { path, queue });
         }
         Ok(Stripes { list })
+    }
+}
+
+/// Where a probe of a stripe's device leaves its profile: beside the stripe.
+pub fn profile_path(stripe: &Path) -> PathBuf {
+    let mut name = stripe.as_os_str().to_owned();
+    name.push(".profile.json");
+    PathBuf::from(name)
+}
+
+/// What the device of a stripe costs, if it was probed. A profile that cannot be read is said and passed over: it only makes
+/// reads slower, never wrong.
+fn probed_cost(stripe: &Path) -> Option<CostModel> {
+    let path = profile_path(stripe);
+    if !path.exists() {
+        return None;
+    }
+    match Profile::load(&path) {
+        Ok(profile) => Some(profile.cost),
+        Err(error) => {
+            notice(&format!("{error}; going on with default costs: probe the device again"));
+            None
+        }
     }
 }
 
