@@ -239,3 +239,71 @@ pub(crate) enum Progress {
     Again,
     Ended(Result<(), IoErrorKind>),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Plays the kernel: moves at most `most` bytes of `device` from where the request stands.
+    fn move_some(request: &DeviceRequest, device: &[u8], most: usize) -> u64 {
+        let mut at = (request.offset + request.done) as usize;
+        let mut left = most.min(device.len().saturating_sub(at));
+        let moved = left.min(request.rest() as usize);
+        for iov in request.iov() {
+            let n = iov.iov_len.min(left);
+            // SAFETY: the iovecs describe the buffers of the test, or the scratch.
+            unsafe { std::ptr::copy_nonoverlapping(device[at..].as_ptr(), iov.iov_base.cast(), n) };
+            (at, left) = (at + n, left - n);
+        }
+        moved as u64
+    }
+
+    proptest! {
+        #[test]
+        fn short_and_interrupted_transfers_are_continued(
+            parts in prop::collection::vec((0..3u64, 1..5usize), 1..12),
+            moves in prop::collection::vec(prop::option::weighted(0.8, 1..200usize), 1..60),
+            device_units in 1..80usize,
+        ) {
+            const UNIT: usize = 16;
+            let device: Vec<u8> = (0..device_units * UNIT).map(|i| (i * 7 + i / 251) as u8).collect();
+            let mut bufs: Vec<Vec<u8>> = parts.iter().map(|(_, units)| vec![0; units * UNIT]).collect();
+            let mut request = DeviceRequest::new();
+            let mut places = Vec::new();
+            let mut at = 0;
+            for (i, (gap, units)) in parts.iter().enumerate() {
+                at += if i == 0 { 0 } else { gap * UNIT as u64 };
+                places.push(at);
+                // SAFETY: the buffers outlive the request.
+                let buf = unsafe { crate::RawBuf::read_into(bufs[i].as_mut_ptr(), units * UNIT) };
+                let one = Request { offset: at, buf, class: Class::Planned, tag: i as u64 };
+                let one = Pending { request: one, arrived_ns: 0, order: i as u64, alone: false };
+                if i == 0 { request.begin(one) } else { request.append(one) }
+                at += (units * UNIT) as u64;
+            }
+            let scratch = Scratch::new();
+            request.prepare(&scratch);
+            let mut moves = moves.into_iter();
+            let end = loop {
+                // After the given ones, whole units; short ones at the end of the device only.
+                let result = match moves.next() {
+                    Some(None) => Err(libc::EINTR),
+                    Some(Some(most)) => Ok(move_some(&request, &device, most.next_multiple_of(UNIT))),
+                    None => Ok(move_some(&request, &device, usize::MAX)),
+                };
+                if let Progress::Ended(end) = request.took(result, UNIT) {
+                    break end;
+                }
+            };
+            let whole = request.complete_pieces();
+            for (i, buf) in bufs.iter().enumerate() {
+                let there = places[i] as usize + buf.len() <= device.len();
+                prop_assert_eq!(i < whole, there);
+                prop_assert!(!there || buf[..] == device[places[i] as usize..][..buf.len()]);
+            }
+            let got = at.min(device.len() as u64);
+            prop_assert_eq!(end, if got == at { Ok(()) } else { Err(IoErrorKind::Short { got }) });
+        }
+    }
+}

@@ -397,7 +397,7 @@ impl DeviceQueue {
 
 impl Owner for Shared {
     fn over(self: Arc<Self>, host: &Arc<Host>, mut request: DeviceRequest, end: Result<(), IoErrorKind>) {
-        self.deliver(&mut request, end);
+        self.deliver(&mut request, end, self.clock.now_ns());
         self.retire(&mut self.state.lock(), request);
         self.send_what_may(host);
     }
@@ -431,7 +431,7 @@ impl Shared {
     }
 
     /// Takes the next device request to carry out; the caller must `deliver` and `retire` it.
-    pub(crate) fn take(&self, state: &mut State) -> Option<DeviceRequest> {
+    pub(crate) fn take(&self, state: &mut State, now_ns: u64) -> Option<DeviceRequest> {
         let mut request = Self::blank(state);
         if !state.schedule.next(&mut request, state.outstanding) {
             state.spare.push(request);
@@ -439,21 +439,21 @@ impl Shared {
         }
         state.outstanding.requests += 1;
         state.outstanding.bytes += request.len;
-        request.started_ns = self.clock.now_ns();
-        self.tally.lock().started(&request, request.started_ns);
+        request.started_ns = now_ns;
+        self.tally.lock().started(&request, now_ns);
         Some(request)
     }
 
     /// Completes the pieces of a device request that is over. When a merge failed, the pieces not reached stay in it, to be
     /// tried again alone.
-    pub(crate) fn deliver(&self, request: &mut DeviceRequest, end: Result<(), IoErrorKind>) {
+    pub(crate) fn deliver(&self, request: &mut DeviceRequest, end: Result<(), IoErrorKind>, now_ns: u64) {
         let whole = request.complete_pieces();
         let failed = match &end {
             Ok(()) => 0,
             Err(_) if request.pieces.len() == 1 => 1,
             Err(_) => 0,
         };
-        self.tally.lock().finished(request, whole + failed, failed, self.clock.now_ns());
+        self.tally.lock().finished(request, whole + failed, failed, now_ns);
         let outer = DELIVERING.replace(true);
         for piece in request.pieces.drain(..whole) {
             self.sink.complete(piece.request.tag, Ok(()));
@@ -499,7 +499,7 @@ impl Shared {
             request.started_ns = self.clock.now_ns();
             self.tally.lock().started(&request, request.started_ns);
             let end = request.execute(&*self.device, &self.scratch);
-            self.deliver(&mut request, end);
+            self.deliver(&mut request, end, self.clock.now_ns());
             request.pieces.drain(..).for_each(|piece| schedule.push(Pending { alone: true, ..piece }));
         }
         request.len = 0; // it was not counted
@@ -509,7 +509,7 @@ impl Shared {
     /// Gives a simulated device what may go out. The lock is not held meanwhile: in virtual time the device may answer at once.
     fn send_what_may(self: &Arc<Self>, host: &Arc<Host>) {
         loop {
-            let Some(request) = self.take(&mut self.state.lock()) else { return };
+            let Some(request) = self.take(&mut self.state.lock(), self.clock.now_ns()) else { return };
             host.begin(request, self.clone());
         }
     }

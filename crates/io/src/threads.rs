@@ -32,10 +32,10 @@ fn serve(shared: &Arc<Shared>) {
     let _guard = NoUnwinding;
     let mut state = shared.state.lock();
     loop {
-        if let Some(mut request) = shared.take(&mut state) {
+        if let Some(mut request) = shared.take(&mut state, shared.clock.now_ns()) {
             drop(state);
             let end = request.execute(&*shared.device, &shared.scratch);
-            shared.deliver(&mut request, end);
+            shared.deliver(&mut request, end, shared.clock.now_ns());
             state = shared.state.lock();
             shared.retire(&mut state, request);
         } else if state.closing && state.schedule.is_empty() {

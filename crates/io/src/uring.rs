@@ -1,7 +1,7 @@
 //! The `uring` engine: one thread per queue, which owns the ring, submits, reaps and delivers.
 //!
-//! One turn of its loop: retire what was delivered, take what may go out (one lock), enter the kernel once to submit and to
-//! wait for at least one completion, take all completions, deliver them.
+//! One turn of its loop: retire what was delivered, take what may go out (one lock), enter the kernel once to submit, and to
+//! wait if nothing is over yet; take a few completions, deliver them.
 //!
 //! It sleeps in the kernel. A submission that finds it asleep with room for more writes to an event descriptor, on which the
 //! ring has a read outstanding. `asleep` is set under the queue's lock after the schedule was found empty, so a submission
@@ -31,6 +31,10 @@ pub(crate) struct Wake {
 
 /// Marks the completion of the read on the event descriptor; other marks are slots.
 const WOKEN: u64 = u64::MAX;
+
+/// Most completions taken before what they make room for is submitted: the device should not wait for a long row of them to be
+/// delivered. (8 KiB reads at depth 32: 13 % more per second than with all at once.)
+const MOST_AT_ONCE: usize = 8;
 
 /// Registered descriptors: the device is the first.
 const DEVICE: types::Fixed = types::Fixed(0);
@@ -109,43 +113,57 @@ impl Server<'_> {
         let (mut submitter, mut entries, mut completions) = ring.split();
         let _ = submitter.register_ring_fd(); // saves a lookup per call, since Linux 5.18
         server.await_wake(&mut entries);
-        while server.start_what_may(&mut entries) {
+        let at_once = (depth / 8).clamp(1, MOST_AT_ONCE);
+        loop {
+            let ready = !completions.is_empty();
+            if !server.start_what_may(&mut entries, ready) {
+                return;
+            }
             entries.sync(); // hands the entries over
-            match submitter.submit_and_wait(1) {
-                Ok(_) => {}
-                // Interrupted, or the completion queue must be emptied first.
-                Err(e) if matches!(e.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {}
-                Err(e) => panic!("{}: the ring does not work: {e}", shared.device.name()),
+            if !ready || !entries.is_empty() {
+                match submitter.submit_and_wait(usize::from(!ready)) {
+                    Ok(_) => {}
+                    // Interrupted, or the completion queue must be emptied first.
+                    Err(e) if matches!(e.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {}
+                    Err(e) => panic!("{}: the ring does not work: {e}", shared.device.name()),
+                }
+                entries.sync(); // the kernel has taken the entries
             }
             wake.asleep.store(false, Ordering::Release);
-            entries.sync(); // the kernel has taken the entries
             completions.sync();
-            for completion in &mut completions {
-                server.completed(&completion, &mut entries);
+            let now = shared.clock.now_ns();
+            for completion in (&mut completions).take(at_once) {
+                server.completed(&completion, &mut entries, now);
             }
             completions.sync(); // tells the kernel that they were taken
         }
     }
 
-    /// Puts entries for all that may go out; false when the queue is closed and everything is over.
-    fn start_what_may(&mut self, entries: &mut squeue::SubmissionQueue<'_>) -> bool {
+    /// Puts entries for all that may go out; false when the queue is closed and everything is over. `ready` says that the
+    /// thread is not going to sleep, since completions are there already.
+    fn start_what_may(&mut self, entries: &mut squeue::SubmissionQueue<'_>, ready: bool) -> bool {
+        let now = self.shared.clock.now_ns();
         let mut state = self.shared.state.lock();
         for request in self.over.drain(..) {
             self.shared.retire(&mut state, request);
         }
-        while let Some(mut request) = self.shared.take(&mut state) {
+        while let Some(mut request) = self.shared.take(&mut state, now) {
             request.prepare(&self.shared.scratch);
             let slot = self.free.pop().expect("as many slots as the depth");
             push(entries, slot, &request);
             self.slots[slot] = Some(request);
         }
-        self.wake
-            .asleep
-            .store(state.outstanding.requests < self.shared.limits.depth || state.closing, Ordering::Release);
+        let room = state.outstanding.requests < self.shared.limits.depth;
+        self.wake.asleep.store(!ready && (room || state.closing), Ordering::Release);
         !(state.closing && state.outstanding.requests == 0 && state.schedule.is_empty())
     }
 
-    fn completed(&mut self, completion: &cqueue::Entry, entries: &mut squeue::SubmissionQueue<'_>) {
+    fn completed(
+        &mut self,
+        completion: &cqueue::Entry,
+        entries: &mut squeue::SubmissionQueue<'_>,
+        now_ns: u64,
+    ) {
         if completion.user_data() == WOKEN {
             self.await_wake(entries);
             return;
@@ -163,13 +181,13 @@ impl Server<'_> {
             }
             Progress::Ended(end) => {
                 self.free.push(slot);
-                self.deliver(request, end);
+                self.deliver(request, end, now_ns);
             }
         }
     }
 
-    fn deliver(&mut self, mut request: DeviceRequest, end: Result<(), IoErrorKind>) {
-        self.shared.deliver(&mut request, end);
+    fn deliver(&mut self, mut request: DeviceRequest, end: Result<(), IoErrorKind>, now_ns: u64) {
+        self.shared.deliver(&mut request, end, now_ns);
         self.over.push(request);
     }
 
