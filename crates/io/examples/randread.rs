@@ -1,8 +1,9 @@
 //! Random reads through the scheduler, to be compared with fio's at the same engine, depth and block size.
 //!
-//!     randread FILE [block=8k] [depth=32] [engine=uring|threads|inline] [direct=on|off] [seconds=5] [from=sink|thread] [sim=MODEL]
+//!     randread FILE [block=8k] [depth=32] [engine=uring|threads|inline] [direct=on|off] [seconds=5] [from=sink|thread] [piece=BYTES] [sim=MODEL]
 //!
-//! Blocks are distinct in flight, aligned to their size, and never merged (gap 0). With `from=sink` each completion submits the next
+//! Blocks are aligned to their size and not merged with others (gap 0). With `piece=8k` a block is asked for as requests of
+//! that size in a batch, each with a buffer of its own, as a pool asks for an extent; the queue merges them. With `from=sink` each completion submits the next
 //! request, with `from=thread` another thread is woken to do it, as a query's thread would be. The JSON line
 //! it prints has iops, bytes per second, latency and the processor time of the process per request.
 #![allow(unsafe_code)]
@@ -20,6 +21,7 @@ struct Settings {
     direct: bool,
     seconds: f64,
     from_sink: bool,
+    piece: u64,
     sim: Option<String>,
 }
 
@@ -34,6 +36,7 @@ fn settings() -> Result<Settings, String> {
         direct: true,
         seconds: 5.0,
         from_sink: true,
+        piece: 0,
         sim: None,
     };
     for arg in args {
@@ -46,9 +49,13 @@ fn settings() -> Result<Settings, String> {
             "direct" => s.direct = value == "on",
             "seconds" => s.seconds = number()?,
             "from" => s.from_sink = value == "sink",
+            "piece" => s.piece = size(value).ok_or_else(|| format!("{arg}: a size such as 8k"))?,
             "sim" => s.sim = Some(value.to_string()),
             _ => return Err(format!("{name} is not a setting")),
         }
+    }
+    if s.piece == 0 {
+        s.piece = s.block;
     }
     Ok(s)
 }
@@ -61,10 +68,14 @@ fn size(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok().map(|n| n * unit)
 }
 
-/// One buffer per request in flight; the tag is its number.
+/// The tag of a request is the number of its block in flight.
 struct Load {
     queue: OnceLock<Weak<DeviceQueue>>,
+    /// Addresses of the buffers: for each block in flight, one per piece.
     bufs: Vec<usize>,
+    /// Pieces that each block in flight waits for.
+    missing: Vec<AtomicU64>,
+    piece: u64,
     block: u64,
     blocks: u64,
     random: AtomicU64,
@@ -76,14 +87,20 @@ struct Load {
 }
 
 impl Load {
-    fn request(&self, tag: u64) -> Request {
+    fn ask(&self, tag: u64, requests: &mut Vec<Request>) {
         let mut z = self.random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         let place = ((u128::from(z ^ (z >> 31)) * u128::from(self.blocks)) >> 64) as u64;
-        // SAFETY: the buffer lives until the queue is closed, and belongs to this tag alone, of which one is in flight.
-        let buf = unsafe { RawBuf::read_into(self.bufs[tag as usize] as *mut u8, self.block as usize) };
-        Request { offset: place * self.block, buf, class: Class::Demand, tag }
+        let pieces = self.block / self.piece;
+        self.missing[tag as usize].store(pieces, Ordering::Relaxed);
+        for i in 0..pieces {
+            let address = self.bufs[(tag * pieces + i) as usize];
+            // SAFETY: the buffers live until the queue is closed, and belong to this tag alone, of which one is in flight.
+            let buf = unsafe { RawBuf::read_into(address as *mut u8, self.piece as usize) };
+            let offset = place * self.block + i * self.piece;
+            requests.push(Request { offset, buf, class: Class::Demand, tag });
+        }
     }
 }
 
@@ -93,12 +110,17 @@ impl Sink for Load {
             Err(e) if e.kind != IoErrorKind::Closed => panic!("{e}"),
             _ => {}
         }
+        if self.missing[tag as usize].fetch_sub(1, Ordering::Relaxed) > 1 {
+            return;
+        }
         if self.stopping.load(Ordering::Relaxed) {
             self.idle.fetch_add(1, Ordering::SeqCst);
             self.event.notify_all();
         } else if self.from_sink {
             let queue = self.queue.get().and_then(Weak::upgrade).expect("it is open");
-            queue.submit(&mut vec![self.request(tag)]);
+            let mut requests = Vec::new();
+            self.ask(tag, &mut requests);
+            queue.submit(&mut requests);
         } else {
             self.back.lock().unwrap().push(tag);
             self.event.notify_all();
@@ -123,10 +145,16 @@ fn main() {
         let model = DeviceModel::named(model).expect("a model");
         device = Arc::new(SimulatedDevice::new(model, device, &clock));
     }
-    let mut bufs: Vec<AlignedBuf> = (0..s.depth).map(|_| AlignedBuf::new(s.block as usize)).collect();
+    let pieces = s.block / s.piece;
+    // In an order in which neighbours in the file are not neighbours in memory.
+    let mut bufs: Vec<AlignedBuf> =
+        (0..s.depth * pieces).map(|_| AlignedBuf::new(s.piece as usize)).collect();
+    bufs.reverse();
     let load = Arc::new(Load {
         queue: OnceLock::new(),
         bufs: bufs.iter_mut().map(|b| b.as_mut_ptr() as usize).collect(),
+        missing: (0..s.depth).map(|_| AtomicU64::new(0)).collect(),
+        piece: s.piece,
         block: s.block,
         blocks: device.len().expect("a length") / s.block,
         random: AtomicU64::new(42),
@@ -148,7 +176,9 @@ fn main() {
 
     let (began, cpu) = (clock.now_ns(), cpu_seconds());
     let until = began + (s.seconds * 1e9) as u64;
-    queue.submit(&mut (0..s.depth).map(|tag| load.request(tag)).collect());
+    let mut requests = Vec::new();
+    (0..s.depth).for_each(|tag| load.ask(tag, &mut requests));
+    queue.submit(&mut requests);
     if load.from_sink {
         std::thread::sleep(std::time::Duration::from_secs_f64(s.seconds));
     } else {
@@ -156,7 +186,8 @@ fn main() {
         while clock.now_ns() < until {
             load.event.wait_until(|| !load.back.lock().unwrap().is_empty());
             std::mem::swap(&mut tags, &mut load.back.lock().unwrap());
-            queue.submit(&mut tags.drain(..).map(|tag| load.request(tag)).collect());
+            tags.drain(..).for_each(|tag| load.ask(tag, &mut requests));
+            queue.submit(&mut requests);
         }
     }
     let counters = queue.counters();
@@ -166,7 +197,7 @@ fn main() {
     queue.close();
 
     let demand = counters.class(Class::Demand);
-    let n = demand.latency.count;
+    let n = demand.latency.count / pieces;
     println!(
         "{{\"engine\":\"{}\",\"depth\":{},\"block\":{},\"iops\":{:.0},\"mb_per_s\":{:.1},\"mean_depth\":{:.1},\
          \"p50_us\":{:.0},\"p99_us\":{:.0},\"cpu_us_per_request\":{:.2},\"merged\":{}}}",

