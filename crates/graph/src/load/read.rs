@@ -127,7 +127,8 @@ pub(super) fn read(
         let reader = {
             let parsed_tx = parsed_tx.clone();
             spawn(scope, "load-read", move || {
-                shared.guarded(|| Reader { shared, empty_rx, job_tx, parsed_tx, number: 0 }.run(sources))
+                let reader = Reader { shared, empty_rx, spare: None, job_tx, parsed_tx, number: 0 };
+                shared.guarded(|| reader.run(sources))
             })
         };
         let workers: Vec<_> = (0..reading.options.threads.max(1))
@@ -241,6 +242,8 @@ fn send<T>(to: &Sender<T>, message: T) -> Result<(), LoadError> {
 struct Reader<'a> {
     shared: &'a Shared<'a>,
     empty_rx: Receiver<Parsed>,
+    /// A chunk that was taken and not needed: without it the round would be one short.
+    spare: Option<Parsed>,
     job_tx: Sender<Job>,
     parsed_tx: Sender<(u64, Parsed)>,
     number: u64,
@@ -270,6 +273,7 @@ impl Reader<'_> {
         loop {
             let mut chunk = self.empty()?;
             if !lines.next(&mut chunk.text).map_err(failed)? {
+                self.spare = Some(chunk);
                 return Ok(());
             }
             chunk.source = index;
@@ -294,7 +298,7 @@ impl Reader<'_> {
             input.read,
             index,
             options,
-            || this.borrow().empty(),
+            || this.borrow_mut().empty(),
             |parsed| {
                 let mut this = this.borrow_mut();
                 this.number += 1;
@@ -304,7 +308,10 @@ impl Reader<'_> {
         )
     }
 
-    fn empty(&self) -> Result<Parsed, LoadError> {
+    fn empty(&mut self) -> Result<Parsed, LoadError> {
+        if let Some(spare) = self.spare.take() {
+            return Ok(spare);
+        }
         self.shared.receive(&self.empty_rx)?.ok_or(LoadError::Cancelled)
     }
 }
