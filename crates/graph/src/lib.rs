@@ -28,7 +28,7 @@ pub use dump::DumpFormat;
 pub use error::{GraphError, Result};
 pub use index::{Column, Index};
 pub use session::{Lookup, Scan, Session};
-pub use snowmelt_store::{Activity, Columns, Keys, Levels, Matches};
+pub use snowmelt_store::{Activity, Columns, Keys, Levels, Matches, MemoryBudget, Reservation};
 pub use stats::{Stats, Terms, TreeSize};
 pub use term::{Kind, NUMBER_BITS, PAYLOAD_BITS, Term, TermId, TermRef};
 pub use term_inline::{

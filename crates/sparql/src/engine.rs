@@ -175,7 +175,7 @@ impl Engine {
         };
         let (default_graphs, named_graphs) =
             (graphs(&algebra.dataset.default), graphs(&algebra.dataset.named));
-        let budget = self.db.store().memory().total() as usize;
+        let budget = self.db.store().memory().clone();
         let limits = Limits {
             timeout: options.timeout,
             deadline: options.timeout.map(|t| Instant::now() + t),
@@ -188,7 +188,7 @@ impl Engine {
             params,
             consts,
             limits,
-            memory: MemoryShare::new(options.memory.unwrap_or(budget / 4)),
+            memory: MemoryShare::new(options.memory.unwrap_or(budget.total() as usize / 4), budget),
             batch: options
                 .batch_rows
                 .map_or_else(BatchRows::default, |n| BatchRows { first: n.max(1), most: n.max(1) }),

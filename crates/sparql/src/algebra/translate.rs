@@ -263,11 +263,6 @@ impl Translator<'_> {
         g: GraphSlot,
     ) -> Result<Node, QueryError> {
         let mut inside = Scope::default();
-        if let GraphSlot::Named(Slot::Var(graph)) = g {
-            // a name of the inside that is the graph's name outside means the same there
-            let name = scope.vars.iter().find(|(_, v)| **v == graph).map(|(n, _)| n.clone());
-            inside.vars.extend(name.map(|n| (n, graph)));
-        }
         for v in projected(pattern) {
             let var = self.var(v, scope);
             inside.vars.insert(v.as_str().to_owned(), var);
@@ -351,6 +346,9 @@ impl Translator<'_> {
     ) -> Result<Node, QueryError> {
         let slot = match name {
             NamedNodePattern::NamedNode(n) => Slot::Const(self.iri(n)),
+            NamedNodePattern::Variable(v) if names(inner, v) => {
+                return self.graph_seen_inside(v, inner, scope);
+            }
             NamedNodePattern::Variable(v) => Slot::Var(self.var(v, scope)),
         };
         let node = self.node(inner, scope, GraphSlot::Named(slot))?;
@@ -360,6 +358,34 @@ impl Translator<'_> {
             Slot::Const(_) => !matches!(node, Node::Unit),
         };
         Ok(if bound { node } else { join(vec![Node::GraphNames(slot), node]) })
+    }
+
+    /// GRAPH ?g where the inside names ?g as well: there it is a variable like any other, and only the result is joined with
+    /// the graph's name (SPARQL 1.1, 18.6).
+    fn graph_seen_inside(
+        &mut self,
+        v: &Variable,
+        inner: &GraphPattern,
+        scope: &mut Scope,
+    ) -> Result<Node, QueryError> {
+        let outside = self.var(v, scope);
+        let graph = self.fresh(".graph");
+        let inside = self.fresh(v.as_str());
+        scope.vars.insert(v.as_str().to_owned(), inside);
+        let node = self.node(inner, scope, GraphSlot::Named(Slot::Var(graph)));
+        scope.vars.insert(v.as_str().to_owned(), outside);
+        let mut node = node?;
+        if !node.certain().contains(graph) {
+            node = join(vec![Node::GraphNames(Slot::Var(graph)), node]);
+        }
+        let name = |v: Var| Expression::Variable(self.names[v.0 as usize].clone());
+        if node.scope().contains(inside) {
+            let open = Expression::Not(Box::new(Expression::Bound(self.names[inside.0 as usize].clone())));
+            let same = Expression::SameTerm(Box::new(name(inside)), Box::new(name(graph)));
+            let condition = Expression::Or(Box::new(open), Box::new(same));
+            node = Node::Filter { inner: Box::new(node), conditions: vec![condition] };
+        }
+        Ok(Node::Extend { inner: Box::new(node), var: outside, expr: name(graph) })
     }
 
     fn left_join(
@@ -615,6 +641,13 @@ impl Translator<'_> {
             })
             .collect()
     }
+}
+
+/// Whether a pattern names a variable anywhere, hidden places included.
+fn names(pattern: &GraphPattern, v: &Variable) -> bool {
+    let text = pattern.to_string();
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(&v.to_string()).any(|(i, found)| !text[i + found.len()..].starts_with(word))
 }
 
 /// Joins flat: units vanish, nested joins open.

@@ -222,6 +222,11 @@ fn graphs() {
     case(e, "SELECT ?g ?s FROM NAMED <e:g2> { GRAPH ?g { ?s <e:p> ?o } }", &["g2 a", "g2 z"]);
     case(e, "SELECT ?s FROM NAMED <e:g2> { ?s <e:p> ?o }", &[]);
     case(e, "SELECT ?s { GRAPH <e:g1> { <e:b> ?p ?s } }", &["c"]);
+    // inside, the graph's variable is one like any other
+    case(e, "SELECT ?g { GRAPH ?g { ?g <e:p> ?o } }", &[]);
+    let open = "SELECT ?g ?o { GRAPH ?g { ?s <e:p> ?o OPTIONAL { ?g <e:none> ?o } } }";
+    case(e, open, &["g1 b", "g1 c", "g2 b", "g2 z"]);
+    case(e, "SELECT ?g ?c { GRAPH ?g { { SELECT (COUNT(*) AS ?c) { ?g <e:p> ?o } } } }", &["g1 2", "g2 2"]);
     case(e, "SELECT ?g { ?x <e:n> 1 . GRAPH ?g { ?x <e:p>+ ?y } }", &["g1", "g1", "g2"]);
 }
 
@@ -289,6 +294,7 @@ fn operators_spill_and_give_the_same() {
         "SELECT ?o { ?s <e:v> ?o } ORDER BY DESC(?o)",
         "SELECT DISTINCT ?s { ?s <e:v> ?o }",
         "SELECT ?s (COUNT(*) AS ?c) { ?s <e:v> ?o } GROUP BY ?s",
+        "SELECT ?s ?o ?n { ?s <e:v> ?o { SELECT ?s (COUNT(*) AS ?n) { ?s <e:v> ?x } GROUP BY ?s } }",
     ] {
         let mut a = rows(&f.engine, query, &tight).unwrap_or_else(|e| panic!("{query}: {e}"));
         let mut b = rows(&f.engine, query, &ample).unwrap();

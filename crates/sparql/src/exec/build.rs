@@ -71,6 +71,8 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
             keep_left: keep_left.clone(),
             keep_right: keep_right.clone(),
             built: None,
+            taken: 0,
+            files: None,
             current: None,
             queue: Queue::default(),
         }),

@@ -3,9 +3,13 @@
 //! The right side is read whole, once, and grouped by its *mask*: which of the join columns are bound. A left row meets a group
 //! on the columns both have bound, for which the group has a hash table (made when first needed). Where nothing is ever unbound
 //! there is one group with one table, and this is the ordinary hash join; without common columns it is the product.
+//!
+//! Over the memory share both sides go to temporary files by the hash of their keys (GRACE join), and file after file is joined in
+//! memory. Not where columns may be unbound: a row without a key has no file.
 
 use super::nested::either;
 use super::rows::{Queue, append, columns, hash_row, same_row};
+use super::spill::{Partitions, Reader};
 use super::{Boxed, Operator, Result, Run};
 use crate::algebra::ExistsKind;
 use crate::batch::Batch;
@@ -24,6 +28,9 @@ pub(super) struct HashJoin {
     pub keep_left: Vec<u16>,
     pub keep_right: Vec<(u16, Option<u16>)>,
     pub built: Option<Built>,
+    /// memory taken for what is built
+    pub taken: usize,
+    pub files: Option<Files>,
     pub current: Option<Probe>,
     pub queue: Queue,
 }
@@ -32,6 +39,13 @@ pub(super) struct HashJoin {
 pub(super) struct Built {
     rows: Batch,
     groups: Vec<Group>,
+}
+
+/// Both sides in files: the right ones stay for the next seed, the left ones are read once.
+pub(super) struct Files {
+    right: Vec<Reader>,
+    left: Option<Vec<Reader>>,
+    at: usize,
 }
 
 /// The right rows with the same columns bound.
@@ -90,11 +104,79 @@ fn pick(all: &[usize], mask: u32) -> Vec<usize> {
 impl HashJoin {
     fn build(&mut self, run: &mut Run) -> Result<()> {
         let mut rows = Batch::empty(0);
+        let can_spill = !self.loose && !self.right_on.is_empty();
         while let Some(batch) = self.right.next(run)? {
             run.check()?;
-            run.memory.take(batch.bytes() + batch.rows * 12, "hash join")?;
+            let bytes = batch.bytes() + batch.rows * 12;
             append(&mut rows, batch);
+            if can_spill && run.memory.is_tight(self.taken + bytes) {
+                return self.spill_right(rows, run);
+            }
+            run.memory.take(bytes, "hash join")?;
+            self.taken += bytes;
         }
+        self.group(rows);
+        Ok(())
+    }
+
+    fn spill_right(&mut self, rows: Batch, run: &mut Run) -> Result<()> {
+        let mut files = Partitions::new(run)?;
+        files.add(rows, &self.right_on)?;
+        run.memory.give_back(std::mem::take(&mut self.taken));
+        while let Some(batch) = self.right.next(run)? {
+            run.check()?;
+            files.add(batch, &self.right_on)?;
+        }
+        self.files = Some(Files { right: files.into_readers()?, left: None, at: 0 });
+        self.group(Batch::empty(0));
+        Ok(())
+    }
+
+    /// The next left batch: from the left side, or from the next file, whose right rows are built first.
+    fn next_left(&mut self, run: &mut Run) -> Result<Option<Batch>> {
+        let Some(mut files) = self.files.take() else { return self.left.next(run) };
+        let batch = self.next_from(&mut files, run);
+        self.files = Some(files);
+        batch
+    }
+
+    fn next_from(&mut self, files: &mut Files, run: &mut Run) -> Result<Option<Batch>> {
+        if files.left.is_none() {
+            let mut spread = Partitions::new(run)?;
+            while let Some(batch) = self.left.next(run)? {
+                run.check()?;
+                spread.add(batch, &self.left_on)?;
+            }
+            files.left = Some(spread.into_readers()?);
+            files.at = 0;
+        }
+        let left = files.left.as_mut().expect("just written");
+        loop {
+            // file `at - 1` is the one whose right rows are built
+            if files.at > 0
+                && let Some(batch) = left[files.at - 1].next()?
+            {
+                return Ok(Some(batch));
+            }
+            if files.at == left.len() {
+                return Ok(None);
+            }
+            run.memory.give_back(std::mem::take(&mut self.taken));
+            let right = &mut files.right[files.at];
+            right.rewind()?;
+            let mut rows = Batch::empty(0);
+            while let Some(batch) = right.next()? {
+                let bytes = batch.bytes() + batch.rows * 12;
+                run.memory.take(bytes, "hash join")?;
+                self.taken += bytes;
+                append(&mut rows, batch);
+            }
+            self.group(rows);
+            files.at += 1;
+        }
+    }
+
+    fn group(&mut self, rows: Batch) {
         let all = (1u32 << self.right_on.len()) - 1;
         let mut groups: Vec<Group> = Vec::new();
         if rows.rows > 0 {
@@ -112,7 +194,6 @@ impl HashJoin {
             }
         }
         self.built = Some(Built { rows, groups });
-        Ok(())
     }
 
     /// Fills pairs of rows until `most` of them; true when the left batch is done.
@@ -284,11 +365,11 @@ impl Operator for HashJoin {
             }
             run.check()?;
             if self.current.is_none() {
-                let nothing = self.built.as_ref().is_some_and(|b| b.rows.rows == 0);
+                let nothing = self.files.is_none() && self.built.as_ref().is_some_and(|b| b.rows.rows == 0);
                 if nothing && matches!(self.kind, JoinKind::Inner | JoinKind::Exists(ExistsKind::Semi)) {
                     return Ok(None);
                 }
-                let Some(batch) = self.left.next(run)? else { return Ok(None) };
+                let Some(batch) = self.next_left(run)? else { return Ok(None) };
                 self.current = Some(Probe { batch, row: 0, group: 0, chain: NONE, entered: false });
             }
             let one = self.right_on.is_empty() && self.built.as_ref().is_some_and(|b| b.rows.rows == 1);
@@ -313,5 +394,8 @@ impl Operator for HashJoin {
         self.left.reset(seed);
         self.current = None;
         self.queue.clear();
+        if let Some(files) = &mut self.files {
+            files.left = None;
+        }
     }
 }

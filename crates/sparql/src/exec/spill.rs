@@ -78,6 +78,11 @@ impl Writer {
 }
 
 impl Reader {
+    /// Back to the first batch.
+    pub fn rewind(&mut self) -> Result<()> {
+        self.file.seek(SeekFrom::Start(0)).map(drop).map_err(failed(&self.path))
+    }
+
     pub fn next(&mut self) -> Result<Option<Batch>> {
         let mut numbers = [0u8; 12];
         let first = self.file.read(&mut numbers).map_err(failed(&self.path))?;
@@ -140,6 +145,11 @@ impl Partitions {
 
     pub fn next(&mut self) -> Result<Option<Reader>> {
         Ok(self.readers.next())
+    }
+
+    /// The files, in order; equal keys are in files of equal place, whoever wrote them.
+    pub fn into_readers(self) -> Result<Vec<Reader>> {
+        self.writers.into_iter().map(Writer::read).collect()
     }
 }
 
