@@ -9,14 +9,15 @@ use crate::plan::{GraphScope, Plan};
 use crate::rewrite::rewrite;
 use crate::source::{Source, ground};
 use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
 use snowmelt_graph::{Index, TermId};
 use spargebra::term::NamedNode;
 use spargebra::{Query, SparqlParser, SparqlSyntaxError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Plans kept of one shape.
-const PLANS: usize = 64;
+/// Plans kept of one shape; beyond, all are made anew.
+const PLANS: usize = 512;
 
 /// Below this average, the rows of a parameter's pattern say nothing about the plan.
 const EVEN_ROWS: f64 = 4.0;
@@ -33,7 +34,7 @@ pub(crate) struct Template {
     /// counts that decide which plan is right
     probes: Vec<Probe>,
     scope: GraphScope,
-    plans: RwLock<Vec<(Vec<u8>, Arc<Plan>)>>,
+    plans: RwLock<FxHashMap<Vec<u8>, Arc<Plan>>>,
     used: AtomicU64,
 }
 
@@ -137,7 +138,7 @@ impl Template {
         source: &mut Source,
     ) -> Result<Arc<Plan>, QueryError> {
         let key = self.magnitudes(consts, source)?;
-        if let Some((_, plan)) = self.plans.read().iter().find(|(k, _)| *k == key) {
+        if let Some(plan) = self.plans.read().get(&key) {
             return Ok(plan.clone());
         }
         let mut data = facts::Data::new(engine, source, params);
@@ -146,9 +147,9 @@ impl Template {
             Arc::new(plan(&self.algebra, &mut data, self.scope.clone(), Costs::default(), &self.output)?);
         let mut plans = self.plans.write();
         if plans.len() >= PLANS {
-            plans.remove(0);
+            plans.clear();
         }
-        plans.push((key, plan.clone()));
+        plans.insert(key, plan.clone());
         Ok(plan)
     }
 
@@ -161,8 +162,8 @@ impl Template {
                 Some(prefix) => source.count(probe.index, &prefix, None)?,
                 None => 0,
             };
-            // steps of four: 0, 1..3, 4..15, ...
-            key.push(((64 - rows.leading_zeros()).div_ceil(2)) as u8);
+            // steps of eight: 0, 1..7, 8..63, ...
+            key.push(((64 - rows.leading_zeros()).div_ceil(3)) as u8);
         }
         Ok(key)
     }
