@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 use crate::virtual_time::{Timer, Virtual};
 
 /// A clock; clones are the same clock.
@@ -17,6 +19,8 @@ pub struct Clock(Option<Arc<Virtual>>);
 /// Keeps the thread a participant of virtual time; see [`Clock::enter`].
 pub struct ClientGuard {
     entered: Option<Arc<Virtual>>,
+    /// Held while the thread takes part.
+    _pinned: Option<Pinned>,
     /// The guard belongs to the thread that entered.
     _not_send: std::marker::PhantomData<*const ()>,
 }
@@ -70,10 +74,7 @@ impl Clock {
     /// While it takes part, a thread must not block on anything but this clock (join its helpers by an `EventCount`
     /// first), and must hold no lock when it waits.
     pub fn enter(&self) -> ClientGuard {
-        if let Some(v) = &self.0 {
-            v.enter(None);
-        }
-        ClientGuard { entered: self.0.clone(), _not_send: std::marker::PhantomData }
+        ClientGuard::new(self.0.clone(), None)
     }
 
     /// Reserves places for `n` threads that are about to start, so that their order does not depend on which starts first.
@@ -102,11 +103,43 @@ impl Clock {
 impl ClientTicket {
     /// Takes the reserved place; call it in the new thread.
     pub fn enter(mut self) -> ClientGuard {
-        let entered = self.0.take().map(|(v, place)| {
-            v.enter(Some(place));
-            v
+        match self.0.take() {
+            Some((v, place)) => ClientGuard::new(Some(v), Some(place)),
+            None => ClientGuard::new(None, None),
+        }
+    }
+}
+
+impl ClientGuard {
+    fn new(entered: Option<Arc<Virtual>>, place: Option<usize>) -> ClientGuard {
+        let pinned = entered.as_ref().and_then(|v| {
+            let pinned = Pinned::to(v.processor());
+            v.enter(place);
+            pinned
         });
-        ClientGuard { entered, _not_send: std::marker::PhantomData }
+        ClientGuard { entered, _pinned: pinned, _not_send: std::marker::PhantomData }
+    }
+}
+
+/// Keeps a thread on one processor. Of the participants in virtual time one runs at a time, and handing over is five times as fast
+/// when nothing has to travel between processors.
+struct Pinned(CpuSet);
+
+impl Pinned {
+    /// On the `n`th of the processors the thread may use.
+    fn to(n: usize) -> Option<Pinned> {
+        let before = sched_getaffinity(None).ok()?;
+        let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| before.is_set(cpu)).collect();
+        let mut one = CpuSet::new();
+        one.set(*allowed.get(n % allowed.len().max(1))?);
+        sched_setaffinity(None, &one).ok()?;
+        Some(Pinned(before))
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        let _ = sched_setaffinity(None, &self.0); // best left as it is, if that is refused
     }
 }
 

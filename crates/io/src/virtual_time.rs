@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -36,6 +36,7 @@ const CHARGE_QUANTUM_NS: u64 = 20_000;
 pub(crate) struct Virtual {
     now: AtomicU64,
     state: Mutex<State>,
+    processor: usize,
 }
 
 struct State {
@@ -125,7 +126,9 @@ thread_local! {
 impl Virtual {
     pub(crate) fn new(cores: usize) -> Virtual {
         assert!(cores > 0, "a machine has at least one processor");
+        static CLOCKS: AtomicUsize = AtomicUsize::new(0);
         Virtual {
+            processor: CLOCKS.fetch_add(1, Ordering::Relaxed),
             now: AtomicU64::new(0),
             state: Mutex::new(State {
                 clients: Vec::new(),
@@ -148,6 +151,11 @@ impl Virtual {
 
     pub(crate) fn now_ns(&self) -> u64 {
         self.now.load(Ordering::Relaxed) + self.with_entry(|e| e.uncharged_ns).unwrap_or(0)
+    }
+
+    /// Which processor its participants share; clocks take turns.
+    pub(crate) fn processor(&self) -> usize {
+        self.processor
     }
 
     // --- taking part ---
