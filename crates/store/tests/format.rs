@@ -1,0 +1,127 @@
+//! docs/format.md against the code: its tables list the same fields at the same bytes, and a file written now is as it says.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use snowmelt_store::{BODY_BYTES, HEADER_BYTES, PAGE_BYTES, PageKind, ReadAhead, Store, page, superblock};
+use support::{build_tree, config};
+
+/// Rows of the table marked `name`: the cells of each.
+fn table(name: &str) -> Vec<Vec<String>> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/format.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (_, after) =
+        text.split_once(&format!("<!-- table: {name} -->\n")).expect("the table is in the document");
+    let rows = after.lines().take_while(|l| l.starts_with('|')).skip(2);
+    rows.map(|l| l.trim_matches('|').split('|').map(|c| c.trim().to_string()).collect()).collect()
+}
+
+/// Field → (offset, bytes); fields must follow each other without a hole and fill `whole` bytes.
+fn fields(name: &str, whole: usize) -> BTreeMap<String, (usize, usize)> {
+    let mut end = 0;
+    let mut fields = BTreeMap::new();
+    for row in table(name) {
+        let (at, bytes): (usize, usize) = (row[0].parse().unwrap(), row[1].parse().unwrap());
+        assert_eq!(at, end, "{name}: a hole or an overlap before {}", row[2]);
+        end = at + bytes;
+        fields.insert(row[2].clone(), (at, bytes));
+    }
+    assert_eq!(end, whole, "{name}");
+    fields
+}
+
+fn compare(documented: &BTreeMap<String, (usize, usize)>, code: &[(&str, usize)]) {
+    let documented: Vec<(&str, usize)> = documented.iter().map(|(n, (at, _))| (n.as_str(), *at)).collect();
+    let mut code = code.to_vec();
+    code.sort_unstable();
+    assert_eq!(documented, code);
+}
+
+#[test]
+fn the_page_header_is_as_documented() {
+    use page::offset::*;
+    let fields = fields("page", PAGE_BYTES);
+    compare(
+        &fields,
+        &[
+            ("checksum", CHECKSUM),
+            ("page", PAGE),
+            ("txn", TXN),
+            ("tree", TREE),
+            ("kind", KIND),
+            ("level", LEVEL),
+            ("count", COUNT),
+            ("body", HEADER_BYTES),
+        ],
+    );
+    assert_eq!(fields["body"].1, BODY_BYTES);
+}
+
+#[test]
+fn the_super_block_is_as_documented() {
+    use superblock::offset::*;
+    compare(
+        &fields("superblock", superblock::SLOT_BYTES),
+        &[
+            ("checksum", CHECKSUM),
+            ("magic", MAGIC),
+            ("format", FORMAT),
+            ("page_bytes", superblock::offset::PAGE_BYTES),
+            ("extent_pages", EXTENT_PAGES),
+            ("stripes", STRIPES),
+            ("sequence", SEQUENCE),
+            ("txn", TXN),
+            ("extents", EXTENTS),
+            ("meta_page", META_PAGE),
+            ("meta_bytes", META_BYTES),
+            ("meta_checksum", META_CHECKSUM),
+            ("reserved", RESERVED),
+            ("paths", PATHS),
+        ],
+    );
+}
+
+#[test]
+fn the_kinds_are_as_documented() {
+    let documented: Vec<(u8, String)> =
+        table("kinds").into_iter().map(|r| (r[0].parse().unwrap(), r[1].clone())).collect();
+    let code: Vec<(u8, String)> = PageKind::ALL.iter().map(|k| (*k as u8, format!("{k:?}"))).collect();
+    assert_eq!(documented, code);
+}
+
+/// Follows the document by hand from the super-block to a page of a tree, with nothing of the store but its files.
+#[test]
+fn a_database_can_be_read_by_the_document() {
+    let dir = tempfile::tempdir().unwrap();
+    let stripes = [dir.path().join("a"), dir.path().join("b")];
+    let store = Store::create(&dir.path().join("db"), &stripes, config(64, ReadAhead::none())).unwrap();
+    let tree = build_tree(&store, "t", 1, 30);
+    drop(store);
+    let number = |b: &[u8], at: usize, n: usize| {
+        b[at..at + n].iter().rev().fold(0u64, |sum, byte| sum << 8 | *byte as u64) as usize
+    };
+    let block = std::fs::read(dir.path().join("db/superblock")).unwrap();
+    let slot = &block[8192..];
+    assert_eq!((&slot[8..16], number(slot, 16, 4), number(slot, 32, 8)), (b"SNOWMELT".as_slice(), 1, 1));
+    let (k, n) = (number(slot, 24, 4), number(slot, 28, 4));
+    assert_eq!((k, n), (8, 2));
+    let len = number(slot, 96, 2);
+    assert_eq!(&slot[98..98 + len], stripes[0].to_str().unwrap().as_bytes());
+    let files = stripes.map(|s| std::fs::read(s).unwrap());
+    let page = |p: usize| {
+        let at = (p / k) / n * k * 8192 + p % k * 8192;
+        &files[(p / k) % n][at..at + 8192]
+    };
+    let (first, bytes) = (number(slot, 56, 8), number(slot, 64, 8));
+    let mut run: Vec<u8> = (0..bytes.div_ceil(8160)).flat_map(|i| page(first + i)[32..].to_vec()).collect();
+    run.truncate(bytes);
+    assert_eq!((number(&run, 0, 4), number(&run, 4, 4), number(&run, 8, 4)), (2, 1, 1), "one tree, number 1");
+    assert_eq!((number(&run, 12, 2), &run[14..15]), (1, b"t".as_slice()));
+    let map = run.len() - number(slot, 48, 8) * (12 + 8);
+    assert_eq!(number(&run, map - 8, 8), number(slot, 48, 8));
+    assert_eq!((number(&run, map, 4), run[map + 12]), (1, 0xFF), "extent 0: tree 1, eight pages");
+    let p = tree.pages[20].0 as usize;
+    assert_eq!((number(page(p), 8, 8), number(page(p), 24, 4), page(p)[28]), (p, 1, 1));
+    assert_eq!(&page(p)[32..], support::page(1, 20).body());
+}
