@@ -49,8 +49,11 @@ struct State {
 }
 
 impl Store {
-    /// Begins a bulk build. One at a time.
+    /// Begins a bulk build. One at a time; none after a failed write of the super-block, until the database is opened again.
     pub fn begin_build(self: &Arc<Self>) -> Result<Build> {
+        if let Some(cause) = self.poison.get() {
+            return Err(StoreError::Poisoned { cause: cause.clone() });
+        }
         if self.building.swap(true, Ordering::AcqRel) {
             return Err(StoreError::BuildBusy);
         }
@@ -167,7 +170,10 @@ impl Shared {
             meta: Some(run),
             ..old.block
         };
-        store.super_file.write(&block)?;
+        if let Err(e) = store.super_file.write(&block) {
+            let _ = store.poison.set(Arc::new(e.clone()));
+            return Err(e);
+        }
         self.state.lock().built.clear();
         store.fetch.core.space.write().commit(map);
         *store.committed.write() = crate::store::Committed { block, catalog };
@@ -214,6 +220,10 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        if self.store.poison.get().is_some() {
+            // The super-block may say that these extents are the database: they stay as they are.
+            return self.store.building.store(false, Ordering::Release);
+        }
         let state = self.state.get_mut();
         let mut space = self.store.fetch.core.space.write();
         for (extent, _) in state.built.drain(..) {

@@ -218,23 +218,25 @@ impl Fetch {
     /// Rules 1 and 2: which other pages of the extent to read now that `misses` of its pages, `page` among them, are missed.
     fn rest_of_extent(&self, tree: TreeId, page: PageId, misses: u32) -> Option<(Rule, Vec<PageId>)> {
         let extent = self.geometry.extent_of(page);
-        let rule = self.extent_rule(extent, misses)?;
+        let start_up = self.read_ahead.start_up && !self.core.pool.was_full();
+        let again = self.missed_again(extent, misses);
+        let candidates = [start_up.then_some(Rule::StartUp), again.then_some(Rule::Extent)];
+        let mut candidates = candidates.into_iter().flatten().peekable();
+        candidates.peek()?;
         let mut pages = self.absent_in_extent(extent);
         pages.retain(|p| *p != page);
-        if pages.is_empty() || self.read_ahead.auto && !self.is_worth_it(tree, extent, rule, pages.len()) {
+        if pages.is_empty() {
             return None;
         }
-        Some((rule, pages))
+        let chosen = |r: &Rule| !self.read_ahead.auto || self.is_worth_it(tree, extent, *r, pages.len());
+        Some((candidates.find(chosen)?, pages))
     }
 
-    /// Rule 1 before the pool was full, rule 2 afterwards, or when rule 1 is off.
-    fn extent_rule(&self, extent: ExtentId, misses: u32) -> Option<Rule> {
+    /// Rule 2: true when the misses of the extent within the window have reached their number; they are counted anew then.
+    fn missed_again(&self, extent: ExtentId, misses: u32) -> bool {
         let r = &self.read_ahead;
-        if r.start_up && !self.core.pool.was_full() {
-            return Some(Rule::StartUp);
-        }
         if !r.extent {
-            return None;
+            return false;
         }
         let now = self.clock.now_ns() / 1_000_000;
         let mut history = self.history.lock();
@@ -244,11 +246,11 @@ impl Fetch {
             (*since, *count) = (now, 0);
         }
         *count += misses;
-        if *count < r.extent_misses {
-            return None;
+        let reached = *count >= r.extent_misses;
+        if reached {
+            history.remove(&extent);
         }
-        history.remove(&extent);
-        Some(Rule::Extent)
+        reached
     }
 
     fn is_worth_it(&self, tree: TreeId, extent: ExtentId, rule: Rule, absent: usize) -> bool {

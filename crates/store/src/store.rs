@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
 use snowmelt_io::{Access, AlignedBuf, DeviceCounters, Sink};
@@ -43,6 +43,8 @@ pub struct Store {
     pub(crate) committed: RwLock<Committed>,
     pub(crate) super_file: SuperBlockFile,
     pub(crate) building: AtomicBool,
+    /// Why nothing may be written any more: nobody knows what the super-block says since its last write failed.
+    pub(crate) poison: OnceLock<Arc<StoreError>>,
     pub(crate) snapshots: Arc<Snapshots>,
     memory: MemoryBudget,
     _pool_memory: Reservation,
@@ -146,6 +148,7 @@ impl Store {
             committed: RwLock::new(Committed { block, catalog }),
             super_file,
             building: AtomicBool::new(false),
+            poison: OnceLock::new(),
             snapshots: Arc::default(),
             memory,
             _pool_memory: pool_memory,

@@ -154,7 +154,6 @@ impl Pool {
 
     #[inline]
     fn pinned(&self, word: &AtomicU64, before: u64) -> PageRef {
-        assert!(before & word::PINS != word::PINS, "fewer than 65535 pins on a page");
         PageRef { start: self.frames.address(word::frame(before)), hold: Hold::Frame(word) }
     }
 
@@ -170,6 +169,7 @@ impl Pool {
             }
             match word::state(w) {
                 word::RESIDENT => {
+                    assert!(w & word::PINS != word::PINS, "fewer than 65536 pins on a page");
                     // The first use of a page read ahead does not count as a second touch.
                     let rule = word::rule(w);
                     let touched = if rule == 0 { word::REFERENCED } else { 0 };
