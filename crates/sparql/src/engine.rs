@@ -18,7 +18,7 @@ mod tests;
 
 use crate::algebra::{Algebra, Form, GroundTerm, Var};
 use crate::error::QueryError;
-use crate::exec::{BatchRows, Limits, MemoryShare, Profile, Run, build};
+use crate::exec::{BatchRows, Limits, MemoryShare, Profile, Run, TERM_CACHE_BYTES, build};
 use crate::optimise::PredicateStatistics;
 use crate::plan::Plan;
 use crate::shape;
@@ -29,7 +29,7 @@ use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{Activity, Database, TermId};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use template::Template;
 
@@ -37,9 +37,6 @@ pub use result::{QueryKind, QueryResult, Written};
 
 /// Templates kept; when there are more, the least recently made half goes.
 const TEMPLATES: usize = 1024;
-
-/// Bytes of decoded terms a query keeps.
-const TERM_CACHE_BYTES: usize = 16 << 20;
 
 /// How a query is to be run.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +69,9 @@ pub struct Engine {
     resources: Mutex<FxHashMap<TermId, bool>>,
     /// whether all quads are in the default graph, once known
     plain: Mutex<Option<bool>>,
+    /// queries under way
+    active: Arc<AtomicUsize>,
+    cores: usize,
 }
 
 /// A query ready to run: what it is and how it will be done.
@@ -90,6 +90,8 @@ impl Engine {
             predicates: Mutex::default(),
             resources: Mutex::default(),
             plain: Mutex::default(),
+            active: Arc::default(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
 
@@ -132,6 +134,8 @@ impl Engine {
         let Prepared { template, plan, mut run } = self.prepare(text, options)?;
         let planned = start.elapsed();
         run.profile = Some(Profile::new(plan.nodes));
+        // counters are one thread's
+        run.threads = 1;
         let root = build(&plan.root, &mut run).map_err(|e| locate(e, text))?;
         run.announce_constants()?;
         let mut result = QueryResult::new(template, root, run)?;
@@ -142,7 +146,7 @@ impl Engine {
         }
         let run = result.into_run();
         let report = crate::explain::explain(&plan, &run, run.profile.as_ref());
-        let activity = run.source.session.activity();
+        let activity = run.activity();
         Ok(format!(
             "{report}{rows} rows; planning {planned:.3?}, execution {:.3?}\n{activity}\n",
             start.elapsed()
@@ -155,7 +159,8 @@ impl Engine {
         let plain = self.plain(&mut source)?;
         let consts = template.resolve(&params, &mut source)?;
         let plan = template.plan(self, &params, &consts, &mut source)?;
-        let run = self.run(&template, params, consts, source, plain, options);
+        let mut run = self.run(&template, params, consts, source, plain, options);
+        run.plan = Some(plan.clone());
         Ok(Prepared { template, plan, run })
     }
 
@@ -169,7 +174,6 @@ impl Engine {
         options: &QueryOptions,
     ) -> Run {
         let algebra = template.algebra.clone();
-        let base = algebra.base.as_ref().and_then(|b| oxiri::Iri::parse(b.clone()).ok());
         let graphs = |list: &Option<Vec<crate::algebra::Const>>| {
             list.as_ref().map(|l| l.iter().filter_map(|c| consts[c.0 as usize]).collect::<Vec<_>>())
         };
@@ -181,10 +185,23 @@ impl Engine {
             deadline: options.timeout.map(|t| Instant::now() + t),
             cancel: options.cancel.clone(),
             max_rows: options.max_rows,
+            stop: None,
         };
+        let (locals, now) = (Arc::new(LocalTerms::new()), DateTime::now());
+        let base = algebra.base.as_ref().and_then(|b| oxiri::Iri::parse(b.clone()).ok());
+        let active = Active::new(&self.active);
+        // a core that works for another query is not there to fork to
+        let cores = if options.threads == 0 { self.cores } else { options.threads };
         Run {
             source,
-            terms: Terms::new(Arc::new(LocalTerms::new()), now(), base, TERM_CACHE_BYTES),
+            terms: Terms::new(locals.clone(), now, base, TERM_CACHE_BYTES),
+            locals,
+            now,
+            threads: cores.saturating_sub(active.others).max(1),
+            active: Some(active),
+            plan: None,
+            part: None,
+            forked: Activity::default(),
             params,
             consts,
             limits,
@@ -272,8 +289,23 @@ fn locate(error: QueryError, text: &str) -> QueryError {
     }
 }
 
-fn now() -> DateTime {
-    DateTime::now()
+/// Counts a query among the active ones while it lives.
+pub(crate) struct Active {
+    count: Arc<AtomicUsize>,
+    /// queries that were active when it began
+    others: usize,
+}
+
+impl Active {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        Self { count: count.clone(), others: count.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The variables a form puts out.

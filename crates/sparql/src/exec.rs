@@ -16,6 +16,7 @@ mod leaf;
 mod lookup;
 mod memory;
 mod nested;
+mod parallel;
 mod path;
 mod profile;
 mod rows;
@@ -33,7 +34,7 @@ pub(crate) use build::build;
 pub(crate) use distinct::Distinct;
 pub(crate) use memory::MemoryShare;
 pub(crate) use profile::Profile;
-pub(crate) use run::{BatchRows, Limits, Run, fill};
+pub(crate) use run::{BatchRows, Limits, Run, TERM_CACHE_BYTES, fill};
 
 pub(crate) type Result<T> = std::result::Result<T, QueryError>;
 

@@ -82,7 +82,7 @@ impl QueryResult {
 
     /// What was done so far.
     pub fn activity(&self) -> Activity {
-        self.run.source.session.activity()
+        self.run.activity()
     }
 
     pub(super) fn into_run(self) -> Run {

@@ -310,6 +310,31 @@ fn operators_spill_and_give_the_same() {
 }
 
 #[test]
+fn forked_pipelines_give_the_same() {
+    let lines: String =
+        (0..60_000).map(|i| format!("<e:s{}> <e:v> <e:o{}> .\n", i % 20_011, i % 701)).collect();
+    let f = open(&lines);
+    let query = "SELECT ?b (COUNT(*) AS ?c) (SAMPLE(CONCAT(STR(?b), '!')) AS ?t) { ?a <e:v> ?o . ?b <e:v> ?o } GROUP BY ?b";
+    let with = |threads| QueryOptions { threads, ..QueryOptions::default() };
+    let forks = |threads| {
+        let mut result = f.engine.query(query, &with(threads)).unwrap();
+        while result.next_batch().unwrap().is_some() {}
+        result.activity().fork
+    };
+    assert_eq!((forks(1), forks(2)), (0, 2));
+    let sorted = |threads| {
+        let mut rows = rows(&f.engine, query, &with(threads)).unwrap();
+        rows.sort();
+        rows
+    };
+    let one = sorted(1);
+    assert!(one.len() > 10_000 && one == sorted(2));
+    // a thread's error is the query's
+    let late = QueryOptions { timeout: Some(Duration::from_millis(5)), ..with(2) };
+    assert!(matches!(rows(&f.engine, query, &late), Err(QueryError::Timeout(_))));
+}
+
+#[test]
 fn limits_end_a_query() {
     let lines: String = (0..3000).map(|i| format!("<e:s{i}> <e:v> <e:o{i}> .\n")).collect();
     let f = open(&lines);

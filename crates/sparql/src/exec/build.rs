@@ -8,6 +8,7 @@ use super::hash::HashJoin;
 use super::leaf::{Given, GraphNames, values};
 use super::lookup::LookupJoin;
 use super::nested::Nested;
+use super::parallel::build_input;
 use super::path::PathJoin;
 use super::profile::Profiled;
 use super::rows::Queue;
@@ -63,7 +64,7 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
         }
         Op::Hash { left, right, on, loose, kind, keep_left, keep_right } => Box::new(HashJoin {
             left: build(left, run)?,
-            right: build(right, run)?,
+            right: build_input(right, run)?,
             left_on: on.iter().map(|p| p.0 as usize).collect(),
             right_on: on.iter().map(|p| p.1 as usize).collect(),
             loose: *loose,
@@ -113,7 +114,7 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
             }
             let keys = keys.iter().map(|k| *k as usize).collect();
             Box::new(Group {
-                input: build(input, run)?,
+                input: build_input(input, run)?,
                 keys,
                 aggregates: list,
                 stored: *stored,
@@ -121,7 +122,10 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
                 queue: Queue::default(),
             })
         }
-        Op::Distinct { input, optional } => Box::new(Distinct::new(build(input, run)?, *optional)),
+        Op::Distinct { input, optional } => {
+            let input = if *optional { build(input, run)? } else { build_input(input, run)? };
+            Box::new(Distinct::new(input, *optional))
+        }
         Op::Sort { input, keys, limit, keep } => {
             let mut compiled = Vec::with_capacity(keys.len());
             for key in keys {
@@ -129,7 +133,7 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
             }
             let limit = limit.map(|l| l as usize);
             Box::new(Sort {
-                input: build(input, run)?,
+                input: build_input(input, run)?,
                 keys: compiled,
                 limit,
                 keep: keep.clone(),

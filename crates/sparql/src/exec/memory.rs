@@ -28,6 +28,11 @@ impl MemoryShare {
         Self { share: share_bytes, used: 0, budget, reserved: None }
     }
 
+    /// The share of one of several threads of the query.
+    pub fn part(&self, threads: usize) -> Self {
+        Self::new(self.share / threads, self.budget.clone())
+    }
+
     fn reserved_bytes(&self) -> usize {
         self.reserved.as_ref().map_or(0, |r| r.bytes() as usize) + FREE_BYTES
     }

@@ -8,14 +8,19 @@ use crate::algebra::{Algebra, Const, GroundTerm};
 use crate::algebra::{ConstTerm, map};
 use crate::error::QueryError;
 use crate::expr::{CompileError, Expr, compile};
+use crate::plan::Plan;
 use crate::source::{Source, ground};
-use crate::value::Terms;
-use snowmelt_graph::{Index, Keys, TermId};
+use crate::value::{LocalTerms, Terms};
+use oxsdatatypes::DateTime;
+use snowmelt_graph::{Activity, Index, Keys, TermId};
 use spargebra::algebra::Expression;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+/// Bytes of decoded terms a query keeps.
+pub(crate) const TERM_CACHE_BYTES: usize = 16 << 20;
 
 /// Rows of a batch: operators start small, so that a small answer costs little, and grow.
 #[derive(Clone, Copy, Debug)]
@@ -37,12 +42,16 @@ pub(crate) struct Limits {
     pub deadline: Option<Instant>,
     pub cancel: Option<Arc<AtomicBool>>,
     pub max_rows: Option<u64>,
+    /// set when another thread of the query failed, or nobody wants its result any more
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 /// A running query.
 pub(crate) struct Run {
     pub source: Source,
     pub terms: Terms,
+    pub locals: Arc<LocalTerms>,
+    pub now: DateTime,
     pub algebra: Arc<Algebra>,
     pub params: Vec<GroundTerm>,
     /// stored ids of the constants
@@ -54,6 +63,16 @@ pub(crate) struct Run {
     pub default_graphs: Option<Vec<TermId>>,
     pub named_graphs: Option<Vec<TermId>>,
     pub plain: bool,
+    /// threads it may use, and the plan they would run
+    pub threads: usize,
+    /// its place among the queries under way
+    #[expect(dead_code, reason = "held for its drop")]
+    pub active: Option<crate::engine::Active>,
+    pub plan: Option<Arc<Plan>>,
+    /// a forked thread's part of the first scan
+    pub part: Option<(u64, u64)>,
+    /// what other threads did for it
+    pub forked: Activity,
     /// keys of scans that are known before anything runs
     pub constant_keys: Vec<(Index, Vec<u64>)>,
     /// where operators spill
@@ -64,7 +83,8 @@ pub(crate) struct Run {
 impl Run {
     /// Called by every operator for every batch.
     pub fn check(&self) -> Result<()> {
-        if self.limits.cancel.as_ref().is_some_and(|c| c.load(Ordering::Relaxed)) {
+        let set = |flag: &Option<Arc<AtomicBool>>| flag.as_ref().is_some_and(|c| c.load(Ordering::Relaxed));
+        if set(&self.limits.cancel) || set(&self.limits.stop) {
             return Err(QueryError::Cancelled);
         }
         if let Some(deadline) = self.limits.deadline
@@ -73,6 +93,52 @@ impl Run {
             return Err(QueryError::Timeout(self.limits.timeout.unwrap_or_default()));
         }
         Ok(())
+    }
+
+    /// All it did, with the threads it forked.
+    pub fn activity(&self) -> Activity {
+        let mut activity = self.source.session.activity();
+        activity += self.forked;
+        activity
+    }
+
+    /// A run of another thread of the same query, which opens its session there.
+    pub fn fork(&self, threads: usize, stop: Arc<AtomicBool>) -> impl FnOnce() -> Run + Send + 'static {
+        let database = self.source.session.database().clone();
+        let limits = Limits { stop: Some(stop), ..self.limits.clone() };
+        let memory = self.memory.part(threads);
+        let (locals, now, base) = (self.locals.clone(), self.now, self.base());
+        let (algebra, params, consts) = (self.algebra.clone(), self.params.clone(), self.consts.clone());
+        let (default_graphs, named_graphs) = (self.default_graphs.clone(), self.named_graphs.clone());
+        let (batch, plain, temp_dir) = (self.batch, self.plain, self.temp_dir.clone());
+        move || Run {
+            source: Source::new(database.session()),
+            terms: Terms::new(locals.clone(), now, base, TERM_CACHE_BYTES / threads),
+            locals,
+            now,
+            algebra,
+            params,
+            consts,
+            limits,
+            memory,
+            batch,
+            default_graphs,
+            named_graphs,
+            plain,
+            threads: 1,
+            active: None,
+            plan: None,
+            part: None,
+            forked: Activity::default(),
+            constant_keys: Vec::new(),
+            temp_dir,
+            profile: None,
+        }
+    }
+
+    /// The BASE of the query.
+    pub fn base(&self) -> Option<oxiri::Iri<String>> {
+        self.algebra.base.as_ref().and_then(|b| oxiri::Iri::parse(b.clone()).ok())
     }
 
     /// Announces the scans that have constant keys, all trees together.

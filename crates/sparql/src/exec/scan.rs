@@ -20,7 +20,8 @@ pub(super) struct IndexScan {
 }
 
 impl IndexScan {
-    pub fn new(access: &Access, run: &Run) -> Self {
+    pub fn new(access: &Access, run: &mut Run) -> Self {
+        let part = run.part.take();
         let visit = Visit::resolve(access, run);
         let key = visit.iter().flat_map(|v| &v.key).map(|k| match k {
             super::access::Key::Is(id) => *id,
@@ -30,7 +31,7 @@ impl IndexScan {
         let range = visit.as_ref().and_then(|v| v.range);
         let all = match ranges(&access.bounds, run) {
             Some(list) if range.is_none() => list.into_iter().map(Some).collect(),
-            _ => vec![range],
+            _ => vec![part.or(range)],
         };
         Self {
             visit,

@@ -1,0 +1,235 @@
+//! Forked work: the range of a pipeline's first scan is cut into parts, and threads run the pipeline on one part after the other.
+//!
+//! Only below operators that take their whole input anyway (group, sort, distinct, the build side of a hash join), only for
+//! pipelines of scans, look-ups and operators row by row, and only if the plan expects [`LEAST_MICROSECONDS`] of work for each
+//! thread. A thread has its own session and terms; local terms are the query's. Batches come back through a bounded channel.
+//! An error of one thread, or dropping the operator, stops all.
+
+use super::{Boxed, Operator, Result, Run, build};
+use crate::batch::Batch;
+use crate::error::QueryError;
+use crate::plan::{Access, Op, Plan, PlanNode, Src};
+use snowmelt_graph::{Activity, TermId};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// A thread is worth its start from here on.
+const LEAST_MICROSECONDS: f64 = 5000.0;
+
+/// Parts per thread, so that unequal parts even out.
+const PARTS: usize = 4;
+
+/// Batches on their way per thread.
+const BATCHES: usize = 2;
+
+type Ranges = Arc<Mutex<VecDeque<(u64, u64)>>>;
+
+/// What a thread sends.
+enum Message {
+    Batch(Batch),
+    End(Activity),
+    Failed(QueryError),
+}
+
+pub(super) struct Parallel {
+    ranges: Ranges,
+    plan: Arc<Plan>,
+    node: usize,
+    threads: usize,
+    stop: Arc<AtomicBool>,
+    running: Option<(Receiver<Message>, Vec<JoinHandle<()>>)>,
+}
+
+/// The pipeline as an input: forked where that is worth it.
+pub(super) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
+    let threads = run.threads.min((node.cost / LEAST_MICROSECONDS) as usize);
+    if threads > 1
+        && let Some(plan) = run.plan.clone()
+        && let Some(access) = first_scan(node)
+        && let Some(ranges) = cut(access, threads * PARTS, run)?
+    {
+        let ranges = Arc::new(Mutex::new(ranges));
+        return Ok(Box::new(Parallel {
+            ranges,
+            plan,
+            node: node.id,
+            threads,
+            stop: Arc::default(),
+            running: None,
+        }));
+    }
+    build(node, run)
+}
+
+/// The scan that a pipeline begins with, if it is nothing but a pipeline.
+fn first_scan(node: &PlanNode) -> Option<&Access> {
+    match &node.op {
+        Op::Scan { access } => {
+            let whole = access.bounds.is_empty() && !access.default_graph && !access.merge_graphs;
+            (whole && access.key.len() < access.index.arity()).then_some(access)
+        }
+        Op::Lookup { input, .. }
+        | Op::Filter { input, .. }
+        | Op::Extend { input, .. }
+        | Op::Project { input, .. }
+        | Op::Distinct { input, optional: true } => first_scan(input),
+        Op::Nested { left, right, .. } if is_light(right) => first_scan(left),
+        // the build side is built by each thread
+        Op::Hash { left, right, .. } if right.cost < LEAST_MICROSECONDS / 5.0 => first_scan(left),
+        _ => None,
+    }
+}
+
+/// Whether a seeded plan can be run by each thread on its own.
+fn is_light(node: &PlanNode) -> bool {
+    let light = match &node.op {
+        Op::Seed => return true,
+        Op::Group { .. } | Op::Sort { .. } | Op::Distinct { optional: false, .. } | Op::Slice { .. } => false,
+        Op::Hash { right, .. } => right.cost < LEAST_MICROSECONDS / 5.0,
+        _ => true,
+    };
+    light
+        && crate::optimise::children(&node.op).into_iter().all(|c| {
+            is_light(c) || matches!(c.op, Op::Scan { .. } | Op::Unit | Op::Values { .. } | Op::Nothing)
+        })
+}
+
+/// Cuts the column after a scan's key into ranges of about equally many rows, by exact counts.
+fn cut(access: &Access, parts: usize, run: &mut Run) -> Result<Option<VecDeque<(u64, u64)>>> {
+    let mut key: Vec<TermId> = Vec::with_capacity(access.key.len());
+    for src in &access.key {
+        match src {
+            Src::Const(c) => match run.constant(*c) {
+                Some(id) => key.push(id),
+                None => return Ok(None),
+            },
+            Src::Fixed(id) => key.push(*id),
+            Src::Col(_) => return Ok(None),
+        }
+    }
+    let total = run.source.count(access.index, &key, None)?;
+    let mut ranges = VecDeque::with_capacity(parts);
+    let mut from = 0u64;
+    for part in 1..parts as u64 {
+        let goal = total * part / parts as u64;
+        let near = total / parts as u64 / 8;
+        let (mut low, mut high) = (from, u64::MAX);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let rows = run.source.count(access.index, &key, Some((0, middle)))?;
+            if rows.abs_diff(goal) <= near {
+                (low, high) = (middle, middle);
+            } else if rows < goal {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if low > from && low < u64::MAX {
+            ranges.push_back((from, low));
+            from = low + 1;
+        }
+    }
+    ranges.push_back((from, u64::MAX));
+    // one value holds nearly everything
+    Ok((ranges.len() > 1).then_some(ranges))
+}
+
+impl Parallel {
+    fn start(&mut self, run: &mut Run) -> Result<()> {
+        let (sender, receiver) = sync_channel(self.threads * BATCHES);
+        let mut handles = Vec::with_capacity(self.threads);
+        for _ in 0..self.threads {
+            let own = run.fork(self.threads, self.stop.clone());
+            let (sender, stop) = (sender.clone(), self.stop.clone());
+            let (plan, node, ranges) = (self.plan.clone(), self.node, self.ranges.clone());
+            let body = move || {
+                if let Err(error) = work(&plan, node, &ranges, own(), &sender) {
+                    // the first error is the query's: the others only follow from it
+                    let stopped = stop.swap(true, Ordering::Relaxed);
+                    if !stopped {
+                        drop(sender.send(Message::Failed(error)));
+                    }
+                }
+            };
+            let handle = std::thread::Builder::new().name("query".to_owned()).spawn(body);
+            handles.push(handle.map_err(QueryError::Write)?);
+        }
+        run.source.session.reader().meters.fork += self.threads as u64;
+        self.running = Some((receiver, handles));
+        Ok(())
+    }
+
+    fn join(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some((receiver, handles)) = self.running.take() {
+            drop(receiver);
+            for handle in handles {
+                if let Err(panic) = handle.join()
+                    && !std::thread::panicking()
+                {
+                    std::panic::resume_unwind(panic);
+                }
+            }
+        }
+    }
+}
+
+/// One thread: part after part until there are none.
+fn work(plan: &Plan, node: usize, ranges: &Ranges, mut run: Run, sender: &SyncSender<Message>) -> Result<()> {
+    let node = find(&plan.root, node).expect("the node is of this plan");
+    loop {
+        let Some(range) = ranges.lock().expect("no holder panics").pop_front() else { break };
+        run.part = Some(range);
+        let mut pipeline = build(node, &mut run)?;
+        assert!(run.part.is_none(), "the first scan takes the part");
+        while let Some(batch) = pipeline.next(&mut run)? {
+            if sender.send(Message::Batch(batch)).is_err() {
+                return Ok(());
+            }
+        }
+    }
+    let activity = run.source.session.activity();
+    // nobody listens any more: then nobody counts
+    drop(sender.send(Message::End(activity)));
+    Ok(())
+}
+
+fn find(node: &PlanNode, id: usize) -> Option<&PlanNode> {
+    if node.id == id {
+        return Some(node);
+    }
+    crate::optimise::children(&node.op).into_iter().find_map(|c| find(c, id))
+}
+
+impl Operator for Parallel {
+    fn next(&mut self, run: &mut Run) -> Result<Option<Batch>> {
+        if self.running.is_none() {
+            self.start(run)?;
+        }
+        loop {
+            run.check()?;
+            let (receiver, _) = self.running.as_ref().expect("started above");
+            match receiver.recv() {
+                Ok(Message::Batch(batch)) => return Ok(Some(batch)),
+                Ok(Message::End(activity)) => run.forked += activity,
+                Ok(Message::Failed(error)) => return Err(error),
+                // all threads have ended
+                Err(_) => return Ok(None),
+            }
+        }
+    }
+
+    fn reset(&mut self, _: &Batch) {
+        unreachable!("a forked pipeline has no seed");
+    }
+}
+
+impl Drop for Parallel {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
