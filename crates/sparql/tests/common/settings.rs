@@ -1,0 +1,132 @@
+//! Settings under which answers must not change, and a database opened with them.
+
+use super::answer::{self, Answer};
+use super::data;
+use oxrdf::{Quad, Triple};
+use oxrdfio::{RdfFormat, RdfParser};
+use snowmelt_graph::load::{self, LoadOptions, Source};
+use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_io::{Engine as IoEngine, QueueConfig};
+use snowmelt_sparql::results::ResultFormat;
+use snowmelt_sparql::{Engine, QueryError, QueryKind, QueryOptions};
+use snowmelt_store::{PAGE_BYTES, ReadAhead};
+use sparesults::QueryResultsFormat;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// How a database is opened and queried.
+#[derive(Clone)]
+pub struct Settings {
+    pub name: &'static str,
+    pub store: OpenOptions,
+    /// rows per batch; None: the engine's own choice
+    pub batch_rows: Option<usize>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let store = OpenOptions { memory_bytes: 256 << 20, direct: false, ..OpenOptions::default() };
+        Settings { name: "default settings", store, batch_rows: None }
+    }
+}
+
+impl Settings {
+    /// One hardship at a time, then several together.
+    pub fn hostile() -> Vec<Settings> {
+        let base = Settings::default();
+        let store = |name: &'static str, change: &dyn Fn(&mut OpenOptions)| {
+            let mut settings = Settings { name, ..base.clone() };
+            change(&mut settings.store);
+            settings
+        };
+        let ahead = |name: &'static str, change: &dyn Fn(&mut ReadAhead)| {
+            store(name, &|s| {
+                s.read_ahead = ReadAhead::all();
+                change(&mut s.read_ahead);
+            })
+        };
+        let engine = |name, engine| store(name, &|s| s.queue = QueueConfig { engine, ..QueueConfig::default() });
+        vec![
+            store("a pool of 64 pages", &|s| s.pool_bytes = Some(64 * PAGE_BYTES as u64)),
+            engine("engine uring", IoEngine::Uring),
+            engine("engine threads", IoEngine::Threads),
+            engine("engine inline", IoEngine::Inline),
+            ahead("no start-up rule", &|r| r.start_up = false),
+            ahead("no extent rule", &|r| r.extent = false),
+            ahead("no planned rule", &|r| r.planned = false),
+            ahead("no scan rule", &|r| r.scan = false),
+            store("extents of 8 pages", &|s| s.extent_pages = 8),
+            Settings { name: "batches of one row", batch_rows: Some(1), ..base.clone() },
+            Settings {
+                batch_rows: Some(3),
+                ..store("64 pages, extents of 8, batches of 3, inline, no read-ahead", &|s| {
+                    s.pool_bytes = Some(64 * PAGE_BYTES as u64);
+                    s.extent_pages = 8;
+                    s.queue = QueueConfig { engine: IoEngine::Inline, ..QueueConfig::default() };
+                    s.read_ahead = ReadAhead::none();
+                })
+            },
+        ]
+    }
+}
+
+/// A database in a folder of its own, and an engine on it.
+pub struct Fixture {
+    engine: Engine,
+    options: QueryOptions,
+    _folder: tempfile::TempDir,
+}
+
+impl Fixture {
+    /// A database of these quads.
+    pub fn open(quads: &[Quad], settings: &Settings) -> Self {
+        let text = data::n_quads(quads);
+        let source = Source::Reader { name: "test data".to_owned(), read: Box::new(std::io::Cursor::new(text)) };
+        Self::from_source(source, Some(RdfFormat::NQuads), settings)
+    }
+
+    /// A database of a file, compressed or not.
+    pub fn load(file: &Path, settings: &Settings) -> Self {
+        Self::from_source(Source::File(file.to_owned()), None, settings)
+    }
+
+    fn from_source(source: Source, format: Option<RdfFormat>, settings: &Settings) -> Self {
+        let folder = tempfile::Builder::new().prefix("snowmelt-test-").tempdir().expect("a temporary folder");
+        let path = folder.path().join("db");
+        let load_options = LoadOptions { format, threads: 1, store: settings.store.clone(), ..LoadOptions::default() };
+        load::load(&path, vec![source], &load_options, &(), &AtomicBool::new(false))
+            .unwrap_or_else(|e| panic!("loading under {}: {e}", settings.name));
+        let db = Database::open(&path, &settings.store).unwrap_or_else(|e| panic!("opening under {}: {e}", settings.name));
+        let options = QueryOptions { batch_rows: settings.batch_rows, ..QueryOptions::default() };
+        Fixture { engine: Engine::new(db), options, _folder: folder }
+    }
+
+    /// The answer to a query, by way of the text it is written as.
+    pub fn answer(&self, query: &str, base: Option<&str>) -> Result<Answer, QueryError> {
+        let mut options = self.options.clone();
+        options.base = base.map(str::to_owned);
+        let mut result = self.engine.query(query, &options)?;
+        let format = match result.kind() {
+            QueryKind::Graph => ResultFormat::NTriples,
+            _ => ResultFormat::Json,
+        };
+        let is_graph = matches!(result.kind(), QueryKind::Graph);
+        let mut bytes = Vec::new();
+        result.write(format, &mut bytes)?;
+        if is_graph {
+            let parser = RdfParser::from_format(RdfFormat::NTriples);
+            let triples = parser.for_slice(&bytes).map(|q| Triple::from(q.expect("what we write can be read")));
+            return Ok(Answer::Graph(triples.collect()));
+        }
+        Ok(answer::read(QueryResultsFormat::Json, &bytes).expect("what we write can be read"))
+    }
+
+    /// The answer as text.
+    pub fn text(&self, query: &str, base: Option<&str>, format: ResultFormat) -> Result<String, QueryError> {
+        let mut options = self.options.clone();
+        options.base = base.map(str::to_owned);
+        let mut bytes = Vec::new();
+        self.engine.query(query, &options)?.write(format, &mut bytes)?;
+        Ok(String::from_utf8(bytes).expect("results are UTF-8"))
+    }
+}

@@ -1,0 +1,352 @@
+//! Random graphs and queries from one seed.
+//!
+//! The vocabulary is tiny, so that patterns meet: a dozen resources, five predicates, a few literals of each type, three graphs.
+//! Queries are text, built from the grammar top down with a budget that shrinks with depth.
+
+use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term, vocab::xsd};
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+
+pub struct Generator {
+    rng: StdRng,
+    /// variables of the query being made
+    vars: Vec<String>,
+    fresh: u32,
+}
+
+const PREDICATES: [&str; 5] = ["p", "q", "r", "label", "value"];
+
+fn iri(local: &str) -> NamedNode {
+    NamedNode::new_unchecked(format!("http://e/{local}"))
+}
+
+impl Generator {
+    pub fn new(seed: u64) -> Self {
+        Generator { rng: StdRng::seed_from_u64(seed), vars: Vec::new(), fresh: 0 }
+    }
+
+    fn chance(&mut self, percent: u32) -> bool {
+        self.rng.random_range(0..100) < percent
+    }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        *of.choose(&mut self.rng).expect("not empty")
+    }
+
+    /// Between a handful and a few hundred quads.
+    pub fn graph(&mut self) -> Vec<Quad> {
+        let size = self.pick(&[5, 30, 100, 400]);
+        let mut quads = Vec::new();
+        for _ in 0..size {
+            let subject: NamedOrBlankNode =
+                if self.chance(8) { self.blank().into() } else { self.resource().into() };
+            let predicate = self.pick(&PREDICATES);
+            let object = match predicate {
+                "label" | "value" => self.literal().into(),
+                _ if self.chance(10) => self.literal().into(),
+                _ if self.chance(8) => self.blank().into(),
+                _ => Term::from(self.resource()),
+            };
+            let graph = match self.rng.random_range(0..10) {
+                0 => iri("g1").into(),
+                1 => iri("g2").into(),
+                _ => GraphName::DefaultGraph,
+            };
+            quads.push(Quad::new(subject, iri(predicate), object, graph));
+        }
+        quads
+    }
+
+    fn resource(&mut self) -> NamedNode {
+        let n = self.rng.random_range(0..12);
+        iri(&format!("r{n}"))
+    }
+
+    fn blank(&mut self) -> BlankNode {
+        let n = self.rng.random_range(0..4);
+        BlankNode::new_unchecked(format!("x{n}"))
+    }
+
+    fn literal(&mut self) -> Literal {
+        let n = self.rng.random_range(-3..12);
+        match self.rng.random_range(0..14) {
+            0..=3 => Literal::from(n),
+            4 | 5 => Literal::new_typed_literal(format!("{n}.5"), xsd::DECIMAL),
+            6 => Literal::new_typed_literal(format!("{n}.25E1"), xsd::DOUBLE),
+            7 => Literal::new_typed_literal(format!("{n}.5E0"), xsd::FLOAT),
+            8 => Literal::from(n % 2 == 0),
+            9 => Literal::new_typed_literal(format!("20{:02}-05-17T10:00:00", n + 5), xsd::DATE_TIME),
+            10 => Literal::new_language_tagged_literal_unchecked(format!("text {n}"), self.pick(&["en", "de", "en-gb"])),
+            11 => Literal::new_typed_literal(format!("{n}"), iri("type")),
+            12 => Literal::from(format!("a longer string, number {n}")),
+            _ => Literal::from(self.pick(&["", "a", "b", "ab", "abc"])),
+        }
+    }
+
+    /// A query.
+    pub fn query(&mut self) -> String {
+        self.vars.clear();
+        self.fresh = 0;
+        match self.rng.random_range(0..12) {
+            0 => format!("ASK {{ {} }}", self.group(3)),
+            1 => {
+                let pattern = self.group(3);
+                let triples: Vec<String> = (0..self.rng.random_range(1..3))
+                    .map(|_| format!("{} <http://e/made> {}", self.some_var(), self.some_var()))
+                    .collect();
+                format!("CONSTRUCT {{ {} }} WHERE {{ {pattern} }}", triples.join(" . "))
+            }
+            2 | 3 => self.grouped_select(3),
+            _ => self.select(3),
+        }
+    }
+
+    fn select(&mut self, depth: u32) -> String {
+        let pattern = self.group(depth);
+        let modifier = self.pick(&["", "", "DISTINCT ", "DISTINCT ", "REDUCED "]);
+        let modifier = if modifier == "REDUCED " { "" } else { modifier }; // how many rows REDUCED keeps is open
+        let mut vars: Vec<String> = self.vars.clone();
+        vars.sort();
+        vars.dedup();
+        vars.truncate(self.rng.random_range(1..=6));
+        if vars.is_empty() {
+            vars.push("?none".to_owned());
+        }
+        let mut head = vars.join(" ");
+        if self.chance(25) {
+            self.fresh += 1;
+            head += &format!(" ({} AS ?e{})", self.expression(2), self.fresh);
+        }
+        let tail = self.tail(&vars);
+        format!("SELECT {modifier}{head} WHERE {{ {pattern} }}{tail}")
+    }
+
+    fn tail(&mut self, vars: &[String]) -> String {
+        let mut tail = String::new();
+        if self.chance(30) {
+            tail += " ORDER BY";
+            for v in vars.iter().take(3) {
+                let key = match self.rng.random_range(0..4) {
+                    0 => format!(" DESC({v})"),
+                    1 => format!(" STR({v})"),
+                    _ => format!(" {v}"),
+                };
+                tail += &key;
+            }
+        }
+        if self.chance(20) {
+            tail += &format!(" LIMIT {}", self.rng.random_range(0..8));
+            if self.chance(50) {
+                tail += &format!(" OFFSET {}", self.rng.random_range(0..5));
+            }
+        }
+        tail
+    }
+
+    fn grouped_select(&mut self, depth: u32) -> String {
+        let pattern = self.group(depth);
+        let key = self.some_var();
+        let arg = self.some_var();
+        let arg = if self.chance(30) { self.expression(1) } else { arg };
+        let distinct = self.pick(&["", "", "DISTINCT "]);
+        let aggregate = match self.rng.random_range(0..7) {
+            0 => format!("COUNT({distinct}*)"),
+            1 => format!("COUNT({distinct}{arg})"),
+            2 => format!("SUM({distinct}{arg})"),
+            3 => format!("AVG({distinct}{arg})"),
+            // Of mixed types any may come first: numbers have one order.
+            4 => format!("MIN({distinct}xsd:double({arg}))"),
+            5 => format!("MAX({distinct}xsd:double({arg}))"),
+            _ => format!("COUNT({distinct}STR({arg}))"),
+        };
+        let prefix = "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> ";
+        if self.chance(20) {
+            return format!("{prefix}SELECT ({aggregate} AS ?n) WHERE {{ {pattern} }}");
+        }
+        let having = if self.chance(25) { " HAVING (COUNT(*) > 1)" } else { "" };
+        format!("{prefix}SELECT {key} ({aggregate} AS ?n) WHERE {{ {pattern} }} GROUP BY {key}{having}")
+    }
+
+    /// The inside of braces.
+    fn group(&mut self, depth: u32) -> String {
+        let mut parts = Vec::new();
+        for _ in 0..self.rng.random_range(1..=3) {
+            parts.push(self.triples());
+        }
+        if depth > 0 {
+            for _ in 0..self.rng.random_range(0..=2) {
+                parts.push(self.element(depth - 1));
+            }
+        }
+        if self.chance(15) {
+            let at = self.rng.random_range(0..=parts.len());
+            let part = self.element(depth.saturating_sub(1));
+            parts.insert(at, part);
+        }
+        parts.join(" ")
+    }
+
+    fn element(&mut self, depth: u32) -> String {
+        match self.rng.random_range(0..15) {
+            0 | 1 => format!("OPTIONAL {{ {} }}", self.group(depth)),
+            2 => {
+                let (a, b) = (self.group(depth), self.group(depth));
+                format!("{{ {a} }} UNION {{ {b} }}")
+            }
+            3 => format!("MINUS {{ {} }}", self.scoped(depth)),
+            4..=6 => format!("FILTER({})", self.expression(2)),
+            7 => {
+                let not = self.pick(&["", "NOT "]);
+                format!("FILTER {not}EXISTS {{ {} }}", self.scoped(depth))
+            }
+            8 => {
+                let expression = self.expression(2);
+                self.fresh += 1;
+                let var = format!("?b{}", self.fresh);
+                self.vars.push(var.clone());
+                format!("BIND({expression} AS {var})")
+            }
+            9 => self.values(),
+            10 => {
+                let graph = if self.chance(50) { self.var() } else { self.pick(&["<http://e/g1>", "<http://e/g2>"]).to_owned() };
+                format!("GRAPH {graph} {{ {} }}", self.group(depth.min(1)))
+            }
+            11 => self.sub_select(depth),
+            12 => format!("{{ {} }}", self.group(depth)),
+            13 => self.path(),
+            _ => format!("OPTIONAL {{ {} FILTER({}) }}", self.group(0), self.expression(1)),
+        }
+    }
+
+    /// A group whose variables do not get out.
+    fn scoped(&mut self, depth: u32) -> String {
+        let before = self.vars.len();
+        let group = self.group(depth);
+        self.vars.truncate(before.max(1));
+        group
+    }
+
+    fn sub_select(&mut self, depth: u32) -> String {
+        let outside = self.vars.clone();
+        let inner = self.group(depth.min(1));
+        let mut vars: Vec<String> = self.vars.iter().filter(|v| inner.contains(v.as_str())).cloned().collect();
+        vars.sort();
+        vars.dedup();
+        vars.truncate(self.rng.random_range(1..=3));
+        self.vars = outside;
+        self.vars.extend(vars.iter().cloned());
+        let distinct = self.pick(&["", "DISTINCT "]);
+        format!("{{ SELECT {distinct}{} WHERE {{ {inner} }} }}", vars.join(" "))
+    }
+
+    fn values(&mut self) -> String {
+        let (a, b) = (self.var(), self.var());
+        let cell = |g: &mut Self| match g.rng.random_range(0..4) {
+            0 => "UNDEF".to_owned(),
+            1 => g.literal().to_string(),
+            _ => g.resource().to_string(),
+        };
+        let rows = self.rng.random_range(1..4);
+        if a == b {
+            let cells: Vec<String> = (0..rows).map(|_| cell(self)).collect();
+            return format!("VALUES {a} {{ {} }}", cells.join(" "));
+        }
+        let cells: Vec<String> = (0..rows).map(|_| format!("({} {})", cell(self), cell(self))).collect();
+        format!("VALUES ({a} {b}) {{ {} }}", cells.join(" "))
+    }
+
+    fn path(&mut self) -> String {
+        let path = self.pick(&[
+            "<http://e/p>/<http://e/q>",
+            "^<http://e/p>",
+            "<http://e/p>|<http://e/q>",
+            "<http://e/p>+",
+            "<http://e/q>*",
+            "<http://e/p>?",
+            "(<http://e/p>/<http://e/q>)+",
+            "!(<http://e/p>|<http://e/label>)",
+            "(<http://e/p>|^<http://e/r>)+",
+        ]);
+        let (s, o) = (self.node(), self.node());
+        format!("{s} {path} {o} .")
+    }
+
+    fn triples(&mut self) -> String {
+        let subject = self.node();
+        let mut text = String::new();
+        for _ in 0..self.rng.random_range(1..=2) {
+            let predicate = if self.chance(10) { self.var() } else { format!("<http://e/{}>", self.pick(&PREDICATES)) };
+            let object = if self.chance(12) { self.literal().to_string() } else { self.node() };
+            text += &format!("{subject} {predicate} {object} . ");
+        }
+        text
+    }
+
+    fn node(&mut self) -> String {
+        if self.chance(25) { self.resource().to_string() } else { self.var() }
+    }
+
+    /// A variable, old or new.
+    fn var(&mut self) -> String {
+        let var = format!("?v{}", self.rng.random_range(0..6));
+        self.vars.push(var.clone());
+        var
+    }
+
+    /// A variable of the query, if it has one.
+    fn some_var(&mut self) -> String {
+        match self.vars.choose(&mut self.rng) {
+            Some(var) => var.clone(),
+            None => "?none".to_owned(),
+        }
+    }
+
+    fn expression(&mut self, depth: u32) -> String {
+        if depth == 0 {
+            return match self.rng.random_range(0..4) {
+                0 => self.literal().to_string(),
+                1 => self.resource().to_string(),
+                _ => self.some_var(),
+            };
+        }
+        let xsd = |t: &str| format!("<http://www.w3.org/2001/XMLSchema#{t}>");
+        match self.rng.random_range(0..24) {
+            0..=3 => {
+                let op = self.pick(&["=", "!=", "<", "<=", ">", ">="]);
+                format!("({} {op} {})", self.expression(depth - 1), self.expression(depth - 1))
+            }
+            4 => format!("({} && {})", self.expression(depth - 1), self.expression(depth - 1)),
+            5 => format!("({} || {})", self.expression(depth - 1), self.expression(depth - 1)),
+            6 => format!("(!{})", self.expression(depth - 1)),
+            7 | 8 => {
+                let op = self.pick(&["+", "-", "*", "/"]);
+                format!("({} {op} {})", self.expression(depth - 1), self.expression(depth - 1))
+            }
+            9 => format!("BOUND({})", self.some_var()),
+            10 => format!("IF({}, {}, {})", self.expression(depth - 1), self.expression(depth - 1), self.expression(depth - 1)),
+            11 => format!("COALESCE({}, {})", self.expression(depth - 1), self.expression(depth - 1)),
+            12 => format!("({} IN ({}, {}))", self.expression(depth - 1), self.expression(0), self.expression(0)),
+            13 => format!("STR({})", self.expression(depth - 1)),
+            14 => format!("DATATYPE({})", self.expression(depth - 1)),
+            15 => format!("LANG({})", self.expression(depth - 1)),
+            16 => format!("LANGMATCHES(LANG({}), \"EN\")", self.expression(depth - 1)),
+            17 => format!("REGEX(STR({}), \"[1-4a]$\")", self.expression(depth - 1)),
+            18 => {
+                let f = self.pick(&["ISIRI", "ISLITERAL", "ISNUMERIC", "ISBLANK", "STRLEN", "UCASE", "ABS", "CEIL", "FLOOR", "MD5"]);
+                format!("{f}({})", self.expression(depth - 1))
+            }
+            19 => {
+                let f = self.pick(&["STRSTARTS", "CONTAINS", "STRENDS", "STRBEFORE", "STRAFTER", "CONCAT", "SAMETERM"]);
+                format!("{f}({}, {})", self.expression(depth - 1), self.expression(depth - 1))
+            }
+            20 => {
+                let t = xsd(self.pick(&["integer", "decimal", "double", "float", "boolean", "string"]));
+                format!("{t}({})", self.expression(depth - 1))
+            }
+            21 => format!("{}(STR({}))", xsd(self.pick(&["integer", "decimal", "double", "float"])), self.expression(depth - 1)),
+            22 => format!("YEAR({})", self.expression(depth - 1)),
+            _ => self.expression(0),
+        }
+    }
+}
