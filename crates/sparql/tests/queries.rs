@@ -6,10 +6,11 @@
 mod common;
 
 use common::answer::{self, Answer};
-use common::settings::{Fixture, Settings};
+use common::settings::{Fixture, Settings, Stored};
 use common::{data, order};
 use oxrdf::GraphName;
 use sparesults::QueryResultsFormat;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -32,7 +33,8 @@ fn check(fixture: &Fixture, query: &Path) -> Result<(), String> {
     let expected = if solutions.exists() {
         answer::read(QueryResultsFormat::Json, &read(&solutions)?)?
     } else {
-        let quads = data::read_file(&query.with_extension("nt"), "http://example.org/", &GraphName::DefaultGraph)?;
+        let quads =
+            data::read_file(&query.with_extension("nt"), "http://example.org/", &GraphName::DefaultGraph)?;
         Answer::Graph(quads.into_iter().map(Into::into).collect())
     };
     answer::same(&actual, &expected)?;
@@ -52,9 +54,13 @@ fn run(settings: &[Settings]) {
     for folder in files(&root) {
         let data_file = files(&folder).into_iter().find(|p| p.file_stem().is_some_and(|s| s == "data"));
         let data_file = data_file.unwrap_or_else(|| panic!("{} has no data", folder.display()));
-        let quads = data::read_file(&data_file, "http://example.org/", &GraphName::DefaultGraph).expect("our own data");
+        let quads = data::read_file(&data_file, "http://example.org/", &GraphName::DefaultGraph)
+            .expect("our own data");
+        let mut stored = HashMap::new();
         for settings in settings {
-            let fixture = Fixture::open(&quads, settings);
+            let extents = settings.store.extent_pages;
+            let stored = stored.entry(extents).or_insert_with(|| Stored::of_quads(&quads, settings));
+            let fixture = Fixture::on(stored.clone(), settings);
             for query in files(&folder).iter().filter(|p| p.extension().is_some_and(|e| e == "rq")) {
                 queries += 1;
                 if let Err(why) = check(&fixture, query) {

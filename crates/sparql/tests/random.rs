@@ -1,7 +1,7 @@
 //! Random graphs and random queries: our answers against those of oxigraph, in memory.
 //!
 //! Queries are made over everything that is implemented. What the two may do differently with right is not asked: the order and
-//! text of GROUP_CONCAT, comparisons of dates (oxigraph has none), which rows a LIMIT keeps. `SNOWMELT_SEED=n` repeats a run,
+//! text of GROUP_CONCAT, comparisons of dates (oxigraph has none), the text of doubles, which rows a LIMIT keeps. `SNOWMELT_SEED=n` repeats a run,
 //! `SNOWMELT_ROUNDS=n` makes it longer.
 
 mod common;
@@ -12,10 +12,11 @@ mod generate;
 use common::answer::{self, Answer, Row, Solutions};
 use common::order;
 use common::settings::{Fixture, Settings};
-use generate::Generator;
+use generate::{Generator, Query};
 use oxigraph::sparql::{QueryResults, SparqlEvaluator};
 use oxigraph::store::Store;
 use oxrdf::{NamedNode, Quad, Term, Triple};
+use snowmelt_sparql::QueryError;
 
 /// The answer of the other one.
 fn oracle(store: &Store, query: &str) -> Result<Answer, String> {
@@ -66,25 +67,30 @@ fn anonymous(mut answer: Answer) -> Answer {
     answer
 }
 
-fn check(fixture: &Fixture, store: &Store, query: &str) -> Result<(), String> {
-    let shape = order::shape(query);
-    let actual = anonymous(fixture.answer(query, None).map_err(|e| format!("refused: {e}"))?);
-    if let (Answer::Solutions(actual), true) = (&actual, shape.is_cut()) {
-        // Which rows are kept is open; how many is not, and that they are rows of the whole.
-        let expected = oracle(store, query)?;
-        let Answer::Solutions(expected) = expected else { return Err("not solutions".to_owned()) };
-        if actual.rows.len() != expected.rows.len() {
-            return Err(format!("{} rows instead of {}", actual.rows.len(), expected.rows.len()));
-        }
-        shape.check(actual)?;
-        let Answer::Solutions(all) = anonymous(oracle(store, &order::uncut(query))?) else { unreachable!() };
-        let (strange, _) = answer::unmatched(&actual.arranged(&all.vars).rows, &all.rows);
-        return if strange.is_empty() { Ok(()) } else { Err(format!("strange row {}", answer::show(&strange[0]))) };
-    }
+/// Whether the query was answered, or refused as not supported. The other one is asked without order and limits: it does not
+/// order terms of different types consistently.
+fn check(fixture: &Fixture, store: &Store, query: &Query) -> Result<bool, String> {
+    let text = format!("{}{}", query.body, query.tail);
+    let actual = match fixture.answer(&text, None) {
+        Err(QueryError::Unsupported { .. }) => return Ok(false),
+        other => other.map_err(|e| format!("refused: {e}"))?,
+    };
+    let shape = order::shape(&text);
     if let Answer::Solutions(actual) = &actual {
         shape.check(actual)?;
     }
-    answer::same(&actual, &anonymous(oracle(store, query)?))
+    let (actual, all) = (anonymous(actual), anonymous(oracle(store, &query.body)?));
+    let (Answer::Solutions(rows), Answer::Solutions(all), true) = (&actual, &all, shape.is_cut()) else {
+        return answer::same(&actual, &all).map(|()| true);
+    };
+    // Which rows are kept is open; how many is not, and that they are rows of the whole.
+    let left = all.rows.len().saturating_sub(shape.offset);
+    let expected = shape.limit.map_or(left, |limit| left.min(limit));
+    if rows.rows.len() != expected {
+        return Err(format!("{} rows instead of {expected}", rows.rows.len()));
+    }
+    let (strange, _) = answer::unmatched(&rows.arranged(&all.vars).rows, &all.rows);
+    if strange.is_empty() { Ok(true) } else { Err(format!("strange row {}", answer::show(&strange[0]))) }
 }
 
 fn load(quads: &[Quad]) -> Store {
@@ -97,31 +103,40 @@ fn run(settings: &[Settings], default_graphs: u64, queries_per_graph: u64) {
     let seed = common::seed();
     eprintln!("SNOWMELT_SEED={seed}");
     let graphs = std::env::var("SNOWMELT_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(default_graphs);
+    let (mut answered, mut refused, mut wrong) = (0, 0, Vec::new());
     for round in 0..graphs {
-        let mut generator = Generator::new(seed.wrapping_add(round));
+        let mut generator = Generator::new(seed.wrapping_mul(1_000_003).wrapping_add(round));
         let quads = generator.graph();
         let store = load(&quads);
         let settings = &settings[round as usize % settings.len()];
         let fixture = Fixture::open(&quads, settings);
         for number in 0..queries_per_graph {
             let query = generator.query();
-            if let Err(why) = check(&fixture, &store, &query) {
-                let data = String::from_utf8(common::data::n_quads(&quads)).expect("N-Quads are UTF-8");
-                panic!(
-                    "SNOWMELT_SEED={seed}, round {round}, query {number}, {}: {why}\n{query}\n\ndata:\n{data}",
-                    settings.name
-                );
+            match check(&fixture, &store, &query) {
+                Ok(true) => answered += 1,
+                Ok(false) => refused += 1,
+                Err(why) => {
+                    wrong.push(format!(
+                        "round {round}, query {number}, {}: {why}\n{}{}\n",
+                        settings.name, query.body, query.tail
+                    ));
+                }
             }
         }
     }
+    eprintln!("{answered} queries answered, {refused} refused");
+    assert!(answered > 20 * refused, "{refused} refused of {answered}: is something missing?");
+    wrong.sort_by_key(String::len); // the shortest first
+    let shown = wrong[..wrong.len().min(3)].join("\n");
+    assert!(wrong.is_empty(), "SNOWMELT_SEED={seed}: {} answers are wrong:\n{shown}", wrong.len());
 }
 
 #[test]
 fn random_queries() {
-    run(&[Settings::default()], 20, 60);
+    run(&[Settings::default()], 20, 40);
 }
 
 #[test]
 fn random_queries_under_hostile_settings() {
-    run(&Settings::hostile(), 22, 30);
+    run(&Settings::hostile(), 22, 20);
 }

@@ -2,7 +2,7 @@
 
 use crate::value::{Arithmetic, Terms, Value, arithmetic};
 use oxsdatatypes::{Decimal, Double, Float};
-use snowmelt_graph::{InlineValue, TermId};
+use snowmelt_graph::{FIRST_REGISTERED, InlineValue, Kind, TermId};
 
 /// A total in the widest type met so far.
 #[derive(Clone, Copy, Debug)]
@@ -39,8 +39,12 @@ impl Total {
     /// The rare ways: types change, decimals, out-of-line numbers.
     #[cold]
     fn add_value(&mut self, id: TermId, terms: &Terms) {
-        // Kinds without numbers were not prefetched.
-        let number = !matches!(id.kind() as u8, 0..=4);
+        // Terms that cannot be numbers were not prefetched.
+        let number = match id.kind() {
+            Kind::Value | Kind::Text | Kind::Local => true,
+            Kind::Decimal => id.decimal_code() < FIRST_REGISTERED,
+            kind => kind.is_inline(),
+        };
         let sum = self.value().filter(|_| number).and_then(|total| {
             let value = terms.value(id)?;
             if value.is_numeric() { arithmetic(Arithmetic::Add, &total, &value) } else { None }

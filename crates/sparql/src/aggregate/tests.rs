@@ -117,6 +117,23 @@ fn distinct_counts_terms_once() {
 }
 
 #[test]
+fn a_sum_of_prices_is_an_error_not_a_panic() {
+    let mut terms = terms();
+    let expr = Expression::Literal(oxrdf::Literal::from(1));
+    let mut sum =
+        Aggregate::new(&AggregateExpression::FunctionCall { name: name("sum"), expr, distinct: false })
+            .unwrap();
+    sum.resize(1);
+    // a literal of a registered datatype, whose name nobody has asked for
+    let snowmelt_graph::Inline::Shaped(body) = snowmelt_graph::encode("12.50", "http://e/EUR") else {
+        panic!()
+    };
+    let price = snowmelt_graph::decimal_like(snowmelt_graph::FIRST_REGISTERED, body);
+    sum.update(&mut terms, &mut NoStore, &[0], &[price]).unwrap();
+    assert_eq!(sum.finish(&mut terms), [TermId::UNDEF]);
+}
+
+#[test]
 fn distinct_solutions() {
     let mut terms = terms();
     let mut aggregate = Aggregate::new(&AggregateExpression::CountSolutions { distinct: true }).unwrap();

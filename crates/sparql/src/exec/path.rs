@@ -175,6 +175,26 @@ impl Walk<'_> {
         Ok(pairs)
     }
 
+    /// Between two variables zero steps lead only from nodes of the graph (SPARQL 1.1, 18.4): takes away the pairs of those
+    /// that a join bound to something else. Who has another pair is a node.
+    fn only_nodes(&mut self, nodes: &[TermId], pairs: &mut Pairs) -> Result<()> {
+        let mut doubtful: Vec<bool> = vec![false; nodes.len()];
+        pairs.iter().for_each(|(n, t)| doubtful[*n as usize] |= nodes[*n as usize] == *t);
+        pairs.iter().for_each(|(n, t)| doubtful[*n as usize] &= nodes[*n as usize] == *t);
+        let asked: Vec<u32> = (0..nodes.len() as u32).filter(|n| doubtful[*n as usize]).collect();
+        if asked.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<TermId> = asked.iter().map(|n| nodes[*n as usize]).collect();
+        for forward in [true, false] {
+            for (i, _) in self.others(&[], &ids, forward)? {
+                doubtful[asked[i as usize] as usize] = false;
+            }
+        }
+        pairs.retain(|(n, _)| !doubtful[*n as usize]);
+        Ok(())
+    }
+
     /// All subjects and objects.
     fn nodes(&mut self) -> Result<Vec<TermId>> {
         let mut scan = self.run.source.scan(Index::Psog, &[], None);
@@ -238,7 +258,11 @@ impl PathJoin {
                 rows.iter().filter_map(|r| Self::end(walk.run, start, batch, *r as usize)).collect();
             distinct(ids.into_iter())
         };
-        let pairs = walk.pairs(&self.path, &nodes, forward)?;
+        let mut pairs = walk.pairs(&self.path, &nodes, forward)?;
+        let variable = |end| matches!(end, PathEnd::Is(Src::Col(_)));
+        if variable(start) && (variable(goal) || goal == PathEnd::New) {
+            walk.only_nodes(&nodes, &mut pairs)?;
+        }
         let run = walk.run;
         let mut by: FxHashMap<TermId, Vec<TermId>> = FxHashMap::default();
         pairs.iter().for_each(|(n, t)| by.entry(nodes[*n as usize]).or_default().push(*t));

@@ -326,6 +326,12 @@ fn casts() {
         xsd:float("0.1") → "1.0E-1"^^xsd:float
         xsd:double(xsd:float(0.1)) → "1.0000000149011612E-1"^^xsd:double
         xsd:string(1.50) → "1.5"
+        xsd:string(1.25e0) → "1.25"
+        xsd:string(1e0) → "1"
+        xsd:string(xsd:float("-7.875")) → "-7.875"
+        xsd:string(1e6) → "1.0E6"
+        xsd:string(1.5e-7) → "1.5E-7"
+        str(1.25e0 + 0) → "1.25E0"
         xsd:string(<http://e/a>) → "http://e/a"
         xsd:boolean("1") → true
         xsd:boolean("yes") → -

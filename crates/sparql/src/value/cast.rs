@@ -73,10 +73,18 @@ pub fn cast(to: Cast, v: &Value<'_>) -> Option<Value<'static>> {
 }
 
 fn to_string(v: &Value<'_>) -> Option<Value<'static>> {
-    match v {
-        Value::Blank(_) => None,
-        v => Some(Value::String(Cow::Owned(v.text().into_owned()))),
-    }
+    let text = match v {
+        Value::Blank(_) => return None,
+        Value::Float(v) => real_text(f32::from(*v), f64::from(f32::from(*v))),
+        Value::Double(v) => real_text(f64::from(*v), f64::from(*v)),
+        _ => None,
+    };
+    Some(Value::String(Cow::Owned(text.unwrap_or_else(|| v.text().into_owned()))))
+}
+
+/// XPath writes floats and doubles of moderate size without exponent; None for the others, whose text is the canonical one.
+fn real_text(value: impl std::fmt::Display, wide: f64) -> Option<String> {
+    (wide == 0.0 || (1e-6..1e6).contains(&wide.abs())).then(|| value.to_string())
 }
 
 fn to_boolean(v: &Value<'_>) -> Option<bool> {

@@ -77,7 +77,8 @@ pub fn same_solutions(actual: &Solutions, expected: &Solutions) -> Result<(), St
     let actual = actual.arranged(&expected.vars);
     let blank = |s: &Solutions| s.rows.iter().flatten().flatten().any(Term::is_blank_node);
     if actual.rows.len() == expected.rows.len() && (blank(&actual) || blank(expected)) {
-        return same_graphs(&as_graph(&actual), &as_graph(expected)).map_err(|_| report(&actual.rows, &expected.rows, &expected.vars));
+        return same_graphs(&as_graph(&actual), &as_graph(expected))
+            .map_err(|_| report(&actual.rows, &expected.rows, &expected.vars));
     }
     match unmatched(&actual.rows, &expected.rows) {
         (a, e) if a.is_empty() && e.is_empty() => Ok(()),
@@ -126,7 +127,8 @@ fn report(actual: &[Row], expected: &[Row], vars: &[String]) -> String {
 
 /// A row in N-Triples notation.
 pub fn show(row: &Row) -> String {
-    let cells: Vec<String> = row.iter().map(|c| c.as_ref().map_or("–".to_owned(), ToString::to_string)).collect();
+    let cells: Vec<String> =
+        row.iter().map(|c| c.as_ref().map_or("–".to_owned(), ToString::to_string)).collect();
     cells.join(" | ")
 }
 
@@ -183,8 +185,13 @@ pub fn same_graphs(actual: &[Triple], expected: &[Triple]) -> Result<(), String>
     if actual == expected {
         return Ok(());
     }
-    let only = |a: &[String], b: &[String]| a.iter().filter(|l| !b.contains(l)).take(8).cloned().collect::<Vec<_>>();
-    Err(format!("surplus triples {:#?}\nmissing triples {:#?}", only(&actual, &expected), only(&expected, &actual)))
+    let only =
+        |a: &[String], b: &[String]| a.iter().filter(|l| !b.contains(l)).take(8).cloned().collect::<Vec<_>>();
+    Err(format!(
+        "surplus triples {:#?}\nmissing triples {:#?}",
+        only(&actual, &expected),
+        only(&expected, &actual)
+    ))
 }
 
 /// A triple whose number, if it has one, is written in one way.
@@ -206,7 +213,11 @@ fn as_graph(solutions: &Solutions) -> Vec<Triple> {
         triples.push(Triple::new(node.clone(), has_row, Literal::from("row")));
         for (var, term) in solutions.vars.iter().zip(row) {
             if let Some(term) = term {
-                triples.push(Triple::new(node.clone(), NamedNode::new_unchecked(format!("test:{var}")), term.clone()));
+                triples.push(Triple::new(
+                    node.clone(),
+                    NamedNode::new_unchecked(format!("test:{var}")),
+                    term.clone(),
+                ));
             }
         }
     }

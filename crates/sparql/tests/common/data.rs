@@ -8,7 +8,8 @@ use std::path::Path;
 pub fn read_file(path: &Path, base: &str, graph: &GraphName) -> Result<Vec<Quad>, String> {
     let bytes = std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
-    let format = RdfFormat::from_extension(extension).ok_or_else(|| format!("{}: unknown format", path.display()))?;
+    let format =
+        RdfFormat::from_extension(extension).ok_or_else(|| format!("{}: unknown format", path.display()))?;
     let parser = RdfParser::from_format(format)
         .with_base_iri(base)
         .map_err(|e| e.to_string())?

@@ -11,10 +11,8 @@ use std::path::PathBuf;
 
 /// A file or folder of the shared test material, or None, said visibly, when it is not there.
 pub fn shared(path: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("SNOWMELT_SHARED").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
+    let root = std::env::var_os("SNOWMELT_SHARED")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
     let full = root.join(path);
     if !full.exists() {
         eprintln!("skipped: {} is not there (set SNOWMELT_SHARED to the folder that has it)", full.display());

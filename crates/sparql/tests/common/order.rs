@@ -18,7 +18,9 @@ pub struct Shape {
 
 /// The shape of a SELECT query.
 pub fn shape(text: &str) -> Shape {
-    let Ok(Query::Select { mut pattern, .. }) = SparqlParser::new().parse_query(text) else { return Shape::default() };
+    let Ok(Query::Select { mut pattern, .. }) = SparqlParser::new().parse_query(text) else {
+        return Shape::default();
+    };
     let mut shape = Shape::default();
     loop {
         pattern = match pattern {
@@ -26,7 +28,9 @@ pub fn shape(text: &str) -> Shape {
                 (shape.offset, shape.limit) = (start, length);
                 *inner
             }
-            GraphPattern::Project { inner, .. } | GraphPattern::Distinct { inner } | GraphPattern::Reduced { inner } => *inner,
+            GraphPattern::Project { inner, .. }
+            | GraphPattern::Distinct { inner }
+            | GraphPattern::Reduced { inner } => *inner,
             GraphPattern::OrderBy { expression, .. } => {
                 shape.keys = expression;
                 return shape;
@@ -70,15 +74,21 @@ impl Shape {
     }
 }
 
-/// Removes the outermost LIMIT and OFFSET from a query's text.
-pub fn uncut(text: &str) -> String {
-    let query = SparqlParser::new().parse_query(text).expect("it was parsed before");
-    let Query::Select { dataset, pattern, base_iri } = query else { return text.to_owned() };
-    let pattern = match pattern {
-        GraphPattern::Slice { inner, .. } => *inner,
-        other => other,
-    };
-    Query::Select { dataset, pattern, base_iri }.to_string()
+/// A query's text without the LIMIT and OFFSET it ends in.
+pub fn uncut(text: &str) -> &str {
+    let mut rest = text.trim_end();
+    loop {
+        let mut words = rest.rsplitn(3, char::is_whitespace);
+        let (number, word, before) = (words.next(), words.next(), words.next());
+        let is_cut =
+            word.is_some_and(|w| w.eq_ignore_ascii_case("limit") || w.eq_ignore_ascii_case("offset"));
+        match before {
+            Some(before) if is_cut && number.is_some_and(|n| n.parse::<u64>().is_ok()) => {
+                rest = before.trim_end()
+            }
+            _ => return rest,
+        }
+    }
 }
 
 /// The key of a row. Some(None) = unbound.

@@ -11,7 +11,8 @@ use snowmelt_sparql::results::ResultFormat;
 use snowmelt_sparql::{Engine, QueryError, QueryKind, QueryOptions};
 use snowmelt_store::{PAGE_BYTES, ReadAhead};
 use sparesults::QueryResultsFormat;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// How a database is opened and queried.
@@ -45,7 +46,8 @@ impl Settings {
                 change(&mut s.read_ahead);
             })
         };
-        let engine = |name, engine| store(name, &|s| s.queue = QueueConfig { engine, ..QueueConfig::default() });
+        let engine =
+            |name, engine| store(name, &|s| s.queue = QueueConfig { engine, ..QueueConfig::default() });
         vec![
             store("a pool of 64 pages", &|s| s.pool_bytes = Some(64 * PAGE_BYTES as u64)),
             engine("engine uring", IoEngine::Uring),
@@ -70,42 +72,63 @@ impl Settings {
     }
 }
 
-/// A database in a folder of its own, and an engine on it.
-pub struct Fixture {
-    engine: Engine,
-    options: QueryOptions,
+/// A loaded database in a folder of its own, which goes with it.
+pub struct Stored {
+    path: PathBuf,
     _folder: tempfile::TempDir,
 }
 
-impl Fixture {
+impl Stored {
     /// A database of these quads.
-    pub fn open(quads: &[Quad], settings: &Settings) -> Self {
+    pub fn of_quads(quads: &[Quad], settings: &Settings) -> Arc<Self> {
         let text = data::n_quads(quads);
-        let source = Source::Reader { name: "test data".to_owned(), read: Box::new(std::io::Cursor::new(text)) };
-        Self::from_source(source, Some(RdfFormat::NQuads), settings)
+        let source =
+            Source::Reader { name: "test data".to_owned(), read: Box::new(std::io::Cursor::new(text)) };
+        Self::of_source(source, Some(RdfFormat::NQuads), settings)
     }
 
     /// A database of a file, compressed or not.
-    pub fn load(file: &Path, settings: &Settings) -> Self {
-        Self::from_source(Source::File(file.to_owned()), None, settings)
+    pub fn of_file(file: &Path, settings: &Settings) -> Arc<Self> {
+        Self::of_source(Source::File(file.to_owned()), None, settings)
     }
 
-    fn from_source(source: Source, format: Option<RdfFormat>, settings: &Settings) -> Self {
+    fn of_source(source: Source, format: Option<RdfFormat>, settings: &Settings) -> Arc<Self> {
         let folder = tempfile::Builder::new().prefix("snowmelt-test-").tempdir().expect("a temporary folder");
         let path = folder.path().join("db");
-        let load_options = LoadOptions { format, threads: 1, store: settings.store.clone(), ..LoadOptions::default() };
+        let load_options =
+            LoadOptions { format, threads: 1, store: settings.store.clone(), ..LoadOptions::default() };
         load::load(&path, vec![source], &load_options, &(), &AtomicBool::new(false))
             .unwrap_or_else(|e| panic!("loading under {}: {e}", settings.name));
-        let db = Database::open(&path, &settings.store).unwrap_or_else(|e| panic!("opening under {}: {e}", settings.name));
+        Arc::new(Stored { path, _folder: folder })
+    }
+}
+
+/// An engine on a database opened with some settings. One at a time per database.
+pub struct Fixture {
+    engine: Engine,
+    options: QueryOptions,
+    _stored: Arc<Stored>,
+}
+
+impl Fixture {
+    /// A database of these quads, opened.
+    pub fn open(quads: &[Quad], settings: &Settings) -> Self {
+        Self::on(Stored::of_quads(quads, settings), settings)
+    }
+
+    /// Opens a database that was loaded with the same extents.
+    pub fn on(stored: Arc<Stored>, settings: &Settings) -> Self {
+        let db = Database::open(&stored.path, &settings.store)
+            .unwrap_or_else(|e| panic!("opening under {}: {e}", settings.name));
         let options = QueryOptions { batch_rows: settings.batch_rows, ..QueryOptions::default() };
-        Fixture { engine: Engine::new(db), options, _folder: folder }
+        Fixture { engine: Engine::new(db), options, _stored: stored }
     }
 
     /// The answer to a query, by way of the text it is written as.
     pub fn answer(&self, query: &str, base: Option<&str>) -> Result<Answer, QueryError> {
         let mut options = self.options.clone();
         options.base = base.map(str::to_owned);
-        let mut result = self.engine.query(query, &options)?;
+        let result = self.engine.query(query, &options)?;
         let format = match result.kind() {
             QueryKind::Graph => ResultFormat::NTriples,
             _ => ResultFormat::Json,
@@ -115,7 +138,8 @@ impl Fixture {
         result.write(format, &mut bytes)?;
         if is_graph {
             let parser = RdfParser::from_format(RdfFormat::NTriples);
-            let triples = parser.for_slice(&bytes).map(|q| Triple::from(q.expect("what we write can be read")));
+            let triples =
+                parser.for_slice(&bytes).map(|q| Triple::from(q.expect("what we write can be read")));
             return Ok(Answer::Graph(triples.collect()));
         }
         Ok(answer::read(QueryResultsFormat::Json, &bytes).expect("what we write can be read"))

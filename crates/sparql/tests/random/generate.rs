@@ -13,6 +13,13 @@ pub struct Generator {
     /// variables of the query being made
     vars: Vec<String>,
     fresh: u32,
+    tail: String,
+}
+
+/// A query, its ORDER BY, LIMIT and OFFSET apart.
+pub struct Query {
+    pub body: String,
+    pub tail: String,
 }
 
 const PREDICATES: [&str; 5] = ["p", "q", "r", "label", "value"];
@@ -23,7 +30,7 @@ fn iri(local: &str) -> NamedNode {
 
 impl Generator {
     pub fn new(seed: u64) -> Self {
-        Generator { rng: StdRng::seed_from_u64(seed), vars: Vec::new(), fresh: 0 }
+        Generator { rng: StdRng::seed_from_u64(seed), vars: Vec::new(), fresh: 0, tail: String::new() }
     }
 
     fn chance(&mut self, percent: u32) -> bool {
@@ -36,7 +43,7 @@ impl Generator {
 
     /// Between a handful and a few hundred quads.
     pub fn graph(&mut self) -> Vec<Quad> {
-        let size = self.pick(&[5, 30, 100, 400]);
+        let size = self.pick(&[5, 30, 100, 200]);
         let mut quads = Vec::new();
         for _ in 0..size {
             let subject: NamedOrBlankNode =
@@ -68,26 +75,34 @@ impl Generator {
         BlankNode::new_unchecked(format!("x{n}"))
     }
 
+    /// No doubles, floats or booleans: oxigraph rewrites the text of the first two and does not order the last; they come
+    /// from casts and comparisons.
     fn literal(&mut self) -> Literal {
         let n = self.rng.random_range(-3..12);
-        match self.rng.random_range(0..14) {
+        match self.rng.random_range(0..12) {
             0..=3 => Literal::from(n),
-            4 | 5 => Literal::new_typed_literal(format!("{n}.5"), xsd::DECIMAL),
-            6 => Literal::new_typed_literal(format!("{n}.25E1"), xsd::DOUBLE),
-            7 => Literal::new_typed_literal(format!("{n}.5E0"), xsd::FLOAT),
-            8 => Literal::from(n % 2 == 0),
-            9 => Literal::new_typed_literal(format!("20{:02}-05-17T10:00:00", n + 5), xsd::DATE_TIME),
-            10 => Literal::new_language_tagged_literal_unchecked(format!("text {n}"), self.pick(&["en", "de", "en-gb"])),
-            11 => Literal::new_typed_literal(format!("{n}"), iri("type")),
-            12 => Literal::from(format!("a longer string, number {n}")),
+            4..=6 => Literal::new_typed_literal(format!("{n}.5"), xsd::DECIMAL),
+            7 => Literal::new_typed_literal(format!("20{:02}-05-17T10:00:00", n + 5), xsd::DATE_TIME),
+            8 => Literal::new_language_tagged_literal_unchecked(
+                format!("text {n}"),
+                self.pick(&["en", "de", "en-gb"]),
+            ),
+            9 => Literal::new_typed_literal(format!("{n}"), iri("type")),
+            10 => Literal::from(format!("a longer string, number {n}")),
             _ => Literal::from(self.pick(&["", "a", "b", "ab", "abc"])),
         }
     }
 
     /// A query.
-    pub fn query(&mut self) -> String {
+    pub fn query(&mut self) -> Query {
         self.vars.clear();
         self.fresh = 0;
+        self.tail.clear();
+        let body = self.body();
+        Query { body, tail: std::mem::take(&mut self.tail) }
+    }
+
+    fn body(&mut self) -> String {
         match self.rng.random_range(0..12) {
             0 => format!("ASK {{ {} }}", self.group(3)),
             1 => {
@@ -118,11 +133,11 @@ impl Generator {
             self.fresh += 1;
             head += &format!(" ({} AS ?e{})", self.expression(2), self.fresh);
         }
-        let tail = self.tail(&vars);
-        format!("SELECT {modifier}{head} WHERE {{ {pattern} }}{tail}")
+        self.tail = self.order_and_limit(&vars);
+        format!("SELECT {modifier}{head} WHERE {{ {pattern} }}")
     }
 
-    fn tail(&mut self, vars: &[String]) -> String {
+    fn order_and_limit(&mut self, vars: &[String]) -> String {
         let mut tail = String::new();
         if self.chance(30) {
             tail += " ORDER BY";
@@ -152,13 +167,14 @@ impl Generator {
         let distinct = self.pick(&["", "", "DISTINCT "]);
         let aggregate = match self.rng.random_range(0..7) {
             0 => format!("COUNT({distinct}*)"),
-            1 => format!("COUNT({distinct}{arg})"),
+            // Values that are errors are not counted, which oxigraph does not do for expressions.
+            1 => format!("COUNT({distinct}{})", self.some_var()),
             2 => format!("SUM({distinct}{arg})"),
             3 => format!("AVG({distinct}{arg})"),
             // Of mixed types any may come first: numbers have one order.
             4 => format!("MIN({distinct}xsd:double({arg}))"),
             5 => format!("MAX({distinct}xsd:double({arg}))"),
-            _ => format!("COUNT({distinct}STR({arg}))"),
+            _ => format!("COUNT({distinct}COALESCE({arg}, 0))"),
         };
         let prefix = "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> ";
         if self.chance(20) {
@@ -209,7 +225,12 @@ impl Generator {
             }
             9 => self.values(),
             10 => {
-                let graph = if self.chance(50) { self.var() } else { self.pick(&["<http://e/g1>", "<http://e/g2>"]).to_owned() };
+                // The graph's variable is not used inside: see the exceptions of the W3C tests.
+                let graph = if self.chance(50) {
+                    self.graph_var()
+                } else {
+                    self.pick(&["<http://e/g1>", "<http://e/g2>"]).to_owned()
+                };
                 format!("GRAPH {graph} {{ {} }}", self.group(depth.min(1)))
             }
             11 => self.sub_select(depth),
@@ -230,10 +251,14 @@ impl Generator {
     fn sub_select(&mut self, depth: u32) -> String {
         let outside = self.vars.clone();
         let inner = self.group(depth.min(1));
-        let mut vars: Vec<String> = self.vars.iter().filter(|v| inner.contains(v.as_str())).cloned().collect();
+        let mut vars: Vec<String> =
+            self.vars.iter().filter(|v| inner.contains(v.as_str())).cloned().collect();
         vars.sort();
         vars.dedup();
         vars.truncate(self.rng.random_range(1..=3));
+        if vars.is_empty() {
+            vars.push("?none".to_owned());
+        }
         self.vars = outside;
         self.vars.extend(vars.iter().cloned());
         let distinct = self.pick(&["", "DISTINCT "]);
@@ -256,11 +281,11 @@ impl Generator {
         format!("VALUES ({a} {b}) {{ {} }}", cells.join(" "))
     }
 
+    /// Not `p|q`: the standard keeps a pair that both have twice, oxigraph once.
     fn path(&mut self) -> String {
         let path = self.pick(&[
             "<http://e/p>/<http://e/q>",
             "^<http://e/p>",
-            "<http://e/p>|<http://e/q>",
             "<http://e/p>+",
             "<http://e/q>*",
             "<http://e/p>?",
@@ -276,7 +301,8 @@ impl Generator {
         let subject = self.node();
         let mut text = String::new();
         for _ in 0..self.rng.random_range(1..=2) {
-            let predicate = if self.chance(10) { self.var() } else { format!("<http://e/{}>", self.pick(&PREDICATES)) };
+            let predicate =
+                if self.chance(10) { self.var() } else { format!("<http://e/{}>", self.pick(&PREDICATES)) };
             let object = if self.chance(12) { self.literal().to_string() } else { self.node() };
             text += &format!("{subject} {predicate} {object} . ");
         }
@@ -294,12 +320,55 @@ impl Generator {
         var
     }
 
+    fn graph_var(&mut self) -> String {
+        self.vars.push("?g".to_owned());
+        "?g".to_owned()
+    }
+
     /// A variable of the query, if it has one.
     fn some_var(&mut self) -> String {
         match self.vars.choose(&mut self.rng) {
             Some(var) => var.clone(),
             None => "?none".to_owned(),
         }
+    }
+
+    /// A variable of a pattern (computed ones have other names), or a literal: no boolean, no double.
+    fn plain(&mut self) -> String {
+        let vars: Vec<String> = self.vars.iter().filter(|v| v.starts_with("?v")).cloned().collect();
+        match vars.choose(&mut self.rng) {
+            Some(var) if self.rng.random_range(0..4) > 0 => var.clone(),
+            _ => self.literal().to_string(),
+        }
+    }
+
+    /// Something that may be ordered: numbers, strings, dates, errors.
+    fn operand(&mut self, depth: u32) -> String {
+        if depth == 0 {
+            return self.plain();
+        }
+        match self.rng.random_range(0..6) {
+            0 | 1 => {
+                let op = self.pick(&["+", "-", "*", "/"]);
+                format!("({} {op} {})", self.operand(depth - 1), self.operand(depth - 1))
+            }
+            2 => format!("{}({})", self.cast(), self.operand(depth - 1)),
+            3 => format!("{}(STR({}))", self.cast(), self.plain()),
+            4 => {
+                let f = self.pick(&["ABS", "CEIL", "FLOOR", "ROUND", "STRLEN", "UCASE"]);
+                format!("{f}({})", self.operand(depth - 1))
+            }
+            _ => self.plain(),
+        }
+    }
+
+    fn cast(&mut self) -> &'static str {
+        self.pick(&[
+            "<http://www.w3.org/2001/XMLSchema#integer>",
+            "<http://www.w3.org/2001/XMLSchema#decimal>",
+            "<http://www.w3.org/2001/XMLSchema#double>",
+            "<http://www.w3.org/2001/XMLSchema#float>",
+        ])
     }
 
     fn expression(&mut self, depth: u32) -> String {
@@ -310,43 +379,51 @@ impl Generator {
                 _ => self.some_var(),
             };
         }
-        let xsd = |t: &str| format!("<http://www.w3.org/2001/XMLSchema#{t}>");
-        match self.rng.random_range(0..24) {
-            0..=3 => {
-                let op = self.pick(&["=", "!=", "<", "<=", ">", ">="]);
-                format!("({} {op} {})", self.expression(depth - 1), self.expression(depth - 1))
+        match self.rng.random_range(0..23) {
+            0 | 1 => format!("({} = {})", self.expression(depth - 1), self.expression(depth - 1)),
+            2 => format!("({} != {})", self.expression(depth - 1), self.expression(depth - 1)),
+            3 | 4 => {
+                let op = self.pick(&["<", "<=", ">", ">="]);
+                format!("({} {op} {})", self.operand(depth - 1), self.operand(depth - 1))
             }
-            4 => format!("({} && {})", self.expression(depth - 1), self.expression(depth - 1)),
-            5 => format!("({} || {})", self.expression(depth - 1), self.expression(depth - 1)),
-            6 => format!("(!{})", self.expression(depth - 1)),
-            7 | 8 => {
-                let op = self.pick(&["+", "-", "*", "/"]);
-                format!("({} {op} {})", self.expression(depth - 1), self.expression(depth - 1))
-            }
+            5 => format!("({} && {})", self.expression(depth - 1), self.expression(depth - 1)),
+            6 => format!("({} || {})", self.expression(depth - 1), self.expression(depth - 1)),
+            7 => format!("(!({}))", self.expression(depth - 1)),
+            8 => self.operand(depth),
             9 => format!("BOUND({})", self.some_var()),
-            10 => format!("IF({}, {}, {})", self.expression(depth - 1), self.expression(depth - 1), self.expression(depth - 1)),
+            10 => {
+                let (condition, yes) = (self.expression(depth - 1), self.expression(depth - 1));
+                format!("IF({condition}, {yes}, {})", self.expression(depth - 1))
+            }
             11 => format!("COALESCE({}, {})", self.expression(depth - 1), self.expression(depth - 1)),
-            12 => format!("({} IN ({}, {}))", self.expression(depth - 1), self.expression(0), self.expression(0)),
-            13 => format!("STR({})", self.expression(depth - 1)),
+            12 => {
+                let list = (self.expression(0), self.expression(0));
+                format!("({} IN ({}, {}))", self.expression(depth - 1), list.0, list.1)
+            }
+            13 => format!("STR({})", self.plain()),
             14 => format!("DATATYPE({})", self.expression(depth - 1)),
             15 => format!("LANG({})", self.expression(depth - 1)),
             16 => format!("LANGMATCHES(LANG({}), \"EN\")", self.expression(depth - 1)),
-            17 => format!("REGEX(STR({}), \"[1-4a]$\")", self.expression(depth - 1)),
+            17 => format!("REGEX(STR({}), \"[1-4a]$\")", self.plain()),
             18 => {
-                let f = self.pick(&["ISIRI", "ISLITERAL", "ISNUMERIC", "ISBLANK", "STRLEN", "UCASE", "ABS", "CEIL", "FLOOR", "MD5"]);
+                let f = self.pick(&["ISIRI", "ISLITERAL", "ISNUMERIC", "ISBLANK", "MD5", "LCASE"]);
                 format!("{f}({})", self.expression(depth - 1))
             }
             19 => {
-                let f = self.pick(&["STRSTARTS", "CONTAINS", "STRENDS", "STRBEFORE", "STRAFTER", "CONCAT", "SAMETERM"]);
+                let f = self.pick(&[
+                    "STRSTARTS",
+                    "CONTAINS",
+                    "STRENDS",
+                    "STRBEFORE",
+                    "STRAFTER",
+                    "CONCAT",
+                    "SAMETERM",
+                ]);
                 format!("{f}({}, {})", self.expression(depth - 1), self.expression(depth - 1))
             }
-            20 => {
-                let t = xsd(self.pick(&["integer", "decimal", "double", "float", "boolean", "string"]));
-                format!("{t}({})", self.expression(depth - 1))
-            }
-            21 => format!("{}(STR({}))", xsd(self.pick(&["integer", "decimal", "double", "float"])), self.expression(depth - 1)),
-            22 => format!("YEAR({})", self.expression(depth - 1)),
-            _ => self.expression(0),
+            20 => format!("<http://www.w3.org/2001/XMLSchema#string>({})", self.plain()),
+            21 => format!("<http://www.w3.org/2001/XMLSchema#boolean>({})", self.expression(depth - 1)),
+            _ => format!("YEAR({})", self.expression(depth - 1)),
         }
     }
 }

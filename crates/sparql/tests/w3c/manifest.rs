@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 const MF: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#";
 const QT: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-query#";
-const RDFS_LABEL: NamedNodeRef<'_> = NamedNodeRef::new_unchecked("http://www.w3.org/2000/01/rdf-schema#label");
+const RDFS_LABEL: NamedNodeRef<'_> =
+    NamedNodeRef::new_unchecked("http://www.w3.org/2000/01/rdf-schema#label");
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -59,7 +60,8 @@ fn file(term: TermRef<'_>) -> Option<PathBuf> {
 pub fn read(path: &Path) -> Vec<Case> {
     let path = path.canonicalize().unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let parser = RdfParser::from_format(RdfFormat::Turtle).with_base_iri(iri(&path)).expect("a file's IRI is an IRI");
+    let parser =
+        RdfParser::from_format(RdfFormat::Turtle).with_base_iri(iri(&path)).expect("a file's IRI is an IRI");
     let graph: Graph = parser
         .for_slice(&bytes)
         .map(|quad| oxrdf::Triple::from(quad.unwrap_or_else(|e| panic!("{}: {e}", path.display()))))
@@ -97,7 +99,9 @@ fn list(graph: &Graph, subject: &NamedNode, property: &str) -> Vec<Term> {
 }
 
 fn case(graph: &Graph, entry: &NamedNode, folder: &Path) -> Option<Case> {
-    let Some(TermRef::NamedNode(class)) = graph.object_for_subject_predicate(entry, rdf::TYPE) else { return None };
+    let Some(TermRef::NamedNode(class)) = graph.object_for_subject_predicate(entry, rdf::TYPE) else {
+        return None;
+    };
     let kind = match class.as_str().strip_prefix(MF)? {
         "QueryEvaluationTest" => Kind::Evaluation,
         "PositiveSyntaxTest" | "PositiveSyntaxTest11" => Kind::PositiveSyntax,
