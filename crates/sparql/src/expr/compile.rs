@@ -30,7 +30,7 @@ pub fn compile(
     let mut constants = Vec::new();
     collect_constants(expression, &mut constants);
     let ids = resolve(&constants, terms, store)?;
-    let mut compiler = Compiler { slot, ids: ids.into_iter() };
+    let mut compiler = Compiler { slot, ids: ids.into_iter(), terms };
     let root = compiler.node(expression)?;
     Ok(Expr { root })
 }
@@ -87,6 +87,7 @@ fn collect_constants<'e>(e: &'e Expression, out: &mut Vec<TermRef<'e>>) {
 struct Compiler<'a> {
     slot: &'a dyn Fn(&Variable) -> Option<usize>,
     ids: std::vec::IntoIter<TermId>,
+    terms: &'a mut Terms,
 }
 
 impl Compiler<'_> {
@@ -179,6 +180,7 @@ impl Compiler<'_> {
             Function::Lang => Node::Lang(next()),
             Function::Datatype => Node::Datatype(next()),
             Function::LangMatches => Node::LangMatches(next(), next()),
+            Function::BNode if !args.is_empty() => Node::NamedBlank(self.terms.new_site(), next()),
             Function::IsIri => Node::IsA(IsA::Iri, next()),
             Function::IsBlank => Node::IsA(IsA::Blank, next()),
             Function::IsLiteral => Node::IsA(IsA::Literal, next()),

@@ -4,7 +4,9 @@ use super::kernel::{self, FALSE, Slow, TRUE};
 use super::node::{IsA, Node, Order};
 use crate::functions::{self, Func};
 use crate::value::{self, Arithmetic, Cast, TermStore, Terms, Value};
+use rustc_hash::FxBuildHasher;
 use snowmelt_graph::{FIRST_REGISTERED, GraphError, Kind, TermId, TermRef, from_boolean};
+use std::hash::BuildHasher;
 
 /// A column of ids: one for all rows, borrowed from the batch, or computed.
 pub(crate) enum Col<'b> {
@@ -147,6 +149,10 @@ impl Node {
                     Some(pattern) => functions::call_pattern(pattern, values),
                     None => None,
                 })?
+            }
+            Node::NamedBlank(site, a) => {
+                let a = a.eval(ev, selected)?;
+                ev.named_blank(*site, &a, rows, selected)?
             }
             Node::Call(func, args) => {
                 let args = ev.args(args, selected)?;
@@ -560,6 +566,28 @@ impl<'b> Eval<'_, 'b> {
             out.push(answer);
         });
         Ok(own(out, &[a, b]))
+    }
+
+    /// BNODE(string): the same blank node for the same string in one solution, another one in every other solution.
+    ///
+    /// A solution is told by what it binds, computed terms apart (they may be the nodes of an earlier call), and by how often this
+    /// expression has met the same bindings: solutions come to all expressions of a query in one order.
+    fn named_blank(
+        &mut self,
+        site: u32,
+        a: &Col<'_>,
+        rows: usize,
+        selected: Option<&[u32]>,
+    ) -> Result<Col<'b>> {
+        self.terms.prefetch(self.store, a.ids().iter().copied())?;
+        let mut out = Vec::with_capacity(rows);
+        for i in 0..rows {
+            let row = selected.map_or(i, |rows| rows[i] as usize);
+            let bound = self.cols.iter().filter_map(|col| col.get(row)).filter(|id| id.kind() != Kind::Local);
+            let solution = bound.fold(0_u64, |sum, id| sum.wrapping_add(FxBuildHasher.hash_one(id)));
+            out.push(self.terms.named_blank(site, solution, a.get(i)));
+        }
+        Ok(Col::Own(out))
     }
 
     fn call(

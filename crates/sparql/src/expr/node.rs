@@ -64,6 +64,8 @@ pub(crate) enum Node {
     /// REGEX or REPLACE with a constant pattern; None: the pattern is malformed, an error for every row
     Static(Func, Option<Box<Pattern>>, Vec<Node>),
     Call(Func, Vec<Node>),
+    /// BNODE of a string: one blank node per solution and string
+    NamedBlank(u32, Box<Node>),
 }
 
 impl Node {

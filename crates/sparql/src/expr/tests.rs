@@ -279,6 +279,10 @@ fn strings() {
         isIRI("c") → false
         isLiteral("a longer literal") → true
         isBlank(bnode()) → true
+        bnode("a") = bnode("a") → true
+        bnode("a") = bnode("b") → false
+        bnode() = bnode() → false
+        bnode(1) → -
         isNumeric(1.5) → true
         isNumeric("abc"^^xsd:integer) → false
         isNumeric("1"^^xsd:byte) → true
@@ -389,6 +393,23 @@ fn computed_terms_that_are_equal_have_equal_ids() {
     assert_eq!(first[0], first[2]);
     assert_ne!(first[0], first[1]);
     assert_eq!(show(&mut terms, first[1]), "\"2 is a number, is it not\"");
+}
+
+#[test]
+fn named_blank_nodes_belong_to_a_solution() {
+    let mut terms = terms();
+    let mut run = |text: &str, cols: &[Vec<TermId>]| {
+        let expr = compile(&parse(text), &|_| Some(0), &mut terms, &mut NoStore).unwrap();
+        expr.eval_column(&mut terms, &mut NoStore, cols, 3).unwrap()
+    };
+    let solutions = vec![[1, 2, 1].map(|v| snowmelt_graph::from_integer(v).unwrap()).to_vec()];
+    let first = run("bnode('x')", &solutions);
+    let mut extended = solutions.clone();
+    extended.push(first.clone());
+    let second = run("bnode(concat('x', ''))", &extended);
+    assert_eq!(first, second, "one solution, one string, one node");
+    assert!(first[0] != first[1] && first[0] != first[2], "equal solutions are still two");
+    assert_ne!(run("bnode('y')", &extended)[0], first[0]);
 }
 
 /// Not a test of correctness: prints nanoseconds per row. Run with `--release -- --ignored --nocapture speed`.

@@ -62,7 +62,7 @@ pub(crate) fn call(func: Func, args: &[Value<'_>], terms: &Terms) -> Option<Valu
         Func::Round => round::half_up(&args[0]),
         Func::Rand => Some(Value::Double(rand::random::<f64>().into())),
         Func::Iri => term::iri(&args[0], terms.base.as_ref()),
-        Func::BNode => term::blank(args.first()),
+        Func::BNode => Some(term::blank()),
         Func::Uuid => Some(term::uuid()),
         Func::StrUuid => Some(term::uuid_text()),
         Func::StrLang => term::with_language(&args[0], &args[1]),

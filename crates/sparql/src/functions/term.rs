@@ -18,13 +18,9 @@ pub(super) fn iri(v: &Value<'_>, base: Option<&Iri<String>>) -> Option<Value<'st
     Some(Value::Iri(Cow::Owned(iri.into_inner())))
 }
 
-/// BNODE: a fresh blank node. One made for a string is the same only within one call, since a solution's other expressions are
-/// evaluated elsewhere.
-pub(super) fn blank(name: Option<&Value<'_>>) -> Option<Value<'static>> {
-    if let Some(name) = name {
-        plain(name)?;
-    }
-    Some(Value::Blank(Cow::Owned(oxrdf::BlankNode::default().into_string())))
+/// BNODE(): a fresh blank node.
+pub(super) fn blank() -> Value<'static> {
+    Value::Blank(Cow::Owned(oxrdf::BlankNode::default().into_string()))
 }
 
 /// STRLANG.

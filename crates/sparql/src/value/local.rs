@@ -17,7 +17,7 @@ use hashbrown::HashTable;
 use parking_lot::{RwLock, RwLockReadGuard};
 use rustc_hash::FxHasher;
 use snowmelt_graph::{Kind, TermId, TermRef};
-use std::hash::{Hash, Hasher};
+use std::hash::{Hash, Hasher, RandomState};
 
 /// Set in ids that live only until their expression's batch is done; never seen outside expressions.
 const SCRATCH: u64 = 1 << 59;
@@ -72,6 +72,8 @@ impl LocalArena {
 #[derive(Default)]
 pub struct LocalTerms {
     arena: RwLock<LocalArena>,
+    /// makes the labels of this query's blank nodes unlike those of any other
+    seed: RandomState,
 }
 
 impl LocalTerms {
@@ -79,6 +81,10 @@ impl LocalTerms {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    pub(crate) fn seed(&self) -> &RandomState {
+        &self.seed
     }
 
     /// Bytes held, to be counted against the query's memory.

@@ -16,6 +16,7 @@ use snowmelt_graph::{
     from_float, from_integer, from_micros,
 };
 use std::borrow::Cow;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 /// Where stored terms come from: a session, or [`NoStore`].
@@ -66,6 +67,9 @@ pub struct Terms {
     missing: Vec<TermId>,
     /// ids of IRIs that functions make: datatypes
     iris: FxHashMap<Box<str>, TermId>,
+    /// how often each call of BNODE(string) has met a solution
+    named_blanks: FxHashMap<(u32, u64), u32>,
+    sites: u32,
     /// fixed for the whole query
     pub(crate) now: DateTime,
     pub(crate) base: Option<oxiri::Iri<String>>,
@@ -90,6 +94,8 @@ impl Terms {
             registered: vec![None; 256],
             missing: Vec::new(),
             iris: FxHashMap::default(),
+            named_blanks: FxHashMap::default(),
+            sites: 0,
             now,
             base,
         }
@@ -98,7 +104,7 @@ impl Terms {
     /// Bytes of decoded terms held by this thread.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.cache.bytes() + self.scratch.bytes() + self.cached.len() * 24
+        self.cache.bytes() + self.scratch.bytes() + self.cached.len() * 24 + self.named_blanks.len() * 24
     }
 
     /// Starts a batch: drops computed terms that were not kept, and the cache when it is over its bound.
@@ -315,6 +321,23 @@ impl Terms {
         let id = store.resolve(&[TermRef::Iri(iri)])?[0].unwrap_or_else(|| self.intern(TermRef::Iri(iri)));
         self.iris.insert(iri.into(), id);
         Ok(id)
+    }
+
+    /// A number for a call of BNODE(string) in the query.
+    pub(crate) fn new_site(&mut self) -> u32 {
+        self.sites += 1;
+        self.sites
+    }
+
+    /// The blank node that a call gives for a prefetched string in a solution, told by its bindings.
+    pub(crate) fn named_blank(&mut self, site: u32, solution: u64, name: TermId) -> TermId {
+        let Some(Value::String(name)) = self.value(name) else { return TermId::UNDEF };
+        let name = name.into_owned();
+        let times = self.named_blanks.entry((site, solution)).or_default();
+        *times += 1;
+        let hash = |half: u8| self.locals.seed().hash_one((half, solution, *times, &name));
+        let label = format!("n{:016x}{:016x}", hash(0), hash(1));
+        self.push_term(TermRef::Blank(&label))
     }
 
     /// Replaces local ids by the stored ids of the same terms, where the dictionary has them: afterwards equal terms have
