@@ -225,9 +225,8 @@ impl Generator {
             }
             9 => self.values(),
             10 => {
-                // The graph's variable is not used inside: see the exceptions of the W3C tests.
                 let graph = if self.chance(50) {
-                    self.graph_var()
+                    self.var()
                 } else {
                     self.pick(&["<http://e/g1>", "<http://e/g2>"]).to_owned()
                 };
@@ -318,11 +317,6 @@ impl Generator {
         let var = format!("?v{}", self.rng.random_range(0..6));
         self.vars.push(var.clone());
         var
-    }
-
-    fn graph_var(&mut self) -> String {
-        self.vars.push("?g".to_owned());
-        "?g".to_owned()
     }
 
     /// A variable of the query, if it has one.
