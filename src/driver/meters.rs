@@ -46,16 +46,15 @@ impl Meters {
 
     /// Pages that were read and used: those somebody waited for, and those read ahead that somebody came to use.
     pub fn pages_used(&self) -> u64 {
-        let ahead = self.ahead_total();
-        self.pages_read() - ahead.issued + ahead.used
+        self.pages_read().saturating_sub(self.activity.spec_disk) + self.ahead_total().used
     }
 
     /// Share of pages that came by read-ahead.
     pub fn ahead_share(&self) -> f64 {
-        share(self.ahead_total().issued, self.pages_read())
+        share(self.activity.spec_disk, self.pages_read())
     }
 
-    /// Share of the pages read ahead that were used.
+    /// Share of the pages read ahead that were used, among them those that were waiting when the meters were reset.
     pub fn used_share(&self) -> f64 {
         let ahead = self.ahead_total();
         share(ahead.used, ahead.issued)
@@ -97,7 +96,7 @@ impl Meters {
         format!(
             "{} pages read, {} of them ahead ({:.0} %), of which {:.0} % used; {} requests of {} on average, depth {:.1}",
             Short(self.pages_read()),
-            Short(self.ahead_total().issued),
+            Short(self.activity.spec_disk),
             100.0 * self.ahead_share(),
             100.0 * self.used_share(),
             Short(self.requests()),

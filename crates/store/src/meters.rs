@@ -114,7 +114,7 @@ impl fmt::Display for Short {
 /// Fate of the pages one read-ahead rule asked for.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct AheadStats {
-    /// Pages whose read the rule started.
+    /// Pages whose read the rule started, and those that were waiting for use when the meters were reset.
     pub issued: u64,
     /// Those somebody used.
     pub used: u64,
@@ -204,9 +204,10 @@ impl TreeMeter {
         self.touches.store(0, Relaxed);
         self.reads.store(0, Relaxed);
         for a in &self.ahead {
-            a.issued.store(0, Relaxed);
-            a.used.store(0, Relaxed);
-            a.evicted_unused.store(0, Relaxed);
+            // Pages read ahead and not yet asked for are carried over: they will count as used or in vain later.
+            let settled = a.used.swap(0, Relaxed) + a.evicted_unused.swap(0, Relaxed);
+            let issued = a.issued.load(Relaxed);
+            a.issued.store(issued.saturating_sub(settled), Relaxed);
         }
     }
 }
