@@ -1,0 +1,37 @@
+//! The graph's part of docs/format.md says what the code does: the table of kinds, and the constants in its text.
+
+use snowmelt_graph::{Kind, dict, dict_code};
+
+fn document() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/format.md");
+    std::fs::read_to_string(path).expect("docs/format.md is part of the project")
+}
+
+#[test]
+fn every_kind_is_in_the_table() {
+    let document = document();
+    let table = document.split("<!-- table: term kinds -->").nth(1).expect("the table of kinds");
+    let rows: Vec<(u8, String)> = table
+        .lines()
+        .skip(3)
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| {
+            let mut cells = line.split('|').skip(1).map(str::trim);
+            (cells.next().unwrap().parse().unwrap(), cells.next().unwrap().to_owned())
+        })
+        .collect();
+    let kinds: Vec<(u8, String)> = Kind::ALL.iter().map(|kind| (*kind as u8, format!("{kind:?}"))).collect();
+    assert_eq!(rows, kinds);
+}
+
+#[test]
+fn the_constants_in_the_text_are_the_code_s() {
+    let document = document();
+    let graph = document.split("## The graph").nth(1).expect("the graph's section");
+    assert!(graph.contains(&format!("upper {} bits of XXH3-64", dict::HASH_BITS)));
+    assert!(graph.contains(&format!("of up to {} bytes", dict::MAX_SHORT_BYTES)));
+    assert_eq!((dict_code::IN_STRING, dict_code::PLAIN), (0, 1));
+    for record in [dict::RECORD_META, dict::RECORD_CODES, dict::RECORD_PREFIXES] {
+        assert!(graph.contains(&format!("`{record}`")), "{record}");
+    }
+}
