@@ -113,7 +113,7 @@ fn say(report: &LoadReport) {
     eprintln!("seconds: {}", phases.collect::<Vec<_>>().join(", "));
     let per_quad = report.database_bytes as f64 / report.quads.max(1) as f64;
     let bytes = size::show(report.database_bytes);
-    eprintln!("{} quads, {bytes}, {per_quad:.1} bytes per quad", HumanCount(report.quads));
+    eprintln!("{} distinct quads, {bytes}, {per_quad:.1} bytes each", HumanCount(report.quads));
     let peak = size::show(report.peak_bytes);
     eprintln!("peak memory {peak}, temporary files {}", size::show(report.temporary_bytes));
     if report.skipped > 0 {

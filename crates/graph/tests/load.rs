@@ -341,6 +341,19 @@ fn every_format_and_blank_nodes_apart() {
 }
 
 #[test]
+fn more_files_than_chunks() {
+    let file = |i: usize| format!("_:x <http://a/p{}> \"file {i}\" .\n_:x <http://a/q> _:x .\n", i % 3);
+    let contents: Vec<String> = (0..40).map(file).collect();
+    let sources = contents.iter().map(|c| text(c.as_bytes(), "part")).collect();
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("db");
+    load(&db, sources, &options(), &(), &AtomicBool::new(false)).unwrap();
+    let inputs: Vec<(&[u8], RdfFormat)> =
+        contents.iter().map(|c| (c.as_bytes(), RdfFormat::NTriples)).collect();
+    assert_eq!(quads_of(&db), expected(&inputs, None));
+}
+
+#[test]
 fn triples_go_to_the_graph_that_was_asked_for() {
     let dir = tempfile::tempdir().unwrap();
     for (name, format) in [("lines", RdfFormat::NQuads), ("document", RdfFormat::TriG)] {

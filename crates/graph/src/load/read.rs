@@ -259,7 +259,9 @@ impl Reader<'_> {
 
     fn source(&mut self, index: usize, source: Source) -> Result<(), LoadError> {
         let shared = self.shared;
-        let input = source.open(shared.reading.options.format, &shared.read_bytes, shared.reading.cancel)?;
+        let opened = source.open(shared.reading.options.format, &shared.read_bytes, shared.reading.cancel);
+        // A cancelled read is not the input's fault.
+        let input = opened.map_err(|error| shared.go_on().err().unwrap_or(error))?;
         let quads = match input.format {
             RdfFormat::NTriples => false,
             RdfFormat::NQuads => true,

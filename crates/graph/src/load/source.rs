@@ -183,7 +183,10 @@ fn decompress<'a>(mut read: impl Read + Send + 'a) -> io::Result<(Text<'a>, Vec<
     let mut text: Text<'a> = if gzip {
         Box::new(flate2::read::MultiGzDecoder::new(io::BufReader::with_capacity(256 << 10, whole)))
     } else {
-        Box::new(zstd::Decoder::new(whole)?)
+        let mut decoder = zstd::Decoder::new(whole)?;
+        // What `zstd --long=31` makes; the default limit refuses it.
+        decoder.window_log_max(31)?;
+        Box::new(decoder)
     };
     let mut head = Vec::new();
     text.by_ref().take(SNIFF_BYTES).read_to_end(&mut head)?;
