@@ -97,6 +97,12 @@ impl Core {
     }
 }
 
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Core({} frames)", self.pool.frame_count())
+    }
+}
+
 impl Sink for Core {
     fn complete(&self, tag: u64, result: Result<(), IoError>) {
         // A failure stays with the page: whoever waits for it, or asks for it next, is told.

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::core::Core;
 use crate::error::{Result, StoreError};
 use crate::fetch::{Demand, Fetch};
 use crate::meters::Activity;
@@ -27,6 +28,8 @@ pub enum WishKind {
 #[derive(Debug)]
 pub struct Reader {
     store: Arc<Store>,
+    /// The store's, one step nearer.
+    core: Arc<Core>,
     snapshot: Snapshot,
     /// What this reader did; added to the store's total when it is dropped.
     pub meters: Activity,
@@ -35,7 +38,7 @@ pub struct Reader {
 impl Reader {
     /// A reader as of `snapshot`.
     pub fn new(store: &Arc<Store>, snapshot: Snapshot) -> Reader {
-        Reader { store: store.clone(), snapshot, meters: Activity::default() }
+        Reader { store: store.clone(), core: store.fetch.core.clone(), snapshot, meters: Activity::default() }
     }
 
     /// The store it reads from.
@@ -54,7 +57,7 @@ impl Reader {
     #[inline]
     pub fn page(&mut self, tree: TreeId, id: PageId) -> Result<PageRef> {
         self.meters.pages += 1;
-        let page = match self.store.fetch.core.pool.quick(id) {
+        let page = match self.core.pool.quick(id) {
             Some(page) => page,
             None => self.page_slow(tree, id)?,
         };
@@ -64,7 +67,7 @@ impl Reader {
 
     #[cold]
     fn foreign(&self, id: PageId, found: TreeId, expected: TreeId) -> StoreError {
-        self.store.fetch.core.damaged(id, Damage::WrongTree { found: found.0, expected: expected.0 })
+        self.core.damaged(id, Damage::WrongTree { found: found.0, expected: expected.0 })
     }
 
     #[cold]
@@ -113,7 +116,7 @@ impl Reader {
 
     /// Only pages that were written, and for this tree, are read.
     fn check_owner(&self, tree: TreeId, id: PageId) -> Result<()> {
-        let core = &self.store.fetch.core;
+        let core = &self.core;
         let owner = core.space.read().owner(id);
         match owner {
             Some(owner) if owner == tree => Ok(()),
@@ -146,7 +149,7 @@ impl Reader {
 
     /// Most pages worth wishing for at a time: a quarter of the frames.
     pub fn wish_limit(&self) -> usize {
-        (self.store.fetch.core.pool.frame_count() as usize / 4).max(1)
+        (self.core.pool.frame_count() as usize / 4).max(1)
     }
 
     /// Leaves a scan may read ahead: rule 4's limit, 0 when it is off.
@@ -157,22 +160,22 @@ impl Reader {
 
     /// True when every page of the tree is resident, so that wishing is pointless.
     pub fn resident(&self, tree: TreeId) -> bool {
-        self.store.fetch.core.meters.with(tree, |m| m.resident.load(Relaxed) >= m.pages.load(Relaxed))
+        self.core.meters.with(tree, |m| m.resident.load(Relaxed) >= m.pages.load(Relaxed))
     }
 
     /// Counts `rows` rows found in `tree`.
     pub fn touch(&mut self, tree: TreeId, rows: u64) {
-        self.store.fetch.core.meters.with(tree, |m| m.touches.fetch_add(rows, Relaxed));
+        self.core.meters.with(tree, |m| m.touches.fetch_add(rows, Relaxed));
     }
 
     /// Adds the meters to the store's total and sets them to zero.
     pub fn flush(&mut self) {
-        self.store.fetch.core.meters.add(std::mem::take(&mut self.meters));
+        self.core.meters.add(std::mem::take(&mut self.meters));
     }
 
     /// The error for a page whose header and checksum are right but whose content makes no sense to its tree.
     pub fn damaged(&self, id: PageId, why: impl Into<String>) -> StoreError {
-        self.store.fetch.core.damaged(id, Damage::Content(why.into()))
+        self.core.damaged(id, Damage::Content(why.into()))
     }
 }
 
