@@ -515,8 +515,12 @@ fn bsbm_comes_back() {
     let mut want: Vec<&str> = text.lines().collect();
     want.sort_unstable();
     let dir = tempfile::tempdir().unwrap();
-    let spilled =
-        LoadSizes { table_bytes: Some(300 << 10), run_bytes: Some(1 << 20), ..LoadSizes::default() };
+    let spilled = LoadSizes {
+        table_bytes: Some(300 << 10),
+        run_bytes: Some(1 << 20),
+        part_terms: Some(20_000),
+        ..LoadSizes::default()
+    };
     let mut bytes = Vec::new();
     for (name, sizes) in [("default", LoadSizes::default()), ("spilled", spilled)] {
         let db = dir.path().join(name);
