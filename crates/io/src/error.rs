@@ -66,7 +66,6 @@ pub enum IoErrorKind {
 
 /// An input or output error with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{device}: {operation} of {len} bytes at offset {offset}: {kind}")]
 pub struct IoError {
     /// Name of the device; the path when it is a file.
     pub device: Arc<str>,
@@ -78,6 +77,18 @@ pub struct IoError {
     pub len: u64,
     /// Why it failed.
     pub kind: IoErrorKind,
+}
+
+impl fmt::Display for IoError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let IoError { device, operation, offset, len, kind } = self;
+        match operation {
+            Operation::Read | Operation::Write if *len > 0 => {
+                write!(f, "{device}: {operation} of {len} bytes at offset {offset}: {kind}")
+            }
+            _ => write!(f, "{device}: {operation}: {kind}"),
+        }
+    }
 }
 
 impl IoError {
@@ -118,5 +129,23 @@ impl IoError {
             IoErrorKind::Os { errno } => Some(errno),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_device_place_and_cause() {
+        let device: Arc<str> = "/data/stripe0".into();
+        let short = IoError::short(&device, Operation::Read, 8192, 4096, 512);
+        assert_eq!(
+            short.to_string(),
+            "/data/stripe0: read of 4096 bytes at offset 8192: only 512 bytes were moved (end of file?)"
+        );
+        let denied = std::io::Error::from_raw_os_error(13);
+        let denied = IoError::os(&device, Operation::Open, 0, 0, &denied);
+        assert_eq!(denied.to_string(), "/data/stripe0: open: Permission denied (os error 13)");
     }
 }
