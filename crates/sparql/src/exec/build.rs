@@ -86,6 +86,7 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
             keep_left: keep_left.clone(),
             keep_right: keep_right.clone(),
             current: None,
+            matched: Batch::default(),
             queue: Queue::default(),
         }),
         Op::Filter { input, conditions, keep } => {

@@ -3,7 +3,7 @@
 //! The seed holds the *distinct* combinations of the left's columns that the right side reads, each with its number; the right
 //! side's rows come back with that number and are paired with all left rows of it.
 
-use super::rows::{Queue, columns, hash_row, same_row};
+use super::rows::{Queue, append, columns, hash_row, same_row};
 use super::{Boxed, Operator, Result, Run};
 use crate::algebra::ExistsKind;
 use crate::batch::{Batch, gather};
@@ -20,6 +20,8 @@ pub(super) struct Nested {
     pub keep_left: Vec<u16>,
     pub keep_right: Vec<(u16, Option<u16>)>,
     pub current: Option<Current>,
+    /// matched rows not yet given out
+    pub matched: Batch,
     pub queue: Queue,
 }
 
@@ -101,7 +103,10 @@ impl Nested {
                 left.map(|l| (&current.batch.cols[l as usize][..], &left_rows[..])),
             ));
         }
-        self.queue.push(out, run);
+        append(&mut self.matched, out);
+        if self.matched.rows >= run.batch.first {
+            self.queue.push(std::mem::take(&mut self.matched), run);
+        }
     }
 
     /// What the left rows become once all matches are known.
@@ -130,7 +135,10 @@ impl Nested {
                 None => vec![TermId::UNDEF; rows.len()],
             });
         }
-        self.queue.push(out, run);
+        // together with the last matched rows: a batch each would make all operators above run twice
+        let mut whole = std::mem::take(&mut self.matched);
+        append(&mut whole, out);
+        self.queue.push(whole, run);
     }
 }
 
@@ -168,6 +176,7 @@ impl Operator for Nested {
     fn reset(&mut self, seed: &Batch) {
         self.left.reset(seed);
         self.current = None;
+        self.matched = Batch::default();
         self.queue.clear();
     }
 }

@@ -63,12 +63,9 @@ impl Queue {
 
 /// Appends a batch's rows to columns that grow.
 pub(super) fn append(to: &mut Batch, from: Batch) {
-    if to.rows == 0 && to.cols.len() == from.cols.len() {
+    if to.rows == 0 {
         *to = from;
         return;
-    }
-    if to.cols.len() < from.cols.len() {
-        to.cols.resize(from.cols.len(), Vec::new());
     }
     for (a, b) in to.cols.iter_mut().zip(from.cols) {
         a.extend(b);

@@ -2,12 +2,15 @@
 //!
 //! A look-up whose key variables are known before an earlier operator runs is announced there, with that operator's own keys:
 //! all trees of a star are then read level by level at one depth of I/O. Not across operators that are expected to drop most
-//! rows: announcing for rows that die reads pages for nothing.
+//! rows (announcing for rows that die reads pages for nothing), unless there are few of them.
 
 use crate::algebra::Var;
 use crate::plan::{Op, PlanNode, Src};
 use rustc_hash::FxHashMap;
 use snowmelt_graph::Index;
+
+/// So few keys are announced even if most of their rows are expected to be dropped: a depth of I/O costs more than their pages.
+const FEW_KEYS: f64 = 64.0;
 
 /// A key part by variable, so that it can be found in another operator's input.
 #[derive(Clone, Copy)]
@@ -35,7 +38,7 @@ pub(super) fn announce(root: &mut PlanNode) {
     for (later, look) in seen.iter().enumerate() {
         let first = seen[..later].iter().find(|early| {
             early.rows_in > 0.0
-                && look.rows_in >= 0.5 * early.rows_in
+                && (look.rows_in >= 0.5 * early.rows_in || early.rows_in <= FEW_KEYS)
                 && number(&look.key, &early.input).is_some()
         });
         if let Some(early) = first {
