@@ -29,11 +29,11 @@ mod table;
 mod temp;
 mod waiting;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use snowmelt_store::{Store, StoreConfig, StoreError};
+use snowmelt_store::{Store, StoreConfig, StoreError, superblock};
 
 use self::account::Account;
 use self::dictionary::{Dictionary, HashSorters, RECORD_KIND};
@@ -66,18 +66,48 @@ pub fn load(
     cancel: &AtomicBool,
 ) -> Result<LoadReport, LoadError> {
     check(&sources, options)?;
-    let store = open(path, options)?;
+    let fresh = !path.exists();
+    let (store, made) = open(path, options)?;
+    let result = run(path, &store, sources, options, progress, cancel);
+    if result.is_err() && made {
+        let stripes = store.stripe_files().to_vec();
+        drop(store);
+        unmake(path, &stripes, fresh);
+    }
+    result
+}
+
+fn run(
+    path: &Path,
+    store: &Arc<Store>,
+    sources: Vec<Source>,
+    options: &LoadOptions,
+    progress: &dyn LoadProgress,
+    cancel: &AtomicBool,
+) -> Result<LoadReport, LoadError> {
     let temp = TempSpace::create(path)?;
     let bytes_total = sources.iter().map(Source::len_bytes).sum();
     let mut teller = Teller::new(progress, bytes_total);
-    let report = Load { options, sizes: Sizes::new(options), store: &store, temp, cancel }
-        .run(sources, &mut teller)?;
+    let report =
+        Load { options, sizes: Sizes::new(options), store, temp, cancel }.run(sources, &mut teller)?;
     Ok(LoadReport {
         database_bytes: store.bytes(),
         seconds: teller.seconds,
         peak_bytes: progress::peak_bytes(),
         ..report
     })
+}
+
+/// Takes away a database this load has made: a failed load must not leave one that opens and is empty. What cannot be removed
+/// is an empty database, into which the next load goes.
+fn unmake(path: &Path, stripes: &[PathBuf], fresh: bool) {
+    let own = [superblock::FILE_NAME, "lock", "warm"].map(|name| path.join(name));
+    for file in own.iter().chain(stripes) {
+        let _ = std::fs::remove_file(file);
+    }
+    if fresh {
+        let _ = std::fs::remove_dir(path);
+    }
 }
 
 /// What can be known to fail before anything is touched.
@@ -95,18 +125,18 @@ fn check(sources: &[Source], options: &LoadOptions) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Opens the database, or makes it.
-fn open(path: &Path, options: &LoadOptions) -> Result<Arc<Store>, LoadError> {
+/// Opens the database, or makes it; true when it was made.
+fn open(path: &Path, options: &LoadOptions) -> Result<(Arc<Store>, bool), LoadError> {
     let config = StoreConfig { pool_bytes: Some(POOL_BYTES), ..options.store.clone() };
     let store = match Store::create(path, &options.stripes, config.clone()) {
         Err(StoreError::Exists { .. }) => Store::open(path, config)?,
-        other => return Ok(other?),
+        other => return Ok((other?, true)),
     };
     if let Some(record) = store.catalog(dict::RECORD_META) {
         let quads = GraphMeta::from_bytes(&record).map_or(0, |meta| meta.quads);
         return Err(LoadError::NotEmpty { path: path.to_path_buf(), quads });
     }
-    Ok(store)
+    Ok((store, false))
 }
 
 /// An error when the load was cancelled.
