@@ -63,12 +63,36 @@ fn parse_error(text: &str, error: &SparqlSyntaxError) -> QueryError {
         let (column, rest) = rest.split_once(':')?;
         Some((line.parse().ok()?, column.trim().parse().ok()?, rest.trim().to_owned()))
     });
-    match place {
-        Some((line, column, message)) => QueryError::Parse { line, column, message },
-        None => {
-            let (line, column) = crate::error::place(text, 0);
-            QueryError::Parse { line, column, message }
-        }
+    let (line, column, message) = place.unwrap_or_else(|| {
+        let (line, column) = crate::error::place(text, 0);
+        (line, column, message)
+    });
+    QueryError::Parse { line, column, message: readable(&message) }
+}
+
+/// The parser lists everything it could have gone on with, classes of characters among it, over several lines. One line with the
+/// words and signs of the language is of more use.
+fn readable(message: &str) -> String {
+    const MOST: usize = 8;
+    let Some(list) = message.strip_prefix("expected one of ") else {
+        return message.split_whitespace().collect::<Vec<_>>().join(" ");
+    };
+    let tokens: Vec<&str> =
+        list.split(", ").map(str::trim).filter(|t| !t.starts_with('[') && !t.contains('\n')).collect();
+    let more = if tokens.len() > MOST { ", …" } else { "" };
+    format!("expected one of {}{more}", tokens[..tokens.len().min(MOST)].join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::readable;
+
+    #[test]
+    fn one_line_of_tokens() {
+        let message = "expected one of \"$\", \"?\", GRAPH, ['0' ..= '9' | '\u{B7}'\n| 'x'], MINUS";
+        assert_eq!(readable(message), "expected one of \"$\", \"?\", GRAPH, MINUS");
+        assert_eq!(readable("no\nprefix ex"), "no prefix ex");
+        assert!(readable("expected one of a, b, c, d, e, f, g, h, i").ends_with("h, …"));
     }
 }
 
