@@ -3,13 +3,11 @@
 //! With O_DIRECT and an empty pool nothing of ours reads through the page cache, but a file that was loaded or copied before may lie in it, and
 //! buffered engines would profit. What a hypervisor or a disk keeps cannot be seen from here.
 
-#![allow(unsafe_code)]
-
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Advice, fadvise};
+use snowmelt_io::cached_pages;
 
 use crate::error::{Result, StoreError};
 use crate::stripes;
@@ -56,37 +54,11 @@ fn evict_file(path: &Path) -> Result<Cached> {
     count(path, &file)
 }
 
-/// Number of cachestat(2) on the architectures with a common table (x86-64, aarch64, riscv64); libc does not name it everywhere.
-const CACHESTAT: libc::c_long = 451;
-
-#[repr(C)]
-#[derive(Default)]
-struct CacheStatRange {
-    offset: u64,
-    len: u64,
-}
-
-#[repr(C)]
-#[derive(Default)]
-struct CacheStat {
-    cached: u64,
-    dirty: u64,
-    writeback: u64,
-    evicted: u64,
-    recently_evicted: u64,
-}
-
 fn count(path: &Path, file: &File) -> Result<Cached> {
     let bytes = file.metadata().map_err(StoreError::file(path, "look at the file"))?.len();
-    let (range, mut stat) = (CacheStatRange::default(), CacheStat::default());
-    // SAFETY: the two structures are laid out as the kernel's, live through the call, and the kernel writes only the second. A
-    // length of 0 means up to the end of the file.
-    let answer = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &range, &mut stat, 0u32) };
-    if answer != 0 {
-        let e = std::io::Error::last_os_error();
-        return Err(StoreError::file(path, "ask what is in the page cache (cachestat needs Linux 6.5)")(e));
-    }
-    Ok(Cached { path: path.to_path_buf(), bytes, pages: stat.cached })
+    let pages = cached_pages(file)
+        .map_err(StoreError::file(path, "ask what is in the page cache (cachestat needs Linux 6.5)"))?;
+    Ok(Cached { path: path.to_path_buf(), bytes, pages })
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use snowmelt_io::{
-    Access, Class, CostModel, Device, DeviceCounters, DeviceQueue, FileDevice, IoError, Profile, Request, Sink,
-    notice,
+    Access, Class, CostModel, Device, DeviceCounters, DeviceQueue, FileDevice, IoError, Profile, Request,
+    Sink, notice,
 };
 
 use crate::config::StoreConfig;
