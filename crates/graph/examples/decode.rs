@@ -69,7 +69,7 @@ fn scatter(n: usize) -> usize {
     n * 7_919 % TERMS
 }
 
-fn decode(session: &mut snowmelt_graph::Session, batch: &Vec<TermId>) {
+fn decode(session: &mut snowmelt_graph::Session, batch: &[TermId]) {
     let mut bytes = 0;
     let count = |_, term: TermRef<'_>| {
         bytes += match term {

@@ -87,8 +87,11 @@ fn made_up(n: usize) -> Vec<Row> {
     rows
 }
 
+/// The name of a tree, and its strings.
+type Strings<'t> = (&'static str, Vec<&'t [u8]>);
+
 /// Quads with ids by first occurrence, and the strings of IRIs, short and long literals.
-fn read_triples(text: &str) -> (Vec<Row>, Vec<(&'static str, Vec<&[u8]>)>) {
+fn read_triples(text: &str) -> (Vec<Row>, Vec<Strings<'_>>) {
     let (mut iris, mut short, mut long) = (HashMap::new(), HashMap::new(), HashMap::new());
     let (mut iri_list, mut short_list, mut long_list) = (Vec::new(), Vec::new(), Vec::new());
     let mut langs: HashMap<&str, u64> = HashMap::new();

@@ -83,19 +83,6 @@ fn readable(message: &str) -> String {
     format!("expected one of {}{more}", tokens[..tokens.len().min(MOST)].join(", "))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::readable;
-
-    #[test]
-    fn one_line_of_tokens() {
-        let message = "expected one of \"$\", \"?\", GRAPH, ['0' ..= '9' | '\u{B7}'\n| 'x'], MINUS";
-        assert_eq!(readable(message), "expected one of \"$\", \"?\", GRAPH, MINUS");
-        assert_eq!(readable("no\nprefix ex"), "no prefix ex");
-        assert!(readable("expected one of a, b, c, d, e, f, g, h, i").ends_with("h, …"));
-    }
-}
-
 impl Template {
     pub fn new(
         query: &Query,
@@ -275,5 +262,18 @@ fn collect<'a>(node: &'a Node, patterns: &mut Vec<&'a Pattern>) {
         | Node::Slice { inner, .. }
         | Node::Project { inner, .. } => collect(inner, patterns),
         Node::Unit | Node::Path { .. } | Node::GraphNames(_) | Node::Values { .. } => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::readable;
+
+    #[test]
+    fn one_line_of_tokens() {
+        let message = "expected one of \"$\", \"?\", GRAPH, ['0' ..= '9' | '\u{B7}'\n| 'x'], MINUS";
+        assert_eq!(readable(message), "expected one of \"$\", \"?\", GRAPH, MINUS");
+        assert_eq!(readable("no\nprefix ex"), "no prefix ex");
+        assert!(readable("expected one of a, b, c, d, e, f, g, h, i").ends_with("h, …"));
     }
 }
