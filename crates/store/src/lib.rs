@@ -83,6 +83,8 @@ pub use tuple_lookup::TupleLookup;
 pub use tuple_scan::TupleScan;
 
 #[cfg(test)]
+mod damage_tests;
+#[cfg(test)]
 mod record_tests;
 #[cfg(test)]
 mod string_tests;

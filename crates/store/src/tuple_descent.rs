@@ -193,7 +193,12 @@ impl Descent {
                 let known = entered && child == h.child && self.next_parents.last() == Some(&(index as u32));
                 if !known || (child > a) {
                     if self.next_nodes.len() == self.limit {
-                        self.cut_at(i, first, decoded(reader, id, h.node.separator(&h.page, child))?);
+                        let separator = decoded(reader, id, h.node.separator(&h.page, child))?;
+                        // Else a damaged tree could be descended for ever.
+                        if i == 0 && self.resume.is_some_and(|r| separator <= r) {
+                            return Err(reader.damaged(id, "separators that do not ascend"));
+                        }
+                        self.cut_at(i, first, separator);
                         return Ok(false);
                     }
                     self.next_nodes.push(decoded(reader, id, h.node.child(&h.page, child))?);

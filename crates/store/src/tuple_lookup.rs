@@ -157,12 +157,11 @@ impl<'a> TupleLookup<'a> {
     #[inline]
     fn look_ahead(&self, reader: &mut Reader, page: &mut Pinned) -> Result<()> {
         let node = self.node + 1;
+        let Some(&id) = self.plan.nodes.get(node as usize) else { return Ok(()) };
         if self.resident && page.ahead.is_none() {
-            if let Some(&id) = self.plan.nodes.get(node as usize) {
-                let next = reader.page(self.shape.id, id)?;
-                touch(&next, 0, DIRECTORY);
-                page.ahead = Some((node, next));
-            }
+            let next = reader.page(self.shape.id, id)?;
+            touch(&next, 0, DIRECTORY);
+            page.ahead = Some((node, next));
         }
         Ok(())
     }
