@@ -25,16 +25,16 @@ use crate::encoding_bits::{
 };
 use crate::encoding_dict::PageDict;
 
-const CONSTANT: u8 = 0;
-const DELTA: u8 = 1;
-const FRAME: u8 = 2;
-const RUNS: u8 = 3;
-const DICT: u8 = 4;
-const WIDE: u8 = 5;
-const SPLIT: u8 = 6;
+pub(crate) const CONSTANT: u8 = 0;
+pub(crate) const DELTA: u8 = 1;
+pub(crate) const FRAME: u8 = 2;
+pub(crate) const RUNS: u8 = 3;
+pub(crate) const DICT: u8 = 4;
+pub(crate) const WIDE: u8 = 5;
+pub(crate) const SPLIT: u8 = 6;
 
 /// Most distinct high halves of a split segment.
-const SPLIT_MAX: usize = 64;
+pub(crate) const SPLIT_MAX: usize = 64;
 
 /// What the encoder wants to know about a block's column.
 struct Shape {

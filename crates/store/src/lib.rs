@@ -62,6 +62,7 @@ mod string_build;
 mod string_leaf;
 mod string_symbols;
 mod tree_read;
+mod tree_spare;
 mod tuple;
 mod tuple_build;
 mod tuple_descent;
@@ -84,6 +85,8 @@ pub use tuple_scan::TupleScan;
 
 #[cfg(test)]
 mod damage_tests;
+#[cfg(test)]
+mod format_tests;
 #[cfg(test)]
 mod record_tests;
 #[cfg(test)]

@@ -15,8 +15,8 @@ use crate::page::{BODY_BYTES, PageBuf, PageId, PageKind, TreeId, header};
 use crate::tree_read::decoded;
 use crate::{Reader, TreeWriter, WishKind};
 
-const PLAIN: u8 = 0;
-const LZ4: u8 = 1;
+pub(crate) const PLAIN: u8 = 0;
+pub(crate) const LZ4: u8 = 1;
 
 /// Most bytes of a value, so that a damaged length cannot ask for all memory.
 const MOST_BYTES: u64 = 4 << 30;

@@ -13,6 +13,7 @@ use crate::page::{PageId, PageKind, TreeId};
 use crate::string_leaf::{GROUP, StringLeaf};
 use crate::string_symbols::Symbols;
 use crate::tree_read::decoded;
+use crate::tree_spare;
 use crate::tuple::Keys;
 use crate::tuple_descent::{Descent, Shape};
 use crate::tuple_inner::Top;
@@ -139,17 +140,21 @@ impl StringTree {
         let symbols = self.symbols(reader)?;
         let columns = [ids];
         let keys = Keys::new(&columns, None);
-        let mut plan = Descent::default();
-        let mut buffers = Buffers::default();
+        let mut spare = tree_spare::take(1);
+        let plan = &mut spare.plan;
+        let mut buffers = Buffers { codes: std::mem::take(&mut spare.bytes), ..Buffers::default() };
         while plan.end < ids.len() {
             let limit = Descent::limit(reader.resident(self.shape.id), reader);
             plan.begin(&self.shape, &keys, plan.end, None, limit);
             plan.descend(reader, &self.shape, &keys)?;
-            self.visit(reader, symbols, &plan, ids, &mut buffers, &mut f)?;
+            self.visit(reader, symbols, plan, ids, &mut buffers, &mut f)?;
         }
         reader.meters.rnd += ids.len() as u64;
         reader.touch(self.shape.id, ids.len() as u64);
-        self.deliver_long(reader, &mut buffers, &mut f)
+        self.deliver_long(reader, &mut buffers, &mut f)?;
+        spare.bytes = buffers.codes;
+        tree_spare::give(spare);
+        Ok(())
     }
 
     /// Hands out the short strings of a chunk, leaf by leaf, and collects the references to the long ones.

@@ -9,9 +9,9 @@ use crate::encoding::{Decode, load};
 use crate::error::{Result, StoreError};
 use crate::page::{PageId, PageKind, TreeId};
 use crate::tree_read::decoded;
+use crate::tree_spare;
 use crate::tuple_descent::Shape;
 use crate::tuple_inner::{Inner, Key, Top};
-use crate::tuple_leaf::LeafCursor;
 use crate::tuple_leaf_build::MAX_ARITY;
 use crate::tuple_lookup::TupleLookup;
 use crate::tuple_scan::TupleScan;
@@ -289,7 +289,8 @@ impl TupleTree {
                 reader.wish(self.shape.id, &[first, last], WishKind::Planned);
             }
         }
-        let mut cursor = LeafCursor::new(self.shape.arity);
+        let mut spare = tree_spare::take(self.shape.arity);
+        let cursor = &mut spare.cursor;
         let page = reader.page(self.shape.id, first)?;
         below += decoded(reader, first, cursor.open(&page).and_then(|()| cursor.lower(&page, 0, lo)))? as u64;
         if first != last {
@@ -300,6 +301,7 @@ impl TupleTree {
         } else {
             upto += decoded(reader, last, cursor.upper(&page, 0, hi))? as u64;
         }
+        tree_spare::give(spare);
         Ok(upto.saturating_sub(below))
     }
 

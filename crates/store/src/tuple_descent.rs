@@ -70,6 +70,12 @@ struct Here {
 }
 
 impl Descent {
+    /// Forgets the chunk.
+    pub(crate) fn reset(&mut self) {
+        (self.first, self.end, self.cut) = (0, 0, None);
+        self.spans.clear();
+    }
+
     /// Begins a chunk at key `first`, which was cut at `resume` before; at most `limit` pages a level.
     pub(crate) fn begin(
         &mut self,

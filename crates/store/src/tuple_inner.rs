@@ -22,7 +22,7 @@ use crate::tuple_leaf_build::MAX_ARITY;
 pub(crate) type Key = [u64; MAX_ARITY];
 
 /// Where the table of an inner node begins.
-const TABLE: usize = 40;
+pub(crate) const TABLE: usize = 40;
 
 /// An inner node found in a page. All accesses take the page it was parsed from.
 #[derive(Clone, Copy, Debug, Default)]

@@ -77,9 +77,30 @@ impl Leaf {
     fn blocks(&self) -> usize {
         self.table.rows
     }
+
+    /// First and last byte of a block; the last block is taken to be of common size.
+    #[inline]
+    fn block_bytes(&self, page: &[u8], block: usize) -> Decode<(usize, usize)> {
+        let from = load_u16(page, self.offsets + 2 * block)?;
+        let to = match block + 1 == self.blocks() {
+            true => from + MOST_TOUCHED,
+            false => load_u16(page, self.offsets + 2 * block + 2)?,
+        };
+        Ok((from, to.min(from + MOST_TOUCHED)))
+    }
+
+    /// Starts to load the block in which the rows of `key` begin.
+    #[inline]
+    pub(crate) fn touch_block_of(&self, page: &[u8], key: &[u64]) -> Decode<()> {
+        let block = self.table.lower_from(page, key, 0)?.saturating_sub(1);
+        let (from, to) = self.block_bytes(page, block)?;
+        touch(page, from, to);
+        Ok(())
+    }
 }
 
 /// A position in a leaf with what is known of its block. Every call takes the page the cursor was opened on.
+#[derive(Default)]
 pub(crate) struct LeafCursor {
     leaf: Leaf,
     block: usize,
@@ -95,18 +116,17 @@ pub(crate) struct LeafCursor {
 
 impl LeafCursor {
     /// A cursor for leaves of `arity` columns, on no leaf yet.
+    #[cfg(test)]
     pub(crate) fn new(arity: usize) -> LeafCursor {
-        LeafCursor {
-            leaf: Leaf { arity, ..Leaf::default() },
-            block: NONE,
-            begins: 0,
-            rows: 0,
-            parsed: 0,
-            segments: Default::default(),
-            unpacked: [false; MAX_ARITY],
-            fetched: [0; MAX_ARITY],
-            columns: Vec::new(),
-        }
+        let mut cursor = LeafCursor::default();
+        cursor.reset(arity);
+        cursor
+    }
+
+    /// Begins anew, for leaves of `arity` columns; only memory is kept.
+    pub(crate) fn reset(&mut self, arity: usize) {
+        self.leaf = Leaf { arity, ..Leaf::default() };
+        self.block = NONE;
     }
 
     /// Goes to another leaf.
@@ -130,14 +150,8 @@ impl LeafCursor {
     fn enter(&mut self, page: &[u8], block: usize) -> Decode<()> {
         if block != self.block {
             // All lines of the block at once: it is about 300 bytes, and several columns will be read.
-            let offsets = self.leaf.offsets;
-            let from = load_u16(page, offsets + 2 * block)?;
-            let to = if block + 1 == self.leaf.blocks() {
-                from + 512
-            } else {
-                load_u16(page, offsets + 2 * block + 2)?
-            };
-            touch(page, from, to.min(from + MOST_TOUCHED));
+            let (from, to) = self.leaf.block_bytes(page, block)?;
+            touch(page, from, to);
             self.begins = from;
             self.block = block;
             self.rows = BLOCK.min(self.leaf.rows - block * BLOCK);
@@ -166,7 +180,7 @@ impl LeafCursor {
     fn unpack(&mut self, page: &[u8], column: usize) -> Decode<()> {
         if !self.unpacked[column] {
             if self.columns.len() <= column {
-                self.columns.resize_with(self.leaf.arity, Column::new);
+                self.columns.resize_with(column + 1, Column::new);
             }
             let (dict, out) = (&self.leaf.dicts[column], &mut self.columns[column]);
             self.segments[column].unpack(page, dict, self.rows, out)?;

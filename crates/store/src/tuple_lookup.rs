@@ -4,14 +4,18 @@
 //! in key order. A key that follows its predecessor in the same leaf, often in the same block, continues where that ended. Output may be cut anywhere; the
 //! lookup resumes there. No pin is held between calls.
 
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+
 use crate::encoding::Decode;
 use crate::encoding_bits::BLOCK;
 use crate::error::Result;
 use crate::page::PageId;
 use crate::tree_read::{decoded, touch};
+use crate::tree_spare::{self, Spare};
 use crate::tuple::{Bounds, Keys, Matches, TupleTree};
 use crate::tuple_descent::{Descent, Shape};
-use crate::tuple_leaf::LeafCursor;
+use crate::tuple_leaf::{Leaf, LeafCursor};
 use crate::{PageRef, Reader};
 
 /// A lookup under way; see [`TupleTree::lookup`].
@@ -45,11 +49,12 @@ struct Visited {
 impl<'a> TupleLookup<'a> {
     pub(crate) fn new(tree: &TupleTree, keys: Keys<'a>) -> TupleLookup<'a> {
         keys.check(tree.shape.arity);
+        let spare = tree_spare::take(tree.shape.arity);
         TupleLookup {
             shape: tree.shape,
             keys,
-            plan: Descent::default(),
-            cursor: LeafCursor::new(tree.shape.arity),
+            plan: spare.plan,
+            cursor: spare.cursor,
             key: 0,
             node: 0,
             row: 0,
@@ -125,7 +130,7 @@ impl<'a> TupleLookup<'a> {
         let (first, last) = (self.node == span.0, self.node == span.1);
         let stays = self.at.is_some_and(|at| at.leaf == id);
         if !stays {
-            page.here = page.ahead.take_if(|(node, _)| *node == self.node).map(|(_, page)| page);
+            page.here = page.take(self.node);
             self.pin(reader, &mut page.here)?;
             self.look_ahead(reader, page)?;
             let leaf = self.pin(reader, &mut page.here)?;
@@ -153,15 +158,27 @@ impl<'a> TupleLookup<'a> {
         Ok(())
     }
 
-    /// Pins the leaf after this one and starts to load what a probe reads first. Only when no page has to be waited for.
+    /// Software pipeline over the leaves of a resident tree: the directory of a leaf is loaded [`AHEAD`] leaves before its visit, the block of
+    /// its first key one leaf before. So misses overlap with work, and with each other.
     #[inline]
     fn look_ahead(&self, reader: &mut Reader, page: &mut Pinned) -> Result<()> {
-        let node = self.node + 1;
-        let Some(&id) = self.plan.nodes.get(node as usize) else { return Ok(()) };
-        if self.resident && page.ahead.is_none() {
+        if !self.resident {
+            return Ok(());
+        }
+        while page.ahead.len() < AHEAD {
+            let node = page.ahead.back().map_or(self.node, |(node, _)| *node) + 1;
+            let Some(&id) = self.plan.nodes.get(node as usize) else { break };
             let next = reader.page(self.shape.id, id)?;
             touch(&next, 0, DIRECTORY);
-            page.ahead = Some((node, next));
+            page.ahead.push_back((node, next));
+        }
+        if let Some((node, next)) = page.ahead.front() {
+            let keys = self.plan.spans.iter().enumerate().skip(self.key + 1).take(8);
+            if let Some((key, _)) = keys.into_iter().find(|(_, span)| span.0 == *node) {
+                let bounds = self.keys.bounds(self.plan.first + key);
+                // What is wrong with the leaf is said when it is visited.
+                let _ = Leaf::parse(next, self.shape.arity).and_then(|l| l.touch_block_of(next, bounds.lo()));
+            }
         }
         Ok(())
     }
@@ -213,12 +230,29 @@ impl<'a> TupleLookup<'a> {
 /// Bytes at the begin of a leaf that are loaded ahead: header, restart keys of 128-row blocks, offsets.
 const DIRECTORY: usize = 448;
 
+/// Leaves pinned ahead of the current one.
+const AHEAD: usize = 4;
+
 /// Leaves pinned during a call.
 #[derive(Default)]
 struct Pinned {
     here: Option<PageRef>,
-    /// The leaf after it, when the tree is resident.
-    ahead: Option<(u32, PageRef)>,
+    /// The leaves after it, with their positions, when the tree is resident.
+    ahead: VecDeque<(u32, PageRef)>,
+}
+
+impl Pinned {
+    /// The leaf at `node`, if it was pinned ahead; leaves before it are let go.
+    fn take(&mut self, node: u32) -> Option<PageRef> {
+        while let Some((at, page)) = self.ahead.pop_front() {
+            match at.cmp(&node) {
+                Ordering::Less => {}
+                Ordering::Equal => return Some(page),
+                Ordering::Greater => self.ahead.clear(),
+            }
+        }
+        None
+    }
 }
 
 /// Rows of a key in an open leaf, none of them before `from`; in the key's first leaf they begin at its lower bound, in its last one they end at its
@@ -237,5 +271,12 @@ fn rows_of(
         (true, false) => Ok((cursor.lower(leaf, from, bounds.lo())?, cursor.len())),
         (false, true) => Ok((0, cursor.upper(leaf, 0, bounds.hi())?)),
         (false, false) => Ok((0, cursor.len())),
+    }
+}
+
+impl Drop for TupleLookup<'_> {
+    fn drop(&mut self) {
+        let (plan, cursor) = (std::mem::take(&mut self.plan), std::mem::take(&mut self.cursor));
+        tree_spare::give(Spare { plan, cursor, ..Spare::default() });
     }
 }

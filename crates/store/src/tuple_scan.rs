@@ -10,6 +10,7 @@ use crate::encoding_bits::BLOCK;
 use crate::error::Result;
 use crate::page::PageId;
 use crate::tree_read::decoded;
+use crate::tree_spare::{self, Spare};
 use crate::tuple::{Bounds, Columns, Keys, ScanBounds, TupleTree};
 use crate::tuple_descent::{Descent, Shape, wish_sorted};
 use crate::tuple_inner::Key;
@@ -50,6 +51,7 @@ impl TupleScan {
             lo[len - 1] = least;
             hi[len - 1] = greatest;
         }
+        let spare = tree_spare::take(tree.shape.arity);
         TupleScan {
             shape: tree.shape,
             bounds: Bounds { lo, hi, len },
@@ -59,11 +61,11 @@ impl TupleScan {
             planned_all: tree.shape.height == 0 || bounds.range.is_some_and(|(lo, hi)| lo > hi),
             started: false,
             ahead: None,
-            cursor: LeafCursor::new(tree.shape.arity),
+            cursor: spare.cursor,
             leaf: None,
             row: 0,
             end: 0,
-            plan: Descent::default(),
+            plan: spare.plan,
         }
     }
 
@@ -176,5 +178,12 @@ impl TupleScan {
         self.resume = self.plan.cut;
         self.planned_all = self.resume.is_none();
         Ok(())
+    }
+}
+
+impl Drop for TupleScan {
+    fn drop(&mut self) {
+        let (plan, cursor) = (std::mem::take(&mut self.plan), std::mem::take(&mut self.cursor));
+        tree_spare::give(Spare { plan, cursor, ..Spare::default() });
     }
 }
