@@ -4,7 +4,7 @@ use snowmelt_store::Activity;
 
 /// Processor time of a query from its meters.
 ///
-/// Fitted to measured times of Explore queries, everything resident; see `benches/cpu_model.md`.
+/// Fitted to measured times of Explore queries, everything resident; `cargo run --release --example cpu_model -- DB` fits it anew.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuModel {
     /// Nanoseconds per query.
@@ -21,7 +21,7 @@ pub struct CpuModel {
 
 impl Default for CpuModel {
     fn default() -> Self {
-        Self { query_ns: 60_000.0, rnd_ns: 250.0, seq_ns: 15.0, byte_ns: 4.0, read_ns: 3_000.0 }
+        Self { query_ns: 28_000.0, rnd_ns: 900.0, seq_ns: 13.0, byte_ns: 2.4, read_ns: 3_000.0 }
     }
 }
 
