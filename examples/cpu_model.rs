@@ -53,7 +53,12 @@ fn observe(engine: &Engine, mixes: &[snowmelt::bsbm::Mix]) -> Result<Vec<Observe
         let ns = (thread_time() - before).as_nanos() as f64;
         let (activity, bytes) = (written.activity, answer.len() as u64);
         let x = [1.0, activity.rnd as f64, activity.seq as f64, bytes as f64];
-        observed.push(Observed { query: query.number, x, ns, model_ns: CpuModel::default().work_ns(&activity, bytes) as f64 });
+        observed.push(Observed {
+            query: query.number,
+            x,
+            ns,
+            model_ns: CpuModel::default().work_ns(&activity, bytes) as f64,
+        });
     }
     Ok(observed)
 }
@@ -112,7 +117,8 @@ fn report(observed: &[Observed], c: [f64; 4]) {
     numbers.dedup();
     for number in numbers {
         let group: Vec<&Observed> = observed.iter().filter(|o| o.query == number).collect();
-        let mean = |f: &dyn Fn(&Observed) -> f64| group.iter().map(|o| f(o)).sum::<f64>() / group.len() as f64 / 1e3;
+        let mean =
+            |f: &dyn Fn(&Observed) -> f64| group.iter().map(|o| f(o)).sum::<f64>() / group.len() as f64 / 1e3;
         let fitted = mean(&|o| o.x.iter().zip(c).map(|(x, c)| x * c).sum());
         println!(
             "Q{number:<5} {:>6} {:>13.1} {fitted:>11.1} {:>10.1}",

@@ -195,9 +195,9 @@ fn over_http(args: &Args, url: &str, stop: &AtomicBool) -> Result<Measured> {
     let drive = Drive { target: &target, clock: &clock, clients: load.clients, on_query: &|_| {} };
     let how = if args.connection_per_query { "a connection per query" } else { "a connection per client" };
     args.say(&format!("{}; {url}, {how}; {}", machine(), settings_line(args, load)));
-    let warmup = Mixes::new(load.workload()?, args.warmup, &[stop]);
+    let warmup = Mixes::new(load.stream()?, args.warmup, &[stop]);
     drive.run(&warmup)?;
-    let run = drive.run(&Mixes::new(warmup.into_workload(), args.mixes, &[stop]))?;
+    let run = drive.run(&Mixes::new(warmup.into_stream(), args.mixes, &[stop]))?;
     interrupted(stop)?;
     let throughput = Throughput::of(&run, load.queries_per_mix());
     Ok(Measured {
@@ -233,7 +233,9 @@ fn ablate(args: &Args, db: &Path, load: Load, stop: &AtomicBool) -> Result<Measu
     );
     let ablation = Ablation {
         db: db.to_owned(),
-        workload: load.workload()?,
+        products: load.products,
+        seed: load.seed,
+        use_case: load.use_case,
         mixes: args.mixes,
         settings: settings(),
         conditions: conditions(),

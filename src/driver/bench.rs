@@ -12,7 +12,7 @@ use snowmelt_io::Clock;
 use snowmelt_sparql::{Engine, QueryOptions};
 use snowmelt_store::ReadAhead;
 
-use super::drive::{Drive, Mixes, Run};
+use super::drive::{Drive, Mixes, Run, Stream};
 use super::in_process::InProcess;
 use super::sampler::{Sample, Sampler};
 use super::target::Target;
@@ -37,8 +37,8 @@ impl Load {
     }
 
     /// Its stream of mixes, from the start.
-    pub fn workload(&self) -> Result<Workload> {
-        Ok(Workload::new(self.products, self.seed, self.use_case)?)
+    pub fn stream(&self) -> Result<Stream> {
+        Ok(Stream::Drawn(Workload::new(self.products, self.seed, self.use_case)?))
     }
 }
 
@@ -77,7 +77,7 @@ pub struct Bench {
     load: Load,
     target: InProcess,
     clock: Clock,
-    workload: Workload,
+    stream: Stream,
     queries: AtomicU64,
 }
 
@@ -88,7 +88,7 @@ impl Bench {
         let clock = options.clock.clone();
         let engine = Arc::new(Engine::new(database.clone()));
         let target = InProcess::new(engine, clock.clone(), QueryOptions::default());
-        Ok(Self { database, load, target, clock, workload: load.workload()?, queries: AtomicU64::new(0) })
+        Ok(Self { database, load, target, clock, stream: load.stream()?, queries: AtomicU64::new(0) })
     }
 
     /// Drives the next mixes of the stream, and samples meanwhile.
@@ -109,7 +109,7 @@ impl Bench {
             on_sample,
             when_steady: until.steady.then_some(&steady),
         };
-        let mut mixes = Mixes::new(self.workload.clone(), until.mixes, &[stop, &steady]);
+        let mut mixes = Mixes::new(self.stream.clone(), until.mixes, &[stop, &steady]);
         if let Some(time) = until.time {
             mixes = mixes.until(self.clock.now_ns() + time.as_nanos() as u64);
         }
@@ -119,7 +119,7 @@ impl Bench {
         let drive =
             Drive { target: &self.target, clock: &self.clock, clients: self.load.clients, on_query: &count };
         let (run, samples) = sampler.during(|| drive.run(&mixes));
-        self.workload = mixes.into_workload();
+        self.stream = mixes.into_stream();
         Ok((run?, samples))
     }
 }

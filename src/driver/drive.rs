@@ -38,17 +38,35 @@ pub struct Record {
     pub failed: Option<String>,
 }
 
+/// Where mixes come from.
+#[derive(Clone, Debug)]
+pub enum Stream {
+    /// The benchmark's, without end.
+    Drawn(Workload),
+    /// The same one again and again.
+    Same(Mix),
+}
+
+impl Stream {
+    fn next_mix(&mut self) -> Mix {
+        match self {
+            Self::Drawn(workload) => workload.next_mix(),
+            Self::Same(mix) => mix.clone(),
+        }
+    }
+}
+
 /// The stream of mixes that clients share, ended by a number of mixes, a moment, or a flag.
 pub struct Mixes<'a> {
-    left: Mutex<(Workload, u64)>,
+    left: Mutex<(Stream, u64)>,
     until_ns: Option<u64>,
     stop: Vec<&'a AtomicBool>,
 }
 
 impl<'a> Mixes<'a> {
     /// At most `count` mixes; no query is begun after one of `stop` is set.
-    pub fn new(workload: Workload, count: u64, stop: &[&'a AtomicBool]) -> Self {
-        Self { left: Mutex::new((workload, count)), until_ns: None, stop: stop.to_vec() }
+    pub fn new(stream: Stream, count: u64, stop: &[&'a AtomicBool]) -> Self {
+        Self { left: Mutex::new((stream, count)), until_ns: None, stop: stop.to_vec() }
     }
 
     /// No query is begun at or after this moment of the run's clock.
@@ -69,7 +87,7 @@ impl<'a> Mixes<'a> {
     }
 
     /// The stream behind the mixes taken so far.
-    pub fn into_workload(self) -> Workload {
+    pub fn into_stream(self) -> Stream {
         self.left.into_inner().expect("drawing parameters does not panic").0
     }
 }
@@ -202,7 +220,7 @@ mod tests {
         let target = Constant(clock.clone());
         let workload = Workload::new(100, DEFAULT_SEED, UseCase::Explore).unwrap();
         let stop = AtomicBool::new(stop);
-        let mut mixes = Mixes::new(workload, mixes, &[&stop]);
+        let mut mixes = Mixes::new(Stream::Drawn(workload), mixes, &[&stop]);
         mixes.until_ns = until;
         Drive { target: &target, clock: &clock, clients, on_query: &|_| {} }.run(&mixes).unwrap()
     }

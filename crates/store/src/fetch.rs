@@ -2,7 +2,8 @@
 //!
 //! Three ways to the device:
 //! 1. a lone demand read in place, in the thread that needs it;
-//! 2. a demand read through the queue, where the device's arm wants one sorted queue; a whole extent then joins it in one device request;
+//! 2. a demand read through the queue, where the device's arm wants one sorted queue, or where the rest of its extent comes along: with an
+//!    arm in the same request, without one behind it;
 //! 3. batches (plans, scans, the rest of extents) through the queue, never waited for here.
 //!
 //! Invariant: whatever is started here ends in `Core::arrive`, and is counted once, as `disk`, and as `spec_disk` too if nobody waited for it.
@@ -17,7 +18,7 @@ use snowmelt_io::{Class, Clock, IoError, Request};
 use crate::core::Core;
 use crate::error::{Result, StoreError};
 use crate::meters::Activity;
-use crate::page::{PAGE_BYTES, PageId, TreeId};
+use crate::page::{PageId, TreeId};
 use crate::pool::{PageRef, Pin, Rule};
 use crate::readahead::{Advice, ReadAhead};
 use crate::space::{ExtentId, Geometry};
@@ -254,20 +255,20 @@ impl Fetch {
     }
 
     fn is_worth_it(&self, tree: TreeId, extent: ExtentId, rule: Rule, absent: usize) -> bool {
-        let (own, pages) = self.core.meters.with(tree, |m| (m.ahead(rule), m.pages.load(Relaxed)));
-        let cost = self.stripes.cost(self.geometry.extent_place(extent).stripe);
+        let (so_far, tree_pages) = self.core.meters.with(tree, |m| (m.ahead(rule), m.pages.load(Relaxed)));
+        let stripe = self.geometry.extent_place(extent).stripe;
+        let extent_pages = u64::from(self.geometry.extent_pages);
         let advice = Advice {
-            rule,
-            so_far: own,
-            frames: self.core.pool.frame_count() as u64,
-            tree_pages: pages,
-            database_pages: self.core.space.read().len() * self.geometry.extent_pages as u64,
+            absent: absent as u64,
+            so_far,
+            regret: self.core.pool.regret(),
+            outstanding: self.stripes.backlog(stripe) as u64,
+            frames: u64::from(self.core.pool.frame_count()),
+            tree_pages,
+            database_pages: self.core.space.read().len() * extent_pages,
+            extent_pages,
         };
-        cost.extent_read_ahead_worth(
-            PAGE_BYTES as u64,
-            absent as u64 * PAGE_BYTES as u64,
-            advice.chance() * absent as f64,
-        )
+        advice.is_worth_it(self.stripes.cost(stripe))
     }
 
     /// The written pages of an extent that are absent.

@@ -6,10 +6,13 @@
 //! 4. *scan*: the leaves ahead of a scan, as far as [`ScanAhead`] says.
 //! 5. *warm list*: what was resident at the last shutdown, see `warm`.
 //!
-//! Each can be switched off; `auto` weighs 1 and 2 by the device's cost model, the pool's fill and what the rule's pages
-//! were worth so far. Read-ahead never waits: without free frames it is dropped.
+//! Each can be switched off; `auto` weighs 1 and 2 by the device's cost model, what the rule's pages were worth so far, and what
+//! the pages are worth that leave for them ([`Advice`]). Read-ahead never waits: without free frames it is dropped.
+
+use snowmelt_io::CostModel;
 
 use crate::meters::AheadStats;
+use crate::page::PAGE_BYTES;
 
 /// The rule that brought a page. The numbers 1 to 5 are stored in the page's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -165,38 +168,62 @@ impl Default for ReadAhead {
 }
 
 /// What `auto` knows when it weighs rule 1 or 2 for an extent.
+///
+/// Reading `absent` pages along occupies the device for one request of their length. It gains a visit to the device for each of them that will
+/// be wanted; it loses one for each page that has to leave for them and will be wanted again. Both shares are measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Advice {
-    pub rule: Rule,
+    /// Pages of the extent that would be read along.
+    pub absent: u64,
     /// What became of the pages the rule brought for this tree.
     pub so_far: AheadStats,
+    /// The share of the pages that leave the pool after use which are wanted again soon.
+    pub regret: f64,
+    /// Requests that wait or are under way at the device.
+    pub outstanding: u64,
+    /// Frames of the pool.
     pub frames: u64,
+    /// Pages of the tree.
     pub tree_pages: u64,
+    /// Pages of the database.
     pub database_pages: u64,
+    /// Pages in an extent.
+    pub extent_pages: u64,
 }
 
 impl Advice {
-    /// Pages a guess counts for, against what was measured: eight extents of the default size.
-    const PRIOR_WEIGHT: f64 = 2048.0;
+    /// Extents whose pages a guess counts for, against what was measured.
+    const PRIOR_EXTENTS: u64 = 8;
+    /// The guess, when the whole database fits the pool.
+    const PRIOR: f64 = 0.6;
+    /// So many pages that still may be used weigh as much as one whose fate is known.
+    const PENDING_WEIGH: f64 = 8.0;
+
+    /// True when reading the rest of the extent is expected to save more time than it costs.
+    pub fn is_worth_it(&self, cost: &CostModel) -> bool {
+        let gain_ns = (self.chance() - self.regret) * self.absent as f64 * self.visit_ns(cost);
+        gain_ns > cost.request_ns(self.absent * PAGE_BYTES as u64) as f64
+    }
+
+    /// What a later visit for one page would cost: the time of the device when many wait for it, all of its latency when one waits alone.
+    fn visit_ns(&self, cost: &CostModel) -> f64 {
+        let transfer_ns = cost.request_ns(PAGE_BYTES as u64) - cost.ns_per_request;
+        let share_ns = cost.latency_ns / (self.outstanding + 1);
+        (cost.ns_per_request.max(share_ns) + transfer_ns) as f64
+    }
 
     /// The chance that an absent page of the extent will be used while it is in the pool.
     ///
-    /// Before anything was measured: even when the whole database fits the pool, less the smaller the pool is. Afterwards
-    /// the share of pages used, of those whose fate is known once pages are evicted, else of all.
-    pub fn chance(&self) -> f64 {
+    /// Before anything was measured, the smaller the pool the less. Afterwards the share of pages used, of those whose fate is known; those
+    /// that still may be used weigh a little, so that guesses that nobody ever uses stop even while nothing is evicted.
+    fn chance(&self) -> f64 {
         let fits = (self.frames as f64 / self.database_pages.max(1) as f64).min(1.0);
-        let prior = match self.rule {
-            Rule::StartUp => 0.6 * fits,
-            _ => 0.2 + 0.4 * fits,
-        };
-        let known = if self.so_far.evicted_unused > 0 {
-            self.so_far.used + self.so_far.evicted_unused
-        } else {
-            self.so_far.issued
-        };
+        let AheadStats { issued, used, evicted_unused } = self.so_far;
+        let known = used + evicted_unused;
+        let pending = issued.saturating_sub(known) as f64 / Self::PENDING_WEIGH;
         // A small tree cannot outvote the prior by its few pages.
-        let weight = Self::PRIOR_WEIGHT.min(self.tree_pages as f64 + 1.0);
-        (self.so_far.used as f64 + prior * weight) / (known as f64 + weight)
+        let weight = (Self::PRIOR_EXTENTS * self.extent_pages).min(self.tree_pages + 1) as f64;
+        (used as f64 + Self::PRIOR * fits * weight) / (known as f64 + pending + weight)
     }
 }
 
@@ -277,6 +304,48 @@ mod tests {
         }
         assert_eq!(Rule::from_bits(0), None);
         assert_eq!(Rule::from_bits(7), None);
+    }
+
+    /// An extent of 256 pages of which one is missed, nothing measured yet, a pool for the whole database.
+    fn advice() -> Advice {
+        Advice {
+            absent: 255,
+            so_far: AheadStats::default(),
+            regret: 0.0,
+            outstanding: 0,
+            frames: 10_000,
+            tree_pages: 5_000,
+            database_pages: 10_000,
+            extent_pages: 256,
+        }
+    }
+
+    fn everywhere(advice: Advice) -> [bool; 3] {
+        [CostModel::hdd(), CostModel::network(), CostModel::nvme()].map(|cost| advice.is_worth_it(&cost))
+    }
+
+    #[test]
+    fn auto_reads_extents_where_everything_fits() {
+        assert_eq!(everywhere(advice()), [true; 3]);
+        assert!(Advice { outstanding: 32, ..advice() }.is_worth_it(&CostModel::network()), "with many clients too");
+    }
+
+    #[test]
+    fn auto_reads_no_extents_for_which_better_pages_would_leave() {
+        let small = Advice { frames: 1_000, regret: 0.2, ..advice() };
+        assert_eq!(everywhere(small), [false; 3]);
+        // A pool that is not full yet has nothing to lose, and an arm gains most.
+        assert!(Advice { regret: 0.0, ..small }.is_worth_it(&CostModel::hdd()));
+    }
+
+    #[test]
+    fn auto_learns_from_what_became_of_its_guesses() {
+        let bad = AheadStats { issued: 100_000, used: 1_000, evicted_unused: 90_000 };
+        assert!(!Advice { so_far: bad, outstanding: 32, ..advice() }.is_worth_it(&CostModel::network()));
+        let never_used = AheadStats { issued: 1_000_000, used: 100, evicted_unused: 0 };
+        assert!(!Advice { so_far: never_used, outstanding: 32, ..advice() }.is_worth_it(&CostModel::network()));
+        let early = AheadStats { issued: 4_000, used: 400, evicted_unused: 0 };
+        assert_eq!(everywhere(Advice { so_far: early, ..advice() }), [true; 3], "most may still be used");
     }
 
     #[test]

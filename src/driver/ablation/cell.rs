@@ -56,7 +56,7 @@ pub struct Figures {
 impl Figures {
     /// The time a setting is judged by: see the module's head.
     pub fn judged_s(&self, conditions: &Conditions) -> f64 {
-        if conditions.fits() { self.to_full_s.unwrap_or(self.seconds) } else { self.seconds }
+        if conditions.has_full_speed() { self.to_full_s.unwrap_or(self.seconds) } else { self.seconds }
     }
 
     /// As cells of a row.
@@ -102,14 +102,15 @@ pub(super) fn run(
         clock: clock.clone(),
         ..memory(view.source.pages, conditions.pool_percent)
     };
-    let (model, in_time_of) = (conditions.model.device(), clock.clone());
+    let (model, in_time_of) = (conditions.model.device(view.source.bytes), clock.clone());
     let modelled =
         move |bytes| Ok(Arc::new(SimulatedDevice::new(model.clone(), bytes, &in_time_of)) as Arc<dyn Device>);
     let list = if setting.has_list() { lists.get(conditions.pool_percent) } else { None };
     let database = view.open(config, modelled, list)?;
     let store = database.store().clone();
     let target = InProcess::new(Engine::new(database).into(), clock.clone(), options(ablation));
-    let mixes = Mixes::new(ablation.workload.clone(), ablation.mixes, &[ablation.stop]);
+    let (stream, count) = conditions.load.stream(ablation)?;
+    let mixes = Mixes::new(stream, count, &[ablation.stop]);
     let drive = Drive { target: &target, clock: &clock, clients: conditions.clients, on_query: &|_| {} };
     let run = thread::scope(|scope| {
         let background = clock.reserve(1);

@@ -10,9 +10,13 @@
 //! * *time to 90 %*: when the first stretch of 25 mixes began in which the processors were busy with queries 90 % of the time (of as many
 //!   processors as there are clients to use them). Warm, they are busy all the time; so this is 90 % of warm throughput. It judges the cells whose pool
 //!   holds the whole database. Where it was not reached, the whole run's time stands for it.
-//! * *time for all mixes*: judges the cells with the smaller pool.
+//! * *time for all mixes*: judges the cells with the smaller pool, and those of the scan.
+//!
+//! The disk's own buffer would hold all of a small database; so it is cut to a share of the database that a real one would have of a
+//! larger one (see `Model::device`).
 
 mod cell;
+mod load;
 mod settings;
 mod table;
 mod view;
@@ -24,9 +28,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use anyhow::{Result, bail};
-use snowmelt_bsbm::Workload;
+use snowmelt_bsbm::UseCase;
 
 pub use cell::Figures;
+pub use load::Load;
 pub use settings::{Conditions, Model, Setting, conditions, settings};
 pub use table::{Judgement, Outcome, Worth};
 use view::{Source, WarmLists};
@@ -35,9 +40,13 @@ use view::{Source, WarmLists};
 pub struct Ablation<'a> {
     /// The database.
     pub db: PathBuf,
-    /// The mixes of every cell.
-    pub workload: Workload,
-    /// How many.
+    /// Scale of its data set.
+    pub products: u32,
+    /// Seed of the queries' parameters.
+    pub seed: i64,
+    /// The mix.
+    pub use_case: UseCase,
+    /// Mixes in every cell.
     pub mixes: u64,
     /// Read-ahead settings.
     pub settings: Vec<Setting>,
@@ -67,7 +76,7 @@ impl Cell {
     pub fn json(&self) -> serde_json::Value {
         serde_json::json!({
             "device": self.conditions.model.name(), "pool_percent": self.conditions.pool_percent,
-            "queue": self.conditions.policy, "clients": self.conditions.clients,
+            "queue": self.conditions.policy, "clients": self.conditions.clients, "load": self.conditions.load.name(),
             "read_ahead": self.setting.name, "figures": self.figures,
         })
     }

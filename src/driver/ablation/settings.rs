@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use snowmelt_io::{DeviceModel, Policy};
-use snowmelt_store::{ReadAhead, Rule};
+use snowmelt_io::{DeviceModel, DiskModel, Policy};
+use snowmelt_store::{PAGE_BYTES, ReadAhead, Rule};
+
+use super::load::Load;
 
 /// A choice of read-ahead rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,10 +85,15 @@ impl Model {
         }
     }
 
-    /// Its parameters.
-    pub fn device(self) -> DeviceModel {
+    /// Its parameters. The buffer of the disk holds at most 1/64 of `database_bytes`: that of a disk of 1 TB holds a far smaller share.
+    pub fn device(self, database_bytes: u64) -> DeviceModel {
         match self {
-            Self::Hdd => DeviceModel::hdd(),
+            Self::Hdd => {
+                let mut disk = DiskModel::default();
+                let share = database_bytes / 64 / disk.segments as u64;
+                disk.segment_bytes = disk.segment_bytes.min(share.max(PAGE_BYTES as u64));
+                DeviceModel::Disk(disk)
+            }
             Self::WideSlow => DeviceModel::wide_slow(),
             Self::Nvme => DeviceModel::nvme(),
         }
@@ -104,12 +111,14 @@ pub struct Conditions {
     pub policy: Policy,
     /// Clients.
     pub clients: usize,
+    /// What they ask.
+    pub load: Load,
 }
 
 impl Conditions {
-    /// True when the whole database fits the pool.
-    pub fn fits(&self) -> bool {
-        self.pool_percent >= 100
+    /// True when the time to full speed judges: the whole database fits the pool, and there is enough to do after that.
+    pub fn has_full_speed(&self) -> bool {
+        self.pool_percent >= 100 && self.load == Load::Mixes
     }
 }
 
@@ -130,16 +139,18 @@ impl fmt::Display for Conditions {
     }
 }
 
-/// Every device × pool of 10 % and 100 % × queue × 1 and 16 clients.
+/// Every device × pool of 10 % and 100 % × queue × 1 and 16 clients, and for each device and pool one client that scans.
 pub fn conditions() -> Vec<Conditions> {
     let mut all = Vec::new();
     for model in Model::ALL {
         for pool_percent in [10, 100] {
             for policy in [Policy::Fifo, Policy::Elevator] {
                 for clients in [1, 16] {
-                    all.push(Conditions { model, pool_percent, policy, clients });
+                    all.push(Conditions { model, pool_percent, policy, clients, load: Load::Mixes });
                 }
             }
+            let policy = Policy::Elevator;
+            all.push(Conditions { model, pool_percent, policy, clients: 1, load: Load::Scan });
         }
     }
     all
@@ -152,7 +163,7 @@ mod tests {
     #[test]
     fn every_rule_is_on_and_off() {
         let settings = settings();
-        assert_eq!((settings.len(), conditions().len()), (14, 24));
+        assert_eq!((settings.len(), conditions().len()), (14, 30));
         for rule in Rule::ALL {
             let on = settings.iter().filter(|s| s.rules.is_on(rule) && !s.chooses()).count();
             assert_eq!(on, 6, "alone, in all but the 4 others, in all: {}", rule.name());

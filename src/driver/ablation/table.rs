@@ -2,7 +2,7 @@
 
 use snowmelt_store::Rule;
 
-use super::{Cell, Conditions, Figures, Setting};
+use super::{Cell, Conditions, Figures, Load, Setting};
 use crate::driver::text_table::TextTable;
 
 /// All cells of an ablation, and judgements about them.
@@ -32,8 +32,8 @@ impl Judgement {
     }
 }
 
-/// Added to both sides of a ratio of times: differences of so few seconds are of no consequence to anybody.
-const GRACE_S: f64 = 0.005;
+/// Added to both sides of a ratio of times: a difference of a few milliseconds is of no consequence to anybody.
+const GRACE_S: f64 = 0.02;
 /// A rule helps where a time is less than this share of what it was without it.
 const HELPS: f64 = 0.95;
 
@@ -126,7 +126,8 @@ impl<'a> Outcome<'a> {
     }
 
     fn block(&self, conditions: Conditions, mixes: u64) -> String {
-        let all = format!("{mixes} mixes s");
+        let all =
+            if conditions.load == Load::Mixes { format!("{mixes} mixes s") } else { "scan s".to_owned() };
         let head = ["read-ahead", "90 % s", &all, "reads", "MiB", "requests", "depth", "ahead %", "used %"];
         let mut table = TextTable::new(&head);
         for cell in self.cells.iter().filter(|cell| cell.conditions == conditions) {
@@ -168,7 +169,9 @@ impl<'a> Outcome<'a> {
     /// The share of pages that came ahead with the extent rule alone on the HDD, everything fitting the pool: E1's 89 %.
     fn extent_share(&self) -> Option<f64> {
         let like_e1 = |c: &&Cell| {
-            c.setting.name == "extent" && c.conditions.model == super::Model::Hdd && c.conditions.fits()
+            c.setting.name == "extent"
+                && c.conditions.model == super::Model::Hdd
+                && c.conditions.has_full_speed()
         };
         let cell = self.cells.iter().filter(like_e1).max_by_key(|c| c.conditions.clients)?;
         Some(cell.figures.ahead_share)

@@ -15,7 +15,7 @@ use snowmelt_sparql::Engine;
 use snowmelt_store::superblock::{SuperBlock, SuperBlockFile};
 use snowmelt_store::{Background, DeviceWrap, PAGE_BYTES, ReadAhead, Store, StoreConfig};
 
-use super::{Ablation, cell};
+use super::{Ablation, Load, cell};
 use crate::driver::drive::{Drive, Mixes};
 use crate::driver::in_process::InProcess;
 use crate::scratch_dir::ScratchDir;
@@ -32,6 +32,8 @@ pub(super) struct Source {
     memory: Vec<Arc<dyn Device>>,
     /// Pages written.
     pub pages: u64,
+    /// Bytes of all stripes.
+    pub bytes: u64,
 }
 
 impl Source {
@@ -50,7 +52,7 @@ impl Source {
             }
         }
         let pages = held.tree_stats().iter().map(|tree| tree.pages).sum();
-        Ok(Self { _held: held, block, memory, pages })
+        Ok(Self { _held: held, block, memory, pages, bytes })
     }
 
     /// A view of it.
@@ -118,7 +120,8 @@ impl WarmLists {
             let database = view.open(config, Ok, None)?;
             let engine = Arc::new(Engine::new(database));
             let target = InProcess::new(engine, clock.clone(), cell::options(ablation));
-            let mixes = Mixes::new(ablation.workload.clone(), ablation.mixes, &[ablation.stop]);
+            let (stream, count) = Load::Mixes.stream(ablation)?;
+            let mixes = Mixes::new(stream, count, &[ablation.stop]);
             Drive { target: &target, clock: &clock, clients: 1, on_query: &|_| {} }.run(&mixes)?;
             drop(target);
             let list = fs::read(view.list_path()).context("no warm list was saved")?;

@@ -47,6 +47,8 @@ pub(crate) struct Pool {
     replacer: Mutex<Replacer>,
     /// Every frame has been used.
     full: AtomicBool,
+    /// Pages that were wanted again soon after they had left.
+    regrets: AtomicU64,
     versions: Versions,
     waits: Box<[EventCount]>,
 }
@@ -112,6 +114,7 @@ impl Pool {
             frames: ManuallyDrop::new(Frames::new(frames)?),
             replacer: Mutex::new(Replacer::new(frames)),
             full: AtomicBool::new(false),
+            regrets: AtomicU64::new(0),
             versions: Versions::default(),
             waits: (0..WAIT_SHARDS).map(|_| EventCount::new(clock)).collect(),
         })
@@ -213,6 +216,14 @@ impl Pool {
         taken
     }
 
+    /// What a frame is worth to those who do not guess: the share of the pages that were used and left which were wanted again soon. 0
+    /// while nothing has to leave.
+    pub fn regret(&self) -> f64 {
+        let left = self.replacer.lock().left_count();
+        // Some must have left before their share says anything.
+        self.regrets.load(Relaxed) as f64 / (left + u64::from(self.frame_count()) / 8 + 1) as f64
+    }
+
     /// Takes up to `want` frames that were never used: nothing has to leave for them.
     pub fn take_fresh(&self, want: usize) -> Taken {
         let left = self.fresh_left() as usize;
@@ -245,6 +256,8 @@ impl Pool {
                 Ok(_) => {
                     if rule.is_some_and(Rule::is_guess) {
                         self.replacer.lock().add_cold(frame, page);
+                    } else if w & word::LATELY != 0 {
+                        self.regrets.fetch_add(1, Relaxed);
                     }
                     return true;
                 }

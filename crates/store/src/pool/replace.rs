@@ -9,6 +9,10 @@
 //!
 //! Exactly planned pages are no guesses: they enter like pages read on demand. Invariant: a frame is in at most one of
 //! (fresh, returned, holding a page), so it is handed out once.
+//!
+//! *Regret*: a page that had been used and left is marked until a quarter of the frames' number of others have left after it. If it is wanted
+//! again while it is marked, it would still be there had the guesses (which may hold as many frames) not taken its place. The share of
+//! such pages is what a frame is worth to those who do not guess.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
@@ -43,6 +47,10 @@ pub struct Replacer {
     hand: u32,
     turn: u32,
     cold: VecDeque<(u32, PageId)>,
+    /// Pages that were used and left lately, in order.
+    left: VecDeque<PageId>,
+    /// How many ever did.
+    left_count: u64,
 }
 
 /// What a look at one frame found.
@@ -54,7 +62,16 @@ enum Look {
 
 impl Replacer {
     pub fn new(count: u32) -> Self {
-        Replacer { count, fresh: 0, returned: Vec::new(), hand: 0, turn: 0, cold: VecDeque::new() }
+        Replacer {
+            count,
+            fresh: 0,
+            returned: Vec::new(),
+            hand: 0,
+            turn: 0,
+            cold: VecDeque::new(),
+            left: VecDeque::new(),
+            left_count: 0,
+        }
     }
 
     /// True when every frame was used once.
@@ -114,7 +131,7 @@ impl Replacer {
             if word::state(w) == 0 || word::frame(w) != frame || word::rule(w) == 0 {
                 continue;
             }
-            match try_evict(frames, word, w) {
+            match try_evict(frames, word, w, 0) {
                 Look::Taken(e) => return Some(e),
                 _ => self.cold.push_back((frame, page)),
             }
@@ -137,11 +154,30 @@ impl Replacer {
                 word.fetch_and(!word::REFERENCED, Relaxed);
                 continue;
             }
-            if let Look::Taken(e) = try_evict(frames, word, w) {
+            let used = word::rule(w) == 0;
+            if let Look::Taken(e) = try_evict(frames, word, w, if used { word::LATELY } else { 0 }) {
+                if used {
+                    self.note_left(page, table);
+                }
                 return Some(e);
             }
         }
         None
+    }
+
+    fn note_left(&mut self, page: PageId, table: &LazyWords) {
+        self.left.push_back(page);
+        self.left_count += 1;
+        if self.left.len() > self.count as usize / 4
+            && let Some(old) = self.left.pop_front()
+        {
+            table.at(old.0).fetch_and(!word::LATELY, Relaxed);
+        }
+    }
+
+    /// Pages that were used and left, ever.
+    pub fn left_count(&self) -> u64 {
+        self.left_count
     }
 }
 
@@ -150,14 +186,16 @@ fn is_guess(w: u64) -> bool {
     super::Rule::from_bits(word::rule(w)).is_some_and(|r| r.is_guess())
 }
 
-fn try_evict(frames: &Frames, word: &AtomicU64, w: u64) -> Look {
+/// Evicts the page of a word if nobody uses it; `mark` stays in its word.
+fn try_evict(frames: &Frames, word: &AtomicU64, w: u64, mark: u64) -> Look {
     if word::state(w) != word::RESIDENT || word::pins(w) != 0 {
         return Look::Kept;
     }
     if w & word::REFERENCED != 0 {
         return Look::Spared;
     }
-    match word.compare_exchange(w, w & word::VERSIONED, std::sync::atomic::Ordering::AcqRel, Relaxed) {
+    let absent = w & word::VERSIONED | mark;
+    match word.compare_exchange(w, absent, std::sync::atomic::Ordering::AcqRel, Relaxed) {
         Ok(_) => {
             let frame = word::frame(w);
             frames.set_page(frame, None);

@@ -9,6 +9,7 @@
 //! | 53     | referenced | touched since the clock's hand last passed                                     |
 //! | 54     | versioned  | newer or older versions exist: ask the version table; survives eviction        |
 //! | 55     | awaited    | somebody waits for the read in flight                                          |
+//! | 56     | lately     | absent, but was used and left only lately: see `replace`                       |
 //!
 //! A zero word is an absent page, so fresh anonymous memory is a valid table.
 
@@ -24,6 +25,7 @@ pub const RULE: u64 = 7 << RULE_SHIFT;
 pub const REFERENCED: u64 = 1 << 53;
 pub const VERSIONED: u64 = 1 << 54;
 pub const AWAITED: u64 = 1 << 55;
+pub const LATELY: u64 = 1 << 56;
 
 /// What must be exactly `RESIDENT` for the quick way in: with half of all possible pins the slow way looks after the rest.
 pub const QUICK: u64 = STATE | RULE | VERSIONED | 1 << 47;
