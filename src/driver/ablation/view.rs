@@ -15,7 +15,7 @@ use snowmelt_sparql::Engine;
 use snowmelt_store::superblock::{SuperBlock, SuperBlockFile};
 use snowmelt_store::{Background, DeviceWrap, PAGE_BYTES, ReadAhead, Store, StoreConfig};
 
-use super::{Ablation, Load, cell};
+use super::{Ablation, Conditions, Load, cell};
 use crate::driver::drive::{Drive, Mixes};
 use crate::driver::in_process::InProcess;
 use crate::scratch_dir::ScratchDir;
@@ -130,9 +130,9 @@ impl WarmLists {
         Ok(Self(lists))
     }
 
-    /// The list for a size of the pool.
-    pub fn get(&self, pool_percent: u32) -> Option<&[u8]> {
-        self.0.get(&pool_percent).map(Vec::as_slice)
+    /// The list for a size of the pool. A scan finds none: that of the mixes would say nothing of it.
+    pub fn get(&self, conditions: &Conditions) -> Option<&[u8]> {
+        self.0.get(&conditions.pool_percent).filter(|_| conditions.load == Load::Mixes).map(Vec::as_slice)
     }
 }
 
