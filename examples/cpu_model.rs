@@ -6,6 +6,8 @@
 //! over, byte of answer) are fitted by least squares, each query weighted by the inverse of its time, so that short
 //! queries count as much as long ones. Negative ones are set to zero and the rest fitted again.
 
+#![allow(clippy::needless_range_loop)] // rows and columns of a matrix are numbers
+
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -38,7 +38,7 @@ impl Load {
 
     /// Its stream of mixes, from the start.
     pub fn stream(&self) -> Result<Stream> {
-        Ok(Stream::Drawn(Workload::new(self.products, self.seed, self.use_case)?))
+        Ok(Stream::Drawn(Box::new(Workload::new(self.products, self.seed, self.use_case)?)))
     }
 }
 

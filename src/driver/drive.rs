@@ -42,7 +42,7 @@ pub struct Record {
 #[derive(Clone, Debug)]
 pub enum Stream {
     /// The benchmark's, without end.
-    Drawn(Workload),
+    Drawn(Box<Workload>),
     /// The same one again and again.
     Same(Mix),
 }
@@ -220,7 +220,7 @@ mod tests {
         let target = Constant(clock.clone());
         let workload = Workload::new(100, DEFAULT_SEED, UseCase::Explore).unwrap();
         let stop = AtomicBool::new(stop);
-        let mut mixes = Mixes::new(Stream::Drawn(workload), mixes, &[&stop]);
+        let mut mixes = Mixes::new(Stream::Drawn(Box::new(workload)), mixes, &[&stop]);
         mixes.until_ns = until;
         Drive { target: &target, clock: &clock, clients, on_query: &|_| {} }.run(&mixes).unwrap()
     }

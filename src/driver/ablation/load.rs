@@ -33,7 +33,7 @@ impl Load {
         Ok(match self {
             Self::Mixes => {
                 let workload = Workload::new(ablation.products, ablation.seed, ablation.use_case)?;
-                (Stream::Drawn(workload), ablation.mixes)
+                (Stream::Drawn(Box::new(workload)), ablation.mixes)
             }
             Self::Scan => {
                 let scan = Query { number: 0, kind: QueryKind::Select, text: SCAN.into() };
