@@ -9,11 +9,11 @@
 products=${1:-28480}
 db=$(database "$products")
 machine
-bytes=$(du -sb "$db" | cut -f1)
+bytes=$(du -sbL "$db" | cut -f1)
 tenth=$((bytes / 10))
 echo "# database $((bytes >> 20)) MiB, memory $((tenth >> 20)) MiB"
 run=("$SNOWMELT" bsbm run "$db" --use-case explore --mixes 200 --warmup 50 --products "$products" --direct on)
-measure "$SNOWMELT" probe "$DATA"
+measure "$SNOWMELT" probe "$db"
 measure "${run[@]}" --clients 1
 # The program itself needs room besides its budget: 128 MiB, within the tenth where that is possible.
 overhead=$((128 << 20))
