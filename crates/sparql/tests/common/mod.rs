@@ -18,7 +18,8 @@ pub fn shared(path: &str) -> Option<PathBuf> {
         eprintln!("skipped: {} is not there (set SNOWMELT_SHARED to the folder that has it)", full.display());
         return None;
     }
-    Some(full)
+    // Without `..` and links, so that what a manifest names begins with it.
+    Some(full.canonicalize().expect("it exists"))
 }
 
 /// The seed of a random test: `SNOWMELT_SEED`, or one from the clock. It is printed by whoever uses it.
