@@ -1,13 +1,13 @@
 //! What a device was asked and how it answered, per class.
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::operation::DeviceRequest;
 use crate::queue::Class;
 
 /// A distribution of times in nanoseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// Values recorded.
     pub count: u64,
@@ -36,6 +36,29 @@ impl Latency {
             p999_ns: histogram.value_at_quantile(0.999),
             max_ns: histogram.max(),
         }
+    }
+}
+
+/// A histogram of latencies that threads share.
+pub struct LatencyMeter(parking_lot::Mutex<Histogram<u64>>);
+
+impl Default for LatencyMeter {
+    fn default() -> Self {
+        // Up to a minute, to three digits.
+        let histogram = Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are sound");
+        LatencyMeter(parking_lot::Mutex::new(histogram))
+    }
+}
+
+impl LatencyMeter {
+    /// Counts a latency; longer than a minute counts as a minute.
+    pub fn record(&self, ns: u64) {
+        self.0.lock().saturating_record(ns);
+    }
+
+    /// What was counted so far.
+    pub fn read(&self) -> Latency {
+        Latency::of(&self.0.lock())
     }
 }
 

@@ -55,6 +55,15 @@ pub struct DiskModel {
     pub segments: usize,
     /// Bytes per segment: how far the disk reads on by itself.
     pub segment_bytes: u64,
+    /// Measured points of the seek curve, (share of the whole way, milliseconds), ascending in both; between them with the
+    /// square root of the way. When given, the two `seek_…_ms` are not used.
+    pub seek_points: Vec<(f64, f64)>,
+    /// What a write waits longer than a read for the arm to settle, in milliseconds.
+    pub write_settle_ms: f64,
+    /// Bytes of a volatile write cache; 0 for writing through to the media.
+    pub write_cache_bytes: u64,
+    /// Cached writes among which the disk chooses what to write to the media next.
+    pub write_queue: usize,
 }
 
 /// A device that serves many requests at once, each after a latency, under caps.
@@ -77,6 +86,8 @@ pub struct VolumeModel {
     pub bytes_per_s: f64,
     /// Rate at which one request's bytes come, in bytes per second.
     pub line_bytes_per_s: f64,
+    /// So much time's worth of requests and bytes may go at once after a pause, in milliseconds.
+    pub burst_ms: f64,
 }
 
 impl Default for DiskModel {
@@ -96,6 +107,10 @@ impl Default for DiskModel {
             age_limit_ms: 500.0,
             segments: 16,
             segment_bytes: 1 << 20,
+            seek_points: Vec::new(),
+            write_settle_ms: 0.0,
+            write_cache_bytes: 0,
+            write_queue: 32,
         }
     }
 }
@@ -112,67 +127,34 @@ impl Default for VolumeModel {
             io_unit_bytes: 256 << 10,
             bytes_per_s: 125.0 * (1 << 20) as f64,
             line_bytes_per_s: 1e9,
+            burst_ms: 0.0,
         }
     }
 }
 
 impl DeviceModel {
-    /// A 7200 rpm disk.
-    pub fn hdd() -> DeviceModel {
-        DeviceModel::Disk(DiskModel::default())
-    }
-
-    /// An 18 GB disk with 10 000 turns per minute, about 2000 (after the published figures of a Cheetah ST318404LC).
-    pub fn hdd_10k() -> DeviceModel {
-        DeviceModel::Disk(DiskModel {
-            capacity_bytes: 18_200_000_000,
-            rpm: 10_000,
-            seek_full_ms: 10.0,
-            outer_bytes_per_s: 38e6,
-            inner_bytes_per_s: 25e6,
-            interface_bytes_per_s: 160e6,
-            segments: 8,
-            segment_bytes: 512 << 10,
-            ..DiskModel::default()
-        })
-    }
-
-    /// A network volume with 3 ms latency, 32 at once, capped at 3000 IOPS and 125 MiB/s.
-    pub fn wide_slow() -> DeviceModel {
-        DeviceModel::Volume(VolumeModel::default())
-    }
-
-    /// An NVMe drive: 80 µs, 64 at once, 3 GB/s.
-    pub fn nvme() -> DeviceModel {
-        DeviceModel::Volume(VolumeModel {
-            latency_us: 80.0,
-            width: 64,
-            iops: 600_000.0,
-            io_unit_bytes: 128 << 10,
-            bytes_per_s: 3e9,
-            line_bytes_per_s: 3e9,
-            ..VolumeModel::default()
-        })
-    }
-
-    /// The model called `name` (`hdd`, `hdd-10k`, `wide-slow`, `nvme`), or the one in the TOML file of that path.
+    /// The model called `name` (`hdd`, `hdd-7200`, `hdd-10k`, `gp3`, `wide-slow`, `s3`, `nvme`), or the one in the TOML file of that path.
     pub fn named(name: &str) -> Result<DeviceModel, IoError> {
         match name {
             "hdd" => Ok(Self::hdd()),
+            "hdd-7200" => Ok(Self::hdd_7200()),
             "hdd-10k" => Ok(Self::hdd_10k()),
+            "gp3" => Ok(Self::gp3()),
             "wide-slow" => Ok(Self::wide_slow()),
+            "s3" => Ok(Self::s3()),
             "nvme" => Ok(Self::nvme()),
             path => Self::from_file(Path::new(path)),
         }
     }
 
-    fn from_file(path: &Path) -> Result<DeviceModel, IoError> {
+    /// The model described in the TOML file `path`.
+    pub fn from_file(path: &Path) -> Result<DeviceModel, IoError> {
         let name: Arc<str> = path.display().to_string().into();
         let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => IoError::invalid(
                 &name,
                 Operation::Open,
-                "no such device model: there are hdd, hdd-10k, wide-slow, nvme, or the path of a TOML file",
+                "no such device model: there are hdd, hdd-7200, hdd-10k, gp3, wide-slow, s3, nvme, or the path of a TOML file",
             ),
             _ => IoError::os(&name, Operation::Open, 0, 0, &e),
         })?;
@@ -201,11 +183,22 @@ impl DeviceModel {
                 positive("heads", f64::from(d.heads))?;
                 positive("queue", d.queue as f64)?;
                 positive("segments", d.segments as f64)?;
+                positive("write_queue", d.write_queue as f64)?;
+                let ascending = d.seek_points.windows(2).all(|p| p[0].0 < p[1].0 && p[0].1 <= p[1].1);
+                let inside =
+                    |&(way, ms): &(f64, f64)| (0.0..=1.0).contains(&way) && ms >= 0.0 && ms.is_finite();
+                if !ascending || !d.seek_points.iter().all(inside) {
+                    return Err(
+                        "seek_points are (share of the way from 0 to 1, milliseconds), ascending".into()
+                    );
+                }
                 let seeks =
                     d.seek_min_ms >= 0.0 && d.seek_full_ms >= d.seek_min_ms && d.seek_full_ms.is_finite();
+                let seeks = seeks && d.write_settle_ms >= 0.0 && d.write_settle_ms.is_finite();
                 if !seeks || d.overhead_us.is_nan() || d.overhead_us < 0.0 || d.age_limit_ms.is_nan() {
                     return Err(
-                        "seek_min_ms must be between 0 and seek_full_ms, overhead_us not below 0".into()
+                        "seek_min_ms must be between 0 and seek_full_ms, overhead_us and write_settle_ms not below 0"
+                            .into()
                     );
                 }
                 Ok(())
@@ -217,6 +210,9 @@ impl DeviceModel {
                 positive("io_unit_bytes", v.io_unit_bytes as f64)?;
                 positive("bytes_per_s", v.bytes_per_s)?;
                 positive("line_bytes_per_s", v.line_bytes_per_s)?;
+                if !(0.0..=1e6).contains(&v.burst_ms) {
+                    return Err(format!("burst_ms must be between 0 and a million, not {}", v.burst_ms));
+                }
                 match (0.0..=3.0).contains(&v.jitter) {
                     true => Ok(()),
                     false => Err(format!("jitter must be between 0 and 3, not {}", v.jitter)),
@@ -262,7 +258,7 @@ impl DeviceModel {
         let mut next = || {
             random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let offset = ((u128::from(random) * u128::from(span)) >> 64) as u64;
-            Transfer { offset: offset / 512 * 512, len: 512, write: false }
+            Transfer { offset: offset / 512 * 512, len: 512, kind: Kind::Read }
         };
         (0..depth).for_each(|id| device.arrive(id, next(), 0));
         let mut now = 0;
@@ -281,12 +277,36 @@ impl DeviceModel {
         }
     }
 
-    /// Time of making writes durable, in nanoseconds.
+    /// Time of making writes durable, in nanoseconds; for devices whose model does not know what is cached.
     pub(crate) fn sync_ns(&self) -> u64 {
         match self {
             DeviceModel::Disk(d) => 60_000_000_000 / u64::from(d.rpm),
             DeviceModel::Volume(v) => (v.latency_us * 1e3) as u64,
         }
+    }
+
+    /// True when written bytes stay in a volatile cache until they are flushed.
+    pub fn caches_writes(&self) -> bool {
+        matches!(self, DeviceModel::Disk(d) if d.write_cache_bytes > 0)
+    }
+}
+
+/// What a request wants of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransferKind {
+    /// Bytes.
+    Read,
+    /// To give bytes.
+    Write,
+    /// Everything written before made durable.
+    Flush,
+}
+
+pub(crate) use TransferKind as Kind;
+
+impl TransferKind {
+    pub(crate) fn of(write: bool) -> TransferKind {
+        if write { TransferKind::Write } else { TransferKind::Read }
     }
 }
 
@@ -295,7 +315,7 @@ impl DeviceModel {
 pub(crate) struct Transfer {
     pub(crate) offset: u64,
     pub(crate) len: u64,
-    pub(crate) write: bool,
+    pub(crate) kind: Kind,
 }
 
 /// A device's mechanics.
@@ -303,11 +323,14 @@ pub(crate) trait Model: Send {
     /// The device gets a request at `now_ns` (never before the last arrival).
     fn arrive(&mut self, id: usize, transfer: Transfer, now_ns: u64);
 
-    /// When the next request is over, as far as is known.
+    /// When something happens next, as far as is known: a request is over, or something inside.
     fn next_due(&self) -> Option<u64>;
 
     /// Takes a request that is over by `now_ns`: its id and when it was over.
     fn pop_due(&mut self, now_ns: u64) -> Option<(usize, u64)>;
+
+    /// As after a long rest: nothing buffered for reading, all budgets full.
+    fn rest(&mut self);
 }
 
 #[cfg(test)]

@@ -1,17 +1,20 @@
 //! A disk with one arm.
 //!
-//! * Positioning = controller overhead + seek (min + (full − min)·√distance, 0 within a cylinder) + the wait until the
-//!   platter, which turns all the time, brings the first byte under the head.
+//! * Positioning = controller overhead + seek (min + (full − min)·√distance or through measured points, 0 within a cylinder) +
+//!   the wait until the platter, which turns all the time, brings the first byte under the head.
 //! * Sixteen zones of equal capacity, whose media rate falls linearly from the outermost to the innermost; tracks are
 //!   skewed so that going on to the next track costs nothing.
 //! * After a read the disk reads on into a segment of its buffer until the next request moves the arm. What is in a
 //!   segment comes at the interface's rate; a request that continues where the disk still reads waits only for the media.
 //! * Of the oldest `queue` requests it serves the one it reaches first, unless the oldest has waited too long.
-//! * Writes go to the media (no write cache).
+//! * Without a write cache, writes go to the media. With one they are over when the cache has them; the arm writes them out when
+//!   no read waits, or first of all while the cache is more than three quarters full, choosing the nearest of the oldest
+//!   `write_queue`. A flush is over when nothing is left to write out, and everything else waits for it.
 
 use std::collections::VecDeque;
 
-use crate::model::{DiskModel, Model, Transfer};
+use crate::model::{DiskModel, Kind, Model, Transfer};
+use crate::write_cache::WriteCache;
 
 const ZONES: u64 = 16;
 
@@ -19,6 +22,9 @@ pub(crate) struct Disk {
     turn_ns: f64,
     seek_min_ns: f64,
     seek_range_ns: f64,
+    /// (square root of the share of the way, nanoseconds), when the curve goes through points.
+    seek_points: Vec<(f64, f64)>,
+    write_settle_ns: f64,
     capacity: u64,
     zones: Vec<Zone>,
     interface_ns_per_byte: f64,
@@ -29,7 +35,9 @@ pub(crate) struct Disk {
     segment_bytes: u64,
 
     waiting: VecDeque<Waiting>,
-    serving: Option<(u64, usize)>,
+    /// What the arm or the buffer does, and until when.
+    serving: Option<(u64, Work)>,
+    cache: Option<WriteCache>,
     stream: Stream,
     /// Older segments: (first, end), the most recent last.
     buffered: VecDeque<(u64, u64)>,
@@ -46,6 +54,13 @@ struct Waiting {
     id: usize,
     transfer: Transfer,
     arrived: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Work {
+    Request(usize),
+    /// A cached write goes to the media.
+    WriteOut,
 }
 
 /// Where the arm is and what it reads by itself.
@@ -80,6 +95,8 @@ impl Disk {
             turn_ns,
             seek_min_ns: d.seek_min_ms * 1e6,
             seek_range_ns: (d.seek_full_ms - d.seek_min_ms) * 1e6,
+            seek_points: d.seek_points.iter().map(|&(way, ms)| (way.sqrt(), ms * 1e6)).collect(),
+            write_settle_ns: d.write_settle_ms * 1e6,
             capacity: d.capacity_bytes,
             zones: (0..ZONES).map(zone).collect(),
             interface_ns_per_byte: 1e9 / d.interface_bytes_per_s,
@@ -90,6 +107,7 @@ impl Disk {
             segment_bytes: d.segment_bytes,
             waiting: VecDeque::new(),
             serving: None,
+            cache: (d.write_cache_bytes > 0).then(|| WriteCache::new(d)),
             stream: Stream { first: 0, at: 0, since: 0, limit: 0 },
             buffered: VecDeque::new(),
         }
@@ -107,8 +125,13 @@ impl Disk {
         if from >= zone.start && cylinder(from) == cylinder(to) {
             return 0.0;
         }
-        let distance = (from.abs_diff(to) as f64 / self.capacity as f64).min(1.0);
-        self.seek_min_ns + self.seek_range_ns * distance.sqrt()
+        let root = (from.abs_diff(to) as f64 / self.capacity as f64).min(1.0).sqrt();
+        let above = self.seek_points.partition_point(|&(at, _)| at < root);
+        match (above.checked_sub(1).map(|i| self.seek_points[i]), self.seek_points.get(above)) {
+            (None, None) => self.seek_min_ns + self.seek_range_ns * root,
+            (Some((_, ns)), None) | (None, Some(&(_, ns))) => ns,
+            (Some((a, low)), Some(&(b, high))) => low + (high - low) * (root - a) / (b - a),
+        }
     }
 
     /// Wait, from `now` on, until the first byte of `offset` comes under the head.
@@ -134,10 +157,14 @@ impl Disk {
         let from_buffer = self.overhead_ns + transfer.len as f64 * self.interface_ns_per_byte;
         let ns_per_byte = self.zone(transfer.offset).ns_per_byte;
         let reached = self.read_up_to(start);
-        if !transfer.write {
+        if transfer.kind == Kind::Flush {
+            return (Way::Buffered, start + self.overhead_ns as u64);
+        }
+        if transfer.kind == Kind::Read {
             let inside = |first: u64, up_to: u64| transfer.offset >= first && end <= up_to;
             if inside(self.stream.first, reached)
                 || self.buffered.iter().any(|&(first, up_to)| inside(first, up_to))
+                || self.cache.as_ref().is_some_and(|cache| cache.holds(transfer))
             {
                 return (Way::Buffered, start + from_buffer as u64);
             }
@@ -149,13 +176,24 @@ impl Disk {
                 return (Way::Continued, start + media.max(from_buffer) as u64);
             }
         }
-        let there = start as f64 + self.overhead_ns + self.seek_ns(reached, transfer.offset);
+        (Way::Positioned, self.positioned(transfer, start, self.overhead_ns))
+    }
+
+    /// When the arm, sent off at `start`, has moved the bytes.
+    fn positioned(&self, transfer: &Transfer, start: u64, overhead_ns: f64) -> u64 {
+        let seek_ns = self.seek_ns(self.read_up_to(start), transfer.offset);
+        let settle_ns =
+            if transfer.kind == Kind::Write && seek_ns > 0.0 { self.write_settle_ns } else { 0.0 };
+        let there = start as f64 + overhead_ns + seek_ns + settle_ns;
         let wait = self.turn_wait_ns(transfer.offset, there);
-        (Way::Positioned, (there + wait + transfer.len as f64 * ns_per_byte) as u64)
+        (there + wait + transfer.len as f64 * self.zone(transfer.offset).ns_per_byte) as u64
     }
 
     /// Begins the best request at `free`, or when the first arrives if none has by then.
     fn begin_next(&mut self, free: u64) {
+        if self.write_out(free) {
+            return;
+        }
         let Some(oldest) = self.waiting.front() else { return };
         let start = free.max(oldest.arrived);
         let too_old = start - oldest.arrived > self.age_limit_ns;
@@ -166,7 +204,28 @@ impl Disk {
             services.min_by_key(|(_, (_, over))| *over).expect("the oldest has arrived");
         let waiting = self.waiting.remove(chosen).expect("it was just looked at");
         self.move_to(&waiting.transfer, &way, start, over);
-        self.serving = Some((over, waiting.id));
+        self.serving = Some((over, Work::Request(waiting.id)));
+    }
+
+    fn end_write_out(&mut self, over: u64) {
+        self.serving = None;
+        self.cache.as_mut().expect("what is written out was cached").written_out(over);
+        self.begin_next(over);
+    }
+
+    /// Begins to write a cached write out at `free`, if that is what the arm should do.
+    fn write_out(&mut self, free: u64) -> bool {
+        let Some(cache) = &self.cache else { return false };
+        let idle = self.waiting.front().is_none_or(|oldest| oldest.arrived > free);
+        if !cache.is_urgent() && !idle {
+            return false;
+        }
+        let costs = cache.candidates().map(|(i, one)| (i, *one, self.positioned(one, free, 0.0)));
+        let Some((chosen, one, over)) = costs.min_by_key(|(_, _, over)| *over) else { return false };
+        self.cache.as_mut().expect("looked at").take(chosen);
+        self.move_to(&one, &Way::Positioned, free, over);
+        self.serving = Some((over, Work::WriteOut));
+        true
     }
 
     fn move_to(&mut self, transfer: &Transfer, way: &Way, start: u64, over: u64) {
@@ -178,7 +237,7 @@ impl Disk {
                 let first = self.stream.first.max(end.saturating_sub(2 * self.segment_bytes));
                 self.stream = read_on(first);
             }
-            Way::Positioned if transfer.write => {
+            Way::Positioned if transfer.kind == Kind::Write => {
                 self.buffered.retain(|&(first, up_to)| up_to <= transfer.offset || first >= end);
                 self.stream = Stream { first: end, at: end, since: over, limit: end };
             }
@@ -198,21 +257,41 @@ impl Disk {
 
 impl Model for Disk {
     fn arrive(&mut self, id: usize, transfer: Transfer, now_ns: u64) {
-        self.waiting.push_back(Waiting { id, transfer, arrived: now_ns });
+        while let Some((over, Work::WriteOut)) = self.serving.filter(|(over, _)| *over <= now_ns) {
+            self.end_write_out(over);
+        }
+        match &mut self.cache {
+            Some(cache) if transfer.kind != Kind::Read => cache.arrive(id, transfer, now_ns),
+            _ => self.waiting.push_back(Waiting { id, transfer, arrived: now_ns }),
+        }
         if self.serving.is_none() {
             self.begin_next(now_ns);
         }
     }
 
     fn next_due(&self) -> Option<u64> {
-        self.serving.map(|(over, _)| over)
+        let arm = self.serving.map(|(over, _)| over);
+        arm.into_iter().chain(self.cache.as_ref().and_then(WriteCache::next_due)).min()
     }
 
     fn pop_due(&mut self, now_ns: u64) -> Option<(usize, u64)> {
-        let (over, id) = self.serving.filter(|(over, _)| *over <= now_ns)?;
-        self.serving = None;
-        self.begin_next(over);
-        Some((id, over))
+        loop {
+            let cached = self.cache.as_ref().and_then(WriteCache::next_due).unwrap_or(u64::MAX);
+            match self.serving {
+                Some((over, Work::WriteOut)) if over <= now_ns && over <= cached => self.end_write_out(over),
+                Some((over, Work::Request(id))) if over <= now_ns && over <= cached => {
+                    self.serving = None;
+                    self.begin_next(over);
+                    return Some((id, over));
+                }
+                _ => return self.cache.as_mut()?.pop_due(now_ns),
+            }
+        }
+    }
+
+    fn rest(&mut self) {
+        self.buffered.clear();
+        self.stream = Stream { first: self.stream.at, limit: self.stream.at, ..self.stream };
     }
 }
 
@@ -226,7 +305,7 @@ mod tests {
     /// Keeps `depth` reads outstanding; nanoseconds until all are over.
     fn run(model: &DeviceModel, depth: usize, offsets: &[u64], len: u64) -> f64 {
         let mut disk = model.build();
-        let read = |i: usize| Transfer { offset: offsets[i], len, write: false };
+        let read = |i: usize| Transfer { offset: offsets[i], len, kind: Kind::Read };
         let mut sent = depth.min(offsets.len());
         (0..sent).for_each(|i| disk.arrive(i, read(i), 0));
         let mut seen = vec![false; offsets.len()];
@@ -283,17 +362,17 @@ mod tests {
     #[test]
     fn the_buffer_answers_what_was_read_on_and_a_pause_lets_it_read_further() {
         let mut disk = DeviceModel::hdd().build();
-        disk.arrive(0, Transfer { offset: 0, len: PAGE, write: false }, 0);
+        disk.arrive(0, Transfer { offset: 0, len: PAGE, kind: Kind::Read }, 0);
         let first = disk.next_due().unwrap();
         disk.pop_due(first);
         let later = first + 4_000_000; // 4 ms at 180 MB/s are 720 KB
-        disk.arrive(1, Transfer { offset: 600_000 / PAGE * PAGE, len: PAGE, write: false }, later);
+        disk.arrive(1, Transfer { offset: 600_000 / PAGE * PAGE, len: PAGE, kind: Kind::Read }, later);
         let hit = disk.next_due().unwrap() - later;
         assert!(hit < 150_000, "{hit} ns from the buffer");
         disk.pop_due(u64::MAX);
-        disk.arrive(2, Transfer { offset: 900_000_000, len: PAGE, write: false }, later + 1_000_000);
+        disk.arrive(2, Transfer { offset: 900_000_000, len: PAGE, kind: Kind::Read }, later + 1_000_000);
         disk.pop_due(u64::MAX);
-        disk.arrive(3, Transfer { offset: PAGE, len: PAGE, write: false }, later + 40_000_000);
+        disk.arrive(3, Transfer { offset: PAGE, len: PAGE, kind: Kind::Read }, later + 40_000_000);
         let hit = disk.next_due().unwrap() - (later + 40_000_000);
         assert!(hit < 150_000, "{hit} ns from an older segment");
     }
@@ -303,10 +382,10 @@ mod tests {
         let mut disk = DeviceModel::hdd().build();
         let mut now = 0;
         let near = random_offsets(100_000, 1_000_000_000);
-        disk.arrive(0, Transfer { offset: near[0], len: PAGE, write: false }, 0);
-        disk.arrive(usize::MAX, Transfer { offset: 990_000_000_000, len: PAGE, write: false }, 0);
+        disk.arrive(0, Transfer { offset: near[0], len: PAGE, kind: Kind::Read }, 0);
+        disk.arrive(usize::MAX, Transfer { offset: 990_000_000_000, len: PAGE, kind: Kind::Read }, 0);
         for (i, &offset) in near.iter().enumerate().skip(1) {
-            disk.arrive(i, Transfer { offset, len: PAGE, write: false }, now);
+            disk.arrive(i, Transfer { offset, len: PAGE, kind: Kind::Read }, now);
             let (id, over) = disk.pop_due(u64::MAX).expect("busy");
             now = over;
             if id == usize::MAX {
@@ -315,5 +394,85 @@ mod tests {
             }
         }
         panic!("the far one was never served");
+    }
+
+    /// Lets time pass until the next completion.
+    fn finish(disk: &mut dyn Model) -> (usize, u64) {
+        loop {
+            let due = disk.next_due().expect("something is going on");
+            if let Some(over) = disk.pop_due(due) {
+                return over;
+            }
+        }
+    }
+
+    fn cached(bytes: u64) -> Box<dyn Model> {
+        let disk = DiskModel { write_cache_bytes: bytes, ..DiskModel::default() };
+        DeviceModel::Disk(disk).build()
+    }
+
+    #[test]
+    fn cached_writes_are_quick_until_the_cache_is_full_and_a_flush_waits_for_all_of_them() {
+        let mut disk = cached(64 * PAGE);
+        let offsets = random_offsets(200, 1_000_000_000_000);
+        let write = |i: usize| Transfer { offset: offsets[i], len: PAGE, kind: Kind::Write };
+        let mut now = 0;
+        for i in 0..60 {
+            disk.arrive(i, write(i), now);
+            let (id, over) = finish(&mut *disk);
+            assert!(id == i && over - now < 200_000, "write {i} took {} ns", over - now);
+            now = over;
+        }
+        let began = now;
+        for i in 60..160 {
+            disk.arrive(i, write(i), now);
+            now = finish(&mut *disk).1;
+        }
+        let each_ms = (now - began) as f64 / 100.0 / 1e6;
+        assert!((3.0..12.0).contains(&each_ms), "a full cache writes at the speed of the arm: {each_ms} ms");
+        disk.arrive(1000, Transfer { offset: 0, len: 0, kind: Kind::Flush }, now);
+        disk.arrive(1001, write(180), now);
+        let (first, flushed) = finish(&mut *disk);
+        assert_eq!(first, 1000, "the write waits for the flush");
+        let flush_ms = (flushed - now) as f64 / 1e6;
+        assert!((60.0 * 3.0..64.0 * 16.0).contains(&flush_ms), "{flush_ms} ms");
+        assert_eq!(finish(&mut *disk).0, 1001);
+        disk.arrive(1002, Transfer { offset: 0, len: 0, kind: Kind::Flush }, flushed + 1_000_000_000);
+        let (_, over) = finish(&mut *disk);
+        assert!(over - flushed - 1_000_000_000 < 200_000, "nothing was left to write out");
+    }
+
+    #[test]
+    fn reads_find_what_the_cache_holds_and_go_before_writing_out() {
+        let mut disk = cached(1000 * PAGE);
+        for (i, offset) in random_offsets(50, 1_000_000_000_000).into_iter().enumerate() {
+            disk.arrive(i, Transfer { offset, len: PAGE, kind: Kind::Write }, 0);
+        }
+        let mut now = 0;
+        (0..50).for_each(|_| now = finish(&mut *disk).1);
+        let held = random_offsets(50, 1_000_000_000_000)[49];
+        for (i, offset) in [held, 500_000_000_000 / PAGE * PAGE].into_iter().enumerate() {
+            disk.arrive(100 + i, Transfer { offset, len: PAGE, kind: Kind::Read }, now);
+            let (_, over) = finish(&mut *disk);
+            // At most one write-out was under way.
+            let ms = (over - now) as f64 / 1e6;
+            assert!(ms < if i == 0 { 24.0 } else { 48.0 }, "read {i} took {ms} ms");
+            now = over;
+        }
+    }
+
+    #[test]
+    fn a_seek_curve_goes_through_its_points() {
+        let DeviceModel::Disk(parameters) = DeviceModel::hdd_10k() else { unreachable!() };
+        let disk = Disk::new(&parameters);
+        for &(way, ms) in &parameters.seek_points {
+            let from = 512 * 40_000;
+            let to = from + (way * parameters.capacity_bytes as f64) as u64;
+            if disk.seek_ns(from, to) > 0.0 {
+                let is = disk.seek_ns(from, to) / 1e6;
+                assert!((is - ms).abs() < 0.01, "{way} of the way: {is} ms, should be {ms} ms");
+            }
+        }
+        assert!((disk.seek_ns(0, parameters.capacity_bytes) / 1e6 - 10.0).abs() < 0.01);
     }
 }

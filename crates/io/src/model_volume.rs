@@ -1,13 +1,13 @@
 //! A device without an arm: every request takes its latency, many at once, under caps on requests and bytes.
 //!
 //! A request gets one of `width` places in order of arrival. It starts when the caps allow: each cap is a time before which
-//! the next request may not start, moved on by every request by its share (a token bucket without burst). It
-//! is over after the latency and its bytes at the line's rate.
+//! the next request may not start, moved on by every request by its share; after a pause it may start `burst_ms` before that
+//! (a token bucket). It is over after the latency and its bytes at the line's rate.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::model::{Model, Transfer, VolumeModel};
+use crate::model::{Kind, Model, Transfer, VolumeModel};
 
 pub(crate) struct Volume {
     latency_ns: f64,
@@ -18,12 +18,15 @@ pub(crate) struct Volume {
     io_unit_bytes: u64,
     ns_per_byte: f64,
     line_ns_per_byte: f64,
-    /// When the caps allow the next start.
+    burst_ns: f64,
+    /// When the caps allow the next start, without burst.
     next_io: f64,
     next_byte: f64,
     /// (over, id) of what has a place.
     placed: BinaryHeap<Reverse<(u64, usize)>>,
     waiting: VecDeque<(usize, Transfer)>,
+    /// (over, id) of flushes, which need no place.
+    flushing: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
 impl Volume {
@@ -37,18 +40,20 @@ impl Volume {
             io_unit_bytes: v.io_unit_bytes,
             ns_per_byte: 1e9 / v.bytes_per_s,
             line_ns_per_byte: 1e9 / v.line_bytes_per_s,
+            burst_ns: v.burst_ms * 1e6,
             next_io: 0.0,
             next_byte: 0.0,
             placed: BinaryHeap::new(),
             waiting: VecDeque::new(),
+            flushing: BinaryHeap::new(),
         }
     }
 
     fn place(&mut self, id: usize, transfer: Transfer, at: u64) {
         let ios = transfer.len.div_ceil(self.io_unit_bytes).max(1);
-        let start = (at as f64).max(self.next_io).max(self.next_byte);
-        self.next_io = start + ios as f64 * self.ns_per_io;
-        self.next_byte = start + transfer.len as f64 * self.ns_per_byte;
+        let start = (at as f64).max(self.next_io - self.burst_ns).max(self.next_byte - self.burst_ns);
+        self.next_io = self.next_io.max(start) + ios as f64 * self.ns_per_io;
+        self.next_byte = self.next_byte.max(start) + transfer.len as f64 * self.ns_per_byte;
         let over = start + self.latency() + transfer.len as f64 * self.line_ns_per_byte;
         self.placed.push(Reverse((over.round() as u64, id)));
     }
@@ -74,7 +79,11 @@ impl Volume {
 
 impl Model for Volume {
     fn arrive(&mut self, id: usize, transfer: Transfer, now_ns: u64) {
-        if self.placed.len() < self.width {
+        if transfer.kind == Kind::Flush {
+            // Everything answered is durable: only the way there and back.
+            let over = now_ns as f64 + self.latency();
+            self.flushing.push(Reverse((over.round() as u64, id)));
+        } else if self.placed.len() < self.width {
             self.place(id, transfer, now_ns);
         } else {
             self.waiting.push_back((id, transfer));
@@ -82,16 +91,24 @@ impl Model for Volume {
     }
 
     fn next_due(&self) -> Option<u64> {
-        self.placed.peek().map(|Reverse((over, _))| *over)
+        let first = |heap: &BinaryHeap<Reverse<(u64, usize)>>| heap.peek().map(|Reverse((over, _))| *over);
+        first(&self.placed).into_iter().chain(first(&self.flushing)).min()
     }
 
     fn pop_due(&mut self, now_ns: u64) -> Option<(usize, u64)> {
-        let (over, id) = self.placed.peek().map(|r| r.0).filter(|(over, _)| *over <= now_ns)?;
-        self.placed.pop();
+        let due = self.next_due().filter(|due| *due <= now_ns)?;
+        if self.flushing.peek().is_some_and(|Reverse((over, _))| *over == due) {
+            return self.flushing.pop().map(|Reverse((over, id))| (id, over));
+        }
+        let Reverse((over, id)) = self.placed.pop().expect("it is due");
         if let Some((next, transfer)) = self.waiting.pop_front() {
             self.place(next, transfer, over);
         }
         Some((id, over))
+    }
+
+    fn rest(&mut self) {
+        (self.next_io, self.next_byte) = (0.0, 0.0);
     }
 }
 
@@ -103,7 +120,7 @@ mod tests {
     /// Keeps `depth` requests of `len` outstanding until `n` are over; nanoseconds from first arrival to last completion.
     fn run(model: &DeviceModel, depth: usize, n: usize, len: u64) -> f64 {
         let mut device = model.build();
-        let read = |i: usize| Transfer { offset: i as u64 * len * 7, len, write: false };
+        let read = |i: usize| Transfer { offset: i as u64 * len * 7, len, kind: Kind::Read };
         (0..depth.min(n)).for_each(|i| device.arrive(i, read(i), 0));
         let mut sent = depth.min(n);
         let mut last = 0;
@@ -136,6 +153,26 @@ mod tests {
         let narrow = DeviceModel::Volume(VolumeModel { width: 2, ..VolumeModel::default() });
         close(run(&narrow, 32, 10_000, page), 10_000.0 / 2.0 * (3e6 + 8192.0));
         close(run(&DeviceModel::nvme(), 1, 10_000, page), 10_000.0 * (80e3 + 8192.0 / 3.0));
+    }
+
+    #[test]
+    fn a_burst_goes_at_once_and_only_after_a_pause() {
+        let model = DeviceModel::wide_slow_burst();
+        let page = 8192;
+        close(run(&model, 32, 32, page), run(&model, 1, 1, page)); // 32 take as long as one
+        close(run(&model, 32, 30_032, page), 10e9 + 3e6); // but the cap stays
+        let mut device = model.build();
+        let read = |i: usize| Transfer { offset: i as u64 * page, len: page, kind: Kind::Read };
+        (0..64).for_each(|i| device.arrive(i, read(i), 0));
+        (0..64).for_each(|_| assert!(device.pop_due(u64::MAX).is_some()));
+        device.arrive(64, read(64), 6_000_000);
+        let spent = device.next_due().expect("on its way") - 6_000_000;
+        assert!(spent > 6_000_000, "{spent} ns: the budget is used up");
+        device.arrive(65, Transfer { offset: 0, len: 0, kind: Kind::Flush }, 6_000_000);
+        assert_eq!(device.pop_due(u64::MAX), Some((65, 9_000_000)), "a flush needs none");
+        device.rest();
+        device.arrive(66, read(66), 7_000_000);
+        assert!(device.pop_due(u64::MAX).is_some());
     }
 
     #[test]

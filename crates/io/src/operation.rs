@@ -28,6 +28,8 @@ pub(crate) struct Pending {
     pub(crate) order: u64,
     /// Must not be merged: it was part of a merge that failed.
     pub(crate) alone: bool,
+    /// Who asked.
+    pub(crate) client: u64,
 }
 
 impl Pending {
@@ -60,6 +62,8 @@ pub(crate) struct DeviceRequest {
     pub(crate) len: u64,
     pub(crate) write: bool,
     pub(crate) class: Class,
+    /// Who asked for its last piece.
+    pub(crate) client: u64,
     pub(crate) gap_bytes: u64,
     pub(crate) started_ns: u64,
     pub(crate) pieces: Vec<Pending>,
@@ -79,6 +83,7 @@ impl DeviceRequest {
             len: 0,
             write: false,
             class: Class::Demand,
+            client: 0,
             gap_bytes: 0,
             started_ns: 0,
             pieces: Vec::new(),
@@ -95,6 +100,7 @@ impl DeviceRequest {
         self.len = first.request.buf.len() as u64;
         self.write = first.request.buf.is_write();
         self.class = first.request.class;
+        self.client = first.client;
         self.gap_bytes = 0;
         self.done = 0;
         self.pieces.push(first);
@@ -105,6 +111,7 @@ impl DeviceRequest {
         let gap =
             piece.request.offset.checked_sub(self.end()).expect("pieces come in order and do not overlap");
         self.gap_bytes += gap;
+        self.client = piece.client;
         self.len += gap + piece.request.buf.len() as u64;
         self.pieces.push(piece);
     }
@@ -145,6 +152,30 @@ impl DeviceRequest {
     pub(crate) fn iov(&self) -> &[libc::iovec] {
         let rest = &self.iov[self.first_iov..];
         &rest[..rest.len().min(IOV_MAX)]
+    }
+
+    /// Copies what the buffers that are left hold to `bytes`, as one.
+    pub(crate) fn gather(&self, bytes: &mut [u8]) {
+        let mut rest = bytes;
+        for iov in self.iov() {
+            let (now, later) = rest.split_at_mut(iov.iov_len.min(rest.len()));
+            // SAFETY: the buffers are valid for reads until completed (RawBuf's contract); writes have no gaps.
+            unsafe { std::ptr::copy_nonoverlapping(iov.iov_base.cast(), now.as_mut_ptr(), now.len()) };
+            rest = later;
+        }
+    }
+
+    /// Copies `bytes` to the buffers that are left, gaps excepted.
+    pub(crate) fn scatter(&self, bytes: &[u8], scratch: &Scratch) {
+        let mut rest = bytes;
+        for iov in self.iov() {
+            let (now, later) = rest.split_at(iov.iov_len.min(rest.len()));
+            if iov.iov_base != scratch.start.cast() {
+                // SAFETY: the buffers are valid for writes and ours alone until completed (RawBuf's contract).
+                unsafe { std::ptr::copy_nonoverlapping(now.as_ptr(), iov.iov_base.cast(), now.len()) };
+            }
+            rest = later;
+        }
     }
 
     /// Notes that `n` more bytes were moved.
@@ -278,7 +309,7 @@ mod tests {
                 // SAFETY: the buffers outlive the request.
                 let buf = unsafe { crate::RawBuf::read_into(bufs[i].as_mut_ptr(), units * UNIT) };
                 let one = Request { offset: at, buf, class: Class::Planned, tag: i as u64 };
-                let one = Pending { request: one, arrived_ns: 0, order: i as u64, alone: false };
+                let one = Pending { request: one, arrived_ns: 0, order: i as u64, alone: false, client: 0 };
                 if i == 0 { request.begin(one) } else { request.append(one) }
                 at += (units * UNIT) as u64;
             }

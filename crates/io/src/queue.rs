@@ -6,8 +6,9 @@
 //! |---|---|
 //! | `uring` | one thread that owns the ring; woken only when it sleeps and could start something |
 //! | `threads` | up to `depth` threads, one device request each |
+//! | `posix-aio` | one thread that lists control blocks for aio(7) and waits for any of them |
 //! | `inline` | the asking thread, before `submit` returns |
-//! | (simulated devices, for `uring` and `threads`) | nobody: the model says when a request is over |
+//! | (simulated devices, for all but `inline`) | nobody: the model says when a request is over |
 //!
 //! Every request that was submitted is completed exactly once, also at shutdown: reads that were not begun then fail with
 //! [`Closed`](crate::IoErrorKind::Closed), everything else is carried out. No lock is held while the sink is called, and
@@ -16,9 +17,9 @@
 use std::cell::Cell;
 use std::io::{IoSlice, IoSliceMut};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use serde::{Deserialize, Serialize};
 
 use crate::buffer::RawBuf;
 use crate::clock::Clock;
@@ -29,90 +30,15 @@ use crate::error::{IoError, IoErrorKind, Operation};
 use crate::event_count::EventCount;
 use crate::notice::notice;
 use crate::operation::{DeviceRequest, Pending, Scratch};
-use crate::schedule::{Limits, Load, Schedule};
+use crate::order::Rules;
+use crate::posix_aio;
+pub use crate::queue_config::{Class, Engine, Policy, QueueConfig, Tuning};
+use crate::schedule::{Limits, Load, Next, Schedule};
 use crate::simulated::{Host, Owner};
 use crate::threads;
 use crate::uring;
-
-/// What a request is for, in order of priority.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Class {
-    /// The journal: somebody waits for a commit.
-    Journal,
-    /// Somebody waits for these bytes.
-    Demand,
-    /// They will certainly be needed.
-    Planned,
-    /// They may be needed.
-    Speculative,
-    /// Written back when there is nothing better to do.
-    WriteBack,
-}
-
-impl Class {
-    /// Number of classes.
-    pub const COUNT: usize = 5;
-    /// All of them, the most urgent first.
-    pub const ALL: [Class; Class::COUNT] =
-        [Class::Journal, Class::Demand, Class::Planned, Class::Speculative, Class::WriteBack];
-}
-
-/// Who carries requests out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Engine {
-    /// io_uring; falls back to `Threads`, with a notice, where it is not permitted.
-    Uring,
-    /// A pool of threads.
-    Threads,
-    /// The asking thread.
-    Inline,
-}
-
-impl Engine {
-    /// As on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Engine::Uring => "uring",
-            Engine::Threads => "threads",
-            Engine::Inline => "inline",
-        }
-    }
-}
-
-impl std::str::FromStr for Engine {
-    type Err = String;
-    fn from_str(name: &str) -> Result<Engine, String> {
-        match name {
-            "uring" => Ok(Engine::Uring),
-            "threads" => Ok(Engine::Threads),
-            "inline" => Ok(Engine::Inline),
-            _ => Err(format!("no engine is called {name:?}: there are uring, threads and inline")),
-        }
-    }
-}
-
-/// The order in which waiting requests are served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Policy {
-    /// First come, first served.
-    Fifo,
-    /// Sweeps over the offsets, from low to high.
-    Elevator,
-}
-
-impl std::str::FromStr for Policy {
-    type Err = String;
-    fn from_str(name: &str) -> Result<Policy, String> {
-        match name {
-            "fifo" => Ok(Policy::Fifo),
-            "elevator" => Ok(Policy::Elevator),
-            _ => Err(format!("no queue is called {name:?}: there are fifo and elevator")),
-        }
-    }
-}
+use crate::virtual_time::Timer;
+use crate::wake::Wake;
 
 /// One request.
 #[derive(Debug, Clone, Copy)]
@@ -134,42 +60,6 @@ pub trait Sink: Send + Sync {
     fn complete(&self, tag: u64, result: Result<(), IoError>);
 }
 
-/// How a queue works. `None` means: as the cost model says.
-#[derive(Debug, Clone)]
-pub struct QueueConfig {
-    /// Who carries requests out.
-    pub engine: Engine,
-    /// In which order.
-    pub policy: Policy,
-    /// Costs of the device; by default what the device says of itself.
-    pub cost: Option<CostModel>,
-    /// Most device requests outstanding.
-    pub depth: Option<u32>,
-    /// Longest gap to read through, in bytes.
-    pub gap_bytes: Option<u64>,
-    /// Longest merged device request, in bytes (default 2 MiB).
-    pub max_request_bytes: u64,
-    /// Newcomers one sweep of the elevator takes.
-    pub fairness: usize,
-    /// How often a lower class is passed over before it is served.
-    pub patience: u32,
-}
-
-impl Default for QueueConfig {
-    fn default() -> QueueConfig {
-        QueueConfig {
-            engine: Engine::Uring,
-            policy: Policy::Elevator,
-            cost: None,
-            depth: None,
-            gap_bytes: None,
-            max_request_bytes: 2 << 20,
-            fairness: 1024,
-            patience: 64,
-        }
-    }
-}
-
 /// The queue of one device. Closed when dropped.
 pub struct DeviceQueue {
     shared: Arc<Shared>,
@@ -187,6 +77,8 @@ pub(crate) struct Shared {
     pub(crate) state: Mutex<State>,
     /// Wakes serving threads.
     pub(crate) work: Condvar,
+    /// Wakes the timekeeper.
+    pub(crate) time: Condvar,
     pub(crate) tally: Mutex<Tally>,
     /// Notified when the last outstanding request of a closing queue is over.
     drained: EventCount,
@@ -195,7 +87,8 @@ pub(crate) struct Shared {
 /// Who serves, after all fallbacks.
 #[derive(Clone)]
 enum Served {
-    Uring(Arc<uring::Wake>),
+    Uring(Arc<Wake>),
+    PosixAio(Arc<Wake>),
     Threads,
     Inline,
     Simulated(Arc<Host>),
@@ -208,6 +101,10 @@ pub(crate) struct State {
     pub(crate) closing: bool,
     /// Serving threads that sleep.
     pub(crate) idle: usize,
+    /// One more sleeps until a policy lets go.
+    pub(crate) timekeeper: bool,
+    /// Simulated devices: when the queue will be asked again because a policy holds it.
+    alarm_ns: Option<u64>,
     pub(crate) threads: Vec<std::thread::JoinHandle<()>>,
     /// Device requests for reuse.
     spare: Vec<DeviceRequest>,
@@ -228,12 +125,14 @@ impl DeviceQueue {
     ) -> Result<Arc<DeviceQueue>, IoError> {
         let cost = config.cost.unwrap_or_else(|| device.cost());
         let depth = config.depth.unwrap_or_else(|| cost.best_depth()).max(1) as usize;
+        let quantum_ns =
+            config.tuning.quantum_ns.unwrap_or_else(|| cost.request_ns(config.max_request_bytes));
         let limits = Limits {
             policy: config.policy,
+            rules: Rules { fairness: config.fairness, tuning: config.tuning, cost, quantum_ns },
             gap_bytes: config.gap_bytes.unwrap_or_else(|| cost.gap_bytes()),
             max_bytes: config.max_request_bytes,
             unit: device.alignment().offset as u64,
-            fairness: config.fairness,
             patience: config.patience,
             depth,
             background: Load {
@@ -251,10 +150,13 @@ impl DeviceQueue {
                 outstanding: Load::default(),
                 closing: false,
                 idle: 0,
+                timekeeper: false,
+                alarm_ns: None,
                 threads: Vec::new(),
                 spare: Vec::new(),
             }),
             work: Condvar::new(),
+            time: Condvar::new(),
             tally: Mutex::new(Tally::new()),
             drained: EventCount::new(&clock),
             device,
@@ -267,20 +169,27 @@ impl DeviceQueue {
             _ if shared.clock.is_virtual() => Served::Inline, // without a model, a device takes no virtual time
             (Engine::Threads, None) => Served::Threads,
             (Engine::Uring, None) => start_uring(&shared)?,
+            (Engine::PosixAio, None) => start_posix_aio(&shared)?,
         };
         Ok(Arc::new(DeviceQueue { shared, served }))
     }
 
     /// Submits all of `requests` and leaves the vector empty. Returns at once, except with the `inline` engine. Every
-    /// request is completed through the sink, whatever happens.
+    /// request is completed through the sink, whatever happens. To the policies that tell clients apart, the client is
+    /// the calling thread.
     pub fn submit(&self, requests: &mut Vec<Request>) {
+        self.submit_for(this_thread(), requests);
+    }
+
+    /// The same for a client of that number (those of threads begin at 2^63).
+    pub fn submit_for(&self, client: u64, requests: &mut Vec<Request>) {
         if requests.is_empty() {
             return;
         }
         let shared = &self.shared;
         shared.clock.settle();
         let arrived_ns = shared.clock.now_ns();
-        let pending = |request| Pending { request, arrived_ns, order: 0, alone: false };
+        let pending = |request| Pending { request, arrived_ns, order: 0, alone: false, client };
         let mut state = shared.state.lock();
         if state.closing {
             drop(state);
@@ -301,7 +210,7 @@ impl DeviceQueue {
                 drop(state);
                 shared.send_what_may(host);
             }
-            Served::Uring(wake) => {
+            Served::Uring(wake) | Served::PosixAio(wake) => {
                 requests.drain(..).for_each(|request| state.schedule.push(pending(request)));
                 drop(state);
                 wake.wake();
@@ -352,6 +261,7 @@ impl DeviceQueue {
     pub fn engine(&self) -> &'static str {
         match &self.served {
             Served::Uring(_) => "uring",
+            Served::PosixAio(_) => "posix-aio",
             Served::Threads => "threads",
             Served::Inline => "inline",
             Served::Simulated(_) => "simulated",
@@ -378,7 +288,8 @@ impl DeviceQueue {
         let threads = std::mem::take(&mut state.threads);
         drop(state);
         shared.work.notify_all();
-        if let Served::Uring(wake) = &self.served {
+        shared.time.notify_all();
+        if let Served::Uring(wake) | Served::PosixAio(wake) = &self.served {
             wake.wake();
         }
         reads.iter().for_each(|read| shared.fail_closed(read));
@@ -403,16 +314,47 @@ impl Owner for Shared {
     }
 }
 
+/// A simulated device's queue is asked again: a policy had held it.
+impl Timer for Shared {
+    fn fire(self: Arc<Self>, _now_ns: u64) {
+        self.state.lock().alarm_ns = None;
+        let host = self.device.simulated().expect("only simulated devices have alarms").host().clone();
+        self.send_what_may(&host);
+    }
+}
+
+/// The number of the calling thread as a client.
+fn this_thread() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1 << 63);
+    thread_local! {
+        static NUMBER: u64 = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    NUMBER.with(|number| *number)
+}
+
 /// The ring's thread; threads where there is no ring (with a notice) or no descriptor to use it on.
 fn start_uring(shared: &Arc<Shared>) -> Result<Served, IoError> {
     let Some(fd) = shared.device.fd() else { return Ok(Served::Threads) };
     let name = shared.device.name();
-    let wake = uring::Wake::new().map_err(|e| IoError::os(name, Operation::Engine, 0, 0, &e))?;
-    let wake = Arc::new(wake);
+    let wake = Arc::new(Wake::new().map_err(|e| IoError::os(name, Operation::Engine, 0, 0, &e))?);
     match uring::start(shared, &wake, fd) {
         Ok(()) => Ok(Served::Uring(wake)),
         Err(e) => {
             notice(&format!("{name}: io_uring is refused here ({e}); reading with threads instead"));
+            Ok(Served::Threads)
+        }
+    }
+}
+
+/// The thread that lists control blocks; threads where that cannot be had.
+fn start_posix_aio(shared: &Arc<Shared>) -> Result<Served, IoError> {
+    let Some(fd) = shared.device.fd() else { return Ok(Served::Threads) };
+    let name = shared.device.name();
+    let wake = Arc::new(Wake::new().map_err(|e| IoError::os(name, Operation::Engine, 0, 0, &e))?);
+    match posix_aio::start(shared, &wake, fd) {
+        Ok(()) => Ok(Served::PosixAio(wake)),
+        Err(e) => {
+            notice(&format!("{name}: POSIX AIO is not to be had here ({e}); reading with threads instead"));
             Ok(Served::Threads)
         }
     }
@@ -431,17 +373,24 @@ impl Shared {
     }
 
     /// Takes the next device request to carry out; the caller must `deliver` and `retire` it.
-    pub(crate) fn take(&self, state: &mut State, now_ns: u64) -> Option<DeviceRequest> {
+    pub(crate) fn take(&self, state: &mut State, now_ns: u64) -> Taken {
         let mut request = Self::blank(state);
-        if !state.schedule.next(&mut request, state.outstanding) {
-            state.spare.push(request);
-            return None;
+        match state.schedule.next(&mut request, state.outstanding, now_ns) {
+            Next::Begun => {}
+            Next::Nothing => {
+                state.spare.push(request);
+                return Taken::Nothing;
+            }
+            Next::NotBefore(at) => {
+                state.spare.push(request);
+                return Taken::NotBefore(at);
+            }
         }
         state.outstanding.requests += 1;
         state.outstanding.bytes += request.len;
         request.started_ns = now_ns;
         self.tally.lock().started(&request, now_ns);
-        Some(request)
+        Taken::Request(request)
     }
 
     /// Completes the pieces of a device request that is over. When a merge failed, the pieces not reached stay in it, to be
@@ -472,6 +421,9 @@ impl Shared {
     pub(crate) fn retire(&self, state: &mut State, mut request: DeviceRequest) {
         state.outstanding.requests -= 1;
         state.outstanding.bytes -= request.len;
+        if self.limits.policy == Policy::Anticipatory {
+            state.schedule.over(&request, self.clock.now_ns());
+        }
         for piece in request.pieces.drain(..) {
             state.schedule.push(Pending { alone: true, ..piece });
         }
@@ -495,13 +447,15 @@ impl Shared {
         batch.for_each(|pending| schedule.push(pending));
         let mut request = Self::blank(&mut self.state.lock());
         self.state.lock().outstanding.requests += 1;
-        while schedule.next(&mut request, Load::default()) {
+        // One client's batch: no policy holds it for anybody else.
+        while schedule.next(&mut request, Load::default(), self.clock.now_ns()) == Next::Begun {
             request.started_ns = self.clock.now_ns();
             self.tally.lock().started(&request, request.started_ns);
             let end = request.execute(&*self.device, &self.scratch);
             self.deliver(&mut request, end, self.clock.now_ns());
             request.pieces.drain(..).for_each(|piece| schedule.push(Pending { alone: true, ..piece }));
         }
+        assert!(schedule.is_empty(), "a batch is carried out whole");
         request.len = 0; // it was not counted
         self.retire(&mut self.state.lock(), request);
     }
@@ -509,8 +463,22 @@ impl Shared {
     /// Gives a simulated device what may go out. The lock is not held meanwhile: in virtual time the device may answer at once.
     fn send_what_may(self: &Arc<Self>, host: &Arc<Host>) {
         loop {
-            let Some(request) = self.take(&mut self.state.lock(), self.clock.now_ns()) else { return };
-            host.begin(request, self.clone());
+            let mut state = self.state.lock();
+            match self.take(&mut state, self.clock.now_ns()) {
+                Taken::Nothing => return,
+                Taken::NotBefore(at) => {
+                    if state.alarm_ns.is_none_or(|set| at < set) {
+                        state.alarm_ns = Some(at);
+                        drop(state);
+                        host.alarm(at, self.clone());
+                    }
+                    return;
+                }
+                Taken::Request(request) => {
+                    drop(state);
+                    host.begin(request, self.clone());
+                }
+            }
         }
     }
 
@@ -527,6 +495,14 @@ impl Shared {
         self.tally.lock().end_in_place(class, began, self.clock.now_ns(), result.is_err());
         result
     }
+}
+
+/// What [`Shared::take`] gives.
+pub(crate) enum Taken {
+    Request(DeviceRequest),
+    Nothing,
+    /// Ask again at this time.
+    NotBefore(u64),
 }
 
 /// Ends the process when a serving thread panics: the kernel may still write to memory that unwinding would free, and

@@ -3,8 +3,9 @@
 //! Threads are started when there is more work than sleepers, up to the depth of the queue.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::queue::{Locked, NoUnwinding, Shared};
+use crate::queue::{Locked, NoUnwinding, Shared, Taken};
 
 /// Sees to it that enough threads are awake for what waits.
 pub(crate) fn wake(shared: &Arc<Shared>, mut state: Locked<'_>) {
@@ -22,6 +23,9 @@ pub(crate) fn wake(shared: &Arc<Shared>, mut state: Locked<'_>) {
         }
     }
     state.idle -= to_wake; // here, so that the next submission does not count on the same sleepers
+    if state.timekeeper {
+        shared.time.notify_one(); // it may be the last one that is free
+    }
     drop(state);
     for _ in 0..to_wake {
         shared.work.notify_one();
@@ -32,17 +36,25 @@ fn serve(shared: &Arc<Shared>) {
     let _guard = NoUnwinding;
     let mut state = shared.state.lock();
     loop {
-        if let Some(mut request) = shared.take(&mut state, shared.clock.now_ns()) {
-            drop(state);
-            let end = request.execute(&*shared.device, &shared.scratch);
-            shared.deliver(&mut request, end, shared.clock.now_ns());
-            state = shared.state.lock();
-            shared.retire(&mut state, request);
-        } else if state.closing && state.schedule.is_empty() {
-            return;
-        } else {
-            state.idle += 1;
-            shared.work.wait(&mut state);
+        let now = shared.clock.now_ns();
+        match shared.take(&mut state, now) {
+            Taken::Request(mut request) => {
+                drop(state);
+                let end = request.execute(&*shared.device, &shared.scratch);
+                shared.deliver(&mut request, end, shared.clock.now_ns());
+                state = shared.state.lock();
+                shared.retire(&mut state, request);
+            }
+            _ if state.closing && state.schedule.is_empty() => return,
+            Taken::NotBefore(at) if !state.timekeeper => {
+                state.timekeeper = true;
+                shared.time.wait_for(&mut state, Duration::from_nanos(at.saturating_sub(now)));
+                state.timekeeper = false;
+            }
+            Taken::Nothing | Taken::NotBefore(_) => {
+                state.idle += 1;
+                shared.work.wait(&mut state);
+            }
         }
     }
 }

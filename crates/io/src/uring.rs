@@ -12,22 +12,17 @@
 
 #![allow(unsafe_code)]
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 
-use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use io_uring::{IoUring, Submitter, cqueue, opcode, squeue, types};
 
 use crate::error::IoErrorKind;
 use crate::operation::{DeviceRequest, Progress};
-use crate::queue::{NoUnwinding, Shared};
-
-/// How to wake the serving thread.
-pub(crate) struct Wake {
-    descriptor: OwnedFd,
-    asleep: AtomicBool,
-}
+use crate::queue::{NoUnwinding, Shared, Taken};
+use crate::wake::Wake;
 
 /// Marks the completion of the read on the event descriptor; other marks are slots.
 const WOKEN: u64 = u64::MAX;
@@ -36,23 +31,19 @@ const WOKEN: u64 = u64::MAX;
 /// delivered. (8 KiB reads at depth 32: 13 % more per second than with all at once.)
 const MOST_AT_ONCE: usize = 8;
 
+/// What may end a wait early.
+const HARMLESS: [i32; 4] = [libc::EINTR, libc::EAGAIN, libc::EBUSY, libc::ETIME];
+
+/// What the serving thread does next.
+enum Turn {
+    /// Waits, at most until a policy wants to be asked again.
+    Serve { not_before: Option<u64> },
+    /// The queue is closed and everything is over.
+    Over,
+}
+
 /// Registered descriptors: the device is the first.
 const DEVICE: types::Fixed = types::Fixed(0);
-
-impl Wake {
-    pub(crate) fn new() -> std::io::Result<Wake> {
-        let descriptor = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC)?;
-        Ok(Wake { descriptor, asleep: AtomicBool::new(false) })
-    }
-
-    /// Wakes the thread if it sleeps; call after the work was put under the queue's lock.
-    pub(crate) fn wake(&self) {
-        if self.asleep.load(Ordering::Acquire) && self.asleep.swap(false, Ordering::AcqRel) {
-            let written = rustix::io::write(&self.descriptor, &1u64.to_ne_bytes());
-            debug_assert!(written.is_ok(), "an event descriptor takes 2^64 wake-ups");
-        }
-    }
-}
 
 /// Starts the serving thread; fails as io_uring_setup(2) does where it is not permitted.
 pub(crate) fn start(shared: &Arc<Shared>, wake: &Arc<Wake>, fd: RawFd) -> std::io::Result<()> {
@@ -116,15 +107,14 @@ impl Server<'_> {
         let at_once = (depth / 8).clamp(1, MOST_AT_ONCE);
         loop {
             let ready = !completions.is_empty();
-            if !server.start_what_may(&mut entries, ready) {
-                return;
-            }
+            let Turn::Serve { not_before } = server.start_what_may(&mut entries, ready) else { return };
             entries.sync(); // hands the entries over
             if !ready || !entries.is_empty() {
-                match submitter.submit_and_wait(usize::from(!ready)) {
+                let until = if ready { None } else { not_before };
+                match server.enter(&submitter, usize::from(!ready), until) {
                     Ok(_) => {}
-                    // Interrupted, or the completion queue must be emptied first.
-                    Err(e) if matches!(e.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {}
+                    // Interrupted, the time is over, or the completion queue must be emptied first.
+                    Err(e) if e.raw_os_error().is_some_and(|e| HARMLESS.contains(&e)) => {}
                     Err(e) => panic!("{}: the ring does not work: {e}", shared.device.name()),
                 }
                 entries.sync(); // the kernel has taken the entries
@@ -139,23 +129,39 @@ impl Server<'_> {
         }
     }
 
-    /// Puts entries for all that may go out; false when the queue is closed and everything is over. `ready` says that the
-    /// thread is not going to sleep, since completions are there already.
-    fn start_what_may(&mut self, entries: &mut squeue::SubmissionQueue<'_>, ready: bool) -> bool {
+    /// Submits, and waits for `want` completions, or until a time.
+    fn enter(&self, submitter: &Submitter<'_>, want: usize, until: Option<u64>) -> std::io::Result<usize> {
+        let Some(until) = until else { return submitter.submit_and_wait(want) };
+        let rest = std::time::Duration::from_nanos(until.saturating_sub(self.shared.clock.now_ns()));
+        let rest = types::Timespec::from(rest);
+        submitter.submit_with_args(want, &types::SubmitArgs::new().timespec(&rest))
+    }
+
+    /// Puts entries for all that may go out. `ready` says that the thread is not going to sleep, since completions are
+    /// there already.
+    fn start_what_may(&mut self, entries: &mut squeue::SubmissionQueue<'_>, ready: bool) -> Turn {
         let now = self.shared.clock.now_ns();
         let mut state = self.shared.state.lock();
         for request in self.over.drain(..) {
             self.shared.retire(&mut state, request);
         }
-        while let Some(mut request) = self.shared.take(&mut state, now) {
+        let not_before = loop {
+            let mut request = match self.shared.take(&mut state, now) {
+                Taken::Request(request) => request,
+                Taken::Nothing => break None,
+                Taken::NotBefore(at) => break Some(at),
+            };
             request.prepare(&self.shared.scratch);
             let slot = self.free.pop().expect("as many slots as the depth");
             push(entries, slot, &request);
             self.slots[slot] = Some(request);
-        }
+        };
         let room = state.outstanding.requests < self.shared.limits.depth;
         self.wake.asleep.store(!ready && (room || state.closing), Ordering::Release);
-        !(state.closing && state.outstanding.requests == 0 && state.schedule.is_empty())
+        match state.closing && state.outstanding.requests == 0 && state.schedule.is_empty() {
+            true => Turn::Over,
+            false => Turn::Serve { not_before },
+        }
     }
 
     fn completed(
@@ -192,7 +198,7 @@ impl Server<'_> {
     }
 
     fn await_wake(&mut self, entries: &mut squeue::SubmissionQueue<'_>) {
-        let descriptor = types::Fd(self.wake.descriptor.as_raw_fd());
+        let descriptor = types::Fd(self.wake.descriptor().as_raw_fd());
         let read = opcode::Read::new(descriptor, (&raw mut *self.woken).cast(), 8).build().user_data(WOKEN);
         // SAFETY: the box lives as long as the ring serves, and is not used otherwise.
         unsafe { entries.push(&read) }.expect("there is an entry for every slot and one more");

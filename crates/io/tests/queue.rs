@@ -11,8 +11,8 @@ use snowmelt_io::*;
 
 const KIB: u64 = 1 << 10;
 
-fn engines() -> [Engine; 3] {
-    [Engine::Inline, Engine::Threads, Engine::Uring]
+fn engines() -> [Engine; 4] {
+    Engine::ALL
 }
 
 fn file_of(bytes: &[u8], direct: bool) -> (tempfile::TempDir, Arc<dyn Device>) {
@@ -90,7 +90,7 @@ fn every_engine_and_policy_reads_the_bytes_that_are_there() {
     let bytes = pattern(4 << 20);
     for (_dir, device) in devices(&bytes) {
         for engine in engines() {
-            for policy in [Policy::Fifo, Policy::Elevator] {
+            for policy in Policy::ALL {
                 for gap_bytes in [Some(0), Some(200 * KIB), None] {
                     let config =
                         QueueConfig { engine, policy, gap_bytes, depth: Some(8), ..Default::default() };
@@ -213,4 +213,66 @@ fn closing_completes_everything() {
             }
         }
     }
+}
+
+/// A client that reads a run of pages one after the other, each when the last has come.
+fn read_on(queue: &DeviceQueue, sink: &Remember, bytes: &[u8], client: u64, pages: std::ops::Range<u64>) {
+    for page in pages {
+        let mut batch = Batch::reads(&[(page * 8 * KIB, 8 << 10)], Class::Demand, page);
+        queue.submit_for(client, &mut batch.requests);
+        sink.wait_for_all(page..page + 1);
+        assert_eq!(sink.result(page), Some(Ok(())));
+        assert!(batch.bufs[0][..] == bytes[(page * 8 * KIB) as usize..][..8192]);
+    }
+}
+
+#[test]
+fn a_policy_that_holds_the_device_lets_go_in_real_time() {
+    let bytes = pattern(8 << 20);
+    for (_dir, device) in devices(&bytes) {
+        for engine in engines() {
+            for depth in [1, 4] {
+                let clock = Clock::real();
+                let sink = Remember::new(&clock);
+                // Everything that is not adjacent is far, and the wait is short enough for a test.
+                let cost = CostModel { ns_per_request: 0, ..CostModel::ssd() };
+                let tuning = Tuning { anticipate_ns: 1_000_000, ..Tuning::default() };
+                let config = QueueConfig {
+                    engine,
+                    policy: Policy::Anticipatory,
+                    depth: Some(depth),
+                    cost: Some(cost),
+                    tuning,
+                    ..Default::default()
+                };
+                let queue = DeviceQueue::open(device.clone(), config, clock, sink.clone()).unwrap();
+                std::thread::scope(|scope| {
+                    for client in 0..3 {
+                        let (queue, sink, bytes) = (&queue, &sink, &bytes);
+                        scope.spawn(move || {
+                            read_on(queue, sink, bytes, client, client * 300..client * 300 + 40);
+                        });
+                    }
+                });
+                assert_eq!(sink.count(), 120);
+            }
+        }
+    }
+}
+
+#[test]
+fn posix_aio_keeps_many_outstanding() {
+    let bytes = pattern(1 << 20);
+    let (_dir, device) = file_of(&bytes, false);
+    let clock = Clock::real();
+    let engines = |depth: u32, n: usize| -> Vec<&'static str> {
+        let config = QueueConfig { engine: Engine::PosixAio, depth: Some(depth), ..Default::default() };
+        let open = || DeviceQueue::open(device.clone(), config.clone(), clock.clone(), Remember::new(&clock));
+        let queues: Vec<_> = (0..n).map(|_| open().unwrap()).collect();
+        queues.iter().map(|queue| queue.engine()).collect()
+    };
+    // More queues than the C library has threads by default: each keeps one busy even when nothing is read.
+    assert_eq!(engines(4, 30), ["posix-aio"; 30]);
+    // Too many together: the last one is served by threads, and says so.
+    assert_eq!(engines(700, 2), ["posix-aio", "threads"]);
 }

@@ -1,0 +1,385 @@
+//! Files in memory whose power can be cut: for proving that what was acknowledged survives.
+//!
+//! Every write, change of length, sync and new file counts as a step. At a chosen step the power goes: that step and all later ones
+//! fail, and when the power is back each file has what was synced and, of everything since, what the seed decides:
+//!
+//! * nothing, all of it, or each sector of 512 bytes of each write on its own (so writes are torn and reach the disk in any order);
+//! * the old or the new length, or one between;
+//! * a file that was never synced may be gone.
+
+use std::collections::BTreeMap;
+use std::io::{IoSlice, IoSliceMut};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::cost::CostModel;
+use crate::device::Device;
+use crate::error::{IoError, IoErrorKind, Operation};
+use crate::file::Access;
+
+/// Smallest part of a write that is all there or not at all.
+const SECTOR: usize = 512;
+
+/// A disk full of files; clones are the same disk.
+#[derive(Clone)]
+pub struct PowerDisk {
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    files: BTreeMap<PathBuf, File>,
+    random: u64,
+    steps: u64,
+    /// The step at which the power goes.
+    cut_at: Option<u64>,
+    off: bool,
+    /// Steps from which on writes fail, with which error.
+    failing: Option<(u64, i32)>,
+}
+
+#[derive(Default, Clone)]
+struct File {
+    now: Vec<u8>,
+    durable: Vec<u8>,
+    /// Since the last sync.
+    changes: Vec<Change>,
+    synced_once: bool,
+}
+
+#[derive(Clone)]
+enum Change {
+    Write(u64, Vec<u8>),
+    Len(u64),
+}
+
+impl PowerDisk {
+    /// An empty disk; `seed` decides what cuts leave.
+    pub fn new(seed: u64) -> PowerDisk {
+        let files = BTreeMap::new();
+        let state = State { files, random: seed, steps: 0, cut_at: None, off: false, failing: None };
+        PowerDisk { state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Opens a file of the disk.
+    pub fn open(&self, path: &Path, access: Access) -> Result<Arc<dyn Device>, IoError> {
+        let name: Arc<str> = path.display().to_string().into();
+        let fail = |errno| IoError {
+            device: name.clone(),
+            operation: Operation::Open,
+            offset: 0,
+            len: 0,
+            kind: IoErrorKind::Os { errno },
+        };
+        let mut state = self.state.lock();
+        let there = state.files.contains_key(path);
+        match access {
+            Access::Read | Access::ReadWrite if !there => return Err(fail(libc::ENOENT)),
+            Access::CreateNew if there => return Err(fail(libc::EEXIST)),
+            _ => {}
+        }
+        if !there {
+            state.step(&name, Operation::Open)?;
+            state.files.insert(path.to_path_buf(), File::default());
+        }
+        drop(state);
+        Ok(Arc::new(PowerFile { disk: self.clone(), path: path.to_path_buf(), name }))
+    }
+
+    /// Makes the names of all files durable, as a sync of their directories would.
+    pub fn sync_names(&self) {
+        self.state.lock().files.values_mut().for_each(|f| f.synced_once = true);
+    }
+
+    /// Has the power go at the `n`th step from now (0: the next).
+    pub fn cut_in(&self, n: u64) {
+        let mut state = self.state.lock();
+        state.cut_at = Some(state.steps + n);
+    }
+
+    /// Has writes, new files and lengths fail with `errno` from the `n`th step from now on; syncs too unless the disk is full.
+    pub fn fail_in(&self, n: u64, errno: i32) {
+        let mut state = self.state.lock();
+        state.failing = Some((state.steps + n, errno));
+    }
+
+    /// Ends the failing.
+    pub fn heal(&self) {
+        self.state.lock().failing = None;
+    }
+
+    /// True when the power is off.
+    pub fn is_off(&self) -> bool {
+        self.state.lock().off
+    }
+
+    /// Steps done so far.
+    pub fn steps(&self) -> u64 {
+        self.state.lock().steps
+    }
+
+    /// Cuts the power now, if it is on, and switches it on again: the files have what was durable and some of the rest.
+    pub fn power_on(&self) {
+        let mut state = self.state.lock();
+        (state.off, state.cut_at) = (false, None);
+        let keep = match state.below(4) {
+            0 => Keep::Nothing,
+            1 => Keep::All,
+            _ => Keep::Some,
+        };
+        let State { files, random, .. } = &mut *state;
+        files.retain(|_, file| file.synced_once || keep == Keep::All || below(random, 2) == 0);
+        files.values_mut().for_each(|file| file.lose(keep, random));
+    }
+
+    /// The bytes of a file, to look at or to damage.
+    pub fn bytes(&self, path: &Path) -> Option<Vec<u8>> {
+        self.state.lock().files.get(path).map(|f| f.now.clone())
+    }
+
+    /// Puts other bytes in place of a file's.
+    pub fn set_bytes(&self, path: &Path, bytes: Vec<u8>) {
+        let file = File { durable: bytes.clone(), now: bytes, changes: Vec::new(), synced_once: true };
+        self.state.lock().files.insert(path.to_path_buf(), file);
+    }
+
+    /// The files there are.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.state.lock().files.keys().cloned().collect()
+    }
+
+    /// Another disk with the same files.
+    pub fn copy(&self, seed: u64) -> PowerDisk {
+        let copy = PowerDisk::new(seed);
+        copy.state.lock().files = self.state.lock().files.clone();
+        copy
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    Nothing,
+    All,
+    Some,
+}
+
+impl State {
+    /// Counts a step, or fails.
+    fn step(&mut self, name: &Arc<str>, operation: Operation) -> Result<(), IoError> {
+        let fail = |errno| IoError {
+            device: name.clone(),
+            operation,
+            offset: 0,
+            len: 0,
+            kind: IoErrorKind::Os { errno },
+        };
+        if self.cut_at.is_some_and(|at| self.steps >= at) {
+            self.off = true;
+        }
+        if self.off {
+            return Err(fail(libc::EIO));
+        }
+        self.steps += 1;
+        match self.failing {
+            Some((_, libc::ENOSPC)) if operation == Operation::Sync => Ok(()),
+            Some((from, errno)) if self.steps > from => Err(fail(errno)),
+            _ => Ok(()),
+        }
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        below(&mut self.random, n)
+    }
+}
+
+fn below(random: &mut u64, n: u64) -> u64 {
+    *random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *random;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (z ^ (z >> 31)) % n.max(1)
+}
+
+impl File {
+    /// What is left of the file after a power cut.
+    fn lose(&mut self, keep: Keep, random: &mut u64) {
+        let mut left = std::mem::take(&mut self.durable);
+        let longest = left.len().max(self.now.len());
+        let changes = std::mem::take(&mut self.changes);
+        let shrunk = changes.iter().any(|c| matches!(c, Change::Len(len) if (*len as usize) < left.len()));
+        let len = match keep {
+            Keep::Nothing => left.len(),
+            Keep::All => self.now.len(),
+            Keep::Some if shrunk => [left.len(), self.now.len()][below(random, 2) as usize],
+            Keep::Some => left.len() + below(random, (longest - left.len() + 1) as u64) as usize,
+        };
+        left.resize(longest, 0);
+        for change in changes {
+            let Change::Write(offset, bytes) = change else { continue };
+            for (i, sector) in bytes.chunks(SECTOR).enumerate() {
+                let at = offset as usize + i * SECTOR;
+                let kept = keep == Keep::All || (keep == Keep::Some && below(random, 2) == 0);
+                if kept && at + sector.len() <= left.len() {
+                    left[at..at + sector.len()].copy_from_slice(sector);
+                }
+            }
+        }
+        left.truncate(len);
+        left.resize(len, 0);
+        self.now = left.clone();
+        self.durable = left;
+        self.synced_once = true;
+    }
+
+    fn sync(&mut self) {
+        for change in self.changes.drain(..) {
+            match change {
+                Change::Len(len) => self.durable.resize(len as usize, 0),
+                Change::Write(offset, bytes) => write(&mut self.durable, offset, &bytes),
+            }
+        }
+        self.synced_once = true;
+    }
+}
+
+fn write(to: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
+    let (from, end) = (offset as usize, offset as usize + bytes.len());
+    if to.len() < end {
+        to.resize(end, 0);
+    }
+    to[from..end].copy_from_slice(bytes);
+}
+
+/// A file of a [`PowerDisk`].
+struct PowerFile {
+    disk: PowerDisk,
+    path: PathBuf,
+    name: Arc<str>,
+}
+
+impl PowerFile {
+    /// Calls `f` with the file; an error when the power is off or the file went with it.
+    fn with<T>(&self, operation: Operation, f: impl FnOnce(&mut File) -> T) -> Result<T, IoError> {
+        let mut state = self.disk.state.lock();
+        let off = state.off;
+        let file = state.files.get_mut(&self.path).filter(|_| !off);
+        let gone = || IoError {
+            device: self.name.clone(),
+            operation,
+            offset: 0,
+            len: 0,
+            kind: IoErrorKind::Os { errno: libc::EIO },
+        };
+        file.map(f).ok_or_else(gone)
+    }
+
+    fn step(&self, operation: Operation) -> Result<(), IoError> {
+        self.disk.state.lock().step(&self.name, operation)
+    }
+}
+
+impl Device for PowerFile {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn len(&self) -> Result<u64, IoError> {
+        self.with(Operation::Length, |f| f.now.len() as u64)
+    }
+
+    fn set_len(&self, len: u64) -> Result<(), IoError> {
+        if self.len()? == len {
+            return Ok(());
+        }
+        self.step(Operation::Length)?;
+        self.with(Operation::Length, |f| {
+            f.now.resize(len as usize, 0);
+            f.changes.push(Change::Len(len));
+        })
+    }
+
+    fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), IoError> {
+        self.with(Operation::Read, |f| {
+            let asked: usize = bufs.iter().map(|b| b.len()).sum();
+            let mut rest = f.now.get(offset as usize..).unwrap_or_default();
+            if rest.len() < asked {
+                let got = rest.len() as u64;
+                return Err(IoError::short(&self.name, Operation::Read, offset, asked as u64, got));
+            }
+            for buf in bufs {
+                let (now, later) = rest.split_at(buf.len());
+                buf.copy_from_slice(now);
+                rest = later;
+            }
+            Ok(())
+        })?
+    }
+
+    fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), IoError> {
+        let bytes: Vec<u8> = bufs.iter().flat_map(|b| b.iter().copied()).collect();
+        let mut state = self.disk.state.lock();
+        let was_off = state.off;
+        let stepped = state.step(&self.name, Operation::Write);
+        // The write that the cut hits may reach the disk in part.
+        if (stepped.is_ok() || (state.off && !was_off))
+            && let Some(f) = state.files.get_mut(&self.path)
+        {
+            write(&mut f.now, offset, &bytes);
+            f.changes.push(Change::Write(offset, bytes));
+        }
+        stepped
+    }
+
+    fn sync(&self) -> Result<(), IoError> {
+        self.step(Operation::Sync)?;
+        self.with(Operation::Sync, File::sync)
+    }
+
+    fn cost(&self) -> CostModel {
+        CostModel::memory()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(d: &dyn Device, offset: u64, byte: u8, n: usize) -> Result<(), IoError> {
+        d.write_at(&[IoSlice::new(&vec![byte; n])], offset)
+    }
+
+    #[test]
+    fn what_was_synced_stays_and_the_rest_may_go() {
+        let path = Path::new("f");
+        let mut seen = std::collections::BTreeSet::new();
+        for seed in 0..200 {
+            let disk = PowerDisk::new(seed);
+            let f = disk.open(path, Access::CreateNew).unwrap();
+            put(&*f, 0, 1, 1024).unwrap();
+            f.sync().unwrap();
+            disk.cut_in(1);
+            put(&*f, 512, 2, 1024).unwrap();
+            assert!(put(&*f, 0, 3, 512).is_err());
+            assert!(f.sync().is_err() && disk.is_off());
+            disk.power_on();
+            let bytes = disk.bytes(path).unwrap();
+            assert!((1024..=1536).contains(&bytes.len()));
+            assert!(bytes[0] == 1 || bytes[0] == 3);
+            assert!(bytes[512] == 1 || bytes[512] == 2);
+            seen.insert((bytes[0], bytes[512], bytes.len() == 1536));
+        }
+        assert!(seen.len() >= 6, "{seen:?}");
+    }
+
+    #[test]
+    fn a_file_never_synced_may_be_gone() {
+        let gone = (0..50).filter(|seed| {
+            let disk = PowerDisk::new(*seed);
+            disk.open(Path::new("f"), Access::CreateNew).unwrap();
+            disk.power_on();
+            disk.open(Path::new("f"), Access::ReadWrite).is_err()
+        });
+        assert!((5..45).contains(&gone.count()));
+    }
+}
