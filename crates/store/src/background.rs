@@ -1,7 +1,8 @@
 //! Background work: one function, [`Work::step`], that a thread of the store calls in production and a test, or a client in virtual time, calls itself.
 //!
-//! 1. read the warm list back, while there is something to read and room for it;
-//! 2. save it every few minutes.
+//! 1. make durable what was appended and is waited for by nobody, have a journal file ready, and do a piece of checkpoint work;
+//! 2. read the warm list back, while there is something to read and room for it;
+//! 3. save it every few minutes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,6 +13,8 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::checkpoint::{Begin, Step};
+use crate::commit::Commits;
 use crate::fetch::Fetch;
 use crate::meters::Activity;
 use crate::warm::{self, WarmUp};
@@ -19,6 +22,7 @@ use crate::warm::{self, WarmUp};
 /// What there is to do besides answering.
 pub(crate) struct Work {
     pub fetch: Arc<Fetch>,
+    pub commits: Arc<Commits>,
     pub dir: PathBuf,
     pub warm_up: WarmUp,
     pub next_save_ns: AtomicU64,
@@ -26,12 +30,13 @@ pub(crate) struct Work {
 
 impl Work {
     /// Work for a store that has just been opened.
-    pub fn new(fetch: Arc<Fetch>, dir: PathBuf) -> Work {
+    pub fn new(commits: Arc<Commits>) -> Work {
+        let (fetch, dir) = (commits.fetch.clone(), commits.dir.clone());
         let list =
             if fetch.read_ahead.warm_list { warm::load(&dir, fetch.geometry.extent_pages) } else { None };
         let frames = fetch.core.pool.frame_count() as u64;
         let warm_up = WarmUp::new(list.unwrap_or_default(), frames);
-        let work = Work { fetch, dir, warm_up, next_save_ns: AtomicU64::new(0) };
+        let work = Work { fetch, commits, dir, warm_up, next_save_ns: AtomicU64::new(0) };
         work.plan_save();
         work
     }
@@ -43,6 +48,28 @@ impl Work {
 
     /// Does what is due, briefly, and answers in how many nanoseconds it wants to be called again.
     pub fn step(&self) -> u64 {
+        self.commit_step().min(self.warm_step())
+    }
+
+    /// Errors have been noted, and are told to the next writer.
+    fn commit_step(&self) -> u64 {
+        /// Pause while nothing is committed, and while something may soon be due.
+        const IDLE_NS: u64 = 1_000_000_000;
+        const SOON_NS: u64 = 20_000_000;
+        let c = &self.commits;
+        if c.poison.get().is_some() {
+            return IDLE_NS;
+        }
+        if c.settle().is_ok()
+            && c.journal.prepare().is_ok()
+            && matches!(c.checkpoint_step(Begin::WhenDue), Ok(Step::More))
+        {
+            return 0;
+        }
+        if c.states.visible().txn > c.block.lock().txn { SOON_NS } else { IDLE_NS }
+    }
+
+    fn warm_step(&self) -> u64 {
         /// Pause while the devices work off what the warm list asked for.
         const WARMING_NS: u64 = 2_000_000;
         if !self.fetch.read_ahead.warm_list {
@@ -91,7 +118,7 @@ impl BackgroundThread {
             let mut guard = stopped.lock();
             while !*guard {
                 let pause = Duration::from_nanos(wait_ns.min(60_000_000_000));
-                if changed.wait_for(&mut guard, pause).timed_out() {
+                if pause.is_zero() || changed.wait_for(&mut guard, pause).timed_out() {
                     drop(guard);
                     wait_ns = work.step();
                     guard = stopped.lock();

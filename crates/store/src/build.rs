@@ -2,10 +2,11 @@
 //!
 //! 1. each [`TreeWriter`] takes extents of its own, fills one in memory, writes it, takes the next (more at a time as the tree grows, so
 //!    that large trees lie in long runs);
-//! 2. [`Build::commit`] syncs the stripes and the directories, writes the meta run, syncs, writes the super-block's other slot, syncs.
+//! 2. [`Build::commit`] syncs the stripes and the directories, then commits the switch through the journal like any transaction: dropped trees,
+//!    new trees, their extents, records. A checkpoint follows, so that the next open finds it in the super-block.
 //!
-//! Invariant: until the last step the files hold the old state untouched, so a build that fails, is dropped or is killed leaves it. What
-//! it had written lies in extents no map mentions.
+//! Invariant: until the journal's record is durable the files hold the old state untouched, so a build that fails, is dropped or is killed
+//! leaves it. What it had written lies in extents no map mentions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,12 +15,15 @@ use std::sync::atomic::Ordering;
 use parking_lot::Mutex;
 use snowmelt_io::AlignedBuf;
 
-use crate::catalog::{self, Catalog, Record};
+use crate::catalog::{Catalog, Record};
 use crate::error::{Result, StoreError};
+use crate::journal::record::Packed;
 use crate::page::{self, PAGE_BYTES, PageBuf, PageId, TreeId};
 use crate::space::{Extent, ExtentId};
-use crate::store::{Store, count_pages, meta_pages};
-use crate::superblock::SuperBlock;
+use crate::state;
+use crate::store::{Store, count_pages};
+use crate::transaction_pack::Packer;
+use crate::writer::Turn;
 
 /// Most extents a tree takes at a time.
 const MOST_EXTENTS_AT_ONCE: u32 = 16;
@@ -35,6 +39,8 @@ struct Shared {
     store: Arc<Store>,
     txn: u64,
     state: Mutex<State>,
+    /// No transaction begins while a build is under way.
+    _turn: Turn,
 }
 
 #[derive(Debug, Default)]
@@ -49,19 +55,20 @@ struct State {
 }
 
 impl Store {
-    /// Begins a bulk build. One at a time; none after a failed write of the super-block, until the database is opened again.
+    /// Begins a bulk build, when the transaction under way has ended. One at a time; none after a failed write of the super-block, until the database is opened again.
     pub fn begin_build(self: &Arc<Self>) -> Result<Build> {
-        if let Some(cause) = self.poison.get() {
-            return Err(StoreError::Poisoned { cause: cause.clone() });
-        }
+        self.commits.check_poison()?;
         if self.building.swap(true, Ordering::AcqRel) {
             return Err(StoreError::BuildBusy);
         }
-        let committed = self.committed.read();
-        let state = State { next_tree: committed.catalog.next_tree, ..Default::default() };
-        let txn = committed.block.txn + 1;
-        drop(committed);
-        Ok(Build { shared: Arc::new(Shared { store: self.clone(), txn, state: Mutex::new(state) }) })
+        let turn = self.writers.enter();
+        let before = self.commits.states.appended();
+        let state = State { next_tree: before.catalog.next_tree, ..Default::default() };
+        let txn = self.commits.next_txn.load(Ordering::Acquire).max(before.txn + 1);
+        // What it writes carries its number: nobody else may use it, even if the build is given up.
+        self.commits.next_txn.fetch_max(txn + 1, Ordering::AcqRel);
+        let (store, state) = (self.clone(), Mutex::new(state));
+        Ok(Build { shared: Arc::new(Shared { store, txn, state, _turn: turn }) })
     }
 }
 
@@ -93,8 +100,8 @@ impl Build {
 
     /// Drops the committed tree of this name and its record, if there is one.
     pub fn drop_tree(&self, name: &str) {
-        let committed = self.shared.store.committed.read();
-        let ids = committed.catalog.trees.iter().filter(|(_, n)| *n == name).map(|(id, _)| *id);
+        let before = self.shared.store.commits.states.appended();
+        let ids = before.catalog.trees.iter().filter(|(_, n)| *n == name).map(|(id, _)| *id);
         self.shared.state.lock().dropped.extend(ids);
     }
 
@@ -114,6 +121,7 @@ impl Build {
             return Err(StoreError::Unfinished { name: name.clone() });
         }
         drop(state);
+        shared.store.commits.set_lengths()?;
         shared.store.fetch.stripes.sync()?;
         shared.switch()
     }
@@ -126,91 +134,64 @@ impl Shared {
         catalog.next_tree = state.next_tree;
         let replaced = |name: &String| state.trees.values().any(|n| n == name);
         let gone = |id: &TreeId, name: &String| replaced(name) || state.dropped.contains(id);
-        let mut dropped: Vec<TreeId> =
+        let dropped: Vec<TreeId> =
             catalog.trees.iter().filter(|(id, name)| gone(id, name)).map(|(id, _)| *id).collect();
         for id in &dropped {
             if let Some(name) = catalog.trees.remove(id) {
                 catalog.records.remove(&name);
             }
         }
-        dropped.push(TreeId::META);
         catalog.trees.extend(state.trees.clone());
         catalog.records.extend(state.records.clone());
         (catalog, dropped)
     }
 
-    /// Writes the meta run and switches the super-block. No lock is held while a device works: nobody else changes the
-    /// committed state while a build is under way.
+    /// Commits the switch, then has it checkpointed.
     fn switch(&self) -> Result<()> {
-        let store = &self.store;
-        let old = store.committed.read().clone();
-        let (catalog, map, first) = {
-            let mut state = self.state.lock();
-            let (catalog, dropped) = self.new_catalog(&state, &old.catalog);
-            let (map, first) = self.map_with_meta(&mut state, &catalog, &dropped);
-            (catalog, map, first)
-        };
-        let most = store.fetch.core.pool.most_pages() / store.geometry.extent_pages as u64;
-        if map.len() as u64 > most {
+        let commits = &self.store.commits;
+        let most = self.store.fetch.core.pool.most_pages() / self.store.geometry.extent_pages as u64;
+        if self.store.fetch.core.space.read().len() > most {
             let why = "the database has grown beyond what it was opened for: close it and build again";
             return Err(StoreError::Config(why.into()));
         }
-        let (run, pages) = meta_pages(&catalog::encode(&catalog, &map), first, store.geometry, self.txn);
-        let extents = store.fetch.core.space.read().len();
-        store.fetch.stripes.set_extents(store.geometry, extents)?;
-        for (i, extent) in pages.chunks(store.geometry.extent_bytes() as usize).enumerate() {
-            let place = store.geometry.extent_place(store.geometry.extent_of(first) + i as u64);
-            store.fetch.stripes.write(place, extent)?;
-        }
-        store.fetch.stripes.sync()?;
-        let block = SuperBlock {
-            sequence: old.block.sequence + 1,
-            txn: self.txn,
-            extents: map.len() as u64,
-            meta: Some(run),
-            ..old.block
+        let old = commits.states.appended();
+        let (packed, catalog, dropped) = self.pack(&old.catalog);
+        let new = Arc::new(state::State { txn: self.txn, catalog });
+        let sequence = loop {
+            let generation = commits.generation.load(Ordering::Acquire);
+            let room = commits.reserve(&packed)?;
+            let appended = commits.append(&packed, room, &new, generation, |_| {
+                let mut space = self.store.fetch.core.space.write();
+                space.place(self.state.lock().built.drain(..));
+                space.apply(self.txn, [], &dropped);
+            });
+            if let Some(appended) = appended {
+                break appended.sequence;
+            }
         };
-        if let Err(e) = store.super_file.write(&block) {
-            let _ = store.poison.set(Arc::new(e.clone()));
-            return Err(e);
-        }
-        self.state.lock().built.clear();
-        store.fetch.core.space.write().commit(map);
-        *store.committed.write() = crate::store::Committed { block, catalog };
-        count_pages(&store.fetch.core);
+        commits.wait(&new, sequence)?;
+        count_pages(&self.store.fetch.core);
+        // The build is durable; if this cannot be done now, the checkpointer does it later.
+        let _ = commits.checkpoint_all(u64::MAX);
         Ok(())
     }
 
-    /// The extent map after the commit with room for the meta run that will hold it, and the run's first page.
-    fn map_with_meta(
-        &self,
-        state: &mut State,
-        catalog: &Catalog,
-        dropped: &[TreeId],
-    ) -> (Vec<Extent>, PageId) {
-        let geometry = self.store.geometry;
-        let mut space = self.store.fetch.core.space.write();
-        let names = catalog::encode(catalog, &[]).len();
-        let entry = catalog::extent_entry_bytes(geometry.extent_pages);
-        let per_extent = geometry.extent_pages as usize * page::BODY_BYTES;
-        // The run lengthens the map that it holds: grow until it fits, counting the worst case of all its extents at the end.
-        let mut extents = 1;
-        while names + (space.len() as usize + extents) * entry > extents * per_extent {
-            extents += 1;
+    fn pack(&self, old: &Catalog) -> (Vec<Packed>, Catalog, Vec<TreeId>) {
+        let mut state = self.state.lock();
+        let (catalog, dropped) = self.new_catalog(&state, old);
+        let mut packer = Packer::new(&self.store.config.journal);
+        packer.catalog(old, &catalog);
+        state.built.sort_unstable_by_key(|(id, _)| *id);
+        let follows = |a: &(ExtentId, Extent), b: &(ExtentId, Extent)| {
+            b.0 == a.0 + 1 && (b.1.tree, b.1.pages()) == (a.1.tree, a.1.pages())
+        };
+        for run in state.built.chunk_by(follows) {
+            let (first, extent) = &run[0];
+            let tree = extent.tree.expect("an extent of a build has an owner");
+            packer.built(*first, run.len() as u64, tree, extent.pages());
         }
-        let first = space.allocate(extents as u32);
-        for e in first..first + extents as u64 {
-            state.built.push((e, Extent::filled(geometry.extent_pages, TreeId::META, 0)));
-        }
-        let mut map = space.after(&state.built, dropped);
-        // `after` drops free extents at the end; the run's are owned, so they stay.
-        let pages = (names + map.len() * entry).div_ceil(page::BODY_BYTES) as u64;
-        for (i, e) in (first..first + extents as u64).enumerate() {
-            let here = pages.saturating_sub(i as u64 * geometry.extent_pages as u64);
-            let here = here.min(geometry.extent_pages as u64) as u32;
-            map[e as usize] = Extent::filled(geometry.extent_pages, TreeId::META, here);
-        }
-        (map, geometry.page(first, 0))
+        drop(state);
+        (packer.finish().records, catalog, dropped)
     }
 
     fn poison(&self, e: &StoreError) {
@@ -220,8 +201,8 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if self.store.poison.get().is_some() {
-            // The super-block may say that these extents are the database: they stay as they are.
+        if self.store.commits.poison.get().is_some() {
+            // The journal may say that these extents are the database: they stay as they are.
             return self.store.building.store(false, Ordering::Release);
         }
         let state = self.state.get_mut();
@@ -229,10 +210,9 @@ impl Drop for Shared {
         for (extent, _) in state.built.drain(..) {
             space.release(extent);
         }
-        let extents = space.len();
         drop(space);
         // Only to give back the room on the device early; the next open does it too.
-        let _ = self.store.fetch.stripes.set_extents(self.store.geometry, extents);
+        let _ = self.store.commits.set_lengths();
         self.store.building.store(false, Ordering::Release);
     }
 }

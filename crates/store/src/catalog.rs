@@ -9,7 +9,7 @@
 //! | 4     | next free tree id                                                                                 |
 //! | 4     | number of trees; for each: u32 id, u16 name length, name                                          |
 //! | 4     | number of records; for each: u16 name length, name, u32 kind, u32 length, bytes                   |
-//! | 8     | number of extents; for each: u32 tree (0xFFFFFFFF free), u64 overflow extent (all ones: none), bitmap of written pages in u64 words |
+//! | 8     | number of extents; for each: u32 tree (0xFFFFFFFF free), u64 overflow extent (all ones: none), bitmap of allocated pages in u64 words |
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ pub(crate) fn encode(catalog: &Catalog, extents: &[Extent]) -> Vec<u8> {
     for e in extents {
         out.extend(e.tree.map_or(FREE, |t| t.0).to_le_bytes());
         out.extend(e.overflow.unwrap_or(NO_OVERFLOW).to_le_bytes());
-        for w in &e.written {
+        for w in &e.allocated {
             out.extend(w.to_le_bytes());
         }
     }
@@ -101,9 +101,10 @@ pub(crate) fn decode(bytes: &[u8], extent_pages: u32) -> Result<(Catalog, Vec<Ex
         let mut e = Extent::free(extent_pages);
         e.tree = Some(r.u32()?).filter(|t| *t != FREE).map(TreeId);
         e.overflow = Some(r.u64()?).filter(|o| *o != NO_OVERFLOW);
-        for w in &mut e.written {
+        for w in &mut e.allocated {
             *w = r.u64()?;
         }
+        e.written = e.allocated.clone();
         extents.push(e);
     }
     Ok((catalog, extents))

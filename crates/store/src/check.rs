@@ -42,9 +42,23 @@ impl Store {
                     .find(|i| extent.is_written(*i))
                     .map_or(0, |i| i + 1);
                 let first = self.geometry.page(id, 0);
+                // Pages with versions are on their way to the stripe; what is there now may be older.
+                let versions = &self.fetch.core.pool.versions;
+                let settled: Vec<bool> = (0..self.geometry.extent_pages)
+                    .map(|i| !versions.has(self.geometry.page(id, i)))
+                    .collect();
+                let lost =
+                    |i: &u32| extent.is_allocated(*i) && !extent.is_written(*i) && settled[*i as usize];
+                for i in (0..self.geometry.extent_pages).filter(lost) {
+                    error(self.fetch.core.damaged(self.geometry.page(id, i), page::Damage::NotAllocated));
+                }
                 let whole = &mut buf[..end as usize * PAGE_BYTES];
                 let read_all = whole.is_empty() || self.fetch.read_past_pool(first, whole).is_ok();
-                for i in (0..end).filter(|i| extent.is_written(*i)) {
+                for i in (0..end).filter(|i| extent.is_written(*i) && extent.is_allocated(*i)) {
+                    if !settled[i as usize] {
+                        at.pages += 1;
+                        continue;
+                    }
                     let page = self.geometry.page(id, i);
                     let bytes = &mut whole[i as usize * PAGE_BYTES..][..PAGE_BYTES];
                     if let Err(e) = self.check_page(page, tree, bytes, read_all) {
@@ -69,6 +83,12 @@ impl Store {
         if !already_read {
             self.fetch.read_past_pool(page, bytes).map_err(|e| self.fetch.core.unreadable(page, e))?;
         }
-        page::verify(bytes, page, tree).map_err(|why| self.fetch.core.damaged(page, why))
+        let mut damage = page::verify(bytes, page, tree);
+        if damage.is_err() && already_read {
+            // It may have been written back just while it was read.
+            self.fetch.read_past_pool(page, bytes).map_err(|e| self.fetch.core.unreadable(page, e))?;
+            damage = page::verify(bytes, page, tree);
+        }
+        damage.map_err(|why| self.fetch.core.damaged(page, why))
     }
 }

@@ -35,12 +35,14 @@ pub fn cached(dir: &Path) -> Result<Vec<Cached>> {
     files(dir)?.iter().map(|path| count(path, &open(path)?)).collect()
 }
 
-/// The stripes, the super-block and the warm list.
+/// The stripes, the super-block, the journal and the warm list.
 fn files(dir: &Path) -> Result<Vec<PathBuf>> {
     let block = SuperBlockFile::peek(dir)?;
     let stripes = block.stripes.iter().map(|p| stripes::resolve(dir, p));
     let own = [dir.join(superblock::FILE_NAME), dir.join(crate::warm::FILE_NAME)];
-    Ok(stripes.chain(own.into_iter().filter(|p| p.exists())).collect())
+    let journal = (0..block.slots).map(|slot| dir.join(format!("journal-{slot}")));
+    let own = own.into_iter().chain(journal);
+    Ok(stripes.chain(own.filter(|p| p.exists())).collect())
 }
 
 fn open(path: &Path) -> Result<File> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use snowmelt_io::{Clock, Device, IoError, QueueConfig};
 
 use crate::error::{Result, StoreError};
+use crate::opener::FileOpener;
 use crate::page::PAGE_BYTES;
 use crate::readahead::ReadAhead;
 
@@ -28,10 +29,86 @@ pub struct StoreConfig {
     pub read_ahead: ReadAhead,
     /// Who does the background work: saving and reading the warm list.
     pub background: Background,
+    /// Journal and checkpoints.
+    pub journal: JournalConfig,
+    /// Opens every file in place of the file system: simulated power cuts.
+    pub files: Option<FileOpener>,
+    /// Seconds a reader may hold back the checkpointer before its snapshot is given up.
+    pub reader_age_s: u64,
+    /// Milliseconds closing may take for writing pages back; what is left stays in the journal.
+    pub close_ms: u64,
+    /// A bug to be put in, for tests that show that it is found.
+    #[doc(hidden)]
+    pub plant: Option<Plant>,
     /// Milliseconds a reader waits for a frame while all are pinned, before it gives up.
     pub frame_wait_ms: u64,
     /// Time.
     pub clock: Clock,
+}
+
+/// Settings of the journal and the checkpointer.
+#[derive(Clone, Debug)]
+pub struct JournalConfig {
+    /// Bytes of a journal file; the first of a database are smaller. Default 64 MiB.
+    pub file_bytes: u64,
+    /// Bytes of changes in one record, before compression. Default 1 MiB.
+    pub part_bytes: usize,
+    /// Bytes of diffs of a page after which it is written whole again. Default 32 KiB.
+    pub diff_bytes: u32,
+    /// Private pages of a transaction that are kept in memory; more are written to the journal early. Default: a quarter of the frames.
+    pub private_pages: Option<usize>,
+    /// Page versions that are kept in memory; others are read from the journal. Default: half of the frames.
+    pub version_pages: Option<usize>,
+    /// Bytes of journal after which a checkpoint begins. Default 16 MiB.
+    pub checkpoint_bytes: u64,
+    /// Seconds after which a checkpoint begins however little there is. Default 10.
+    pub checkpoint_s: u64,
+    /// Bytes of journal beyond which writers wait for the checkpointer: it bounds the time of a recovery. Default 1 GiB.
+    pub most_bytes: u64,
+    /// What to do about damage in the journal at open.
+    pub salvage: Salvage,
+    /// Wraps the device of each journal file: simulated and faulty devices.
+    pub devices: Option<DeviceWrap>,
+}
+
+impl Default for JournalConfig {
+    fn default() -> Self {
+        JournalConfig {
+            file_bytes: 64 << 20,
+            part_bytes: 1 << 20,
+            diff_bytes: 32 << 10,
+            private_pages: None,
+            version_pages: None,
+            checkpoint_bytes: 16 << 20,
+            checkpoint_s: 10,
+            most_bytes: 1 << 30,
+            salvage: Salvage::Refuse,
+            devices: None,
+        }
+    }
+}
+
+/// What to do when a part of the journal that was durable is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Salvage {
+    /// Refuse to open, with an error that names the place.
+    Refuse,
+    /// Open with the commits before the damage; those after it are lost.
+    CutJournal,
+}
+
+/// Bugs that tests put in to see that they are found.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plant {
+    /// Commits do not sync the journal.
+    SkipJournalSync,
+    /// The stripes are not synced before the super-block says that their pages are there.
+    SkipStripeSync,
+    /// Journal files are used again before the super-block says that they are not needed.
+    ReuseJournalEarly,
+    /// Versions are written back although an older snapshot is read.
+    WriteUnderReader,
 }
 
 /// Who calls [`Store::step`](crate::Store::step).
@@ -89,6 +166,11 @@ impl Default for StoreConfig {
             devices: None,
             read_ahead: ReadAhead::default(),
             background: Background::Thread,
+            journal: JournalConfig::default(),
+            files: None,
+            reader_age_s: 600,
+            close_ms: 1_000,
+            plant: None,
             frame_wait_ms: 10_000,
             clock: Clock::real(),
         }
@@ -96,6 +178,18 @@ impl Default for StoreConfig {
 }
 
 impl StoreConfig {
+    /// Page versions kept in memory.
+    pub(crate) fn version_pages(&self) -> Result<usize> {
+        let frames = self.frames()? as usize;
+        Ok(self.journal.version_pages.unwrap_or(frames / 2).max(8))
+    }
+
+    /// Private pages of a transaction kept in memory.
+    pub(crate) fn private_pages(&self) -> Result<usize> {
+        let frames = self.frames()? as usize;
+        Ok(self.journal.private_pages.unwrap_or(frames / 4).max(8))
+    }
+
     /// Frames of the pool.
     pub fn frames(&self) -> Result<u32> {
         let bytes = self.pool_bytes.unwrap_or(self.memory_bytes / 4 * 3);

@@ -104,6 +104,20 @@ impl Table {
         Ok(self.base[column].wrapping_add(relative))
     }
 
+    /// Writes other values into a column; false, and nothing written, when they do not fit its base and width.
+    pub(crate) fn replace(&self, page: &mut [u8], column: usize, values: &[u64]) -> bool {
+        let (base, width, at) = (self.base[column], self.width[column] as usize, self.at[column] as usize);
+        let fits = |v: &u64| v.checked_sub(base).is_some_and(|r| byte_width(r) <= width);
+        if values.len() != self.rows || !values.iter().all(fits) {
+            return false;
+        }
+        for (row, v) in values.iter().enumerate() {
+            page[at + row * width..at + (row + 1) * width]
+                .copy_from_slice(&(v - base).to_le_bytes()[..width]);
+        }
+        true
+    }
+
     /// True when the column has one value in the whole table.
     #[inline]
     pub(crate) fn constant(&self, column: usize) -> bool {

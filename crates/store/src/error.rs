@@ -27,6 +27,16 @@ pub enum StoreError {
         /// What is wrong with it.
         why: Damage,
     },
+    /// A part of the journal that was durable is not what was written there.
+    #[error("{}: byte {offset}: {why}", .file.display())]
+    JournalDamaged {
+        /// Journal file.
+        file: PathBuf,
+        /// Byte offset of the record.
+        offset: u64,
+        /// What is wrong.
+        why: String,
+    },
     /// A page could not be read.
     #[error("{}: page {page} at byte {offset} cannot be read: {}", .file.display(), .cause.kind)]
     Read {
@@ -145,6 +155,20 @@ pub enum StoreError {
     /// Another build is under way in this process.
     #[error("another load into this database is under way")]
     BuildBusy,
+    /// The snapshot is older than readers may be, and what it would have to see is no longer kept.
+    #[error(
+        "the state as of transaction {txn} is no longer kept: the reader took too long; run it again, or raise the age readers may reach"
+    )]
+    SnapshotTooOld {
+        /// Transaction the snapshot read as of.
+        txn: u64,
+    },
+    /// A transaction asked for a tree that does not exist.
+    #[error("there is no tree {tree}, or the transaction dropped it")]
+    NoTree {
+        /// The tree.
+        tree: u32,
+    },
     /// A tree of a build was never finished.
     #[error("the tree {name:?} was not finished, so the build cannot be committed")]
     Unfinished {
@@ -186,6 +210,12 @@ impl StoreError {
 
     /// True when the error says that the data on a device is wrong, not that it could not be fetched.
     pub fn is_damage(&self) -> bool {
-        matches!(self, StoreError::Damaged { .. } | StoreError::Corrupt { .. } | StoreError::Truncated { .. })
+        matches!(
+            self,
+            StoreError::Damaged { .. }
+                | StoreError::Corrupt { .. }
+                | StoreError::Truncated { .. }
+                | StoreError::JournalDamaged { .. }
+        )
     }
 }

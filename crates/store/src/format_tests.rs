@@ -1,11 +1,11 @@
 //! The numbers of docs/format.md, "Page bodies", are those of the code.
 
 use crate::{encoding, encoding_bits, encoding_column, encoding_dict, encoding_table};
-use crate::{long_value, record_page, string_leaf, tuple_inner, tuple_leaf_build};
+use crate::{long_value, record_page, string_leaf, tuple_inner, tuple_leaf_build, tuple_tail};
 
 #[test]
 fn the_document_has_the_numbers_of_the_code() {
-    let code: [(&str, usize); 21] = [
+    let code: [(&str, usize); 25] = [
         ("BODY", encoding::BODY),
         ("BLOCK", encoding_bits::BLOCK),
         ("GROUP", string_leaf::GROUP),
@@ -16,6 +16,10 @@ fn the_document_has_the_numbers_of_the_code() {
         ("TABLE_HEAD", encoding_table::HEAD),
         ("INNER_TABLE", tuple_inner::TABLE),
         ("SPLIT_MAX", encoding_column::SPLIT_MAX),
+        ("TAIL_MAX", tuple_tail::TAIL_MAX),
+        ("TAIL_ORDER", tuple_tail::TAIL_ORDER),
+        ("CORRECTIONS_MAX", tuple_inner::CORRECTIONS_MAX),
+        ("CORRECTION", tuple_inner::CORRECTION),
         ("MOST_STRING", string_leaf::MOST),
         ("MOST_KEY", record_page::MOST_KEY),
         ("CONSTANT", encoding_column::CONSTANT.into()),

@@ -8,44 +8,65 @@
 
 mod announce;
 mod background;
+mod backup;
 mod build;
 pub mod catalog;
 mod check;
+mod checkpoint;
 pub mod cold;
+mod commit;
 mod config;
 mod core;
 mod error;
 mod fetch;
+pub mod journal;
+mod journal_meters;
 mod lock;
 mod memory;
+mod meta;
 mod meters;
+mod opener;
 pub mod page;
 mod pool;
 mod readahead;
 mod reader;
+mod recovery;
 mod snapshot;
 pub mod space;
+mod state;
 mod store;
 mod stripes;
 pub mod superblock;
+mod transaction;
+mod transaction_pack;
+mod transaction_pages;
+mod transaction_space;
 mod versions;
 mod warm;
+mod writer;
 
 pub use announce::{AnyTree, Levels, announce};
+pub use backup::CopyProgress;
 pub use build::{Build, TreeWriter};
 pub use check::CheckProgress;
-pub use config::{Background, DeviceWrap, LEAST_FRAMES, StoreConfig, machine_memory};
+pub use config::{
+    Background, DeviceWrap, JournalConfig, LEAST_FRAMES, Plant, Salvage, StoreConfig, machine_memory,
+};
 pub use error::{Result, StoreError};
+pub use journal_meters::JournalStats;
 pub use memory::{MemoryBudget, Reservation};
 pub use meters::{Activity, AheadStats, Short, TreeStats};
+pub use opener::FileOpener;
 pub use page::{BODY_BYTES, Damage, HEADER_BYTES, PAGE_BYTES, PageBuf, PageId, PageKind, TreeId, header};
 pub use pool::PageRef;
 pub use readahead::{ReadAhead, Rule, ScanAhead, Waited};
 pub use reader::{Reader, WishKind};
+pub use recovery::RecoveryTrace;
 pub use snapshot::Snapshot;
 pub use space::Geometry;
 pub use store::{DEFAULT_STRIPE, Store};
 pub use stripes::profile_path;
+pub use transaction::{Committed, Pending, Transaction};
 
 mod encoding;
 mod encoding_bits;
@@ -54,33 +75,47 @@ mod encoding_dict;
 mod encoding_table;
 mod long_value;
 mod record;
+mod record_apply;
 mod record_build;
+mod record_check;
 mod record_key;
 mod record_page;
 mod string;
+mod string_append;
 mod string_build;
+mod string_check;
 mod string_leaf;
 mod string_symbols;
+mod tree_change;
 mod tree_read;
 mod tree_spare;
 mod tuple;
+mod tuple_apply;
 mod tuple_build;
+mod tuple_check;
 mod tuple_descent;
+mod tuple_distinct;
 mod tuple_inner;
 mod tuple_leaf;
 mod tuple_leaf_build;
+mod tuple_leaf_change;
 mod tuple_lookup;
+mod tuple_relocate;
 mod tuple_scan;
+mod tuple_tail;
 
 pub use record::{RecordScan, RecordTree};
+pub use record_apply::{RecordChange, RecordsApplied};
 pub use record_build::RecordTreeBuilder;
 pub use record_key::{BadKey, KeyReader, KeyWriter};
 pub use string::StringTree;
 pub use string_build::StringTreeBuilder;
 pub use tuple::{Columns, Keys, Matches, ScanBounds, TupleTree};
+pub use tuple_apply::{Applied, Changes};
 pub use tuple_build::TupleTreeBuilder;
 pub use tuple_leaf_build::MAX_ARITY;
 pub use tuple_lookup::TupleLookup;
+pub use tuple_relocate::{Relocated, Relocation};
 pub use tuple_scan::TupleScan;
 
 #[cfg(test)]
@@ -93,5 +128,7 @@ mod record_tests;
 mod string_tests;
 #[cfg(test)]
 mod tree_tests;
+#[cfg(test)]
+mod tuple_apply_tests;
 #[cfg(test)]
 mod tuple_tests;

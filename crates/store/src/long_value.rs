@@ -13,7 +13,7 @@ use crate::encoding::{BODY, Bad, Decode, load_varint, store_varint};
 use crate::error::{Result, StoreError};
 use crate::page::{BODY_BYTES, PageBuf, PageId, PageKind, TreeId, header};
 use crate::tree_read::decoded;
-use crate::{Reader, TreeWriter, WishKind};
+use crate::{Reader, WishKind};
 
 pub(crate) const PLAIN: u8 = 0;
 pub(crate) const LZ4: u8 = 1;
@@ -24,11 +24,15 @@ const MOST_BYTES: u64 = 4 << 30;
 /// Most LZ4 can shrink: a length of 255 takes a byte.
 const LZ4_RATIO: u64 = 256;
 
-/// Writes `value` as a run of pages and answers the reference for the leaf.
+/// Writes `value` as a run of pages, each handed to `write`, which answers its id, and answers the reference for the leaf.
 ///
 /// # Errors
 /// Writing failed; the value is longer than 4 GiB, or lies in more pieces than a leaf can list (`most` bytes).
-pub(crate) fn write_long(writer: &mut TreeWriter, value: &[u8], most: usize) -> Result<Vec<u8>> {
+pub(crate) fn write_long(
+    mut write: impl FnMut(&mut PageBuf) -> Result<PageId>,
+    value: &[u8],
+    most: usize,
+) -> Result<Vec<u8>> {
     if value.len() as u64 > MOST_BYTES {
         return Err(StoreError::Config(format!(
             "a value of {} bytes; at most {MOST_BYTES} are stored",
@@ -43,7 +47,7 @@ pub(crate) fn write_long(writer: &mut TreeWriter, value: &[u8], most: usize) -> 
         page.clear();
         page.body_mut()[..chunk.len()].copy_from_slice(chunk);
         page.set_header(PageKind::LongRun, 0, chunk.len() as u16);
-        let id = writer.append(&mut page)?.0;
+        let id = write(&mut page)?.0;
         match pieces.last_mut() {
             Some((first, pages)) if *first + *pages == id => *pages += 1,
             _ => pieces.push((id, 1)),

@@ -168,6 +168,13 @@ impl PageBuf {
         PageBuf(Box::new(Aligned([0; PAGE_BYTES])))
     }
 
+    /// A copy of a whole page.
+    pub fn copy_of(page: &[u8]) -> Self {
+        let mut copy = Self::new();
+        copy.copy_from_slice(page);
+        copy
+    }
+
     /// Sets the fields that are the tree's: kind, level, count.
     pub fn set_header(&mut self, kind: PageKind, level: u8, count: u16) {
         let page = &mut self.0.0;
@@ -226,6 +233,21 @@ pub fn seal(page: &mut [u8], id: PageId, tree: TreeId, txn: u64) {
     page[offset::TREE..offset::TREE + 4].copy_from_slice(&tree.0.to_le_bytes());
     let sum = checksum(page);
     page[offset::CHECKSUM..offset::CHECKSUM + 8].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// Completes the header of a page version in memory: all but the checksum, which only what goes to a stripe needs.
+pub(crate) fn mark(page: &mut [u8], id: PageId, tree: TreeId, txn: u64) {
+    assert_eq!(page.len(), PAGE_BYTES, "a page is {PAGE_BYTES} bytes");
+    page[offset::CHECKSUM..offset::CHECKSUM + 8].fill(0);
+    page[offset::PAGE..offset::PAGE + 8].copy_from_slice(&id.0.to_le_bytes());
+    page[offset::TXN..offset::TXN + 8].copy_from_slice(&txn.to_le_bytes());
+    page[offset::TREE..offset::TREE + 4].copy_from_slice(&tree.0.to_le_bytes());
+}
+
+/// True when [`mark`] would change nothing.
+pub(crate) fn is_marked(page: &[u8], id: PageId, tree: TreeId, txn: u64) -> bool {
+    let h = header(page);
+    (h.checksum(), h.page(), h.tree(), h.txn()) == (0, id, tree, txn)
 }
 
 /// XXH3-64 of everything after the checksum field.

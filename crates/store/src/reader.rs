@@ -9,11 +9,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::core::Core;
 use crate::error::{Result, StoreError};
 use crate::fetch::{Demand, Fetch};
+use crate::journal::Loc;
 use crate::meters::Activity;
 use crate::page::{Damage, PageId, TreeId, header};
 use crate::pool::{Look, PageRef, Rule};
 use crate::snapshot::Snapshot;
 use crate::store::Store;
+use crate::transaction_pages::{Private, PrivatePage};
+use crate::versions::Seen;
 
 /// Why pages are wished for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +34,8 @@ pub struct Reader {
     /// The store's, one step nearer.
     core: Arc<Core>,
     snapshot: Snapshot,
+    /// The last commit whose pages it may see.
+    txn: u64,
     /// What this reader did; added to the store's total when it is dropped.
     pub meters: Activity,
 }
@@ -38,7 +43,14 @@ pub struct Reader {
 impl Reader {
     /// A reader as of `snapshot`.
     pub fn new(store: &Arc<Store>, snapshot: Snapshot) -> Reader {
-        Reader { store: store.clone(), core: store.fetch.core.clone(), snapshot, meters: Activity::default() }
+        let txn = snapshot.committed_txn();
+        Reader {
+            store: store.clone(),
+            core: store.fetch.core.clone(),
+            snapshot,
+            txn,
+            meters: Activity::default(),
+        }
     }
 
     /// The store it reads from.
@@ -57,12 +69,61 @@ impl Reader {
     #[inline]
     pub fn page(&mut self, tree: TreeId, id: PageId) -> Result<PageRef> {
         self.meters.pages += 1;
+        if let Some(private) = self.snapshot.private_pages()
+            && let Some(page) = private.get(id)
+        {
+            let page = page.clone();
+            return self.private_page(tree, id, &page);
+        }
         let page = match self.core.pool.quick(id) {
             Some(page) => page,
-            None => self.page_slow(tree, id)?,
+            None => self.page_slow(tree, id).map_err(|e| self.too_old_or(e))?,
         };
-        let owner = header(&page).tree();
-        if owner == tree { Ok(page) } else { Err(self.foreign(id, owner, tree)) }
+        let head = header(&page);
+        // What a later commit wrote is never given out, whatever went wrong.
+        if head.txn() > self.txn {
+            return Err(StoreError::SnapshotTooOld { txn: self.txn });
+        }
+        let owner = head.tree();
+        if owner == tree { Ok(page) } else { Err(self.too_old_or(self.foreign(id, owner, tree))) }
+    }
+
+    /// A snapshot that was given up may find anything: that says more than what it found.
+    #[cold]
+    fn too_old_or(&self, e: StoreError) -> StoreError {
+        if self.snapshot.is_cancelled() { StoreError::SnapshotTooOld { txn: self.txn } } else { e }
+    }
+
+    #[cold]
+    fn private_page(&self, tree: TreeId, id: PageId, page: &PrivatePage) -> Result<PageRef> {
+        if page.tree != tree {
+            return Err(self.foreign(id, page.tree, tree));
+        }
+        match &page.state {
+            Private::Memory(state) => Ok(PageRef::of(state.clone())),
+            Private::Journal(loc) => {
+                let state = self.store.commits.journal.rebuild(id, self.snapshot.txn(), &[*loc])?;
+                Ok(PageRef::of(Arc::new(state)))
+            }
+        }
+    }
+
+    /// A version that only the journal has; kept in memory if there is room.
+    fn journaled(&self, id: PageId, txn: u64, way: &[Loc]) -> Result<Option<PageRef>> {
+        let commits = &self.store.commits;
+        let versions = &self.core.pool.versions;
+        let state = match commits.journal.rebuild(id, txn, way) {
+            Ok(state) => Arc::new(state),
+            // It may have been written back since we looked, and its place in the journal used again.
+            Err(e) => match versions.see(id, self.txn) {
+                Seen::Journal(now, _) if now == txn => return Err(e),
+                _ => return Ok(None),
+            },
+        };
+        if versions.in_memory() < commits.version_pages {
+            versions.keep(id, txn, state.clone());
+        }
+        Ok(Some(PageRef::of(state)))
     }
 
     #[cold]
@@ -78,7 +139,7 @@ impl Reader {
         let mut own = false;
         loop {
             let mark = core.failures.mark();
-            match core.pool.look(id, self.snapshot.txn()) {
+            match core.pool.look(id, self.txn) {
                 Look::Here(page, first_use) => {
                     if let Some(rule) = first_use {
                         core.meters.with(tree, |m| m.used(rule));
@@ -100,6 +161,11 @@ impl Reader {
                     }
                     if let Some(e) = core.failures.since(mark, id) {
                         return Err(e);
+                    }
+                }
+                Look::Journal(txn, way) => {
+                    if let Some(page) = self.timed(fetch, |r| r.journaled(id, txn, &way))? {
+                        return Ok(page);
                     }
                 }
                 Look::Nowhere => return Err(core.damaged(id, Damage::NotAllocated)),
@@ -140,11 +206,12 @@ impl Reader {
         let space = store.fetch.core.space.read();
         let mine = |p: &PageId| pool.is_absent(*p) && space.owner(*p) == Some(tree);
         let absent: Vec<PageId> = pages.iter().copied().filter(mine).take(self.wish_limit()).collect();
+        let absent = &absent[..absent.len().min(pool.plannable())];
         drop(space);
         if absent.is_empty() {
             return 0;
         }
-        store.fetch.plan(tree, &absent, rule, &mut self.meters)
+        store.fetch.plan(tree, absent, rule, &mut self.meters)
     }
 
     /// Most pages worth wishing for at a time: a quarter of the frames.

@@ -15,15 +15,15 @@ use crate::tree_read::decoded;
 use crate::tuple_descent::wish_sorted;
 use crate::{PageRef, Reader, ScanAhead, Waited, WishKind};
 
-/// A record tree of a committed build. Cheap to clone; holds no page.
+/// A record tree as of a build or a change. Cheap to clone; holds no page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordTree {
-    id: TreeId,
-    root: PageId,
+    pub(crate) id: TreeId,
+    pub(crate) root: PageId,
     /// Levels, leaves included; 0 when the tree is empty.
-    height: u8,
-    len: u64,
-    pages: u64,
+    pub(crate) height: u8,
+    pub(crate) len: u64,
+    pub(crate) pages: u64,
 }
 
 /// Version of the catalog record.
@@ -158,10 +158,16 @@ impl RecordTree {
 }
 
 /// The child that may hold `key`, and its position.
-fn child_of(page: &[u8], level: u8, key: &[u8]) -> Decode<(PageId, usize)> {
+pub(crate) fn child_of(page: &[u8], level: u8, key: &[u8]) -> Decode<(PageId, usize)> {
     let node = RecordPage::parse(page, PageKind::RecordInner, level)?;
     let i = node.rank(page, key, Equal::Counts)?.max(1) - 1;
     Ok((child_at(page, &node, i)?, i))
+}
+
+/// Page and records of child `i`.
+pub(crate) fn child_record(page: &[u8], node: &RecordPage, i: usize) -> Decode<(PageId, u64)> {
+    let (value, mut at) = (node.record(page, i)?.value, 0);
+    Ok((PageId(load_varint(value, &mut at)?), load_varint(value, &mut at)?))
 }
 
 fn child_at(page: &[u8], node: &RecordPage, i: usize) -> Decode<PageId> {

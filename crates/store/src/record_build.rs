@@ -7,7 +7,7 @@ use crate::long_value::write_long;
 use crate::page::{PageBuf, PageId, PageKind};
 use crate::record::RecordTree;
 use crate::record_key::shortest_above;
-use crate::record_page::{MOST_KEY, MOST_VALUE, RecordPageBuilder};
+use crate::record_page::{Gap, MOST_KEY, MOST_VALUE, RecordPageBuilder};
 
 /// Bulk build of a [`RecordTree`] from records in strictly ascending key order.
 pub struct RecordTreeBuilder {
@@ -57,7 +57,7 @@ impl RecordTreeBuilder {
             "records are pushed in ascending key order"
         );
         if value.len() > MOST_VALUE {
-            let reference = write_long(&mut self.writer, value, MOST_VALUE)?;
+            let reference = write_long(|page| self.writer.append(page), value, MOST_VALUE)?;
             self.add(key, &reference, true)?;
         } else {
             self.add(key, value, false)?;
@@ -84,7 +84,7 @@ impl RecordTreeBuilder {
             false => shortest_above(&self.before, self.leaf.first_key()).to_vec(),
         };
         self.before = self.leaf.last_key().to_vec();
-        self.leaf.finish(PageKind::RecordLeaf, 0, &mut self.page);
+        self.leaf.finish(PageKind::RecordLeaf, 0, Gap::Behind, &mut self.page);
         let page = self.writer.append(&mut self.page)?;
         self.children.push(Child { separator, page, records });
         Ok(())
@@ -136,7 +136,7 @@ impl RecordTreeBuilder {
         first: &Child,
         records: u64,
     ) -> Result<Child> {
-        node.finish(PageKind::RecordInner, level, &mut self.page);
+        node.finish(PageKind::RecordInner, level, Gap::Behind, &mut self.page);
         let page = self.writer.append(&mut self.page)?;
         Ok(Child { separator: first.separator.clone(), page, records })
     }

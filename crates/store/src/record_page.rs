@@ -9,13 +9,16 @@
 //!     records: suffix bytes varint | value bytes · 2 + long varint | key behind the prefix | value
 //! ```
 //!
+//! Records lie anywhere behind the prefix: right behind it in pages built in bulk, at the page's end in pages that were changed, so that
+//! a record can be added with its slot alone moving others (`insert`, `remove`, `replace`).
+//!
 //! `long` says that the value is a reference (see `long_value`). The value of an inner node's record is its child: page varint,
 //! records of the subtree varint; its key is above every key of the children before it and not above any of its own.
 
 use std::cmp::Ordering;
 
 use crate::encoding::{BODY, Bad, Decode, load_u16, load_varint, part, store_varint};
-use crate::page::{BODY_BYTES, PageBuf, PageKind, header};
+use crate::page::{BODY_BYTES, PageBuf, PageKind, header, offset};
 use crate::record_key::{bounded, common_prefix};
 
 /// Most bytes of a key, and of a value that is kept in its leaf: a record fills at most half a page.
@@ -80,31 +83,111 @@ impl RecordPageBuilder {
         true
     }
 
+    /// Bytes of the body in use.
+    pub(crate) fn bytes(&self) -> usize {
+        HEAD + 2 * self.ends.len() + self.prefix + self.size
+    }
+
     /// Writes the page and begins the next one.
-    pub(crate) fn finish(&mut self, kind: PageKind, level: u8, page: &mut PageBuf) {
+    pub(crate) fn finish(&mut self, kind: PageKind, level: u8, gap: Gap, page: &mut PageBuf) {
         let n = self.ends.len();
         page.clear();
         page.set_header(kind, level, n as u16);
         let mut records = Vec::with_capacity(BODY_BYTES);
-        let records_at = HEAD + 2 * n + self.prefix;
+        let prefix_end = HEAD + 2 * n + self.prefix;
+        let records_at = match gap {
+            Gap::Behind => prefix_end,
+            Gap::Before => BODY_BYTES - self.size,
+        };
         for i in 0..n {
             let at = (BODY + records_at + records.len()) as u16;
             page.body_mut()[HEAD + 2 * i..HEAD + 2 * i + 2].copy_from_slice(&at.to_le_bytes());
             let (key, value, long) = self.record(i);
-            store_varint(&mut records, (key.len() - self.prefix) as u64);
-            store_varint(&mut records, (value.len() as u64) << 1 | u64::from(long));
-            records.extend_from_slice(&key[self.prefix..]);
-            records.extend_from_slice(value);
+            store_record(&mut records, &key[self.prefix..], value, long);
         }
         let body = page.body_mut();
         body[..2].copy_from_slice(&(self.prefix as u16).to_le_bytes());
         if n > 0 {
-            body[HEAD + 2 * n..records_at].copy_from_slice(&self.bytes[..self.prefix]);
+            body[HEAD + 2 * n..prefix_end].copy_from_slice(&self.bytes[..self.prefix]);
         }
         body[records_at..records_at + records.len()].copy_from_slice(&records);
         *self = RecordPageBuilder { bytes: std::mem::take(&mut self.bytes), ..Default::default() };
         self.bytes.clear();
     }
+}
+
+/// Where the free bytes of a page are: behind its records or before them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gap {
+    Behind,
+    Before,
+}
+
+fn store_record(out: &mut Vec<u8>, suffix: &[u8], value: &[u8], long: bool) {
+    store_varint(out, suffix.len() as u64);
+    store_varint(out, (value.len() as u64) << 1 | u64::from(long));
+    out.extend_from_slice(suffix);
+    out.extend_from_slice(value);
+}
+
+/// Adds a record as number `i`; false, and nothing changed, when the page must be packed anew for it.
+pub(crate) fn insert(
+    page: &mut [u8],
+    found: &RecordPage,
+    i: usize,
+    key: &[u8],
+    value: &[u8],
+    long: bool,
+) -> Decode<bool> {
+    let Some(suffix) = key.strip_prefix(found.prefix(page)) else { return Ok(false) };
+    let mut record = Vec::with_capacity(value.len() + suffix.len() + 6);
+    store_record(&mut record, suffix, value, long);
+    let mut low = page.len();
+    for slot in 0..found.len {
+        low = low.min(load_u16(page, BODY + HEAD + 2 * slot)?);
+    }
+    let prefix_end = found.prefix_at + found.prefix;
+    if low < prefix_end + 2 + record.len() {
+        return Ok(false);
+    }
+    let at = low - record.len();
+    page[at..low].copy_from_slice(&record);
+    let slot = BODY + HEAD + 2 * i;
+    page.copy_within(slot..prefix_end, slot + 2);
+    page[slot..slot + 2].copy_from_slice(&(at as u16).to_le_bytes());
+    set_count(page, found.len + 1);
+    Ok(true)
+}
+
+/// Takes record number `i` out of a page that has others. Its bytes stay free until the page is packed anew.
+pub(crate) fn remove(page: &mut [u8], found: &RecordPage, i: usize) {
+    assert!(i < found.len && found.len > 1, "an empty page is given back");
+    let (slot, prefix_end) = (BODY + HEAD + 2 * i, found.prefix_at + found.prefix);
+    page.copy_within(slot + 2..prefix_end, slot);
+    set_count(page, found.len - 1);
+}
+
+/// Gives record number `i` another value of the same length; false, and nothing changed, when it has another one.
+pub(crate) fn replace(
+    page: &mut [u8],
+    found: &RecordPage,
+    i: usize,
+    value: &[u8],
+    long: bool,
+) -> Decode<bool> {
+    let old = found.record(page, i)?;
+    if old.value.len() != value.len() || old.long != long {
+        return Ok(false);
+    }
+    let mut at = load_u16(page, BODY + HEAD + 2 * i)?;
+    let suffix = bounded(load_varint(page, &mut at)?, page.len())?;
+    load_varint(page, &mut at)?;
+    page[at + suffix..at + suffix + value.len()].copy_from_slice(value);
+    Ok(true)
+}
+
+fn set_count(page: &mut [u8], records: usize) {
+    page[offset::COUNT..offset::COUNT + 2].copy_from_slice(&(records as u16).to_le_bytes());
 }
 
 fn record_len(suffix: usize, value: usize) -> usize {
@@ -212,7 +295,7 @@ mod tests {
         let mut builder = RecordPageBuilder::default();
         let taken = records.iter().take_while(|(k, v)| builder.add(k, v, k.len() == 3)).count();
         let mut page = PageBuf::new();
-        builder.finish(PageKind::RecordLeaf, 0, &mut page);
+        builder.finish(PageKind::RecordLeaf, 0, [Gap::Behind, Gap::Before][records.len() % 2], &mut page);
         (page, taken)
     }
 

@@ -4,7 +4,11 @@
 //! stripe `e mod n` (n stripes). An extent has one owner, so reading it whole never drags in foreign pages; its bitmap says which
 //! of its pages were ever written, so read-ahead skips the rest.
 //!
-//! Invariant: what [`Space::owner`] answers only changes by a commit; extents handed to a build are invisible to readers.
+//! A page is *allocated* when the newest state uses it and *written* when its stripe has it: between a commit and its checkpoint a page may be
+//! one and not the other. The files keep what is allocated; read-ahead and readers go by what is written.
+//!
+//! Invariant: extents handed to a build or a transaction are invisible to readers until it commits, and an extent that a commit frees
+//! stays as it is for the readers of older snapshots.
 
 use crate::page::{PAGE_BYTES, PageId, TreeId};
 
@@ -82,16 +86,19 @@ impl Geometry {
 pub struct Extent {
     /// Owner; `None` when the extent is free.
     pub tree: Option<TreeId>,
-    /// The extent that takes the pages of splits when this one is full. Unused until trees are updated in place.
+    /// The extent that takes the pages of splits when this one is full.
     pub overflow: Option<ExtentId>,
-    /// Bit i: page i was written. `extent_pages` bits, lowest first.
+    /// Bit i: page i is on the stripe. `extent_pages` bits, lowest first.
     pub written: Box<[u64]>,
+    /// Bit i: page i is in use.
+    pub allocated: Box<[u64]>,
 }
 
 impl Extent {
     /// A free extent.
     pub fn free(extent_pages: u32) -> Self {
-        Extent { tree: None, overflow: None, written: vec![0; words(extent_pages)].into() }
+        let none: Box<[u64]> = vec![0; words(extent_pages)].into();
+        Extent { tree: None, overflow: None, written: none.clone(), allocated: none }
     }
 
     /// An extent of `tree` whose first `pages` pages are written.
@@ -101,7 +108,30 @@ impl Extent {
         for i in 0..pages {
             e.written[i as usize / 64] |= 1 << (i % 64);
         }
+        e.allocated = e.written.clone();
         e
+    }
+
+    /// The first page that is not in use.
+    pub fn first_unused(&self, extent_pages: u32) -> Option<u32> {
+        let word = self.allocated.iter().position(|w| *w != u64::MAX)?;
+        let index = word as u32 * 64 + self.allocated[word].trailing_ones();
+        (index < extent_pages).then_some(index)
+    }
+
+    /// True when page `index` is in use.
+    #[inline]
+    pub fn is_allocated(&self, index: u32) -> bool {
+        self.allocated[index as usize / 64] >> (index % 64) & 1 == 1
+    }
+
+    /// Says whether page `index` is in use.
+    pub fn set_allocated(&mut self, index: u32, used: Used) {
+        let bit = 1 << (index % 64);
+        match used {
+            Used::Yes => self.allocated[index as usize / 64] |= bit,
+            Used::No => self.allocated[index as usize / 64] &= !bit,
+        }
     }
 
     /// True when page `index` was written.
@@ -116,6 +146,15 @@ impl Extent {
     }
 }
 
+/// Whether a page is in use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Used {
+    /// By the newest state.
+    Yes,
+    /// It may be allocated.
+    No,
+}
+
 /// Words of a bitmap over the pages of an extent.
 pub(crate) fn words(extent_pages: u32) -> usize {
     (extent_pages as usize).div_ceil(64)
@@ -128,10 +167,10 @@ enum Use {
     Owned,
     /// May be given out.
     Free,
-    /// A build is writing it.
+    /// A build or a transaction has taken it.
     Building,
-    /// Freed by a commit of this process; readers of older snapshots may still read it, so it rests until the next open.
-    Resting,
+    /// Freed by the commit of this transaction; readers of older snapshots may still read it.
+    Resting(u64),
 }
 
 /// The extent map of a database and what may be allocated.
@@ -140,13 +179,15 @@ pub struct Space {
     geometry: Geometry,
     extents: Vec<Extent>,
     uses: Vec<Use>,
+    /// What a resting extent looks like from outside.
+    free: Extent,
 }
 
 impl Space {
     /// The space described by a committed extent map.
     pub fn new(geometry: Geometry, extents: Vec<Extent>) -> Self {
         let uses = extents.iter().map(|e| if e.tree.is_some() { Use::Owned } else { Use::Free }).collect();
-        Space { geometry, extents, uses }
+        Space { geometry, extents, uses, free: Extent::free(geometry.extent_pages) }
     }
 
     /// Sizes.
@@ -175,9 +216,15 @@ impl Space {
         if e.is_written(self.geometry.index_of(page)) { e.tree } else { None }
     }
 
-    /// All extents in order.
+    /// All extents of the newest state in order.
     pub fn iter(&self) -> impl Iterator<Item = (ExtentId, &Extent)> {
-        self.extents.iter().enumerate().map(|(i, e)| (i as u64, e))
+        let now = |i: usize| if self.uses[i] == Use::Owned { &self.extents[i] } else { &self.free };
+        (0..self.extents.len()).map(move |i| (i as u64, now(i)))
+    }
+
+    /// The extents of a tree in the newest state, in order.
+    pub fn of_tree(&self, tree: TreeId) -> impl Iterator<Item = ExtentId> {
+        self.iter().filter(move |(_, e)| e.tree == Some(tree)).map(|(id, _)| id)
     }
 
     /// Takes up to `want` ≥ 1 consecutive extents: the first free run that is long enough, else new ones at the end.
@@ -222,40 +269,97 @@ impl Space {
         }
     }
 
-    /// The map as it will be after a commit of `built`, without the extents of `dropped` trees.
-    pub fn after(&self, built: &[(ExtentId, Extent)], dropped: &[TreeId]) -> Vec<Extent> {
-        let free = Extent::free(self.geometry.extent_pages);
-        let mut map: Vec<Extent> = self
-            .extents
-            .iter()
-            .map(|e| match e.tree {
-                Some(t) if !dropped.contains(&t) => e.clone(),
-                _ => free.clone(),
-            })
-            .collect();
-        for (id, e) in built {
-            assert_eq!(self.uses[*id as usize], Use::Building, "a built extent was allocated to the build");
-            map[*id as usize] = e.clone();
-        }
-        while map.last().is_some_and(|e| e.tree.is_none()) {
+    /// The map to be kept with a meta run in `meta`: what committed trees own, without the run before.
+    pub fn durable(&self, meta: &[ExtentId]) -> Vec<Extent> {
+        let kept = |e: &Extent| if e.tree == Some(TreeId::META) { self.free.clone() } else { e.clone() };
+        let mut map: Vec<Extent> = self.iter().map(|(_, e)| kept(e)).collect();
+        let last = meta.iter().max().copied();
+        while map.last().is_some_and(|e| e.tree.is_none()) && last.is_none_or(|l| map.len() as u64 > l + 1) {
             map.pop();
         }
         map
     }
 
-    /// Makes `map` (from [`Space::after`]) the committed one. Freed extents rest until the next open.
-    pub fn commit(&mut self, map: Vec<Extent>) {
-        let free = Extent::free(self.geometry.extent_pages);
+    /// Makes the extents of a meta run part of the map and frees those of the run before: nobody reads these any more.
+    pub fn switch_meta(&mut self, new: impl IntoIterator<Item = (ExtentId, Extent)>) {
         for i in 0..self.extents.len() {
-            let new = map.get(i).unwrap_or(&free);
-            let was = self.uses[i];
-            self.uses[i] = match (new.tree.is_some(), was) {
-                (true, _) => Use::Owned,
-                (false, Use::Owned | Use::Resting) => Use::Resting,
-                (false, other) => other,
-            };
-            self.extents[i] = new.clone();
+            if self.uses[i] == Use::Owned && self.extents[i].tree == Some(TreeId::META) {
+                self.make_free(i);
+            }
         }
+        self.place(new);
+        self.trim();
+    }
+
+    /// Makes extents that a build wrote part of the map.
+    pub fn place(&mut self, built: impl IntoIterator<Item = (ExtentId, Extent)>) {
+        for (id, e) in built {
+            let used = &mut self.uses[id as usize];
+            assert_eq!(*used, Use::Building, "a built extent was allocated to the build");
+            *used = Use::Owned;
+            self.extents[id as usize] = e;
+        }
+    }
+
+    /// Makes a transaction's changes those of the newest state: extents whose owner, overflow or allocation it changed, and trees it dropped.
+    pub fn apply(
+        &mut self,
+        txn: u64,
+        changed: impl IntoIterator<Item = (ExtentId, Extent)>,
+        dropped: &[TreeId],
+    ) {
+        for (id, new) in changed {
+            let old = &mut self.extents[id as usize];
+            old.tree = new.tree;
+            old.overflow = new.overflow;
+            old.allocated = new.allocated;
+            self.uses[id as usize] = Use::Owned;
+        }
+        if dropped.is_empty() {
+            return;
+        }
+        for (extent, used) in self.extents.iter().zip(&mut self.uses) {
+            if *used == Use::Owned && extent.tree.is_some_and(|t| dropped.contains(&t)) {
+                *used = Use::Resting(txn);
+            }
+        }
+    }
+
+    /// Says that a page is on its stripe.
+    pub fn set_written(&mut self, page: PageId) {
+        let (extent, index) = (self.geometry.extent_of(page), self.geometry.index_of(page));
+        if let Some(e) = self.extents.get_mut(extent as usize) {
+            e.written[index as usize / 64] |= 1 << (index % 64);
+        }
+    }
+
+    /// The tree that a page belongs to as of `txn`, on its stripe or not.
+    pub fn tree_as_of(&self, page: PageId, txn: u64) -> Option<TreeId> {
+        let i = self.geometry.extent_of(page) as usize;
+        let owned = match self.uses.get(i)? {
+            Use::Owned => true,
+            Use::Resting(freed) => *freed > txn,
+            Use::Free | Use::Building => false,
+        };
+        if owned { self.extents[i].tree } else { None }
+    }
+
+    /// Extents that commits up to `txn` freed.
+    pub fn resting(&self, txn: u64) -> Vec<ExtentId> {
+        let freed = |u: &Use| matches!(u, Use::Resting(t) if *t <= txn);
+        self.uses.iter().enumerate().filter(|(_, u)| freed(u)).map(|(i, _)| i as u64).collect()
+    }
+
+    /// Lets a resting extent be given out again. Nobody may be able to see what it held.
+    pub fn free(&mut self, extent: ExtentId) {
+        assert!(matches!(self.uses[extent as usize], Use::Resting(_)), "only a resting extent is freed");
+        self.make_free(extent as usize);
+        self.trim();
+    }
+
+    fn make_free(&mut self, i: usize) {
+        self.uses[i] = Use::Free;
+        self.extents[i] = self.free.clone();
     }
 }
 
@@ -295,8 +399,7 @@ mod tests {
         assert_eq!((a, s.len()), (0, 2));
         assert_eq!(s.owner(PageId(0)), None);
         let built = vec![(0, Extent::filled(8, TreeId(1), 8)), (1, Extent::filled(8, TreeId(1), 3))];
-        let map = s.after(&built, &[]);
-        s.commit(map);
+        s.place(built);
         assert_eq!(s.owner(PageId(0)), Some(TreeId(1)));
         assert_eq!(s.owner(PageId(10)), Some(TreeId(1)));
         assert_eq!(s.owner(PageId(11)), None, "allocated but never written");
@@ -304,16 +407,29 @@ mod tests {
     }
 
     #[test]
-    fn freed_extents_rest_and_are_reused_after_reopen() {
+    fn freed_extents_rest_until_nobody_can_see_them() {
         let mut s = Space::new(G, vec![Extent::filled(8, TreeId(1), 8), Extent::filled(8, TreeId(2), 8)]);
         let e = s.allocate(1);
         assert_eq!(e, 2);
-        let map = s.after(&[(e, Extent::filled(8, TreeId(3), 1))], &[TreeId(1)]);
-        s.commit(map.clone());
+        s.place([(e, Extent::filled(8, TreeId(3), 1))]);
+        s.apply(7, [], &[TreeId(1)]);
         assert_eq!(s.allocate(1), 3, "extent 0 rests while old snapshots may read it");
-        let mut again = Space::new(G, map);
-        assert_eq!(again.allocate(1), 0);
-        assert_eq!(again.allocate(2), 3);
+        assert_eq!((s.owner(PageId(0)), s.tree_as_of(PageId(0), 7)), (Some(TreeId(1)), None));
+        assert_eq!(s.durable(&[])[0], Extent::free(8));
+        assert_eq!((s.resting(6), s.resting(7)), (vec![], vec![0]));
+        s.free(0);
+        assert_eq!((s.owner(PageId(0)), s.allocate(1)), (None, 0));
+    }
+
+    #[test]
+    fn the_map_keeps_the_new_meta_run_only() {
+        let mut s = Space::new(G, vec![Extent::filled(8, TreeId(1), 8), Extent::filled(8, TreeId::META, 1)]);
+        let e = s.allocate(1);
+        let map = s.durable(&[e]);
+        assert_eq!((map.len(), map[1].tree), (3, None));
+        s.switch_meta([(e, Extent::filled(8, TreeId::META, 2))]);
+        assert_eq!(s.allocate(1), 1);
+        assert_eq!(s.durable(&[]).len(), 1);
     }
 
     #[test]

@@ -1,36 +1,48 @@
 //! The store: a directory with a super-block, a lock and stripes, opened as one thing.
 //!
-//! Opening: take the lock → super-block → stripes (lengths checked, leftovers of an unfinished build cut off) → meta run (extent map, catalog) →
-//! an empty pool. Nothing else is read, so opening takes a few device requests whatever the size of the database.
+//! Opening: take the lock → super-block → meta run (extent map, catalog) → journal (what was committed since) → stripes (lengths checked,
+//! leftovers of an unfinished build cut off) → an empty pool and the version table. Nothing else is read and nothing is written, so opening takes
+//! a few device requests whatever the size of the database, and the time to read the journal.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use parking_lot::RwLock;
-use snowmelt_io::{Access, AlignedBuf, DeviceCounters, Sink};
-use twox_hash::XxHash3_64;
+use parking_lot::{Mutex, RwLock};
+use snowmelt_io::{Access, DeviceCounters, Sink};
 
 use crate::background::{BackgroundThread, Work};
-use crate::catalog::{self, Catalog};
+use crate::catalog::Catalog;
+use crate::checkpoint::{Begin, Checkpointer, Step};
+use crate::commit::Commits;
 use crate::config::{Background, StoreConfig};
 use crate::core::Core;
 use crate::error::{Result, StoreError};
 use crate::fetch::Fetch;
+use crate::journal::Journal;
+use crate::journal_meters::JournalStats;
 use crate::lock::Lock;
 use crate::memory::{MemoryBudget, Reservation};
+use crate::meta::read_meta;
 use crate::meters::{Activity, Meters, TreeStats};
-use crate::page::{self, BODY_BYTES, HEADER_BYTES, PAGE_BYTES, PageBuf, PageId, TreeId};
+use crate::page::{PAGE_BYTES, PageBuf, PageId, TreeId};
 use crate::pool::Pool;
-use crate::snapshot::{Snapshot, Snapshots};
+use crate::recovery::{RecoveryTrace, recover};
+use crate::snapshot::Snapshot;
 use crate::space::{Extent, ExtentId, Geometry, Space};
+use crate::state::{State, States};
 use crate::stripes::{self, Devices};
-use crate::superblock::{MetaRun, SuperBlock, SuperBlockFile};
+use crate::superblock::{SuperBlock, SuperBlockFile};
+use crate::writer::WriterGate;
 
 /// Name of the only stripe of a database that was made without any.
 pub const DEFAULT_STRIPE: &str = "stripe-0";
+
+/// Catalog record that says at which transaction the database was last salvaged.
+const SALVAGED: &str = "salvaged";
 
 /// An open database, below the level of trees.
 pub struct Store {
@@ -40,22 +52,13 @@ pub struct Store {
     pub(crate) fetch: Arc<Fetch>,
     work: Arc<Work>,
     background: Option<BackgroundThread>,
-    pub(crate) committed: RwLock<Committed>,
-    pub(crate) super_file: SuperBlockFile,
+    pub(crate) commits: Arc<Commits>,
+    pub(crate) writers: Arc<WriterGate>,
     pub(crate) building: AtomicBool,
-    /// Why nothing may be written any more: nobody knows what the super-block says since its last write failed.
-    pub(crate) poison: OnceLock<Arc<StoreError>>,
-    pub(crate) snapshots: Arc<Snapshots>,
+    recovery: RecoveryTrace,
     memory: MemoryBudget,
     _pool_memory: Reservation,
     _lock: Lock,
-}
-
-/// The committed state beside the extent map.
-#[derive(Clone)]
-pub(crate) struct Committed {
-    pub block: SuperBlock,
-    pub catalog: Catalog,
 }
 
 impl Store {
@@ -69,7 +72,7 @@ impl Store {
             )));
         }
         std::fs::create_dir_all(dir).map_err(StoreError::file(dir, "make the directory"))?;
-        if dir.join(crate::superblock::FILE_NAME).exists() {
+        if config.files.is_none() && dir.join(crate::superblock::FILE_NAME).exists() {
             return Err(StoreError::Exists { path: dir.to_path_buf() });
         }
         let lock = Lock::take(dir)?;
@@ -82,10 +85,16 @@ impl Store {
             txn: 0,
             extents: 0,
             meta: None,
+            identity: RandomState::new().hash_one(dir),
+            journal: 1,
+            slots: 0,
+            before: (0, 0),
+            synced: 0,
             stripes: named,
         };
-        let super_file = SuperBlockFile::create(dir, &block)?;
-        for path in paths.iter().chain([&dir.join(crate::superblock::FILE_NAME)]) {
+        let super_file = SuperBlockFile::create(dir, &block, config.files.as_ref())?;
+        let real = config.files.is_none();
+        for path in paths.iter().chain([&dir.join(crate::superblock::FILE_NAME)]).filter(|_| real) {
             stripes::sync_parent(path)?;
         }
         Self::assemble(dir, config, lock, super_file, block, devices)
@@ -93,12 +102,12 @@ impl Store {
 
     /// Opens the database in `dir`.
     pub fn open(dir: &Path, config: StoreConfig) -> Result<Arc<Store>> {
-        if !dir.join(crate::superblock::FILE_NAME).exists() {
+        if config.files.is_none() && !dir.join(crate::superblock::FILE_NAME).exists() {
             let why = if dir.is_dir() { "it has no super-block" } else { "no such directory" };
             return Err(StoreError::NotADatabase { path: dir.to_path_buf(), why: why.into() });
         }
         let lock = Lock::take(dir)?;
-        let (super_file, block, notice) = SuperBlockFile::open(dir)?;
+        let (super_file, block, notice) = SuperBlockFile::open(dir, config.files.as_ref())?;
         if let Some(line) = notice {
             snowmelt_io::notice(&line);
         }
@@ -117,13 +126,18 @@ impl Store {
     ) -> Result<Arc<Store>> {
         let geometry = Geometry { extent_pages: block.extent_pages, stripes: block.stripes.len() as u32 };
         devices.check_lengths(geometry, block.extents)?;
-        let (catalog, extents) = read_meta(dir, &block, geometry, &devices)?;
+        let meta = read_meta(dir, &block, geometry, &devices)?;
+        let found = recover(dir, &config, &block, geometry, meta)?;
+        say_recovered(dir, &found.trace);
+        let extents = found.extents.len() as u64;
+        devices.check_lengths(geometry, found.least_extents)?;
+        devices.set_lengths(geometry, extents.max(block.extents))?;
         let memory = MemoryBudget::new(config.memory_bytes);
         let frames = config.frames()?;
         let pool_memory = memory.reserve("the pool", frames as u64 * PAGE_BYTES as u64)?;
         let core = Arc::new(Core {
-            pool: Pool::new(frames, most_pages(geometry, block.extents), &config.clock)?,
-            space: RwLock::new(Space::new(geometry, extents)),
+            pool: Pool::new(frames, most_pages(geometry, extents), &config.clock)?,
+            space: RwLock::new(Space::new(geometry, found.extents)),
             meters: Meters::default(),
             files: block.stripes.iter().map(|p| stripes::resolve(dir, p)).collect(),
             failures: Default::default(),
@@ -132,24 +146,45 @@ impl Store {
         let sink: Arc<dyn Sink> = core.clone();
         let stripes = devices.into_stripes(&config, &sink)?;
         let fetch = Arc::new(Fetch::new(core, stripes, geometry, &config));
-        let work = Arc::new(Work::new(fetch.clone(), dir.to_path_buf()));
+        for p in found.pages {
+            fetch.core.pool.restore_version(p.page, p.txn, p.state, p.history);
+        }
+        let poison = Arc::default();
+        let journal =
+            Journal::new(dir.to_path_buf(), &config, block.identity, Arc::clone(&poison), found.found);
+        let commits = Arc::new(Commits {
+            dir: dir.to_path_buf(),
+            fetch: fetch.clone(),
+            states: States::new(State { txn: found.txn, catalog: found.catalog }),
+            snapshots: Arc::default(),
+            journal: Arc::new(journal),
+            block: Mutex::new(block),
+            super_file,
+            poison,
+            order: Mutex::default(),
+            generation: AtomicU64::new(0),
+            next_txn: AtomicU64::new(found.last_number + 1),
+            checkpointer: Checkpointer::default(),
+            version_pages: config.version_pages()? as u64,
+            config: config.clone(),
+        });
+        let work = Arc::new(Work::new(commits.clone()));
         let threaded = config.background == Background::Thread && !config.clock.is_virtual();
-        let background = (threaded && fetch.read_ahead.warm_list)
+        let background = threaded
             .then(|| BackgroundThread::start(work.clone()))
             .transpose()
             .map_err(StoreError::file(dir, "start the background thread"))?;
         Ok(Arc::new(Store {
             dir: dir.to_path_buf(),
-            config,
             geometry,
             fetch,
             work,
             background,
-            committed: RwLock::new(Committed { block, catalog }),
-            super_file,
+            commits,
+            writers: WriterGate::new(&config.clock),
+            config,
             building: AtomicBool::new(false),
-            poison: OnceLock::new(),
-            snapshots: Arc::default(),
+            recovery: found.trace,
             memory,
             _pool_memory: pool_memory,
             _lock: lock,
@@ -164,22 +199,22 @@ impl Store {
 
     /// A snapshot of the current state.
     pub fn snapshot(&self) -> Snapshot {
-        self.snapshots.take(|| self.committed.read().block.txn)
+        self.commits.snapshot()
     }
 
     /// The oldest transaction a live snapshot reads as of.
     pub fn oldest_snapshot(&self) -> Option<u64> {
-        self.snapshots.oldest()
+        self.commits.snapshots.oldest()
     }
 
     /// The bytes a build stored under `name` in the catalog.
     pub fn catalog(&self, name: &str) -> Option<Vec<u8>> {
-        self.committed.read().catalog.records.get(name).map(|r| r.bytes.to_vec())
+        self.commits.states.visible().catalog.records.get(name).map(|r| r.bytes.to_vec())
     }
 
     /// The whole catalog.
     pub fn catalog_all(&self) -> Catalog {
-        self.committed.read().catalog.clone()
+        self.commits.states.visible().catalog.clone()
     }
 
     /// The memory budget.
@@ -225,9 +260,9 @@ impl Store {
 
     /// Counters of every tree, in the order of their ids; the store's own pages come first.
     pub fn tree_stats(&self) -> Vec<TreeStats> {
-        let committed = self.committed.read();
+        let state = self.commits.states.visible();
         let own = [(TreeId::META, "meta")];
-        let trees = committed.catalog.trees.iter().map(|(id, name)| (*id, name.as_str()));
+        let trees = state.catalog.trees.iter().map(|(id, name)| (*id, name.as_str()));
         own.into_iter().chain(trees).map(|(id, name)| self.fetch.core.meters.stats(id, name)).collect()
     }
 
@@ -247,10 +282,10 @@ impl Store {
         self.fetch.stripes.reset_counters();
     }
 
-    /// Publishes a hand-made version of a page: snapshots as of `txn` and later see it. This is the door updates will use.
+    /// Publishes a hand-made version of a page: snapshots as of `txn` and later see it.
     #[doc(hidden)]
     pub fn publish_version(&self, page: PageId, txn: u64, state: PageBuf) {
-        self.fetch.core.pool.publish_version(page, txn, Arc::new(state));
+        self.fetch.core.pool.publish_version(page, txn, Some(Arc::new(state)), None, 0);
     }
 
     /// Drops the versions of a page up to and including `txn`.
@@ -258,11 +293,90 @@ impl Store {
     pub fn forget_versions(&self, page: PageId, txn: u64) {
         self.fetch.core.pool.forget_versions(page, txn);
     }
+
+    /// What commits, journal and checkpoints did since the database was opened, and how much is waiting.
+    pub fn journal_stats(&self) -> JournalStats {
+        self.commits.stats()
+    }
+
+    /// What opening read from the journal.
+    pub fn recovery(&self) -> &RecoveryTrace {
+        &self.recovery
+    }
+
+    /// Why nothing may be written any more, if so.
+    pub fn poisoned(&self) -> Option<Arc<StoreError>> {
+        self.commits.poison.get().cloned()
+    }
+
+    /// Writes all pages back that may be, and starts the journal anew as far as that goes. True when nothing is left in the journal.
+    pub fn checkpoint(&self) -> Result<bool> {
+        self.commits.settle()?;
+        self.commits.checkpoint_all(u64::MAX)
+    }
+
+    /// Writes all pages back and gives free space at the end of the stripes back.
+    pub fn compact(&self) -> Result<()> {
+        self.checkpoint()?;
+        self.commits.set_lengths()
+    }
+
+    /// After an open with [`Salvage::CutJournal`](crate::Salvage): commits and checkpoints what is left, so that the damage is behind it.
+    pub fn settle_salvage(self: &Arc<Self>) -> Result<()> {
+        let mut txn = self.begin()?;
+        let number = txn.txn();
+        txn.put_record(SALVAGED, 0, &number.to_le_bytes());
+        txn.commit()?;
+        self.checkpoint().map(drop)
+    }
+
+    /// Waits while the journal is longer than it may be.
+    pub(crate) fn wait_for_room(&self) -> Result<()> {
+        /// Pause between two looks while the background thread works.
+        const PAUSE_NS: u64 = 1_000_000;
+        let commits = &self.commits;
+        while commits.journal.bytes_in_use() > self.config.journal.most_bytes {
+            commits.check_poison()?;
+            if let Some(e) = commits.checkpointer.stalled() {
+                return Err((*e).clone());
+            }
+            let durable = commits.block.lock().txn;
+            if commits.snapshots.oldest().is_some_and(|oldest| oldest <= durable) {
+                // A reader holds it back; a longer journal is better than a writer that waits for that.
+                return Ok(());
+            }
+            if self.background.is_some() {
+                self.config.clock.sleep_ns(PAUSE_NS);
+            } else if commits.checkpoint_step(Begin::Now)? == Step::Idle {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The end: what is not written back in time stays in the journal.
+    fn close(&self) {
+        let commits = &self.commits;
+        if commits.poison.get().is_some() {
+            return;
+        }
+        let until_ns = commits.config.clock.now_ns().saturating_add(commits.config.close_ms * 1_000_000);
+        let done = commits.settle().and_then(|()| {
+            if commits.states.visible().txn > commits.block.lock().txn {
+                commits.journal.end_file();
+            }
+            commits.checkpoint_all(until_ns)
+        });
+        if let Err(e) = done {
+            snowmelt_io::notice(&format!("closing {}: {e}", commits.dir.display()));
+        }
+    }
 }
 
 impl Drop for Store {
     fn drop(&mut self) {
         drop(self.background.take());
+        self.close();
         if self.fetch.read_ahead.warm_list {
             self.work.save();
         }
@@ -272,6 +386,22 @@ impl Drop for Store {
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Store({})", self.dir.display())
+    }
+}
+
+/// A line for the log when there was something to recover.
+fn say_recovered(dir: &Path, trace: &RecoveryTrace) {
+    if trace.commits > 0 {
+        snowmelt_io::notice(&format!(
+            "{}: recovered {} commits after the checkpoint: {} bytes of journal in {} requests, {} at a time, {:.3} s; {} pages will be written back",
+            dir.display(),
+            trace.commits,
+            trace.read_bytes,
+            trace.requests,
+            trace.concurrency,
+            trace.seconds,
+            trace.pages
+        ));
     }
 }
 
@@ -310,66 +440,4 @@ fn stripe_files(dir: &Path, stripes: &[PathBuf]) -> Result<Vec<PathBuf>> {
         }
     }
     Ok(files)
-}
-
-/// Reads and checks the meta run, an extent at a time.
-fn read_meta(
-    dir: &Path,
-    block: &SuperBlock,
-    geometry: Geometry,
-    devices: &Devices,
-) -> Result<(Catalog, Vec<Extent>)> {
-    let Some(run) = block.meta else {
-        return Ok((Catalog { next_tree: 1, ..Default::default() }, Vec::new()));
-    };
-    let corrupt =
-        |why: &str| StoreError::Corrupt { path: dir.join(crate::superblock::FILE_NAME), why: why.into() };
-    let pages = run.bytes.div_ceil(BODY_BYTES as u64);
-    let all = block.extents.saturating_mul(geometry.extent_pages as u64);
-    if run.first.0.saturating_add(pages) > all || geometry.index_of(run.first) != 0 {
-        return Err(corrupt("the meta run lies beyond the end of the database"));
-    }
-    let mut bytes = Vec::with_capacity(pages as usize * BODY_BYTES);
-    let mut buf = AlignedBuf::new(geometry.extent_bytes() as usize);
-    for first in (run.first.0..run.first.0 + pages).step_by(geometry.extent_pages as usize) {
-        let place = geometry.place(PageId(first));
-        let here = (run.first.0 + pages - first).min(geometry.extent_pages as u64) as usize;
-        let file = || stripes::resolve(dir, &block.stripes[place.stripe]);
-        let part = &mut buf[..here * PAGE_BYTES];
-        devices.read(place, part).map_err(StoreError::device(&file(), "read the meta run"))?;
-        for (i, page) in part.chunks_exact(PAGE_BYTES).enumerate() {
-            let id = PageId(first + i as u64);
-            let offset = geometry.place(id).offset;
-            page::verify(page, id, TreeId::META).map_err(|why| StoreError::Damaged {
-                file: file(),
-                offset,
-                page: id,
-                why,
-            })?;
-            bytes.extend_from_slice(&page[HEADER_BYTES..]);
-        }
-    }
-    bytes.truncate(run.bytes as usize);
-    if XxHash3_64::oneshot(&bytes) != run.checksum {
-        return Err(corrupt("the meta run is not the one this state wrote"));
-    }
-    let (catalog, extents) = catalog::decode(&bytes, block.extent_pages).map_err(corrupt)?;
-    if extents.len() as u64 != block.extents {
-        return Err(corrupt("super-block and extent map disagree"));
-    }
-    Ok((catalog, extents))
-}
-
-/// Packs the meta run into sealed pages, whole extents long.
-pub(crate) fn meta_pages(bytes: &[u8], first: PageId, geometry: Geometry, txn: u64) -> (MetaRun, AlignedBuf) {
-    let run = MetaRun { first, bytes: bytes.len() as u64, checksum: XxHash3_64::oneshot(bytes) };
-    let pages = bytes.len().div_ceil(BODY_BYTES).next_multiple_of(geometry.extent_pages as usize);
-    let mut buf = AlignedBuf::new(pages * PAGE_BYTES);
-    for (i, part) in bytes.chunks(BODY_BYTES).enumerate() {
-        let page = &mut buf[i * PAGE_BYTES..][..PAGE_BYTES];
-        page[page::offset::KIND] = page::PageKind::Meta as u8;
-        page[HEADER_BYTES..][..part.len()].copy_from_slice(part);
-        page::seal(page, PageId(first.0 + i as u64), TreeId::META, txn);
-    }
-    (run, buf)
 }

@@ -6,6 +6,8 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use fsst::Compressor;
+
 use crate::encoding::load;
 use crate::error::{Result, StoreError};
 use crate::long_value::{LongRef, wish_long};
@@ -19,15 +21,16 @@ use crate::tuple_descent::{Descent, Shape};
 use crate::tuple_inner::Top;
 use crate::{PageRef, Reader};
 
-/// A string tree of a committed build. Cheap to clone; holds no page.
+/// A string tree as of a build or a change. Cheap to clone; holds no page.
 #[derive(Clone)]
 pub struct StringTree {
     pub(crate) shape: Shape,
-    symbols_page: PageId,
-    len: u64,
-    bytes: u64,
-    pages: u64,
-    symbols: Arc<OnceLock<Box<Symbols>>>,
+    pub(crate) symbols_page: PageId,
+    pub(crate) len: u64,
+    pub(crate) bytes: u64,
+    pub(crate) pages: u64,
+    pub(crate) symbols: Arc<OnceLock<Box<Symbols>>>,
+    pub(crate) compressor: Arc<OnceLock<Compressor>>,
 }
 
 impl std::fmt::Debug for StringTree {
@@ -60,7 +63,15 @@ impl StringTree {
     ) -> Self {
         let (root, height) = top.map_or((PageId(0), 0), |t| (t.root, t.height));
         let shape = Shape { id, root, height, arity: 1, inner: PageKind::StringInner };
-        StringTree { shape, symbols_page, len, bytes, pages, symbols: Arc::default() }
+        StringTree {
+            shape,
+            symbols_page,
+            len,
+            bytes,
+            pages,
+            symbols: Arc::default(),
+            compressor: Arc::default(),
+        }
     }
 
     /// The catalog record of the tree.
@@ -97,7 +108,15 @@ impl StringTree {
         };
         let symbols_page = PageId(read(14, 8)?);
         let (len, bytes, pages) = (read(22, 8)?, read(30, 8)?, read(38, 8)?);
-        Ok(StringTree { shape, symbols_page, len, bytes, pages, symbols: Arc::default() })
+        Ok(StringTree {
+            shape,
+            symbols_page,
+            len,
+            bytes,
+            pages,
+            symbols: Arc::default(),
+            compressor: Arc::default(),
+        })
     }
 
     /// The tree's id in the store.

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::long_value::write_long;
 use crate::page::{PageBuf, PageId, PageKind};
 use crate::string::StringTree;
-use crate::string_leaf::{MOST, StringLeafBuilder};
+use crate::string_leaf::{GroupOrder, MOST, StringLeafBuilder};
 use crate::string_symbols::{train, write_symbols};
 use crate::tuple_inner::{Child, write_levels};
 
@@ -114,7 +114,7 @@ impl StringTreeBuilder {
         if codes.len() <= MOST {
             return self.add(codes, false);
         }
-        let reference = write_long(&mut self.writer, string, MOST)?;
+        let reference = write_long(|page| self.writer.append(page), string, MOST)?;
         self.add(&reference, true)
     }
 
@@ -130,7 +130,7 @@ impl StringTreeBuilder {
         let rows = self.leaf.len() as u64;
         if rows > 0 {
             let separator = [self.leaf.first_id(), 0, 0, 0];
-            self.leaf.finish(&mut self.page);
+            self.leaf.finish(&mut self.page, GroupOrder::Upwards);
             let page = self.writer.append(&mut self.page)?;
             self.children.push(Child { separator, page, rows });
         }

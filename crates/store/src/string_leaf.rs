@@ -15,7 +15,7 @@
 
 use crate::encoding::{BODY, Bad, Decode, bits, load, load_u16, part, store};
 use crate::encoding_bits::{pack_stream, stream_len, stream_value};
-use crate::page::{BODY_BYTES, PageBuf, PageKind, header};
+use crate::page::{BODY_BYTES, PAGE_BYTES, PageBuf, PageKind, header};
 
 /// Strings of a group: the restart distance.
 pub(crate) const GROUP: usize = 16;
@@ -33,6 +33,15 @@ const WIDTHS: [u8; 8] = [3, 4, 5, 6, 7, 8, 9, 11];
 fn width_code(length: usize) -> usize {
     let wanted = bits(length as u64);
     WIDTHS.iter().position(|&w| u32::from(w) >= wanted).expect("a length of at most 11 bits")
+}
+
+/// Where the groups of a leaf lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GroupOrder {
+    /// Behind the fixed fields, one after the other.
+    Upwards,
+    /// From the page's end towards its begin: when strings are appended, the groups that are complete stay where they are.
+    Downwards,
 }
 
 /// A leaf under construction; reused from leaf to leaf.
@@ -82,22 +91,44 @@ impl StringLeafBuilder {
         true
     }
 
+    /// Makes the strings of the leaf in `page` the builder's, so that more can be added.
+    pub(crate) fn resume(&mut self, page: &[u8]) -> Decode<()> {
+        let leaf = StringLeaf::parse(page)?;
+        self.clear(leaf.first_id);
+        for i in 0..leaf.len {
+            let place = leaf.place(page, i)?;
+            let bytes = part(page, place.at, place.len)?;
+            if bytes.len() > MOST || !self.add(bytes, place.is_long) {
+                return Err(Bad("a leaf with more strings than fit"));
+            }
+        }
+        Ok(())
+    }
+
     /// Writes the leaf into a page and begins the next one.
-    pub(crate) fn finish(&mut self, page: &mut PageBuf) {
+    pub(crate) fn finish(&mut self, page: &mut PageBuf, order: GroupOrder) {
         let groups = self.lengths.len().div_ceil(GROUP);
-        let mut at = BODY + HEAD + 2 * groups + 2 * self.long.len();
+        let mut at = match order {
+            GroupOrder::Upwards => BODY + HEAD + 2 * groups + 2 * self.long.len(),
+            GroupOrder::Downwards => PAGE_BYTES,
+        };
+        page.clear();
         let mut words = Vec::with_capacity(2 * groups);
         let mut data = Vec::with_capacity(BODY_BYTES);
         let mut codes = &self.codes[..];
         for group in self.lengths.chunks(GROUP) {
             let widest = group.iter().max().copied().unwrap_or(0);
             let code = width_code(widest.into());
-            words.extend(((at + data.len()) as u16 | (code as u16) << 13).to_le_bytes());
             let lengths: Vec<u64> = group.iter().map(|&l| l.into()).collect();
+            data.clear();
             pack_stream(&lengths, WIDTHS[code].into(), &mut data);
             let (mine, rest) = codes.split_at(group.iter().map(|&l| l as usize).sum());
             data.extend_from_slice(mine);
             codes = rest;
+            let begin = if order == GroupOrder::Downwards { at - data.len() } else { at };
+            page[begin..begin + data.len()].copy_from_slice(&data);
+            words.extend((begin as u16 | (code as u16) << 13).to_le_bytes());
+            at = if order == GroupOrder::Downwards { begin } else { begin + data.len() };
         }
         let mut out = Vec::with_capacity(BODY_BYTES);
         store(&mut out, self.first_id, 8);
@@ -105,17 +136,16 @@ impl StringLeafBuilder {
         store(&mut out, 0, 2);
         out.extend(words);
         self.long.iter().for_each(|&l| store(&mut out, l.into(), 2));
-        at = BODY + out.len();
-        debug_assert!(at <= 8192);
-        out.extend(data);
-        page.clear();
         page.body_mut()[..out.len()].copy_from_slice(&out);
         page.set_header(PageKind::StringLeaf, 0, self.lengths.len() as u16);
-        let next = self.first_id + self.lengths.len() as u64;
+        self.clear(self.first_id + self.lengths.len() as u64);
+    }
+
+    fn clear(&mut self, first_id: u64) {
         self.lengths.clear();
         self.codes.clear();
         self.long.clear();
-        (self.first_id, self.done, self.widest) = (next, 0, 0);
+        (self.first_id, self.done, self.widest) = (first_id, 0, 0);
     }
 }
 
@@ -211,7 +241,8 @@ mod tests {
         let mut builder = StringLeafBuilder { first_id: 77, ..Default::default() };
         let taken = strings.iter().take_while(|(s, long)| builder.add(s, *long)).count();
         let mut page = PageBuf::new();
-        builder.finish(&mut page);
+        let order = [GroupOrder::Upwards, GroupOrder::Downwards][strings.len() % 2];
+        builder.finish(&mut page, order);
         assert_eq!((builder.first_id(), builder.len()), (77 + taken as u64, 0));
         (page, taken)
     }
@@ -228,6 +259,30 @@ mod tests {
                 prop_assert_eq!((&page[p.at..p.at + p.len], p.is_long), (&s[..], *long));
             }
             prop_assert!(leaf.place(&page, taken).is_err());
+        }
+
+        #[test]
+        fn leaves_grow(strings in strings(), cut: prop::sample::Index) {
+            let (_, taken) = pack(&strings);
+            let first = cut.index(taken) + 1;
+            let mut builder = StringLeafBuilder { first_id: 77, ..Default::default() };
+            strings[..first].iter().for_each(|(s, long)| assert!(builder.add(s, *long)));
+            let (mut page, mut grown, mut whole) = (PageBuf::new(), PageBuf::new(), PageBuf::new());
+            builder.finish(&mut page, GroupOrder::Downwards);
+            builder.resume(&page).unwrap();
+            strings[first..taken].iter().for_each(|(s, long)| assert!(builder.add(s, *long)));
+            builder.finish(&mut grown, GroupOrder::Downwards);
+            builder.clear(77);
+            strings[..taken].iter().for_each(|(s, long)| assert!(builder.add(s, *long)));
+            builder.finish(&mut whole, GroupOrder::Downwards);
+            prop_assert!(grown[..] == whole[..]);
+            // Groups that were complete did not move.
+            let complete = first / GROUP;
+            if complete > 0 {
+                let word = u16::from_le_bytes([page[BODY + HEAD + 2 * complete - 2], page[BODY + HEAD + 2 * complete - 1]]);
+                let from = usize::from(word & 0x1fff);
+                prop_assert!(page[from..] == grown[from..]);
+            }
         }
 
         #[test]

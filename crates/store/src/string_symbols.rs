@@ -65,6 +65,19 @@ impl Symbols {
         Ok(symbols)
     }
 
+    /// A compressor with these symbols.
+    pub(crate) fn compressor(&self) -> Decode<Compressor> {
+        let n = self.lengths.iter().take_while(|&&l| l > 0).count();
+        let symbols: Vec<Symbol> =
+            self.words[..n].iter().map(|w| Symbol::from_slice(&w.to_le_bytes())).collect();
+        if symbols.iter().zip(&self.lengths).any(|(s, l)| s.len() != usize::from(*l)) {
+            return Err(Bad("a symbol that is not as long as it says"));
+        }
+        // The library asserts the order of the symbols and that they do not collide in its table.
+        std::panic::catch_unwind(|| Compressor::rebuild_from(&symbols, &self.lengths[..n]))
+            .map_err(|_| Bad("symbols that no compressor would choose"))
+    }
+
     /// Decodes `codes` into `buffer`, which grows as needed and is never shrunk; answers the string.
     pub(crate) fn decode<'b>(&self, codes: &[u8], buffer: &'b mut Vec<u8>) -> Decode<&'b [u8]> {
         let most = 8 * codes.len() + 8;
@@ -114,6 +127,8 @@ mod tests {
             for s in sample.iter().copied().chain(others.iter().map(|s| &s[..])) {
                 let codes = compressor.compress(s);
                 prop_assert_eq!(symbols.decode(&codes, &mut buffer), Ok(s));
+                let again = symbols.compressor().unwrap().compress(s);
+                prop_assert_eq!(again, codes);
             }
         }
 

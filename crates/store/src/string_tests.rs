@@ -1,7 +1,7 @@
 //! String trees against a vector of strings, under default and hostile sizes.
 
 use crate::tree_tests::{Random, Sizes, TestStore, seeds};
-use crate::{StoreError, StringTree, StringTreeBuilder};
+use crate::{Reader, Snapshot, StoreError, StringTree, StringTreeBuilder};
 
 /// Short names, sentences, a few long and very long values, noise that does not compress.
 fn strings(random: &mut Random, n: usize) -> Vec<Vec<u8>> {
@@ -67,6 +67,92 @@ fn agrees_with_a_vector() {
             );
         }
     }
+}
+
+/// Every string, against the model, and the tree as a whole.
+fn compare(tree: &StringTree, model: &[Vec<u8>], reader: &mut Reader) {
+    assert_eq!(tree.len(), model.len() as u64);
+    tree.check(reader).unwrap();
+    let ids: Vec<u64> = (0..tree.len()).collect();
+    let mut seen = 0;
+    let each = |i: usize, s: &[u8]| {
+        assert!(s == model[i], "string {i}");
+        seen += 1;
+    };
+    tree.get(reader, &ids, each).unwrap();
+    assert_eq!(seen, model.len());
+}
+
+#[test]
+fn appended_strings_agree_with_a_vector() {
+    for seed in seeds(6) {
+        let sizes = Sizes::BOTH[seed as usize % 2];
+        let mut random = Random::new(seed);
+        let store = TestStore::new(sizes);
+        let mut model = strings(&mut random, [0, 1, 9000][seed as usize % 3]);
+        let mut tree = match model.is_empty() {
+            false => build(&store, &model),
+            true => {
+                let mut txn = store.store.begin().unwrap();
+                let tree = StringTree::create(&mut txn, "s").unwrap();
+                txn.put_record("s", 2, &tree.to_bytes());
+                txn.commit().unwrap();
+                tree
+            }
+        };
+        let mut kept: Vec<(Snapshot, usize)> = Vec::new();
+        for round in 0..40 {
+            let mut txn = store.store.begin().unwrap();
+            let before = (tree.clone(), model.len());
+            for _ in 0..1 + random.below(3) {
+                let n = [1, 2, 20, 3000][random.below(4) as usize];
+                let new = strings(&mut random, n);
+                let values: Vec<&[u8]> = new.iter().map(|s| &s[..]).collect();
+                assert_eq!(tree.append(&mut txn, &values).unwrap(), model.len() as u64);
+                model.extend(new);
+            }
+            if random.below(6) == 0 {
+                compare(&tree, &model, &mut Reader::new(&store.store, txn.snapshot()));
+                drop(txn);
+                tree = before.0;
+                model.truncate(before.1);
+                continue;
+            }
+            txn.put_record("s", 2, &tree.to_bytes());
+            txn.commit().unwrap();
+            if round % 8 == 0 {
+                compare(&tree, &model, &mut store.reader());
+                kept.push((store.store.snapshot(), model.len()));
+            }
+        }
+        for (snapshot, len) in kept {
+            let old = StringTree::from_bytes(&snapshot.record("s").unwrap()).unwrap();
+            compare(&old, &model[..len], &mut Reader::new(&store.store, snapshot));
+        }
+        let (bytes, pages) = (tree.bytes(), tree.pages());
+        eprintln!(
+            "seed {seed}, {sizes:?}: {} strings of {bytes} bytes in {pages} pages, height {}",
+            tree.len(),
+            tree.shape.height
+        );
+    }
+}
+
+#[test]
+fn a_deep_tree_grows() {
+    let store = TestStore::new(Sizes::Hostile);
+    let mut random = Random::new(3);
+    let mut txn = store.store.begin().unwrap();
+    let mut tree = StringTree::create(&mut txn, "s").unwrap();
+    let mut model: Vec<Vec<u8>> = Vec::new();
+    for _ in 0..26 {
+        let new: Vec<Vec<u8>> = (0..500).map(|_| (0..1500).map(|_| random.word() as u8).collect()).collect();
+        tree.append(&mut txn, &new.iter().map(|s| &s[..]).collect::<Vec<_>>()).unwrap();
+        model.extend(new);
+    }
+    assert_eq!(tree.shape.height, 3);
+    txn.commit().unwrap();
+    compare(&tree, &model, &mut store.reader());
 }
 
 #[test]

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use snowmelt_io::{
-    Access, Class, CostModel, Device, DeviceCounters, DeviceQueue, FileDevice, IoError, Profile, Request,
-    Sink, notice,
+    Access, Class, CostModel, Device, DeviceCounters, DeviceQueue, IoError, Profile, Request, Sink, notice,
 };
 
 use crate::config::StoreConfig;
 use crate::error::{Result, StoreError};
+use crate::opener::{self, Caching};
 use crate::space::{Geometry, Place};
 
 /// Where the stripe named `path` in the super-block is.
@@ -32,9 +32,9 @@ impl Devices {
         let mut list = Vec::new();
         for (i, path) in paths.iter().enumerate() {
             let what = if access == Access::CreateNew { "create the stripe" } else { "open the stripe" };
-            let file =
-                FileDevice::open(path, access, config.direct).map_err(StoreError::device(path, what))?;
-            let mut device: Arc<dyn Device> = Arc::new(file);
+            let caching = if config.direct { Caching::Direct } else { Caching::Buffered };
+            let mut device = opener::open(config.files.as_ref(), path, access, caching)
+                .map_err(StoreError::device(path, what))?;
             if let Some(wrap) = &config.devices {
                 device = wrap.wrap(i, device).map_err(StoreError::device(path, what))?;
             }
@@ -43,7 +43,7 @@ impl Devices {
         Ok(Devices { list })
     }
 
-    /// Checks the lengths against the extent map. What is beyond was written by a build that never committed and is cut off.
+    /// Checks that the files hold at least `extents` extents.
     pub fn check_lengths(&self, geometry: Geometry, extents: u64) -> Result<()> {
         for (i, (path, device)) in self.list.iter().enumerate() {
             let found = device.len().map_err(StoreError::device(path, "look at the stripe"))?;
@@ -51,8 +51,18 @@ impl Devices {
             if found < expected {
                 return Err(StoreError::Truncated { path: path.clone(), found, expected });
             }
-            if found > expected {
-                device.set_len(expected).map_err(StoreError::device(path, "shorten the stripe"))?;
+        }
+        Ok(())
+    }
+
+    /// Makes the files as long as `extents` extents need. What is beyond was written by a build that never committed; what is missing is of
+    /// transactions whose pages are still in the journal.
+    pub fn set_lengths(&self, geometry: Geometry, extents: u64) -> Result<()> {
+        for (i, (path, device)) in self.list.iter().enumerate() {
+            let found = device.len().map_err(StoreError::device(path, "look at the stripe"))?;
+            let whole = geometry.stripe_bytes(i, extents);
+            if found != whole {
+                device.set_len(whole).map_err(StoreError::device(path, "set the length of the stripe"))?;
             }
         }
         Ok(())
@@ -75,7 +85,7 @@ impl Devices {
                 .map_err(StoreError::device(&path, "set up the queue of the stripe"))?;
             list.push(Stripe { path, queue });
         }
-        Ok(Stripes { list })
+        Ok(Stripes { list, real: config.files.is_none() })
     }
 }
 
@@ -105,6 +115,8 @@ fn probed_cost(stripe: &Path) -> Option<CostModel> {
 /// The open stripes of a store.
 pub(crate) struct Stripes {
     list: Vec<Stripe>,
+    /// They are files of the file system, with directories.
+    real: bool,
 }
 
 struct Stripe {
@@ -150,7 +162,9 @@ impl Stripes {
     pub fn sync(&self) -> Result<()> {
         for s in &self.list {
             s.queue.sync().map_err(StoreError::device(&s.path, "sync the stripe"))?;
-            sync_parent(&s.path)?;
+            if self.real {
+                sync_parent(&s.path)?;
+            }
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The super-block: the one place that says which state of the database is the current one.
 //!
 //! File `superblock` in the database's directory: two slots of 8192 bytes. A commit with sequence s writes slot s mod 2 and syncs it, so
-//! the state before it survives a torn write. Opening takes the valid slot with the higher sequence.
+//! the state before it survives a torn write. Opening takes the valid slot with the higher sequence. What was committed after `txn` is in the journal.
 //!
 //! | offset | bytes | field         | meaning                                            |
 //! |--------|-------|---------------|----------------------------------------------------|
@@ -17,18 +17,26 @@
 //! | 56     | 8     | meta_page     | first page of the meta run                         |
 //! | 64     | 8     | meta_bytes    | bytes of the meta run; 0: no run, an empty database|
 //! | 72     | 8     | meta_checksum | XXH3-64 of those bytes                             |
-//! | 80     | 16    | reserved      | 0                                                  |
-//! | 96     | –     | paths         | for each stripe: u16 length, UTF-8 path            |
+//! | 80     | 8     | identity      | random number of the database                      |
+//! | 88     | 8     | journal       | first journal file that may be needed              |
+//! | 96     | 4     | slots         | journal files that were made                       |
+//! | 100    | 4     | reserved      | 0                                                  |
+//! | 104    | 8     | before        | sequence of the record before that file's first    |
+//! | 112    | 8     | previous      | checksum of that record                            |
+//! | 120    | 8     | synced        | records up to this sequence are durable            |
+//! | 128    | –     | paths         | for each stripe: u16 length, UTF-8 path            |
 //!
 //! A relative stripe path is relative to the database's directory, so that a directory can be moved as a whole.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt;
+use std::io::{IoSlice, IoSliceMut};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use snowmelt_io::{Access, Device};
 use twox_hash::XxHash3_64;
 
 use crate::error::{Result, StoreError};
+use crate::opener::{self, Caching, FileOpener};
 use crate::page::{PAGE_BYTES, PageId};
 
 /// Name of the file.
@@ -38,7 +46,7 @@ pub const SLOT_BYTES: usize = 8192;
 /// First bytes of each slot after the checksum.
 pub const MAGIC: [u8; 8] = *b"SNOWMELT";
 /// Version of the file format this program reads and writes.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// Byte offsets of the fields, compared with docs/format.md by a test.
 pub mod offset {
@@ -66,10 +74,22 @@ pub mod offset {
     pub const META_BYTES: usize = 64;
     /// Checksum of the meta run.
     pub const META_CHECKSUM: usize = 72;
+    /// Random number of the database.
+    pub const IDENTITY: usize = 80;
+    /// First journal file needed.
+    pub const JOURNAL: usize = 88;
+    /// Journal files made.
+    pub const SLOTS: usize = 96;
     /// Not used, 0.
-    pub const RESERVED: usize = 80;
+    pub const RESERVED: usize = 100;
+    /// Sequence of the journal record before the first needed file.
+    pub const BEFORE: usize = 104;
+    /// Checksum of that record.
+    pub const PREVIOUS: usize = 112;
+    /// Journal records up to this sequence are durable.
+    pub const SYNCED: usize = 120;
     /// Stripe paths.
-    pub const PATHS: usize = 96;
+    pub const PATHS: usize = 128;
 }
 
 /// The contents of a slot.
@@ -85,6 +105,16 @@ pub struct SuperBlock {
     pub extents: u64,
     /// Where the meta run is; `None` in an empty database.
     pub meta: Option<MetaRun>,
+    /// Random number of the database: its journal carries it too.
+    pub identity: u64,
+    /// Number of the first journal file that may be needed.
+    pub journal: u64,
+    /// The record before the first one of that file: its sequence and checksum.
+    pub before: (u64, u64),
+    /// Records up to this sequence were durable when the state was written.
+    pub synced: u64,
+    /// Journal files that were made.
+    pub slots: u32,
     /// Stripe files, relative to the database's directory or absolute.
     pub stripes: Vec<PathBuf>,
 }
@@ -116,6 +146,12 @@ impl SuperBlock {
         put64(&mut s, offset::META_PAGE, meta.first.0);
         put64(&mut s, offset::META_BYTES, meta.bytes);
         put64(&mut s, offset::META_CHECKSUM, meta.checksum);
+        put64(&mut s, offset::IDENTITY, self.identity);
+        put64(&mut s, offset::JOURNAL, self.journal);
+        put32(&mut s, offset::SLOTS, self.slots);
+        put64(&mut s, offset::BEFORE, self.before.0);
+        put64(&mut s, offset::PREVIOUS, self.before.1);
+        put64(&mut s, offset::SYNCED, self.synced);
         let mut at = offset::PATHS;
         for path in &self.stripes {
             let text = path
@@ -162,6 +198,11 @@ impl SuperBlock {
             txn: get64(s, offset::TXN),
             extents: get64(s, offset::EXTENTS),
             meta,
+            identity: get64(s, offset::IDENTITY),
+            journal: get64(s, offset::JOURNAL).max(1),
+            slots: get32(s, offset::SLOTS),
+            before: (get64(s, offset::BEFORE), get64(s, offset::PREVIOUS)),
+            synced: get64(s, offset::SYNCED),
             stripes,
         })
     }
@@ -202,51 +243,53 @@ fn get64(s: &[u8], at: usize) -> u64 {
 }
 
 /// The open super-block file.
-#[derive(Debug)]
 pub struct SuperBlockFile {
     path: PathBuf,
-    file: File,
+    device: Arc<dyn Device>,
 }
 
 impl SuperBlockFile {
     /// Makes the file with its first state in slot `sequence mod 2`; the other slot is zero.
-    pub fn create(dir: &Path, first: &SuperBlock) -> Result<Self> {
+    pub fn create(dir: &Path, first: &SuperBlock, opener: Option<&FileOpener>) -> Result<Self> {
         let path = dir.join(FILE_NAME);
-        let made = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
-        let file = match made {
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+        let device = match opener::open(opener, &path, Access::CreateNew, Caching::Buffered) {
+            Err(e) if e.errno() == Some(libc::EEXIST) => {
                 return Err(StoreError::Exists { path: dir.to_path_buf() });
             }
-            other => other.map_err(StoreError::file(&path, "create the super-block"))?,
+            other => other.map_err(StoreError::device(&path, "create the super-block"))?,
         };
-        let this = SuperBlockFile { path, file };
-        this.file
+        let this = SuperBlockFile { path, device };
+        this.device
             .set_len(2 * SLOT_BYTES as u64)
-            .map_err(StoreError::file(&this.path, "extend the super-block"))?;
+            .map_err(StoreError::device(&this.path, "extend the super-block"))?;
         this.write(first)?;
         Ok(this)
     }
 
     /// Opens the file and reads the newest valid state. The last value tells what is worth a line in the log.
-    pub fn open(dir: &Path) -> Result<(Self, SuperBlock, Option<String>)> {
-        Self::open_as(dir, OpenOptions::new().read(true).write(true))
+    pub fn open(dir: &Path, opener: Option<&FileOpener>) -> Result<(Self, SuperBlock, Option<String>)> {
+        Self::open_as(dir, Access::ReadWrite, opener)
     }
 
     /// Reads the newest valid state of a database that others may have open.
     pub fn peek(dir: &Path) -> Result<SuperBlock> {
-        Ok(Self::open_as(dir, OpenOptions::new().read(true))?.1)
+        Ok(Self::open_as(dir, Access::Read, None)?.1)
     }
 
-    fn open_as(dir: &Path, how: &OpenOptions) -> Result<(Self, SuperBlock, Option<String>)> {
+    fn open_as(
+        dir: &Path,
+        access: Access,
+        opener: Option<&FileOpener>,
+    ) -> Result<(Self, SuperBlock, Option<String>)> {
         let path = dir.join(FILE_NAME);
-        let file = how.open(&path).map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => StoreError::NotADatabase {
-                path: dir.to_path_buf(),
-                why: format!("it has no file {FILE_NAME:?}"),
-            },
-            _ => StoreError::file(&path, "open the super-block")(e),
-        })?;
-        let this = SuperBlockFile { path, file };
+        let device = match opener::open(opener, &path, access, Caching::Buffered) {
+            Err(e) if opener::is_missing(&e) => {
+                let why = if dir.is_dir() { "it has no super-block" } else { "no such directory" };
+                return Err(StoreError::NotADatabase { path: dir.to_path_buf(), why: why.into() });
+            }
+            other => other.map_err(StoreError::device(&path, "open the super-block"))?,
+        };
+        let this = SuperBlockFile { path, device };
         let slots = [this.read_slot(0)?, this.read_slot(1)?];
         let (block, notice) = this.choose(&slots)?;
         Ok((this, block, notice))
@@ -255,17 +298,13 @@ impl SuperBlockFile {
     /// A slot's bytes; what lies beyond the end of the file reads as zero and so is not valid.
     fn read_slot(&self, slot: u64) -> Result<[u8; SLOT_BYTES]> {
         let mut s = [0; SLOT_BYTES];
-        let mut done = 0;
-        while done < SLOT_BYTES {
-            let n = self
-                .file
-                .read_at(&mut s[done..], slot * SLOT_BYTES as u64 + done as u64)
-                .map_err(StoreError::file(&self.path, "read the super-block"))?;
-            if n == 0 {
-                break;
-            }
-            done += n;
-        }
+        let fail = StoreError::device(&self.path, "read the super-block");
+        let begin = slot * SLOT_BYTES as u64;
+        let there = match self.device.len() {
+            Ok(len) => len.saturating_sub(begin).min(SLOT_BYTES as u64) as usize,
+            Err(e) => return Err(fail(e)),
+        };
+        self.device.read_at(&mut [IoSliceMut::new(&mut s[..there])], begin).map_err(fail)?;
         Ok(s)
     }
 
@@ -304,15 +343,24 @@ impl SuperBlockFile {
     /// Writes the state into its slot and syncs it. When this returns, the state is the one that opens.
     pub fn write(&self, block: &SuperBlock) -> Result<()> {
         let slot = block.sequence % 2;
-        self.file
-            .write_all_at(&block.encode()?, slot * SLOT_BYTES as u64)
-            .map_err(StoreError::file(&self.path, "write the super-block"))?;
-        self.file.sync_all().map_err(StoreError::file(&self.path, "sync the super-block"))
+        self.device
+            .write_at(&[IoSlice::new(&block.encode()?)], slot * SLOT_BYTES as u64)
+            .map_err(StoreError::device(&self.path, "write the super-block"))?;
+        self.device.sync().map_err(StoreError::device(&self.path, "sync the super-block"))
+    }
+}
+
+impl std::fmt::Debug for SuperBlockFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SuperBlockFile({})", self.path.display())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{File, OpenOptions};
+    use std::os::unix::fs::FileExt;
+
     use super::*;
 
     fn block(sequence: u64) -> SuperBlock {
@@ -322,6 +370,11 @@ mod tests {
             txn: sequence * 10,
             extents: 3,
             meta: Some(MetaRun { first: PageId(16), bytes: 100, checksum: 7 }),
+            identity: 99,
+            journal: sequence + 1,
+            slots: 2,
+            before: (sequence, 5),
+            synced: sequence + 3,
             stripes: vec!["data-0".into(), "/other/disk/data-1".into()],
         }
     }
@@ -333,10 +386,10 @@ mod tests {
     #[test]
     fn states_alternate_and_the_newest_opens() {
         let dir = tempfile::tempdir().unwrap();
-        let f = SuperBlockFile::create(dir.path(), &block(0)).unwrap();
+        let f = SuperBlockFile::create(dir.path(), &block(0), None).unwrap();
         for s in 1..5 {
             f.write(&block(s)).unwrap();
-            let (_, b, notice) = SuperBlockFile::open(dir.path()).unwrap();
+            let (_, b, notice) = SuperBlockFile::open(dir.path(), None).unwrap();
             assert_eq!((b, notice), (block(s), None));
         }
     }
@@ -348,7 +401,7 @@ mod tests {
             let name = char::from(b'a' + s as u8).to_string().repeat(SLOT_BYTES - 200);
             SuperBlock { stripes: vec![name.into()], ..block(s) }
         };
-        let f = SuperBlockFile::create(dir.path(), &long(0)).unwrap();
+        let f = SuperBlockFile::create(dir.path(), &long(0), None).unwrap();
         f.write(&long(1)).unwrap();
         let new = long(2).encode().unwrap();
         let old = long(0).encode().unwrap();
@@ -356,7 +409,7 @@ mod tests {
             let mut torn = old;
             torn[..cut].copy_from_slice(&new[..cut]);
             raw(dir.path()).write_all_at(&torn, 0).unwrap();
-            let (_, b, _) = SuperBlockFile::open(dir.path()).unwrap();
+            let (_, b, _) = SuperBlockFile::open(dir.path(), None).unwrap();
             assert_eq!(b, long(1), "cut at {cut}");
         }
     }
@@ -364,10 +417,10 @@ mod tests {
     #[test]
     fn half_a_new_slot_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
-        let f = SuperBlockFile::create(dir.path(), &block(0)).unwrap();
+        let f = SuperBlockFile::create(dir.path(), &block(0), None).unwrap();
         f.write(&block(1)).unwrap();
         raw(dir.path()).write_all_at(&block(2).encode().unwrap()[..20], 0).unwrap();
-        let (_, b, notice) = SuperBlockFile::open(dir.path()).unwrap();
+        let (_, b, notice) = SuperBlockFile::open(dir.path(), None).unwrap();
         assert_eq!(b, block(1));
         assert!(notice.unwrap().contains("superblock"));
     }
@@ -375,19 +428,19 @@ mod tests {
     #[test]
     fn unusable_files_are_told_apart() {
         let dir = tempfile::tempdir().unwrap();
-        let open = || SuperBlockFile::open(dir.path()).unwrap_err();
+        let open = || SuperBlockFile::open(dir.path(), None).unwrap_err();
         assert!(matches!(open(), StoreError::NotADatabase { .. }));
         std::fs::write(dir.path().join(FILE_NAME), b"hello").unwrap();
         assert!(matches!(open(), StoreError::NotADatabase { .. }));
         std::fs::remove_file(dir.path().join(FILE_NAME)).unwrap();
-        SuperBlockFile::create(dir.path(), &block(0)).unwrap();
+        SuperBlockFile::create(dir.path(), &block(0), None).unwrap();
         raw(dir.path()).write_all_at(&9u32.to_le_bytes(), offset::FORMAT as u64).unwrap();
         assert!(matches!(open(), StoreError::Format { found: 9, expected: FORMAT, .. }));
         raw(dir.path()).write_all_at(&FORMAT.to_le_bytes(), offset::FORMAT as u64).unwrap();
         raw(dir.path()).write_all_at(b"x", 40).unwrap();
         assert!(matches!(open(), StoreError::Corrupt { .. }));
         assert!(matches!(
-            SuperBlockFile::create(dir.path(), &block(0)).unwrap_err(),
+            SuperBlockFile::create(dir.path(), &block(0), None).unwrap_err(),
             StoreError::Exists { .. }
         ));
     }

@@ -17,14 +17,14 @@ use crate::tuple_lookup::TupleLookup;
 use crate::tuple_scan::TupleScan;
 use crate::{Reader, WishKind};
 
-/// A tuple tree of a committed build. Cheap to clone; holds no page.
+/// A tuple tree as of a build or a change. Cheap to clone; holds no page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TupleTree {
     pub(crate) shape: Shape,
-    rows: u64,
-    leaves: u64,
-    pages: u64,
-    distinct: [u64; MAX_ARITY],
+    pub(crate) rows: u64,
+    pub(crate) leaves: u64,
+    pub(crate) pages: u64,
+    pub(crate) distinct: [u64; MAX_ARITY],
 }
 
 /// Which rows a scan returns.
@@ -258,7 +258,7 @@ impl TupleTree {
         self.shape.height
     }
 
-    /// Distinct values of the first `columns` (1 to arity) columns together, exact at the time of the build.
+    /// Distinct values of the first `columns` (1 to arity) columns together; exact.
     pub fn distinct(&self, columns: usize) -> u64 {
         self.distinct[columns - 1]
     }

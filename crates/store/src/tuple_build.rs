@@ -159,7 +159,7 @@ fn padded(row: &[u64]) -> Key {
 }
 
 /// The shortest key above `before` and not above `first`.
-fn separator(before: Option<&Key>, first: &Key, arity: usize) -> Key {
+pub(crate) fn separator(before: Option<&Key>, first: &Key, arity: usize) -> Key {
     let Some(before) = before else { return *first };
     let mut key = Key::default();
     for c in 0..arity {

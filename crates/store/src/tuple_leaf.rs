@@ -4,6 +4,9 @@
 //! unpacking a column only when it must be; (3) single values of the other columns where the encoding allows.
 //! The cursor remembers block and unpacked columns, so the next key of a sorted batch continues where the last one
 //! ended. Layout: see `tuple_leaf_build`.
+//!
+//! Positions are *visible* ones: when the leaf has a tail (see `tuple_tail`), what is found in the blocks is shifted by the rows of the
+//! tail before it. A leaf without a tail pays one comparison for this.
 
 use crate::encoding::{Bad, Decode, load, load_u8, load_u16};
 use crate::encoding_bits::BLOCK;
@@ -12,6 +15,7 @@ use crate::encoding_table::Table;
 use crate::page::{PageKind, header};
 use crate::tree_read::touch;
 use crate::tuple_leaf_build::{DICT_HEAD, MAX_ARITY};
+use crate::tuple_tail::{Spot, Tail};
 use std::cmp::Ordering;
 
 /// Up to this many rows are fetched one by one before a column is unpacked.
@@ -29,8 +33,10 @@ const NONE: usize = usize::MAX;
 /// A leaf found in a page.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Leaf {
-    /// Rows in the leaf.
+    /// Rows in the blocks.
     pub rows: usize,
+    /// True when there is a tail.
+    pub tailed: bool,
     arity: usize,
     table: Table,
     offsets: usize,
@@ -49,15 +55,13 @@ impl Leaf {
         if fixed & 0xff != arity as u64 {
             return Err(Bad("a leaf with another number of columns than its tree"));
         }
-        if fixed >> 32 != 0 {
-            return Err(Bad("a leaf with a tail, which this version does not write"));
-        }
+        let tailed = fixed >> 32 != 0;
         if rows == 0 {
             return Err(Bad("a leaf without rows"));
         }
         let blocks = rows.div_ceil(BLOCK);
         let table = Table::parse(page, 40, arity, blocks)?;
-        let mut leaf = Leaf { rows, arity, table, offsets: table.end, dicts: Default::default() };
+        let mut leaf = Leaf { rows, tailed, arity, table, offsets: table.end, dicts: Default::default() };
         let mut next = table.end + 2 * blocks;
         let mask = (fixed >> 8) as u8;
         if mask != 0 {
@@ -112,11 +116,14 @@ pub(crate) struct LeafCursor {
     unpacked: [bool; MAX_ARITY],
     fetched: [u16; MAX_ARITY],
     columns: Vec<Column>,
+    /// The tail, if the leaf has one. Apart, so that cursors stay small.
+    tail: Box<Tail>,
+    /// A visible position and what is there.
+    spot: (usize, Spot),
 }
 
 impl LeafCursor {
     /// A cursor for leaves of `arity` columns, on no leaf yet.
-    #[cfg(test)]
     pub(crate) fn new(arity: usize) -> LeafCursor {
         let mut cursor = LeafCursor::default();
         cursor.reset(arity);
@@ -133,12 +140,40 @@ impl LeafCursor {
     pub(crate) fn open(&mut self, page: &[u8]) -> Decode<()> {
         self.block = NONE;
         self.leaf = Leaf::parse(page, self.leaf.arity)?;
+        if self.leaf.tailed {
+            *self.tail = Tail::parse(page, self.leaf.arity, self.leaf.rows)?;
+            self.spot = (NONE, Spot::Tail(0));
+        }
         Ok(())
     }
 
-    /// Rows of the leaf.
+    /// Rows of the leaf that can be seen.
+    #[inline]
     pub(crate) fn len(&self) -> usize {
+        if self.leaf.tailed { self.shifted(self.leaf.rows, self.tail.len) } else { self.leaf.rows }
+    }
+
+    /// Rows of the blocks.
+    pub(crate) fn block_rows(&self) -> usize {
         self.leaf.rows
+    }
+
+    /// The tail, if there is one.
+    pub(crate) fn tail(&self) -> Option<&Tail> {
+        self.leaf.tailed.then_some(&self.tail)
+    }
+
+    /// Visible position of a position in the blocks, given the rows of the tail before it.
+    fn shifted(&self, position: usize, before: usize) -> usize {
+        (position as isize + self.tail.shift(before)).max(0) as usize
+    }
+
+    /// First byte behind the blocks.
+    pub(crate) fn blocks_end(&mut self, page: &[u8]) -> Decode<usize> {
+        self.enter(page, self.leaf.blocks() - 1)?;
+        let last = self.leaf.arity - 1;
+        self.parse_to(page, last)?;
+        Ok(self.segments[last].end)
     }
 
     /// The block the last search or fetch was in; `usize::MAX` right after [`LeafCursor::open`].
@@ -272,6 +307,42 @@ impl LeafCursor {
     /// First row of the leaf whose leading columns are not below `key`, given that it is not before row `from`.
     #[inline]
     pub(crate) fn lower(&mut self, page: &[u8], from: usize, key: &[u64]) -> Decode<usize> {
+        if self.leaf.tailed {
+            return self.lower_tailed(page, from, key);
+        }
+        self.lower_in_blocks(page, from, key)
+    }
+
+    /// First row of the leaf whose leading columns are above `key`, given that it is not before row `from`.
+    #[inline]
+    pub(crate) fn upper(&mut self, page: &[u8], from: usize, key: &[u64]) -> Decode<usize> {
+        if self.leaf.tailed {
+            return self.upper_tailed(page, from, key);
+        }
+        self.upper_in_blocks(page, from, key)
+    }
+
+    fn lower_tailed(&mut self, page: &[u8], from: usize, key: &[u64]) -> Decode<usize> {
+        if key.is_empty() {
+            return Ok(from);
+        }
+        let before = self.tail.lower(page, key)?;
+        let position = self.lower_in_blocks(page, self.tail.floor(from), key)?;
+        Ok(self.shifted(position, before).max(from).min(self.len()))
+    }
+
+    fn upper_tailed(&mut self, page: &[u8], from: usize, key: &[u64]) -> Decode<usize> {
+        if key.is_empty() {
+            return Ok(self.len().max(from));
+        }
+        let before = self.tail.upper(page, key)?;
+        let position = self.upper_in_blocks(page, self.tail.floor(from), key)?;
+        Ok(self.shifted(position, before).max(from).min(self.len()))
+    }
+
+    /// As [`LeafCursor::lower`], in the blocks alone.
+    #[inline]
+    pub(crate) fn lower_in_blocks(&mut self, page: &[u8], from: usize, key: &[u64]) -> Decode<usize> {
         if from >= self.leaf.rows || key.is_empty() {
             return Ok(from);
         }
@@ -287,9 +358,9 @@ impl LeafCursor {
         Ok(block * BLOCK + self.block_lower(page, from, key)?)
     }
 
-    /// First row of the leaf whose leading columns are above `key`, given that it is not before row `from`.
+    /// As [`LeafCursor::upper`], in the blocks alone.
     #[inline]
-    pub(crate) fn upper(&mut self, page: &[u8], from: usize, key: &[u64]) -> Decode<usize> {
+    pub(crate) fn upper_in_blocks(&mut self, page: &[u8], from: usize, key: &[u64]) -> Decode<usize> {
         if from >= self.leaf.rows {
             return Ok(from);
         }
@@ -318,6 +389,10 @@ impl LeafCursor {
         lo: &[u64],
         hi: &[u64],
     ) -> Decode<(usize, usize)> {
+        if self.leaf.tailed {
+            let a = self.lower(page, from, lo)?;
+            return Ok((a, self.upper(page, a, hi)?));
+        }
         if from >= self.leaf.rows || lo.is_empty() {
             return Ok((from, self.leaf.rows));
         }
@@ -339,13 +414,70 @@ impl LeafCursor {
         }
         let (a, b) = (block * BLOCK + a, block * BLOCK + b.max(a));
         // Rows up to the block's end: there may be more behind it.
-        let end = if b == (block + 1) * BLOCK { self.upper(page, b, hi)? } else { b };
+        let end = if b == (block + 1) * BLOCK { self.upper_in_blocks(page, b, hi)? } else { b };
         Ok((a, end.max(a)))
     }
 
-    /// Appends rows `from .. to`, which lie in one block, of a column.
+    /// How far, at most to `to`, the rows from `from` on can be appended at once.
+    #[inline]
+    pub(crate) fn stretch(&mut self, from: usize, to: usize) -> usize {
+        if self.leaf.tailed {
+            return self.stretch_tailed(from, to);
+        }
+        to.min((from / BLOCK + 1) * BLOCK)
+    }
+
+    fn stretch_tailed(&mut self, from: usize, to: usize) -> usize {
+        self.spot = (from, self.tail.spot(from));
+        match self.spot.1 {
+            Spot::Tail(_) => to.min(from + 1),
+            Spot::Blocks(at, run) => to.min(from + run.min(BLOCK - at % BLOCK)),
+        }
+    }
+
+    /// Appends rows `from .. to` of a column; `to` is not behind what [`LeafCursor::stretch`] says.
     #[inline]
     pub(crate) fn append(
+        &mut self,
+        page: &[u8],
+        column: usize,
+        from: usize,
+        to: usize,
+        out: &mut Vec<u64>,
+    ) -> Decode<()> {
+        if self.leaf.tailed {
+            return self.append_tailed(page, column, from, to, out);
+        }
+        self.append_from_blocks(page, column, from, to, out)
+    }
+
+    fn append_tailed(
+        &mut self,
+        page: &[u8],
+        column: usize,
+        from: usize,
+        to: usize,
+        out: &mut Vec<u64>,
+    ) -> Decode<()> {
+        if self.spot.0 != from {
+            self.spot = (from, self.tail.spot(from));
+        }
+        match self.spot.1 {
+            Spot::Tail(i) => {
+                out.push(self.tail.value(page, i, column)?);
+                Ok(())
+            }
+            // What a damaged tail may ask for.
+            Spot::Blocks(at, _) if at + (to - from) > self.leaf.rows => {
+                Err(Bad("a tail that hides rows its leaf does not have"))
+            }
+            Spot::Blocks(at, _) => self.append_from_blocks(page, column, at, at + (to - from), out),
+        }
+    }
+
+    /// Appends rows `from .. to` of the blocks, which lie in one of them, of a column.
+    #[inline]
+    fn append_from_blocks(
         &mut self,
         page: &[u8],
         column: usize,

@@ -10,8 +10,8 @@
 //!     blocks: one segment per column (see encoding_column)
 //! ```
 //!
-//! Invariants: every block but the last has 128 rows, so row r lies in block r / 128; the tail (≤ 32 sorted rows with
-//! tombstones, for updates) is empty in this version of the format.
+//! Invariants: every block but the last has 128 rows, so row r lies in block r / 128. What is built here has no tail (see
+//! `tuple_tail`).
 
 use crate::encoding::{BODY, store};
 use crate::encoding_bits::BLOCK;
@@ -35,6 +35,8 @@ pub(crate) const DICT_HEAD: usize = 10;
 /// A leaf under construction; reused from leaf to leaf.
 pub(crate) struct LeafBuilder {
     arity: usize,
+    /// Bytes of the body that may be filled.
+    limit: usize,
     rows: usize,
     restarts: [Vec<u64>; MAX_ARITY],
     spans: [Span; MAX_ARITY],
@@ -49,6 +51,7 @@ impl LeafBuilder {
         assert!((1..=MAX_ARITY).contains(&arity), "a tuple tree has 1 to {MAX_ARITY} columns");
         LeafBuilder {
             arity,
+            limit: BODY_BYTES,
             rows: 0,
             restarts: Default::default(),
             spans: [Span::EMPTY; MAX_ARITY],
@@ -57,6 +60,12 @@ impl LeafBuilder {
             data: Vec::new(),
             scratch: Vec::new(),
         }
+    }
+
+    /// From now on at most `limit` bytes of a body are filled.
+    pub(crate) fn set_limit(&mut self, limit: usize) {
+        assert!(limit <= BODY_BYTES, "a body has {BODY_BYTES} bytes");
+        self.limit = limit;
     }
 
     /// Rows in the leaf so far.
@@ -90,7 +99,7 @@ impl LeafBuilder {
                 Err(need) => need,
             };
             // A part of the block: sizes grow about linearly with the rows, in lanes of four.
-            let free = BODY_BYTES - before;
+            let free = self.limit - before;
             let fits = take * free / need.max(1);
             take = (fits.min(take - 1) / 4) * 4;
             if take < 16 {
@@ -110,7 +119,7 @@ impl LeafBuilder {
         }
         self.ends.push(self.data.len());
         let len = self.len();
-        if len <= BODY_BYTES {
+        if len <= self.limit {
             columns.iter().enumerate().for_each(|(c, column)| self.restarts[c].push(column[0]));
             self.rows += n;
             return Ok(());
@@ -150,7 +159,8 @@ impl LeafBuilder {
         self.clear();
     }
 
-    fn clear(&mut self) {
+    /// Forgets the rows taken so far.
+    pub(crate) fn clear(&mut self) {
         self.rows = 0;
         self.restarts.iter_mut().for_each(Vec::clear);
         self.spans = [Span::EMPTY; MAX_ARITY];

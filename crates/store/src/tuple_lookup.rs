@@ -8,7 +8,6 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use crate::encoding::Decode;
-use crate::encoding_bits::BLOCK;
 use crate::error::Result;
 use crate::page::PageId;
 use crate::tree_read::{decoded, touch};
@@ -199,8 +198,8 @@ impl<'a> TupleLookup<'a> {
         let m = self.keys.cols.len();
         let k = (self.plan.first + self.key) as u32;
         while self.row < self.end && out.key.len() < most {
-            let block_end = (self.row / BLOCK + 1) * BLOCK;
-            let to = self.end.min(block_end).min(self.row.saturating_add(most - out.key.len()));
+            let to = self.end.min(self.row.saturating_add(most - out.key.len()));
+            let to = self.cursor.stretch(self.row, to);
             for (c, column) in out.cols.iter_mut().enumerate() {
                 if out.wanted >> c & 1 == 1 {
                     self.cursor.append(leaf, m + c, self.row, to, column)?;

@@ -6,7 +6,6 @@
 
 use std::collections::VecDeque;
 
-use crate::encoding_bits::BLOCK;
 use crate::error::Result;
 use crate::page::PageId;
 use crate::tree_read::decoded;
@@ -92,8 +91,8 @@ impl TupleScan {
                 page = Some(reader.page(self.shape.id, id)?);
             }
             let leaf = page.as_ref().expect("just pinned");
-            let to =
-                self.end.min((self.row / BLOCK + 1) * BLOCK).min(self.row.saturating_add(most - out.rows));
+            let to = self.end.min(self.row.saturating_add(most - out.rows));
+            let to = self.cursor.stretch(self.row, to);
             for (c, column) in out.cols.iter_mut().enumerate() {
                 if out.wanted >> c & 1 == 1 {
                     decoded(reader, id, self.cursor.append(leaf, c, self.row, to, column))?;

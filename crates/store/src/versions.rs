@@ -1,53 +1,278 @@
 //! The version table: pages of which some snapshot must see another state than the one on the stripe.
 //!
 //! Page → versions in the order of their transactions. A reader finds the `versioned` bit in the page's word and asks here; it gets the newest
-//! version its snapshot may see, or nothing, which means the page on the stripe. Versions enter by commits of write transactions and leave
-//! when the checkpointer has written them back; until those exist, only tests publish any.
+//! version its snapshot may see, or nothing, which means the page on the stripe. Versions enter by commits and by recovery, and leave when the
+//! checkpointer has written them back. A version is in memory, or only in the journal: there the page's *history* leads to it, an image and the
+//! diffs after it.
 //!
-//! Invariant: a version is immutable once published, and a page with versions has its bit set before the commit's number is given out.
+//! Invariants: a version is immutable once published; a page has its bit set exactly while it has versions (the bit changes under the lock of
+//! the page's shard); every version's history begins with an image and lies in files that are kept.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
 
+use crate::journal::Loc;
 use crate::page::{PageBuf, PageId};
 
-/// Versions of one page, oldest first: the transaction from which on each is seen.
-type Chain = Vec<(u64, Arc<PageBuf>)>;
+/// Locks the pages are spread over.
+const SHARDS: usize = 64;
 
 /// The version table.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Versions {
-    pages: RwLock<HashMap<PageId, Chain>>,
+    shards: Box<[RwLock<FxHashMap<PageId, Chain>>]>,
+    /// Versions, and those in memory.
+    count: AtomicU64,
+    in_memory: AtomicU64,
+    /// Where the next search for versions to drop from memory begins.
+    hand: AtomicU64,
+}
+
+/// Versions of one page, oldest first.
+#[derive(Debug, Default)]
+struct Chain {
+    versions: Vec<Version>,
+    /// Changes in the journal since the image that the oldest version needs.
+    history: Vec<Step>,
+    /// Bytes of diffs since the last image.
+    diff_bytes: u32,
+    /// The page was written back: the next change must be an image.
+    needs_image: bool,
+}
+
+#[derive(Debug)]
+struct Version {
+    txn: u64,
+    /// `None`: only in the journal.
+    state: Option<Arc<PageBuf>>,
+}
+
+/// A change of a page in the journal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub txn: u64,
+    pub loc: Loc,
+    /// Bytes of the diff; `None` for an image.
+    pub diff_bytes: Option<u32>,
+}
+
+/// What a snapshot sees of a page.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    /// The page on the stripe.
+    Stripe,
+    Memory(Arc<PageBuf>),
+    /// The version of this transaction, to be put together from these changes.
+    Journal(u64, Vec<Loc>),
+}
+
+impl Default for Versions {
+    fn default() -> Self {
+        Versions {
+            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            count: AtomicU64::new(0),
+            in_memory: AtomicU64::new(0),
+            hand: AtomicU64::new(0),
+        }
+    }
 }
 
 impl Versions {
-    /// Adds the state of `page` as of `txn`, which must be newer than the versions there are.
-    pub fn publish(&self, page: PageId, txn: u64, state: Arc<PageBuf>) {
-        let mut pages = self.pages.write();
+    fn shard(&self, page: PageId) -> &RwLock<FxHashMap<PageId, Chain>> {
+        &self.shards[page.0 as usize % SHARDS]
+    }
+
+    /// Adds the state of `page` as of `txn`, which must be newer than the versions there are; `mark` sets the page's bit. `step` is the change in
+    /// the journal; without one the version can only be in memory. Versions that nobody who reads as of `oldest` or later can see are dropped: a
+    /// page that every commit changes keeps few. (A checkpoint that meant to write one of them leaves the page to the next: its newer version is
+    /// in the journal.)
+    pub fn publish(
+        &self,
+        page: PageId,
+        txn: u64,
+        state: Option<Arc<PageBuf>>,
+        step: Option<Step>,
+        oldest: u64,
+        mark: impl FnOnce(),
+    ) {
+        let mut pages = self.shard(page).write();
         let chain = pages.entry(page).or_default();
-        assert!(chain.last().is_none_or(|(t, _)| *t < txn), "versions of a page are published in order");
-        chain.push((txn, state));
-    }
-
-    /// What a snapshot as of `txn` sees; `None` is the page on the stripe.
-    pub fn see(&self, page: PageId, txn: u64) -> Option<Arc<PageBuf>> {
-        let pages = self.pages.read();
-        let chain = pages.get(&page)?;
-        let seen = chain.partition_point(|(t, _)| *t <= txn);
-        Some(chain[seen.checked_sub(1)?].1.clone())
-    }
-
-    /// Drops the versions of `page` up to and including `txn`, when they are on the stripe or nobody can see them. True when none is left.
-    pub fn forget(&self, page: PageId, txn: u64) -> bool {
-        let mut pages = self.pages.write();
-        let Some(chain) = pages.get_mut(&page) else { return true };
-        chain.retain(|(t, _)| *t > txn);
-        let empty = chain.is_empty();
-        if empty {
-            pages.remove(&page);
+        assert!(
+            chain.versions.last().is_none_or(|v| v.txn < txn),
+            "versions of a page are published in order"
+        );
+        assert!(state.is_some() || step.is_some(), "a version is somewhere");
+        if let Some(step) = step {
+            match step.diff_bytes {
+                Some(bytes) => chain.diff_bytes += bytes,
+                None => (chain.diff_bytes, chain.needs_image) = (0, false),
+            }
+            assert!(step.diff_bytes.is_none() || !chain.history.is_empty(), "a diff follows an image");
+            chain.history.push(step);
         }
-        empty
+        self.count.fetch_add(1, Relaxed);
+        self.in_memory.fetch_add(u64::from(state.is_some()), Relaxed);
+        chain.versions.push(Version { txn, state });
+        let seen = chain.versions.partition_point(|v| v.txn <= oldest).saturating_sub(1);
+        for v in chain.versions.drain(..seen) {
+            self.count.fetch_sub(1, Relaxed);
+            self.in_memory.fetch_sub(u64::from(v.state.is_some()), Relaxed);
+        }
+        if seen > 0 {
+            let oldest = chain.versions[0].txn;
+            chain.prune(oldest);
+        }
+        mark();
+    }
+
+    /// Puts in the only version of a page that recovery found.
+    pub fn restore(
+        &self,
+        page: PageId,
+        txn: u64,
+        state: Option<Arc<PageBuf>>,
+        history: Vec<Step>,
+        mark: impl FnOnce(),
+    ) {
+        self.count.fetch_add(1, Relaxed);
+        self.in_memory.fetch_add(u64::from(state.is_some()), Relaxed);
+        let versions = vec![Version { txn, state }];
+        let mut chain = Chain { versions, history, diff_bytes: 0, needs_image: true };
+        chain.prune(txn);
+        self.shard(page).write().insert(page, chain);
+        mark();
+    }
+
+    /// What a snapshot as of `txn` sees.
+    pub fn see(&self, page: PageId, txn: u64) -> Seen {
+        let pages = self.shard(page).read();
+        let Some(chain) = pages.get(&page) else { return Seen::Stripe };
+        let seen = chain.versions.partition_point(|v| v.txn <= txn);
+        match seen.checked_sub(1).map(|i| &chain.versions[i]) {
+            None => Seen::Stripe,
+            Some(Version { state: Some(state), .. }) => Seen::Memory(state.clone()),
+            Some(v) => Seen::Journal(v.txn, chain.way_to(v.txn)),
+        }
+    }
+
+    /// The newest state, if the next change may be logged as a diff against it: `limit` is the most bytes of diffs after an image.
+    pub fn base(&self, page: PageId, limit: u32) -> Option<Arc<PageBuf>> {
+        let pages = self.shard(page).read();
+        let chain = pages.get(&page)?;
+        if chain.needs_image || chain.history.is_empty() || chain.diff_bytes >= limit {
+            return None;
+        }
+        chain.versions.last()?.state.clone()
+    }
+
+    /// True when the page has versions.
+    pub fn has(&self, page: PageId) -> bool {
+        self.shard(page).read().contains_key(&page)
+    }
+
+    /// Keeps a version that was read back.
+    pub fn keep(&self, page: PageId, txn: u64, state: Arc<PageBuf>) {
+        let mut pages = self.shard(page).write();
+        let Some(chain) = pages.get_mut(&page) else { return };
+        if let Some(v) = chain.versions.iter_mut().find(|v| v.txn == txn && v.state.is_none()) {
+            v.state = Some(state);
+            self.in_memory.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Drops the versions of `page` up to and including `txn`, when they are on the stripe or nobody can see them; `unmark` clears the page's
+    /// bit when none is left.
+    pub fn forget(&self, page: PageId, txn: u64, unmark: impl FnOnce()) {
+        let mut pages = self.shard(page).write();
+        let Some(chain) = pages.get_mut(&page) else { return };
+        let gone = chain.versions.partition_point(|v| v.txn <= txn);
+        for v in chain.versions.drain(..gone) {
+            self.count.fetch_sub(1, Relaxed);
+            self.in_memory.fetch_sub(u64::from(v.state.is_some()), Relaxed);
+        }
+        match chain.versions.first().map(|v| v.txn) {
+            Some(oldest) => chain.prune(oldest),
+            None => {
+                pages.remove(&page);
+                unmark();
+            }
+        }
+    }
+
+    /// The pages that have a version of `txn` or older, with the newest such version; their next change will be an image.
+    pub fn begin_write_back(&self, txn: u64) -> Vec<(PageId, u64)> {
+        let mut found = Vec::new();
+        for shard in &self.shards {
+            for (page, chain) in shard.write().iter_mut() {
+                if let Some(v) = chain.versions.iter().rev().find(|v| v.txn <= txn) {
+                    found.push((*page, v.txn));
+                    chain.needs_image = true;
+                }
+            }
+        }
+        found
+    }
+
+    /// The first journal file that some version needs.
+    pub fn first_file(&self) -> Option<u64> {
+        let of_shard = |shard: &RwLock<FxHashMap<PageId, Chain>>| {
+            shard.read().values().filter_map(|c| c.history.first()).map(|s| s.loc.file).min()
+        };
+        self.shards.iter().filter_map(of_shard).min()
+    }
+
+    /// Drops versions of transactions up to `durable` from memory, until at most `most` are left or all were looked at. First those that are
+    /// put together quickly.
+    pub fn shrink(&self, most: u64, durable: u64) {
+        /// Changes that are put together quickly.
+        const FEW: usize = 8;
+        for limit in [FEW, usize::MAX] {
+            for _ in 0..SHARDS {
+                if self.in_memory.load(Relaxed) <= most {
+                    return;
+                }
+                let hand = self.hand.fetch_add(1, Relaxed) as usize % SHARDS;
+                for chain in self.shards[hand].write().values_mut() {
+                    if chain.history.is_empty() || chain.history.len() > limit {
+                        continue;
+                    }
+                    for v in chain.versions.iter_mut().filter(|v| v.txn <= durable && v.state.is_some()) {
+                        v.state = None;
+                        self.in_memory.fetch_sub(1, Relaxed);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Pages with versions, versions, and those in memory.
+    pub fn counts(&self) -> (u64, u64, u64) {
+        let pages = self.shards.iter().map(|s| s.read().len() as u64).sum();
+        (pages, self.count.load(Relaxed), self.in_memory.load(Relaxed))
+    }
+
+    /// Versions in memory.
+    pub fn in_memory(&self) -> u64 {
+        self.in_memory.load(Relaxed)
+    }
+}
+
+impl Chain {
+    /// The changes that make the version of `txn`.
+    fn way_to(&self, txn: u64) -> Vec<Loc> {
+        let upto = self.history.partition_point(|s| s.txn <= txn);
+        let image = self.history[..upto].iter().rposition(|s| s.diff_bytes.is_none()).unwrap_or(0);
+        self.history[image..upto].iter().map(|s| s.loc).collect()
+    }
+
+    /// Drops the changes that the version of `oldest` and later ones do not need.
+    fn prune(&mut self, oldest: u64) {
+        let upto = self.history.partition_point(|s| s.txn <= oldest);
+        let image = self.history[..upto].iter().rposition(|s| s.diff_bytes.is_none()).unwrap_or(0);
+        self.history.drain(..image);
     }
 }

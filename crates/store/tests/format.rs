@@ -76,8 +76,49 @@ fn the_super_block_is_as_documented() {
             ("meta_page", META_PAGE),
             ("meta_bytes", META_BYTES),
             ("meta_checksum", META_CHECKSUM),
+            ("identity", IDENTITY),
+            ("journal", JOURNAL),
+            ("slots", SLOTS),
             ("reserved", RESERVED),
+            ("before", BEFORE),
+            ("previous", PREVIOUS),
+            ("synced", SYNCED),
             ("paths", PATHS),
+        ],
+    );
+}
+
+#[test]
+fn the_journal_is_as_documented() {
+    use snowmelt_store::journal::record::{FILE_HEAD_USED, HEAD, file_offset, offset};
+    compare(
+        &fields("journal file", FILE_HEAD_USED),
+        &[
+            ("checksum", file_offset::CHECKSUM),
+            ("magic", file_offset::MAGIC),
+            ("format", file_offset::FORMAT),
+            ("reserved", file_offset::RESERVED),
+            ("identity", file_offset::IDENTITY),
+            ("file", file_offset::FILE),
+            ("bytes", file_offset::BYTES),
+            ("sequence", file_offset::SEQUENCE),
+            ("previous", file_offset::PREVIOUS),
+            ("synced", file_offset::SYNCED),
+        ],
+    );
+    compare(
+        &fields("journal record", HEAD),
+        &[
+            ("checksum", offset::CHECKSUM),
+            ("magic", offset::MAGIC),
+            ("stored", offset::STORED),
+            ("raw", offset::RAW),
+            ("kind", offset::KIND),
+            ("sequence", offset::SEQUENCE),
+            ("previous", offset::PREVIOUS),
+            ("synced", offset::SYNCED),
+            ("txn", offset::TXN),
+            ("file", offset::FILE),
         ],
     );
 }
@@ -102,12 +143,13 @@ fn a_database_can_be_read_by_the_document() {
         b[at..at + n].iter().rev().fold(0u64, |sum, byte| sum << 8 | *byte as u64) as usize
     };
     let block = std::fs::read(dir.path().join("db/superblock")).unwrap();
-    let slot = &block[8192..];
-    assert_eq!((&slot[8..16], number(slot, 16, 4), number(slot, 32, 8)), (b"SNOWMELT".as_slice(), 1, 1));
+    let slots = [&block[..8192], &block[8192..]];
+    let slot = slots.into_iter().max_by_key(|s| number(s, 32, 8)).unwrap();
+    assert_eq!((&slot[8..16], number(slot, 16, 4), number(slot, 40, 8)), (b"SNOWMELT".as_slice(), 2, 1));
     let (k, n) = (number(slot, 24, 4), number(slot, 28, 4));
     assert_eq!((k, n), (8, 2));
-    let len = number(slot, 96, 2);
-    assert_eq!(&slot[98..98 + len], stripes[0].to_str().unwrap().as_bytes());
+    let len = number(slot, 128, 2);
+    assert_eq!(&slot[130..130 + len], stripes[0].to_str().unwrap().as_bytes());
     let files = stripes.map(|s| std::fs::read(s).unwrap());
     let page = |p: usize| {
         let at = (p / k) / n * k * 8192 + p % k * 8192;

@@ -96,8 +96,8 @@ fn everything_fits() {
 
 #[test]
 fn every_engine_and_order() {
-    for engine in [Engine::Uring, Engine::Threads, Engine::Inline] {
-        for policy in [Policy::Fifo, Policy::Elevator] {
+    for engine in Engine::ALL {
+        for policy in Policy::ALL {
             run(StoreConfig { queue: queue(engine, policy), ..config(100, ReadAhead::all()) }, 2);
         }
     }

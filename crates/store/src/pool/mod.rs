@@ -22,7 +22,7 @@ use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 
 use parking_lot::Mutex;
 use snowmelt_io::{Clock, EventCount, RawBuf};
@@ -33,9 +33,10 @@ use replace::Replacer;
 pub(crate) use replace::Taken;
 
 use crate::error::Result;
+use crate::journal::Loc;
 use crate::page::{PAGE_BYTES, PageBuf, PageId};
 pub use crate::readahead::Rule;
-use crate::versions::Versions;
+use crate::versions::{Seen, Step, Versions};
 
 /// Waiters are spread over this many event counts, so that a finished read wakes few who wait for others.
 const WAIT_SHARDS: usize = 64;
@@ -49,7 +50,10 @@ pub(crate) struct Pool {
     full: AtomicBool,
     /// Pages that were wanted again soon after they had left.
     regrets: AtomicU64,
-    versions: Versions,
+    /// Pages of plans and scans that nobody has visited yet.
+    unvisited: AtomicI64,
+    /// Pages with more than the state on the stripe.
+    pub versions: Versions,
     waits: Box<[EventCount]>,
 }
 
@@ -62,6 +66,8 @@ pub(crate) enum Look {
     InFlight,
     /// Nobody has it.
     Absent,
+    /// What is to be seen is a version that only the journal has: of this transaction, put together from these changes.
+    Journal(u64, Vec<Loc>),
     /// The page number lies beyond what the pool can ever hold.
     Nowhere,
 }
@@ -85,6 +91,13 @@ enum Hold {
 unsafe impl Send for PageRef {}
 // SAFETY: as above; all access through &PageRef is reading.
 unsafe impl Sync for PageRef {}
+
+impl PageRef {
+    /// A page that is not the pool's.
+    pub(crate) fn of(page: Arc<PageBuf>) -> PageRef {
+        PageRef { start: page.as_ptr(), hold: Hold::Version(page) }
+    }
+}
 
 impl Deref for PageRef {
     type Target = [u8];
@@ -115,6 +128,7 @@ impl Pool {
             replacer: Mutex::new(Replacer::new(frames)),
             full: AtomicBool::new(false),
             regrets: AtomicU64::new(0),
+            unvisited: AtomicI64::new(0),
             versions: Versions::default(),
             waits: (0..WAIT_SHARDS).map(|_| EventCount::new(clock)).collect(),
         })
@@ -165,10 +179,12 @@ impl Pool {
         let Some(word) = self.table.get(page.0) else { return Look::Nowhere };
         loop {
             let w = word.load(Acquire);
-            if w & word::VERSIONED != 0
-                && let Some(v) = self.versions.see(page, txn)
-            {
-                return Look::Here(PageRef { start: v.as_ptr(), hold: Hold::Version(v) }, None);
+            if w & word::VERSIONED != 0 {
+                match self.versions.see(page, txn) {
+                    Seen::Memory(v) => return Look::Here(PageRef::of(v), None),
+                    Seen::Journal(txn, way) => return Look::Journal(txn, way),
+                    Seen::Stripe => {}
+                }
             }
             match word::state(w) {
                 word::RESIDENT => {
@@ -178,6 +194,7 @@ impl Pool {
                     let touched = if rule == 0 { word::REFERENCED } else { 0 };
                     let pinned = ((w & !word::RULE) + word::PIN) | touched;
                     if word.compare_exchange_weak(w, pinned, AcqRel, Relaxed).is_ok() {
+                        self.planned_settled(rule);
                         return Look::Here(self.pinned(word, w), Rule::from_bits(rule));
                     }
                 }
@@ -191,25 +208,26 @@ impl Pool {
         }
     }
 
-    /// True when a read of the page would have to be started. Marks a resident page as touched, so that it stays for its coming use.
+    /// True when a read of the page would have to be started; versioned pages are left to those who know what they may see. Marks a resident page as touched, so that it stays for its coming use.
     pub fn is_absent(&self, page: PageId) -> bool {
         let Some(word) = self.table.get(page.0) else { return false };
         let w = word.load(Relaxed);
         if word::state(w) == word::RESIDENT && w & word::REFERENCED == 0 {
             word.fetch_or(word::REFERENCED, Relaxed);
         }
-        word::state(w) == 0
+        w & (word::STATE | word::VERSIONED) == 0
     }
 
     /// Like [`Pool::is_absent`], leaving the page's mark alone.
     pub fn peek_absent(&self, page: PageId) -> bool {
-        self.table.get(page.0).is_some_and(|word| word::state(word.load(Relaxed)) == 0)
+        self.table.get(page.0).is_some_and(|word| word.load(Relaxed) & (word::STATE | word::VERSIONED) == 0)
     }
 
     /// Takes up to `want` frames without waiting.
     pub fn take_frames(&self, want: usize) -> Taken {
         let mut replacer = self.replacer.lock();
         let taken = replacer.take(want, &self.frames, &self.table);
+        taken.evicted.iter().for_each(|e| self.planned_settled(e.unused_rule));
         if replacer.is_full() {
             self.full.store(true, Relaxed);
         }
@@ -222,6 +240,23 @@ impl Pool {
         let left = self.replacer.lock().left_count();
         // Some must have left before their share says anything.
         self.regrets.load(Relaxed) as f64 / (left + u64::from(self.frame_count()) / 8 + 1) as f64
+    }
+
+    /// How many more pages may be planned, all readers together: until the pool has been full as many as anybody likes, afterwards
+    /// so many that those not visited yet hold at most half of the frames. More would throw each other out before their visit.
+    pub fn plannable(&self) -> usize {
+        if !self.was_full() {
+            return usize::MAX;
+        }
+        let unvisited = self.unvisited.load(Relaxed).max(0) as usize;
+        (self.frame_count() as usize / 2).saturating_sub(unvisited)
+    }
+
+    /// A page was used for the first time, evicted, or failed; `rule` are the bits of the rule that had brought it.
+    fn planned_settled(&self, rule: u8) {
+        if Rule::from_bits(rule).is_some_and(|r| !r.is_guess()) {
+            self.unvisited.fetch_sub(1, Relaxed);
+        }
     }
 
     /// Takes up to `want` frames that were never used: nothing has to leave for them.
@@ -258,6 +293,9 @@ impl Pool {
                         self.replacer.lock().add_cold(frame, page);
                     } else if w & word::LATELY != 0 {
                         self.regrets.fetch_add(1, Relaxed);
+                    }
+                    if rule.is_some_and(|r| !r.is_guess()) {
+                        self.unvisited.fetch_add(1, Relaxed);
                     }
                     return true;
                 }
@@ -329,6 +367,7 @@ impl Pool {
         while let Err(now) = word.compare_exchange_weak(w, w & word::VERSIONED, AcqRel, Acquire) {
             w = now;
         }
+        self.planned_settled(word::rule(w));
         self.replacer.lock().give_back(word::frame(w));
         self.wake(page, w);
     }
@@ -375,17 +414,87 @@ impl Pool {
         }
     }
 
-    /// Publishes a version of a page that snapshots as of `txn` and later see.
-    pub fn publish_version(&self, page: PageId, txn: u64, state: Arc<PageBuf>) {
-        self.versions.publish(page, txn, state);
-        self.table.at(page.0).fetch_or(word::VERSIONED, AcqRel);
+    /// Publishes a version of a page that snapshots as of `txn` and later see; nobody reads as of a transaction before `oldest`.
+    pub fn publish_version(
+        &self,
+        page: PageId,
+        txn: u64,
+        state: Option<Arc<PageBuf>>,
+        step: Option<Step>,
+        oldest: u64,
+    ) {
+        let word = self.table.at(page.0);
+        self.versions.publish(page, txn, state, step, oldest, || {
+            word.fetch_or(word::VERSIONED, AcqRel);
+        });
+    }
+
+    /// Puts in the only version of a page that recovery found.
+    pub fn restore_version(&self, page: PageId, txn: u64, state: Option<Arc<PageBuf>>, history: Vec<Step>) {
+        let word = self.table.at(page.0);
+        self.versions.restore(page, txn, state, history, || {
+            word.fetch_or(word::VERSIONED, AcqRel);
+        });
     }
 
     /// Drops versions up to and including `txn`.
     pub fn forget_versions(&self, page: PageId, txn: u64) {
-        if self.versions.forget(page, txn) {
-            self.table.at(page.0).fetch_and(!word::VERSIONED, AcqRel);
+        let word = self.table.at(page.0);
+        self.versions.forget(page, txn, || {
+            word.fetch_and(!word::VERSIONED, AcqRel);
+        });
+    }
+
+    /// Makes the frame of a versioned page, if it has one, hold what its stripe has by now. False when somebody holds the old state: it can
+    /// be tried again later. The page has versions and no live snapshot sees the stripe, so nobody asks for the frame meanwhile.
+    pub fn renew(&self, page: PageId, now: &[u8]) -> bool {
+        let word = self.table.at(page.0);
+        let mut w = word.load(Acquire);
+        loop {
+            match word::state(w) {
+                word::RESIDENT if word::pins(w) == 0 => {
+                    let next = (w & !word::STATE) | word::IN_FLIGHT;
+                    match word.compare_exchange(w, next, AcqRel, Acquire) {
+                        Ok(_) => break,
+                        Err(now) => w = now,
+                    }
+                }
+                word::RESIDENT => return false,
+                word::IN_FLIGHT => {
+                    // A guess that began before the page had versions.
+                    self.wait(page);
+                    w = word.load(Acquire);
+                }
+                _ => return true,
+            }
         }
+        // SAFETY: we have just put the page in flight, and no device has its frame.
+        unsafe { self.in_place(page) }.copy_from_slice(now);
+        self.publish(page, Pin::No);
+        true
+    }
+
+    /// Throws a page out, whatever its use. False when somebody holds it or reads it.
+    pub fn throw_out(&self, page: PageId) -> Thrown {
+        let Some(word) = self.table.get(page.0) else { return Thrown::Absent };
+        let mut w = word.load(Acquire);
+        loop {
+            match word::state(w) {
+                word::RESIDENT if word::pins(w) == 0 => {
+                    match word.compare_exchange(w, w & word::VERSIONED, AcqRel, Acquire) {
+                        Ok(_) => break,
+                        Err(now) => w = now,
+                    }
+                }
+                word::RESIDENT | word::IN_FLIGHT => return Thrown::Held,
+                _ => return Thrown::Absent,
+            }
+        }
+        let frame = word::frame(w);
+        let tree = self.tree_in(frame);
+        self.planned_settled(word::rule(w));
+        self.give_back(frame);
+        Thrown::Out(tree)
     }
 
     fn any_pinned(&self) -> bool {
@@ -404,6 +513,17 @@ impl Pool {
 pub(crate) enum Pin {
     Yes,
     No,
+}
+
+/// What became of a page that was to be thrown out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Thrown {
+    /// It was not here.
+    Absent,
+    /// It belonged to this tree.
+    Out(crate::page::TreeId),
+    /// Somebody holds it.
+    Held,
 }
 
 /// How a resident page was used.

@@ -1,0 +1,167 @@
+//! Copying a database while it is used: one consistent state, every page verified on the way.
+//!
+//! 1. what is appended is made durable, and a snapshot is taken together with the extent map that belongs to it;
+//! 2. extent by extent: pages with versions come from the version table, the others from the stripe, past the pool. While the snapshot lives, no
+//!    later version reaches a stripe; a page is looked up in the table before its stripe is read, so one written back meanwhile is right too;
+//! 3. the copy gets the same pages under the same numbers, then catalog and map by a checkpoint of its own.
+//!
+//! The copy has no journal to recover. Restoring is copying the copy.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use snowmelt_io::AlignedBuf;
+
+use crate::config::{Background, StoreConfig};
+use crate::error::{Result, StoreError};
+use crate::page::{self, Damage, PAGE_BYTES, PageId, TreeId, header};
+use crate::snapshot::Snapshot;
+use crate::space::{Extent, ExtentId, Space};
+use crate::state::State;
+use crate::store::Store;
+use crate::versions::Seen;
+
+/// How far a copy is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyProgress {
+    /// Extents copied.
+    pub extents_done: u64,
+    /// Extents there are.
+    pub extents: u64,
+    /// Pages copied.
+    pub pages: u64,
+    /// The transaction that the copy is as of.
+    pub txn: u64,
+}
+
+impl Store {
+    /// Copies the newest durable state into a new database in `target`, with its data in `stripes` (none: in `target`). Readers and writers go
+    /// on. What a failed copy leaves in `target` is no database.
+    ///
+    /// Errors: damage in a page; the copy took longer than readers may; what writing the copy meets.
+    pub fn backup(
+        &self,
+        target: &Path,
+        stripes: &[PathBuf],
+        mut progress: impl FnMut(CopyProgress),
+    ) -> Result<CopyProgress> {
+        let (snapshot, map) = self.state_and_map()?;
+        let config = StoreConfig {
+            extent_pages: self.geometry.extent_pages,
+            background: Background::Caller,
+            read_ahead: crate::ReadAhead::none(),
+            devices: None,
+            journal: Default::default(),
+            plant: None,
+            ..self.config.clone()
+        };
+        let config = StoreConfig { memory_bytes: COPY_MEMORY, pool_bytes: None, ..config };
+        let copy = Store::create(target, stripes, config)?;
+        let mut at =
+            CopyProgress { extents_done: 0, extents: map.len() as u64, pages: 0, txn: snapshot.txn() };
+        let mut buf = AlignedBuf::new(self.geometry.extent_bytes() as usize);
+        for (id, extent) in map.iter().enumerate().filter(|(_, e)| e.tree.is_some()) {
+            let pages = self.extent_as_of(&snapshot, id as u64, extent, &mut buf)?;
+            copy.fetch.stripes.write(copy.geometry.extent_place(id as u64), &buf)?;
+            at = CopyProgress { extents_done: id as u64 + 1, pages: at.pages + pages, ..at };
+            progress(at);
+        }
+        copy.adopt(&snapshot, map)?;
+        at.extents_done = at.extents;
+        Ok(at)
+    }
+
+    /// A snapshot of the newest state and the map that belongs to it.
+    fn state_and_map(&self) -> Result<(Snapshot, Vec<Extent>)> {
+        let commits = &self.commits;
+        loop {
+            commits.settle()?;
+            let _order = commits.order.lock();
+            if commits.states.appended().txn == commits.states.visible().txn {
+                let mut map = self.fetch.core.space.read().durable(&[]);
+                // Nobody keeps an empty extent of a dropped tree's.
+                while map.last().is_some_and(|e| e.tree.is_none()) {
+                    map.pop();
+                }
+                return Ok((commits.snapshot(), map));
+            }
+        }
+    }
+
+    /// Fills `buf` with an extent as the snapshot sees it, pages not in use zeroed, and answers how many are in use.
+    fn extent_as_of(
+        &self,
+        snapshot: &Snapshot,
+        id: ExtentId,
+        extent: &Extent,
+        buf: &mut AlignedBuf,
+    ) -> Result<u64> {
+        let tree = extent.tree.expect("only extents with an owner are copied");
+        let used = (0..self.geometry.extent_pages).filter(|i| extent.is_allocated(*i));
+        let used: Vec<(u32, PageId)> = used.map(|i| (i, self.geometry.page(id, i))).collect();
+        let txn = snapshot.txn();
+        let versions: Vec<Seen> =
+            used.iter().map(|(_, page)| self.fetch.core.pool.versions.see(*page, txn)).collect();
+        let last =
+            used.iter().zip(&versions).filter(|(_, seen)| matches!(seen, Seen::Stripe)).map(|((i, _), _)| *i);
+        let read = last.max().map_or(0, |i| (i as usize + 1) * PAGE_BYTES);
+        buf.fill(0);
+        if read > 0 {
+            let first = self.geometry.page(id, 0);
+            self.fetch
+                .read_past_pool(first, &mut buf[..read])
+                .map_err(|e| self.fetch.core.unreadable(first, e))?;
+        }
+        let mut kept = vec![false; self.geometry.extent_pages as usize];
+        for ((i, page), seen) in used.iter().zip(versions) {
+            kept[*i as usize] = true;
+            let bytes = &mut buf[*i as usize * PAGE_BYTES..][..PAGE_BYTES];
+            match seen {
+                Seen::Memory(state) => seal_into(bytes, &state, *page, tree),
+                Seen::Journal(txn, way) => {
+                    seal_into(bytes, &self.commits.journal.rebuild(*page, txn, &way)?, *page, tree);
+                }
+                Seen::Stripe if extent.is_written(*i) => {
+                    page::verify(bytes, *page, tree).map_err(|why| self.fetch.core.damaged(*page, why))?
+                }
+                Seen::Stripe => return Err(self.fetch.core.damaged(*page, Damage::NotAllocated)),
+            }
+            let newest = header(bytes).txn();
+            if newest > txn || snapshot.is_cancelled() {
+                return Err(StoreError::SnapshotTooOld { txn });
+            }
+        }
+        for (i, bytes) in buf.chunks_exact_mut(PAGE_BYTES).enumerate().filter(|(i, _)| !kept[*i]) {
+            let _ = i;
+            bytes.fill(0);
+        }
+        Ok(used.len() as u64)
+    }
+
+    /// Makes the pages that were copied here a database.
+    fn adopt(&self, snapshot: &Snapshot, map: Vec<Extent>) -> Result<()> {
+        if snapshot.txn() == 0 {
+            return Ok(());
+        }
+        *self.fetch.core.space.write() = Space::new(self.geometry, all_written(map));
+        let state = Arc::new(State { txn: snapshot.txn(), catalog: snapshot.catalog().clone() });
+        self.commits.states.append(state.clone());
+        self.commits.states.show(state);
+        self.checkpoint().map(drop)
+    }
+}
+
+/// Memory of the store that a copy is written with: it reads nothing.
+const COPY_MEMORY: u64 = 16 << 20;
+
+fn seal_into(bytes: &mut [u8], state: &[u8], page: PageId, tree: TreeId) {
+    bytes.copy_from_slice(state);
+    let txn = header(bytes).txn();
+    page::seal(bytes, page, tree, txn);
+}
+
+/// In the copy every page in use is on its stripe.
+fn all_written(mut map: Vec<Extent>) -> Vec<Extent> {
+    map.iter_mut().for_each(|e| e.written = e.allocated.clone());
+    map
+}

@@ -1,0 +1,190 @@
+//! What commits share: the states, the journal, the super-block, the live snapshots. Writers, readers and the checkpointer meet here.
+//!
+//! Lock order: the writers' turn, then `order`, then `block`; none is held while a device works, but `block` while the super-block is written.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+
+use crate::catalog::Catalog;
+use crate::checkpoint::Checkpointer;
+use crate::config::StoreConfig;
+use crate::error::{Result, StoreError};
+use crate::fetch::Fetch;
+use crate::journal::record::Packed;
+use crate::journal::{Appended, Journal, Room, change};
+use crate::journal_meters::JournalStats;
+use crate::page::TreeId;
+use crate::snapshot::{Snapshot, Snapshots};
+use crate::state::{State, States};
+use crate::superblock::{SuperBlock, SuperBlockFile};
+
+/// See the head of the file.
+pub(crate) struct Commits {
+    pub dir: PathBuf,
+    pub config: StoreConfig,
+    pub fetch: Arc<Fetch>,
+    pub states: States,
+    pub snapshots: Arc<Snapshots>,
+    pub journal: Arc<Journal>,
+    /// What the super-block says.
+    pub block: Mutex<SuperBlock>,
+    pub super_file: SuperBlockFile,
+    /// Why nothing may be written any more.
+    pub poison: Arc<OnceLock<Arc<StoreError>>>,
+    /// Held while a commit is appended and published, and while a checkpoint is begun or takes the map: neither sees half of the other.
+    pub order: Mutex<()>,
+    /// Checkpoints begun: a commit packed before one may hold diffs whose images are on their way out.
+    pub generation: AtomicU64,
+    /// Lowest number the next transaction may have.
+    pub next_txn: AtomicU64,
+    pub checkpointer: Checkpointer,
+    /// Page versions kept in memory.
+    pub version_pages: u64,
+}
+
+impl Commits {
+    /// A snapshot of the newest durable state.
+    pub fn snapshot(&self) -> Snapshot {
+        self.snapshots.take(self.config.clock.now_ns(), || self.states.visible())
+    }
+
+    /// The oldest transaction that somebody reads as of, or may from now on.
+    pub fn oldest_readable(&self) -> u64 {
+        let visible = self.states.visible().txn;
+        self.snapshots.oldest().map_or(visible, |oldest| oldest.min(visible))
+    }
+
+    /// An error if nothing may be written any more.
+    pub fn check_poison(&self) -> Result<()> {
+        match self.poison.get() {
+            Some(cause) => Err(StoreError::Poisoned { cause: cause.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Remembers why nothing may be written any more. A full disk is no reason: nothing that was acknowledged is in doubt.
+    pub fn poisoned_by(&self, e: &StoreError) {
+        if !matches!(e, StoreError::Full { .. } | StoreError::Poisoned { .. }) {
+            let cause = Arc::new(e.clone());
+            if self.poison.set(cause).is_ok() {
+                snowmelt_io::notice(&format!("{e}; nothing is written from now on, reads go on"));
+            }
+        }
+    }
+
+    /// Makes room in the journal. New files are told to the super-block, so that a missing one is missed.
+    pub fn reserve(&self, records: &[Packed]) -> Result<Room> {
+        let room = self.journal.reserve(records)?;
+        if self.journal.slots() > self.block.lock().slots
+            && let Err(e) = self.write_slots()
+        {
+            self.journal.give_back(room);
+            return Err(e);
+        }
+        Ok(room)
+    }
+
+    fn write_slots(&self) -> Result<()> {
+        let mut block = self.block.lock();
+        let slots = self.journal.slots();
+        let new = SuperBlock { sequence: block.sequence + 1, slots, ..block.clone() };
+        self.super_file.write(&new).inspect_err(|e| self.poisoned_by(e))?;
+        *block = new;
+        Ok(())
+    }
+
+    /// Appends the records of a commit and has `publish` publish it, in one step as far as checkpoints see; not if a checkpoint was begun
+    /// since `generation`: then the commit must be packed again.
+    pub fn append(
+        &self,
+        records: &[Packed],
+        room: Room,
+        state: &Arc<State>,
+        generation: u64,
+        publish: impl FnOnce(&Appended),
+    ) -> Option<Appended> {
+        let order = self.order.lock();
+        if self.generation.load(Ordering::Acquire) != generation {
+            drop(order);
+            self.journal.give_back(room);
+            return None;
+        }
+        let appended = self.journal.append(records, room, state.txn);
+        publish(&appended);
+        self.states.append(state.clone());
+        drop(order);
+        self.journal.meters.committed();
+        let versions = &self.fetch.core.pool.versions;
+        if versions.in_memory() > self.version_pages {
+            versions.shrink(self.version_pages / 4 * 3, self.states.visible().txn);
+        }
+        Some(appended)
+    }
+
+    /// Makes an appended commit durable and visible.
+    pub fn wait(&self, state: &Arc<State>, sequence: u64) -> Result<()> {
+        self.journal.sync_to(sequence)?;
+        self.states.show(state.clone());
+        Ok(())
+    }
+
+    /// Makes durable and visible what was appended and is waited for by nobody.
+    pub fn settle(&self) -> Result<()> {
+        let (state, sequence) = {
+            let _order = self.order.lock();
+            (self.states.appended(), self.journal.last_sequence())
+        };
+        if self.journal.has_unsynced() || self.states.visible().txn < state.txn {
+            self.wait(&state, sequence)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the stripes as long as the map and the super-block need.
+    pub fn set_lengths(&self) -> Result<()> {
+        let extents = self.fetch.core.space.read().len().max(self.block.lock().extents);
+        self.fetch.stripes.set_extents(self.fetch.geometry, extents)
+    }
+
+    /// Counters of commits, journal and checkpoints.
+    pub fn stats(&self) -> JournalStats {
+        let (versioned_pages, versions, versions_in_memory) = self.fetch.core.pool.versions.counts();
+        let block = self.block.lock().clone();
+        let bytes_to_recover = self.journal.bytes_since(block.journal);
+        let cost = self.fetch.stripes.cost(0);
+        JournalStats {
+            bytes_to_recover,
+            recovery_s: bytes_to_recover as f64 / cost.bytes_per_s.max(1) as f64,
+            versioned_pages,
+            versions,
+            versions_in_memory,
+            oldest_reader: self.snapshots.oldest(),
+            newest: self.states.visible().txn,
+            checkpointed: block.txn,
+            poisoned: self.poison.get().map(|e| e.to_string()),
+            stalled: self.checkpointer.stalled().map(|e| e.to_string()),
+            ..self.journal.meters.read()
+        }
+    }
+}
+
+/// Appends what changed between two catalogs to a payload.
+pub(crate) fn put_catalog_changes(out: &mut Vec<u8>, old: &Catalog, new: &Catalog) {
+    let gone: Vec<TreeId> = old.trees.keys().filter(|id| !new.trees.contains_key(id)).copied().collect();
+    gone.into_iter().for_each(|id| change::put_drop_tree(out, id));
+    for (id, name) in new.trees.iter().filter(|(id, _)| !old.trees.contains_key(id)) {
+        change::put_new_tree(out, *id, name);
+    }
+    for name in old.records.keys().filter(|name| !new.records.contains_key(*name)) {
+        change::put_drop_record(out, name);
+    }
+    for (name, record) in &new.records {
+        let before = old.records.get(name);
+        if before != Some(record) {
+            change::put_record(out, name, record, before);
+        }
+    }
+}

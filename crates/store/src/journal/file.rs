@@ -1,0 +1,105 @@
+//! The files of the journal: numbered slots `journal-0`, `journal-1`, … in the database's directory, written whole once, used again and again.
+//!
+//! A slot's file is filled with zeros and synced before its first use, so that commits overwrite written blocks: a sync then has no metadata
+//! to write. Each use gives it the next *number*. Slots are made in order and never removed while the database is open, so opening finds
+//! them without listing a directory.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use snowmelt_io::{Access, AlignedBuf, Device};
+
+use super::record::{FILE_HEAD, FileHead};
+use crate::config::StoreConfig;
+use crate::error::{Result, StoreError};
+use crate::opener::{self, Caching};
+use crate::stripes;
+
+/// Bytes in which the journal is written; a multiple of every device's unit.
+pub const BLOCK: usize = 4096;
+
+/// A file of the journal.
+pub(crate) struct JournalFile {
+    pub path: PathBuf,
+    pub slot: u32,
+    pub bytes: u64,
+    device: Arc<dyn Device>,
+}
+
+impl JournalFile {
+    fn open(dir: &Path, slot: u32, access: Access, config: &StoreConfig) -> Result<Option<JournalFile>> {
+        let path = dir.join(format!("journal-{slot}"));
+        let caching = if config.direct { Caching::Direct } else { Caching::Buffered };
+        let what = "open the journal file";
+        let device = match opener::open(config.files.as_ref(), &path, access, caching) {
+            Err(e) if opener::is_missing(&e) => return Ok(None),
+            other => other.map_err(StoreError::device(&path, what))?,
+        };
+        let device = match &config.journal.devices {
+            Some(wrap) => wrap.wrap(slot as usize, device).map_err(StoreError::device(&path, what))?,
+            None => device,
+        };
+        let bytes = device.len().map_err(StoreError::device(&path, "look at the journal file"))?;
+        Ok(Some(JournalFile { path, slot, bytes: bytes / BLOCK as u64 * BLOCK as u64, device }))
+    }
+
+    /// The files there are, in the order of their slots.
+    pub fn open_all(dir: &Path, config: &StoreConfig) -> Result<Vec<JournalFile>> {
+        let mut files = Vec::new();
+        while let Some(file) = Self::open(dir, files.len() as u32, Access::ReadWrite, config)? {
+            files.push(file);
+        }
+        Ok(files)
+    }
+
+    /// Makes the file of a slot: `bytes` zeros, durable. What a failure leaves is made again next time.
+    pub fn create(dir: &Path, slot: u32, bytes: u64, config: &StoreConfig) -> Result<JournalFile> {
+        let made = Self::open(dir, slot, Access::Create, config)?;
+        let mut file = made.expect("a file opened to be made is there");
+        let zeros = AlignedBuf::new((1 << 20).min(bytes as usize));
+        for at in (0..bytes).step_by(zeros.len()) {
+            let n = (bytes - at).min(zeros.len() as u64) as usize;
+            file.write(at, &zeros[..n])?;
+        }
+        file.sync()?;
+        if config.files.is_none() {
+            stripes::sync_parent(&file.path)?;
+        }
+        file.bytes = bytes;
+        Ok(file)
+    }
+
+    /// Its head, if it has one.
+    pub fn head(&self) -> Result<Option<FileHead>> {
+        if self.bytes < FILE_HEAD as u64 {
+            return Ok(None);
+        }
+        let mut buf = AlignedBuf::new(FILE_HEAD);
+        self.read(0, &mut buf)?;
+        Ok(FileHead::decode(&buf))
+    }
+
+    /// Fills an aligned buffer from a multiple of [`BLOCK`].
+    pub fn read(&self, offset: u64, buf: &mut AlignedBuf) -> Result<()> {
+        let read = self.device.read_at(&mut [IoSliceMut::new(buf)], offset);
+        read.map_err(StoreError::device(&self.path, "read the journal"))
+    }
+
+    /// Writes an aligned buffer to a multiple of [`BLOCK`].
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let written = self.device.write_at(&[IoSlice::new(bytes)], offset);
+        written.map_err(StoreError::device(&self.path, "write the journal"))
+    }
+
+    /// Makes what was written durable.
+    pub fn sync(&self) -> Result<()> {
+        self.device.sync().map_err(StoreError::device(&self.path, "sync the journal"))
+    }
+}
+
+impl std::fmt::Debug for JournalFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "JournalFile({})", self.path.display())
+    }
+}

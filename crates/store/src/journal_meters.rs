@@ -1,0 +1,123 @@
+//! Counters of commits, journal and checkpoints.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use snowmelt_io::{Latency, LatencyMeter};
+
+/// The live counters.
+#[derive(Default)]
+pub(crate) struct JournalMeters {
+    commits: AtomicU64,
+    records: AtomicU64,
+    appended_bytes: AtomicU64,
+    written_bytes: AtomicU64,
+    syncs: AtomicU64,
+    synced_records: AtomicU64,
+    recycled: AtomicU64,
+    checkpoints: AtomicU64,
+    written_back: AtomicU64,
+    cancelled: AtomicU64,
+    latency: LatencyMeter,
+}
+
+/// What commits, journal and checkpoints did since the database was opened, and how much is waiting.
+#[derive(Clone, Debug, Default)]
+pub struct JournalStats {
+    /// Transactions committed.
+    pub commits: u64,
+    /// Records appended.
+    pub records: u64,
+    /// Bytes of them.
+    pub appended_bytes: u64,
+    /// Bytes written to journal files; whole blocks, some more than once.
+    pub written_bytes: u64,
+    /// Times the journal was synced.
+    pub syncs: u64,
+    /// Records made durable by them: divided by `syncs`, the group size.
+    pub synced_records: u64,
+    /// Nanoseconds from the write to the end of the sync.
+    pub sync_latency: Latency,
+    /// Bytes of journal that a recovery would read now.
+    pub bytes_to_recover: u64,
+    /// Seconds that would take, as far as the device's costs are known.
+    pub recovery_s: f64,
+    /// Journal files that were used again.
+    pub recycled: u64,
+    /// Checkpoints that ended.
+    pub checkpoints: u64,
+    /// Pages written back by them.
+    pub written_back: u64,
+    /// Pages with versions in the version table.
+    pub versioned_pages: u64,
+    /// Their versions.
+    pub versions: u64,
+    /// Those of them that are in memory.
+    pub versions_in_memory: u64,
+    /// The oldest transaction a live snapshot reads as of.
+    pub oldest_reader: Option<u64>,
+    /// The newest durable transaction.
+    pub newest: u64,
+    /// The last transaction whose pages are all on their stripes.
+    pub checkpointed: u64,
+    /// Snapshots that were given up because their readers took too long.
+    pub cancelled_readers: u64,
+    /// Why nothing may be written any more, if so.
+    pub poisoned: Option<String>,
+    /// Why writing back waits, if so.
+    pub stalled: Option<String>,
+}
+
+impl JournalMeters {
+    pub fn new() -> JournalMeters {
+        JournalMeters::default()
+    }
+    pub fn committed(&self) {
+        self.commits.fetch_add(1, Relaxed);
+    }
+    pub fn appended(&self, bytes: u64) {
+        self.records.fetch_add(1, Relaxed);
+        self.appended_bytes.fetch_add(bytes, Relaxed);
+    }
+    pub fn read_appended(&self) -> u64 {
+        self.appended_bytes.load(Relaxed)
+    }
+    pub fn wrote(&self, bytes: u64) {
+        self.written_bytes.fetch_add(bytes, Relaxed);
+    }
+    pub fn synced(&self, records: u64, ns: u64) {
+        self.syncs.fetch_add(1, Relaxed);
+        self.synced_records.fetch_add(records, Relaxed);
+        self.latency.record(ns);
+    }
+    pub fn recycled(&self) {
+        self.recycled.fetch_add(1, Relaxed);
+    }
+    pub fn checkpointed(&self) {
+        self.checkpoints.fetch_add(1, Relaxed);
+    }
+    pub fn wrote_back(&self, pages: u64) {
+        self.written_back.fetch_add(pages, Relaxed);
+    }
+    pub fn cancelled(&self, snapshots: u64) {
+        self.cancelled.fetch_add(snapshots, Relaxed);
+    }
+
+    /// The counters; the rest is the caller's.
+    pub fn read(&self) -> JournalStats {
+        JournalStats {
+            commits: self.commits.load(Relaxed),
+            records: self.records.load(Relaxed),
+            appended_bytes: self.appended_bytes.load(Relaxed),
+            written_bytes: self.written_bytes.load(Relaxed),
+            syncs: self.syncs.load(Relaxed),
+            synced_records: self.synced_records.load(Relaxed),
+            sync_latency: self.latency.read(),
+            recycled: self.recycled.load(Relaxed),
+            checkpoints: self.checkpoints.load(Relaxed),
+            written_back: self.written_back.load(Relaxed),
+            cancelled_readers: self.cancelled.load(Relaxed),
+            ..Default::default()
+        }
+    }
+}

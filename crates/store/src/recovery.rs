@@ -1,0 +1,348 @@
+//! Recovery: what the journal says beyond the super-block's state, as catalog, extent map and page versions. Nothing is written.
+//!
+//! 1. the meta run gives the catalog as of the checkpoint C and the extent map as of C or a little later;
+//! 2. the journal is read and checked ([`scan`]); of each page the way to its newest version is kept (an image and the diffs after it), and as many
+//!    versions as there is room for in memory;
+//! 3. commits after C change catalog and map; parts whose commit is missing are forgotten;
+//! 4. pages with a version after C enter the version table, and the database is open: writing them back is the checkpointer's business.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::catalog::{Catalog, Record};
+use crate::config::StoreConfig;
+use crate::error::{Result, StoreError};
+use crate::journal::Loc;
+use crate::journal::change::{self, Change, ExtentChange, SKIPPED};
+use crate::journal::diff;
+use crate::journal::record::{self, Head, Kind};
+use crate::journal::scan::{self, Found, Needed};
+use crate::page::{self, PageBuf, PageId, TreeId};
+use crate::space::{Extent, Geometry, Used};
+use crate::superblock::SuperBlock;
+use crate::versions::Step;
+
+/// What was found.
+pub(crate) struct Recovered {
+    pub catalog: Catalog,
+    pub extents: Vec<Extent>,
+    /// The newest commit.
+    pub txn: u64,
+    /// The highest number of a transaction, committed or not.
+    pub last_number: u64,
+    pub pages: Vec<RecoveredPage>,
+    /// Extents that must be on the stripes.
+    pub least_extents: u64,
+    pub found: Found,
+    pub trace: RecoveryTrace,
+}
+
+/// A page with a version that is not on its stripe.
+pub(crate) struct RecoveredPage {
+    pub page: PageId,
+    pub txn: u64,
+    pub history: Vec<Step>,
+    pub state: Option<Arc<PageBuf>>,
+}
+
+/// What opening read, in what sizes, how concurrently, and how long it took.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecoveryTrace {
+    /// Journal files that were needed.
+    pub files: u64,
+    /// Bytes read from journal files.
+    pub read_bytes: u64,
+    /// Requests for them.
+    pub requests: u64,
+    /// Threads that made them.
+    pub concurrency: u64,
+    /// Sound records, and their bytes.
+    pub records: u64,
+    /// Bytes of sound records.
+    pub record_bytes: u64,
+    /// Commits after the checkpoint.
+    pub commits: u64,
+    /// Pages with a version that is not on its stripe.
+    pub pages: u64,
+    /// Those of them that are in memory.
+    pub pages_in_memory: u64,
+    /// Seconds from the begin of the journal to its end.
+    pub seconds: f64,
+}
+
+#[derive(Default)]
+struct PageWay {
+    txn: u64,
+    history: Vec<Step>,
+    state: Option<Arc<PageBuf>>,
+}
+
+struct Replay {
+    /// The checkpoint: changes up to it are on the stripes.
+    after: u64,
+    geometry: Geometry,
+    catalog: Catalog,
+    extents: Vec<Extent>,
+    txn: u64,
+    last_number: u64,
+    commits: u64,
+    ways: FxHashMap<PageId, PageWay>,
+    in_memory: usize,
+    most_in_memory: usize,
+    /// Parts of a transaction whose commit has not been seen.
+    parts: Vec<(u64, u64, Vec<u8>)>,
+    parts_txn: u64,
+    dir: PathBuf,
+}
+
+/// Reads the journal over the state of a super-block.
+pub(crate) fn recover(
+    dir: &Path,
+    config: &StoreConfig,
+    block: &SuperBlock,
+    geometry: Geometry,
+    (catalog, extents): (Catalog, Vec<Extent>),
+) -> Result<Recovered> {
+    let begun = config.clock.now_ns();
+    let mut replay = Replay {
+        after: block.txn,
+        geometry,
+        catalog,
+        extents,
+        txn: block.txn,
+        last_number: block.txn,
+        commits: 0,
+        ways: FxHashMap::default(),
+        in_memory: 0,
+        most_in_memory: config.version_pages()?,
+        parts: Vec::new(),
+        parts_txn: 0,
+        dir: dir.to_path_buf(),
+    };
+    let needed = Needed {
+        identity: block.identity,
+        first: block.journal,
+        before: block.before,
+        synced: block.synced,
+        slots: block.slots,
+    };
+    let found =
+        scan::scan(dir, config, needed, &mut |head, offset, stored| replay.record(head, offset, stored))?;
+    for (file, _) in found.used.values() {
+        // What was read back must stay before anything is built on it.
+        file.sync()?;
+    }
+    let (after, extents) = (replay.after, &replay.extents);
+    // Versions of pages that the newest state does not use would only be in the way of those who get their extents next.
+    let in_use = |page: &PageId| {
+        let extent = extents.get(geometry.extent_of(*page) as usize);
+        extent.is_some_and(|e| e.tree.is_some() && e.is_allocated(geometry.index_of(*page)))
+    };
+    let ways = replay.ways.into_iter().filter(|(page, way)| way.txn > after && in_use(page));
+    let pages: Vec<RecoveredPage> = ways
+        .map(|(page, w)| RecoveredPage { page, txn: w.txn, history: w.history, state: w.state })
+        .collect();
+    let trace = RecoveryTrace {
+        files: found.used.len() as u64,
+        read_bytes: found.read_bytes,
+        requests: found.requests,
+        concurrency: found.concurrency as u64,
+        records: found.records,
+        record_bytes: found.bytes,
+        commits: replay.commits,
+        pages: pages.len() as u64,
+        pages_in_memory: pages.iter().filter(|p| p.state.is_some()).count() as u64,
+        seconds: (config.clock.now_ns() - begun) as f64 / 1e9,
+    };
+    let (catalog, extents) = (replay.catalog, replay.extents);
+    // Only what is in use must be there: extents that were built and dropped since may have been cut off by an earlier recovery.
+    let on_stripe = |e: &Extent| e.tree.is_some() && e.written.iter().any(|w| *w != 0);
+    let last = extents.iter().rposition(on_stripe).map_or(0, |i| i as u64 + 1);
+    let least_extents = block.extents.max(last);
+    let (txn, last_number) = (replay.txn, replay.last_number);
+    Ok(Recovered { catalog, extents, txn, last_number, pages, least_extents, found, trace })
+}
+
+impl Replay {
+    fn record(&mut self, head: &Head, offset: u64, stored: &[u8]) -> Result<()> {
+        let bad = |why: &str, dir: &Path| StoreError::JournalDamaged {
+            file: dir.join(format!("journal (file {})", head.file)),
+            offset,
+            why: why.into(),
+        };
+        let payload =
+            record::unpack(head, stored).ok_or_else(|| bad("the record cannot be unpacked", &self.dir))?;
+        self.last_number = self.last_number.max(head.txn);
+        if head.txn != self.parts_txn {
+            // Parts of a transaction that never committed.
+            self.parts.clear();
+            self.parts_txn = head.txn;
+        }
+        if head.kind == Kind::Mark {
+            return Ok(());
+        }
+        self.parts.push((head.file, offset, payload.into_owned()));
+        if head.kind == Kind::Part {
+            return Ok(());
+        }
+        for (file, offset, payload) in std::mem::take(&mut self.parts) {
+            self.changes(head.txn, file, offset, &payload).map_err(|why| bad(why, &self.dir))?;
+        }
+        if head.txn > self.after {
+            self.txn = head.txn;
+            self.commits += 1;
+        }
+        Ok(())
+    }
+
+    fn changes(
+        &mut self,
+        txn: u64,
+        file: u64,
+        offset: u64,
+        payload: &[u8],
+    ) -> std::result::Result<(), &'static str> {
+        let mut rest = payload;
+        while !rest.is_empty() {
+            let at = (payload.len() - rest.len()) as u32;
+            let change = change::next(&mut rest).map_err(|b| b.0)?;
+            let loc = Loc { file, offset, at };
+            match change {
+                Change::Image { page, bytes } => self.image(txn, page, loc, bytes),
+                Change::Diff { page, diff } => self.diff(txn, page, loc, diff)?,
+                _ if txn <= self.after => {}
+                other => self.other(other)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn image(&mut self, txn: u64, page: PageId, loc: Loc, bytes: &[u8]) {
+        let room = self.in_memory < self.most_in_memory && txn > self.after;
+        let way = self.ways.entry(page).or_default();
+        self.in_memory -= usize::from(way.state.is_some());
+        *way = PageWay { txn, history: vec![Step { txn, loc, diff_bytes: None }], state: None };
+        if room {
+            let mut state = PageBuf::new();
+            state[SKIPPED..SKIPPED + bytes.len()].copy_from_slice(bytes);
+            let tree = page::header(&state).tree();
+            page::mark(&mut state, page, tree, txn);
+            way.state = Some(Arc::new(state));
+            self.in_memory += 1;
+        }
+    }
+
+    fn diff(
+        &mut self,
+        txn: u64,
+        page: PageId,
+        loc: Loc,
+        bytes: &[u8],
+    ) -> std::result::Result<(), &'static str> {
+        let Some(way) = self.ways.get_mut(&page).filter(|w| !w.history.is_empty()) else {
+            // The image may lie before the first needed file when the page has been written back since.
+            return if txn > self.after { Err("a page is changed whose image is missing") } else { Ok(()) };
+        };
+        way.txn = txn;
+        way.history.push(Step { txn, loc, diff_bytes: Some(bytes.len() as u32) });
+        if let Some(state) = &mut way.state {
+            let mut new = PageBuf::new();
+            diff::apply(&state[SKIPPED..], bytes, &mut new[SKIPPED..]).map_err(|b| b.0)?;
+            let tree = page::header(&new).tree();
+            page::mark(&mut new, page, tree, txn);
+            *state = Arc::new(new);
+        }
+        Ok(())
+    }
+
+    fn other(&mut self, change: Change<'_>) -> std::result::Result<(), &'static str> {
+        match change {
+            Change::Image { .. } | Change::Diff { .. } => unreachable!("handled by the caller"),
+            Change::Record { name, kind, bytes } => {
+                self.catalog.records.insert(name.to_string(), Record { kind, bytes: bytes.into() });
+            }
+            Change::RecordDiff { name, diff } => {
+                let record =
+                    self.catalog.records.get_mut(name).ok_or("a record is changed that is missing")?;
+                let mut new = vec![0; record.bytes.len()];
+                diff::apply(&record.bytes, diff, &mut new).map_err(|b| b.0)?;
+                record.bytes = new.into();
+            }
+            Change::DropRecord { name } => drop(self.catalog.records.remove(name)),
+            Change::NewTree { tree, name } => {
+                self.catalog.trees.insert(tree, name.to_string());
+                self.catalog.next_tree = self.catalog.next_tree.max(tree.0 + 1);
+            }
+            Change::DropTree { tree } => self.drop_tree(tree),
+            Change::Extent(e) => self.extent(&e)?,
+            Change::Built { first, extents, tree, pages } => {
+                let end = first.checked_add(extents).ok_or("an extent number is too large")?;
+                if pages > self.geometry.extent_pages {
+                    return Err("an extent has too many pages");
+                }
+                self.lengthen(end)?;
+                self.forget_pages(|extent| (first..end).contains(&extent));
+                for e in first..end {
+                    self.extents[e as usize] = Extent::filled(self.geometry.extent_pages, tree, pages);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn lengthen(&mut self, extents: u64) -> std::result::Result<(), &'static str> {
+        /// More than any database has: 2^40 pages.
+        const MOST: u64 = 1 << 32;
+        if extents > MOST {
+            return Err("an extent number is too large");
+        }
+        let now = self.extents.len().max(extents as usize);
+        self.extents.resize(now, Extent::free(self.geometry.extent_pages));
+        Ok(())
+    }
+
+    fn extent(&mut self, change: &ExtentChange) -> std::result::Result<(), &'static str> {
+        self.lengthen(change.extent + 1)?;
+        let extent_pages = self.geometry.extent_pages;
+        let e = &mut self.extents[change.extent as usize];
+        if e.tree.is_none() {
+            *e = Extent::free(extent_pages);
+        }
+        (e.tree, e.overflow) = (change.tree, change.overflow);
+        for (list, used) in [(&change.used, Used::Yes), (&change.unused, Used::No)] {
+            for index in list {
+                if *index >= extent_pages {
+                    return Err("a page lies beyond its extent");
+                }
+                e.set_allocated(*index, used);
+                if used == Used::Yes {
+                    e.written[*index as usize / 64] &= !(1 << (index % 64));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The pages of a dropped tree are nobody's: a later owner of its extents must not meet them.
+    fn drop_tree(&mut self, tree: TreeId) {
+        self.catalog.trees.remove(&tree);
+        let mut gone = FxHashSet::default();
+        for (i, e) in self.extents.iter_mut().enumerate().filter(|(_, e)| e.tree == Some(tree)) {
+            *e = Extent::free(self.geometry.extent_pages);
+            gone.insert(i as u64);
+        }
+        self.forget_pages(|extent| gone.contains(&extent));
+    }
+
+    fn forget_pages(&mut self, of: impl Fn(u64) -> bool) {
+        let geometry = self.geometry;
+        let in_memory = &mut self.in_memory;
+        self.ways.retain(|page, way| {
+            let stays = !of(geometry.extent_of(*page));
+            *in_memory -= usize::from(!stays && way.state.is_some());
+            stays
+        });
+    }
+}

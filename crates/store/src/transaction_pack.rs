@@ -1,0 +1,156 @@
+//! Packing what a transaction changed into journal records, and publishing its pages when these have their place.
+
+use std::sync::Arc;
+
+use crate::catalog::Catalog;
+use crate::commit::put_catalog_changes;
+use crate::config::JournalConfig;
+use crate::journal::change::{self, ExtentChange, SKIPPED};
+use crate::journal::record::{Kind, Packed};
+use crate::journal::{Appended, Loc, diff};
+use crate::page::{PAGE_BYTES, PageBuf, PageId};
+use crate::pool::Pool;
+use crate::transaction_pages::{Private, PrivatePage};
+use crate::versions::Step;
+
+/// A place in the payload of a record that has no place yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At(u32);
+
+impl At {
+    /// The place when the record is at `offset` of `file`.
+    pub fn in_record(self, file: u64, offset: u64) -> Loc {
+        Loc { file, offset, at: self.0 }
+    }
+}
+
+/// Packs page images: records, each with where its pages are.
+pub(crate) fn pack_images(
+    pages: &[(PageId, Arc<PageBuf>)],
+    settings: &JournalConfig,
+) -> Vec<(Packed, Vec<(PageId, At)>)> {
+    let mut done = Vec::new();
+    let mut rest = pages;
+    while !rest.is_empty() {
+        let (mut payload, mut places) = (Vec::new(), Vec::new());
+        while let Some(((page, state), later)) = rest.split_first()
+            && (payload.is_empty() || payload.len() + PAGE_BYTES <= settings.part_bytes)
+        {
+            places.push((*page, At(payload.len() as u32)));
+            change::put_image(&mut payload, *page, state);
+            rest = later;
+        }
+        done.push((Packed::new(Kind::Part, payload), places));
+    }
+    done
+}
+
+/// Collects the changes of a commit.
+pub(crate) struct Packer {
+    part_bytes: usize,
+    diff_bytes: u32,
+    payload: Vec<u8>,
+    full: Vec<Packed>,
+    pages: Vec<PackedPage>,
+}
+
+/// The records of a commit and the pages in them.
+pub(crate) struct PackedCommit {
+    pub records: Vec<Packed>,
+    pages: Vec<PackedPage>,
+}
+
+struct PackedPage {
+    page: PageId,
+    state: Option<Arc<PageBuf>>,
+    place: Place,
+    diff_bytes: Option<u32>,
+}
+
+enum Place {
+    /// In this record of the commit.
+    Record(usize, At),
+    /// It was written before.
+    Journal(Loc),
+}
+
+impl Packer {
+    pub fn new(settings: &JournalConfig) -> Packer {
+        Packer {
+            part_bytes: settings.part_bytes,
+            diff_bytes: settings.diff_bytes,
+            payload: Vec::new(),
+            full: Vec::new(),
+            pages: Vec::new(),
+        }
+    }
+
+    /// What changed between two catalogs.
+    pub fn catalog(&mut self, old: &Catalog, new: &Catalog) {
+        put_catalog_changes(&mut self.payload, old, new);
+    }
+
+    /// What changed of an extent.
+    pub fn extent(&mut self, change: &ExtentChange) {
+        change::put_extent(&mut self.payload, change);
+    }
+
+    /// Extents that a build wrote.
+    pub fn built(&mut self, first: u64, extents: u64, tree: crate::page::TreeId, pages: u32) {
+        change::put_built(&mut self.payload, first, extents, tree, pages);
+    }
+
+    /// A page: as a diff against the newest version if there is one to build on and the diff is small, else whole.
+    pub fn page(&mut self, id: PageId, page: &PrivatePage, pool: &Pool) {
+        let state = match &page.state {
+            Private::Journal(loc) => {
+                let place = Place::Journal(*loc);
+                return self.pages.push(PackedPage { page: id, state: None, place, diff_bytes: None });
+            }
+            Private::Memory(state) => state,
+        };
+        if self.payload.len() + PAGE_BYTES > self.part_bytes && !self.payload.is_empty() {
+            self.full.push(Packed::new(Kind::Part, std::mem::take(&mut self.payload)));
+        }
+        let at = At(self.payload.len() as u32);
+        let base = if page.was_spilled { None } else { pool.versions.base(id, self.diff_bytes) };
+        let diff_bytes = base.and_then(|base| self.diff(id, &base, state));
+        if diff_bytes.is_none() {
+            change::put_image(&mut self.payload, id, state);
+        }
+        let place = Place::Record(self.full.len(), at);
+        self.pages.push(PackedPage { page: id, state: Some(state.clone()), place, diff_bytes });
+    }
+
+    fn diff(&mut self, id: PageId, old: &PageBuf, new: &PageBuf) -> Option<u32> {
+        let mut bytes = Vec::new();
+        let small = diff::diff(&old[SKIPPED..], &new[SKIPPED..], PAGE_BYTES / 2, &mut bytes);
+        small.then(|| {
+            change::put_diff(&mut self.payload, id, &bytes);
+            bytes.len() as u32
+        })
+    }
+
+    /// The records; the last one is the commit.
+    pub fn finish(mut self) -> PackedCommit {
+        self.full.push(Packed::new(Kind::Commit, self.payload));
+        PackedCommit { records: self.full, pages: self.pages }
+    }
+}
+
+impl PackedCommit {
+    /// Publishes the pages as versions of `txn`; nobody reads as of a transaction before `oldest`.
+    pub fn publish(&self, pool: &Pool, txn: u64, appended: &Appended, oldest: u64) {
+        for p in &self.pages {
+            let loc = match p.place {
+                Place::Record(record, at) => {
+                    let (file, offset) = appended.places[record];
+                    at.in_record(file, offset)
+                }
+                Place::Journal(loc) => loc,
+            };
+            let step = Step { txn, loc, diff_bytes: p.diff_bytes };
+            pool.publish_version(p.page, txn, p.state.clone(), Some(step), oldest);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The private pages of a write transaction: copies that nobody else sees until it commits.
+//!
+//! Those that find no room in memory are written to the journal early. Invariant: a page that a snapshot holds never changes; the
+//! transaction copies it first ([`Arc::make_mut`]).
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::journal::{Loc, Pin};
+use crate::page::{PageBuf, PageId, TreeId, header};
+
+/// Pages a transaction has changed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PrivatePages {
+    pages: FxHashMap<PageId, PrivatePage>,
+    in_memory: usize,
+    /// Keeps the journal files that hold pages.
+    pin: Option<Arc<Pin>>,
+}
+
+/// A page a transaction has changed.
+#[derive(Clone, Debug)]
+pub(crate) struct PrivatePage {
+    pub tree: TreeId,
+    pub state: Private,
+    /// It was in the journal before, so what the journal says next must not build on the state before the transaction.
+    pub was_spilled: bool,
+}
+
+/// Where a private page is.
+#[derive(Clone, Debug)]
+pub(crate) enum Private {
+    Memory(Arc<PageBuf>),
+    Journal(Loc),
+}
+
+impl PrivatePages {
+    /// The page, if it was changed.
+    #[inline]
+    pub fn get(&self, page: PageId) -> Option<&PrivatePage> {
+        self.pages.get(&page)
+    }
+
+    /// The page to be changed further, if it is in memory.
+    pub fn get_mut(&mut self, page: PageId) -> Option<&mut PageBuf> {
+        match self.pages.get_mut(&page).map(|p| &mut p.state) {
+            Some(Private::Memory(state)) => Some(Arc::make_mut(state)),
+            _ => None,
+        }
+    }
+
+    /// Adds a page of `tree`, or brings one back into memory.
+    pub fn insert(&mut self, page: PageId, tree: TreeId, state: PageBuf) {
+        let was_spilled = self.remove(page);
+        self.in_memory += 1;
+        let state = Private::Memory(Arc::new(state));
+        self.pages.insert(page, PrivatePage { tree, state, was_spilled });
+    }
+
+    /// Forgets a page; true when it was ever in the journal.
+    pub fn remove(&mut self, page: PageId) -> bool {
+        let Some(old) = self.pages.remove(&page) else { return false };
+        self.in_memory -= usize::from(matches!(old.state, Private::Memory(_)));
+        old.was_spilled
+    }
+
+    /// Forgets the pages of a tree.
+    pub fn remove_tree(&mut self, tree: TreeId) {
+        self.pages.retain(|_, p| p.tree != tree);
+        self.in_memory = self.pages.values().filter(|p| matches!(p.state, Private::Memory(_))).count();
+    }
+
+    /// Pages in memory.
+    pub fn in_memory(&self) -> usize {
+        self.in_memory
+    }
+
+    /// True when nothing was changed.
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// The pages to be written out when there are too many: leaves, or if these are few, all.
+    pub fn to_spill(&self) -> Vec<(PageId, Arc<PageBuf>)> {
+        let in_memory = self.pages.iter().filter_map(|(id, p)| match &p.state {
+            Private::Memory(state) => Some((*id, state.clone())),
+            Private::Journal(_) => None,
+        });
+        let all: Vec<_> = in_memory.collect();
+        let leaves: Vec<_> = all.iter().filter(|(_, p)| header(p).level() == 0).cloned().collect();
+        let mut chosen = if leaves.len() * 2 >= all.len() { leaves } else { all };
+        chosen.sort_unstable_by_key(|(id, _)| *id);
+        chosen
+    }
+
+    /// The page is in the journal now.
+    pub fn spilled(&mut self, page: PageId, loc: Loc, pin: &Arc<Pin>) {
+        if let Some(p) = self.pages.get_mut(&page) {
+            self.in_memory -= usize::from(matches!(p.state, Private::Memory(_)));
+            (p.state, p.was_spilled) = (Private::Journal(loc), true);
+            self.pin = Some(pin.clone());
+        }
+    }
+
+    /// All pages in the order of their numbers.
+    pub fn sorted(&self) -> Vec<(PageId, PrivatePage)> {
+        let mut all: Vec<_> = self.pages.iter().map(|(id, page)| (*id, page.clone())).collect();
+        all.sort_unstable_by_key(|(id, _)| *id);
+        all
+    }
+}

@@ -1,0 +1,43 @@
+//! One writer at a time: transactions and bulk builds take turns.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use snowmelt_io::{Clock, EventCount};
+
+/// The turn of the writers.
+pub(crate) struct WriterGate {
+    taken: AtomicBool,
+    given_back: EventCount,
+}
+
+impl WriterGate {
+    /// A gate whose waiters wait in `clock`'s time.
+    pub fn new(clock: &Clock) -> Arc<WriterGate> {
+        Arc::new(WriterGate { taken: AtomicBool::new(false), given_back: EventCount::new(clock) })
+    }
+
+    /// Waits for the turn. The caller must hold no other lock.
+    pub fn enter(self: &Arc<Self>) -> Turn {
+        self.given_back.wait_until(|| !self.taken.swap(true, Ordering::Acquire));
+        Turn { gate: self.clone() }
+    }
+}
+
+/// The turn of a writer; given back when dropped.
+pub(crate) struct Turn {
+    gate: Arc<WriterGate>,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.gate.taken.store(false, Ordering::Release);
+        self.gate.given_back.notify_all();
+    }
+}
+
+impl std::fmt::Debug for Turn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Turn")
+    }
+}

@@ -1,0 +1,64 @@
+//! Power cuts at any write, also during recovery: every acknowledged commit is there, nothing else is. The long run is `examples/power_cut.rs`.
+
+#[path = "support/cuts.rs"]
+mod cuts;
+mod support;
+
+use cuts::{Cuts, Tally};
+use snowmelt_store::Plant;
+use support::seed;
+
+/// Cuts the power until it was cut `cuts` times, over as many seeds as that takes; the first wrong answer with its seed.
+fn run(first_seed: u64, cuts: u64, plant: Option<Plant>) -> Result<Tally, String> {
+    /// Cuts of one seed: the database grows older, but not without end.
+    const OF_ONE: u64 = 10;
+    snowmelt_io::set_notice(|_| {});
+    let mut total = Tally::default();
+    for i in 0..cuts.div_ceil(OF_ONE) {
+        let dir = tempfile::tempdir().expect("room for a lock file");
+        let seed = first_seed.wrapping_add(i);
+        let mut run = Cuts::new(dir.path(), seed, plant);
+        run.run(OF_ONE.min(cuts)).map_err(|why| format!("SNOWMELT_SEED={seed}: {why}"))?;
+        total.add(&run.tally);
+    }
+    Ok(total)
+}
+
+#[test]
+fn acknowledged_commits_survive_power_cuts() {
+    let tally = run(seed(), 2000, None).unwrap();
+    eprintln!("{tally:?}");
+    // The run went where the danger is.
+    assert!(
+        tally.cuts >= 2000
+            && tally.checkpoints > 100
+            && tally.recycled > 100
+            && tally.recovered_commits > 100
+    );
+}
+
+/// Each planted bug is found within a few hundred cuts.
+fn is_found(plant: Plant) {
+    let why = run(seed(), 2000, Some(plant)).expect_err("the planted bug was not found");
+    eprintln!("{plant:?} found: {why}");
+}
+
+#[test]
+fn a_missing_sync_of_the_journal_is_found() {
+    is_found(Plant::SkipJournalSync);
+}
+
+#[test]
+fn a_missing_sync_of_the_stripes_is_found() {
+    is_found(Plant::SkipStripeSync);
+}
+
+#[test]
+fn a_journal_reused_too_early_is_found() {
+    is_found(Plant::ReuseJournalEarly);
+}
+
+#[test]
+fn a_version_written_back_under_a_reader_is_found() {
+    is_found(Plant::WriteUnderReader);
+}
