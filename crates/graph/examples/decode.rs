@@ -36,7 +36,7 @@ fn main() {
     builder.write(&store, |_| {});
     drop(store);
     let db = Database::open(dir.path(), &options).expect("the database");
-    let mut session = db.session();
+    let mut session = db.session().unwrap();
 
     for ((name, terms), ids) in sorts.iter().zip(&ids) {
         session.decode(ids, |at, term| assert_eq!(term, terms[at].as_ref())).expect("decoded");

@@ -15,6 +15,7 @@ use crate::dict::Tree;
 use crate::error::{GraphError, Result};
 use crate::index::Index;
 use crate::session::Session;
+use crate::state::GraphState;
 use snowmelt_store::{Columns, Keys, Matches, TupleTree};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -106,11 +107,11 @@ impl Database {
     /// Checks everything there is. Problems are in the report; an error means that the check could not be
     /// finished.
     pub fn check(self: &Arc<Self>, progress: Progress<'_>) -> Result<CheckReport> {
-        let mut session = self.session();
+        let mut session = self.session()?;
         let mut report = CheckReport::default();
         check_pages(&mut session, &mut report, progress);
         let sums = check_indexes(&mut session, &mut report, progress)?;
-        compare(self, &sums, &mut report);
+        compare(&session.state.clone(), &sums, &mut report);
         check_graph_subjects(&mut session, &sums, &mut report, progress)?;
         crate::check_dict::check_dictionary(&mut session, &mut report, progress)?;
         Ok(report)
@@ -140,21 +141,22 @@ struct Sums {
 }
 
 fn check_indexes(session: &mut Session, report: &mut CheckReport, progress: Progress<'_>) -> Result<Sums> {
-    let db = session.db.clone();
+    let state = session.state.clone();
     let mut sums = Sums::default();
     for index in Index::ALL {
         let mut rows = Sum::default();
         let mut pairs = Sum::default();
-        let done = check_tree(session, index.name(), db.index(index), report, progress, |row, new_pair| {
-            match index {
-                Index::Psog => rows.add(&[row[1], row[0], row[2], row[3]]),
-                Index::Posg => rows.add(&[row[2], row[0], row[1], row[3]]),
-                _ => rows.add(row),
-            }
-            if new_pair {
-                pairs.add(&[row[1], row[0]]);
-            }
-        })?;
+        let done =
+            check_tree(session, index.name(), state.index(index), report, progress, |row, new_pair| {
+                match index {
+                    Index::Psog => rows.add(&[row[1], row[0], row[2], row[3]]),
+                    Index::Posg => rows.add(&[row[2], row[0], row[1], row[3]]),
+                    _ => rows.add(row),
+                }
+                if new_pair {
+                    pairs.add(&[row[1], row[0]]);
+                }
+            })?;
         sums.rows[index as usize] = done.then_some(rows);
         match index {
             Index::Psog => sums.psog_pairs = pairs,
@@ -163,7 +165,7 @@ fn check_indexes(session: &mut Session, report: &mut CheckReport, progress: Prog
         }
     }
     for tree in Tree::ALL {
-        check_tree(session, tree.hash_name(), db.hashes(tree), report, progress, |_, _| {})?;
+        check_tree(session, tree.hash_name(), state.hashes(tree), report, progress, |_, _| {})?;
     }
     Ok(sums)
 }
@@ -242,7 +244,7 @@ pub(crate) fn each_row(
 }
 
 /// Compares the indexes where both sides could be read.
-fn compare(db: &Database, sums: &Sums, report: &mut CheckReport) {
+fn compare(state: &GraphState, sums: &Sums, report: &mut CheckReport) {
     let rows = |index: Index| sums.rows[index as usize];
     let mut same = |left: Option<Sum>, right: Option<Sum>, what: &str| {
         if let (Some(left), Some(right)) = (left, right)
@@ -262,8 +264,8 @@ fn compare(db: &Database, sums: &Sums, report: &mut CheckReport) {
         rows(Index::Op),
         "the object-predicate pairs of posg and op",
     );
-    if let Some(quads) = rows(Index::Psog).filter(|quads| quads.rows != db.quads()) {
-        report.problem(format!("psog has {} quads, the catalog says {}", quads.rows, db.quads()));
+    if let Some(quads) = rows(Index::Psog).filter(|quads| quads.rows != state.quads()) {
+        report.problem(format!("psog has {} quads, the catalog says {}", quads.rows, state.quads()));
     }
 }
 

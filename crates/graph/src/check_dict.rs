@@ -8,12 +8,12 @@
 //! must add up to those of the rows; (3) the objects in use must have the kind and code of their number.
 
 use crate::check::{CheckProgress, CheckReport, Progress, Sum, each_row};
-use crate::database::Database;
 use crate::dict::{Entry, Place, Tree, dictionary_error, index_hash_of, literal, place};
 use crate::dict_code::PLAIN;
 use crate::error::{GraphError, Result};
 use crate::index::{Column, Index};
 use crate::session::Session;
+use crate::state::GraphState;
 use crate::term::{Kind, TermId};
 use crate::term_lexical::Lexical;
 use std::ops::Range;
@@ -29,10 +29,10 @@ pub(crate) fn check_dictionary(
     progress: Progress<'_>,
 ) -> Result<()> {
     check_ids(session, report)?;
-    let db = session.db.clone();
+    let state = session.state.clone();
     for tree in Tree::ALL {
-        let len = db.strings(tree).map_or(0, |strings| strings.len());
-        let rows = db.hashes(tree).map_or(0, |hashes| hashes.rows());
+        let len = state.strings(tree).map_or(0, |strings| strings.len());
+        let rows = state.hashes(tree).map_or(0, |hashes| hashes.rows());
         if len != rows {
             report.problem(format!("tree {}: {len} strings, but {rows} hashes", tree.name()));
         }
@@ -48,15 +48,15 @@ pub(crate) fn check_dictionary(
 
 /// Every id in a column of an index is a term's.
 fn check_ids(session: &mut Session, report: &mut CheckReport) -> Result<()> {
-    let db = session.db.clone();
+    let state = session.state.clone();
     for (index, column) in [(Index::Sp, 0), (Index::Sp, 1), (Index::Op, 0), (Index::Gs, 0)] {
-        let Some(tree) = db.index(index) else { continue };
+        let Some(tree) = state.index(index) else { continue };
         let mut last = None;
         let mut problems = Vec::new();
         let read = each_row(session, tree, |row| {
             let id = TermId(row[column]);
             if last != Some(id)
-                && let Some(why) = wrong_id(&db, id, index.columns()[column])
+                && let Some(why) = wrong_id(&state, id, index.columns()[column])
             {
                 problems.push(format!("tree {}: {id:?} {why}", index.name()));
             }
@@ -69,7 +69,7 @@ fn check_ids(session: &mut Session, report: &mut CheckReport) -> Result<()> {
 }
 
 /// What is wrong with an id in a column, if anything.
-fn wrong_id(db: &Database, id: TermId, column: Column) -> Option<&'static str> {
+fn wrong_id(state: &GraphState, id: TermId, column: Column) -> Option<&'static str> {
     let kind = id.kind();
     let allowed = match column {
         Column::Subject => matches!(kind, Kind::Iri | Kind::Blank),
@@ -81,14 +81,14 @@ fn wrong_id(db: &Database, id: TermId, column: Column) -> Option<&'static str> {
         return Some("is of a kind that cannot be there");
     }
     if let Some(tree) = Tree::of(kind) {
-        let len = db.strings(tree).map_or(0, |strings| strings.len());
+        let len = state.strings(tree).map_or(0, |strings| strings.len());
         return (id.number() >= len).then_some("is not in the dictionary");
     }
     match kind {
-        Kind::Blank => (id.number() >= db.meta().blank_nodes).then_some("is beyond the blank nodes"),
+        Kind::Blank => (id.number() >= state.meta().blank_nodes).then_some("is beyond the blank nodes"),
         Kind::Special => None,
         _ => {
-            let datatype = db.inline_datatype(id);
+            let datatype = state.inline_datatype(id);
             (Lexical::new().write(id).is_none() || datatype.is_none()).then_some("has no value")
         }
     }
@@ -129,12 +129,12 @@ fn check_window(
     report: &mut CheckReport,
     progress: Progress<'_>,
 ) -> Result<()> {
-    let db = session.db.clone();
-    let read = read_hashes(session, &db, &mut window, report);
+    let state = session.state.clone();
+    let read = read_hashes(session, &state, &mut window, report);
     if report.unless_damaged(read)?.is_none() {
         return Ok(());
     }
-    let read = read_strings(session, &db, &mut window, report, progress);
+    let read = read_strings(session, &state, &mut window, report, progress);
     if report.unless_damaged(read)?.is_none() {
         return Ok(());
     }
@@ -147,17 +147,17 @@ fn check_window(
             window.tree.hash_name()
         ));
     }
-    let read = check_objects(session, &db, &window, report);
+    let read = check_objects(session, &state, &window, report);
     report.unless_damaged(read).map(drop)
 }
 
 fn read_hashes(
     session: &mut Session,
-    db: &Database,
+    state: &GraphState,
     window: &mut Window,
     report: &mut CheckReport,
 ) -> Result<()> {
-    let Some(tree) = db.hashes(window.tree) else { return Ok(()) };
+    let Some(tree) = state.hashes(window.tree) else { return Ok(()) };
     let mut seen = vec![false; window.codes.len()];
     each_row(session, tree, |&[hash, number, code, _]| {
         let Some(place) = window.place(number) else { return };
@@ -171,19 +171,19 @@ fn read_hashes(
 
 fn read_strings(
     session: &mut Session,
-    db: &Database,
+    state: &GraphState,
     window: &mut Window,
     report: &mut CheckReport,
     progress: Progress<'_>,
 ) -> Result<()> {
-    let Some(strings) = db.strings(window.tree) else { return Ok(()) };
+    let Some(strings) = state.strings(window.tree) else { return Ok(()) };
     let mut begin = window.numbers.start;
     while begin < window.numbers.end {
         let numbers: Vec<u64> = (begin..window.numbers.end.min(begin + BATCH)).collect();
         begin += numbers.len() as u64;
         strings.get(&mut session.reader, &numbers, |at, string| {
             report.strings += 1;
-            if let Err(error) = check_string(db, window, numbers[at], string) {
+            if let Err(error) = check_string(state, window, numbers[at], string) {
                 report.problem(error.to_string());
             }
         })?;
@@ -193,7 +193,7 @@ fn read_strings(
 }
 
 /// Makes a term of a string and places it anew.
-fn check_string(db: &Database, window: &mut Window, number: u64, string: &[u8]) -> Result<()> {
+fn check_string(state: &GraphState, window: &mut Window, number: u64, string: &[u8]) -> Result<()> {
     let tree = window.tree;
     let at = window.place(number).expect("asked for by number");
     let code = window.codes[at];
@@ -201,7 +201,7 @@ fn check_string(db: &Database, window: &mut Window, number: u64, string: &[u8]) 
     let mut scratch = Vec::new();
     let entry = if tree == Tree::Iri {
         let id = TermId::new(Kind::Iri, number);
-        let (prefix, local) = db.prefixes().split(string).map_err(|why| dictionary_error(id, why))?;
+        let (prefix, local) = state.prefixes().split(string).map_err(|why| dictionary_error(id, why))?;
         iri.extend([prefix, local]);
         Entry { kind: Kind::Iri, code: 0, string: iri.as_bytes() }
     } else {
@@ -211,14 +211,14 @@ fn check_string(db: &Database, window: &mut Window, number: u64, string: &[u8]) 
         } else {
             TermId::coded(kind, code, number)
         };
-        match place(&literal(id, string, db.codes())?, &mut db.codes(), &mut scratch) {
+        match place(&literal(id, string, state.codes())?, &mut state.codes(), &mut scratch) {
             Place::Entry(entry) if entry.tree() == tree && entry.code == code && entry.string == string => {
                 Entry { string, ..entry }
             }
             _ => return Err(misplaced(tree, number)),
         }
     };
-    let hash = index_hash_of(entry.hash(), db.meta().hash_bits);
+    let hash = index_hash_of(entry.hash(), state.meta().hash_bits);
     window.kinds[at] = entry.kind;
     window.from_strings.add(&[hash, number, code.into()]);
     Ok(())
@@ -232,11 +232,11 @@ fn misplaced(tree: Tree, number: u64) -> GraphError {
 /// The ids of literals in use are those of their strings.
 fn check_objects(
     session: &mut Session,
-    db: &Database,
+    state: &GraphState,
     window: &Window,
     report: &mut CheckReport,
 ) -> Result<()> {
-    let Some(tree) = db.index(Index::Op).filter(|_| window.tree != Tree::Iri) else { return Ok(()) };
+    let Some(tree) = state.index(Index::Op).filter(|_| window.tree != Tree::Iri) else { return Ok(()) };
     let mut last = None;
     each_row(session, tree, |row| {
         let id = TermId(row[0]);

@@ -1,27 +1,14 @@
-//! An open graph: the store's trees under their names, and the small tables that stay in memory.
-//!
-//! | catalog record     | what                                    |
-//! |--------------------|-----------------------------------------|
-//! | `graph`            | [`GraphMeta`]                           |
-//! | `codes`            | [`Codes`]: languages and datatypes      |
-//! | `prefixes`         | [`Prefixes`] of IRIs                    |
-//! | `iri` `lit` `text` | string trees                            |
-//! | `…-hash`           | their hash trees                        |
-//! | `psog` … `gs`      | quad indexes                            |
-//! | `…-values`         | [`ValueCounts`] of `psog` and `posg`    |
-//!
-//! Trees that hold nothing may be missing. A database into which nothing was loaded is an empty graph.
+//! An open graph: a store, and the state of the graph as of its newest transactions.
 
-use crate::dict::{GraphMeta, RECORD_CODES, RECORD_META, RECORD_PREFIXES, Tree};
-use crate::dict_code::{Annotation, Codes, IN_STRING};
-use crate::dict_prefix::Prefixes;
-use crate::error::{GraphError, Result};
-use crate::index::Index;
+use crate::dict_prefix::PrefixEncoder;
+use crate::error::Result;
 use crate::session::Session;
-use crate::term::{Kind, TermId};
-use crate::term_inline::{RDF_LANG_STRING, XSD_STRING};
-use crate::value_counts::ValueCounts;
-use snowmelt_store::{Store, StringTree, TupleTree};
+use crate::state::GraphState;
+use crate::term::TermId;
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::{FxHashMap, FxHashSet};
+use snowmelt_store::{Snapshot, Store};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,14 +18,14 @@ pub use snowmelt_store::StoreConfig as OpenOptions;
 /// An open graph database. One process at a time has it open.
 pub struct Database {
     store: Arc<Store>,
-    meta: GraphMeta,
-    codes: Codes,
-    prefixes: Prefixes,
-    strings: [Option<StringTree>; Tree::ALL.len()],
-    hashes: [Option<TupleTree>; Tree::ALL.len()],
-    indexes: [Option<TupleTree>; Index::ALL.len()],
-    /// of PSOG and POSG
-    values: [ValueCounts; 2],
+    /// the newest state a session has asked for
+    newest: RwLock<Arc<GraphState>>,
+    /// states of commits that no session has asked for yet
+    appended: Mutex<BTreeMap<u64, Arc<GraphState>>>,
+    /// the prefix table as of the last commit that used it
+    prefixes: Mutex<Option<PrefixEncoder>>,
+    /// by predicate: the last transaction since opening that gave it a literal as object
+    literals: RwLock<FxHashMap<TermId, u64>>,
 }
 
 impl Database {
@@ -52,180 +39,108 @@ impl Database {
         Self::of_store(Store::create(path, stripes, options.clone())?)
     }
 
-    /// The graph in an open store, as it is now.
+    /// The graph in an open store.
     pub fn of_store(store: Arc<Store>) -> Result<Arc<Self>> {
-        let meta = store.catalog(RECORD_META).map(|bytes| GraphMeta::from_bytes(&bytes)).transpose()?;
-        let codes = store.catalog(RECORD_CODES).map(|bytes| Codes::from_bytes(&bytes)).transpose()?;
-        let prefixes = store.catalog(RECORD_PREFIXES).unwrap_or_default();
-        let mut graph = Database {
-            meta: meta.unwrap_or_default(),
-            codes: codes.unwrap_or_default(),
-            prefixes: Prefixes::from_bytes(&prefixes)?,
-            strings: [const { None }; 3],
-            hashes: [const { None }; 3],
-            indexes: [const { None }; 5],
-            values: Default::default(),
+        let newest = GraphState::of_snapshot(&store.snapshot())?;
+        Ok(Arc::new(Database {
             store,
+            newest: RwLock::new(Arc::new(newest)),
+            appended: Mutex::default(),
+            prefixes: Mutex::default(),
+            literals: RwLock::default(),
+        }))
+    }
+
+    /// A session that sees the newest durable state. Each thread of a query has its own.
+    ///
+    /// # Errors
+    /// A catalog record that cannot be read.
+    pub fn session(self: &Arc<Self>) -> Result<Session> {
+        let snapshot = self.store.snapshot();
+        let state = self.state_of(&snapshot)?;
+        Ok(Session::new(self.clone(), state, snapshot))
+    }
+
+    /// The newest durable state.
+    ///
+    /// # Errors
+    /// A catalog record that cannot be read.
+    pub fn state(&self) -> Result<Arc<GraphState>> {
+        self.state_of(&self.store.snapshot())
+    }
+
+    /// The state a snapshot sees.
+    fn state_of(&self, snapshot: &Snapshot) -> Result<Arc<GraphState>> {
+        let newest = self.newest.read().clone();
+        if newest.txn() == snapshot.txn() {
+            return Ok(newest);
+        }
+        let appended = self.appended.lock().get(&snapshot.txn()).cloned();
+        let state = match appended {
+            Some(state) => state,
+            None => Arc::new(GraphState::of_snapshot(snapshot)?),
         };
-        for tree in Tree::ALL {
-            let record = graph.store.catalog(tree.name());
-            graph.strings[tree as usize] = record.map(|bytes| StringTree::from_bytes(&bytes)).transpose()?;
-            graph.hashes[tree as usize] = graph.tuple_tree(tree.hash_name(), tree.hash_arity())?;
-        }
-        for index in Index::ALL {
-            graph.indexes[index as usize] = graph.tuple_tree(index.name(), index.arity())?;
-            if let Some(bytes) = graph.store.catalog(&ValueCounts::record_name(index.name())) {
-                graph.values[index as usize] = ValueCounts::from_bytes(&bytes)?;
+        let mut newest = self.newest.write();
+        if newest.txn() < state.txn() {
+            *newest = state.clone();
+            // The newest appended state stays for the next writer.
+            let mut appended = self.appended.lock();
+            if let Some((last, _)) = appended.last_key_value() {
+                let keep = state.txn().min(*last);
+                *appended = appended.split_off(&keep);
             }
         }
-        graph.check_counts()?;
-        Ok(Arc::new(graph))
+        Ok(state)
     }
 
-    /// The records agree on how much there is: a missing tree must not look like an empty one.
-    fn check_counts(&self) -> Result<()> {
-        let quads = self.meta.quads;
-        for index in Index::ALL {
-            let rows = self.index(index).map_or(0, |tree| tree.rows());
-            let whole = index.arity() == 4;
-            if (whole && rows != quads) || (rows == 0) != (quads == 0) {
-                let why = format!("it has {rows} rows, but there are {quads} quads");
-                return Err(GraphError::record(index.name(), why));
-            }
+    /// The state a transaction that has just begun builds on.
+    pub(crate) fn appended_state(&self, base: &Snapshot, txn: u64) -> Result<Arc<GraphState>> {
+        if let Some(state) = self.appended.lock().get(&txn) {
+            return Ok(state.clone());
         }
-        for tree in Tree::ALL {
-            let strings = self.strings(tree).map_or(0, |strings| strings.len());
-            let hashes = self.hashes(tree).map_or(0, |hashes| hashes.rows());
-            if strings != hashes {
-                let why = format!("it has {hashes} rows for {strings} strings");
-                return Err(GraphError::record(tree.hash_name(), why));
-            }
+        let newest = self.newest.read().clone();
+        if newest.txn() == txn {
+            return Ok(newest);
         }
-        Ok(())
+        let mut state = GraphState::of_snapshot(base)?;
+        state.txn = txn;
+        Ok(Arc::new(state))
     }
 
-    fn tuple_tree(&self, name: &'static str, arity: usize) -> Result<Option<TupleTree>> {
-        let Some(bytes) = self.store.catalog(name) else { return Ok(None) };
-        let tree = TupleTree::from_bytes(&bytes)?;
-        if tree.arity() != arity {
-            let why = format!("the tree has {} columns instead of {arity}", tree.arity());
-            return Err(GraphError::record(name, why));
+    /// A commit is about to be appended.
+    pub(crate) fn note_appended(&self, state: Arc<GraphState>, prefixes: Option<PrefixEncoder>) {
+        self.appended.lock().insert(state.txn(), state);
+        if prefixes.is_some() {
+            *self.prefixes.lock() = prefixes;
         }
-        Ok(Some(tree))
     }
 
-    /// A session that sees the database as it is now. Each thread of a query has its own.
-    pub fn session(self: &Arc<Self>) -> Session {
-        Session::new(self.clone())
+    /// It was not.
+    pub(crate) fn forget_appended(&self, txn: u64) {
+        self.appended.lock().remove(&txn);
+        *self.prefixes.lock() = None;
     }
 
-    /// Number of quads.
-    pub fn quads(&self) -> u64 {
-        self.meta.quads
+    /// The prefix table, if it is the one with so many prefixes. It comes back with the commit; after an abort it is made anew.
+    pub(crate) fn take_prefix_encoder(&self, prefixes: usize) -> Option<PrefixEncoder> {
+        self.prefixes.lock().take().filter(|encoder| encoder.len() == prefixes)
     }
 
-    /// The graph's record in the catalog.
-    pub fn meta(&self) -> &GraphMeta {
-        &self.meta
+    /// A transaction gave these predicates literals as objects.
+    pub(crate) fn note_literals(&self, predicates: &FxHashSet<TermId>, txn: u64) {
+        if !predicates.is_empty() {
+            self.literals.write().extend(predicates.iter().map(|predicate| (*predicate, txn)));
+        }
     }
 
-    /// The languages and datatypes that ids carry as codes.
-    pub fn codes(&self) -> &Codes {
-        &self.codes
-    }
-
-    /// The prefixes of the IRI tree.
-    pub fn prefixes(&self) -> &Prefixes {
-        &self.prefixes
+    /// The last transaction since the database was opened that gave the predicate a literal as object; 0 if none did. What was
+    /// found out as of that transaction or later, namely that its objects are all IRIs and blank nodes, still holds.
+    pub fn literals_since(&self, predicate: TermId) -> u64 {
+        self.literals.read().get(&predicate).copied().unwrap_or(0)
     }
 
     /// The store below.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
-    }
-
-    /// The tree of an index; `None` if it has no rows.
-    #[inline]
-    pub fn index(&self, index: Index) -> Option<&TupleTree> {
-        self.indexes[index as usize].as_ref()
-    }
-
-    /// Distinct subjects (PSOG) or objects (POSG) of a predicate; `None` where they were not counted.
-    pub fn distinct_values(&self, index: Index, predicate: TermId) -> Option<u64> {
-        self.values.get(index as usize)?.get(predicate.0)
-    }
-
-    /// The string tree; `None` if it has no strings.
-    #[inline]
-    pub fn strings(&self, tree: Tree) -> Option<&StringTree> {
-        self.strings[tree as usize].as_ref()
-    }
-
-    /// The hash tree; `None` if it has no rows.
-    #[inline]
-    pub fn hashes(&self, tree: Tree) -> Option<&TupleTree> {
-        self.hashes[tree as usize].as_ref()
-    }
-
-    /// Language and datatype of a literal, as far as its id tells: without I/O.
-    #[inline]
-    pub fn annotation_of(&self, id: TermId) -> Carried<'_> {
-        let kind = id.kind();
-        if kind == Kind::String {
-            return Carried::Is(Annotation::Plain);
-        }
-        if kind.has_code() {
-            return match self.codes.annotation_of(id.code()) {
-                Some(annotation) => Carried::Is(annotation),
-                None if id.code() == IN_STRING => Carried::InString,
-                None => Carried::NotALiteral,
-            };
-        }
-        match self.inline_datatype(id) {
-            Some(XSD_STRING) => Carried::Is(Annotation::Plain),
-            Some(datatype) => Carried::Is(Annotation::Datatype(datatype)),
-            None => Carried::NotALiteral,
-        }
-    }
-
-    /// Datatype of an inline id.
-    #[inline]
-    pub(crate) fn inline_datatype(&self, id: TermId) -> Option<&str> {
-        match id.fixed_datatype() {
-            Some(datatype) => Some(datatype),
-            None if id.kind() == Kind::Decimal => self.codes.decimal_datatype_of(id.decimal_code()),
-            None => None,
-        }
-    }
-}
-
-/// What an id tells of its language and datatype.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Carried<'a> {
-    /// These.
-    Is(Annotation<'a>),
-    /// They stand in the dictionary string: decode the term. (Only in databases with thousands of languages
-    /// and datatypes.)
-    InString,
-    /// The id is not a literal's: an IRI, a blank node, unbound, made by a query, or of no stored term.
-    NotALiteral,
-}
-
-impl<'a> Carried<'a> {
-    /// The language tag: `Some(None)` for literals without, `None` where the id does not tell.
-    pub fn lang(self) -> Option<Option<&'a str>> {
-        match self {
-            Carried::Is(annotation) => Some(annotation.lang()),
-            _ => None,
-        }
-    }
-
-    /// The datatype IRI (rdf:langString with a language tag); `None` where the id does not tell.
-    pub fn datatype(self) -> Option<&'a str> {
-        match self {
-            Carried::Is(Annotation::Language(_)) => Some(RDF_LANG_STRING),
-            Carried::Is(annotation) => Some(annotation.datatype()),
-            _ => None,
-        }
     }
 }

@@ -11,6 +11,7 @@ use crate::dict::{RECORD_PREFIXES, read_varint, write_varint};
 use crate::error::{GraphError, Result};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
+use std::sync::Arc;
 use twox_hash::XxHash3_64;
 
 /// Most prefixes, the empty one included.
@@ -28,7 +29,7 @@ pub fn prefix_len(iri: &[u8]) -> usize {
 /// The prefixes of a database, by number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prefixes {
-    list: Vec<Box<str>>,
+    list: Vec<Arc<str>>,
 }
 
 impl Prefixes {
@@ -64,7 +65,7 @@ impl Prefixes {
     /// The inverse of [`Prefixes::to_bytes`]; damaged records are errors.
     pub fn from_bytes(mut bytes: &[u8]) -> Result<Self> {
         let damaged = || GraphError::record(RECORD_PREFIXES, "its prefixes cannot be read");
-        let mut list: Vec<Box<str>> = vec!["".into()];
+        let mut list: Vec<Arc<str>> = vec!["".into()];
         while !bytes.is_empty() {
             let (len, rest) = read_varint(bytes).ok_or_else(damaged)?;
             let (prefix, rest) = rest.split_at_checked(len as usize).ok_or_else(damaged)?;
@@ -81,7 +82,7 @@ impl Prefixes {
 /// Encodes the IRIs of a load, in the order of their numbers.
 pub struct PrefixEncoder {
     numbers: HashMap<Box<[u8]>, u32, FxBuildHasher>,
-    list: Vec<Box<str>>,
+    list: Vec<Arc<str>>,
     seen: Vec<u32>,
     /// The latest prefix and its number: neighbours often share it.
     latest: (Box<[u8]>, u32),
@@ -102,6 +103,31 @@ impl PrefixEncoder {
             seen: vec![0; SEEN],
             latest: (Box::default(), 0),
         }
+    }
+
+    /// Goes on where a table ended. What was seen once is forgotten.
+    pub fn of(prefixes: &Prefixes) -> Self {
+        let numbered = prefixes.list.iter().zip(0u32..).skip(1);
+        PrefixEncoder {
+            numbers: numbered.map(|(prefix, number)| (prefix.as_bytes().into(), number)).collect(),
+            list: prefixes.list.clone(),
+            ..PrefixEncoder::new()
+        }
+    }
+
+    /// How many prefixes have a number, the empty one included.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Never: the empty prefix is always there.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The table as it is now.
+    pub fn table(&self) -> Prefixes {
+        Prefixes { list: self.list.clone() }
     }
 
     /// Writes the IRI tree's string for `iri` to `out`, which is cleared.

@@ -89,7 +89,7 @@ impl Database {
     /// Writes all quads to `out` and answers how many were written: in formats without graphs a triple that
     /// is in several graphs is written once for each.
     pub fn dump(self: &Arc<Self>, format: DumpFormat, out: &mut dyn Write) -> Result<u64> {
-        let mut session = self.session();
+        let mut session = self.session()?;
         let mut writer = QuadWriter::new(format, out);
         let mut scan = session.scan(Index::Sp, &[], None);
         let mut pairs = Columns::new(2);

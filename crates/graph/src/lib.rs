@@ -10,25 +10,37 @@ mod dump;
 mod error;
 mod index;
 pub mod load;
+mod quad_batch;
 mod session;
 mod session_decode;
 mod session_resolve;
+mod state;
 mod stats;
+mod subject_quads;
 mod term;
 mod term_civil;
 mod term_inline;
 mod term_lexical;
 mod term_range;
+mod transaction;
+mod transaction_clear;
+mod transaction_document;
+mod transaction_quads;
+mod transaction_terms;
 mod value_counts;
 
 pub use check::{CheckProgress, CheckReport};
-pub use database::{Carried, Database, OpenOptions};
+pub use database::{Database, OpenOptions};
 pub use dict::{GraphMeta, Tree};
 pub use dump::DumpFormat;
 pub use error::{GraphError, Result};
 pub use index::{Column, Index};
+pub use quad_batch::{BatchTerm, QuadBatch};
 pub use session::{Lookup, Scan, Session};
-pub use snowmelt_store::{Activity, Columns, Keys, Levels, Matches, MemoryBudget, Reservation};
+pub use snowmelt_store::{
+    Activity, Columns, Committed, Keys, Levels, Matches, MemoryBudget, Pending, Reservation,
+};
+pub use state::{Carried, GraphState};
 pub use stats::{Stats, Terms, TreeSize};
 pub use term::{Kind, NUMBER_BITS, PAYLOAD_BITS, Term, TermId, TermRef};
 pub use term_inline::{
@@ -40,4 +52,9 @@ pub use term_lexical::{InlineValue, Lexical, ShortString};
 pub use term_range::{
     CompareOp, CompareValue, IdRanges, compare_instants, id_ranges_for_comparison, ids_of_kind,
 };
+pub use transaction::Transaction;
+pub use transaction_clear::Graphs;
+pub use transaction_document::{Document, check_source};
+pub use transaction_quads::Changed;
+pub use transaction_terms::BlankNodes;
 pub use value_counts::ValueCounts;

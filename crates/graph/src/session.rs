@@ -1,27 +1,39 @@
 //! A session: the database as of one moment, for one thread of a query. Thin over the trees; terms are resolved in
 //! `session_resolve`, decoded in `session_decode`.
 
-use crate::database::{Carried, Database};
+use crate::database::Database;
 use crate::error::Result;
 use crate::index::Index;
 use crate::session_decode::DecodeScratch;
+use crate::state::{Carried, GraphState};
 use crate::term::TermId;
 use snowmelt_store::{
-    Activity, AnyTree, Columns, Keys, Levels, Matches, Reader, ScanBounds, TupleLookup, TupleScan,
+    Activity, AnyTree, Columns, Keys, Levels, Matches, Reader, ScanBounds, Snapshot, TupleLookup, TupleScan,
 };
 use std::sync::Arc;
 
 /// The database as of one moment, with the meters of what is done through it.
 pub struct Session {
     pub(crate) db: Arc<Database>,
+    pub(crate) state: Arc<GraphState>,
     pub(crate) reader: Reader,
     pub(crate) scratch: DecodeScratch,
 }
 
 impl Session {
-    pub(crate) fn new(db: Arc<Database>) -> Self {
-        let reader = Reader::new(db.store(), db.store().snapshot());
-        Session { db, reader, scratch: DecodeScratch::default() }
+    pub(crate) fn new(db: Arc<Database>, state: Arc<GraphState>, snapshot: Snapshot) -> Self {
+        let reader = Reader::new(db.store(), snapshot);
+        Session { db, state, reader, scratch: DecodeScratch::default() }
+    }
+
+    /// A session for another thread that sees the same.
+    pub fn sibling(&self) -> Session {
+        Session::new(self.db.clone(), self.state.clone(), self.reader.snapshot().clone())
+    }
+
+    /// What it sees.
+    pub fn state(&self) -> &Arc<GraphState> {
+        &self.state
     }
 
     /// The database.
@@ -44,25 +56,38 @@ impl Session {
         self.reader.flush();
     }
 
+    /// Whether all quads are in the default graph; counted once per state.
+    ///
+    /// # Errors
+    /// Those of reading GS.
+    pub fn is_plain(&mut self) -> Result<bool> {
+        if let Some(known) = self.state.plain.get() {
+            return Ok(*known);
+        }
+        let all = self.count(Index::Gs, &[], None)?;
+        let plain = all == self.count(Index::Gs, &[TermId::DEFAULT_GRAPH], None)?;
+        Ok(*self.state.plain.get_or_init(|| plain))
+    }
+
     /// Language and datatype of a literal, as far as its id tells: without I/O.
     pub fn annotation_of(&self, id: TermId) -> Carried<'_> {
-        self.db.annotation_of(id)
+        self.state.annotation_of(id)
     }
 
     /// The language tag of a literal, without I/O; `None` without one, or where the id does not tell
     /// ([`Session::annotation_of`] tells the two apart).
     pub fn lang_of(&self, id: TermId) -> Option<&str> {
-        self.db.annotation_of(id).lang().flatten()
+        self.state.annotation_of(id).lang().flatten()
     }
 
     /// The datatype of a literal, without I/O; `None` where the id does not tell.
     pub fn datatype_of(&self, id: TermId) -> Option<&str> {
-        self.db.annotation_of(id).datatype()
+        self.state.annotation_of(id).datatype()
     }
 
     /// Exact number of rows with these leading values and, if given, the next column within the range (inclusive).
     pub fn count(&mut self, index: Index, prefix: &[TermId], range: Option<(u64, u64)>) -> Result<u64> {
-        let Some(tree) = self.db.index(index) else { return Ok(0) };
+        let Some(tree) = self.state.index(index) else { return Ok(0) };
         let (mut low, mut high, mut len) = ([0; 5], [0; 5], prefix.len());
         for (place, id) in prefix.iter().enumerate() {
             (low[place], high[place]) = (id.0, id.0);
@@ -77,19 +102,20 @@ impl Session {
     /// Rows in index order; the bounds as in [`Session::count`].
     pub fn scan(&self, index: Index, prefix: &[TermId], range: Option<(u64, u64)>) -> Scan {
         let prefix: Vec<u64> = prefix.iter().map(|id| id.0).collect();
-        let tree = self.db.index(index);
+        let tree = self.state.index(index);
         Scan { inner: tree.map(|tree| tree.scan(ScanBounds { prefix: &prefix, range })) }
     }
 
     /// Rows of many sorted keys, in key order.
     pub fn lookup<'k>(&self, index: Index, keys: Keys<'k>) -> Lookup<'k> {
-        Lookup { inner: self.db.index(index).map(|tree| tree.lookup(keys)) }
+        Lookup { inner: self.state.index(index).map(|tree| tree.lookup(keys)) }
     }
 
     /// Begins the reads that these lookups will need, level by level over all trees together; free when
     /// everything is resident. A hint: it waits for inner nodes at most.
     pub fn announce(&mut self, lookups: &[(Index, Keys<'_>)], levels: Levels) -> Result<()> {
-        let known = lookups.iter().filter_map(|(index, keys)| Some((self.db.index(*index)?.into(), *keys)));
+        let known =
+            lookups.iter().filter_map(|(index, keys)| Some((self.state.index(*index)?.into(), *keys)));
         let trees: Vec<(AnyTree<'_>, Keys<'_>)> = known.collect();
         Ok(snowmelt_store::announce(&mut self.reader, &trees, levels)?)
     }

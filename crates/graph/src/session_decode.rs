@@ -7,10 +7,10 @@
 //!
 //! Nothing is allocated per term: strings are handed out where they lie, IRIs from one buffer.
 
-use crate::database::Database;
 use crate::dict::{Tree, blank_label, dictionary_error, literal};
 use crate::error::{GraphError, Result};
 use crate::session::Session;
+use crate::state::GraphState;
 use crate::term::{Kind, TermId, TermRef};
 use crate::term_lexical::Lexical;
 use snowmelt_store::{AnyTree, Keys, Levels, Reader};
@@ -37,7 +37,7 @@ impl Session {
     /// strings; reads that fail.
     pub fn decode(&mut self, ids: &[TermId], mut f: impl FnMut(usize, TermRef<'_>)) -> Result<()> {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let result = decode(&self.db, &mut self.reader, &mut scratch, ids, &mut f);
+        let result = decode(&self.state, &mut self.reader, &mut scratch, ids, &mut f);
         self.scratch = scratch;
         result
     }
@@ -47,7 +47,7 @@ impl Session {
     pub fn announce_terms(&mut self, ids: &[TermId]) -> Result<()> {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.sort(ids, |_, _| Ok(()))?;
-        let result = announce(&self.db, &mut self.reader, &scratch.numbers);
+        let result = announce(&self.state, &mut self.reader, &scratch.numbers);
         self.scratch = scratch;
         result
     }
@@ -85,22 +85,22 @@ impl DecodeScratch {
 }
 
 fn decode(
-    db: &Database,
+    state: &GraphState,
     reader: &mut Reader,
     scratch: &mut DecodeScratch,
     ids: &[TermId],
     f: &mut impl FnMut(usize, TermRef<'_>),
 ) -> Result<()> {
     let mut buffer = std::mem::take(&mut scratch.buffer);
-    scratch.sort(ids, |id, place| without_dictionary(db, id, place, &mut buffer, f))?;
+    scratch.sort(ids, |id, place| without_dictionary(state, id, place, &mut buffer, f))?;
     let DecodeScratch { wanted, numbers, .. } = scratch;
     if numbers.iter().filter(|numbers| !numbers.is_empty()).count() > 1 {
-        announce(db, reader, numbers)?;
+        announce(state, reader, numbers)?;
     }
     for tree in Tree::ALL {
         let (wanted, numbers) = (&wanted[tree as usize], &numbers[tree as usize]);
         if !wanted.is_empty() {
-            from_tree(db, reader, tree, wanted, numbers, &mut buffer, f)?;
+            from_tree(state, reader, tree, wanted, numbers, &mut buffer, f)?;
         }
     }
     scratch.buffer = buffer;
@@ -108,9 +108,10 @@ fn decode(
 }
 
 /// Wishes for the pages of several trees together.
-fn announce(db: &Database, reader: &mut Reader, numbers: &[Vec<u64>; Tree::ALL.len()]) -> Result<()> {
+fn announce(state: &GraphState, reader: &mut Reader, numbers: &[Vec<u64>; Tree::ALL.len()]) -> Result<()> {
     let wanted = |tree: Tree| {
-        db.strings(tree)
+        state
+            .strings(tree)
             .filter(|strings| !numbers[tree as usize].is_empty() && !reader.resident(strings.id()))
     };
     let columns = Tree::ALL.map(|tree| [&numbers[tree as usize][..]]);
@@ -126,7 +127,7 @@ fn announce(db: &Database, reader: &mut Reader, numbers: &[Vec<u64>; Tree::ALL.l
 /// Inline literals and blank nodes.
 #[inline]
 fn without_dictionary(
-    db: &Database,
+    state: &GraphState,
     id: TermId,
     place: usize,
     buffer: &mut String,
@@ -137,7 +138,7 @@ fn without_dictionary(
         return Ok(());
     }
     let mut lexical = Lexical::new();
-    match (lexical.write(id), db.inline_datatype(id)) {
+    match (lexical.write(id), state.inline_datatype(id)) {
         (Some(lexical), Some(datatype)) => {
             f(place, TermRef::typed(lexical, datatype));
             Ok(())
@@ -148,7 +149,7 @@ fn without_dictionary(
 
 /// The terms of one tree; `wanted` is in the order of `numbers`, which are distinct.
 fn from_tree(
-    db: &Database,
+    state: &GraphState,
     reader: &mut Reader,
     tree: Tree,
     wanted: &[Wanted],
@@ -157,7 +158,7 @@ fn from_tree(
     f: &mut impl FnMut(usize, TermRef<'_>),
 ) -> Result<()> {
     let last = wanted[wanted.len() - 1].id;
-    let strings = db.strings(tree).filter(|strings| last.number() < strings.len());
+    let strings = state.strings(tree).filter(|strings| last.number() < strings.len());
     let strings = strings.ok_or_else(|| dictionary_error(last, "there is no such string"))?;
     let all_distinct = wanted.len() == numbers.len();
     let mut failure = None;
@@ -166,7 +167,7 @@ fn from_tree(
         let first =
             if all_distinct { at } else { wanted.partition_point(|wanted| wanted.id.number() < number) };
         for wanted in wanted[first..].iter().take_while(|wanted| wanted.id.number() == number) {
-            match term(db, wanted.id, string, buffer) {
+            match term(state, wanted.id, string, buffer) {
                 Ok(term) => f(wanted.place as usize, term),
                 Err(error) => failure = Some(error),
             }
@@ -177,11 +178,16 @@ fn from_tree(
 
 /// The term of an id and its dictionary string.
 #[inline]
-fn term<'a>(db: &'a Database, id: TermId, string: &'a [u8], buffer: &'a mut String) -> Result<TermRef<'a>> {
+fn term<'a>(
+    state: &'a GraphState,
+    id: TermId,
+    string: &'a [u8],
+    buffer: &'a mut String,
+) -> Result<TermRef<'a>> {
     if id.kind() != Kind::Iri {
-        return literal(id, string, db.codes());
+        return literal(id, string, state.codes());
     }
-    let (prefix, local) = db.prefixes().split(string).map_err(|why| dictionary_error(id, why))?;
+    let (prefix, local) = state.prefixes().split(string).map_err(|why| dictionary_error(id, why))?;
     if prefix.is_empty() {
         return Ok(TermRef::Iri(local));
     }

@@ -4,6 +4,8 @@ use crate::database::Database;
 use crate::dict::Tree;
 use crate::error::Result;
 use crate::index::Index;
+use crate::session::Session;
+use crate::state::GraphState;
 use crate::term::Kind;
 use crate::term_range::ids_of_kind;
 use serde::Serialize;
@@ -74,21 +76,24 @@ pub struct TreeSize {
 impl Database {
     /// Counts and sizes; reads a few pages.
     pub fn stats(self: &Arc<Self>) -> Result<Stats> {
-        let trees = self.tree_sizes();
+        let mut session = self.session()?;
+        let state = session.state().clone();
+        let trees = self.tree_sizes(&state);
         let bytes: u64 = trees.iter().map(|tree| tree.bytes).sum();
         let is_text =
             |tree: &&TreeSize| [Tree::Literal.name(), Tree::Text.name()].contains(&tree.name.as_str());
         let text_bytes: u64 = trees.iter().filter(is_text).map(|tree| tree.bytes).sum();
-        let per_quad = |bytes: u64| if self.quads() == 0 { 0.0 } else { bytes as f64 / self.quads() as f64 };
-        let distinct = |index: Index| self.index(index).map_or(0, |tree| tree.distinct(1));
+        let per_quad =
+            |bytes: u64| if state.quads() == 0 { 0.0 } else { bytes as f64 / state.quads() as f64 };
+        let distinct = |index: Index| state.index(index).map_or(0, |tree| tree.distinct(1));
         Ok(Stats {
-            quads: self.quads(),
+            quads: state.quads(),
             subjects: distinct(Index::Sp),
             predicates: distinct(Index::Psog),
             objects: distinct(Index::Op),
             graphs: distinct(Index::Gs),
-            terms: self.terms(),
-            objects_by_kind: self.objects_by_kind()?,
+            terms: terms(&state),
+            objects_by_kind: objects_by_kind(&mut session)?,
             bytes,
             bytes_per_quad: per_quad(bytes),
             bytes_per_quad_without_literals: per_quad(bytes - text_bytes),
@@ -96,33 +101,7 @@ impl Database {
         })
     }
 
-    fn terms(&self) -> Terms {
-        let len = |tree: Tree| self.strings(tree).map_or(0, |strings| strings.len());
-        Terms {
-            iris: len(Tree::Iri),
-            blank_nodes: self.meta().blank_nodes,
-            literals: len(Tree::Literal),
-            texts: len(Tree::Text),
-            annotations: self.codes().annotation_codes().len() as u64,
-            decimal_datatypes: self.codes().decimal_datatypes() as u64,
-            prefixes: self.prefixes().len() as u64,
-        }
-    }
-
-    fn objects_by_kind(self: &Arc<Self>) -> Result<BTreeMap<&'static str, u64>> {
-        let mut session = self.session();
-        let mut kinds = BTreeMap::new();
-        for kind in Kind::ALL {
-            let (low, high) = ids_of_kind(kind).into_inner();
-            match session.count(Index::Op, &[], Some((low, high)))? {
-                0 => {}
-                pairs => drop(kinds.insert(kind.name(), pairs)),
-            }
-        }
-        Ok(kinds)
-    }
-
-    fn tree_sizes(&self) -> Vec<TreeSize> {
+    fn tree_sizes(&self, state: &GraphState) -> Vec<TreeSize> {
         let mut extents: BTreeMap<TreeId, u64> = BTreeMap::new();
         for (_, extent) in self.store().extents() {
             if let Some(tree) = extent.tree {
@@ -131,24 +110,49 @@ impl Database {
         }
         let extent_bytes = self.store().geometry().extent_bytes();
         let sizes = self.store().tree_stats().into_iter().map(|tree| TreeSize {
-            rows: self.rows_of(&tree.name),
+            rows: rows_of(state, &tree.name),
             pages: tree.pages,
             bytes: extents.get(&TreeId(tree.tree)).map_or(0, |extents| extents * extent_bytes),
             name: tree.name,
         });
         sizes.collect()
     }
+}
 
-    fn rows_of(&self, name: &str) -> u64 {
-        let tuples = Index::ALL.into_iter().map(|index| (index.name(), self.index(index)));
-        let hashes = Tree::ALL.into_iter().map(|tree| (tree.hash_name(), self.hashes(tree)));
-        let mut rows = tuples.chain(hashes).map(|(name, tree)| (name, tree.map_or(0, |tree| tree.rows())));
-        if let Some((_, rows)) = rows.find(|(tree, _)| *tree == name) {
-            return rows;
-        }
-        let strings = Tree::ALL.into_iter().find(|tree| tree.name() == name);
-        strings.and_then(|tree| self.strings(tree)).map_or(0, |strings| strings.len())
+fn terms(state: &GraphState) -> Terms {
+    let len = |tree: Tree| state.strings(tree).map_or(0, |strings| strings.len());
+    Terms {
+        iris: len(Tree::Iri),
+        blank_nodes: state.meta().blank_nodes,
+        literals: len(Tree::Literal),
+        texts: len(Tree::Text),
+        annotations: state.codes().annotation_codes().len() as u64,
+        decimal_datatypes: state.codes().decimal_datatypes() as u64,
+        prefixes: state.prefixes().len() as u64,
     }
+}
+
+fn objects_by_kind(session: &mut Session) -> Result<BTreeMap<&'static str, u64>> {
+    let mut kinds = BTreeMap::new();
+    for kind in Kind::ALL {
+        let (low, high) = ids_of_kind(kind).into_inner();
+        match session.count(Index::Op, &[], Some((low, high)))? {
+            0 => {}
+            pairs => drop(kinds.insert(kind.name(), pairs)),
+        }
+    }
+    Ok(kinds)
+}
+
+fn rows_of(state: &GraphState, name: &str) -> u64 {
+    let tuples = Index::ALL.into_iter().map(|index| (index.name(), state.index(index)));
+    let hashes = Tree::ALL.into_iter().map(|tree| (tree.hash_name(), state.hashes(tree)));
+    let mut rows = tuples.chain(hashes).map(|(name, tree)| (name, tree.map_or(0, |tree| tree.rows())));
+    if let Some((_, rows)) = rows.find(|(tree, _)| *tree == name) {
+        return rows;
+    }
+    let strings = Tree::ALL.into_iter().find(|tree| tree.name() == name);
+    strings.and_then(|tree| state.strings(tree)).map_or(0, |strings| strings.len())
 }
 
 impl fmt::Display for Stats {

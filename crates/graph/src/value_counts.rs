@@ -46,6 +46,22 @@ impl ValueCounts {
         Some(self.counts[at].1)
     }
 
+    /// A value under a first column came (`true`) or went.
+    pub fn change(&mut self, first: u64, came: bool) {
+        match (self.counts.binary_search_by_key(&first, |c| c.0), came) {
+            (Ok(at), true) => self.counts[at].1 += 1,
+            (Ok(at), false) => {
+                self.counts[at].1 = self.counts[at].1.saturating_sub(1);
+                if self.counts[at].1 == 0 {
+                    self.counts.remove(at);
+                }
+            }
+            // A predicate that was left out stays out: its count would be wrong.
+            (Err(at), true) if self.counts.len() < MOST => self.counts.insert(at, (first, 1)),
+            (Err(_), _) => {}
+        }
+    }
+
     /// The record.
     pub fn to_bytes(&self) -> Vec<u8> {
         let numbers = self.counts.iter().take(MOST).flat_map(|(key, count)| [key, count]);

@@ -37,9 +37,9 @@ fn bsbm_goes_in_and_comes_out() {
     // In RDF 1.1 the datatype xsd:string is that of plain literals.
     let plain = text.replace("^^<http://www.w3.org/2001/XMLSchema#string>", "");
     let lines: HashSet<&str> = plain.lines().collect();
-    assert_eq!(db.quads(), lines.len() as u64);
+    assert_eq!(db.state().unwrap().quads(), lines.len() as u64);
     let mut dump = Vec::new();
-    assert_eq!(db.dump(DumpFormat::NTriples, &mut dump).unwrap(), db.quads());
+    assert_eq!(db.dump(DumpFormat::NTriples, &mut dump).unwrap(), db.state().unwrap().quads());
     let dump = String::from_utf8(dump).unwrap();
     let dumped: HashSet<&str> = dump.lines().collect();
     let difference: Vec<_> = lines.symmetric_difference(&dumped).take(3).collect();
@@ -49,7 +49,7 @@ fn bsbm_goes_in_and_comes_out() {
     println!("{stats}");
     assert_eq!((stats.predicates, stats.graphs, stats.terms.blank_nodes), (40, 1, 0));
 
-    let mut session = db.session();
+    let mut session = db.session().unwrap();
     let constants = [
         TermRef::Iri("http://www.w3.org/1999/02/22-rdf-syntax-ns#type"),
         TermRef::Iri("http://www4.wiwiss.fu-berlin.de/bizer/bsbm/v01/vocabulary/Offer"),

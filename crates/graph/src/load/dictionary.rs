@@ -15,6 +15,7 @@ use super::sorter::{Batch, Sorter};
 use crate::dict::{self, Entry, Place, Tree};
 use crate::dict_code::{Code, CodeSource, Codes, IN_STRING, PLAIN};
 use crate::dict_prefix::PrefixEncoder;
+use crate::state::GraphState;
 use crate::term::{Kind, TermRef};
 
 /// Bytes of strings per tree from which its symbol table is made.
@@ -59,6 +60,13 @@ impl Dictionary {
             blank_nodes: 0,
             scratch: Vec::new(),
         }
+    }
+
+    /// Takes over what a database knows besides its strings.
+    pub(super) fn go_on_from(&mut self, state: &GraphState) {
+        self.codes = state.codes().clone();
+        self.prefixes = PrefixEncoder::of(state.prefixes());
+        self.blank_nodes = state.meta().blank_nodes;
     }
 
     /// The code of an annotation, given now if it has none; `IN_STRING` when the table is full.

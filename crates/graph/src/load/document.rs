@@ -12,18 +12,18 @@ use crate::term::{TermId, TermRef};
 
 /// How to read a document.
 #[derive(Debug, Clone)]
-pub(super) struct DocumentOptions {
-    pub(super) format: RdfFormat,
+pub(crate) struct DocumentOptions {
+    pub(crate) format: RdfFormat,
     /// Base IRI.
-    pub(super) base: Option<String>,
+    pub(crate) base: Option<String>,
     /// The graph of triples without one.
-    pub(super) graph: Option<NamedNode>,
+    pub(crate) graph: Option<NamedNode>,
     /// Go on behind malformed statements.
-    pub(super) lenient: bool,
+    pub(crate) lenient: bool,
     /// Statements per chunk.
-    pub(super) chunk_rows: usize,
+    pub(crate) chunk_rows: usize,
     /// Bytes of terms per chunk.
-    pub(super) chunk_bytes: usize,
+    pub(crate) chunk_bytes: usize,
 }
 
 /// Malformed statements one after the other at which a lenient load gives up as well.
@@ -31,7 +31,7 @@ const MAX_FAULTS_IN_A_ROW: u32 = 10_000;
 
 /// Parses input number `source`, handing over chunk after chunk. `empty` gives the memory for
 /// the next chunk, `full` takes a finished one; either may end the parsing by an error.
-pub(super) fn parse_document(
+pub(crate) fn parse_document(
     read: impl Read,
     source: usize,
     options: DocumentOptions,

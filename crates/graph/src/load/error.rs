@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::error::GraphError;
 use snowmelt_store::StoreError;
 
 /// Why a load stopped. Nothing has been loaded when one of these is returned.
@@ -44,17 +45,6 @@ pub enum LoadError {
         /// What is wrong with it.
         message: String,
     },
-    /// The database already holds quads.
-    #[error(
-        "{path} already holds {quads} quads; loading into a filled database is not supported yet: \
-         load all files at once into a new directory"
-    )]
-    NotEmpty {
-        /// The database.
-        path: PathBuf,
-        /// Quads in it.
-        quads: u64,
-    },
     /// The device of the database has no space left for temporary files.
     #[error("{path}: disk full while loading; free some space and start the load again")]
     DiskFull {
@@ -72,12 +62,20 @@ pub enum LoadError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The graph failed.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
     /// The caller asked to stop.
     #[error("load cancelled; the database is as it was")]
     Cancelled,
 }
 
 impl LoadError {
+    /// True when the input is at fault: it cannot be read, or is not what its format says.
+    pub fn is_of_input(&self) -> bool {
+        matches!(self, LoadError::Syntax { .. } | LoadError::Input { .. } | LoadError::Format { .. })
+    }
+
     /// An error of a temporary file, with a full disk told apart.
     pub(super) fn temp(path: &Path, source: io::Error) -> LoadError {
         let path = path.to_path_buf();

@@ -17,22 +17,22 @@ use crate::term::{Kind, PAYLOAD_BITS, TermId, TermRef};
 use crate::term_inline::{self, Inline};
 
 /// A term id, or the position of a term in a list.
-pub(super) type Ref = u64;
+pub(crate) type Ref = u64;
 
 /// Reference to position `index` of a list of terms.
-pub(super) fn local(index: u64) -> Ref {
+pub(crate) fn local(index: u64) -> Ref {
     TermId::new(Kind::Local, index).0
 }
 
 /// The position a reference means; `None` when it is a finished id.
-pub(super) fn position(reference: Ref) -> Option<u64> {
+pub(crate) fn position(reference: Ref) -> Option<u64> {
     const LOCAL: u64 = (Kind::Local as u64) << PAYLOAD_BITS;
     (reference >= LOCAL).then_some(reference & !LOCAL)
 }
 
 /// A stretch of the chunk's text, or of its extra bytes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Span {
+pub(crate) struct Span {
     start: u32,
     len: u32,
 }
@@ -41,7 +41,7 @@ const IN_EXTRA: u32 = 1 << 31;
 
 /// What kind of number a term of the chunk needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
+pub(crate) enum Need {
     /// A number in the dictionary tree of this kind, or a number of a blank node.
     Number(Kind),
     /// A code for its datatype; then it is inline with this body. Without one, as a literal.
@@ -50,20 +50,20 @@ pub(super) enum Need {
 
 /// A term that a chunk mentions and whose id only the whole load can say.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct LocalTerm {
+pub(crate) struct LocalTerm {
     /// Names the term in the whole load.
-    pub(super) hash: TermHash,
+    pub(crate) hash: TermHash,
     /// What it needs.
-    pub(super) need: Need,
+    pub(crate) need: Need,
     /// Language or datatype: index into [`Parsed::annotations`]; 0 = none.
-    pub(super) annotation: u32,
+    pub(crate) annotation: u32,
     /// IRI, or lexical form.
-    pub(super) lexical: Span,
+    pub(crate) lexical: Span,
 }
 
 /// The language or datatype of literals.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Annotation {
+pub(crate) enum Annotation {
     /// xsd:string, or no literal at all.
     Plain,
     /// A language tag in lower case.
@@ -84,7 +84,7 @@ impl From<AnnotationRef<'_>> for Annotation {
 
 impl Annotation {
     /// The same, by reference.
-    pub(super) fn as_ref(&self) -> AnnotationRef<'_> {
+    pub(crate) fn as_ref(&self) -> AnnotationRef<'_> {
         match self {
             Annotation::Plain => AnnotationRef::Plain,
             Annotation::Language(tag) => AnnotationRef::Language(tag),
@@ -94,56 +94,56 @@ impl Annotation {
 }
 
 /// Where a term begins in the chunk's text, when it stands there just as it is.
-pub(super) type Place = Option<usize>;
+pub(crate) type Place = Option<usize>;
 
 /// A place in a file where something is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(crate) struct Fault {
     /// Line from 0, counted from the start of the chunk.
-    pub(super) line: u64,
+    pub(crate) line: u64,
     /// Column from 1; 0 = unknown.
-    pub(super) column: u64,
+    pub(crate) column: u64,
     /// What is wrong.
-    pub(super) message: String,
+    pub(crate) message: String,
 }
 
 /// One chunk, parsed.
 #[derive(Debug, Default)]
-pub(super) struct Parsed {
+pub(crate) struct Parsed {
     /// Which input it is from.
-    pub(super) source: usize,
+    pub(crate) source: usize,
     /// The chunk as read; terms point into it.
-    pub(super) text: Vec<u8>,
+    pub(crate) text: Vec<u8>,
     /// Terms that do not stand in the text as they are.
-    pub(super) extra: Vec<u8>,
+    pub(crate) extra: Vec<u8>,
     /// Terms without id, in order of first occurrence.
-    pub(super) terms: Vec<LocalTerm>,
+    pub(crate) terms: Vec<LocalTerm>,
     /// Languages and datatypes.
-    pub(super) annotations: Vec<Annotation>,
+    pub(crate) annotations: Vec<Annotation>,
     /// Subject, predicate, object, graph.
-    pub(super) rows: Vec<[Ref; 4]>,
+    pub(crate) rows: Vec<[Ref; 4]>,
     /// For every term its id, or where it waits ([`super::waiting`]).
-    pub(super) ids: Vec<Ref>,
+    pub(crate) ids: Vec<Ref>,
     /// The part of the waiting terms that `ids` refer to.
-    pub(super) part: usize,
+    pub(crate) part: usize,
     /// Line ends in the chunk.
-    pub(super) lines: u64,
+    pub(crate) lines: u64,
     /// Statements left out.
-    pub(super) skipped: u64,
+    pub(crate) skipped: u64,
     /// The first thing that is wrong, when that matters.
-    pub(super) fault: Option<Fault>,
+    pub(crate) fault: Option<Fault>,
 }
 
 impl Parsed {
     /// The bytes of a span.
-    pub(super) fn bytes(&self, span: Span) -> &[u8] {
+    pub(crate) fn bytes(&self, span: Span) -> &[u8] {
         let start = (span.start & !IN_EXTRA) as usize;
         let from = if span.start & IN_EXTRA == 0 { &self.text } else { &self.extra };
         &from[start..start + span.len as usize]
     }
 
     /// Forgets everything, keeping the memory.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.text.clear();
         self.extra.clear();
         self.terms.clear();
@@ -158,14 +158,14 @@ impl Parsed {
 
 /// Turns what is written into references, for one chunk after the other.
 #[derive(Debug)]
-pub(super) struct Interner {
+pub(crate) struct Interner {
     /// Hash of what was written → reference.
     seen: HashTable<(TermHash, Ref)>,
     /// Seed of the hashes of an annotation's literals → its index.
     annotations: FxHashMap<u64, u32>,
     blank_seed: u64,
     /// The chunk being filled.
-    pub(super) parsed: Parsed,
+    pub(crate) parsed: Parsed,
 }
 
 const IRI_SEED: u64 = 1;
@@ -176,7 +176,7 @@ const LANGUAGE_SEED: u64 = 5;
 const DATATYPE_SEED: u64 = 6;
 
 impl Interner {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Interner {
             seen: HashTable::new(),
             annotations: FxHashMap::default(),
@@ -186,7 +186,7 @@ impl Interner {
     }
 
     /// Begins a chunk of input number `source`, reusing the memory of `parsed`.
-    pub(super) fn begin(&mut self, source: usize, mut parsed: Parsed) {
+    pub(crate) fn begin(&mut self, source: usize, mut parsed: Parsed) {
         self.seen.clear();
         self.annotations.clear();
         parsed.source = source;
@@ -198,40 +198,40 @@ impl Interner {
     }
 
     /// The chunk, finished.
-    pub(super) fn end(&mut self) -> Parsed {
+    pub(crate) fn end(&mut self) -> Parsed {
         std::mem::take(&mut self.parsed)
     }
 
     /// The hash of a term as it is written.
-    pub(super) fn written(token: &[u8]) -> TermHash {
+    pub(crate) fn written(token: &[u8]) -> TermHash {
         hash(WRITTEN_SEED, token)
     }
 
     /// The reference of what was written before and remembered.
-    pub(super) fn find(&self, written: TermHash) -> Option<Ref> {
+    pub(crate) fn find(&self, written: TermHash) -> Option<Ref> {
         let found = self.seen.find(written.high, |e| e.0 == written)?;
         Some(found.1)
     }
 
     /// Remembers the reference of what is written.
-    pub(super) fn remember(&mut self, written: TermHash, reference: Ref) {
+    pub(crate) fn remember(&mut self, written: TermHash, reference: Ref) {
         self.seen.insert_unique(written.high, (written, reference), |e| e.0.high);
     }
 
     /// The reference of an IRI.
-    pub(super) fn iri(&mut self, iri: &[u8], place: Place) -> Ref {
+    pub(crate) fn iri(&mut self, iri: &[u8], place: Place) -> Ref {
         let hash = hash(IRI_SEED, iri);
         self.add(hash, Need::Number(Kind::Iri), 0, iri, place)
     }
 
     /// The reference of a blank node.
-    pub(super) fn blank(&mut self, label: &[u8], place: Place) -> Ref {
+    pub(crate) fn blank(&mut self, label: &[u8], place: Place) -> Ref {
         let hash = hash(self.blank_seed, label);
         self.add(hash, Need::Number(Kind::Blank), 0, label, place)
     }
 
     /// The reference of a literal with a language tag (lower case).
-    pub(super) fn tagged(&mut self, lexical: &str, tag: &str, place: Place) -> Ref {
+    pub(crate) fn tagged(&mut self, lexical: &str, tag: &str, place: Place) -> Ref {
         let (annotation, seed) = self.annotation(AnnotationRef::Language(tag));
         let hash = hash(seed, lexical.as_bytes());
         let need = Need::Number(dict::kind_by_length(Kind::Literal, lexical));
@@ -239,7 +239,7 @@ impl Interner {
     }
 
     /// The reference of a literal with a datatype.
-    pub(super) fn typed(&mut self, lexical: &str, datatype: &str, place: Place) -> Ref {
+    pub(crate) fn typed(&mut self, lexical: &str, datatype: &str, place: Place) -> Ref {
         let need = match term_inline::encode(lexical, datatype) {
             Inline::Id(id) => return id.0,
             Inline::Shaped(body) => Need::Code(body),
@@ -251,7 +251,7 @@ impl Interner {
     }
 
     /// The reference of any term, from a parser that has its strings.
-    pub(super) fn term(&mut self, term: TermRef<'_>) -> Ref {
+    pub(crate) fn term(&mut self, term: TermRef<'_>) -> Ref {
         let (seed, text) = match term {
             TermRef::Iri(iri) => (IRI_SEED, iri),
             TermRef::Blank(label) => (self.blank_seed, label),

@@ -7,15 +7,20 @@
 //! 3. **Hashes**, **indexes** (`index`): runs are merged, trees are built from the bottom up.
 //! 4. **Commit**: the super-block is switched. Before that nothing is visible.
 //!
+//! Into a filled database there are two ways, and the cheaper one is taken (`fill`): a transaction that inserts, batch by batch, or the
+//! same four steps with what is there going first (`merge`).
+//!
 //! Invariants: memory is bounded by the budget (`options`), whatever the input; the bytes of the database depend on
 //! the input alone, not on threads or memory; temporary files (`temp`) live in one folder that goes when the load ends.
 
 mod account;
 mod dictionary;
-mod document;
+pub(crate) mod document;
 mod error;
+mod fill;
 mod index;
-mod intern;
+pub(crate) mod intern;
+mod merge;
 mod ntriples;
 mod numbering;
 mod options;
@@ -25,7 +30,7 @@ mod read;
 mod runs;
 mod sorter;
 mod source;
-mod table;
+pub(crate) mod table;
 mod temp;
 mod waiting;
 
@@ -38,10 +43,11 @@ use snowmelt_store::{Store, StoreConfig, StoreError, superblock};
 use self::account::Account;
 use self::dictionary::{Dictionary, HashSorters, RECORD_KIND};
 use self::index::Indexer;
+use self::merge::Old;
 use self::numbering::Numbering;
 use self::options::{LEAST_MEMORY, POOL_BYTES, Sizes};
 use self::progress::Teller;
-use self::read::Reading;
+use self::read::{Graphs, Reading};
 use self::runs::RunStore;
 use self::sorter::Sorter;
 use self::temp::TempSpace;
@@ -50,14 +56,15 @@ use crate::dict::{self, GraphMeta};
 
 pub use dictionary::DictionaryCounts;
 pub use error::LoadError;
-pub use options::{LoadOptions, LoadSizes};
+pub use options::{Fill, LoadOptions, LoadSizes};
 pub use progress::{LoadProgress, LoadReport, Phase, Progress};
-pub use source::{Source, format_named};
+pub(crate) use read::graph_name;
+pub use source::{Source, format_named, format_of_media_type};
 
-/// Loads `sources` into the database at `path`, which is made if there is none and must be empty.
+/// Loads `sources` into the database at `path`, which is made if there is none.
 ///
-/// All or nothing: on an error, or when `cancel` becomes true, the database is as it was. The bytes of the database
-/// depend on the input alone.
+/// All or nothing: on an error, or when `cancel` becomes true, the database is as it was. The bytes of a database that was empty depend on the
+/// input alone.
 pub fn load(
     path: &Path,
     sources: Vec<Source>,
@@ -68,7 +75,16 @@ pub fn load(
     check(&sources, options)?;
     let fresh = !path.exists();
     let (store, made) = open(path, options)?;
-    let result = run(path, &store, sources, options, progress, cancel);
+    let filled = match store.catalog(dict::RECORD_META) {
+        Some(record) => GraphMeta::from_bytes(&record)?.quads > 0,
+        None => false,
+    };
+    let result = if filled {
+        drop(store);
+        return fill::load(path, sources, options, progress, cancel);
+    } else {
+        run(path, &store, None, sources, options, progress, cancel)
+    };
     if result.is_err() && made {
         let stripes = store.stripe_files().to_vec();
         drop(store);
@@ -80,6 +96,7 @@ pub fn load(
 fn run(
     path: &Path,
     store: &Arc<Store>,
+    old: Option<Old>,
     sources: Vec<Source>,
     options: &LoadOptions,
     progress: &dyn LoadProgress,
@@ -89,7 +106,7 @@ fn run(
     let bytes_total = sources.iter().map(Source::len_bytes).sum();
     let mut teller = Teller::new(progress, bytes_total);
     let report =
-        Load { options, sizes: Sizes::new(options), store, temp, cancel }.run(sources, &mut teller)?;
+        Load { options, sizes: Sizes::new(options), store, old, temp, cancel }.run(sources, &mut teller)?;
     Ok(LoadReport {
         database_bytes: store.bytes(),
         seconds: teller.seconds,
@@ -101,7 +118,7 @@ fn run(
 /// Takes away a database this load has made: a failed load must not leave one that opens and is empty. What cannot be removed
 /// is an empty database, into which the next load goes.
 fn unmake(path: &Path, stripes: &[PathBuf], fresh: bool) {
-    let own = [superblock::FILE_NAME, "lock", "warm"].map(|name| path.join(name));
+    let own = [superblock::FILE_NAME, "lock", "warm", "journal-0"].map(|name| path.join(name));
     for file in own.iter().chain(stripes) {
         let _ = std::fs::remove_file(file);
     }
@@ -132,15 +149,11 @@ fn open(path: &Path, options: &LoadOptions) -> Result<(Arc<Store>, bool), LoadEr
         Err(StoreError::Exists { .. }) => Store::open(path, config)?,
         other => return Ok((other?, true)),
     };
-    if let Some(record) = store.catalog(dict::RECORD_META) {
-        let quads = GraphMeta::from_bytes(&record).map_or(0, |meta| meta.quads);
-        return Err(LoadError::NotEmpty { path: path.to_path_buf(), quads });
-    }
     Ok((store, false))
 }
 
 /// An error when the load was cancelled.
-fn cancelled(cancel: &AtomicBool) -> Result<(), LoadError> {
+pub(crate) fn cancelled(cancel: &AtomicBool) -> Result<(), LoadError> {
     if cancel.load(Ordering::Relaxed) { Err(LoadError::Cancelled) } else { Ok(()) }
 }
 
@@ -148,13 +161,15 @@ struct Load<'a> {
     options: &'a LoadOptions,
     sizes: Sizes,
     store: &'a Arc<Store>,
+    /// what goes before the input
+    old: Option<Old>,
     temp: Arc<TempSpace>,
     cancel: &'a AtomicBool,
 }
 
 impl Load<'_> {
     fn run(self, sources: Vec<Source>, teller: &mut Teller<'_>) -> Result<LoadReport, LoadError> {
-        let Load { options, sizes, store, temp, cancel } = self;
+        let Load { options, sizes, store, mut old, temp, cancel } = self;
         let account = Account::new(sizes.run_bytes);
         let run_store = |name| RunStore::new(name, &temp, &account);
         // Hashes are sorted by the numbering thread alone, three trees at a time.
@@ -178,8 +193,18 @@ impl Load<'_> {
             };
             Ok(Waiting::new(sorters, temp.file("waiting-terms")?, sizes.part_terms))
         });
+        let mut graphs = Graphs::None;
+        let old_quads = old.as_ref().map_or(0, Old::quads);
+        if let Some(old) = &mut old {
+            let codes = |name| Sorter::new(run_store(name), hash_rows, sizes.fan_in);
+            old.number_terms(&mut numbering, &codes, cancel)?;
+            let mut batch = quads.batch();
+            graphs = old.each_quad(|quad| batch.push(quad), cancel)?;
+            batch.finish()?;
+        }
         let reading = Reading { options, sizes, quads: &quads, waiting_rows: &waiting_rows, cancel };
         let summary = read::read(reading, sources, &mut numbering, teller)?;
+        graphs.join(summary.graphs);
 
         let Numbering { mut dictionary, waiting, .. } = numbering;
         if let Some(waiting) = waiting {
@@ -192,7 +217,7 @@ impl Load<'_> {
         let mut indexer =
             Indexer { build: &build, sizes, threads: options.threads, store: &run_store, cancel, teller };
         indexer.hashes(&hashes, terms.iris + terms.literals + terms.texts)?;
-        let distinct = indexer.quads(quads, summary.triples, summary.graphs)?;
+        let distinct = indexer.quads(quads, old_quads + summary.triples, graphs)?;
 
         teller.phase(Phase::Commit, None);
         let meta = GraphMeta { quads: distinct, blank_nodes: terms.blank_nodes, ..GraphMeta::default() };

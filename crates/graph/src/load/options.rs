@@ -22,6 +22,8 @@ pub struct LoadOptions {
     pub format: Option<RdfFormat>,
     /// Settings of the store. Its `memory_bytes` are the budget of the load.
     pub store: StoreConfig,
+    /// How a database that holds something is loaded into; the cheaper way when absent.
+    pub fill: Option<Fill>,
     /// Sizes that follow from the memory budget unless set here. What is loaded does not depend on them.
     pub sizes: LoadSizes,
 }
@@ -36,9 +38,19 @@ impl Default for LoadOptions {
             lenient: false,
             format: None,
             store: StoreConfig::default(),
+            fill: None,
             sizes: LoadSizes::default(),
         }
     }
+}
+
+/// Two ways into a filled database; what is in it afterwards is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fill {
+    /// One transaction inserts all: its cost follows the input.
+    Insert,
+    /// All trees are built anew from old and new: its cost follows both.
+    Merge,
 }
 
 /// Sizes of the parts of a load; `None` = by the memory budget. Tests set them low to take every path.
@@ -60,6 +72,14 @@ pub struct LoadSizes {
 
 /// Least memory budget of a load, in bytes.
 pub(super) const LEAST_MEMORY: u64 = 64 << 20;
+/// The share of memory of the pool of a load into a filled database, and its bounds.
+const POOL_SHARE: u64 = 4;
+
+/// The pool of a load into a filled database.
+pub(super) fn filled_pool_bytes(memory_bytes: u64) -> u64 {
+    (memory_bytes / POOL_SHARE).clamp(8 << 20, 1 << 30)
+}
+
 /// The pool of a load: it reads next to nothing.
 pub(super) const POOL_BYTES: u64 = 1 << 20;
 

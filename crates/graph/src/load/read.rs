@@ -55,7 +55,7 @@ pub(super) enum Graphs {
 }
 
 impl Graphs {
-    fn add(&mut self, graph: Ref) {
+    pub(super) fn add(&mut self, graph: Ref) {
         *self = match *self {
             Graphs::None => Graphs::One(graph),
             Graphs::One(other) if other == graph => return,
@@ -63,7 +63,7 @@ impl Graphs {
         };
     }
 
-    fn join(&mut self, other: Graphs) {
+    pub(super) fn join(&mut self, other: Graphs) {
         match other {
             Graphs::None => {}
             Graphs::One(graph) => self.add(graph),
@@ -162,7 +162,7 @@ pub(super) fn read(
 }
 
 /// The graph of the options.
-pub(super) fn graph_name(iri: Option<&str>) -> Result<Option<NamedNode>, LoadError> {
+pub(crate) fn graph_name(iri: Option<&str>) -> Result<Option<NamedNode>, LoadError> {
     let Some(iri) = iri else { return Ok(None) };
     let node = NamedNode::new(iri).map_err(|e| LoadError::Option {
         option: "--graph",

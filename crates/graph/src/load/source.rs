@@ -28,6 +28,9 @@ const FORMATS: [(&str, RdfFormat); 7] = [
 ];
 /// The names in [`FORMATS`], for messages.
 const FORMAT_NAMES: &str = "nt, nq, ttl, trig, rdf, jsonld, n3";
+/// First bytes of compressed files.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// What is looked at to tell compression and format.
 const SNIFF_BYTES: u64 = 64 << 10;
 
@@ -73,6 +76,14 @@ impl Source {
         open_file(path).map(drop).map_err(|source| LoadError::Input { file: self.name(), source })
     }
 
+    /// Whether it is compressed, when that can be known beforehand.
+    pub(super) fn is_compressed(&self) -> Option<bool> {
+        let Source::File(path) = self else { return None };
+        let mut head = [0; 4];
+        let len = File::open(path).ok()?.read(&mut head).ok()?;
+        Some(head[..len].starts_with(&GZIP) || head[..len].starts_with(&ZSTD))
+    }
+
     /// Its size as it is stored, when known.
     pub(super) fn len_bytes(&self) -> Option<u64> {
         match self {
@@ -85,7 +96,7 @@ impl Source {
     }
 
     /// Opens it. `read_bytes` counts what is read, before decompression.
-    pub(super) fn open<'a>(
+    pub(crate) fn open<'a>(
         self,
         format: Option<RdfFormat>,
         read_bytes: &Arc<AtomicU64>,
@@ -148,10 +159,10 @@ fn open_file(path: &Path) -> io::Result<File> {
 }
 
 /// An opened input.
-pub(super) struct Input<'a> {
-    pub(super) name: String,
-    pub(super) format: RdfFormat,
-    pub(super) read: Text<'a>,
+pub(crate) struct Input<'a> {
+    pub(crate) name: String,
+    pub(crate) format: RdfFormat,
+    pub(crate) read: Text<'a>,
 }
 
 /// Something to read.
@@ -174,8 +185,8 @@ impl<R: Read> Read for Counted<R> {
 fn decompress<'a>(mut read: impl Read + Send + 'a) -> io::Result<(Text<'a>, Vec<u8>)> {
     let mut head = Vec::new();
     read.by_ref().take(SNIFF_BYTES).read_to_end(&mut head)?;
-    let gzip = head.starts_with(&[0x1f, 0x8b]);
-    let zstd = head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
+    let gzip = head.starts_with(&GZIP);
+    let zstd = head.starts_with(&ZSTD);
     if !gzip && !zstd {
         return Ok((Box::new(read), head));
     }
@@ -215,6 +226,11 @@ pub fn format_named(name: &str) -> Result<RdfFormat, LoadError> {
 }
 
 /// What the extension says, behind `.gz` or `.zst`.
+/// The format of a media type, without parameters.
+pub fn format_of_media_type(media_type: &str) -> Option<RdfFormat> {
+    RdfFormat::from_media_type(media_type)
+}
+
 fn format_of_name(path: &Path) -> Option<RdfFormat> {
     let name = path.file_name()?.to_str()?.to_ascii_lowercase();
     let plain = [".gz", ".zst", ".zstd"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);

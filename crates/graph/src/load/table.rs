@@ -17,17 +17,17 @@ const FIRST_SLOTS: usize = 64;
 pub(super) const MAX_NUMBER: u64 = (1 << VALUE_BITS) - 2;
 
 /// Hash of a term: what it is called by until it has a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct TermHash {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct TermHash {
     /// The first 64 bits.
-    pub(super) high: u64,
+    pub(crate) high: u64,
     /// 24 more bits.
-    pub(super) low: u32,
+    pub(crate) low: u32,
 }
 
 impl TermHash {
     /// From a 128-bit hash.
-    pub(super) fn new(hash: u128) -> TermHash {
+    pub(crate) fn new(hash: u128) -> TermHash {
         TermHash { high: (hash >> 64) as u64, low: (hash as u32) >> (32 - 24) }
     }
 }

@@ -1,0 +1,110 @@
+//! Loading into a filled database: which way, and the way of one transaction.
+//!
+//! Inserting costs per new quad: a few leaves are changed for each, in memory until the commit. Merging costs per quad, old or new, but reads
+//! and writes in order. So a load that is small beside the database is inserted; all others, and those whose size nobody knows, are merged.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use snowmelt_store::StoreConfig;
+
+use super::dictionary::DictionaryCounts;
+use super::error::LoadError;
+use super::merge::Old;
+use super::options::{Fill, LoadOptions, filled_pool_bytes};
+use super::progress::{LoadProgress, LoadReport, Phase, Teller, peak_bytes};
+use super::source::Source;
+use crate::database::Database;
+use crate::dict::Tree;
+use crate::transaction_document::Document;
+
+/// Bytes of text of a statement, less than most have.
+const STATEMENT_BYTES: u64 = 80;
+/// How often larger a compressed file may be as text.
+const COMPRESSION: u64 = 20;
+/// Bytes of memory a quad takes until its transaction is committed: rarely more.
+const PRIVATE_BYTES: u64 = 400;
+
+/// Loads into a database that holds something.
+pub(super) fn load(
+    path: &Path,
+    sources: Vec<Source>,
+    options: &LoadOptions,
+    progress: &dyn LoadProgress,
+    cancel: &AtomicBool,
+) -> Result<LoadReport, LoadError> {
+    let memory = options.store.memory_bytes;
+    let config = StoreConfig { pool_bytes: Some(filled_pool_bytes(memory)), ..options.store.clone() };
+    let database = Database::open(path, &config)?;
+    let quads = database.state()?.quads();
+    let fill = options.fill.unwrap_or_else(|| match most_statements(&sources) {
+        Some(new) if !options.lenient && new < quads / 4 && new * PRIVATE_BYTES < memory / 4 => Fill::Insert,
+        _ => Fill::Merge,
+    });
+    match fill {
+        Fill::Insert => insert(&database, sources, options, progress, cancel),
+        Fill::Merge => {
+            let old = Old::of(&database)?;
+            super::run(path, database.store(), Some(old), sources, options, progress, cancel)
+        }
+    }
+}
+
+/// The most statements the sources may have, if their sizes are known.
+fn most_statements(sources: &[Source]) -> Option<u64> {
+    let most = |source: &Source| {
+        let text = if source.is_compressed()? { COMPRESSION } else { 1 };
+        Some(source.len_bytes()? * text / STATEMENT_BYTES + 1)
+    };
+    sources.iter().map(most).sum()
+}
+
+/// One transaction for all sources.
+fn insert(
+    database: &Arc<Database>,
+    sources: Vec<Source>,
+    options: &LoadOptions,
+    progress: &dyn LoadProgress,
+    cancel: &AtomicBool,
+) -> Result<LoadReport, LoadError> {
+    let bytes_total = sources.iter().map(Source::len_bytes).sum();
+    let mut teller = Teller::new(progress, bytes_total);
+    let read_bytes = Arc::new(AtomicU64::new(0));
+    let mut triples = 0;
+    let mut txn = database.begin()?;
+    for source in sources {
+        let input = source.open(options.format, &read_bytes, cancel)?;
+        let document = Document {
+            name: &input.name,
+            format: input.format,
+            base: options.base.as_deref(),
+            graph: options.graph.as_deref(),
+        };
+        txn.insert_counted(&document, input.read, cancel, &mut |statements| {
+            triples += statements;
+            teller.read(triples, read_bytes.load(Ordering::Relaxed));
+        })?;
+    }
+    teller.phase(Phase::Commit, None);
+    super::cancelled(cancel)?;
+    txn.commit()?;
+    teller.end_phase();
+    let state = database.state()?;
+    let len = |tree: Tree| state.strings(tree).map_or(0, |strings| strings.len());
+    Ok(LoadReport {
+        triples,
+        quads: state.quads(),
+        terms: DictionaryCounts {
+            iris: len(Tree::Iri),
+            literals: len(Tree::Literal),
+            texts: len(Tree::Text),
+            blank_nodes: state.meta().blank_nodes,
+        },
+        input_bytes: read_bytes.load(Ordering::Relaxed),
+        database_bytes: database.store().bytes(),
+        seconds: teller.seconds,
+        peak_bytes: peak_bytes(),
+        ..LoadReport::default()
+    })
+}

@@ -1,0 +1,182 @@
+//! Loading into a filled database by merging: its terms and quads go through the load before the input does, and every tree is built anew.
+//!
+//! 1. The old codes, prefixes and blank nodes are taken over.
+//! 2. The old terms are numbered first, tree by tree in the order of their numbers. Numbers are dealt out by first occurrence, also to terms
+//!    that find the table full and wait, so every old term gets the number it had: old ids stay right.
+//! 3. The old quads go to the sorter as they are.
+//!
+//! Invariant: until the commit the old trees are untouched; a load that fails or is killed leaves them.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use snowmelt_store::Columns;
+
+use super::cancelled;
+use super::error::LoadError;
+use super::intern::{Interner, Parsed, position};
+use super::numbering::Numbering;
+use super::read::Graphs;
+use super::sorter::{Merge, Sorter};
+use crate::database::Database;
+use crate::dict::{Tree, dictionary_error, literal};
+use crate::error::GraphError;
+use crate::index::Index;
+use crate::session::Session;
+use crate::term::{Kind, TermId, TermRef};
+
+/// Terms numbered together.
+const STEP_TERMS: u64 = 4096;
+/// Rows handed on together.
+const STEP_ROWS: usize = 8192;
+
+/// What a database held before the load.
+pub(super) struct Old {
+    session: Session,
+}
+
+impl Old {
+    /// The newest state of a database.
+    pub(super) fn of(database: &Arc<Database>) -> Result<Self, LoadError> {
+        Ok(Old { session: database.session()? })
+    }
+
+    /// Its quads.
+    pub(super) fn quads(&self) -> u64 {
+        self.session.state().quads()
+    }
+
+    /// Numbers its terms. `codes` sorts the codes of literals by number.
+    pub(super) fn number_terms(
+        &mut self,
+        numbering: &mut Numbering<'_>,
+        codes: &dyn Fn(&'static str) -> Arc<Sorter<2>>,
+        cancel: &AtomicBool,
+    ) -> Result<(), LoadError> {
+        let state = self.session.state().clone();
+        numbering.dictionary.go_on_from(&state);
+        for tree in Tree::ALL {
+            let codes = match tree {
+                Tree::Iri => None,
+                Tree::Literal => Some(self.codes(tree, &codes("old-literal-codes"))?),
+                Tree::Text => Some(self.codes(tree, &codes("old-text-codes"))?),
+            };
+            self.number_tree(tree, codes, numbering, cancel)?;
+        }
+        Ok(())
+    }
+
+    /// The annotation codes of a tree's literals, in the order of their numbers.
+    fn codes(&mut self, tree: Tree, sorter: &Arc<Sorter<2>>) -> Result<Merge<2>, LoadError> {
+        let mut batch = sorter.batch();
+        if let Some(hashes) = self.session.state().hashes(tree) {
+            let mut scan = hashes.scan(Default::default());
+            let mut rows = Columns::of(3, 0b110);
+            while scan.next(self.session.reader(), &mut rows, STEP_ROWS).map_err(GraphError::from)? {
+                let pairs = rows.cols[1].iter().zip(&rows.cols[2]);
+                pairs.into_iter().try_for_each(|(number, code)| batch.push([*number, *code]))?;
+                rows.clear();
+            }
+        }
+        batch.finish()?;
+        sorter.merge()
+    }
+
+    fn number_tree(
+        &mut self,
+        tree: Tree,
+        mut codes: Option<Merge<2>>,
+        numbering: &mut Numbering<'_>,
+        cancel: &AtomicBool,
+    ) -> Result<(), LoadError> {
+        let len = self.session.state().strings(tree).map_or(0, |strings| strings.len());
+        let mut interner = Interner::new();
+        let mut parsed = Parsed::default();
+        for first in (0..len).step_by(STEP_TERMS as usize) {
+            cancelled(cancel)?;
+            let numbers: Vec<u64> = (first..len.min(first + STEP_TERMS)).collect();
+            let mut of_step = Vec::with_capacity(numbers.len());
+            if let Some(codes) = &mut codes {
+                // A merge may give less than is asked for.
+                let mut left = numbers.len();
+                while left > 0 && codes.next(&mut of_step, left)? {
+                    left = numbers.len() - of_step.len();
+                }
+            }
+            interner.begin(0, parsed);
+            self.intern(tree, &numbers, &of_step, &mut interner)?;
+            parsed = interner.end();
+            numbering.number(&mut parsed)?;
+            check_numbers(tree, first, &parsed)?;
+            parsed.clear();
+        }
+        Ok(())
+    }
+
+    /// Interns the terms of consecutive numbers, in their order.
+    fn intern(
+        &mut self,
+        tree: Tree,
+        numbers: &[u64],
+        codes: &[[u64; 2]],
+        interner: &mut Interner,
+    ) -> Result<(), LoadError> {
+        let state = self.session.state().clone();
+        let strings = state.strings(tree).expect("there are numbers, so there are strings");
+        let mut read = vec![Vec::new(); numbers.len()];
+        let reader = self.session.reader();
+        strings.get(reader, numbers, |at, string| read[at] = string.to_vec()).map_err(GraphError::from)?;
+        for (at, (number, string)) in numbers.iter().zip(&read).enumerate() {
+            let kind = match tree {
+                Tree::Iri => Kind::Iri,
+                Tree::Literal => Kind::Literal,
+                Tree::Text => Kind::Text,
+            };
+            let code = match codes.get(at) {
+                Some([of, code]) if of == number => *code as u16,
+                _ => 0,
+            };
+            let id = TermId::dictionary(kind, code, *number);
+            if tree == Tree::Iri {
+                let (prefix, local) =
+                    state.prefixes().split(string).map_err(|why| dictionary_error(id, why))?;
+                interner.term(TermRef::Iri(&format!("{prefix}{local}")));
+            } else {
+                interner.term(literal(id, string, state.codes())?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands its quads to `push` as `[predicate, subject, object, graph]`, and says in which graphs they are.
+    pub(super) fn each_quad(
+        &mut self,
+        mut push: impl FnMut([u64; 4]) -> Result<(), LoadError>,
+        cancel: &AtomicBool,
+    ) -> Result<Graphs, LoadError> {
+        let mut graphs = Graphs::None;
+        let mut scan = self.session.scan(Index::Psog, &[], None);
+        let mut rows = Columns::new(4);
+        while scan.next(&mut self.session, &mut rows, STEP_ROWS)? {
+            cancelled(cancel)?;
+            for row in 0..rows.rows {
+                let row = [0, 1, 2, 3].map(|c| rows.cols[c][row]);
+                graphs.add(row[3]);
+                push(row)?;
+            }
+            rows.clear();
+        }
+        Ok(graphs)
+    }
+}
+
+/// Every term must have got the number it had.
+fn check_numbers(tree: Tree, first: u64, parsed: &Parsed) -> Result<(), LoadError> {
+    for (number, id) in (first..).zip(&parsed.ids) {
+        if position(*id).is_none() && TermId(*id).number() != number {
+            let why = "the same string has another number, too: restore the database from a copy".to_owned();
+            return Err(GraphError::Dictionary { tree: tree.name(), number, why }.into());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! Emptying graphs.
+//!
+//! Everything at once: the indexes begin anew, whatever there was. One graph among others: its subjects by GS, their quads, deleted part by
+//! part. The dictionary keeps its terms.
+
+use crate::error::Result;
+use crate::index::Index;
+use crate::session::Session;
+use crate::subject_quads::each_quad_of;
+use crate::term::TermId;
+use crate::transaction::Transaction;
+use crate::transaction_quads::Changed;
+use snowmelt_store::{Columns, TupleTree};
+use std::sync::Arc;
+
+/// Subjects whose quads are looked up together.
+const PART_SUBJECTS: usize = 1 << 12;
+/// Quads deleted together.
+const PART_QUADS: usize = 1 << 16;
+
+/// Graphs to be emptied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Graphs {
+    /// The default graph, or the graph of this name.
+    One(TermId),
+    /// All that have a name.
+    Named,
+    /// All.
+    All,
+}
+
+impl Transaction {
+    /// Removes all quads of some graphs.
+    ///
+    /// # Errors
+    /// Those of the store, and damage.
+    pub fn clear(&mut self, graphs: Graphs) -> Result<Changed> {
+        let quads = self.state.quads();
+        let mut session = self.session();
+        let in_default = session.count(Index::Gs, &[TermId::DEFAULT_GRAPH], None)?;
+        let pairs = session.count(Index::Gs, &[], None)?;
+        let all = match graphs {
+            Graphs::All => true,
+            Graphs::Named => in_default == 0,
+            Graphs::One(graph) => session.count(Index::Gs, &[graph], None)? == pairs,
+        };
+        if quads == 0 || all {
+            drop(session);
+            return self.truncate();
+        }
+        match graphs {
+            Graphs::One(graph) => self.clear_range(&session, (graph.0, graph.0)),
+            _ => self.clear_range(&session, (TermId::DEFAULT_GRAPH.0 + 1, u64::MAX)),
+        }
+    }
+
+    /// Begins all indexes anew.
+    fn truncate(&mut self) -> Result<Changed> {
+        let quads = self.state.quads();
+        if quads == 0 {
+            return Ok(Changed::default());
+        }
+        let state = Arc::make_mut(&mut self.state);
+        for index in Index::ALL {
+            state.indexes[index as usize] =
+                Some(TupleTree::create(&mut self.txn, index.name(), index.arity())?);
+        }
+        state.meta.quads = 0;
+        state.changed += quads;
+        state.values = Default::default();
+        state.values_drift = u64::MAX;
+        state.plain = Default::default();
+        Ok(Changed { inserted: 0, deleted: quads })
+    }
+
+    /// Deletes the quads of a range of graphs, as `session` sees them: deleting does not move what it sees.
+    fn clear_range(&mut self, session: &Session, graphs: (u64, u64)) -> Result<Changed> {
+        let mut session = session.sibling();
+        let mut scan = session.scan(Index::Gs, &[], Some(graphs));
+        let mut pairs = Columns::of(2, 0b10);
+        let mut doomed = Vec::new();
+        let mut changed = Changed::default();
+        while scan.next(&mut session, &mut pairs, PART_SUBJECTS)? {
+            let mut subjects = std::mem::take(&mut pairs.cols[1]);
+            subjects.sort_unstable();
+            subjects.dedup();
+            each_quad_of(&mut session, &subjects, |[s, p, o, g]| {
+                if (graphs.0..=graphs.1).contains(&g) {
+                    doomed.push([s, p, o, g].map(TermId));
+                }
+                if doomed.len() >= PART_QUADS {
+                    changed += self.delete(&doomed)?;
+                    doomed.clear();
+                }
+                Ok(())
+            })?;
+            changed += self.delete(&doomed)?;
+            doomed.clear();
+            pairs.clear();
+        }
+        Ok(changed)
+    }
+}

@@ -1,0 +1,126 @@
+//! A whole document into a transaction: parsed as it is read, inserted batch by batch.
+
+use crate::load::LoadError;
+use crate::load::document::{DocumentOptions, parse_document};
+use crate::load::intern::Parsed;
+use crate::load::{Source, cancelled, graph_name};
+use crate::transaction::Transaction;
+use crate::transaction_quads::Changed;
+use crate::transaction_terms::BlankNodes;
+use oxrdfio::RdfFormat;
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Statements inserted together.
+const BATCH_ROWS: usize = 1 << 15;
+/// Bytes of terms inserted together.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// A document to be inserted.
+#[derive(Clone, Debug)]
+pub struct Document<'a> {
+    /// What errors call it.
+    pub name: &'a str,
+    /// Its format.
+    pub format: RdfFormat,
+    /// Base of its relative IRIs.
+    pub base: Option<&'a str>,
+    /// The graph of statements that name none; the default graph when absent.
+    pub graph: Option<&'a str>,
+}
+
+impl Transaction {
+    /// Inserts all statements of a source, decompressed if need be; its format is told by name or content when it is not given. As
+    /// [`Transaction::insert_document`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn insert_source(
+        &mut self,
+        source: Source,
+        format: Option<RdfFormat>,
+        base: Option<&str>,
+        graph: Option<&str>,
+        cancel: &AtomicBool,
+    ) -> Result<Changed, LoadError> {
+        let input = source.open(format, &Arc::default(), cancel)?;
+        let document = Document { name: &input.name, format: input.format, base, graph };
+        self.insert_document(&document, input.read, cancel)
+    }
+
+    /// Inserts all statements of a document; its blank nodes become new ones. Nothing is committed.
+    ///
+    /// # Errors
+    /// A document that cannot be read or is not what its format says, with its place; errors of the store; `cancel`. What was inserted before
+    /// stays in the transaction: drop it.
+    pub fn insert_document(
+        &mut self,
+        document: &Document<'_>,
+        read: impl Read,
+        cancel: &AtomicBool,
+    ) -> Result<Changed, LoadError> {
+        self.insert_counted(document, read, cancel, &mut |_| {})
+    }
+
+    /// The same; `read_statements` is told how many statements each batch had.
+    pub(crate) fn insert_counted(
+        &mut self,
+        document: &Document<'_>,
+        read: impl Read,
+        cancel: &AtomicBool,
+        read_statements: &mut dyn FnMut(u64),
+    ) -> Result<Changed, LoadError> {
+        let mut blanks = BlankNodes::default();
+        let mut changed = Changed::default();
+        let full = |parsed: Parsed| {
+            cancelled(cancel)?;
+            let parsed = document.sound(parsed)?;
+            let quads = self.resolve_parsed(&parsed, &mut blanks)?;
+            changed += self.insert_ids(quads)?;
+            read_statements(parsed.rows.len() as u64);
+            Ok(())
+        };
+        parse_document(read, 0, document.options()?, || Ok(Parsed::default()), full, document.name)?;
+        Ok(changed)
+    }
+}
+
+/// Reads a source to its end without keeping anything: whether it can be inserted.
+///
+/// # Errors
+/// As those of [`Transaction::insert_source`] that are the input's.
+pub fn check_source(
+    source: Source,
+    format: Option<RdfFormat>,
+    base: Option<&str>,
+    cancel: &AtomicBool,
+) -> Result<(), LoadError> {
+    let input = source.open(format, &Arc::default(), cancel)?;
+    let document = Document { name: &input.name, format: input.format, base, graph: None };
+    let full = |parsed: Parsed| {
+        cancelled(cancel)?;
+        document.sound(parsed).map(drop)
+    };
+    parse_document(input.read, 0, document.options()?, || Ok(Parsed::default()), full, document.name)
+}
+
+impl Document<'_> {
+    fn options(&self) -> Result<DocumentOptions, LoadError> {
+        Ok(DocumentOptions {
+            format: self.format,
+            base: self.base.map(str::to_owned),
+            graph: graph_name(self.graph)?,
+            lenient: false,
+            chunk_rows: BATCH_ROWS,
+            chunk_bytes: BATCH_BYTES,
+        })
+    }
+
+    /// A chunk in which nothing is wrong.
+    fn sound(&self, parsed: Parsed) -> Result<Parsed, LoadError> {
+        let Some(fault) = parsed.fault else { return Ok(parsed) };
+        let (line, column) = (fault.line + 1, fault.column);
+        Err(LoadError::Syntax { file: self.name.to_owned(), line, column, message: fault.message })
+    }
+}
