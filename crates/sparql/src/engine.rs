@@ -7,7 +7,8 @@
 //!    rare and a frequent constant are planned apart.
 //! 4. The plan is made runnable; batches are pulled as the caller asks.
 //!
-//! No result is ever cached.
+//! No result is ever cached. What is kept of a shape is checked against the state a query sees ([`Template::holds`]), because
+//! updates make constants known, put literals where there were none, and move counts.
 
 mod describe;
 mod facts;
@@ -19,7 +20,6 @@ mod tests;
 use crate::algebra::{Algebra, Form, GroundTerm, Var};
 use crate::error::QueryError;
 use crate::exec::{BatchRows, Limits, MemoryShare, Profile, Run, TERM_CACHE_BYTES, build};
-use crate::optimise::PredicateStatistics;
 use crate::plan::Plan;
 use crate::shape;
 use crate::source::Source;
@@ -27,13 +27,15 @@ use crate::value::{LocalTerms, Terms};
 use oxsdatatypes::DateTime;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
-use snowmelt_graph::{Activity, Database, TermId};
+use snowmelt_graph::{Activity, Database, Session, TermId};
+use spargebra::Query;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use template::Template;
 
 pub use result::{QueryKind, QueryResult, Written};
+pub(crate) use template::parse_update;
 
 /// Templates kept; when there are more, the least recently made half goes.
 const TEMPLATES: usize = 1024;
@@ -55,6 +57,8 @@ pub struct QueryOptions {
     pub batch_rows: Option<usize>,
     /// Threads it may use; 0: as many as there are cores.
     pub threads: usize,
+    /// The triples of a CONSTRUCT are known to be distinct: none is remembered.
+    pub triples_are_distinct: bool,
     /// Graphs merged into the default graph; with `named_graphs` replaces the query's own dataset if either is given.
     pub default_graphs: Vec<String>,
     /// Graphs that can be named.
@@ -65,10 +69,7 @@ pub struct QueryOptions {
 pub struct Engine {
     db: Arc<Database>,
     templates: RwLock<FxHashMap<Box<str>, Arc<Template>>>,
-    predicates: Mutex<FxHashMap<TermId, PredicateStatistics>>,
-    resources: Mutex<FxHashMap<TermId, bool>>,
-    /// whether all quads are in the default graph, once known
-    plain: Mutex<Option<bool>>,
+    predicates: Mutex<facts::Predicates>,
     /// queries under way
     active: Arc<AtomicUsize>,
     cores: usize,
@@ -88,8 +89,6 @@ impl Engine {
             db,
             templates: RwLock::default(),
             predicates: Mutex::default(),
-            resources: Mutex::default(),
-            plain: Mutex::default(),
             active: Arc::default(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
         }
@@ -110,10 +109,32 @@ impl Engine {
     /// # Errors
     /// See [`QueryError`].
     pub fn query(&self, text: &str, options: &QueryOptions) -> Result<QueryResult, QueryError> {
-        let Prepared { template, plan, mut run } = self.prepare(text, options)?;
+        self.start(self.prepare(text, options)?, text, options)
+    }
+
+    /// Begins a parsed query on what a session sees: the WHERE of an update. Nothing of it is kept.
+    pub(crate) fn query_in(
+        &self,
+        session: Session,
+        query: &Query,
+        text: &str,
+        options: &QueryOptions,
+    ) -> Result<QueryResult, QueryError> {
+        let mut source = Source::new(session);
+        let template = Arc::new(Template::new(query, text, options, &[], self, &mut source)?);
+        self.start(self.plan(template, Vec::new(), source, options)?, text, options)
+    }
+
+    fn start(
+        &self,
+        prepared: Prepared,
+        text: &str,
+        options: &QueryOptions,
+    ) -> Result<QueryResult, QueryError> {
+        let Prepared { template, plan, mut run } = prepared;
         let root = build(&plan.root, &mut run).map_err(|e| locate(e, text))?;
         run.announce_constants()?;
-        QueryResult::new(template, root, run)
+        QueryResult::new(template, root, run, options.triples_are_distinct)
     }
 
     /// The plan of a query, with estimates; nothing is executed.
@@ -138,7 +159,7 @@ impl Engine {
         run.threads = 1;
         let root = build(&plan.root, &mut run).map_err(|e| locate(e, text))?;
         run.announce_constants()?;
-        let mut result = QueryResult::new(template, root, run)?;
+        let mut result = QueryResult::new(template, root, run, options.triples_are_distinct)?;
         let start = Instant::now();
         let mut rows = 0;
         while let Some(batch) = result.next_batch()? {
@@ -154,9 +175,19 @@ impl Engine {
     }
 
     fn prepare(&self, text: &str, options: &QueryOptions) -> Result<Prepared, QueryError> {
-        let mut source = Source::new(self.db.session());
+        let mut source = Source::new(self.db.session()?);
         let (template, params) = self.template(text, options, &mut source)?;
-        let plain = self.plain(&mut source)?;
+        self.plan(template, params, source, options)
+    }
+
+    fn plan(
+        &self,
+        template: Arc<Template>,
+        params: Vec<GroundTerm>,
+        mut source: Source,
+        options: &QueryOptions,
+    ) -> Result<Prepared, QueryError> {
+        let plain = source.session.is_plain()?;
         let consts = template.resolve(&params, &mut source)?;
         let plan = template.plan(self, &params, &consts, &mut source)?;
         let mut run = self.run(&template, params, consts, source, plain, options);
@@ -228,8 +259,8 @@ impl Engine {
     ) -> Result<(Arc<Template>, Vec<GroundTerm>), QueryError> {
         if let Some(shaped) = shape::shape(text) {
             let key = cache_key(&shaped.text, options);
-            if let Some(template) = self.templates.read().get(&*key) {
-                return Ok((template.clone(), shaped.params));
+            if let Some(template) = self.kept(&key, source)? {
+                return Ok((template, shaped.params));
             }
             // what only parses as it was written is kept as it was written
             if let Ok(query) = template::parse(&shaped.text, options) {
@@ -239,11 +270,17 @@ impl Engine {
             }
         }
         let key = cache_key(text, options);
-        if let Some(template) = self.templates.read().get(&*key) {
-            return Ok((template.clone(), Vec::new()));
+        if let Some(template) = self.kept(&key, source)? {
+            return Ok((template, Vec::new()));
         }
         let query = template::parse(text, options)?;
         Ok((self.keep(key, Template::new(&query, text, options, &[], self, source)?), Vec::new()))
+    }
+
+    /// The template of a key, if there is one that still holds for what the session sees.
+    fn kept(&self, key: &str, source: &mut Source) -> Result<Option<Arc<Template>>, QueryError> {
+        let Some(template) = self.templates.read().get(key).cloned() else { return Ok(None) };
+        Ok(template.holds(source)?.then_some(template))
     }
 
     fn keep(&self, key: String, template: Template) -> Arc<Template> {
@@ -255,7 +292,10 @@ impl Engine {
             let median = ages[ages.len() / 2];
             templates.retain(|_, t| t.last_used() > median);
         }
-        templates.insert(key.into_boxed_str(), template.clone());
+        // an older state's is for this query alone
+        if templates.get(&*key).is_none_or(|kept| kept.txn() <= template.txn()) {
+            templates.insert(key.into_boxed_str(), template.clone());
+        }
         template
     }
 }

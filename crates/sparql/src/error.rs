@@ -47,6 +47,23 @@ pub enum QueryError {
     /// Someone asked it to stop.
     #[error("the query was cancelled")]
     Cancelled,
+    /// LOAD named a source that it may not read.
+    #[error("LOAD <{source_iri}> is not allowed: {why}")]
+    LoadRefused {
+        /// The IRI.
+        source_iri: String,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// A document that was to be inserted.
+    #[error(transparent)]
+    Load(#[from] snowmelt_graph::load::LoadError),
+    /// CREATE of a graph that is there.
+    #[error("CREATE: the graph <{0}> exists; CREATE SILENT passes over it")]
+    GraphExists(String),
+    /// The request and its text both name the dataset of WHERE.
+    #[error("the update has USING or WITH of its own: leave out using-graph-uri and using-named-graph-uri")]
+    UsingTwice,
     /// A temporary file of a sort, group or distinct failed.
     #[error("temporary file {path}: {source}")]
     Spill {

@@ -15,9 +15,11 @@ pub mod results;
 mod rewrite;
 mod shape;
 mod source;
+mod update;
 pub mod value;
 
 pub use batch::Batch;
 pub use engine::{Engine, QueryKind, QueryOptions, QueryResult, Written};
 pub use error::QueryError;
 pub use results::ResultFormat;
+pub use update::{LoadPermission, UpdateOptions, Updated, graph_exists};

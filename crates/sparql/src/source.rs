@@ -14,6 +14,11 @@ impl Source {
         Self { session }
     }
 
+    /// The transaction it reads as of.
+    pub fn txn(&self) -> u64 {
+        self.session.state().txn()
+    }
+
     pub fn count(
         &mut self,
         index: Index,
@@ -51,7 +56,7 @@ impl Source {
 
     /// Whether pages of an index may have to be read from the device: only then is it worth to look ahead.
     pub fn is_cold(&mut self, index: Index) -> bool {
-        let id = self.session.database().index(index).map(|t| t.id());
+        let id = self.session.state().index(index).map(|t| t.id());
         id.is_some_and(|id| !self.session.reader().resident(id))
     }
 

@@ -1,4 +1,4 @@
-//! The W3C's SPARQL 1.0 and 1.1 query tests, one by one, by manifest.
+//! The W3C's SPARQL 1.0 and 1.1 query and update tests, one by one, by manifest.
 //!
 //! Evaluation tests load the data into a database of their own, run the query and compare; syntax tests only ask for the plan.
 //! What is left out or expected to fail stands in `w3c/exceptions.txt`, each with its reason: a listed test that passes is a
@@ -14,17 +14,19 @@ use common::data;
 use common::settings::{Fixture, Settings};
 use libtest_mimic::{Arguments, Failed, Trial};
 use manifest::{Case, Kind};
-use oxrdf::{GraphName, NamedNode, Quad, Term, Triple};
+use oxrdf::dataset::CanonicalizationAlgorithm;
+use oxrdf::{Dataset, GraphName, NamedNode, Quad, Term, Triple};
 use sparesults::QueryResultsFormat;
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const MANIFESTS: [&str; 4] = [
+const MANIFESTS: [&str; 5] = [
     "sparql10/manifest-evaluation.ttl",
     "sparql10/manifest-syntax.ttl",
     "sparql11/manifest-sparql11-query.ttl",
     "sparql11/manifest-sparql11-results.ttl",
+    "sparql11/manifest-sparql11-update.ttl",
 ];
 
 fn main() -> ExitCode {
@@ -71,6 +73,9 @@ fn run(case: &Case) -> Result<(), String> {
         Kind::PositiveSyntax => check_syntax(&text, case, true),
         Kind::NegativeSyntax => check_syntax(&text, case, false),
         Kind::Evaluation => evaluate(&text, case, None),
+        Kind::Update => update(&text, case),
+        Kind::PositiveUpdateSyntax => check_update_syntax(&text, case, true),
+        Kind::NegativeUpdateSyntax => check_update_syntax(&text, case, false),
         Kind::Csv => evaluate(&text, case, Some(snowmelt_sparql::results::ResultFormat::Csv)),
     }
     .map_err(|message| format!("{message}\nquery {}:\n{text}\n{case:?}", case.query.display()))
@@ -88,18 +93,47 @@ fn check_syntax(text: &str, case: &Case, positive: bool) -> Result<(), String> {
     }
 }
 
+fn check_update_syntax(text: &str, case: &Case, positive: bool) -> Result<(), String> {
+    let fixture = Fixture::open(&[], &Settings::default());
+    match (fixture.update(text, Some(&case.base())), positive) {
+        (Err(snowmelt_sparql::QueryError::Parse { .. }), false) => Ok(()),
+        (Ok(_), false) => Err("accepted, although it is not SPARQL".to_owned()),
+        (Ok(_) | Err(snowmelt_sparql::QueryError::LoadRefused { .. }), true) => Ok(()),
+        (Err(error), _) => Err(error.to_string()),
+    }
+}
+
+/// Runs an update and compares everything there is afterwards; the indexes must agree with each other, too.
+fn update(text: &str, case: &Case) -> Result<(), String> {
+    let fixture = Fixture::open(&quads(&case.data, &case.graphs)?, &Settings::default());
+    fixture.update(text, Some(&case.base())).map_err(|e| e.to_string())?;
+    fixture.check()?;
+    let (mut actual, mut expected) = (Dataset::new(), Dataset::new());
+    actual.extend(fixture.quads());
+    expected.extend(quads(&case.data_after, &case.graphs_after)?);
+    actual.canonicalize(CanonicalizationAlgorithm::Unstable);
+    expected.canonicalize(CanonicalizationAlgorithm::Unstable);
+    if actual == expected { Ok(()) } else { Err(format!("got\n{actual}\ninstead of\n{expected}")) }
+}
+
+/// The quads of a default graph's files and of named graphs'.
+fn quads(data: &[PathBuf], graphs: &[(String, PathBuf)]) -> Result<Vec<Quad>, String> {
+    let mut quads = Vec::new();
+    for file in data {
+        quads.extend(data::read_file(file, &manifest::iri(file), &GraphName::DefaultGraph)?);
+    }
+    for (name, file) in graphs {
+        quads.extend(data::read_file(file, &manifest::iri(file), &NamedNode::new_unchecked(name).into())?);
+    }
+    Ok(quads)
+}
+
 fn evaluate(
     text: &str,
     case: &Case,
     as_text: Option<snowmelt_sparql::results::ResultFormat>,
 ) -> Result<(), String> {
-    let mut quads = Vec::new();
-    for file in &case.data {
-        quads.extend(data::read_file(file, &manifest::iri(file), &GraphName::DefaultGraph)?);
-    }
-    for (name, file) in &case.graphs {
-        quads.extend(data::read_file(file, &manifest::iri(file), &NamedNode::new_unchecked(name).into())?);
-    }
+    let mut quads = quads(&case.data, &case.graphs)?;
     quads.extend(dataset(text, case)?);
     let fixture = Fixture::open(&quads, &Settings::default());
     let result_file = case.result.as_ref().ok_or("the test has no result")?;

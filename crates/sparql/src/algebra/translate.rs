@@ -600,10 +600,8 @@ impl Translator<'_> {
     fn dataset(&mut self, dataset: Option<&QueryDataset>) -> Dataset {
         let Some(dataset) = dataset else { return Dataset::default() };
         let mut list = |graphs: &[NamedNode]| graphs.iter().map(|g| self.iri(g)).collect::<Vec<_>>();
-        Dataset {
-            default: Some(list(&dataset.default)),
-            named: Some(list(dataset.named.as_deref().unwrap_or_default())),
-        }
+        // FROM without FROM NAMED comes with an empty list; without a list (WITH) all named graphs stay.
+        Dataset { default: Some(list(&dataset.default)), named: dataset.named.as_deref().map(list) }
     }
 
     fn result_vars(&mut self, pattern: &GraphPattern, scope: &mut Scope) -> Vec<Var> {

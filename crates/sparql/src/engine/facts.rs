@@ -7,6 +7,7 @@ use crate::exec::compared;
 use crate::optimise::{PredicateStatistics, Statistics, Totals};
 use crate::rewrite::Facts;
 use crate::source::{Source, ground};
+use rustc_hash::FxHashMap;
 use snowmelt_graph::{Columns, CompareOp, Index, Kind, TermId, ids_of_kind};
 
 /// Values of a column that are counted to estimate how many there are.
@@ -19,30 +20,57 @@ pub(super) struct Data<'a> {
     params: &'a [GroundTerm],
     ids: Vec<Option<TermId>>,
     terms: Vec<GroundTerm>,
+    /// constants that differ between texts of the shape
+    of_text: Vec<bool>,
+    /// predicates that were found to lead to IRIs and blank nodes only
+    pub resources: Vec<TermId>,
 }
 
 impl<'a> Data<'a> {
     pub fn new(engine: &'a Engine, source: &'a mut Source, params: &'a [GroundTerm]) -> Self {
-        Self { engine, source, params, ids: Vec::new(), terms: Vec::new() }
+        Self {
+            engine,
+            source,
+            params,
+            ids: Vec::new(),
+            terms: Vec::new(),
+            of_text: Vec::new(),
+            resources: Vec::new(),
+        }
     }
 
     pub fn resolve(&mut self, consts: &[ConstTerm]) -> Result<(), QueryError> {
         self.terms = consts.iter().map(|c| ground(c, self.params).clone()).collect();
+        self.of_text = consts.iter().map(|c| matches!(c, ConstTerm::Param(_))).collect();
         self.ids = self.source.resolve_constants(&self.terms)?;
         Ok(())
     }
 }
 
-impl Engine {
-    /// Whether all quads are in the default graph.
-    pub(super) fn plain(&self, source: &mut Source) -> Result<bool, QueryError> {
-        if let Some(known) = *self.plain.lock() {
-            return Ok(known);
+/// Quads that may change before statistics are asked for anew: this, and an eighth of the data.
+const DRIFT_QUADS: u64 = 1000;
+
+/// Whether statistics of `quads` quads taken when so many had changed are too old for a state.
+pub(super) fn drifted(quads: u64, changed: u64, source: &Source) -> bool {
+    source.session.state().changed().abs_diff(changed) > DRIFT_QUADS + quads / 8
+}
+
+/// Statistics of predicates, and how many quads there were and had changed when the first was taken.
+#[derive(Default)]
+pub(super) struct Predicates {
+    quads: u64,
+    changed: u64,
+    known: FxHashMap<TermId, PredicateStatistics>,
+}
+
+impl Predicates {
+    fn get(&mut self, p: TermId, source: &Source) -> Option<PredicateStatistics> {
+        if drifted(self.quads, self.changed, source) {
+            let state = source.session.state();
+            *self =
+                Predicates { quads: state.quads(), changed: state.changed(), known: FxHashMap::default() };
         }
-        let all = source.count(Index::Gs, &[], None)?;
-        let default = source.count(Index::Gs, &[TermId::DEFAULT_GRAPH], None)?;
-        *self.plain.lock() = Some(all == default);
-        Ok(all == default)
+        self.known.get(&p).copied()
     }
 }
 
@@ -52,20 +80,20 @@ pub(super) fn predicate(
     source: &mut Source,
     p: TermId,
 ) -> Result<PredicateStatistics, QueryError> {
-    if let Some(known) = engine.predicates.lock().get(&p) {
-        return Ok(*known);
+    if let Some(known) = engine.predicates.lock().get(p, source) {
+        return Ok(known);
     }
     let rows = source.count(Index::Psog, &[p], None)? as f64;
     let subjects = distinct(source, Index::Psog, p, rows)?;
     let objects = distinct(source, Index::Posg, p, rows)?;
     let found = PredicateStatistics { rows, subjects, objects };
-    engine.predicates.lock().insert(p, found);
+    engine.predicates.lock().known.insert(p, found);
     Ok(found)
 }
 
 /// Exact where the database counted them; else the rows of the first values, leaping from one to the next, taken as typical.
 fn distinct(source: &mut Source, index: Index, p: TermId, rows: f64) -> Result<f64, QueryError> {
-    if let Some(exact) = source.session.database().distinct_values(index, p) {
+    if let Some(exact) = source.session.state().distinct_values(index, p) {
         return Ok(exact as f64);
     }
     let mut from = 0;
@@ -113,7 +141,7 @@ impl Statistics for Data<'_> {
     }
 
     fn totals(&mut self) -> Totals {
-        let db = self.source.session.database();
+        let db = self.source.session.state();
         let distinct = |index| db.index(index).map_or(0.0, |t| t.distinct(1) as f64);
         Totals {
             quads: db.quads() as f64,
@@ -127,10 +155,12 @@ impl Statistics for Data<'_> {
 impl Facts for Data<'_> {
     fn objects_are_resources(&mut self, predicate: Const) -> bool {
         // a constant of the rewrite is a constant of the query
-        let Some(p) = self.ids.get(predicate.0 as usize).copied().flatten() else { return false };
-        if let Some(known) = self.engine.resources.lock().get(&p) {
-            return *known;
+        let at = predicate.0 as usize;
+        // another text of the shape may have another predicate here
+        if self.of_text.get(at).is_none_or(|of_text| *of_text) {
+            return false;
         }
+        let Some(p) = self.ids[at] else { return false };
         let mut resources = || {
             let all = self.source.count(Index::Posg, &[p], None)?;
             let mut of = 0;
@@ -141,8 +171,10 @@ impl Facts for Data<'_> {
             Ok::<_, QueryError>(all == of)
         };
         // on an error the rewrite is left out; whoever reads the page next reports it
-        let Ok(known) = resources() else { return false };
-        self.engine.resources.lock().insert(p, known);
+        let known = resources().unwrap_or(false);
+        if known && !self.resources.contains(&p) {
+            self.resources.push(p);
+        }
         known
     }
 }

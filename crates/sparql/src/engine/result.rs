@@ -46,7 +46,12 @@ pub struct QueryResult {
 }
 
 impl QueryResult {
-    pub(super) fn new(template: Arc<Template>, root: Boxed, run: Run) -> Result<Self, QueryError> {
+    pub(super) fn new(
+        template: Arc<Template>,
+        root: Boxed,
+        run: Run,
+        distinct: bool,
+    ) -> Result<Self, QueryError> {
         let name = |v: &crate::algebra::Var| {
             let name = template.algebra.names[v.0 as usize].as_str();
             name.split('.').next().unwrap_or(name).to_owned()
@@ -56,7 +61,7 @@ impl QueryResult {
             Form::Ask => (QueryKind::Boolean, Vec::new()),
             Form::Construct(_) | Form::Describe(_) => (QueryKind::Graph, Vec::new()),
         };
-        let triples = matches!(kind, QueryKind::Graph).then(Distinct::without_input);
+        let triples = (matches!(kind, QueryKind::Graph) && !distinct).then(Distinct::without_input);
         Ok(Self {
             kind,
             variables,
@@ -124,6 +129,23 @@ impl QueryResult {
             }
             return Ok(Some(batch));
         }
+    }
+
+    /// Replaces query-local ids by those of the stored terms that are equal, and makes the rest readable by [`QueryResult::with_term`]
+    /// until the next call.
+    pub(crate) fn resolve_locals(&mut self, cols: &mut [Vec<TermId>]) -> Result<(), QueryError> {
+        let Run { terms, source, .. } = &mut self.run;
+        terms.begin_batch();
+        for col in cols.iter_mut() {
+            terms.to_stored(&mut source.session, col)?;
+        }
+        let local = cols.iter().flatten().copied().filter(|id| id.kind() == snowmelt_graph::Kind::Local);
+        Ok(terms.prefetch(&mut source.session, local)?)
+    }
+
+    /// Calls `f` with the term of an id that was made readable; `None` if it stands for none.
+    pub(crate) fn with_term<R>(&self, id: TermId, f: impl FnOnce(TermRef<'_>) -> R) -> Option<R> {
+        self.run.terms.with_term(id, f)
     }
 
     /// The answer of an ASK query.

@@ -12,7 +12,7 @@ use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{Index, TermId};
 use spargebra::term::NamedNode;
-use spargebra::{Query, SparqlParser, SparqlSyntaxError};
+use spargebra::{Query, SparqlParser, SparqlSyntaxError, Update};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -36,6 +36,18 @@ pub(crate) struct Template {
     scope: GraphScope,
     plans: RwLock<FxHashMap<Vec<u8>, Arc<Plan>>>,
     used: AtomicU64,
+    basis: Basis,
+}
+
+/// What a template took for granted about the data, and as of when.
+struct Basis {
+    txn: u64,
+    quads: u64,
+    changed: u64,
+    /// predicates that led to IRIs and blank nodes only
+    resources: Vec<TermId>,
+    /// the newest transaction as of which all of it was found to hold
+    holds: AtomicU64,
 }
 
 /// The rows under some constants of an index, one of them a parameter.
@@ -46,12 +58,21 @@ struct Probe {
 
 /// Parses a text as a query.
 pub(super) fn parse(text: &str, options: &QueryOptions) -> Result<Query, QueryError> {
-    let mut parser = SparqlParser::new();
-    if let Some(base) = &options.base {
-        let bad = |e| QueryError::Parse { line: 0, column: 0, message: format!("the base IRI {base}: {e}") };
-        parser = parser.with_base_iri(base).map_err(bad)?;
-    }
-    parser.parse_query(text).map_err(|e| parse_error(text, &e))
+    parser(options.base.as_deref())?.parse_query(text).map_err(|e| parse_error(text, &e))
+}
+
+/// Parses a text as an update.
+pub(crate) fn parse_update(text: &str, base: Option<&str>) -> Result<Update, QueryError> {
+    let parser = parser(base)?;
+    parser.parse_update(text).map_err(|e| parse_error(text, &e))
+}
+
+/// A parser with a base IRI.
+fn parser(base: Option<&str>) -> Result<SparqlParser, QueryError> {
+    let parser = SparqlParser::new();
+    let Some(base) = base else { return Ok(parser) };
+    let bad = |e| QueryError::Parse { line: 0, column: 0, message: format!("the base IRI {base}: {e}") };
+    parser.with_base_iri(base).map_err(bad)
 }
 
 /// The parser's message with its place taken out of it.
@@ -99,7 +120,16 @@ impl Template {
         let mut facts = facts::Data::new(engine, source, params);
         facts.resolve(&algebra.consts)?;
         rewrite(&mut algebra, &mut facts);
-        let plain = engine.plain(source)?;
+        let resources = facts.resources;
+        let plain = source.session.is_plain()?;
+        let state = source.session.state();
+        let basis = Basis {
+            txn: state.txn(),
+            quads: state.quads(),
+            changed: state.changed(),
+            resources,
+            holds: AtomicU64::new(state.txn()),
+        };
         let scope = GraphScope {
             default: algebra.dataset.default.clone(),
             named: algebra.dataset.named.clone(),
@@ -115,13 +145,51 @@ impl Template {
             scope,
             plans: RwLock::default(),
             used: AtomicU64::new(0),
+            basis,
         };
         template.probes = template.find_probes(engine, source)?;
         Ok(template)
     }
 
+    /// The transaction as of which it was made.
+    pub fn txn(&self) -> u64 {
+        self.basis.txn
+    }
+
     pub fn last_used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
+    }
+
+    /// Whether the template is right for what the session sees. An older state than its own may lack what the template knows of; a newer
+    /// one may have what it does not.
+    pub fn holds(&self, source: &mut Source) -> Result<bool, QueryError> {
+        let (txn, basis) = (source.txn(), &self.basis);
+        let checked = basis.holds.load(Ordering::Relaxed);
+        if source.session.is_plain()? != self.scope.plain {
+            return Ok(false);
+        }
+        if (basis.txn..=checked).contains(&txn) {
+            return Ok(true);
+        }
+        let database = source.session.database();
+        let holds = txn > checked
+            && !facts::drifted(basis.quads, basis.changed, source)
+            && basis.resources.iter().all(|p| database.literals_since(*p) <= basis.txn)
+            && self.still_unknown(source)?;
+        if holds {
+            basis.holds.fetch_max(txn, Ordering::Relaxed);
+        }
+        Ok(holds)
+    }
+
+    /// Whether no fixed constant that was unknown has become known.
+    fn still_unknown(&self, source: &mut Source) -> Result<bool, QueryError> {
+        let fixed = self.algebra.consts.iter().zip(&self.fixed);
+        let unknown: Vec<GroundTerm> = fixed
+            .filter(|(c, id)| matches!(c, ConstTerm::Fixed(_)) && id.is_none())
+            .map(|(c, _)| ground(c, &[]).clone())
+            .collect();
+        Ok(unknown.is_empty() || source.resolve_constants(&unknown)?.iter().all(Option::is_none))
     }
 
     /// The ids of all constants, given the parameters.

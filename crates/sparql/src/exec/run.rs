@@ -102,9 +102,9 @@ impl Run {
         activity
     }
 
-    /// A run of another thread of the same query, which opens its session there.
+    /// A run of another thread of the same query, as of the same moment.
     pub fn fork(&self, threads: usize, stop: Arc<AtomicBool>) -> impl FnOnce() -> Run + Send + 'static {
-        let database = self.source.session.database().clone();
+        let session = self.source.session.sibling();
         let limits = Limits { stop: Some(stop), ..self.limits.clone() };
         let memory = self.memory.part(threads);
         let (locals, now, base) = (self.locals.clone(), self.now, self.base());
@@ -112,7 +112,7 @@ impl Run {
         let (default_graphs, named_graphs) = (self.default_graphs.clone(), self.named_graphs.clone());
         let (batch, plain, temp_dir) = (self.batch, self.plain, self.temp_dir.clone());
         move || Run {
-            source: Source::new(database.session()),
+            source: Source::new(session),
             terms: Terms::new(locals.clone(), now, base, TERM_CACHE_BYTES / threads),
             locals,
             now,

@@ -5,10 +5,10 @@ use super::data;
 use oxrdf::{Quad, Triple};
 use oxrdfio::{RdfFormat, RdfParser};
 use snowmelt_graph::load::{self, LoadOptions, Source};
-use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_graph::{Database, DumpFormat, OpenOptions};
 use snowmelt_io::{Engine as IoEngine, QueueConfig};
 use snowmelt_sparql::results::ResultFormat;
-use snowmelt_sparql::{Engine, QueryError, QueryKind, QueryOptions};
+use snowmelt_sparql::{Engine, QueryError, QueryKind, QueryOptions, UpdateOptions, Updated};
 use snowmelt_store::{PAGE_BYTES, ReadAhead};
 use sparesults::QueryResultsFormat;
 use std::path::{Path, PathBuf};
@@ -143,6 +143,33 @@ impl Fixture {
             return Ok(Answer::Graph(triples.collect()));
         }
         Ok(answer::read(QueryResultsFormat::Json, &bytes).expect("what we write can be read"))
+    }
+
+    /// Runs an update; its commit is durable.
+    #[allow(dead_code, reason = "not all test programs change data")]
+    pub fn update(&self, text: &str, base: Option<&str>) -> Result<Updated, QueryError> {
+        let options = UpdateOptions {
+            base: base.map(str::to_owned),
+            batch_rows: self.options.batch_rows,
+            ..UpdateOptions::default()
+        };
+        self.engine.update(text, &options)
+    }
+
+    /// All quads there are.
+    #[allow(dead_code, reason = "not all test programs change data")]
+    pub fn quads(&self) -> Vec<Quad> {
+        let mut bytes = Vec::new();
+        self.engine.database().dump(DumpFormat::NQuads, &mut bytes).expect("a dump of a sound database");
+        let parser = RdfParser::from_format(RdfFormat::NQuads);
+        parser.for_slice(&bytes).map(|q| q.expect("what we write can be read")).collect()
+    }
+
+    /// What is wrong with the database, if anything.
+    #[allow(dead_code, reason = "not all test programs change data")]
+    pub fn check(&self) -> Result<(), String> {
+        let report = self.engine.database().check(&mut |_| {}).map_err(|e| e.to_string())?;
+        if report.is_sound() { Ok(()) } else { Err(format!("not sound: {:?}", report.problems)) }
     }
 
     /// The answer as text.

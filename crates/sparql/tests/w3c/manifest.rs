@@ -1,11 +1,12 @@
 //! Manifests: lists of tests in Turtle.
 
-use oxrdf::{Graph, NamedNode, NamedNodeRef, NamedOrBlankNode, Term, TermRef, vocab::rdf};
+use oxrdf::{BlankNode, Graph, NamedNode, NamedNodeRef, NamedOrBlankNode, Term, TermRef, vocab::rdf};
 use oxrdfio::{RdfFormat, RdfParser};
 use std::path::{Path, PathBuf};
 
 const MF: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#";
 const QT: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-query#";
+const UT: &str = "http://www.w3.org/2009/sparql/tests/test-update#";
 const RDFS_LABEL: NamedNodeRef<'_> =
     NamedNodeRef::new_unchecked("http://www.w3.org/2000/01/rdf-schema#label");
 
@@ -16,6 +17,9 @@ pub enum Kind {
     Evaluation,
     /// the CSV text counts, not what it means
     Csv,
+    Update,
+    PositiveUpdateSyntax,
+    NegativeUpdateSyntax,
 }
 
 /// One test.
@@ -28,6 +32,9 @@ pub struct Case {
     pub data: Vec<PathBuf>,
     pub graphs: Vec<(String, PathBuf)>,
     pub result: Option<PathBuf>,
+    /// after an update: what is in the default graph and in named ones
+    pub data_after: Vec<PathBuf>,
+    pub graphs_after: Vec<(String, PathBuf)>,
 }
 
 impl Case {
@@ -87,6 +94,10 @@ fn qt(name: &str) -> NamedNode {
     NamedNode::new_unchecked(format!("{QT}{name}"))
 }
 
+fn ut(name: &str) -> NamedNode {
+    NamedNode::new_unchecked(format!("{UT}{name}"))
+}
+
 /// The RDF list that is the object of a property.
 fn list(graph: &Graph, subject: &NamedNode, property: &str) -> Vec<Term> {
     let mut items = Vec::new();
@@ -107,7 +118,10 @@ fn case(graph: &Graph, entry: &NamedNode, folder: &Path) -> Option<Case> {
         "PositiveSyntaxTest" | "PositiveSyntaxTest11" => Kind::PositiveSyntax,
         "NegativeSyntaxTest" | "NegativeSyntaxTest11" => Kind::NegativeSyntax,
         "CSVResultFormatTest" => Kind::Csv,
-        _ => return None, // updates, protocol
+        "UpdateEvaluationTest" => Kind::Update,
+        "PositiveUpdateSyntaxTest11" => Kind::PositiveUpdateSyntax,
+        "NegativeUpdateSyntaxTest11" => Kind::NegativeUpdateSyntax,
+        _ => return None, // protocol
     };
     let action = graph.object_for_subject_predicate(entry, &mf("action"))?.into_owned();
     let result = graph.object_for_subject_predicate(entry, &mf("result")).and_then(file);
@@ -119,9 +133,19 @@ fn case(graph: &Graph, entry: &NamedNode, folder: &Path) -> Option<Case> {
         data: Vec::new(),
         graphs: Vec::new(),
         result,
+        data_after: Vec::new(),
+        graphs_after: Vec::new(),
     };
     match &action {
         Term::NamedNode(_) => case.query = file(action.as_ref())?,
+        Term::BlankNode(node) if kind == Kind::Update => {
+            case.query = file(graph.object_for_subject_predicate(node, &ut("request"))?)?;
+            (case.data, case.graphs) = dataset(graph, node);
+            if let Some(TermRef::BlankNode(after)) = graph.object_for_subject_predicate(entry, &mf("result"))
+            {
+                (case.data_after, case.graphs_after) = dataset(graph, &after.into_owned());
+            }
+        }
         Term::BlankNode(node) => {
             case.query = file(graph.object_for_subject_predicate(node, &qt("query"))?)?;
             case.data = graph.objects_for_subject_predicate(node, &qt("data")).filter_map(file).collect();
@@ -134,6 +158,13 @@ fn case(graph: &Graph, entry: &NamedNode, folder: &Path) -> Option<Case> {
     Some(case)
 }
 
+/// The files of an update test's dataset.
+fn dataset(graph: &Graph, node: &BlankNode) -> (Vec<PathBuf>, Vec<(String, PathBuf)>) {
+    let data = graph.objects_for_subject_predicate(node, &ut("data")).filter_map(file).collect();
+    let named = graph.objects_for_subject_predicate(node, &ut("graphData"));
+    (data, named.filter_map(|named| named_graph(graph, &named.into_owned())).collect())
+}
+
 /// Either the file itself, or a node with the file and the graph's name.
 fn named_graph(graph: &Graph, term: &Term) -> Option<(String, PathBuf)> {
     if let Some(path) = file(term.as_ref()) {
@@ -143,7 +174,8 @@ fn named_graph(graph: &Graph, term: &Term) -> Option<(String, PathBuf)> {
         Term::BlankNode(node) => node.clone().into(),
         _ => return None,
     };
-    let path = file(graph.object_for_subject_predicate(&node, &qt("graph"))?)?;
+    let of = |property| graph.object_for_subject_predicate(&node, &property);
+    let path = file(of(qt("graph")).or_else(|| of(ut("graph"))).or_else(|| of(ut("data")))?)?;
     let name = match graph.object_for_subject_predicate(&node, RDFS_LABEL) {
         Some(TermRef::Literal(l)) => l.value().to_owned(),
         _ => iri(&path),

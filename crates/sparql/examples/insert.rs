@@ -1,0 +1,65 @@
+//! How fast INSERT DATA is: requests of so many quads each, parsing included, and where the time goes.
+//!
+//!     cargo run --release -p snowmelt-sparql --example insert -- DIRECTORY [QUADS_PER_REQUEST] [REQUESTS]
+//!
+//! DIRECTORY must not hold a database; what is made there is removed at the end.
+
+use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_sparql::{Engine, UpdateOptions};
+use std::fmt::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let dir = args.next().ok_or("name a directory")?;
+    let quads: usize = args.next().map_or(Ok(10_000), |n| n.parse())?;
+    let requests: usize = args.next().map_or(Ok(30), |n| n.parse())?;
+    let dir = Path::new(&dir);
+    let engine = Engine::new(Database::create(dir, &[], &OpenOptions::default())?);
+    let options = UpdateOptions::default();
+    let (mut parse, mut whole) = (Duration::ZERO, Duration::ZERO);
+    for request in 0..requests {
+        let text = text(request, quads);
+        let begun = Instant::now();
+        spargebra::SparqlParser::new().parse_update(&text)?;
+        parse += begun.elapsed();
+        let begun = Instant::now();
+        let updated = engine.update(&text, &options)?;
+        whole += begun.elapsed();
+        assert_eq!(updated.changed.inserted, quads as u64);
+    }
+    let all = (quads * requests) as f64;
+    println!(
+        "{requests} requests of {quads} quads: {:.0} quads/s, {:.3} ms each; the parser alone {:.0} quads/s",
+        all / whole.as_secs_f64(),
+        whole.as_secs_f64() * 1e3 / requests as f64,
+        all / parse.as_secs_f64()
+    );
+    drop(engine);
+    std::fs::remove_dir_all(dir)?;
+    Ok(())
+}
+
+/// Reviews, about: half of the terms are new.
+fn text(request: usize, quads: usize) -> String {
+    let mut text = String::from("PREFIX ex: <http://example.org/vocabulary/>\nINSERT DATA {\n");
+    for i in 0..quads {
+        let subject = (request * quads + i) / 8;
+        let (s, p) = (format!("<http://example.org/data/review{subject}>"), format!("ex:p{}", i % 8));
+        let o = match i % 8 {
+            0 => format!("<http://example.org/data/product{}>", subject % 5000),
+            1 => format!("\"a title of the review number {subject}\"@en"),
+            2 => {
+                format!("\"the text of review {subject} says more than its title, and is longer than most\"")
+            }
+            3 => format!("\"{}\"^^<http://www.w3.org/2001/XMLSchema#integer>", subject % 10),
+            4 => "\"2008-05-23T00:00:00\"^^<http://www.w3.org/2001/XMLSchema#dateTime>".to_owned(),
+            5 => format!("<http://example.org/data/person{}>", subject % 3000),
+            6 => "ex:Review".to_owned(),
+            _ => format!("\"{}.5\"^^<http://www.w3.org/2001/XMLSchema#decimal>", subject % 100),
+        };
+        writeln!(text, "{s} {p} {o} .").expect("writing to a string");
+    }
+    text + "}"
+}

@@ -1,0 +1,192 @@
+//! SPARQL 1.1 Update: a request is a sequence of operations and one transaction.
+//!
+//! 1. The text is parsed whole; nothing is begun if it is not an update.
+//! 2. The operations run one after the other, each on what those before it left; a pattern is evaluated on the state before its own
+//!    operation, which does not move while the operation changes the graph.
+//! 3. All succeeded: one commit. One failed (without SILENT): the transaction is dropped, nothing has changed.
+//!
+//! Graphs without quads are not recorded: CREATE changes nothing, and a graph that is not there is as good as an empty one.
+
+mod data;
+mod document;
+mod modify;
+
+use crate::engine::{Engine, parse_update};
+use crate::error::QueryError;
+use oxrdf::TermRef as RdfTerm;
+use snowmelt_graph::{Changed, Graphs, Session, TermId, TermRef, Transaction};
+use spargebra::GraphUpdateOperation;
+use spargebra::algebra::{GraphTarget, QueryDataset};
+use spargebra::term::NamedNode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+pub use document::LoadPermission;
+
+/// How an update is to be run.
+#[derive(Clone, Debug, Default)]
+pub struct UpdateOptions {
+    /// Base IRI of relative IRIs in the text.
+    pub base: Option<String>,
+    /// The longest it may run.
+    pub timeout: Option<Duration>,
+    /// Bytes it may hold; default a quarter of the memory budget.
+    pub memory: Option<usize>,
+    /// Set from outside to end it.
+    pub cancel: Option<Arc<AtomicBool>>,
+    /// Rows of a batch; default: adaptive.
+    pub batch_rows: Option<usize>,
+    /// Graphs merged into the default graph of WHERE; not together with USING or WITH in the text.
+    pub using_graphs: Vec<String>,
+    /// Graphs that WHERE can name.
+    pub using_named_graphs: Vec<String>,
+    /// Where LOAD may read from; from nowhere when empty.
+    pub allow_load: Vec<LoadPermission>,
+}
+
+/// What an update did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Updated {
+    /// The transaction; what is read as of it or later sees the update.
+    pub txn: u64,
+    /// Quads added and removed, operation by operation.
+    pub changed: Changed,
+}
+
+/// An update under way.
+struct Run<'a> {
+    engine: &'a Engine,
+    options: &'a UpdateOptions,
+    text: &'a str,
+    base: Option<oxiri::Iri<String>>,
+    deadline: Option<Instant>,
+    cancel: Arc<AtomicBool>,
+    txn: Transaction,
+}
+
+impl Engine {
+    /// Runs an update; when it returns, what it did is durable.
+    ///
+    /// # Errors
+    /// Those of its text, of any of its operations, and of the commit; nothing has changed then.
+    pub fn update(&self, text: &str, options: &UpdateOptions) -> Result<Updated, QueryError> {
+        let update = parse_update(text, options.base.as_deref())?;
+        let txn = self.database().begin()?;
+        let mut run = Run {
+            engine: self,
+            options,
+            text,
+            base: update.base_iri.clone(),
+            deadline: options.timeout.map(|timeout| Instant::now() + timeout),
+            cancel: options.cancel.clone().unwrap_or_default(),
+            txn,
+        };
+        let mut changed = Changed::default();
+        for operation in &update.operations {
+            changed += run.operation(operation)?;
+        }
+        run.check()?;
+        // Nothing to make durable: no number is used up.
+        if changed == Changed::default() {
+            return Ok(Updated { txn: run.txn.number() - 1, changed });
+        }
+        let committed = run.txn.commit()?;
+        Ok(Updated { txn: committed.txn, changed })
+    }
+}
+
+impl Run<'_> {
+    fn operation(&mut self, operation: &GraphUpdateOperation) -> Result<Changed, QueryError> {
+        use GraphUpdateOperation as Op;
+        self.check()?;
+        match operation {
+            Op::InsertData { data } => self.insert_data(data),
+            Op::DeleteData { data } => self.delete_data(data),
+            Op::DeleteInsert { delete, insert, using, pattern } => {
+                let using = self.dataset(using.as_ref())?;
+                self.modify(delete, insert, using, pattern)
+            }
+            Op::Load { silent, source, destination } => {
+                let loaded = self.load(source, destination, *silent);
+                if *silent { loaded.or_else(|error| self.unless_fatal(error)) } else { loaded }
+            }
+            Op::Clear { graph, .. } | Op::Drop { graph, .. } => self.clear(graph),
+            Op::Create { silent, graph } => self.create(graph, *silent),
+        }
+    }
+
+    /// SILENT passes over a source that cannot be had; not over limits, and not over a store that fails.
+    fn unless_fatal(&self, error: QueryError) -> Result<Changed, QueryError> {
+        match error {
+            QueryError::LoadRefused { .. } => Ok(Changed::default()),
+            QueryError::Load(error) if error.is_of_input() => Ok(Changed::default()),
+            other => Err(other),
+        }
+    }
+
+    /// The dataset of a WHERE: the text's own, or the request's.
+    fn dataset(&self, using: Option<&QueryDataset>) -> Result<Option<QueryDataset>, QueryError> {
+        let UpdateOptions { using_graphs, using_named_graphs, .. } = self.options;
+        if using_graphs.is_empty() && using_named_graphs.is_empty() {
+            return Ok(using.cloned());
+        }
+        if using.is_some() {
+            return Err(QueryError::UsingTwice);
+        }
+        let nodes = |graphs: &[String]| graphs.iter().map(NamedNode::new_unchecked).collect();
+        Ok(Some(QueryDataset { default: nodes(using_graphs), named: Some(nodes(using_named_graphs)) }))
+    }
+
+    fn clear(&mut self, target: &GraphTarget) -> Result<Changed, QueryError> {
+        let graphs = match target {
+            GraphTarget::DefaultGraph => Graphs::One(TermId::DEFAULT_GRAPH),
+            GraphTarget::NamedGraphs => Graphs::Named,
+            GraphTarget::AllGraphs => Graphs::All,
+            GraphTarget::NamedNode(graph) => {
+                match self.txn.session().resolve_one(TermRef::Iri(graph.as_str()))? {
+                    Some(graph) => Graphs::One(graph),
+                    None => return Ok(Changed::default()),
+                }
+            }
+        };
+        Ok(self.txn.clear(graphs)?)
+    }
+
+    fn create(&mut self, graph: &NamedNode, silent: bool) -> Result<Changed, QueryError> {
+        let mut session = self.txn.session();
+        if !silent && graph_exists(&mut session, graph.as_str())? {
+            return Err(QueryError::GraphExists(graph.as_str().to_owned()));
+        }
+        Ok(Changed::default())
+    }
+
+    /// Called between operations and batches.
+    fn check(&self) -> Result<(), QueryError> {
+        if self.cancel.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(QueryError::Cancelled);
+        }
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(QueryError::Timeout(self.options.timeout.unwrap_or_default()));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a graph of this name has quads.
+///
+/// # Errors
+/// Those of the store.
+pub fn graph_exists(session: &mut Session, graph: &str) -> Result<bool, QueryError> {
+    let Some(id) = session.resolve_one(TermRef::Iri(graph))? else { return Ok(false) };
+    Ok(session.count(snowmelt_graph::Index::Gs, &[id], None)? > 0)
+}
+
+/// A term of a text as the dictionary takes it.
+fn term_ref(term: RdfTerm<'_>) -> TermRef<'_> {
+    match term {
+        RdfTerm::NamedNode(node) => TermRef::Iri(node.as_str()),
+        RdfTerm::BlankNode(node) => TermRef::Blank(node.as_str()),
+        RdfTerm::Literal(literal) => literal.into(),
+    }
+}

@@ -1,0 +1,74 @@
+//! INSERT DATA and DELETE DATA: quads as they stand in the text.
+
+use super::{Run, term_ref};
+use crate::error::QueryError;
+use snowmelt_graph::{BlankNodes, Changed, QuadBatch, TermId, TermRef};
+use spargebra::term::{GraphName, GroundQuad, GroundTerm, Quad};
+
+/// Quads changed together.
+const PART_QUADS: usize = 1 << 16;
+
+impl Run<'_> {
+    /// Adds quads. Blank nodes are new ones, told apart by their labels within the operation.
+    pub(super) fn insert_data(&mut self, data: &[Quad]) -> Result<Changed, QueryError> {
+        let mut changed = Changed::default();
+        let mut blanks = BlankNodes::default();
+        let mut batch = QuadBatch::new(0);
+        for part in data.chunks(PART_QUADS) {
+            self.check()?;
+            for quad in part {
+                let graph = match &quad.graph_name {
+                    GraphName::DefaultGraph => batch.id(TermId::DEFAULT_GRAPH),
+                    GraphName::NamedNode(graph) => batch.term(TermRef::Iri(graph.as_str())),
+                };
+                let subject = batch.term(term_ref(quad.subject.as_ref().into()));
+                let predicate = batch.term(TermRef::Iri(quad.predicate.as_str()));
+                let object = batch.term(term_ref(quad.object.as_ref()));
+                batch.push([subject, predicate, object, graph]);
+            }
+            changed += self.txn.insert(&batch, &mut blanks)?;
+            batch.clear();
+        }
+        Ok(changed)
+    }
+
+    /// Removes quads; one with a term that is not in the database is not there either.
+    pub(super) fn delete_data(&mut self, data: &[GroundQuad]) -> Result<Changed, QueryError> {
+        let mut changed = Changed::default();
+        for part in data.chunks(PART_QUADS) {
+            self.check()?;
+            let terms: Vec<TermRef<'_>> = part.iter().flat_map(ground_terms).collect();
+            let ids = self.txn.session().resolve(&terms)?;
+            let mut ids = ids.into_iter();
+            let mut next = || ids.next().expect("one answer per term");
+            let mut quads = Vec::with_capacity(part.len());
+            for quad in part {
+                let (s, p, o) = (next(), next(), next());
+                let g = match quad.graph_name {
+                    GraphName::DefaultGraph => Some(TermId::DEFAULT_GRAPH),
+                    GraphName::NamedNode(_) => next(),
+                };
+                if let (Some(s), Some(p), Some(o), Some(g)) = (s, p, o, g) {
+                    quads.push([s, p, o, g]);
+                }
+            }
+            changed += self.txn.delete(&quads)?;
+        }
+        Ok(changed)
+    }
+}
+
+/// Subject, predicate, object and, if it has a name, the graph.
+fn ground_terms(quad: &GroundQuad) -> impl Iterator<Item = TermRef<'_>> {
+    let object = match &quad.object {
+        GroundTerm::NamedNode(node) => TermRef::Iri(node.as_str()),
+        GroundTerm::Literal(literal) => literal.as_ref().into(),
+    };
+    let graph = match &quad.graph_name {
+        GraphName::DefaultGraph => None,
+        GraphName::NamedNode(graph) => Some(TermRef::Iri(graph.as_str())),
+    };
+    [TermRef::Iri(quad.subject.as_str()), TermRef::Iri(quad.predicate.as_str()), object]
+        .into_iter()
+        .chain(graph)
+}

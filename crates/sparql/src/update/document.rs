@@ -1,0 +1,130 @@
+//! LOAD: a document of quads from where the server's operator allows it, and from nowhere else.
+//!
+//! Files only: a server that fetches whatever address a client names is a way into the network behind it.
+
+use super::Run;
+use crate::error::QueryError;
+use snowmelt_graph::load::{LoadError, Source};
+use snowmelt_graph::{Changed, check_source};
+use spargebra::term::{GraphName, NamedNode};
+use std::path::{Path, PathBuf};
+
+/// A directory that LOAD may read from, or a single file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadPermission(PathBuf);
+
+impl LoadPermission {
+    /// Everything in a directory (links that lead out of it excepted), or one file: a path, or a `file:` IRI.
+    ///
+    /// # Errors
+    /// A line for people: what is not there, or not a file's IRI.
+    pub fn new(place: &str) -> Result<Self, String> {
+        if place.starts_with("http:") || place.starts_with("https:") {
+            return Err(format!("{place}: LOAD reads files only; fetch it and allow the folder it is in"));
+        }
+        let path = match place.strip_prefix("file:") {
+            Some(_) => {
+                path_of(place).ok_or_else(|| format!("{place} does not name a file of this machine"))?
+            }
+            None => PathBuf::from(place),
+        };
+        let path = path.canonicalize().map_err(|e| format!("{}: {e}", path.display()))?;
+        Ok(Self(path))
+    }
+
+    /// Whether a path without links is in it.
+    fn covers(&self, path: &Path) -> bool {
+        path.starts_with(&self.0)
+    }
+}
+
+impl Run<'_> {
+    /// Inserts a document into a graph. One whose errors are passed over (`silent`) is read twice, so that half of it does not stay.
+    pub(super) fn load(
+        &mut self,
+        source: &NamedNode,
+        into: &GraphName,
+        silent: bool,
+    ) -> Result<Changed, QueryError> {
+        let refused = |why: &str| QueryError::LoadRefused {
+            source_iri: source.as_str().to_owned(),
+            why: why.to_owned(),
+        };
+        if self.options.allow_load.is_empty() {
+            return Err(refused("nothing may be loaded from; allow a folder with --allow-load DIR"));
+        }
+        let path =
+            path_of(source.as_str()).ok_or_else(|| refused("only files of this machine can be loaded"))?;
+        // What lies elsewhere is not even said to be missing.
+        let outside = || refused("it is in no folder that --allow-load names");
+        let path = path.canonicalize().map_err(|_| outside())?;
+        if !self.options.allow_load.iter().any(|allowed| allowed.covers(&path)) {
+            return Err(outside());
+        }
+        let graph = match into {
+            GraphName::DefaultGraph => None,
+            GraphName::NamedNode(graph) => Some(graph.as_str()),
+        };
+        let base = Some(source.as_str());
+        if silent {
+            check_source(Source::File(path.clone()), None, base, &self.cancel)?;
+        }
+        let changed = self.txn.insert_source(Source::File(path), None, base, graph, &self.cancel);
+        changed.map_err(|error| match error {
+            LoadError::Cancelled => QueryError::Cancelled,
+            other => other.into(),
+        })
+    }
+}
+
+/// The path in a `file:` IRI of this machine.
+fn path_of(iri: &str) -> Option<PathBuf> {
+    let path = iri.strip_prefix("file:")?;
+    let path = path.strip_prefix("//localhost").or_else(|| path.strip_prefix("//")).unwrap_or(path);
+    if !path.starts_with('/') {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.bytes();
+    while let Some(byte) = rest.next() {
+        let byte = match byte {
+            b'%' => {
+                let digits = [rest.next()?, rest.next()?];
+                u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?
+            }
+            b'?' | b'#' => break,
+            byte => byte,
+        };
+        bytes.push(byte);
+    }
+    Some(PathBuf::from(String::from_utf8(bytes).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_iris() {
+        let path = |iri| path_of(iri).map(|p| p.to_string_lossy().into_owned());
+        assert_eq!(path("file:///a/b%20c.ttl"), Some("/a/b c.ttl".into()));
+        assert_eq!(path("file://localhost/a"), Some("/a".into()));
+        assert_eq!(path("file:/a"), Some("/a".into()));
+        for iri in ["http://a/b", "file://host/a", "file:a", "/a"] {
+            assert_eq!(path(iri), None, "{iri}");
+        }
+    }
+
+    #[test]
+    fn a_permission_ends_at_its_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let inside = dir.path().join("in");
+        std::fs::create_dir(&inside).unwrap();
+        let allowed = LoadPermission::new(inside.to_str().unwrap()).unwrap();
+        let real = inside.canonicalize().unwrap();
+        assert!(allowed.covers(&real.join("x.ttl")));
+        assert!(!allowed.covers(&real.with_file_name("in2").join("x.ttl")));
+        assert!(LoadPermission::new("http://example.org/").is_err());
+        assert!(LoadPermission::new(inside.join("nothing").to_str().unwrap()).is_err());
+    }
+}

@@ -1,0 +1,277 @@
+//! DELETE/INSERT WHERE: the solutions of a pattern, put into templates.
+//!
+//! The pattern is evaluated on the state before the operation, batch by batch. Deletes may go as they come: the evaluation does not see
+//! them. Inserts wait for the last delete, because a quad that is both deleted and inserted is there afterwards; without deletes they go
+//! as they come, too. A small operation is one change of each index.
+
+use super::{Run, term_ref};
+use crate::batch::Batch;
+use crate::engine::{QueryOptions, QueryResult};
+use crate::error::QueryError;
+use snowmelt_graph::{BatchTerm, BlankNodes, Changed, Kind, QuadBatch, TermId, TermRef};
+use spargebra::Query;
+use spargebra::algebra::{GraphPattern, QueryDataset};
+use spargebra::term::{
+    GraphNamePattern, GroundQuadPattern, GroundTermPattern, NamedNodePattern, QuadPattern, TermPattern,
+    Variable,
+};
+
+/// Quads changed together.
+const PART_QUADS: usize = 1 << 16;
+
+/// A place in a template.
+#[derive(Clone, Copy)]
+enum Place {
+    /// index of a constant
+    Const(usize),
+    /// column of the solutions
+    Column(usize),
+    /// n-th blank node of the template
+    Blank(usize),
+    DefaultGraph,
+}
+
+/// Templates whose variables are columns.
+#[derive(Default)]
+struct Templates {
+    columns: Vec<Variable>,
+    consts: Vec<oxrdf::Term>,
+    blanks: Vec<oxrdf::BlankNode>,
+    delete: Vec<[Place; 4]>,
+    insert: Vec<[Place; 4]>,
+}
+
+impl Run<'_> {
+    pub(super) fn modify(
+        &mut self,
+        delete: &[GroundQuadPattern],
+        insert: &[QuadPattern],
+        using: Option<QueryDataset>,
+        pattern: &GraphPattern,
+    ) -> Result<Changed, QueryError> {
+        let templates = Templates::of(delete, insert);
+        let mut session = self.txn.session();
+        let consts: Vec<TermRef<'_>> = templates.consts.iter().map(|term| term_ref(term.as_ref())).collect();
+        let known = session.resolve(&consts)?;
+        let query = Query::Select {
+            dataset: using,
+            pattern: GraphPattern::Project {
+                inner: Box::new(pattern.clone()),
+                variables: templates.columns.clone(),
+            },
+            base_iri: self.base.clone(),
+        };
+        let options = QueryOptions {
+            timeout: self
+                .deadline
+                .map(|deadline| deadline.saturating_duration_since(std::time::Instant::now())),
+            memory: self.options.memory,
+            cancel: Some(self.cancel.clone()),
+            batch_rows: self.options.batch_rows,
+            ..QueryOptions::default()
+        };
+        let mut solutions = self.engine.query_in(session, &query, self.text, &options)?;
+        let share = self.options.memory.unwrap_or(self.txn.database().store().memory().total() as usize / 4);
+        let mut change = Change::new(&templates, known);
+        let mut changed = Changed::default();
+        while let Some(batch) = solutions.next_batch()? {
+            change.take(&batch, &mut solutions, || self.txn.new_blank_node())?;
+            if change.insert.bytes() > share && !templates.delete.is_empty() {
+                return Err(QueryError::Memory { share_bytes: share, what: "quads to be inserted" });
+            }
+            if change.delete.len() >= PART_QUADS {
+                changed += self.txn.delete(&change.delete)?;
+                change.delete.clear();
+            }
+            if change.insert.len() >= PART_QUADS && templates.delete.is_empty() {
+                changed += self.txn.insert(&change.insert, &mut change.blanks)?;
+                change.empty_batch();
+            }
+        }
+        changed += self.txn.change(&change.delete, &change.insert, &mut change.blanks)?;
+        Ok(changed)
+    }
+}
+
+impl Templates {
+    fn of(delete: &[GroundQuadPattern], insert: &[QuadPattern]) -> Self {
+        let mut templates = Templates::default();
+        for quad in delete {
+            let subject = templates.ground(&quad.subject);
+            let predicate = templates.named(&quad.predicate);
+            let (object, graph) = (templates.ground(&quad.object), templates.graph(&quad.graph_name));
+            templates.delete.push([subject, predicate, object, graph]);
+        }
+        for quad in insert {
+            let subject = templates.term(&quad.subject);
+            let predicate = templates.named(&quad.predicate);
+            let (object, graph) = (templates.term(&quad.object), templates.graph(&quad.graph_name));
+            templates.insert.push([subject, predicate, object, graph]);
+        }
+        templates
+    }
+
+    fn column(&mut self, variable: &Variable) -> Place {
+        Place::Column(place_of(&mut self.columns, variable))
+    }
+
+    fn constant(&mut self, term: impl Into<oxrdf::Term>) -> Place {
+        Place::Const(place_of(&mut self.consts, &term.into()))
+    }
+
+    fn ground(&mut self, term: &GroundTermPattern) -> Place {
+        match term {
+            GroundTermPattern::NamedNode(node) => self.constant(node.clone()),
+            GroundTermPattern::Literal(literal) => self.constant(literal.clone()),
+            GroundTermPattern::Variable(variable) => self.column(variable),
+        }
+    }
+
+    fn term(&mut self, term: &TermPattern) -> Place {
+        match term {
+            TermPattern::NamedNode(node) => self.constant(node.clone()),
+            TermPattern::Literal(literal) => self.constant(literal.clone()),
+            TermPattern::Variable(variable) => self.column(variable),
+            TermPattern::BlankNode(node) => Place::Blank(place_of(&mut self.blanks, node)),
+        }
+    }
+
+    fn named(&mut self, term: &NamedNodePattern) -> Place {
+        match term {
+            NamedNodePattern::NamedNode(node) => self.constant(node.clone()),
+            NamedNodePattern::Variable(variable) => self.column(variable),
+        }
+    }
+
+    fn graph(&mut self, graph: &GraphNamePattern) -> Place {
+        match graph {
+            GraphNamePattern::DefaultGraph => Place::DefaultGraph,
+            GraphNamePattern::NamedNode(node) => self.constant(node.clone()),
+            GraphNamePattern::Variable(variable) => self.column(variable),
+        }
+    }
+}
+
+/// The place of a value in a list; it is added if it is not there.
+fn place_of<T: PartialEq + Clone>(list: &mut Vec<T>, value: &T) -> usize {
+    list.iter().position(|other| other == value).unwrap_or_else(|| {
+        list.push(value.clone());
+        list.len() - 1
+    })
+}
+
+/// What is to be deleted and inserted, as far as it is collected.
+struct Change<'t> {
+    templates: &'t Templates,
+    /// ids of the constants that are in the database
+    known: Vec<Option<TermId>>,
+    delete: Vec<[TermId; 4]>,
+    insert: QuadBatch,
+    /// constants and query-local terms that are in `insert` already
+    consts: Vec<Option<BatchTerm>>,
+    blanks: BlankNodes,
+}
+
+impl<'t> Change<'t> {
+    fn new(templates: &'t Templates, known: Vec<Option<TermId>>) -> Self {
+        Change {
+            templates,
+            consts: vec![None; known.len()],
+            known,
+            delete: Vec::new(),
+            insert: QuadBatch::new(0),
+            blanks: BlankNodes::default(),
+        }
+    }
+
+    /// Empties the batch of quads to be inserted.
+    fn empty_batch(&mut self) {
+        self.insert.clear();
+        self.consts.fill(None);
+    }
+
+    /// Puts a batch of solutions into the templates.
+    fn take(
+        &mut self,
+        batch: &Batch,
+        solutions: &mut QueryResult,
+        mut new_blank_node: impl FnMut() -> TermId,
+    ) -> Result<(), QueryError> {
+        let mut cols = batch.cols.clone();
+        solutions.resolve_locals(&mut cols)?;
+        let templates = self.templates;
+        for row in 0..batch.rows {
+            for template in &templates.delete {
+                let quad = template.map(|place| match place {
+                    Place::Const(at) => self.known[at],
+                    Place::Column(col) => Some(cols[col][row]).filter(|id| is_stored(*id)),
+                    Place::DefaultGraph => Some(TermId::DEFAULT_GRAPH),
+                    Place::Blank(_) => unreachable!("the grammar has no blank nodes in DELETE"),
+                });
+                if let [Some(s), Some(p), Some(o), Some(g)] = quad {
+                    self.delete.push([s, p, o, g]);
+                }
+            }
+            let mut nodes: Vec<Option<TermId>> = vec![None; templates.blanks.len()];
+            for template in &templates.insert {
+                if !self.fits(template, &cols, row, solutions) {
+                    continue;
+                }
+                let quad = template.map(|place| match place {
+                    Place::Const(at) => self.constant(at),
+                    Place::Column(col) => self.value(cols[col][row], solutions),
+                    Place::DefaultGraph => self.insert.id(TermId::DEFAULT_GRAPH),
+                    Place::Blank(n) => self.insert.id(*nodes[n].get_or_insert_with(&mut new_blank_node)),
+                });
+                self.insert.push(quad);
+            }
+        }
+        Ok(())
+    }
+
+    fn constant(&mut self, at: usize) -> BatchTerm {
+        if let Some(id) = self.known[at] {
+            return self.insert.id(id);
+        }
+        let Change { consts, insert, templates, .. } = self;
+        *consts[at].get_or_insert_with(|| insert.term(term_ref(templates.consts[at].as_ref())))
+    }
+
+    fn value(&mut self, id: TermId, solutions: &QueryResult) -> BatchTerm {
+        if is_stored(id) {
+            return self.insert.id(id);
+        }
+        let insert = &mut self.insert;
+        solutions.with_term(id, |term| insert.term(term)).expect("a bound value is a term")
+    }
+
+    /// Whether a quad of the template is one of RDF: everything bound, no literal where none may be.
+    fn fits(&self, template: &[Place; 4], cols: &[Vec<TermId>], row: usize, solutions: &QueryResult) -> bool {
+        let kind = |place: &Place| match place {
+            Place::Column(col) => match cols[*col][row] {
+                TermId::UNDEF => None,
+                id if id.kind() == Kind::Local => solutions.with_term(id, |term| match term {
+                    TermRef::Iri(_) => Kind::Iri,
+                    TermRef::Blank(_) => Kind::Blank,
+                    TermRef::Literal { .. } => Kind::String,
+                }),
+                id => Some(id.kind()),
+            },
+            Place::Const(at) => {
+                Some(if self.templates.consts[*at].is_literal() { Kind::String } else { Kind::Iri })
+            }
+            Place::Blank(_) => Some(Kind::Blank),
+            Place::DefaultGraph => Some(Kind::Special),
+        };
+        let [s, p, o, g] = template.each_ref().map(kind);
+        matches!(s, Some(Kind::Iri | Kind::Blank))
+            && p == Some(Kind::Iri)
+            && o.is_some()
+            && matches!(g, Some(Kind::Iri | Kind::Blank | Kind::Special))
+    }
+}
+
+/// Whether an id can be in a quad.
+fn is_stored(id: TermId) -> bool {
+    id != TermId::UNDEF && id.kind() != Kind::Local
+}

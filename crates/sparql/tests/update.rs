@@ -1,0 +1,224 @@
+//! Updates and what the engine keeps between queries: an engine that has answered before answers as one that has just been made. And
+//! what the W3C's tests leave out: sequences, limits, LOAD.
+//!
+//! The seed of the random test is printed; `SNOWMELT_SEED` repeats it.
+
+mod common;
+
+use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_sparql::{Engine, LoadPermission, QueryError, QueryOptions, ResultFormat, UpdateOptions};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use tempfile::TempDir;
+
+struct Bench {
+    db: Arc<Database>,
+    engine: Engine,
+    dir: TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let options =
+            OpenOptions { memory_bytes: 64 << 20, direct: false, extent_pages: 8, ..OpenOptions::default() };
+        let db = Database::create(&dir.path().join("db"), &[], &options).unwrap();
+        Bench { engine: Engine::new(db.clone()), db, dir }
+    }
+
+    fn update(&self, text: &str) -> (u64, u64) {
+        let updated =
+            self.engine.update(text, &UpdateOptions::default()).unwrap_or_else(|e| panic!("{text}: {e}"));
+        (updated.changed.inserted, updated.changed.deleted)
+    }
+
+    fn rows(&self, query: &str) -> Vec<String> {
+        rows(&self.engine, query)
+    }
+}
+
+/// The rows of an answer, sorted.
+fn rows(engine: &Engine, query: &str) -> Vec<String> {
+    let mut bytes = Vec::new();
+    let result = engine.query(query, &QueryOptions::default()).unwrap_or_else(|e| panic!("{query}: {e}"));
+    result.write(ResultFormat::Tsv, &mut bytes).unwrap();
+    let mut rows: Vec<String> =
+        String::from_utf8(bytes).unwrap().lines().skip(1).map(str::to_owned).collect();
+    rows.sort();
+    rows
+}
+
+#[test]
+fn a_constant_that_was_unknown_becomes_known() {
+    let bench = Bench::new();
+    let (by_name, by_iri) = ("PREFIX : <urn:> SELECT ?o { :a :p ?o }", "SELECT ?o { <urn:a> <urn:p> ?o }");
+    assert!(bench.rows(by_name).is_empty() && bench.rows(by_iri).is_empty());
+    bench.update("INSERT DATA { <urn:a> <urn:p> 1 }");
+    assert_eq!((bench.rows(by_name).len(), bench.rows(by_iri).len()), (1, 1));
+    bench.update("DELETE DATA { <urn:a> <urn:p> 1 }");
+    assert!(bench.rows(by_name).is_empty() && bench.rows(by_iri).is_empty());
+}
+
+#[test]
+fn a_predicate_gets_its_first_literal() {
+    let bench = Bench::new();
+    bench.update("PREFIX : <urn:> INSERT DATA { :a :p :x . :b :q :x }");
+    let equal = "PREFIX : <urn:> SELECT ?a ?b { ?a :p ?x . ?b :q ?y FILTER(?x = ?y) }";
+    assert_eq!(bench.rows(equal).len(), 1);
+    bench.update("PREFIX : <urn:> INSERT DATA { :c :p 1 . :d :q 1.0 }");
+    assert_eq!(bench.rows(equal).len(), 2, "1 = 1.0, although they are not the same term");
+}
+
+#[test]
+fn the_first_named_graph() {
+    let bench = Bench::new();
+    bench.update("INSERT DATA { <urn:a> <urn:p> 1 }");
+    let all = "SELECT * { ?s ?p ?o }";
+    assert_eq!(bench.rows(all).len(), 1);
+    bench.update("INSERT DATA { GRAPH <urn:g> { <urn:a> <urn:p> 1, 2 } }");
+    assert_eq!(bench.rows(all).len(), 1);
+    bench.update("DROP DEFAULT");
+    assert!(bench.rows(all).is_empty());
+    bench.update("DROP NAMED ; INSERT DATA { <urn:a> <urn:p> 3 }");
+    assert_eq!(bench.rows(all).len(), 1);
+}
+
+#[test]
+fn what_the_engine_keeps_never_shows() {
+    const QUERIES: [&str; 9] = [
+        "SELECT * { ?s ?p ?o }",
+        "SELECT * { GRAPH ?g { ?s ?p ?o } }",
+        "PREFIX : <urn:> SELECT ?o { :s1 :p1 ?o }",
+        "PREFIX : <urn:> SELECT ?a ?b { ?a :p1 ?x . ?b :p2 ?y FILTER(?x = ?y) }",
+        "PREFIX : <urn:> SELECT ?a (COUNT(*) AS ?n) { ?a :p0 ?x OPTIONAL { ?x :p1 ?y } } GROUP BY ?a",
+        "PREFIX : <urn:> SELECT ?x { :s2 :p0/:p1* ?x }",
+        "PREFIX : <urn:> SELECT * { ?s :p3 \"text 3\" ; :p0 ?o }",
+        "SELECT ?s { ?s <urn:p0> <urn:s3> . ?s <urn:p3> ?t }",
+        "PREFIX : <urn:> SELECT ?s { ?s :p2 ?n FILTER(?n > 2) FILTER NOT EXISTS { ?s :p1 ?n } }",
+    ];
+    let mut random = common::seed();
+    println!("SNOWMELT_SEED={random}");
+    let mut below = |n: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % n
+    };
+    let bench = Bench::new();
+    for round in 0..60 {
+        let mut quads = String::new();
+        for _ in 0..1 + below(12) * below(12) {
+            let object = match below(4) {
+                0 => below(6).to_string(),
+                1 => format!("\"text {}\"", below(8)),
+                2 => format!("{}.0", below(6)),
+                _ => format!(":s{}", below(8)),
+            };
+            let triple = format!(":s{} :p{} {object} . ", below(8), below(4));
+            quads += &if below(6) == 0 { format!("GRAPH :g{} {{ {triple} }} ", below(2)) } else { triple };
+        }
+        let what = match below(8) {
+            0 => format!("CLEAR {}", ["DEFAULT", "NAMED", "GRAPH :g0", "ALL"][below(4) as usize]),
+            1 => format!(
+                "DELETE {{ ?s :p{} ?o }} INSERT {{ ?o :p0 ?s }} WHERE {{ ?s :p{} ?o FILTER(isIRI(?o)) }}",
+                below(4),
+                below(4)
+            ),
+            2 | 3 => format!("DELETE DATA {{ {quads} }}"),
+            _ => format!("INSERT DATA {{ {quads} }}"),
+        };
+        let text = format!("PREFIX : <urn:> {what}");
+        bench.update(&text);
+        let fresh = Engine::new(bench.db.clone());
+        for query in QUERIES {
+            assert_eq!(bench.rows(query), rows(&fresh, query), "round {round}, after {text}: {query}");
+        }
+    }
+    assert!(bench.db.check(&mut |_| {}).unwrap().is_sound());
+}
+
+#[test]
+fn operations_see_those_before_them() {
+    let bench = Bench::new();
+    let done = bench.update(
+        "PREFIX : <urn:> INSERT DATA { :a :p 1 } ; INSERT { ?s :q ?o } WHERE { ?s :p ?o } ; \
+         DELETE { ?s :p ?o } INSERT { ?s :p ?n } WHERE { ?s :q ?o BIND(?o + 1 AS ?n) }",
+    );
+    assert_eq!(done, (3, 1));
+    assert_eq!(bench.rows("SELECT ?p ?o { ?s ?p ?o }"), ["<urn:p>\t2", "<urn:q>\t1"]);
+    // What is deleted and inserted by one operation stays.
+    assert_eq!(bench.update("DELETE { ?s ?p ?o } INSERT { ?s ?p ?o } WHERE { ?s ?p ?o }"), (0, 0));
+    assert_eq!(bench.rows("SELECT ?p ?o { ?s ?p ?o }").len(), 2);
+    // Templates that make no quad, and blank nodes: one for each solution.
+    bench.update("INSERT { ?o <urn:p> ?s . ?s ?o ?s . ?s <urn:b> _:b . _:b <urn:c> ?o } WHERE { ?s ?p ?o }");
+    assert_eq!(bench.rows("SELECT ?b { ?s <urn:b> ?b . ?b <urn:c> ?o }").len(), 2);
+    assert_eq!(bench.rows("SELECT * { ?s ?p ?o }").len(), 6);
+}
+
+#[test]
+fn computed_terms_are_stored() {
+    let bench = Bench::new();
+    bench.update("INSERT DATA { <urn:a> <urn:p> \"x\"@en , 1.5 , \"2020-01-01\"^^<http://www.w3.org/2001/XMLSchema#date> }");
+    bench.update(
+        "INSERT { ?i <urn:says> ?t ; <urn:twice> ?d } WHERE { ?s <urn:p> ?o \
+         BIND(CONCAT(\"a computed text of some length: \", STR(?o)) AS ?t) BIND(IRI(CONCAT(\"urn:new:\", MD5(STR(?o)))) AS ?i) BIND(?o + ?o AS ?d) }",
+    );
+    assert_eq!(bench.rows("SELECT ?t { ?s <urn:says> ?t }").len(), 3);
+    assert_eq!(bench.rows("SELECT ?d { ?s <urn:twice> ?d FILTER(?d = 3) }").len(), 1);
+    let again = bench.update("DELETE { ?s ?p ?t } WHERE { ?s ?p ?o BIND(CONCAT(\"a computed text of some length: \", \"x\") AS ?t) }");
+    assert_eq!(again, (0, 1));
+}
+
+#[test]
+fn failures_change_nothing() {
+    let bench = Bench::new();
+    bench.update("INSERT DATA { <urn:a> <urn:p> 1 . GRAPH <urn:g> { <urn:a> <urn:p> 1 } }");
+    let fails = |text: &str, options: &UpdateOptions| bench.engine.update(text, options).unwrap_err();
+    let default = UpdateOptions::default();
+    let error = fails(
+        "CLEAR ALL ; CREATE GRAPH <urn:h> ; INSERT DATA { <urn:b> <urn:p> 1 } ; LOAD <http://example.org/>",
+        &default,
+    );
+    assert!(matches!(error, QueryError::LoadRefused { .. }), "{error}");
+    assert!(matches!(fails("CLEAR DEFAULT ; CREATE GRAPH <urn:g>", &default), QueryError::GraphExists(_)));
+    assert!(matches!(fails("INSERT DATA { ?x <urn:p> 1 }", &default), QueryError::Parse { line: 1, .. }));
+    let cancelled =
+        UpdateOptions { cancel: Some(Arc::new(AtomicBool::new(true))), ..UpdateOptions::default() };
+    assert!(matches!(fails("CLEAR ALL", &cancelled), QueryError::Cancelled));
+    let late = UpdateOptions { timeout: Some(Duration::ZERO), ..UpdateOptions::default() };
+    assert!(matches!(fails("CLEAR ALL", &late), QueryError::Timeout(_)));
+    let twice = UpdateOptions { using_graphs: vec!["urn:g".into()], ..UpdateOptions::default() };
+    let with = "WITH <urn:g> DELETE { ?s ?p ?o } WHERE { ?s ?p ?o }";
+    assert!(matches!(fails(with, &twice), QueryError::UsingTwice));
+    assert_eq!(bench.rows("SELECT * { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }").len(), 2);
+    bench.update("CREATE SILENT GRAPH <urn:g> ; LOAD SILENT <http://example.org/>");
+}
+
+#[test]
+fn load_reads_what_is_allowed() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().canonicalize().unwrap();
+    let open = folder.join("open");
+    std::fs::create_dir(&open).unwrap();
+    std::fs::write(open.join("a b.ttl"), "<x> <urn:p> _:b . _:b <urn:p> 1 .").unwrap();
+    std::fs::write(folder.join("secret.nt"), "<urn:s> <urn:p> 1 .\n").unwrap();
+    std::os::unix::fs::symlink(folder.join("secret.nt"), open.join("link.nt")).unwrap();
+    let allow_load = vec![LoadPermission::new(open.to_str().unwrap()).unwrap()];
+    let options = UpdateOptions { allow_load, ..UpdateOptions::default() };
+    let iri = |name: &str| format!("<file://{}/{name}>", open.display());
+    let loaded =
+        bench.engine.update(&format!("LOAD {} INTO GRAPH <urn:g>", iri("a%20b.ttl")), &options).unwrap();
+    assert_eq!(loaded.changed.inserted, 2);
+    let subject = bench.rows("SELECT ?s { GRAPH <urn:g> { ?s <urn:p> ?b . FILTER(isBlank(?b)) } }");
+    assert_eq!(subject, [iri("x")], "relative to the document");
+    for (refused, why) in
+        [("link.nt", "no folder"), ("../secret.nt", "no folder"), ("missing.nt", "no folder")]
+    {
+        let error = bench.engine.update(&format!("LOAD {}", iri(refused)), &options).unwrap_err();
+        assert!(error.to_string().contains(why), "{refused}: {error}");
+    }
+    std::fs::write(open.join("broken.nt"), "<urn:s> <urn:p> 1 .\noops\n").unwrap();
+    let error = bench.engine.update(&format!("LOAD {}", iri("broken.nt")), &options).unwrap_err();
+    assert!(error.to_string().contains("broken.nt:"), "{error}");
+    bench.engine.update(&format!("LOAD SILENT {}", iri("broken.nt")), &options).unwrap();
+    assert_eq!(bench.rows("SELECT * { GRAPH ?g { ?s ?p ?o } }").len(), 2);
+}
