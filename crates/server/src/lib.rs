@@ -1,12 +1,16 @@
-//! The SPARQL Protocol over HTTP. One `hyper` connection per client, one blocking thread per running query;
+//! The SPARQL Protocol and the Graph Store Protocol over HTTP. One `hyper` connection per client, one blocking thread per running query;
 //! nothing here knows how a query is answered.
 
 #![forbid(unsafe_code)]
 
 mod body;
+mod graph_store;
+mod multipart;
 mod negotiate;
 mod request;
 mod service;
+mod spool;
+mod stats;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -16,7 +20,7 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use snowmelt_sparql::Engine;
+use snowmelt_sparql::{Engine, LoadPermission};
 use tokio::net::TcpListener;
 
 pub use service::Limits;
@@ -28,7 +32,11 @@ pub struct ServerConfig {
     pub listen: SocketAddr,
     /// bounds on every query
     pub limits: Limits,
-    /// how long running queries may go on after a shutdown was asked for
+    /// where LOAD may read from
+    pub allow_load: Vec<LoadPermission>,
+    /// queries only
+    pub read_only: bool,
+    /// how long running queries and updates may go on after a shutdown was asked for
     pub shutdown_deadline: Duration,
 }
 
@@ -66,7 +74,7 @@ pub fn serve(
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
-        .max_blocking_threads(config.limits.queries_at_once + 8)
+        .max_blocking_threads(config.limits.queries_at_once + config.limits.changes_at_once + 8)
         .thread_name("http")
         .enable_all()
         .build()
@@ -86,7 +94,7 @@ async fn accept_loop(
     let listen_error = |source| ServerError::Listen { address: config.listen, source };
     let listener = TcpListener::bind(config.listen).await.map_err(listen_error)?;
     ready(listener.local_addr().map_err(listen_error)?);
-    let service = Arc::new(service::Service::new(engine, config.limits.clone()));
+    let service = Arc::new(service::Service::new(engine, &config));
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
     // A client that never finishes its head must not hold a connection for ever.

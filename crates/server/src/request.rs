@@ -1,22 +1,46 @@
-//! The query operation of the SPARQL 1.1 Protocol (section 2.1): GET, POST with a form, POST with the query itself.
+//! The operations of the SPARQL 1.1 Protocol: query (section 2.1: GET, POST with a form, POST with the query itself) and update
+//! (section 2.2: POST with a form, POST with the update itself).
 
 use hyper::{Method, StatusCode, header};
 
 /// What a client asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// an answer
+    Query(Request),
+    /// a change
+    Update(Request),
+}
+
+/// A text and what stands beside it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct QueryRequest {
-    /// the query text
-    pub query: String,
-    /// `default-graph-uri` parameters
+pub struct Request {
+    /// the query or the update
+    pub text: String,
+    /// `default-graph-uri` parameters, or `using-graph-uri`
     pub default_graphs: Vec<String>,
-    /// `named-graph-uri` parameters
+    /// `named-graph-uri` parameters, or `using-named-graph-uri`
     pub named_graphs: Vec<String>,
     /// `timeout` in milliseconds
     pub timeout_ms: Option<u64>,
+    /// a graph is asked for, whole
+    pub triples_are_distinct: bool,
 }
 
 /// A refusal: status and one line that says what to do.
 pub type Refusal = (StatusCode, String);
+
+/// Parameters of URL and form, and a body that is a text itself.
+#[derive(Default)]
+struct Parameters {
+    queries: Vec<String>,
+    updates: Vec<String>,
+    graphs: Vec<String>,
+    named_graphs: Vec<String>,
+    using: Vec<String>,
+    using_named: Vec<String>,
+    timeout_ms: Option<u64>,
+}
 
 /// Reads the operation from a request's head and body.
 pub fn parse(
@@ -24,35 +48,94 @@ pub fn parse(
     url_query: Option<&str>,
     headers: &hyper::HeaderMap,
     body: &[u8],
-) -> Result<QueryRequest, Refusal> {
-    let mut request = QueryRequest::default();
-    let mut queries = 0;
-    parameters(&mut request, &mut queries, url_query.unwrap_or("").as_bytes())?;
+) -> Result<Operation, Refusal> {
+    let mut all = Parameters::default();
+    all.add(url_query.unwrap_or("").as_bytes())?;
     if method == Method::POST {
+        if !all.updates.is_empty() {
+            return Err(bad("an update belongs in the body of a POST, not in the URL"));
+        }
         let content_type = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
-        match content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase().as_str() {
-            "application/x-www-form-urlencoded" => parameters(&mut request, &mut queries, body)?,
-            "application/sparql-query" => {
-                request.query = String::from_utf8(body.to_vec())
-                    .map_err(|_| bad("the query in the body is not UTF-8"))?;
-                queries += 1;
-            }
+        match media_type(content_type).as_str() {
+            "application/x-www-form-urlencoded" => all.add(body)?,
+            "application/sparql-query" => all.queries.push(text(content_type, body)?),
+            "application/sparql-update" => all.updates.push(text(content_type, body)?),
             other => {
                 return Err((
                     StatusCode::UNSUPPORTED_MEDIA_TYPE,
                     format!(
-                        "Content-Type '{other}' is not supported: send application/sparql-query or application/x-www-form-urlencoded"
+                        "Content-Type '{other}' is not supported: send application/sparql-query, application/sparql-update or application/x-www-form-urlencoded"
                     ),
                 ));
             }
         }
     } else if method != Method::GET && method != Method::HEAD {
         return Err((StatusCode::METHOD_NOT_ALLOWED, "use GET or POST".into()));
+    } else if !all.updates.is_empty() {
+        return Err(bad("an update changes the database: send it with POST"));
     }
-    match queries {
-        1 => Ok(request),
-        0 => Err(bad("no query: pass it as the parameter 'query'")),
-        _ => Err(bad("more than one query in one request")),
+    all.operation()
+}
+
+/// The media type of a Content-Type, without parameters, in lower case.
+pub fn media_type(content_type: &str) -> String {
+    content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
+}
+
+/// A body that is a text.
+fn text(content_type: &str, body: &[u8]) -> Result<String, Refusal> {
+    let charset = content_type.split(';').skip(1).find_map(|p| {
+        let (name, value) = p.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches('"').to_owned())
+    });
+    if let Some(other) = charset.filter(|c| !c.eq_ignore_ascii_case("utf-8")) {
+        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("charset {other}: send UTF-8")));
+    }
+    String::from_utf8(body.to_vec()).map_err(|_| bad("the text in the body is not UTF-8"))
+}
+
+impl Parameters {
+    fn add(&mut self, form: &[u8]) -> Result<(), Refusal> {
+        for (name, value) in form_urlencoded::parse(form) {
+            let list = match name.as_ref() {
+                "query" => &mut self.queries,
+                "update" => &mut self.updates,
+                "default-graph-uri" => &mut self.graphs,
+                "named-graph-uri" => &mut self.named_graphs,
+                "using-graph-uri" => &mut self.using,
+                "using-named-graph-uri" => &mut self.using_named,
+                "timeout" => {
+                    let ms = value.parse().map_err(|_| bad("timeout is not a number of milliseconds"))?;
+                    self.timeout_ms = Some(ms);
+                    continue;
+                }
+                _ => continue, // other clients send their own parameters along
+            };
+            list.push(value.into_owned());
+        }
+        Ok(())
+    }
+
+    fn operation(mut self) -> Result<Operation, Refusal> {
+        let timeout_ms = self.timeout_ms;
+        match (self.queries.len(), self.updates.len()) {
+            (1, 0) => Ok(Operation::Query(Request {
+                text: self.queries.remove(0),
+                default_graphs: self.graphs,
+                named_graphs: self.named_graphs,
+                timeout_ms,
+                ..Request::default()
+            })),
+            (0, 1) => Ok(Operation::Update(Request {
+                text: self.updates.remove(0),
+                default_graphs: self.using,
+                named_graphs: self.using_named,
+                timeout_ms,
+                ..Request::default()
+            })),
+            (0, 0) => Err(bad("no query and no update: pass it as the parameter 'query' or 'update'")),
+            _ => Err(bad("more than one query or update in one request")),
+        }
     }
 }
 
@@ -60,30 +143,17 @@ fn bad(message: &str) -> Refusal {
     (StatusCode::BAD_REQUEST, message.into())
 }
 
-fn parameters(request: &mut QueryRequest, queries: &mut u32, form: &[u8]) -> Result<(), Refusal> {
-    for (name, value) in form_urlencoded::parse(form) {
-        match name.as_ref() {
-            "query" => {
-                request.query = value.into_owned();
-                *queries += 1;
-            }
-            "default-graph-uri" => request.default_graphs.push(value.into_owned()),
-            "named-graph-uri" => request.named_graphs.push(value.into_owned()),
-            "timeout" => {
-                let ms = value.parse().map_err(|_| bad("timeout is not a number of milliseconds"))?;
-                request.timeout_ms = Some(ms);
-            }
-            "update" => return Err(bad("updates are not supported by this endpoint yet")),
-            _ => {} // other clients send their own parameters along
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use hyper::HeaderMap;
+
+    fn query(operation: Operation) -> Request {
+        match operation {
+            Operation::Query(request) => request,
+            other => panic!("not a query: {other:?}"),
+        }
+    }
 
     fn typed(content_type: &str) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -96,7 +166,8 @@ mod tests {
         let get =
             parse(&Method::GET, Some("query=ASK%20%7B%7D&default-graph-uri=urn:g"), &HeaderMap::new(), b"")
                 .unwrap();
-        assert_eq!((get.query.as_str(), get.default_graphs.len()), ("ASK {}", 1));
+        let get = query(get);
+        assert_eq!((get.text.as_str(), get.default_graphs.len()), ("ASK {}", 1));
         let form = parse(
             &Method::POST,
             None,
@@ -104,7 +175,7 @@ mod tests {
             b"query=ASK+%7B%7D",
         )
         .unwrap();
-        assert_eq!(form.query, "ASK {}");
+        assert_eq!(query(form).text, "ASK {}");
         let direct = parse(
             &Method::POST,
             Some("named-graph-uri=urn:n"),
@@ -112,7 +183,33 @@ mod tests {
             b"ASK {}",
         )
         .unwrap();
-        assert_eq!((direct.query.as_str(), direct.named_graphs.len()), ("ASK {}", 1));
+        let direct = query(direct);
+        assert_eq!((direct.text.as_str(), direct.named_graphs.len()), ("ASK {}", 1));
+    }
+
+    #[test]
+    fn updates_come_by_post_alone() {
+        let direct = typed("application/sparql-update; charset=utf-8");
+        match parse(&Method::POST, Some("using-graph-uri=urn:g"), &direct, b"CLEAR ALL").unwrap() {
+            Operation::Update(update) => {
+                assert_eq!((update.text.as_str(), update.default_graphs.len()), ("CLEAR ALL", 1));
+            }
+            other => panic!("{other:?}"),
+        }
+        let form = typed("application/x-www-form-urlencoded");
+        assert!(matches!(parse(&Method::POST, None, &form, b"update=CLEAR+ALL"), Ok(Operation::Update(_))));
+        for refused in [
+            parse(&Method::GET, Some("update=CLEAR%20ALL"), &HeaderMap::new(), b""),
+            parse(&Method::POST, Some("update=CLEAR%20ALL"), &form, b""),
+            parse(&Method::POST, None, &form, b"update=a&update=b"),
+            parse(&Method::POST, None, &form, b"update=a&query=b"),
+            parse(&Method::POST, None, &typed("application/sparql-update"), b"\xFF"),
+        ] {
+            assert_eq!(refused.unwrap_err().0, StatusCode::BAD_REQUEST);
+        }
+        let utf16 =
+            parse(&Method::POST, None, &typed("application/sparql-update; charset=UTF-16"), b"CLEAR ALL");
+        assert_eq!(utf16.unwrap_err().0, StatusCode::UNSUPPORTED_MEDIA_TYPE);
     }
 
     #[test]

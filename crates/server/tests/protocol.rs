@@ -1,111 +1,27 @@
-//! The SPARQL Protocol against a running server: forms, formats, errors, keep-alive, a cut client, shutdown.
+//! The SPARQL Protocol against a running server: forms, formats, errors, updates, whole graphs, keep-alive, a cut client.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::mpsc;
-use std::thread::JoinHandle;
-use std::time::Duration;
+mod common;
 
-use snowmelt_graph::load::{LoadOptions, Source, load};
-use snowmelt_graph::{Database, OpenOptions};
-use snowmelt_server::{Limits, ServerConfig, ServerError, serve};
-use snowmelt_sparql::Engine;
-use tempfile::TempDir;
+use common::{Running, config, read_answer};
+use snowmelt_server::ServerConfig;
+use std::fmt::Write as _;
+use std::io::{BufReader, Read, Write};
 
-struct Running {
-    address: SocketAddr,
-    stop: Option<tokio::sync::oneshot::Sender<()>>,
-    thread: Option<JoinHandle<Result<(), ServerError>>>,
-    _dir: TempDir,
+fn running() -> Running {
+    let mut data = String::new();
+    for i in 0..5000 {
+        writeln!(data, "<urn:s{i}> <urn:p> \"value {i}\" .").unwrap();
+    }
+    Running::start(&data, config())
 }
 
-impl Running {
-    fn start() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("data.nt");
-        let mut data = String::new();
-        for i in 0..5000 {
-            data += &format!("<urn:s{i}> <urn:p> \"value {i}\" .\n");
-        }
-        std::fs::write(&file, data).unwrap();
-        let db = dir.path().join("db");
-        let source = Source::from_arg(file.to_str().unwrap());
-        load(&db, vec![source], &LoadOptions::default(), &(), &AtomicBool::new(false)).unwrap();
-        let engine = Arc::new(Engine::new(Database::open(&db, &OpenOptions::default()).unwrap()));
-        let config = ServerConfig {
-            listen: "127.0.0.1:0".parse().unwrap(),
-            limits: Limits { body_bytes: 10_000, ..Limits::default() },
-            shutdown_deadline: Duration::from_secs(5),
-        };
-        let (address_sender, address) = mpsc::channel();
-        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let thread = std::thread::spawn(move || {
-            serve(engine, config, |a| address_sender.send(a).unwrap(), async {
-                let _ = stopped.await;
-            })
-        });
-        Self { address: address.recv().unwrap(), stop: Some(stop), thread: Some(thread), _dir: dir }
-    }
-
-    fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        stream
-    }
-
-    /// One request on its own connection: the head, and the body with its chunks joined.
-    fn ask(&self, request: &str) -> (String, String) {
-        let mut stream = self.connect();
-        stream.write_all(request.as_bytes()).unwrap();
-        read_answer(&mut BufReader::new(stream))
-    }
-
-    fn get(&self, query: &str, accept: &str) -> (String, String) {
-        let query: String = form_urlencoded::byte_serialize(query.as_bytes()).collect();
-        self.ask(&format!("GET /sparql?query={query} HTTP/1.1\r\nHost: x\r\nAccept: {accept}\r\n\r\n"))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        let ended = self.thread.take().unwrap().join().unwrap();
-        assert!(ended.is_ok());
-    }
-}
-
-fn read_answer(stream: &mut impl BufRead) -> (String, String) {
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        assert!(stream.read_line(&mut head).unwrap() > 0, "connection closed in {head:?}");
-    }
-    let lower = head.to_ascii_lowercase();
-    let mut body = Vec::new();
-    if let Some(rest) = lower.split("content-length: ").nth(1) {
-        body.resize(rest.lines().next().unwrap().parse().unwrap(), 0);
-        stream.read_exact(&mut body).unwrap();
-    } else {
-        assert!(lower.contains("transfer-encoding: chunked"), "{head}");
-        loop {
-            let mut size = String::new();
-            stream.read_line(&mut size).unwrap();
-            let size = usize::from_str_radix(size.trim(), 16).unwrap();
-            let mut chunk = vec![0; size + 2];
-            stream.read_exact(&mut chunk).unwrap();
-            body.extend_from_slice(&chunk[..size]);
-            if size == 0 {
-                break;
-            }
-        }
-    }
-    (head, String::from_utf8(body).unwrap())
+fn status(answer: &(String, String)) -> &str {
+    &answer.0[9..12]
 }
 
 #[test]
 fn forms_formats_and_refusals() {
-    let server = Running::start();
+    let server = running();
     let one = "SELECT ?o { <urn:s7> <urn:p> ?o }";
     let (head, body) = server.get(one, "application/sparql-results+xml");
     assert!(head.starts_with("HTTP/1.1 200") && head.contains("application/sparql-results+xml"), "{head}");
@@ -142,13 +58,13 @@ fn forms_formats_and_refusals() {
 
 #[test]
 fn one_connection_carries_many_queries_and_long_answers_stream() {
-    let server = Running::start();
+    let server = running();
     let mut stream = server.connect();
     let mut answers = BufReader::new(stream.try_clone().unwrap());
     for _ in 0..3 {
         let query = "SELECT%20*%20%7B%20%3Fs%20%3Fp%20%3Fo%20%7D";
         write!(stream, "GET /sparql?query={query} HTTP/1.1\r\nHost: x\r\nAccept: text/csv\r\n\r\n").unwrap();
-        let (head, body) = read_answer(&mut answers);
+        let (head, body) = read_answer(&mut answers, false);
         assert!(head.to_ascii_lowercase().contains("transfer-encoding: chunked"), "{head}");
         assert_eq!(body.lines().count(), 5001);
     }
@@ -156,7 +72,7 @@ fn one_connection_carries_many_queries_and_long_answers_stream() {
 
 #[test]
 fn a_client_that_leaves_ends_its_query() {
-    let server = Running::start();
+    let server = running();
     let mut stream = server.connect();
     // 25 million rows: it only ends early because somebody notices.
     let query = "SELECT%20*%20%7B%20%3Fa%20%3Fp%20%3Fb%20.%20%3Fc%20%3Fp%20%3Fd%20%7D";
@@ -164,4 +80,99 @@ fn a_client_that_leaves_ends_its_query() {
     stream.read_exact(&mut [0; 100]).unwrap();
     drop(stream);
     assert!(server.get("ASK {}", "*/*").1.contains("true"));
+}
+
+#[test]
+fn updates_are_answered_when_they_are_durable() {
+    let server = running();
+    let answer = server.update("INSERT DATA { <urn:new> <urn:p> 1, 2 } ; DELETE WHERE { <urn:s1> ?p ?o }");
+    assert_eq!(status(&answer), "200", "{answer:?}");
+    assert!(answer.1.contains("\"inserted\":2") && answer.1.contains("\"deleted\":1"), "{answer:?}");
+    assert_eq!(server.get("SELECT ?o { <urn:new> ?p ?o }", "text/csv").1.lines().count(), 3);
+    // The shape is in the cache by now, and the constant becomes known.
+    assert!(server.get("ASK { ?s <urn:q> ?o }", "*/*").1.contains("false"));
+    let form = server.send(
+        "POST",
+        "/sparql",
+        "Content-Type: application/x-www-form-urlencoded\r\n",
+        "update=INSERT+DATA+%7B+%3Curn%3Aa%3E+%3Curn%3Aq%3E+%3Curn%3Ab%3E+%7D",
+    );
+    assert_eq!(status(&form), "200", "{form:?}");
+    assert!(server.get("ASK { ?s <urn:q> ?o }", "*/*").1.contains("true"));
+    let wrong =
+        server.update("INSERT DATA { <urn:x> <urn:p> 1 } ; CREATE GRAPH <urn:g> ; LOAD <file:///etc/passwd>");
+    assert_eq!(status(&wrong), "403", "{wrong:?}");
+    assert!(wrong.1.contains("--allow-load"), "{wrong:?}");
+    assert!(server.get("ASK { <urn:x> ?p ?o }", "*/*").1.contains("false"), "all or nothing");
+    assert_eq!(status(&server.update("INSERT nonsense")), "400");
+    assert_eq!(
+        status(&server.send("POST", "/query", "Content-Type: application/sparql-update\r\n", "CLEAR ALL")),
+        "400"
+    );
+}
+
+#[test]
+fn changes_come_from_this_machine_and_no_foreign_page() {
+    let server = running();
+    let update = |headers: &str| {
+        let body = "INSERT DATA { <urn:x> <urn:p> 1 }";
+        let len = body.len();
+        let request = format!(
+            "POST /update HTTP/1.1\r\n{headers}Content-Type: application/sparql-update\r\nContent-Length: {len}\r\n\r\n{body}"
+        );
+        status(&server.ask(&request)).to_owned()
+    };
+    assert_eq!(update("Host: example.org\r\n"), "403", "a name that was made to lead here");
+    assert_eq!(
+        update("Host: 127.0.0.1:80\r\nOrigin: http://example.org\r\n"),
+        "403",
+        "a page of somebody else"
+    );
+    assert_eq!(update("Host: localhost:80\r\nOrigin: http://localhost:80\r\n"), "200");
+    let read_only = Running::start("", ServerConfig { read_only: true, ..config() });
+    assert_eq!(status(&read_only.update("CLEAR ALL")), "403");
+}
+
+#[test]
+fn whole_graphs_come_and_go() {
+    let server = running();
+    let turtle = "Content-Type: text/turtle\r\n";
+    let graph = "/graphs?graph=urn:g";
+    assert_eq!(status(&server.send("GET", graph, "", "")), "404");
+    assert_eq!(status(&server.send("PUT", graph, turtle, "<a> <urn:p> 1, 2 .")), "201");
+    assert_eq!(status(&server.send("PUT", graph, turtle, "<urn:a> <urn:p> 3 .")), "204");
+    assert_eq!(status(&server.send("POST", graph, turtle, "<urn:a> <urn:p> 4 .")), "204");
+    let got = server.send("GET", graph, "Accept: application/n-triples\r\n", "");
+    assert_eq!((status(&got), got.1.lines().count()), ("200", 2), "{got:?}");
+    // Half a document changes nothing.
+    let broken = server.send("PUT", graph, turtle, "<urn:a> <urn:p> 5 . <urn:a> <urn:p");
+    assert_eq!(status(&broken), "400", "{broken:?}");
+    assert!(broken.1.contains(":1:"), "the place: {broken:?}");
+    assert_eq!(server.send("GET", graph, "", "").1.lines().count(), 2);
+    assert_eq!(status(&server.send("PUT", graph, "Content-Type: image/png\r\n", "x")), "415");
+    assert_eq!(status(&server.send("DELETE", graph, "", "")), "204");
+    assert_eq!(status(&server.send("DELETE", graph, "", "")), "404");
+    assert_eq!(status(&server.send("GET", "/graphs", "", "")), "400");
+    assert_eq!(server.send("GET", "/graphs?default", "", "").1.lines().count(), 5000);
+}
+
+#[test]
+fn a_large_graph_passes_through_a_file() {
+    let server = running();
+    let mut data = String::new();
+    for i in 0..60_000 {
+        writeln!(
+            data,
+            "<urn:subject-with-a-long-name-{i}> <urn:predicate> \"an object of some length, number {i}\" ."
+        )
+        .unwrap();
+    }
+    assert!(data.len() > 4 << 20);
+    let put = server.send("PUT", "/graphs?graph=urn:large", "Content-Type: application/n-triples\r\n", &data);
+    assert_eq!(status(&put), "201", "{put:?}");
+    let count = server.get("SELECT (COUNT(*) AS ?n) { GRAPH <urn:large> { ?s ?p ?o } }", "text/csv");
+    assert!(count.1.contains("60000"), "{count:?}");
+    assert_eq!(status(&server.send("DELETE", "/graphs?graph=urn:large", "", "")), "204");
+    assert!(server.get("SELECT (COUNT(*) AS ?n) { ?s ?p ?o }", "text/csv").1.contains("5000"));
+    assert!(server.engine.database().check(&mut |_| {}).unwrap().is_sound());
 }

@@ -1,0 +1,128 @@
+//! `multipart/form-data` (RFC 7578) as far as documents are uploaded with it: parts with a Content-Type and their bytes.
+//!
+//! Forms come from people and are small: their body is held in memory, up to [`MOST_BYTES`]. Large documents are sent as they are.
+
+use std::io::Read;
+
+use hyper::StatusCode;
+
+use crate::request::{Refusal, media_type};
+use crate::spool::{Spool, Spooled};
+
+/// Most bytes of a form.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// The boundary, if the type is that of a form with parts.
+pub fn boundary(content_type: &str) -> Option<String> {
+    if media_type(content_type) != "multipart/form-data" {
+        return None;
+    }
+    content_type.split(';').skip(1).find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("boundary").then(|| value.trim().trim_matches('"').to_owned())
+    })
+}
+
+/// Content types and bodies of the parts.
+pub fn parts(body: Spooled, boundary: &str) -> Result<Vec<(String, Spooled)>, Refusal> {
+    let bad = |message: &str| (StatusCode::BAD_REQUEST, format!("multipart/form-data: {message}"));
+    let mut bytes = Vec::new();
+    body.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|e| bad(&e.to_string()))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err((StatusCode::PAYLOAD_TOO_LARGE, "send a large document as it is, not in a form".into()));
+    }
+    let cut =
+        cut(&bytes, boundary.as_bytes()).ok_or_else(|| bad("the parts do not end with their boundary"))?;
+    let mut parts = Vec::new();
+    for part in cut {
+        let (head, body) = head_and_body(part).ok_or_else(|| bad("a part has no head"))?;
+        let mut spool = Spool::new();
+        let spooled = spool.write(body).and_then(|()| spool.finish());
+        parts.push((content_type_of(head), spooled.map_err(|e| bad(&e.to_string()))?));
+    }
+    if parts.is_empty() { Err(bad("there is no part")) } else { Ok(parts) }
+}
+
+/// What lies between the lines `--boundary`, up to `--boundary--`.
+fn cut<'a>(bytes: &'a [u8], boundary: &[u8]) -> Option<Vec<&'a [u8]>> {
+    let line = [b"--", boundary].concat();
+    let mut starts = Vec::new();
+    let mut at = 0;
+    while let Some(found) = find(&bytes[at..], &line) {
+        let start = at + found;
+        if start == 0 || bytes[start - 1] == b'\n' {
+            starts.push(start);
+        }
+        at = start + line.len();
+    }
+    let last = *starts.last()?;
+    if !bytes[last + line.len()..].starts_with(b"--") {
+        return None;
+    }
+    let part = |pair: &[usize]| {
+        let part = &bytes[pair[0] + line.len()..pair[1]];
+        let part = part.strip_prefix(b"\r\n").or_else(|| part.strip_prefix(b"\n")).unwrap_or(part);
+        part.strip_suffix(b"\r\n").or_else(|| part.strip_suffix(b"\n")).unwrap_or(part)
+    };
+    Some(starts.windows(2).map(part).collect())
+}
+
+fn head_and_body(part: &[u8]) -> Option<(&[u8], &[u8])> {
+    let crlf = find(part, b"\r\n\r\n").map(|at| (at, at + 4));
+    let lf = find(part, b"\n\n").map(|at| (at, at + 2));
+    let (end, body) = crlf.into_iter().chain(lf).min()?;
+    Some((&part[..end], &part[body..]))
+}
+
+fn content_type_of(head: &[u8]) -> String {
+    let head = String::from_utf8_lossy(head);
+    let mut lines = head.lines().filter_map(|line| line.split_once(':'));
+    lines
+        .find(|(name, _)| name.trim().eq_ignore_ascii_case("content-type"))
+        .map_or_else(String::new, |(_, value)| value.trim().to_owned())
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|window| window == what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<(String, String)>, u16> {
+        let mut spool = Spool::new();
+        spool.write(text.as_bytes()).unwrap();
+        let parts = parts(spool.finish().unwrap(), "b").map_err(|(status, _)| status.as_u16())?;
+        let text = |mut body: Spooled| {
+            let mut text = String::new();
+            body.read_to_string(&mut text).unwrap();
+            text
+        };
+        Ok(parts.into_iter().map(|(kind, body)| (kind, text(body))).collect())
+    }
+
+    #[test]
+    fn parts_with_either_line_end() {
+        let expected =
+            Ok(vec![("text/turtle".into(), "<a> <b> <c> .".into()), (String::new(), "x\ny".into())]);
+        let text = "--b\nContent-Disposition: form-data; name=\"f\"\nContent-Type: text/turtle\n\n<a> <b> <c> .\n--b\nX: 1\n\nx\ny\n--b--\n";
+        assert_eq!(read(text), expected);
+        let crlf =
+            "--b\r\ncontent-type: text/turtle\r\n\r\n<a> <b> <c> .\r\n--b\r\nX: 1\r\n\r\nx\ny\r\n--b--";
+        assert_eq!(read(crlf), expected);
+    }
+
+    #[test]
+    fn broken_forms_are_refused() {
+        for text in ["", "--b\nX: 1\n\nx\n", "--b\nno head\n--b--", "--b--"] {
+            assert_eq!(read(text), Err(400), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn boundaries() {
+        assert_eq!(boundary("multipart/form-data; charset=x; boundary=\"a b\""), Some("a b".into()));
+        assert_eq!(boundary("text/turtle; boundary=a"), None);
+    }
+}
