@@ -1,0 +1,45 @@
+//! The emulated device behind a block device, if there is one: experiments begin with its buffers empty, and say so when it answered late.
+
+use std::path::Path;
+
+use super::control::{Answer, Ask, ask, status_of};
+use super::state::{self, Record};
+use crate::LabError;
+
+/// An emulated device, found by the block device it shows.
+pub(crate) struct Behind {
+    record: Record,
+}
+
+impl Behind {
+    /// The one behind `/dev/NAME`.
+    pub(crate) fn of(name: &str) -> Option<Behind> {
+        let path = Path::new("/dev").join(name);
+        let record = state::all().ok()?.into_iter().find(|record| record.device == path)?;
+        record.is_alive().then_some(Behind { record })
+    }
+
+    /// Empties its buffers and starts its counts anew.
+    pub(crate) fn reset(&self) -> Result<(), LabError> {
+        match ask(&self.record, Ask::Reset)? {
+            Answer::Done => Ok(()),
+            other => Err(LabError::Argument(format!(
+                "device {} was not reset: its server answered {other:?}",
+                self.record.spec.name
+            ))),
+        }
+    }
+
+    /// Why what was measured since the reset does not count, if so.
+    pub(crate) fn doubt(&self) -> Option<String> {
+        match status_of(&self.record) {
+            Ok(status) => status.doubt(),
+            Err(e) => Some(e.to_string()),
+        }
+    }
+
+    /// What it emulates, for reports.
+    pub(crate) fn model(&self) -> String {
+        self.record.spec.model_name.clone()
+    }
+}

@@ -1,0 +1,265 @@
+//! `snowmelt lab device check`: a model, or a device that was made, against the published figures.
+//!
+//! The model is measured in virtual time, where it is exact and takes a second; a device that stands also through its block
+//! device, in real time, where this machine is part of what is measured.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use snowmelt_io::DeviceModel;
+
+use super::control::{self, Ask};
+use super::expected::{self, Expected, Scope, number};
+use super::measure::{Load, Target};
+use super::spec;
+use super::state::{self, Record};
+use crate::machine::BlockDevice;
+use crate::report::{Axis, Column, Figure, Plot, Report, Scale, Section, Series, Table};
+use crate::{LabError, Run};
+
+/// Check a model or device against the published figures.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Name of a device that was made: measures its block device too
+    #[arg(required_unless_present = "model")]
+    pub name: Option<String>,
+    /// Measure this model in virtual time only; needs no rights
+    #[arg(long, conflicts_with = "name")]
+    pub model: Option<String>,
+    /// Also what can only be measured by writing to the device: its contents are lost
+    #[arg(long)]
+    pub destroy: bool,
+    /// Folder for the report (default snowmelt-lab/device-check-TIME)
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+}
+
+/// A published figure, measured.
+#[derive(Debug, Serialize)]
+struct Checked {
+    model: String,
+    what: &'static str,
+    unit: &'static str,
+    published: String,
+    source: &'static str,
+    /// In virtual time.
+    in_model: f64,
+    /// Through the block device.
+    on_device: Option<f64>,
+    agrees: bool,
+}
+
+/// Runs the command; an error when something is further from its source than it may be.
+pub fn run(args: &Args) -> Result<(), LabError> {
+    let record = args.name.as_deref().map(state::load).transpose()?;
+    let name = match (&record, &args.model) {
+        (Some(record), _) => record.spec.model_name.clone(),
+        (None, Some(model)) => model.clone(),
+        (None, None) => unreachable!("one of them is required"),
+    };
+    let model = match &record {
+        Some(record) => record.spec.model.clone(),
+        None => spec::model(&name, 1)?,
+    };
+    let figures = expected::of(&name);
+    let mut run = Run::create("device-check", args.out.as_deref())?;
+    run.compare_by("figures", &["what"], &[]);
+    let mut lines = run.lines("figures")?;
+    let mut checked = Vec::new();
+    println!("{:<58} {:>14} {:>10} {:>10}", "", "published", "model", "device");
+    for figure in &figures {
+        let one = check(figure, &name, &model, record.as_ref(), args.destroy)?;
+        print(&one);
+        lines.write(&one)?;
+        checked.push(one);
+    }
+    if figures.is_empty() {
+        println!("nothing is published about {name}; its curves are in the report");
+    }
+    if let Some(record) = &record {
+        run.device(block_device(record)?);
+        let status = control::status_of(record)?;
+        status.doubt().into_iter().for_each(|doubt| run.doubt(doubt));
+        let l = status.lateness;
+        println!("lateness p50 {} µs, p99 {} µs", l.p50_ns / 1000, l.p99_ns / 1000);
+    }
+    let wrong: Vec<&Checked> = checked.iter().filter(|one| !one.agrees).collect();
+    let page = run.finish(report(&name, &model, &checked)?)?;
+    println!("{}", page.display());
+    match wrong.first() {
+        None => Ok(()),
+        Some(first) => Err(LabError::Argument(format!(
+            "{} of {} figures do not agree with their source, for example: {}",
+            wrong.len(),
+            checked.len(),
+            first.what
+        ))),
+    }
+}
+
+fn block_device(record: &Record) -> Result<BlockDevice, LabError> {
+    BlockDevice::of(&record.device)?
+        .ok_or_else(|| LabError::Argument(format!("{} is no block device any more", record.device.display())))
+}
+
+fn check(
+    figure: &Expected,
+    name: &str,
+    model: &DeviceModel,
+    record: Option<&Record>,
+    destroy: bool,
+) -> Result<Checked, LabError> {
+    let in_model = (figure.measure)(&Target::model(model, capacity(model)))?;
+    let measurable = match figure.scope {
+        Scope::Model => false,
+        Scope::Read => true,
+        Scope::Write => destroy,
+    };
+    let on_device = record.filter(|_| measurable).map(|record| on_device(figure, record)).transpose()?;
+    let agrees = figure.published.agrees(in_model) && on_device.is_none_or(|v| figure.published.agrees(v));
+    Ok(Checked {
+        model: name.to_string(),
+        what: figure.what,
+        unit: figure.unit,
+        published: figure.published.show(),
+        source: figure.source,
+        in_model,
+        on_device,
+        agrees,
+    })
+}
+
+fn on_device(figure: &Expected, record: &Record) -> Result<f64, LabError> {
+    control::ask(record, Ask::Reset)?;
+    let target = Target::block_device(&record.device, figure.scope == Scope::Write)?;
+    Ok((figure.measure)(&target)?)
+}
+
+fn capacity(model: &DeviceModel) -> u64 {
+    match model {
+        DeviceModel::Disk(d) => d.capacity_bytes / 4096 * 4096,
+        DeviceModel::Volume(_) => 1 << 40,
+    }
+}
+
+fn print(one: &Checked) {
+    let device = one.on_device.map_or("-".to_string(), number);
+    let verdict = if one.agrees { "" } else { "  DISAGREES" };
+    let what = format!("{} [{}]", one.what, one.unit);
+    println!("{what:<58} {:>14} {:>10} {device:>10}{verdict}", one.published, number(one.in_model));
+}
+
+fn report(name: &str, model: &DeviceModel, checked: &[Checked]) -> Result<Report, LabError> {
+    let mut report = Report::new(format!("The emulated device {name} against published figures"));
+    let agreeing = checked.iter().filter(|one| one.agrees).count();
+    report.summary.push(format!("{agreeing} of {} figures agree with their sources.", checked.len()));
+    let mut section = Section { title: "Figures".into(), ..Section::default() };
+    section.figures.push(Figure::Table(table(checked)));
+    report.sections.push(section);
+    let mut curves = Section { title: "The model's curves, in virtual time".into(), ..Section::default() };
+    curves.figures.push(Figure::Lines(depth_curve(model)?));
+    if let DeviceModel::Disk(d) = model {
+        curves.figures.push(Figure::Lines(seek_curve(model, d.capacity_bytes)?));
+    }
+    report.sections.push(curves);
+    Ok(report)
+}
+
+fn table(checked: &[Checked]) -> Table {
+    let column = |name: &str, numeric| Column { name: name.into(), numeric };
+    let row = |one: &Checked| {
+        vec![
+            format!("{} ({})", one.what, one.unit),
+            one.published.clone(),
+            number(one.in_model),
+            one.on_device.map_or("–".into(), number),
+            if one.agrees { "yes".into() } else { "NO".into() },
+            one.source.to_string(),
+        ]
+    };
+    Table {
+        title: "Measured and published".into(),
+        note: "Agreement is 10 % of a value, or inside a range.".into(),
+        columns: vec![
+            column("figure", false),
+            column("published", true),
+            column("model", true),
+            column("block device", true),
+            column("agrees", false),
+            column("source", false),
+        ],
+        rows: checked.iter().map(row).collect(),
+    }
+}
+
+fn depth_curve(model: &DeviceModel) -> Result<Plot, LabError> {
+    let mut points = Vec::new();
+    for depth in [1, 2, 4, 8, 16, 32, 64, 128] {
+        let target = Target::model(model, capacity(model));
+        let load = Load { depth, requests: 2000 + 50 * depth, block: 4096, write: false };
+        points.push((depth as f64, target.random(load, 3)?.per_s()));
+    }
+    Ok(Plot {
+        title: "Random reads of 4 KiB against depth".into(),
+        note: "What more requests at once are worth.".into(),
+        x: Axis { label: "requests outstanding".into(), scale: Scale::Ordinal, ..Axis::default() },
+        y: Axis { label: "reads per second".into(), ..Axis::default() },
+        series: vec![Series { name: "model".into(), points, ..Series::default() }],
+    })
+}
+
+fn seek_curve(model: &DeviceModel, capacity_bytes: u64) -> Result<Plot, LabError> {
+    let mut points = Vec::new();
+    for way in [0.0002, 0.001, 0.005, 0.02, 0.06, 0.12, 0.2, 0.3, 0.41, 0.5, 0.61, 0.75, 0.9, 0.998] {
+        let target = Target::model(model, capacity(model));
+        points.push((way * 100.0, target.seek_ms(way, capacity_bytes)?));
+    }
+    Ok(Plot {
+        title: "Seek time against distance".into(),
+        note: "As measured from outside: the shortest of many reads.".into(),
+        x: Axis { label: "way, % of the full stroke".into(), ..Axis::default() },
+        y: Axis { label: "ms".into(), ..Axis::default() },
+        series: vec![Series { name: "model".into(), points, ..Series::default() }],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In virtual time the models are exact: every published figure of every named model.
+    #[test]
+    fn every_model_agrees_with_what_is_published() {
+        let mut wrong = Vec::new();
+        for name in ["hdd-10k", "hdd-7200", "gp3", "wide-slow", "s3", "nvme"] {
+            let model = spec::model(name, 1).expect(name);
+            let figures = expected::of(name);
+            assert!(figures.len() >= 3, "{name}");
+            for figure in &figures {
+                let one = check(figure, name, &model, None, false).expect("measured");
+                eprintln!(
+                    "{name}: {} [{}]: published {}, model {}",
+                    one.what,
+                    one.unit,
+                    one.published,
+                    number(one.in_model)
+                );
+                if !one.agrees {
+                    wrong.push(one);
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    #[test]
+    fn a_model_that_is_off_is_found_out() {
+        let DeviceModel::Disk(d) = spec::model("hdd-10k", 1).expect("a model") else { panic!("a disk") };
+        let slow = DeviceModel::Disk(snowmelt_io::DiskModel { rpm: 7200, seek_points: Vec::new(), ..d });
+        let wrong = expected::of("hdd-10k")
+            .iter()
+            .filter(|figure| !check(figure, "hdd-10k", &slow, None, false).expect("measured").agrees)
+            .count();
+        assert!(wrong >= 2, "{wrong} figures noticed");
+    }
+}

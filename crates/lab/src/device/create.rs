@@ -1,0 +1,210 @@
+//! `snowmelt lab device create`: starts the server and waits until the device stands.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use snowmelt_io::DeviceModel;
+
+use super::server::Outcome;
+use super::spec::{self, LOOP_DEPTH, Spec};
+use super::state::{self, Record};
+use crate::undo::Undo;
+use crate::{LabError, size};
+
+/// Make an emulated device.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// Name of the device in later commands
+    pub name: String,
+    /// hdd-7200, hdd-10k, gp3, wide-slow, s3, nvme, or a TOML file (kind = "disk" or "volume", any parameter)
+    #[arg(long)]
+    pub model: String,
+    /// Its length; a disk's whole capacity when not given (memory is used for what is written only)
+    #[arg(long, value_parser = size::parse)]
+    pub size: Option<u64>,
+    /// Keep the bytes in this file (made if need be) instead of in memory
+    #[arg(long)]
+    pub backing: Option<PathBuf>,
+    /// The backing file exists: its contents may be overwritten
+    #[arg(long)]
+    pub destroy: bool,
+    /// Memory for what is written; half of what is free when not given
+    #[arg(long, value_parser = size::parse)]
+    pub memory: Option<u64>,
+    /// Seed of the model's chances
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Remember unsynced writes, so that `lab device cut` can lose them
+    #[arg(long)]
+    pub power_cut: bool,
+    /// The kernel's scheduler: none, mq-deadline, kyber, bfq; mq-deadline for disks, none for others when not given
+    #[arg(long)]
+    pub scheduler: Option<String>,
+    /// Requests the kernel hands to the device at once, 5 to 128; a disk's own queue (32), 128 for others when not given
+    #[arg(long, value_parser = clap::value_parser!(u32).range(5..=i64::from(LOOP_DEPTH)))]
+    pub depth: Option<u32>,
+    /// The kernel's read-ahead
+    #[arg(long, default_value_t = 128)]
+    pub read_ahead_kb: u32,
+}
+
+/// Length of a device that has no capacity of its own.
+const DEFAULT_BYTES: u64 = 16 << 30;
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<(), LabError> {
+    let record = create(&args.spec()?)?;
+    println!("{}", record.device.display());
+    eprintln!(
+        "{} as {}: {}, scheduler {}, depth {}; in the self-test {} reads at once reached the model, {} µs the way and back",
+        record.spec.name,
+        record.spec.model_name,
+        size::about(record.spec.size_bytes as f64),
+        record.spec.scheduler,
+        record.spec.depth,
+        record.proven_depth,
+        record.way_ns / 1000
+    );
+    Ok(())
+}
+
+impl Args {
+    fn spec(&self) -> Result<Spec, LabError> {
+        spec::check_name(&self.name)?;
+        let model = spec::model(&self.model, self.seed)?;
+        let disk = Spec::is_disk(&model);
+        let capacity = match &model {
+            DeviceModel::Disk(d) => d.capacity_bytes,
+            DeviceModel::Volume(_) => DEFAULT_BYTES,
+        };
+        let size_bytes = self.size.unwrap_or(capacity) / 4096 * 4096;
+        if size_bytes < 1 << 20 || (disk && size_bytes > capacity) {
+            return Err(LabError::Argument(format!(
+                "--size must be between 1m and what the model holds, {}",
+                size::about(capacity as f64)
+            )));
+        }
+        let backing = self.backing.as_deref().map(|path| absolute(path, self.destroy)).transpose()?;
+        let device_depth = if disk { 32 } else { LOOP_DEPTH };
+        let scheduler = if disk { "mq-deadline" } else { "none" };
+        Ok(Spec {
+            name: self.name.clone(),
+            model_name: self.model.clone(),
+            model,
+            size_bytes,
+            memory_bytes: self.memory.unwrap_or_else(half_of_free_memory),
+            backing,
+            power_cut: self.power_cut,
+            scheduler: self.scheduler.clone().unwrap_or_else(|| scheduler.to_string()),
+            depth: self.depth.unwrap_or(device_depth),
+            read_ahead_kb: self.read_ahead_kb,
+        })
+    }
+}
+
+/// The server works from another folder; and nobody's data is overwritten unasked.
+fn absolute(path: &Path, destroy: bool) -> Result<PathBuf, LabError> {
+    if path.exists() && !destroy {
+        return Err(LabError::refused(
+            format!("keep a device's bytes in {}", path.display()),
+            "the file exists, and a device is there to be written to",
+            "give --destroy if it may be overwritten, or another name",
+        ));
+    }
+    std::path::absolute(path).map_err(|e| LabError::file("find", path, e))
+}
+
+fn half_of_free_memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|l| l.trim().trim_end_matches(" kB").trim().parse::<u64>().ok());
+    kib.unwrap_or(2 << 20) * 1024 / 2
+}
+
+/// Makes the device; when it fails, or is interrupted, nothing is left.
+pub fn create(spec: &Spec) -> Result<Record, LabError> {
+    check_machine()?;
+    if let Ok(record) = state::load(&spec.name) {
+        let instead = match record.is_alive() {
+            true => format!("`lab device remove {}` first, or use another name", spec.name),
+            false => "its server is gone: `lab restore` takes away what it left".to_string(),
+        };
+        return Err(LabError::refused(
+            format!("make device {}", spec.name),
+            "there is one of that name",
+            instead,
+        ));
+    }
+    let undo = Undo::open("device-create")?;
+    let mut server = start_server(spec)?;
+    let step = undo.started(server.id())?;
+    let outcome = wait_until_it_stands(spec, &mut server);
+    // The server looks after itself from now on, or is gone. (After Ctrl-C this does not return: the signal's thread ends us.)
+    undo.done(step)?;
+    outcome
+}
+
+/// What must be there before anything is made, each with what to do about it.
+fn check_machine() -> Result<(), LabError> {
+    let instead = "models in the process need no rights: `--device sim:hdd` of the database's commands, `lab device check --model`";
+    if !rustix::process::geteuid().is_root() {
+        return Err(LabError::refused(
+            "emulate a block device",
+            "mounting and loop devices need root",
+            instead,
+        ));
+    }
+    for (path, what) in [("/dev/fuse", "FUSE"), ("/dev/loop-control", "loop devices")] {
+        if !Path::new(path).exists() {
+            let why = format!("{path} is missing: this kernel or container has no {what}");
+            return Err(LabError::refused("emulate a block device", why, instead));
+        }
+    }
+    Ok(())
+}
+
+/// Starts this program again as `… device serve`: the words of our own command line up to `device` lead there.
+fn start_server(spec: &Spec) -> Result<Child, LabError> {
+    let program = std::env::current_exe().map_err(|e| LabError::system("find this program", e))?;
+    let words: Vec<_> = std::env::args_os().skip(1).take_while(|word| word != "device").collect();
+    std::fs::create_dir_all(state::folder()).map_err(|e| LabError::file("make", &state::folder(), e))?;
+    let log = state::log_path(&spec.name);
+    let log = std::fs::File::create(&log).map_err(|e| LabError::file("write", &log, e))?;
+    let mut server = Command::new(&program)
+        .args(words)
+        .args(["device", "serve"])
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .map_err(|e| LabError::file("start", &program, e))?;
+    let line = serde_json::to_string(spec).expect("plain data") + "\n";
+    let mut stdin = server.stdin.take().expect("it was piped");
+    stdin.write_all(line.as_bytes()).map_err(|e| LabError::system("describe the device to its server", e))?;
+    Ok(server)
+}
+
+fn wait_until_it_stands(spec: &Spec, server: &mut Child) -> Result<Record, LabError> {
+    let mut line = String::new();
+    let mut said = BufReader::new(server.stdout.take().expect("it was piped"));
+    let heard = said.read_line(&mut line).is_ok_and(|n| n > 0);
+    match serde_json::from_str(&line) {
+        Ok(Outcome::Ready(record)) => Ok(*record),
+        Ok(Outcome::Failed(why)) => {
+            drop(server.wait());
+            drop(std::fs::remove_file(state::log_path(&spec.name)));
+            Err(LabError::Argument(why))
+        }
+        Err(_) => {
+            drop(said.read_to_string(&mut line));
+            drop(server.wait());
+            let log = state::log_path(&spec.name);
+            let why = std::fs::read_to_string(&log).unwrap_or_default();
+            let why = if heard { line } else { why };
+            drop(std::fs::remove_file(&log));
+            Err(LabError::system("start the device's server", std::io::Error::other(why.trim().to_string())))
+        }
+    }
+}

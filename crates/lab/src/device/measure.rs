@@ -1,0 +1,245 @@
+//! Measures a device from outside, in its own time: a model in virtual time, or a block device in real time.
+//!
+//! The same code does both: clients are threads that read or write in place, one request each.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+
+use parking_lot::Mutex;
+use snowmelt_io::{
+    Access, AlignedBuf, Clock, Device, DeviceModel, FileDevice, IoError, SimulatedDevice, SparseMemoryDevice,
+};
+
+const MS: f64 = 1e6;
+
+/// The smallest request.
+const SECTOR: u64 = 512;
+
+/// Something to be measured.
+pub struct Target {
+    device: Arc<dyn Device>,
+    clock: Clock,
+    len: u64,
+    /// Measurements may take so much of real time that they take fewer samples.
+    real: bool,
+}
+
+/// Latencies of a number of requests, and how long all took.
+pub struct Sample {
+    /// Each in nanoseconds, ascending.
+    pub ns: Vec<u64>,
+    /// From the first begin to the last end.
+    pub total_ns: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+}
+
+impl Sample {
+    /// Mean latency in milliseconds.
+    pub fn mean_ms(&self) -> f64 {
+        self.ns.iter().sum::<u64>() as f64 / self.ns.len() as f64 / MS
+    }
+
+    /// The `q` quantile in milliseconds.
+    pub fn quantile_ms(&self, q: f64) -> f64 {
+        self.ns[((self.ns.len() - 1) as f64 * q).round() as usize] as f64 / MS
+    }
+
+    /// Requests per second.
+    pub fn per_s(&self) -> f64 {
+        self.ns.len() as f64 / self.total_ns as f64 * 1e9
+    }
+
+    /// Bytes per second.
+    pub fn bytes_per_s(&self) -> f64 {
+        self.bytes as f64 / self.total_ns as f64 * 1e9
+    }
+}
+
+/// A number of requests.
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    /// Clients with one request each outstanding.
+    pub depth: u64,
+    /// Requests of all together.
+    pub requests: u64,
+    pub block: u64,
+    pub write: bool,
+}
+
+impl Target {
+    /// A model with nothing around it, in virtual time; exact, and the same every time.
+    pub fn model(model: &DeviceModel, len: u64) -> Target {
+        let clock = Clock::virtual_time(1024); // processors are not what is measured
+        let bytes = Arc::new(SparseMemoryDevice::new("model", len, 1 << 40));
+        let device = Arc::new(SimulatedDevice::new(model.clone(), bytes, &clock));
+        Target { device, clock, len, real: false }
+    }
+
+    /// A block device, past the page cache. Writes need `write`.
+    pub fn block_device(path: &Path, write: bool) -> Result<Target, IoError> {
+        let access = if write { Access::ReadWrite } else { Access::Read };
+        let device: Arc<dyn Device> = Arc::new(FileDevice::open(path, access, true)?);
+        let len = device.len()?;
+        Ok(Target { device, clock: Clock::real(), len, real: true })
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// `few` in real time, `many` in virtual.
+    pub fn count(&self, few: u64, many: u64) -> u64 {
+        if self.real { few } else { many }
+    }
+
+    fn transfer(&self, offset: u64, buf: &mut AlignedBuf, write: bool) -> Result<u64, IoError> {
+        let began = self.clock.now_ns();
+        match write {
+            true => self.device.write_at(&[IoSlice::new(buf)], offset)?,
+            false => self.device.read_at(&mut [IoSliceMut::new(buf)], offset)?,
+        }
+        Ok(self.clock.now_ns() - began)
+    }
+
+    /// Runs `body` in `clients` threads, in the device's time.
+    fn clients<R: Send>(&self, clients: u64, body: impl Fn(u64) -> R + Sync) -> Vec<R> {
+        let tickets = self.clock.reserve(clients as usize);
+        std::thread::scope(|scope| {
+            let body = &body;
+            let threads: Vec<_> = (0..clients)
+                .zip(tickets)
+                .map(|(i, ticket)| {
+                    scope.spawn(move || {
+                        if self.real {
+                            snowmelt_io::run_urgently(); // the device is measured, not who else uses the machine
+                        }
+                        let _part = ticket.enter();
+                        body(i)
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().expect("clients do not panic")).collect()
+        })
+    }
+
+    /// Requests at the places `place` gives for their numbers.
+    pub fn run(&self, load: Load, place: impl Fn(u64) -> u64 + Sync) -> Result<Sample, IoError> {
+        let next = AtomicU64::new(0);
+        let began = Mutex::new(None);
+        let start = Barrier::new(load.depth as usize);
+        let client = |_| {
+            let mut buf = AlignedBuf::new(load.block as usize);
+            if self.real {
+                start.wait(); // in virtual time all begin at once anyhow
+            }
+            began.lock().get_or_insert_with(|| self.clock.now_ns());
+            let mut ns = Vec::new();
+            loop {
+                let n = next.fetch_add(1, Ordering::Relaxed);
+                if n >= load.requests {
+                    return Ok((ns, self.clock.now_ns()));
+                }
+                ns.push(self.transfer(place(n), &mut buf, load.write)?);
+            }
+        };
+        let results: Vec<Result<_, IoError>> = self.clients(load.depth, client);
+        let results = results.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let ended = results.iter().map(|(_, end)| *end).max().unwrap_or_default();
+        let mut ns: Vec<u64> = results.into_iter().flat_map(|(ns, _)| ns).collect();
+        ns.sort_unstable();
+        let began = began.lock().unwrap_or_default();
+        Ok(Sample { ns, total_ns: (ended - began).max(1), bytes: load.requests * load.block })
+    }
+
+    /// At random places all over the device.
+    pub fn random(&self, load: Load, seed: u64) -> Result<Sample, IoError> {
+        let blocks = self.len / load.block;
+        self.run(load, |n| random(seed, n) % blocks * load.block)
+    }
+
+    /// One after the other, from `start` on.
+    pub fn sequential(&self, start: u64, bytes: u64, block: u64, write: bool) -> Result<Sample, IoError> {
+        let start = start / block * block;
+        self.run(Load { depth: 1, requests: bytes / block, block, write }, |n| start + n * block)
+    }
+
+    /// Time of a read that the device has in its buffer, in milliseconds: the way there and back. With pauses as between seeks, in which
+    /// a processor falls asleep.
+    fn buffered_ms(&self) -> Result<f64, IoError> {
+        let client = |_| -> Result<Vec<u64>, IoError> {
+            let mut buf = AlignedBuf::new(SECTOR as usize);
+            let place = self.len / 2 / SECTOR * SECTOR;
+            self.transfer(place, &mut buf, false)?;
+            let mut read = || {
+                self.clock.sleep_ns(4_000_000);
+                self.transfer(place, &mut buf, false)
+            };
+            (0..41).map(|_| read()).collect()
+        };
+        let mut ns = self.clients(1, client).pop().expect("one client")?;
+        ns.sort_unstable();
+        Ok(ns[ns.len() / 2] as f64 / MS)
+    }
+
+    /// Seek time over `way` of the whole stroke of `capacity`, in milliseconds: the shortest of many reads from somewhere and
+    /// then that far away, in which the platter happened to stand right, less the way there and back.
+    pub fn seek_ms(&self, way: f64, capacity: u64) -> Result<f64, IoError> {
+        let distance = (way * capacity as f64) as u64 / SECTOR;
+        // A turn's worth of places, so that the platter stands everywhere once; never far from the distance.
+        let spread = (distance / 8).clamp(1, (2 << 20) / SECTOR);
+        let room = (self.len / SECTOR).saturating_sub(distance + 1).max(1);
+        let pairs = self.count(400, 1500);
+        let buffered_ms = self.buffered_ms()?;
+        let no_seek_ns = ((2.0 * buffered_ms + 0.1) * MS) as u64; // what came from a buffer was no seek
+        let shortest = AtomicU64::new(u64::MAX);
+        let client = |_| -> Result<(), IoError> {
+            let mut buf = AlignedBuf::new(SECTOR as usize);
+            for n in 0..pairs {
+                let from = random(77, n) % room;
+                self.transfer(from * SECTOR, &mut buf, false)?;
+                let to = from + distance - random(78, n) % spread;
+                let ns = self.transfer(to * SECTOR, &mut buf, false)?;
+                if ns > no_seek_ns {
+                    shortest.fetch_min(ns, Ordering::Relaxed);
+                }
+            }
+            Ok(())
+        };
+        self.clients(1, client).into_iter().collect::<Result<(), IoError>>()?;
+        Ok(shortest.into_inner() as f64 / MS - buffered_ms)
+    }
+
+    /// How long a flush takes after `writes` scattered writes, in milliseconds: the mean of several.
+    pub fn flush_ms(&self, writes: u64) -> Result<f64, IoError> {
+        let rounds = self.count(5, 40);
+        let client = |_| -> Result<u64, IoError> {
+            let mut buf = AlignedBuf::new(4096);
+            let mut total = 0;
+            for round in 0..rounds {
+                self.device.sync()?;
+                for n in 0..writes {
+                    let place = random(1000 + round, n) % (self.len / 4096) * 4096;
+                    self.transfer(place, &mut buf, true)?;
+                }
+                let began = self.clock.now_ns();
+                self.device.sync()?;
+                total += self.clock.now_ns() - began;
+            }
+            Ok(total)
+        };
+        let totals = self.clients(1, client).into_iter().collect::<Result<Vec<u64>, IoError>>()?;
+        Ok(totals[0] as f64 / rounds as f64 / MS)
+    }
+}
+
+/// SplitMix64 of a seed and a number.
+fn random(seed: u64, n: u64) -> u64 {
+    let mut z = seed.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

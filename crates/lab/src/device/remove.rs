@@ -1,0 +1,110 @@
+//! `snowmelt lab device remove`: file systems, loop device, mount, server, in that order; by force when the server hangs.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::mount::UnmountFlags;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::state::{self, Record};
+use crate::LabError;
+use crate::undo::{UndoError, leftovers, mounts_of, state_dir};
+
+/// Take devices down.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Names of the devices
+    #[arg(required_unless_present = "all")]
+    pub names: Vec<String>,
+    /// All there are
+    #[arg(long)]
+    pub all: bool,
+    /// Also when a file system on it is in use
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// A server that has not ended by then is ended by force.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<(), LabError> {
+    let records = match args.all {
+        true => state::all()?,
+        false => args.names.iter().map(|name| state::load(name)).collect::<Result<_, _>>()?,
+    };
+    records.iter().try_for_each(|record| remove(record, args.force))
+}
+
+/// Takes a device down.
+pub fn remove(record: &Record, force: bool) -> Result<(), LabError> {
+    if record.is_alive() {
+        if !force {
+            unmount_all(record)?;
+        }
+        end_server(record);
+    }
+    take_away_leftovers(record)?;
+    drop(std::fs::remove_file(state::log_path(&record.spec.name)));
+    Ok(())
+}
+
+fn unmount_all(record: &Record) -> Result<(), LabError> {
+    for target in mounts_of(&record.device).iter().rev() {
+        rustix::mount::unmount(target, UnmountFlags::empty()).map_err(|e| {
+            LabError::refused(
+                format!("remove {}", record.spec.name),
+                format!(
+                    "{} is mounted on {} and cannot be unmounted ({e})",
+                    record.device.display(),
+                    target.display()
+                ),
+                "end what uses it, or give --force",
+            )
+        })?;
+    }
+    Ok(())
+}
+
+/// Asks the server to end; aborts its connection and kills it when it does not.
+fn end_server(record: &Record) {
+    let Some(pid) = Pid::from_raw(record.pid as i32) else { return };
+    let _ = kill_process(pid, Signal::TERM); // it may have ended by itself
+    if ends_within(record, PATIENCE) {
+        return;
+    }
+    eprintln!("{}: its server does not end; its connection is aborted", record.spec.name);
+    let abort = format!("/sys/fs/fuse/connections/{}/abort", record.connection);
+    drop(std::fs::write(Path::new(&abort), "1"));
+    let _ = kill_process(pid, Signal::KILL);
+    ends_within(record, PATIENCE);
+}
+
+fn ends_within(record: &Record, patience: Duration) -> bool {
+    let began = Instant::now();
+    while began.elapsed() < patience {
+        if !record.is_alive() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+/// What a server that was killed has left, from its journal; which is locked until the last of its threads is gone.
+fn take_away_leftovers(record: &Record) -> Result<(), LabError> {
+    let what = format!("device-{}", record.spec.name);
+    let began = Instant::now();
+    while state::record_path(&record.spec.name).exists() {
+        for leftover in leftovers(&state_dir())? {
+            if leftover.what == what {
+                leftover.restore(&mut |_, _| {})?;
+            }
+        }
+        if began.elapsed() > PATIENCE {
+            return Err(UndoError::Left(vec![format!("device {}", record.spec.name)]).into());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! The server of one device: a process of its own, in the order in which things are made and (backwards) taken down.
+//!
+//! 1. mount point, FUSE mount; 2. loop device; 3. its queue; 4. proof of depth, depth lowered, scheduler; 5. socket, record.
+//!
+//! Everything is in the undo journal, so that any end of this process (an order to stop, a signal, an error) takes all down,
+//! and after kill -9 `lab restore` does. It speaks once, to whoever started it: a line of JSON that says how it went.
+
+use std::io::{BufRead, Write};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::Arc;
+
+use fuser::{Config, MountOption, Session};
+use serde::{Deserialize, Serialize};
+use snowmelt_io::{Access, Clock, Device, FileDevice, LoopOptions, SimulatedDevice, SparseMemoryDevice};
+
+use super::control::{self, Answer, Ask, Status};
+use super::disk_file::{DiskFile, FILE_NAME};
+use super::medium::Medium;
+use super::spec::Spec;
+use super::state::{self, Record};
+use super::{queue, self_test};
+use crate::LabError;
+use crate::undo::{Step, Undo, process_start};
+
+/// What the server says to whoever started it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The device stands.
+    Ready(Box<Record>),
+    /// It does not, and nothing is left of it.
+    Failed(String),
+}
+
+/// Threads that take requests from the kernel: bytes of a file are fetched by the thread that takes the request.
+const FILE_THREADS: usize = 4;
+
+struct Server {
+    spec: Spec,
+    model: Arc<SimulatedDevice>,
+    medium: Arc<Medium>,
+    memory: Option<Arc<SparseMemoryDevice>>,
+    gate: Arc<self_test::Gate>,
+}
+
+/// `lab device serve`: the description comes as one line on standard input.
+pub fn run() -> Result<(), LabError> {
+    // Of its own session, so that Ctrl-C and the end of the terminal are not its business.
+    let _ = rustix::process::setsid();
+    // Memory it needs must not wait for writes to its own device.
+    let _ = rustix::process::configure_io_flusher_behavior(true);
+    snowmelt_io::run_urgently();
+    let outcome = stand();
+    let said = match &outcome {
+        Ok((_, _, record)) => Outcome::Ready(Box::new(record.clone())),
+        Err(e) => Outcome::Failed(e.to_string()),
+    };
+    let line = serde_json::to_string(&said).expect("plain data");
+    let heard = writeln!(std::io::stdout(), "{line}").and_then(|()| std::io::stdout().flush());
+    let (server, undo, _) = outcome?;
+    if heard.is_err() {
+        return Ok(()); // whoever asked is gone; dropping the journal takes everything down
+    }
+    server.answer_for_ever(&undo)
+}
+
+fn stand() -> Result<(Server, Undo, Record), LabError> {
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    read.map_err(|e| LabError::system("read the description of the device", e))?;
+    let spec: Spec = serde_json::from_str(&line)
+        .map_err(|e| LabError::Argument(format!("`device serve` is started by `device create`: {e}")))?;
+    let undo = Undo::open(&format!("device-{}", spec.name))?;
+    let server = Server::new(spec)?;
+    let record = server.raise(&undo)?;
+    Ok((server, undo, record))
+}
+
+impl Server {
+    fn new(spec: Spec) -> Result<Server, LabError> {
+        let mut memory = None;
+        let backing: Arc<dyn Device> = match &spec.backing {
+            Some(path) => {
+                let file = FileDevice::open(path, Access::Create, false)?;
+                if file.len()? < spec.size_bytes {
+                    file.set_len(spec.size_bytes)?;
+                }
+                Arc::new(file)
+            }
+            None => {
+                let sparse = SparseMemoryDevice::new(&spec.name, spec.size_bytes, spec.memory_bytes);
+                memory.insert(Arc::new(sparse)).clone()
+            }
+        };
+        let clock = Clock::real();
+        let model = SimulatedDevice::with_priority(spec.model.clone(), backing.clone(), &clock, true);
+        let medium = Arc::new(Medium::new(backing, spec.power_cut));
+        Ok(Server { spec, model: Arc::new(model), medium, memory, gate: Arc::default() })
+    }
+
+    fn raise(&self, undo: &Undo) -> Result<Record, LabError> {
+        let name = &self.spec.name;
+        let mount = state::mount_path(name);
+        std::fs::create_dir_all(state::folder()).map_err(|e| LabError::file("make", &state::folder(), e))?;
+        undo.will(Step::RemoveFile { path: state::log_path(name) })?;
+        undo.make_dir(&mount)?;
+        undo.make(Step::Unmount { target: mount.clone() }, || self.mount(&mount))?;
+        let connection = std::fs::metadata(&mount).map_err(|e| LabError::file("look at", &mount, e))?.dev();
+        let (_, device) = undo.attach_loop(&mount.join(FILE_NAME), &LoopOptions::default())?;
+        queue::describe(undo, &device, &self.spec)?;
+        let proven_depth = self_test::prove_depth(&device, &self.gate)?;
+        let way_ns = self_test::measure_way(&device, &self.gate)?;
+        self.model.set_way_ns(way_ns);
+        queue::limit(undo, &device, &self.spec)?;
+        undo.will(Step::UnmountAll { device: device.clone() })?;
+        self.model.reset_model();
+        self.model.reset_counters();
+        let pid = std::process::id();
+        let record = Record {
+            spec: self.spec.clone(),
+            device,
+            mount,
+            connection: rustix::fs::minor(connection),
+            pid,
+            start: process_start(pid).unwrap_or(0),
+            proven_depth,
+            way_ns,
+        };
+        self.write_down(undo, &record)?;
+        Ok(record)
+    }
+
+    fn mount(&self, target: &Path) -> std::io::Result<()> {
+        let file = DiskFile {
+            medium: self.medium.clone(),
+            model: self.model.clone(),
+            len: self.spec.size_bytes,
+            gate: self.gate.clone(),
+            fetch_early: self.spec.backing.is_some(),
+        };
+        let mut config = Config::default();
+        config.mount_options = vec![
+            MountOption::FSName(format!("snowmelt-lab-{}", self.spec.name)),
+            MountOption::Subtype("snowmelt-lab".into()),
+            MountOption::NoSuid,
+            MountOption::NoDev,
+        ];
+        config.n_threads = Some(if self.spec.backing.is_some() { FILE_THREADS } else { 1 });
+        config.clone_fd = self.spec.backing.is_some();
+        let session = Session::new(file, target, &config)?.spawn()?;
+        // The journal unmounts it; its threads end with the mount.
+        std::mem::forget(session);
+        Ok(())
+    }
+
+    fn write_down(&self, undo: &Undo, record: &Record) -> Result<(), LabError> {
+        let path = state::record_path(&self.spec.name);
+        let text = serde_json::to_string_pretty(record).expect("plain data");
+        // Written under another name first: whoever lists devices sees whole records.
+        let draft = path.with_extension("draft");
+        undo.will(Step::RemoveFile { path: draft.clone() })?;
+        undo.will(Step::RemoveFile { path: path.clone() })?;
+        std::fs::write(&draft, text).map_err(|e| LabError::file("write", &draft, e))?;
+        std::fs::rename(&draft, &path).map_err(|e| LabError::file("write", &path, e))
+    }
+
+    fn answer_for_ever(&self, undo: &Undo) -> Result<(), LabError> {
+        let path = state::socket_path(&self.spec.name);
+        undo.will(Step::RemoveFile { path: path.clone() })?;
+        drop(std::fs::remove_file(&path)); // of a server that was killed
+        let listener = UnixListener::bind(&path).map_err(|e| LabError::file("listen on", &path, e))?;
+        for stream in listener.incoming() {
+            // Somebody who goes away in the middle is no reason to end.
+            drop(stream.and_then(|stream| control::serve(stream, |ask| self.answer(ask))));
+        }
+        Ok(())
+    }
+
+    fn answer(&self, ask: Ask) -> Answer {
+        match ask {
+            Ask::Status => Answer::Status(Box::new(Status {
+                activity: self.model.activity(),
+                lateness: self.model.lateness(),
+                lateness_bound_ns: self.spec.lateness_bound_ns(),
+                on: self.medium.is_on(),
+                unsynced: self.medium.unsynced(),
+                held_bytes: self.memory.as_ref().map_or(0, |memory| memory.held_bytes()),
+            })),
+            Ask::Reset => {
+                self.model.reset_model();
+                self.model.reset_counters();
+                Answer::Done
+            }
+            Ask::Cut { keep, seed } => match self.medium.cut(keep, seed) {
+                Some(Ok(report)) => Answer::Cut(report),
+                Some(Err(e)) => Answer::Failed(e.to_string()),
+                None => Answer::Failed(format!(
+                    "{} was made without --power-cut, so it does not keep what a cut would lose",
+                    self.spec.name
+                )),
+            },
+            Ask::PowerOn => {
+                self.medium.power_on();
+                self.model.reset_model();
+                Answer::Done
+            }
+        }
+    }
+}

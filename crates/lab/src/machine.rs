@@ -1,0 +1,227 @@
+//! What the numbers were taken on: kernel, processors, memory, the device's queue, and how busy the machine was meanwhile.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::LabError;
+
+/// The machine, without its name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// `Linux 6.18.44`.
+    pub kernel: String,
+    /// Model name of the first processor.
+    pub cpu: String,
+    /// Processors online.
+    pub cpus: usize,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Load average of the last minute at the beginning.
+    pub load: f64,
+}
+
+impl Machine {
+    /// Asks the kernel; what it does not say stays empty.
+    pub fn here() -> Machine {
+        let uname = rustix::system::uname();
+        let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let after = |text: &str, key: &str| {
+            let line = text.lines().find(|line| line.starts_with(key))?;
+            Some(line.split_once(':')?.1.trim().to_string())
+        };
+        let memory = after(&text("/proc/meminfo"), "MemTotal").unwrap_or_default();
+        let first_number = |text: &str| text.split_whitespace().next().and_then(|n| n.parse::<f64>().ok());
+        Machine {
+            kernel: format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy()),
+            cpu: after(&text("/proc/cpuinfo"), "model name").unwrap_or_default(),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: first_number(&memory).unwrap_or(0.0) as u64 * 1024,
+            load: first_number(&text("/proc/loadavg")).unwrap_or(0.0),
+        }
+    }
+}
+
+/// A block device and the settings of its queue.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct BlockDevice {
+    /// `vda`; of a partition, its whole disk.
+    pub name: String,
+    /// Major and minor number of the device itself.
+    pub dev: (u32, u32),
+    /// Length in bytes.
+    pub size_bytes: u64,
+    /// The file system it was found through, and where that is mounted; empty for the bare device.
+    pub mount: String,
+    /// The active scheduler.
+    pub scheduler: String,
+    /// All of `queue/` that bears on the numbers: `read_ahead_kb`, `rotational`, `nr_requests` …
+    pub queue: BTreeMap<String, String>,
+}
+
+const QUEUE_FILES: [&str; 10] = [
+    "read_ahead_kb",
+    "rotational",
+    "nr_requests",
+    "max_sectors_kb",
+    "logical_block_size",
+    "physical_block_size",
+    "write_cache",
+    "wbt_lat_usec",
+    "nomerges",
+    "io_poll",
+];
+
+impl BlockDevice {
+    /// The device that holds `path`: a file's, a directory's, or the block device itself. `None` where no block device is behind it
+    /// (tmpfs, overlay, network file systems).
+    pub fn of(path: &Path) -> Result<Option<BlockDevice>, LabError> {
+        let meta = fs::metadata(path).map_err(|e| LabError::file("look at", path, e))?;
+        let block = std::os::unix::fs::FileTypeExt::is_block_device(&meta.file_type());
+        let dev = if block { meta.rdev() } else { meta.dev() };
+        let numbers = (rustix::fs::major(dev), rustix::fs::minor(dev));
+        let Some(queue_dir) = sys_dir(numbers) else { return Ok(None) };
+        let mut device = BlockDevice { dev: numbers, ..BlockDevice::default() };
+        device.name = queue_dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        device.size_bytes = number(&queue_dir.join("size")).unwrap_or(0) * 512;
+        device.mount = if block { String::new() } else { mount_of(numbers).unwrap_or_default() };
+        device.read_queue(&queue_dir);
+        Ok(Some(device))
+    }
+
+    /// `/sys/block/NAME`.
+    pub fn sys(&self) -> PathBuf {
+        Path::new("/sys/block").join(&self.name)
+    }
+
+    fn read_queue(&mut self, sys: &Path) {
+        for name in QUEUE_FILES {
+            if let Ok(value) = fs::read_to_string(sys.join("queue").join(name)) {
+                self.queue.insert(name.into(), value.trim().into());
+            }
+        }
+        let schedulers = fs::read_to_string(sys.join("queue/scheduler")).unwrap_or_default();
+        self.scheduler = active_scheduler(&schedulers).to_string();
+    }
+}
+
+/// The one in brackets: `none [mq-deadline] kyber`.
+pub fn active_scheduler(line: &str) -> &str {
+    line.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(line.trim(), |(name, _)| name)
+}
+
+/// The directory in /sys/block of a device, the whole disk's for a partition.
+fn sys_dir((major, minor): (u32, u32)) -> Option<PathBuf> {
+    let dir = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+    if dir.join("partition").exists() { dir.parent().map(Path::to_path_buf) } else { Some(dir) }
+}
+
+fn number(path: &Path) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// `ext4 on /`, from the table of mounts.
+fn mount_of((major, minor): (u32, u32)) -> Option<String> {
+    let table = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let wanted = format!("{major}:{minor}");
+    table.lines().find_map(|line| {
+        let mut fields = line.split(' ');
+        (fields.nth(2)? == wanted).then_some(())?;
+        let place = fields.nth(1)?;
+        let kind = line.split(" - ").nth(1)?.split(' ').next()?;
+        Some(format!("{kind} on {place}"))
+    })
+}
+
+/// Processor time of the whole machine since boot, in ticks, and this process's own and its children's.
+#[derive(Debug, Clone, Copy)]
+pub struct CpuClock {
+    total: u64,
+    idle: u64,
+    steal: u64,
+    ours: u64,
+    since_epoch_ms: u64,
+}
+
+/// How busy the machine was between two moments, as shares of all processors.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Disturbance {
+    /// Seconds between the two moments.
+    pub seconds: f64,
+    /// Taken by the hypervisor for others.
+    pub steal: f64,
+    /// Used by other processes and by the kernel outside of ours.
+    pub others: f64,
+}
+
+impl CpuClock {
+    /// Reads it now.
+    pub fn now() -> CpuClock {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut clock =
+            CpuClock { total: 0, idle: 0, steal: 0, ours: 0, since_epoch_ms: since_epoch.as_millis() as u64 };
+        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let first = stat.lines().next().unwrap_or_default();
+        let ticks: Vec<u64> =
+            first.split_whitespace().skip(1).take(8).filter_map(|n| n.parse().ok()).collect();
+        if let [user, nice, system, idle, wait, hard, soft, steal] = ticks[..] {
+            clock.total = user + nice + system + idle + wait + hard + soft + steal;
+            (clock.idle, clock.steal) = (idle + wait, steal);
+        }
+        let own = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        // After the name in parentheses: state is field 3, utime to cstime are 14 to 17.
+        let fields = own.rsplit_once(") ").map_or("", |(_, rest)| rest);
+        clock.ours = fields.split(' ').skip(11).take(4).filter_map(|n| n.parse::<u64>().ok()).sum();
+        clock
+    }
+
+    /// What happened since.
+    pub fn until(self, later: CpuClock) -> Disturbance {
+        let total = later.total.saturating_sub(self.total).max(1) as f64;
+        let steal = later.steal.saturating_sub(self.steal) as f64;
+        let idle = later.idle.saturating_sub(self.idle) as f64;
+        let ours = later.ours.saturating_sub(self.ours) as f64;
+        Disturbance {
+            seconds: later.since_epoch_ms.saturating_sub(self.since_epoch_ms) as f64 / 1e3,
+            steal: steal / total,
+            others: ((total - idle - steal - ours) / total).max(0.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_described() {
+        let machine = Machine::here();
+        assert!(machine.kernel.starts_with("Linux ") && machine.cpus > 0 && machine.memory_bytes > 1 << 20);
+    }
+
+    #[test]
+    fn the_active_scheduler_is_in_brackets() {
+        assert_eq!(active_scheduler("none [mq-deadline] kyber bfq\n"), "mq-deadline");
+        assert_eq!(active_scheduler("none\n"), "none");
+    }
+
+    #[test]
+    fn shares_of_the_machine() {
+        let clock =
+            |total, idle, steal, ours| CpuClock { total, idle, steal, ours, since_epoch_ms: total * 5 };
+        let busy = clock(1000, 500, 10, 100).until(clock(1200, 600, 20, 150));
+        assert_eq!((busy.seconds, busy.steal, busy.others), (1.0, 0.05, 0.2));
+    }
+
+    #[test]
+    fn memory_file_systems_have_no_device() {
+        if Path::new("/dev/shm").is_dir() {
+            assert_eq!(BlockDevice::of(Path::new("/dev/shm")).unwrap(), None);
+        }
+        assert!(BlockDevice::of(Path::new("/nowhere/at/all")).unwrap_err().to_string().contains("/nowhere"));
+    }
+}

@@ -1,0 +1,431 @@
+//! `lab read`: what reads cost, by size, depth, engine, alignment and cache.
+//!
+//! 1. Every combination of the lists is a cell; those that cannot be (a depth of 64 with an engine that has one request at a
+//!    time, O_DIRECT off its grid) are left out, with a line that says so.
+//! 2. Each repeat runs all cells, beginning at another one, so that no cell always comes first.
+//! 3. Nothing is ever written to the file.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+use snowmelt_io::{DeviceModel, JobEngine, Pattern, Policy};
+
+use crate::load::{Bench, Cell, CellResult, EngineName, parse_pattern, show_pattern};
+use crate::read_report::report;
+use crate::target::Target;
+use crate::undo::Undo;
+use crate::{LabError, Run, signals, size};
+
+/// Measure reads of a file or device, cell by cell; nothing is written to it.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A file on a disk, or a block device.
+    path: PathBuf,
+    /// Sizes of requests (fio: bs).
+    #[arg(long, visible_alias = "bs", value_delimiter = ',', default_value = "4k,8k,16k,64k,2m", value_parser = size::parse)]
+    sizes: Vec<u64>,
+    /// Requests outstanding (fio: iodepth).
+    #[arg(long, visible_alias = "iodepth", value_delimiter = ',', default_value = "1,4,16,64")]
+    depth: Vec<u32>,
+    /// Past the page cache, or through it, cold.
+    #[arg(long, value_delimiter = ',', default_value = "on,off")]
+    direct: Vec<Switch>,
+    /// Who reads: uring, threads, inline, mmap, posix-aio (fio: ioengine).
+    #[arg(long, visible_alias = "ioengine", value_delimiter = ',', default_value = "uring")]
+    engine: Vec<EngineName>,
+    /// Offsets are multiples of this: bytes, or `size` for the request's own.
+    #[arg(long, value_delimiter = ',', default_value = "size")]
+    align: Vec<Align>,
+    /// random, sequential, or stride:SIZE.
+    #[arg(long, value_delimiter = ',', default_value = "random", value_parser = parse_pattern)]
+    pattern: Vec<Pattern>,
+    /// Set the device's read-ahead for buffered cells (needs root; restored at the end).
+    #[arg(long, value_delimiter = ',', value_name = "KB")]
+    read_ahead_kb: Vec<u64>,
+    /// Send the load through the engine's own queue, in this order, instead of below it: fifo, elevator …
+    #[arg(long, value_name = "POLICY")]
+    queue: Option<Policy>,
+    /// Do not tell the kernel the pattern (fio: fadvise_hint=0).
+    #[arg(long)]
+    no_hint: bool,
+    /// Use so much of the file, from its start.
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    range: Option<u64>,
+    /// Seconds per cell.
+    #[arg(long, default_value_t = 3.0)]
+    runtime: f64,
+    /// Turns; what is reported is the median.
+    #[arg(long, default_value_t = 1)]
+    repeats: u32,
+    /// Seed of the random places.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Simulate a device over the file instead (hdd, wide-slow, nvme, or a file): needs neither root nor a disk.
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// Trace the block layer during every cell and count what the kernel made of the requests (needs root).
+    #[arg(long, conflicts_with = "model")]
+    trace: bool,
+    /// Folder for the results, new or empty.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// On or off, as fio's 1 and 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Switch(pub bool);
+
+impl std::str::FromStr for Switch {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Switch, String> {
+        match text {
+            "on" | "1" => Ok(Switch(true)),
+            "off" | "0" => Ok(Switch(false)),
+            _ => Err(format!("'{text}' is neither on nor off")),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Align {
+    Size,
+    Bytes(u64),
+}
+
+impl std::str::FromStr for Align {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Align, String> {
+        if text == "size" { Ok(Align::Size) } else { size::parse(text).map(Align::Bytes) }
+    }
+}
+
+/// A cell with what it takes to run it.
+struct Planned {
+    cell: Cell,
+    engine: EngineName,
+    pattern: Pattern,
+}
+
+/// Measures, and says where the report is.
+pub fn run(args: &Args) -> Result<(), LabError> {
+    check(args)?;
+    let model = args.model.as_deref().map(DeviceModel::named).transpose()?;
+    let target = if model.is_some() { Target::any(&args.path)? } else { Target::look(&args.path)? };
+    let range = target.range(args.range)?;
+    let (plan, left_out) = plan(args, &target)?;
+    if plan.is_empty() {
+        return Err(LabError::Argument(format!("nothing to measure: {}", left_out.join("; "))));
+    }
+    left_out.iter().for_each(|why| eprintln!("left out: {why}"));
+    let stop = signals::stop_on_signal();
+    let undo = Undo::open("read")?;
+    let bench = Bench {
+        target: &target,
+        range,
+        runtime: Duration::from_secs_f64(args.runtime),
+        seed: args.seed,
+        hint: !args.no_hint,
+        model,
+        trace: args.trace.then_some(&undo),
+        stop: stop.flag(),
+    };
+
+    let mut run = Run::create("read", args.out.as_deref())?;
+    run.settings(&Settings::of(args, range));
+    run.device(target.device.clone());
+    run.compare_by("cells", &KEYS, &[("iops", true), ("cpu_us_per_io", false)]);
+    target.doubts.iter().filter(|_| args.model.is_none()).for_each(|doubt| run.doubt(doubt));
+    let mut lines = run.lines("cells")?;
+    let mut results: Vec<CellResult> = Vec::new();
+    println!("{}", heading());
+    'all: for repeat in 1..=args.repeats {
+        for planned in rotated(&plan, repeat, args.repeats) {
+            if let Some(kb) = planned.cell.read_ahead_kb {
+                undo.set(&target.device.sys().join("queue/read_ahead_kb"), &kb.to_string())?;
+            }
+            let result = bench.run(&planned.cell, planned.engine, planned.pattern, repeat)?;
+            if stop.requested() {
+                run.doubt("stopped by a signal before it was complete");
+                break 'all;
+            }
+            lines.write(&result)?;
+            result.doubts.iter().for_each(|doubt| run.doubt(format!("{}: {doubt}", name_of(&result.cell))));
+            println!("{}", row(&result));
+            results.push(result);
+        }
+    }
+    undo.undo()?;
+    let page = run.finish(report(&target, &results))?;
+    println!("\n{}", page.display());
+    if stop.requested() { Err(LabError::Stopped) } else { Ok(()) }
+}
+
+/// By which the cells of two runs are matched.
+pub const KEYS: [&str; 9] =
+    ["ioengine", "queue", "rw", "bs", "iodepth", "direct", "align", "pattern", "read_ahead_kb"];
+
+#[derive(Serialize)]
+struct Settings {
+    path: PathBuf,
+    range_bytes: u64,
+    runtime_s: f64,
+    repeats: u32,
+    seed: u64,
+    fadvise_hint: bool,
+    model: Option<String>,
+}
+
+impl Settings {
+    fn of(args: &Args, range_bytes: u64) -> Settings {
+        Settings {
+            path: args.path.clone(),
+            range_bytes,
+            runtime_s: args.runtime,
+            repeats: args.repeats,
+            seed: args.seed,
+            fadvise_hint: !args.no_hint,
+            model: args.model.clone(),
+        }
+    }
+}
+
+fn check(args: &Args) -> Result<(), LabError> {
+    let wrong = |why: &str| Err(LabError::Argument(why.into()));
+    if !(args.runtime > 0.0 && args.runtime <= 86_400.0) {
+        return wrong("--runtime must be more than 0 and at most 86400 seconds");
+    }
+    if args.repeats == 0 || args.repeats > 1000 {
+        return wrong("--repeats must be between 1 and 1000");
+    }
+    if args.depth.iter().any(|depth| *depth == 0 || *depth > 4096) {
+        return wrong("--depth must be between 1 and 4096");
+    }
+    if args.sizes.iter().any(|bs| *bs > 1 << 30) {
+        return wrong("--sizes must not be above 1g");
+    }
+    if args.model.is_some() && !args.read_ahead_kb.is_empty() {
+        return wrong("a model has no read-ahead of the kernel's: leave --read-ahead-kb out");
+    }
+    Ok(())
+}
+
+/// All cells that can be, and why the others cannot.
+fn plan(args: &Args, target: &Target) -> Result<(Vec<Planned>, Vec<String>), LabError> {
+    let mut plan: Vec<Planned> = Vec::new();
+    let mut left_out = Vec::new();
+    for engine in &args.engine {
+        for direct in &args.direct {
+            let unit = if direct.0 && args.model.is_none() {
+                target.open(false, true)?.alignment().offset
+            } else {
+                1
+            };
+            for pattern in &args.pattern {
+                for align in &args.align {
+                    for bs in &args.sizes {
+                        for read_ahead_kb in read_aheads(args, direct.0) {
+                            for iodepth in &args.depth {
+                                let engine = args.queue.map_or(*engine, |policy| engine.queued(policy));
+                                let align = if let Align::Bytes(bytes) = align { *bytes } else { *bs };
+                                let rw = if *pattern == Pattern::Random { "randread" } else { "read" };
+                                let cell = Cell {
+                                    ioengine: engine.name().into(),
+                                    queue: args.queue.map(|policy| format!("{policy:?}").to_lowercase()),
+                                    rw: rw.into(),
+                                    bs: *bs,
+                                    iodepth: *iodepth,
+                                    direct: direct.0,
+                                    align,
+                                    pattern: show_pattern(*pattern),
+                                    read_ahead_kb,
+                                };
+                                match impossible(&cell, engine, unit as u64) {
+                                    Some(why) => left_out.push(why),
+                                    None => plan.push(Planned { cell, engine, pattern: *pattern }),
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    left_out.dedup();
+    Ok((plan, left_out))
+}
+
+/// The read-ahead settings for cells: only those that use the page cache care.
+fn read_aheads(args: &Args, direct: bool) -> Vec<Option<u64>> {
+    if direct || args.read_ahead_kb.is_empty() {
+        vec![None]
+    } else {
+        args.read_ahead_kb.iter().map(|kb| Some(*kb)).collect()
+    }
+}
+
+fn impossible(cell: &Cell, engine: EngineName, unit: u64) -> Option<String> {
+    let name = engine.name();
+    if engine.0.most_depth().is_some_and(|most| cell.iodepth > most) {
+        return Some(format!("{name} has one request at a time: no depth of {}", cell.iodepth));
+    }
+    if engine.0 == JobEngine::Mmap && cell.direct {
+        return Some("mapped memory is the page cache: no mmap with --direct on".into());
+    }
+    if cell.direct && !(cell.bs.is_multiple_of(unit) && cell.align.is_multiple_of(unit)) {
+        return Some(format!("O_DIRECT takes multiples of {unit} bytes here: no {}", name_of(cell)));
+    }
+    None
+}
+
+/// The plan, beginning at another cell in every repeat.
+fn rotated(plan: &[Planned], repeat: u32, repeats: u32) -> impl Iterator<Item = &Planned> {
+    let first = (repeat - 1) as usize * plan.len() / repeats.max(1) as usize;
+    plan[first..].iter().chain(&plan[..first])
+}
+
+/// A cell in a few words.
+pub fn name_of(cell: &Cell) -> String {
+    let mut name = format!(
+        "{} {} depth {} {}",
+        cell.ioengine,
+        size::show(cell.bs),
+        cell.iodepth,
+        if cell.direct { "direct" } else { "buffered" }
+    );
+    if cell.align != cell.bs {
+        name += &format!(" align {}", size::show(cell.align));
+    }
+    if cell.pattern != "random" {
+        name += &format!(" {}", cell.pattern);
+    }
+    if let Some(kb) = cell.read_ahead_kb {
+        name += &format!(" read-ahead {kb} KiB");
+    }
+    if let Some(queue) = &cell.queue {
+        name += &format!(" {queue}");
+    }
+    name
+}
+
+fn heading() -> String {
+    format!(
+        "{:<44} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7} {:>9} {:>9}",
+        "cell", "iops", "MB/s", "p50 µs", "p99 µs", "p99.9 µs", "cv %", "µs cpu/io", "device/io"
+    )
+}
+
+fn row(r: &CellResult) -> String {
+    format!(
+        "{:<44} {:>9.0} {:>9.1} {:>9.0} {:>9.0} {:>9.0} {:>7.1} {:>9.2} {:>9}",
+        name_of(&r.cell),
+        r.iops,
+        r.bw_bytes / 1e6,
+        r.clat.p50_ns as f64 / 1e3,
+        r.clat.p99_ns as f64 / 1e3,
+        r.clat.p99_9_ns as f64 / 1e3,
+        r.steadiness.variation * 100.0,
+        r.cpu_us_per_io,
+        r.requests_per_io.map_or("-".into(), |n| format!("{n:.2}")),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn args(line: &str) -> Result<Args, String> {
+        let words = std::iter::once("read").chain(line.split(' '));
+        Cli::try_parse_from(words).map(|cli| cli.args).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn wrong_arguments_are_explained() {
+        for (line, says) in [
+            ("f --sizes 4x", "4k"),
+            ("f --engine libaio", "no engine is called 'libaio'"),
+            ("f --pattern zipf", "no pattern is called 'zipf'"),
+            ("f --direct maybe", "neither on nor off"),
+            ("f --align odd", "not a size"),
+        ] {
+            let error = args(line).unwrap_err();
+            assert!(error.contains(says), "{line}: {error}");
+        }
+        for (line, says) in [
+            ("f --runtime 0", "--runtime"),
+            ("f --runtime nan", "--runtime"),
+            ("f --repeats 0", "--repeats"),
+            ("f --depth 0", "--depth"),
+            ("f --depth 1,5000", "--depth"),
+            ("f --sizes 2g", "--sizes"),
+            ("f --model hdd --read-ahead-kb 0", "--read-ahead-kb"),
+        ] {
+            let error = check(&args(line).unwrap()).unwrap_err().to_string();
+            assert!(error.contains(says), "{line}: {error}");
+        }
+    }
+
+    fn disk_file(len: u64) -> Option<(tempfile::NamedTempFile, Target)> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(len).unwrap();
+        let target = Target::look(file.path()).ok();
+        if target.is_none() {
+            println!("skipped: temporary files are on no block device here");
+        }
+        target.map(|target| (file, target))
+    }
+
+    #[test]
+    fn cells_that_cannot_be_are_left_out_with_a_reason() {
+        let Some((_file, target)) = disk_file(1 << 20) else { return };
+        let line = "f --engine inline,mmap --sizes 4k,1000 --depth 1,4 --direct on,off --read-ahead-kb 0,128";
+        let (cells, left_out) = plan(&args(line).unwrap(), &target).unwrap();
+        // psync: 4k direct, and 4k and 1000 buffered with two read-aheads; mmap: the buffered ones only.
+        assert_eq!(cells.len(), 1 + 4 + 4);
+        assert!(
+            cells.iter().all(|p| p.cell.iodepth == 1 && (!p.cell.direct || p.cell.read_ahead_kb.is_none()))
+        );
+        for says in ["psync has one request", "no mmap with --direct on", "multiples of"] {
+            assert!(left_out.iter().any(|why| why.contains(says)), "{says}: {left_out:?}");
+        }
+    }
+
+    #[test]
+    fn every_repeat_runs_every_cell_and_begins_elsewhere() {
+        let Some((_file, target)) = disk_file(1 << 20) else { return };
+        let args = args("f --sizes 4k,8k --depth 1,2 --direct off").unwrap();
+        let (cells, _) = plan(&args, &target).unwrap();
+        let names = |repeat| rotated(&cells, repeat, 2).map(|p| name_of(&p.cell)).collect::<Vec<_>>();
+        assert_ne!(names(1)[0], names(2)[0]);
+        let (mut one, mut two) = (names(1), names(2));
+        one.sort();
+        two.sort();
+        assert_eq!((one.len(), one), (4, two));
+    }
+
+    #[test]
+    fn a_run_through_a_model_needs_no_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("data");
+        std::fs::write(&file, vec![0; 1 << 20]).unwrap();
+        let out = dir.path().join("run");
+        let line = format!(
+            "{} --model nvme --sizes 4k --depth 4 --direct off --runtime 0.2 --out {}",
+            file.display(),
+            out.display()
+        );
+        run(&args(&line).unwrap()).unwrap();
+        let cells = std::fs::read_to_string(out.join("cells.jsonl")).unwrap();
+        let cell: CellResult = serde_json::from_str(cells.lines().next().unwrap()).unwrap();
+        assert!(cell.total_ios > 100 && cell.clat.p50_ns > 10_000, "{cells}");
+        assert!(std::fs::read_to_string(out.join("report.html")).unwrap().contains("io_uring 4k depth 4"));
+    }
+}

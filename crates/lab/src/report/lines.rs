@@ -1,0 +1,202 @@
+//! Lines and clouds of dots over two axes, named at their ends or above.
+
+use super::scale::{Fitted, fit};
+use super::svg::{Anchor, Picture};
+use super::theme::series_class;
+use super::{Column, Plot, Series, Table};
+
+/// How points are drawn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    Lines,
+    Dots,
+}
+
+const WIDTH: f64 = 920.0;
+const HEIGHT: f64 = 430.0;
+const LEFT: f64 = 86.0;
+const BOTTOM: f64 = HEIGHT - 58.0;
+
+/// About the width of a letter.
+pub(super) const LETTER: f64 = 7.3;
+/// More points than this are joined without marks.
+const MOST_MARKS: usize = 32;
+/// More points than this cannot be told apart.
+const MOST_POINTS: usize = 4000;
+/// Distance between names at the ends of lines.
+const NAME_HEIGHT: f64 = 17.0;
+
+pub(super) fn draw(plot: &Plot, style: Style, id: usize) -> Picture {
+    let named = plot.series.len() > 1 || plot.series.iter().any(|series| series.dashed);
+    let names_aside = named && style == Style::Lines;
+    let longest = plot.series.iter().map(|series| series.name.chars().count()).max().unwrap_or(0);
+    let right = WIDTH - if names_aside { (longest as f64 * LETTER + 36.0).min(360.0) } else { 24.0 };
+    let top = if named && !names_aside { 40.0 } else { 20.0 };
+
+    let mut picture = Picture::new(WIDTH, HEIGHT, &plot.title, &description(plot), id);
+    let all = || plot.series.iter().flat_map(|series| &series.points);
+    let x = fit(&plot.x, all().map(|p| p.0), LEFT, right);
+    let y = fit(&plot.y, all().map(|p| p.1), BOTTOM, top);
+    frame(&mut picture, plot, &x, &y, (right, top));
+
+    let mut ends = Vec::new();
+    for (i, series) in plot.series.iter().enumerate() {
+        let points = places(series, &x, &y);
+        let Some(last) = points.last() else { continue };
+        ends.push((last.0, i));
+        match style {
+            Style::Lines => draw_line(&mut picture, plot, i, &points),
+            Style::Dots => {
+                let at: Vec<_> = points.iter().map(|p| p.0).collect();
+                picture.dots(&at, &format!("dots {}", series_class(colour(plot, i))));
+            }
+        }
+    }
+    if names_aside {
+        name_aside(&mut picture, plot, ends, right, top);
+    } else if named {
+        name_above(&mut picture, plot);
+    }
+    picture
+}
+
+fn colour(plot: &Plot, i: usize) -> usize {
+    plot.series[i].colour.unwrap_or(i)
+}
+
+/// Places and values of a series, thinned to what can be told apart.
+type Placed = ((f64, f64), (f64, f64));
+
+fn places(series: &Series, x: &Fitted, y: &Fitted) -> Vec<Placed> {
+    let every = series.points.len().div_ceil(MOST_POINTS).max(1);
+    let thinned = series.points.iter().step_by(every);
+    thinned.filter_map(|p| Some(((x.place(p.0)?, y.place(p.1)?), *p))).collect()
+}
+
+fn frame(picture: &mut Picture, plot: &Plot, x: &Fitted, y: &Fitted, (right, top): (f64, f64)) {
+    for (at, label) in y.ticks() {
+        picture.line((LEFT, at), (right, at), "grid");
+        picture.text((LEFT - 9.0, at + 4.0), Anchor::End, "tick", &label);
+    }
+    for (at, label) in x.ticks() {
+        picture.line((at, BOTTOM), (at, BOTTOM + 5.0), "axis");
+        picture.text((at, BOTTOM + 20.0), Anchor::Middle, "tick", &label);
+    }
+    picture.line((LEFT, BOTTOM), (right, BOTTOM), "axis");
+    picture.text((f64::midpoint(LEFT, right), HEIGHT - 12.0), Anchor::Middle, "label", &plot.x.label);
+    picture.upright((18.0, f64::midpoint(top, BOTTOM)), "label", &plot.y.label);
+}
+
+fn draw_line(picture: &mut Picture, plot: &Plot, i: usize, points: &[Placed]) {
+    let series = &plot.series[i];
+    let dashed = if series.dashed { " dashed" } else { "" };
+    let thin = if points.len() > 200 { " thin" } else { "" };
+    let at: Vec<_> = points.iter().map(|p| p.0).collect();
+    let colour = colour(plot, i);
+    picture.path(&at, &format!("line {}{dashed}{thin}", series_class(colour)));
+    if points.len() > MOST_MARKS || series.dashed {
+        return;
+    }
+    for (at, value) in points {
+        let tip = format!("{}: {} at {}", series.name, plot.y.unit.show(value.1), plot.x.unit.show(value.0));
+        picture.mark(*at, colour, &tip);
+    }
+}
+
+/// Names beside the ends of the lines, moved apart where they would cover each other.
+fn name_aside(picture: &mut Picture, plot: &Plot, mut ends: Vec<((f64, f64), usize)>, right: f64, top: f64) {
+    ends.sort_by(|a, b| a.0.1.total_cmp(&b.0.1));
+    let wanted: Vec<f64> = ends.iter().map(|end| end.0.1).collect();
+    for ((end, i), y) in ends.iter().zip(spread_out(&wanted, top + 4.0, BOTTOM)) {
+        let colour = colour(plot, *i);
+        let class = format!("leader {}", series_class(colour));
+        picture.path(&[(end.0 + 6.0, end.1), (right + 6.0, y), (right + 12.0, y)], &class);
+        if plot.series[*i].dashed {
+            let class = format!("line dashed {}", series_class(colour));
+            picture.line((right + 11.0, y), (right + 25.0, y), &class);
+        } else {
+            picture.mark((right + 18.0, y), colour, "");
+        }
+        picture.text((right + 28.0, y + 4.5), Anchor::Start, "", &plot.series[*i].name);
+    }
+}
+
+/// Moves sorted places apart to at least a name's height, staying between `top` and `bottom` while there is room.
+fn spread_out(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
+    let mut places = Vec::with_capacity(wanted.len());
+    let mut free = top;
+    for y in wanted {
+        places.push(y.max(free));
+        free = places.last().expect("just added") + NAME_HEIGHT;
+    }
+    let mut free = bottom;
+    for y in places.iter_mut().rev() {
+        *y = y.min(free).max(top);
+        free = *y - NAME_HEIGHT;
+    }
+    places
+}
+
+fn name_above(picture: &mut Picture, plot: &Plot) {
+    let mut at = LEFT;
+    for (i, series) in plot.series.iter().enumerate() {
+        picture.mark((at + 6.0, 18.0), colour(plot, i), "");
+        picture.text((at + 16.0, 22.5), Anchor::Start, "", &series.name);
+        at += series.name.chars().count() as f64 * LETTER + 40.0;
+    }
+}
+
+/// What is told to those who do not see it.
+fn description(plot: &Plot) -> String {
+    let mut text = format!("{} over {}.", plot.y.label, plot.x.label);
+    for series in &plot.series {
+        let values = || series.points.iter().map(|p| p.1).filter(|v| v.is_finite());
+        let (low, high) =
+            (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+        if low <= high {
+            let show = |v| plot.y.unit.show(v);
+            text += &format!(" {}: from {} to {}.", series.name, show(low), show(high));
+        }
+    }
+    if !plot.note.is_empty() {
+        text += " ";
+        text += &plot.note;
+    }
+    text
+}
+
+/// A row per x, a column per series; clouds and long lines one row per point, the first of them only.
+pub(super) fn data(plot: &Plot) -> Table {
+    let mut xs: Vec<f64> = plot.series.iter().flat_map(|s| s.points.iter().map(|p| p.0)).collect();
+    xs.sort_by(f64::total_cmp);
+    xs.dedup();
+    const MOST_ROWS: usize = 400;
+    let mut columns = vec![Column::number(&plot.x.label)];
+    columns.extend(plot.series.iter().map(|series| Column::number(&series.name)));
+    let value_at = |series: &Series, x: f64| {
+        let point = series.points.iter().find(|p| p.0 == x);
+        point.map_or(String::new(), |p| plot.y.unit.show(p.1))
+    };
+    let every = xs.len().div_ceil(MOST_ROWS).max(1);
+    let row = |x: &f64| {
+        let mut row = vec![plot.x.unit.show(*x)];
+        row.extend(plot.series.iter().map(|series| value_at(series, *x)));
+        row
+    };
+    let rows = xs.iter().step_by(every).map(row).collect();
+    let note = if every > 1 { format!("every {every}th of {} rows", xs.len()) } else { String::new() };
+    Table { title: plot.title.clone(), note, columns, rows }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_do_not_cover_each_other() {
+        let places = spread_out(&[100.0, 101.0, 102.0, 399.0, 400.0], 20.0, 400.0);
+        assert!(places.windows(2).all(|w| w[1] - w[0] >= NAME_HEIGHT - 1e-9), "{places:?}");
+        assert!(places[0] >= 20.0 && places[4] <= 400.0);
+        assert_eq!(spread_out(&[30.0, 200.0], 20.0, 400.0), [30.0, 200.0]);
+    }
+}

@@ -1,0 +1,60 @@
+//! `snowmelt lab restore`: undoes what commands that were killed left behind.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::undo::{Outcome, Step, UndoError, leftovers, state_dir};
+
+/// Undo what killed commands left behind: settings, loop devices, mounts, trace instances, cgroups, processes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Only show what would be undone
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Also what was left in place on purpose
+    #[arg(long)]
+    pub all: bool,
+    /// Folder of the journals (default /run/snowmelt-lab; without root a folder for temporary files)
+    #[arg(long)]
+    pub state: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<(), UndoError> {
+    let dir = args.state.clone().unwrap_or_else(state_dir);
+    let failures = restore_in(&dir, args)?;
+    if failures.is_empty() { Ok(()) } else { Err(UndoError::Left(failures)) }
+}
+
+fn restore_in(dir: &Path, args: &Args) -> Result<Vec<String>, UndoError> {
+    let mut failures = Vec::new();
+    let mut found = 0;
+    for leftover in leftovers(dir)? {
+        let command = leftover.command.join(" ");
+        if leftover.kept && !args.all {
+            println!("{}: left in place on purpose by `{command}`; --all undoes it", leftover.what);
+            continue;
+        }
+        found += 1;
+        println!("{}: left by `{command}`", leftover.what);
+        if args.dry_run {
+            leftover.steps().for_each(|step| println!("  would {step}"));
+            continue;
+        }
+        if let Err(UndoError::Left(more)) = leftover.restore(&mut |step, outcome| tell(step, outcome)) {
+            failures.extend(more);
+        }
+    }
+    if found == 0 {
+        println!("nothing was left behind");
+    }
+    Ok(failures)
+}
+
+fn tell(step: &Step, outcome: &io::Result<Outcome>) {
+    match outcome {
+        Ok(Outcome::Undone) => println!("  {step}"),
+        Ok(Outcome::Gone) => println!("  {step}: nothing to do"),
+        Err(e) => println!("  {step}: {e}"),
+    }
+}

@@ -1,0 +1,330 @@
+//! A run folder: everything one measurement leaves behind.
+//!
+//! | file | content |
+//! |---|---|
+//! | `NAME.jsonl` | raw results, one JSON object per line |
+//! | `settings.json` | kind, command line, settings, keys and measures by which runs are compared, doubts |
+//! | `machine.json` | the machine, the device's queue, how busy the machine was meanwhile |
+//! | `report.json` | the figures, from which the page can be written again |
+//! | `report.html` | the page |
+//!
+//! A folder is never written into twice.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::LabError;
+use crate::machine::{BlockDevice, CpuClock, Disturbance, Machine};
+use crate::report::Report;
+
+/// Share of the processors above which the hypervisor's or other programs' use puts a run in doubt.
+const STEAL_DOUBT: f64 = 0.02;
+const OTHERS_DOUBT: f64 = 0.10;
+
+/// A run in progress.
+pub struct Run {
+    path: PathBuf,
+    kind: String,
+    machine: Machine,
+    devices: Vec<BlockDevice>,
+    settings: Value,
+    comparison: Comparison,
+    doubts: Vec<String>,
+    began: CpuClock,
+    began_at: String,
+}
+
+/// By which fields the lines of a file are matched between runs, and which are compared.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Name of the file, without `.jsonl`.
+    pub lines: String,
+    /// Fields that say which cell a line is.
+    pub keys: Vec<String>,
+    /// Fields that were measured.
+    pub measures: Vec<Measure>,
+}
+
+/// A measured field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measure {
+    /// Its name in the lines.
+    pub field: String,
+    /// True when more is better.
+    pub more_is_better: bool,
+}
+
+/// One file of JSON lines.
+pub struct JsonLines {
+    path: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl JsonLines {
+    /// Adds a line; it is in the file when this returns.
+    pub fn write(&mut self, line: &impl Serialize) -> Result<(), LabError> {
+        let fail = |e: std::io::Error| LabError::file("write", &self.path, e);
+        serde_json::to_writer(&mut self.file, line).map_err(|e| fail(e.into()))?;
+        self.file.write_all(b"\n").and_then(|()| self.file.flush()).map_err(fail)
+    }
+}
+
+impl Run {
+    /// Makes the folder: `out`, or `snowmelt-lab/KIND-TIME` here. A folder with anything in it is refused.
+    pub fn create(kind: &str, out: Option<&Path>) -> Result<Run, LabError> {
+        let began_at = utc_now();
+        let path = match out {
+            Some(path) => path.to_path_buf(),
+            None => fresh(&Path::new("snowmelt-lab").join(format!("{kind}-{}", began_at.replace(':', "")))),
+        };
+        let occupied = fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some());
+        if occupied || path.is_file() {
+            return Err(LabError::refused(
+                path.display(),
+                "there is something in it already",
+                "a run gets a folder of its own: name another with --out",
+            ));
+        }
+        fs::create_dir_all(&path).map_err(|e| LabError::file("make the folder", &path, e))?;
+        Ok(Run {
+            path,
+            kind: kind.into(),
+            machine: Machine::here(),
+            devices: Vec::new(),
+            settings: Value::Null,
+            comparison: Comparison::default(),
+            doubts: Vec::new(),
+            began: CpuClock::now(),
+            began_at,
+        })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What was asked for, for `settings.json`.
+    pub fn settings(&mut self, settings: &impl Serialize) {
+        self.settings = serde_json::to_value(settings).expect("settings are plain data");
+    }
+
+    /// A device that is measured, as it is set now.
+    pub fn device(&mut self, device: BlockDevice) {
+        self.devices.push(device);
+    }
+
+    /// How `lab compare` matches and judges the lines of this run: by the fields `keys`, judging each field of `measures`
+    /// (with true when more is better).
+    pub fn compare_by(&mut self, lines: &str, keys: &[&str], measures: &[(&str, bool)]) {
+        self.comparison = Comparison {
+            lines: lines.into(),
+            keys: keys.iter().map(|key| (*key).into()).collect(),
+            measures: measures
+                .iter()
+                .map(|(field, more_is_better)| Measure {
+                    field: (*field).into(),
+                    more_is_better: *more_is_better,
+                })
+                .collect(),
+        };
+    }
+
+    /// A new file `NAME.jsonl` in the folder.
+    pub fn lines(&self, name: &str) -> Result<JsonLines, LabError> {
+        let path = self.path.join(format!("{name}.jsonl"));
+        let file = File::create_new(&path).map_err(|e| LabError::file("create", &path, e))?;
+        Ok(JsonLines { path, file: BufWriter::new(file) })
+    }
+
+    /// Something that makes the run's numbers doubtful; told at the end and in the report.
+    pub fn doubt(&mut self, why: impl Into<String>) {
+        let why = why.into();
+        if !self.doubts.contains(&why) {
+            self.doubts.push(why);
+        }
+    }
+
+    /// Writes settings, machine and page; the path of the page.
+    pub fn finish(mut self, mut report: Report) -> Result<PathBuf, LabError> {
+        let busy = self.began.until(CpuClock::now());
+        self.judge(busy);
+        report.doubts = self.doubts.clone();
+        report.facts = self.facts(busy);
+        let settings = json!({
+            "kind": self.kind,
+            "version": env!("CARGO_PKG_VERSION"),
+            "began": self.began_at,
+            "command": std::env::args().collect::<Vec<_>>(),
+            "settings": self.settings,
+            "comparison": self.comparison,
+            "doubts": self.doubts,
+        });
+        let machine = json!({ "machine": self.machine, "devices": self.devices, "disturbance": busy });
+        self.write("settings.json", &settings)?;
+        self.write("machine.json", &machine)?;
+        self.write("report.json", &report)?;
+        let page = self.path.join("report.html");
+        fs::write(&page, report.html()).map_err(|e| LabError::file("write", &page, e))?;
+        Ok(page)
+    }
+
+    fn write(&self, name: &str, value: &impl Serialize) -> Result<(), LabError> {
+        let path = self.path.join(name);
+        let text = serde_json::to_string_pretty(value).expect("plain data");
+        fs::write(&path, text + "\n").map_err(|e| LabError::file("write", &path, e))
+    }
+
+    fn judge(&mut self, busy: Disturbance) {
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        if busy.steal > STEAL_DOUBT {
+            self.doubt(format!(
+                "the hypervisor took {} of the processors for others (steal)",
+                percent(busy.steal)
+            ));
+        }
+        if busy.others > OTHERS_DOUBT {
+            self.doubt(format!("other programs used {} of the processors", percent(busy.others)));
+        }
+    }
+
+    /// Name and value of what the page tells about the circumstances.
+    fn facts(&self, busy: Disturbance) -> Vec<(String, String)> {
+        let m = &self.machine;
+        let command: Vec<String> = std::env::args().map(|arg| quoted(&arg)).collect();
+        let mut facts = vec![
+            ("Command".into(), command.join(" ")),
+            ("Begun".into(), self.began_at.clone()),
+            ("Took".into(), format!("{:.0} s", busy.seconds)),
+            ("Kernel".into(), m.kernel.clone()),
+            ("Processors".into(), format!("{} × {}", m.cpus, m.cpu)),
+            ("Memory".into(), crate::size::about(m.memory_bytes as f64)),
+            (
+                "Others meanwhile".into(),
+                format!(
+                    "{:.1} % of the processors by other programs, {:.1} % steal, load {:.1} at the beginning",
+                    busy.others * 100.0,
+                    busy.steal * 100.0,
+                    m.load
+                ),
+            ),
+        ];
+        for device in &self.devices {
+            let setting = |name: &str| device.queue.get(name).cloned().unwrap_or_else(|| "?".into());
+            facts.push((
+                format!("Device {}", device.name),
+                format!(
+                    "{}, {}scheduler {}, read-ahead {} KiB, rotational {}, nr_requests {}, write cache {}",
+                    crate::size::about(device.size_bytes as f64),
+                    if device.mount.is_empty() { String::new() } else { format!("{}, ", device.mount) },
+                    device.scheduler,
+                    setting("read_ahead_kb"),
+                    setting("rotational"),
+                    setting("nr_requests"),
+                    setting("write_cache"),
+                ),
+            ));
+        }
+        facts
+    }
+}
+
+/// `path`, or `path-2`, `path-3` … when it is there already.
+fn fresh(path: &Path) -> PathBuf {
+    let mut candidate = path.to_path_buf();
+    let mut n = 2;
+    while candidate.exists() {
+        candidate = PathBuf::from(format!("{}-{n}", path.display()));
+        n += 1;
+    }
+    candidate
+}
+
+fn quoted(arg: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./,:=+@%".contains(c);
+    if !arg.is_empty() && arg.chars().all(plain) {
+        arg.into()
+    } else {
+        format!("'{}'", arg.replace('\'', r"'\''"))
+    }
+}
+
+/// `2026-11-20T19:30:00Z`.
+fn utc_now() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil_date(days);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+/// The date `days` after 1970-01-01, in the Gregorian calendar: 400 years are 146 097 days, and years begin in March, so that
+/// the day added in leap years is the last.
+fn civil_date(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468; // since 0000-03-01
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153; // 0 is March
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        for (days, date) in [
+            (0, (1970, 1, 1)),
+            (59, (1970, 3, 1)),
+            (11_016, (2000, 2, 29)),
+            (11_017, (2000, 3, 1)),
+            (20_088, (2024, 12, 31)),
+        ] {
+            assert_eq!(civil_date(days), date);
+        }
+    }
+
+    #[test]
+    fn a_run_leaves_its_files_and_never_writes_into_a_folder_twice() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("run");
+        let mut run = Run::create("read", Some(&out)).unwrap();
+        run.settings(&json!({ "sizes": [4096] }));
+        run.compare_by("cells", &["bs"], &[("iops", true)]);
+        let mut cells = run.lines("cells").unwrap();
+        cells.write(&json!({ "bs": 4096, "iops": 17.5 })).unwrap();
+        run.doubt("a planted doubt");
+        run.doubt("a planted doubt");
+        let page = run.finish(Report::new("A title")).unwrap();
+        assert_eq!(page, out.join("report.html"));
+        assert_eq!(fs::read_to_string(out.join("cells.jsonl")).unwrap(), "{\"bs\":4096,\"iops\":17.5}\n");
+        let settings: Value =
+            serde_json::from_str(&fs::read_to_string(out.join("settings.json")).unwrap()).unwrap();
+        assert_eq!(settings["kind"], "read");
+        assert_eq!(
+            settings["doubts"].as_array().unwrap().iter().filter(|d| *d == "a planted doubt").count(),
+            1
+        );
+        assert!(fs::read_to_string(&page).unwrap().contains("a planted doubt"));
+        let again = Run::create("read", Some(&out)).err().unwrap().to_string();
+        assert!(again.contains("something in it already") && again.contains("--out"), "{again}");
+    }
+
+    #[test]
+    fn a_disturbed_run_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut run = Run::create("read", Some(dir.path())).unwrap();
+        run.judge(Disturbance { seconds: 1.0, steal: 0.019, others: 0.09 });
+        assert!(run.doubts.is_empty());
+        run.judge(Disturbance { seconds: 1.0, steal: 0.07, others: 0.5 });
+        assert!(run.doubts[0].contains("7 %") && run.doubts[1].contains("50 %"), "{:?}", run.doubts);
+    }
+}

@@ -1,0 +1,236 @@
+//! `lab scan`: full scans of a table at rising degrees of parallelism, under every scheduler and setting that is asked for.
+//!
+//! For every round, setup and degree, in an order that rotates: set the device, read the settings back, open the files anew, throw them
+//! out of the page cache and prove it, scan, count. Everything is set back at the end, however that comes.
+
+pub mod measure;
+mod page;
+pub mod plan;
+pub mod setting;
+mod sweep;
+pub mod table;
+pub mod workers;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use plan::{Beside, Chunks, Data, Direct, Layout, Lists, Scheduler, Workers};
+use snowmelt_io::{Access, Device, FileDevice};
+
+use crate::machine::BlockDevice;
+use crate::trace::target::Target;
+use crate::undo::{Step, Undo};
+use crate::{LabError, Run, size};
+
+/// Scan a table in parallel under every scheduler: elapsed time against the number of workers.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The table: a file or block device, which is only read; with --table a folder
+    path: PathBuf,
+    /// Make a table of this size in the folder, and remove it in the end
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    table: Option<u64>,
+    /// Scan only so much of it
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, conflicts_with = "table")]
+    size: Option<u64>,
+    /// More files or devices for layouts over several
+    #[arg(long, value_delimiter = ',', value_name = "PATH")]
+    files: Vec<PathBuf>,
+    /// Degrees of parallelism
+    #[arg(long, value_delimiter = ',', default_value = "1,2,3,4,5,6,7,8,20,40,80")]
+    dop: Vec<u32>,
+    /// none, mq-deadline, kyber, bfq, bfq-anticipatory, as-is; tunables behind colons: mq-deadline:fifo_batch=1
+    #[arg(long, value_delimiter = ',', default_value = "as-is")]
+    scheduler: Vec<Scheduler>,
+    /// Read-ahead of the device; without it, as it is
+    #[arg(long, value_delimiter = ',', value_name = "KIB")]
+    read_ahead_kb: Vec<u64>,
+    /// Past the page cache or through it
+    #[arg(long, value_delimiter = ',', default_value = "on")]
+    direct: Vec<Direct>,
+    /// Independent workers, or ones that share a scan through Snowmelt's elevator
+    #[arg(long, value_delimiter = ',', default_value = "independent")]
+    workers: Vec<Workers>,
+    /// Size of an independent worker's reads; 8k+1m mixes small and large ones
+    #[arg(long, value_delimiter = ',', default_value = "128k")]
+    chunk: Vec<Chunks>,
+    /// How the table lies on its files
+    #[arg(long, value_delimiter = ',', default_value = "single")]
+    layout: Vec<Layout>,
+    /// Scans at once, each of so many workers
+    #[arg(long, value_delimiter = ',', default_value = "1")]
+    users: Vec<u32>,
+    /// What several users scan
+    #[arg(long, value_delimiter = ',', default_value = "same")]
+    data: Vec<Data>,
+    /// What else goes on meanwhile
+    #[arg(long, value_delimiter = ',', default_value = "nothing")]
+    beside: Vec<Beside>,
+    /// File for --beside write: made and removed, or an existing one with --destroy
+    #[arg(long, value_name = "FILE")]
+    scratch: Option<PathBuf>,
+    /// Allow writing to an existing scratch file
+    #[arg(long)]
+    destroy: bool,
+    /// How often every cell is measured
+    #[arg(long, default_value_t = 2)]
+    repeat: usize,
+    /// A command to run as the scan instead, by the shell; {dop} and {path} are filled in
+    #[arg(long, value_name = "CMD")]
+    exec: Option<String>,
+    /// Do without the block trace (seeks, depth at the device)
+    #[arg(long)]
+    no_trace: bool,
+    /// Show what would be set and run, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Folder of the run
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Size of the scratch file that is made for writing.
+const SCRATCH_BYTES: u64 = 64 << 20;
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<(), LabError> {
+    let lists = lists(args)?;
+    let setups = lists.setups();
+    let place = match (args.table, args.path.is_dir()) {
+        (None, true) => {
+            return Err(LabError::refused(
+                args.path.display(),
+                "is a folder",
+                "name a table in it, or make one with --table SIZE",
+            ));
+        }
+        (Some(_), false) => {
+            return Err(LabError::Argument(format!(
+                "{}: --table makes a table in a folder",
+                args.path.display()
+            )));
+        }
+        _ => args.path.clone(),
+    };
+    let mut targets: Vec<Target> = Vec::new();
+    for path in std::iter::once(&place).chain(&args.files) {
+        let target = Target::of(path).ok().filter(|t| targets.iter().all(|known| known.name != t.name));
+        targets.extend(target);
+    }
+    let devices: Vec<BlockDevice> = targets.iter().map(|target| target.device.clone()).collect();
+    setting::check(&lists.schedulers, &lists.read_ahead_kb, &devices)?;
+    if args.dry_run {
+        show(args, &lists, &setups, &devices);
+        return Ok(());
+    }
+    let undo = Undo::open("scan")?;
+    let path = match args.table {
+        Some(len) => {
+            make_file(&place.join(format!("snowmelt-lab-table-{}", std::process::id())), len, &undo)?
+        }
+        None => place,
+    };
+    let scratch = scratch(args, &undo)?;
+    let mut run = Run::create("scan", args.out.as_deref())?;
+    run.settings(&lists);
+    devices.iter().for_each(|device| run.device(device.clone()));
+    if targets.is_empty() {
+        run.doubt("no block device is behind the table: requests, depth and seeks cannot be seen");
+    }
+    let sweep = sweep::Sweep { args, lists: &lists, setups: &setups, targets, devices, path, scratch, undo };
+    sweep.run(run)
+}
+
+fn lists(args: &Args) -> Result<Lists, LabError> {
+    let wrong = |what: &str| Err(LabError::Argument(what.to_string()));
+    if args.dop.is_empty() || args.dop.contains(&0) || args.users.contains(&0) || args.repeat == 0 {
+        return wrong("--dop, --users and --repeat begin at 1");
+    }
+    let most = args.dop.iter().max().copied().unwrap_or(1) * args.users.iter().max().copied().unwrap_or(1);
+    if most > 4096 {
+        return wrong("more than 4096 workers at once tell nothing about a disk: fewer --dop or --users");
+    }
+    if args.exec.is_some() && (args.workers.len() > 1 || args.users != [1] || args.layout.len() > 1) {
+        return wrong(
+            "--exec runs one command per cell: --workers, --users and --layout are its own business",
+        );
+    }
+    if args.beside.contains(&Beside::Write) && args.scratch.is_none() {
+        return wrong("--beside write needs a file to write to: --scratch FILE on the same device");
+    }
+    Ok(Lists {
+        schedulers: args.scheduler.clone(),
+        read_ahead_kb: args.read_ahead_kb.clone(),
+        direct: args.direct.clone(),
+        workers: args.workers.clone(),
+        chunks: args.chunk.clone(),
+        layouts: args.layout.clone(),
+        users: args.users.clone(),
+        data: args.data.clone(),
+        beside: args.beside.clone(),
+    })
+}
+
+fn show(args: &Args, lists: &Lists, setups: &[plan::Setup], devices: &[BlockDevice]) {
+    println!(
+        "{} setups at {} degrees of parallelism, {} times: {} scans",
+        setups.len(),
+        args.dop.len(),
+        args.repeat,
+        setups.len() * args.dop.len() * args.repeat
+    );
+    setups.iter().for_each(|setup| println!("  {}", lists.name(setup)));
+    let settings = setting::describe(setups, devices);
+    println!("{}", if settings.is_empty() { "nothing would be set" } else { "would set, and set back:" });
+    settings.iter().for_each(|line| println!("  {line}"));
+    if let Some(len) = args.table {
+        println!(
+            "would make a table of {} in {}, and remove it",
+            size::about(len as f64),
+            args.path.display()
+        );
+    }
+    if let Some(path) = args.scratch.as_ref().filter(|path| !path.exists()) {
+        println!("would make {} of {}, and remove it", path.display(), size::about(SCRATCH_BYTES as f64));
+    }
+}
+
+fn scratch(args: &Args, undo: &Undo) -> Result<Option<PathBuf>, LabError> {
+    let Some(path) = args.scratch.as_ref().filter(|_| args.beside.contains(&Beside::Write)) else {
+        return Ok(None);
+    };
+    if !path.exists() {
+        return make_file(path, SCRATCH_BYTES, undo).map(Some);
+    }
+    if !args.destroy {
+        return Err(LabError::refused(
+            path.display(),
+            "is there already and would be overwritten",
+            "name a new file, or add --destroy",
+        ));
+    }
+    Ok(Some(path.clone()))
+}
+
+/// A file of bytes that do not compress, journalled and synced.
+fn make_file(path: &Path, len: u64, undo: &Undo) -> Result<PathBuf, LabError> {
+    let step = Step::RemoveFile { path: path.to_path_buf() };
+    let (_, mut file) = undo.make(step, || std::fs::File::create_new(path))?;
+    let failed = |e| LabError::file("write", path, e);
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut block = vec![0u8; 1 << 20];
+    for _ in 0..len.div_ceil(block.len() as u64) {
+        for word in block.chunks_exact_mut(8) {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            word.copy_from_slice(&state.to_le_bytes());
+        }
+        file.write_all(&block).map_err(failed)?;
+    }
+    file.sync_all().map_err(failed)?;
+    Ok(path.to_path_buf())
+}
+
+/// Length of a file or block device.
+fn length(path: &Path) -> Result<u64, LabError> {
+    Ok(FileDevice::open(path, Access::Read, false)?.len()?)
+}

@@ -1,0 +1,334 @@
+//! What a sweep goes through: every combination of what was asked for, at every degree of parallelism, in an order that is
+//! rotated from round to round, so that nothing is always first.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+/// A kernel scheduler, with the tunables that make it what it is called.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Scheduler {
+    /// As asked: `bfq-anticipatory`, `mq-deadline:fifo_batch=1`.
+    pub name: String,
+    /// As the kernel calls it; nothing leaves the device as it is.
+    pub kernel: Option<String>,
+    /// Files in `queue/iosched/` and their values.
+    pub tunables: Vec<(String, String)>,
+}
+
+impl FromStr for Scheduler {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Scheduler, String> {
+        let mut parts = text.split(':');
+        let first = parts.next().unwrap_or_default();
+        let mut tunables = Vec::new();
+        let kernel = match first {
+            "as-is" => None,
+            // The closest living relative of the anticipatory scheduler: waits for the next near read of the process just served.
+            "bfq-anticipatory" => {
+                tunables.push(("low_latency".to_string(), "0".to_string()));
+                Some("bfq")
+            }
+            "" => {
+                return Err(
+                    "a scheduler has a name: none, mq-deadline, kyber, bfq, bfq-anticipatory or as-is".into(),
+                );
+            }
+            other => Some(other),
+        };
+        for part in parts {
+            let (name, value) = part.split_once('=').ok_or_else(|| {
+                format!("{part:?} is no tunable: write for example mq-deadline:fifo_batch=1:read_expire=100")
+            })?;
+            if name.is_empty() || name.contains('/') {
+                return Err(format!("{name:?} is not the name of a tunable"));
+            }
+            tunables.push((name.to_string(), value.to_string()));
+        }
+        if kernel.is_none() && !tunables.is_empty() {
+            return Err("tunables belong to a named scheduler".into());
+        }
+        Ok(Scheduler { name: text.to_string(), kernel: kernel.map(String::from), tunables })
+    }
+}
+
+macro_rules! named {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum $name { $($(#[$doc])* #[value(name = $text)] #[serde(rename = $text)] $variant),+ }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $($name::$variant => $text),+ })
+            }
+        }
+    };
+}
+
+named! {
+    /// Whether the page cache is passed by.
+    Direct {
+        /// Past the page cache.
+        On = "on",
+        /// Through it, with the kernel's read-ahead.
+        Off = "off",
+    }
+}
+named! {
+    /// How workers share a table.
+    Workers {
+        /// Each reads a range of its own, chunk by chunk, knowing nothing of the others.
+        Independent = "independent",
+        /// All take the next piece of one shared scan, read ahead through Snowmelt's elevator.
+        Coordinated = "coordinated",
+    }
+}
+named! {
+    /// How the table lies on its files.
+    Layout {
+        /// On the first file.
+        Single = "single",
+        /// A quarter (of four files) on each, one after the other.
+        Jbod = "jbod4",
+        /// Striped in units of 64 KiB.
+        StripeFine = "stripe-fine",
+        /// Striped in units of 1 MiB.
+        StripeCoarse = "stripe-coarse",
+    }
+}
+named! {
+    /// What several users scan.
+    Data {
+        /// All the whole table.
+        Same = "same",
+        /// Each a part of its own.
+        Different = "different",
+    }
+}
+named! {
+    /// What else goes on meanwhile.
+    Beside {
+        /// Nothing.
+        Nothing = "nothing",
+        /// One reads single blocks of 8 KiB at random places.
+        RandomRead = "random-read",
+        /// One writes blocks of 8 KiB at random places of a scratch file.
+        Write = "write",
+    }
+}
+
+/// Sizes of a worker's reads, taken in turn: `128k`, or `8k+1m` for large and small ones mixed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Chunks {
+    /// As asked.
+    pub name: String,
+    /// In bytes.
+    pub bytes: Vec<usize>,
+}
+
+impl FromStr for Chunks {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Chunks, String> {
+        let bytes = text
+            .split('+')
+            .map(|part| {
+                let bytes = crate::size::parse(part)?;
+                match bytes.is_multiple_of(4096) && bytes <= 64 << 20 {
+                    true => Ok(bytes as usize),
+                    false => Err(format!("a read of {part} is not a multiple of 4k up to 64m")),
+                }
+            })
+            .collect::<Result<Vec<usize>, String>>()?;
+        Ok(Chunks { name: text.to_string(), bytes })
+    }
+}
+
+/// All that stays the same while the degree of parallelism goes up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Setup {
+    /// The device's scheduler.
+    pub scheduler: Scheduler,
+    /// The device's read-ahead; nothing leaves it.
+    pub read_ahead_kb: Option<u64>,
+    /// Past the page cache or through it.
+    pub direct: Direct,
+    /// Independent or coordinated.
+    pub workers: Workers,
+    /// Sizes of reads.
+    pub chunks: Chunks,
+    /// How the table lies.
+    pub layout: Layout,
+    /// Scans at once.
+    pub users: u32,
+    /// Of what.
+    pub data: Data,
+    /// What else goes on.
+    pub beside: Beside,
+}
+
+/// The lists that were asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Lists {
+    /// See [`Setup`].
+    pub schedulers: Vec<Scheduler>,
+    /// See [`Setup`]; empty leaves it.
+    pub read_ahead_kb: Vec<u64>,
+    /// See [`Setup`].
+    pub direct: Vec<Direct>,
+    /// See [`Setup`].
+    pub workers: Vec<Workers>,
+    /// See [`Setup`].
+    pub chunks: Vec<Chunks>,
+    /// See [`Setup`].
+    pub layouts: Vec<Layout>,
+    /// See [`Setup`].
+    pub users: Vec<u32>,
+    /// See [`Setup`].
+    pub data: Vec<Data>,
+    /// See [`Setup`].
+    pub beside: Vec<Beside>,
+}
+
+impl Lists {
+    /// Every combination, the scheduler changing slowest.
+    pub fn setups(&self) -> Vec<Setup> {
+        let read_ahead: Vec<Option<u64>> = match self.read_ahead_kb.is_empty() {
+            true => vec![None],
+            false => self.read_ahead_kb.iter().copied().map(Some).collect(),
+        };
+        let mut setups = Vec::new();
+        for workers in &self.workers {
+            for scheduler in &self.schedulers {
+                for read_ahead_kb in &read_ahead {
+                    for direct in &self.direct {
+                        for (chunks, layout, users, data, beside) in self.rest() {
+                            setups.push(Setup {
+                                scheduler: scheduler.clone(),
+                                read_ahead_kb: *read_ahead_kb,
+                                direct: *direct,
+                                workers: *workers,
+                                chunks,
+                                layout,
+                                users,
+                                data,
+                                beside,
+                            });
+                        }
+                    }
+                }
+            }
+        }
+        setups
+    }
+
+    fn rest(&self) -> Vec<(Chunks, Layout, u32, Data, Beside)> {
+        let mut all = Vec::new();
+        for chunks in &self.chunks {
+            for layout in &self.layouts {
+                for users in &self.users {
+                    // One user alone scans the whole table either way.
+                    let data = if *users == 1 { &self.data[..1] } else { &self.data[..] };
+                    for data in data {
+                        all.extend(self.beside.iter().map(|b| (chunks.clone(), *layout, *users, *data, *b)));
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// The name of a setup among these: only what differs is said.
+    pub fn name(&self, setup: &Setup) -> String {
+        let mut words = Vec::new();
+        let mut say = |differs: bool, word: String| {
+            if differs {
+                words.push(word);
+            }
+        };
+        say(self.workers.len() > 1, setup.workers.to_string());
+        say(self.schedulers.len() > 1, setup.scheduler.name.clone());
+        say(
+            self.read_ahead_kb.len() > 1,
+            setup.read_ahead_kb.map_or(String::new(), |kb| format!("read-ahead {kb} KiB")),
+        );
+        say(self.direct.len() > 1, format!("direct {}", setup.direct));
+        say(self.chunks.len() > 1, setup.chunks.name.clone());
+        say(self.layouts.len() > 1, setup.layout.to_string());
+        say(self.users.len() > 1, format!("{} users", setup.users));
+        say(self.data.len() > 1 && setup.users > 1, format!("{} data", setup.data));
+        say(self.beside.len() > 1, format!("beside {}", setup.beside));
+        match words.is_empty() {
+            true => setup.scheduler.name.clone(),
+            false => words.join(", "),
+        }
+    }
+}
+
+/// The order of `n` things in round `round`: rotated, and backwards every second time.
+pub fn order(n: usize, round: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..n).map(|i| (i + round) % n.max(1)).collect();
+    if round % 2 == 1 {
+        order.reverse();
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lists() -> Lists {
+        Lists {
+            schedulers: ["none", "bfq-anticipatory"].iter().map(|s| s.parse().expect("known")).collect(),
+            read_ahead_kb: vec![0, 128],
+            direct: vec![Direct::On],
+            workers: vec![Workers::Independent],
+            chunks: vec!["128k".parse().expect("a size")],
+            layouts: vec![Layout::Single],
+            users: vec![1, 4],
+            data: vec![Data::Same, Data::Different],
+            beside: vec![Beside::Nothing],
+        }
+    }
+
+    #[test]
+    fn every_combination_once_with_a_name_of_its_own() {
+        let lists = lists();
+        let setups = lists.setups();
+        assert_eq!(setups.len(), 2 * 2 * 3, "one user alone has no data to differ in");
+        let mut names: Vec<String> = setups.iter().map(|s| lists.name(s)).collect();
+        assert_eq!(names[0], "none, read-ahead 0 KiB, 1 users");
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), setups.len());
+    }
+
+    #[test]
+    fn schedulers_carry_their_tunables() {
+        let parsed: Scheduler = "mq-deadline:fifo_batch=1:read_expire=100".parse().expect("well formed");
+        assert_eq!(parsed.kernel.as_deref(), Some("mq-deadline"));
+        assert_eq!(parsed.tunables[1], ("read_expire".to_string(), "100".to_string()));
+        let anticipatory: Scheduler = "bfq-anticipatory".parse().expect("known");
+        assert_eq!((anticipatory.kernel.as_deref(), anticipatory.tunables.len()), (Some("bfq"), 1));
+        for bad in ["", "bfq:x", "as-is:x=1", "bfq:../x=1"] {
+            assert!(bad.parse::<Scheduler>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn chunks_are_aligned_and_mixed() {
+        assert_eq!("8k+1m".parse::<Chunks>().expect("sizes").bytes, [8192, 1 << 20]);
+        assert!("1000".parse::<Chunks>().is_err());
+    }
+
+    #[test]
+    fn rounds_begin_elsewhere() {
+        assert_eq!(order(3, 0), [0, 1, 2]);
+        assert_eq!(order(3, 1), [0, 2, 1]);
+        assert_eq!(order(3, 2), [2, 0, 1]);
+    }
+}

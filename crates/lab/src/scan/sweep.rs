@@ -1,0 +1,239 @@
+//! The sweep: cell by cell, from cold, with everything counted.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::measure::{DeviceWork, counts, disagreements, work};
+use super::plan::{Lists, Setup, order};
+use super::table::Table;
+use super::workers::{Scanned, scan};
+use super::{Args, length, page, setting};
+use crate::cold::make_cold;
+use crate::cpu::{Cpu, CpuTicks};
+use crate::device::Behind;
+use crate::machine::BlockDevice;
+use crate::program::Program;
+use crate::stats::LatencySummary;
+use crate::trace::session::{Follow, Options, Session, Traced};
+use crate::trace::target::Target;
+use crate::undo::Undo;
+use crate::{LabError, Run, signals};
+
+/// Everything a sweep needs.
+pub(super) struct Sweep<'a> {
+    pub args: &'a Args,
+    pub lists: &'a Lists,
+    pub setups: &'a [Setup],
+    pub targets: Vec<Target>,
+    pub devices: Vec<BlockDevice>,
+    pub path: PathBuf,
+    pub scratch: Option<PathBuf>,
+    pub undo: Undo,
+}
+
+/// One measured cell: a line of `cells.jsonl`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Cell {
+    /// Name of the setup: what differs between them.
+    pub setup: String,
+    /// Degree of parallelism.
+    pub dop: u32,
+    /// Which time.
+    pub round: usize,
+    /// From the common start to the end of the last worker.
+    pub elapsed_s: f64,
+    /// Bytes handed to workers.
+    pub bytes: u64,
+    /// Bytes handed to workers per second, in MB.
+    pub mb_per_s: f64,
+    /// When each user was through.
+    pub user_s: Vec<f64>,
+    /// Shares of the processors.
+    pub cpu: Cpu,
+    /// What the devices got.
+    pub device: DeviceWork,
+    /// Reads or writes beside the scan.
+    pub beside: LatencySummary,
+    /// Pages of the table in the page cache before the start; 0 is cold.
+    pub cached_pages: u64,
+    /// Everything that was set.
+    pub settings: Setup,
+}
+
+impl Sweep<'_> {
+    pub(super) fn run(&self, mut run: Run) -> Result<(), LabError> {
+        let stop = signals::stop_on_signal();
+        let mut lines = run.lines("cells")?;
+        run.compare_by("cells", &["setup", "dop", "round"], &[("elapsed_s", false), ("mb_per_s", true)]);
+        let mut cells: Vec<Cell> = Vec::new();
+        let mut checksums = HashMap::new();
+        let total = self.setups.len() * self.args.dop.len() * self.args.repeat;
+        'sweep: for round in 0..self.args.repeat {
+            for s in order(self.setups.len(), round) {
+                let setup = &self.setups[s];
+                for d in order(self.args.dop.len(), round) {
+                    if stop.requested() {
+                        run.doubt("stopped by a signal before all cells were measured");
+                        break 'sweep;
+                    }
+                    let (cell, checksum, doubts) = self.cell(setup, self.args.dop[d], round)?;
+                    for doubt in doubts {
+                        run.doubt(format!("{} with {}: {doubt}", cell.setup, cell.dop));
+                    }
+                    let first = *checksums.entry((cell.bytes, setup.layout.to_string())).or_insert(checksum);
+                    if first != checksum {
+                        run.doubt(format!(
+                            "{} at {} workers read other bytes than the first scan",
+                            cell.setup, cell.dop
+                        ));
+                    }
+                    lines.write(&cell)?;
+                    cells.push(cell);
+                    let cell = cells.last().expect("just added");
+                    println!("{:3}/{total} {}", cells.len(), line(cell));
+                }
+            }
+        }
+        let mut report = page::report(self.lists, self.setups, &cells);
+        let emulated = self.devices.iter().filter_map(|d| Some((d, Behind::of(&d.name)?.model())));
+        for (device, model) in emulated {
+            report.summary.push(format!("{} is emulated, by the model {model}.", device.name));
+        }
+        self.undo.undo()?;
+        let page = run.finish(report)?;
+        println!("\n{}", page.display());
+        if stop.requested() { Err(LabError::Stopped) } else { Ok(()) }
+    }
+
+    fn cell(&self, setup: &Setup, dop: u32, round: usize) -> Result<(Cell, u64, Vec<String>), LabError> {
+        setting::apply(setup, &self.devices, &self.undo)?;
+        let table = self.table(setup)?;
+        let mut doubts = Vec::new();
+        let mut cached_pages = 0;
+        for path in &table.files {
+            let file = std::fs::File::open(path).map_err(|e| LabError::file("open", path, e))?;
+            cached_pages += make_cold(&file, path)?;
+        }
+        if cached_pages > 0 {
+            doubts
+                .push(format!("{cached_pages} pages of the table could not be thrown out of the page cache"));
+        }
+        let emulated: Vec<Behind> = self.devices.iter().filter_map(|d| Behind::of(&d.name)).collect();
+        emulated.iter().try_for_each(Behind::reset)?;
+        let sessions = self.trace(&mut doubts);
+        let before = counts(&self.targets)?;
+        let ticks = CpuTicks::now();
+        let begun = Instant::now();
+        let scanned = match &self.args.exec {
+            None => scan(&table, setup, dop, self.scratch.as_deref())?,
+            Some(command) => self.execute(command, dop, &table, &mut doubts)?,
+        };
+        let span_s = begun.elapsed().as_secs_f64();
+        let cpu = CpuTicks::now().since(&ticks);
+        let after = counts(&self.targets)?;
+        let traces = sessions.into_iter().map(Session::finish).collect::<Result<Vec<Traced>, LabError>>()?;
+        let device = work(&before, &after, span_s).with_traces(&traces);
+        doubts.extend(disagreements(&traces, &device));
+        doubts.extend(emulated.iter().filter_map(Behind::doubt));
+        let read = if self.args.exec.is_some() { device.read_bytes } else { scanned.bytes };
+        let cell = Cell {
+            setup: self.lists.name(setup),
+            dop,
+            round,
+            elapsed_s: scanned.elapsed_s,
+            bytes: read,
+            mb_per_s: read as f64 / 1e6 / scanned.elapsed_s.max(1e-9),
+            user_s: scanned.user_s,
+            cpu,
+            device,
+            beside: scanned.beside,
+            cached_pages,
+            settings: setup.clone(),
+        };
+        Ok((cell, scanned.checksum, doubts))
+    }
+
+    fn table(&self, setup: &Setup) -> Result<Table, LabError> {
+        let with_len = |path: &PathBuf| Ok((path.clone(), length(path)?));
+        let files: Vec<(PathBuf, u64)> = std::iter::once(&self.path)
+            .chain(&self.args.files)
+            .map(with_len)
+            .collect::<Result<_, LabError>>()?;
+        Table::new(files, setup.layout, self.args.size).map_err(LabError::Argument)
+    }
+
+    /// A trace of every device; without the rights for it, a doubt once.
+    fn trace(&self, doubts: &mut Vec<String>) -> Vec<Session> {
+        if self.args.no_trace {
+            return Vec::new();
+        }
+        let options = Options {
+            interval: Duration::from_secs(1),
+            buffer_kb: 8 << 10,
+            blktrace: None,
+            requests: None,
+            follow: Follow::Nobody,
+        };
+        let start = |target: &Target| Session::start(target.clone(), options.clone(), &self.undo);
+        match self.targets.iter().map(start).collect::<Result<Vec<Session>, LabError>>() {
+            Ok(mut sessions) => {
+                sessions.retain_mut(|session| session.follow(None).is_ok());
+                sessions
+            }
+            Err(e) => {
+                doubts.push(format!("seeks and depth were not traced: {e}"));
+                Vec::new()
+            }
+        }
+    }
+
+    /// A command as the scan.
+    fn execute(
+        &self,
+        command: &str,
+        dop: u32,
+        table: &Table,
+        doubts: &mut Vec<String>,
+    ) -> Result<Scanned, LabError> {
+        let text = fill_in(command, dop, &table.files[0]);
+        let shell = ["sh".to_string(), "-c".to_string(), text.clone()];
+        let program = Program::start(&shell, &self.undo)?;
+        program.wait(Duration::from_millis(2), &mut || true);
+        let ended = program.end();
+        if ended.code != Some(0) {
+            let code = ended.code.map_or("a signal".to_string(), |code| format!("code {code}"));
+            doubts.push(format!("`{text}` ended with {code}"));
+        }
+        Ok(Scanned { elapsed_s: ended.elapsed_s, user_s: vec![ended.elapsed_s], ..Scanned::default() })
+    }
+}
+
+fn fill_in(command: &str, dop: u32, path: &Path) -> String {
+    command.replace("{dop}", &dop.to_string()).replace("{path}", &path.display().to_string())
+}
+
+fn line(cell: &Cell) -> String {
+    let seeks = cell.device.seeks.map_or(String::new(), |n| format!(", {n} seeks"));
+    let beside = match cell.beside.count {
+        0 => String::new(),
+        _ => format!(", beside p50 {:.1} ms", cell.beside.p50_ns as f64 / 1e6),
+    };
+    format!(
+        "{:40} dop {:3} {:8.2} s {:8.1} MB/s, requests {:6.1} KiB, queue {:6.1}{seeks}{beside}",
+        cell.setup, cell.dop, cell.elapsed_s, cell.mb_per_s, cell.device.rareq_kib, cell.device.aqu
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_filled_in() {
+        let text = fill_in("psql -v dop={dop} -f {path} # {dop}", 8, Path::new("/t"));
+        assert_eq!(text, "psql -v dop=8 -f /t # 8");
+    }
+}

@@ -1,0 +1,265 @@
+//! One cell: so many workers scan the table, each checking what it read, while something else may go on beside them.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::Instant;
+
+use snowmelt_io::{
+    Access, AlignedBuf, Clock, Device, FileDevice, Policy, QueueConfig, ScanDevices, ScanReader, SharedScan,
+};
+use std::io::{IoSlice, IoSliceMut};
+
+use super::plan::{Beside, Data, Direct, Setup, Workers};
+use super::table::Table;
+use crate::LabError;
+use crate::stats::{Latencies, LatencySummary};
+
+/// Length of the pieces of a shared scan.
+const PIECE_BYTES: usize = 1 << 20;
+/// Pieces a shared scan reads ahead.
+const AHEAD: usize = 8;
+/// Device requests a shared scan keeps outstanding.
+const DEPTH: u32 = 4;
+/// Size of the reads and writes beside a scan.
+const BLOCK: usize = 8192;
+
+/// What a cell found.
+#[derive(Debug, Clone, Default)]
+pub struct Scanned {
+    /// From the common start to the end of the last worker.
+    pub elapsed_s: f64,
+    /// When each user was through, sorted.
+    pub user_s: Vec<f64>,
+    /// Bytes handed to workers.
+    pub bytes: u64,
+    /// Sum over the first word of every block of 4 KiB: the same for every way of reading the same bytes as often.
+    pub checksum: u64,
+    /// Times of the reads or writes beside the scan.
+    pub beside: LatencySummary,
+}
+
+#[derive(Default)]
+struct Sums {
+    bytes: AtomicU64,
+    checksum: AtomicU64,
+}
+
+impl Sums {
+    fn add(&self, bytes: &[u8]) {
+        let words = bytes
+            .chunks_exact(4096)
+            .map(|block| u64::from_le_bytes(block[..8].try_into().expect("a block has eight bytes")));
+        self.checksum.fetch_add(words.fold(0, u64::wrapping_add), Ordering::Relaxed);
+        self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+    }
+}
+
+/// Opens every file of the table anew: the kernel takes the read-ahead of a device when a file is opened.
+fn open(table: &Table, direct: Direct) -> Result<Vec<Arc<FileDevice>>, LabError> {
+    let open = |path: &PathBuf| {
+        let device = FileDevice::open(path, Access::Read, direct == Direct::On)?;
+        if direct == Direct::On && !device.is_direct() {
+            return Err(LabError::refused(
+                path.display(),
+                "its file system refuses O_DIRECT",
+                "scan it with --direct off",
+            ));
+        }
+        Ok(Arc::new(device))
+    };
+    table.files.iter().map(open).collect()
+}
+
+/// Runs one cell.
+pub fn scan(table: &Table, setup: &Setup, dop: u32, scratch: Option<&Path>) -> Result<Scanned, LabError> {
+    let sums = Sums::default();
+    let over = AtomicBool::new(false);
+    let parts: Vec<(u64, u64)> = (0..u64::from(setup.users))
+        .map(|user| match setup.data {
+            Data::Same => (0, table.len),
+            Data::Different => table.part(0, table.len, user, u64::from(setup.users)),
+        })
+        .collect();
+    let workers = (setup.users * dop) as usize;
+    let start = Barrier::new(workers + 1);
+    let mut scanned = Scanned::default();
+    std::thread::scope(|scope| -> Result<(), LabError> {
+        let beside = (setup.beside != Beside::Nothing).then(|| {
+            let over = &over;
+            scope.spawn(move || beside(table, setup, scratch, over))
+        });
+        let shared = match setup.workers {
+            Workers::Coordinated => Some(share(table, setup, &parts)?),
+            Workers::Independent => None,
+        };
+        let mut handles = Vec::new();
+        for (user, part) in parts.iter().enumerate() {
+            let reader = shared.as_ref().map(|scans| Arc::new(scans[user % scans.len()].join()));
+            for worker in 0..dop {
+                let (reader, sums, start) = (reader.clone(), &sums, &start);
+                // Opened before the start, like the processes of a parallel query.
+                let files = match &reader {
+                    Some(_) => Vec::new(),
+                    None => open(table, setup.direct)?,
+                };
+                let range = table.part(part.0, part.1, u64::from(worker), u64::from(dop));
+                let work = move || -> Result<(usize, Instant), LabError> {
+                    start.wait();
+                    match reader {
+                        Some(reader) => take_pieces(&reader, sums)?,
+                        None => read_range(table, setup, &files, range, sums)?,
+                    }
+                    Ok((user, Instant::now()))
+                };
+                let thread = std::thread::Builder::new().name(format!("worker {worker}"));
+                let thread = thread.spawn_scoped(scope, work);
+                handles.push(thread.map_err(|e| LabError::system("start a worker", e))?);
+            }
+        }
+        start.wait();
+        let begun = Instant::now();
+        let mut ends = vec![begun; parts.len()];
+        let mut failure = None;
+        for handle in handles {
+            match handle.join().expect("workers do not panic") {
+                Ok((user, end)) => ends[user] = ends[user].max(end),
+                Err(e) => drop(failure.get_or_insert(e)),
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        scanned.user_s = ends.iter().map(|end| end.duration_since(begun).as_secs_f64()).collect();
+        scanned.user_s.sort_by(f64::total_cmp);
+        scanned.elapsed_s = scanned.user_s.last().copied().unwrap_or(0.0);
+        if let Some(beside) = beside {
+            scanned.beside = beside.join().expect("it does not panic")?;
+        }
+        failure.map_or(Ok(()), Err)
+    })?;
+    scanned.bytes = sums.bytes.into_inner();
+    scanned.checksum = sums.checksum.into_inner();
+    Ok(scanned)
+}
+
+/// The shared scans of a cell: one of the whole table for all users, or one for each part; over the same queues.
+fn share(table: &Table, setup: &Setup, parts: &[(u64, u64)]) -> Result<Vec<Arc<SharedScan>>, LabError> {
+    let devices = open(table, setup.direct)?.into_iter().map(|device| device as Arc<dyn Device>).collect();
+    let config = QueueConfig {
+        policy: Policy::Elevator,
+        depth: Some(DEPTH),
+        max_request_bytes: PIECE_BYTES as u64,
+        ..QueueConfig::default()
+    };
+    let devices = ScanDevices::open(devices, &config, &Clock::real())?;
+    let parts = if setup.data == Data::Same { &parts[..1] } else { parts };
+    let ahead = AHEAD * table.files.len();
+    Ok(parts.iter().map(|(from, to)| devices.table(table.pieces(*from, *to, PIECE_BYTES), ahead)).collect())
+}
+
+fn take_pieces(reader: &ScanReader, sums: &Sums) -> Result<(), LabError> {
+    while let Some(piece) = reader.next() {
+        sums.add(&piece?);
+    }
+    Ok(())
+}
+
+fn read_range(
+    table: &Table,
+    setup: &Setup,
+    files: &[Arc<FileDevice>],
+    (from, to): (u64, u64),
+    sums: &Sums,
+) -> Result<(), LabError> {
+    let largest = setup.chunks.bytes.iter().copied().max().unwrap_or(BLOCK);
+    let mut buffer = AlignedBuf::new(largest);
+    let mut at = from;
+    for size in setup.chunks.bytes.iter().cycle() {
+        if at >= to {
+            break;
+        }
+        let piece = table.piece(at, *size, to);
+        let bytes = &mut buffer[..piece.len];
+        files[piece.device].read_at(&mut [IoSliceMut::new(bytes)], piece.offset)?;
+        sums.add(bytes);
+        at += piece.len as u64;
+    }
+    Ok(())
+}
+
+/// Single blocks at random places, until the scan is over.
+fn beside(
+    table: &Table,
+    setup: &Setup,
+    scratch: Option<&Path>,
+    over: &AtomicBool,
+) -> Result<LatencySummary, LabError> {
+    let (file, blocks) = match (setup.beside, scratch) {
+        (Beside::Write, Some(path)) => {
+            let file = FileDevice::open(path, Access::ReadWrite, true)?;
+            let blocks = file.len()? / BLOCK as u64;
+            (file, blocks)
+        }
+        _ => {
+            let file = FileDevice::open(&table.files[0], Access::Read, true)?;
+            let blocks = table.len / table.files.len() as u64 / BLOCK as u64;
+            (file, blocks)
+        }
+    };
+    let mut buffer = AlignedBuf::new(BLOCK);
+    let mut times = Latencies::default();
+    let mut turn = 0u64;
+    while !over.load(Ordering::Relaxed) {
+        turn = turn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let offset = (turn >> 33) % blocks.max(1) * BLOCK as u64;
+        let begun = Instant::now();
+        match setup.beside {
+            Beside::Write => file.write_at(&[IoSlice::new(&buffer)], offset)?,
+            _ => file.read_at(&mut [IoSliceMut::new(&mut buffer)], offset)?,
+        }
+        times.add(begun.elapsed().as_nanos() as u64);
+    }
+    Ok(times.summary())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::{Layout, Lists};
+    use super::*;
+
+    #[test]
+    fn every_way_of_scanning_reads_the_same_bytes() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut files = Vec::new();
+        for i in 0..4u64 {
+            let path = dir.path().join(format!("f{i}"));
+            let bytes: Vec<u8> = (0..(2u64 << 20) / 8).flat_map(|n| (n * 31 + i * 7).to_le_bytes()).collect();
+            std::fs::write(&path, bytes).expect("written");
+            files.push((path, 2 << 20));
+        }
+        let lists = Lists {
+            schedulers: vec!["as-is".parse().expect("known")],
+            read_ahead_kb: vec![],
+            direct: vec![Direct::Off],
+            workers: vec![Workers::Independent, Workers::Coordinated],
+            chunks: vec!["8k+64k".parse().expect("sizes")],
+            layouts: vec![Layout::Single, Layout::Jbod, Layout::StripeFine],
+            users: vec![1, 3],
+            data: vec![Data::Same, Data::Different],
+            beside: vec![Beside::Nothing],
+        };
+        for layout in [Layout::Single, Layout::Jbod, Layout::StripeFine] {
+            let table = Table::new(files.clone(), layout, None).expect("large enough");
+            let mut sums = Vec::new();
+            for setup in lists.setups().iter().filter(|s| s.layout == layout) {
+                for dop in [1, 3, 20] {
+                    let scanned = scan(&table, setup, dop, None).expect("scanned");
+                    let times = if setup.data == Data::Same { u64::from(setup.users) } else { 1 };
+                    assert_eq!(scanned.bytes, table.len * times, "{setup:?} {dop}");
+                    assert_eq!(scanned.user_s.len(), setup.users as usize);
+                    sums.push(scanned.checksum.wrapping_div(times));
+                }
+            }
+            assert!(sums.windows(2).all(|w| w[0] == w[1]), "{layout}: {sums:?}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Ctrl-C, SIGTERM and SIGHUP: undo, then end.
+//!
+//! One thread waits for signals from the first [`crate::undo::Undo`] on. A command that wants to end in its own way (a trace that
+//! still writes its report) asks for a [`Stop`]; then the first signal only sets it, and the second one undoes and ends.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use parking_lot::Mutex;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::undo;
+
+struct Watch {
+    journals: Mutex<Vec<Weak<undo::Inner>>>,
+    graceful: AtomicUsize,
+    stopped: Arc<AtomicBool>,
+}
+
+/// Everything is being undone: whoever holds files open of what is taken down closes them.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+static WATCH: OnceLock<Watch> = OnceLock::new();
+
+/// Set when a signal asked the command to end.
+pub struct Stop {
+    flag: Arc<AtomicBool>,
+}
+
+impl Stop {
+    /// True once a signal came.
+    pub fn requested(&self) -> bool {
+        self.flag.load(Ordering::Relaxed)
+    }
+
+    /// Set once a signal came, for those who look at it often.
+    pub fn flag(&self) -> &AtomicBool {
+        &self.flag
+    }
+}
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        if let Some(watch) = WATCH.get() {
+            watch.graceful.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// From now on, until it is dropped, the first signal sets the answer instead of ending the process.
+pub fn stop_on_signal() -> Stop {
+    let watch = watch();
+    watch.graceful.fetch_add(1, Ordering::Relaxed);
+    Stop { flag: watch.stopped.clone() }
+}
+
+/// True while a signal's undoing goes on, after which the process ends.
+pub(crate) fn ending() -> bool {
+    ENDING.load(Ordering::Relaxed)
+}
+
+pub(crate) fn undo_on_signal(journal: &Arc<undo::Inner>) {
+    let mut journals = watch().journals.lock();
+    journals.retain(|journal| journal.strong_count() > 0);
+    journals.push(Arc::downgrade(journal));
+}
+
+fn watch() -> &'static Watch {
+    let mut first = false;
+    let watch = WATCH.get_or_init(|| {
+        first = true;
+        Watch { journals: Mutex::default(), graceful: AtomicUsize::new(0), stopped: Arc::default() }
+    });
+    if first {
+        match signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]) {
+            Ok(mut signals) => {
+                let wait = move || signals.forever().for_each(|signal| heard(watch, signal));
+                drop(std::thread::Builder::new().name("signals".into()).spawn(wait));
+            }
+            Err(e) => {
+                eprintln!("warning: signals cannot be watched ({e}); after Ctrl-C run `snowmelt lab restore`")
+            }
+        }
+    }
+    watch
+}
+
+fn heard(watch: &Watch, signal: i32) {
+    let again = watch.stopped.swap(true, Ordering::Relaxed);
+    if watch.graceful.load(Ordering::Relaxed) > 0 && !again {
+        eprintln!("ending; once more to end at once");
+        return;
+    }
+    ENDING.store(true, Ordering::Relaxed);
+    let journals: Vec<_> = watch.journals.lock().iter().filter_map(Weak::upgrade).collect();
+    for journal in journals.iter().rev() {
+        if let Err(e) = journal.end() {
+            eprintln!("warning: {e}");
+        }
+    }
+    std::process::exit(128 + signal);
+}

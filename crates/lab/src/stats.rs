@@ -1,0 +1,166 @@
+//! Percentiles, medians, and what a second-by-second series says about steadiness.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// Latencies in ns, kept with three significant digits up to an hour.
+pub struct Latencies {
+    histogram: Histogram<u64>,
+}
+
+const HOUR_NS: u64 = 3_600_000_000_000;
+
+impl Default for Latencies {
+    fn default() -> Latencies {
+        let histogram =
+            Histogram::new_with_bounds(1, HOUR_NS, 3).expect("1 to an hour at three digits are valid bounds");
+        Latencies { histogram }
+    }
+}
+
+impl From<Histogram<u64>> for Latencies {
+    /// A histogram of ns with the same bounds, as jobs keep them.
+    fn from(histogram: Histogram<u64>) -> Latencies {
+        Latencies { histogram }
+    }
+}
+
+/// What is said of latencies: names and unit as fio's `clat_ns`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencySummary {
+    /// How many.
+    pub count: u64,
+    /// Smallest, ns.
+    pub min_ns: u64,
+    /// Mean, ns.
+    pub mean_ns: f64,
+    /// Standard deviation, ns.
+    pub stddev_ns: f64,
+    /// Half are no longer.
+    pub p50_ns: u64,
+    /// 90 % are no longer.
+    pub p90_ns: u64,
+    /// 99 % are no longer.
+    pub p99_ns: u64,
+    /// 99.9 % are no longer.
+    pub p99_9_ns: u64,
+    /// Longest, ns.
+    pub max_ns: u64,
+}
+
+impl Latencies {
+    /// Adds one; what is above an hour counts as an hour.
+    pub fn add(&mut self, ns: u64) {
+        self.histogram.saturating_record(ns.max(1));
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &Latencies) {
+        self.histogram.add(&other.histogram).expect("both have the same bounds");
+    }
+
+    /// All zero when nothing was added.
+    pub fn summary(&self) -> LatencySummary {
+        summary(&self.histogram)
+    }
+}
+
+/// What is said of a histogram of ns; all zero when it is empty.
+pub fn summary(h: &Histogram<u64>) -> LatencySummary {
+    if h.is_empty() {
+        return LatencySummary::default();
+    }
+    LatencySummary {
+        count: h.len(),
+        min_ns: h.min(),
+        mean_ns: h.mean(),
+        stddev_ns: h.stdev(),
+        p50_ns: h.value_at_quantile(0.5),
+        p90_ns: h.value_at_quantile(0.9),
+        p99_ns: h.value_at_quantile(0.99),
+        p99_9_ns: h.value_at_quantile(0.999),
+        max_ns: h.max(),
+    }
+}
+
+/// The middle value, or the mean of the two in the middle; `None` of nothing.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted: Vec<f64> = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len();
+    match n {
+        0 => None,
+        _ if n.is_multiple_of(2) => Some(f64::midpoint(sorted[n / 2 - 1], sorted[n / 2])),
+        _ => Some(sorted[n / 2]),
+    }
+}
+
+/// Spread of a series: how unsteady it was.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// How many values.
+    pub count: usize,
+    /// Smallest.
+    pub min: f64,
+    /// Mean.
+    pub mean: f64,
+    /// Largest.
+    pub max: f64,
+    /// Standard deviation (of the sample) divided by the mean; 0 for fewer than two values.
+    pub variation: f64,
+}
+
+/// The spread of `values`; all zero when there are none.
+pub fn spread(values: &[f64]) -> Spread {
+    let n = values.len();
+    if n == 0 {
+        return Spread::default();
+    }
+    let mean = values.iter().sum::<f64>() / n as f64;
+    let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+    let deviation = if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 };
+    Spread {
+        count: n,
+        min: values.iter().copied().fold(f64::INFINITY, f64::min),
+        mean,
+        max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        variation: if mean > 0.0 { deviation / mean } else { 0.0 },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_of_a_known_row() {
+        let mut all = Latencies::default();
+        let mut rest = Latencies::default();
+        (1..=500).for_each(|n| all.add(n * 1000));
+        (501..=1000).for_each(|n| rest.add(n * 1000));
+        all.merge(&rest);
+        let s = all.summary();
+        assert_eq!(s.count, 1000);
+        for (got, wanted) in [(s.p50_ns, 500e3), (s.p90_ns, 900e3), (s.p99_ns, 990e3), (s.p99_9_ns, 999e3)] {
+            assert!((got as f64 / wanted - 1.0).abs() < 0.002, "{got} is not {wanted}");
+        }
+        assert!((s.mean_ns / 500_500.0 - 1.0).abs() < 0.002 && (s.max_ns as f64 / 1e6 - 1.0).abs() < 0.002);
+        assert_eq!(Latencies::default().summary(), LatencySummary::default());
+    }
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    }
+
+    #[test]
+    fn spread_of_a_series() {
+        let s = spread(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]);
+        assert_eq!((s.count, s.min, s.mean, s.max), (8, 2.0, 5.0, 9.0));
+        assert!((s.variation - (32.0f64 / 7.0).sqrt() / 5.0).abs() < 1e-12);
+        assert_eq!(spread(&[5.0]).variation, 0.0);
+        assert_eq!(spread(&[]), Spread::default());
+    }
+}

@@ -1,0 +1,155 @@
+//! `lab trace`: what the device really gets, from the kernel's block events.
+//!
+//! The way of an event: the kernel writes it into the buffer of a processor, in a trace instance of our own that lets only one device
+//! through ([`tracefs`]); raw pages come out ([`ring_page`]) and are decoded by this kernel's formats ([`format`], [`event`]),
+//! put in order ([`collector`]), matched ([`pairing`]) and added up ([`tally`]).
+
+pub mod blktrace;
+pub mod collector;
+pub mod event;
+pub mod family;
+pub mod format;
+mod page;
+pub mod pairing;
+pub mod ring_page;
+pub mod session;
+mod summary;
+pub mod tally;
+pub mod target;
+pub mod tracefs;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::program::{Ended, ProcessIo, Program};
+use crate::undo::Undo;
+use crate::{LabError, Run, signals};
+use event::Kind;
+use session::{Follow, Options, Session, Traced};
+use target::Target;
+
+/// Trace the requests a device gets: as asked, split, merged, issued, completed.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The block device, or any file on it
+    #[arg(long, short, value_name = "DEVICE|FILE")]
+    device: PathBuf,
+    /// Tell the requests of this process (and what it starts) from others', and end with it
+    #[arg(long, conflicts_with = "command")]
+    pid: Option<u32>,
+    /// End after so many seconds
+    #[arg(long, value_name = "S")]
+    seconds: Option<f64>,
+    /// Length of the intervals of the series
+    #[arg(long, value_name = "MS", default_value_t = 1000)]
+    interval_ms: u64,
+    /// Memory of the kernel's buffer, per processor
+    #[arg(long, value_name = "MIB", default_value_t = 16)]
+    buffer_mb: u64,
+    /// Write a JSON line per request
+    #[arg(long)]
+    requests: bool,
+    /// Write files for blkparse and btt
+    #[arg(long)]
+    blktrace: bool,
+    /// Folder of the run
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// A program to start and trace; without one, until Ctrl-C
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Settings<'a> {
+    device: &'a str,
+    command: &'a [String],
+    pid: Option<u32>,
+    interval_ms: u64,
+    buffer_mb: u64,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<(), LabError> {
+    if args.interval_ms == 0 {
+        return Err(LabError::Argument("--interval-ms must be at least 1".into()));
+    }
+    let target = Target::of(&args.device)?;
+    let undo = Undo::open("trace")?;
+    let stop = signals::stop_on_signal();
+    let mut run = Run::create("trace", args.out.as_deref())?;
+    run.settings(&Settings {
+        device: &target.name,
+        command: &args.command,
+        pid: args.pid,
+        interval_ms: args.interval_ms,
+        buffer_mb: args.buffer_mb,
+    });
+    run.device(target.device.clone());
+    let names_program = args.pid.is_some() || !args.command.is_empty();
+    let options = Options {
+        interval: Duration::from_millis(args.interval_ms),
+        buffer_kb: args.buffer_mb << 10,
+        blktrace: args.blktrace.then(|| run.path().join(&target.name)),
+        requests: args.requests.then(|| run.path().join("requests.jsonl")),
+        follow: if names_program { Follow::Program } else { Follow::Nobody },
+    };
+    let mut session = Session::start(target, options, &undo)?;
+    let program = match args.pid {
+        Some(pid) => Some(Program::running(pid)?),
+        None if args.command.is_empty() => None,
+        None => Some(Program::start(&args.command, &undo)?),
+    };
+    let io_before = args.pid.and_then(ProcessIo::of);
+    session.follow(program.as_ref().map(Program::pid))?;
+    let begun = Instant::now();
+    let mut go_on = || !stop.requested() && args.seconds.is_none_or(|s| begun.elapsed().as_secs_f64() < s);
+    match &program {
+        Some(program) => program.wait(Duration::from_millis(20), &mut go_on),
+        None => {
+            while go_on() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+    let ended = program.map(|program| {
+        let mut ended = program.end();
+        ended.io = ended.io.map(|io| io_before.map_or(io, |before| io.since(before)));
+        ended
+    });
+    let traced = session.finish()?;
+    record(run, &traced, ended.as_ref())?;
+    undo.undo()?;
+    Ok(())
+}
+
+/// Writes the run folder, and the summary to the screen.
+fn record(mut run: Run, traced: &Traced, ended: Option<&Ended>) -> Result<(), LabError> {
+    let mut lines = run.lines("intervals")?;
+    for interval in &traced.tally.intervals {
+        lines.write(interval)?;
+    }
+    run.lines("summary")?.write(&summary::Summary::of(traced, ended))?;
+    run.compare_by(
+        "summary",
+        &["device"],
+        &[("read_iops", true), ("write_iops", true), ("read_d2c_p50_ns", false), ("read_d2c_p99_ns", false)],
+    );
+    for doubt in traced.doubts() {
+        run.doubt(doubt);
+    }
+    if let Some(code) = ended.and_then(|ended| ended.code).filter(|code| *code != 0) {
+        run.doubt(format!("the program ended with code {code}"));
+    }
+    summary::print(traced, ended);
+    let page = run.finish(page::report(traced, ended))?;
+    println!("\n{}", page.display());
+    Ok(())
+}
+
+pub(crate) use page::sections;
+
+/// Reads, writes, and the rest, in the order of tables.
+const KINDS: [Kind; 5] = [Kind::Read, Kind::Write, Kind::Discard, Kind::Flush, Kind::Other];

@@ -1,0 +1,143 @@
+//! The trace in the binary format of blktrace, one file per processor, for blkparse, btt, and replay by fio.
+//!
+//! One record is 48 bytes, little endian here, and a payload:
+//!
+//! | bytes | field | |
+//! |---|---|---|
+//! | 0..4 | magic | 0x65617400 and version 7 |
+//! | 4..8 | sequence | counted per file |
+//! | 8..16 | time | ns |
+//! | 16..24 | sector | |
+//! | 24..28 | bytes | |
+//! | 28..32 | action | number of the action, and from bit 16 the categories |
+//! | 32..36 | pid | |
+//! | 36..40 | device | major · 2^20 + minor |
+//! | 40..44 | cpu | |
+//! | 44..46 | error | |
+//! | 46..48 | payload bytes | |
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use super::event::{Action, BlockEvent, Kind};
+
+const MAGIC: u32 = 0x6561_7407;
+
+const READ: u32 = 1 << 16;
+const WRITE: u32 = 1 << 17;
+const FLUSH: u32 = 1 << 18;
+const SYNC: u32 = 1 << 19;
+const QUEUE: u32 = 1 << 20;
+const REQUEUE: u32 = 1 << 21;
+const ISSUE: u32 = 1 << 22;
+const COMPLETE: u32 = 1 << 23;
+const FS: u32 = 1 << 24;
+const NOTIFY: u32 = 1 << 26;
+const AHEAD: u32 = 1 << 27;
+const META: u32 = 1 << 28;
+const DISCARD: u32 = 1 << 29;
+const FUA: u32 = 1 << 31;
+
+/// Writes `NAME.blktrace.N`.
+pub struct BlktraceFiles {
+    device: u32,
+    files: Vec<(BufWriter<File>, u32)>,
+    named: HashSet<u32>,
+    base: PathBuf,
+}
+
+impl BlktraceFiles {
+    /// Files beginning with `base`, for a device of the kernel's number (major · 2^20 + minor).
+    pub fn create(base: &Path, device: u32) -> BlktraceFiles {
+        BlktraceFiles { device, files: Vec::new(), named: HashSet::new(), base: base.to_path_buf() }
+    }
+
+    /// Adds an event; they come in order of time.
+    pub fn write(&mut self, event: &BlockEvent) -> io::Result<()> {
+        while self.files.len() <= usize::from(event.cpu) {
+            let path = PathBuf::from(format!("{}.blktrace.{}", self.base.display(), self.files.len()));
+            self.files.push((BufWriter::with_capacity(1 << 18, File::create(path)?), 0));
+        }
+        let asks = matches!(event.action, Action::Queue | Action::GetRequest | Action::Issue);
+        if asks && self.named.insert(event.pid) {
+            let notice = NOTIFY; // number 0: the name of a process
+            self.record(event, notice, 0, 0, &event.comm)?;
+        }
+        let split = event.split_at.to_be_bytes();
+        let (sectors, payload): (u32, &[u8]) = match event.action {
+            Action::Split => (event.split_at.saturating_sub(event.sector) as u32, &split),
+            _ => (event.sectors, &[]),
+        };
+        self.record(event, action(event), event.sector, sectors, payload)
+    }
+
+    fn record(
+        &mut self,
+        event: &BlockEvent,
+        action: u32,
+        sector: u64,
+        sectors: u32,
+        payload: &[u8],
+    ) -> io::Result<()> {
+        let (file, sequence) = &mut self.files[usize::from(event.cpu)];
+        *sequence += 1;
+        let mut record = [0; 48];
+        let mut at = 0;
+        let mut put = |bytes: &[u8]| {
+            record[at..at + bytes.len()].copy_from_slice(bytes);
+            at += bytes.len();
+        };
+        put(&MAGIC.to_ne_bytes());
+        put(&sequence.to_ne_bytes());
+        put(&event.time_ns.to_ne_bytes());
+        put(&sector.to_ne_bytes());
+        put(&(sectors << 9).to_ne_bytes());
+        put(&action.to_ne_bytes());
+        put(&event.pid.to_ne_bytes());
+        put(&self.device.to_ne_bytes());
+        put(&u32::from(event.cpu).to_ne_bytes());
+        put(&(event.error.unsigned_abs() as u16).to_ne_bytes());
+        put(&(payload.len() as u16).to_ne_bytes());
+        file.write_all(&record)?;
+        file.write_all(payload)
+    }
+
+    /// Everything is in the files; how many there are.
+    pub fn finish(mut self) -> io::Result<usize> {
+        for (file, _) in &mut self.files {
+            file.flush()?;
+        }
+        Ok(self.files.len())
+    }
+}
+
+fn action(event: &BlockEvent) -> u32 {
+    let (number, category) = match event.action {
+        Action::Queue => (1, QUEUE),
+        Action::BackMerge | Action::RequestMerge => (2, QUEUE),
+        Action::FrontMerge => (3, QUEUE),
+        Action::GetRequest => (4, QUEUE),
+        Action::Requeue => (6, REQUEUE),
+        Action::Issue => (7, ISSUE),
+        Action::Complete => (8, COMPLETE),
+        Action::Insert => (12, QUEUE),
+        Action::Split => (13, 0),
+    };
+    let op = event.op;
+    let direction = match op.kind {
+        Kind::Read => READ,
+        Kind::Write => WRITE,
+        Kind::Discard => WRITE | DISCARD,
+        Kind::Flush => FLUSH,
+        Kind::Other => 0,
+    };
+    let flag = |on: bool, bit: u32| if on { bit } else { 0 };
+    let flags = flag(op.sync, SYNC)
+        | flag(op.ahead, AHEAD)
+        | flag(op.meta, META)
+        | flag(op.flush, FLUSH)
+        | flag(op.fua, FUA);
+    number | category | direction | flags | FS
+}

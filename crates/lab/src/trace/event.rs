@@ -1,0 +1,270 @@
+//! Block events, decoded: what happened to which sectors, when, on which processor, by whom.
+//!
+//! | letter | event | meaning |
+//! |---|---|---|
+//! | Q | block_bio_queue | a bio is handed to the block layer: what the kernel asks for |
+//! | X | block_split | a bio is too long and is split |
+//! | M, F | block_bio_backmerge, _frontmerge | a bio joins a request at its end, its front |
+//! | G | block_getrq | a request is made for a bio |
+//! | I | block_rq_insert | the request is given to the scheduler |
+//! | R | block_rq_requeue | the device did not take it; it waits again |
+//! | U | block_rq_merge | two requests become one |
+//! | D | block_rq_issue | the request is issued to the device: what the device gets |
+//! | C | block_rq_complete | the device has answered, for all or a part of it |
+
+use super::format::{Field, Format};
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // the table above
+pub enum Action {
+    Queue,
+    Split,
+    BackMerge,
+    FrontMerge,
+    GetRequest,
+    Insert,
+    Requeue,
+    RequestMerge,
+    Issue,
+    Complete,
+}
+
+impl Action {
+    /// Every action with its event.
+    pub const EVENTS: [(Action, &'static str); 10] = [
+        (Action::Queue, "block/block_bio_queue"),
+        (Action::Split, "block/block_split"),
+        (Action::BackMerge, "block/block_bio_backmerge"),
+        (Action::FrontMerge, "block/block_bio_frontmerge"),
+        (Action::GetRequest, "block/block_getrq"),
+        (Action::Insert, "block/block_rq_insert"),
+        (Action::Requeue, "block/block_rq_requeue"),
+        (Action::RequestMerge, "block/block_rq_merge"),
+        (Action::Issue, "block/block_rq_issue"),
+        (Action::Complete, "block/block_rq_complete"),
+    ];
+}
+
+/// What a request does; as the columns of diskstats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum Kind {
+    Read,
+    Write,
+    Discard,
+    Flush,
+    Other,
+}
+
+impl Kind {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Read => "read",
+            Kind::Write => "write",
+            Kind::Discard => "discard",
+            Kind::Flush => "flush",
+            Kind::Other => "other",
+        }
+    }
+}
+
+/// The letters of `rwbs`, as bits for export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operation {
+    /// What it does.
+    pub kind: Kind,
+    /// Somebody waits for it.
+    pub sync: bool,
+    /// Read-ahead.
+    pub ahead: bool,
+    /// About the file system's own structures.
+    pub meta: bool,
+    /// The device's cache is emptied first.
+    pub flush: bool,
+    /// Durable when it is over.
+    pub fua: bool,
+}
+
+impl Operation {
+    /// Reads letters such as `RA`, `WS`, `FWFSM`. An F before the kind is a flush, behind it FUA.
+    pub fn parse(letters: &[u8]) -> Operation {
+        let mut op =
+            Operation { kind: Kind::Other, sync: false, ahead: false, meta: false, flush: false, fua: false };
+        let (first, rest) = match letters {
+            [b'F', b'W' | b'R' | b'D' | b'N' | b'F', ..] => {
+                op.flush = true;
+                (letters[1], &letters[2..])
+            }
+            [first, rest @ ..] => (*first, rest),
+            [] => return op,
+        };
+        op.kind = match first {
+            b'R' => Kind::Read,
+            b'W' => Kind::Write,
+            b'D' => Kind::Discard,
+            b'F' => Kind::Flush,
+            _ => Kind::Other,
+        };
+        for letter in rest {
+            match letter {
+                b'F' => op.fua = true,
+                b'A' => op.ahead = true,
+                b'S' => op.sync = true,
+                b'M' => op.meta = true,
+                _ => {}
+            }
+        }
+        op
+    }
+}
+
+/// One event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockEvent {
+    /// CLOCK_MONOTONIC, in ns.
+    pub time_ns: u64,
+    /// The processor it happened on.
+    pub cpu: u16,
+    /// What happened.
+    pub action: Action,
+    /// What the request does.
+    pub op: Operation,
+    /// First sector (of 512 bytes).
+    pub sector: u64,
+    /// Sectors; of a split: none.
+    pub sectors: u32,
+    /// The second part of a split bio begins here.
+    pub split_at: u64,
+    /// Thread that was running: who asked, for Q; anybody, for D and C.
+    pub pid: u32,
+    /// Error number of a completion, as a negative number; 0 is success.
+    pub error: i32,
+    /// Name of the thread.
+    pub comm: [u8; 16],
+}
+
+/// Fields of one kind of block event.
+struct BlockFormat {
+    action: Action,
+    sector: Field,
+    sectors: Option<Field>,
+    split_at: Option<Field>,
+    rwbs: Field,
+    error: Option<Field>,
+    comm: Option<Field>,
+}
+
+/// Decodes payloads by the formats of this kernel.
+pub struct Decoder {
+    /// By event number.
+    formats: Vec<(u16, BlockFormat)>,
+    fork: Option<(u16, Field, Field)>,
+    kind: Field,
+    pid: Field,
+}
+
+/// A payload, decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decoded {
+    /// A block event.
+    Block(BlockEvent),
+    /// A process or thread was made.
+    Fork {
+        /// When, in ns.
+        time_ns: u64,
+        /// By whom.
+        parent: u32,
+        /// Its number.
+        child: u32,
+    },
+}
+
+impl Decoder {
+    /// A decoder for the given formats; `fork` is that of `sched_process_fork` when it is traced.
+    pub fn new(blocks: &[(Action, Format)], fork: Option<&Format>) -> Result<Decoder, String> {
+        let any = &blocks.first().ok_or("no events")?.1;
+        let mut formats = Vec::new();
+        for (action, format) in blocks {
+            let needs_size = *action != Action::Split;
+            formats.push((
+                format.id,
+                BlockFormat {
+                    action: *action,
+                    sector: format.field("sector")?,
+                    sectors: needs_size.then(|| format.field("nr_sector")).transpose()?,
+                    split_at: (!needs_size).then(|| format.field("new_sector")).transpose()?,
+                    rwbs: format.field("rwbs")?,
+                    error: format.field("error").ok(),
+                    comm: format.field("comm").ok(),
+                },
+            ));
+        }
+        let fork = match fork {
+            Some(f) => Some((f.id, f.field("parent_pid")?, f.field("child_pid")?)),
+            None => None,
+        };
+        Ok(Decoder { formats, fork, kind: any.field("common_type")?, pid: any.field("common_pid")? })
+    }
+
+    /// Decodes one payload; nothing for events that were not asked for.
+    pub fn decode(&self, time_ns: u64, cpu: u16, event: &[u8]) -> Option<Decoded> {
+        let id = self.kind.number(event) as u16;
+        if let Some((_, format)) = self.formats.iter().find(|(other, _)| *other == id) {
+            let number = |field: &Option<Field>| field.map_or(0, |f| f.number(event));
+            let mut comm = [0; 16];
+            if let Some(field) = format.comm {
+                let text = field.text(event);
+                let len = text.len().min(16);
+                comm[..len].copy_from_slice(&text[..len]);
+            }
+            return Some(Decoded::Block(BlockEvent {
+                time_ns,
+                cpu,
+                action: format.action,
+                op: Operation::parse(format.rwbs.text(event)),
+                sector: place(format.sector.number(event)),
+                sectors: number(&format.sectors) as u32,
+                split_at: number(&format.split_at) as u64,
+                pid: self.pid.number(event) as u32,
+                error: number(&format.error) as i32,
+                comm,
+            }));
+        }
+        match &self.fork {
+            Some((fork, parent, child)) if *fork == id => Some(Decoded::Fork {
+                time_ns,
+                parent: parent.number(event) as u32,
+                child: child.number(event) as u32,
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// A flush has no sector: it is issued with 0 and completed with -1.
+fn place(sector: i64) -> u64 {
+    u64::try_from(sector).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_are_understood_by_their_place() {
+        let op = |letters: &str| Operation::parse(letters.as_bytes());
+        assert_eq!((op("RA").kind, op("RA").ahead, op("RA").sync), (Kind::Read, true, false));
+        let both = op("FWFSM");
+        assert_eq!(
+            (both.kind, both.flush, both.fua, both.sync, both.meta),
+            (Kind::Write, true, true, true, true)
+        );
+        assert_eq!((op("WFS").flush, op("WFS").fua), (false, true));
+        assert_eq!(op("FF").kind, Kind::Flush);
+        assert_eq!(op("F").kind, Kind::Flush);
+        assert_eq!(op("DE").kind, Kind::Discard);
+        assert_eq!(op("").kind, Kind::Other);
+    }
+}

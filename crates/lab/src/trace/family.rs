@@ -1,0 +1,89 @@
+//! Which threads belong to the program that is traced: it, and everything it starts.
+//!
+//! New ones are told by fork events. Threads of the kernel that work for the program (io_uring's) have no such event: the first
+//! time an unknown thread appears, /proc says whose it is.
+
+use std::collections::{HashMap, HashSet};
+
+/// The program's processes and threads.
+#[derive(Default)]
+pub struct Family {
+    root: u32,
+    known: HashMap<u32, bool>,
+}
+
+impl Family {
+    /// Process `root` and all its threads and children.
+    pub fn of(root: u32) -> Family {
+        Family { root, known: HashMap::from([(root, true)]) }
+    }
+
+    /// `parent` made `child`.
+    pub fn forked(&mut self, parent: u32, child: u32) {
+        // The program itself was made by us; a number that is used again belongs to whom it says now.
+        let ours = child == self.root || self.contains(parent);
+        self.known.insert(child, ours);
+    }
+
+    /// True when thread `pid` belongs to the program.
+    pub fn contains(&mut self, pid: u32) -> bool {
+        if let Some(ours) = self.known.get(&pid) {
+            return *ours;
+        }
+        let ours = self.descends(pid);
+        self.known.insert(pid, ours);
+        ours
+    }
+
+    /// Looks it up: by thread group, then parents.
+    fn descends(&self, pid: u32) -> bool {
+        let mut seen = HashSet::new();
+        let mut at = pid;
+        while at > 1 && seen.insert(at) {
+            let Some((group, parent)) = group_and_parent(at) else { return false };
+            if self.known.get(&group).copied().unwrap_or(false) {
+                return true;
+            }
+            at = if group == at { parent } else { group };
+        }
+        false
+    }
+}
+
+fn group_and_parent(pid: u32) -> Option<(u32, u32)> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let field = |name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    };
+    Some((field("Tgid:")?, field("PPid:")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_and_threads_belong_to_it_and_others_do_not() {
+        let mut family = Family::of(4_100_000);
+        family.forked(1, 4_100_000);
+        family.forked(4_100_000, 4_100_001);
+        family.forked(4_100_001, 4_100_002);
+        family.forked(1, 4_100_003);
+        assert!([4_100_000, 4_100_001, 4_100_002].into_iter().all(|pid| family.contains(pid)));
+        assert!(!family.contains(4_100_003) && !family.contains(1));
+        let mut own = Family::of(std::process::id());
+        let (send, receive) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+                send.send(thread).expect("somebody listens");
+                std::thread::sleep(std::time::Duration::from_millis(300));
+            });
+            assert!(own.contains(receive.recv().expect("a thread")), "a thread is found by /proc");
+        });
+        let mut child = std::process::Command::new("sleep").arg("5").spawn().expect("it starts");
+        assert!(own.contains(child.id()), "a child is found by /proc");
+        child.kill().and_then(|()| child.wait()).expect("it ends");
+    }
+}

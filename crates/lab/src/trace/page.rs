@@ -1,0 +1,250 @@
+//! A trace as a page.
+
+use super::event::Kind;
+use super::session::Traced;
+use super::summary::{Summary, time};
+use super::tally::Tally;
+use crate::program::Ended;
+use crate::report::{Axis, Bar, Bars, Column, Figure, Plot, Report, Scale, Section, Series, Table, Unit};
+use crate::size::{about, show};
+
+pub(super) fn report(traced: &Traced, ended: Option<&Ended>) -> Report {
+    let sum = Summary::of(traced, ended);
+    let mut report = Report::new(format!("What {} really got", sum.device));
+    report.summary = words(&sum);
+    report.sections = sections(traced, ended);
+    report
+}
+
+/// The figures of a trace.
+pub(crate) fn sections(traced: &Traced, ended: Option<&Ended>) -> Vec<Section> {
+    let sum = Summary::of(traced, ended);
+    vec![
+        Section::new("From asking to the device", vec![counts(&sum), layers(&sum)]),
+        Section::new("Sizes", sizes(&sum)),
+        Section::new("Over time", over_time(&traced.tally)),
+        Section::new("Where", vec![offsets(&traced.tally)]),
+        Section::new("Latency", vec![latencies(&sum)]).with_text(
+            "Q2C is from the kernel's asking to the answer, Q2D its part before the request is issued, D2C its part at the device.",
+        ),
+        Section::new("Who asked", vec![askers(&traced.tally)]),
+        Section::new("Against /proc/diskstats", vec![checks(&sum)]),
+    ]
+}
+
+/// The first thing read.
+fn words(sum: &Summary) -> Vec<String> {
+    let mut words = vec![format!(
+        "{:.1} s: {:.0} reads and {:.0} writes per second reached {}, {:.2} at once on average and {} at most; \
+         {:.0} % of them began where the one before had ended.",
+        sum.seconds,
+        sum.read_iops,
+        sum.write_iops,
+        sum.device,
+        sum.depth,
+        sum.depth_max,
+        sum.sequential * 100.0
+    )];
+    if let [first, .., last] = &sum.layers[..]
+        && sum.program.is_some()
+    {
+        words.push(format!(
+            "For {} {} the device got {} requests: {:.3} per call, {:.3} bytes per byte asked.",
+            first.count, first.what, last.count, last.per_asked, last.bytes_per_asked
+        ));
+    }
+    words.push(match sum.events_lost {
+        0 => "No event was lost.".to_string(),
+        n => format!("{n} events were lost: the trace is invalid."),
+    });
+    words
+}
+
+fn table(title: &str, columns: Vec<Column>, rows: Vec<Vec<String>>) -> Figure {
+    Figure::Table(Table { title: title.into(), note: String::new(), columns, rows })
+}
+
+fn counts(sum: &Summary) -> Figure {
+    let names = ["queued", "split", "merged", "issued", "requeued", "completed", "completed bytes", "errors"];
+    let mut columns = vec![Column::text("")];
+    columns.extend(names.map(Column::number));
+    let rows = sum.kinds.iter().map(|of| {
+        let c = &of.counts;
+        let mut row = vec![of.kind.to_string()];
+        row.extend([c.queued, c.split, c.merged, c.issued, c.requeued, c.completed].map(|n| n.to_string()));
+        row.push(about(c.completed_sectors as f64 * 512.0));
+        row.push(c.errors.to_string());
+        row
+    });
+    table("Requests by kind", columns, rows.collect())
+}
+
+fn layers(sum: &Summary) -> Figure {
+    let columns = vec![
+        Column::text("layer"),
+        Column::number("count"),
+        Column::number("bytes"),
+        Column::number("mean size"),
+        Column::number("count ÷ first"),
+        Column::number("bytes ÷ first"),
+    ];
+    let rows = sum.layers.iter().map(|layer| {
+        vec![
+            layer.what.to_string(),
+            layer.count.to_string(),
+            about(layer.bytes as f64),
+            about(layer.bytes as f64 / layer.count.max(1) as f64),
+            format!("{:.3}", layer.per_asked),
+            format!("{:.3}", layer.bytes_per_asked),
+        ]
+    });
+    table("Amplification: what was asked, what the device got", columns, rows.collect())
+}
+
+/// A figure of the sizes of bios and one of those of requests, for reads and writes.
+fn sizes(sum: &Summary) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for of in sum.kinds.iter().filter(|of| !of.sizes.is_empty()) {
+        let mut bars: Vec<Bar> = Vec::new();
+        // The most frequent sizes, in order of size.
+        let mut common = of.sizes.clone();
+        common.sort_by_key(|s| std::cmp::Reverse(s.bios + s.requests));
+        let rest = common.split_off(common.len().min(10));
+        common.sort_by_key(|s| s.bytes);
+        for size in &common {
+            for (group, what, n) in [(0, "asked", size.bios), (1, "issued", size.requests)] {
+                if n > 0 {
+                    let name = format!("{} {what}", show(size.bytes));
+                    bars.push(Bar { name, value: n as f64, range: None, group });
+                }
+            }
+        }
+        let note = match rest.iter().map(|s| s.bios + s.requests).sum::<u64>() {
+            0 => "Asked: by the kernel, as bios. Issued: to the device, after splitting and merging."
+                .to_string(),
+            n => format!(
+                "Asked: by the kernel, as bios. Issued: to the device. {} rarer sizes ({n} together) are in summary.jsonl.",
+                rest.len()
+            ),
+        };
+        let title = format!("Sizes of {}s", of.kind);
+        figures.push(Figure::Bars(Bars { title, note, label: "count".into(), unit: Unit::Plain, bars }));
+    }
+    figures
+}
+
+fn line(title: &str, y: Axis, series: Vec<Series>) -> Figure {
+    let x = Axis::new("seconds", Unit::Seconds);
+    let series = series.into_iter().filter(|s| s.points.iter().any(|p| p.1 > 0.0)).collect();
+    Figure::Lines(Plot { title: title.into(), note: String::new(), x, y, series })
+}
+
+fn over_time(tally: &Tally) -> Vec<Figure> {
+    let points = |value: &dyn Fn(&super::tally::Interval) -> f64| {
+        tally.intervals.iter().map(|i| (i.end_s, value(i))).collect::<Vec<_>>()
+    };
+    vec![
+        line(
+            "Throughput",
+            Axis::new("per second", Unit::BytesPerSecond),
+            vec![
+                Series::new("read", points(&|i| i.read_bytes_per_s)),
+                Series::new("written", points(&|i| i.write_bytes_per_s)),
+            ],
+        ),
+        line(
+            "Requests",
+            Axis::new("completed per second", Unit::Plain),
+            vec![
+                Series::new("reads", points(&|i| i.reads_per_s)),
+                Series::new("writes", points(&|i| i.writes_per_s)),
+            ],
+        ),
+        line(
+            "Depth at the device",
+            Axis::new("requests", Unit::Plain),
+            vec![
+                Series::new("mean", points(&|i| i.depth)),
+                Series::new("most", points(&|i| f64::from(i.depth_max))),
+            ],
+        ),
+        line(
+            "Latency at the device (D2C)",
+            Axis::new("time", Unit::Nanoseconds).scaled(Scale::Log),
+            vec![
+                Series::new("p50", points(&|i| i.d2c.p50_ns as f64)),
+                Series::new("p99", points(&|i| i.d2c.p99_ns as f64)),
+                Series::new("max", points(&|i| i.d2c.max_ns as f64)),
+            ],
+        ),
+    ]
+}
+
+fn offsets(tally: &Tally) -> Figure {
+    let of = |kind: Kind| {
+        let dots = tally.dots.iter().filter(|dot| dot.kind == kind);
+        Series::new(format!("{}s", kind.as_str()), dots.map(|dot| (dot.at_s, dot.offset)).collect())
+    };
+    let series = [Kind::Read, Kind::Write, Kind::Discard].map(of);
+    let note = match tally.placed as usize > tally.dots.len() {
+        true => format!("A fair sample of {} of {} requests.", tally.dots.len(), tally.placed),
+        false => String::new(),
+    };
+    Figure::Scatter(Plot {
+        title: "Offset over time".into(),
+        note,
+        x: Axis::new("seconds", Unit::Seconds),
+        y: Axis::new("offset", Unit::Bytes),
+        series: series.into_iter().filter(|s| !s.points.is_empty()).collect(),
+    })
+}
+
+fn latencies(sum: &Summary) -> Figure {
+    let names = ["count", "min", "mean", "p50", "p90", "p99", "p99.9", "max"];
+    let mut columns = vec![Column::text("")];
+    columns.extend(names.map(Column::number));
+    let mut rows = Vec::new();
+    for of in &sum.kinds {
+        for (name, l) in [("Q2C", of.q2c), ("Q2D", of.q2d), ("D2C", of.d2c)] {
+            if l.count == 0 {
+                continue;
+            }
+            let mut row = vec![format!("{} {name}", of.kind), l.count.to_string()];
+            let times = [
+                l.min_ns as f64,
+                l.mean_ns,
+                l.p50_ns as f64,
+                l.p90_ns as f64,
+                l.p99_ns as f64,
+                l.p99_9_ns as f64,
+                l.max_ns as f64,
+            ];
+            row.extend(times.map(time));
+            rows.push(row);
+        }
+    }
+    table("Latency", columns, rows)
+}
+
+fn askers(tally: &Tally) -> Figure {
+    let mut all: Vec<(&String, &u64)> = tally.askers.iter().collect();
+    all.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
+    let rows = all.into_iter().take(20).map(|(name, n)| vec![name.clone(), n.to_string()]);
+    let columns = vec![Column::text("thread"), Column::number("bios")];
+    let note = "Writing back and reading ahead may be done by threads of the kernel for others.";
+    Figure::Table(Table {
+        title: "Threads by bios queued".into(),
+        note: note.into(),
+        columns,
+        rows: rows.collect(),
+    })
+}
+
+fn checks(sum: &Summary) -> Figure {
+    let columns = vec![Column::text("count"), Column::number("trace"), Column::number("/proc/diskstats")];
+    let rows = sum
+        .checks
+        .iter()
+        .map(|check| vec![check.what.to_string(), check.traced.to_string(), check.diskstats.to_string()]);
+    table("The same requests counted twice", columns, rows.collect())
+}

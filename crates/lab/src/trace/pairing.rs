@@ -1,0 +1,339 @@
+//! Which completion belongs to which request, and which request to which bio.
+//!
+//! * A request is known by its first sector and kind between D and C. A partial completion moves it forward. Two of the same place
+//!   complete in order of issue.
+//! * A bio is known by its range of sectors between Q and the C that covers its last part. However bios were merged or
+//!   split on the way, a completion of n sectors completes n sectors of bios in its range, the oldest first.
+//!
+//! Requests issued before tracing began complete without an issue: they count as completed, but have no times.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use super::event::{Action, BlockEvent, Kind, Operation};
+
+/// A request that is over.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RequestDone {
+    /// First sector, as issued.
+    pub sector: u64,
+    /// Sectors, as issued.
+    pub sectors: u32,
+    /// What it did.
+    pub op: Operation,
+    /// When it was issued; 0 when that was before tracing began.
+    pub issued_ns: u64,
+    /// When the device answered for the last of it.
+    pub completed_ns: u64,
+    /// Who asked for its first bio, when that was seen.
+    pub asker: Option<Asker>,
+    /// An error number, or 0.
+    pub error: i32,
+}
+
+/// A bio that is over.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BioDone {
+    /// When the kernel asked.
+    pub queued_ns: u64,
+    /// When the (last) request that carried it was issued; 0 when unknown.
+    pub issued_ns: u64,
+    /// When its last part was answered.
+    pub completed_ns: u64,
+    /// What it did.
+    pub op: Operation,
+}
+
+/// Who asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asker {
+    /// The thread.
+    pub pid: u32,
+    /// It belongs to the program that is traced.
+    pub ours: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Issued {
+    sector: u64,
+    sectors: u32,
+    left: u32,
+    op: Operation,
+    issued_ns: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Bio {
+    sectors: u32,
+    left: u32,
+    queued_ns: u64,
+    op: Operation,
+    asker: Asker,
+}
+
+/// What is under way.
+#[derive(Default)]
+pub struct Pairing {
+    issued: HashMap<(u64, Kind), VecDeque<Issued>>,
+    outstanding: u32,
+    /// By first sector.
+    bios: BTreeMap<u64, VecDeque<Bio>>,
+    /// Longest bio seen: no bio that begins further back reaches a sector.
+    longest: u32,
+    /// Completions whose issue was not seen.
+    pub unmatched: u64,
+}
+
+impl Pairing {
+    /// A bio is queued.
+    pub fn queued(&mut self, event: &BlockEvent, asker: Asker) {
+        if event.sectors == 0 {
+            return; // a flush carries no sectors; its request is followed
+        }
+        self.longest = self.longest.max(event.sectors);
+        let bio = Bio {
+            sectors: event.sectors,
+            left: event.sectors,
+            queued_ns: event.time_ns,
+            op: event.op,
+            asker,
+        };
+        self.bios.entry(event.sector).or_default().push_back(bio);
+    }
+
+    /// A request is issued.
+    pub fn issued(&mut self, event: &BlockEvent) {
+        debug_assert_eq!(event.action, Action::Issue);
+        let issued = Issued {
+            sector: event.sector,
+            sectors: event.sectors,
+            left: event.sectors,
+            op: event.op,
+            issued_ns: event.time_ns,
+        };
+        self.outstanding += 1;
+        self.issued.entry((event.sector, event.op.kind)).or_default().push_back(issued);
+    }
+
+    /// A request that the device refused for now.
+    pub fn requeued(&mut self, event: &BlockEvent) {
+        if self.take(event.sector, event.op.kind).is_some() {
+            self.outstanding -= 1;
+        }
+    }
+
+    /// A completion, of all or a part of a request. `bio_done` hears of the bios that are over with it.
+    pub fn completed(
+        &mut self,
+        event: &BlockEvent,
+        bio_done: &mut dyn FnMut(BioDone),
+    ) -> Option<RequestDone> {
+        let found = self.take(event.sector, event.op.kind);
+        let issued_ns = found.map_or(0, |issued| issued.issued_ns);
+        let asker = self.complete_bios(event, issued_ns, bio_done);
+        let done = |issued: Issued| RequestDone {
+            sector: issued.sector,
+            sectors: issued.sectors,
+            op: issued.op,
+            issued_ns: issued.issued_ns,
+            completed_ns: event.time_ns,
+            asker,
+            error: event.error,
+        };
+        let Some(mut issued) = found else {
+            // An empty write that only flushes is never issued itself: a flush request is, in its place.
+            self.unmatched += u64::from(event.sectors > 0);
+            let before =
+                Issued { sector: event.sector, sectors: event.sectors, left: 0, op: event.op, issued_ns: 0 };
+            return Some(done(before));
+        };
+        if event.sectors < issued.left {
+            issued.left -= event.sectors;
+            let rest = event.sector + u64::from(event.sectors);
+            self.issued.entry((rest, issued.op.kind)).or_default().push_front(issued);
+            return None;
+        }
+        self.outstanding -= 1;
+        Some(done(issued))
+    }
+
+    /// Requests issued and not completed.
+    pub fn outstanding(&self) -> u32 {
+        self.outstanding
+    }
+
+    fn take(&mut self, sector: u64, kind: Kind) -> Option<Issued> {
+        let queue = self.issued.get_mut(&(sector, kind))?;
+        let first = queue.pop_front();
+        if queue.is_empty() {
+            self.issued.remove(&(sector, kind));
+        }
+        first
+    }
+
+    /// Takes the sectors of a completion off the bios in its range; answers who asked for the first.
+    fn complete_bios(
+        &mut self,
+        event: &BlockEvent,
+        issued_ns: u64,
+        bio_done: &mut dyn FnMut(BioDone),
+    ) -> Option<Asker> {
+        let (start, end) = (event.sector, event.sector + u64::from(event.sectors));
+        let mut to_complete = event.sectors;
+        let mut asker = None;
+        let mut emptied = Vec::new();
+        let lowest = start.saturating_sub(u64::from(self.longest));
+        for (first, queue) in self.bios.range_mut(lowest..end) {
+            for bio in queue.iter_mut().filter(|bio| bio.op.kind == event.op.kind) {
+                let overlap = (first + u64::from(bio.sectors)).min(end).saturating_sub(start.max(*first));
+                let part = (overlap as u32).min(bio.left).min(to_complete);
+                if part == 0 {
+                    continue;
+                }
+                asker.get_or_insert(bio.asker);
+                bio.left -= part;
+                to_complete -= part;
+                if bio.left == 0 {
+                    let (queued_ns, op) = (bio.queued_ns, bio.op);
+                    bio_done(BioDone { queued_ns, issued_ns, completed_ns: event.time_ns, op });
+                }
+            }
+            queue.retain(|bio| bio.left > 0);
+            if queue.is_empty() {
+                emptied.push(*first);
+            }
+            if to_complete == 0 {
+                break;
+            }
+        }
+        for first in emptied {
+            self.bios.remove(&first);
+        }
+        asker
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ASKER: Asker = Asker { pid: 7, ours: true };
+
+    fn event(action: Action, time_ns: u64, sector: u64, sectors: u32) -> BlockEvent {
+        BlockEvent {
+            time_ns,
+            cpu: 0,
+            action,
+            op: Operation::parse(b"R"),
+            sector,
+            sectors,
+            split_at: 0,
+            pid: 7,
+            error: 0,
+            comm: [0; 16],
+        }
+    }
+
+    /// Completes and answers the request, if it is over, and the Q2C times of the bios that are.
+    fn complete(pairing: &mut Pairing, t: u64, sector: u64, sectors: u32) -> (Option<RequestDone>, Vec<u64>) {
+        let mut bios = Vec::new();
+        let mut heard = |bio: BioDone| bios.push(bio.completed_ns - bio.queued_ns);
+        let done = pairing.completed(&event(Action::Complete, t, sector, sectors), &mut heard);
+        (done, bios)
+    }
+
+    #[test]
+    fn merged_bios_are_over_with_their_request() {
+        let mut pairing = Pairing::default();
+        pairing.queued(&event(Action::Queue, 10, 100, 8), ASKER);
+        pairing.queued(&event(Action::Queue, 20, 108, 8), Asker { pid: 8, ours: false });
+        pairing.issued(&event(Action::Issue, 30, 100, 16));
+        let (done, bios) = complete(&mut pairing, 50, 100, 16);
+        let done = done.expect("over");
+        assert_eq!((done.issued_ns, done.sectors, done.asker), (30, 16, Some(ASKER)));
+        assert_eq!(bios, [40, 30]);
+        assert_eq!(pairing.outstanding(), 0);
+    }
+
+    #[test]
+    fn a_split_bio_is_over_with_its_last_part() {
+        let mut pairing = Pairing::default();
+        pairing.queued(&event(Action::Queue, 10, 100, 16), ASKER);
+        pairing.issued(&event(Action::Issue, 20, 108, 8));
+        pairing.issued(&event(Action::Issue, 21, 100, 8));
+        let (done, bios) = complete(&mut pairing, 40, 108, 8);
+        assert!(done.is_some() && bios.is_empty());
+        let (done, bios) = complete(&mut pairing, 60, 100, 8);
+        assert_eq!((done.expect("over").issued_ns, bios), (21, vec![50]));
+    }
+
+    #[test]
+    fn partial_completions_move_a_request_forward() {
+        let mut pairing = Pairing::default();
+        pairing.queued(&event(Action::Queue, 10, 0, 32), ASKER);
+        pairing.issued(&event(Action::Issue, 20, 0, 32));
+        assert_eq!(complete(&mut pairing, 30, 0, 8), (None, vec![]));
+        assert_eq!(complete(&mut pairing, 40, 8, 8), (None, vec![]));
+        let (done, bios) = complete(&mut pairing, 50, 16, 16);
+        let done = done.expect("over");
+        assert_eq!((done.sector, done.sectors, done.issued_ns, bios), (0, 32, 20, vec![40]));
+    }
+
+    #[test]
+    fn two_requests_of_one_place_complete_in_order() {
+        let mut pairing = Pairing::default();
+        for t in [10, 20] {
+            pairing.queued(&event(Action::Queue, t, 64, 8), ASKER);
+            pairing.issued(&event(Action::Issue, t + 1, 64, 8));
+        }
+        let (done, bios) = complete(&mut pairing, 30, 64, 8);
+        assert_eq!((done.expect("over").issued_ns, bios), (11, vec![20]));
+        let (done, bios) = complete(&mut pairing, 40, 64, 8);
+        assert_eq!((done.expect("over").issued_ns, bios), (21, vec![20]));
+    }
+
+    #[test]
+    fn requests_from_before_and_refused_ones_are_told_apart() {
+        let mut pairing = Pairing::default();
+        assert_eq!(complete(&mut pairing, 30, 64, 8).0.expect("over").issued_ns, 0);
+        assert_eq!((pairing.unmatched, pairing.outstanding()), (1, 0));
+        pairing.issued(&event(Action::Issue, 40, 64, 8));
+        pairing.requeued(&event(Action::Requeue, 41, 64, 8));
+        assert_eq!(pairing.outstanding(), 0);
+        pairing.issued(&event(Action::Issue, 50, 64, 8));
+        assert_eq!(complete(&mut pairing, 60, 64, 8).0.expect("over").issued_ns, 50);
+    }
+
+    #[test]
+    fn random_merges_and_splits_lose_nothing() {
+        let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(3u64);
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut random = |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % n
+        };
+        for round in 0..200 {
+            let mut pairing = Pairing::default();
+            let (mut queued, mut at) = (0, 0);
+            while at < 4096 {
+                let sectors = (1 + random(64)).min(4096 - at) as u32;
+                pairing.queued(&event(Action::Queue, 1, at, sectors), ASKER);
+                (queued, at) = (queued + 1, at + u64::from(sectors));
+            }
+            let mut requests = Vec::new();
+            let mut at = 0;
+            while at < 4096 {
+                let sectors = (1 + random(100)).min(4096 - at) as u32;
+                pairing.issued(&event(Action::Issue, 2, at, sectors));
+                requests.push((at, sectors));
+                at += u64::from(sectors);
+            }
+            let mut over = 0;
+            while !requests.is_empty() {
+                let (sector, sectors) = requests.swap_remove(random(requests.len() as u64) as usize);
+                over += complete(&mut pairing, 3, sector, sectors).1.len();
+            }
+            assert_eq!((over, pairing.outstanding()), (queued, 0), "seed {seed}, round {round}");
+            assert!(pairing.bios.is_empty() && pairing.issued.is_empty(), "seed {seed}, round {round}");
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Tracing, from switching on to the sum: a thread reads while the program runs.
+//!
+//! 1. The instance is made, events and filters are set, nothing is written yet.
+//! 2. Tracing is switched on at a moment when diskstats does not change, so that both count the same requests.
+//! 3. The thread begins when it is told whom to follow (the kernel's buffers hold what was before), and reads 20 times a second.
+//! 4. Tracing is switched off at a quiet moment again, what is left is read, and the instance is removed.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::blktrace::BlktraceFiles;
+use super::collector::{Collector, monotonic_ns};
+use super::event::{Action, BlockEvent, Decoded, Decoder, Kind};
+use super::family::Family;
+use super::pairing::RequestDone;
+use super::tally::Tally;
+use super::target::Target;
+use super::tracefs::{Instance, TraceSwitch, find_tracefs};
+use crate::diskstats::DiskCounts;
+use crate::undo::{StepId, Undo};
+use crate::{LabError, signals};
+
+/// What to trace, and what to keep of it.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Length of the intervals of the series.
+    pub interval: Duration,
+    /// Memory of the kernel's buffer, per processor.
+    pub buffer_kb: u64,
+    /// Files of blktrace to write, as the beginning of their names.
+    pub blktrace: Option<PathBuf>,
+    /// A file for a JSON line per request.
+    pub requests: Option<PathBuf>,
+    /// Tell the program's own requests from others'.
+    pub follow: Follow,
+}
+
+/// See [`Options::follow`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Follow {
+    /// Everybody's requests are the same.
+    Nobody,
+    /// The program and what it starts are told apart.
+    Program,
+}
+
+/// How often the buffers are read.
+const ROUND: Duration = Duration::from_millis(50);
+/// How long is waited for a moment at which nothing moves.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// Tracing that is switched on.
+pub struct Session {
+    instance: Instance,
+    instance_step: StepId,
+    undo: Undo,
+    target: Target,
+    options: Options,
+    collector: Option<Collector>,
+    start_ns: u64,
+    before: DiskCounts,
+    quiet_start: bool,
+    stop: Arc<AtomicBool>,
+    reader: Option<JoinHandle<Result<Read, LabError>>>,
+}
+
+/// What the reading thread answers.
+struct Read {
+    collector: Collector,
+    consumer: Consumer,
+}
+
+/// The sum of a session.
+pub struct Traced {
+    /// What was traced.
+    pub target: Target,
+    /// All counts.
+    pub tally: Tally,
+    /// Events the kernel lost; more than none makes the trace invalid.
+    pub lost: u64,
+    /// Bytes of events.
+    pub event_bytes: u64,
+    /// What diskstats counted meanwhile.
+    pub diskstats: DiskCounts,
+    /// Both counts began and ended at moments when the device was quiet, so they must agree.
+    pub exact: bool,
+}
+
+impl Session {
+    /// Switches tracing on.
+    pub fn start(target: Target, options: Options, undo: &Undo) -> Result<Session, LabError> {
+        let tracefs = find_tracefs(undo)?;
+        let (instance, instance_step) = Instance::create(&tracefs, undo, options.buffer_kb)?;
+        let mut formats = Vec::new();
+        for (action, event) in Action::EVENTS {
+            // Only blktrace's tools want these two; every event costs the traced program time.
+            let extra = matches!(action, Action::GetRequest | Action::Insert);
+            if !extra || options.blktrace.is_some() {
+                formats.push((action, instance.enable(event, &target.filter())?));
+            }
+        }
+        let fork = match options.follow {
+            Follow::Program => Some(instance.enable("sched/sched_process_fork", "")?),
+            Follow::Nobody => None,
+        };
+        let decoder = Decoder::new(&formats, fork.as_ref()).map_err(|why| {
+            LabError::refused("this kernel's block events", why, "please report its version")
+        })?;
+        let collector = Collector::new(instance.readers()?, decoder);
+        let (before, quiet_start) = quietly(&target, || instance.switch(TraceSwitch::On))?;
+        Ok(Session {
+            instance,
+            instance_step,
+            undo: undo.clone(),
+            target,
+            options,
+            collector: Some(collector),
+            start_ns: monotonic_ns(),
+            before,
+            quiet_start,
+            stop: Arc::default(),
+            reader: None,
+        })
+    }
+
+    /// Begins to read; requests of process `program` and of what it starts are told apart.
+    pub fn follow(&mut self, program: Option<u32>) -> Result<(), LabError> {
+        let collector = self.collector.take().expect("a session is followed once");
+        let mut consumer = Consumer::new(&self.options, &self.target, self.start_ns, program)?;
+        let stop = self.stop.clone();
+        let read = move || {
+            let mut collector = collector;
+            let failed = |e| LabError::system("read the trace buffers", e);
+            while !stop.load(Ordering::Acquire) {
+                if signals::ending() {
+                    return Err(LabError::Stopped); // and lets go of the instance, which is being removed
+                }
+                let read = collector.round(&mut |event| consumer.take(event)).map_err(failed)?;
+                if read < 4 << 20 {
+                    std::thread::sleep(ROUND);
+                }
+            }
+            collector.finish(&mut |event| consumer.take(event)).map_err(failed)?;
+            Ok(Read { collector, consumer })
+        };
+        let thread = std::thread::Builder::new().name("trace".into()).spawn(read);
+        self.reader = Some(thread.map_err(|e| LabError::system("start a thread", e))?);
+        Ok(())
+    }
+
+    /// Switches tracing off and adds up.
+    pub fn finish(mut self) -> Result<Traced, LabError> {
+        if self.reader.is_none() {
+            self.follow(None)?;
+        }
+        let (after, quiet_end) = quietly(&self.target, || self.instance.switch(TraceSwitch::Off))?;
+        let end_ns = monotonic_ns();
+        self.stop.store(true, Ordering::Release);
+        let reader = self.reader.take().expect("started above");
+        let Read { collector, mut consumer } = reader.join().expect("the reading thread does not panic")?;
+        let lost = self.instance.stats()?.lost.max(collector.pages_after_loss);
+        let event_bytes = collector.bytes;
+        drop(collector); // its open files would keep the instance
+        consumer.close()?;
+        consumer.tally.finish(end_ns);
+        self.undo.undo_one(self.instance_step)?;
+        Ok(Traced {
+            target: self.target,
+            tally: consumer.tally,
+            lost,
+            event_bytes,
+            diskstats: after.since(&self.before),
+            exact: self.quiet_start && quiet_end,
+        })
+    }
+}
+
+/// Switches between two readings of diskstats that agree; when the device never is quiet, switches anyway and says so.
+fn quietly(
+    target: &Target,
+    switch: impl FnOnce() -> Result<(), LabError>,
+) -> Result<(DiskCounts, bool), LabError> {
+    let begun = Instant::now();
+    let mut last = target.counts()?;
+    while begun.elapsed() < QUIET {
+        std::thread::sleep(Duration::from_millis(2));
+        let now = target.counts()?;
+        if now == last && now.in_flight == 0 {
+            break;
+        }
+        last = now;
+    }
+    switch()?;
+    let now = target.counts()?;
+    Ok((now, now == last && now.in_flight == 0))
+}
+
+/// Where the events go.
+struct Consumer {
+    tally: Tally,
+    family: Option<Family>,
+    blktrace: Option<BlktraceFiles>,
+    requests: Option<std::io::BufWriter<std::fs::File>>,
+    start_ns: u64,
+    failure: Option<LabError>,
+}
+
+/// A line of the file of requests.
+#[derive(Serialize)]
+struct RequestLine {
+    issued_s: f64,
+    kind: &'static str,
+    offset_bytes: u64,
+    bytes: u64,
+    d2c_ns: u64,
+    pid: u32,
+    ours: bool,
+    error: i32,
+}
+
+impl Consumer {
+    fn new(
+        options: &Options,
+        target: &Target,
+        start_ns: u64,
+        program: Option<u32>,
+    ) -> Result<Consumer, LabError> {
+        let requests = match &options.requests {
+            None => None,
+            Some(path) => {
+                let file = std::fs::File::create(path).map_err(|e| LabError::file("create", path, e))?;
+                Some(std::io::BufWriter::with_capacity(1 << 18, file))
+            }
+        };
+        Ok(Consumer {
+            tally: Tally::new(start_ns, options.interval.as_nanos() as u64),
+            family: program.map(Family::of),
+            blktrace: options.blktrace.as_ref().map(|base| BlktraceFiles::create(base, target.dev)),
+            requests,
+            start_ns,
+            failure: None,
+        })
+    }
+
+    fn take(&mut self, event: Decoded) {
+        match event {
+            Decoded::Fork { parent, child, .. } => {
+                if let Some(family) = &mut self.family {
+                    family.forked(parent, child);
+                }
+            }
+            Decoded::Block(event) => {
+                if let Err(e) = self.block(&event) {
+                    self.failure.get_or_insert(LabError::system("write the trace", e));
+                }
+            }
+        }
+    }
+
+    fn block(&mut self, event: &BlockEvent) -> std::io::Result<()> {
+        if let Some(files) = &mut self.blktrace {
+            files.write(event)?;
+        }
+        let done = self.tally.add(event, self.family.as_mut());
+        if let (Some(request), Some(file)) = (done, &mut self.requests) {
+            serde_json::to_writer(&mut *file, &request_line(&request, self.start_ns))?;
+            file.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), LabError> {
+        if let Some(e) = self.failure.take() {
+            return Err(e);
+        }
+        let failed = |e| LabError::system("write the trace", e);
+        if let Some(files) = self.blktrace.take() {
+            files.finish().map_err(failed)?;
+        }
+        if let Some(mut file) = self.requests.take() {
+            file.flush().map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+fn request_line(request: &RequestDone, start_ns: u64) -> RequestLine {
+    RequestLine {
+        issued_s: request.issued_ns.saturating_sub(start_ns) as f64 / 1e9,
+        kind: request.op.kind.as_str(),
+        offset_bytes: request.sector * 512,
+        bytes: u64::from(request.sectors) * 512,
+        d2c_ns: if request.issued_ns == 0 { 0 } else { request.completed_ns - request.issued_ns },
+        pid: request.asker.map_or(0, |asker| asker.pid),
+        ours: request.asker.is_some_and(|asker| asker.ours),
+        error: request.error,
+    }
+}
+
+/// A count of the trace that should be the same in diskstats.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// Name of the count.
+    pub what: &'static str,
+    /// By the trace.
+    pub traced: u64,
+    /// By /proc/diskstats.
+    pub diskstats: u64,
+}
+
+impl Traced {
+    /// The counts that diskstats has too.
+    pub fn checks(&self) -> Vec<Check> {
+        let (reads, writes) = (self.tally.of(Kind::Read), self.tally.of(Kind::Write));
+        let discards = self.tally.of(Kind::Discard);
+        let disk = &self.diskstats;
+        let check = |what, traced, diskstats| Check { what, traced, diskstats };
+        vec![
+            check("reads completed", reads.completed, disk.reads),
+            check("reads merged", reads.merged, disk.read_merges),
+            check("sectors read", reads.completed_sectors, disk.read_sectors),
+            check("writes completed", writes.completed, disk.writes),
+            check("writes merged", writes.merged, disk.write_merges),
+            check("sectors written", writes.completed_sectors, disk.write_sectors),
+            check("discards completed", discards.completed, disk.discards),
+            check("sectors discarded", discards.completed_sectors, disk.discard_sectors),
+        ]
+    }
+
+    /// Why the trace is not to be believed; empty when all is well.
+    pub fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
+        if self.lost > 0 {
+            doubts.push(format!(
+                "the trace is invalid: the kernel lost {} events; a larger --buffer-mb holds more",
+                self.lost
+            ));
+        }
+        for check in self.checks().iter().filter(|check| check.traced != check.diskstats) {
+            let edge = if self.exact {
+                ""
+            } else {
+                " (the device was busy when tracing began or ended, so a few may differ)"
+            };
+            doubts.push(format!(
+                "{}: {} by the trace, {} by /proc/diskstats{edge}",
+                check.what, check.traced, check.diskstats
+            ));
+        }
+        doubts
+    }
+}

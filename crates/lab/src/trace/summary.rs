@@ -1,0 +1,244 @@
+//! A trace in few words: one JSON object, and the text on the screen.
+
+use serde::Serialize;
+
+use super::KINDS;
+use super::event::Kind;
+use super::session::{Check, Traced};
+use super::tally::{AtSize, Counts};
+use crate::program::Ended;
+use crate::size::about;
+use crate::stats::LatencySummary;
+
+/// What stands in `summary.jsonl`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Summary {
+    /// Name of the device.
+    pub device: String,
+    /// Seconds traced.
+    pub seconds: f64,
+    /// Reads completed per second.
+    pub read_iops: f64,
+    /// Writes completed per second.
+    pub write_iops: f64,
+    /// Median time of a read at the device.
+    pub read_d2c_p50_ns: u64,
+    /// 99 % of reads took no longer at the device.
+    pub read_d2c_p99_ns: u64,
+    /// By kind.
+    pub kinds: Vec<OfKind>,
+    /// From the program's calls to the device.
+    pub layers: Vec<Layer>,
+    /// Requests that begin where the one before ended, as a share of all.
+    pub sequential: f64,
+    /// Mean distance of the others, bytes.
+    pub seek_bytes: f64,
+    /// Mean number of requests at the device.
+    pub depth: f64,
+    /// Most of them at once.
+    pub depth_max: u32,
+    /// Events the kernel lost.
+    pub events_lost: u64,
+    /// Completions of requests issued before the trace.
+    pub unmatched: u64,
+    /// Against /proc/diskstats.
+    pub checks: Vec<Check>,
+    /// The program, when one was named.
+    pub program: Option<Ended>,
+}
+
+/// Everything of one kind.
+#[derive(Debug, Clone, Serialize)]
+pub struct OfKind {
+    /// Its name.
+    pub kind: &'static str,
+    /// How many.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// From the kernel's asking to the answer.
+    pub q2c: LatencySummary,
+    /// From the kernel's asking to the issue.
+    pub q2d: LatencySummary,
+    /// From issue to the answer.
+    pub d2c: LatencySummary,
+    /// Bios and requests by size.
+    pub sizes: Vec<AtSize>,
+}
+
+/// A step from the program to the device: how many, how large.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Layer {
+    /// Who asks whom.
+    pub what: &'static str,
+    /// How many calls, bios or requests.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Count of this layer over that of the first.
+    pub per_asked: f64,
+    /// Bytes of this layer over those of the first.
+    pub bytes_per_asked: f64,
+}
+
+impl Summary {
+    /// The sum of a trace.
+    pub fn of(traced: &Traced, ended: Option<&Ended>) -> Summary {
+        let tally = &traced.tally;
+        let seconds = tally.duration_s();
+        let rate = |kind: Kind| tally.of(kind).completed as f64 / seconds.max(1e-9);
+        let read_d2c = tally.d2c.get(&Kind::Read).map(|l| l.summary()).unwrap_or_default();
+        let apart = tally.placed.saturating_sub(tally.sequential).max(1);
+        Summary {
+            device: traced.target.name.clone(),
+            seconds,
+            read_iops: rate(Kind::Read),
+            write_iops: rate(Kind::Write),
+            read_d2c_p50_ns: read_d2c.p50_ns,
+            read_d2c_p99_ns: read_d2c.p99_ns,
+            kinds: KINDS.into_iter().filter_map(|kind| of_kind(traced, kind)).collect(),
+            layers: layers(traced, ended),
+            sequential: tally.sequential as f64 / tally.placed.max(1) as f64,
+            seek_bytes: tally.seek_sectors as f64 * 512.0 / apart as f64,
+            depth: tally.mean_depth(),
+            depth_max: tally.intervals.iter().map(|i| i.depth_max).max().unwrap_or(0),
+            events_lost: traced.lost,
+            unmatched: tally.unmatched(),
+            checks: traced.checks(),
+            program: ended.cloned(),
+        }
+    }
+}
+
+fn of_kind(traced: &Traced, kind: Kind) -> Option<OfKind> {
+    let tally = &traced.tally;
+    let counts = tally.counts.get(&kind)?;
+    let latency = |all: &std::collections::BTreeMap<Kind, crate::stats::Latencies>| {
+        all.get(&kind).map(|l| l.summary()).unwrap_or_default()
+    };
+    Some(OfKind {
+        kind: kind.as_str(),
+        counts: *counts,
+        q2c: latency(&tally.q2c),
+        q2d: latency(&tally.q2d),
+        d2c: latency(&tally.d2c),
+        sizes: tally.at_sizes(kind),
+    })
+}
+
+/// What was asked, and what became of it on the way down, for reads and for writes.
+pub fn layers(traced: &Traced, ended: Option<&Ended>) -> Vec<Layer> {
+    let tally = &traced.tally;
+    let mut layers = Vec::new();
+    for (kind, calls, own_bios, bios, requests) in [
+        (
+            Kind::Read,
+            "read calls of the program",
+            "bios to read, by the program",
+            "bios to read, by all",
+            "read requests to the device",
+        ),
+        (
+            Kind::Write,
+            "write calls of the program",
+            "bios to write, by the program",
+            "bios to write, by all",
+            "write requests to the device",
+        ),
+    ] {
+        let counts = tally.of(kind);
+        if counts.queued + counts.issued == 0 {
+            continue;
+        }
+        let mut of_kind = Vec::new();
+        let own = tally.ours.get(&kind).map(|(count, sectors)| (*count, sectors * 512));
+        if let Some(io) = ended.and_then(|ended| ended.io) {
+            let (count, bytes) = if kind == Kind::Read { (io.syscr, io.rchar) } else { (io.syscw, io.wchar) };
+            // Calls through io_uring and libaio are not in the kernel's count: then what the program asked of the device exceeds it.
+            if bytes >= own.map_or(0, |(_, bytes)| bytes) / 2 {
+                of_kind.push((calls, count, bytes));
+            }
+        }
+        if let Some((count, bytes)) = own {
+            of_kind.push((own_bios, count, bytes));
+        }
+        of_kind.push((bios, counts.queued, counts.queued_sectors * 512));
+        let issued = counts.issued - counts.requeued.min(counts.issued);
+        of_kind.push((requests, issued, counts.issued_sectors * 512));
+        let (_, first_count, first_bytes) = of_kind[0];
+        layers.extend(of_kind.into_iter().map(|(what, count, bytes)| Layer {
+            what,
+            count,
+            bytes,
+            per_asked: count as f64 / first_count.max(1) as f64,
+            bytes_per_asked: bytes as f64 / first_bytes.max(1) as f64,
+        }));
+    }
+    layers
+}
+
+/// Time as people say it.
+pub fn time(ns: f64) -> String {
+    match ns {
+        ns if ns < 1e3 => format!("{ns:.0} ns"),
+        ns if ns < 1e6 => format!("{:.1} µs", ns / 1e3),
+        ns if ns < 1e9 => format!("{:.2} ms", ns / 1e6),
+        ns => format!("{:.2} s", ns / 1e9),
+    }
+}
+
+/// The text on the screen.
+pub fn print(traced: &Traced, ended: Option<&Ended>) {
+    let sum = Summary::of(traced, ended);
+    println!("{}: {:.2} s traced", sum.device, sum.seconds);
+    println!(
+        "\n{:8} {:>10} {:>9} {:>9} {:>10} {:>10} {:>10} {:>9}",
+        "", "queued", "split", "merged", "issued", "completed", "MiB", "IOPS"
+    );
+    for of in &sum.kinds {
+        let c = &of.counts;
+        println!(
+            "{:8} {:>10} {:>9} {:>9} {:>10} {:>10} {:>10.1} {:>9.0}",
+            of.kind,
+            c.queued,
+            c.split,
+            c.merged,
+            c.issued,
+            c.completed,
+            c.completed_sectors as f64 / 2048.0,
+            c.completed as f64 / sum.seconds.max(1e-9),
+        );
+    }
+    println!("\n{:8} {:>11} {:>11} {:>11} {:>11} {:>11}", "", "mean", "p50", "p99", "p99.9", "max");
+    for of in &sum.kinds {
+        for (name, l) in [("Q2C", of.q2c), ("Q2D", of.q2d), ("D2C", of.d2c)] {
+            if l.count > 0 {
+                let times = [l.mean_ns, l.p50_ns as f64, l.p99_ns as f64, l.p99_9_ns as f64, l.max_ns as f64];
+                let times = times.map(|ns| format!("{:>11}", time(ns))).join(" ");
+                println!("{:4} {name} {times}", &of.kind[..of.kind.len().min(4)]);
+            }
+        }
+    }
+    println!();
+    for layer in &sum.layers {
+        let mean = layer.bytes as f64 / layer.count.max(1) as f64;
+        println!(
+            "{:30} {:>10} of {:>9}, {:>9.3} × the first in number, {:.3} × in bytes",
+            layer.what,
+            layer.count,
+            about(mean),
+            layer.per_asked,
+            layer.bytes_per_asked
+        );
+    }
+    println!(
+        "\n{:.1} % sequential, the others {} away on average; depth {:.2} on average, {} at most",
+        sum.sequential * 100.0,
+        about(sum.seek_bytes),
+        sum.depth,
+        sum.depth_max
+    );
+    match traced.doubts().as_slice() {
+        [] => println!("no event lost; the counts are those of /proc/diskstats"),
+        doubts => doubts.iter().for_each(|doubt| println!("doubt: {doubt}")),
+    }
+}

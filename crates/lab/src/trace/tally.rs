@@ -1,0 +1,444 @@
+//! What a trace adds up to: counts as diskstats has them, latencies, sizes, depth, order, and who asked.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::event::{Action, BlockEvent, Kind};
+use super::family::Family;
+use super::pairing::{Asker, Pairing, RequestDone};
+use crate::stats::{Latencies, LatencySummary};
+
+/// Counts of one kind of request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Bios the kernel asked for.
+    pub queued: u64,
+    /// Their sectors.
+    pub queued_sectors: u64,
+    /// Bios that were too long and split.
+    pub split: u64,
+    /// Bios and requests that joined another request.
+    pub merged: u64,
+    /// Requests given to the scheduler; 0 when it was not asked.
+    pub inserted: u64,
+    /// Requests issued to the device.
+    pub issued: u64,
+    /// Their sectors.
+    pub issued_sectors: u64,
+    /// Requests the device refused for now; each is issued again.
+    pub requeued: u64,
+    /// Requests completed.
+    pub completed: u64,
+    /// Sectors completed.
+    pub completed_sectors: u64,
+    /// Completed with an error.
+    pub errors: u64,
+}
+
+/// How many bios and requests had a size.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct AtSize {
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Bios: what the kernel asked.
+    pub bios: u64,
+    /// Requests: what the device got.
+    pub requests: u64,
+}
+
+/// A second (or another interval) of the trace.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Interval {
+    /// Its end, seconds since the beginning.
+    pub end_s: f64,
+    /// Completed reads per second.
+    #[serde(rename = "r/s")]
+    pub reads_per_s: f64,
+    /// Completed writes per second.
+    #[serde(rename = "w/s")]
+    pub writes_per_s: f64,
+    /// Bytes read per second.
+    pub read_bytes_per_s: f64,
+    /// Bytes written per second.
+    pub write_bytes_per_s: f64,
+    /// Mean number of requests at the device.
+    pub depth: f64,
+    /// Most of them at once.
+    pub depth_max: u32,
+    /// From issue to completion.
+    pub d2c: LatencySummary,
+}
+
+/// A request for the picture of offsets over time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dot {
+    /// When it was issued, seconds since the beginning.
+    pub at_s: f64,
+    /// Where, in bytes.
+    pub offset: f64,
+    /// What it does.
+    pub kind: Kind,
+}
+
+/// Requests kept for the picture.
+const DOTS: usize = 6000;
+
+/// The sum of a trace.
+pub struct Tally {
+    start_ns: u64,
+    interval_ns: u64,
+    /// Counts by kind, of everybody.
+    pub counts: BTreeMap<Kind, Counts>,
+    /// Bios by the traced program itself: count and sectors, by kind.
+    pub ours: BTreeMap<Kind, (u64, u64)>,
+    /// Names and bios of who asked.
+    pub askers: BTreeMap<String, u64>,
+    /// By size in sectors, reads and writes: bios and requests.
+    pub sizes: BTreeMap<(Kind, u32), (u64, u64)>,
+    /// From the kernel's asking to the answer, by kind.
+    pub q2c: BTreeMap<Kind, Latencies>,
+    /// From the kernel's asking to the issue.
+    pub q2d: BTreeMap<Kind, Latencies>,
+    /// From issue to the answer.
+    pub d2c: BTreeMap<Kind, Latencies>,
+    /// Requests that begin where the one before ended.
+    pub sequential: u64,
+    /// Sum of the distances of all others, in sectors.
+    pub seek_sectors: u64,
+    /// All requests issued, with sectors.
+    pub placed: u64,
+    head: u64,
+    pairing: Pairing,
+    /// Finished intervals.
+    pub intervals: Vec<Interval>,
+    now: Accumulating,
+    /// A fair sample of the requests issued.
+    pub dots: Vec<Dot>,
+    random: u64,
+    depth_total: f64,
+    last_ns: u64,
+}
+
+/// The interval being added up.
+#[derive(Default)]
+struct Accumulating {
+    end_ns: u64,
+    counted_to_ns: u64,
+    reads: u64,
+    writes: u64,
+    read_sectors: u64,
+    write_sectors: u64,
+    depth_ns: f64,
+    depth_max: u32,
+    d2c: Latencies,
+}
+
+impl Tally {
+    /// Begins at `start_ns` (CLOCK_MONOTONIC) with intervals of `interval_ns`.
+    pub fn new(start_ns: u64, interval_ns: u64) -> Tally {
+        Tally {
+            start_ns,
+            interval_ns,
+            counts: BTreeMap::new(),
+            ours: BTreeMap::new(),
+            askers: BTreeMap::new(),
+            sizes: BTreeMap::new(),
+            q2c: BTreeMap::new(),
+            q2d: BTreeMap::new(),
+            d2c: BTreeMap::new(),
+            sequential: 0,
+            seek_sectors: 0,
+            placed: 0,
+            head: u64::MAX,
+            pairing: Pairing::default(),
+            intervals: Vec::new(),
+            now: Accumulating {
+                end_ns: start_ns + interval_ns,
+                counted_to_ns: start_ns,
+                ..Accumulating::default()
+            },
+            dots: Vec::new(),
+            random: 0x9e37_79b9_7f4a_7c15,
+            depth_total: 0.0,
+            last_ns: start_ns,
+        }
+    }
+
+    /// Adds an event; they come in order of time. Answers the request that is over with it.
+    pub fn add(&mut self, event: &BlockEvent, family: Option<&mut Family>) -> Option<RequestDone> {
+        self.advance(event.time_ns);
+        let counts = self.counts.entry(event.op.kind).or_default();
+        let sectors = u64::from(event.sectors);
+        match event.action {
+            Action::Queue => {
+                counts.queued += 1;
+                counts.queued_sectors += sectors;
+                self.queued(event, family);
+            }
+            Action::Split => counts.split += 1,
+            Action::BackMerge | Action::FrontMerge | Action::RequestMerge => counts.merged += 1,
+            Action::GetRequest => {}
+            Action::Insert => counts.inserted += 1,
+            Action::Requeue => {
+                counts.requeued += 1;
+                self.pairing.requeued(event);
+            }
+            Action::Issue => {
+                counts.issued += 1;
+                counts.issued_sectors += sectors;
+                self.issued(event);
+            }
+            Action::Complete => return self.completed(event),
+        }
+        None
+    }
+
+    fn queued(&mut self, event: &BlockEvent, family: Option<&mut Family>) {
+        let ours = family.is_some_and(|family| family.contains(event.pid));
+        if ours {
+            let sum = self.ours.entry(event.op.kind).or_default();
+            *sum = (sum.0 + 1, sum.1 + u64::from(event.sectors));
+        }
+        let end = event.comm.iter().position(|b| *b == 0).unwrap_or(16);
+        let name = String::from_utf8_lossy(&event.comm[..end]);
+        match self.askers.get_mut(name.as_ref()) {
+            Some(n) => *n += 1,
+            None => drop(self.askers.insert(name.into_owned(), 1)),
+        }
+        if event.sectors > 0 {
+            self.sizes.entry((event.op.kind, event.sectors)).or_default().0 += 1;
+        }
+        self.pairing.queued(event, Asker { pid: event.pid, ours });
+    }
+
+    fn issued(&mut self, event: &BlockEvent) {
+        self.pairing.issued(event);
+        self.now.depth_max = self.now.depth_max.max(self.pairing.outstanding());
+        if event.sectors == 0 {
+            return;
+        }
+        self.sizes.entry((event.op.kind, event.sectors)).or_default().1 += 1;
+        self.placed += 1;
+        match event.sector.abs_diff(self.head) {
+            0 => self.sequential += 1,
+            _ if self.head == u64::MAX => {}
+            distance => self.seek_sectors += distance,
+        }
+        self.head = event.sector + u64::from(event.sectors);
+        self.sample(event);
+    }
+
+    /// Keeps each request with the same probability, however many there will be.
+    fn sample(&mut self, event: &BlockEvent) {
+        let dot = Dot {
+            at_s: self.seconds(event.time_ns),
+            offset: event.sector as f64 * 512.0,
+            kind: event.op.kind,
+        };
+        if self.dots.len() < DOTS {
+            self.dots.push(dot);
+            return;
+        }
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let place = self.random % self.placed;
+        if let Some(kept) = self.dots.get_mut(place as usize) {
+            *kept = dot;
+        }
+    }
+
+    fn completed(&mut self, event: &BlockEvent) -> Option<RequestDone> {
+        let (q2c, q2d) = (&mut self.q2c, &mut self.q2d);
+        let done = self.pairing.completed(event, &mut |bio| {
+            let (queued, issued) = (bio.queued_ns, bio.issued_ns);
+            q2c.entry(bio.op.kind).or_default().add(bio.completed_ns.saturating_sub(queued));
+            if issued > 0 {
+                q2d.entry(bio.op.kind).or_default().add(issued.saturating_sub(queued));
+            }
+        });
+        let counts = self.counts.entry(event.op.kind).or_default();
+        counts.completed_sectors += u64::from(event.sectors);
+        match event.op.kind {
+            Kind::Read => self.now.read_sectors += u64::from(event.sectors),
+            Kind::Write => self.now.write_sectors += u64::from(event.sectors),
+            _ => {}
+        }
+        let request = done?;
+        counts.completed += 1;
+        counts.errors += u64::from(request.error != 0);
+        match event.op.kind {
+            Kind::Read => self.now.reads += 1,
+            Kind::Write => self.now.writes += 1,
+            _ => {}
+        }
+        if request.issued_ns > 0 {
+            let ns = request.completed_ns.saturating_sub(request.issued_ns);
+            self.d2c.entry(event.op.kind).or_default().add(ns);
+            self.now.d2c.add(ns);
+        }
+        Some(request)
+    }
+
+    /// Lets time go on: depth is weighed by how long it lasted, intervals end.
+    fn advance(&mut self, to_ns: u64) {
+        while to_ns >= self.now.end_ns {
+            let end = self.now.end_ns;
+            self.weigh_depth(end);
+            self.end_interval(end);
+        }
+        self.weigh_depth(to_ns);
+        self.last_ns = self.last_ns.max(to_ns);
+    }
+
+    fn weigh_depth(&mut self, to_ns: u64) {
+        let ns = to_ns.saturating_sub(self.now.counted_to_ns) as f64;
+        self.now.depth_ns += ns * f64::from(self.pairing.outstanding());
+        self.now.counted_to_ns = self.now.counted_to_ns.max(to_ns);
+    }
+
+    fn end_interval(&mut self, end_ns: u64) {
+        let begin_ns = (end_ns - self.interval_ns.min(end_ns)).max(self.start_ns);
+        let length_s = (self.now.end_ns.min(end_ns) - begin_ns).max(1) as f64 / 1e9;
+        let next = Accumulating {
+            end_ns: end_ns + self.interval_ns,
+            counted_to_ns: end_ns,
+            depth_max: self.pairing.outstanding(),
+            ..Accumulating::default()
+        };
+        let past = std::mem::replace(&mut self.now, next);
+        self.depth_total += past.depth_ns;
+        self.intervals.push(Interval {
+            end_s: self.seconds(end_ns),
+            reads_per_s: past.reads as f64 / length_s,
+            writes_per_s: past.writes as f64 / length_s,
+            read_bytes_per_s: past.read_sectors as f64 * 512.0 / length_s,
+            write_bytes_per_s: past.write_sectors as f64 * 512.0 / length_s,
+            depth: past.depth_ns / 1e9 / length_s,
+            depth_max: past.depth_max,
+            d2c: past.d2c.summary(),
+        });
+    }
+
+    /// The trace ends at `end_ns`.
+    pub fn finish(&mut self, end_ns: u64) {
+        self.advance(end_ns);
+        let begin_ns = self.now.end_ns - self.interval_ns;
+        if end_ns > begin_ns {
+            // A last, shorter interval: scaled to its own length.
+            let whole = self.interval_ns;
+            self.interval_ns = end_ns - begin_ns;
+            self.now.end_ns = end_ns;
+            self.end_interval(end_ns);
+            self.interval_ns = whole;
+        }
+        self.last_ns = end_ns;
+    }
+
+    fn seconds(&self, ns: u64) -> f64 {
+        ns.saturating_sub(self.start_ns) as f64 / 1e9
+    }
+
+    /// Seconds traced.
+    pub fn duration_s(&self) -> f64 {
+        self.seconds(self.last_ns)
+    }
+
+    /// Mean number of requests at the device, over the whole trace.
+    pub fn mean_depth(&self) -> f64 {
+        let s = self.duration_s();
+        if s > 0.0 { self.depth_total / 1e9 / s } else { 0.0 }
+    }
+
+    /// Completions whose issue was before the trace.
+    pub fn unmatched(&self) -> u64 {
+        self.pairing.unmatched
+    }
+
+    /// Requests still at the device.
+    pub fn outstanding(&self) -> u32 {
+        self.pairing.outstanding()
+    }
+
+    /// Counts of a kind; zero when there was none.
+    pub fn of(&self, kind: Kind) -> Counts {
+        self.counts.get(&kind).copied().unwrap_or_default()
+    }
+
+    /// Bios and requests by size.
+    pub fn at_sizes(&self, kind: Kind) -> Vec<AtSize> {
+        let of_kind = self.sizes.iter().filter(|((k, _), _)| *k == kind);
+        let at_size = |((_, sectors), (bios, requests)): (&(Kind, u32), &(u64, u64))| AtSize {
+            bytes: u64::from(*sectors) * 512,
+            bios: *bios,
+            requests: *requests,
+        };
+        of_kind.map(at_size).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::Operation;
+    use super::*;
+
+    const BEGIN_NS: u64 = 7_000_000_000;
+
+    fn event(action: Action, ms: u64, sector: u64, sectors: u32) -> BlockEvent {
+        let op = Operation::parse(b"R");
+        let mut comm = [0; 16];
+        comm[..3].copy_from_slice(b"fio");
+        let time_ns = BEGIN_NS + ms * 1_000_000;
+        BlockEvent { time_ns, cpu: 0, action, op, sector, sectors, split_at: 0, pid: 5, error: 0, comm }
+    }
+
+    #[test]
+    fn counts_depth_and_order_of_a_small_trace() {
+        let mut tally = Tally::new(BEGIN_NS, 1_000_000_000);
+        let mut family = Family::of(5);
+        for (action, ms, sector, sectors) in [
+            (Action::Queue, 0, 0, 8),
+            (Action::Issue, 0, 0, 8),
+            (Action::Queue, 0, 8, 8),
+            (Action::Issue, 0, 8, 8),
+            (Action::Complete, 500, 0, 8),
+            (Action::Complete, 500, 8, 8),
+            (Action::Queue, 1000, 1000, 16),
+            (Action::Split, 1000, 1000, 0),
+            (Action::Issue, 1000, 1000, 16),
+            (Action::Complete, 1250, 1000, 16),
+        ] {
+            tally.add(&event(action, ms, sector, sectors), Some(&mut family));
+        }
+        tally.finish(BEGIN_NS + 1_500_000_000);
+        let reads = tally.of(Kind::Read);
+        assert_eq!((reads.queued, reads.issued, reads.completed, reads.split), (3, 3, 3, 1));
+        assert_eq!((reads.queued_sectors, reads.completed_sectors), (32, 32));
+        assert_eq!((tally.sequential, tally.seek_sectors, tally.placed), (1, 984, 3));
+        assert_eq!(tally.ours[&Kind::Read], (3, 32));
+        assert_eq!(tally.askers["fio"], 3);
+        let depth: Vec<_> = tally.intervals.iter().map(|i| (i.end_s, i.depth, i.depth_max)).collect();
+        assert_eq!(depth, [(1.0, 1.0, 2), (1.5, 0.5, 1)]);
+        assert_eq!(tally.intervals[0].reads_per_s, 2.0);
+        assert_eq!(tally.intervals[1].read_bytes_per_s, 16.0 * 512.0 / 0.5);
+        assert!((tally.mean_depth() - 1.25 / 1.5).abs() < 1e-9);
+        let sizes = tally.at_sizes(Kind::Read);
+        assert_eq!(sizes[0], AtSize { bytes: 4096, bios: 2, requests: 2 });
+        assert_eq!(tally.d2c[&Kind::Read].summary().count, 3);
+    }
+
+    #[test]
+    fn a_pause_is_intervals_of_nothing() {
+        let mut tally = Tally::new(BEGIN_NS, 1_000_000_000);
+        tally.add(&event(Action::Issue, 100, 0, 8), None);
+        tally.add(&event(Action::Complete, 3100, 0, 8), None);
+        tally.finish(BEGIN_NS + 4_000_000_000);
+        let depth: Vec<_> = tally.intervals.iter().map(|i| i.depth).collect();
+        assert_eq!(depth.len(), 4);
+        assert!(
+            (depth[0] - 0.9).abs() < 1e-9 && depth[1] == 1.0 && (depth[3] - 0.1).abs() < 1e-9,
+            "{depth:?}"
+        );
+    }
+}

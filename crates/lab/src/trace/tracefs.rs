@@ -1,0 +1,223 @@
+//! A trace instance of our own: made in tracefs, its events and filters set, its per-processor buffers read as raw pages.
+//!
+//! Removing the instance takes everything in it away, so it is the only thing journalled (and the mount, where tracefs was not mounted).
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::fs::OFlags;
+use rustix::mount::{MountFlags, mount};
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
+
+use super::format::Format;
+use crate::LabError;
+use crate::undo::{Step, StepId, Undo, state_dir};
+
+const WITHOUT: &str = "`lab watch` needs neither root nor tracefs and shows diskstats";
+
+/// Where tracefs is; mounted if it was not.
+pub fn find_tracefs(undo: &Undo) -> Result<PathBuf, LabError> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let mounted = mounts.lines().find_map(|line| {
+        let mut words = line.split(' ');
+        let (target, kind) = (words.nth(1)?, words.next()?);
+        (kind == "tracefs").then(|| PathBuf::from(target))
+    });
+    if !rustix::process::geteuid().is_root() {
+        return Err(LabError::refused("tracing block requests", "needs root", WITHOUT));
+    }
+    if let Some(path) = mounted {
+        return Ok(path);
+    }
+    let target = state_dir().join(format!("tracefs-{}", std::process::id()));
+    undo.make_dir(&target)?;
+    let step = Step::Unmount { target: target.clone() };
+    let attempt = || mount("tracefs", &target, "tracefs", MountFlags::empty(), None).map_err(io::Error::from);
+    match undo.make(step, attempt) {
+        Ok(_) => Ok(target),
+        Err(e) => Err(LabError::refused("mounting tracefs", e.to_string(), WITHOUT)),
+    }
+}
+
+/// One per traced device.
+static INSTANCES: AtomicU32 = AtomicU32::new(0);
+
+/// Our instance, removed by its step in the journal.
+pub struct Instance {
+    dir: PathBuf,
+    /// Bytes of one page of the ring buffer.
+    pub page_bytes: usize,
+    processors: Vec<usize>,
+}
+
+/// What a processor's buffer says of itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BufferStats {
+    /// Events lost: overwritten, dropped, or interrupted while being written.
+    pub lost: u64,
+}
+
+impl Instance {
+    /// Makes an instance with `buffer_kb` of memory per processor. Nothing is traced yet.
+    pub fn create(tracefs: &Path, undo: &Undo, buffer_kb: u64) -> Result<(Instance, StepId), LabError> {
+        let number = INSTANCES.fetch_add(1, Ordering::Relaxed);
+        let name = format!("snowmelt-lab-{}-{number}", std::process::id());
+        let dir = tracefs.join("instances").join(name);
+        let step = undo.make_dir(&dir)?;
+        let instance = Instance { page_bytes: page_bytes(&dir), processors: processors(&dir)?, dir };
+        instance.write("tracing_on", "0")?;
+        // The clock of CLOCK_MONOTONIC, the same on all processors.
+        instance.write("trace_clock", "mono")?;
+        instance.write("buffer_size_kb", &buffer_kb.to_string())?;
+        // A full buffer drops the newest events and counts them. Names are in the events: no probe at every task switch.
+        instance.write("options/overwrite", "0")?;
+        if instance.dir.join("options/record-cmd").exists() {
+            instance.write("options/record-cmd", "0")?;
+        }
+        Ok((instance, step))
+    }
+
+    /// Turns an event on, for what `filter` lets through (all when empty), and answers its format.
+    pub fn enable(&self, event: &str, filter: &str) -> Result<Format, LabError> {
+        let folder = format!("events/{event}");
+        let path = self.dir.join(&folder).join("format");
+        let text = std::fs::read_to_string(&path).map_err(|e| LabError::file("read", &path, e))?;
+        let format = Format::parse(&text)
+            .map_err(|why| LabError::refused(path.display(), why, "please report the kernel version"))?;
+        if !filter.is_empty() {
+            self.write(&format!("{folder}/filter"), filter)?;
+        }
+        self.write(&format!("{folder}/enable"), "1")?;
+        Ok(format)
+    }
+
+    /// Starts or stops writing events.
+    pub fn switch(&self, on: TraceSwitch) -> Result<(), LabError> {
+        self.write("tracing_on", if on == TraceSwitch::On { "1" } else { "0" })
+    }
+
+    /// One reader per processor.
+    pub fn readers(&self) -> Result<Vec<PageReader>, LabError> {
+        self.processors.iter().map(|cpu| PageReader::open(&self.dir, *cpu, self.page_bytes)).collect()
+    }
+
+    /// Sums over the processors.
+    pub fn stats(&self) -> Result<BufferStats, LabError> {
+        let mut sum = BufferStats::default();
+        for cpu in &self.processors {
+            let path = self.dir.join(format!("per_cpu/cpu{cpu}/stats"));
+            let text = std::fs::read_to_string(&path).map_err(|e| LabError::file("read", &path, e))?;
+            sum.lost += parse_lost(&text);
+        }
+        Ok(sum)
+    }
+
+    fn write(&self, name: &str, value: &str) -> Result<(), LabError> {
+        let path = self.dir.join(name);
+        std::fs::write(&path, value).map_err(|e| LabError::file("write", &path, e))
+    }
+}
+
+/// See [`Instance::switch`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TraceSwitch {
+    /// Events are written.
+    On,
+    /// Events are not written.
+    Off,
+}
+
+/// The raw pages of one processor's buffer.
+pub struct PageReader {
+    /// The processor.
+    pub cpu: usize,
+    source: File,
+    pipe: (OwnedFd, File),
+    page_bytes: usize,
+    buffer: Vec<u8>,
+}
+
+/// Bytes of the pipe the pages travel through.
+const PIPE_BYTES: usize = 1 << 20;
+
+impl PageReader {
+    fn open(dir: &Path, cpu: usize, page_bytes: usize) -> Result<PageReader, LabError> {
+        let path = dir.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
+        let mut options = File::options();
+        options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32);
+        let source = options.open(&path).map_err(|e| LabError::file("open", &path, e))?;
+        let pipe = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
+        let (out, into) = pipe.map_err(|e| LabError::system("make a pipe", e))?;
+        let size = fcntl_setpipe_size(&into, PIPE_BYTES).unwrap_or(64 << 10); // the limit for users may be lower
+        let buffer = vec![0; size.max(page_bytes)];
+        Ok(PageReader { cpu, source, pipe: (into, out.into()), page_bytes, buffer })
+    }
+
+    /// Hands all pages there are to `take`: whole ones by splice (they move, nothing is copied in the kernel), then the page still being
+    /// filled by read.
+    pub fn drain(&mut self, take: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        loop {
+            let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
+            let whole = self.buffer.len() / self.page_bytes * self.page_bytes;
+            match splice(&self.source, None, &self.pipe.0, None, whole, flags) {
+                Ok(0) => break,
+                Ok(n) => {
+                    self.pipe.1.read_exact(&mut self.buffer[..n])?;
+                    self.buffer[..n].chunks(self.page_bytes).for_each(&mut *take);
+                }
+                Err(rustix::io::Errno::AGAIN) => break,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        loop {
+            match self.source.read(&mut self.buffer[..self.page_bytes]) {
+                Ok(0) => return Ok(()),
+                Ok(n) => take(&self.buffer[..n]),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+}
+
+fn page_bytes(dir: &Path) -> usize {
+    let text = std::fs::read_to_string(dir.join("buffer_subbuf_size_kb")).unwrap_or_default();
+    text.trim().parse::<usize>().map_or(4096, |kb| kb << 10) // kernels before 6.8 have pages
+}
+
+fn processors(dir: &Path) -> Result<Vec<usize>, LabError> {
+    let path = dir.join("per_cpu");
+    let entries = std::fs::read_dir(&path).map_err(|e| LabError::file("list", &path, e))?;
+    let mut found: Vec<usize> = entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.strip_prefix("cpu")?.parse().ok())
+        .collect();
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// Lines such as `overrun: 0`, `commit overrun: 0`, `dropped events: 12`.
+fn parse_lost(text: &str) -> u64 {
+    let lost = |line: &str| match line.split_once(':')? {
+        ("overrun" | "commit overrun" | "dropped events", n) => n.trim().parse::<u64>().ok(),
+        _ => None,
+    };
+    text.lines().filter_map(lost).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_of_losing_events_counts() {
+        let text = "entries: 0\noverrun: 3\ncommit overrun: 1\nbytes: 0\noldest event ts:  0.0\nnow ts: 7.1\n\
+                    dropped events: 40\nread events: 129\n";
+        assert_eq!(parse_lost(text), 44);
+    }
+}

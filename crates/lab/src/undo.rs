@@ -1,0 +1,324 @@
+//! Nothing is left behind: a journal of everything a command changes or creates outside its own folder.
+//!
+//! 1. Before a change, its [`Step`] (with the old value, where there is one) is written to the journal and synced.
+//! 2. The change is made.
+//! 3. When the command ends, however it ends, the steps are undone in reverse order: on drop (return, error, panic), on
+//!    Ctrl-C, SIGTERM and SIGHUP (see [`crate::signals`]), and, after kill -9, by `snowmelt lab restore`.
+//!
+//! A journal is a file of JSON lines in [`state_dir`]; its owner holds a lock on it while it lives, so whoever gets the
+//! lock knows that the owner is gone. A journal of an earlier boot has nothing to undo but files: settings, devices and mounts went with
+//! the kernel that held them. A torn last line is a change that was never made.
+
+mod journal;
+mod mounts;
+mod step;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
+
+use snowmelt_io::LoopOptions;
+
+pub use journal::{Leftover, leftovers, state_dir};
+pub use mounts::mounts_of;
+pub use step::{Outcome, Step, process_start, set_queue_depth};
+
+use crate::signals;
+use journal::JournalFile;
+use step::selected;
+
+/// Why a change could not be made or undone.
+#[derive(Debug, thiserror::Error)]
+pub enum UndoError {
+    /// The journal itself cannot be written: nothing is changed without it.
+    #[error("{path}: the journal of changes cannot be written ({cause}); nothing was changed")]
+    Journal {
+        /// The journal.
+        path: PathBuf,
+        /// As the system says.
+        cause: io::Error,
+    },
+    /// A setting refused its new value.
+    #[error("{path}: cannot be set to {value:?} ({cause}){hint}")]
+    Refused {
+        /// The control file.
+        path: PathBuf,
+        /// What was to be written.
+        value: String,
+        /// As the system says.
+        cause: io::Error,
+        /// What can be done about it.
+        hint: &'static str,
+    },
+    /// A setting took the value, and shows another.
+    #[error("{path}: was set to {value:?} but reads {got:?}")]
+    NotTaken {
+        /// The control file.
+        path: PathBuf,
+        /// What was written.
+        value: String,
+        /// What it reads now.
+        got: String,
+    },
+    /// Something could not be made; nothing of it is left.
+    #[error("cannot {doing} ({cause}){hint}")]
+    NotMade {
+        /// What was to be made.
+        doing: String,
+        /// As the system says.
+        cause: io::Error,
+        /// What can be done about it.
+        hint: &'static str,
+    },
+    /// Some steps could not be undone.
+    #[error("{} could not be undone: {}; `snowmelt lab restore` tries again", .0.len(), .0.join("; "))]
+    Left(Vec<String>),
+}
+
+/// One step in a journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StepId(pub(crate) u64);
+
+/// The changes of one command; a handle that can be cloned. When the last clone is dropped, everything is undone.
+#[derive(Clone)]
+pub struct Undo {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    state: Mutex<State>,
+    path: PathBuf,
+}
+
+struct State {
+    journal: JournalFile,
+    /// Not undone yet, in order of making.
+    open: Vec<(StepId, Step)>,
+    next: u64,
+    kept: bool,
+    /// A signal ended the command: whoever still wants to change something waits for the end.
+    ended: bool,
+}
+
+impl State {
+    fn will(&mut self, step: Step) -> Result<StepId, UndoError> {
+        let id = StepId(self.next);
+        self.journal.will(id, &step)?;
+        self.next += 1;
+        self.open.push((id, step));
+        Ok(id)
+    }
+
+    fn done(&mut self, id: StepId) -> Result<(), UndoError> {
+        self.journal.done(id)?;
+        self.open.retain(|(other, _)| *other != id);
+        Ok(())
+    }
+}
+
+impl Undo {
+    /// A new journal for the command `what` (`scan`, `device-disk1`, …).
+    pub fn open(what: &str) -> Result<Undo, UndoError> {
+        Undo::open_in(&state_dir(), what)
+    }
+
+    /// As [`Undo::open`], with the journal in `dir`.
+    pub fn open_in(dir: &Path, what: &str) -> Result<Undo, UndoError> {
+        let journal = JournalFile::create(dir, what)?;
+        let path = journal.path().to_path_buf();
+        let state = State { journal, open: Vec::new(), next: 1, kept: false, ended: false };
+        let inner = Arc::new(Inner { state: Mutex::new(state), path });
+        signals::undo_on_signal(&inner);
+        Ok(Undo { inner })
+    }
+
+    /// Writes `step` to the journal, synced, before the thing is done. Prefer [`Undo::make`], which a signal cannot come between.
+    pub fn will(&self, step: Step) -> Result<StepId, UndoError> {
+        self.inner.locked().will(step)
+    }
+
+    /// Journals `step`, then makes the change. When making fails there is nothing to undo.
+    pub fn make<T>(
+        &self,
+        step: Step,
+        change: impl FnOnce() -> io::Result<T>,
+    ) -> Result<(StepId, T), UndoError> {
+        let mut state = self.inner.locked();
+        let doing = step.doing();
+        let id = state.will(step)?;
+        match change() {
+            Ok(made) => Ok((id, made)),
+            Err(cause) => {
+                state.done(id)?;
+                let hint = refusal_hint(&cause);
+                Err(UndoError::NotMade { doing, cause, hint })
+            }
+        }
+    }
+
+    /// The step needs no undoing any more: its thing was never made, or was taken down in the ordinary way.
+    pub fn done(&self, id: StepId) -> Result<(), UndoError> {
+        self.inner.locked().done(id)
+    }
+
+    /// Undoes one step now.
+    pub fn undo_one(&self, id: StepId) -> Result<(), UndoError> {
+        let mut state = self.inner.locked();
+        let Some((_, step)) = state.open.iter().find(|(other, _)| *other == id) else { return Ok(()) };
+        step.undo().map_err(|e| UndoError::Left(vec![format!("{step} ({e})")]))?;
+        state.done(id)
+    }
+
+    /// Sets a control file (sysfs, cgroup, tracefs), journals its old value, and checks that it reads back.
+    pub fn set(&self, path: &Path, value: &str) -> Result<(), UndoError> {
+        let refused = |cause: io::Error| {
+            let hint = refusal_hint(&cause);
+            UndoError::Refused { path: path.to_path_buf(), value: value.to_string(), cause, hint }
+        };
+        let mut state = self.inner.locked();
+        let old = selected(&std::fs::read_to_string(path).map_err(refused)?);
+        if old == value {
+            return Ok(());
+        }
+        let known = |(_, step): &(StepId, Step)| matches!(step, Step::Set { path: p, .. } if p == path);
+        if !state.open.iter().any(known) {
+            state.will(Step::Set { path: path.to_path_buf(), old, new: value.to_string() })?;
+        }
+        std::fs::write(path, value).map_err(refused)?;
+        let got = selected(&std::fs::read_to_string(path).map_err(refused)?);
+        if got != value {
+            return Err(UndoError::NotTaken { path: path.to_path_buf(), value: value.to_string(), got });
+        }
+        Ok(())
+    }
+
+    /// Makes a directory (cgroup, trace instance, mount point).
+    pub fn make_dir(&self, path: &Path) -> Result<StepId, UndoError> {
+        let step = Step::RemoveDir { path: path.to_path_buf() };
+        self.make(step, || std::fs::create_dir(path)).map(|(id, ())| id)
+    }
+
+    /// Attaches `backing` to a free loop device and answers that.
+    pub fn attach_loop(&self, backing: &Path, options: &LoopOptions) -> Result<(StepId, PathBuf), UndoError> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let free = snowmelt_io::loop_free().map_err(|cause| {
+                let hint = refusal_hint(&cause);
+                UndoError::NotMade { doing: "find a free loop device".into(), cause, hint }
+            })?;
+            let step = Step::LoopDetach { device: free.clone(), backing: backing.to_path_buf() };
+            match self.make(step, || snowmelt_io::loop_attach(&free, backing, options)) {
+                Ok((id, ())) => return Ok((id, free)),
+                // Another process was faster.
+                Err(UndoError::NotMade { cause, .. })
+                    if cause.kind() == io::ErrorKind::ResourceBusy && attempts < 100 => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// Journals a process that was just started, to be stopped with the command.
+    pub fn started(&self, pid: u32) -> Result<StepId, UndoError> {
+        self.will(Step::Stop { pid, start: process_start(pid).unwrap_or(0) })
+    }
+
+    /// Undoes everything now, in reverse order. Steps that fail stay in the journal.
+    pub fn undo(&self) -> Result<(), UndoError> {
+        self.inner.undo()
+    }
+
+    /// Leaves everything as it is, with its journal: [`leftovers`] shows it as kept.
+    pub fn keep(&self) -> Result<(), UndoError> {
+        let mut state = self.inner.locked();
+        state.journal.keep()?;
+        state.kept = true;
+        Ok(())
+    }
+
+    /// The journal.
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+}
+
+impl Inner {
+    /// The state; not for a thread that would go on changing things after a signal undid them.
+    fn locked(&self) -> MutexGuard<'_, State> {
+        loop {
+            let state = self.state.lock();
+            if !state.ended {
+                return state;
+            }
+            drop(state);
+            std::thread::sleep(std::time::Duration::from_millis(100)); // the process is ending
+        }
+    }
+
+    /// Undoes everything, and lets nothing be changed any more.
+    pub(crate) fn end(&self) -> Result<(), UndoError> {
+        self.state.lock().ended = true;
+        self.undo()
+    }
+
+    pub(crate) fn undo(&self) -> Result<(), UndoError> {
+        let mut state = self.state.lock();
+        if state.kept {
+            return Ok(());
+        }
+        let steps = std::mem::take(&mut state.open);
+        let (left, failures) = undo_steps(steps, &mut |_, _| {});
+        if left.is_empty() {
+            state.journal.remove();
+            return Ok(());
+        }
+        state.open = left;
+        Err(UndoError::Left(failures))
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Err(e) = self.undo() {
+            eprintln!("warning: {e}");
+        }
+    }
+}
+
+/// Undoes `steps` in reverse order; answers those that failed, in order of making, and why. `told` hears of each.
+fn undo_steps(
+    mut steps: Vec<(StepId, Step)>,
+    told: &mut dyn FnMut(&Step, &io::Result<Outcome>),
+) -> (Vec<(StepId, Step)>, Vec<String>) {
+    let mut left = Vec::new();
+    let mut failures = Vec::new();
+    let settings: Vec<Step> =
+        steps.iter().filter(|(_, s)| matches!(s, Step::Set { .. })).map(|(_, s)| s.clone()).collect();
+    while let Some((id, step)) = steps.pop() {
+        // A mount stays while something below it could not be undone: nobody would find that again.
+        let holds = left.iter().any(|(_, below): &(StepId, Step)| below.lies_below(&step));
+        let outcome = if holds { Err(io::ErrorKind::ResourceBusy.into()) } else { step.undo() };
+        told(&step, &outcome);
+        if let Err(e) = outcome {
+            failures.push(format!("{step} ({e})"));
+            left.push((id, step));
+        }
+    }
+    // One setting may reset another (a new scheduler resets nr_requests), so all are looked at once more.
+    for step in settings {
+        drop(step.undo());
+    }
+    left.reverse();
+    (left, failures)
+}
+
+fn refusal_hint(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::PermissionDenied => "; this needs root",
+        io::ErrorKind::NotFound => "; this kernel or device does not have it",
+        io::ErrorKind::InvalidInput => "; this kernel does not offer that value",
+        _ => "",
+    }
+}

@@ -1,0 +1,227 @@
+//! The journal on disk: JSON lines, each synced before the change it speaks of.
+//!
+//! | line | meaning |
+//! |---|---|
+//! | `{"command":…,"what":…,"pid":…,"boot":…}` | who writes; always the first |
+//! | `{"id":3,"will":{"set":{…}}}` | the change about to be made |
+//! | `{"id":3,"done":true}` | needs no undoing any more |
+//! | `{"kept":true}` | left in place on purpose |
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use super::step::Outcome;
+use super::{Step, StepId, UndoError, undo_steps};
+
+/// Where journals are kept: in /run, which ends with the boot as most changes do; without root in the folder for temporary files.
+pub fn state_dir() -> PathBuf {
+    let user = rustix::process::geteuid();
+    match user.is_root() && Path::new("/run").is_dir() {
+        true => PathBuf::from("/run/snowmelt-lab"),
+        false => std::env::temp_dir().join(format!("snowmelt-lab-{}", user.as_raw())),
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Header(Header),
+    Will { id: u64, will: Step },
+    Done { id: u64, done: bool },
+    Kept { kept: bool },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Header {
+    what: String,
+    command: Vec<String>,
+    pid: u32,
+    boot: String,
+}
+
+/// A journal being written; the lock is held as long as it is open.
+pub(super) struct JournalFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl JournalFile {
+    pub(super) fn create(dir: &Path, what: &str) -> Result<JournalFile, UndoError> {
+        let failed = |path: &Path| {
+            let path = path.to_path_buf();
+            move |cause: io::Error| UndoError::Journal { path, cause }
+        };
+        std::fs::create_dir_all(dir).map_err(failed(dir))?;
+        let pid = std::process::id();
+        let (file, path) = (0..)
+            .find_map(|n: u32| {
+                let path = dir.join(format!("{what}-{pid}-{n}.journal"));
+                match OpenOptions::new().append(true).create_new(true).open(&path) {
+                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists => None,
+                    other => Some(other.map(|file| (file, path.clone())).map_err(failed(&path))),
+                }
+            })
+            .expect("some number is free")?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|e| failed(&path)(e.into()))?;
+        let command = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
+        let mut journal = JournalFile { file, path };
+        journal.write(&Line::Header(Header { what: what.to_string(), command, pid, boot: boot_id() }))?;
+        // The name must be as durable as the lines.
+        File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed(dir))?;
+        Ok(journal)
+    }
+
+    fn write(&mut self, line: &Line) -> Result<(), UndoError> {
+        let mut text = serde_json::to_string(line).expect("lines are plain data");
+        text.push('\n');
+        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
+        written.map_err(|cause| UndoError::Journal { path: self.path.clone(), cause })
+    }
+
+    pub(super) fn will(&mut self, id: StepId, step: &Step) -> Result<(), UndoError> {
+        self.write(&Line::Will { id: id.0, will: step.clone() })
+    }
+
+    pub(super) fn done(&mut self, id: StepId) -> Result<(), UndoError> {
+        self.write(&Line::Done { id: id.0, done: true })
+    }
+
+    pub(super) fn keep(&mut self) -> Result<(), UndoError> {
+        self.write(&Line::Kept { kept: true })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Everything is undone: the journal has said what it had to.
+    pub(super) fn remove(&self) {
+        drop(std::fs::remove_file(&self.path)); // one that stays has nothing left to undo
+    }
+}
+
+/// What a command that is gone left behind.
+#[derive(Debug)]
+pub struct Leftover {
+    /// The journal.
+    pub path: PathBuf,
+    /// The command, as it was typed.
+    pub command: Vec<String>,
+    /// Its short name (`scan`, `device-disk1`).
+    pub what: String,
+    /// Left in place on purpose.
+    pub kept: bool,
+    steps: Vec<(StepId, Step)>,
+    /// Held while we look at it, so that two restores do not meet.
+    _lock: File,
+}
+
+impl Leftover {
+    /// What would be undone, in that order.
+    pub fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().rev().map(|(_, step)| step)
+    }
+
+    /// Undoes everything and removes the journal; `told` hears of each step.
+    pub fn restore(self, told: &mut dyn FnMut(&Step, &io::Result<Outcome>)) -> Result<(), UndoError> {
+        let (left, failures) = undo_steps(self.steps, told);
+        if !left.is_empty() {
+            return Err(UndoError::Left(failures)); // the journal stays; what is gone counts as undone next time
+        }
+        std::fs::remove_file(&self.path).map_err(|cause| UndoError::Journal { path: self.path, cause })
+    }
+}
+
+/// The journals in `dir` whose owners are gone, oldest last, so that undoing goes back in time.
+pub fn leftovers(dir: &Path) -> Result<Vec<Leftover>, UndoError> {
+    let failed = |cause| UndoError::Journal { path: dir.to_path_buf(), cause };
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(failed(e)),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_none_or(|e| e != "journal") {
+            continue;
+        }
+        let Ok(lock) = OpenOptions::new().read(true).append(true).open(&path) else { continue };
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            continue; // its owner lives and undoes by itself
+        }
+        let age = lock.metadata().and_then(|m| m.modified()).map_err(failed)?;
+        if let Some(leftover) = read(path, lock).map_err(failed)? {
+            found.push((age, leftover));
+        }
+    }
+    found.sort_by_key(|(age, _)| std::cmp::Reverse(*age));
+    Ok(found.into_iter().map(|(_, leftover)| leftover).collect())
+}
+
+fn read(path: PathBuf, lock: File) -> io::Result<Option<Leftover>> {
+    let text = std::fs::read_to_string(&path)?;
+    let mut leftover = Leftover {
+        path,
+        command: Vec::new(),
+        what: String::new(),
+        kept: false,
+        steps: Vec::new(),
+        _lock: lock,
+    };
+    let mut boot = String::new();
+    for line in text.lines() {
+        match serde_json::from_str(line) {
+            Ok(Line::Header(h)) => (leftover.what, leftover.command, boot) = (h.what, h.command, h.boot),
+            Ok(Line::Will { id, will }) => leftover.steps.push((StepId(id), will)),
+            Ok(Line::Done { id, .. }) => leftover.steps.retain(|(other, _)| other.0 != id),
+            Ok(Line::Kept { kept }) => leftover.kept = kept,
+            Err(_) => break, // torn by a power cut or kill: the change it speaks of was not begun
+        }
+    }
+    if boot != boot_id() {
+        leftover.steps.retain(|(_, step)| step.survives_reboot());
+    }
+    if leftover.steps.is_empty() && !leftover.kept {
+        std::fs::remove_file(&leftover.path)?;
+        return Ok(None);
+    }
+    Ok(Some(leftover))
+}
+
+fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_torn_line_ends_the_journal_and_other_boots_leave_only_files() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let step = |name: &str| Step::RemoveFile { path: dir.path().join(name) };
+        let set = Step::Set { path: "/sys/x".into(), old: "1".into(), new: "2".into() };
+        let line = |line: &Line| serde_json::to_string(line).expect("plain data") + "\n";
+        let header = |boot: &str| {
+            line(&Line::Header(Header { what: "t".into(), command: vec![], pid: 1, boot: boot.into() }))
+        };
+        let body = line(&Line::Will { id: 1, will: step("a") })
+            + &line(&Line::Will { id: 2, will: set.clone() })
+            + &line(&Line::Will { id: 3, will: step("b") })
+            + &line(&Line::Done { id: 1, done: true });
+        let torn = &line(&Line::Will { id: 4, will: step("c") })[..20];
+        std::fs::write(dir.path().join("now.journal"), header(&boot_id()) + &body + torn).expect("written");
+        let found = leftovers(dir.path()).expect("read");
+        assert_eq!(found[0].steps().cloned().collect::<Vec<_>>(), [step("b"), set]);
+        // Another folder: a program that another test is just starting may hold the first journal's lock for a moment.
+        let dir_of_old = tempfile::tempdir().expect("a folder");
+        std::fs::write(dir_of_old.path().join("old.journal"), header("before") + &body).expect("written");
+        let found = leftovers(dir_of_old.path()).expect("read");
+        assert_eq!(found[0].steps().cloned().collect::<Vec<_>>(), [step("b")]);
+    }
+}

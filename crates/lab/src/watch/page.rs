@@ -1,0 +1,233 @@
+//! A watch as a page: everything on the same axis of time.
+
+use super::Total;
+use super::second::Second;
+use crate::report::{Axis, Column, Figure, Plot, Report, Section, Series, Table, Unit};
+use crate::size::about;
+use crate::trace::{self, session::Traced};
+
+type Value<'a> = dyn Fn(&Second) -> f64 + 'a;
+
+pub(super) fn report(title: &str, seconds: &[Second], total: &Total, traced: Option<&Traced>) -> Report {
+    let mut report = Report::new(title);
+    report.summary = words(total);
+    report.sections = vec![
+        Section::new("Processors", processors(seconds)),
+        Section::new("The program's I/O", program_io(seconds)),
+    ];
+    for device in total.devices.keys() {
+        report.sections.push(Section::new(format!("Device {device}"), device_figures(seconds, device)));
+    }
+    report.sections.push(Section::new("Memory", memory(seconds)));
+    report.sections.push(Section::new("In total", totals(total)));
+    if let Some(traced) = traced {
+        report.sections.extend(trace::sections(traced, None));
+    }
+    report
+}
+
+fn words(total: &Total) -> Vec<String> {
+    let mut words = vec![format!(
+        "{:.1} s, {:.1} s of processor time ({:.0} % of it in the kernel); {} of memory at most.",
+        total.seconds,
+        total.user_s + total.system_s,
+        total.system_s / (total.user_s + total.system_s).max(1e-9) * 100.0,
+        about(total.rss_max_bytes as f64)
+    )];
+    words.push(format!(
+        "It asked for {} in {} read calls and got {} from storage; it gave {} to {} write calls and made {} to be written.",
+        about(total.io.rchar as f64),
+        total.io.syscr,
+        about(total.io.read_bytes as f64),
+        about(total.io.wchar as f64),
+        total.io.syscw,
+        about(total.io.write_bytes as f64)
+    ));
+    if let Some(code) = total.code {
+        words.push(format!("It ended with code {code}."));
+    }
+    words
+}
+
+fn lines(title: &str, label: &str, unit: Unit, seconds: &[Second], series: &[(&str, &Value<'_>)]) -> Figure {
+    let series = series.iter().map(|(name, value)| {
+        Series::new(*name, seconds.iter().map(|second| (second.end_s, value(second))).collect())
+    });
+    Figure::Lines(Plot {
+        title: title.into(),
+        note: String::new(),
+        x: Axis::new("seconds", Unit::Seconds),
+        y: Axis::new(label, unit),
+        series: series.collect(),
+    })
+}
+
+fn processors(seconds: &[Second]) -> Vec<Figure> {
+    vec![
+        lines(
+            "All processors",
+            "share of their time",
+            Unit::Percent,
+            seconds,
+            &[
+                ("user", &|s| s.cpu.user),
+                ("system", &|s| s.cpu.system),
+                ("I/O wait", &|s| s.cpu.iowait),
+                ("steal", &|s| s.cpu.steal),
+            ],
+        ),
+        lines(
+            "The program",
+            "processors used",
+            Unit::Plain,
+            seconds,
+            &[("user", &|s| s.program.user), ("system", &|s| s.program.system)],
+        ),
+    ]
+}
+
+fn program_io(seconds: &[Second]) -> Vec<Figure> {
+    vec![
+        lines(
+            "Bytes the program read",
+            "per second",
+            Unit::BytesPerSecond,
+            seconds,
+            &[
+                ("asked of calls", &|s| s.program.read_asked_bytes_per_s),
+                ("from storage", &|s| s.program.read_storage_bytes_per_s),
+            ],
+        ),
+        lines(
+            "Bytes the program wrote",
+            "per second",
+            Unit::BytesPerSecond,
+            seconds,
+            &[
+                ("given to calls", &|s| s.program.write_asked_bytes_per_s),
+                ("to storage", &|s| s.program.write_storage_bytes_per_s),
+            ],
+        ),
+        lines(
+            "Calls and faults",
+            "per second",
+            Unit::Plain,
+            seconds,
+            &[
+                ("read calls", &|s| s.program.read_calls_per_s),
+                ("write calls", &|s| s.program.write_calls_per_s),
+                ("major faults", &|s| s.program.major_faults_per_s),
+            ],
+        ),
+    ]
+}
+
+fn device_figures(seconds: &[Second], device: &str) -> Vec<Figure> {
+    let of = |value: fn(&super::iostat::DeviceSecond) -> f64| {
+        move |second: &Second| second.devices.get(device).map_or(0.0, value)
+    };
+    let (read, written) = (of(|d| d.rkb_s * 1024.0), of(|d| d.wkb_s * 1024.0));
+    let (r_s, w_s) = (of(|d| d.r_s), of(|d| d.w_s));
+    let (r_await, w_await) = (of(|d| d.r_await * 1e6), of(|d| d.w_await * 1e6));
+    let (aqu, util) = (of(|d| d.aqu_sz), of(|d| d.util));
+    let (rareq, wareq) = (of(|d| d.rareq_sz * 1024.0), of(|d| d.wareq_sz * 1024.0));
+    vec![
+        lines(
+            &format!("{device}: throughput"),
+            "rkB/s, wkB/s",
+            Unit::BytesPerSecond,
+            seconds,
+            &[("read", &read), ("written", &written)],
+        ),
+        lines(
+            &format!("{device}: requests"),
+            "r/s, w/s",
+            Unit::Plain,
+            seconds,
+            &[("r/s", &r_s), ("w/s", &w_s)],
+        ),
+        lines(
+            &format!("{device}: size of requests"),
+            "rareq-sz, wareq-sz",
+            Unit::Bytes,
+            seconds,
+            &[("rareq-sz", &rareq), ("wareq-sz", &wareq)],
+        ),
+        lines(
+            &format!("{device}: waiting"),
+            "r_await, w_await",
+            Unit::Nanoseconds,
+            seconds,
+            &[("r_await", &r_await), ("w_await", &w_await)],
+        ),
+        lines(&format!("{device}: queue"), "aqu-sz", Unit::Plain, seconds, &[("aqu-sz", &aqu)]),
+        lines(&format!("{device}: busy"), "%util", Unit::Percent, seconds, &[("%util", &util)]),
+    ]
+}
+
+fn memory(seconds: &[Second]) -> Vec<Figure> {
+    vec![
+        lines(
+            "Memory of the program",
+            "resident",
+            Unit::Bytes,
+            seconds,
+            &[("resident", &|s| s.program.rss_bytes as f64)],
+        ),
+        lines(
+            "Memory of the machine",
+            "bytes",
+            Unit::Bytes,
+            seconds,
+            &[
+                ("available", &|s| s.memory.available as f64),
+                ("page cache", &|s| s.memory.cached as f64),
+                ("dirty", &|s| s.memory.dirty as f64),
+            ],
+        ),
+    ]
+}
+
+fn totals(total: &Total) -> Vec<Figure> {
+    let names = [
+        "r/s", "rkB/s", "rrqm/s", "r_await", "rareq-sz", "w/s", "wkB/s", "wrqm/s", "w_await", "wareq-sz",
+        "f/s", "aqu-sz", "%util",
+    ];
+    let mut columns = vec![Column::text("device")];
+    columns.extend(names.map(Column::number));
+    let rows = total.devices.iter().map(|(name, d)| {
+        let mut row = vec![name.clone()];
+        let values = [
+            d.r_s, d.rkb_s, d.rrqm_s, d.r_await, d.rareq_sz, d.w_s, d.wkb_s, d.wrqm_s, d.w_await, d.wareq_sz,
+            d.f_s, d.aqu_sz, d.util,
+        ];
+        row.extend(values.map(|v| format!("{v:.2}")));
+        row
+    });
+    let devices = Table {
+        title: "Devices, over the whole time".into(),
+        note: "Names and units are those of iostat -x: await in ms, sizes in KiB.".into(),
+        columns,
+        rows: rows.collect(),
+    };
+    let program = [
+        ("processor time, user", format!("{:.2} s", total.user_s)),
+        ("processor time, system", format!("{:.2} s", total.system_s)),
+        ("minor faults", total.minor_faults.to_string()),
+        ("major faults", total.major_faults.to_string()),
+        ("read calls", total.io.syscr.to_string()),
+        ("bytes asked", about(total.io.rchar as f64)),
+        ("bytes from storage", about(total.io.read_bytes as f64)),
+        ("write calls", total.io.syscw.to_string()),
+        ("bytes given", about(total.io.wchar as f64)),
+        ("bytes to storage", about(total.io.write_bytes as f64)),
+        ("most memory", about(total.rss_max_bytes as f64)),
+    ];
+    let program = Table {
+        title: "The program, in total".into(),
+        note: String::new(),
+        columns: vec![Column::text(""), Column::number("sum")],
+        rows: program.into_iter().map(|(name, value)| vec![name.to_string(), value]).collect(),
+    };
+    vec![Figure::Table(devices), Figure::Table(program)]
+}

@@ -1,0 +1,233 @@
+//! A process with everything it starts: processor time, I/O, page faults, memory, as sums that only grow.
+//!
+//! The kernel adds the counts of a child to its parent's when the parent waits for it. So the sum over the living members, each with
+//! what it has waited for, is whole, except for members whose parent is not one (daemons, whose parent became init): their last
+//! counts are kept here when they are gone.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::program::ProcessIo;
+
+/// Sums over a process and everything it started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct TreeCounts {
+    /// Processor time in user mode, seconds.
+    pub user_s: f64,
+    /// Processor time in the kernel, seconds.
+    pub system_s: f64,
+    /// Page faults answered from memory.
+    pub minor_faults: u64,
+    /// Page faults that waited for storage.
+    pub major_faults: u64,
+    /// Calls and bytes; zero where /proc does not show them to us.
+    pub io: ProcessIo,
+    /// Memory in use now, bytes.
+    pub rss_bytes: u64,
+    /// Processes now.
+    pub processes: u64,
+    /// Threads now.
+    pub threads: u64,
+}
+
+/// One line of /proc/PID/stat, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stat {
+    parent: u32,
+    minor_faults: u64,
+    major_faults: u64,
+    user_ticks: u64,
+    system_ticks: u64,
+    threads: u64,
+    start: u64,
+    rss_pages: u64,
+}
+
+impl Stat {
+    /// Own counts and those of the children that were waited for.
+    fn parse(text: &str) -> Option<Stat> {
+        // The name, in brackets, may hold anything; the fields behind it are counted from 3.
+        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        Some(Stat {
+            parent: number(4)? as u32,
+            minor_faults: number(10)? + number(11)?,
+            major_faults: number(12)? + number(13)?,
+            user_ticks: number(14)? + number(16)?,
+            system_ticks: number(15)? + number(17)?,
+            threads: number(20)?,
+            start: number(22)?,
+            rss_pages: number(24)?,
+        })
+    }
+
+    fn of(pid: u32) -> Option<Stat> {
+        Stat::parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Member {
+    stat: Stat,
+    io: ProcessIo,
+}
+
+/// The members, and what the ones that are gone left.
+pub struct Tree {
+    members: HashMap<u32, Member>,
+    gone: TreeCounts,
+    ticks_per_s: f64,
+    page_bytes: u64,
+}
+
+impl Tree {
+    /// The tree below process `root`.
+    pub fn of(root: u32) -> Tree {
+        let mut tree = Tree {
+            members: HashMap::new(),
+            gone: TreeCounts::default(),
+            ticks_per_s: rustix::param::clock_ticks_per_second() as f64,
+            page_bytes: rustix::param::page_size() as u64,
+        };
+        if let Some(stat) = Stat::of(root) {
+            tree.members.insert(root, Member { stat, io: ProcessIo::default() });
+        }
+        tree
+    }
+
+    /// Looks who is there, and sums up.
+    pub fn now(&mut self) -> TreeCounts {
+        let entries = std::fs::read_dir("/proc").into_iter().flatten();
+        let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+        let all: HashMap<u32, Stat> = pids.filter_map(|pid| Some((pid, Stat::of(pid)?))).collect();
+        self.update(&all, &|pid| ProcessIo::of(pid));
+        self.sum()
+    }
+
+    fn update(&mut self, all: &HashMap<u32, Stat>, io_of: &dyn Fn(u32) -> Option<ProcessIo>) {
+        let known: Vec<u32> = self.members.keys().copied().collect();
+        for pid in &known {
+            let member = self.members[pid];
+            if all.get(pid).is_some_and(|stat| stat.start == member.stat.start) {
+                continue;
+            }
+            // Its parent has its counts now, if that is one of us.
+            if !known.contains(&member.stat.parent) {
+                let counts = self.counts(&member);
+                add(&mut self.gone, &counts);
+            }
+            self.members.remove(pid);
+        }
+        // Children of members are members; their children too.
+        let mut found = true;
+        while found {
+            found = false;
+            for (pid, stat) in all {
+                if !self.members.contains_key(pid) && self.members.contains_key(&stat.parent) {
+                    self.members.insert(*pid, Member { stat: *stat, io: ProcessIo::default() });
+                    found = true;
+                }
+            }
+        }
+        for (pid, member) in &mut self.members {
+            if let Some(stat) = all.get(pid) {
+                member.stat = *stat;
+            }
+            member.io = io_of(*pid).unwrap_or(member.io);
+        }
+    }
+
+    fn sum(&self) -> TreeCounts {
+        let mut sum = self.gone;
+        for member in self.members.values() {
+            add(&mut sum, &self.counts(member));
+            sum.rss_bytes += member.stat.rss_pages * self.page_bytes;
+            sum.processes += 1;
+            sum.threads += member.stat.threads;
+        }
+        sum
+    }
+
+    fn counts(&self, member: &Member) -> TreeCounts {
+        TreeCounts {
+            user_s: member.stat.user_ticks as f64 / self.ticks_per_s,
+            system_s: member.stat.system_ticks as f64 / self.ticks_per_s,
+            minor_faults: member.stat.minor_faults,
+            major_faults: member.stat.major_faults,
+            io: member.io,
+            ..TreeCounts::default()
+        }
+    }
+}
+
+/// Adds what only grows.
+fn add(sum: &mut TreeCounts, counts: &TreeCounts) {
+    sum.user_s += counts.user_s;
+    sum.system_s += counts.system_s;
+    sum.minor_faults += counts.minor_faults;
+    sum.major_faults += counts.major_faults;
+    sum.io = sum.io.plus(counts.io);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stat(parent: u32, start: u64, ticks: u64) -> Stat {
+        Stat {
+            parent,
+            minor_faults: 1,
+            major_faults: 2,
+            user_ticks: ticks,
+            system_ticks: 0,
+            threads: 3,
+            start,
+            rss_pages: 10,
+        }
+    }
+
+    #[test]
+    fn a_recorded_line_is_read() {
+        let line = "42 (a) b (c) R 7 1 1 0 -1 4194304 100 20 3 4 50 60 7 8 20 0 5 0 999 1000000 250 18446744073709551615";
+        let want = Stat {
+            parent: 7,
+            minor_faults: 120,
+            major_faults: 7,
+            user_ticks: 57,
+            system_ticks: 68,
+            threads: 5,
+            start: 999,
+            rss_pages: 250,
+        };
+        assert_eq!(Stat::parse(line), Some(want));
+        assert_eq!(Stat::parse("42 (x) R 7"), None);
+    }
+
+    #[test]
+    fn counts_only_grow_while_processes_come_and_go() {
+        let ticks = 100.0;
+        let mut tree = Tree {
+            members: HashMap::new(),
+            gone: TreeCounts::default(),
+            ticks_per_s: ticks,
+            page_bytes: 4096,
+        };
+        tree.members.insert(10, Member { stat: stat(1, 5, 0), io: ProcessIo::default() });
+        let io = |_| Some(ProcessIo { rchar: 8, ..ProcessIo::default() });
+        // A child, a grandchild, and a stranger.
+        let all =
+            [(10, stat(1, 5, 100)), (11, stat(10, 6, 200)), (12, stat(11, 7, 300)), (99, stat(1, 8, 9))];
+        tree.update(&all.into(), &io);
+        let sum = tree.sum();
+        assert_eq!((sum.user_s, sum.processes, sum.threads, sum.io.rchar), (6.0, 3, 9, 24));
+        // The child is gone: the root waited for it and has its time. The grandchild is a daemon now, and stays one of us.
+        tree.update(&[(10, stat(1, 5, 300)), (12, stat(1, 7, 350))].into(), &io);
+        let sum = tree.sum();
+        assert_eq!((sum.user_s, sum.processes), (6.5, 2));
+        // The daemon is gone: nobody of us has its time. Its number belongs to another now.
+        tree.update(&[(10, stat(1, 5, 300)), (12, stat(1, 70, 1))].into(), &io);
+        let sum = tree.sum();
+        assert_eq!((sum.user_s, sum.processes, sum.io.rchar), (6.5, 1, 16));
+    }
+}

@@ -1,0 +1,380 @@
+//! `lab write`: what scattered writes cost until they are durable, by method, with and without the targets read ahead, and by when
+//! they are synced.
+//!
+//! The ladder of a recovery: a journal's pages go to scattered places of a large data file. A rung is one combination; each writes
+//! the same places, in portions as large as a journal file:
+//!
+//! 1. The file is thrown out of the page cache, with proof.
+//! 2. For each portion: its places are read ahead (`--prefetch on`), written, and synced as the policy says.
+//! 3. Time is taken when the last write returned, and again when everything was durable.
+//!
+//! Only a file this command made itself is written to without `--destroy`.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+use snowmelt_io::JobEngine;
+
+use crate::load::EngineName;
+use crate::read::Switch;
+use crate::rung::{Bench, Rung, RungResult, SyncPolicy};
+use crate::target::Target;
+use crate::undo::{Step, Undo};
+use crate::write_report::report;
+use crate::{LabError, Run, signals, size};
+
+/// Measure scattered writes of a file or device until they are durable. An existing file or device needs --destroy.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A file to make (it is removed at the end), or with --destroy a file or block device whose content may be lost.
+    path: PathBuf,
+    /// Overwrite what is in the file or on the device.
+    #[arg(long)]
+    destroy: bool,
+    /// Size of the file to make.
+    #[arg(long, value_name = "SIZE", default_value = "1g", value_parser = size::parse)]
+    size: u64,
+    /// Sizes of writes (fio: bs).
+    #[arg(long, visible_alias = "bs", value_delimiter = ',', default_value = "4k", value_parser = size::parse)]
+    sizes: Vec<u64>,
+    /// Who writes: inline, mmap, threads, uring, posix-aio (fio: ioengine).
+    #[arg(
+        long,
+        visible_alias = "ioengine",
+        value_delimiter = ',',
+        default_value = "inline,mmap,threads,uring"
+    )]
+    engine: Vec<EngineName>,
+    /// Requests outstanding, for engines that can have more than one (fio: iodepth).
+    #[arg(long, visible_alias = "iodepth", default_value_t = 32)]
+    depth: u32,
+    /// Past the page cache, or through it.
+    #[arg(long, value_delimiter = ',', default_value = "off,on")]
+    direct: Vec<Switch>,
+    /// Read the places to be written ahead, all of a portion at once, before it is written (buffered rungs).
+    #[arg(long, value_delimiter = ',', default_value = "off,on")]
+    prefetch: Vec<Switch>,
+    /// When to sync: each (every write), journal (every portion), end (once), background (while going on).
+    #[arg(long, value_delimiter = ',', default_value = "journal,end,background")]
+    sync: Vec<SyncPolicy>,
+    /// Writes per rung.
+    #[arg(long, default_value_t = 25_600)]
+    writes: u64,
+    /// Bytes of writes per portion: a journal file.
+    #[arg(long, value_name = "SIZE", default_value = "16m", value_parser = size::parse)]
+    journal: u64,
+    /// Most seconds of writing per rung; a rung that is slower writes less.
+    #[arg(long, default_value_t = 30.0)]
+    runtime: f64,
+    /// Turns; what is reported is the median.
+    #[arg(long, default_value_t = 1)]
+    repeats: u32,
+    /// Seed of the places.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Folder for the results, new or empty.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Measures, and says where the report is.
+pub fn run(args: &Args) -> Result<(), LabError> {
+    check(args)?;
+    let stop = signals::stop_on_signal();
+    let undo = Undo::open("write")?;
+    prepare(args, &undo)?;
+    let target = Target::look(&args.path)?;
+    target.refuse_if_in_use()?;
+    let (plan, left_out) = plan(args, &target)?;
+    if plan.is_empty() {
+        return Err(LabError::Argument(format!("nothing to measure: {}", left_out.join("; "))));
+    }
+    left_out.iter().for_each(|why| eprintln!("left out: {why}"));
+    let bench = Bench {
+        target: &target,
+        writes: args.writes,
+        journal_bytes: args.journal,
+        runtime: Duration::from_secs_f64(args.runtime),
+        seed: args.seed,
+        stop: stop.flag(),
+    };
+
+    let mut run = Run::create("write", args.out.as_deref())?;
+    run.settings(&Settings::of(args, target.len));
+    run.device(target.device.clone());
+    run.compare_by("rungs", &KEYS, &[("durable_per_s", true), ("durable_s", false)]);
+    let mut lines = run.lines("rungs")?;
+    let mut results = Vec::new();
+    println!("{}", heading());
+    'all: for repeat in 1..=args.repeats {
+        let first = (repeat - 1) as usize * plan.len() / args.repeats as usize;
+        for (rung, engine) in plan[first..].iter().chain(&plan[..first]) {
+            let result = bench.run(rung, *engine, repeat)?;
+            if stop.requested() {
+                run.doubt("stopped by a signal before it was complete");
+                break 'all;
+            }
+            lines.write(&result)?;
+            result.doubts.iter().for_each(|doubt| run.doubt(format!("{}: {doubt}", name_of(&result.rung))));
+            println!("{}", row(&result));
+            results.push(result);
+        }
+    }
+    undo.undo()?;
+    let page = run.finish(report(&target, &results))?;
+    println!("\n{}", page.display());
+    if stop.requested() { Err(LabError::Stopped) } else { Ok(()) }
+}
+
+const KEYS: [&str; 7] = ["ioengine", "bs", "iodepth", "direct", "prefetch", "sync", "rw"];
+
+#[derive(Serialize)]
+struct Settings {
+    path: PathBuf,
+    len_bytes: u64,
+    writes: u64,
+    journal_bytes: u64,
+    runtime_s: f64,
+    repeats: u32,
+    seed: u64,
+}
+
+impl Settings {
+    fn of(args: &Args, len_bytes: u64) -> Settings {
+        Settings {
+            path: args.path.clone(),
+            len_bytes,
+            writes: args.writes,
+            journal_bytes: args.journal,
+            runtime_s: args.runtime,
+            repeats: args.repeats,
+            seed: args.seed,
+        }
+    }
+}
+
+fn check(args: &Args) -> Result<(), LabError> {
+    let wrong = |why: &str| Err(LabError::Argument(why.into()));
+    if !(args.runtime > 0.0 && args.runtime <= 86_400.0) {
+        return wrong("--runtime must be more than 0 and at most 86400 seconds");
+    }
+    if args.repeats == 0 || args.repeats > 1000 {
+        return wrong("--repeats must be between 1 and 1000");
+    }
+    if args.depth == 0 || args.depth > 4096 {
+        return wrong("--depth must be between 1 and 4096");
+    }
+    if args.writes == 0 {
+        return wrong("--writes must be at least 1");
+    }
+    if args.sizes.iter().any(|bs| *bs > args.journal) {
+        return wrong("--journal must hold at least one write of each of --sizes");
+    }
+    Ok(())
+}
+
+/// Makes the file where there is none; refuses to touch what is there without --destroy.
+fn prepare(args: &Args, undo: &Undo) -> Result<(), LabError> {
+    if args.path.exists() {
+        if args.destroy {
+            return Ok(());
+        }
+        return Err(LabError::refused(
+            args.path.display(),
+            "is there already and would be overwritten",
+            "name a file that is not there yet, or allow it with --destroy",
+        ));
+    }
+    let step = Step::RemoveFile { path: args.path.clone() };
+    let (_, mut file) = undo.make(step, || File::create_new(&args.path))?;
+    let failed = |e: std::io::Error| LabError::file("write", &args.path, e);
+    // Written for real: holes and unwritten extents cost other times than data that is replaced.
+    let mut block = vec![0u8; 1 << 20];
+    let mut z = args.seed | 1;
+    let mut left = args.size;
+    while left > 0 {
+        block.chunks_exact_mut(8).for_each(|chunk| {
+            z ^= z << 13;
+            z ^= z >> 7;
+            z ^= z << 17;
+            chunk.copy_from_slice(&z.to_ne_bytes());
+        });
+        let n = left.min(block.len() as u64);
+        file.write_all(&block[..n as usize]).map_err(failed)?;
+        left -= n;
+    }
+    file.sync_all().map_err(failed)
+}
+
+type Plan = Vec<(Rung, EngineName)>;
+
+fn plan(args: &Args, target: &Target) -> Result<(Plan, Vec<String>), LabError> {
+    let mut plan = Vec::new();
+    let mut left_out: Vec<String> = Vec::new();
+    for bs in &args.sizes {
+        for sync in &args.sync {
+            for engine in &args.engine {
+                for direct in &args.direct {
+                    for prefetch in &args.prefetch {
+                        let rung = Rung {
+                            rw: "randwrite".into(),
+                            ioengine: engine.name().into(),
+                            bs: *bs,
+                            iodepth: engine.0.most_depth().unwrap_or(args.depth),
+                            direct: direct.0,
+                            prefetch: prefetch.0,
+                            sync: *sync,
+                        };
+                        match impossible(&rung, *engine, target)? {
+                            Some(why) => left_out.push(why),
+                            None => plan.push((rung, *engine)),
+                        }
+                    }
+                }
+            }
+        }
+    }
+    left_out.sort();
+    left_out.dedup();
+    Ok((plan, left_out))
+}
+
+fn impossible(rung: &Rung, engine: EngineName, target: &Target) -> Result<Option<String>, LabError> {
+    if engine.0 == JobEngine::Mmap && rung.direct {
+        return Ok(Some("mapped memory is the page cache: no mmap with --direct on".into()));
+    }
+    if rung.direct && rung.prefetch {
+        return Ok(Some(
+            "O_DIRECT does not see what was read ahead: no --prefetch on with --direct on".into(),
+        ));
+    }
+    if rung.direct {
+        let unit = target.open(false, true)?.alignment().offset as u64;
+        if !rung.bs.is_multiple_of(unit) {
+            return Ok(Some(format!(
+                "O_DIRECT takes multiples of {unit} bytes here: no size of {}",
+                rung.bs
+            )));
+        }
+    }
+    Ok(None)
+}
+
+/// A rung in a few words.
+pub fn name_of(rung: &Rung) -> String {
+    let mut name = format!("{} {}", rung.ioengine, if rung.direct { "direct" } else { "buffered" });
+    if rung.iodepth > 1 {
+        name += &format!(" depth {}", rung.iodepth);
+    }
+    if rung.bs != 4096 {
+        name += &format!(" {}", size::show(rung.bs));
+    }
+    if rung.prefetch {
+        name += ", prefetch";
+    }
+    format!("{name}, sync {}", rung.sync.as_str())
+}
+
+fn heading() -> String {
+    format!(
+        "{:<52} {:>8} {:>9} {:>9} {:>9} {:>8} {:>6} {:>9}",
+        "rung", "writes", "written s", "durable s", "writes/s", "MB/s", "syncs", "max ms"
+    )
+}
+
+fn row(r: &RungResult) -> String {
+    format!(
+        "{:<52} {:>8} {:>9.2} {:>9.2} {:>9.0} {:>8.2} {:>6} {:>9.1}",
+        name_of(&r.rung),
+        r.total_ios,
+        r.written_s,
+        r.durable_s,
+        r.durable_per_s,
+        r.durable_bytes_per_s / 1e6,
+        r.syncs,
+        r.sync_max_ms,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn args(line: &str) -> Args {
+        Cli::parse_from(std::iter::once("write").chain(line.split(' '))).args
+    }
+
+    #[test]
+    fn wrong_arguments_are_explained() {
+        for (line, says) in [
+            ("f --runtime 0", "--runtime"),
+            ("f --repeats 0", "--repeats"),
+            ("f --depth 0", "--depth"),
+            ("f --writes 0", "--writes"),
+            ("f --sizes 4k,1m --journal 64k", "--journal"),
+        ] {
+            let error = check(&args(line)).unwrap_err().to_string();
+            assert!(error.contains(says), "{line}: {error}");
+        }
+        let words = ["write", "f", "--sync", "often"];
+        let error = Cli::try_parse_from(words).map(drop).unwrap_err().to_string();
+        assert!(error.contains("'often'") && error.contains("background"), "{error}");
+    }
+
+    #[test]
+    fn nothing_that_exists_is_touched_without_destroy() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("precious");
+        std::fs::write(&path, vec![7; 1 << 20]).unwrap();
+        let line = format!("{} --writes 8 --out {}", path.display(), dir.path().join("run").display());
+        let error = run(&args(&line)).unwrap_err().to_string();
+        assert!(error.contains("is there already") && error.contains("--destroy"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), vec![7; 1 << 20]);
+        assert!(!dir.path().join("run").exists());
+    }
+
+    #[test]
+    fn a_ladder_writes_leaves_no_file_and_says_when_it_was_durable() {
+        let dir = tempfile::tempdir().unwrap();
+        if Target::look(dir.path()).is_err_and(|e| e.to_string().contains("which no block device")) {
+            println!("skipped: temporary files are on no block device here");
+            return;
+        }
+        let (path, out) = (dir.path().join("made"), dir.path().join("run"));
+        let line = format!(
+            "{} --size 2m --writes 96 --journal 128k --sync each,journal,end,background --out {}",
+            path.display(),
+            out.display()
+        );
+        run(&args(&line)).unwrap();
+        assert!(!path.exists(), "the file it made is gone");
+        let lines = std::fs::read_to_string(out.join("rungs.jsonl")).unwrap();
+        let rungs: Vec<RungResult> = lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        // Four policies by: four engines buffered with and without prefetch, three direct.
+        assert_eq!(rungs.len(), 4 * (4 * 2 + 3));
+        for r in &rungs {
+            assert_eq!(r.total_ios, 96, "{}", name_of(&r.rung));
+            assert!(r.durable_s >= r.written_s && r.durable_per_s > 0.0);
+            let syncs = match r.rung.sync {
+                SyncPolicy::Each => 96..=96,
+                SyncPolicy::Journal => 3..=3,
+                SyncPolicy::End => 1..=1,
+                SyncPolicy::Background => 1..=4,
+            };
+            assert!(syncs.contains(&r.syncs), "{}: {} syncs", name_of(&r.rung), r.syncs);
+        }
+        let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+        assert!(page.contains("until durable"), "the report shows the ladder");
+    }
+}

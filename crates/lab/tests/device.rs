@@ -1,0 +1,261 @@
+//! Emulated devices for real: a block device with the bytes written to it, power cuts, and nothing left behind however the server ends.
+//!
+//! Needs root, /dev/fuse and loop devices; skipped, with a line that says so, where one is missing.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use rustix::process::{Pid, Signal, kill_process};
+use snowmelt_io::{Access, AlignedBuf, Device, FileDevice, loop_backing};
+use snowmelt_lab::undo::{process_start, state_dir};
+
+fn can_run() -> bool {
+    let missing = ["/dev/fuse", "/dev/loop-control"].into_iter().find(|path| !Path::new(path).exists());
+    let why = match missing {
+        Some(path) => Some(format!("{path} is missing")),
+        None => (!rustix::process::geteuid().is_root()).then(|| "this needs root".to_string()),
+    };
+    if let Some(why) = &why {
+        eprintln!("skipped: {why}");
+    }
+    why.is_none()
+}
+
+/// The laboratory as a program: the example that cargo builds along with the tests.
+fn program() -> PathBuf {
+    let here = std::env::current_exe().expect("this program");
+    here.parent().and_then(Path::parent).expect("target/PROFILE/deps").join("examples/lab")
+}
+
+fn lab(words: &[&str]) -> Output {
+    Command::new(program()).args(words).output().expect("`cargo test -p snowmelt-lab` builds examples/lab")
+}
+
+fn ok(words: &[&str]) -> String {
+    let output = lab(words);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{words:?}: {out}{err}");
+    out.into_owned()
+}
+
+fn fails(words: &[&str]) -> String {
+    let output = lab(words);
+    assert!(!output.status.success(), "{words:?} succeeds");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A device of this test, removed with it.
+struct Made {
+    name: String,
+    device: PathBuf,
+}
+
+impl Made {
+    fn new(name: &str, more: &[&str]) -> Made {
+        let name = format!("test-{}-{name}", std::process::id());
+        let words = [&["device", "create", &name, "--model", "nvme", "--size", "64m"], more].concat();
+        let device = PathBuf::from(ok(&words).trim());
+        Made { name, device }
+    }
+
+    fn record(&self) -> serde_json::Value {
+        let path = state_dir().join("devices").join(format!("{}.json", self.name));
+        serde_json::from_slice(&std::fs::read(path).expect("a record")).expect("JSON")
+    }
+
+    fn pid(&self) -> u32 {
+        self.record()["pid"].as_u64().expect("a number") as u32
+    }
+
+    fn file(&self) -> FileDevice {
+        FileDevice::open(&self.device, Access::ReadWrite, true).expect("opened")
+    }
+
+    /// Everything that is on the machine because of it.
+    fn traces(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        if loop_backing(&self.device).is_some_and(|path| path.to_string_lossy().contains(&self.name)) {
+            found.push("its loop device".into());
+        }
+        let mounts = std::fs::read_to_string("/proc/self/mounts").expect("readable");
+        found.extend(mounts.lines().filter(|line| line.contains(&self.name)).map(String::from));
+        for folder in [state_dir(), state_dir().join("devices")] {
+            let names = std::fs::read_dir(folder).expect("the state folder").flatten().map(|e| e.file_name());
+            let ours = names.filter(|name| name.to_string_lossy().contains(&self.name));
+            found.extend(ours.map(|name| name.to_string_lossy().into_owned()));
+        }
+        found
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        lab(&["device", "remove", "--force", &self.name]);
+    }
+}
+
+fn write(file: &FileDevice, offset: u64, fill: u8, sectors: usize) {
+    let bytes = AlignedBuf::from_slice(&vec![fill; sectors * 512]);
+    file.write_at(&[IoSlice::new(&bytes)], offset).expect("written");
+}
+
+fn read(file: &FileDevice, offset: u64, sectors: usize) -> Result<Vec<u8>, i32> {
+    let mut bytes = AlignedBuf::new(sectors * 512);
+    match file.read_at(&mut [IoSliceMut::new(&mut bytes)], offset) {
+        Ok(()) => Ok(bytes.to_vec()),
+        Err(e) => Err(e.errno().expect("the kernel's")),
+    }
+}
+
+#[test]
+fn a_device_holds_what_is_written_and_leaves_nothing() {
+    if !can_run() {
+        return;
+    }
+    let made = Made::new("bytes", &[]);
+    assert!(made.record()["proven_depth"].as_u64() >= Some(64));
+    {
+        let file = made.file();
+        assert_eq!(file.len().expect("known"), 64 << 20);
+        write(&file, 1 << 20, 7, 4096); // 2 MiB: several requests
+        assert_eq!(read(&file, (1 << 20) - 512, 2).expect("read"), [vec![0; 512], vec![7; 512]].concat());
+        assert_eq!(read(&file, 1 << 20, 4096).expect("read"), vec![7; 2 << 20]);
+    }
+    let status = ok(&["device", "status", &made.name]);
+    assert!(status.contains("2.00 MiB") && status.contains("lateness"), "{status}");
+    assert!(ok(&["device", "list"]).contains(&made.name));
+    let again = fails(&["device", "create", &made.name, "--model", "nvme"]);
+    assert!(again.contains("there is one of that name"), "{again}");
+    let no_cut = fails(&["device", "cut", &made.name]);
+    assert!(no_cut.contains("--power-cut"), "{no_cut}");
+    ok(&["device", "remove", &made.name]);
+    assert_eq!(made.traces(), [""; 0]);
+    assert!(fails(&["device", "status", &made.name]).contains("no device is called"));
+}
+
+#[test]
+fn a_power_cut_loses_only_what_was_not_synced() {
+    if !can_run() {
+        return;
+    }
+    let made = Made::new("cut", &["--power-cut"]);
+    for seed in ["1", "2", "3"] {
+        {
+            let file = made.file();
+            write(&file, 0, 1, 64);
+            file.sync().expect("synced");
+            write(&file, 0, 2, 64);
+            write(&file, 1 << 20, 2, 8);
+            ok(&["device", "cut", &made.name, "--seed", seed]);
+            assert_eq!(read(&file, 0, 1), Err(5), "EIO without power");
+        }
+        ok(&["device", "power-on", &made.name]);
+        let file = made.file();
+        let survived = read(&file, 0, 64).expect("power is on");
+        for sector in survived.chunks(512) {
+            assert!(sector == [1; 512] || sector == [2; 512], "a sector is old or new, whole");
+        }
+        // For the next round.
+        write(&file, 1 << 20, 0, 8);
+        file.sync().expect("synced");
+    }
+    {
+        let file = made.file();
+        write(&file, 0, 3, 64);
+        ok(&["device", "cut", &made.name, "--keep", "none"]);
+    }
+    ok(&["device", "power-on", &made.name]);
+    let survived = read(&made.file(), 0, 64).expect("power is on");
+    assert!(!survived.contains(&3), "nothing unsynced was to survive");
+}
+
+#[test]
+fn whatever_ends_the_server_nothing_is_left() {
+    if !can_run() {
+        return;
+    }
+    let made = Made::new("term", &[]);
+    let pid = made.pid();
+    kill_process(Pid::from_raw(pid as i32).expect("a process"), Signal::TERM).expect("sent");
+    for _ in 0..500 {
+        if process_start(pid).is_none() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(made.traces(), [""; 0], "after SIGTERM");
+
+    let made = Made::new("kill", &["--depth", "16", "--scheduler", "kyber"]);
+    kill_process(Pid::from_raw(made.pid() as i32).expect("a process"), Signal::KILL).expect("sent");
+    assert!(!made.traces().is_empty(), "kill -9 leaves something to restore");
+    let listed = ok(&["restore", "--dry-run"]);
+    assert!(listed.contains(&format!("device-{}", made.name)) && listed.contains("detach"), "{listed}");
+    ok(&["device", "remove", &made.name]);
+    assert_eq!(made.traces(), [""; 0], "after kill -9 and remove");
+    // The depth was raised again: the next device on the same loop device proves it in its self-test.
+    let next = Made::new("next", &[]);
+    assert!(next.record()["proven_depth"].as_u64() >= Some(64));
+}
+
+#[test]
+fn a_hung_server_is_ended_by_force() {
+    if !can_run() {
+        return;
+    }
+    let made = Made::new("hung", &[]);
+    kill_process(Pid::from_raw(made.pid() as i32).expect("a process"), Signal::STOP).expect("sent");
+    ok(&["device", "remove", &made.name]);
+    assert_eq!(made.traces(), [""; 0]);
+}
+
+#[test]
+fn an_interrupted_create_leaves_nothing() {
+    if !can_run() {
+        return;
+    }
+    for after_ms in [20, 60, 150, 250] {
+        let made =
+            Made { name: format!("test-{}-int", std::process::id()), device: PathBuf::from("/dev/null") };
+        let words = ["device", "create", &made.name, "--model", "hdd-7200"];
+        let mut create = Command::new(program()).args(words).spawn().expect("it starts");
+        std::thread::sleep(std::time::Duration::from_millis(after_ms));
+        kill_process(Pid::from_child(&create), Signal::INT).expect("sent");
+        let ended = create.wait().expect("waited");
+        if ended.success() {
+            eprintln!("after {after_ms} ms the device stood already");
+            ok(&["device", "remove", &made.name]);
+        }
+        // The server takes its own things down.
+        let began = std::time::Instant::now();
+        while !made.traces().is_empty() && began.elapsed().as_secs() < 10 {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        assert_eq!(made.traces(), [""; 0], "after {after_ms} ms");
+        let journals = std::fs::read_dir(state_dir()).expect("the state folder").flatten();
+        let create_pid = format!("device-create-{}-", create.id());
+        let left = journals.filter(|j| j.file_name().to_string_lossy().starts_with(&create_pid)).count();
+        assert_eq!(left, 0, "after {after_ms} ms");
+    }
+}
+
+#[test]
+fn what_cannot_be_made_is_said_and_leaves_nothing() {
+    if !can_run() {
+        return;
+    }
+    let name = format!("test-{}-bad", std::process::id());
+    let create = |more: &[&str]| fails(&[&["device", "create", name.as_str()], more].concat());
+    assert!(create(&["--model", "floppy"]).contains("hdd-10k"));
+    assert!(create(&["--model", "hdd-10k", "--size", "1t"]).contains("--size"));
+    let dir = tempfile::tempdir().expect("a folder");
+    let precious = dir.path().join("precious");
+    std::fs::write(&precious, "data").expect("written");
+    let refused = create(&["--model", "nvme", "--backing", precious.to_str().expect("text")]);
+    assert!(refused.contains("--destroy"), "{refused}");
+    assert_eq!(std::fs::read_to_string(&precious).expect("still there"), "data");
+    let scheduler = create(&["--model", "nvme", "--size", "64m", "--scheduler", "cfq"]);
+    assert!(scheduler.contains("cfq"), "{scheduler}");
+    let made = Made { name, device: PathBuf::from("/dev/null") };
+    assert_eq!(made.traces(), [""; 0]);
+}

@@ -1,0 +1,163 @@
+//! Everything that was changed is undone: on drop, on a signal, and by a restore after kill -9 of the owner.
+//!
+//! The owner that is killed is this test program itself, run again for one test with a folder to work in.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use snowmelt_lab::restore;
+use snowmelt_lab::undo::{Step, Undo, UndoError, leftovers};
+
+const FOLDER: &str = "SNOWMELT_LAB_TEST_FOLDER";
+
+fn setting(dir: &Path) -> PathBuf {
+    dir.join("scheduler")
+}
+
+/// Changes a setting twice, makes a directory and a file, starts a process.
+fn change_things(dir: &Path) -> Undo {
+    let undo = Undo::open_in(&dir.join("state"), "test").expect("a journal");
+    undo.set(&setting(dir), "kyber").expect("set");
+    undo.set(&setting(dir), "bfq").expect("set again");
+    undo.make_dir(&dir.join("instance")).expect("made");
+    undo.will(Step::RemoveFile { path: dir.join("instance/file") }).expect("journalled");
+    std::fs::write(dir.join("instance/file"), "x").expect("written");
+    undo
+}
+
+fn prepared() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a folder");
+    std::fs::write(setting(dir.path()), "mq-deadline").expect("written");
+    dir
+}
+
+fn is_changed(dir: &Path) -> bool {
+    let value = std::fs::read_to_string(setting(dir)).expect("readable");
+    let changed = value == "bfq" && dir.join("instance/file").exists();
+    assert!(changed || (value == "mq-deadline" && !dir.join("instance").exists()), "half undone: {value}");
+    changed
+}
+
+/// Not a test by itself: the program that is killed. Without the folder it does nothing.
+#[test]
+#[allow(clippy::zombie_processes)] // it is killed
+fn owner() {
+    let Some(dir) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
+    let undo = change_things(&dir);
+    let sleeper = Command::new("sleep").arg("600").spawn().expect("sleep starts");
+    undo.started(sleeper.id()).expect("journalled");
+    println!("\nchanged {}", sleeper.id());
+    std::thread::sleep(std::time::Duration::from_secs(600));
+    drop(undo);
+}
+
+/// Starts the owner; answers it and its sleeping child when everything is changed.
+#[allow(clippy::zombie_processes)] // the callers wait; a panic ends the test
+fn start_owner(dir: &Path) -> (Child, u32) {
+    let program = std::env::current_exe().expect("this program");
+    let mut child = Command::new(program)
+        .args(["--exact", "owner", "--nocapture"])
+        .env(FOLDER, dir)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    for line in lines {
+        if let Some(pid) = line.expect("text").strip_prefix("changed ") {
+            return (child, pid.parse().expect("a number"));
+        }
+    }
+    panic!("the owner ended too early");
+}
+
+fn send(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).expect("signal sent");
+}
+
+fn runs(pid: u32) -> bool {
+    snowmelt_lab::undo::process_start(pid).is_some()
+}
+
+#[test]
+fn dropping_undoes_in_reverse() {
+    let dir = prepared();
+    let undo = change_things(dir.path());
+    assert!(is_changed(dir.path()));
+    drop(undo);
+    assert!(!is_changed(dir.path()));
+    assert_eq!(std::fs::read_dir(dir.path().join("state")).expect("readable").count(), 0, "no journal stays");
+}
+
+#[test]
+fn after_kill_9_restore_undoes() {
+    let dir = prepared();
+    let (mut child, sleeper) = start_owner(dir.path());
+    let state = dir.path().join("state");
+    assert!(leftovers(&state).expect("read").is_empty(), "the owner still lives");
+    send(&child, Signal::KILL);
+    child.wait().expect("ended");
+    assert!(is_changed(dir.path()) && runs(sleeper));
+    let args = |dry_run| restore::Args { dry_run, all: false, state: Some(state.clone()) };
+    restore::run(&args(true)).expect("shown");
+    assert!(is_changed(dir.path()) && runs(sleeper), "a dry run changes nothing");
+    restore::run(&args(false)).expect("restored");
+    assert!(!is_changed(dir.path()) && !runs(sleeper));
+    assert!(leftovers(&state).expect("read").is_empty());
+}
+
+#[test]
+fn signals_undo_and_end() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        let dir = prepared();
+        let (mut child, sleeper) = start_owner(dir.path());
+        assert!(is_changed(dir.path()));
+        send(&child, signal);
+        assert_eq!(child.wait().expect("ended").code(), Some(code));
+        assert!(!is_changed(dir.path()) && !runs(sleeper));
+    }
+}
+
+#[test]
+fn what_cannot_be_undone_stays_in_the_journal() {
+    let dir = prepared();
+    let undo = change_things(dir.path());
+    std::fs::write(dir.path().join("instance/foreign"), "not ours").expect("written");
+    let Err(UndoError::Left(left)) = undo.undo() else { panic!("a directory with a foreign file stays") };
+    assert_eq!(left.len(), 1, "{left:?}");
+    // What holds something that stays must stay too, so that it is found again.
+    let outer = Undo::open_in(&dir.path().join("state"), "test").expect("a journal");
+    outer.make_dir(&dir.path().join("outer")).expect("made");
+    outer.make_dir(&dir.path().join("outer/inner")).expect("made");
+    std::fs::write(dir.path().join("outer/inner/foreign"), "not ours").expect("written");
+    let Err(UndoError::Left(left)) = outer.undo() else { panic!("both stay") };
+    assert_eq!(left.len(), 2, "{left:?}");
+    std::fs::remove_file(dir.path().join("outer/inner/foreign")).expect("removed");
+    outer.undo().expect("both go");
+    std::fs::remove_file(dir.path().join("instance/foreign")).expect("removed");
+    undo.undo().expect("now everything is undone");
+    assert!(!dir.path().join("instance").exists());
+}
+
+#[test]
+fn kept_things_wait_for_all() {
+    let dir = prepared();
+    let undo = change_things(dir.path());
+    undo.keep().expect("kept");
+    drop(undo);
+    let state = dir.path().join("state");
+    restore::run(&restore::Args { dry_run: false, all: false, state: Some(state.clone()) })
+        .expect("nothing to do");
+    assert!(is_changed(dir.path()));
+    restore::run(&restore::Args { dry_run: false, all: true, state: Some(state) }).expect("restored");
+    assert!(!is_changed(dir.path()));
+}
+
+#[test]
+fn a_value_that_is_refused_is_an_error_that_names_it() {
+    let dir = prepared();
+    let undo = Undo::open_in(&dir.path().join("state"), "test").expect("a journal");
+    let error = undo.set(&dir.path().join("absent"), "1").expect_err("there is no such setting").to_string();
+    assert!(error.contains("absent") && error.contains("does not have it"), "{error}");
+}
