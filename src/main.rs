@@ -9,7 +9,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{bsbm_generate, bsbm_run, check, demo, dump, load, probe, query, serve, stats};
+use commands::{
+    backup, bsbm_generate, bsbm_run, check, compact, demo, dump, load, probe, query, serve, stats, update,
+};
 
 /// A graph database that plans its reads.
 #[derive(Parser)]
@@ -27,12 +29,20 @@ enum Command {
     Load(load::Args),
     /// Answer one SPARQL query
     Query(query::Args),
+    /// Run one SPARQL Update request, all of it or nothing
+    Update(update::Args),
     /// Serve the SPARQL Protocol over HTTP on loopback
     Serve(serve::Args),
     /// Say what is stored: quads, terms, bytes per tree and per quad
     Stats(stats::Args),
     /// Verify every page, every tree, and the indexes against each other
     Check(check::Args),
+    /// Copy one consistent state of a database while it is used, verifying every page
+    Backup(backup::Args),
+    /// Make a database from a backup
+    Restore(backup::Args),
+    /// Write everything back and give free space at the end of the files back
+    Compact(compact::Args),
     /// Write all quads as RDF
     Dump(dump::Args),
     /// The Berlin SPARQL Benchmark
@@ -40,6 +50,9 @@ enum Command {
     Bsbm(Bsbm),
     /// Measure what a device costs per request and per byte, read-only
     Probe(probe::Args),
+    /// Measure what storage really does, under any program
+    #[command(subcommand)]
+    Lab(snowmelt_lab::Command),
 }
 
 #[derive(Subcommand)]
@@ -47,7 +60,7 @@ enum Bsbm {
     /// Generate the data set as N-Triples
     Generate(bsbm_generate::Args),
     /// Run a query mix in this process and measure it
-    Run(bsbm_run::Args),
+    Run(Box<bsbm_run::Args>),
 }
 
 fn main() -> ExitCode {
@@ -55,13 +68,17 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Load(args) => load::run(args),
         Command::Query(args) => query::run(args),
+        Command::Update(args) => update::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Stats(args) => stats::run(args),
         Command::Check(args) => check::run(args),
+        Command::Backup(args) | Command::Restore(args) => backup::run(args),
+        Command::Compact(args) => compact::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Bsbm(Bsbm::Generate(args)) => bsbm_generate::run(args),
-        Command::Bsbm(Bsbm::Run(args)) => bsbm_run::run(args),
+        Command::Bsbm(Bsbm::Run(args)) => bsbm_run::run(*args),
         Command::Probe(args) => probe::run(args),
+        Command::Lab(command) => snowmelt_lab::run(command).map_err(anyhow::Error::new),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

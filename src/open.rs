@@ -26,11 +26,21 @@ pub struct OpenArgs {
 /// Switches of I/O alone, for commands with a memory switch of their own.
 #[derive(Clone, Debug, clap::Args)]
 pub struct IoArgs {
-    /// Who carries out reads: io_uring, a pool of threads, or the thread that asks
-    #[arg(long, value_name = "uring|threads|inline", default_value = "uring", help_heading = "I/O")]
+    /// Who carries out reads: io_uring, a pool of threads, POSIX AIO (lio_listio), or the thread that asks
+    #[arg(
+        long,
+        value_name = "uring|threads|posix-aio|inline",
+        default_value = "uring",
+        help_heading = "I/O"
+    )]
     pub engine: Engine,
     /// Order of a device's queue
-    #[arg(long, value_name = "fifo|elevator", default_value = "elevator", help_heading = "I/O")]
+    #[arg(
+        long,
+        value_name = "fifo|elevator|deadline|anticipatory|fair",
+        default_value = "elevator",
+        help_heading = "I/O"
+    )]
     pub queue: Policy,
     /// Read-ahead rules: auto, none, all, or a list of start-up,extent,planned,scan,warm-list
     #[arg(long, value_name = "RULES", default_value = "auto", value_parser = ReadAhead::parse, help_heading = "I/O")]

@@ -93,6 +93,9 @@ fn every_engine_queue_and_rule_gives_the_same() {
     for switches in [
         &["--engine", "threads"][..],
         &["--engine", "inline", "--queue", "fifo"],
+        &["--engine", "posix-aio", "--queue", "deadline"],
+        &["--queue", "anticipatory"],
+        &["--engine", "threads", "--queue", "fair"],
         &["--direct", "off", "--read-ahead", "none"],
         &["--read-ahead", "planned,scan", "--device", "sim:nvme"],
         &["--memory", "1MiB"],
@@ -123,6 +126,22 @@ fn what_is_stored_comes_out_again() {
 }
 
 #[test]
+fn a_backup_is_a_database_like_any_other() {
+    let bench = Bench::loaded();
+    let dump = |db: &str| bench.ok(&["dump", db, "--format", "nt"]);
+    has(&bench.ok(&["backup", "db", "copy"]), &["copy", "pages", "transaction"]);
+    has(&bench.ok(&["check", "copy"]), &["sound"]);
+    assert_eq!(dump("copy"), dump("db"));
+    has(&bench.error(&["backup", "db", "copy"]), &["copy", "already a database"]);
+    bench.ok(&["restore", "copy", "restored", "--stripe", "data-file"]);
+    assert!(bench.path("data-file").is_file());
+    assert_eq!(dump("restored"), dump("db"));
+    has(&bench.ok(&["compact", "restored"]), &["bytes"]);
+    has(&bench.ok(&["check", "restored", "--salvage"]), &["sound"]);
+    assert_eq!(dump("restored"), dump("db"));
+}
+
+#[test]
 fn malformed_rdf_loads_nothing_unless_lenient() {
     let bench = Bench::new();
     bench.write("bad.nt", "<urn:a> <urn:b> <urn:c> .\n<urn:a> <urn:b> nonsense .\n<urn:d> <urn:e> \"f\" .\n");
@@ -137,7 +156,6 @@ fn errors_say_what_where_and_what_next() {
     let bench = Bench::loaded();
     has(&bench.error(&["load", "new", "missing.nt"]), &["missing.nt"]);
     has(&bench.error(&["query", "nowhere", "ASK {}"]), &["nowhere", "snowmelt load"]);
-    has(&bench.error(&["load", "db", "data.ttl"]), &["db", "5 quads"]);
     has(&bench.error(&["query", "db", "SELECT * {\n ?s ?p"]), &["line 2"]);
     has(&bench.error(&["query", "db", "SELECT * { SERVICE <urn:x> { ?s ?p ?o } }"]), &["SERVICE", "line 1"]);
     has(&bench.error(&["query", "db", "ASK {}", "--memory", "1KiB"]), &["pool"]);
@@ -228,4 +246,33 @@ impl Drop for Server {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+#[test]
+fn updates_are_all_or_nothing_and_stay() {
+    let bench = Bench::loaded();
+    let count =
+        |bench: &Bench| bench.ok(&["query", "db", "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }", "--format", "csv"]);
+    has(&count(&bench), &["5"]);
+    bench.ok(&[
+        "update",
+        "db",
+        "PREFIX ex: <http://example.org/> INSERT DATA { ex:cara ex:knows ex:anna, ex:dan }",
+    ]);
+    has(&count(&bench), &["7"]);
+    has(&bench.ok(&["check", "db"]), &["sound"]);
+    let refused = bench.error(&["update", "db", "DELETE WHERE { ?s ?p ?o } ; LOAD <file:///etc/hostname>"]);
+    has(&refused, &["file:///etc/hostname", "--allow-load"]);
+    has(&count(&bench), &["7"]);
+    let wrong = bench.error(&["update", "db", "INSERT DATA { ?s <urn:p> 1 }"]);
+    has(&wrong, &["line 1", "ariables are not allowed"]);
+    let folder = bench.path("").canonicalize().unwrap();
+    let load = format!("LOAD <file://{}/data.ttl> INTO GRAPH <urn:g>", folder.display());
+    bench.ok(&["update", "db", &load, "--allow-load", "."]);
+    let named = "SELECT (COUNT(*) AS ?n) { GRAPH <urn:g> { ?s ?p ?o } }";
+    has(&bench.ok(&["query", "db", named, "--format", "csv"]), &["5"]);
+    bench.write("more.nt", "<urn:x> <urn:y> <urn:z> .\n");
+    bench.ok(&["load", "db", "more.nt"]);
+    has(&count(&bench), &["8"]);
+    has(&bench.ok(&["check", "db"]), &["sound"]);
 }

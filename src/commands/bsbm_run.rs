@@ -18,7 +18,7 @@ use snowmelt::driver::report::{self, QueryReport, Throughput};
 use snowmelt::driver::sampler::Sample;
 use snowmelt::open::OpenArgs;
 use snowmelt::signals;
-use snowmelt_bsbm::{DEFAULT_SEED, UseCase};
+use snowmelt_bsbm::{DEFAULT_SEED, UseCase, read_update_transactions};
 use snowmelt_graph::OpenOptions;
 use snowmelt_io::Clock;
 
@@ -28,7 +28,7 @@ pub struct Args {
     /// The database directory
     #[arg(required_unless_present = "endpoint")]
     db: Option<PathBuf>,
-    /// The queries: explore or bi
+    /// The queries: explore, bi or explore-and-update
     #[arg(long, default_value = "explore")]
     use_case: UseCase,
     /// Clients, each a thread with one query at a time
@@ -64,6 +64,9 @@ pub struct Args {
     /// With --endpoint: open a connection for each query, as the benchmark's original driver does
     #[arg(long, requires = "endpoint")]
     connection_per_query: bool,
+    /// The update set that `bsbm generate --updates` wrote, for explore-and-update
+    #[arg(long, value_name = "FILE")]
+    updates: Option<PathBuf>,
     /// Result format
     #[arg(long, default_value = "table")]
     format: Format,
@@ -89,12 +92,12 @@ struct Measured {
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
-    if args.use_case == UseCase::ExploreAndUpdate {
-        bail!(
-            "the use case explore-and-update needs updates, which this version does not have: use explore or bi"
-        );
-    }
     let stop = signals::stop_flag()?;
+    if args.use_case == UseCase::ExploreAndUpdate {
+        let measured = with_updates(&args, &stop)?;
+        args.print(&measured);
+        return Ok(());
+    }
     let measured = match (&args.endpoint, &args.db) {
         (Some(url), _) => over_http(&args, url, &stop)?,
         (None, Some(db)) => {
@@ -157,6 +160,50 @@ fn warm(args: &Args, db: &Path, options: &OpenOptions, load: Load, stop: &Atomic
     Ok(measured(load, &run, &meters, json!({})))
 }
 
+/// Explore and update. Every commit is durable before its client goes on; the run ends when the update set does.
+fn with_updates(args: &Args, stop: &AtomicBool) -> Result<Measured> {
+    if args.cold || args.ablate {
+        bail!("explore-and-update runs warm, in real time: leave out --cold and --ablate");
+    }
+    let file =
+        args.updates.as_ref().context("explore-and-update needs the --updates that bsbm generate wrote")?;
+    let named = || format!("cannot read {}", file.display());
+    let reader = std::io::BufReader::new(std::fs::File::open(file).with_context(named)?);
+    let transactions = read_update_transactions(reader).with_context(named)?;
+    let options = args.open.config();
+    let products = match (&args.db, args.products) {
+        (_, Some(products)) => products,
+        // One product in each transaction, unless the generator was told otherwise.
+        (Some(db), None) => count_products(db, &options)? + transactions.len() as u32,
+        (None, None) => bail!("--endpoint needs --products"),
+    };
+    let load = args.load(products);
+    let inserts = load.use_case.mix().iter().filter(|number| **number == 1).count();
+    let mixes = args.mixes.min((transactions.len() / inserts) as u64);
+    if mixes < args.mixes {
+        args.say(&format!("{} transactions are enough for {mixes} mixes", transactions.len()));
+    }
+    let warm = Load { use_case: UseCase::Explore, ..load }.stream()?;
+    let stream = load.update_stream(transactions)?;
+    args.say(&format!("{}; {}", machine(), settings_line(args, load)));
+    if let Some(url) = &args.endpoint {
+        let target = Endpoint::new(url, args.connection_per_query)?;
+        let clock = Clock::real();
+        let drive = Drive { target: &target, clock: &clock, clients: load.clients, on_query: &|_| {} };
+        drive.run(&Mixes::new(warm, args.warmup, &[stop]))?;
+        let run = drive.run(&Mixes::new(stream, mixes, &[stop]))?;
+        interrupted(stop)?;
+        return Ok(over_http_measured(load, &run));
+    }
+    let db = args.db.as_ref().context("name a database or an --endpoint")?;
+    let mut bench = Bench::with_stream(db, &options, load, stream)?;
+    bench.warm_up(warm, args.warmup, stop)?;
+    bench.database.store().reset_meters();
+    let (run, _) = bench.run(Until::mixes(mixes), 1.0, stop, &|_| {})?;
+    interrupted(stop)?;
+    Ok(measured(load, &run, &Meters::of(bench.database.store()), json!({})))
+}
+
 fn from_cold(
     args: &Args,
     db: &Path,
@@ -199,14 +246,18 @@ fn over_http(args: &Args, url: &str, stop: &AtomicBool) -> Result<Measured> {
     drive.run(&warmup)?;
     let run = drive.run(&Mixes::new(warmup.into_stream(), args.mixes, &[stop]))?;
     interrupted(stop)?;
-    let throughput = Throughput::of(&run, load.queries_per_mix());
-    Ok(Measured {
+    Ok(over_http_measured(load, &run))
+}
+
+fn over_http_measured(load: Load, run: &Run) -> Measured {
+    let throughput = Throughput::of(run, load.queries_per_mix());
+    Measured {
         qmph: throughput.qmph(load.clients),
         queries: report::queries(&run.records),
         meters: json!({ "throughput": throughput }),
         seconds: run.seconds(),
-        text: throughput.text(&run),
-    })
+        text: throughput.text(run),
+    }
 }
 
 fn measured(load: Load, run: &Run, meters: &Meters, extra: Value) -> Measured {

@@ -5,20 +5,31 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressStyle};
-use snowmelt::open::OpenArgs;
+use snowmelt::open::{OpenArgs, open};
+use snowmelt_store::Salvage;
 
 /// Verify every page, every tree, and the indexes against each other.
 #[derive(clap::Args)]
 pub struct Args {
     /// The database directory
     db: PathBuf,
+    /// When the journal is damaged, go on with the commits before the damage; those after it are lost
+    #[arg(long)]
+    salvage: bool,
     #[command(flatten)]
     open: OpenArgs,
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let database = args.open.open(&args.db)?;
+    let mut config = args.open.config();
+    if args.salvage {
+        config.journal.salvage = Salvage::CutJournal;
+    }
+    let database = open(&args.db, &config)?;
+    if args.salvage {
+        database.store().settle_salvage()?;
+    }
     let bar = ProgressBar::new(0)
         .with_style(ProgressStyle::with_template("{msg:<24} [{bar:40}] {human_pos}/{human_len} {eta}")?);
     let report = database.check(&mut |progress| {

@@ -1,8 +1,10 @@
 //! One module per subcommand: its arguments, and `run`.
 
+pub mod backup;
 pub mod bsbm_generate;
 pub mod bsbm_run;
 pub mod check;
+pub mod compact;
 pub mod demo;
 pub mod dump;
 pub mod load;
@@ -10,3 +12,4 @@ pub mod probe;
 pub mod query;
 pub mod serve;
 pub mod stats;
+pub mod update;

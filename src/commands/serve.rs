@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use snowmelt::open::OpenArgs;
+use snowmelt::open::{OpenArgs, open};
 use snowmelt::{running, signals};
 use snowmelt_server::{Limits, ServerConfig, serve};
-use snowmelt_sparql::Engine;
+use snowmelt_sparql::{Engine, LoadPermission};
+use snowmelt_store::StoreConfig;
 
 /// Serve the SPARQL Protocol over HTTP on loopback.
 #[derive(clap::Args)]
@@ -19,7 +20,16 @@ pub struct Args {
     /// Address and port, loopback only
     #[arg(long, default_value = "127.0.0.1:7878")]
     listen: SocketAddr,
-    /// Cancel queries that run longer than this many seconds
+    /// Where LOAD may read from: a folder or a file [default: nowhere]
+    #[arg(long, value_name = "DIR", value_parser = LoadPermission::new)]
+    allow_load: Vec<LoadPermission>,
+    /// Answer queries and refuse updates
+    #[arg(long)]
+    read_only: bool,
+    /// At SIGTERM or Ctrl-C, let queries and updates run on for so many seconds
+    #[arg(long, value_name = "SECONDS", default_value = "10")]
+    shutdown_deadline: f64,
+    /// Cancel queries and updates that run longer than this many seconds
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
     #[command(flatten)]
@@ -29,12 +39,17 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let stop = signals::stop_flag()?;
-    let database = args.open.open(&args.db)?;
+    let deadline = Duration::from_secs_f64(args.shutdown_deadline);
+    // What the deadline leaves unwritten stays in the journal.
+    let options = StoreConfig { close_ms: deadline.as_millis() as u64, ..args.open.config() };
+    let database = open(&args.db, &options)?;
     let engine = Arc::new(Engine::new(database));
     let config = ServerConfig {
         listen: args.listen,
         limits: Limits { timeout: args.timeout.map(Duration::from_secs_f64), ..Limits::default() },
-        shutdown_deadline: Duration::from_secs(10),
+        allow_load: args.allow_load,
+        read_only: args.read_only,
+        shutdown_deadline: deadline,
     };
     let mut announcement = None;
     let announce = |address| {

@@ -36,6 +36,12 @@ impl Load {
         self.use_case.mix().len()
     }
 
+    /// Its stream of mixes, from the start, whose inserts take these transactions in turn.
+    pub fn update_stream(&self, transactions: Vec<String>) -> Result<Stream> {
+        let workload = Workload::with_updates(self.products, self.seed, self.use_case, transactions)?;
+        Ok(Stream::Drawn(Box::new(workload)))
+    }
+
     /// Its stream of mixes, from the start.
     pub fn stream(&self) -> Result<Stream> {
         Ok(Stream::Drawn(Box::new(Workload::new(self.products, self.seed, self.use_case)?)))
@@ -82,13 +88,26 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Opens the database in `db`, in real time.
+    /// Opens the database in `db`, in real time, for the mixes of `load`.
     pub fn open(db: &Path, options: &OpenOptions, load: Load) -> Result<Self> {
+        let stream = load.stream()?;
+        Self::with_stream(db, options, load, stream)
+    }
+
+    /// Opens the database in `db`, in real time.
+    pub fn with_stream(db: &Path, options: &OpenOptions, load: Load, stream: Stream) -> Result<Self> {
         let database = Database::open(db, options)?;
         let clock = options.clock.clone();
         let engine = Arc::new(Engine::new(database.clone()));
         let target = InProcess::new(engine, clock.clone(), QueryOptions::default());
-        Ok(Self { database, load, target, clock, stream: load.stream()?, queries: AtomicU64::new(0) })
+        Ok(Self { database, load, target, clock, stream, queries: AtomicU64::new(0) })
+    }
+
+    /// Drives mixes of another stream, unmeasured: a run with updates is warmed up without any, as the benchmark's own driver does.
+    pub fn warm_up(&self, stream: Stream, mixes: u64, stop: &AtomicBool) -> Result<()> {
+        let drive =
+            Drive { target: &self.target, clock: &self.clock, clients: self.load.clients, on_query: &|_| {} };
+        drive.run(&Mixes::new(stream, mixes, &[stop])).map(drop)
     }
 
     /// Drives the next mixes of the stream, and samples meanwhile.

@@ -140,11 +140,23 @@ impl Run {
 impl Drive<'_> {
     /// Runs mixes until they end. The first error that is not a query's own limit ends the run.
     pub fn run(&self, mixes: &Mixes<'_>) -> Result<Run> {
+        self.run_beside(mixes, None)
+    }
+
+    /// The same, with background work in a thread of its own.
+    pub fn run_beside(&self, mixes: &Mixes<'_>, work: Option<&(dyn Fn() + Sync)>) -> Result<Run> {
         let failed = AtomicBool::new(false);
         let from_ns = self.clock.now_ns();
         let results: Vec<Result<Vec<Record>>> = thread::scope(|scope| {
-            // Places are reserved in order, so that virtual time does not depend on which thread starts first.
-            let tickets = self.clock.reserve(self.clients);
+            // All places are reserved, in order, before the first thread starts, so that virtual time does not depend on which is faster.
+            let mut tickets = self.clock.reserve(usize::from(work.is_some()) + self.clients);
+            if let Some(work) = work {
+                let ticket = tickets.remove(0);
+                scope.spawn(move || {
+                    let _turn = ticket.enter();
+                    work();
+                });
+            }
             let failed = &failed;
             let client = |ticket: snowmelt_io::ClientTicket| {
                 scope.spawn(move || {

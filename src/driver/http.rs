@@ -57,6 +57,14 @@ impl Endpoint {
         };
         let Self { authority, path, .. } = self;
         let connection = if self.connection_per_query { "close" } else { "keep-alive" };
+        if query.kind == QueryKind::Update {
+            let form = format!("update={}", percent_encode(&query.text));
+            return format!(
+                "POST {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: {connection}\r\n\
+                 Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{form}",
+                form.len()
+            );
+        }
         let query = percent_encode(&query.text);
         format!(
             "GET {path}?query={query} HTTP/1.1\r\nHost: {authority}\r\nAccept: {accept}\r\nConnection: {connection}\r\n\r\n"

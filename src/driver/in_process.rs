@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use snowmelt_bsbm::{Query, QueryKind};
 use snowmelt_io::Clock;
-use snowmelt_sparql::{Engine, QueryError, QueryOptions, ResultFormat};
+use snowmelt_sparql::{Engine, QueryError, QueryOptions, ResultFormat, UpdateOptions};
 
 use super::cpu_model::CpuModel;
 use super::target::{Answered, Target};
@@ -25,8 +25,20 @@ impl InProcess {
     }
 }
 
+impl InProcess {
+    /// Runs an update; it is durable when this returns.
+    fn update(&self, query: &Query) -> Result<Answered> {
+        let updated = self.engine.update(&query.text, &UpdateOptions::default());
+        let updated = updated.with_context(|| format!("update {}", query.number))?;
+        Ok(Answered { rows: updated.changed.inserted + updated.changed.deleted, ..Answered::default() })
+    }
+}
+
 impl Target for InProcess {
     fn answer(&self, query: &Query, answer: &mut Vec<u8>) -> Result<Answered> {
+        if query.kind == QueryKind::Update {
+            return self.update(query);
+        }
         let format = match query.kind {
             QueryKind::Describe | QueryKind::Construct => ResultFormat::RdfXml,
             _ => ResultFormat::Xml,

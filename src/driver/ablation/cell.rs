@@ -1,7 +1,6 @@
 //! One run of the ablation: a setting under some conditions, from an empty pool, in virtual time.
 
 use std::sync::Arc;
-use std::thread;
 
 use anyhow::Result;
 use serde::Serialize;
@@ -25,7 +24,7 @@ const FULL: f64 = 0.9;
 const QUERY_BYTES: u64 = 256 << 20;
 
 /// What came out of a cell. Times in seconds of virtual time, from before the database was opened.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figures {
     /// Until full speed, if it was reached.
     pub to_full_s: Option<f64>,
@@ -112,18 +111,13 @@ pub(super) fn run(
     let (stream, count) = conditions.load.stream(ablation)?;
     let mixes = Mixes::new(stream, count, &[ablation.stop]);
     let drive = Drive { target: &target, clock: &clock, clients: conditions.clients, on_query: &|_| {} };
-    let run = thread::scope(|scope| {
-        let background = clock.reserve(1);
-        scope.spawn(|| background.into_iter().for_each(|ticket| work_in_background(ticket, &clock, &store)));
-        drive.run(&mixes)
-    })?;
+    let run = drive.run_beside(&mixes, Some(&|| work_in_background(&clock, &store)))?;
     Ok(figures(&run, &Meters::of(&store), conditions.clients))
 }
 
 /// Reads the warm list back, as the store's own thread does in real time.
-fn work_in_background(ticket: snowmelt_io::ClientTicket, clock: &Clock, store: &Store) {
+fn work_in_background(clock: &Clock, store: &Store) {
     const SOON_NS: u64 = 1_000_000_000;
-    let _turn = ticket.enter();
     loop {
         let pause_ns = store.step();
         if pause_ns > SOON_NS {

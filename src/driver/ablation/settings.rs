@@ -129,10 +129,7 @@ impl Conditions {
 
 impl fmt::Display for Conditions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let policy = match self.policy {
-            Policy::Fifo => "fifo",
-            Policy::Elevator => "elevator",
-        };
+        let policy = self.policy.as_str();
         let plural = if self.clients == 1 { "" } else { "s" };
         write!(
             f,

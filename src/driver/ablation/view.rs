@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use snowmelt_graph::Database;
-use snowmelt_io::{Clock, Device, MemoryDevice};
+use snowmelt_io::{Clock, Device, MemoryDevice, SimulatedDevice};
 use snowmelt_sparql::Engine;
 use snowmelt_store::superblock::{SuperBlock, SuperBlockFile};
 use snowmelt_store::{Background, DeviceWrap, PAGE_BYTES, ReadAhead, Store, StoreConfig};
 
-use super::{Ablation, Conditions, Load, cell};
+use super::{Ablation, Conditions, Load, Model, cell};
 use crate::driver::drive::{Drive, Mixes};
 use crate::driver::in_process::InProcess;
 use crate::scratch_dir::ScratchDir;
@@ -41,7 +41,10 @@ impl Source {
     pub fn open(dir: &Path) -> Result<Self> {
         let config = StoreConfig { read_ahead: ReadAhead::none(), ..StoreConfig::default() };
         let held = Store::open(dir, config)?;
+        // What is in the journal is not on the stripes, and views have no journal.
+        held.checkpoint()?;
         let mut block = SuperBlockFile::peek(dir)?;
+        (block.slots, block.synced) = (0, block.before.0);
         block.stripes = held.stripe_files().iter().map(std::path::absolute).collect::<Result<_, _>>()?;
         let bytes: u64 = block.stripes.iter().map(|path| fs::metadata(path).map_or(0, |m| m.len())).sum();
         let mut memory: Vec<Arc<dyn Device>> = Vec::new();
@@ -58,7 +61,7 @@ impl Source {
     /// A view of it.
     pub fn view(&self) -> Result<View<'_>> {
         let dir = ScratchDir::new("snowmelt-view")?;
-        SuperBlockFile::create(dir.path(), &self.block)?;
+        SuperBlockFile::create(dir.path(), &self.block, None)?;
         Ok(View { source: self, dir })
     }
 }
@@ -100,7 +103,8 @@ impl View<'_> {
 pub(super) struct WarmLists(HashMap<u32, Vec<u8>>);
 
 impl WarmLists {
-    /// Runs the mixes once for each size of the pool that `ablation` has, on the bare bytes, and keeps the list.
+    /// Runs the mixes once for each size of the pool that `ablation` has, on a modelled drive in virtual time like the cells, so that the
+    /// same list comes out every time, and keeps it.
     pub fn collect(source: &Source, ablation: &Ablation<'_>) -> Result<Self> {
         let mut lists = HashMap::new();
         if !ablation.settings.iter().any(|s| s.has_list()) {
@@ -111,13 +115,17 @@ impl WarmLists {
                 continue;
             }
             let view = source.view()?;
-            let clock = Clock::real();
+            let clock = Clock::virtual_time(1);
             let config = StoreConfig {
                 read_ahead: ReadAhead::parse("planned,warm-list").expect("these are rules"),
                 clock: clock.clone(),
                 ..cell::memory(source.pages, conditions.pool_percent)
             };
-            let database = view.open(config, Ok, None)?;
+            let (model, in_time_of) = (Model::Nvme.device(source.bytes), clock.clone());
+            let modelled = move |bytes| {
+                Ok(Arc::new(SimulatedDevice::new(model.clone(), bytes, &in_time_of)) as Arc<dyn Device>)
+            };
+            let database = view.open(config, modelled, None)?;
             let engine = Arc::new(Engine::new(database));
             let target = InProcess::new(engine, clock.clone(), cell::options(ablation));
             let (stream, count) = Load::Mixes.stream(ablation)?;

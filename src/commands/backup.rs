@@ -1,0 +1,41 @@
+//! `snowmelt backup` and `snowmelt restore`: copy one consistent state of a database, verifying every page.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use snowmelt::open::OpenArgs;
+
+/// Copy a database, as of now, to a new directory.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The database directory; for a restore, the backup
+    source: PathBuf,
+    /// The directory of the copy; made, must hold no database
+    target: PathBuf,
+    /// Put the copy's data on these devices or directories instead (repeatable)
+    #[arg(long, value_name = "PATH")]
+    stripe: Vec<PathBuf>,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+/// Runs `backup`; `restore` is the same the other way round: a backup is a database.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let database = args.open.open(&args.source)?;
+    let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template(
+        "copying [{bar:40}] {human_pos}/{human_len} extents {eta}",
+    )?);
+    let done = database.store().backup(&args.target, &args.stripe, |at| {
+        bar.set_length(at.extents);
+        bar.set_position(at.extents_done);
+    })?;
+    bar.finish_and_clear();
+    say(&args.target, done.pages, done.txn)
+}
+
+fn say(target: &Path, pages: u64, txn: u64) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}: {pages} pages, verified, as of transaction {txn}", target.display())?;
+    Ok(())
+}

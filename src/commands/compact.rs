@@ -1,0 +1,32 @@
+//! `snowmelt compact`: write everything back and give free space at the end of the files back.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use snowmelt::open::OpenArgs;
+
+/// Write everything back and give free space at the end of the files back.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The database directory
+    db: PathBuf,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let database = args.open.open(&args.db)?;
+    let files: Vec<PathBuf> = database.store().stripe_files().to_vec();
+    let before = bytes(&files)?;
+    database.store().compact()?;
+    drop(database);
+    let after = bytes(&files)?;
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{before} bytes of data before, {after} after")?;
+    Ok(())
+}
+
+fn bytes(files: &[impl AsRef<Path>]) -> anyhow::Result<u64> {
+    files.iter().map(|f| Ok(std::fs::metadata(f)?.len())).sum()
+}
