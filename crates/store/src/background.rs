@@ -19,6 +19,9 @@ use crate::fetch::Fetch;
 use crate::meters::Activity;
 use crate::warm::{self, WarmUp};
 
+/// Pause while there is nothing to do, in nanoseconds: what [`Store::step`](crate::Store::step) answers then, at least.
+pub const IDLE_NS: u64 = 1_000_000_000;
+
 /// What there is to do besides answering.
 pub(crate) struct Work {
     pub fetch: Arc<Fetch>,
@@ -53,8 +56,7 @@ impl Work {
 
     /// Errors have been noted, and are told to the next writer.
     fn commit_step(&self) -> u64 {
-        /// Pause while nothing is committed, and while something may soon be due.
-        const IDLE_NS: u64 = 1_000_000_000;
+        /// Pause while something may soon be due.
         const SOON_NS: u64 = 20_000_000;
         let c = &self.commits;
         if c.poison.get().is_some() {

@@ -46,6 +46,7 @@ mod warm;
 mod writer;
 
 pub use announce::{AnyTree, Levels, announce};
+pub use background::IDLE_NS;
 pub use backup::CopyProgress;
 pub use build::{Build, TreeWriter};
 pub use check::CheckProgress;

@@ -191,8 +191,8 @@ impl Store {
         }))
     }
 
-    /// Does the background work that is due and answers in how many nanoseconds it wants to be called again. With
-    /// [`Background::Thread`] a thread does this.
+    /// Does the background work that is due and answers in how many nanoseconds it wants to be called again: at least [`IDLE_NS`](crate::IDLE_NS) when
+    /// there was nothing to do. With [`Background::Thread`] a thread does this.
     pub fn step(&self) -> u64 {
         self.work.step()
     }

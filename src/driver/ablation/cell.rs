@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 use snowmelt_io::{Clock, Device, QueueConfig, SimulatedDevice};
 use snowmelt_sparql::{Engine, QueryOptions};
-use snowmelt_store::{Store, StoreConfig};
+use snowmelt_store::{IDLE_NS, Store, StoreConfig};
 
 use super::view::{View, WarmLists, pool_bytes};
 use super::{Ablation, Conditions, Setting};
@@ -117,10 +117,9 @@ pub(super) fn run(
 
 /// Reads the warm list back, as the store's own thread does in real time.
 fn work_in_background(clock: &Clock, store: &Store) {
-    const SOON_NS: u64 = 1_000_000_000;
     loop {
         let pause_ns = store.step();
-        if pause_ns > SOON_NS {
+        if pause_ns >= IDLE_NS {
             return;
         }
         clock.sleep_ns(pause_ns);
