@@ -8,6 +8,7 @@ use oxrdfio::{RdfFormat, RdfParseError, RdfParser};
 
 use super::error::LoadError;
 use super::intern::{Fault, Interner, Parsed};
+use super::tagwise::TagWise;
 use crate::term::{TermId, TermRef};
 
 /// How to read a document.
@@ -48,10 +49,16 @@ pub(crate) fn parse_document(
         })?;
     }
     let recovers = matches!(options.format, RdfFormat::Turtle | RdfFormat::TriG | RdfFormat::N3);
+    let (quads, at): (Box<dyn Iterator<Item = _>>, _) = if options.format == RdfFormat::RdfXml {
+        let (read, at) = TagWise::new(read);
+        (Box::new(parser.for_reader(read)), Some(at))
+    } else {
+        (Box::new(parser.for_reader(read)), None)
+    };
     let mut interner = Interner::new();
     interner.begin(source, empty()?);
     let mut faults = 0;
-    for quad in parser.for_reader(read) {
+    for quad in quads {
         match quad {
             Ok(quad) => {
                 faults = 0;
@@ -65,10 +72,12 @@ pub(crate) fn parse_document(
                 interner.parsed.skipped += 1;
             }
             Err(RdfParseError::Syntax(error)) => {
-                let place = error.location().map(|range| range.start);
+                let told = error.location().map(|range| (range.start.line, range.start.column));
+                let read_to = || at.as_ref().map(|at| (at.get().line, at.get().column));
+                let place = told.or_else(read_to);
                 interner.parsed.fault = Some(Fault {
-                    line: place.as_ref().map_or(0, |p| p.line),
-                    column: place.as_ref().map_or(0, |p| p.column + 1),
+                    line: place.map_or(0, |(line, _)| line),
+                    column: place.map_or(0, |(_, column)| column + 1),
                     message: error.to_string(),
                 });
                 return full(interner.end());

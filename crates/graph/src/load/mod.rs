@@ -31,6 +31,7 @@ mod runs;
 mod sorter;
 mod source;
 pub(crate) mod table;
+mod tagwise;
 mod temp;
 mod waiting;
 
