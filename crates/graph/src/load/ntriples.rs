@@ -136,12 +136,12 @@ impl Scanner<'_> {
             Some(b'\n') => self.at += 1,
             Some(b'#') => {
                 let rest = &self.text[self.at..];
-                let len = memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
+                let len = memchr(b'\n', rest).unwrap_or(rest.len());
                 // A carriage return alone ends a comment too; oxttl knows what follows.
-                if memchr(b'\r', &rest[..len]).is_some_and(|cr| cr + 2 < len) {
+                if memchr(b'\r', &rest[..len]).is_some_and(|cr| cr + 1 < len) {
                     return Err(Odd);
                 }
-                self.at += len;
+                self.at += rest.len().min(len + 1);
             }
             Some(_) => return Err(Odd),
         }

@@ -190,6 +190,16 @@ fn not_utf8() {
     }
 }
 
+/// A carriage return ends a comment; what follows counts, also at the very end.
+#[test]
+fn comments_end_at_carriage_returns() {
+    for text in
+        ["# c\r.", "# c\r.\n", "# c\r", "# c\r\n", "# c\r\r\n", "# c\r<http://a/s> <http://a/p> \"x\" ."]
+    {
+        check(text.as_bytes(), false);
+    }
+}
+
 #[test]
 fn says_where() {
     let parsed = parse(b"\n<http://a/s> <http://a/p> <http://a/o> .\n<http://a/s> p \"x\" .\n", false, false);
