@@ -95,6 +95,10 @@ fn parse_error(text: &str, error: &SparqlSyntaxError) -> QueryError {
 /// words and signs of the language is of more use.
 fn readable(message: &str) -> String {
     const MOST: usize = 8;
+    if message == "expected [_]" {
+        // Grammatical, but refused by a rule of the language that the parser does not name.
+        return "what ends here is not allowed, as a variable that BIND or AS gives a value although it has one".into();
+    }
     let Some(list) = message.strip_prefix("expected one of ") else {
         return message.split_whitespace().collect::<Vec<_>>().join(" ");
     };

@@ -352,6 +352,8 @@ fn bad_and_unknown_texts_name_their_place() {
     let options = QueryOptions::default();
     let error = |text: &str| rows(&f.engine, text, &options).unwrap_err();
     assert!(matches!(error("SELECT ?x {\n ?x <e:p }"), QueryError::Parse { line: 2, .. }));
+    let twice = error("SELECT * { { SELECT ?b { ?s ?p ?b } }\nBIND(1 AS ?b) }").to_string();
+    assert!(twice.starts_with("line 2, column 16: what ends here is not allowed"), "{twice}");
     let service = error("SELECT * {\n  SERVICE <e:x> { ?s ?p ?o } }");
     assert!(matches!(service, QueryError::Unsupported { line: 2, column: 3, .. }), "{service}");
     let function = error("SELECT * { ?s ?p ?o\nFILTER(<e:fun>(?o)) }");
