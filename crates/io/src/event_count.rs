@@ -66,6 +66,20 @@ impl EventCount {
 
     /// Has every waiter look at its condition again. Costs one load when nobody waits.
     pub fn notify_all(&self) {
+        self.notify(|raised| {
+            raised.notify_all();
+        });
+    }
+
+    /// Has one waiter look at its condition again: enough where all wait for the same condition, and whoever finds it true sees to it
+    /// that the next one is told. (In virtual time all look.)
+    pub fn notify_one(&self) {
+        self.notify(|raised| {
+            raised.notify_one();
+        });
+    }
+
+    fn notify(&self, raise: impl FnOnce(&Condvar)) {
         fence(Ordering::SeqCst);
         if self.waiters.load(Ordering::Relaxed) == 0 {
             return;
@@ -74,7 +88,7 @@ impl EventCount {
             Some(v) => v.notify(self.id),
             None => {
                 *self.sequence.lock() += 1;
-                self.raised.notify_all();
+                raise(&self.raised);
             }
         }
     }

@@ -11,6 +11,9 @@
 //! scan A                  ▲ next, until its end = first + pieces
 //! scan B              ▲ next: it holds the window back, so nobody runs away from it
 //! ```
+//!
+//! A piece that arrives wakes one worker of each scan that waits for it, and whoever takes a piece wakes the next when there is another:
+//! with all woken each time, 80 workers spend 35 times the context switches of one.
 
 #![allow(unsafe_code)]
 
@@ -54,6 +57,8 @@ pub struct SharedScan {
 pub struct ScanReader {
     scan: Arc<SharedScan>,
     reader: u64,
+    /// Its workers wait here for its next piece.
+    next: Arc<EventCount>,
 }
 
 /// A piece, read; its memory is used again when the last holder drops it.
@@ -76,7 +81,9 @@ const SEQUENCE_BITS: u32 = 40;
 
 struct Shared {
     state: Mutex<State>,
+    /// Who drops a scan waits here for what is in flight.
     arrived: EventCount,
+    clock: Clock,
 }
 
 #[derive(Default)]
@@ -91,7 +98,7 @@ struct Table {
     ahead: usize,
     base: u64,
     window: VecDeque<Slot>,
-    readers: HashMap<u64, Position>,
+    readers: HashMap<u64, Reader>,
     spare: Arc<Mutex<Vec<AlignedBuf>>>,
     largest: usize,
 }
@@ -102,10 +109,10 @@ enum Slot {
     Failed(IoError),
 }
 
-#[derive(Clone, Copy)]
-struct Position {
+struct Reader {
     next: u64,
     end: u64,
+    waiting: Arc<EventCount>,
 }
 
 struct Recycled {
@@ -128,7 +135,8 @@ impl ScanDevices {
         config: &QueueConfig,
         clock: &Clock,
     ) -> Result<Arc<ScanDevices>, IoError> {
-        let shared = Arc::new(Shared { state: Mutex::default(), arrived: EventCount::new(clock) });
+        let arrived = EventCount::new(clock);
+        let shared = Arc::new(Shared { state: Mutex::default(), arrived, clock: clock.clone() });
         let open = |device| {
             let sink: Arc<dyn Sink> = shared.clone();
             DeviceQueue::open(device, config.clone(), clock.clone(), sink)
@@ -184,9 +192,10 @@ impl SharedScan {
         let reader = state.next_id;
         state.next_id += 1;
         let table = state.tables.get_mut(&self.table).expect("the table lives as long as its scan");
-        let position = Position { next: table.base, end: table.base + table.pieces.len() as u64 };
-        table.readers.insert(reader, position);
-        ScanReader { scan: self.clone(), reader }
+        let waiting = Arc::new(EventCount::new(&self.devices.shared.clock));
+        let (from, pieces) = (table.base, table.pieces.len() as u64);
+        table.readers.insert(reader, Reader { next: from, end: from + pieces, waiting: waiting.clone() });
+        ScanReader { scan: self.clone(), reader, next: waiting }
     }
 }
 
@@ -211,13 +220,17 @@ impl ScanReader {
             let (taken, requests) = shared.state.lock().take(self.scan.table, self.reader);
             self.scan.devices.submit(requests);
             match taken {
-                Taken::Piece(piece) => {
-                    shared.arrived.notify_all(); // the window may have moved for others
+                Taken::Piece { piece, then } => {
+                    match then {
+                        Then::More => self.next.notify_one(),
+                        Then::Wait => {}
+                        Then::Through => self.next.notify_all(),
+                    }
                     return Some(piece);
                 }
                 Taken::Through => return None,
                 Taken::NotYet => {
-                    shared.arrived.wait_until(|| shared.state.lock().is_there(self.scan.table, self.reader));
+                    self.next.wait_until(|| shared.state.lock().is_there(self.scan.table, self.reader));
                 }
             }
         }
@@ -231,14 +244,25 @@ impl Drop for ScanReader {
         let table = state.tables.get_mut(&self.scan.table).expect("the reader holds the scan");
         table.readers.remove(&self.reader);
         table.move_on();
+        // The window may have moved: one of each of the others reads on.
+        let others: Vec<_> = table.readers.values().map(|reader| reader.waiting.clone()).collect();
         drop(state);
-        shared.arrived.notify_all();
+        others.iter().for_each(|waiting| waiting.notify_one());
     }
 }
 
 enum Taken {
-    Piece(Result<ScannedPiece, IoError>),
+    Piece { piece: Result<ScannedPiece, IoError>, then: Then },
     NotYet,
+    Through,
+}
+
+/// What the reader's other workers can do after a piece was taken.
+enum Then {
+    /// The next piece is there too.
+    More,
+    Wait,
+    /// That was the last one.
     Through,
 }
 
@@ -246,30 +270,33 @@ impl State {
     /// Hands the next piece to a reader, and says what to read now.
     fn take(&mut self, id: u64, reader: u64) -> (Taken, Vec<(usize, Request)>) {
         let table = self.tables.get_mut(&id).expect("the reader holds the scan");
-        let at = table.readers[&reader];
-        if at.next == at.end {
+        let Reader { next, end, .. } = table.readers[&reader];
+        if next == end {
             return (Taken::Through, Vec::new());
         }
-        let place = (at.next - table.base) as usize;
-        let taken = match table.window.get(place) {
+        let place = (next - table.base) as usize;
+        let piece = match table.window.get(place) {
             Some(Slot::Ready(bytes)) => {
-                let piece = table.pieces[(at.next % table.pieces.len() as u64) as usize];
-                Taken::Piece(Ok(ScannedPiece { piece, bytes: bytes.clone() }))
+                let piece = table.pieces[(next % table.pieces.len() as u64) as usize];
+                Ok(ScannedPiece { piece, bytes: bytes.clone() })
             }
-            Some(Slot::Failed(e)) => Taken::Piece(Err(e.clone())),
-            Some(Slot::InFlight(_)) | None => Taken::NotYet,
+            Some(Slot::Failed(e)) => Err(e.clone()),
+            Some(Slot::InFlight(_)) | None => return (Taken::NotYet, table.read_ahead(id)),
         };
-        if matches!(taken, Taken::Piece(_)) {
-            table.readers.get_mut(&reader).expect("looked up above").next += 1;
-            table.move_on();
-        }
-        (taken, table.read_ahead(id))
+        let then = match table.window.get(place + 1) {
+            _ if next + 1 == end => Then::Through,
+            Some(Slot::Ready(_) | Slot::Failed(_)) => Then::More,
+            Some(Slot::InFlight(_)) | None => Then::Wait,
+        };
+        table.readers.get_mut(&reader).expect("looked up above").next += 1;
+        table.move_on();
+        (Taken::Piece { piece, then }, table.read_ahead(id))
     }
 
     /// True when `take` has something to say, or something to read.
     fn is_there(&self, id: u64, reader: u64) -> bool {
         let table = &self.tables[&id];
-        let at = table.readers[&reader];
+        let at = &table.readers[&reader];
         let slot = table.window.get((at.next - table.base) as usize);
         let may_read = table.window.len() < table.ahead;
         at.next == at.end || !matches!(slot, Some(Slot::InFlight(_)) | None) || (slot.is_none() && may_read)
@@ -323,7 +350,10 @@ impl Sink for Shared {
         if let Slot::Ready(bytes) = slot {
             Arc::get_mut(bytes).expect("nobody has it yet").buffer = Some(buffer);
         }
+        let waits = |reader: &&Reader| reader.next == number;
+        let waiting: Vec<_> = table.readers.values().filter(waits).map(|r| r.waiting.clone()).collect();
         drop(state);
+        waiting.iter().for_each(|waiting| waiting.notify_one());
         self.arrived.notify_all();
     }
 }
