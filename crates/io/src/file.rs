@@ -124,24 +124,28 @@ fn options(access: Access, flags: i32) -> OpenOptions {
 /// Opens with O_DIRECT, asks for the alignment, and tries one read: some file systems refuse only then.
 fn open_direct(path: &Path, access: Access) -> std::io::Result<(File, Alignment)> {
     let file = options(access, libc::O_DIRECT).open(path)?;
-    let alignment = dio_alignment(&file)?;
-    let mut trial = AlignedBuf::new(alignment.offset.max(4096));
+    if let Some(alignment) = dio_alignment(&file)? {
+        return Ok((file, alignment));
+    }
+    // Who cannot say may open and then refuse every read.
+    let alignment = Alignment { memory: 4096, offset: 4096 };
+    let mut trial = AlignedBuf::new(alignment.offset);
     match file.read_at(&mut trial, 0) {
         Err(e) if e.raw_os_error() == Some(libc::EINVAL) => Err(e),
         _ => Ok((file, alignment)), // other errors belong to the reads that meet them
     }
 }
 
-fn dio_alignment(file: &File) -> std::io::Result<Alignment> {
-    let stat = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
-    match stat {
-        Ok(s) if s.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => {
-            if s.stx_dio_offset_align == 0 {
-                return Err(std::io::Error::from_raw_os_error(libc::EINVAL));
-            }
-            Ok(Alignment { memory: s.stx_dio_mem_align as usize, offset: s.stx_dio_offset_align as usize })
-        }
-        _ => Ok(Alignment { memory: 4096, offset: 4096 }), // kernels before 6.1 cannot say
+/// What the file system says that O_DIRECT wants; `None` where it does not say (FUSE, kernels before 6.1).
+fn dio_alignment(file: &File) -> std::io::Result<Option<Alignment>> {
+    match rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
+        Ok(s) if s.stx_mask & StatxFlags::DIOALIGN.bits() == 0 => Ok(None),
+        Ok(s) if s.stx_dio_offset_align == 0 => Err(std::io::Error::from_raw_os_error(libc::EINVAL)),
+        Ok(s) => Ok(Some(Alignment {
+            memory: s.stx_dio_mem_align as usize,
+            offset: s.stx_dio_offset_align as usize,
+        })),
+        Err(_) => Ok(None),
     }
 }
 
