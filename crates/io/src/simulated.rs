@@ -58,6 +58,8 @@ struct HostState {
     to_fetch: VecDeque<usize>,
     /// Real time: what is to be done when.
     alarms: Vec<(u64, Arc<dyn Timer>)>,
+    /// Real time: until when the delivering thread sleeps, if it does. To wake it for what is due later costs more than the request.
+    asleep_until_ns: Option<u64>,
     stopping: bool,
     last_arrival: u64,
     lateness: Histogram<u64>,
@@ -154,6 +156,7 @@ impl SimulatedDevice {
                 armed: None,
                 to_fetch: VecDeque::new(),
                 alarms: Vec::new(),
+                asleep_until_ns: None,
                 stopping: false,
                 last_arrival: 0,
                 lateness: histogram(),
@@ -280,8 +283,12 @@ impl Host {
             if queued {
                 state.to_fetch.push_back(id);
             }
+            let due = state.next_event().map(|due| due.saturating_sub(self.awake_ns));
+            let too_late = state.asleep_until_ns.is_some_and(|until| due.is_some_and(|due| due < until));
             drop(state);
-            self.arrived.notify_one();
+            if queued || too_late {
+                self.arrived.notify_one();
+            }
         }
     }
 
@@ -337,12 +344,16 @@ impl Host {
                     }
                     state = self.state.lock();
                 } else {
+                    state.asleep_until_ns = Some(due - self.awake_ns);
                     self.arrived.wait_for(&mut state, Duration::from_nanos(rest_ns - self.awake_ns));
+                    state.asleep_until_ns = None;
                 }
             } else if state.stopping {
                 return;
             } else {
+                state.asleep_until_ns = Some(u64::MAX);
                 self.arrived.wait(&mut state);
+                state.asleep_until_ns = None;
             }
         }
     }
