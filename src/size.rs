@@ -1,26 +1,6 @@
-//! Sizes as people write them: `64KiB`, `4GiB`, `512M`, `1.5g`, `8192`. K, M, G, T are powers of 1024.
+//! Sizes and counts for people.
 
-/// Parses a size into bytes.
-pub fn parse(text: &str) -> Result<u64, String> {
-    let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let shift = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 0,
-        "k" | "kb" | "kib" => 10,
-        "m" | "mb" | "mib" => 20,
-        "g" | "gb" | "gib" => 30,
-        "t" | "tb" | "tib" => 40,
-        other => return Err(format!("unknown unit '{other}': write for example 512MiB or 4GiB")),
-    };
-    let number: f64 =
-        number.parse().map_err(|_| format!("'{text}' is not a size: write for example 512MiB or 4GiB"))?;
-    let bytes = number * (1u64 << shift) as f64;
-    if bytes < 1.0 || bytes >= u64::MAX as f64 {
-        return Err(format!("'{text}' is out of range"));
-    }
-    Ok(bytes as u64)
-}
+pub use snowmelt_lab::size::parse;
 
 /// Bytes for people: four significant digits with a binary unit.
 pub fn show(bytes: u64) -> String {
@@ -60,17 +40,6 @@ fn significant(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes() {
-        assert_eq!(parse("4GiB"), Ok(4 << 30));
-        assert_eq!(parse("256m"), Ok(256 << 20));
-        assert_eq!(parse("1.5k"), Ok(1536));
-        assert_eq!(parse("8192"), Ok(8192));
-        assert!(parse("4 apples").unwrap_err().contains("apples"));
-        assert!(parse("").is_err());
-        assert!(parse("0").is_err());
-    }
 
     #[test]
     fn four_significant_digits() {

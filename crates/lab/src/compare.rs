@@ -86,15 +86,15 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     }
     let keys = &before.comparison.keys;
     for pair in &pairs {
-        println!("{}", said(keys, pair));
+        crate::say!("{}", said(keys, pair));
     }
     let report = report(&before, &after, &pairs, alone);
-    report.summary.iter().for_each(|line| println!("{line}"));
+    report.summary.iter().for_each(|line| crate::say!("{line}"));
     let mut run = Run::create("compare", args.out.as_deref())?;
     for loaded in [&before, &after] {
         loaded.doubts.iter().for_each(|doubt| run.doubt(format!("{}: {doubt}", loaded.path.display())));
     }
-    println!("\n{}", run.finish(report)?.display());
+    crate::say!("\n{}", run.finish(report)?.display());
     Ok(())
 }
 

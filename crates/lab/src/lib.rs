@@ -5,6 +5,16 @@
 //!
 //! Stands on `io` alone: nothing here knows what a database is.
 
+/// Prints a line; when nobody reads any more (`| head`), the command goes on: what it changed must be set back, and the results are
+/// in the run folder.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
+pub(crate) use say;
+
 mod cell_trace;
 mod cold;
 mod compare;
@@ -31,6 +41,7 @@ pub mod size;
 pub mod stats;
 mod target;
 pub mod trace;
+mod turns;
 pub mod undo;
 pub mod watch;
 mod write;

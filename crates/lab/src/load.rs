@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::Advice;
 use serde::{Deserialize, Serialize};
 use snowmelt_io::{
-    Access, Device, DeviceModel, Engine, FileDevice, Job, JobEngine, JobResult, Pattern, Places, Policy,
-    SimulatedDevice, run_job, run_job_on,
+    Access, Device, DeviceModel, Engine, FileDevice, Job, JobEngine, JobFile, JobResult, Pattern, Places,
+    Policy, SimulatedDevice, run_job, run_job_on,
 };
 
 use crate::LabError;
@@ -46,6 +46,9 @@ pub struct Cell {
     pub pattern: String,
     /// The device's setting while it ran; empty when it was left alone.
     pub read_ahead_kb: Option<u64>,
+    /// The kernel was asked for the whole range before it was read.
+    #[serde(default)]
+    pub prefetch: bool,
 }
 
 /// What came out of a cell.
@@ -64,7 +67,7 @@ pub struct CellResult {
     pub total_ios: u64,
     /// Bytes asked for.
     pub io_bytes: u64,
-    /// Milliseconds.
+    /// Milliseconds, asking for the range ahead included.
     pub runtime_ms: f64,
     /// Latency from the request to its completion.
     pub clat: LatencySummary,
@@ -170,6 +173,9 @@ pub fn show_pattern(pattern: Pattern) -> String {
     }
 }
 
+/// Most bytes the kernel is asked for ahead at once.
+const ASK_BYTES: u64 = 128 << 10;
+
 /// How a cell is run, apart from its own settings.
 pub struct Bench<'a> {
     /// What is measured.
@@ -178,6 +184,8 @@ pub struct Bench<'a> {
     pub range: u64,
     /// Time per cell.
     pub runtime: Duration,
+    /// Read every place once, then end, also where nothing is cached.
+    pub once: bool,
     /// Seed of the random places.
     pub seed: u64,
     /// Tell the kernel the pattern, as fio does.
@@ -216,12 +224,20 @@ impl Bench<'_> {
         let job = self.job(cell, engine, pattern, repeat, write)?;
         let tracing = self.trace.map(|undo| Tracing::start(self.target, undo)).transpose()?;
         let before = DiskCounts::now(&self.target.device.name);
-        let result = match (&self.model, engine.0) {
+        let began = Instant::now();
+        if cell.prefetch {
+            self.ask_ahead(&file)?;
+        }
+        let asking_ns = began.elapsed().as_nanos() as u64;
+        let mut result = match (&self.model, engine.0) {
             (None, JobEngine::Uring | JobEngine::Threads | JobEngine::Inline | JobEngine::Mmap) => {
                 run_job(&file, &job, self.stop)?
             }
             _ => run_job_on(&self.device(write, cell.direct)?, &job, self.stop)?,
         };
+        if cell.prefetch {
+            result.runtime_ns += asking_ns;
+        }
         let seconds = result.runtime_ns as f64 / 1e9;
         let device = before
             .zip(DiskCounts::now(&self.target.device.name))
@@ -254,7 +270,7 @@ impl Bench<'_> {
             )
         })?;
         // What was read once is in the page cache, and no longer the device's.
-        let once = !cell.direct && self.model.is_none();
+        let once = self.once || (!cell.direct && self.model.is_none());
         // Shorter intervals while the whole is short: ten of them tell more than three.
         let interval = if self.runtime >= Duration::from_secs(8) {
             Duration::from_secs(1)
@@ -268,10 +284,20 @@ impl Bench<'_> {
             iodepth: cell.iodepth,
             places,
             first: 0,
-            most: if once { self.range / cell.bs } else { u64::MAX },
+            most: if once { (self.range / cell.bs).min(places.count()) } else { u64::MAX },
             runtime: self.runtime,
             interval,
         })
+    }
+
+    /// Has the kernel read the whole range: in pieces, because it reads no more of one than a request of the device holds.
+    fn ask_ahead(&self, file: &JobFile) -> Result<(), LabError> {
+        for at in (0..self.range).step_by(ASK_BYTES as usize) {
+            let len = std::num::NonZeroU64::new(ASK_BYTES.min(self.range - at));
+            rustix::fs::fadvise(file.file(), at, len, Advice::WillNeed)
+                .map_err(|e| LabError::file("read ahead in", &self.target.path, e))?;
+        }
+        Ok(())
     }
 
     fn device(&self, write: bool, direct: bool) -> Result<Arc<dyn Device>, LabError> {
@@ -284,7 +310,7 @@ impl Bench<'_> {
     }
 }
 
-fn advise(file: &snowmelt_io::JobFile, pattern: Pattern) {
+fn advise(file: &JobFile, pattern: Pattern) {
     let advice = match pattern {
         Pattern::Random => Advice::Random,
         Pattern::Sequential => Advice::Sequential,

@@ -2,7 +2,7 @@
 //!
 //! 1. Every combination of the lists is a cell; those that cannot be (a depth of 64 with an engine that has one request at a
 //!    time, O_DIRECT off its grid) are left out, with a line that says so.
-//! 2. Each repeat runs all cells, beginning at another one, so that no cell always comes first.
+//! 2. Each repeat runs all cells ([`turns`]).
 //! 3. Nothing is ever written to the file.
 
 use std::path::PathBuf;
@@ -14,6 +14,7 @@ use snowmelt_io::{DeviceModel, JobEngine, Pattern, Policy};
 use crate::load::{Bench, Cell, CellResult, EngineName, parse_pattern, show_pattern};
 use crate::read_report::report;
 use crate::target::Target;
+use crate::turns::{self, Measured};
 use crate::undo::Undo;
 use crate::{LabError, Run, signals, size};
 
@@ -43,6 +44,9 @@ pub struct Args {
     /// Set the device's read-ahead for buffered cells (needs root; restored at the end).
     #[arg(long, value_delimiter = ',', value_name = "KB")]
     read_ahead_kb: Vec<u64>,
+    /// Ask the kernel for the whole range before it is read (buffered cells).
+    #[arg(long, value_delimiter = ',', default_value = "off")]
+    prefetch: Vec<Switch>,
     /// Send the load through the engine's own queue, in this order, instead of below it: fifo, elevator …
     #[arg(long, value_name = "POLICY")]
     queue: Option<Policy>,
@@ -55,6 +59,9 @@ pub struct Args {
     /// Seconds per cell.
     #[arg(long, default_value_t = 3.0)]
     runtime: f64,
+    /// Read every place once, then end (buffered cells always do).
+    #[arg(long)]
+    once: bool,
     /// Turns; what is reported is the median.
     #[arg(long, default_value_t = 1)]
     repeats: u32,
@@ -124,6 +131,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
         target: &target,
         range,
         runtime: Duration::from_secs_f64(args.runtime),
+        once: args.once,
         seed: args.seed,
         hint: !args.no_hint,
         model,
@@ -136,40 +144,42 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     run.device(target.device.clone());
     run.compare_by("cells", &KEYS, &[("iops", true), ("cpu_us_per_io", false)]);
     target.doubts.iter().filter(|_| args.model.is_none()).for_each(|doubt| run.doubt(doubt));
-    let mut lines = run.lines("cells")?;
-    let mut results: Vec<CellResult> = Vec::new();
-    println!("{}", heading());
-    'all: for repeat in 1..=args.repeats {
-        for planned in rotated(&plan, repeat, args.repeats) {
-            if let Some(kb) = planned.cell.read_ahead_kb {
-                undo.set(&target.device.sys().join("queue/read_ahead_kb"), &kb.to_string())?;
-            }
-            let result = bench.run(&planned.cell, planned.engine, planned.pattern, repeat)?;
-            if stop.requested() {
-                run.doubt("stopped by a signal before it was complete");
-                break 'all;
-            }
-            lines.write(&result)?;
-            result.doubts.iter().for_each(|doubt| run.doubt(format!("{}: {doubt}", name_of(&result.cell))));
-            println!("{}", row(&result));
-            results.push(result);
+    crate::say!("{}", heading());
+    let measure = |planned: &Planned, repeat| {
+        if let Some(kb) = planned.cell.read_ahead_kb {
+            undo.set(&target.device.sys().join("queue/read_ahead_kb"), &kb.to_string())?;
         }
+        bench.run(&planned.cell, planned.engine, planned.pattern, repeat)
+    };
+    turns::run(run, ("cells", args.repeats), &plan, (&stop, &undo), measure, |results| {
+        report(&target, results)
+    })
+}
+
+impl Measured for CellResult {
+    fn name(&self) -> String {
+        name_of(&self.cell)
     }
-    undo.undo()?;
-    let page = run.finish(report(&target, &results))?;
-    println!("\n{}", page.display());
-    if stop.requested() { Err(LabError::Stopped) } else { Ok(()) }
+
+    fn row(&self) -> String {
+        row(self)
+    }
+
+    fn doubts(&self) -> &[String] {
+        &self.doubts
+    }
 }
 
 /// By which the cells of two runs are matched.
-pub const KEYS: [&str; 9] =
-    ["ioengine", "queue", "rw", "bs", "iodepth", "direct", "align", "pattern", "read_ahead_kb"];
+pub const KEYS: [&str; 10] =
+    ["ioengine", "queue", "rw", "bs", "iodepth", "direct", "align", "pattern", "read_ahead_kb", "prefetch"];
 
 #[derive(Serialize)]
 struct Settings {
     path: PathBuf,
     range_bytes: u64,
     runtime_s: f64,
+    once: bool,
     repeats: u32,
     seed: u64,
     fadvise_hint: bool,
@@ -182,6 +192,7 @@ impl Settings {
             path: args.path.clone(),
             range_bytes,
             runtime_s: args.runtime,
+            once: args.once,
             repeats: args.repeats,
             seed: args.seed,
             fadvise_hint: !args.no_hint,
@@ -191,21 +202,13 @@ impl Settings {
 }
 
 fn check(args: &Args) -> Result<(), LabError> {
+    turns::check(args.runtime, args.repeats, &args.depth)?;
     let wrong = |why: &str| Err(LabError::Argument(why.into()));
-    if !(args.runtime > 0.0 && args.runtime <= 86_400.0) {
-        return wrong("--runtime must be more than 0 and at most 86400 seconds");
-    }
-    if args.repeats == 0 || args.repeats > 1000 {
-        return wrong("--repeats must be between 1 and 1000");
-    }
-    if args.depth.iter().any(|depth| *depth == 0 || *depth > 4096) {
-        return wrong("--depth must be between 1 and 4096");
-    }
     if args.sizes.iter().any(|bs| *bs > 1 << 30) {
         return wrong("--sizes must not be above 1g");
     }
-    if args.model.is_some() && !args.read_ahead_kb.is_empty() {
-        return wrong("a model has no read-ahead of the kernel's: leave --read-ahead-kb out");
+    if args.model.is_some() && (!args.read_ahead_kb.is_empty() || args.prefetch.contains(&Switch(true))) {
+        return wrong("a model has no read-ahead of the kernel's: leave --read-ahead-kb and --prefetch out");
     }
     Ok(())
 }
@@ -224,7 +227,7 @@ fn plan(args: &Args, target: &Target) -> Result<(Vec<Planned>, Vec<String>), Lab
             for pattern in &args.pattern {
                 for align in &args.align {
                     for bs in &args.sizes {
-                        for read_ahead_kb in read_aheads(args, direct.0) {
+                        for (read_ahead_kb, prefetch) in kernel_ahead(args, direct.0) {
                             for iodepth in &args.depth {
                                 let engine = args.queue.map_or(*engine, |policy| engine.queued(policy));
                                 let align = if let Align::Bytes(bytes) = align { *bytes } else { *bs };
@@ -239,6 +242,7 @@ fn plan(args: &Args, target: &Target) -> Result<(Vec<Planned>, Vec<String>), Lab
                                     align,
                                     pattern: show_pattern(*pattern),
                                     read_ahead_kb,
+                                    prefetch,
                                 };
                                 match impossible(&cell, engine, unit as u64) {
                                     Some(why) => left_out.push(why),
@@ -251,17 +255,22 @@ fn plan(args: &Args, target: &Target) -> Result<(Vec<Planned>, Vec<String>), Lab
             }
         }
     }
+    left_out.sort();
     left_out.dedup();
     Ok((plan, left_out))
 }
 
-/// The read-ahead settings for cells: only those that use the page cache care.
-fn read_aheads(args: &Args, direct: bool) -> Vec<Option<u64>> {
-    if direct || args.read_ahead_kb.is_empty() {
+/// What the kernel reads ahead, by its setting and when asked: only cells that use the page cache care.
+fn kernel_ahead(args: &Args, direct: bool) -> Vec<(Option<u64>, bool)> {
+    if direct {
+        return vec![(None, false)];
+    }
+    let settings = if args.read_ahead_kb.is_empty() {
         vec![None]
     } else {
         args.read_ahead_kb.iter().map(|kb| Some(*kb)).collect()
-    }
+    };
+    settings.iter().flat_map(|kb| args.prefetch.iter().map(|prefetch| (*kb, prefetch.0))).collect()
 }
 
 fn impossible(cell: &Cell, engine: EngineName, unit: u64) -> Option<String> {
@@ -276,12 +285,6 @@ fn impossible(cell: &Cell, engine: EngineName, unit: u64) -> Option<String> {
         return Some(format!("O_DIRECT takes multiples of {unit} bytes here: no {}", name_of(cell)));
     }
     None
-}
-
-/// The plan, beginning at another cell in every repeat.
-fn rotated(plan: &[Planned], repeat: u32, repeats: u32) -> impl Iterator<Item = &Planned> {
-    let first = (repeat - 1) as usize * plan.len() / repeats.max(1) as usize;
-    plan[first..].iter().chain(&plan[..first])
 }
 
 /// A cell in a few words.
@@ -304,6 +307,9 @@ pub fn name_of(cell: &Cell) -> String {
     }
     if let Some(queue) = &cell.queue {
         name += &format!(" {queue}");
+    }
+    if cell.prefetch {
+        name += ", prefetch";
     }
     name
 }
@@ -367,6 +373,7 @@ mod tests {
             ("f --depth 1,5000", "--depth"),
             ("f --sizes 2g", "--sizes"),
             ("f --model hdd --read-ahead-kb 0", "--read-ahead-kb"),
+            ("f --model hdd --prefetch on", "--prefetch"),
         ] {
             let error = check(&args(line).unwrap()).unwrap_err().to_string();
             assert!(error.contains(says), "{line}: {error}");
@@ -399,19 +406,6 @@ mod tests {
     }
 
     #[test]
-    fn every_repeat_runs_every_cell_and_begins_elsewhere() {
-        let Some((_file, target)) = disk_file(1 << 20) else { return };
-        let args = args("f --sizes 4k,8k --depth 1,2 --direct off").unwrap();
-        let (cells, _) = plan(&args, &target).unwrap();
-        let names = |repeat| rotated(&cells, repeat, 2).map(|p| name_of(&p.cell)).collect::<Vec<_>>();
-        assert_ne!(names(1)[0], names(2)[0]);
-        let (mut one, mut two) = (names(1), names(2));
-        one.sort();
-        two.sort();
-        assert_eq!((one.len(), one), (4, two));
-    }
-
-    #[test]
     fn a_run_through_a_model_needs_no_disk() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("data");
@@ -427,5 +421,25 @@ mod tests {
         let cell: CellResult = serde_json::from_str(cells.lines().next().unwrap()).unwrap();
         assert!(cell.total_ios > 100 && cell.clat.p50_ns > 10_000, "{cells}");
         assert!(std::fs::read_to_string(out.join("report.html")).unwrap().contains("io_uring 4k depth 4"));
+    }
+
+    #[test]
+    fn once_is_every_place_once_asked_ahead_or_not() {
+        let Some((file, _)) = disk_file(4 << 20) else { return };
+        std::fs::write(file.path(), vec![7; 4 << 20]).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("run");
+        let line = format!(
+            "{} --engine uring,mmap --sizes 64k --depth 1 --pattern sequential --prefetch off,on --once --out {}",
+            file.path().display(),
+            out.display()
+        );
+        run(&args(&line).unwrap()).unwrap();
+        let lines = std::fs::read_to_string(out.join("cells.jsonl")).unwrap();
+        let cells: Vec<CellResult> = lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        // Past the cache, and through it by both engines with and without.
+        assert_eq!(cells.len(), 1 + 2 * 2);
+        assert!(cells.iter().all(|c| c.total_ios == 64), "{lines}");
+        assert_eq!(cells.iter().filter(|c| c.cell.prefetch && !c.cell.direct).count(), 2);
     }
 }

@@ -36,7 +36,7 @@ struct Variants {
     names: Vec<String>,
 }
 
-const PARTS: usize = 6;
+const PARTS: usize = 7;
 
 /// The parts of a name.
 fn parts(cell: &Cell) -> [String; PARTS] {
@@ -47,6 +47,7 @@ fn parts(cell: &Cell) -> [String; PARTS] {
         if cell.align == cell.bs { String::new() } else { format!("align {}", size::show(cell.align)) },
         if cell.pattern == "random" { String::new() } else { cell.pattern.clone() },
         cell.read_ahead_kb.map_or(String::new(), |kb| format!("read-ahead {kb} KiB")),
+        if cell.prefetch { "prefetch" } else { "" }.into(),
     ]
 }
 
@@ -357,7 +358,7 @@ fn over_time(groups: &[Group<'_>], variants: &Variants) -> Section {
         Figure::Lines(Plot {
             title: format!("Requests per second over time, {} at depth {deepest}", size::show(*bs)),
             note: String::new(),
-            x: Axis::new("seconds", Unit::Seconds),
+            x: Axis::new("time since the start", Unit::Seconds),
             y: Axis::new("requests per second", Unit::Plain),
             series: series.collect(),
         })

@@ -46,6 +46,6 @@ pub fn run(args: &Args) -> Result<(), LabError> {
 
 fn write(path: &std::path::Path, bytes: &[u8]) -> Result<(), LabError> {
     fs::write(path, bytes).map_err(|e| LabError::file("write", path, e))?;
-    println!("{}", path.display());
+    crate::say!("{}", path.display());
     Ok(())
 }

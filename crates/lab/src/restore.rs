@@ -32,13 +32,13 @@ fn restore_in(dir: &Path, args: &Args) -> Result<Vec<String>, UndoError> {
     for leftover in leftovers(dir)? {
         let command = leftover.command.join(" ");
         if leftover.kept && !args.all {
-            println!("{}: left in place on purpose by `{command}`; --all undoes it", leftover.what);
+            crate::say!("{}: left in place on purpose by `{command}`; --all undoes it", leftover.what);
             continue;
         }
         found += 1;
-        println!("{}: left by `{command}`", leftover.what);
+        crate::say!("{}: left by `{command}`", leftover.what);
         if args.dry_run {
-            leftover.steps().for_each(|step| println!("  would {step}"));
+            leftover.steps().for_each(|step| crate::say!("  would {step}"));
             continue;
         }
         if let Err(UndoError::Left(more)) = leftover.restore(&mut |step, outcome| tell(step, outcome)) {
@@ -46,15 +46,15 @@ fn restore_in(dir: &Path, args: &Args) -> Result<Vec<String>, UndoError> {
         }
     }
     if found == 0 {
-        println!("nothing was left behind");
+        crate::say!("nothing was left behind");
     }
     Ok(failures)
 }
 
 fn tell(step: &Step, outcome: &io::Result<Outcome>) {
     match outcome {
-        Ok(Outcome::Undone) => println!("  {step}"),
-        Ok(Outcome::Gone) => println!("  {step}: nothing to do"),
-        Err(e) => println!("  {step}: {e}"),
+        Ok(Outcome::Undone) => crate::say!("  {step}"),
+        Ok(Outcome::Gone) => crate::say!("  {step}: nothing to do"),
+        Err(e) => crate::say!("  {step}: {e}"),
     }
 }

@@ -29,6 +29,8 @@ const OTHERS_DOUBT: f64 = 0.10;
 /// A run in progress.
 pub struct Run {
     path: PathBuf,
+    /// The folder was not there before.
+    made: bool,
     kind: String,
     machine: Machine,
     devices: Vec<BlockDevice>,
@@ -90,9 +92,11 @@ impl Run {
                 "a run gets a folder of its own: name another with --out",
             ));
         }
+        let made = !path.exists();
         fs::create_dir_all(&path).map_err(|e| LabError::file("make the folder", &path, e))?;
         Ok(Run {
             path,
+            made,
             kind: kind.into(),
             machine: Machine::here(),
             devices: Vec::new(),
@@ -234,6 +238,17 @@ impl Run {
     }
 }
 
+impl Drop for Run {
+    /// A run that failed before anything was measured leaves no folder.
+    fn drop(&mut self) {
+        let entries = || fs::read_dir(&self.path).into_iter().flatten().flatten();
+        if self.made && entries().all(|entry| entry.metadata().is_ok_and(|m| m.is_file() && m.len() == 0)) {
+            entries().for_each(|entry| drop(fs::remove_file(entry.path())));
+            drop(fs::remove_dir(&self.path));
+        }
+    }
+}
+
 /// `path`, or `path-2`, `path-3` … when it is there already.
 fn fresh(path: &Path) -> PathBuf {
     let mut candidate = path.to_path_buf();
@@ -316,6 +331,20 @@ mod tests {
         assert!(fs::read_to_string(&page).unwrap().contains("a planted doubt"));
         let again = Run::create("read", Some(&out)).err().unwrap().to_string();
         assert!(again.contains("something in it already") && again.contains("--out"), "{again}");
+    }
+
+    #[test]
+    fn a_run_that_measured_nothing_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("run");
+        let run = Run::create("read", Some(&out)).unwrap();
+        let lines = run.lines("cells").unwrap();
+        drop((run, lines));
+        assert!(!out.exists());
+        let run = Run::create("read", Some(&out)).unwrap();
+        run.lines("cells").unwrap().write(&json!({ "bs": 4096 })).unwrap();
+        drop(run);
+        assert!(out.join("cells.jsonl").exists(), "what was measured is kept");
     }
 
     #[test]

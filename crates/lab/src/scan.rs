@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use plan::{Beside, Chunks, Data, Direct, Layout, Lists, Scheduler, Workers};
 use snowmelt_io::{Access, Device, FileDevice};
+use table::Table;
 
 use crate::machine::BlockDevice;
 use crate::trace::target::Target;
@@ -112,6 +113,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
         }
         _ => args.path.clone(),
     };
+    check_layouts(args)?;
     let mut targets: Vec<Target> = Vec::new();
     for path in std::iter::once(&place).chain(&args.files) {
         let target = Target::of(path).ok().filter(|t| targets.iter().all(|known| known.name != t.name));
@@ -171,27 +173,40 @@ fn lists(args: &Args) -> Result<Lists, LabError> {
     })
 }
 
+/// Refuses a table that cannot be laid out, before anything is made for it.
+fn check_layouts(args: &Args) -> Result<(), LabError> {
+    let first = args.table.map_or_else(|| length(&args.path), Ok)?;
+    let mut files = vec![(args.path.clone(), first)];
+    for path in &args.files {
+        files.push((path.clone(), length(path)?));
+    }
+    for layout in &args.layout {
+        Table::new(files.clone(), *layout, args.size).map_err(LabError::Argument)?;
+    }
+    Ok(())
+}
+
 fn show(args: &Args, lists: &Lists, setups: &[plan::Setup], devices: &[BlockDevice]) {
-    println!(
+    crate::say!(
         "{} setups at {} degrees of parallelism, {} times: {} scans",
         setups.len(),
         args.dop.len(),
         args.repeat,
         setups.len() * args.dop.len() * args.repeat
     );
-    setups.iter().for_each(|setup| println!("  {}", lists.name(setup)));
+    setups.iter().for_each(|setup| crate::say!("  {}", lists.name(setup)));
     let settings = setting::describe(setups, devices);
-    println!("{}", if settings.is_empty() { "nothing would be set" } else { "would set, and set back:" });
-    settings.iter().for_each(|line| println!("  {line}"));
+    crate::say!("{}", if settings.is_empty() { "nothing would be set" } else { "would set, and set back:" });
+    settings.iter().for_each(|line| crate::say!("  {line}"));
     if let Some(len) = args.table {
-        println!(
+        crate::say!(
             "would make a table of {} in {}, and remove it",
             size::about(len as f64),
             args.path.display()
         );
     }
     if let Some(path) = args.scratch.as_ref().filter(|path| !path.exists()) {
-        println!("would make {} of {}, and remove it", path.display(), size::about(SCRATCH_BYTES as f64));
+        crate::say!("would make {} of {}, and remove it", path.display(), size::about(SCRATCH_BYTES as f64));
     }
 }
 

@@ -1,20 +1,20 @@
-//! Sizes as fio and people write them: `4k`, `64KiB`, `2m`, `512`. K, M, G, T are powers of 1024.
+//! Sizes as fio and people write them: `4k`, `64KiB`, `1.5g`, `512`. K, M, G, T are powers of 1024.
 
 /// Parses a size into bytes.
 pub fn parse(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
+    let no_size = || format!("'{text}' is not a size: write for example 4k, 512MiB or 4g");
     let shift = match unit.trim().to_ascii_lowercase().as_str() {
         "" | "b" => 0,
         "k" | "kb" | "kib" => 10,
         "m" | "mb" | "mib" => 20,
         "g" | "gb" | "gib" => 30,
         "t" | "tb" | "tib" => 40,
-        _ => return Err(format!("'{text}' is not a size: write for example 4k, 512KiB or 2m")),
+        _ => return Err(no_size()),
     };
-    let number: f64 =
-        number.parse().map_err(|_| format!("'{text}' is not a size: write for example 4k, 512KiB or 2m"))?;
+    let number: f64 = number.parse().map_err(|_| no_size())?;
     let bytes = number * (1u64 << shift) as f64;
     if bytes < 1.0 || bytes >= u64::MAX as f64 {
         return Err(format!("'{text}' is out of range"));
@@ -55,6 +55,8 @@ mod tests {
         assert_eq!(parse("8k"), Ok(8192));
         assert_eq!(parse("2MiB"), Ok(2 << 20));
         assert_eq!(parse("1.5k"), Ok(1536));
+        assert_eq!(parse("256 m"), Ok(256 << 20));
+        assert_eq!(parse("4GiB"), Ok(4 << 30));
         assert!(parse("4 apples").unwrap_err().contains("4 apples"));
         assert!(parse("").is_err() && parse("0").is_err() && parse("-1").is_err());
         for text in ["4k", "2m", "512", "1g", "1537"] {

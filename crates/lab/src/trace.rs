@@ -145,7 +145,7 @@ fn record(mut run: Run, traced: &Traced, ended: Option<&Ended>) -> Result<(), La
     }
     summary::print(traced, ended);
     let page = run.finish(page::report(traced, ended))?;
-    println!("\n{}", page.display());
+    crate::say!("\n{}", page.display());
     Ok(())
 }
 

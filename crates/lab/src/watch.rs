@@ -235,12 +235,12 @@ fn finish(
     print(&total);
     let title = format!("Watched: {}", total.program);
     let page = run.finish(page::report(&title, &seconds, &total, traced))?;
-    println!("\n{}", page.display());
+    crate::say!("\n{}", page.display());
     Ok(())
 }
 
 fn print(total: &Total) {
-    println!(
+    crate::say!(
         "{}: {:.2} s, {:.2} s user, {:.2} s system, {} major faults, {} at most",
         total.program,
         total.seconds,
@@ -250,9 +250,17 @@ fn print(total: &Total) {
         crate::size::about(total.rss_max_bytes as f64)
     );
     for (name, d) in &total.devices {
-        println!(
+        crate::say!(
             "{name:8} r/s {:9.1} rkB/s {:10.1} r_await {:7.2} rareq-sz {:7.1}  w/s {:8.1} wkB/s {:10.1} w_await {:7.2}  aqu-sz {:6.2} %util {:5.1}",
-            d.r_s, d.rkb_s, d.r_await, d.rareq_sz, d.w_s, d.wkb_s, d.w_await, d.aqu_sz, d.util
+            d.r_s,
+            d.rkb_s,
+            d.r_await,
+            d.rareq_sz,
+            d.w_s,
+            d.wkb_s,
+            d.w_await,
+            d.aqu_sz,
+            d.util
         );
     }
 }

@@ -22,6 +22,7 @@ use crate::load::EngineName;
 use crate::read::Switch;
 use crate::rung::{Bench, Rung, RungResult, SyncPolicy};
 use crate::target::Target;
+use crate::turns::{self, Measured};
 use crate::undo::{Step, Undo};
 use crate::write_report::report;
 use crate::{LabError, Run, signals, size};
@@ -106,27 +107,25 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     run.settings(&Settings::of(args, target.len));
     run.device(target.device.clone());
     run.compare_by("rungs", &KEYS, &[("durable_per_s", true), ("durable_s", false)]);
-    let mut lines = run.lines("rungs")?;
-    let mut results = Vec::new();
-    println!("{}", heading());
-    'all: for repeat in 1..=args.repeats {
-        let first = (repeat - 1) as usize * plan.len() / args.repeats as usize;
-        for (rung, engine) in plan[first..].iter().chain(&plan[..first]) {
-            let result = bench.run(rung, *engine, repeat)?;
-            if stop.requested() {
-                run.doubt("stopped by a signal before it was complete");
-                break 'all;
-            }
-            lines.write(&result)?;
-            result.doubts.iter().for_each(|doubt| run.doubt(format!("{}: {doubt}", name_of(&result.rung))));
-            println!("{}", row(&result));
-            results.push(result);
-        }
+    crate::say!("{}", heading());
+    let measure = |(rung, engine): &(Rung, EngineName), repeat| bench.run(rung, *engine, repeat);
+    turns::run(run, ("rungs", args.repeats), &plan, (&stop, &undo), measure, |results| {
+        report(&target, results)
+    })
+}
+
+impl Measured for RungResult {
+    fn name(&self) -> String {
+        name_of(&self.rung)
     }
-    undo.undo()?;
-    let page = run.finish(report(&target, &results))?;
-    println!("\n{}", page.display());
-    if stop.requested() { Err(LabError::Stopped) } else { Ok(()) }
+
+    fn row(&self) -> String {
+        row(self)
+    }
+
+    fn doubts(&self) -> &[String] {
+        &self.doubts
+    }
 }
 
 const KEYS: [&str; 7] = ["ioengine", "bs", "iodepth", "direct", "prefetch", "sync", "rw"];
@@ -157,16 +156,8 @@ impl Settings {
 }
 
 fn check(args: &Args) -> Result<(), LabError> {
+    turns::check(args.runtime, args.repeats, &[args.depth])?;
     let wrong = |why: &str| Err(LabError::Argument(why.into()));
-    if !(args.runtime > 0.0 && args.runtime <= 86_400.0) {
-        return wrong("--runtime must be more than 0 and at most 86400 seconds");
-    }
-    if args.repeats == 0 || args.repeats > 1000 {
-        return wrong("--repeats must be between 1 and 1000");
-    }
-    if args.depth == 0 || args.depth > 4096 {
-        return wrong("--depth must be between 1 and 4096");
-    }
     if args.writes == 0 {
         return wrong("--writes must be at least 1");
     }

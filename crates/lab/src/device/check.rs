@@ -66,7 +66,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     run.compare_by("figures", &["what"], &[]);
     let mut lines = run.lines("figures")?;
     let mut checked = Vec::new();
-    println!("{:<58} {:>14} {:>10} {:>10}", "", "published", "model", "device");
+    crate::say!("{:<58} {:>14} {:>10} {:>10}", "", "published", "model", "device");
     for figure in &figures {
         let one = check(figure, &name, &model, record.as_ref(), args.destroy)?;
         print(&one);
@@ -74,18 +74,18 @@ pub fn run(args: &Args) -> Result<(), LabError> {
         checked.push(one);
     }
     if figures.is_empty() {
-        println!("nothing is published about {name}; its curves are in the report");
+        crate::say!("nothing is published about {name}; its curves are in the report");
     }
     if let Some(record) = &record {
         run.device(block_device(record)?);
         let status = control::status_of(record)?;
         status.doubt().into_iter().for_each(|doubt| run.doubt(doubt));
         let l = status.lateness;
-        println!("lateness p50 {} µs, p99 {} µs", l.p50_ns / 1000, l.p99_ns / 1000);
+        crate::say!("lateness p50 {} µs, p99 {} µs", l.p50_ns / 1000, l.p99_ns / 1000);
     }
     let wrong: Vec<&Checked> = checked.iter().filter(|one| !one.agrees).collect();
     let page = run.finish(report(&name, &model, &checked)?)?;
-    println!("{}", page.display());
+    crate::say!("{}", page.display());
     match wrong.first() {
         None => Ok(()),
         Some(first) => Err(LabError::Argument(format!(
@@ -146,7 +146,7 @@ fn print(one: &Checked) {
     let device = one.on_device.map_or("-".to_string(), number);
     let verdict = if one.agrees { "" } else { "  DISAGREES" };
     let what = format!("{} [{}]", one.what, one.unit);
-    println!("{what:<58} {:>14} {:>10} {device:>10}{verdict}", one.published, number(one.in_model));
+    crate::say!("{what:<58} {:>14} {:>10} {device:>10}{verdict}", one.published, number(one.in_model));
 }
 
 fn report(name: &str, model: &DeviceModel, checked: &[Checked]) -> Result<Report, LabError> {

@@ -149,8 +149,8 @@ pub fn status(args: &NameArgs) -> Result<(), LabError> {
     let record = state::load(&args.name)?;
     let status = status_of(&record)?;
     let a = status.activity;
-    println!("{} on {}, {}", record.spec.model_name, record.device.display(), power(&status));
-    println!(
+    crate::say!("{} on {}, {}", record.spec.model_name, record.device.display(), power(&status));
+    crate::say!(
         "  {} reads ({}), {} writes ({}), {} flushes",
         a.reads,
         size::about(a.read_bytes as f64),
@@ -158,9 +158,9 @@ pub fn status(args: &NameArgs) -> Result<(), LabError> {
         size::about(a.written_bytes as f64),
         a.flushes
     );
-    println!("  {} outstanding now, {} at most", a.outstanding, a.most_outstanding);
+    crate::say!("  {} outstanding now, {} at most", a.outstanding, a.most_outstanding);
     let l = status.lateness;
-    println!(
+    crate::say!(
         "  lateness p50 {} µs, p99 {} µs, most {} µs (bound of p99: {} µs)",
         l.p50_ns / 1000,
         l.p99_ns / 1000,
@@ -168,7 +168,7 @@ pub fn status(args: &NameArgs) -> Result<(), LabError> {
         status.lateness_bound_ns / 1000
     );
     if let Some(doubt) = status.doubt() {
-        println!("  INVALID: {doubt}");
+        crate::say!("  INVALID: {doubt}");
     }
     Ok(())
 }
@@ -191,8 +191,8 @@ pub fn cut(args: &CutArgs) -> Result<(), LabError> {
     let record = state::load(&args.name)?;
     match ask(&record, Ask::Cut { keep: args.keep, seed: args.seed })? {
         Answer::Cut(CutReport { unsynced, kept, torn, lost }) => {
-            println!("{unsynced} writes were not durable: {kept} kept, {torn} torn, {lost} lost");
-            println!("unmount what is mounted from it, then `lab device power-on {}`", args.name);
+            crate::say!("{unsynced} writes were not durable: {kept} kept, {torn} torn, {lost} lost");
+            crate::say!("unmount what is mounted from it, then `lab device power-on {}`", args.name);
             Ok(())
         }
         other => Err(unexpected(other)),

@@ -9,7 +9,7 @@ use snowmelt_io::DeviceModel;
 use super::server::Outcome;
 use super::spec::{self, LOOP_DEPTH, Spec};
 use super::state::{self, Record};
-use crate::undo::Undo;
+use crate::undo::{Step, Undo};
 use crate::{LabError, size};
 
 /// Make an emulated device.
@@ -55,7 +55,7 @@ const DEFAULT_BYTES: u64 = 16 << 30;
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), LabError> {
     let record = create(&args.spec()?)?;
-    println!("{}", record.device.display());
+    crate::say!("{}", record.device.display());
     eprintln!(
         "{} as {}: {}, scheduler {}, depth {}; in the self-test {} reads at once reached the model, {} µs the way and back",
         record.spec.name,
@@ -137,11 +137,15 @@ pub fn create(spec: &Spec) -> Result<Record, LabError> {
         ));
     }
     let undo = Undo::open("device-create")?;
+    let log = undo.will(Step::RemoveFile { path: state::log_path(&spec.name) })?;
     let mut server = start_server(spec)?;
     let step = undo.started(server.id())?;
     let outcome = wait_until_it_stands(spec, &mut server);
     // The server looks after itself from now on, or is gone. (After Ctrl-C this does not return: the signal's thread ends us.)
     undo.done(step)?;
+    if outcome.is_ok() {
+        undo.done(log)?;
+    }
     outcome
 }
 
@@ -194,16 +198,13 @@ fn wait_until_it_stands(spec: &Spec, server: &mut Child) -> Result<Record, LabEr
         Ok(Outcome::Ready(record)) => Ok(*record),
         Ok(Outcome::Failed(why)) => {
             drop(server.wait());
-            drop(std::fs::remove_file(state::log_path(&spec.name)));
             Err(LabError::Argument(why))
         }
         Err(_) => {
             drop(said.read_to_string(&mut line));
             drop(server.wait());
-            let log = state::log_path(&spec.name);
-            let why = std::fs::read_to_string(&log).unwrap_or_default();
+            let why = std::fs::read_to_string(state::log_path(&spec.name)).unwrap_or_default();
             let why = if heard { line } else { why };
-            drop(std::fs::remove_file(&log));
             Err(LabError::system("start the device's server", std::io::Error::other(why.trim().to_string())))
         }
     }

@@ -18,17 +18,22 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     let records = state::all()?;
     if args.json {
         for record in &records {
-            println!("{}", serde_json::to_string(record).expect("plain data"));
+            crate::say!("{}", serde_json::to_string(record).expect("plain data"));
         }
         return Ok(());
     }
     if records.is_empty() {
-        println!("no devices; `lab device create NAME --model hdd-10k` makes one");
+        crate::say!("no devices; `lab device create NAME --model hdd-10k` makes one");
         return Ok(());
     }
-    println!(
+    crate::say!(
         "{:<16} {:<12} {:<10} {:>10} {:<12} {:>5}  state",
-        "name", "device", "model", "size", "scheduler", "depth"
+        "name",
+        "device",
+        "model",
+        "size",
+        "scheduler",
+        "depth"
     );
     for record in &records {
         let mounts = mounts_of(&record.device);
@@ -39,7 +44,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
             (true, Ok(status)) if !status.on => "without power".to_string(),
             (true, Ok(_)) => "running".to_string(),
         };
-        println!(
+        crate::say!(
             "{:<16} {:<12} {:<10} {:>10} {:<12} {:>5}  {state}{mounted}",
             record.spec.name,
             record.device.display(),

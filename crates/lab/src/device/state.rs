@@ -69,7 +69,11 @@ pub fn load(name: &str) -> Result<Record, LabError> {
         Ok(text) => parse(&path, &text),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             let names: Vec<String> = all()?.into_iter().map(|record| record.spec.name).collect();
-            let there = if names.is_empty() { "there are none".to_string() } else { names.join(", ") };
+            let there = match names.len() {
+                0 => "there are none".to_string(),
+                1 => format!("there is {}", names[0]),
+                _ => format!("there are {}", names.join(", ")),
+            };
             Err(LabError::Argument(format!("no device is called {name:?} ({there})")))
         }
         Err(e) => Err(LabError::file("read", &path, e)),

@@ -67,7 +67,7 @@ impl DeviceWork {
     pub fn with_traces(mut self, traces: &[Traced]) -> DeviceWork {
         let sum = |of: &dyn Fn(&Traced) -> f64| traces.iter().map(of).sum::<f64>();
         if !traces.is_empty() {
-            self.seeks = Some(sum(&|t| (t.tally.placed - t.tally.sequential) as f64) as u64);
+            self.seeks = Some(sum(&|t| t.tally.apart() as f64) as u64);
             self.depth = Some(sum(&|t| t.tally.mean_depth()));
         }
         self

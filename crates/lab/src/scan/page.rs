@@ -88,18 +88,17 @@ fn words(lists: &Lists, setups: &[Setup], cells: &[Cell]) -> Vec<String> {
         let name = lists.name(setup);
         let points = over_dop(cells, &name, &|c| Some(c.elapsed_s));
         let (Some(first), Some(last)) = (points.first(), points.last()) else { continue };
+        let show = |s: f64| Unit::Seconds.show(s);
+        let workers = if first.0 == 1.0 { "worker" } else { "workers" };
+        let mut text = format!("{name}: {} with {} {workers}", show(first.1), first.0);
+        if points.len() > 1 {
+            text += &format!(", {} with {} ({:.2} ×)", show(last.1), last.0, last.1 / first.1);
+        }
         let worst = points.iter().copied().fold(*first, |a, b| if b.1 > a.1 { b } else { a });
-        words.push(format!(
-            "{name}: {:.1} s with {} worker{}, {:.1} s with {} ({:.2} ×); slowest {:.1} s with {}.",
-            first.1,
-            first.0,
-            if first.0 == 1.0 { "" } else { "s" },
-            last.1,
-            last.0,
-            last.1 / first.1,
-            worst.1,
-            worst.0
-        ));
+        if worst.0 != first.0 && worst.0 != last.0 {
+            text += &format!("; slowest {} with {}", show(worst.1), worst.0);
+        }
+        words.push(text + ".");
     }
     let kernel = setups.iter().any(|s| s.scheduler.kernel.is_some());
     if kernel {

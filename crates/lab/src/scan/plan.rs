@@ -114,8 +114,10 @@ named! {
         /// Nothing.
         Nothing = "nothing",
         /// One reads single blocks of 8 KiB at random places.
+        #[value(alias = "reader")]
         RandomRead = "random-read",
         /// One writes blocks of 8 KiB at random places of a scratch file.
+        #[value(alias = "writer")]
         Write = "write",
     }
 }
@@ -258,7 +260,13 @@ impl Lists {
         say(self.direct.len() > 1, format!("direct {}", setup.direct));
         say(self.chunks.len() > 1, setup.chunks.name.clone());
         say(self.layouts.len() > 1, setup.layout.to_string());
-        say(self.users.len() > 1, format!("{} users", setup.users));
+        say(
+            self.users.len() > 1,
+            match setup.users {
+                1 => "1 user".to_string(),
+                n => format!("{n} users"),
+            },
+        );
         say(self.data.len() > 1 && setup.users > 1, format!("{} data", setup.data));
         say(self.beside.len() > 1, format!("beside {}", setup.beside));
         match words.is_empty() {
@@ -301,7 +309,7 @@ mod tests {
         let setups = lists.setups();
         assert_eq!(setups.len(), 2 * 2 * 3, "one user alone has no data to differ in");
         let mut names: Vec<String> = setups.iter().map(|s| lists.name(s)).collect();
-        assert_eq!(names[0], "none, read-ahead 0 KiB, 1 users");
+        assert_eq!(names[0], "none, read-ahead 0 KiB, 1 user");
         names.sort();
         names.dedup();
         assert_eq!(names.len(), setups.len());

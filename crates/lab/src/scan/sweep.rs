@@ -16,6 +16,7 @@ use crate::cpu::{Cpu, CpuTicks};
 use crate::device::Behind;
 use crate::machine::BlockDevice;
 use crate::program::Program;
+use crate::signals::Stop;
 use crate::stats::LatencySummary;
 use crate::trace::session::{Follow, Options, Session, Traced};
 use crate::trace::target::Target;
@@ -79,7 +80,10 @@ impl Sweep<'_> {
                         run.doubt("stopped by a signal before all cells were measured");
                         break 'sweep;
                     }
-                    let (cell, checksum, doubts) = self.cell(setup, self.args.dop[d], round)?;
+                    let (cell, checksum, doubts) = self.cell(setup, self.args.dop[d], round, &stop)?;
+                    if stop.requested() {
+                        continue; // cut short
+                    }
                     for doubt in doubts {
                         run.doubt(format!("{} with {}: {doubt}", cell.setup, cell.dop));
                     }
@@ -93,7 +97,7 @@ impl Sweep<'_> {
                     lines.write(&cell)?;
                     cells.push(cell);
                     let cell = cells.last().expect("just added");
-                    println!("{:3}/{total} {}", cells.len(), line(cell));
+                    crate::say!("{:3}/{total} {}", cells.len(), line(cell));
                 }
             }
         }
@@ -104,11 +108,17 @@ impl Sweep<'_> {
         }
         self.undo.undo()?;
         let page = run.finish(report)?;
-        println!("\n{}", page.display());
+        crate::say!("\n{}", page.display());
         if stop.requested() { Err(LabError::Stopped) } else { Ok(()) }
     }
 
-    fn cell(&self, setup: &Setup, dop: u32, round: usize) -> Result<(Cell, u64, Vec<String>), LabError> {
+    fn cell(
+        &self,
+        setup: &Setup,
+        dop: u32,
+        round: usize,
+        stop: &Stop,
+    ) -> Result<(Cell, u64, Vec<String>), LabError> {
         setting::apply(setup, &self.devices, &self.undo)?;
         let table = self.table(setup)?;
         let mut doubts = Vec::new();
@@ -128,8 +138,8 @@ impl Sweep<'_> {
         let ticks = CpuTicks::now();
         let begun = Instant::now();
         let scanned = match &self.args.exec {
-            None => scan(&table, setup, dop, self.scratch.as_deref())?,
-            Some(command) => self.execute(command, dop, &table, &mut doubts)?,
+            None => scan(&table, setup, dop, self.scratch.as_deref(), stop.flag())?,
+            Some(command) => self.execute(command, dop, &table, stop, &mut doubts)?,
         };
         let span_s = begun.elapsed().as_secs_f64();
         let cpu = CpuTicks::now().since(&ticks);
@@ -196,12 +206,13 @@ impl Sweep<'_> {
         command: &str,
         dop: u32,
         table: &Table,
+        stop: &Stop,
         doubts: &mut Vec<String>,
     ) -> Result<Scanned, LabError> {
         let text = fill_in(command, dop, &table.files[0]);
         let shell = ["sh".to_string(), "-c".to_string(), text.clone()];
         let program = Program::start(&shell, &self.undo)?;
-        program.wait(Duration::from_millis(2), &mut || true);
+        program.wait(Duration::from_millis(2), &mut || !stop.requested());
         let ended = program.end();
         if ended.code != Some(0) {
             let code = ended.code.map_or("a signal".to_string(), |code| format!("code {code}"));

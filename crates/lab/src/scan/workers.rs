@@ -71,8 +71,14 @@ fn open(table: &Table, direct: Direct) -> Result<Vec<Arc<FileDevice>>, LabError>
     table.files.iter().map(open).collect()
 }
 
-/// Runs one cell.
-pub fn scan(table: &Table, setup: &Setup, dop: u32, scratch: Option<&Path>) -> Result<Scanned, LabError> {
+/// Runs one cell; when `stop` is set, workers end with the read they are at, and what was found is worth nothing.
+pub fn scan(
+    table: &Table,
+    setup: &Setup,
+    dop: u32,
+    scratch: Option<&Path>,
+    stop: &AtomicBool,
+) -> Result<Scanned, LabError> {
     let sums = Sums::default();
     let over = AtomicBool::new(false);
     let parts: Vec<(u64, u64)> = (0..u64::from(setup.users))
@@ -107,8 +113,8 @@ pub fn scan(table: &Table, setup: &Setup, dop: u32, scratch: Option<&Path>) -> R
                 let work = move || -> Result<(usize, Instant), LabError> {
                     start.wait();
                     match reader {
-                        Some(reader) => take_pieces(&reader, sums)?,
-                        None => read_range(table, setup, &files, range, sums)?,
+                        Some(reader) => take_pieces(&reader, sums, stop)?,
+                        None => read_range(table, setup, &files, range, sums, stop)?,
                     }
                     Ok((user, Instant::now()))
                 };
@@ -156,9 +162,12 @@ fn share(table: &Table, setup: &Setup, parts: &[(u64, u64)]) -> Result<Vec<Arc<S
     Ok(parts.iter().map(|(from, to)| devices.table(table.pieces(*from, *to, PIECE_BYTES), ahead)).collect())
 }
 
-fn take_pieces(reader: &ScanReader, sums: &Sums) -> Result<(), LabError> {
+fn take_pieces(reader: &ScanReader, sums: &Sums, stop: &AtomicBool) -> Result<(), LabError> {
     while let Some(piece) = reader.next() {
         sums.add(&piece?);
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
     }
     Ok(())
 }
@@ -169,12 +178,13 @@ fn read_range(
     files: &[Arc<FileDevice>],
     (from, to): (u64, u64),
     sums: &Sums,
+    stop: &AtomicBool,
 ) -> Result<(), LabError> {
     let largest = setup.chunks.bytes.iter().copied().max().unwrap_or(BLOCK);
     let mut buffer = AlignedBuf::new(largest);
     let mut at = from;
     for size in setup.chunks.bytes.iter().cycle() {
-        if at >= to {
+        if at >= to || stop.load(Ordering::Relaxed) {
             break;
         }
         let piece = table.piece(at, *size, to);
@@ -252,7 +262,8 @@ mod tests {
             let mut sums = Vec::new();
             for setup in lists.setups().iter().filter(|s| s.layout == layout) {
                 for dop in [1, 3, 20] {
-                    let scanned = scan(&table, setup, dop, None).expect("scanned");
+                    let go_on = AtomicBool::new(false);
+                    let scanned = scan(&table, setup, dop, None, &go_on).expect("scanned");
                     let times = if setup.data == Data::Same { u64::from(setup.users) } else { 1 };
                     assert_eq!(scanned.bytes, table.len * times, "{setup:?} {dop}");
                     assert_eq!(scanned.user_s.len(), setup.users as usize);
@@ -260,6 +271,29 @@ mod tests {
                 }
             }
             assert!(sums.windows(2).all(|w| w[0] == w[1]), "{layout}: {sums:?}");
+        }
+    }
+
+    #[test]
+    fn workers_that_are_told_to_stop_do_not_read_on() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), vec![1; 8 << 20]).expect("written");
+        let files = vec![(file.path().to_path_buf(), 8 << 20)];
+        let table = Table::new(files, Layout::Single, None).expect("large enough");
+        for workers in [Workers::Independent, Workers::Coordinated] {
+            let setup = Setup {
+                scheduler: "as-is".parse().expect("known"),
+                read_ahead_kb: None,
+                direct: Direct::Off,
+                workers,
+                chunks: "64k".parse().expect("a size"),
+                layout: Layout::Single,
+                users: 1,
+                data: Data::Same,
+                beside: Beside::Nothing,
+            };
+            let scanned = scan(&table, &setup, 2, None, &AtomicBool::new(true)).expect("ended");
+            assert!(scanned.bytes < table.len, "{workers}: {}", scanned.bytes);
         }
     }
 }

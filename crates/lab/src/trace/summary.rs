@@ -87,7 +87,7 @@ impl Summary {
         let seconds = tally.duration_s();
         let rate = |kind: Kind| tally.of(kind).completed as f64 / seconds.max(1e-9);
         let read_d2c = tally.d2c.get(&Kind::Read).map(|l| l.summary()).unwrap_or_default();
-        let apart = tally.placed.saturating_sub(tally.sequential).max(1);
+        let (apart, followed) = (tally.apart().max(1), (tally.sequential + tally.apart()).max(1));
         Summary {
             device: traced.target.name.clone(),
             seconds,
@@ -97,7 +97,7 @@ impl Summary {
             read_d2c_p99_ns: read_d2c.p99_ns,
             kinds: KINDS.into_iter().filter_map(|kind| of_kind(traced, kind)).collect(),
             layers: layers(traced, ended),
-            sequential: tally.sequential as f64 / tally.placed.max(1) as f64,
+            sequential: tally.sequential as f64 / followed as f64,
             seek_bytes: tally.seek_sectors as f64 * 512.0 / apart as f64,
             depth: tally.mean_depth(),
             depth_max: tally.intervals.iter().map(|i| i.depth_max).max().unwrap_or(0),
@@ -189,14 +189,21 @@ pub fn time(ns: f64) -> String {
 /// The text on the screen.
 pub fn print(traced: &Traced, ended: Option<&Ended>) {
     let sum = Summary::of(traced, ended);
-    println!("{}: {:.2} s traced", sum.device, sum.seconds);
-    println!(
+    crate::say!("{}: {:.2} s traced", sum.device, sum.seconds);
+    crate::say!(
         "\n{:8} {:>10} {:>9} {:>9} {:>10} {:>10} {:>10} {:>9}",
-        "", "queued", "split", "merged", "issued", "completed", "MiB", "IOPS"
+        "",
+        "queued",
+        "split",
+        "merged",
+        "issued",
+        "completed",
+        "MiB",
+        "IOPS"
     );
     for of in &sum.kinds {
         let c = &of.counts;
-        println!(
+        crate::say!(
             "{:8} {:>10} {:>9} {:>9} {:>10} {:>10} {:>10.1} {:>9.0}",
             of.kind,
             c.queued,
@@ -208,20 +215,20 @@ pub fn print(traced: &Traced, ended: Option<&Ended>) {
             c.completed as f64 / sum.seconds.max(1e-9),
         );
     }
-    println!("\n{:8} {:>11} {:>11} {:>11} {:>11} {:>11}", "", "mean", "p50", "p99", "p99.9", "max");
+    crate::say!("\n{:8} {:>11} {:>11} {:>11} {:>11} {:>11}", "", "mean", "p50", "p99", "p99.9", "max");
     for of in &sum.kinds {
         for (name, l) in [("Q2C", of.q2c), ("Q2D", of.q2d), ("D2C", of.d2c)] {
             if l.count > 0 {
                 let times = [l.mean_ns, l.p50_ns as f64, l.p99_ns as f64, l.p99_9_ns as f64, l.max_ns as f64];
                 let times = times.map(|ns| format!("{:>11}", time(ns))).join(" ");
-                println!("{:4} {name} {times}", &of.kind[..of.kind.len().min(4)]);
+                crate::say!("{:4} {name} {times}", &of.kind[..of.kind.len().min(4)]);
             }
         }
     }
-    println!();
+    crate::say!();
     for layer in &sum.layers {
         let mean = layer.bytes as f64 / layer.count.max(1) as f64;
-        println!(
+        crate::say!(
             "{:30} {:>10} of {:>9}, {:>9.3} × the first in number, {:.3} × in bytes",
             layer.what,
             layer.count,
@@ -230,7 +237,7 @@ pub fn print(traced: &Traced, ended: Option<&Ended>) {
             layer.bytes_per_asked
         );
     }
-    println!(
+    crate::say!(
         "\n{:.1} % sequential, the others {} away on average; depth {:.2} on average, {} at most",
         sum.sequential * 100.0,
         about(sum.seek_bytes),
@@ -238,7 +245,7 @@ pub fn print(traced: &Traced, ended: Option<&Ended>) {
         sum.depth_max
     );
     match traced.doubts().as_slice() {
-        [] => println!("no event lost; the counts are those of /proc/diskstats"),
-        doubts => doubts.iter().for_each(|doubt| println!("doubt: {doubt}")),
+        [] => crate::say!("no event lost; the counts are those of /proc/diskstats"),
+        doubts => doubts.iter().for_each(|doubt| crate::say!("doubt: {doubt}")),
     }
 }

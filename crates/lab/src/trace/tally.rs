@@ -351,6 +351,11 @@ impl Tally {
         if s > 0.0 { self.depth_total / 1e9 / s } else { 0.0 }
     }
 
+    /// Requests that began elsewhere than where the one before had ended; the first has none before it.
+    pub fn apart(&self) -> u64 {
+        self.placed.saturating_sub(self.sequential + 1)
+    }
+
     /// Completions whose issue was before the trace.
     pub fn unmatched(&self) -> u64 {
         self.pairing.unmatched
@@ -415,7 +420,7 @@ mod tests {
         let reads = tally.of(Kind::Read);
         assert_eq!((reads.queued, reads.issued, reads.completed, reads.split), (3, 3, 3, 1));
         assert_eq!((reads.queued_sectors, reads.completed_sectors), (32, 32));
-        assert_eq!((tally.sequential, tally.seek_sectors, tally.placed), (1, 984, 3));
+        assert_eq!((tally.sequential, tally.apart(), tally.seek_sectors, tally.placed), (1, 1, 984, 3));
         assert_eq!(tally.ours[&Kind::Read], (3, 32));
         assert_eq!(tally.askers["fio"], 3);
         let depth: Vec<_> = tally.intervals.iter().map(|i| (i.end_s, i.depth, i.depth_max)).collect();
