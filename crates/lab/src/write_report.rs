@@ -134,8 +134,8 @@ fn times(groups: &[&Group<'_>]) -> Figure {
         [written, durable]
     });
     Figure::Bars(Bars {
-        title: "Seconds until all writes had returned, and until all were durable".into(),
-        label: "seconds".into(),
+        title: "Time until all writes had returned, and until all were durable".into(),
+        label: "time".into(),
         unit: Unit::Seconds,
         bars: both.collect(),
         ..Bars::default()
@@ -145,7 +145,7 @@ fn times(groups: &[&Group<'_>]) -> Figure {
 fn syncs(groups: &[Group<'_>]) -> Figure {
     Figure::Bars(Bars {
         title: "Longest sync".into(),
-        label: "seconds".into(),
+        label: "time".into(),
         unit: Unit::Seconds,
         bars: bars(groups, |r| r.sync_max_ms / 1e3),
         ..Bars::default()

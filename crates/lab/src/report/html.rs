@@ -21,12 +21,12 @@ pub(super) fn page(report: &Report) -> String {
          <header><h1>{title}</h1>\
          <button type=\"button\" id=\"theme\" hidden>Dark / light</button></header>\n<main>\n"
     );
+    doubts(&mut out, &report.doubts);
     if !report.summary.is_empty() {
         out += "<section class=\"summary\">\n";
         report.summary.iter().for_each(|text| paragraph(&mut out, text));
         out += "</section>\n";
     }
-    doubts(&mut out, &report.doubts);
     let mut id = 0;
     for section in &report.sections {
         draw_section(&mut out, section, &mut id);

@@ -67,6 +67,7 @@ impl Unit {
                 let (scaled, letter) = thousands(value, &["", "k", "M", "G", "T"]);
                 format!("{}{letter}", digits(scaled))
             }
+            Unit::Seconds | Unit::Nanoseconds if value == 0.0 => "0 s".into(),
             Unit::Seconds if value.abs() < 1.0 => Unit::Nanoseconds.show(value * 1e9),
             Unit::Seconds => format!("{} s", digits(value)),
             Unit::Nanoseconds => {
@@ -106,6 +107,9 @@ fn digits(value: f64) -> String {
     if text == "-0" { "0".into() } else { text.into() }
 }
 
+/// Labels of an ordinal axis.
+const MOST_LABELS: usize = 24;
+
 /// A scale fitted to values and to a range of places.
 pub(super) struct Fitted {
     scale: Scale,
@@ -127,7 +131,7 @@ pub(super) fn fit(axis: &Axis, values: impl Iterator<Item = f64>, from: f64, to:
     let (first, last) = (values.first().copied().unwrap_or(0.0), values.last().copied().unwrap_or(1.0));
     let (low, high) = match axis.scale {
         Scale::Linear => {
-            let step = nice_step(last.max(0.0) - first.min(0.0));
+            let step = step(axis.unit, last.max(0.0) - first.min(0.0));
             ((first.min(0.0) / step).floor() * step, ((last / step).ceil() * step).max(step))
         }
         // At least a decade, so that ticks stand in it.
@@ -162,9 +166,13 @@ impl Fitted {
     /// Places and labels of the ticks.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let values = match self.scale {
-            Scale::Linear => linear_ticks(self.low, self.high),
+            Scale::Linear => linear_ticks(self.unit, self.low, self.high),
             Scale::Log => log_ticks(self.low, self.high),
-            Scale::Ordinal => self.values.clone(),
+            // No more labels than fit beside each other.
+            Scale::Ordinal => {
+                let every = self.values.len().div_ceil(MOST_LABELS).max(1);
+                self.values.iter().step_by(every).copied().collect()
+            }
         };
         let show = |value: f64| match self.unit {
             Unit::Plain if self.scale == Scale::Ordinal && value.abs() < 10_000.0 => format!("{value}"),
@@ -190,8 +198,16 @@ fn nice_step(range: f64) -> f64 {
     factor * power
 }
 
-fn linear_ticks(low: f64, high: f64) -> Vec<f64> {
-    let step = nice_step(high - low);
+/// Distance of ticks: bytes are said in powers of two, and stand at them.
+fn step(unit: Unit, range: f64) -> f64 {
+    if unit == Unit::Bytes && range > 5.0 {
+        return 2f64.powf((range / 5.0).log2().ceil());
+    }
+    nice_step(range)
+}
+
+fn linear_ticks(unit: Unit, low: f64, high: f64) -> Vec<f64> {
+    let step = step(unit, high - low);
     let count = ((high - low) / step).round() as usize;
     (0..=count).map(|i| low + i as f64 * step).collect()
 }
@@ -246,6 +262,9 @@ mod tests {
         let log = Axis::new("", Unit::Plain).scaled(Scale::Log);
         assert_eq!(labels(&log, &[3.0, 70.0]), ["2", "5", "10", "20", "50", "100"]);
         assert_eq!(labels(&log, &[1.0, 1e6]).len(), 7);
+        let bytes = Axis::new("", Unit::Bytes);
+        assert_eq!(labels(&bytes, &[93.8e6]), ["0 B", "32 MiB", "64 MiB", "96 MiB"]);
+        assert_eq!(labels(&Axis::new("", Unit::Nanoseconds), &[9e6])[..2], ["0 s", "2 ms"]);
         let ordinal = Axis::new("", Unit::Plain).scaled(Scale::Ordinal);
         assert_eq!(labels(&ordinal, &[80.0, 1.0, 2.0, 1.0]), ["1", "2", "80"]);
     }

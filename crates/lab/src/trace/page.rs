@@ -134,14 +134,21 @@ fn sizes(sum: &Summary) -> Vec<Figure> {
 }
 
 fn line(title: &str, y: Axis, series: Vec<Series>) -> Figure {
-    let x = Axis::new("seconds", Unit::Seconds);
+    let x = Axis::new("time since the start", Unit::Seconds);
     let series = series.into_iter().filter(|s| s.points.iter().any(|p| p.1 > 0.0)).collect();
     Figure::Lines(Plot { title: title.into(), note: String::new(), x, y, series })
 }
 
 fn over_time(tally: &Tally) -> Vec<Figure> {
+    // What was left of the last interval says little when it is short.
+    let (whole, last) = match &tally.intervals[..] {
+        [whole @ .., before, last] if last.end_s - before.end_s < 0.5 * tally.intervals[0].end_s => {
+            (whole, Some(before))
+        }
+        all => (all, None),
+    };
     let points = |value: &dyn Fn(&super::tally::Interval) -> f64| {
-        tally.intervals.iter().map(|i| (i.end_s, value(i))).collect::<Vec<_>>()
+        whole.iter().chain(last).map(|i| (i.end_s, value(i))).collect::<Vec<_>>()
     };
     vec![
         line(
@@ -193,7 +200,7 @@ fn offsets(tally: &Tally) -> Figure {
     Figure::Scatter(Plot {
         title: "Offset over time".into(),
         note,
-        x: Axis::new("seconds", Unit::Seconds),
+        x: Axis::new("time since the start", Unit::Seconds),
         y: Axis::new("offset", Unit::Bytes),
         series: series.into_iter().filter(|s| !s.points.is_empty()).collect(),
     })

@@ -56,7 +56,7 @@ fn lines(title: &str, label: &str, unit: Unit, seconds: &[Second], series: &[(&s
     Figure::Lines(Plot {
         title: title.into(),
         note: String::new(),
-        x: Axis::new("seconds", Unit::Seconds),
+        x: Axis::new("time since the start", Unit::Seconds),
         y: Axis::new(label, unit),
         series: series.collect(),
     })
