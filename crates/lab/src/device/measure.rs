@@ -1,15 +1,18 @@
 //! Measures a device from outside, in its own time: a model in virtual time, or a block device in real time.
 //!
-//! The same code does both: clients are threads that read or write in place, one request each.
+//! The same code does both: clients are threads that read or write in place, one request each. Only random reads of a block device go
+//! through one thread's ring, which hands many over at once: to wake as many threads takes longer than fast devices.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use snowmelt_io::{
-    Access, AlignedBuf, Clock, Device, DeviceModel, FileDevice, IoError, SimulatedDevice, SparseMemoryDevice,
+    Access, AlignedBuf, Clock, Device, DeviceModel, FileDevice, IoError, Job, JobEngine, JobFile, Pattern,
+    Places, SimulatedDevice, SparseMemoryDevice, run_job,
 };
 
 const MS: f64 = 1e6;
@@ -24,6 +27,8 @@ pub struct Target {
     len: u64,
     /// Measurements may take so much of real time that they take fewer samples.
     real: bool,
+    /// A block device, for jobs.
+    file: Option<JobFile>,
 }
 
 /// Latencies of a number of requests, and how long all took.
@@ -75,7 +80,7 @@ impl Target {
         let clock = Clock::virtual_time(1024); // processors are not what is measured
         let bytes = Arc::new(SparseMemoryDevice::new("model", len, 1 << 40));
         let device = Arc::new(SimulatedDevice::new(model.clone(), bytes, &clock));
-        Target { device, clock, len, real: false }
+        Target { device, clock, len, real: false, file: None }
     }
 
     /// A block device, past the page cache. Writes need `write`.
@@ -83,7 +88,8 @@ impl Target {
         let access = if write { Access::ReadWrite } else { Access::Read };
         let device: Arc<dyn Device> = Arc::new(FileDevice::open(path, access, true)?);
         let len = device.len()?;
-        Ok(Target { device, clock: Clock::real(), len, real: true })
+        let file = Some(JobFile::open(path, false, true)?);
+        Ok(Target { device, clock: Clock::real(), len, real: true, file })
     }
 
     /// Length in bytes.
@@ -157,8 +163,34 @@ impl Target {
 
     /// At random places all over the device.
     pub fn random(&self, load: Load, seed: u64) -> Result<Sample, IoError> {
+        if let Some(file) = self.file.as_ref().filter(|_| !load.write) {
+            return self.through_ring(file, load, seed);
+        }
         let blocks = self.len / load.block;
         self.run(load, |n| random(seed, n) % blocks * load.block)
+    }
+
+    fn through_ring(&self, file: &JobFile, load: Load, seed: u64) -> Result<Sample, IoError> {
+        let places = Places::new(Pattern::Random, load.block, load.block, 0, self.len, seed);
+        let job = Job {
+            engine: JobEngine::Uring,
+            write: false,
+            bs: load.block,
+            iodepth: load.depth as u32,
+            places: places.expect("a device is longer than a request"),
+            first: 0,
+            most: load.requests,
+            runtime: Duration::from_secs(3600),
+            interval: Duration::from_secs(1),
+        };
+        let threads = Job { engine: JobEngine::Threads, ..job.clone() };
+        let stop = AtomicBool::new(false);
+        // Threads where rings are not permitted.
+        let run = |_| run_job(file, &job, &stop).or_else(|_| run_job(file, &threads, &stop));
+        let result = self.clients(1, run).pop().expect("one client")?;
+        let recorded = result.clat_ns.iter_recorded();
+        let ns = recorded.flat_map(|v| (0..v.count_at_value()).map(move |_| v.value_iterated_to()));
+        Ok(Sample { ns: ns.collect(), total_ns: result.runtime_ns.max(1), bytes: result.io_bytes })
     }
 
     /// One after the other, from `start` on.

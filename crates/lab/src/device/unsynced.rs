@@ -5,6 +5,9 @@
 //! writes survives. A flush makes durable what was acknowledged before it began.
 //!
 //! A real cache is bounded: when the writes kept are more than that, the oldest are durable.
+//!
+//! `PowerDisk` of `io` cuts the power of files in memory, for tests of a store: it knows lengths and names, and its syncs are moments.
+//! Here flushes overlap with writes that are under way, and the bytes may be 18 GB on any device; the two share little but dice.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{IoSlice, IoSliceMut};
