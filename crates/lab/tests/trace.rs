@@ -169,3 +169,164 @@ fn a_live_trace_agrees_with_diskstats_and_leaves_nothing() {
             && snowmelt_io::loop_backing(&device).is_none_or(|b| !b.starts_with(dir.path()))
     );
 }
+
+/// Count and sectors of events by their letter in blkparse's output and R or W; merges are M, whichever end they were made at.
+type Totals = std::collections::BTreeMap<(char, char), (u64, u64)>;
+
+/// Adds up lines like `7,0  1  704  0.351414164  919  Q  WS 2312 + 8 [dd]`; the kernel's own have no sequence number.
+fn totals(text: &str) -> Totals {
+    let mut totals = Totals::new();
+    for line in text.lines().filter(|line| line.trim_start().starts_with("7,")) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let Some(at) = words.iter().position(|w| w.len() == 1 && w.chars().all(|c| c.is_ascii_uppercase()))
+        else {
+            continue;
+        };
+        let (action, rest) =
+            (if words[at] == "F" { 'M' } else { words[at].as_bytes()[0] as char }, &words[at + 1..]);
+        let [flags, _sector, "+", sectors, ..] = rest else { continue };
+        let Some(direction) = flags.chars().find(|c| matches!(c, 'R' | 'W')) else { continue };
+        let sum = totals.entry((action, direction)).or_default();
+        *sum = (sum.0 + 1, sum.1 + sectors.parse::<u64>().expect("a number of sectors"));
+    }
+    totals
+}
+
+/// The blktrace program on a device, in a mount namespace of its own, because it wants debugfs at its place.
+struct Program {
+    process: std::process::Child,
+    dir: tempfile::TempDir,
+}
+
+impl Program {
+    fn start(device: &Path) -> Result<Program, String> {
+        let dir = tempfile::tempdir().expect("a folder");
+        let script = "mount -t debugfs none /sys/kernel/debug && exec blktrace -d \"$0\" -o x";
+        let mut command = std::process::Command::new("unshare");
+        command.args(["-m", "sh", "-c", script]).arg(device).current_dir(dir.path());
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
+        let mut process = command.spawn().map_err(|e| e.to_string())?;
+        let begun = std::time::Instant::now();
+        let ready = || std::fs::metadata(dir.path().join("x.blktrace.0")).is_ok();
+        while !ready()
+            && begun.elapsed() < Duration::from_secs(10)
+            && process.try_wait().is_ok_and(|s| s.is_none())
+        {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::thread::sleep(Duration::from_millis(300)); // it opens the kernel's files after its own
+        if process.try_wait().map_err(|e| e.to_string())?.is_some() {
+            let mut why = String::new();
+            process.stderr.take().map(|mut e| e.read_to_string(&mut why));
+            return Err(why.trim().replace('\n', "; "));
+        }
+        Ok(Program { process, dir })
+    }
+
+    fn finish(mut self) -> String {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+        self.process.wait().expect("it ends");
+        let parsed =
+            std::process::Command::new("blkparse").args(["-i", "x"]).current_dir(self.dir.path()).output();
+        String::from_utf8_lossy(&parsed.expect("blkparse comes with blktrace").stdout).into_owned()
+    }
+}
+
+/// The kernel's blktrace, as text through tracefs: for kernels that are locked down, which keep blktrace's files shut.
+struct Tracer<'a> {
+    tracefs: std::path::PathBuf,
+    undo: &'a Undo,
+}
+
+impl Tracer<'_> {
+    fn start<'a>(device: &Path, undo: &'a Undo) -> Result<Tracer<'a>, String> {
+        let text = |e: &dyn std::fmt::Display| e.to_string();
+        let tracefs = snowmelt_lab::trace::tracefs::find_tracefs(undo).map_err(|e| text(&e))?;
+        let read = |name: &str| std::fs::read_to_string(tracefs.join(name)).unwrap_or_default();
+        if read("current_tracer").trim() != "nop" {
+            return Err("somebody else traces".into());
+        }
+        undo.set(&tracefs.join("current_tracer"), "blk").map_err(|e| text(&e))?;
+        std::fs::write(tracefs.join("trace"), "").map_err(|e| text(&e))?;
+        undo.set(&tracefs.join("options/blk_classic"), "1").map_err(|e| text(&e))?;
+        let name = device.file_name().expect("a device has a name");
+        let enable = Path::new("/sys/block").join(name).join("trace/enable");
+        undo.set(&enable, "1").map_err(|e| text(&e))?;
+        Ok(Tracer { tracefs, undo })
+    }
+
+    fn finish(self) -> String {
+        let text = std::fs::read_to_string(self.tracefs.join("trace")).expect("readable");
+        self.undo.undo().expect("undone");
+        text
+    }
+}
+
+#[test]
+fn a_live_trace_counts_what_blktrace_counts_beside_it() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let undo = Undo::open_in(&dir.path().join("state"), "test").expect("a journal");
+    let Some(device) = loop_device(dir.path(), &undo) else { return };
+    let queue = Path::new("/sys/block").join(device.file_name().expect("a device has a name")).join("queue");
+    undo.set(&queue.join("max_sectors_kb"), "64").expect("a loop device splits");
+    let beside = Undo::open_in(&dir.path().join("state"), "test-beside").expect("a journal");
+    let program = Program::start(&device);
+    let tracer = match &program {
+        Ok(_) => None,
+        Err(why) => match Tracer::start(&device, &beside) {
+            Ok(tracer) => {
+                eprintln!(
+                    "blktrace does not run here ({why}): compared with the kernel's blktrace without it"
+                );
+                Some(tracer)
+            }
+            Err(also) => {
+                return eprintln!("skipped: blktrace does not run here ({why}), nor does the tracer ({also})");
+            }
+        },
+    };
+    let options = Options {
+        interval: Duration::from_millis(100),
+        buffer_kb: 1024,
+        blktrace: None,
+        requests: None,
+        follow: Follow::Nobody,
+    };
+    let target = Target::of(&device).expect("a block device");
+    let mut session = Session::start(target, options, &undo).expect("tracing works when blktrace does");
+    session.follow(None).expect("reading");
+    let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
+    let file = File::options().read(true).write(true).custom_flags(direct).open(&device).expect("opened");
+    let mut small = snowmelt_io::AlignedBuf::new(4096);
+    let mut large = snowmelt_io::AlignedBuf::new(256 << 10);
+    for i in 0..200u64 {
+        file.read_exact_at(&mut small, (i * 7919 % 2048) * 4096).expect("read");
+        file.write_all_at(&small, (i * 7907 % 2048) * 4096).expect("written");
+    }
+    for i in 0..8u64 {
+        file.read_exact_at(&mut large, i << 18).expect("read"); // split
+    }
+    let mut through = vec![0; 1 << 20];
+    File::open(&device).and_then(|mut file| file.read_exact(&mut through)).expect("read"); // by read-ahead
+    let written = File::options().write(true).open(&device).expect("opened");
+    written.write_all_at(&through, 4 << 20).and_then(|()| written.sync_data()).expect("written"); // merged
+    let traced = session.finish().expect("a trace");
+    let theirs = match (program, tracer) {
+        (Ok(program), _) => totals(&program.finish()),
+        (Err(_), Some(tracer)) => totals(&tracer.finish()),
+        (Err(_), None) => unreachable!("returned above"),
+    };
+    assert!(traced.doubts().is_empty(), "{:?}", traced.doubts());
+    for (kind, direction) in [(Kind::Read, 'R'), (Kind::Write, 'W')] {
+        let ours = traced.tally.of(kind);
+        let of = |action: char| theirs.get(&(action, direction)).copied().unwrap_or_default();
+        // A write that is only a flush has no sectors, and blkparse shows none.
+        assert!(ours.queued > 200 && of('Q').0 > 200, "{kind:?}: {ours:?}, {theirs:?}");
+        assert_eq!((ours.queued_sectors, ours.issued_sectors), (of('Q').1, of('D').1), "{kind:?}");
+        assert_eq!(ours.completed_sectors, of('C').1, "{kind:?}");
+        assert_eq!((ours.merged, ours.issued), (of('M').0, of('D').0), "{kind:?}: {theirs:?}");
+        assert_eq!(ours.completed, of('C').0, "{kind:?}");
+    }
+    assert!(traced.tally.of(Kind::Read).split > 0 && traced.tally.of(Kind::Write).merged > 0);
+}
