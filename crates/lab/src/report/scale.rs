@@ -74,7 +74,7 @@ impl Unit {
                 let (scaled, unit) = thousands(value, &["ns", "µs", "ms", "s"]);
                 format!("{} {unit}", digits(scaled))
             }
-            Unit::Bytes => crate::size::about(value).replace(".00 ", " "),
+            Unit::Bytes => crate::size::about(value).replace(".00 ", " ").replace(".0 ", " "),
             Unit::BytesPerSecond => format!("{} MB/s", digits(value / 1e6)),
             Unit::Percent => format!("{} %", digits(value)),
         }

@@ -22,10 +22,13 @@ const WITHOUT: &str = "`lab watch` needs neither root nor tracefs and shows disk
 /// Where tracefs is; mounted if it was not.
 pub fn find_tracefs(undo: &Undo) -> Result<PathBuf, LabError> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let own = state_dir().join(format!("tracefs-{}", std::process::id()));
+    // Another command's mount goes when that command ends.
+    let lasts = |target: &PathBuf| *target == own || !target.starts_with(state_dir());
     let mounted = mounts.lines().find_map(|line| {
         let mut words = line.split(' ');
         let (target, kind) = (words.nth(1)?, words.next()?);
-        (kind == "tracefs").then(|| PathBuf::from(target))
+        Some(PathBuf::from(target)).filter(|target| kind == "tracefs" && lasts(target))
     });
     if !rustix::process::geteuid().is_root() {
         return Err(LabError::refused("tracing block requests", "needs root", WITHOUT));
@@ -33,12 +36,11 @@ pub fn find_tracefs(undo: &Undo) -> Result<PathBuf, LabError> {
     if let Some(path) = mounted {
         return Ok(path);
     }
-    let target = state_dir().join(format!("tracefs-{}", std::process::id()));
-    undo.make_dir(&target)?;
-    let step = Step::Unmount { target: target.clone() };
-    let attempt = || mount("tracefs", &target, "tracefs", MountFlags::empty(), None).map_err(io::Error::from);
+    undo.make_dir(&own)?;
+    let step = Step::Unmount { target: own.clone() };
+    let attempt = || mount("tracefs", &own, "tracefs", MountFlags::empty(), None).map_err(io::Error::from);
     match undo.make(step, attempt) {
-        Ok(_) => Ok(target),
+        Ok(_) => Ok(own),
         Err(e) => Err(LabError::refused("mounting tracefs", e.to_string(), WITHOUT)),
     }
 }
