@@ -181,10 +181,10 @@ pub(crate) fn put_catalog_changes(out: &mut Vec<u8>, old: &Catalog, new: &Catalo
     for name in old.records.keys().filter(|name| !new.records.contains_key(*name)) {
         change::put_drop_record(out, name);
     }
-    for (name, record) in &new.records {
+    for (place, (name, record)) in new.records.iter().enumerate() {
         let before = old.records.get(name);
         if before != Some(record) {
-            change::put_record(out, name, record, before);
+            change::put_record(out, name, place, record, before);
         }
     }
 }

@@ -11,6 +11,8 @@ pub(crate) struct JournalMeters {
     commits: AtomicU64,
     records: AtomicU64,
     appended_bytes: AtomicU64,
+    payload_bytes: AtomicU64,
+    catalog_bytes: AtomicU64,
     written_bytes: AtomicU64,
     syncs: AtomicU64,
     synced_records: AtomicU64,
@@ -30,6 +32,10 @@ pub struct JournalStats {
     pub records: u64,
     /// Bytes of them.
     pub appended_bytes: u64,
+    /// Bytes of their payloads before compression.
+    pub payload_bytes: u64,
+    /// Those of them that say what changed in the catalog and in the extent map.
+    pub catalog_bytes: u64,
     /// Bytes written to journal files; whole blocks, some more than once.
     pub written_bytes: u64,
     /// Times the journal was synced.
@@ -75,9 +81,13 @@ impl JournalMeters {
     pub fn committed(&self) {
         self.commits.fetch_add(1, Relaxed);
     }
-    pub fn appended(&self, bytes: u64) {
+    pub fn appended(&self, bytes: u64, payload_bytes: u64) {
         self.records.fetch_add(1, Relaxed);
         self.appended_bytes.fetch_add(bytes, Relaxed);
+        self.payload_bytes.fetch_add(payload_bytes, Relaxed);
+    }
+    pub fn catalog(&self, bytes: u64) {
+        self.catalog_bytes.fetch_add(bytes, Relaxed);
     }
     pub fn read_appended(&self) -> u64 {
         self.appended_bytes.load(Relaxed)
@@ -109,6 +119,8 @@ impl JournalMeters {
             commits: self.commits.load(Relaxed),
             records: self.records.load(Relaxed),
             appended_bytes: self.appended_bytes.load(Relaxed),
+            payload_bytes: self.payload_bytes.load(Relaxed),
+            catalog_bytes: self.catalog_bytes.load(Relaxed),
             written_bytes: self.written_bytes.load(Relaxed),
             syncs: self.syncs.load(Relaxed),
             synced_records: self.synced_records.load(Relaxed),

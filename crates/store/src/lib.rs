@@ -56,7 +56,7 @@ pub use config::{
 pub use error::{Result, StoreError};
 pub use journal_meters::JournalStats;
 pub use memory::{MemoryBudget, Reservation};
-pub use meters::{Activity, AheadStats, Short, TreeStats};
+pub use meters::{Activity, AheadStats, JournaledPages, Short, TreeStats};
 pub use opener::FileOpener;
 pub use page::{BODY_BYTES, Damage, HEADER_BYTES, PAGE_BYTES, PageBuf, PageId, PageKind, TreeId, header};
 pub use pool::PageRef;
@@ -100,6 +100,7 @@ mod tuple_inner;
 mod tuple_leaf;
 mod tuple_leaf_build;
 mod tuple_leaf_change;
+mod tuple_leaf_diff;
 mod tuple_lookup;
 mod tuple_relocate;
 mod tuple_scan;

@@ -147,6 +147,21 @@ pub struct TreeStats {
     pub reads: u64,
     /// By rule, in the order of [`Rule::ALL`].
     pub ahead: [AheadStats; Rule::ALL.len()],
+    /// What commits put of it into the journal.
+    pub journaled: JournaledPages,
+}
+
+/// Pages that commits put into the journal, and their bytes there before compression.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct JournaledPages {
+    /// Pages given whole.
+    pub images: u64,
+    /// Bytes of them.
+    pub image_bytes: u64,
+    /// Pages of which only the change was given.
+    pub diffs: u64,
+    /// Bytes of them.
+    pub diff_bytes: u64,
 }
 
 impl TreeStats {
@@ -179,6 +194,10 @@ pub(crate) struct TreeMeter {
     pub resident: AtomicU64,
     pub pages: AtomicU64,
     ahead: [Ahead; Rule::ALL.len()],
+    images: AtomicU64,
+    image_bytes: AtomicU64,
+    diffs: AtomicU64,
+    diff_bytes: AtomicU64,
 }
 
 impl TreeMeter {
@@ -190,6 +209,22 @@ impl TreeMeter {
     }
     pub fn evicted_unused(&self, rule: Rule) {
         self.ahead[rule.index()].evicted_unused.fetch_add(1, Relaxed);
+    }
+    pub fn image(&self, bytes: u64) {
+        self.images.fetch_add(1, Relaxed);
+        self.image_bytes.fetch_add(bytes, Relaxed);
+    }
+    pub fn diff(&self, bytes: u64) {
+        self.diffs.fetch_add(1, Relaxed);
+        self.diff_bytes.fetch_add(bytes, Relaxed);
+    }
+    fn journaled(&self) -> JournaledPages {
+        JournaledPages {
+            images: self.images.load(Relaxed),
+            image_bytes: self.image_bytes.load(Relaxed),
+            diffs: self.diffs.load(Relaxed),
+            diff_bytes: self.diff_bytes.load(Relaxed),
+        }
     }
     pub fn ahead(&self, rule: Rule) -> AheadStats {
         let a = &self.ahead[rule.index()];
@@ -203,6 +238,9 @@ impl TreeMeter {
     fn reset(&self) {
         self.touches.store(0, Relaxed);
         self.reads.store(0, Relaxed);
+        for counter in [&self.images, &self.image_bytes, &self.diffs, &self.diff_bytes] {
+            counter.store(0, Relaxed);
+        }
         for a in &self.ahead {
             // Pages read ahead and not yet asked for are carried over: they will count as used or in vain later.
             let settled = a.used.swap(0, Relaxed) + a.evicted_unused.swap(0, Relaxed);
@@ -262,6 +300,7 @@ impl Meters {
             touches: m.touches.load(Relaxed),
             reads: m.reads.load(Relaxed),
             ahead: Rule::ALL.map(|r| m.ahead(r)),
+            journaled: m.journaled(),
         })
     }
 }

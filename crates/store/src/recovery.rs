@@ -13,6 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::catalog::{Catalog, Record};
 use crate::config::StoreConfig;
+use crate::encoding::Decode;
 use crate::error::{Result, StoreError};
 use crate::journal::Loc;
 use crate::journal::change::{self, Change, ExtentChange, SKIPPED};
@@ -22,6 +23,7 @@ use crate::journal::scan::{self, Found, Needed};
 use crate::page::{self, PageBuf, PageId, TreeId};
 use crate::space::{Extent, Geometry, Used};
 use crate::superblock::SuperBlock;
+use crate::tuple_leaf_diff;
 use crate::versions::Step;
 
 /// What was found.
@@ -71,6 +73,9 @@ pub struct RecoveryTrace {
     /// Seconds from the begin of the journal to its end.
     pub seconds: f64,
 }
+
+/// Makes the new state of a page from the old one and a diff.
+type Apply = fn(&[u8], &[u8], &mut [u8]) -> Decode<()>;
 
 #[derive(Default)]
 struct PageWay {
@@ -211,7 +216,8 @@ impl Replay {
             let loc = Loc { file, offset, at };
             match change {
                 Change::Image { page, bytes } => self.image(txn, page, loc, bytes),
-                Change::Diff { page, diff } => self.diff(txn, page, loc, diff)?,
+                Change::Diff { page, diff } => self.diff(txn, page, loc, diff, diff::apply)?,
+                Change::Rows { page, diff } => self.diff(txn, page, loc, diff, tuple_leaf_diff::apply)?,
                 _ if txn <= self.after => {}
                 other => self.other(other)?,
             }
@@ -240,6 +246,7 @@ impl Replay {
         page: PageId,
         loc: Loc,
         bytes: &[u8],
+        apply: Apply,
     ) -> std::result::Result<(), &'static str> {
         let Some(way) = self.ways.get_mut(&page).filter(|w| !w.history.is_empty()) else {
             // The image may lie before the first needed file when the page has been written back since.
@@ -249,7 +256,7 @@ impl Replay {
         way.history.push(Step { txn, loc, diff_bytes: Some(bytes.len() as u32) });
         if let Some(state) = &mut way.state {
             let mut new = PageBuf::new();
-            diff::apply(&state[SKIPPED..], bytes, &mut new[SKIPPED..]).map_err(|b| b.0)?;
+            apply(&state[SKIPPED..], bytes, &mut new[SKIPPED..]).map_err(|b| b.0)?;
             let tree = page::header(&new).tree();
             page::mark(&mut new, page, tree, txn);
             *state = Arc::new(new);
@@ -259,13 +266,16 @@ impl Replay {
 
     fn other(&mut self, change: Change<'_>) -> std::result::Result<(), &'static str> {
         match change {
-            Change::Image { .. } | Change::Diff { .. } => unreachable!("handled by the caller"),
+            Change::Image { .. } | Change::Diff { .. } | Change::Rows { .. } => {
+                unreachable!("handled by the caller")
+            }
             Change::Record { name, kind, bytes } => {
                 self.catalog.records.insert(name.to_string(), Record { kind, bytes: bytes.into() });
             }
-            Change::RecordDiff { name, diff } => {
+            Change::RecordDiff { place, diff } => {
                 let record =
-                    self.catalog.records.get_mut(name).ok_or("a record is changed that is missing")?;
+                    usize::try_from(place).ok().and_then(|p| self.catalog.records.values_mut().nth(p));
+                let record = record.ok_or("a record is changed that is missing")?;
                 let mut new = vec![0; record.bytes.len()];
                 diff::apply(&record.bytes, diff, &mut new).map_err(|b| b.0)?;
                 record.bytes = new.into();

@@ -285,6 +285,7 @@ impl Transaction {
                 store.fetch.core.space.write().apply(txn, space.finish(), dropped);
             });
             if let Some(appended) = appended {
+                packed.count(&self.store.fetch.core.meters, &commits.journal.meters);
                 return Ok(Pending { state: self.state.clone(), sequence: appended.sequence, commits });
             }
         }

@@ -8,9 +8,12 @@ use crate::config::JournalConfig;
 use crate::journal::change::{self, ExtentChange, SKIPPED};
 use crate::journal::record::{Kind, Packed};
 use crate::journal::{Appended, Loc, diff};
-use crate::page::{PAGE_BYTES, PageBuf, PageId};
+use crate::journal_meters::JournalMeters;
+use crate::meters::Meters;
+use crate::page::{PAGE_BYTES, PageBuf, PageId, TreeId};
 use crate::pool::Pool;
 use crate::transaction_pages::{Private, PrivatePage};
+use crate::tuple_leaf_diff;
 use crate::versions::Step;
 
 /// A place in the payload of a record that has no place yet.
@@ -52,16 +55,21 @@ pub(crate) struct Packer {
     payload: Vec<u8>,
     full: Vec<Packed>,
     pages: Vec<PackedPage>,
+    catalog_bytes: usize,
 }
 
 /// The records of a commit and the pages in them.
 pub(crate) struct PackedCommit {
     pub records: Vec<Packed>,
     pages: Vec<PackedPage>,
+    catalog_bytes: usize,
 }
 
 struct PackedPage {
     page: PageId,
+    tree: TreeId,
+    /// In the payload.
+    bytes: usize,
     state: Option<Arc<PageBuf>>,
     place: Place,
     diff_bytes: Option<u32>,
@@ -82,6 +90,7 @@ impl Packer {
             payload: Vec::new(),
             full: Vec::new(),
             pages: Vec::new(),
+            catalog_bytes: 0,
         }
     }
 
@@ -102,13 +111,24 @@ impl Packer {
 
     /// A page: as a diff against the newest version if there is one to build on and the diff is small, else whole.
     pub fn page(&mut self, id: PageId, page: &PrivatePage, pool: &Pool) {
+        let tree = page.tree;
         let state = match &page.state {
             Private::Journal(loc) => {
-                let place = Place::Journal(*loc);
-                return self.pages.push(PackedPage { page: id, state: None, place, diff_bytes: None });
+                let (place, bytes) = (Place::Journal(*loc), PAGE_BYTES);
+                return self.pages.push(PackedPage {
+                    page: id,
+                    tree,
+                    bytes,
+                    state: None,
+                    place,
+                    diff_bytes: None,
+                });
             }
             Private::Memory(state) => state,
         };
+        if self.pages.is_empty() {
+            self.catalog_bytes = self.payload.len();
+        }
         if self.payload.len() + PAGE_BYTES > self.part_bytes && !self.payload.is_empty() {
             self.full.push(Packed::new(Kind::Part, std::mem::take(&mut self.payload)));
         }
@@ -119,12 +139,28 @@ impl Packer {
             change::put_image(&mut self.payload, id, state);
         }
         let place = Place::Record(self.full.len(), at);
-        self.pages.push(PackedPage { page: id, state: Some(state.clone()), place, diff_bytes });
+        let bytes = self.payload.len() - at.0 as usize;
+        self.pages.push(PackedPage { page: id, tree, bytes, state: Some(state.clone()), place, diff_bytes });
     }
 
     fn diff(&mut self, id: PageId, old: &PageBuf, new: &PageBuf) -> Option<u32> {
+        /// Bytes of a diff beyond which rows may say it in less.
+        const MANY: usize = 256;
         let mut bytes = Vec::new();
+        if tuple_leaf_diff::diff_in_tail(old, new, &mut bytes) {
+            change::put_rows(&mut self.payload, id, &bytes);
+            return Some(bytes.len() as u32);
+        }
+        bytes.clear();
         let small = diff::diff(&old[SKIPPED..], &new[SKIPPED..], PAGE_BYTES / 2, &mut bytes);
+        if !small || bytes.len() > MANY {
+            let limit = if small { bytes.len() } else { PAGE_BYTES / 2 };
+            let mut rows = Vec::new();
+            if tuple_leaf_diff::diff(old, new, limit, &mut rows) {
+                change::put_rows(&mut self.payload, id, &rows);
+                return Some(rows.len() as u32);
+            }
+        }
         small.then(|| {
             change::put_diff(&mut self.payload, id, &bytes);
             bytes.len() as u32
@@ -133,12 +169,26 @@ impl Packer {
 
     /// The records; the last one is the commit.
     pub fn finish(mut self) -> PackedCommit {
+        if self.pages.is_empty() {
+            self.catalog_bytes = self.payload.len();
+        }
         self.full.push(Packed::new(Kind::Commit, self.payload));
-        PackedCommit { records: self.full, pages: self.pages }
+        PackedCommit { records: self.full, pages: self.pages, catalog_bytes: self.catalog_bytes }
     }
 }
 
 impl PackedCommit {
+    /// Counts what of which tree was put into the journal.
+    pub fn count(&self, meters: &Meters, journal: &JournalMeters) {
+        journal.catalog(self.catalog_bytes as u64);
+        for p in &self.pages {
+            meters.with(p.tree, |m| match p.diff_bytes {
+                Some(_) => m.diff(p.bytes as u64),
+                None => m.image(p.bytes as u64),
+            });
+        }
+    }
+
     /// Publishes the pages as versions of `txn`; nobody reads as of a transaction before `oldest`.
     pub fn publish(&self, pool: &Pool, txn: u64, appended: &Appended, oldest: u64) {
         for p in &self.pages {

@@ -7,6 +7,10 @@ use crate::page::{PageBuf, PageKind};
 use crate::tuple::TupleTree;
 use crate::tuple_inner::{Child, Key, write_levels};
 use crate::tuple_leaf_build::{LeafBuilder, MAX_ARITY};
+use crate::tuple_tail::body_with_room;
+
+/// Rows of a tail for which a leaf keeps room: changes that fall into it soon after cost bytes of the journal, not pages.
+const SPARE_ROWS: usize = 8;
 
 /// Rows buffered before leaves are filled.
 const BUFFER: usize = 16 * BLOCK;
@@ -33,10 +37,12 @@ pub struct TupleTreeBuilder {
 impl TupleTreeBuilder {
     /// A tree of `arity` (1 to 4) columns, written by `writer`.
     pub fn new(writer: TreeWriter, arity: usize) -> Self {
+        let mut leaf = LeafBuilder::new(arity);
+        leaf.set_limit(body_with_room(arity, SPARE_ROWS));
         TupleTreeBuilder {
             writer,
             arity,
-            leaf: LeafBuilder::new(arity),
+            leaf,
             page: PageBuf::new(),
             buffer: Default::default(),
             last_pushed: None,

@@ -18,7 +18,7 @@ use crate::tuple_distinct::PrefixChanges;
 use crate::tuple_inner::Key;
 use crate::tuple_leaf::LeafCursor;
 use crate::tuple_leaf_build::{LeafBuilder, MAX_ARITY};
-use crate::tuple_tail::{self, TAIL_ORDER, Tail, has_room, slot_bytes};
+use crate::tuple_tail::{self, Tail, body_with_room, has_room};
 
 /// Rows of a tail for which a leaf that is packed anew keeps room.
 const SPARE_ROWS: usize = 8;
@@ -320,7 +320,7 @@ impl LeafChanger {
 
     /// Bytes of a body that leave room for a short tail.
     fn roomy(&self) -> usize {
-        TAIL_ORDER - BODY - SPARE_ROWS * slot_bytes(self.arity)
+        body_with_room(self.arity, SPARE_ROWS)
     }
 
     /// Packs the merged rows into leaves; none when there are no rows.

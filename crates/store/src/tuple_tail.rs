@@ -14,7 +14,7 @@
 //! Positions of rows in a leaf count what a reader sees (*visible* positions): rows of the blocks without the hidden ones, rows of the tail
 //! between them.
 
-use crate::encoding::{Bad, Decode, load, load_u16};
+use crate::encoding::{BODY, Bad, Decode, load, load_u16};
 use crate::page::PAGE_BYTES;
 use crate::tuple_inner::Key;
 use std::cmp::Ordering;
@@ -224,6 +224,11 @@ pub(crate) fn remove(page: &mut [u8], tail: &Tail, at: usize) {
 fn set_fields(page: &mut [u8], rows: usize, begin: usize) {
     page[ROWS_AT..ROWS_AT + 2].copy_from_slice(&(rows as u16).to_le_bytes());
     page[BEGIN_AT..BEGIN_AT + 2].copy_from_slice(&(begin as u16).to_le_bytes());
+}
+
+/// Bytes of a body that leave room for a tail of `rows` rows.
+pub(crate) fn body_with_room(arity: usize, rows: usize) -> usize {
+    TAIL_ORDER - BODY - rows * slot_bytes(arity)
 }
 
 /// True when a leaf whose blocks end at `end` has room for a tail of `rows` rows.

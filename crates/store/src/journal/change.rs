@@ -5,12 +5,13 @@
 //! | 1   | page image                                 | page, bytes, the page from byte 24 on without the zeros at its end                     |
 //! | 2   | page diff against the state before         | page, bytes, diff                                                                      |
 //! | 3   | catalog record                             | name, kind, bytes, bytes of the record                                                 |
-//! | 4   | catalog record, diff against the one before| name, bytes, diff                                                                      |
+//! | 4   | catalog record, diff against the one before| place among the records by name, bytes, diff                                           |
 //! | 5   | catalog record dropped                     | name                                                                                   |
 //! | 6   | new tree                                   | number, name                                                                           |
 //! | 7   | dropped tree                               | number                                                                                 |
 //! | 8   | extent                                     | number, owner + 1, overflow + 1, pages now in use: count, indices; no more in use: count, indices |
 //! | 9   | extents written by a build                 | first number, extents, owner, pages in each from its first on                          |
+//! | 10  | page diff by rows (`tuple_leaf_diff`)      | page, bytes, diff                                                                      |
 //!
 //! Numbers are varints; a name is its length and its bytes. Invariant: made again on a state that already contains them, changes
 //! 3 and 5 to 9 give the same state once all later ones are made again too, so recovery may begin with a newer catalog than pages.
@@ -31,8 +32,9 @@ pub const KEPT: usize = PAGE_BYTES - SKIPPED;
 pub enum Change<'a> {
     Image { page: PageId, bytes: &'a [u8] },
     Diff { page: PageId, diff: &'a [u8] },
+    Rows { page: PageId, diff: &'a [u8] },
     Record { name: &'a str, kind: u32, bytes: &'a [u8] },
-    RecordDiff { name: &'a str, diff: &'a [u8] },
+    RecordDiff { place: u64, diff: &'a [u8] },
     DropRecord { name: &'a str },
     NewTree { tree: TreeId, name: &'a str },
     DropTree { tree: TreeId },
@@ -66,14 +68,22 @@ pub fn put_diff(out: &mut Vec<u8>, page: PageId, diff: &[u8]) {
     put_bytes(out, diff);
 }
 
-/// Appends a catalog record, as a diff where the one before is as long.
-pub fn put_record(out: &mut Vec<u8>, name: &str, record: &Record, before: Option<&Record>) {
+/// Appends a diff by rows.
+pub fn put_rows(out: &mut Vec<u8>, page: PageId, diff: &[u8]) {
+    out.push(10);
+    put(out, page.0);
+    put_bytes(out, diff);
+}
+
+/// Appends a catalog record, as a diff where the one before is as long; `place` is its place among all records by name, those with lower names
+/// being as they will be.
+pub fn put_record(out: &mut Vec<u8>, name: &str, place: usize, record: &Record, before: Option<&Record>) {
     let mut diff = Vec::new();
     if let Some(before) = before.filter(|b| b.kind == record.kind && b.bytes.len() == record.bytes.len())
         && super::diff::diff(&before.bytes, &record.bytes, record.bytes.len(), &mut diff)
     {
         out.push(4);
-        put_bytes(out, name.as_bytes());
+        put(out, place as u64);
         return put_bytes(out, &diff);
     }
     out.push(3);
@@ -142,7 +152,7 @@ pub fn next<'a>(payload: &mut &'a [u8]) -> Decode<Change<'a>> {
         }
         2 => Change::Diff { page: PageId(take(p)?), diff: take_bytes(p)? },
         3 => Change::Record { name: take_name(p)?, kind: take_u32(p)?, bytes: take_bytes(p)? },
-        4 => Change::RecordDiff { name: take_name(p)?, diff: take_bytes(p)? },
+        4 => Change::RecordDiff { place: take(p)?, diff: take_bytes(p)? },
         5 => Change::DropRecord { name: take_name(p)? },
         6 => Change::NewTree { tree: TreeId(take_u32(p)?), name: take_name(p)? },
         7 => Change::DropTree { tree: TreeId(take_u32(p)?) },
@@ -153,6 +163,7 @@ pub fn next<'a>(payload: &mut &'a [u8]) -> Decode<Change<'a>> {
             tree: TreeId(take_u32(p)?),
             pages: take_u32(p)?,
         },
+        10 => Change::Rows { page: PageId(take(p)?), diff: take_bytes(p)? },
         _ => return Err(Bad("an unknown change")),
     })
 }
@@ -200,8 +211,8 @@ mod tests {
         put_diff(&mut out, PageId(1 << 40), b"abc");
         let old = Record { kind: 3, bytes: b"12345".as_slice().into() };
         let new = Record { kind: 3, bytes: b"12845".as_slice().into() };
-        put_record(&mut out, "r", &new, None);
-        put_record(&mut out, "r", &new, Some(&old));
+        put_record(&mut out, "r", 0, &new, None);
+        put_record(&mut out, "r", 3, &new, Some(&old));
         put_drop_record(&mut out, "gone");
         put_new_tree(&mut out, TreeId(4), "psog");
         put_drop_tree(&mut out, TreeId(3));
@@ -214,11 +225,12 @@ mod tests {
         };
         put_extent(&mut out, &e);
         put_built(&mut out, 1, 2, TreeId(4), 256);
+        put_rows(&mut out, PageId(8), b"rows");
         let mut p = out.as_slice();
         assert_eq!(next(&mut p), Ok(Change::Image { page: PageId(9), bytes: &[0, 0, 0, 0, 0, 0, 7] }));
         assert_eq!(next(&mut p), Ok(Change::Diff { page: PageId(1 << 40), diff: b"abc" }));
         assert_eq!(next(&mut p), Ok(Change::Record { name: "r", kind: 3, bytes: b"12845" }));
-        let Ok(Change::RecordDiff { name: "r", diff }) = next(&mut p) else { panic!("a diff") };
+        let Ok(Change::RecordDiff { place: 3, diff }) = next(&mut p) else { panic!("a diff") };
         let mut back = [0; 5];
         super::super::diff::apply(&old.bytes, diff, &mut back).unwrap();
         assert_eq!(&back, b"12845");
@@ -227,6 +239,7 @@ mod tests {
         assert_eq!(next(&mut p), Ok(Change::DropTree { tree: TreeId(3) }));
         assert_eq!(next(&mut p), Ok(Change::Extent(e)));
         assert_eq!(next(&mut p), Ok(Change::Built { first: 1, extents: 2, tree: TreeId(4), pages: 256 }));
+        assert_eq!(next(&mut p), Ok(Change::Rows { page: PageId(8), diff: b"rows" }));
         assert!(p.is_empty());
         for n in 0..out.len() {
             let mut p = &out[..n];

@@ -29,6 +29,7 @@ use crate::config::{Plant, StoreConfig};
 use crate::error::{Result, StoreError};
 use crate::journal_meters::JournalMeters;
 use crate::page::{PageBuf, PageId};
+use crate::tuple_leaf_diff;
 use change::{Change, SKIPPED};
 use file::{BLOCK, JournalFile};
 use record::{ALIGN, FILE_HEAD, FileHead, Head, Link, Packed};
@@ -268,7 +269,7 @@ impl Journal {
             places.push((tail.number, tail.position));
             tail.position += need;
             tail.dirty = true;
-            self.meters.appended(need);
+            self.meters.appended(need, r.raw.into());
         }
         let number = tail.number;
         let mut files = self.files.lock();
@@ -487,6 +488,10 @@ impl Journal {
                 Ok(Change::Diff { page: p, diff }) if p == page => {
                     let old = now.clone();
                     diff::apply(&old[SKIPPED..], diff, &mut now[SKIPPED..]).map_err(|b| b.0)
+                }
+                Ok(Change::Rows { page: p, diff }) if p == page => {
+                    let old = now.clone();
+                    tuple_leaf_diff::apply(&old[SKIPPED..], diff, &mut now[SKIPPED..]).map_err(|b| b.0)
                 }
                 Ok(_) => Err("the record there is about something else"),
                 Err(bad) => Err(bad.0),

@@ -1,0 +1,466 @@
+//! What changed in a leaf of a tuple tree, as rows: a row in the tail takes a third of the bytes it changes there, and of a leaf that was
+//! packed anew hardly a byte is where it was, while few rows came or went.
+//!
+//! The first byte says how the new page is made of the old one; until the diff ends follow, for 1, changes of the tail:
+//!
+//! | bytes  | field                                                                                                       |
+//! |--------|-------------------------------------------------------------------------------------------------------------|
+//! | 1      | low bits: 0 a row comes, 1 a tombstone comes, 2 an entry goes; bit 4 + c: how column c is given             |
+//! | varint | rows of the blocks below the row; of an entry that goes its number, and no more                             |
+//! | varint | each column: its difference, zigzag, to the one of the old leaf's first row; or, bit set, itself, 8 bits to the left |
+//!
+//! and for 2, packed anew:
+//!
+//! | bytes  | field                                                                                                       |
+//! |--------|-------------------------------------------------------------------------------------------------------------|
+//! | 4      | once: low half of the XXH3-64 of the new page from byte 24 on                                               |
+//! | varint | rows that stay, rows that go, rows that come: a step; what follows the last one stays                       |
+//! | varint | each column of each row that comes: its difference, zigzag, to the one of the row that comes before it      |
+//!
+//! Entries find their slots as in `tuple_tail`; what is packed anew is what [`LeafBuilder`] makes of the rows. Invariant: a diff is made
+//! only where this gives the very bytes of the new page.
+
+use std::cmp::Ordering;
+
+use twox_hash::XxHash3_64;
+
+use crate::encoding::{Bad, Decode};
+use crate::encoding_bits::BLOCK;
+use crate::journal::diff::{put, take, unzigzag, zigzag};
+use crate::page::{HEADER_BYTES, PAGE_BYTES, PageBuf, PageKind, header, offset};
+use crate::tuple_inner::Key;
+use crate::tuple_leaf::LeafCursor;
+use crate::tuple_leaf_build::{LeafBuilder, MAX_ARITY};
+use crate::tuple_tail::{self, TAIL_MAX, Tail};
+
+/// Bytes of a page that no diff describes: checksum, page number, transaction.
+const KEPT_FROM: usize = offset::TREE;
+
+/// First bytes of a diff.
+const IN_TAIL: u8 = 1;
+const PACKED: u8 = 2;
+
+/// Changes of a tail in a diff.
+const ADD: u8 = 0;
+const ADD_TOMBSTONE: u8 = 1;
+const REMOVE: u8 = 2;
+
+/// Rows of a leaf, a vector per column.
+type Columns = [Vec<u64>; MAX_ARITY];
+
+fn are_leaves(old: &[u8], new: &[u8]) -> bool {
+    let leaf = |page: &[u8]| header(page).kind() == PageKind::TupleLeaf as u8 && header(page).count() > 0;
+    leaf(old) && leaf(new) && header(old).tree() == header(new).tree()
+}
+
+/// Appends the difference between two leaves that differ in their tails to `out`. False when they do not or it is not that simple; what
+/// was appended is useless then.
+pub(crate) fn diff_in_tail(old: &[u8], new: &[u8], out: &mut Vec<u8>) -> bool {
+    are_leaves(old, new) && try_diff_in_tail(old, new, out).unwrap_or(false)
+}
+
+fn try_diff_in_tail(old: &[u8], new: &[u8], out: &mut Vec<u8>) -> Decode<bool> {
+    /// More changes are better given as bytes.
+    const MANY: usize = 16;
+    let (arity, block_rows, first) = head(old)?;
+    let (was, is) = (Tail::parse(old, arity, block_rows)?, Tail::parse(new, arity, block_rows)?);
+    let mut page = PageBuf::copy_of(old);
+    out.push(IN_TAIL);
+    let (mut i, mut j, mut changes) = (0, 0, 0);
+    while i < was.len || j < is.len {
+        let order = match (i < was.len, j < is.len) {
+            (true, true) => was.row(old, i)?.cmp(&is.row(new, j)?),
+            (true, false) => Ordering::Less,
+            _ => Ordering::Greater,
+        };
+        if order.is_eq() && was.is_dead(i) == is.is_dead(j) {
+            (i, j) = (i + 1, j + 1);
+            continue;
+        }
+        let begin = out.len();
+        if order.is_gt() {
+            let dead = is.is_dead(j);
+            put_row(
+                out,
+                if dead { ADD_TOMBSTONE } else { ADD },
+                is.position(j),
+                &is.row(new, j)?[..arity],
+                &first,
+            );
+            j += 1;
+        } else {
+            out.push(REMOVE);
+            // So many of the entries before it are in the page by now.
+            put(out, j as u64);
+            i += 1;
+        }
+        change_tail(&mut page, arity, block_rows, &first, &mut &out[begin..])?;
+        changes += 1;
+        if changes > MANY {
+            return Ok(false);
+        }
+    }
+    Ok(page[KEPT_FROM..] == new[KEPT_FROM..])
+}
+
+fn put_row(out: &mut Vec<u8>, what: u8, position: usize, row: &[u64], first: &Key) {
+    let at = out.len();
+    out.push(what);
+    put(out, position as u64);
+    for (c, (v, first)) in row.iter().zip(first).enumerate() {
+        let (difference, itself) = (zigzag(v.wrapping_sub(*first) as i64), v.rotate_left(8));
+        out[at] |= u8::from(itself < difference) << (4 + c);
+        put(out, itself.min(difference));
+    }
+}
+
+/// Makes the change at the front of `diff`.
+fn change_tail(
+    page: &mut [u8],
+    arity: usize,
+    block_rows: usize,
+    first: &Key,
+    diff: &mut &[u8],
+) -> Decode<()> {
+    let (what, rest) = diff.split_first().ok_or(Bad("a change ends too early"))?;
+    *diff = rest;
+    let tail = Tail::parse(page, arity, block_rows)?;
+    let n = take(diff)? as usize;
+    if what & 0xF == REMOVE {
+        if n >= tail.len {
+            return Err(Bad("an entry goes that is not in the tail"));
+        }
+        tuple_tail::remove(page, &tail, n);
+        return Ok(());
+    }
+    let dead = what & 0xF == ADD_TOMBSTONE;
+    let mut row = Key::default();
+    for (c, (v, first)) in row.iter_mut().zip(first).enumerate().take(arity) {
+        let given = take(diff)?;
+        *v = if what >> (4 + c) & 1 == 1 {
+            given.rotate_right(8)
+        } else {
+            first.wrapping_add(unzigzag(given) as u64)
+        };
+    }
+    if tail.len == TAIL_MAX || n + usize::from(dead) > block_rows {
+        return Err(Bad("an entry that cannot come into the tail"));
+    }
+    let at = tail.lower(page, &row[..arity])?;
+    tuple_tail::add(page, &tail, at, &row[..arity], n, dead);
+    Ok(())
+}
+
+/// Arity, rows of the blocks and first row of a leaf.
+fn head(page: &[u8]) -> Decode<(usize, usize, Key)> {
+    let (arity, mut cursor) = open(page)?;
+    let mut first = Key::default();
+    let mut value = Vec::with_capacity(1);
+    if cursor.len() > 0 {
+        cursor.stretch(0, 1);
+        for (c, v) in first.iter_mut().enumerate().take(arity) {
+            cursor.append(page, c, 0, 1, &mut value)?;
+            *v = value.pop().ok_or(Bad("a leaf without its first row"))?;
+        }
+    }
+    Ok((arity, cursor.block_rows(), first))
+}
+
+/// Appends the difference between two leaves to `out`, the new one packed anew. False when there is none to be given, or only one of more
+/// than `limit` bytes; what was appended is useless then.
+pub(crate) fn diff(old: &[u8], new: &[u8], limit: usize, out: &mut Vec<u8>) -> bool {
+    if !are_leaves(old, new) {
+        return false;
+    }
+    let (Ok((arity, before)), Ok((new_arity, after))) = (rows(old), rows(new)) else { return false };
+    if arity != new_arity || !pack(old, arity, &after).is_ok_and(|p| p[KEPT_FROM..] == new[KEPT_FROM..]) {
+        return false;
+    }
+    let end = out.len() + limit;
+    out.push(PACKED);
+    out.extend(check(new).to_le_bytes());
+    let (mut i, mut j) = (0, 0);
+    let mut last = [0; MAX_ARITY];
+    while i < before[0].len() || j < after[0].len() {
+        let (from, mut gone) = (i, 0);
+        while compare(&before, i, &after, j, arity) == Some(Ordering::Equal) {
+            (i, j) = (i + 1, j + 1);
+        }
+        let stay = i - from;
+        let first = j;
+        loop {
+            match compare(&before, i, &after, j, arity) {
+                Some(Ordering::Less) => (i, gone) = (i + 1, gone + 1),
+                Some(Ordering::Greater) => j += 1,
+                _ => break,
+            }
+        }
+        if gone == 0 && j == first {
+            break;
+        }
+        [stay, gone, j - first].iter().for_each(|n| put(out, *n as u64));
+        for row in first..j {
+            for (column, last) in after.iter().zip(&mut last).take(arity) {
+                put(out, zigzag(column[row].wrapping_sub(*last) as i64));
+                *last = column[row];
+            }
+        }
+        if out.len() > end {
+            return false;
+        }
+    }
+    out.len() <= end
+}
+
+/// The page that `diff` describes, given the old one; both from byte 24 on.
+pub(crate) fn apply(old: &[u8], mut diff: &[u8], new: &mut [u8]) -> Decode<()> {
+    let mut page = PageBuf::new();
+    let kept = page.get_mut(KEPT_FROM..).filter(|kept| kept.len() == old.len());
+    kept.ok_or(Bad("not a page that rows come to"))?.copy_from_slice(old);
+    let (how, rest) = diff.split_first().ok_or(Bad("a change ends too early"))?;
+    diff = rest;
+    if *how == IN_TAIL {
+        let (arity, block_rows, first) = head(&page)?;
+        while !diff.is_empty() {
+            change_tail(&mut page, arity, block_rows, &first, &mut diff)?;
+        }
+        new.copy_from_slice(&page[KEPT_FROM..]);
+        return Ok(());
+    }
+    let (arity, before) = rows(&page)?;
+    let (wanted, rest) = diff.split_first_chunk::<4>().ok_or(Bad("a change ends too early"))?;
+    diff = rest;
+    let mut after = Columns::default();
+    let mut last = [0u64; MAX_ARITY];
+    let mut at = 0;
+    let stay = |from: usize, n: u64, after: &mut Columns| {
+        let to =
+            usize::try_from(n).ok().and_then(|n| from.checked_add(n)).filter(|to| *to <= before[0].len());
+        let to = to.ok_or(Bad("rows beyond the end of a leaf stay or go"))?;
+        for (column, old) in after.iter_mut().zip(&before).take(arity) {
+            column.extend_from_slice(&old[from..to]);
+        }
+        Ok(to)
+    };
+    while !diff.is_empty() {
+        let (n, gone, come) = (take(&mut diff)?, take(&mut diff)?, take(&mut diff)?);
+        at = stay(at, n, &mut after)?;
+        at = stay(at, gone, &mut Columns::default())?;
+        for _ in 0..come {
+            for (column, last) in after.iter_mut().zip(&mut last).take(arity) {
+                *last = last.wrapping_add(unzigzag(take(&mut diff)?) as u64);
+                column.push(*last);
+            }
+        }
+    }
+    let left = (before[0].len() - at) as u64;
+    stay(at, left, &mut after)?;
+    let packed = pack(&page, arity, &after)?;
+    if check(&packed) != u32::from_le_bytes(*wanted) {
+        return Err(Bad("rows of a leaf that do not give the page they gave before"));
+    }
+    new.copy_from_slice(&packed[KEPT_FROM..]);
+    Ok(())
+}
+
+fn check(page: &[u8]) -> u32 {
+    XxHash3_64::oneshot(&page[KEPT_FROM..]) as u32
+}
+
+/// How row `i` of one leaf compares with row `j` of another; the end of one is above all rows of the other.
+fn compare(a: &Columns, i: usize, b: &Columns, j: usize, arity: usize) -> Option<Ordering> {
+    match (i < a[0].len(), j < b[0].len()) {
+        (false, false) => None,
+        (true, false) => Some(Ordering::Less),
+        (false, true) => Some(Ordering::Greater),
+        (true, true) => {
+            Some((0..arity).map(|c| a[c][i].cmp(&b[c][j])).find(|o| o.is_ne()).unwrap_or(Ordering::Equal))
+        }
+    }
+}
+
+/// Arity of a leaf, and a cursor on it.
+fn open(page: &[u8]) -> Decode<(usize, LeafCursor)> {
+    let arity = usize::from(page[HEADER_BYTES]);
+    if !(1..=MAX_ARITY).contains(&arity) {
+        return Err(Bad("a leaf with a number of columns that cannot be"));
+    }
+    let mut cursor = LeafCursor::new(arity);
+    cursor.open(page)?;
+    Ok((arity, cursor))
+}
+
+/// Arity and rows of a leaf.
+fn rows(page: &[u8]) -> Decode<(usize, Columns)> {
+    let (arity, mut cursor) = open(page)?;
+    let mut columns = Columns::default();
+    let (mut at, len) = (0, cursor.len());
+    while at < len {
+        let to = cursor.stretch(at, len);
+        for (c, column) in columns.iter_mut().enumerate().take(arity) {
+            cursor.append(page, c, at, to, column)?;
+        }
+        at = to;
+    }
+    Ok((arity, columns))
+}
+
+/// A leaf of these rows, of the tree of another one.
+fn pack(like: &[u8], arity: usize, columns: &Columns) -> Decode<PageBuf> {
+    let len = columns[0].len();
+    let row = |i: usize| columns[..arity].iter().map(move |c| c[i]);
+    if len == 0 || len > usize::from(u16::MAX) || (1..len).any(|i| row(i - 1).ge(row(i))) {
+        return Err(Bad("rows that are none of a leaf's"));
+    }
+    let mut builder = LeafBuilder::new(arity);
+    let mut done = 0;
+    while done < len {
+        let rest: [&[u64]; MAX_ARITY] = std::array::from_fn(|c| columns[c].get(done..).unwrap_or(&[]));
+        let want = rest[0].len().min(BLOCK);
+        if builder.add(&rest[..arity]) < want {
+            return Err(Bad("more rows than fit into a leaf"));
+        }
+        done += want;
+    }
+    let mut page = PageBuf::new();
+    builder.finish(&mut page);
+    page[offset::TREE..offset::TREE + 4].copy_from_slice(&like[offset::TREE..offset::TREE + 4]);
+    assert_eq!(page.len(), PAGE_BYTES);
+    Ok(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::{self, PageId, TreeId};
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    type Rows = BTreeSet<[u64; 3]>;
+
+    fn leaf(rows: &Rows) -> PageBuf {
+        let columns: Columns = std::array::from_fn(|c| match c {
+            0..3 => rows.iter().map(|r| r[c]).collect(),
+            _ => Vec::new(),
+        });
+        let mut like = PageBuf::new();
+        page::mark(&mut like, PageId(5), TreeId(7), 9);
+        let mut made = pack(&like, 3, &columns).expect("few rows fit");
+        page::mark(&mut made, PageId(5), TreeId(7), 9);
+        made
+    }
+
+    fn round_trip(old: &PageBuf, new: &PageBuf) -> usize {
+        let mut d = Vec::new();
+        assert!(diff(old, new, usize::MAX / 2, &mut d));
+        let mut back = vec![0xEE; PAGE_BYTES - KEPT_FROM];
+        apply(&old[KEPT_FROM..], &d, &mut back).unwrap();
+        assert_eq!(back, new[KEPT_FROM..]);
+        d.len()
+    }
+
+    fn some(n: u64) -> Rows {
+        (0..n).map(|i| [i / 50, i * 0x9E37_79B9 % 100_000, i]).collect()
+    }
+
+    #[test]
+    fn a_row_in_the_midst_of_many_is_a_few_bytes() {
+        let old = some(700);
+        let mut new = old.clone();
+        new.insert([3, 77_777, 5]);
+        assert!(round_trip(&leaf(&old), &leaf(&new)) <= 20);
+        new.remove(&old.iter().nth(400).copied().unwrap());
+        assert!(round_trip(&leaf(&old), &leaf(&new)) <= 24);
+        assert_eq!(round_trip(&leaf(&old), &leaf(&old)), 5);
+    }
+
+    #[test]
+    fn what_the_tail_holds_is_known() {
+        let old = some(300);
+        let (mut page, mut rows) = (leaf(&old), old.clone());
+        for i in 0..10u64 {
+            let row = [i % 6, 100_000 + i, i];
+            let tail = Tail::parse(&page, 3, old.len()).unwrap();
+            let position = old.iter().filter(|r| **r < row).count();
+            let at = tail.lower(&page, &row).unwrap();
+            tuple_tail::add(&mut page, &tail, at, &row, position, false);
+            rows.insert(row);
+        }
+        assert_eq!(round_trip(&page, &leaf(&rows)), 5);
+        assert!(!diff(&leaf(&rows), &page, usize::MAX / 2, &mut Vec::new()), "a tail is not packed");
+    }
+
+    /// Rows come and go in the tail, some of them rows of the blocks; every step is a few bytes.
+    #[test]
+    fn changes_of_the_tail_are_few_bytes() {
+        let old = some(300);
+        let (mut page, mut random) = (leaf(&old), 1u64);
+        let blocks: Vec<[u64; 3]> = old.iter().copied().collect();
+        let mut lens = BTreeSet::new();
+        for _ in 0..600 {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let (before, pick) = (page.clone(), (random >> 33) as usize);
+            let tail = Tail::parse(&page, 3, 300).unwrap();
+            lens.insert(tail.len);
+            if pick % 5 < 2 && tail.len > 0 {
+                tuple_tail::remove(&mut page, &tail, pick / 5 % tail.len);
+            } else if tail.len < TAIL_MAX {
+                let dead = pick.is_multiple_of(3);
+                let row = if dead {
+                    blocks[pick % 300]
+                } else {
+                    [pick as u64 % 6, 100_000 + random % 1000, 1 << 57 | random >> 40]
+                };
+                let at = tail.lower(&page, &row).unwrap();
+                if at < tail.len && tail.compare(&page, at, &row).unwrap().is_eq() {
+                    continue;
+                }
+                let position = old.iter().filter(|r| **r < row).count();
+                tuple_tail::add(&mut page, &tail, at, &row, position, dead);
+            }
+            let mut d = Vec::new();
+            assert!(diff_in_tail(&before, &page, &mut d) && d.len() <= 18, "{} bytes", d.len());
+            let mut back = vec![0xEE; PAGE_BYTES - KEPT_FROM];
+            apply(&before[KEPT_FROM..], &d, &mut back).unwrap();
+            assert_eq!(back, page[KEPT_FROM..]);
+        }
+        assert!(lens.len() > 20, "tails of all lengths: {lens:?}");
+        assert!(!diff_in_tail(&page, &leaf(&some(301)), &mut Vec::new()), "other blocks");
+    }
+
+    #[test]
+    fn another_old_page_is_noticed() {
+        let (old, mut new) = (some(300), some(300));
+        new.insert([3, 5, 5]);
+        let mut d = Vec::new();
+        assert!(diff(&leaf(&old), &leaf(&new), 4096, &mut d));
+        let mut other = old.clone();
+        other.pop_last();
+        let mut back = vec![0; PAGE_BYTES - KEPT_FROM];
+        assert!(apply(&leaf(&other)[KEPT_FROM..], &d, &mut back).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_rows_round_trip(
+            old in prop::collection::btree_set([0u64..9, 0..1 << 40, 0..300], 1..400),
+            new in prop::collection::btree_set([0u64..9, 0..1 << 40, 0..300], 1..400),
+            share in 0usize..400,
+        ) {
+            let new: Rows = new.into_iter().chain(old.iter().take(share).copied()).take(500).collect();
+            round_trip(&leaf(&old), &leaf(&new));
+        }
+
+        #[test]
+        fn any_bytes_are_an_error_or_a_page(
+            how in 0u8..4,
+            bytes in prop::collection::vec(any::<u8>(), 0..40),
+            flips in prop::collection::vec((0usize..200, any::<u8>()), 0..3),
+        ) {
+            let bytes: Vec<u8> = std::iter::once(how).chain(bytes).collect();
+            let mut page = leaf(&some(200));
+            flips.iter().for_each(|(at, b)| page[KEPT_FROM + at] ^= b);
+            let _ = apply(&page[KEPT_FROM..], &bytes, &mut vec![0; PAGE_BYTES - KEPT_FROM]);
+        }
+    }
+}
