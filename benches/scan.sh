@@ -15,7 +15,7 @@ trap '"$SNOWMELT" lab device remove "$name"; rm -rf "$run-svg"' EXIT
 ahead=$(chrt -f 10 true 2> /dev/null && echo chrt -f 10 || true)
 measure $ahead "$SNOWMELT" lab scan "$device" --size "$size" --dop 1,2,3,4,5,6,7,8,20,40,80 --repeat "$repeats" \
     --scheduler none,mq-deadline,kyber,bfq,bfq-anticipatory --workers independent,coordinated --out "$run"
-"$SNOWMELT" lab report "$run" --svg "$run-svg"
+"$SNOWMELT" lab report "$run" --svg "$run-svg" > /dev/null
 cp "$run-svg"/01-*.svg "$here/../docs/lab-scan-hdd-10k.svg"
 python3 - "$run/cells.jsonl" <<'PY'
 import json, statistics, sys
