@@ -4,11 +4,12 @@
 //! quads, each its own transaction, then takes them again. Prints rows a second (processor time of the thread, without the commit), the
 //! size of each tree against one built in bulk from the same rows, and the bytes of pages that a single row changes.
 
+mod made_up;
+
 use std::sync::Arc;
 
+use made_up::{Cpu, Random, Row, made_up};
 use snowmelt_store::{Changes, PAGE_BYTES, Reader, Store, StoreConfig, TupleTree, TupleTreeBuilder, header};
-
-type Row = [u64; 4];
 
 /// Rows of a batch.
 const BATCH: usize = 10_000;
@@ -19,7 +20,7 @@ fn main() {
     let dir = std::env::temp_dir().join(format!("snowmelt-apply-{}", std::process::id()));
     let config = StoreConfig { memory_bytes: 4 << 30, direct: false, ..StoreConfig::default() };
     let store = Store::create(&dir, &[], config).expect("a new store");
-    let quads = made_up(rows);
+    let quads = made_up(rows, 7);
     for (name, arity, order) in [
         ("psog", 4, [0, 1, 2, 3]),
         ("posg", 4, [0, 2, 1, 3]),
@@ -147,54 +148,4 @@ fn near(random: &mut Random, quads: &[Row]) -> Row {
     let mut quad = quads[a as usize];
     quad[1] = quads[b as usize][1];
     quad
-}
-
-/// 40 properties; subjects almost dense; objects of five shapes.
-fn made_up(n: usize) -> Vec<Row> {
-    let mut random = Random(7);
-    let mut rows = Vec::with_capacity(n);
-    for p in 0..40u64 {
-        let mut s = 1000 + p;
-        for i in 0..(n / 40) as u64 {
-            s += random.below(4);
-            let o = match p % 5 {
-                0 => 1 << 60 | random.below(1 << 22),
-                1 => 3 << 60 | (i * 3 + p),
-                2 => 4 << 60 | random.below(20) << 44 | random.below(1 << 23),
-                3 => 13 << 60 | (1_200_000_000_000 + random.below(700) * 86_400_000) << 2,
-                _ => 7 << 60 | 1 << 59 | random.below(2000),
-            };
-            rows.push([1 << 60 | p, 1 << 60 | s, o, 1]);
-        }
-    }
-    rows.sort_unstable();
-    rows.dedup();
-    rows
-}
-
-/// Processor time of this thread, which other work on the machine does not change much.
-struct Cpu(f64);
-
-impl Cpu {
-    fn now() -> Cpu {
-        let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-        Cpu(t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9)
-    }
-
-    /// Seconds since.
-    fn seconds(&self) -> f64 {
-        Cpu::now().0 - self.0
-    }
-}
-
-/// xorshift64*
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        ((u128::from(self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)) * u128::from(n)) >> 64) as u64
-    }
 }

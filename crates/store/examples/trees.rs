@@ -6,15 +6,16 @@
 //! ROWS (default 10 million) quads are made up after BSBM's shapes; with an N-Triples file its triples are encoded as well
 //! (ids by first occurrence, small literals inline) and its terms are compressed. Answers are checked while they are timed.
 
+mod made_up;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use made_up::{Cpu, Random, Row, made_up};
 use snowmelt_store::{
     Columns, Keys, Matches, Reader, ScanBounds, Store, StoreConfig, StringTree, StringTreeBuilder, TupleTree,
     TupleTreeBuilder,
 };
-
-type Row = [u64; 4];
 
 fn main() {
     let mut args = std::env::args().skip(1);
@@ -23,7 +24,7 @@ fn main() {
     let config = StoreConfig { memory_bytes: 4 << 30, direct: false, ..StoreConfig::default() };
     let store = Store::create(&dir, &[], config).expect("a new store");
     println!("made up after BSBM, {rows} quads");
-    indexes(&store, made_up(rows));
+    indexes(&store, made_up(rows, 88_172_645_463_325_252));
     if let Some(file) = args.next() {
         let text = std::fs::read_to_string(&file).expect("FILE.nt is readable text");
         let (quads, terms) = read_triples(&text);
@@ -35,56 +36,6 @@ fn main() {
     }
     drop(store);
     let _ = std::fs::remove_dir_all(&dir);
-}
-
-/// Processor time of this thread, which other work on the machine does not change much.
-struct Cpu(f64);
-
-impl Cpu {
-    fn now() -> Cpu {
-        let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-        Cpu(t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9)
-    }
-
-    /// Seconds since.
-    fn seconds(&self) -> f64 {
-        Cpu::now().0 - self.0
-    }
-}
-
-/// xorshift64*
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        ((u128::from(self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)) * u128::from(n)) >> 64) as u64
-    }
-}
-
-/// 40 properties; subjects almost dense; objects of five shapes.
-fn made_up(n: usize) -> Vec<Row> {
-    let mut random = Random(88_172_645_463_325_252);
-    let mut rows = Vec::with_capacity(n);
-    for p in 0..40u64 {
-        let mut s = 1000 + p;
-        for i in 0..(n / 40) as u64 {
-            s += random.below(4);
-            let o = match p % 5 {
-                0 => 1 << 60 | random.below(1 << 22),
-                1 => 3 << 60 | (i * 3 + p),
-                2 => 4 << 60 | random.below(20) << 44 | random.below(1 << 23),
-                3 => 13 << 60 | (1_200_000_000_000 + random.below(700) * 86_400_000) << 2,
-                _ => 7 << 60 | 1 << 59 | random.below(2000),
-            };
-            rows.push([1 << 60 | p, 1 << 60 | s, o, 1]);
-        }
-    }
-    rows.sort_unstable();
-    rows.dedup();
-    rows
 }
 
 /// The name of a tree, and its strings.

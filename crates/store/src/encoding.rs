@@ -71,6 +71,25 @@ pub(crate) fn part(bytes: &[u8], at: usize, len: usize) -> Decode<&[u8]> {
     bytes.get(at..).and_then(|b| b.get(..len)).ok_or(Bad("a field lies outside the page"))
 }
 
+/// First position of `from .. to` for which `below` does not hold, or `to`; it holds for none behind that one.
+#[inline]
+pub(crate) fn partition(
+    from: usize,
+    to: usize,
+    mut below: impl FnMut(usize) -> Decode<bool>,
+) -> Decode<usize> {
+    let (mut lo, mut hi) = (from, to);
+    while lo < hi {
+        let middle = (lo + hi) / 2;
+        if below(middle)? {
+            lo = middle + 1;
+        } else {
+            hi = middle;
+        }
+    }
+    Ok(lo)
+}
+
 /// Appends a LEB128 integer: seven bits a byte, low bits first, at most ten bytes.
 pub(crate) fn store_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {

@@ -11,7 +11,7 @@
 //! Rows are sorted lexicographically by their key columns; a search looks at one column after the other, so columns
 //! that are constant in the page cost one comparison.
 
-use crate::encoding::{Bad, Decode, byte_width, load, store};
+use crate::encoding::{Bad, Decode, byte_width, load, partition, store};
 
 /// Most columns a table has: four key columns, child, rows before.
 pub(crate) const MAX_COLUMNS: usize = 6;
@@ -137,17 +137,7 @@ impl Table {
         if self.constant(column) {
             return Ok(if below(self.base[column]) { to } else { from });
         }
-        let (mut lo, mut size) = (from, to - from);
-        while size > 0 {
-            let half = size / 2;
-            if below(self.value(page, column, lo + half)?) {
-                lo += half + 1;
-                size -= half + 1;
-            } else {
-                size = half;
-            }
-        }
-        Ok(lo)
+        partition(from, to, |i| Ok(below(self.value(page, column, i)?)))
     }
 
     /// Number of rows whose leading columns are below `key` (`key.len()` columns, lexicographically).

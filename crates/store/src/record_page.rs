@@ -17,7 +17,7 @@
 
 use std::cmp::Ordering;
 
-use crate::encoding::{BODY, Bad, Decode, load_u16, load_varint, part, store_varint};
+use crate::encoding::{BODY, Bad, Decode, load_u16, load_varint, part, partition, store_varint};
 use crate::page::{BODY_BYTES, PageBuf, PageKind, header, offset};
 use crate::record_key::{bounded, common_prefix};
 
@@ -254,21 +254,10 @@ impl RecordPage {
             Ordering::Equal => {}
         }
         let rest = &key[prefix.len()..];
-        let (mut lo, mut hi) = (0, self.len);
-        while lo < hi {
-            let middle = (lo + hi) / 2;
-            let below = match self.record(page, middle)?.suffix.cmp(rest) {
-                Ordering::Less => true,
-                Ordering::Equal => or_equal == Equal::Counts,
-                Ordering::Greater => false,
-            };
-            if below {
-                lo = middle + 1;
-            } else {
-                hi = middle;
-            }
-        }
-        Ok(lo)
+        partition(0, self.len, |i| {
+            let order = self.record(page, i)?.suffix.cmp(rest);
+            Ok(order == Ordering::Less || (or_equal == Equal::Counts && order == Ordering::Equal))
+        })
     }
 }
 

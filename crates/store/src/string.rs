@@ -99,24 +99,9 @@ impl StringTree {
             return Err(wrong());
         }
         let read = |at: usize, width: usize| load(bytes, at, width).map_err(|_| wrong());
-        let shape = Shape {
-            id: TreeId(read(1, 4)? as u32),
-            root: PageId(read(5, 8)?),
-            height: bytes[13],
-            arity: 1,
-            inner: PageKind::StringInner,
-        };
-        let symbols_page = PageId(read(14, 8)?);
-        let (len, bytes, pages) = (read(22, 8)?, read(30, 8)?, read(38, 8)?);
-        Ok(StringTree {
-            shape,
-            symbols_page,
-            len,
-            bytes,
-            pages,
-            symbols: Arc::default(),
-            compressor: Arc::default(),
-        })
+        let (id, root, height) = (TreeId(read(1, 4)? as u32), PageId(read(5, 8)?), bytes[13]);
+        let [symbols, len, size, pages] = [read(14, 8)?, read(22, 8)?, read(30, 8)?, read(38, 8)?];
+        Ok(StringTree::new(id, Some(Top { root, height, inner: 0 }), PageId(symbols), len, size, pages))
     }
 
     /// The tree's id in the store.

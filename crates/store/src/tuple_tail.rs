@@ -14,7 +14,7 @@
 //! Positions of rows in a leaf count what a reader sees (*visible* positions): rows of the blocks without the hidden ones, rows of the tail
 //! between them.
 
-use crate::encoding::{BODY, Bad, Decode, load, load_u16};
+use crate::encoding::{BODY, Bad, Decode, load, load_u16, partition};
 use crate::page::PAGE_BYTES;
 use crate::tuple_inner::Key;
 use std::cmp::Ordering;
@@ -134,21 +134,10 @@ impl Tail {
 
     /// Rows of the tail whose leading columns are below `key`, or, `upto`, not above it.
     fn rank(&self, page: &[u8], key: &[u64], upto: bool) -> Decode<usize> {
-        let (mut lo, mut hi) = (0, self.len);
-        while lo < hi {
-            let middle = (lo + hi) / 2;
-            let below = match self.compare(page, middle, key)? {
-                Ordering::Less => true,
-                Ordering::Equal => upto,
-                Ordering::Greater => false,
-            };
-            if below {
-                lo = middle + 1;
-            } else {
-                hi = middle;
-            }
-        }
-        Ok(lo)
+        partition(0, self.len, |i| {
+            let order = self.compare(page, i, key)?;
+            Ok(order == Ordering::Less || (upto && order == Ordering::Equal))
+        })
     }
 
     /// Rows of the tail whose leading columns are below `key`.
