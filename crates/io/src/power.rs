@@ -28,15 +28,21 @@ pub struct PowerDisk {
     state: Arc<Mutex<State>>,
 }
 
+#[derive(Default)]
 struct State {
     files: BTreeMap<PathBuf, File>,
     random: u64,
     steps: u64,
+    /// Over everything asked so far.
+    digest: u64,
     /// The step at which the power goes.
     cut_at: Option<u64>,
     off: bool,
     /// Steps from which on writes fail, with which error.
     failing: Option<(u64, i32)>,
+    /// Reads done so far, and the one that fails.
+    reads: u64,
+    failing_read: Option<u64>,
 }
 
 #[derive(Default, Clone)]
@@ -58,7 +64,7 @@ impl PowerDisk {
     /// An empty disk; `seed` decides what cuts leave.
     pub fn new(seed: u64) -> PowerDisk {
         let files = BTreeMap::new();
-        let state = State { files, random: seed, steps: 0, cut_at: None, off: false, failing: None };
+        let state = State { files, random: seed, ..State::default() };
         PowerDisk { state: Arc::new(Mutex::new(state)) }
     }
 
@@ -80,7 +86,7 @@ impl PowerDisk {
             _ => {}
         }
         if !there {
-            state.step(&name, Operation::Open)?;
+            state.step(&name, Operation::Open, 0, 0)?;
             state.files.insert(path.to_path_buf(), File::default());
         }
         drop(state);
@@ -104,9 +110,21 @@ impl PowerDisk {
         state.failing = Some((state.steps + n, errno));
     }
 
+    /// Has one read fail with EIO, the `n`th from now.
+    pub fn fail_read_in(&self, n: u64) {
+        let mut state = self.state.lock();
+        state.failing_read = Some(state.reads + n);
+    }
+
     /// Ends the failing.
     pub fn heal(&self) {
-        self.state.lock().failing = None;
+        let mut state = self.state.lock();
+        (state.failing, state.failing_read) = (None, None);
+    }
+
+    /// Reads done so far.
+    pub fn reads(&self) -> u64 {
+        self.state.lock().reads
     }
 
     /// True when the power is off.
@@ -117,6 +135,16 @@ impl PowerDisk {
     /// Steps done so far.
     pub fn steps(&self) -> u64 {
         self.state.lock().steps
+    }
+
+    /// A number over all steps so far: which file (its last name), what, where, how much. Runs that asked for the same have the same.
+    pub fn digest(&self) -> u64 {
+        self.state.lock().digest
+    }
+
+    /// Removes a file, durably.
+    pub fn remove(&self, path: &Path) {
+        self.state.lock().files.remove(path);
     }
 
     /// Cuts the power now, if it is on, and switches it on again: the files have what was durable and some of the rest.
@@ -131,6 +159,12 @@ impl PowerDisk {
         let State { files, random, .. } = &mut *state;
         files.retain(|_, file| file.synced_once || keep == Keep::All || below(random, 2) == 0);
         files.values_mut().for_each(|file| file.lose(keep, random));
+    }
+
+    /// Switches the power on again as if nothing had happened to it: what was written stays.
+    pub fn restore_power(&self) {
+        let mut state = self.state.lock();
+        (state.off, state.cut_at) = (false, None);
     }
 
     /// The bytes of a file, to look at or to damage.
@@ -166,14 +200,15 @@ enum Keep {
 
 impl State {
     /// Counts a step, or fails.
-    fn step(&mut self, name: &Arc<str>, operation: Operation) -> Result<(), IoError> {
-        let fail = |errno| IoError {
-            device: name.clone(),
-            operation,
-            offset: 0,
-            len: 0,
-            kind: IoErrorKind::Os { errno },
-        };
+    fn step(&mut self, name: &Arc<str>, operation: Operation, offset: u64, len: u64) -> Result<(), IoError> {
+        let fail =
+            |errno| IoError { device: name.clone(), operation, offset, len, kind: IoErrorKind::Os { errno } };
+        let file = name.rsplit('/').next().expect("a split has a first part");
+        let mut hash = digest(self.digest, file.as_bytes());
+        for part in [operation as u64, offset, len] {
+            hash = digest(hash, &part.to_le_bytes());
+        }
+        self.digest = hash;
         if self.cut_at.is_some_and(|at| self.steps >= at) {
             self.off = true;
         }
@@ -191,6 +226,13 @@ impl State {
     fn below(&mut self, n: u64) -> u64 {
         below(&mut self.random, n)
     }
+}
+
+/// FNV-1a, gone on with.
+fn digest(so_far: u64, bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(so_far ^ 0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
 }
 
 fn below(random: &mut u64, n: u64) -> u64 {
@@ -274,8 +316,8 @@ impl PowerFile {
         file.map(f).ok_or_else(gone)
     }
 
-    fn step(&self, operation: Operation) -> Result<(), IoError> {
-        self.disk.state.lock().step(&self.name, operation)
+    fn step(&self, operation: Operation, len: u64) -> Result<(), IoError> {
+        self.disk.state.lock().step(&self.name, operation, 0, len)
     }
 }
 
@@ -292,7 +334,7 @@ impl Device for PowerFile {
         if self.len()? == len {
             return Ok(());
         }
-        self.step(Operation::Length)?;
+        self.step(Operation::Length, len)?;
         self.with(Operation::Length, |f| {
             f.now.resize(len as usize, 0);
             f.changes.push(Change::Len(len));
@@ -300,6 +342,14 @@ impl Device for PowerFile {
     }
 
     fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), IoError> {
+        let mut state = self.disk.state.lock();
+        state.reads += 1;
+        if state.failing_read == Some(state.reads - 1) {
+            let (len, kind) =
+                (bufs.iter().map(|b| b.len() as u64).sum(), IoErrorKind::Os { errno: libc::EIO });
+            return Err(IoError { device: self.name.clone(), operation: Operation::Read, offset, len, kind });
+        }
+        drop(state);
         self.with(Operation::Read, |f| {
             let asked: usize = bufs.iter().map(|b| b.len()).sum();
             let mut rest = f.now.get(offset as usize..).unwrap_or_default();
@@ -320,7 +370,7 @@ impl Device for PowerFile {
         let bytes: Vec<u8> = bufs.iter().flat_map(|b| b.iter().copied()).collect();
         let mut state = self.disk.state.lock();
         let was_off = state.off;
-        let stepped = state.step(&self.name, Operation::Write);
+        let stepped = state.step(&self.name, Operation::Write, offset, bytes.len() as u64);
         // The write that the cut hits may reach the disk in part.
         if (stepped.is_ok() || (state.off && !was_off))
             && let Some(f) = state.files.get_mut(&self.path)
@@ -332,7 +382,7 @@ impl Device for PowerFile {
     }
 
     fn sync(&self) -> Result<(), IoError> {
-        self.step(Operation::Sync)?;
+        self.step(Operation::Sync, 0)?;
         self.with(Operation::Sync, File::sync)
     }
 

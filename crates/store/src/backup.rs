@@ -5,7 +5,7 @@
 //!    later version reaches a stripe; a page is looked up in the table before its stripe is read, so one written back meanwhile is right too;
 //! 3. the copy gets the same pages under the same numbers, then catalog and map by a checkpoint of its own.
 //!
-//! The copy has no journal to recover. Restoring is copying the copy.
+//! The copy has no journal to recover. Restoring is copying the copy. Its super-block is written last, so what a cut leaves is no database.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl Store {
             ..self.config.clone()
         };
         let config = StoreConfig { memory_bytes: COPY_MEMORY, pool_bytes: None, ..config };
-        let copy = Store::create(target, stripes, config)?;
+        let copy = Store::create_nameless(target, stripes, config)?;
         let mut at =
             CopyProgress { extents_done: 0, extents: map.len() as u64, pages: 0, txn: snapshot.txn() };
         let mut buf = AlignedBuf::new(self.geometry.extent_bytes() as usize);
@@ -141,7 +141,8 @@ impl Store {
     /// Makes the pages that were copied here a database.
     fn adopt(&self, snapshot: &Snapshot, map: Vec<Extent>) -> Result<()> {
         if snapshot.txn() == 0 {
-            return Ok(());
+            self.fetch.stripes.sync()?;
+            return self.commits.super_file.write(&self.commits.block.lock());
         }
         *self.fetch.core.space.write() = Space::new(self.geometry, all_written(map));
         let state = Arc::new(State { txn: snapshot.txn(), catalog: snapshot.catalog().clone() });

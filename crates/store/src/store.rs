@@ -65,13 +65,24 @@ impl Store {
     /// Makes an empty database in `dir` (made if absent) and opens it. Without `stripes` the data lies in one file in `dir`; a stripe
     /// that is a directory gets a file in it.
     pub fn create(dir: &Path, stripes: &[PathBuf], config: StoreConfig) -> Result<Arc<Store>> {
+        let store = Self::create_nameless(dir, stripes, config)?;
+        store.commits.super_file.write(&store.commits.block.lock())?;
+        Ok(store)
+    }
+
+    /// The same, but until a checkpoint writes the super-block, what is in `dir` is no database.
+    pub(crate) fn create_nameless(
+        dir: &Path,
+        stripes: &[PathBuf],
+        config: StoreConfig,
+    ) -> Result<Arc<Store>> {
         if !(1..=65536).contains(&config.extent_pages) {
             return Err(StoreError::Config(format!(
                 "extents of {} pages do not work: 1 to 65536",
                 config.extent_pages
             )));
         }
-        std::fs::create_dir_all(dir).map_err(StoreError::file(dir, "make the directory"))?;
+        make_dir(dir)?;
         if config.files.is_none() && dir.join(crate::superblock::FILE_NAME).exists() {
             return Err(StoreError::Exists { path: dir.to_path_buf() });
         }
@@ -92,7 +103,7 @@ impl Store {
             synced: 0,
             stripes: named,
         };
-        let super_file = SuperBlockFile::create(dir, &block, config.files.as_ref())?;
+        let super_file = SuperBlockFile::create(dir, config.files.as_ref())?;
         let real = config.files.is_none();
         for path in paths.iter().chain([&dir.join(crate::superblock::FILE_NAME)]).filter(|_| real) {
             stripes::sync_parent(path)?;
@@ -387,6 +398,14 @@ impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Store({})", self.dir.display())
     }
+}
+
+/// Makes a directory and those above it, durably.
+fn make_dir(dir: &Path) -> Result<()> {
+    let missing: Vec<&Path> =
+        dir.ancestors().take_while(|d| !d.as_os_str().is_empty() && !d.exists()).collect();
+    std::fs::create_dir_all(dir).map_err(StoreError::file(dir, "make the directory"))?;
+    missing.into_iter().try_for_each(stripes::sync_parent)
 }
 
 /// A line for the log when there was something to recover.

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use snowmelt_io::CostModel;
 use snowmelt_store::{Damage, ReadAhead, Store, StoreConfig, StoreError, WishKind, superblock};
-use support::{Mood, TestTree, build_tree, config, page, reader, reopen, try_build_tree};
+use support::{Mood, Random, TestTree, build_tree, config, page, reader, reopen, seed, try_build_tree};
 
 fn plain() -> StoreConfig {
     config(64, ReadAhead::none())
@@ -69,6 +69,55 @@ fn flipped_bits_are_found_and_named() {
     let end = store.check_pages(|e| found.push(e.to_string()), |_| {});
     assert_eq!((found.len(), end.errors), (4, 4), "{found:?}");
     assert!(end.pages > 40 && found[0].contains("page 3 at byte 24576"), "{found:?}");
+}
+
+/// Bits turned and ends cut off in every file there is beside a database and in it, also those that only make it faster.
+#[test]
+fn damage_in_any_file_is_an_error_or_a_right_answer() {
+    let mut random = Random::new(seed());
+    snowmelt_io::set_notice(|_| {});
+    let dir = tempfile::tempdir().unwrap();
+    let (sound, damaged) = (dir.path().join("sound"), dir.path().join("damaged"));
+    let c = config(64, ReadAhead { warm_list: true, ..ReadAhead::none() });
+    let store = Store::create(&sound, &[], c.clone()).unwrap();
+    let tree = build_tree(&store, "t", 1, 40);
+    (0..40).for_each(|n| tree.check(&mut reader(&store), n));
+    drop(store);
+    let profile = snowmelt_store::profile_path(&sound.join("stripe-0"));
+    std::fs::write(&profile, b"{\"cost\": {\"ns_per_request\": 1, \"bytes_per_s\": 2}}").unwrap();
+    let names: Vec<_> = std::fs::read_dir(&sound).unwrap().map(|f| f.unwrap().file_name()).collect();
+    assert!(
+        ["warm", "superblock", "stripe-0", "journal-0"].iter().all(|n| names.iter().any(|f| f == n)),
+        "{names:?}"
+    );
+    for name in &names {
+        for _ in 0..30 {
+            let _ = std::fs::remove_dir_all(&damaged);
+            copy(&sound, &damaged);
+            let mut bytes = std::fs::read(sound.join(name)).unwrap();
+            match random.below(3) {
+                _ if bytes.is_empty() => bytes.push(random.next() as u8),
+                0 => bytes.truncate(random.below(bytes.len())),
+                _ => {
+                    let i = random.below(bytes.len());
+                    bytes[i] ^= 1 << random.below(8);
+                }
+            }
+            std::fs::write(damaged.join(name), &bytes).unwrap();
+            let read_all = || -> Result<(), StoreError> {
+                let store = Store::open(&damaged, c.clone())?;
+                let mut r = reader(&store);
+                for (n, id) in tree.pages.iter().enumerate() {
+                    assert_eq!(r.page(tree.id, *id)?[32..], *page(1, n as u64).body(), "page {n}");
+                }
+                Ok(())
+            };
+            let Err(e) = read_all() else { continue };
+            assert!(e.to_string().contains(&*name.to_string_lossy()), "{name:?} is not named: {e}");
+            let harmless = name == "warm" || name == "lock" || Some(&**name) == profile.file_name();
+            assert!(!harmless, "{name:?} matters: {e}");
+        }
+    }
 }
 
 #[test]

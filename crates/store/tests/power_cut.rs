@@ -34,7 +34,26 @@ fn acknowledged_commits_survive_power_cuts() {
             && tally.checkpoints > 100
             && tally.recycled > 100
             && tally.recovered_commits > 100
+            && tally.loads > 100
+            && tally.backups > 100
+            && tally.cut_backups > 20
     );
+}
+
+/// A seed is a run: without that a failing one could not be run again.
+#[test]
+fn a_seed_is_a_run() {
+    let seed = seed();
+    snowmelt_io::set_notice(|_| {});
+    let once = |seed| {
+        let dir = tempfile::tempdir().expect("room for a lock file");
+        let mut run = Cuts::new(dir.path(), seed, None);
+        run.run(30).unwrap();
+        (run.digest(), run.tally)
+    };
+    let first = once(seed);
+    assert_eq!(first, once(seed));
+    assert_ne!(first.0, once(seed.wrapping_add(1)).0);
 }
 
 /// Each planted bug is found within a few hundred cuts.

@@ -61,7 +61,7 @@ impl Source {
     /// A view of it.
     pub fn view(&self) -> Result<View<'_>> {
         let dir = ScratchDir::new("snowmelt-view")?;
-        SuperBlockFile::create(dir.path(), &self.block, None)?;
+        SuperBlockFile::create(dir.path(), None)?.write(&self.block)?;
         Ok(View { source: self, dir })
     }
 }

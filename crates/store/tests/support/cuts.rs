@@ -1,43 +1,44 @@
-//! The power-cut simulator: random transactions on a disk whose power is cut, against a model, from one seed in one thread.
+//! The power-cut simulator: random transactions, loads, backups on a disk whose power is cut, against a model, from one seed in one thread.
 //!
 //! The model keeps every state since the last acknowledged commit. After each cut the database is opened again (perhaps with another cut
-//! during that) and must be exactly one of these states: every acknowledged commit is there, and nothing else is.
+//! during that) and must be exactly one of these states: every acknowledged commit is there, and nothing else is. A backup must be the one
+//! state it was begun at, or, unfinished, no database.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use snowmelt_io::PowerDisk;
 use snowmelt_store::{
-    Background, Changes, Columns, FileOpener, JournalConfig, PageId, PageKind, Pending, Plant, ReadAhead,
-    Reader, ScanBounds, Snapshot, Store, StoreConfig, StoreError, Transaction, TreeId, TupleTree,
+    Background, FileOpener, JournalConfig, Pending, Plant, ReadAhead, Snapshot, Store, StoreConfig,
+    StoreError,
 };
 
-use crate::support::{self, Random};
+use crate::support::Random;
+use copy::Copy;
+use model::{Model, NUMBER, Wrong};
 
-/// What the database holds.
-#[derive(Clone, Default, PartialEq)]
-pub struct Model {
-    /// Content of hand-made pages.
-    pages: BTreeMap<PageId, (TreeId, Arc<Vec<u8>>)>,
-    records: BTreeMap<String, Vec<u8>>,
-    /// Rows of a tuple tree.
-    rows: BTreeSet<(u64, u64)>,
-}
+#[path = "cuts_change.rs"]
+mod change;
+#[path = "cuts_copy.rs"]
+mod copy;
+#[path = "cuts_model.rs"]
+mod model;
 
 /// What a run came to.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub cuts: u64,
     pub commits: u64,
+    pub loads: u64,
     pub opens: u64,
     pub checkpoints: u64,
     pub recycled: u64,
     pub recovered_commits: u64,
     pub spilled: u64,
+    /// Backups that were finished, and those that a cut ended.
+    pub backups: u64,
+    pub cut_backups: u64,
 }
-
-const ROWS: &str = "rows";
 
 /// One run.
 pub struct Cuts<'a> {
@@ -48,6 +49,8 @@ pub struct Cuts<'a> {
     /// The states the database may be in: the last acknowledged one first.
     states: Vec<Model>,
     commits: u64,
+    /// The latest backup, until it was looked at after a cut.
+    copy: Option<Copy>,
     pub tally: Tally,
 }
 
@@ -57,9 +60,6 @@ struct Open {
     pending: Vec<Pending>,
     snapshots: Vec<(Snapshot, Model)>,
 }
-
-/// A wrong answer.
-pub type Wrong = String;
 
 impl<'a> Cuts<'a> {
     /// A run of `seed` whose lock file lies in `dir`.
@@ -71,8 +71,14 @@ impl<'a> Cuts<'a> {
             plant,
             states: vec![Model::default()],
             commits: 0,
+            copy: None,
             tally: Tally::default(),
         }
+    }
+
+    /// What the disk was asked, in which order: equal for equal runs.
+    pub fn digest(&self) -> u64 {
+        self.disk.digest()
     }
 
     fn config(&mut self) -> StoreConfig {
@@ -167,36 +173,41 @@ impl<'a> Cuts<'a> {
         };
         self.tally.recovered_commits += store.recovery().commits;
         let snapshot = store.snapshot();
-        let n = snapshot.record("n").map_or(0, |b| u64::from_le_bytes((*b).try_into().expect("eight bytes")));
-        let number =
-            |m: &Model| m.records.get("n").map_or(0, |b| u64::from_le_bytes(b[..].try_into().unwrap()));
-        let Some(at) = self.states.iter().position(|m| number(m) == n) else {
-            let known: Vec<u64> = self.states.iter().map(number).collect();
+        let n =
+            snapshot.record(NUMBER).map_or(0, |b| u64::from_le_bytes((*b).try_into().expect("eight bytes")));
+        let Some(at) = self.states.iter().position(|m| m.number() == n) else {
+            let known: Vec<u64> = self.states.iter().map(Model::number).collect();
             return Err(format!("the database is at commit {n}, acknowledged or possible are {known:?}"));
         };
         let state = self.states[at].clone();
-        compare(&store, &snapshot, &state)?;
+        state.compare(&store, &snapshot)?;
         self.states = vec![state];
         self.commits = self.commits.max(n);
+        if let Some(copy) = self.copy.take() {
+            self.disk.cut_in(u64::MAX / 2);
+            let config = self.config();
+            copy.check(config)?;
+        }
         Ok(Some(Open { store, pending: Vec::new(), snapshots: Vec::new() }))
     }
 
     fn work(&mut self, db: &mut Open) -> Result<(), Stop> {
         for _ in 0..5 + self.random.below(60) {
-            match self.random.below(20) {
+            match self.random.below(21) {
                 0..=8 => self.transaction(db, Size::Small)?,
                 9 => self.transaction(db, Size::Large)?,
-                10 => self.build(db)?,
+                10 => self.load(db)?,
                 11 | 12 => drop(db.store.checkpoint()?),
                 13 | 14 => drop((0..self.random.below(8)).map(|_| db.store.step()).max()),
                 15 if db.snapshots.len() < 3 && db.pending.is_empty() => {
-                    let state = self.states.last().expect("there is a state").clone();
+                    let state = self.newest().clone();
                     db.snapshots.push((db.store.snapshot(), state));
                 }
                 16 if !db.snapshots.is_empty() => {
                     drop(db.snapshots.swap_remove(self.random.below(db.snapshots.len())));
                 }
                 17 => self.acknowledge(db)?,
+                18 => self.backup(&db.store)?,
                 _ => self.look_back(db)?,
             }
             if self.disk.is_off() {
@@ -206,11 +217,14 @@ impl<'a> Cuts<'a> {
         self.acknowledge(db)
     }
 
+    fn newest(&self) -> &Model {
+        self.states.last().expect("there is a state")
+    }
+
     /// A snapshot still sees its state.
     fn look_back(&mut self, db: &Open) -> Result<(), Stop> {
         if let Some((snapshot, model)) = db.snapshots.first() {
-            compare(&db.store, snapshot, model)
-                .map_err(|e| self.or_off(format!("an older snapshot: {e}")))?;
+            model.compare(&db.store, snapshot).map_err(|e| self.or_off(format!("an older snapshot: {e}")))?;
         }
         Ok(())
     }
@@ -232,183 +246,59 @@ impl<'a> Cuts<'a> {
 
     fn transaction(&mut self, db: &mut Open, size: Size) -> Result<(), Stop> {
         let mut txn = db.store.begin()?;
-        let mut next = self.states.last().expect("there is a state").clone();
+        let mut next = self.newest().clone();
         let changes = match size {
             Size::Small => 1 + self.random.below(5),
             Size::Large => 20 + self.random.below(120),
         };
         for _ in 0..changes {
-            self.change(&mut txn, &mut next)?;
+            change::change(&mut self.random, &mut txn, &mut next)?;
+        }
+        if self.random.below(30) == 0 {
+            // What is not committed is not in it.
+            self.backup(&db.store)?;
         }
         if self.random.below(8) == 0 {
             return Ok(());
         }
         self.commits += 1;
-        next.records.insert("n".into(), self.commits.to_le_bytes().to_vec());
-        txn.put_record("n", 1, &self.commits.to_le_bytes());
+        txn.put_record(NUMBER, 1, &change::number(&mut next, self.commits));
         self.states.push(next);
         db.pending.push(txn.append()?);
         if self.random.below(3) > 0 { self.acknowledge(db) } else { Ok(()) }
     }
 
-    fn change(&mut self, txn: &mut Transaction, next: &mut Model) -> Result<(), Stop> {
-        let some = next.pages.iter().nth(self.random.below(next.pages.len().max(1)));
-        let some = some.map(|(p, (tree, bytes))| (*p, *tree, bytes.clone()));
-        match (self.random.below(16), some) {
-            (0, _) | (_, None) => {
-                let name = format!("tree {}", self.random.below(3));
-                let catalog = txn.snapshot();
-                let old = catalog.catalog().trees.iter().find(|(_, n)| **n == name).map(|(id, _)| *id);
-                next.pages.retain(|_, (tree, _)| Some(*tree) != old);
-                let tree = txn.new_tree(&name);
-                let page = txn.allocate(tree, None)?;
-                self.fill(txn, next, tree, page)?;
-            }
-            (1..=4, Some((page, tree, _))) => self.fill(txn, next, tree, page)?,
-            (5..=8, Some((page, tree, bytes))) => {
-                let mut bytes = (*bytes).clone();
-                let at = self.random.below(bytes.len() - 8);
-                bytes[at..at + 8].copy_from_slice(&self.random.next().to_le_bytes());
-                put(txn, next, tree, page, bytes)?;
-            }
-            (9 | 10, Some((near, tree, _))) => {
-                let page = txn.allocate(tree, Some(near))?;
-                self.fill(txn, next, tree, page)?;
-            }
-            (11, Some((page, tree, _))) => {
-                txn.release(tree, page);
-                next.pages.remove(&page);
-            }
-            (12, _) => {
-                let name = format!("record {}", self.random.below(4));
-                let bytes: Vec<u8> =
-                    (0..self.random.below(40)).map(|i| i as u8 ^ self.random.next() as u8).collect();
-                txn.put_record(&name, 1, &bytes);
-                next.records.insert(name, bytes);
-            }
-            _ => self.rows(txn, next)?,
-        }
-        Ok(())
-    }
-
-    fn fill(
-        &mut self,
-        txn: &mut Transaction,
-        next: &mut Model,
-        tree: TreeId,
-        page: PageId,
-    ) -> Result<(), Stop> {
-        let seed = self.random.next();
-        let mut random = Random::new(seed);
-        // Some compress, some do not.
-        let mask = if seed.is_multiple_of(3) { 0x0101_0101_0101_0101 } else { u64::MAX };
-        let bytes = (0..1020).flat_map(|_| (random.next() & mask).to_le_bytes()).collect();
-        put(txn, next, tree, page, bytes)
-    }
-
-    /// Inserts and deletes rows of a tuple tree.
-    fn rows(&mut self, txn: &mut Transaction, next: &mut Model) -> Result<(), Stop> {
-        let mut tree = match txn.record(ROWS) {
-            Some(bytes) => TupleTree::from_bytes(&bytes)?,
-            None => TupleTree::create(txn, ROWS, 2)?,
-        };
-        let n = 1 + self.random.below(50);
-        let rows: BTreeSet<(u64, u64)> =
-            (0..n).map(|_| (self.random.below(40) as u64, self.random.below(200) as u64)).collect();
-        let insert: Vec<bool> = rows.iter().map(|_| self.random.below(3) > 0).collect();
-        let cols = vec![rows.iter().map(|r| r.0).collect(), rows.iter().map(|r| r.1).collect()];
-        tree.apply(txn, &Changes { cols, insert: insert.clone() })?;
-        txn.put_record(ROWS, 1, &tree.to_bytes());
-        next.records.remove(ROWS);
-        for (row, insert) in rows.into_iter().zip(insert) {
-            if insert {
-                next.rows.insert(row)
-            } else {
-                next.rows.remove(&row)
-            };
-        }
-        Ok(())
-    }
-
-    /// Replaces a tree in bulk.
-    fn build(&mut self, db: &mut Open) -> Result<(), Stop> {
+    /// Writes trees in bulk.
+    fn load(&mut self, db: &mut Open) -> Result<(), Stop> {
         self.acknowledge(db)?;
-        let mut next = self.states.last().expect("there is a state").clone();
-        let build = db.store.begin_build()?;
-        let name = format!("tree {}", self.random.below(3));
-        let old = db.store.catalog_all().trees.iter().find(|(_, n)| **n == name).map(|(id, _)| *id);
-        next.pages.retain(|_, (tree, _)| Some(*tree) != old);
-        let mut writer = build.new_tree(&name);
-        for _ in 0..self.random.below(30) {
-            let seed = self.random.next();
-            let mut page = support::page(seed, 1);
-            let bytes = Arc::new(page.body().to_vec());
-            let id = writer.append(&mut page)?;
-            next.pages.insert(id, (writer.id(), bytes));
-        }
-        writer.finish()?;
-        if self.random.below(4) == 0 {
-            return Ok(());
-        }
+        let mut next = self.newest().clone();
         self.commits += 1;
-        next.records.insert("n".into(), self.commits.to_le_bytes().to_vec());
-        build.put_record("n", 1, &self.commits.to_le_bytes());
+        let Some(build) = change::load(&mut self.random, &db.store, &mut next, self.commits)? else {
+            return Ok(());
+        };
         self.states.push(next);
         build.commit()?;
         self.states.drain(..self.states.len() - 1);
         db.pending.clear();
+        self.tally.loads += 1;
         Ok(())
     }
-}
 
-fn put(
-    txn: &mut Transaction,
-    next: &mut Model,
-    tree: TreeId,
-    page: PageId,
-    bytes: Vec<u8>,
-) -> Result<(), Stop> {
-    let p = txn.page_mut(tree, page)?;
-    p.set_header(PageKind::TupleLeaf, 0, 1);
-    p.body_mut().copy_from_slice(&bytes);
-    next.pages.insert(page, (tree, Arc::new(bytes)));
-    Ok(())
-}
-
-/// The whole state as a snapshot sees it, against the model.
-fn compare(store: &Arc<Store>, snapshot: &Snapshot, model: &Model) -> Result<(), Wrong> {
-    let mut reader = Reader::new(store, snapshot.clone());
-    for (page, (tree, bytes)) in &model.pages {
-        let got = reader.page(*tree, *page).map_err(|e| format!("page {page}: {e}"))?;
-        if got[32..] != bytes[..] {
-            return Err(format!("page {page} of tree {} has another content", tree.0));
+    /// Copies the newest state, and looks at the copy now and after the next cut.
+    fn backup(&mut self, store: &Store) -> Result<(), Stop> {
+        let copy = Copy::new(&self.disk, self.dir, self.newest().clone());
+        let stripes = 1 + self.random.below(2);
+        let made = self.copy.insert(copy).make(store, stripes);
+        self.tally.cut_backups += u64::from(made.is_err());
+        made?;
+        self.tally.backups += 1;
+        if self.random.below(4) == 0 {
+            let config = self.config();
+            let checked = self.copy.as_ref().expect("just made").check(config);
+            checked.map_err(|e| self.or_off(e))?;
         }
-    }
-    for (name, bytes) in &model.records {
-        if snapshot.record(name).as_deref() != Some(bytes) {
-            return Err(format!("record {name:?} has another content"));
-        }
-    }
-    let Some(record) = snapshot.record(ROWS) else {
-        return if model.rows.is_empty() { Ok(()) } else { Err("the rows are gone".into()) };
-    };
-    let tree = TupleTree::from_bytes(&record).map_err(|e| format!("rows: {e}"))?;
-    let rows = all_rows(&tree, &mut reader).map_err(|e| format!("rows: {e}"))?;
-    if rows.iter().copied().eq(model.rows.iter().copied()) {
         Ok(())
-    } else {
-        Err("the rows are others".into())
     }
-}
-
-fn all_rows(tree: &TupleTree, reader: &mut Reader) -> Result<Vec<(u64, u64)>, StoreError> {
-    let mut scan = tree.scan(ScanBounds::default());
-    let (mut rows, mut out) = (Vec::new(), Columns::new(2));
-    while scan.next(reader, &mut out, 4096)? {
-        rows.extend((0..out.rows).map(|i| (out.cols[0][i], out.cols[1][i])));
-        out.clear();
-    }
-    Ok(rows)
 }
 
 enum Size {
@@ -431,10 +321,13 @@ impl Tally {
     pub fn add(&mut self, other: &Tally) {
         self.cuts += other.cuts;
         self.commits += other.commits;
+        self.loads += other.loads;
         self.opens += other.opens;
         self.checkpoints += other.checkpoints;
         self.recycled += other.recycled;
         self.recovered_commits += other.recovered_commits;
         self.spilled += other.spilled;
+        self.backups += other.backups;
+        self.cut_backups += other.cut_backups;
     }
 }
