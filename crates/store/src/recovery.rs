@@ -317,6 +317,12 @@ impl Replay {
         self.lengthen(change.extent + 1)?;
         let extent_pages = self.geometry.extent_pages;
         let e = &mut self.extents[change.extent as usize];
+        if change.tree.is_none() {
+            // Emptied: as with a dropped tree, a later owner must not meet its pages.
+            *e = Extent::free(extent_pages);
+            self.forget_pages(|extent| extent == change.extent);
+            return Ok(());
+        }
         if e.tree.is_none() {
             *e = Extent::free(extent_pages);
         }

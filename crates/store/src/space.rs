@@ -112,6 +112,11 @@ impl Extent {
         e
     }
 
+    /// True when none of its pages is in use.
+    pub fn is_unused(&self) -> bool {
+        self.allocated.iter().all(|w| *w == 0)
+    }
+
     /// The first page that is not in use.
     pub fn first_unused(&self, extent_pages: u32) -> Option<u32> {
         let word = self.allocated.iter().position(|w| *w != u64::MAX)?;
@@ -210,6 +215,12 @@ impl Space {
         self.extents.get(extent as usize)
     }
 
+    /// The extent as of the newest state: free unless a tree owns it.
+    pub fn newest(&self, extent: ExtentId) -> &Extent {
+        let owned = self.uses.get(extent as usize) == Some(&Use::Owned);
+        if owned { &self.extents[extent as usize] } else { &self.free }
+    }
+
     /// The tree that owns `page`, if the page was written and committed.
     pub fn owner(&self, page: PageId) -> Option<TreeId> {
         let e = self.extent(self.geometry.extent_of(page))?;
@@ -218,8 +229,7 @@ impl Space {
 
     /// All extents of the newest state in order.
     pub fn iter(&self) -> impl Iterator<Item = (ExtentId, &Extent)> {
-        let now = |i: usize| if self.uses[i] == Use::Owned { &self.extents[i] } else { &self.free };
-        (0..self.extents.len()).map(move |i| (i as u64, now(i)))
+        (0..self.len()).map(|i| (i, self.newest(i)))
     }
 
     /// The extents of a tree in the newest state, in order.
@@ -302,6 +312,7 @@ impl Space {
     }
 
     /// Makes a transaction's changes those of the newest state: extents whose owner, overflow or allocation it changed, and trees it dropped.
+    /// An extent without an owner was emptied: it rests, if anybody may see what was in it.
     pub fn apply(
         &mut self,
         txn: u64,
@@ -309,6 +320,11 @@ impl Space {
         dropped: &[TreeId],
     ) {
         for (id, new) in changed {
+            if new.tree.is_none() {
+                let used = &mut self.uses[id as usize];
+                *used = if *used == Use::Owned { Use::Resting(txn) } else { Use::Free };
+                continue;
+            }
             let old = &mut self.extents[id as usize];
             old.tree = new.tree;
             old.overflow = new.overflow;
@@ -419,6 +435,20 @@ mod tests {
         assert_eq!((s.resting(6), s.resting(7)), (vec![], vec![0]));
         s.free(0);
         assert_eq!((s.owner(PageId(0)), s.allocate(1)), (None, 0));
+    }
+
+    #[test]
+    fn an_emptied_extent_rests_too() {
+        let mut s = Space::new(G, vec![Extent::filled(8, TreeId(1), 2), Extent::filled(8, TreeId(1), 8)]);
+        let taken = s.allocate(1);
+        s.apply(7, [(0, Extent::free(8)), (taken, Extent::free(8))], &[]);
+        assert_eq!(s.of_tree(TreeId(1)).collect::<Vec<_>>(), [1]);
+        assert_eq!(s.owner(PageId(0)), Some(TreeId(1)), "older snapshots read it");
+        assert_eq!((s.newest(0).tree, s.durable(&[])[0].tree), (None, None));
+        assert_eq!((s.resting(6), s.resting(7)), (vec![], vec![0]));
+        assert_eq!(s.allocate(1), taken, "what was taken and not kept is free at once");
+        s.free(0);
+        assert_eq!(s.allocate(1), 0);
     }
 
     #[test]

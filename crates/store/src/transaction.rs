@@ -257,6 +257,7 @@ impl Transaction {
     pub fn append(mut self) -> Result<Pending> {
         let commits = self.store.commits.clone();
         commits.check_poison()?;
+        self.space.leave_empty();
         let changes = self.space.changes();
         if self.pages.is_empty() && changes.is_empty() && self.state.catalog == *self.base.catalog() {
             let sequence = commits.journal.last_sequence();

@@ -2,7 +2,8 @@
 //!
 //! A new page comes from the extent of a page near it; if that is full, from the extent's overflow extent, and so on along the chain; the
 //! end of the chain gets a new extent. Extents filled at about the same time share an overflow extent, so that random inserts into a large tree
-//! do not double it, and pages stay near their origin. Invariant: a transaction that ends without commit gives every extent back.
+//! do not double it, and pages stay near their origin. An extent whose last page is given back is given back itself; extents that lead to it
+//! lead nowhere then. Invariant: a transaction that ends without commit gives every extent back.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,8 +50,8 @@ impl PrivateSpace {
                 return Ok(page);
             }
             at = match self.now(at).overflow {
-                Some(next) => next,
-                None => self.lead_on(tree, at)?,
+                Some(next) if self.now(next).tree == Some(tree) => next,
+                _ => self.lead_on(tree, at)?,
             };
         }
     }
@@ -88,6 +89,14 @@ impl PrivateSpace {
         self.overflow.remove(&tree);
     }
 
+    /// Gives up the extents that nothing is left in. The transaction takes no page any more.
+    pub fn leave_empty(&mut self) {
+        let extent_pages = self.fetch.geometry.extent_pages;
+        for extent in self.changed.values_mut().filter(|e| e.is_unused()) {
+            *extent = Extent::free(extent_pages);
+        }
+    }
+
     /// What changed, for the journal. Extents nothing of which changed in the end are left out.
     pub fn changes(&self) -> Vec<ExtentChange> {
         let space = self.fetch.core.space.read();
@@ -118,8 +127,7 @@ impl PrivateSpace {
         if let Some(e) = self.changed.get(&extent) {
             return e.clone();
         }
-        let space = self.fetch.core.space.read();
-        space.extent(extent).cloned().unwrap_or_else(|| Extent::free(self.fetch.geometry.extent_pages))
+        self.fetch.core.space.read().newest(extent).clone()
     }
 
     fn change(&mut self, extent: ExtentId) -> &mut Extent {
