@@ -24,7 +24,7 @@ use crate::space::ExtentId;
 use crate::state::State;
 use crate::store::Store;
 use crate::transaction_pack::{Packer, pack_images};
-use crate::transaction_pages::{Private, PrivatePages};
+use crate::transaction_pages::{Origin, Private, PrivatePages};
 use crate::transaction_space::PrivateSpace;
 use crate::writer::Turn;
 
@@ -140,7 +140,7 @@ impl Transaction {
         if !in_memory {
             let mut copy = PageBuf::copy_of(&self.page(tree, id)?);
             page::mark(&mut copy, id, tree, self.txn());
-            self.insert(tree, id, copy)?;
+            self.insert(tree, id, copy, Origin::Copy)?;
         }
         Ok(Arc::make_mut(&mut self.pages).get_mut(id).expect("the page is private and in memory by now"))
     }
@@ -153,7 +153,7 @@ impl Transaction {
         let id = self.space.allocate(tree, near)?;
         let mut fresh = PageBuf::new();
         page::mark(&mut fresh, id, tree, self.txn());
-        self.insert(tree, id, fresh)?;
+        self.insert(tree, id, fresh, Origin::New)?;
         Ok(id)
     }
 
@@ -162,7 +162,7 @@ impl Transaction {
         let id = self.space.allocate_fresh(tree, fresh)?;
         let mut page = PageBuf::new();
         page::mark(&mut page, id, tree, self.txn());
-        self.insert(tree, id, page)?;
+        self.insert(tree, id, page, Origin::New)?;
         Ok(id)
     }
 
@@ -171,11 +171,11 @@ impl Transaction {
         self.pages.get(page).is_some()
     }
 
-    fn insert(&mut self, tree: TreeId, id: PageId, page: PageBuf) -> Result<()> {
+    fn insert(&mut self, tree: TreeId, id: PageId, page: PageBuf, origin: Origin) -> Result<()> {
         if self.pages.in_memory() >= self.most_in_memory {
             self.spill()?;
         }
-        Arc::make_mut(&mut self.pages).insert(id, tree, page);
+        Arc::make_mut(&mut self.pages).insert(id, tree, page, origin);
         Ok(())
     }
 

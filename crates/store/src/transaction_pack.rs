@@ -133,7 +133,7 @@ impl Packer {
             self.full.push(Packed::new(Kind::Part, std::mem::take(&mut self.payload)));
         }
         let at = At(self.payload.len() as u32);
-        let base = if page.was_spilled { None } else { pool.versions.base(id, self.diff_bytes) };
+        let base = if page.stands_alone { None } else { pool.versions.base(id, self.diff_bytes) };
         let diff_bytes = base.and_then(|base| self.diff(id, &base, state));
         if diff_bytes.is_none() {
             change::put_image(&mut self.payload, id, state);

@@ -24,8 +24,18 @@ pub(crate) struct PrivatePages {
 pub(crate) struct PrivatePage {
     pub tree: TreeId,
     pub state: Private,
-    /// It was in the journal before, so what the journal says next must not build on the state before the transaction.
-    pub was_spilled: bool,
+    /// What the journal says next must not build on the state before the transaction: the journal has said something since, or the page is a
+    /// new one, whose earlier life the journal may know differently (spilled, then given back).
+    pub stands_alone: bool,
+}
+
+/// Where a private page comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Origin {
+    /// It is a copy of the page before.
+    Copy,
+    /// It was just allocated.
+    New,
 }
 
 /// Where a private page is.
@@ -51,18 +61,18 @@ impl PrivatePages {
     }
 
     /// Adds a page of `tree`, or brings one back into memory.
-    pub fn insert(&mut self, page: PageId, tree: TreeId, state: PageBuf) {
-        let was_spilled = self.remove(page);
+    pub fn insert(&mut self, page: PageId, tree: TreeId, state: PageBuf, origin: Origin) {
+        let old_stands_alone = self.pages.get(&page).is_some_and(|p| p.stands_alone);
+        self.remove(page);
         self.in_memory += 1;
-        let state = Private::Memory(Arc::new(state));
-        self.pages.insert(page, PrivatePage { tree, state, was_spilled });
+        let stands_alone = old_stands_alone || origin == Origin::New;
+        self.pages.insert(page, PrivatePage { tree, state: Private::Memory(Arc::new(state)), stands_alone });
     }
 
-    /// Forgets a page; true when it was ever in the journal.
-    pub fn remove(&mut self, page: PageId) -> bool {
-        let Some(old) = self.pages.remove(&page) else { return false };
+    /// Forgets a page.
+    pub fn remove(&mut self, page: PageId) {
+        let Some(old) = self.pages.remove(&page) else { return };
         self.in_memory -= usize::from(matches!(old.state, Private::Memory(_)));
-        old.was_spilled
     }
 
     /// Forgets the pages of a tree.
@@ -98,7 +108,7 @@ impl PrivatePages {
     pub fn spilled(&mut self, page: PageId, loc: Loc, pin: &Arc<Pin>) {
         if let Some(p) = self.pages.get_mut(&page) {
             self.in_memory -= usize::from(matches!(p.state, Private::Memory(_)));
-            (p.state, p.was_spilled) = (Private::Journal(loc), true);
+            (p.state, p.stands_alone) = (Private::Journal(loc), true);
             self.pin = Some(pin.clone());
         }
     }
