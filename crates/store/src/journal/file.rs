@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use snowmelt_io::{Access, AlignedBuf, Device};
 
-use super::record::{FILE_HEAD, FileHead};
+use super::record::{self, FILE_HEAD, FileHead};
 use crate::config::StoreConfig;
 use crate::error::{Result, StoreError};
 use crate::opener::{self, Caching};
@@ -70,14 +70,14 @@ impl JournalFile {
         Ok(file)
     }
 
-    /// Its head, if it has one.
-    pub fn head(&self) -> Result<Option<FileHead>> {
-        if self.bytes < FILE_HEAD as u64 {
-            return Ok(None);
+    /// Its head, if it has one, and the file that the record behind the head says it is of, if there is one.
+    pub fn begin(&self) -> Result<(Option<FileHead>, Option<u64>)> {
+        if self.bytes < (FILE_HEAD + BLOCK) as u64 {
+            return Ok((None, None));
         }
-        let mut buf = AlignedBuf::new(FILE_HEAD);
+        let mut buf = AlignedBuf::new(FILE_HEAD + BLOCK);
         self.read(0, &mut buf)?;
-        Ok(FileHead::decode(&buf))
+        Ok((FileHead::decode(&buf), record::peek(&buf[FILE_HEAD..]).map(|r| r.file)))
     }
 
     /// Fills an aligned buffer from a multiple of [`BLOCK`].

@@ -76,10 +76,12 @@ pub(crate) fn scan(
         return Err(StoreError::JournalDamaged { file: path, offset: 0, why: why.into() });
     }
     let mut files = BTreeMap::new();
-    let (mut free, mut headless) = (Vec::new(), Vec::new());
+    let (mut free, mut headless, mut first_records) = (Vec::new(), Vec::new(), Vec::new());
     for file in slots {
         let file = Arc::new(file);
-        match file.head()?.filter(|h| h.identity == needed.identity || h.file == 0) {
+        let (head, first_record) = file.begin()?;
+        first_records.extend(first_record);
+        match head.filter(|h| h.identity == needed.identity || h.file == 0) {
             Some(head) if head.file >= needed.first => drop(files.insert(head.file, (head, file))),
             Some(_) => free.push(file),
             None => headless.push(file),
@@ -117,7 +119,11 @@ pub(crate) fn scan(
     })?;
     scan.check_synced(dir)?;
     let highest = heads.iter().flatten().map(|h| h.file).max().unwrap_or(0);
-    scan.found.end.number = scan.found.end.number.max(highest);
+    let highest = scan.found.end.number.max(highest);
+    // A file whose head was lost, but not its first record: a new head of the same number before it would make it real again.
+    let possible = |file: &u64| *file <= highest + order.len() as u64 + scan.found.free.len() as u64;
+    let highest = first_records.into_iter().filter(possible).max().map_or(highest, |lost| highest.max(lost));
+    scan.found.end.number = highest;
     Ok(scan.found)
 }
 
