@@ -4,7 +4,8 @@
 //! ahead brings little of what comes next. The *disorder* of a node above leaves is the share of its leaves from which the way to the next
 //! one leads to another extent or backwards, beyond what leaves in order need: 0 as built in bulk, near 1 after random inserts.
 //!
-//! 1. down: the nodes above the leaves, level by level, each level wished for together;
+//! 1. down: the nodes above the leaves, level by level, each level wished for together; when the rule wants changed leaves, only nodes that
+//!    the transaction has changed, so that a tree in which little was changed costs next to nothing;
 //! 2. a subtree is moved when its disorder is as large as the rule wants, and so is the share of its leaves that the transaction has changed
 //!    anyway (they are written in any case);
 //! 3. its leaves are copied in key order; an eighth of every extent stays free, so that the next splits stay near;
@@ -48,6 +49,14 @@ pub struct Relocated {
     pub leaves: u64,
 }
 
+impl std::ops::AddAssign for Relocated {
+    fn add_assign(&mut self, other: Relocated) {
+        self.looked_at += other.looked_at;
+        self.subtrees += other.subtrees;
+        self.leaves += other.leaves;
+    }
+}
+
 impl TupleTree {
     /// Moves the leaves of shuffled subtrees into fresh extents. On an error the transaction must be given up.
     ///
@@ -58,17 +67,22 @@ impl TupleTree {
         if self.shape.height < 2 {
             return Ok(done);
         }
-        let levels = self.inner_nodes(txn)?;
+        let nodes = if rule.changed > 0.0 { Nodes::Changed } else { Nodes::All };
+        let levels = self.inner_nodes(txn, nodes)?;
         let geometry = txn.store().geometry();
         let (mut changed, mut fresh) = (Vec::new(), None);
         for (parent, visit) in levels[0].iter().enumerate() {
             let children = self.children_of(txn, visit.page, 1)?;
             done.looked_at += 1;
-            let private = children.iter().filter(|c| txn.is_private(c.page)).count();
-            let wanted = disorder(&children, geometry) >= rule.disorder
-                && private as f64 >= rule.changed * children.len() as f64
-                && done.leaves + children.len() as u64 <= rule.most_leaves;
-            if children.len() < 2 || !wanted {
+            let enough_changed = |txn: &Transaction| {
+                let private = children.iter().filter(|c| txn.is_private(c.page)).count();
+                private as f64 >= rule.changed * children.len() as f64
+            };
+            let wanted = children.len() > 1
+                && done.leaves + children.len() as u64 <= rule.most_leaves
+                && disorder(&children, geometry) >= rule.disorder
+                && enough_changed(txn);
+            if !wanted {
                 continue;
             }
             (done.subtrees, done.leaves) = (done.subtrees + 1, done.leaves + children.len() as u64);
@@ -91,20 +105,23 @@ impl TupleTree {
             return Ok(0.0);
         }
         let mut leaves = Vec::new();
-        for visit in &self.inner_nodes(txn)?[0] {
+        for visit in &self.inner_nodes(txn, Nodes::All)?[0] {
             leaves.extend(self.children_of(txn, visit.page, 1)?);
         }
         Ok(disorder(&leaves, txn.store().geometry()))
     }
 
-    /// All inner nodes, from level 1 upwards, in key order.
-    fn inner_nodes(&self, txn: &mut Transaction) -> Result<Vec<Vec<Visit>>> {
-        let mut levels = vec![vec![Visit { page: self.shape.root, parent: 0, child: 0 }]];
+    /// The inner nodes, from level 1 upwards, in key order.
+    fn inner_nodes(&self, txn: &mut Transaction, nodes: Nodes) -> Result<Vec<Vec<Visit>>> {
+        // A change of a leaf changes the row counts of all nodes above it.
+        let wanted = |txn: &Transaction, page| nodes == Nodes::All || txn.is_private(page);
+        let root = Visit { page: self.shape.root, parent: 0, child: 0 };
+        let mut levels = vec![Vec::from_iter(wanted(txn, root.page).then_some(root))];
         for level in (2..self.shape.height).rev() {
             let mut below = Vec::new();
             for (parent, visit) in levels[0].iter().enumerate() {
                 let children = self.children_of(txn, visit.page, level)?;
-                let visits = children.iter().enumerate();
+                let visits = children.iter().enumerate().filter(|(_, c)| wanted(txn, c.page));
                 below.extend(visits.map(|(child, c)| Visit { page: c.page, parent, child }));
             }
             wish(txn, self, below.iter().map(|v| v.page));
@@ -145,6 +162,14 @@ impl TupleTree {
         }
         Ok(changed)
     }
+}
+
+/// Which inner nodes are looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nodes {
+    All,
+    /// Those that the transaction has changed.
+    Changed,
 }
 
 fn wish(txn: &mut Transaction, tree: &TupleTree, pages: impl Iterator<Item = PageId>) {
