@@ -367,7 +367,7 @@ impl Device for PowerFile {
     }
 
     fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), IoError> {
-        let bytes: Vec<u8> = bufs.iter().flat_map(|b| b.iter().copied()).collect();
+        let bytes = bufs.iter().map(|b| &b[..]).collect::<Vec<_>>().concat();
         let mut state = self.disk.state.lock();
         let was_off = state.off;
         let stepped = state.step(&self.name, Operation::Write, offset, bytes.len() as u64);

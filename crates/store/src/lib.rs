@@ -19,6 +19,8 @@ mod config;
 mod core;
 mod error;
 mod fetch;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod journal;
 mod journal_meters;
 mod lock;

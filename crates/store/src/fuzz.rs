@@ -1,0 +1,279 @@
+//! What the fuzz targets of `/fuzz` call: every decoder of what comes from a disk, on any bytes. Nothing may panic, hang or ask for all memory.
+//!
+//! Checksums are left out of the way: a fuzzer would not get past them, and a forger would. The test below runs the same functions over changed
+//! pages, records and super-blocks of a real database.
+
+use crate::encoding::Decode;
+use crate::journal::{change, diff, record};
+use crate::long_value::LongRef;
+use crate::page::{HEADER_BYTES, PAGE_BYTES, PageBuf, PageKind};
+use crate::record_page::{Equal, RecordPage};
+use crate::string_leaf::StringLeaf;
+use crate::string_symbols::Symbols;
+use crate::superblock::{SLOT_BYTES, SuperBlock};
+use crate::tuple_inner::Inner;
+use crate::tuple_leaf::LeafCursor;
+use crate::{PageId, catalog, page};
+
+/// What the first byte of [`tree_page`]'s input chooses from.
+const KINDS: [PageKind; 6] = [
+    PageKind::TupleLeaf,
+    PageKind::TupleInner,
+    PageKind::StringLeaf,
+    PageKind::StringInner,
+    PageKind::Symbols,
+    PageKind::RecordLeaf,
+];
+
+/// A page of any tree: a byte for kind and arity, two for the header's count, the body.
+pub fn tree_page(data: &[u8]) {
+    let [choice, low, high, body @ ..] = data else { return };
+    let kind = KINDS[usize::from(choice / 4) % KINDS.len()];
+    let arity = 1 + usize::from(choice % 4);
+    let level = u8::from(matches!(kind, PageKind::TupleInner | PageKind::StringInner));
+    let mut page = PageBuf::new();
+    page.set_header(kind, level, u16::from_le_bytes([*low, *high]));
+    let len = body.len().min(PAGE_BYTES - HEADER_BYTES);
+    page[HEADER_BYTES..][..len].copy_from_slice(&body[..len]);
+    let key = [u64::from(*low) << 56, 7, u64::MAX, 1];
+    let key = &key[..arity];
+    // Whether it decodes does not matter.
+    let _ = match kind {
+        PageKind::TupleLeaf => tuple_leaf(&page, arity, key),
+        PageKind::TupleInner => inner(&page, kind, arity, key),
+        PageKind::StringInner => inner(&page, kind, 1, &key[..1]),
+        PageKind::StringLeaf => string_leaf(&page),
+        PageKind::Symbols => symbols(&page, body),
+        _ => record_page(&page, &body[..body.len().min(20)]),
+    };
+}
+
+fn tuple_leaf(page: &[u8], arity: usize, key: &[u64]) -> Decode<()> {
+    let mut cursor = LeafCursor::new(arity);
+    cursor.open(page)?;
+    for columns in 1..=arity {
+        let _ = cursor.lower(page, 0, &key[..columns]);
+        let _ = cursor.upper(page, 0, &key[..columns]);
+    }
+    let _ = cursor.find(page, 0, key, key);
+    let (mut out, mut at) = (Vec::new(), 0);
+    while at < cursor.len() {
+        let to = cursor.stretch(at, cursor.len());
+        assert!(to > at, "a stretch of no rows would never end");
+        for column in 0..arity {
+            out.clear();
+            cursor.append(page, column, at, to, &mut out)?;
+        }
+        at = to;
+    }
+    Ok(())
+}
+
+fn inner(page: &[u8], kind: PageKind, arity: usize, key: &[u64]) -> Decode<()> {
+    let node = Inner::parse(page, kind, arity, 1)?;
+    let _ = (node.rows(page), node.all(page));
+    let _ = (node.lower(page, key, 0), node.upper(page, key, 0));
+    for i in 0..node.children {
+        node.child(page, i)?;
+        node.separator(page, i)?;
+        node.rows_before(page, i)?;
+    }
+    Ok(())
+}
+
+fn string_leaf(page: &[u8]) -> Decode<()> {
+    let leaf = StringLeaf::parse(page)?;
+    for i in 0..leaf.len {
+        if let Ok(place) = leaf.place(page, i)
+            && place.is_long
+        {
+            let _ = LongRef::parse(&page[place.at..place.at + place.len]);
+        }
+    }
+    Ok(())
+}
+
+fn symbols(page: &[u8], codes: &[u8]) -> Decode<()> {
+    Symbols::parse(page)?.decode(codes, &mut Vec::new()).map(drop)
+}
+
+fn record_page(page: &[u8], key: &[u8]) -> Decode<()> {
+    let found = RecordPage::parse(page, PageKind::RecordLeaf, 0)?;
+    let _ = (found.rank(page, key, Equal::Counts), found.rank(page, key, Equal::CountsNot));
+    for i in 0..found.len {
+        let record = found.record(page, i)?;
+        if record.long {
+            let _ = LongRef::parse(record.value);
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of a journal file: a file's head, a record, the changes in a payload, a page's diff.
+pub fn journal(data: &[u8]) {
+    let _ = record::FileHead::decode(data);
+    if let Some(head) = record::peek(data) {
+        let stored = data.get(record::HEAD..).unwrap_or_default();
+        let stored = &stored[..stored.len().min(head.stored as usize)];
+        // A length that nothing can unpack to costs memory before it is refused.
+        if (head.raw as usize) < 1 << 20
+            && let Some(payload) = record::unpack(&head, stored)
+        {
+            changes(&payload);
+        }
+        let _ = record::decode(data, 0);
+    }
+    changes(data);
+}
+
+fn changes(mut payload: &[u8]) {
+    while !payload.is_empty() {
+        let before = payload.len();
+        let Ok(change) = change::next(&mut payload) else { return };
+        assert!(payload.len() < before, "a change of no bytes would never end");
+        if let change::Change::Diff { diff, .. } | change::Change::RecordDiff { diff, .. } = change {
+            let _ = diff::apply(&[7; PAGE_BYTES], diff, &mut [0; PAGE_BYTES]);
+        }
+    }
+}
+
+/// A slot of the super-block, its checksum made right, and the meta run.
+pub fn meta(data: &[u8]) {
+    let mut slot = [0; SLOT_BYTES];
+    let len = data.len().min(SLOT_BYTES);
+    slot[..len].copy_from_slice(&data[..len]);
+    if let Some(block) = SuperBlock::decode_unsealed(&mut slot) {
+        let again = block.encode().expect("what was decoded fits");
+        assert_eq!(SuperBlock::decode_unsealed(&mut again.clone()), Some(block));
+    }
+    for extent_pages in [8, 256] {
+        let _ = catalog::decode(data, extent_pages);
+    }
+    if data.len() >= PAGE_BYTES {
+        let _ = page::verify(&data[..PAGE_BYTES], PageId(1), crate::TreeId(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree_tests::{Random, Sizes, TestStore, seeds};
+    use crate::{
+        RecordTreeBuilder, StringTreeBuilder, TupleTreeBuilder, header,
+        superblock::{FILE_NAME, offset},
+    };
+
+    /// Inputs as the functions take them, of a real database.
+    struct Seeds {
+        pages: Vec<Vec<u8>>,
+        journal: Vec<Vec<u8>>,
+        meta: Vec<Vec<u8>>,
+    }
+
+    fn collect(random: &mut Random) -> Seeds {
+        let store = TestStore::new(Sizes::Default);
+        let build = store.store.begin_build().unwrap();
+        let mut trees = Vec::new();
+        for arity in 1..=4usize {
+            let mut rows: Vec<[u64; 4]> =
+                (0..9000).map(|_| [0; 4].map(|_: u64| random.word() >> random.below(64))).collect();
+            rows.iter_mut().for_each(|r| r[arity..].fill(0));
+            rows.sort_unstable();
+            rows.dedup();
+            let mut tuples = TupleTreeBuilder::new(build.new_tree(&format!("tuples {arity}")), arity);
+            rows.iter().for_each(|r| tuples.push(&r[..arity]).unwrap());
+            trees.push((tuples.finish().unwrap().id(), arity));
+        }
+        let mut strings = StringTreeBuilder::new(build.new_tree("strings"), &[b"some words again"]).unwrap();
+        (0..3000u64).for_each(|i| {
+            strings
+                .push(&b"words again and again".repeat(1 + (i % 700 / 699 * 2000) as usize))
+                .map(drop)
+                .unwrap();
+        });
+        trees.push((strings.finish().unwrap().id(), 1));
+        let mut records = RecordTreeBuilder::new(build.new_tree("records"));
+        for i in 0..3000u64 {
+            records
+                .push(format!("key/{i:08}").as_bytes(), &vec![i as u8; 20 + (i % 700 / 699 * 9000) as usize])
+                .unwrap();
+        }
+        trees.push((records.finish().unwrap().id(), 1));
+        build.commit().unwrap();
+        let mut reader = store.reader();
+        let mut pages = Vec::new();
+        for (tree, arity) in trees {
+            for id in (0..3000).map(PageId) {
+                let Ok(page) = reader.page(tree, id) else { continue };
+                let kind = KINDS.iter().position(|k| *k as u8 == header(&page).kind());
+                let Some(kind) = kind else { continue };
+                let choice = (4 * kind + arity - 1) as u8;
+                pages.push(
+                    [&[choice], &header(&page).count().to_le_bytes()[..], &page[HEADER_BYTES..]].concat(),
+                );
+            }
+        }
+        for _ in 0..20 {
+            let mut txn = store.store.begin().unwrap();
+            let tree = txn.new_tree(&format!("more {}", random.below(5)));
+            let page = txn.allocate(tree, None).unwrap();
+            txn.page_mut(tree, page).unwrap().body_mut()[random.below(8000) as usize] = 1;
+            txn.put_record("a record", 1, &random.word().to_le_bytes());
+            txn.commit().unwrap();
+        }
+        let dir = store.store.dir();
+        let bytes = std::fs::read(dir.join("journal-0")).unwrap();
+        let mut journal = vec![bytes[..4096].to_vec()];
+        let mut at = record::FILE_HEAD;
+        let identity = record::FileHead::decode(&bytes).unwrap().identity;
+        while let Some((head, stored)) = record::decode(&bytes[at..], identity) {
+            journal.push(bytes[at..at + record::HEAD + stored.len()].to_vec());
+            journal.push(record::unpack(&head, stored).unwrap().into_owned());
+            at += head.bytes();
+        }
+        let block = std::fs::read(dir.join(FILE_NAME)).unwrap();
+        let mut meta: Vec<Vec<u8>> = block.chunks(SLOT_BYTES).map(<[u8]>::to_vec).collect();
+        let extents: Vec<_> = store.store.extents().into_iter().map(|(_, e)| e).collect();
+        meta.push(catalog::encode(&store.store.catalog_all(), &extents));
+        assert!(meta[0][offset::MAGIC..].starts_with(b"SNOWMELT"));
+        Seeds { pages, journal, meta }
+    }
+
+    /// A few bytes changed, most of them near the front where lengths are; or the end cut off.
+    fn changed(random: &mut Random, seed: &[u8]) -> Vec<u8> {
+        let mut bytes = seed.to_vec();
+        for _ in 0..1 + random.below(5) {
+            let within = [24, 200, bytes.len() as u64][random.below(3) as usize].min(bytes.len() as u64);
+            let at = random.below(within) as usize;
+            let at = if random.below(4) == 0 { bytes.len() - 1 - at } else { at };
+            bytes[at] = [0, 0xff, random.word() as u8][random.below(3) as usize];
+        }
+        if random.below(8) == 0 {
+            bytes.truncate(1 + random.below(bytes.len() as u64) as usize);
+        }
+        bytes
+    }
+
+    /// Rounds: 1000, or as many as `SNOWMELT_ROUNDS` says.
+    fn rounds() -> u64 {
+        std::env::var("SNOWMELT_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(1000)
+    }
+
+    #[test]
+    fn no_bytes_bring_a_decoder_down() {
+        for seed in seeds(1) {
+            let mut random = Random::new(seed);
+            let all = collect(&mut random);
+            let (pages, records, meta_parts) = (all.pages.len(), all.journal.len(), all.meta.len());
+            assert!(pages > 50 && records > 20 && meta_parts == 3, "{pages}, {records}, {meta_parts}");
+            let targets: [fn(&[u8]); 3] = [tree_page, journal, meta];
+            for (target, seeds) in targets.into_iter().zip([&all.pages, &all.journal, &all.meta]) {
+                seeds.iter().for_each(|bytes| target(bytes));
+                for _ in 0..rounds() {
+                    let bytes = &seeds[random.below(seeds.len() as u64) as usize];
+                    target(&changed(&mut random, bytes));
+                }
+            }
+        }
+    }
+}
