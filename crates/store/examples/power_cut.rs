@@ -15,7 +15,7 @@ fn main() {
     let first_seed = args.next().unwrap_or(1);
     snowmelt_io::set_notice(|_| {});
     let begun = std::time::Instant::now();
-    let mut total = Tally::default();
+    let (mut total, mut digest) = (Tally::default(), 0u64);
     for seed in first_seed.. {
         if total.cuts >= cuts {
             break;
@@ -29,12 +29,13 @@ fn main() {
             std::process::exit(1);
         }
         total.add(&run.tally);
+        digest = digest.rotate_left(1) ^ run.digest();
         if seed % 500 == 0 {
             println!("{:.0} s: {total:?}", begun.elapsed().as_secs_f64());
         }
     }
     println!(
-        "{:.0} s, seeds from {first_seed} on: no wrong answer in {total:?}",
+        "{:.0} s, seeds from {first_seed} on, digest {digest:016x}: no wrong answer in {total:?}",
         begun.elapsed().as_secs_f64()
     );
 }
