@@ -11,6 +11,7 @@ mod error;
 mod index;
 pub mod load;
 mod quad_batch;
+mod relocate;
 mod session;
 mod session_decode;
 mod session_resolve;
@@ -35,10 +36,12 @@ pub use dict::{GraphMeta, Tree};
 pub use dump::DumpFormat;
 pub use error::{GraphError, Result};
 pub use index::{Column, Index};
+#[doc(hidden)]
+pub use load::fuzz;
 pub use quad_batch::{BatchTerm, QuadBatch};
 pub use session::{Lookup, Scan, Session};
 pub use snowmelt_store::{
-    Activity, Columns, Committed, Keys, Levels, Matches, MemoryBudget, Pending, Reservation,
+    Activity, Columns, Committed, Keys, Levels, Matches, MemoryBudget, Pending, Relocated, Reservation,
 };
 pub use state::{Carried, GraphState};
 pub use stats::{Stats, Terms, TreeSize};

@@ -3,7 +3,7 @@
 //! 1. [`Database::begin`] waits for the turn of the writer and takes the newest appended state;
 //! 2. terms get ids (`transaction_terms`), quads enter and leave the indexes (`transaction_quads`), graphs are cleared (`transaction_clear`);
 //!    a [`Session`] of the transaction sees all of it, nobody else does;
-//! 3. [`Transaction::append`] writes the catalog records that changed and hands the new [`GraphState`] to those who come after.
+//! 3. [`Transaction::append`] puts leaves in order after a large batch (`relocate`), writes the catalog records that changed and hands the new [`GraphState`] to those who come after.
 //!
 //! Invariant: the records are written once, at the end; in between the state in memory is the truth.
 
@@ -83,6 +83,10 @@ impl Transaction {
         &self.state
     }
 
+    pub(crate) fn base(&self) -> &GraphState {
+        &self.base
+    }
+
     pub(crate) fn state_mut(&mut self) -> &mut GraphState {
         Arc::make_mut(&mut self.state)
     }
@@ -100,6 +104,7 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::commit`].
     pub fn append(mut self) -> Result<Pending> {
+        self.relocate_after_batch()?;
         self.write_records();
         let Transaction { db, txn, state, prefixes, literals, .. } = self;
         // Before anybody can see the quads: whoever assumes that a predicate has no literals asks for this.

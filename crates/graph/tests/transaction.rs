@@ -299,3 +299,60 @@ fn distinct_values_follow() {
     let left: BTreeSet<String> = dump(&db).into_iter().map(|quad| quad[2].clone()).collect();
     assert_eq!(distinct(&db.session().unwrap())[1], Some(left.len() as u64));
 }
+
+/// Large batches in random order scatter leaves; what is written anyway is put in order on the way, the rest by `relocate`, and nothing is
+/// changed by it.
+#[test]
+fn scattered_leaves_are_moved_and_stay_what_they_were() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::create(&dir.path().join("db"), &[], &options()).unwrap();
+    let mut random = Random(7);
+    let mut model = Model::new();
+    for _ in 0..4 {
+        let quads: Vec<Quad> = (0..6000)
+            .map(|_| {
+                let number = random.below(1 << 40);
+                let subject = format!("<http://example.org/s/{}>", random.below(50_000));
+                let object = format!("\"{number}\"^^<http://www.w3.org/2001/XMLSchema#integer>");
+                [subject, format!("<http://example.org/p#{}>", random.below(3)), object, String::new()]
+            })
+            .collect();
+        let mut txn = db.begin().unwrap();
+        txn.insert(&batch(&quads), &mut BlankNodes::default()).unwrap();
+        txn.commit().unwrap();
+        model.extend(quads);
+        sound(&db);
+    }
+    // The same again in small transactions, after which nothing is moved.
+    for _ in 0..60 {
+        let quads: Vec<Quad> = (0..300)
+            .map(|_| {
+                let subject = format!("<http://example.org/s/{}>", random.below(50_000));
+                [
+                    subject,
+                    "<http://example.org/p#1>".into(),
+                    format!("\"x {}\"", random.below(9)),
+                    String::new(),
+                ]
+            })
+            .collect();
+        let mut txn = db.begin().unwrap();
+        txn.insert(&batch(&quads), &mut BlankNodes::default()).unwrap();
+        txn.commit().unwrap();
+        model.extend(quads);
+    }
+    let mut parts = Vec::new();
+    let moved = db.relocate(|leaves| parts.push(leaves)).unwrap();
+    assert!(moved.leaves > 50 && parts.last() == Some(&moved.leaves), "{moved:?}, {parts:?}");
+    assert_eq!(db.relocate(|_| ()).unwrap().subtrees, 0, "what is in order stays");
+    sound(&db);
+    assert!(dump(&db) == model);
+    // What was left behind is nobody's: most pages of the trees' extents are in use.
+    let extents = db.store().extents().into_iter().filter(|(_, e)| e.tree.is_some());
+    let used = extents.map(|(_, e)| (0..8).filter(|i| e.is_allocated(*i)).count()).collect::<Vec<_>>();
+    let pages = used.iter().sum::<usize>();
+    assert!(pages * 10 > used.len() * 8 * 6, "{pages} pages in {} extents of 8", used.len());
+    drop(db);
+    let db = Database::open(&dir.path().join("db"), &options()).unwrap();
+    assert!(dump(&db) == model);
+}

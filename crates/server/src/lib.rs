@@ -4,6 +4,8 @@
 #![forbid(unsafe_code)]
 
 mod body;
+#[doc(hidden)]
+pub mod fuzz;
 mod graph_store;
 mod multipart;
 mod negotiate;

@@ -9,6 +9,8 @@ mod exec;
 mod explain;
 pub mod expr;
 mod functions;
+#[doc(hidden)]
+pub mod fuzz;
 mod optimise;
 mod plan;
 pub mod results;

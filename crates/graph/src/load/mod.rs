@@ -18,6 +18,8 @@ mod dictionary;
 pub(crate) mod document;
 mod error;
 mod fill;
+#[doc(hidden)]
+pub mod fuzz;
 mod index;
 pub(crate) mod intern;
 mod merge;

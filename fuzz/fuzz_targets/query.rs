@@ -1,0 +1,10 @@
+//! Text to plan.
+#![no_main]
+
+use snowmelt_sparql::fuzz;
+
+thread_local! {
+    static ENGINE: snowmelt_sparql::Engine = fuzz::engine(&tempfile::tempdir().expect("a directory").keep());
+}
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| ENGINE.with(|engine| fuzz::query(engine, data)));
