@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 use snowmelt_graph::{Database, OpenOptions};
 use snowmelt_io::{Engine, Policy, QueueConfig};
-use snowmelt_store::{ReadAhead, StoreConfig};
+use snowmelt_store::{Checkpoints, JournalConfig, ReadAhead, StoreConfig};
 
 use crate::device::DeviceChoice;
 use crate::size;
@@ -18,9 +18,20 @@ pub struct OpenArgs {
     /// The one memory budget: pool, queries and load; half of the machine's or cgroup's memory when not given
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub memory: Option<u64>,
+    /// Write pages back from the journal, or hold that back to measure a restart: the journal then grows without bound
+    #[arg(long, value_name = "continuous|held", default_value = "continuous", value_parser = checkpoints, help_heading = "Journal")]
+    pub checkpoint: Checkpoints,
     /// Switches of I/O
     #[command(flatten)]
     pub io: IoArgs,
+}
+
+fn checkpoints(text: &str) -> Result<Checkpoints, String> {
+    match text {
+        "continuous" => Ok(Checkpoints::Continuous),
+        "held" => Ok(Checkpoints::Held),
+        _ => Err("use continuous or held".into()),
+    }
 }
 
 /// Switches of I/O alone, for commands with a memory switch of their own.
@@ -65,6 +76,7 @@ impl OpenArgs {
     /// The store's settings.
     pub fn config(&self) -> StoreConfig {
         let mut config = self.io.config();
+        config.journal.checkpoints = self.checkpoint;
         if let Some(bytes) = self.memory {
             config.memory_bytes = bytes;
         }
@@ -82,10 +94,11 @@ impl IoArgs {
     pub fn config(&self) -> StoreConfig {
         let queue = QueueConfig { engine: self.engine, policy: self.queue, ..QueueConfig::default() };
         let config = StoreConfig::default();
-        let devices = self.device.wrap(&config.clock);
+        let (devices, journal_devices) = self.device.wrap(&config.clock).unzip();
         StoreConfig {
             queue,
             devices,
+            journal: JournalConfig { devices: journal_devices, ..config.journal },
             direct: self.direct == OnOff::On,
             read_ahead: self.read_ahead.clone(),
             ..config

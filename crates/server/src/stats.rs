@@ -43,6 +43,7 @@ pub fn journal(database: &Database) -> Value {
             "commits": recovery.commits,
             "pages": recovery.pages,
             "pages_in_memory": recovery.pages_in_memory,
+            "newest_commits_in_memory": recovery.newest_commits_in_memory,
             "seconds": recovery.seconds,
         },
     })

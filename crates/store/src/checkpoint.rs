@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use snowmelt_io::AlignedBuf;
 
 use crate::commit::Commits;
-use crate::config::Plant;
+use crate::config::{Checkpoints, Plant};
 use crate::error::{Result, StoreError};
 use crate::meta::NewMeta;
 use crate::page::{self, PAGE_BYTES, PageBuf, PageId, header};
@@ -130,8 +130,8 @@ impl Commits {
         if self.states.visible().txn <= durable {
             return false;
         }
-        if begin == Begin::Now {
-            return true;
+        if begin == Begin::Now || self.config.journal.checkpoints == Checkpoints::Held {
+            return begin == Begin::Now;
         }
         let c = &self.checkpointer;
         let waited_ns = self.config.clock.now_ns().saturating_sub(c.last_ns.load(Ordering::Relaxed));

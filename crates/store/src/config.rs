@@ -65,6 +65,8 @@ pub struct JournalConfig {
     pub checkpoint_s: u64,
     /// Bytes of journal beyond which writers wait for the checkpointer: it bounds the time of a recovery. Default 1 GiB.
     pub most_bytes: u64,
+    /// Whether the checkpointer works on its own.
+    pub checkpoints: Checkpoints,
     /// What to do about damage in the journal at open.
     pub salvage: Salvage,
     /// Wraps the device of each journal file: simulated and faulty devices.
@@ -82,10 +84,20 @@ impl Default for JournalConfig {
             checkpoint_bytes: 16 << 20,
             checkpoint_s: 10,
             most_bytes: 1 << 30,
+            checkpoints: Checkpoints::Continuous,
             salvage: Salvage::Refuse,
             devices: None,
         }
     }
+}
+
+/// Whether the checkpointer works on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checkpoints {
+    /// Yes.
+    Continuous,
+    /// Only when [`Store::checkpoint`](crate::Store::checkpoint) is called: to measure restarts. The journal grows without bound, and closing leaves it.
+    Held,
 }
 
 /// What to do when a part of the journal that was durable is damaged.

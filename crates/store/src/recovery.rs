@@ -1,11 +1,12 @@
 //! Recovery: what the journal says beyond the super-block's state, as catalog, extent map and page versions. Nothing is written.
 //!
 //! 1. the meta run gives the catalog as of the checkpoint C and the extent map as of C or a little later;
-//! 2. the journal is read and checked ([`scan`]); of each page the way to its newest version is kept (an image and the diffs after it), and as many
-//!    versions as there is room for in memory;
+//! 2. the journal is read and checked ([`scan`]); of each page the way to its newest version is kept (an image and the diffs after it), and the
+//!    versions of the latest commits in memory, as many as there is room for;
 //! 3. commits after C change catalog and map; parts whose commit is missing are forgotten;
 //! 4. pages with a version after C enter the version table, and the database is open: writing them back is the checkpointer's business.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +14,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::catalog::{Catalog, Record};
 use crate::config::StoreConfig;
-use crate::encoding::Decode;
 use crate::error::{Result, StoreError};
 use crate::journal::Loc;
 use crate::journal::change::{self, Change, ExtentChange, SKIPPED};
@@ -70,18 +70,25 @@ pub struct RecoveryTrace {
     pub pages: u64,
     /// Those of them that are in memory.
     pub pages_in_memory: u64,
+    /// So many of the newest commits have all their pages in memory.
+    pub newest_commits_in_memory: u64,
     /// Seconds from the begin of the journal to its end.
     pub seconds: f64,
 }
 
-/// Makes the new state of a page from the old one and a diff.
-type Apply = fn(&[u8], &[u8], &mut [u8]) -> Decode<()>;
+/// What a diff speaks of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    Bytes,
+    Rows,
+}
 
 #[derive(Default)]
 struct PageWay {
     txn: u64,
     history: Vec<Step>,
-    state: Option<Arc<PageBuf>>,
+    /// Its transaction is not noted in it before the end.
+    state: Option<PageBuf>,
 }
 
 struct Replay {
@@ -92,10 +99,15 @@ struct Replay {
     extents: Vec<Extent>,
     txn: u64,
     last_number: u64,
-    commits: u64,
+    /// Commits after the checkpoint.
+    commits: Vec<u64>,
     ways: FxHashMap<PageId, PageWay>,
     in_memory: usize,
     most_in_memory: usize,
+    /// Pages that are or were in memory, with the transaction that had last changed them when they were put here: those at the front leave first.
+    leaving: VecDeque<(PageId, u64)>,
+    /// Takes the new state of a page whose bytes move.
+    spare: PageBuf,
     /// Parts of a transaction whose commit has not been seen.
     parts: Vec<(u64, u64, Vec<u8>)>,
     parts_txn: u64,
@@ -118,10 +130,12 @@ pub(crate) fn recover(
         extents,
         txn: block.txn,
         last_number: block.txn,
-        commits: 0,
+        commits: Vec::new(),
         ways: FxHashMap::default(),
         in_memory: 0,
         most_in_memory: config.version_pages()?,
+        leaving: VecDeque::new(),
+        spare: PageBuf::new(),
         parts: Vec::new(),
         parts_txn: 0,
         dir: dir.to_path_buf(),
@@ -147,8 +161,15 @@ pub(crate) fn recover(
     };
     let ways = replay.ways.into_iter().filter(|(page, way)| way.txn > after && in_use(page));
     let pages: Vec<RecoveredPage> = ways
-        .map(|(page, w)| RecoveredPage { page, txn: w.txn, history: w.history, state: w.state })
+        .map(|(page, mut w)| {
+            if let Some(state) = &mut w.state {
+                let tree = page::header(state).tree();
+                page::mark(state, page, tree, w.txn);
+            }
+            RecoveredPage { page, txn: w.txn, history: w.history, state: w.state.map(Arc::new) }
+        })
         .collect();
+    let last_absent = pages.iter().filter(|p| p.state.is_none()).map(|p| p.txn).max().unwrap_or(0);
     let trace = RecoveryTrace {
         files: found.used.len() as u64,
         read_bytes: found.read_bytes,
@@ -156,7 +177,8 @@ pub(crate) fn recover(
         concurrency: found.concurrency as u64,
         records: found.records,
         record_bytes: found.bytes,
-        commits: replay.commits,
+        commits: replay.commits.len() as u64,
+        newest_commits_in_memory: replay.commits.iter().filter(|txn| **txn > last_absent).count() as u64,
         pages: pages.len() as u64,
         pages_in_memory: pages.iter().filter(|p| p.state.is_some()).count() as u64,
         seconds: (config.clock.now_ns() - begun) as f64 / 1e9,
@@ -197,7 +219,7 @@ impl Replay {
         }
         if head.txn > self.after {
             self.txn = head.txn;
-            self.commits += 1;
+            self.commits.push(head.txn);
         }
         Ok(())
     }
@@ -216,8 +238,8 @@ impl Replay {
             let loc = Loc { file, offset, at };
             match change {
                 Change::Image { page, bytes } => self.image(txn, page, loc, bytes),
-                Change::Diff { page, diff } => self.diff(txn, page, loc, diff, diff::apply)?,
-                Change::Rows { page, diff } => self.diff(txn, page, loc, diff, tuple_leaf_diff::apply)?,
+                Change::Diff { page, diff } => self.diff(txn, page, loc, diff, How::Bytes)?,
+                Change::Rows { page, diff } => self.diff(txn, page, loc, diff, How::Rows)?,
                 _ if txn <= self.after => {}
                 other => self.other(other)?,
             }
@@ -226,17 +248,40 @@ impl Replay {
     }
 
     fn image(&mut self, txn: u64, page: PageId, loc: Loc, bytes: &[u8]) {
-        let room = self.in_memory < self.most_in_memory && txn > self.after;
         let way = self.ways.entry(page).or_default();
-        self.in_memory -= usize::from(way.state.is_some());
-        *way = PageWay { txn, history: vec![Step { txn, loc, diff_bytes: None }], state: None };
-        if room {
-            let mut state = PageBuf::new();
-            state[SKIPPED..SKIPPED + bytes.len()].copy_from_slice(bytes);
-            let tree = page::header(&state).tree();
-            page::mark(&mut state, page, tree, txn);
-            way.state = Some(Arc::new(state));
+        let old = std::mem::take(way);
+        (way.txn, way.history) = (txn, old.history);
+        way.history.clear();
+        way.history.push(Step { txn, loc, diff_bytes: None });
+        let was_in_memory = old.state.is_some();
+        if txn <= self.after {
+            self.in_memory -= usize::from(was_in_memory);
+            return;
+        }
+        let mut state = old.state.unwrap_or_default();
+        state[SKIPPED..SKIPPED + bytes.len()].copy_from_slice(bytes);
+        state[SKIPPED + bytes.len()..].fill(0);
+        way.state = Some(state);
+        if !was_in_memory {
             self.in_memory += 1;
+            self.leaving.push_back((page, txn));
+            self.make_room();
+        }
+    }
+
+    /// Has the pages leave memory that were changed longest ago, until the others have room.
+    fn make_room(&mut self) {
+        while self.in_memory > self.most_in_memory
+            && let Some((page, txn)) = self.leaving.pop_front()
+        {
+            let Some(way) = self.ways.get_mut(&page).filter(|way| way.state.is_some()) else { continue };
+            if way.txn > txn {
+                // Changed since: to the back again.
+                self.leaving.push_back((page, way.txn));
+            } else {
+                way.state = None;
+                self.in_memory -= 1;
+            }
         }
     }
 
@@ -246,7 +291,7 @@ impl Replay {
         page: PageId,
         loc: Loc,
         bytes: &[u8],
-        apply: Apply,
+        how: How,
     ) -> std::result::Result<(), &'static str> {
         let Some(way) = self.ways.get_mut(&page).filter(|w| !w.history.is_empty()) else {
             // The image may lie before the first needed file when the page has been written back since.
@@ -255,11 +300,17 @@ impl Replay {
         way.txn = txn;
         way.history.push(Step { txn, loc, diff_bytes: Some(bytes.len() as u32) });
         if let Some(state) = &mut way.state {
-            let mut new = PageBuf::new();
-            apply(&state[SKIPPED..], bytes, &mut new[SKIPPED..]).map_err(|b| b.0)?;
-            let tree = page::header(&new).tree();
-            page::mark(&mut new, page, tree, txn);
-            *state = Arc::new(new);
+            if how == How::Bytes && diff::apply_in_place(&mut state[SKIPPED..], bytes).map_err(|b| b.0)? {
+                return Ok(());
+            }
+            self.spare.clear();
+            let (old, new) = (&state[SKIPPED..], &mut self.spare[SKIPPED..]);
+            let applied = match how {
+                How::Bytes => diff::apply(old, bytes, new),
+                How::Rows => tuple_leaf_diff::apply(old, bytes, new),
+            };
+            applied.map_err(|b| b.0)?;
+            std::mem::swap(state, &mut self.spare);
         }
         Ok(())
     }

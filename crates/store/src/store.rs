@@ -18,7 +18,7 @@ use crate::background::{BackgroundThread, Work};
 use crate::catalog::Catalog;
 use crate::checkpoint::{Begin, Checkpointer, Step};
 use crate::commit::Commits;
-use crate::config::{Background, StoreConfig};
+use crate::config::{Background, Checkpoints, StoreConfig};
 use crate::core::Core;
 use crate::error::{Result, StoreError};
 use crate::fetch::Fetch;
@@ -346,6 +346,9 @@ impl Store {
         /// Pause between two looks while the background thread works.
         const PAUSE_NS: u64 = 1_000_000;
         let commits = &self.commits;
+        if self.config.journal.checkpoints == Checkpoints::Held {
+            return Ok(());
+        }
         while commits.journal.bytes_in_use() > self.config.journal.most_bytes {
             commits.check_poison()?;
             if let Some(e) = commits.checkpointer.stalled() {
@@ -375,6 +378,9 @@ impl Store {
         let done = commits.settle().and_then(|()| {
             if commits.states.visible().txn > commits.block.lock().txn {
                 commits.journal.end_file();
+            }
+            if self.config.journal.checkpoints == Checkpoints::Held {
+                return Ok(false);
             }
             commits.checkpoint_all(until_ns)
         });

@@ -77,6 +77,31 @@ pub fn apply(old: &[u8], mut diff: &[u8], new: &mut [u8]) -> Decode<()> {
     Ok(())
 }
 
+/// Makes the old page the new one by touching only what changed. False when the diff moves bytes: then nothing has happened, and it takes
+/// [`apply`] and a second page.
+pub fn apply_in_place(page: &mut [u8], diff: &[u8]) -> Decode<bool> {
+    // Twice over the diff, so that a page is never left half changed.
+    let (mut at, mut steps) = (0usize, diff);
+    while !steps.is_empty() {
+        let (copied, changed) = (take(&mut steps)? as usize, take(&mut steps)? as usize);
+        if copied == 0 && changed == 0 {
+            return Ok(false);
+        }
+        let end = at.checked_add(copied).and_then(|e| e.checked_add(changed)).filter(|e| *e <= page.len());
+        at = end.ok_or(Bad("a change lies beyond the end of the page"))?;
+        steps = steps.split_at_checked(changed).ok_or(Bad("a change ends too early"))?.1;
+    }
+    let (mut at, mut steps) = (0usize, diff);
+    while !steps.is_empty() {
+        at += take(&mut steps)? as usize;
+        let changed = take(&mut steps)? as usize;
+        let (given, rest) = steps.split_at(changed);
+        page[at..at + changed].iter_mut().zip(given).for_each(|(b, d)| *b = b.wrapping_add(*d));
+        (steps, at) = (rest, at + changed);
+    }
+    Ok(true)
+}
+
 fn copy(old: &[u8], new: &mut [u8], from: usize, to: usize, shift: isize) {
     let start = from as isize + shift;
     match usize::try_from(start).ok().and_then(|s| old.get(s..s + (to - from))) {
@@ -198,6 +223,12 @@ mod tests {
         let mut back = vec![0xEE; new.len()];
         apply(old, &d, &mut back).unwrap();
         assert_eq!(back, new);
+        let mut page = old.to_vec();
+        if apply_in_place(&mut page, &d).unwrap() {
+            assert_eq!(page, new);
+        } else {
+            assert_eq!(page, old, "a diff that moves bytes is left alone");
+        }
         d.len()
     }
 
@@ -270,7 +301,12 @@ mod tests {
 
         #[test]
         fn any_bytes_are_an_error_or_a_page(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
-            let _ = apply(&page(1), &bytes, &mut [0; 8168]);
+            let (old, mut new, mut page) = (page(1), vec![0; 8168], page(1));
+            match (apply(&old, &bytes, &mut new), apply_in_place(&mut page, &bytes)) {
+                (Ok(()), Ok(true)) => prop_assert_eq!(page, new),
+                (_, Ok(true)) => prop_assert!(false, "only one of the two takes it"),
+                _ => prop_assert_eq!(page, old),
+            }
         }
     }
 }

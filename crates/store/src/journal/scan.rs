@@ -84,6 +84,7 @@ pub(crate) fn scan(
         match head.filter(|h| h.identity == needed.identity || h.file == 0) {
             Some(head) if head.file >= needed.first => drop(files.insert(head.file, (head, file))),
             Some(_) => free.push(file),
+            None if begins_with_zeros(&file)? => free.push(file),
             None => headless.push(file),
         }
     }
@@ -125,6 +126,14 @@ pub(crate) fn scan(
     let highest = first_records.into_iter().filter(possible).max().map_or(highest, |lost| highest.max(lost));
     scan.found.end.number = highest;
     Ok(scan.found)
+}
+
+/// True of a file that was made ahead and never used: files are written from front to back, so nothing follows zeros of this length. It
+/// need not be read whole.
+fn begins_with_zeros(file: &JournalFile) -> Result<bool> {
+    let mut front = AlignedBuf::new(file.bytes.min(CHUNK) as usize);
+    file.read(0, &mut front)?;
+    Ok(front.iter().all(|b| *b == 0))
 }
 
 /// Says once a second how far reading is and how long it will take.
