@@ -10,6 +10,7 @@
 //!
 //! Nothing here knows what a page means.
 
+mod awaited;
 mod buffer;
 mod clock;
 mod cost;

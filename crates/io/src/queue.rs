@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use crate::awaited::{AWAITED, Awaited};
 use crate::buffer::RawBuf;
 use crate::clock::Clock;
 use crate::cost::CostModel;
@@ -49,7 +50,7 @@ pub struct Request {
     pub buf: RawBuf,
     /// What it is for.
     pub class: Class,
-    /// Given back at completion; any number.
+    /// Given back at completion; any number below 2^63.
     pub tag: u64,
 }
 
@@ -80,6 +81,7 @@ pub(crate) struct Shared {
     /// Wakes the timekeeper.
     pub(crate) time: Condvar,
     pub(crate) tally: Mutex<Tally>,
+    awaited: Awaited,
     /// Notified when the last outstanding request of a closing queue is over.
     drained: EventCount,
 }
@@ -158,6 +160,7 @@ impl DeviceQueue {
             work: Condvar::new(),
             time: Condvar::new(),
             tally: Mutex::new(Tally::new()),
+            awaited: Awaited::new(&clock),
             drained: EventCount::new(&clock),
             device,
             clock,
@@ -228,6 +231,22 @@ impl DeviceQueue {
     pub fn write_now(&self, offset: u64, bufs: &[IoSlice<'_>], class: Class) -> Result<(), IoError> {
         let len = bufs.iter().map(|b| b.len() as u64).sum();
         self.shared.in_place(class, len, |device| device.write_at(bufs, offset))
+    }
+
+    /// Writes all of `parts` (offset, bytes) through the schedule, and returns when all are over: in the device's order, and behind what is more
+    /// urgent than `class`. Not to be called from within a sink. The first failure is the answer.
+    #[allow(unsafe_code)]
+    pub fn write_awaited(&self, parts: &[(u64, &[u8])], class: Class) -> Result<(), IoError> {
+        let awaited = &self.shared.awaited;
+        let _turn = awaited.turn.lock();
+        awaited.begin(parts.len());
+        let request = |(offset, bytes): &(u64, &[u8])| {
+            // SAFETY: the bytes are borrowed until all requests are over, which is when this returns.
+            let buf = unsafe { RawBuf::write_from(bytes.as_ptr(), bytes.len()) };
+            Request { offset: *offset, buf, class, tag: AWAITED }
+        };
+        self.submit(&mut parts.iter().map(request).collect());
+        awaited.wait()
     }
 
     /// Returns when everything whose completion was reported before is durable.
@@ -405,14 +424,14 @@ impl Shared {
         self.tally.lock().finished(request, whole + failed, failed, now_ns);
         let outer = DELIVERING.replace(true);
         for piece in request.pieces.drain(..whole) {
-            self.sink.complete(piece.request.tag, Ok(()));
+            self.tell(piece.request.tag, Ok(()));
         }
         if let (1, Err(kind)) = (failed, end) {
             let piece = request.pieces.pop().expect("the one that failed");
             let operation = if request.write { Operation::Write } else { Operation::Read };
             let (device, offset) = (self.device.name().clone(), piece.request.offset);
             let error = IoError { device, operation, offset, len: request.len, kind };
-            self.sink.complete(piece.request.tag, Err(error));
+            self.tell(piece.request.tag, Err(error));
         }
         DELIVERING.set(outer);
     }
@@ -433,12 +452,19 @@ impl Shared {
         }
     }
 
+    fn tell(&self, tag: u64, result: Result<(), IoError>) {
+        match tag {
+            AWAITED => self.awaited.complete(result),
+            _ => self.sink.complete(tag, result),
+        }
+    }
+
     fn fail_closed(&self, pending: &Pending) {
         let Request { offset, buf, tag, .. } = pending.request;
         let operation = if buf.is_write() { Operation::Write } else { Operation::Read };
         let device = self.device.name().clone();
         let error = IoError { device, operation, offset, len: buf.len() as u64, kind: IoErrorKind::Closed };
-        self.sink.complete(tag, Err(error));
+        self.tell(tag, Err(error));
     }
 
     /// Orders, merges and carries out a batch in this thread.
