@@ -21,6 +21,9 @@ pub struct OpenArgs {
     /// Write pages back from the journal, or hold that back to measure a restart: the journal then grows without bound
     #[arg(long, value_name = "continuous|held", default_value = "continuous", value_parser = checkpoints, help_heading = "Journal")]
     pub checkpoint: Checkpoints,
+    /// Seconds a restart after a crash may take to read the journal: writing back keeps up with that
+    #[arg(long, value_name = "SECONDS", default_value = "5", help_heading = "Journal")]
+    pub recovery_seconds: f64,
     /// Switches of I/O
     #[command(flatten)]
     pub io: IoArgs,
@@ -77,6 +80,7 @@ impl OpenArgs {
     pub fn config(&self) -> StoreConfig {
         let mut config = self.io.config();
         config.journal.checkpoints = self.checkpoint;
+        config.journal.recovery_s = self.recovery_seconds;
         if let Some(bytes) = self.memory {
             config.memory_bytes = bytes;
         }

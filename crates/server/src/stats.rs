@@ -32,6 +32,12 @@ pub fn journal(database: &Database) -> Value {
             "stalled": stats.stalled,
         },
         "recovery_seconds_estimated": stats.recovery_s,
+        "recovery_bound_bytes": stats.bound_bytes,
+        "slowed_near_the_bound": {
+            "transactions": stats.slowed,
+            "seconds": stats.slowed_ns as f64 / 1e9,
+            "longest_seconds": stats.longest_slowed_ns as f64 / 1e9,
+        },
         "poisoned": stats.poisoned,
         "last_recovery": {
             "journal_files": recovery.files,

@@ -62,11 +62,12 @@ impl Work {
         if c.poison.get().is_some() {
             return IDLE_NS;
         }
-        if c.settle().is_ok()
-            && c.journal.prepare().is_ok()
-            && matches!(c.checkpoint_step(Begin::WhenDue), Ok(Step::More))
-        {
-            return 0;
+        if c.settle().is_ok() && c.journal.prepare().is_ok() && c.note_slots().is_ok() {
+            match c.checkpoint_step(Begin::WhenDue) {
+                Ok(Step::More) => return 0,
+                Ok(Step::Later(ns)) => return ns,
+                _ => {}
+            }
         }
         if c.states.visible().txn > c.block.lock().txn { SOON_NS } else { IDLE_NS }
     }

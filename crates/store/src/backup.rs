@@ -78,11 +78,7 @@ impl Store {
             commits.settle()?;
             let _order = commits.order.lock();
             if commits.states.appended().txn == commits.states.visible().txn {
-                let mut map = self.fetch.core.space.read().durable(&[]);
-                // Nobody keeps an empty extent of a dropped tree's.
-                while map.last().is_some_and(|e| e.tree.is_none()) {
-                    map.pop();
-                }
+                let map = self.fetch.core.space.read().durable();
                 return Ok((commits.snapshot(), map));
             }
         }

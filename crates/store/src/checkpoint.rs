@@ -2,13 +2,17 @@
 //!
 //! 1. *begin*: C is the newest state that every live snapshot may see. All pages with a version up to C are to be written, sorted by place; the next
 //!    change of each is logged as an image again;
-//! 2. *write*, a batch per step: adjacent pages in one request; then the page's frame is renewed, the page counts as written, the version leaves
-//!    the table;
+//! 2. *write*, a batch per step, as fast as the journal grows: adjacent pages in one request, behind all reads; then the page's frame is renewed, the
+//!    page counts as written, the version leaves the table;
 //! 3. *end*: meta run (catalog as of C, the map as it is), stripes synced, journal synced up to where the map was taken, super-block; then
 //!    journal files that nothing needs are used again, and extents freed up to C are given out again.
 //!
 //! Until the super-block is durable everything before it is still in the journal, so a crash at any point loses nothing. A snapshot that
 //! holds C back for too long is given up: its reader gets a clear error.
+//!
+//! Pace: with B the bytes of journal a recovery may read, a checkpoint begins at a quarter of B and has written all its pages when the journal has
+//! grown by another quarter, or after `checkpoint_s`, whichever comes first. So the journal stays near half of B; from three quarters on writers are
+//! slowed ([`Commits::slow_down`]). No lock that commits or readers need is held for longer than a short piece of work, and none during I/O.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,8 +31,14 @@ use crate::store::count_pages;
 use crate::superblock::SuperBlock;
 use crate::versions::Seen;
 
-/// Pages written by one step.
-const BATCH: usize = 256;
+/// Pages written by one step when it is in no hurry: a reader waits behind few of them.
+const BATCH: usize = 32;
+/// The same when somebody waits for the end.
+const HURRIED_BATCH: usize = 256;
+/// Pause of a checkpoint that is ahead of its pace.
+const AHEAD_NS: u64 = 5_000_000;
+/// Longest pause of a writer near the bound.
+const MOST_SLOWED_NS: u64 = 4_000_000;
 
 /// Progress of the checkpoint under way.
 #[derive(Default)]
@@ -47,7 +57,9 @@ struct Running {
     state: Arc<State>,
     pages: Vec<(PageId, u64)>,
     at: usize,
+    /// Bytes appended to the journal when it began, and when that was.
     bytes: u64,
+    begun_ns: u64,
 }
 
 /// When a checkpoint begins.
@@ -64,6 +76,8 @@ pub(crate) enum Begin {
 pub(crate) enum Step {
     /// There is more to do.
     More,
+    /// There is more to do, in so many nanoseconds.
+    Later(u64),
     /// A checkpoint ended.
     Ended,
     /// Nothing is to be done, or nothing can be.
@@ -90,7 +104,16 @@ impl Commits {
                 *running = self.begin_checkpoint();
                 return Ok(if running.is_some() { Step::More } else { Step::Idle });
             }
-            Some(r) if r.at < r.pages.len() => self.write_batch(r).map(|()| Step::More),
+            Some(r) if r.at < r.pages.len() => {
+                let most = match begin {
+                    Begin::Now => HURRIED_BATCH,
+                    Begin::WhenDue => self.due_pages(r),
+                };
+                if most == 0 {
+                    return Ok(Step::Later(AHEAD_NS));
+                }
+                self.write_batch(r, most).map(|()| Step::More)
+            }
             Some(r) => self.end_checkpoint(r).map(|()| Step::Ended),
         };
         let now_ns = self.config.clock.now_ns();
@@ -141,8 +164,47 @@ impl Commits {
         let appended = self.journal.meters.read_appended();
         let settings = &self.config.journal;
         waited_ns >= settings.checkpoint_s.saturating_mul(1_000_000_000)
-            || appended - c.last_bytes.load(Ordering::Relaxed) >= settings.checkpoint_bytes
+            || appended - c.last_bytes.load(Ordering::Relaxed) >= self.spread_bytes()
+            || (waited_ns >= settings.checkpoint_s.saturating_mul(10_000_000) && self.is_late())
             || self.fetch.core.pool.versions.in_memory() > self.version_pages / 2
+    }
+
+    /// Bytes of journal after which a checkpoint begins, and over which its pages are spread.
+    fn spread_bytes(&self) -> u64 {
+        self.config.journal.checkpoint_bytes.min(self.bound_bytes() / 4)
+    }
+
+    /// True when the journal is longer than the pace explains: a reader or a large transaction held it back.
+    fn is_late(&self) -> bool {
+        self.bytes_to_recover() > self.bound_bytes() / 8 * 5
+    }
+
+    /// Pages that may be written now.
+    fn due_pages(&self, r: &Running) -> usize {
+        let settings = &self.config.journal;
+        let pages = &self.fetch.core.pool.versions;
+        if self.is_late() || pages.in_memory() > self.version_pages / 4 * 3 {
+            return HURRIED_BATCH;
+        }
+        let grown = self.journal.meters.read_appended() - r.bytes;
+        let passed_ns = self.config.clock.now_ns().saturating_sub(r.begun_ns);
+        let by_bytes = grown as f64 / self.spread_bytes().max(1) as f64;
+        let by_time = passed_ns as f64 / (settings.checkpoint_s.max(1) as f64 * 1e9);
+        let due = (by_bytes.max(by_time) * r.pages.len() as f64) as usize;
+        due.saturating_sub(r.at).min(BATCH)
+    }
+
+    /// Pauses a writer for a moment when the journal comes near its bound, the longer the nearer: so nobody has to wait for long when it is reached.
+    pub fn slow_down(&self) {
+        let (bytes, bound) = (self.bytes_to_recover(), self.bound_bytes());
+        let near = bound / 4 * 3;
+        if bytes <= near {
+            return;
+        }
+        let share = ((bytes - near) as f64 / (bound - near).max(1) as f64).min(1.0);
+        let ns = (share * share * MOST_SLOWED_NS as f64) as u64;
+        self.config.clock.sleep_ns(ns);
+        self.journal.meters.slowed(ns);
     }
 
     /// Gives up snapshots that hold the checkpointer back for too long.
@@ -163,7 +225,6 @@ impl Commits {
 
     fn begin_checkpoint(&self) -> Option<Running> {
         self.cancel_old_readers();
-        let _order = self.order.lock();
         let state = match self.config.plant {
             Some(Plant::WriteUnderReader) => self.states.visible(),
             _ => self.snapshots.oldest_state(|| self.states.visible()),
@@ -171,23 +232,30 @@ impl Commits {
         if state.txn <= self.block.lock().txn {
             return None;
         }
-        self.generation.fetch_add(1, Ordering::AcqRel);
-        let mut pages = self.fetch.core.pool.versions.begin_write_back(state.txn);
+        let (meters, clock) = (&self.journal.meters, &self.config.clock);
+        let bytes = meters.read_appended();
+        let mut pages =
+            self.fetch.core.pool.versions.begin_write_back(state.txn, &meters.versions_hold, clock);
+        {
+            // What was packed before may hold diffs against versions that are about to leave: it is packed again.
+            let _order = self.order.lock();
+            let _held = meters.order_hold.hold(clock);
+            self.generation.fetch_add(1, Ordering::AcqRel);
+        }
         let geometry = self.fetch.geometry;
         pages.sort_unstable_by_key(|(page, _)| {
             let place = geometry.place(*page);
             (place.stripe, place.offset)
         });
-        let bytes = self.journal.meters.read_appended();
-        Some(Running { state, pages, at: 0, bytes })
+        Some(Running { state, pages, at: 0, bytes, begun_ns: clock.now_ns() })
     }
 
-    fn write_batch(&self, r: &mut Running) -> Result<()> {
+    fn write_batch(&self, r: &mut Running, most: usize) -> Result<()> {
         if r.at == 0 {
             self.set_lengths()?;
         }
-        let end = (r.at + BATCH).min(r.pages.len());
-        let mut run: Vec<(PageId, u64, PageBuf)> = Vec::new();
+        let end = (r.at + most).min(r.pages.len());
+        let mut batch: Vec<(PageId, u64, PageBuf)> = Vec::new();
         for (page, txn) in &r.pages[r.at..end] {
             let Some(mut state) = self.version(*page, *txn)? else { continue };
             let tree = header(&state).tree();
@@ -197,12 +265,9 @@ impl Commits {
                 continue;
             }
             page::seal(&mut state, *page, tree, *txn);
-            if run.last().is_some_and(|(last, ..)| !self.is_next(*last, *page)) {
-                self.write_run(&mut run)?;
-            }
-            run.push((*page, *txn, state));
+            batch.push((*page, *txn, state));
         }
-        self.write_run(&mut run)?;
+        self.write_pages(&batch)?;
         r.at = end;
         Ok(())
     }
@@ -220,23 +285,37 @@ impl Commits {
         }
     }
 
-    /// Writes adjacent pages in one request; then their versions leave the table.
-    fn write_run(&self, run: &mut Vec<(PageId, u64, PageBuf)>) -> Result<()> {
-        let Some((first, ..)) = run.first() else { return Ok(()) };
-        let mut bytes = AlignedBuf::new(run.len() * PAGE_BYTES);
-        for (i, (.., state)) in run.iter().enumerate() {
-            bytes[i * PAGE_BYTES..][..PAGE_BYTES].copy_from_slice(state);
+    /// Writes sorted pages, adjacent ones in one request; then their versions leave the table.
+    fn write_pages(&self, batch: &[(PageId, u64, PageBuf)]) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
         }
-        self.fetch.stripes.write(self.fetch.geometry.place(*first), &bytes)?;
+        let geometry = self.fetch.geometry;
+        let mut bytes = AlignedBuf::new(batch.len() * PAGE_BYTES);
+        for (to, (.., state)) in bytes.chunks_exact_mut(PAGE_BYTES).zip(batch) {
+            to.copy_from_slice(state);
+        }
+        let mut rest = &bytes[..];
+        for of_stripe in batch.chunk_by(|a, b| geometry.place(a.0).stripe == geometry.place(b.0).stripe) {
+            let mut parts = Vec::new();
+            for run in of_stripe.chunk_by(|a, b| self.is_next(a.0, b.0)) {
+                let (now, later) = rest.split_at(run.len() * PAGE_BYTES);
+                parts.push((geometry.place(run[0].0).offset, now));
+                rest = later;
+            }
+            self.fetch.stripes.write_back(geometry.place(of_stripe[0].0).stripe, &parts)?;
+        }
         let core = &self.fetch.core;
-        let mut space = core.space.write();
-        run.iter().for_each(|(page, ..)| space.set_written(*page));
-        drop(space);
-        self.journal.meters.wrote_back(run.len() as u64);
-        for (page, txn, state) in run.drain(..) {
+        {
+            let mut space = core.space.write();
+            let _held = self.journal.meters.map_hold.hold(&self.config.clock);
+            batch.iter().for_each(|(page, ..)| space.set_written(*page));
+        }
+        self.journal.meters.wrote_back(batch.len() as u64);
+        for (page, txn, state) in batch {
             // A frame that is still held by a reader long gone stays for the next time.
-            if core.pool.renew(page, &state) {
-                core.pool.forget_versions(page, txn);
+            if core.pool.renew(*page, state) {
+                core.pool.forget_versions(*page, *txn);
             }
         }
         Ok(())
@@ -244,10 +323,8 @@ impl Commits {
 
     fn end_checkpoint(&self, r: &Running) -> Result<()> {
         self.set_lengths()?;
-        let (meta, sequence) = {
-            let _order = self.order.lock();
-            (NewMeta::take(&self.fetch, &r.state.catalog), self.journal.last_sequence())
-        };
+        let meta = NewMeta::take(&self.fetch, &r.state.catalog);
+        let sequence = self.journal.last_sequence();
         let switched = (|| {
             // The run may have lengthened the map.
             self.set_lengths()?;
@@ -261,9 +338,7 @@ impl Commits {
             if self.config.plant == Some(Plant::ReuseJournalEarly) {
                 self.journal.recycle(u64::MAX);
             }
-            let mut block = self.block.lock();
-            let new = SuperBlock {
-                sequence: block.sequence + 1,
+            let switched = self.switch_block(|block| SuperBlock {
                 txn: r.state.txn,
                 extents: meta.map.len() as u64,
                 meta: Some(run),
@@ -272,12 +347,11 @@ impl Commits {
                 synced: sequence,
                 slots: self.journal.slots(),
                 ..block.clone()
-            };
-            self.super_file.write(&new).inspect_err(|e| {
+            });
+            switched.inspect_err(|e| {
                 // Even with a full disk nobody knows which state it says.
                 let _ = self.poison.set(Arc::new(e.clone()));
             })?;
-            *block = new;
             Ok(first)
         })();
         let first = match switched {

@@ -1,6 +1,7 @@
 //! What commits share: the states, the journal, the super-block, the live snapshots. Writers, readers and the checkpointer meet here.
 //!
-//! Lock order: the writers' turn, then `order`, then `block`; none is held while a device works, but `block` while the super-block is written.
+//! Lock order: the writers' turn, then `order`, then `block`; none is held while a device works. `block_turn`, which is, is taken only by those who write
+//! the super-block.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,8 +30,12 @@ pub(crate) struct Commits {
     pub states: States,
     pub snapshots: Arc<Snapshots>,
     pub journal: Arc<Journal>,
-    /// What the super-block says.
+    /// What the super-block says. Not held while it is written: commits look at it.
     pub block: Mutex<SuperBlock>,
+    /// The turn to write the super-block.
+    pub block_turn: Mutex<()>,
+    /// Bytes of journal a second of recovery takes.
+    pub replayed_per_s: u64,
     pub super_file: SuperBlockFile,
     /// Why nothing may be written any more.
     pub poison: Arc<OnceLock<Arc<StoreError>>>,
@@ -87,13 +92,41 @@ impl Commits {
         Ok(room)
     }
 
+    /// Tells the super-block of journal files that were made ahead, so that no commit has to.
+    pub fn note_slots(&self) -> Result<()> {
+        let known = self.block.lock().slots;
+        if self.journal.slots() > known { self.write_slots() } else { Ok(()) }
+    }
+
     fn write_slots(&self) -> Result<()> {
+        let slots = |block: &SuperBlock| SuperBlock { slots: self.journal.slots(), ..block.clone() };
+        self.switch_block(slots).inspect_err(|e| self.poisoned_by(e))
+    }
+
+    /// Makes a new super-block durable.
+    pub fn switch_block(&self, change: impl FnOnce(&SuperBlock) -> SuperBlock) -> Result<()> {
+        let _turn = self.block_turn.lock();
+        let old = self.block.lock().clone();
+        let new = SuperBlock { sequence: old.sequence + 1, ..change(&old) };
+        self.super_file.write(&new)?;
         let mut block = self.block.lock();
-        let slots = self.journal.slots();
-        let new = SuperBlock { sequence: block.sequence + 1, slots, ..block.clone() };
-        self.super_file.write(&new).inspect_err(|e| self.poisoned_by(e))?;
+        let _held = self.journal.meters.block_hold.hold(&self.config.clock);
         *block = new;
         Ok(())
+    }
+
+    /// Bytes of journal that make a recovery take as long as it may.
+    pub fn bound_bytes(&self) -> u64 {
+        let settings = &self.config.journal;
+        let bytes = (settings.recovery_s.max(0.0) * self.replayed_per_s as f64) as u64;
+        // Files are used again whole, so fewer than a few would have everybody wait for the last one.
+        bytes.max(4 * settings.file_bytes).min(settings.most_bytes)
+    }
+
+    /// Bytes of journal a recovery would read now.
+    pub fn bytes_to_recover(&self) -> u64 {
+        let first = self.block.lock().journal;
+        self.journal.bytes_since(first)
     }
 
     /// Appends the records of a commit and has `publish` publish it, in one step as far as checkpoints see; not if a checkpoint was begun
@@ -154,10 +187,10 @@ impl Commits {
         let (versioned_pages, versions, versions_in_memory) = self.fetch.core.pool.versions.counts();
         let block = self.block.lock().clone();
         let bytes_to_recover = self.journal.bytes_since(block.journal);
-        let cost = self.fetch.stripes.cost(0);
         JournalStats {
             bytes_to_recover,
-            recovery_s: bytes_to_recover as f64 / cost.bytes_per_s.max(1) as f64,
+            recovery_s: bytes_to_recover as f64 / self.replayed_per_s as f64,
+            bound_bytes: self.bound_bytes(),
             versioned_pages,
             versions,
             versions_in_memory,

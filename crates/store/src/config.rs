@@ -59,11 +59,13 @@ pub struct JournalConfig {
     pub private_pages: Option<usize>,
     /// Page versions that are kept in memory; others are read from the journal. Default: half of the frames.
     pub version_pages: Option<usize>,
-    /// Bytes of journal after which a checkpoint begins. Default 16 MiB.
+    /// Seconds a recovery may take, as far as the device's costs are known. Writing back keeps up with that, and writers near it are slowed. Default 5.
+    pub recovery_s: f64,
+    /// Bytes of journal after which a checkpoint begins; earlier when that is more than a quarter of what `recovery_s` allows. Default 256 MiB.
     pub checkpoint_bytes: u64,
-    /// Seconds after which a checkpoint begins however little there is. Default 10.
+    /// Seconds after which a checkpoint begins however little there is, and in which it ends when little is written meanwhile. Default 10.
     pub checkpoint_s: u64,
-    /// Bytes of journal beyond which writers wait for the checkpointer: it bounds the time of a recovery. Default 1 GiB.
+    /// Bytes of journal beyond which writers wait for the checkpointer. Default 1 GiB.
     pub most_bytes: u64,
     /// Whether the checkpointer works on its own.
     pub checkpoints: Checkpoints,
@@ -81,7 +83,8 @@ impl Default for JournalConfig {
             diff_bytes: 32 << 10,
             private_pages: None,
             version_pages: None,
-            checkpoint_bytes: 16 << 20,
+            recovery_s: 5.0,
+            checkpoint_bytes: 256 << 20,
             checkpoint_s: 10,
             most_bytes: 1 << 30,
             checkpoints: Checkpoints::Continuous,

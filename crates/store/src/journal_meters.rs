@@ -3,7 +3,38 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use snowmelt_io::{Latency, LatencyMeter};
+use snowmelt_io::{Clock, Latency, LatencyMeter};
+
+/// The longest time something was held.
+#[derive(Debug, Default)]
+pub(crate) struct Longest(AtomicU64);
+
+impl Longest {
+    /// Measures until the answer is dropped.
+    pub fn hold<'a>(&'a self, clock: &'a Clock) -> Held<'a> {
+        Held { of: self, clock, since_ns: clock.now_ns() }
+    }
+    /// Notes a time.
+    pub fn note(&self, ns: u64) {
+        self.0.fetch_max(ns, Relaxed);
+    }
+    fn read(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// See [`Longest::hold`].
+pub(crate) struct Held<'a> {
+    of: &'a Longest,
+    clock: &'a Clock,
+    since_ns: u64,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.of.note(self.clock.now_ns().saturating_sub(self.since_ns));
+    }
+}
 
 /// The live counters.
 #[derive(Default)]
@@ -21,6 +52,14 @@ pub(crate) struct JournalMeters {
     written_back: AtomicU64,
     cancelled: AtomicU64,
     latency: LatencyMeter,
+    slowed: AtomicU64,
+    slowed_ns: AtomicU64,
+    /// How long the checkpointer held what commits, readers or both need.
+    pub order_hold: Longest,
+    pub map_hold: Longest,
+    pub versions_hold: Longest,
+    pub block_hold: Longest,
+    longest_slowed: Longest,
 }
 
 /// What commits, journal and checkpoints did since the database was opened, and how much is waiting.
@@ -68,6 +107,16 @@ pub struct JournalStats {
     pub checkpointed: u64,
     /// Snapshots that were given up because their readers took too long.
     pub cancelled_readers: u64,
+    /// Bytes of journal that make a recovery take as long as it may.
+    pub bound_bytes: u64,
+    /// Transactions that were slowed down because the journal came near that, and by how much together.
+    pub slowed: u64,
+    /// Nanoseconds of that.
+    pub slowed_ns: u64,
+    /// The longest of these pauses, in nanoseconds.
+    pub longest_slowed_ns: u64,
+    /// The longest time the checkpointer held the commits' order, the extent map, a part of the version table, the super-block's copy: nanoseconds.
+    pub longest_holds_ns: [u64; 4],
     /// Why nothing may be written any more, if so.
     pub poisoned: Option<String>,
     /// Why writing back waits, if so.
@@ -113,6 +162,12 @@ impl JournalMeters {
         self.cancelled.fetch_add(snapshots, Relaxed);
     }
 
+    pub fn slowed(&self, ns: u64) {
+        self.slowed.fetch_add(1, Relaxed);
+        self.slowed_ns.fetch_add(ns, Relaxed);
+        self.longest_slowed.note(ns);
+    }
+
     /// The counters; the rest is the caller's.
     pub fn read(&self) -> JournalStats {
         JournalStats {
@@ -129,6 +184,11 @@ impl JournalMeters {
             checkpoints: self.checkpoints.load(Relaxed),
             written_back: self.written_back.load(Relaxed),
             cancelled_readers: self.cancelled.load(Relaxed),
+            slowed: self.slowed.load(Relaxed),
+            slowed_ns: self.slowed_ns.load(Relaxed),
+            longest_slowed_ns: self.longest_slowed.read(),
+            longest_holds_ns: [&self.order_hold, &self.map_hold, &self.versions_hold, &self.block_hold]
+                .map(Longest::read),
             ..Default::default()
         }
     }

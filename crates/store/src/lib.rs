@@ -53,7 +53,8 @@ pub use backup::CopyProgress;
 pub use build::{Build, TreeWriter};
 pub use check::CheckProgress;
 pub use config::{
-    Background, Checkpoints, DeviceWrap, JournalConfig, LEAST_FRAMES, Plant, Salvage, StoreConfig, machine_memory,
+    Background, Checkpoints, DeviceWrap, JournalConfig, LEAST_FRAMES, Plant, Salvage, StoreConfig,
+    machine_memory,
 };
 pub use error::{Result, StoreError};
 pub use journal_meters::JournalStats;

@@ -13,6 +13,9 @@ use crate::space::{Extent, ExtentId, Geometry};
 use crate::stripes::{self, Devices};
 use crate::superblock::{FILE_NAME, MetaRun, SuperBlock};
 
+/// Bytes of one write of the run: a reader waits behind few of them.
+const PIECE_BYTES: usize = 256 << 10;
+
 /// Reads and checks the meta run, an extent at a time.
 pub(crate) fn read_meta(
     dir: &Path,
@@ -82,21 +85,34 @@ pub(crate) struct NewMeta {
 }
 
 impl NewMeta {
-    /// Takes room for a run that holds `catalog` and the map as it is now, and that map.
+    /// Takes room for a run that holds `catalog` and the map, and copies the map, a piece at a time: nobody waits for the whole. What commits change
+    /// meanwhile may be in it or not, extent by extent; made again by a recovery, their changes give the same map. They must be durable before it is.
     pub fn take(fetch: &Fetch, catalog: &Catalog) -> NewMeta {
+        /// Extents copied while the map is locked.
+        const PIECE: usize = 1024;
         let geometry = fetch.geometry;
-        let mut space = fetch.core.space.write();
         let names = catalog::encode(catalog, &[]).len();
         let entry = catalog::extent_entry_bytes(geometry.extent_pages);
         let per_extent = geometry.extent_pages as usize * BODY_BYTES;
-        // The run lengthens the map that it holds: grow until it fits, counting the worst case of all its extents at the end.
-        let mut n = 1;
-        while names + (space.len() as usize + n) * entry > n * per_extent {
-            n += 1;
+        let (extents, len) = {
+            let mut space = fetch.core.space.write();
+            // The run lengthens the map that it holds: grow until it fits, counting the worst case of all its extents at the end.
+            let mut n = 1;
+            while names + (space.len() as usize + n) * entry > n * per_extent {
+                n += 1;
+            }
+            let first = space.allocate(n as u32);
+            ((first..first + n as u64).collect::<Vec<ExtentId>>(), space.len() as usize)
+        };
+        let mut map = Vec::with_capacity(len);
+        while map.len() < len {
+            let to = (map.len() + PIECE).min(len);
+            fetch.core.space.read().copy_durable(map.len()..to, &mut map);
         }
-        let first = space.allocate(n as u32);
-        let extents: Vec<ExtentId> = (first..first + n as u64).collect();
-        let mut map = space.durable(&extents);
+        let last = *extents.last().expect("a run has an extent");
+        while map.len() as u64 > last + 1 && map.last().is_some_and(|e| e.tree.is_none()) {
+            map.pop();
+        }
         let pages = (names + map.len() * entry).div_ceil(BODY_BYTES) as u64;
         for (i, e) in extents.iter().enumerate() {
             let here = pages.saturating_sub(i as u64 * geometry.extent_pages as u64);
@@ -112,7 +128,12 @@ impl NewMeta {
         let first = geometry.page(self.extents[0], 0);
         let (run, pages) = meta_pages(&catalog::encode(catalog, &self.map), first, geometry, txn);
         for (extent, bytes) in self.extents.iter().zip(pages.chunks(geometry.extent_bytes() as usize)) {
-            fetch.stripes.write(geometry.extent_place(*extent), bytes)?;
+            let place = geometry.extent_place(*extent);
+            for (i, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
+                fetch
+                    .stripes
+                    .write_back(place.stripe, &[(place.offset + (i * PIECE_BYTES) as u64, piece)])?;
+            }
         }
         Ok(run)
     }

@@ -279,12 +279,19 @@ impl Space {
         }
     }
 
-    /// The map to be kept with a meta run in `meta`: what committed trees own, without the run before.
-    pub fn durable(&self, meta: &[ExtentId]) -> Vec<Extent> {
-        let kept = |e: &Extent| if e.tree == Some(TreeId::META) { self.free.clone() } else { e.clone() };
-        let mut map: Vec<Extent> = self.iter().map(|(_, e)| kept(e)).collect();
-        let last = meta.iter().max().copied();
-        while map.last().is_some_and(|e| e.tree.is_none()) && last.is_none_or(|l| map.len() as u64 > l + 1) {
+    /// Appends these extents as they are to be kept with a new meta run: what committed trees own, without the run before.
+    pub fn copy_durable(&self, range: std::ops::Range<usize>, map: &mut Vec<Extent>) {
+        map.extend(range.map(|i| match self.uses.get(i) {
+            Some(Use::Owned) if self.extents[i].tree != Some(TreeId::META) => self.extents[i].clone(),
+            _ => self.free.clone(),
+        }));
+    }
+
+    /// The whole map as it is to be kept, without what is free at its end.
+    pub fn durable(&self) -> Vec<Extent> {
+        let mut map = Vec::new();
+        self.copy_durable(0..self.extents.len(), &mut map);
+        while map.last().is_some_and(|e| e.tree.is_none()) {
             map.pop();
         }
         map
@@ -431,7 +438,7 @@ mod tests {
         s.apply(7, [], &[TreeId(1)]);
         assert_eq!(s.allocate(1), 3, "extent 0 rests while old snapshots may read it");
         assert_eq!((s.owner(PageId(0)), s.tree_as_of(PageId(0), 7)), (Some(TreeId(1)), None));
-        assert_eq!(s.durable(&[])[0], Extent::free(8));
+        assert_eq!(s.durable()[0], Extent::free(8));
         assert_eq!((s.resting(6), s.resting(7)), (vec![], vec![0]));
         s.free(0);
         assert_eq!((s.owner(PageId(0)), s.allocate(1)), (None, 0));
@@ -455,11 +462,13 @@ mod tests {
     fn the_map_keeps_the_new_meta_run_only() {
         let mut s = Space::new(G, vec![Extent::filled(8, TreeId(1), 8), Extent::filled(8, TreeId::META, 1)]);
         let e = s.allocate(1);
-        let map = s.durable(&[e]);
+        let mut map = Vec::new();
+        s.copy_durable(0..2, &mut map);
+        s.copy_durable(2..3, &mut map);
         assert_eq!((map.len(), map[1].tree), (3, None));
         s.switch_meta([(e, Extent::filled(8, TreeId::META, 2))]);
         assert_eq!(s.allocate(1), 1);
-        assert_eq!(s.durable(&[]).len(), 1);
+        assert_eq!(s.durable().len(), 1);
     }
 
     #[test]

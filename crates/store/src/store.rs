@@ -160,6 +160,7 @@ impl Store {
         for p in found.pages {
             fetch.core.pool.restore_version(p.page, p.txn, p.state, p.history);
         }
+        let replayed_per_s = replayed_per_s(&found.trace, fetch.stripes.cost(0).bytes_per_s);
         let poison = Arc::default();
         let journal =
             Journal::new(dir.to_path_buf(), &config, block.identity, Arc::clone(&poison), found.found);
@@ -170,6 +171,8 @@ impl Store {
             snapshots: Arc::default(),
             journal: Arc::new(journal),
             block: Mutex::new(block),
+            block_turn: Mutex::default(),
+            replayed_per_s,
             super_file,
             poison,
             order: Mutex::default(),
@@ -341,6 +344,19 @@ impl Store {
         self.checkpoint().map(drop)
     }
 
+    /// Slows a writer whose turn it is when the journal comes near its bound, while somebody else works on that.
+    pub(crate) fn slow_down(&self) {
+        let commits = &self.commits;
+        let held_back = || {
+            let durable = commits.block.lock().txn;
+            commits.snapshots.oldest().is_some_and(|oldest| oldest <= durable)
+        };
+        let works = self.background.is_some() && self.config.journal.checkpoints == Checkpoints::Continuous;
+        if works && commits.checkpointer.stalled().is_none() && !held_back() {
+            commits.slow_down();
+        }
+    }
+
     /// Waits while the journal is longer than it may be.
     pub(crate) fn wait_for_room(&self) -> Result<()> {
         /// Pause between two looks while the background thread works.
@@ -349,7 +365,9 @@ impl Store {
         if self.config.journal.checkpoints == Checkpoints::Held {
             return Ok(());
         }
-        while commits.journal.bytes_in_use() > self.config.journal.most_bytes {
+        let bound = commits.bound_bytes();
+        let most = self.config.journal.most_bytes.min(bound.saturating_add(bound / 4));
+        while commits.journal.bytes_in_use() > most {
             commits.check_poison()?;
             if let Some(e) = commits.checkpointer.stalled() {
                 return Err((*e).clone());
@@ -430,17 +448,39 @@ fn say_recovered(dir: &Path, trace: &RecoveryTrace) {
     }
 }
 
+/// Bytes of journal a second of recovery takes: what the device reads and what the processor makes of it, as measured at this open if that says
+/// anything.
+fn replayed_per_s(trace: &RecoveryTrace, device_bytes_per_s: u64) -> u64 {
+    /// Without a measurement; one processor does more.
+    const USUAL: u64 = 250_000_000;
+    /// Less says more about opening files than about reading.
+    const ENOUGH_BYTES: u64 = 64 << 20;
+    let measured = (trace.read_bytes >= ENOUGH_BYTES)
+        .then(|| (trace.read_bytes as f64 / trace.seconds.max(1e-3)) as u64);
+    measured.unwrap_or(USUAL).min(device_bytes_per_s).max(1)
+}
+
 /// Pages the translation array covers: room to grow costs only address space.
 fn most_pages(geometry: Geometry, extents: u64) -> u64 {
     (extents * geometry.extent_pages as u64 * 4).max(1 << 28)
 }
 
-/// Tells the meters how many pages each tree has.
+/// Tells the meters how many pages each tree has. The map is looked at a piece at a time: nobody waits for the whole.
 pub(crate) fn count_pages(core: &Core) {
+    /// Extents looked at while the map is locked.
+    const PIECE: usize = 4096;
     let mut pages: HashMap<TreeId, u64> = HashMap::new();
-    for (_, e) in core.space.read().iter() {
-        if let Some(tree) = e.tree {
-            *pages.entry(tree).or_default() += e.pages() as u64;
+    let mut at = 0;
+    loop {
+        let space = core.space.read();
+        for (_, e) in space.iter().skip(at).take(PIECE) {
+            if let Some(tree) = e.tree {
+                *pages.entry(tree).or_default() += e.pages() as u64;
+            }
+        }
+        at += PIECE;
+        if at as u64 >= space.len() {
+            break;
         }
     }
     for (tree, n) in pages {

@@ -68,6 +68,7 @@ impl Store {
     pub fn begin(self: &Arc<Self>) -> Result<Transaction> {
         self.wait_for_room()?;
         let turn = self.writers.enter();
+        self.slow_down();
         let commits = &self.commits;
         commits.check_poison()?;
         let now_ns = self.config.clock.now_ns();

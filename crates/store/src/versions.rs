@@ -14,12 +14,14 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
+use snowmelt_io::Clock;
 
 use crate::journal::Loc;
+use crate::journal_meters::Longest;
 use crate::page::{PageBuf, PageId};
 
 /// Locks the pages are spread over.
-const SHARDS: usize = 64;
+const SHARDS: usize = 1024;
 
 /// The version table.
 #[derive(Debug)]
@@ -203,11 +205,14 @@ impl Versions {
         }
     }
 
-    /// The pages that have a version of `txn` or older, with the newest such version; their next change will be an image.
-    pub fn begin_write_back(&self, txn: u64) -> Vec<(PageId, u64)> {
+    /// The pages that have a version of `txn` or older, with the newest such version; their next change will be an image. Commits go on
+    /// meanwhile: those packed before this returns may still bring a diff.
+    pub fn begin_write_back(&self, txn: u64, hold: &Longest, clock: &Clock) -> Vec<(PageId, u64)> {
         let mut found = Vec::new();
         for shard in &self.shards {
-            for (page, chain) in shard.write().iter_mut() {
+            let mut pages = shard.write();
+            let _held = hold.hold(clock);
+            for (page, chain) in pages.iter_mut() {
                 if let Some(v) = chain.versions.iter().rev().find(|v| v.txn <= txn) {
                     found.push((*page, v.txn));
                     chain.needs_image = true;
