@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Whom the checkpointer makes wait: readers alone, with 1,000 durable commits a second, and with checkpoints without end besides; commits with and
+# without a long journal behind them. Run it on a quiet machine, a few times.
+#
+#   benches/pauses.sh [seconds of each phase] [MiB of journal]
+. "$(dirname "$0")/common.sh"
+machine
+echo "# load $(cut -d' ' -f1-3 /proc/loadavg)"
+cargo build --release --quiet -p snowmelt-store --example pauses
+target=$(cd "$here/.." && cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+measure "$target/release/examples/pauses" "$DATA/pauses" "${1:-20}" "${2:-900}"
