@@ -192,7 +192,11 @@ impl DeviceQueue {
         let shared = &self.shared;
         shared.clock.settle();
         let arrived_ns = shared.clock.now_ns();
-        let pending = |request| Pending { request, arrived_ns, order: 0, alone: false, client };
+        // What is awaited is never merged: of a merge that failed each piece would be tried again, and a failed write must not be.
+        let pending = |request: Request| {
+            let alone = request.tag == AWAITED;
+            Pending { request, arrived_ns, order: 0, alone, client }
+        };
         let mut state = shared.state.lock();
         if state.closing {
             drop(state);
@@ -233,8 +237,8 @@ impl DeviceQueue {
         self.shared.in_place(class, len, |device| device.write_at(bufs, offset))
     }
 
-    /// Writes all of `parts` (offset, bytes) through the schedule, and returns when all are over: in the device's order, and behind what is more
-    /// urgent than `class`. Not to be called from within a sink. The first failure is the answer.
+    /// Writes all of `parts` (offset, bytes) through the schedule, in this order and behind what is more urgent than `class`; returns when all are over.
+    /// None is merged or tried again. Not to be called from within a sink. The first failure is the answer.
     #[allow(unsafe_code)]
     pub fn write_awaited(&self, parts: &[(u64, &[u8])], class: Class) -> Result<(), IoError> {
         let awaited = &self.shared.awaited;

@@ -158,7 +158,7 @@ impl Stripes {
             .map_err(StoreError::device(&s.path, "write to the stripe"))
     }
 
-    /// Writes pieces (offset, bytes) of one stripe behind whatever is more urgent, in the device's order; returns when all are written. On files that
+    /// Writes sorted pieces (offset, bytes) of one stripe behind whatever is more urgent; returns when all are written. On files that
     /// stand for a disk whose power is cut, one after the other in the calling thread: a seed is a run.
     pub fn write_back(&self, stripe: usize, parts: &[(u64, &[u8])]) -> Result<()> {
         let s = &self.list[stripe];
