@@ -451,7 +451,7 @@ mod tests {
         s.apply(7, [(0, Extent::free(8)), (taken, Extent::free(8))], &[]);
         assert_eq!(s.of_tree(TreeId(1)).collect::<Vec<_>>(), [1]);
         assert_eq!(s.owner(PageId(0)), Some(TreeId(1)), "older snapshots read it");
-        assert_eq!((s.newest(0).tree, s.durable(&[])[0].tree), (None, None));
+        assert_eq!((s.newest(0).tree, s.durable()[0].tree), (None, None));
         assert_eq!((s.resting(6), s.resting(7)), (vec![], vec![0]));
         assert_eq!(s.allocate(1), taken, "what was taken and not kept is free at once");
         s.free(0);
