@@ -44,7 +44,7 @@ mod tests {
         "PREFIX e: <e:> DESCRIBE e:a ?x WHERE { ?x e:p e:b . FILTER EXISTS { ?x e:q ?y } }",
         "INSERT DATA { <e:n> <e:p> 'z', 1e9, true }",
         "DELETE { ?s ?p ?o } INSERT { ?s <e:q> ?o } WHERE { ?s ?p ?o FILTER(isLiteral(?o)) }",
-        "WITH <e:g> DELETE WHERE { ?s ?p ?o } ; CLEAR SILENT GRAPH <e:h> ; COPY DEFAULT TO <e:g>",
+        "DELETE WHERE { GRAPH <e:g> { ?s ?p ?o } } ; CLEAR SILENT GRAPH <e:h> ; COPY DEFAULT TO <e:g>",
     ];
 
     /// Rounds: 400, or as many as `SNOWMELT_ROUNDS` says.
