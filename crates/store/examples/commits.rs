@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use snowmelt_io::AlignedBuf;
-use snowmelt_store::{JournalConfig, PageId, ReadAhead, Reader, Store, StoreConfig, TreeId};
+use snowmelt_store::{Checkpoints, JournalConfig, PageId, ReadAhead, Reader, Store, StoreConfig, TreeId};
 
 fn main() {
     let mut args = std::env::args().skip(1);
@@ -124,9 +124,7 @@ fn commits(dir: &Path, clients: u64, run: Duration) -> (f64, snowmelt_store::Jou
 
 fn restart(dir: &Path, bytes: u64) {
     let held = JournalConfig {
-        checkpoint_bytes: u64::MAX,
-        checkpoint_s: u64::MAX / 2_000_000_000,
-        most_bytes: u64::MAX,
+        checkpoints: Checkpoints::Held,
         version_pages: Some(1 << 20),
         ..JournalConfig::default()
     };
