@@ -56,6 +56,8 @@ pub(crate) struct Packer {
     full: Vec<Packed>,
     pages: Vec<PackedPage>,
     catalog_bytes: usize,
+    /// Leaves packed anew may be given as rows.
+    may_pack_anew: bool,
 }
 
 /// The records of a commit and the pages in them.
@@ -83,8 +85,13 @@ enum Place {
 }
 
 impl Packer {
-    pub fn new(settings: &JournalConfig) -> Packer {
+    /// For a commit that changes so many pages.
+    pub fn new(settings: &JournalConfig, pages: usize) -> Packer {
+        /// Pages of a commit beyond which leaves packed anew are given by their bytes. Rows take a recovery fifty times as long, and what they
+        /// save matters where little is changed.
+        const FEW_PAGES: usize = 48;
         Packer {
+            may_pack_anew: pages <= FEW_PAGES,
             part_bytes: settings.part_bytes,
             diff_bytes: settings.diff_bytes,
             payload: Vec::new(),
@@ -153,7 +160,7 @@ impl Packer {
         }
         bytes.clear();
         let small = diff::diff(&old[SKIPPED..], &new[SKIPPED..], PAGE_BYTES / 2, &mut bytes);
-        if !small || bytes.len() > MANY {
+        if self.may_pack_anew && (!small || bytes.len() > MANY) {
             let limit = if small { bytes.len() } else { PAGE_BYTES / 2 };
             let mut rows = Vec::new();
             if tuple_leaf_diff::diff(old, new, limit, &mut rows) {
