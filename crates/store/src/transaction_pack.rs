@@ -87,8 +87,8 @@ enum Place {
 impl Packer {
     /// For a commit that changes so many pages.
     pub fn new(settings: &JournalConfig, pages: usize) -> Packer {
-        /// Pages of a commit beyond which leaves packed anew are given by their bytes. Rows take a recovery fifty times as long, and what they
-        /// save matters where little is changed.
+        /// Pages of a commit beyond which leaves packed anew are given by their bytes. Rows make a recovery pack the leaf
+        /// again (with commits of 100 quads it took five times as long), and what they save matters where little is changed.
         const FEW_PAGES: usize = 48;
         Packer {
             may_pack_anew: pages <= FEW_PAGES,
