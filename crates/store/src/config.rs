@@ -193,6 +193,11 @@ impl Default for StoreConfig {
 }
 
 impl StoreConfig {
+    /// True when there may be threads besides the callers'.
+    pub(crate) fn runs_threads(&self) -> bool {
+        self.background == Background::Thread && !self.clock.is_virtual()
+    }
+
     /// Page versions kept in memory.
     pub(crate) fn version_pages(&self) -> Result<usize> {
         let frames = self.frames()? as usize;

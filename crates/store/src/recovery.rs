@@ -1,19 +1,23 @@
 //! Recovery: what the journal says beyond the super-block's state, as catalog, extent map and page versions. Nothing is written.
 //!
 //! 1. the meta run gives the catalog as of the checkpoint C and the extent map as of C or a little later;
-//! 2. the journal is read and checked ([`scan`]); of each page the way to its newest version is kept (an image and the diffs after it), and the
-//!    versions of the latest commits in memory, as many as there is room for;
+//! 2. the journal is read and checked ([`scan`]); of each page the way to its newest version is kept (an image and the diffs after it). The
+//!    versions of the latest commits are made in memory, as many as there is room for; their diffs wait for the end (or for [`WAITING_MOST`]),
+//!    because a later image makes most of them needless, and what is left is applied by all processors;
 //! 3. commits after C change catalog and map; parts whose commit is missing are forgotten;
 //! 4. pages with a version after C enter the version table, and the database is open: writing them back is the checkpointer's business.
 
 use std::collections::VecDeque;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::catalog::{Catalog, Record};
 use crate::config::StoreConfig;
+use crate::encoding::Decode;
 use crate::error::{Result, StoreError};
 use crate::journal::Loc;
 use crate::journal::change::{self, Change, ExtentChange, SKIPPED};
@@ -83,12 +87,61 @@ enum How {
     Rows,
 }
 
+/// Bytes of diffs that may wait, if the memory budget has eight times as much.
+const WAITING_MOST: u64 = 64 << 20;
+
 #[derive(Default)]
 struct PageWay {
     txn: u64,
     history: Vec<Step>,
-    /// Its transaction is not noted in it before the end.
+    /// Its transaction is not noted in it before the end, and diffs may wait for it.
     state: Option<PageBuf>,
+    waiting: Vec<Waiting>,
+    /// Their bytes, one after the other.
+    diffs: Vec<u8>,
+}
+
+/// A diff that waits.
+struct Waiting {
+    how: How,
+    bytes: usize,
+    loc: Loc,
+}
+
+impl PageWay {
+    /// Takes the state out of memory; answers how many bytes waited for it.
+    fn leave(&mut self) -> usize {
+        self.state = None;
+        self.waiting = Vec::new();
+        std::mem::take(&mut self.diffs).len()
+    }
+
+    /// Applies the diffs that wait; `spare` takes the new state of a page whose bytes move.
+    fn settle(&mut self, spare: &mut PageBuf) -> std::result::Result<(), (Loc, &'static str)> {
+        let Some(state) = &mut self.state else { return Ok(()) };
+        let mut rest = self.diffs.as_slice();
+        for Waiting { how, bytes, loc } in self.waiting.drain(..) {
+            let (diff, after) = rest.split_at(bytes);
+            rest = after;
+            apply(state, how, diff, spare).map_err(|bad| (loc, bad.0))?;
+        }
+        self.diffs = Vec::new();
+        Ok(())
+    }
+}
+
+fn apply(state: &mut PageBuf, how: How, bytes: &[u8], spare: &mut PageBuf) -> Decode<()> {
+    if how == How::Bytes && diff::apply_in_place(&mut state[SKIPPED..], bytes)? {
+        return Ok(());
+    }
+    spare.clear();
+    let (old, new) = (&state[SKIPPED..], &mut spare[SKIPPED..]);
+    match how {
+        How::Bytes => diff::apply(old, bytes, new)?,
+        How::Rows => tuple_leaf_diff::apply(old, bytes, new)?,
+    }
+    std::mem::swap(state, spare);
+    Ok(())
 }
 
 struct Replay {
@@ -106,8 +159,10 @@ struct Replay {
     most_in_memory: usize,
     /// Pages that are or were in memory, with the transaction that had last changed them when they were put here: those at the front leave first.
     leaving: VecDeque<(PageId, u64)>,
-    /// Takes the new state of a page whose bytes move.
-    spare: PageBuf,
+    /// Bytes of diffs that wait, how many may, and the threads that apply them.
+    waiting: usize,
+    waiting_most: usize,
+    threads: usize,
     /// Parts of a transaction whose commit has not been seen.
     parts: Vec<(u64, u64, Vec<u8>)>,
     parts_txn: u64,
@@ -135,7 +190,9 @@ pub(crate) fn recover(
         in_memory: 0,
         most_in_memory: config.version_pages()?,
         leaving: VecDeque::new(),
-        spare: PageBuf::new(),
+        waiting: 0,
+        waiting_most: WAITING_MOST.min(config.memory_bytes / 8) as usize,
+        threads: if config.runs_threads() { available_parallelism().map_or(1, usize::from) } else { 1 },
         parts: Vec::new(),
         parts_txn: 0,
         dir: dir.to_path_buf(),
@@ -153,6 +210,7 @@ pub(crate) fn recover(
         // What was read back must stay before anything is built on it.
         file.sync()?;
     }
+    replay.settle()?;
     let (after, extents) = (replay.after, &replay.extents);
     // Versions of pages that the newest state does not use would only be in the way of those who get their extents next.
     let in_use = |page: &PageId| {
@@ -194,13 +252,8 @@ pub(crate) fn recover(
 
 impl Replay {
     fn record(&mut self, head: &Head, offset: u64, stored: &[u8]) -> Result<()> {
-        let bad = |why: &str, dir: &Path| StoreError::JournalDamaged {
-            file: dir.join(format!("journal (file {})", head.file)),
-            offset,
-            why: why.into(),
-        };
-        let payload =
-            record::unpack(head, stored).ok_or_else(|| bad("the record cannot be unpacked", &self.dir))?;
+        let payload = record::unpack(head, stored)
+            .ok_or_else(|| self.damaged(head.file, offset, "the record cannot be unpacked"))?;
         self.last_number = self.last_number.max(head.txn);
         if head.txn != self.parts_txn {
             // Parts of a transaction that never committed.
@@ -210,12 +263,16 @@ impl Replay {
         if head.kind == Kind::Mark {
             return Ok(());
         }
-        self.parts.push((head.file, offset, payload.into_owned()));
         if head.kind == Kind::Part {
+            self.parts.push((head.file, offset, payload.into_owned()));
             return Ok(());
         }
         for (file, offset, payload) in std::mem::take(&mut self.parts) {
-            self.changes(head.txn, file, offset, &payload).map_err(|why| bad(why, &self.dir))?;
+            self.changes(head.txn, file, offset, &payload)?;
+        }
+        self.changes(head.txn, head.file, offset, &payload)?;
+        if self.waiting > self.waiting_most {
+            self.settle()?;
         }
         if head.txn > self.after {
             self.txn = head.txn;
@@ -224,7 +281,16 @@ impl Replay {
         Ok(())
     }
 
-    fn changes(
+    fn damaged(&self, file: u64, offset: u64, why: &str) -> StoreError {
+        let file = self.dir.join(format!("journal (file {file})"));
+        StoreError::JournalDamaged { file, offset, why: why.into() }
+    }
+
+    fn changes(&mut self, txn: u64, file: u64, offset: u64, payload: &[u8]) -> Result<()> {
+        self.try_changes(txn, file, offset, payload).map_err(|why| self.damaged(file, offset, why))
+    }
+
+    fn try_changes(
         &mut self,
         txn: u64,
         file: u64,
@@ -249,19 +315,21 @@ impl Replay {
 
     fn image(&mut self, txn: u64, page: PageId, loc: Loc, bytes: &[u8]) {
         let way = self.ways.entry(page).or_default();
-        let old = std::mem::take(way);
-        (way.txn, way.history) = (txn, old.history);
+        way.txn = txn;
         way.history.clear();
         way.history.push(Step { txn, loc, diff_bytes: None });
-        let was_in_memory = old.state.is_some();
+        let was_in_memory = way.state.is_some();
         if txn <= self.after {
             self.in_memory -= usize::from(was_in_memory);
+            self.waiting -= way.leave();
             return;
         }
-        let mut state = old.state.unwrap_or_default();
+        self.waiting -= way.diffs.len();
+        way.diffs.clear();
+        way.waiting.clear();
+        let state = way.state.get_or_insert_default();
         state[SKIPPED..SKIPPED + bytes.len()].copy_from_slice(bytes);
         state[SKIPPED + bytes.len()..].fill(0);
-        way.state = Some(state);
         if !was_in_memory {
             self.in_memory += 1;
             self.leaving.push_back((page, txn));
@@ -279,7 +347,7 @@ impl Replay {
                 // Changed since: to the back again.
                 self.leaving.push_back((page, way.txn));
             } else {
-                way.state = None;
+                self.waiting -= way.leave();
                 self.in_memory -= 1;
             }
         }
@@ -299,20 +367,34 @@ impl Replay {
         };
         way.txn = txn;
         way.history.push(Step { txn, loc, diff_bytes: Some(bytes.len() as u32) });
-        if let Some(state) = &mut way.state {
-            if how == How::Bytes && diff::apply_in_place(&mut state[SKIPPED..], bytes).map_err(|b| b.0)? {
-                return Ok(());
-            }
-            self.spare.clear();
-            let (old, new) = (&state[SKIPPED..], &mut self.spare[SKIPPED..]);
-            let applied = match how {
-                How::Bytes => diff::apply(old, bytes, new),
-                How::Rows => tuple_leaf_diff::apply(old, bytes, new),
-            };
-            applied.map_err(|b| b.0)?;
-            std::mem::swap(state, &mut self.spare);
+        if way.state.is_some() {
+            way.waiting.push(Waiting { how, bytes: bytes.len(), loc });
+            way.diffs.extend_from_slice(bytes);
+            self.waiting += bytes.len();
         }
         Ok(())
+    }
+
+    /// Applies the diffs that wait.
+    fn settle(&mut self) -> Result<()> {
+        let mut shares: Vec<Vec<&mut PageWay>> = Vec::new();
+        shares.resize_with(self.threads, Vec::new);
+        let ways = self.ways.values_mut().filter(|way| !way.waiting.is_empty());
+        ways.enumerate().for_each(|(i, way)| shares[i % self.threads].push(way));
+        let apply = |share: Vec<&mut PageWay>| {
+            let mut spare = PageBuf::new();
+            share.into_iter().try_for_each(|way| way.settle(&mut spare))
+        };
+        let done = std::thread::scope(|scope| {
+            let own = shares.pop();
+            let others: Vec<_> = shares.into_iter().map(|share| scope.spawn(move || apply(share))).collect();
+            let own = own.map_or(Ok(()), apply);
+            let join =
+                |t: std::thread::ScopedJoinHandle<'_, _>| t.join().unwrap_or_else(|e| resume_unwind(e));
+            others.into_iter().map(join).fold(own, std::result::Result::and)
+        });
+        self.waiting = 0;
+        done.map_err(|(loc, why)| self.damaged(loc.file, loc.offset, why))
     }
 
     fn other(&mut self, change: Change<'_>) -> std::result::Result<(), &'static str> {
@@ -405,10 +487,13 @@ impl Replay {
 
     fn forget_pages(&mut self, of: impl Fn(u64) -> bool) {
         let geometry = self.geometry;
-        let in_memory = &mut self.in_memory;
+        let (in_memory, waiting) = (&mut self.in_memory, &mut self.waiting);
         self.ways.retain(|page, way| {
             let stays = !of(geometry.extent_of(*page));
-            *in_memory -= usize::from(!stays && way.state.is_some());
+            if !stays {
+                *in_memory -= usize::from(way.state.is_some());
+                *waiting -= way.diffs.len();
+            }
             stays
         });
     }

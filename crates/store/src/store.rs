@@ -18,7 +18,7 @@ use crate::background::{BackgroundThread, Work};
 use crate::catalog::Catalog;
 use crate::checkpoint::{Begin, Checkpointer, Step};
 use crate::commit::Commits;
-use crate::config::{Background, Checkpoints, StoreConfig};
+use crate::config::{Checkpoints, StoreConfig};
 use crate::core::Core;
 use crate::error::{Result, StoreError};
 use crate::fetch::Fetch;
@@ -183,8 +183,8 @@ impl Store {
             config: config.clone(),
         });
         let work = Arc::new(Work::new(commits.clone()));
-        let threaded = config.background == Background::Thread && !config.clock.is_virtual();
-        let background = threaded
+        let background = config
+            .runs_threads()
             .then(|| BackgroundThread::start(work.clone()))
             .transpose()
             .map_err(StoreError::file(dir, "start the background thread"))?;

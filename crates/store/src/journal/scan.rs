@@ -15,7 +15,7 @@ use snowmelt_io::AlignedBuf;
 use super::End;
 use super::file::JournalFile;
 use super::record::{self, ALIGN, FILE_HEAD, FileHead, Head};
-use crate::config::{Background, Salvage, StoreConfig};
+use crate::config::{Salvage, StoreConfig};
 use crate::error::{Result, StoreError};
 
 /// Bytes of one read.
@@ -23,7 +23,7 @@ const CHUNK: u64 = 1 << 20;
 /// Threads that read.
 const READERS: usize = 16;
 /// Chunks read ahead of the check.
-const WINDOW: usize = 96;
+const WINDOW: usize = 64;
 
 /// What the journal holds.
 pub(crate) struct Found {
@@ -105,9 +105,7 @@ pub(crate) fn scan(
         files.values().map(|(_, f)| f.clone()).chain(headless.iter().cloned()).collect();
     let heads: Vec<Option<FileHead>> =
         files.values().map(|(h, _)| Some(*h)).chain(headless.iter().map(|_| None)).collect();
-    let threaded =
-        config.background == Background::Thread && !config.clock.is_virtual() && config.files.is_none();
-    let readers = if threaded { READERS } else { 1 };
+    let readers = if config.runs_threads() && config.files.is_none() { READERS } else { 1 };
     scan.found.concurrency = readers;
     let total: u64 = order.iter().map(|f| f.bytes).sum();
     let mut progress =
@@ -264,46 +262,66 @@ fn read_in_order(files: &[Arc<JournalFile>], readers: usize, then: &mut OnFile<'
         .enumerate()
         .flat_map(|(i, f)| (0..f.bytes).step_by(CHUNK as usize).map(move |at| (i, at)))
         .collect();
-    let read = |(i, at): (usize, u64)| {
-        let mut buf = AlignedBuf::new((files[i].bytes - at).min(CHUNK) as usize);
+    // Fresh memory costs more than the rest of a read from a fast device, so buffers are used again.
+    let read = |n: usize, spare: Option<AlignedBuf>| {
+        let (i, at) = chunks[n];
+        let len = (files[i].bytes - at).min(CHUNK) as usize;
+        let mut buf = spare.filter(|b| b.len() == len).unwrap_or_else(|| AlignedBuf::new(len));
         files[i].read(at, &mut buf).map(|()| buf)
     };
     if readers < 2 || chunks.len() < 2 {
-        return assemble(files, &chunks, |n| read(chunks[n]), then);
+        let mut spare = None;
+        let append = |n: usize, whole: &mut Vec<u8>| {
+            let buf = read(n, spare.take())?;
+            whole.extend_from_slice(&buf);
+            spare = Some(buf);
+            Ok(())
+        };
+        return assemble(files, &chunks, append, then);
     }
-    let shared =
-        (Mutex::new(Ahead { next: 0, done: 0, stop: false, ready: BTreeMap::new() }), Condvar::new());
+    let shared = (Mutex::new(Ahead::default()), Condvar::new());
     std::thread::scope(|scope| {
         for _ in 0..readers.min(chunks.len()) {
-            scope.spawn(|| read_ahead(&shared, chunks.len(), |n| read(chunks[n])));
+            scope.spawn(|| read_ahead(&shared, chunks.len(), read));
         }
-        let take = |n: usize| {
-            let (ahead, changed) = &shared;
-            let mut ahead = ahead.lock();
-            loop {
-                if let Some(buf) = ahead.ready.remove(&n) {
-                    ahead.done = n + 1;
-                    changed.notify_all();
-                    return buf;
+        let (ahead, changed) = &shared;
+        let append = |n: usize, whole: &mut Vec<u8>| {
+            let mut a = ahead.lock();
+            let buf = loop {
+                if let Some(buf) = a.ready.remove(&n) {
+                    break buf?;
                 }
-                changed.wait(&mut ahead);
-            }
+                changed.wait(&mut a);
+            };
+            drop(a);
+            whole.extend_from_slice(&buf);
+            let mut a = ahead.lock();
+            a.done = n + 1;
+            a.spare.push(buf);
+            changed.notify_all();
+            Ok(())
         };
-        let done = assemble(files, &chunks, take, then);
-        shared.0.lock().stop = true;
-        shared.1.notify_all();
+        let done = assemble(files, &chunks, append, then);
+        ahead.lock().stop = true;
+        changed.notify_all();
         done
     })
 }
 
+#[derive(Default)]
 struct Ahead {
     next: usize,
     done: usize,
     stop: bool,
     ready: BTreeMap<usize, Result<AlignedBuf>>,
+    spare: Vec<AlignedBuf>,
 }
 
-fn read_ahead(shared: &(Mutex<Ahead>, Condvar), chunks: usize, read: impl Fn(usize) -> Result<AlignedBuf>) {
+fn read_ahead(
+    shared: &(Mutex<Ahead>, Condvar),
+    chunks: usize,
+    read: impl Fn(usize, Option<AlignedBuf>) -> Result<AlignedBuf>,
+) {
     let (ahead, changed) = shared;
     loop {
         let mut a = ahead.lock();
@@ -315,8 +333,9 @@ fn read_ahead(shared: &(Mutex<Ahead>, Condvar), chunks: usize, read: impl Fn(usi
         }
         let n = a.next;
         a.next += 1;
+        let spare = a.spare.pop();
         drop(a);
-        let buf = read(n);
+        let buf = read(n, spare);
         ahead.lock().ready.insert(n, buf);
         changed.notify_all();
     }
@@ -326,15 +345,16 @@ fn read_ahead(shared: &(Mutex<Ahead>, Condvar), chunks: usize, read: impl Fn(usi
 fn assemble(
     files: &[Arc<JournalFile>],
     chunks: &[(usize, u64)],
-    mut take: impl FnMut(usize) -> Result<AlignedBuf>,
+    mut append: impl FnMut(usize, &mut Vec<u8>) -> Result<()>,
     then: &mut OnFile<'_>,
 ) -> Result<()> {
-    let mut n = 0;
+    let (mut n, mut whole) = (0, Vec::new());
     for (i, file) in files.iter().enumerate() {
-        let mut whole = Vec::with_capacity(file.bytes as usize);
+        whole.clear();
+        whole.reserve_exact(file.bytes as usize);
         let first = n;
         while n < chunks.len() && chunks[n].0 == i {
-            whole.extend_from_slice(&take(n)?);
+            append(n, &mut whole)?;
             n += 1;
         }
         then(i, &whole, (n - first) as u64)?;
