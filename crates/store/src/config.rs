@@ -63,7 +63,8 @@ pub struct JournalConfig {
     pub recovery_s: f64,
     /// Bytes of journal after which a checkpoint begins; earlier when that is more than a quarter of what `recovery_s` allows. Default 256 MiB.
     pub checkpoint_bytes: u64,
-    /// Seconds after which a checkpoint begins however little there is, and in which it ends when little is written meanwhile. Default 10.
+    /// Seconds after which a checkpoint begins however little there is, and in which it ends when little is written meanwhile. Default 60: the first change of a page
+    /// after a checkpoint is journaled as an image, so frequent checkpoints make long journals.
     pub checkpoint_s: u64,
     /// Bytes of journal beyond which writers wait for the checkpointer. Default 1 GiB.
     pub most_bytes: u64,
@@ -85,7 +86,7 @@ impl Default for JournalConfig {
             version_pages: None,
             recovery_s: 5.0,
             checkpoint_bytes: 256 << 20,
-            checkpoint_s: 10,
+            checkpoint_s: 60,
             most_bytes: 1 << 30,
             checkpoints: Checkpoints::Continuous,
             salvage: Salvage::Refuse,

@@ -24,10 +24,10 @@ use crate::journal::change::{self, Change, ExtentChange, SKIPPED};
 use crate::journal::diff;
 use crate::journal::record::{self, Head, Kind};
 use crate::journal::scan::{self, Found, Needed};
+use crate::leaf_diff;
 use crate::page::{self, PageBuf, PageId, TreeId};
 use crate::space::{Extent, Geometry, Used};
 use crate::superblock::SuperBlock;
-use crate::tuple_leaf_diff;
 use crate::versions::Step;
 
 /// What was found.
@@ -138,7 +138,7 @@ fn apply(state: &mut PageBuf, how: How, bytes: &[u8], spare: &mut PageBuf) -> De
     let (old, new) = (&state[SKIPPED..], &mut spare[SKIPPED..]);
     match how {
         How::Bytes => diff::apply(old, bytes, new)?,
-        How::Rows => tuple_leaf_diff::apply(old, bytes, new)?,
+        How::Rows => leaf_diff::apply(old, bytes, new)?,
     }
     std::mem::swap(state, spare);
     Ok(())

@@ -12,6 +12,7 @@ use crate::journal_meters::JournalMeters;
 use crate::meters::Meters;
 use crate::page::{PAGE_BYTES, PageBuf, PageId, TreeId};
 use crate::pool::Pool;
+use crate::string_leaf_diff;
 use crate::transaction_pages::{Private, PrivatePage};
 use crate::tuple_leaf_diff;
 use crate::versions::Step;
@@ -155,6 +156,11 @@ impl Packer {
         const MANY: usize = 256;
         let mut bytes = Vec::new();
         if tuple_leaf_diff::diff_in_tail(old, new, &mut bytes) {
+            change::put_rows(&mut self.payload, id, &bytes);
+            return Some(bytes.len() as u32);
+        }
+        bytes.clear();
+        if string_leaf_diff::diff(old, new, &mut bytes) {
             change::put_rows(&mut self.payload, id, &bytes);
             return Some(bytes.len() as u32);
         }

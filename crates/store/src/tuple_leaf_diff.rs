@@ -22,19 +22,15 @@
 
 use std::cmp::Ordering;
 
-use twox_hash::XxHash3_64;
-
 use crate::encoding::{Bad, Decode};
 use crate::encoding_bits::BLOCK;
 use crate::journal::diff::{put, take, unzigzag, zigzag};
+use crate::leaf_diff::{KEPT_FROM, check};
 use crate::page::{HEADER_BYTES, PAGE_BYTES, PageBuf, PageKind, header, offset};
 use crate::tuple_inner::Key;
 use crate::tuple_leaf::LeafCursor;
 use crate::tuple_leaf_build::{LeafBuilder, MAX_ARITY};
 use crate::tuple_tail::{self, TAIL_MAX, Tail};
-
-/// Bytes of a page that no diff describes: checksum, page number, transaction.
-const KEPT_FROM: usize = offset::TREE;
 
 /// First bytes of a diff.
 const IN_TAIL: u8 = 1;
@@ -261,10 +257,6 @@ pub(crate) fn apply(old: &[u8], mut diff: &[u8], new: &mut [u8]) -> Decode<()> {
     }
     new.copy_from_slice(&packed[KEPT_FROM..]);
     Ok(())
-}
-
-fn check(page: &[u8]) -> u32 {
-    XxHash3_64::oneshot(&page[KEPT_FROM..]) as u32
 }
 
 /// How row `i` of one leaf compares with row `j` of another; the end of one is above all rows of the other.

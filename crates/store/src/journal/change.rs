@@ -11,7 +11,7 @@
 //! | 7   | dropped tree                               | number                                                                                 |
 //! | 8   | extent                                     | number, owner + 1, overflow + 1, pages now in use: count, indices; no more in use: count, indices |
 //! | 9   | extents written by a build                 | first number, extents, owner, pages in each from its first on                          |
-//! | 10  | page diff by rows (`tuple_leaf_diff`)      | page, bytes, diff                                                                      |
+//! | 10  | diff of a leaf by rows (`leaf_diff`)       | page, bytes, diff                                                                      |
 //!
 //! Numbers are varints; a name is its length and its bytes. Invariant: made again on a state that already contains them, changes
 //! 3 and 5 to 9 give the same state once all later ones are made again too, so recovery may begin with a newer catalog than pages.

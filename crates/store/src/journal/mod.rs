@@ -28,8 +28,8 @@ use snowmelt_io::{AlignedBuf, EventCount};
 use crate::config::{Plant, StoreConfig};
 use crate::error::{Result, StoreError};
 use crate::journal_meters::JournalMeters;
+use crate::leaf_diff;
 use crate::page::{PageBuf, PageId};
-use crate::tuple_leaf_diff;
 use change::{Change, SKIPPED};
 use file::{BLOCK, JournalFile};
 use record::{ALIGN, FILE_HEAD, FileHead, Head, Link, Packed};
@@ -491,7 +491,7 @@ impl Journal {
                 }
                 Ok(Change::Rows { page: p, diff }) if p == page => {
                     let old = now.clone();
-                    tuple_leaf_diff::apply(&old[SKIPPED..], diff, &mut now[SKIPPED..]).map_err(|b| b.0)
+                    leaf_diff::apply(&old[SKIPPED..], diff, &mut now[SKIPPED..]).map_err(|b| b.0)
                 }
                 Ok(_) => Err("the record there is about something else"),
                 Err(bad) => Err(bad.0),

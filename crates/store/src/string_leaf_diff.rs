@@ -1,0 +1,158 @@
+//! What was appended to a leaf of a string tree, as strings: their group moves as a whole, so their bytes are no longer where they were,
+//! and strings that are alike are hard to tell apart by their bytes.
+//!
+//! | bytes  | field                                                              |
+//! |--------|--------------------------------------------------------------------|
+//! | 1      | 3                                                                  |
+//! | 4      | low half of the XXH3-64 of the new page from byte 24 on            |
+//! | varint | each string that came: length, 1 bit to the left; bit 0: a reference |
+//! | …      | its bytes                                                          |
+//!
+//! The page is made anew by [`StringLeafBuilder`], its groups from the end downwards. Invariant: a diff is made only where this gives the very
+//! bytes of the new page.
+
+use crate::encoding::{Bad, Decode, part};
+use crate::journal::diff::{put, take};
+use crate::leaf_diff::{KEPT_FROM, check};
+use crate::page::{PageBuf, PageKind, header, offset};
+use crate::string_leaf::{GroupOrder, MOST, StringLeaf, StringLeafBuilder};
+
+/// First byte of a diff.
+pub(crate) const APPENDED: u8 = 3;
+
+/// Appends the difference between two leaves to `out`. False when the new one is not the old one with a few strings more; what was
+/// appended is useless then.
+pub(crate) fn diff(old: &[u8], new: &[u8], out: &mut Vec<u8>) -> bool {
+    let leaf = |page: &[u8]| header(page).kind() == PageKind::StringLeaf as u8;
+    leaf(old)
+        && leaf(new)
+        && header(old).tree() == header(new).tree()
+        && try_diff(old, new, out).unwrap_or(false)
+}
+
+fn try_diff(old: &[u8], new: &[u8], out: &mut Vec<u8>) -> Decode<bool> {
+    let (was, is) = (StringLeaf::parse(old)?, StringLeaf::parse(new)?);
+    if (was.first_id, true) != (is.first_id, was.len < is.len) {
+        return Ok(false);
+    }
+    out.push(APPENDED);
+    out.extend(check(new).to_le_bytes());
+    let begin = out.len();
+    for i in was.len..is.len {
+        let place = is.place(new, i)?;
+        put(out, (place.len as u64) << 1 | u64::from(place.is_long));
+        out.extend_from_slice(part(new, place.at, place.len)?);
+    }
+    Ok(grown(old, &out[begin..])?[KEPT_FROM..] == new[KEPT_FROM..])
+}
+
+/// The page that `diff` describes, given the old one; both from byte 24 on.
+pub(crate) fn apply(old: &[u8], diff: &[u8], new: &mut [u8]) -> Decode<()> {
+    let mut page = PageBuf::new();
+    let kept = page.get_mut(KEPT_FROM..).filter(|kept| kept.len() == old.len());
+    kept.ok_or(Bad("not a page that strings come to"))?.copy_from_slice(old);
+    let (wanted, strings) = diff
+        .strip_prefix(&[APPENDED])
+        .and_then(|rest| rest.split_first_chunk::<4>())
+        .ok_or(Bad("a change ends too early"))?;
+    let made = grown(&page, strings)?;
+    if check(&made) != u32::from_le_bytes(*wanted) {
+        return Err(Bad("strings of a leaf that do not give the page they gave before"));
+    }
+    new.copy_from_slice(&made[KEPT_FROM..]);
+    Ok(())
+}
+
+/// The leaf with these strings behind its own.
+fn grown(old: &[u8], mut strings: &[u8]) -> Decode<PageBuf> {
+    let mut builder = StringLeafBuilder::default();
+    builder.resume(old)?;
+    while !strings.is_empty() {
+        let word = take(&mut strings)?;
+        let len = usize::try_from(word >> 1).ok().filter(|len| *len <= MOST);
+        let split = len.and_then(|len| strings.split_at_checked(len));
+        let (string, rest) = split.ok_or(Bad("a string of a leaf that is too long"))?;
+        if !builder.add(string, word & 1 == 1) {
+            return Err(Bad("more strings than fit into a leaf"));
+        }
+        strings = rest;
+    }
+    let mut page = PageBuf::new();
+    builder.finish(&mut page, GroupOrder::Downwards);
+    page[offset::TREE..offset::TREE + 4].copy_from_slice(&old[offset::TREE..offset::TREE + 4]);
+    Ok(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::{self, PAGE_BYTES, PageId, TreeId};
+    use proptest::prelude::*;
+
+    fn leaf(strings: &[(Vec<u8>, bool)], order: GroupOrder) -> (PageBuf, usize) {
+        let (mut builder, mut page) = (StringLeafBuilder::default(), PageBuf::new());
+        let taken = strings.iter().take_while(|(s, long)| builder.add(s, *long)).count();
+        builder.finish(&mut page, order);
+        page::mark(&mut page, PageId(5), TreeId(7), 9);
+        (page, taken)
+    }
+
+    fn applied(old: &PageBuf, diff: &[u8]) -> Decode<Vec<u8>> {
+        let mut new = vec![0xEE; PAGE_BYTES - KEPT_FROM];
+        apply(&old[KEPT_FROM..], diff, &mut new).map(|()| new)
+    }
+
+    #[test]
+    fn a_string_costs_its_bytes_and_a_few() {
+        let strings: Vec<_> =
+            (0..300).map(|i| (format!("a remark on item {i}").into_bytes(), false)).collect();
+        for n in 1..300 {
+            let (old, _) = leaf(&strings[..n], GroupOrder::Downwards);
+            let (new, _) = leaf(&strings[..=n], GroupOrder::Downwards);
+            let mut d = Vec::new();
+            assert!(diff(&old, &new, &mut d));
+            assert_eq!(d.len(), 6 + strings[n].0.len());
+            assert_eq!(applied(&old, &d).unwrap(), new[KEPT_FROM..]);
+        }
+    }
+
+    #[test]
+    fn another_old_page_is_noticed() {
+        let strings: Vec<_> = (0..40).map(|i| (vec![b'x'; i], false)).collect();
+        let (old, _) = leaf(&strings[..39], GroupOrder::Downwards);
+        let (other, _) = leaf(&strings[..38], GroupOrder::Downwards);
+        let (new, _) = leaf(&strings, GroupOrder::Downwards);
+        let mut d = Vec::new();
+        assert!(diff(&old, &new, &mut d));
+        assert!(applied(&other, &d).is_err());
+        assert!(!diff(&new, &old, &mut Vec::new()), "strings do not go");
+        let (upwards, _) = leaf(&strings, GroupOrder::Upwards);
+        assert!(!diff(&old, &upwards, &mut Vec::new()), "not what the builder makes");
+    }
+
+    proptest! {
+        #[test]
+        fn strings_that_come_round_trip(
+            strings in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..60), prop::bool::weighted(0.1)), 2..300),
+            first: prop::sample::Index,
+        ) {
+            let (new, taken) = leaf(&strings, GroupOrder::Downwards);
+            let (old, _) = leaf(&strings[..1 + first.index(taken - 1)], [GroupOrder::Upwards, GroupOrder::Downwards][taken % 2]);
+            let mut d = Vec::new();
+            prop_assert!(diff(&old, &new, &mut d));
+            prop_assert_eq!(&applied(&old, &d).unwrap()[..], &new[KEPT_FROM..]);
+        }
+
+        #[test]
+        fn any_bytes_are_an_error_or_a_page(
+            bytes in prop::collection::vec(any::<u8>(), 0..40),
+            flips in prop::collection::vec((0usize..200, any::<u8>()), 0..3),
+        ) {
+            let strings: Vec<_> = (0..50).map(|i| (vec![i; usize::from(i)], false)).collect();
+            let (mut page, _) = leaf(&strings, GroupOrder::Downwards);
+            flips.iter().for_each(|(at, b)| page[KEPT_FROM + at] ^= b);
+            let bytes: Vec<u8> = std::iter::once(APPENDED).chain(bytes).collect();
+            let _ = applied(&page, &bytes);
+        }
+    }
+}
