@@ -109,11 +109,15 @@ struct Waiting {
 }
 
 impl PageWay {
-    /// Takes the state out of memory; answers how many bytes waited for it.
-    fn leave(&mut self) -> usize {
+    /// Memory of what waits.
+    fn waiting_bytes(&self) -> usize {
+        self.diffs.len() + self.waiting.len() * size_of::<Waiting>()
+    }
+
+    /// Takes the state out of memory.
+    fn leave(&mut self) {
         self.state = None;
-        self.waiting = Vec::new();
-        std::mem::take(&mut self.diffs).len()
+        (self.waiting, self.diffs) = Default::default();
     }
 
     /// Applies the diffs that wait; `spare` takes the new state of a page whose bytes move.
@@ -321,10 +325,11 @@ impl Replay {
         let was_in_memory = way.state.is_some();
         if txn <= self.after {
             self.in_memory -= usize::from(was_in_memory);
-            self.waiting -= way.leave();
+            self.waiting -= way.waiting_bytes();
+            way.leave();
             return;
         }
-        self.waiting -= way.diffs.len();
+        self.waiting -= way.waiting_bytes();
         way.diffs.clear();
         way.waiting.clear();
         let state = way.state.get_or_insert_default();
@@ -347,7 +352,8 @@ impl Replay {
                 // Changed since: to the back again.
                 self.leaving.push_back((page, way.txn));
             } else {
-                self.waiting -= way.leave();
+                self.waiting -= way.waiting_bytes();
+                way.leave();
                 self.in_memory -= 1;
             }
         }
@@ -370,7 +376,7 @@ impl Replay {
         if way.state.is_some() {
             way.waiting.push(Waiting { how, bytes: bytes.len(), loc });
             way.diffs.extend_from_slice(bytes);
-            self.waiting += bytes.len();
+            self.waiting += bytes.len() + size_of::<Waiting>();
         }
         Ok(())
     }
@@ -492,7 +498,7 @@ impl Replay {
             let stays = !of(geometry.extent_of(*page));
             if !stays {
                 *in_memory -= usize::from(way.state.is_some());
-                *waiting -= way.diffs.len();
+                *waiting -= way.waiting_bytes();
             }
             stays
         });

@@ -85,8 +85,9 @@ const TRIPS: u64 = 200;
 const LONGEST_WAY_NS: u64 = 150_000;
 
 /// The time of reads that are answered at once, in nanoseconds: of four, the quickest, so that a busy moment is not made good
-/// for ever.
-pub fn measure_way(device: &Path, gate: &Gate) -> Result<u64, LabError> {
+/// for ever. Between two of them passes what a device of this latency takes, at most a millisecond: that long a processor rests,
+/// and the longer it did the longer it takes to wake.
+pub fn measure_way(device: &Path, gate: &Gate, latency: Duration) -> Result<u64, LabError> {
     let file = FileDevice::open(device, Access::Read, true)?;
     let blocks = (file.len()? / 4096).max(1);
     let mut buf = AlignedBuf::new(4096);
@@ -94,7 +95,7 @@ pub fn measure_way(device: &Path, gate: &Gate) -> Result<u64, LabError> {
     gate.direct.store(true, Ordering::Relaxed);
     let mut trips = Vec::new();
     for i in 0..TRIPS {
-        std::thread::sleep(Duration::from_millis(1)); // between two requests of a slow device a processor falls asleep
+        std::thread::sleep(latency.min(Duration::from_millis(1)));
         let began = clock.now_ns();
         let read = file.read_at(&mut [IoSliceMut::new(&mut buf)], i * 7919 % blocks * 4096);
         trips.push(read.map(|()| clock.now_ns() - began));

@@ -10,6 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fuser::{Config, MountOption, Session};
 use serde::{Deserialize, Serialize};
@@ -110,8 +111,9 @@ impl Server {
         let connection = std::fs::metadata(&mount).map_err(|e| LabError::file("look at", &mount, e))?.dev();
         let (_, device) = undo.attach_loop(&mount.join(FILE_NAME), &LoopOptions::default())?;
         queue::describe(undo, &device, &self.spec)?;
+        let latency = Duration::from_nanos(self.spec.model.cost(0).latency_ns);
         let proven_depth = self_test::prove_depth(&device, &self.gate)?;
-        let way_ns = self_test::measure_way(&device, &self.gate)?;
+        let way_ns = self_test::measure_way(&device, &self.gate, latency)?;
         self.model.set_way_ns(way_ns);
         queue::limit(undo, &device, &self.spec)?;
         undo.will(Step::UnmountAll { device: device.clone() })?;
