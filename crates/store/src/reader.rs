@@ -139,7 +139,12 @@ impl Reader {
         let mut own = false;
         loop {
             let mark = core.failures.mark();
-            match core.pool.look(id, self.txn) {
+            let look = core.pool.look(id, self.txn);
+            // The versions that a snapshot given up should see may be gone, with an older state still on the stripe.
+            if self.snapshot.is_cancelled() {
+                return Err(StoreError::SnapshotTooOld { txn: self.txn });
+            }
+            match look {
                 Look::Here(page, first_use) => {
                     if let Some(rule) = first_use {
                         core.meters.with(tree, |m| m.used(rule));

@@ -513,6 +513,33 @@ fn a_reader_that_takes_too_long_is_told_so() {
     assert_eq!(pages.round(&store).unwrap(), 2);
 }
 
+/// A checkpoint begins and gives the reader up; before it has written the version that the reader should see, commits have dropped it.
+#[test]
+fn a_reader_given_up_sees_no_older_state() {
+    let at = dir();
+    let c = StoreConfig {
+        reader_age_s: 0,
+        background: Background::Caller,
+        journal: JournalConfig { checkpoint_s: 0, ..small() },
+        ..config(64, ReadAhead::none())
+    };
+    let store = Store::create(&at.path().join("db"), &[], c).unwrap();
+    let pages = Pages::create(&store, 4);
+    pages.write(&store, 0).unwrap();
+    assert!(store.checkpoint().unwrap());
+    pages.write(&store, 1).unwrap();
+    let mut old = reader(&store);
+    pages.write(&store, 2).unwrap();
+    store.step();
+    assert_eq!(store.journal_stats().cancelled_readers, 1);
+    (3..5).for_each(|round| pages.write(&store, round).unwrap());
+    for p in &pages.list {
+        let e = old.page(pages.tree, *p).expect_err("not the state of round 0");
+        assert!(matches!(e, StoreError::SnapshotTooOld { .. }), "{e}");
+    }
+    assert_eq!(pages.round(&store).unwrap(), 4);
+}
+
 #[test]
 fn readers_and_writers_see_whole_states_while_checkpoints_run() {
     let at = dir();
