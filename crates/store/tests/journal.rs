@@ -5,12 +5,12 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use snowmelt_io::PowerDisk;
+use snowmelt_io::{CostModel, PowerDisk};
 use snowmelt_store::{
     Background, FileOpener, JournalConfig, PageId, PageKind, ReadAhead, Reader, Salvage, Store, StoreConfig,
     StoreError, TreeId,
 };
-use support::{Random, build_tree, config, page, reader, seed};
+use support::{Mood, Random, build_tree, config, page, reader, seed};
 
 fn small() -> JournalConfig {
     JournalConfig {
@@ -538,6 +538,42 @@ fn a_reader_given_up_sees_no_older_state() {
         assert!(matches!(e, StoreError::SnapshotTooOld { .. }), "{e}");
     }
     assert_eq!(pages.round(&store).unwrap(), 4);
+}
+
+/// Journal files of about one record, whose reads have a mood.
+fn of_one_record(mood: &Arc<Mood>) -> StoreConfig {
+    let journal = JournalConfig {
+        file_bytes: 16 << 10,
+        private_pages: Some(8),
+        version_pages: Some(8),
+        devices: Some(mood.wrap(CostModel::memory())),
+        ..small()
+    };
+    StoreConfig { journal, background: Background::Caller, ..config(64, ReadAhead::none()) }
+}
+
+/// A reader is about to read a version from a journal file, when the version is written back and the file used again, for the same page at the
+/// same place. (Under load a reader may sleep for so long.)
+#[test]
+fn a_version_is_not_taken_from_a_file_used_again() {
+    let at = dir();
+    let mood = Mood::new();
+    let store = Store::create(&at.path().join("db"), &[], of_one_record(&mood)).unwrap();
+    let pages = Pages::create(&store, 1);
+    (0..3).for_each(|round| pages.write(&store, round).unwrap());
+    let mut old = reader(&store);
+    // So many that the versions have no room in memory.
+    (3..13).for_each(|round| pages.write(&store, round).unwrap());
+    mood.hold_next();
+    std::thread::scope(|s| {
+        let read = s.spawn(|| old.page(pages.tree, pages.list[0]).map(|p| p.to_vec()));
+        mood.wait_held();
+        store.checkpoint().unwrap();
+        assert!(store.journal_stats().recycled > 0);
+        (13..23).for_each(|round| pages.write(&store, round).unwrap());
+        mood.open_gate();
+        assert_eq!(read.join().unwrap().unwrap()[32..], *page(2, pages.list[0].0).body());
+    });
 }
 
 #[test]

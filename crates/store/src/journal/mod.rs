@@ -515,7 +515,9 @@ impl Journal {
         let file = self.files.lock().used.get(&loc.file).cloned();
         let file = file.ok_or_else(|| self.damaged(loc.file, loc.offset, "the file is no longer kept"))?;
         let bytes = read_record(&file, loc.offset)?;
+        // The file may have been used again since we asked for it: then it has sound records of a later number, at the same places perhaps.
         let payload: Option<Arc<[u8]>> = record::decode(&bytes, self.identity)
+            .filter(|(head, _)| head.file == loc.file)
             .and_then(|(head, stored)| record::unpack(&head, stored).map(|p| p.as_ref().into()));
         let payload = payload.ok_or_else(|| self.damaged(loc.file, loc.offset, "the record is damaged"))?;
         let mut unpacked = self.unpacked.lock();

@@ -128,8 +128,20 @@ pub struct Mood {
     pub errno: AtomicI64,
     pub reads: AtomicU64,
     pub read_bytes: AtomicU64,
-    gate: Mutex<bool>,
-    opened: Condvar,
+    gate: Mutex<Gate>,
+    changed: Condvar,
+}
+
+/// Which reads a [`Moody`] device holds back.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Gate {
+    #[default]
+    Open,
+    Closed,
+    /// The next one only.
+    ForNext,
+    /// It has come, and waits.
+    Held,
 }
 
 impl Mood {
@@ -137,19 +149,47 @@ impl Mood {
         Arc::new(Mood {
             writes_left: AtomicI64::new(-1),
             errno: AtomicI64::new(libc::EIO as i64),
-            gate: Mutex::new(true),
             ..Default::default()
         })
     }
 
     /// Holds all reads back until [`Mood::open_gate`].
     pub fn close_gate(&self) {
-        *self.gate.lock() = false;
+        *self.gate.lock() = Gate::Closed;
+    }
+
+    /// Holds the next read back until [`Mood::open_gate`], and lets those after it pass.
+    pub fn hold_next(&self) {
+        *self.gate.lock() = Gate::ForNext;
+    }
+
+    /// Returns when that read has come.
+    pub fn wait_held(&self) {
+        self.wait_while(Gate::ForNext);
     }
 
     pub fn open_gate(&self) {
-        *self.gate.lock() = true;
-        self.opened.notify_all();
+        *self.gate.lock() = Gate::Open;
+        self.changed.notify_all();
+    }
+
+    fn wait_while(&self, state: Gate) {
+        let mut gate = self.gate.lock();
+        while *gate == state {
+            self.changed.wait(&mut gate);
+        }
+    }
+
+    fn pass_gate(&self) {
+        let mut gate = self.gate.lock();
+        if *gate == Gate::ForNext {
+            *gate = Gate::Held;
+            self.changed.notify_all();
+            drop(gate);
+            return self.wait_while(Gate::Held);
+        }
+        drop(gate);
+        self.wait_while(Gate::Closed);
     }
 
     /// Wraps every stripe in a device of this mood that costs `cost`.
@@ -195,11 +235,7 @@ impl Device for Moody {
         self.inner.set_len(len)
     }
     fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> std::result::Result<(), IoError> {
-        let mut open = self.mood.gate.lock();
-        while !*open {
-            self.mood.opened.wait(&mut open);
-        }
-        drop(open);
+        self.mood.pass_gate();
         let len: u64 = bufs.iter().map(|b| b.len() as u64).sum();
         if self.mood.bad.lock().iter().any(|r| r.start < offset + len && offset < r.end) {
             let errno = libc::EIO;
