@@ -112,17 +112,7 @@ impl Store {
         for ((i, page), seen) in used.iter().zip(versions) {
             kept[*i as usize] = true;
             let bytes = &mut buf[*i as usize * PAGE_BYTES..][..PAGE_BYTES];
-            match seen {
-                Seen::Memory(state) => seal_into(bytes, &state, *page, tree),
-                Seen::Journal(txn, way) => {
-                    seal_into(bytes, &self.commits.journal.rebuild(*page, txn, &way)?, *page, tree);
-                }
-                // As of now: the map may be older than a write-back that took its version.
-                Seen::Stripe if self.fetch.core.space.read().owner(*page) == Some(tree) => {
-                    page::verify(bytes, *page, tree).map_err(|why| self.fetch.core.damaged(*page, why))?
-                }
-                Seen::Stripe => return Err(self.fetch.core.damaged(*page, Damage::NotAllocated)),
-            }
+            self.page_as_of(txn, *page, tree, seen, bytes)?;
             let newest = header(bytes).txn();
             if newest > txn || snapshot.is_cancelled() {
                 return Err(StoreError::SnapshotTooOld { txn });
@@ -133,6 +123,41 @@ impl Store {
             bytes.fill(0);
         }
         Ok(used.len() as u64)
+    }
+
+    /// Fills `bytes` with a page of which the version table said `seen`; in them is what its stripe had after that.
+    fn page_as_of(
+        &self,
+        txn: u64,
+        page: PageId,
+        tree: TreeId,
+        mut seen: Seen,
+        bytes: &mut [u8],
+    ) -> Result<()> {
+        let core = &self.fetch.core;
+        loop {
+            let (version, way) = match seen {
+                Seen::Memory(state) => return Ok(seal_into(bytes, &state, page, tree)),
+                // As of now: the map may be older than a write-back that took its version.
+                Seen::Stripe if core.space.read().owner(page) == Some(tree) => {
+                    return page::verify(bytes, page, tree).map_err(|why| core.damaged(page, why));
+                }
+                Seen::Stripe => return Err(core.damaged(page, Damage::NotAllocated)),
+                Seen::Journal(version, way) => (version, way),
+            };
+            let failed = match self.commits.journal.rebuild(page, version, &way) {
+                Ok(state) => return Ok(seal_into(bytes, &state, page, tree)),
+                Err(e) => e,
+            };
+            // It may have been written back since we looked, and its place in the journal used again.
+            seen = match core.pool.versions.see(page, txn) {
+                Seen::Journal(now, _) if now == version => return Err(failed),
+                now => now,
+            };
+            if matches!(seen, Seen::Stripe) {
+                self.fetch.read_past_pool(page, bytes).map_err(|e| core.unreadable(page, e))?;
+            }
+        }
     }
 
     /// Makes the pages that were copied here a database.

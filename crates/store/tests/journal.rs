@@ -576,6 +576,31 @@ fn a_version_is_not_taken_from_a_file_used_again() {
     });
 }
 
+/// The same of a backup, which looks at all versions of an extent before it reads the first.
+#[test]
+fn a_backup_goes_on_when_its_versions_are_written_back() {
+    let at = dir();
+    let mood = Mood::new();
+    let store = Store::create(&at.path().join("db"), &[], of_one_record(&mood)).unwrap();
+    // So many that a transaction writes some of them early.
+    let pages = Pages::create(&store, 12);
+    (0..3).for_each(|round| pages.write(&store, round).unwrap());
+    let target = at.path().join("copy");
+    mood.hold_next();
+    std::thread::scope(|s| {
+        let copied = s.spawn(|| store.backup(&target, &[], |_| {}));
+        mood.wait_held();
+        pages.write(&store, 3).unwrap();
+        store.checkpoint().unwrap();
+        assert!(store.journal_stats().recycled > 0);
+        (4..12).for_each(|round| pages.write(&store, round).unwrap());
+        mood.open_gate();
+        copied.join().unwrap().unwrap();
+    });
+    let copy = Store::open(&target, config(64, ReadAhead::none())).unwrap();
+    assert_eq!(pages.round(&copy).unwrap(), 2);
+}
+
 #[test]
 fn readers_and_writers_see_whole_states_while_checkpoints_run() {
     let at = dir();
