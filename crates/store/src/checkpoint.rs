@@ -375,7 +375,9 @@ impl Commits {
     /// The first journal file that a recovery from C, a version in the table or a transaction under way needs.
     fn first_needed_file(&self, txn: u64) -> u64 {
         let mut first = self.journal.first_file_after(txn);
-        for other in [self.fetch.core.pool.versions.first_file(), self.journal.first_pinned()] {
+        // Pins first: what a transaction wrote early goes from its pin into the table when it commits, never back.
+        let pinned = self.journal.first_pinned();
+        for other in [pinned, self.fetch.core.pool.versions.first_file()] {
             first = other.map_or(first, |f| f.min(first));
         }
         first
