@@ -130,6 +130,7 @@ impl Commits {
             }
         }
         self.checkpointer.last_ns.store(now_ns, Ordering::Relaxed);
+        self.fetch.core.pool.versions.keep_from(None);
         *running = None;
         result
     }
@@ -225,14 +226,21 @@ impl Commits {
 
     fn begin_checkpoint(&self) -> Option<Running> {
         self.cancel_old_readers();
-        let state = match self.config.plant {
-            Some(Plant::WriteUnderReader) => self.states.visible(),
-            _ => self.snapshots.oldest_state(|| self.states.visible()),
-        };
-        if state.txn <= self.block.lock().txn {
-            return None;
-        }
         let (meters, clock) = (&self.journal.meters, &self.config.clock);
+        let state = {
+            // In one step for commits, which drop versions that only older readers would see: from now on they leave what C needs.
+            let _order = self.order.lock();
+            let _held = meters.order_hold.hold(clock);
+            let state = match self.config.plant {
+                Some(Plant::WriteUnderReader) => self.states.visible(),
+                _ => self.snapshots.oldest_state(|| self.states.visible()),
+            };
+            if state.txn <= self.block.lock().txn {
+                return None;
+            }
+            self.fetch.core.pool.versions.keep_from(Some(state.txn));
+            state
+        };
         let bytes = meters.read_appended();
         let mut pages =
             self.fetch.core.pool.versions.begin_write_back(state.txn, &meters.versions_hold, clock);

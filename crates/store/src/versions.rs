@@ -6,7 +6,8 @@
 //! diffs after it.
 //!
 //! Invariants: a version is immutable once published; a page has its bit set exactly while it has versions (the bit changes under the lock of
-//! the page's shard); every version's history begins with an image and lies in files that are kept.
+//! the page's shard); every version's history begins with an image and lies in files that are kept; so does, while a checkpoint runs, the image
+//! that the first change after its state builds on, though commits may have dropped the versions that need it: recovery begins there.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -32,6 +33,8 @@ pub(crate) struct Versions {
     in_memory: AtomicU64,
     /// Where the next search for versions to drop from memory begins.
     hand: AtomicU64,
+    /// The transaction as of which a checkpoint under way writes pages; `u64::MAX` while there is none.
+    recovery_from: AtomicU64,
 }
 
 /// Versions of one page, oldest first.
@@ -79,11 +82,17 @@ impl Default for Versions {
             count: AtomicU64::new(0),
             in_memory: AtomicU64::new(0),
             hand: AtomicU64::new(0),
+            recovery_from: AtomicU64::new(u64::MAX),
         }
     }
 }
 
 impl Versions {
+    /// A recovery may begin as of `txn` when the checkpoint under way has ended; `None` when there is none. No commit publishes meanwhile.
+    pub fn keep_from(&self, txn: Option<u64>) {
+        self.recovery_from.store(txn.unwrap_or(u64::MAX), Relaxed);
+    }
+
     fn shard(&self, page: PageId) -> &RwLock<FxHashMap<PageId, Chain>> {
         &self.shards[page.0 as usize % SHARDS]
     }
@@ -126,7 +135,7 @@ impl Versions {
         }
         if seen > 0 {
             let oldest = chain.versions[0].txn;
-            chain.prune(oldest);
+            chain.prune(oldest, self.recovery_from.load(Relaxed));
         }
         mark();
     }
@@ -144,7 +153,7 @@ impl Versions {
         self.in_memory.fetch_add(u64::from(state.is_some()), Relaxed);
         let versions = vec![Version { txn, state }];
         let mut chain = Chain { versions, history, diff_bytes: 0, needs_image: true };
-        chain.prune(txn);
+        chain.prune(txn, u64::MAX);
         self.shard(page).write().insert(page, chain);
         mark();
     }
@@ -197,7 +206,7 @@ impl Versions {
             self.in_memory.fetch_sub(u64::from(v.state.is_some()), Relaxed);
         }
         match chain.versions.first().map(|v| v.txn) {
-            Some(oldest) => chain.prune(oldest),
+            Some(oldest) => chain.prune(oldest, self.recovery_from.load(Relaxed)),
             None => {
                 pages.remove(&page);
                 unmark();
@@ -270,14 +279,22 @@ impl Chain {
     /// The changes that make the version of `txn`.
     fn way_to(&self, txn: u64) -> Vec<Loc> {
         let upto = self.history.partition_point(|s| s.txn <= txn);
-        let image = self.history[..upto].iter().rposition(|s| s.diff_bytes.is_none()).unwrap_or(0);
-        self.history[image..upto].iter().map(|s| s.loc).collect()
+        self.history[self.image_of(txn)..upto].iter().map(|s| s.loc).collect()
     }
 
-    /// Drops the changes that the version of `oldest` and later ones do not need.
-    fn prune(&mut self, oldest: u64) {
-        let upto = self.history.partition_point(|s| s.txn <= oldest);
-        let image = self.history[..upto].iter().rposition(|s| s.diff_bytes.is_none()).unwrap_or(0);
-        self.history.drain(..image);
+    /// Drops the changes that neither the version of `oldest` nor later ones need, but for the image that a recovery from `from` begins with.
+    fn prune(&mut self, oldest: u64, from: u64) {
+        let image = self.image_of(oldest);
+        let first = self.image_of(oldest.min(from));
+        if first < image {
+            self.history.drain(first + 1..image);
+        }
+        self.history.drain(..first);
+    }
+
+    /// The last image up to and including `txn`.
+    fn image_of(&self, txn: u64) -> usize {
+        let upto = self.history.partition_point(|s| s.txn <= txn);
+        self.history[..upto].iter().rposition(|s| s.diff_bytes.is_none()).unwrap_or(0)
     }
 }

@@ -513,6 +513,42 @@ fn a_reader_that_takes_too_long_is_told_so() {
     assert_eq!(pages.round(&store).unwrap(), 2);
 }
 
+/// Found by the power-cut simulator (seed 4000653): while a checkpoint as of C ran, commits dropped the versions of a page around C, which nobody
+/// could see any more; the file with the image that the first change after C builds on was used again, and no recovery from C went past that change.
+#[test]
+fn what_a_recovery_begins_with_is_kept() {
+    let at = dir();
+    let disk = PowerDisk::new(1);
+    let journal =
+        JournalConfig { file_bytes: 16 << 10, checkpoint_bytes: 8 << 10, checkpoint_s: 0, ..small() };
+    let store = Store::create(at.path(), &[], StoreConfig { journal, ..on(&disk) }).unwrap();
+    let pages = Pages::create(&store, 3);
+    let others = Pages { tree: pages.tree, list: pages.list[1..].to_vec() };
+    let change = |n: u8| {
+        let mut txn = store.begin().unwrap();
+        txn.page_mut(pages.tree, pages.list[0]).unwrap().body_mut()[0] = n;
+        txn.commit().unwrap().txn
+    };
+    pages.write(&store, 1).unwrap();
+    // What follows is in other files.
+    others.write(&store, 1).unwrap();
+    let old = store.snapshot();
+    let first = change(1);
+    store.step();
+    drop(old);
+    (2..5).for_each(|n| drop(change(n)));
+    others.write(&store, 1).unwrap();
+    while store.journal_stats().checkpointed == 0 {
+        store.step();
+    }
+    assert_eq!(store.journal_stats().checkpointed, first - 1);
+    let left = disk.copy(1);
+    left.power_on();
+    drop(store);
+    let store = Store::open(at.path(), on(&left)).unwrap();
+    assert_eq!(reader(&store).page(pages.tree, pages.list[0]).unwrap()[32], 4);
+}
+
 /// A checkpoint begins and gives the reader up; before it has written the version that the reader should see, commits have dropped it.
 #[test]
 fn a_reader_given_up_sees_no_older_state() {
