@@ -19,7 +19,7 @@ pub fn journal(database: &Database) -> Value {
         "sync_latency": stats.sync_latency,
         "files_recycled": stats.recycled,
         "version_table": {
-            "pages": stats.versioned_pages, "versions": stats.versions, "in_memory": stats.versions_in_memory,
+            "pages": stats.versioned_pages, "versions": stats.versions, "in_memory": stats.versions_in_memory, "bytes": stats.versions_bytes,
         },
         "newest_transaction": stats.newest,
         "oldest_reader": stats.oldest_reader,

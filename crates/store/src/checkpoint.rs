@@ -167,7 +167,7 @@ impl Commits {
         waited_ns >= settings.checkpoint_s.saturating_mul(1_000_000_000)
             || appended - c.last_bytes.load(Ordering::Relaxed) >= self.spread_bytes()
             || (waited_ns >= settings.checkpoint_s.saturating_mul(10_000_000) && self.is_late())
-            || self.fetch.core.pool.versions.in_memory() > self.version_pages / 2
+            || self.fetch.core.pool.versions.memory_pages() > self.version_pages / 2
     }
 
     /// Bytes of journal after which a checkpoint begins, and over which its pages are spread.
@@ -184,7 +184,7 @@ impl Commits {
     fn due_pages(&self, r: &Running) -> usize {
         let settings = &self.config.journal;
         let pages = &self.fetch.core.pool.versions;
-        if self.is_late() || pages.in_memory() > self.version_pages / 4 * 3 {
+        if self.is_late() || pages.memory_pages() > self.version_pages / 4 * 3 {
             return HURRIED_BATCH;
         }
         let grown = self.journal.meters.read_appended() - r.bytes;

@@ -17,7 +17,7 @@ use crate::fetch::Fetch;
 use crate::journal::record::Packed;
 use crate::journal::{Appended, Journal, Room, change};
 use crate::journal_meters::JournalStats;
-use crate::page::TreeId;
+use crate::page::{PAGE_BYTES, TreeId};
 use crate::snapshot::{Snapshot, Snapshots};
 use crate::state::{State, States};
 use crate::superblock::{SuperBlock, SuperBlockFile};
@@ -194,6 +194,7 @@ impl Commits {
             versioned_pages,
             versions,
             versions_in_memory,
+            versions_bytes: self.fetch.core.pool.versions.memory_pages() * PAGE_BYTES as u64,
             oldest_reader: self.snapshots.oldest(),
             newest: self.states.visible().txn,
             checkpointed: block.txn,

@@ -55,9 +55,10 @@ pub struct JournalConfig {
     pub part_bytes: usize,
     /// Bytes of diffs of a page after which it is written whole again. Default 32 KiB.
     pub diff_bytes: u32,
-    /// Private pages of a transaction that are kept in memory; more are written to the journal early. Default: a quarter of the frames.
+    /// Private pages of a transaction that are kept in memory; more are written to the journal early. Default: a sixth of the frames.
     pub private_pages: Option<usize>,
-    /// Page versions that are kept in memory; others are read from the journal. Default: half of the frames.
+    /// Pages of memory for versions and what is known of them; other versions are read from the journal. Default: a sixth of the frames, so that
+    /// the pool, these and the private pages are within the memory budget.
     pub version_pages: Option<usize>,
     /// Seconds a recovery may take, as far as the device's costs are known. Writing back keeps up with that, and writers near it are slowed. Default 5.
     pub recovery_s: f64,
@@ -202,13 +203,13 @@ impl StoreConfig {
     /// Page versions kept in memory.
     pub(crate) fn version_pages(&self) -> Result<usize> {
         let frames = self.frames()? as usize;
-        Ok(self.journal.version_pages.unwrap_or(frames / 2).max(8))
+        Ok(self.journal.version_pages.unwrap_or(frames / 6).max(8))
     }
 
     /// Private pages of a transaction kept in memory.
     pub(crate) fn private_pages(&self) -> Result<usize> {
         let frames = self.frames()? as usize;
-        Ok(self.journal.private_pages.unwrap_or(frames / 4).max(8))
+        Ok(self.journal.private_pages.unwrap_or(frames / 6).max(8))
     }
 
     /// Frames of the pool.

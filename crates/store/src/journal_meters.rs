@@ -99,6 +99,8 @@ pub struct JournalStats {
     pub versions: u64,
     /// Those of them that are in memory.
     pub versions_in_memory: u64,
+    /// Memory of them, and of what is known of the others.
+    pub versions_bytes: u64,
     /// The oldest transaction a live snapshot reads as of.
     pub oldest_reader: Option<u64>,
     /// The newest durable transaction.

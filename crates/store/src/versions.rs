@@ -19,7 +19,7 @@ use snowmelt_io::Clock;
 
 use crate::journal::Loc;
 use crate::journal_meters::Longest;
-use crate::page::{PageBuf, PageId};
+use crate::page::{PAGE_BYTES, PageBuf, PageId};
 
 /// Locks the pages are spread over.
 const SHARDS: usize = 1024;
@@ -31,6 +31,8 @@ pub(crate) struct Versions {
     /// Versions, and those in memory.
     count: AtomicU64,
     in_memory: AtomicU64,
+    /// Steps of all histories.
+    steps: AtomicU64,
     /// Where the next search for versions to drop from memory begins.
     hand: AtomicU64,
     /// The transaction as of which a checkpoint under way writes pages; `u64::MAX` while there is none.
@@ -81,6 +83,7 @@ impl Default for Versions {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             count: AtomicU64::new(0),
             in_memory: AtomicU64::new(0),
+            steps: AtomicU64::new(0),
             hand: AtomicU64::new(0),
             recovery_from: AtomicU64::new(u64::MAX),
         }
@@ -124,6 +127,7 @@ impl Versions {
             }
             assert!(step.diff_bytes.is_none() || !chain.history.is_empty(), "a diff follows an image");
             chain.history.push(step);
+            self.steps.fetch_add(1, Relaxed);
         }
         self.count.fetch_add(1, Relaxed);
         self.in_memory.fetch_add(u64::from(state.is_some()), Relaxed);
@@ -135,7 +139,7 @@ impl Versions {
         }
         if seen > 0 {
             let oldest = chain.versions[0].txn;
-            chain.prune(oldest, self.recovery_from.load(Relaxed));
+            self.prune(chain, oldest);
         }
         mark();
     }
@@ -154,6 +158,7 @@ impl Versions {
         let versions = vec![Version { txn, state }];
         let mut chain = Chain { versions, history, diff_bytes: 0, needs_image: true };
         chain.prune(txn, u64::MAX);
+        self.steps.fetch_add(chain.history.len() as u64, Relaxed);
         self.shard(page).write().insert(page, chain);
         mark();
     }
@@ -178,6 +183,11 @@ impl Versions {
             return None;
         }
         chain.versions.last()?.state.clone()
+    }
+
+    fn prune(&self, chain: &mut Chain, oldest: u64) {
+        let gone = chain.prune(oldest, self.recovery_from.load(Relaxed));
+        self.steps.fetch_sub(gone as u64, Relaxed);
     }
 
     /// True when the page has versions.
@@ -206,9 +216,10 @@ impl Versions {
             self.in_memory.fetch_sub(u64::from(v.state.is_some()), Relaxed);
         }
         match chain.versions.first().map(|v| v.txn) {
-            Some(oldest) => chain.prune(oldest, self.recovery_from.load(Relaxed)),
+            Some(oldest) => self.prune(chain, oldest),
             None => {
-                pages.remove(&page);
+                let gone = pages.remove(&page).map_or(0, |chain| chain.history.len());
+                self.steps.fetch_sub(gone as u64, Relaxed);
                 unmark();
             }
         }
@@ -273,6 +284,13 @@ impl Versions {
     pub fn in_memory(&self) -> u64 {
         self.in_memory.load(Relaxed)
     }
+
+    /// Memory of all versions and histories, in pages.
+    pub fn memory_pages(&self) -> u64 {
+        let steps = self.steps.load(Relaxed) * size_of::<Step>() as u64;
+        let versions = self.count.load(Relaxed) * size_of::<Version>() as u64;
+        self.in_memory() + (steps + versions) / PAGE_BYTES as u64
+    }
 }
 
 impl Chain {
@@ -282,14 +300,17 @@ impl Chain {
         self.history[self.image_of(txn)..upto].iter().map(|s| s.loc).collect()
     }
 
-    /// Drops the changes that neither the version of `oldest` nor later ones need, but for the image that a recovery from `from` begins with.
-    fn prune(&mut self, oldest: u64, from: u64) {
+    /// Drops the changes that neither the version of `oldest` nor later ones need, but for the image that a recovery from `from` begins with;
+    /// answers how many.
+    fn prune(&mut self, oldest: u64, from: u64) -> usize {
+        let before = self.history.len();
         let image = self.image_of(oldest);
         let first = self.image_of(oldest.min(from));
         if first < image {
             self.history.drain(first + 1..image);
         }
         self.history.drain(..first);
+        before - self.history.len()
     }
 
     /// The last image up to and including `txn`.
