@@ -137,7 +137,10 @@ impl Store {
         let core = &self.fetch.core;
         loop {
             let (version, way) = match seen {
-                Seen::Memory(state) => return Ok(seal_into(bytes, &state, page, tree)),
+                Seen::Memory(state) => {
+                    seal_into(bytes, &state, page, tree);
+                    return Ok(());
+                }
                 // As of now: the map may be older than a write-back that took its version.
                 Seen::Stripe if core.space.read().owner(page) == Some(tree) => {
                     return page::verify(bytes, page, tree).map_err(|why| core.damaged(page, why));
@@ -146,7 +149,10 @@ impl Store {
                 Seen::Journal(version, way) => (version, way),
             };
             let failed = match self.commits.journal.rebuild(page, version, &way) {
-                Ok(state) => return Ok(seal_into(bytes, &state, page, tree)),
+                Ok(state) => {
+                    seal_into(bytes, &state, page, tree);
+                    return Ok(());
+                }
                 Err(e) => e,
             };
             // It may have been written back since we looked, and its place in the journal used again.

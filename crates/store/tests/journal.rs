@@ -536,7 +536,9 @@ fn what_a_recovery_begins_with_is_kept() {
     let first = change(1);
     store.step();
     drop(old);
-    (2..5).for_each(|n| drop(change(n)));
+    for n in 2..5 {
+        change(n);
+    }
     others.write(&store, 1).unwrap();
     while store.journal_stats().checkpointed == 0 {
         store.step();
