@@ -124,27 +124,34 @@ impl PageWay {
     fn settle(&mut self, spare: &mut PageBuf) -> std::result::Result<(), (Loc, &'static str)> {
         let Some(state) = &mut self.state else { return Ok(()) };
         let mut rest = self.diffs.as_slice();
-        for Waiting { how, bytes, loc } in self.waiting.drain(..) {
-            let (diff, after) = rest.split_at(bytes);
-            rest = after;
-            apply(state, how, diff, spare).map_err(|bad| (loc, bad.0))?;
+        let diffs: Vec<&[u8]> = self.waiting.iter().filter_map(|w| rest.split_off(..w.bytes)).collect();
+        let mut from = 0;
+        while let Some(Waiting { how, loc, .. }) = self.waiting.get(from) {
+            let mut to = from + 1;
+            let applied = match how {
+                How::Bytes => apply_bytes(state, diffs[from], spare),
+                How::Rows => {
+                    while self.waiting.get(to).is_some_and(|w| w.how == How::Rows)
+                        && leaf_diff::can_follow(diffs[to - 1], diffs[to])
+                    {
+                        to += 1;
+                    }
+                    leaf_diff::apply(state, &diffs[from..to])
+                }
+            };
+            applied.map_err(|bad| (*loc, bad.0))?;
+            from = to;
         }
-        self.diffs = Vec::new();
+        (self.waiting, self.diffs) = Default::default();
         Ok(())
     }
 }
 
-fn apply(state: &mut PageBuf, how: How, bytes: &[u8], spare: &mut PageBuf) -> Decode<()> {
-    if how == How::Bytes && diff::apply_in_place(&mut state[SKIPPED..], bytes)? {
-        return Ok(());
+fn apply_bytes(state: &mut PageBuf, bytes: &[u8], spare: &mut PageBuf) -> Decode<()> {
+    if !diff::apply_in_place(&mut state[SKIPPED..], bytes)? {
+        diff::apply(&state[SKIPPED..], bytes, &mut spare[SKIPPED..])?;
+        std::mem::swap(state, spare);
     }
-    spare.clear();
-    let (old, new) = (&state[SKIPPED..], &mut spare[SKIPPED..]);
-    match how {
-        How::Bytes => diff::apply(old, bytes, new)?,
-        How::Rows => leaf_diff::apply(old, bytes, new)?,
-    }
-    std::mem::swap(state, spare);
     Ok(())
 }
 

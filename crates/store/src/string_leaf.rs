@@ -95,11 +95,18 @@ impl StringLeafBuilder {
     pub(crate) fn resume(&mut self, page: &[u8]) -> Decode<()> {
         let leaf = StringLeaf::parse(page)?;
         self.clear(leaf.first_id);
-        for i in 0..leaf.len {
-            let place = leaf.place(page, i)?;
-            let bytes = part(page, place.at, place.len)?;
-            if bytes.len() > MOST || !self.add(bytes, place.is_long) {
-                return Err(Bad("a leaf with more strings than fit"));
+        let mut long = 0;
+        for first in (0..leaf.len).step_by(GROUP) {
+            let Group { lengths, width, strings } = leaf.group(page, first / GROUP)?;
+            let mut at = lengths + stream_len(strings, width);
+            for i in 0..strings {
+                let len = stream_value(page, lengths, width, i)? as usize;
+                let is_long = long < leaf.long && leaf.long_place(page, long)? == first + i;
+                long += usize::from(is_long);
+                if len > MOST || !self.add(part(page, at, len)?, is_long) {
+                    return Err(Bad("a leaf with more strings than fit"));
+                }
+                at += len;
             }
         }
         Ok(())
@@ -172,6 +179,14 @@ pub(crate) struct Place {
     pub is_long: bool,
 }
 
+/// Where a group lies: its lengths, then its strings.
+struct Group {
+    lengths: usize,
+    /// Bits of a length.
+    width: u32,
+    strings: usize,
+}
+
 impl StringLeaf {
     /// Reads the head of the leaf in `page`.
     pub(crate) fn parse(page: &[u8]) -> Decode<StringLeaf> {
@@ -195,26 +210,37 @@ impl StringLeaf {
         if i >= self.len {
             return Err(Bad("a leaf ends before the string that should be in it"));
         }
-        let (group, index) = (i / GROUP, i % GROUP);
-        let word = load_u16(page, BODY + HEAD + 2 * group)?;
-        let (begin, width) = (word & 0x1fff, u32::from(WIDTHS[word >> 13]));
-        let n = GROUP.min(self.len - group * GROUP);
-        let mut at = begin + stream_len(n, width);
+        let (group, index) = (self.group(page, i / GROUP)?, i % GROUP);
+        let length = |i: usize| stream_value(page, group.lengths, group.width, i).map(|len| len as usize);
+        let mut at = group.lengths + stream_len(group.strings, group.width);
         for before in 0..index {
-            at += stream_value(page, begin, width, before)? as usize;
+            at += length(before)?;
         }
-        let len = stream_value(page, begin, width, index)? as usize;
+        let len = length(index)?;
         part(page, at, len)?;
         Ok(Place { at, len, is_long: self.is_long(page, i)? })
     }
 
+    fn group(&self, page: &[u8], group: usize) -> Decode<Group> {
+        let word = load_u16(page, BODY + HEAD + 2 * group)?;
+        Ok(Group {
+            lengths: word & 0x1fff,
+            width: WIDTHS[word >> 13].into(),
+            strings: GROUP.min(self.len - group * GROUP),
+        })
+    }
+
+    /// Position in the leaf of the long string number `i`.
+    fn long_place(&self, page: &[u8], i: usize) -> Decode<usize> {
+        load_u16(page, BODY + HEAD + 2 * self.len.div_ceil(GROUP) + 2 * i)
+    }
+
     /// True when the bytes of string `i` are a reference.
     fn is_long(&self, page: &[u8], i: usize) -> Decode<bool> {
-        let at = BODY + HEAD + 2 * self.len.div_ceil(GROUP);
         let (mut lo, mut hi) = (0, self.long);
         while lo < hi {
             let middle = (lo + hi) / 2;
-            match load_u16(page, at + 2 * middle)?.cmp(&i) {
+            match self.long_place(page, middle)?.cmp(&i) {
                 std::cmp::Ordering::Equal => return Ok(true),
                 std::cmp::Ordering::Less => lo = middle + 1,
                 std::cmp::Ordering::Greater => hi = middle,

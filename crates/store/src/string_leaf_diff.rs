@@ -43,30 +43,31 @@ fn try_diff(old: &[u8], new: &[u8], out: &mut Vec<u8>) -> Decode<bool> {
         put(out, (place.len as u64) << 1 | u64::from(place.is_long));
         out.extend_from_slice(part(new, place.at, place.len)?);
     }
-    Ok(grown(old, &out[begin..])?[KEPT_FROM..] == new[KEPT_FROM..])
+    let mut builder = StringLeafBuilder::default();
+    builder.resume(old)?;
+    add(&mut builder, &out[begin..])?;
+    Ok(finish(&mut builder, old)[KEPT_FROM..] == new[KEPT_FROM..])
 }
 
-/// The page that `diff` describes, given the old one; both from byte 24 on.
-pub(crate) fn apply(old: &[u8], diff: &[u8], new: &mut [u8]) -> Decode<()> {
-    let mut page = PageBuf::new();
-    let kept = page.get_mut(KEPT_FROM..).filter(|kept| kept.len() == old.len());
-    kept.ok_or(Bad("not a page that strings come to"))?.copy_from_slice(old);
-    let (wanted, strings) = diff
-        .strip_prefix(&[APPENDED])
-        .and_then(|rest| rest.split_first_chunk::<4>())
-        .ok_or(Bad("a change ends too early"))?;
-    let made = grown(&page, strings)?;
-    if check(&made) != u32::from_le_bytes(*wanted) {
+/// Makes changes that follow each other, all of strings that came: the leaf is made once, so only the last one's checksum is of a page there is.
+pub(crate) fn apply(page: &mut PageBuf, diffs: &[&[u8]]) -> Decode<()> {
+    let mut builder = StringLeafBuilder::default();
+    builder.resume(page)?;
+    let mut wanted = [0; 4];
+    for diff in diffs {
+        let parts = diff.strip_prefix(&[APPENDED]).and_then(|rest| rest.split_first_chunk::<4>());
+        let (check, strings) = parts.ok_or(Bad("a change ends too early"))?;
+        wanted = *check;
+        add(&mut builder, strings)?;
+    }
+    *page = finish(&mut builder, page);
+    if check(page) != u32::from_le_bytes(wanted) {
         return Err(Bad("strings of a leaf that do not give the page they gave before"));
     }
-    new.copy_from_slice(&made[KEPT_FROM..]);
     Ok(())
 }
 
-/// The leaf with these strings behind its own.
-fn grown(old: &[u8], mut strings: &[u8]) -> Decode<PageBuf> {
-    let mut builder = StringLeafBuilder::default();
-    builder.resume(old)?;
+fn add(builder: &mut StringLeafBuilder, mut strings: &[u8]) -> Decode<()> {
     while !strings.is_empty() {
         let word = take(&mut strings)?;
         let len = usize::try_from(word >> 1).ok().filter(|len| *len <= MOST);
@@ -77,16 +78,21 @@ fn grown(old: &[u8], mut strings: &[u8]) -> Decode<PageBuf> {
         }
         strings = rest;
     }
+    Ok(())
+}
+
+/// The leaf, of the same tree as the old one.
+fn finish(builder: &mut StringLeafBuilder, old: &[u8]) -> PageBuf {
     let mut page = PageBuf::new();
     builder.finish(&mut page, GroupOrder::Downwards);
     page[offset::TREE..offset::TREE + 4].copy_from_slice(&old[offset::TREE..offset::TREE + 4]);
-    Ok(page)
+    page
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::{self, PAGE_BYTES, PageId, TreeId};
+    use crate::page::{self, PageId, TreeId};
     use proptest::prelude::*;
 
     fn leaf(strings: &[(Vec<u8>, bool)], order: GroupOrder) -> (PageBuf, usize) {
@@ -97,9 +103,9 @@ mod tests {
         (page, taken)
     }
 
-    fn applied(old: &PageBuf, diff: &[u8]) -> Decode<Vec<u8>> {
-        let mut new = vec![0xEE; PAGE_BYTES - KEPT_FROM];
-        apply(&old[KEPT_FROM..], diff, &mut new).map(|()| new)
+    fn applied(old: &PageBuf, diffs: &[&[u8]]) -> Decode<PageBuf> {
+        let mut page = old.clone();
+        apply(&mut page, diffs).map(|()| page)
     }
 
     #[test]
@@ -112,7 +118,7 @@ mod tests {
             let mut d = Vec::new();
             assert!(diff(&old, &new, &mut d));
             assert_eq!(d.len(), 6 + strings[n].0.len());
-            assert_eq!(applied(&old, &d).unwrap(), new[KEPT_FROM..]);
+            assert_eq!(applied(&old, &[&d]).unwrap()[KEPT_FROM..], new[KEPT_FROM..]);
         }
     }
 
@@ -124,7 +130,7 @@ mod tests {
         let (new, _) = leaf(&strings, GroupOrder::Downwards);
         let mut d = Vec::new();
         assert!(diff(&old, &new, &mut d));
-        assert!(applied(&other, &d).is_err());
+        assert!(applied(&other, &[&d]).is_err());
         assert!(!diff(&new, &old, &mut Vec::new()), "strings do not go");
         let (upwards, _) = leaf(&strings, GroupOrder::Upwards);
         assert!(!diff(&old, &upwards, &mut Vec::new()), "not what the builder makes");
@@ -140,7 +146,22 @@ mod tests {
             let (old, _) = leaf(&strings[..1 + first.index(taken - 1)], [GroupOrder::Upwards, GroupOrder::Downwards][taken % 2]);
             let mut d = Vec::new();
             prop_assert!(diff(&old, &new, &mut d));
-            prop_assert_eq!(&applied(&old, &d).unwrap()[..], &new[KEPT_FROM..]);
+            prop_assert_eq!(&applied(&old, &[&d]).unwrap()[KEPT_FROM..], &new[KEPT_FROM..]);
+        }
+
+        #[test]
+        fn diffs_in_a_row_are_one(lens in prop::collection::vec(0usize..60, 3..60)) {
+            let strings: Vec<_> = lens.iter().map(|len| (vec![b'x'; *len], len % 9 == 0)).collect();
+            let pages: Vec<PageBuf> = (1..=lens.len()).map(|n| leaf(&strings[..n], GroupOrder::Downwards).0).collect();
+            let diffs: Vec<Vec<u8>> = pages.windows(2).map(|w| {
+                let mut d = Vec::new();
+                assert!(diff(&w[0], &w[1], &mut d));
+                d
+            }).collect();
+            let diffs: Vec<&[u8]> = diffs.iter().map(Vec::as_slice).collect();
+            prop_assert!(diffs.windows(2).all(|w| crate::leaf_diff::can_follow(w[0], w[1])));
+            prop_assert_eq!(&applied(&pages[0], &diffs).unwrap()[KEPT_FROM..], &pages[lens.len() - 1][KEPT_FROM..]);
+            prop_assert!(applied(&pages[0], &diffs[1..]).is_err(), "one is missing");
         }
 
         #[test]
@@ -152,7 +173,7 @@ mod tests {
             let (mut page, _) = leaf(&strings, GroupOrder::Downwards);
             flips.iter().for_each(|(at, b)| page[KEPT_FROM + at] ^= b);
             let bytes: Vec<u8> = std::iter::once(APPENDED).chain(bytes).collect();
-            let _ = applied(&page, &bytes);
+            let _ = applied(&page, &[&bytes]);
         }
     }
 }

@@ -208,22 +208,18 @@ pub(crate) fn diff(old: &[u8], new: &[u8], limit: usize, out: &mut Vec<u8>) -> b
     out.len() <= end
 }
 
-/// The page that `diff` describes, given the old one; both from byte 24 on.
-pub(crate) fn apply(old: &[u8], mut diff: &[u8], new: &mut [u8]) -> Decode<()> {
-    let mut page = PageBuf::new();
-    let kept = page.get_mut(KEPT_FROM..).filter(|kept| kept.len() == old.len());
-    kept.ok_or(Bad("not a page that rows come to"))?.copy_from_slice(old);
+/// Makes the change in a page. After an error it is no page any more.
+pub(crate) fn apply(page: &mut PageBuf, mut diff: &[u8]) -> Decode<()> {
     let (how, rest) = diff.split_first().ok_or(Bad("a change ends too early"))?;
     diff = rest;
     if *how == IN_TAIL {
-        let (arity, block_rows, first) = head(&page)?;
+        let (arity, block_rows, first) = head(page)?;
         while !diff.is_empty() {
-            change_tail(&mut page, arity, block_rows, &first, &mut diff)?;
+            change_tail(page, arity, block_rows, &first, &mut diff)?;
         }
-        new.copy_from_slice(&page[KEPT_FROM..]);
         return Ok(());
     }
-    let (arity, before) = rows(&page)?;
+    let (arity, before) = rows(page)?;
     let (wanted, rest) = diff.split_first_chunk::<4>().ok_or(Bad("a change ends too early"))?;
     diff = rest;
     let mut after = Columns::default();
@@ -251,11 +247,10 @@ pub(crate) fn apply(old: &[u8], mut diff: &[u8], new: &mut [u8]) -> Decode<()> {
     }
     let left = (before[0].len() - at) as u64;
     stay(at, left, &mut after)?;
-    let packed = pack(&page, arity, &after)?;
-    if check(&packed) != u32::from_le_bytes(*wanted) {
+    *page = pack(page, arity, &after)?;
+    if check(page) != u32::from_le_bytes(*wanted) {
         return Err(Bad("rows of a leaf that do not give the page they gave before"));
     }
-    new.copy_from_slice(&packed[KEPT_FROM..]);
     Ok(())
 }
 
@@ -345,9 +340,9 @@ mod tests {
     fn round_trip(old: &PageBuf, new: &PageBuf) -> usize {
         let mut d = Vec::new();
         assert!(diff(old, new, usize::MAX / 2, &mut d));
-        let mut back = vec![0xEE; PAGE_BYTES - KEPT_FROM];
-        apply(&old[KEPT_FROM..], &d, &mut back).unwrap();
-        assert_eq!(back, new[KEPT_FROM..]);
+        let mut back = old.clone();
+        apply(&mut back, &d).unwrap();
+        assert_eq!(back[KEPT_FROM..], new[KEPT_FROM..]);
         d.len()
     }
 
@@ -412,9 +407,9 @@ mod tests {
             }
             let mut d = Vec::new();
             assert!(diff_in_tail(&before, &page, &mut d) && d.len() <= 18, "{} bytes", d.len());
-            let mut back = vec![0xEE; PAGE_BYTES - KEPT_FROM];
-            apply(&before[KEPT_FROM..], &d, &mut back).unwrap();
-            assert_eq!(back, page[KEPT_FROM..]);
+            let mut back = before.clone();
+            apply(&mut back, &d).unwrap();
+            assert_eq!(back[KEPT_FROM..], page[KEPT_FROM..]);
         }
         assert!(lens.len() > 20, "tails of all lengths: {lens:?}");
         assert!(!diff_in_tail(&page, &leaf(&some(301)), &mut Vec::new()), "other blocks");
@@ -428,8 +423,7 @@ mod tests {
         assert!(diff(&leaf(&old), &leaf(&new), 4096, &mut d));
         let mut other = old.clone();
         other.pop_last();
-        let mut back = vec![0; PAGE_BYTES - KEPT_FROM];
-        assert!(apply(&leaf(&other)[KEPT_FROM..], &d, &mut back).is_err());
+        assert!(apply(&mut leaf(&other), &d).is_err());
     }
 
     proptest! {
@@ -452,7 +446,7 @@ mod tests {
             let bytes: Vec<u8> = std::iter::once(how).chain(bytes).collect();
             let mut page = leaf(&some(200));
             flips.iter().for_each(|(at, b)| page[KEPT_FROM + at] ^= b);
-            let _ = apply(&page[KEPT_FROM..], &bytes, &mut vec![0; PAGE_BYTES - KEPT_FROM]);
+            let _ = apply(&mut page, &bytes);
         }
     }
 }

@@ -490,8 +490,7 @@ impl Journal {
                     diff::apply(&old[SKIPPED..], diff, &mut now[SKIPPED..]).map_err(|b| b.0)
                 }
                 Ok(Change::Rows { page: p, diff }) if p == page => {
-                    let old = now.clone();
-                    leaf_diff::apply(&old[SKIPPED..], diff, &mut now[SKIPPED..]).map_err(|b| b.0)
+                    leaf_diff::apply(&mut now, &[diff]).map_err(|b| b.0)
                 }
                 Ok(_) => Err("the record there is about something else"),
                 Err(bad) => Err(bad.0),
