@@ -4,7 +4,6 @@
 #   benches/commits.sh [seconds] [MiB of journal]
 . "$(dirname "$0")/common.sh"
 machine
-cargo build --release --quiet -p snowmelt-store --example commits
-target=$(cd "$here/.." && cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
-measure "$target/release/examples/commits" "$DATA/commits" "${1:-5}" "${2:-1024}"
+program=$(example commits)
+measure "$program" "$DATA/commits" "${1:-5}" "${2:-1024}"
 rm -rf "$DATA/commits"

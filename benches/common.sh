@@ -15,6 +15,12 @@ machine() {
          "$(findmnt -no SOURCE,FSTYPE -T "$DATA"), $(date -u +%F)"
 }
 
+# The path of an example, built if need be; --workspace, because the libraries are then those the other builds have made.
+example() { # name
+    (cd "$here/.." && cargo build --release --quiet --workspace --example "$1")
+    echo "$(cd "$here/.." && cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/examples/$1"
+}
+
 # Prints a command, then runs it.
 measure() {
     echo "\$ $*" | sed "s|$SNOWMELT|snowmelt|g"

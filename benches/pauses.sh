@@ -6,6 +6,5 @@
 . "$(dirname "$0")/common.sh"
 machine
 echo "# load $(cut -d' ' -f1-3 /proc/loadavg)"
-cargo build --release --quiet -p snowmelt-store --example pauses
-target=$(cd "$here/.." && cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
-measure "$target/release/examples/pauses" "$DATA/pauses" "${1:-20}" "${2:-900}"
+program=$(example pauses)
+measure "$program" "$DATA/pauses" "${1:-20}" "${2:-900}"

@@ -6,7 +6,8 @@
 products=${1:-28480}
 transactions=${2:-1000}
 machine
-measure cargo run --quiet --release -p snowmelt-sparql --example insert -- "$DATA/insert-db" 10000 100
+program=$(example insert)
+measure "$program" "$DATA/insert-db" 10000 100
 
 # The update set changes the database, so every run gets a fresh one.
 set=$DATA/ud-$products.nt
