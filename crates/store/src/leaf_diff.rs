@@ -2,7 +2,7 @@
 
 use twox_hash::XxHash3_64;
 
-use crate::encoding::{Bad, Decode};
+use crate::encoding::Decode;
 use crate::page::{PageBuf, offset};
 use crate::string_leaf_diff;
 use crate::tuple_leaf_diff;
@@ -10,17 +10,20 @@ use crate::tuple_leaf_diff;
 /// Bytes of a page that no diff describes: checksum, page number, transaction.
 pub(crate) const KEPT_FROM: usize = offset::TREE;
 
+fn is_of_strings(diff: &[u8]) -> bool {
+    diff.first() == Some(&string_leaf_diff::APPENDED)
+}
+
 /// True when a diff and the one after it can be applied as one.
 pub(crate) fn can_follow(diff: &[u8], next: &[u8]) -> bool {
-    [diff, next].iter().all(|d| d.first() == Some(&string_leaf_diff::APPENDED))
+    is_of_strings(diff) == is_of_strings(next)
 }
 
 /// Makes the changes in a page: one, or several that can follow each other. After an error it is no page any more.
 pub(crate) fn apply(page: &mut PageBuf, diffs: &[&[u8]]) -> Decode<()> {
-    match diffs {
-        [[string_leaf_diff::APPENDED, ..], ..] => string_leaf_diff::apply(page, diffs),
-        [diff] => tuple_leaf_diff::apply(page, diff),
-        _ => Err(Bad("changes that do not follow each other")),
+    match diffs.first().is_some_and(|diff| is_of_strings(diff)) {
+        true => string_leaf_diff::apply(page, diffs),
+        false => tuple_leaf_diff::apply(page, diffs),
     }
 }
 

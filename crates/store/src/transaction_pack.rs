@@ -88,8 +88,9 @@ enum Place {
 impl Packer {
     /// For a commit that changes so many pages.
     pub fn new(settings: &JournalConfig, pages: usize) -> Packer {
-        /// Pages of a commit beyond which leaves packed anew are given by their bytes. Rows make a recovery pack the leaf
-        /// again (with commits of 100 quads it took five times as long), and what they save matters where little is changed.
+        /// Pages of a commit beyond which leaves packed anew are given by their bytes. As rows, 3000 commits of 100 quads
+        /// are a fifth of the journal (20 instead of 106 MiB), but take half as long again to recover, and a recovery reads
+        /// less of such a journal in a second than a volume of 125 MiB/s gives.
         const FEW_PAGES: usize = 48;
         Packer {
             may_pack_anew: pages <= FEW_PAGES,

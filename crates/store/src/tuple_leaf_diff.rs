@@ -57,7 +57,7 @@ pub(crate) fn diff_in_tail(old: &[u8], new: &[u8], out: &mut Vec<u8>) -> bool {
 
 fn try_diff_in_tail(old: &[u8], new: &[u8], out: &mut Vec<u8>) -> Decode<bool> {
     /// More changes are better given as bytes.
-    const MANY: usize = 16;
+    const MANY: usize = 2 * TAIL_MAX;
     let (arity, block_rows, first) = head(old)?;
     let (was, is) = (Tail::parse(old, arity, block_rows)?, Tail::parse(new, arity, block_rows)?);
     let mut page = PageBuf::copy_of(old);
@@ -110,27 +110,15 @@ fn put_row(out: &mut Vec<u8>, what: u8, position: usize, row: &[u64], first: &Ke
     }
 }
 
-/// Makes the change at the front of `diff`.
-fn change_tail(
-    page: &mut [u8],
-    arity: usize,
-    block_rows: usize,
-    first: &Key,
-    diff: &mut &[u8],
-) -> Decode<()> {
+/// A change of a tail: its byte, its position or number, and the row that comes.
+fn take_change(arity: usize, first: &Key, diff: &mut &[u8]) -> Decode<(u8, usize, Key)> {
     let (what, rest) = diff.split_first().ok_or(Bad("a change ends too early"))?;
     *diff = rest;
-    let tail = Tail::parse(page, arity, block_rows)?;
-    let n = take(diff)? as usize;
-    if what & 0xF == REMOVE {
-        if n >= tail.len {
-            return Err(Bad("an entry goes that is not in the tail"));
-        }
-        tuple_tail::remove(page, &tail, n);
-        return Ok(());
-    }
-    let dead = what & 0xF == ADD_TOMBSTONE;
+    let n = usize::try_from(take(diff)?).map_err(|_| Bad("a position beyond every leaf"))?;
     let mut row = Key::default();
+    if what & 0xF == REMOVE {
+        return Ok((REMOVE, n, row));
+    }
     for (c, (v, first)) in row.iter_mut().zip(first).enumerate().take(arity) {
         let given = take(diff)?;
         *v = if what >> (4 + c) & 1 == 1 {
@@ -139,7 +127,28 @@ fn change_tail(
             first.wrapping_add(unzigzag(given) as u64)
         };
     }
-    if tail.len == TAIL_MAX || n + usize::from(dead) > block_rows {
+    Ok((what & 0xF, n, row))
+}
+
+/// Makes the change at the front of `diff`.
+fn change_tail(
+    page: &mut [u8],
+    arity: usize,
+    block_rows: usize,
+    first: &Key,
+    diff: &mut &[u8],
+) -> Decode<()> {
+    let (what, n, row) = take_change(arity, first, diff)?;
+    let tail = Tail::parse(page, arity, block_rows)?;
+    if what == REMOVE {
+        if n >= tail.len {
+            return Err(Bad("an entry goes that is not in the tail"));
+        }
+        tuple_tail::remove(page, &tail, n);
+        return Ok(());
+    }
+    let dead = what == ADD_TOMBSTONE;
+    if tail.len == TAIL_MAX || n > block_rows - usize::from(dead).min(block_rows) {
         return Err(Bad("an entry that cannot come into the tail"));
     }
     let at = tail.lower(page, &row[..arity])?;
@@ -208,50 +217,117 @@ pub(crate) fn diff(old: &[u8], new: &[u8], limit: usize, out: &mut Vec<u8>) -> b
     out.len() <= end
 }
 
-/// Makes the change in a page. After an error it is no page any more.
-pub(crate) fn apply(page: &mut PageBuf, mut diff: &[u8]) -> Decode<()> {
-    let (how, rest) = diff.split_first().ok_or(Bad("a change ends too early"))?;
-    diff = rest;
-    if *how == IN_TAIL {
+/// Makes changes that follow each other. Up to the last one that packs the leaf anew only the rows count: it is packed once, and only that
+/// one's checksum is of a page there is. After an error it is no page any more.
+pub(crate) fn apply(page: &mut PageBuf, diffs: &[&[u8]]) -> Decode<()> {
+    let packed = diffs.iter().rposition(|d| d.first() == Some(&PACKED)).map_or(0, |last| last + 1);
+    if packed > 0 {
+        let mut leaf = LeafRows::of(page)?;
+        diffs[..packed].iter().try_for_each(|diff| leaf.change(diff))?;
+        *page = leaf.pack(page)?;
+    }
+    for diff in &diffs[packed..] {
+        let mut diff = diff.strip_prefix(&[IN_TAIL]).ok_or(Bad("a change ends too early"))?;
         let (arity, block_rows, first) = head(page)?;
         while !diff.is_empty() {
             change_tail(page, arity, block_rows, &first, &mut diff)?;
         }
-        return Ok(());
-    }
-    let (arity, before) = rows(page)?;
-    let (wanted, rest) = diff.split_first_chunk::<4>().ok_or(Bad("a change ends too early"))?;
-    diff = rest;
-    let mut after = Columns::default();
-    let mut last = [0u64; MAX_ARITY];
-    let mut at = 0;
-    let stay = |from: usize, n: u64, after: &mut Columns| {
-        let to =
-            usize::try_from(n).ok().and_then(|n| from.checked_add(n)).filter(|to| *to <= before[0].len());
-        let to = to.ok_or(Bad("rows beyond the end of a leaf stay or go"))?;
-        for (column, old) in after.iter_mut().zip(&before).take(arity) {
-            column.extend_from_slice(&old[from..to]);
-        }
-        Ok(to)
-    };
-    while !diff.is_empty() {
-        let (n, gone, come) = (take(&mut diff)?, take(&mut diff)?, take(&mut diff)?);
-        at = stay(at, n, &mut after)?;
-        at = stay(at, gone, &mut Columns::default())?;
-        for _ in 0..come {
-            for (column, last) in after.iter_mut().zip(&mut last).take(arity) {
-                *last = last.wrapping_add(unzigzag(take(&mut diff)?) as u64);
-                column.push(*last);
-            }
-        }
-    }
-    let left = (before[0].len() - at) as u64;
-    stay(at, left, &mut after)?;
-    *page = pack(page, arity, &after)?;
-    if check(page) != u32::from_le_bytes(*wanted) {
-        return Err(Bad("rows of a leaf that do not give the page they gave before"));
     }
     Ok(())
+}
+
+/// The rows of a leaf, while changes are made that end with packing it anew.
+struct LeafRows {
+    arity: usize,
+    rows: Vec<Key>,
+    /// Entries of the tail, ascending, and whether they are tombstones.
+    tail: Vec<(Key, bool)>,
+    /// What the page must have.
+    wanted: u32,
+}
+
+impl LeafRows {
+    fn of(page: &[u8]) -> Decode<LeafRows> {
+        let (_, block_rows, _) = head(page)?;
+        let (arity, columns) = rows(page)?;
+        let row = |i: usize| {
+            let mut row = Key::default();
+            row.iter_mut().zip(&columns[..arity]).for_each(|(v, column)| *v = column[i]);
+            row
+        };
+        let rows = (0..columns[0].len()).map(row).collect();
+        let tail = Tail::parse(page, arity, block_rows)?;
+        let tail = (0..tail.len).map(|i| Ok((tail.row(page, i)?, tail.is_dead(i)))).collect::<Decode<_>>()?;
+        Ok(LeafRows { arity, rows, tail, wanted: 0 })
+    }
+
+    fn change(&mut self, diff: &[u8]) -> Decode<()> {
+        let (how, mut diff) = diff.split_first().ok_or(Bad("a change ends too early"))?;
+        if *how == PACKED {
+            return self.pack_anew(diff);
+        }
+        let first = self.rows.first().copied().unwrap_or_default();
+        while !diff.is_empty() {
+            let (what, n, row) = take_change(self.arity, &first, &mut diff)?;
+            if what == REMOVE {
+                if n >= self.tail.len() {
+                    return Err(Bad("an entry goes that is not in the tail"));
+                }
+                let (row, dead) = self.tail.remove(n);
+                self.set(row, dead)?;
+            } else {
+                let at = self.tail.partition_point(|(r, _)| *r < row);
+                self.tail.insert(at, (row, what == ADD_TOMBSTONE));
+                self.set(row, what != ADD_TOMBSTONE)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a row in, or takes it out.
+    fn set(&mut self, row: Key, there: bool) -> Decode<()> {
+        match (self.rows.binary_search(&row), there) {
+            (Err(at), true) => self.rows.insert(at, row),
+            (Ok(at), false) => drop(self.rows.remove(at)),
+            _ => return Err(Bad("a row comes that is there, or goes that is not")),
+        }
+        Ok(())
+    }
+
+    fn pack_anew(&mut self, diff: &[u8]) -> Decode<()> {
+        let (wanted, mut diff) = diff.split_first_chunk::<4>().ok_or(Bad("a change ends too early"))?;
+        self.wanted = u32::from_le_bytes(*wanted);
+        let (mut at, mut last) = (0usize, Key::default());
+        while !diff.is_empty() {
+            let (stay, gone, come) = (take(&mut diff)?, take(&mut diff)?, take(&mut diff)?);
+            let step = |from: usize, n: u64| {
+                let to = usize::try_from(n).ok().and_then(|n| from.checked_add(n));
+                to.filter(|to| *to <= self.rows.len()).ok_or(Bad("rows beyond the end of a leaf stay or go"))
+            };
+            let from = step(at, stay)?;
+            let to = step(from, gone)?;
+            let mut rows = Vec::new();
+            for _ in 0..come {
+                for last in &mut last[..self.arity] {
+                    *last = last.wrapping_add(unzigzag(take(&mut diff)?) as u64);
+                }
+                rows.push(last);
+            }
+            at = from + rows.len();
+            self.rows.splice(from..to, rows);
+        }
+        self.tail.clear();
+        Ok(())
+    }
+
+    fn pack(&self, like: &[u8]) -> Decode<PageBuf> {
+        let column = |c| if c < self.arity { self.rows.iter().map(|r| r[c]).collect() } else { Vec::new() };
+        let page = pack(like, self.arity, &std::array::from_fn(column))?;
+        if check(&page) != self.wanted {
+            return Err(Bad("rows of a leaf that do not give the page they gave before"));
+        }
+        Ok(page)
+    }
 }
 
 /// How row `i` of one leaf compares with row `j` of another; the end of one is above all rows of the other.
@@ -341,7 +417,7 @@ mod tests {
         let mut d = Vec::new();
         assert!(diff(old, new, usize::MAX / 2, &mut d));
         let mut back = old.clone();
-        apply(&mut back, &d).unwrap();
+        apply(&mut back, &[&d]).unwrap();
         assert_eq!(back[KEPT_FROM..], new[KEPT_FROM..]);
         d.len()
     }
@@ -408,11 +484,75 @@ mod tests {
             let mut d = Vec::new();
             assert!(diff_in_tail(&before, &page, &mut d) && d.len() <= 18, "{} bytes", d.len());
             let mut back = before.clone();
-            apply(&mut back, &d).unwrap();
+            apply(&mut back, &[&d]).unwrap();
             assert_eq!(back[KEPT_FROM..], page[KEPT_FROM..]);
         }
         assert!(lens.len() > 20, "tails of all lengths: {lens:?}");
         assert!(!diff_in_tail(&page, &leaf(&some(301)), &mut Vec::new()), "other blocks");
+    }
+
+    /// Changes of the tail and of the blocks in turns, made one by one and all at once.
+    #[test]
+    fn changes_that_follow_each_other_are_one() {
+        let mut rows = some(300);
+        let (begin, mut random) = (leaf(&rows), 7u64);
+        let (mut page, mut diffs) = (begin.clone(), Vec::new());
+        for step in 0..200 {
+            let before = page.clone();
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let pick = (random >> 33) as usize;
+            let (_, block_rows, _) = head(&page).unwrap();
+            let blocks = rows_of_blocks(&page);
+            let tail = Tail::parse(&page, 3, block_rows).unwrap();
+            let dead = pick.is_multiple_of(3);
+            let row = if dead {
+                blocks[pick % blocks.len()]
+            } else {
+                [pick as u64 % 6, 100_000 + random % 5000, 9]
+            };
+            let at = tail.lower(&page, &row).unwrap();
+            let known = at < tail.len && tail.compare(&page, at, &row).unwrap().is_eq();
+            if known {
+                let was_dead = tail.is_dead(at);
+                tuple_tail::remove(&mut page, &tail, at);
+                assert!(if was_dead { rows.insert(row) } else { rows.remove(&row) });
+            } else if dead || !blocks.contains(&row) {
+                let position = blocks.iter().filter(|r| **r < row).count();
+                tuple_tail::add(&mut page, &tail, at, &row, position, dead);
+                assert!(if dead { rows.remove(&row) } else { rows.insert(row) });
+            }
+            let mut d = Vec::new();
+            if step % 20 == 19 {
+                page = leaf(&rows);
+                assert!(diff(&before, &page, usize::MAX / 2, &mut d));
+            } else {
+                assert!(diff_in_tail(&before, &page, &mut d));
+            }
+            diffs.push(d);
+        }
+        let diffs: Vec<&[u8]> = diffs.iter().map(Vec::as_slice).collect();
+        let mut one_by_one = begin.clone();
+        diffs.iter().for_each(|d| apply(&mut one_by_one, &[d]).unwrap());
+        assert_eq!(one_by_one[KEPT_FROM..], page[KEPT_FROM..]);
+        for cut in [1, 50, 63, 100] {
+            let mut at_once = begin.clone();
+            apply(&mut at_once, &diffs[..cut]).unwrap();
+            apply(&mut at_once, &diffs[cut..]).unwrap();
+            assert_eq!(at_once[KEPT_FROM..], page[KEPT_FROM..]);
+        }
+        assert!(apply(&mut begin.clone(), &diffs[1..]).is_err(), "one is missing");
+    }
+
+    fn rows_of_blocks(page: &PageBuf) -> Vec<[u64; 3]> {
+        let mut page = page.clone();
+        let (_, block_rows, _) = head(&page).unwrap();
+        while let tail = Tail::parse(&page, 3, block_rows).unwrap()
+            && tail.len > 0
+        {
+            tuple_tail::remove(&mut page, &tail, 0);
+        }
+        let (_, columns) = rows(&page).unwrap();
+        (0..columns[0].len()).map(|i| std::array::from_fn(|c| columns[c][i])).collect()
     }
 
     #[test]
@@ -423,7 +563,7 @@ mod tests {
         assert!(diff(&leaf(&old), &leaf(&new), 4096, &mut d));
         let mut other = old.clone();
         other.pop_last();
-        assert!(apply(&mut leaf(&other), &d).is_err());
+        assert!(apply(&mut leaf(&other), &[&d]).is_err());
     }
 
     proptest! {
@@ -446,7 +586,7 @@ mod tests {
             let bytes: Vec<u8> = std::iter::once(how).chain(bytes).collect();
             let mut page = leaf(&some(200));
             flips.iter().for_each(|(at, b)| page[KEPT_FROM + at] ^= b);
-            let _ = apply(&mut page, &bytes);
+            let _ = apply(&mut page, &[&bytes]);
         }
     }
 }

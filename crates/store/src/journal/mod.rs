@@ -26,6 +26,7 @@ use parking_lot::Mutex;
 use snowmelt_io::{AlignedBuf, EventCount};
 
 use crate::config::{Plant, StoreConfig};
+use crate::encoding::Decode;
 use crate::error::{Result, StoreError};
 use crate::journal_meters::JournalMeters;
 use crate::leaf_diff;
@@ -476,10 +477,20 @@ impl Journal {
     /// The page that these changes describe: an image and the diffs after it.
     pub fn rebuild(&self, page: PageId, txn: u64, changes: &[Loc]) -> Result<PageBuf> {
         let mut now = PageBuf::new();
+        // Changes by rows, which are made together while they follow each other.
+        let mut waiting: Vec<Vec<u8>> = Vec::new();
         for loc in changes {
             let payload = self.payload(*loc)?;
             let mut rest = payload.get(loc.at as usize..).unwrap_or_default();
-            let applied = match change::next(&mut rest) {
+            let change = change::next(&mut rest);
+            let follows = match (&change, waiting.last()) {
+                (Ok(Change::Rows { diff, .. }), Some(last)) => leaf_diff::can_follow(last, diff),
+                _ => false,
+            };
+            if !follows {
+                make(&mut now, &mut waiting).map_err(|bad| self.damaged(loc.file, loc.offset, bad.0))?;
+            }
+            let applied = match change {
                 Ok(Change::Image { page: p, bytes }) if p == page => {
                     now.clear();
                     now[SKIPPED..SKIPPED + bytes.len()].copy_from_slice(bytes);
@@ -490,12 +501,16 @@ impl Journal {
                     diff::apply(&old[SKIPPED..], diff, &mut now[SKIPPED..]).map_err(|b| b.0)
                 }
                 Ok(Change::Rows { page: p, diff }) if p == page => {
-                    leaf_diff::apply(&mut now, &[diff]).map_err(|b| b.0)
+                    waiting.push(diff.to_vec());
+                    Ok(())
                 }
                 Ok(_) => Err("the record there is about something else"),
                 Err(bad) => Err(bad.0),
             };
             applied.map_err(|why| self.damaged(loc.file, loc.offset, why))?;
+        }
+        if let Some(last) = changes.last() {
+            make(&mut now, &mut waiting).map_err(|bad| self.damaged(last.file, last.offset, bad.0))?;
         }
         let tree = crate::page::header(&now).tree();
         crate::page::mark(&mut now, page, tree, txn);
@@ -578,4 +593,15 @@ impl std::fmt::Debug for Pin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Pin({})", self.file)
     }
+}
+
+/// Makes the changes by rows that wait.
+fn make(page: &mut PageBuf, waiting: &mut Vec<Vec<u8>>) -> Decode<()> {
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    let diffs: Vec<&[u8]> = waiting.iter().map(Vec::as_slice).collect();
+    leaf_diff::apply(page, &diffs)?;
+    waiting.clear();
+    Ok(())
 }
