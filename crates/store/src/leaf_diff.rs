@@ -3,12 +3,10 @@
 use twox_hash::XxHash3_64;
 
 use crate::encoding::Decode;
-use crate::page::{PageBuf, offset};
+use crate::journal::change::SKIPPED;
+use crate::page::PageBuf;
 use crate::string_leaf_diff;
 use crate::tuple_leaf_diff;
-
-/// Bytes of a page that no diff describes: checksum, page number, transaction.
-pub(crate) const KEPT_FROM: usize = offset::TREE;
 
 fn is_of_strings(diff: &[u8]) -> bool {
     diff.first() == Some(&string_leaf_diff::APPENDED)
@@ -29,5 +27,5 @@ pub(crate) fn apply(page: &mut PageBuf, diffs: &[&[u8]]) -> Decode<()> {
 
 /// What a page that is made anew must have to be the one that was described.
 pub(crate) fn check(page: &[u8]) -> u32 {
-    XxHash3_64::oneshot(&page[KEPT_FROM..]) as u32
+    XxHash3_64::oneshot(&page[SKIPPED..]) as u32
 }

@@ -12,8 +12,9 @@
 //! bytes of the new page.
 
 use crate::encoding::{Bad, Decode, part};
+use crate::journal::change::SKIPPED;
 use crate::journal::diff::{put, take};
-use crate::leaf_diff::{KEPT_FROM, check};
+use crate::leaf_diff::check;
 use crate::page::{PageBuf, PageKind, header, offset};
 use crate::string_leaf::{GroupOrder, MOST, StringLeaf, StringLeafBuilder};
 
@@ -46,7 +47,7 @@ fn try_diff(old: &[u8], new: &[u8], out: &mut Vec<u8>) -> Decode<bool> {
     let mut builder = StringLeafBuilder::default();
     builder.resume(old)?;
     add(&mut builder, &out[begin..])?;
-    Ok(finish(&mut builder, old)[KEPT_FROM..] == new[KEPT_FROM..])
+    Ok(finish(&mut builder, old)[SKIPPED..] == new[SKIPPED..])
 }
 
 /// Makes changes that follow each other, all of strings that came: the leaf is made once, so only the last one's checksum is of a page there is.
@@ -118,7 +119,7 @@ mod tests {
             let mut d = Vec::new();
             assert!(diff(&old, &new, &mut d));
             assert_eq!(d.len(), 6 + strings[n].0.len());
-            assert_eq!(applied(&old, &[&d]).unwrap()[KEPT_FROM..], new[KEPT_FROM..]);
+            assert_eq!(applied(&old, &[&d]).unwrap()[SKIPPED..], new[SKIPPED..]);
         }
     }
 
@@ -146,7 +147,7 @@ mod tests {
             let (old, _) = leaf(&strings[..1 + first.index(taken - 1)], [GroupOrder::Upwards, GroupOrder::Downwards][taken % 2]);
             let mut d = Vec::new();
             prop_assert!(diff(&old, &new, &mut d));
-            prop_assert_eq!(&applied(&old, &[&d]).unwrap()[KEPT_FROM..], &new[KEPT_FROM..]);
+            prop_assert_eq!(&applied(&old, &[&d]).unwrap()[SKIPPED..], &new[SKIPPED..]);
         }
 
         #[test]
@@ -160,7 +161,7 @@ mod tests {
             }).collect();
             let diffs: Vec<&[u8]> = diffs.iter().map(Vec::as_slice).collect();
             prop_assert!(diffs.windows(2).all(|w| crate::leaf_diff::can_follow(w[0], w[1])));
-            prop_assert_eq!(&applied(&pages[0], &diffs).unwrap()[KEPT_FROM..], &pages[lens.len() - 1][KEPT_FROM..]);
+            prop_assert_eq!(&applied(&pages[0], &diffs).unwrap()[SKIPPED..], &pages[lens.len() - 1][SKIPPED..]);
             prop_assert!(applied(&pages[0], &diffs[1..]).is_err(), "one is missing");
         }
 
@@ -171,7 +172,7 @@ mod tests {
         ) {
             let strings: Vec<_> = (0..50).map(|i| (vec![i; usize::from(i)], false)).collect();
             let (mut page, _) = leaf(&strings, GroupOrder::Downwards);
-            flips.iter().for_each(|(at, b)| page[KEPT_FROM + at] ^= b);
+            flips.iter().for_each(|(at, b)| page[SKIPPED + at] ^= b);
             let bytes: Vec<u8> = std::iter::once(APPENDED).chain(bytes).collect();
             let _ = applied(&page, &[&bytes]);
         }

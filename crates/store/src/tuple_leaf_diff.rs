@@ -24,8 +24,9 @@ use std::cmp::Ordering;
 
 use crate::encoding::{Bad, Decode};
 use crate::encoding_bits::BLOCK;
+use crate::journal::change::SKIPPED;
 use crate::journal::diff::{put, take, unzigzag, zigzag};
-use crate::leaf_diff::{KEPT_FROM, check};
+use crate::leaf_diff::check;
 use crate::page::{HEADER_BYTES, PAGE_BYTES, PageBuf, PageKind, header, offset};
 use crate::tuple_inner::Key;
 use crate::tuple_leaf::LeafCursor;
@@ -96,7 +97,7 @@ fn try_diff_in_tail(old: &[u8], new: &[u8], out: &mut Vec<u8>) -> Decode<bool> {
             return Ok(false);
         }
     }
-    Ok(page[KEPT_FROM..] == new[KEPT_FROM..])
+    Ok(page[SKIPPED..] == new[SKIPPED..])
 }
 
 fn put_row(out: &mut Vec<u8>, what: u8, position: usize, row: &[u64], first: &Key) {
@@ -148,7 +149,7 @@ fn change_tail(
         return Ok(());
     }
     let dead = what == ADD_TOMBSTONE;
-    if tail.len == TAIL_MAX || n > block_rows - usize::from(dead).min(block_rows) {
+    if tail.len == TAIL_MAX || n.saturating_add(usize::from(dead)) > block_rows {
         return Err(Bad("an entry that cannot come into the tail"));
     }
     let at = tail.lower(page, &row[..arity])?;
@@ -178,7 +179,7 @@ pub(crate) fn diff(old: &[u8], new: &[u8], limit: usize, out: &mut Vec<u8>) -> b
         return false;
     }
     let (Ok((arity, before)), Ok((new_arity, after))) = (rows(old), rows(new)) else { return false };
-    if arity != new_arity || !pack(old, arity, &after).is_ok_and(|p| p[KEPT_FROM..] == new[KEPT_FROM..]) {
+    if arity != new_arity || !pack(old, arity, &after).is_ok_and(|p| p[SKIPPED..] == new[SKIPPED..]) {
         return false;
     }
     let end = out.len() + limit;
@@ -276,6 +277,9 @@ impl LeafRows {
                 let (row, dead) = self.tail.remove(n);
                 self.set(row, dead)?;
             } else {
+                if self.tail.len() == TAIL_MAX {
+                    return Err(Bad("an entry that cannot come into the tail"));
+                }
                 let at = self.tail.partition_point(|(r, _)| *r < row);
                 self.tail.insert(at, (row, what == ADD_TOMBSTONE));
                 self.set(row, what != ADD_TOMBSTONE)?;
@@ -418,7 +422,7 @@ mod tests {
         assert!(diff(old, new, usize::MAX / 2, &mut d));
         let mut back = old.clone();
         apply(&mut back, &[&d]).unwrap();
-        assert_eq!(back[KEPT_FROM..], new[KEPT_FROM..]);
+        assert_eq!(back[SKIPPED..], new[SKIPPED..]);
         d.len()
     }
 
@@ -485,7 +489,7 @@ mod tests {
             assert!(diff_in_tail(&before, &page, &mut d) && d.len() <= 18, "{} bytes", d.len());
             let mut back = before.clone();
             apply(&mut back, &[&d]).unwrap();
-            assert_eq!(back[KEPT_FROM..], page[KEPT_FROM..]);
+            assert_eq!(back[SKIPPED..], page[SKIPPED..]);
         }
         assert!(lens.len() > 20, "tails of all lengths: {lens:?}");
         assert!(!diff_in_tail(&page, &leaf(&some(301)), &mut Vec::new()), "other blocks");
@@ -533,12 +537,12 @@ mod tests {
         let diffs: Vec<&[u8]> = diffs.iter().map(Vec::as_slice).collect();
         let mut one_by_one = begin.clone();
         diffs.iter().for_each(|d| apply(&mut one_by_one, &[d]).unwrap());
-        assert_eq!(one_by_one[KEPT_FROM..], page[KEPT_FROM..]);
+        assert_eq!(one_by_one[SKIPPED..], page[SKIPPED..]);
         for cut in [1, 50, 63, 100] {
             let mut at_once = begin.clone();
             apply(&mut at_once, &diffs[..cut]).unwrap();
             apply(&mut at_once, &diffs[cut..]).unwrap();
-            assert_eq!(at_once[KEPT_FROM..], page[KEPT_FROM..]);
+            assert_eq!(at_once[SKIPPED..], page[SKIPPED..]);
         }
         assert!(apply(&mut begin.clone(), &diffs[1..]).is_err(), "one is missing");
     }
@@ -585,7 +589,7 @@ mod tests {
         ) {
             let bytes: Vec<u8> = std::iter::once(how).chain(bytes).collect();
             let mut page = leaf(&some(200));
-            flips.iter().for_each(|(at, b)| page[KEPT_FROM + at] ^= b);
+            flips.iter().for_each(|(at, b)| page[SKIPPED + at] ^= b);
             let _ = apply(&mut page, &[&bytes]);
         }
     }
