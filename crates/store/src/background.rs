@@ -17,7 +17,7 @@ use crate::checkpoint::{Begin, Step};
 use crate::commit::Commits;
 use crate::fetch::Fetch;
 use crate::meters::Activity;
-use crate::warm::{self, WarmUp};
+use crate::warm;
 
 /// Pause while there is nothing to do, in nanoseconds: what [`Store::step`](crate::Store::step) answers then, at least.
 pub const IDLE_NS: u64 = 1_000_000_000;
@@ -27,7 +27,6 @@ pub(crate) struct Work {
     pub fetch: Arc<Fetch>,
     pub commits: Arc<Commits>,
     pub dir: PathBuf,
-    pub warm_up: WarmUp,
     pub next_save_ns: AtomicU64,
 }
 
@@ -35,11 +34,7 @@ impl Work {
     /// Work for a store that has just been opened.
     pub fn new(commits: Arc<Commits>) -> Work {
         let (fetch, dir) = (commits.fetch.clone(), commits.dir.clone());
-        let list =
-            if fetch.read_ahead.warm_list { warm::load(&dir, fetch.geometry.extent_pages) } else { None };
-        let frames = fetch.core.pool.frame_count() as u64;
-        let warm_up = WarmUp::new(list.unwrap_or_default(), frames);
-        let work = Work { fetch, commits, dir, warm_up, next_save_ns: AtomicU64::new(0) };
+        let work = Work { fetch, commits, dir, next_save_ns: AtomicU64::new(0) };
         work.plan_save();
         work
     }
@@ -79,7 +74,7 @@ impl Work {
             return u64::MAX;
         }
         let mut meters = Activity::default();
-        let more = self.warm_up.step(&self.fetch, &mut meters);
+        let more = self.fetch.warm_up.step(&self.fetch, &mut meters);
         self.fetch.core.meters.add(meters);
         let now = self.fetch.clock.now_ns();
         if now >= self.next_save_ns.load(Relaxed) {
@@ -91,7 +86,7 @@ impl Work {
 
     /// Saves the warm list. Not while the last one is still being read back: it would be replaced by a part of itself.
     pub fn save(&self) {
-        if !self.warm_up.is_done() {
+        if !self.fetch.warm_up.is_done() {
             return;
         }
         let list = warm::collect(&self.fetch);

@@ -8,6 +8,7 @@
 //!
 //! Invariant: whatever is started here ends in `Core::arrive`, and is counted once, as `disk`, and as `spec_disk` too if nobody waited for it.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,6 +24,7 @@ use crate::pool::{PageRef, Pin, Rule};
 use crate::readahead::{Advice, ReadAhead};
 use crate::space::{ExtentId, Geometry};
 use crate::stripes::Stripes;
+use crate::warm::WarmUp;
 
 /// Everything that reads pages into the pool.
 pub(crate) struct Fetch {
@@ -32,6 +34,8 @@ pub(crate) struct Fetch {
     pub read_ahead: ReadAhead,
     pub clock: Clock,
     pub frame_wait_ms: u64,
+    /// Rule 5.
+    pub warm_up: WarmUp,
     /// Rule 2: extent → first miss of the window (ms) and misses since.
     history: Mutex<HashMap<ExtentId, (u64, u32)>>,
 }
@@ -49,9 +53,11 @@ impl Fetch {
         core: Arc<Core>,
         stripes: Stripes,
         geometry: Geometry,
+        warm_up: WarmUp,
         config: &crate::config::StoreConfig,
     ) -> Fetch {
         Fetch {
+            warm_up,
             core,
             stripes,
             geometry,
@@ -62,7 +68,7 @@ impl Fetch {
         }
     }
 
-    /// Reads an absent page of `tree` that somebody waits for, and what rules 1 and 2 say should come along.
+    /// Reads an absent page of `tree` that somebody waits for, and what rules 1, 2 and 5 say should come along.
     pub fn demand(&self, tree: TreeId, page: PageId, meters: &mut Activity) -> Result<Demand> {
         let frame = self.wait_for_frame()?;
         // Before the page is in flight: nothing that could panic may come between that and its read.
@@ -117,10 +123,11 @@ impl Fetch {
         }
     }
 
-    /// Starts the reads of exactly these absent pages of `tree` (sorted), and of the rest of their extents where rules 1 and 2 say so.
+    /// Starts the reads of exactly these absent pages of `tree` (sorted), and of the rest of their extents where rules 1, 2 and 5 say so.
     /// Answers how many of `pages` were started.
     pub fn plan(&self, tree: TreeId, pages: &[PageId], rule: Rule, meters: &mut Activity) -> u64 {
         let mut started = 0;
+        let pages = &*self.beside_the_warm_list(pages, rule);
         let mut extents = Vec::new();
         for group in pages.chunk_by(|a, b| self.geometry.extent_of(*a) == self.geometry.extent_of(*b)) {
             if let Some(rest) = self.rest_of_extent(tree, group[0], group.len() as u32) {
@@ -143,6 +150,16 @@ impl Fetch {
         }
         self.submit(batches);
         started
+    }
+
+    /// Which pages of a plan to read. While an arm goes over the warm list, a plan's other pages, which nobody used in the database's last life,
+    /// would take it off its way for what is seldom needed; who does need one reads it.
+    fn beside_the_warm_list<'a>(&self, pages: &'a [PageId], rule: Rule) -> Cow<'a, [PageId]> {
+        let weighed = self.read_ahead.auto && rule == Rule::Planned && !self.stripes.cost(0).in_place();
+        if !weighed || !self.warm_up.is_under_way(&self.core.pool) {
+            return Cow::Borrowed(pages);
+        }
+        pages.iter().copied().filter(|p| self.warm_up.has(self.geometry.extent_of(*p))).collect()
     }
 
     /// Starts the reads of absent pages and answers how many. Never waits: what finds no frame is not read.
@@ -216,9 +233,15 @@ impl Fetch {
         Request { offset, buf: self.core.pool.target(page), class, tag: page.0 }
     }
 
-    /// Rules 1 and 2: which other pages of the extent to read now that `misses` of its pages, `page` among them, are missed.
+    /// Rules 1, 2 and 5: which other pages of the extent to read now that `misses` of its pages, `page` among them, are missed. What the warm
+    /// list says of it is known better than what the other rules guess.
     fn rest_of_extent(&self, tree: TreeId, page: PageId, misses: u32) -> Option<(Rule, Vec<PageId>)> {
         let extent = self.geometry.extent_of(page);
+        if let Some(listed) = self.warm_up.take(extent) {
+            let mut pages = self.absent_in_extent(extent);
+            pages.retain(|p| *p != page && listed.has(self.geometry.index_of(*p)));
+            return Some((Rule::Warm, pages));
+        }
         let start_up = self.read_ahead.start_up && !self.core.pool.was_full();
         let again = self.missed_again(extent, misses);
         let candidates = [start_up.then_some(Rule::StartUp), again.then_some(Rule::Extent)];

@@ -36,6 +36,7 @@ use crate::space::{Extent, ExtentId, Geometry, Space};
 use crate::state::{State, States};
 use crate::stripes::{self, Devices};
 use crate::superblock::{SuperBlock, SuperBlockFile};
+use crate::warm::{self, WarmUp};
 use crate::writer::WriterGate;
 
 /// Name of the only stripe of a database that was made without any.
@@ -156,7 +157,9 @@ impl Store {
         count_pages(&core);
         let sink: Arc<dyn Sink> = core.clone();
         let stripes = devices.into_stripes(&config, &sink)?;
-        let fetch = Arc::new(Fetch::new(core, stripes, geometry, &config));
+        let listed = config.read_ahead.warm_list.then(|| warm::load(dir, geometry.extent_pages)).flatten();
+        let warm_up = WarmUp::new(listed.unwrap_or_default(), frames as u64);
+        let fetch = Arc::new(Fetch::new(core, stripes, geometry, warm_up, &config));
         for p in found.pages {
             fetch.core.pool.restore_version(p.page, p.txn, p.state, p.history);
         }

@@ -12,10 +12,12 @@
 //! | 8     | XXH3-64 of all before                                                                       |
 //!
 //! It is advice: a list that is missing, damaged or out of date costs time, never an answer, so no error comes from it. Reading it back uses only
-//! frames that were never used and the lowest read class, a few extents at a time, so that it yields to everybody.
+//! frames that were never used and the lowest read class, a few extents at a time, so that it yields to everybody. Who needs a page of an extent
+//! that waits takes the extent's listed pages along.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 use snowmelt_io::Class;
@@ -25,7 +27,7 @@ use crate::error::{Result, StoreError};
 use crate::fetch::Fetch;
 use crate::meters::Activity;
 use crate::page::PageId;
-use crate::pool::{Rule, Touched};
+use crate::pool::{Pool, Rule, Touched};
 use crate::space::{ExtentId, words};
 
 /// Name of the file.
@@ -45,7 +47,7 @@ impl Entry {
         self.pages.iter().map(|w| w.count_ones() as u64).sum()
     }
 
-    fn has(&self, index: u32) -> bool {
+    pub fn has(&self, index: u32) -> bool {
         self.pages[index as usize / 64] >> (index % 64) & 1 == 1
     }
 }
@@ -110,27 +112,25 @@ pub(crate) fn load(dir: &Path, extent_pages: u32) -> Option<Vec<Entry>> {
     })
 }
 
-/// Reading the list back: what is still to be read, in device order.
+/// Reading the list back: what is still to be read. The order of extents is device order on every stripe, and takes the stripes in turn.
+#[derive(Default)]
 pub(crate) struct WarmUp {
-    waiting: Mutex<VecDeque<Entry>>,
+    waiting: Mutex<BTreeMap<ExtentId, Entry>>,
+    /// The page that was asked for last, plus one.
+    last: AtomicU64,
 }
 
 impl WarmUp {
     /// Chooses the hottest entries that fit the pool.
     pub fn new(list: Vec<Entry>, frames: u64) -> WarmUp {
         let mut room = frames - frames / 8;
-        let mut chosen = Vec::new();
-        for entry in list {
-            let n = entry.count();
-            if n > room {
-                break;
-            }
-            room -= n;
-            chosen.push(entry);
-        }
-        // The order of extents is device order on every stripe, and takes the stripes in turn.
-        chosen.sort_unstable_by_key(|e| e.extent);
-        WarmUp { waiting: Mutex::new(chosen.into()) }
+        let fits = |entry: &Entry| {
+            let left = room.checked_sub(entry.count());
+            room = left.unwrap_or(room);
+            left.is_some()
+        };
+        let chosen = list.into_iter().take_while(fits).map(|e| (e.extent, e)).collect();
+        WarmUp { waiting: Mutex::new(chosen), last: AtomicU64::new(0) }
     }
 
     /// True when everything was asked for.
@@ -138,30 +138,50 @@ impl WarmUp {
         self.waiting.lock().is_empty()
     }
 
+    /// True until everything was asked for and what was asked for last is there.
+    pub fn is_under_way(&self, pool: &Pool) -> bool {
+        let last = self.last.load(Relaxed).checked_sub(1);
+        last.is_some_and(|last| pool.is_in_flight(PageId(last)) || !self.is_done())
+    }
+
+    /// True when the extent is still to be asked for.
+    pub fn has(&self, extent: ExtentId) -> bool {
+        self.waiting.lock().contains_key(&extent)
+    }
+
+    /// Takes an extent from those that wait: the caller reads its pages now.
+    pub fn take(&self, extent: ExtentId) -> Option<Entry> {
+        self.waiting.lock().remove(&extent)
+    }
+
     /// Asks for the next extents of devices that have little to do; gives up when the pool is full. True when there is more to do.
     pub fn step(&self, fetch: &Fetch, meters: &mut Activity) -> bool {
         /// Requests a device may have waiting when more are added: enough to keep it busy until the next step.
         const BACKLOG: usize = 512;
         loop {
+            let mut waiting = self.waiting.lock();
             if fetch.core.pool.fresh_left() == 0 {
-                self.waiting.lock().clear();
+                waiting.clear();
             }
-            let next = self.waiting.lock().pop_front();
-            let Some(entry) = next else { return false };
-            let stripe = fetch.geometry.extent_place(entry.extent).stripe;
+            let Some(next) = waiting.first_entry() else { return false };
+            let stripe = fetch.geometry.extent_place(*next.key()).stripe;
             if fetch.stripes.backlog(stripe) >= BACKLOG {
-                self.waiting.lock().push_front(entry);
                 return true;
             }
-            Self::read(fetch, &entry, meters);
+            let entry = next.remove();
+            drop(waiting);
+            self.read(fetch, &entry, meters);
         }
     }
 
-    fn read(fetch: &Fetch, entry: &Entry, meters: &mut Activity) {
+    fn read(&self, fetch: &Fetch, entry: &Entry, meters: &mut Activity) {
         let Some(tree) = fetch.core.space.read().extent(entry.extent).and_then(|e| e.tree) else { return };
         let mut pages: Vec<PageId> = fetch.absent_in_extent(entry.extent);
         pages.retain(|p| entry.has(fetch.geometry.index_of(*p)));
         fetch.start(tree, &pages, Rule::Warm, Class::Speculative, meters);
+        if let Some(last) = pages.last() {
+            self.last.store(last.0 + 1, Relaxed);
+        }
     }
 }
 
@@ -196,7 +216,10 @@ mod tests {
     #[test]
     fn the_hottest_that_fit_are_chosen_and_read_in_device_order() {
         let w = WarmUp::new(vec![entry(9, 0xF), entry(2, 0xFF), entry(5, 1)], 13);
-        let extents: Vec<_> = w.waiting.lock().iter().map(|e| e.extent).collect();
+        let extents: Vec<_> = w.waiting.lock().keys().copied().collect();
         assert_eq!(extents, [2, 9], "12 of 13 frames: 5 no longer fits");
+        assert_eq!(w.take(2), Some(entry(2, 0xFF)));
+        assert_eq!(w.take(2), None, "taken once");
+        assert!(!w.is_done());
     }
 }

@@ -276,3 +276,55 @@ fn auto_reads_extents_where_the_device_likes_it() {
     let flash = CostModel { ns_per_request: 100, ..CostModel::nvme() };
     assert_eq!(issued(flash), 7);
 }
+
+/// Who misses a page before the list has come to its extent takes the extent's listed pages along, and only these.
+#[test]
+fn a_miss_takes_the_listed_pages_of_its_extent_along() {
+    for cost in [CostModel::nvme(), CostModel::hdd()] {
+        let b = bed_on(64, only(|r| (r.warm_list, r.start_up) = (true, true)), cost);
+        let mut r = reader(&b.store);
+        for n in [5, 74, 77, 78, 150] {
+            b.tree.check(&mut r, n);
+        }
+        drop(r);
+        let b = Bed { store: reopen(b.dir.path(), b.store, b.config.clone()), ..b };
+        let mut r = reader(&b.store);
+        b.tree.check(&mut r, 77);
+        b.settle();
+        assert_eq!((b.ahead(Rule::Warm).issued, b.ahead(Rule::StartUp).issued), (2, 0));
+        b.store.step();
+        b.settle();
+        assert_eq!((b.ahead(Rule::Warm).issued, b.stats().reads), (4, 5));
+    }
+}
+
+/// While an arm goes over the warm list, `auto` plans nothing beside it.
+#[test]
+fn plans_do_not_take_an_arm_off_the_warm_list() {
+    for (cost, beside) in [(CostModel::hdd(), 0), (CostModel::nvme(), 1)] {
+        let mood = Mood::new();
+        let rules = ReadAhead { auto: true, ..only(|r| (r.warm_list, r.planned) = (true, true)) };
+        let dir = tempfile::tempdir().unwrap();
+        let c = StoreConfig {
+            devices: Some(mood.wrap(cost)),
+            background: Background::Caller,
+            ..config(64, rules)
+        };
+        let store = Store::create(dir.path(), &[], c.clone()).unwrap();
+        let tree = build_tree(&store, "t", 1, 200);
+        let store = reopen(dir.path(), store, c.clone());
+        let mut r = reader(&store);
+        [5, 77].iter().for_each(|n| tree.check(&mut r, *n));
+        drop(r);
+        let b = Bed { store: reopen(dir.path(), store, c.clone()), tree, dir, config: c };
+        mood.close_gate();
+        b.store.step();
+        let mut r = reader(&b.store);
+        let wish = |r: &mut Reader, n: usize| r.wish(b.tree.id, &b.tree.pages[n..n + 1], WishKind::Planned);
+        assert_eq!(wish(&mut r, 120), beside);
+        mood.open_gate();
+        b.settle();
+        assert_eq!(wish(&mut r, 150), 1, "the list was read");
+        b.settle();
+    }
+}
