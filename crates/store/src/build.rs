@@ -179,7 +179,7 @@ impl Shared {
     fn pack(&self, old: &Catalog) -> (Vec<Packed>, Catalog, Vec<TreeId>) {
         let mut state = self.state.lock();
         let (catalog, dropped) = self.new_catalog(&state, old);
-        let mut packer = Packer::new(&self.store.config.journal, 0);
+        let mut packer = Packer::new(&self.store.config.journal);
         packer.catalog(old, &catalog);
         state.built.sort_unstable_by_key(|(id, _)| *id);
         let follows = |a: &(ExtentId, Extent), b: &(ExtentId, Extent)| {

@@ -228,7 +228,7 @@ mod tests {
         let identity = record::FileHead::decode(&bytes).unwrap().identity;
         while let Some((head, stored)) = record::decode(&bytes[at..], identity) {
             journal.push(bytes[at..at + record::HEAD + stored.len()].to_vec());
-            journal.push(record::unpack(&head, stored).unwrap().into_owned());
+            journal.push(record::unpack(&head, stored).unwrap());
             at += head.bytes();
         }
         let block = std::fs::read(dir.join(FILE_NAME)).unwrap();

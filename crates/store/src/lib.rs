@@ -45,6 +45,7 @@ mod transaction_pack;
 mod transaction_pages;
 mod transaction_space;
 mod versions;
+mod waiting;
 mod warm;
 mod writer;
 

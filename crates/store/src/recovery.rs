@@ -2,33 +2,32 @@
 //!
 //! 1. the meta run gives the catalog as of the checkpoint C and the extent map as of C or a little later;
 //! 2. the journal is read and checked ([`scan`]); of each page the way to its newest version is kept (an image and the diffs after it). The
-//!    versions of the latest commits are made in memory, as many as there is room for; their diffs wait for the end (or for [`WAITING_MOST`]),
-//!    because a later image makes most of them needless, and what is left is applied by all processors;
+//!    versions of the latest commits are kept in memory, as many as there is room for, as their image and what changed since, which is made
+//!    when somebody looks, or when the changes take more than an eighth of the memory budget. The pages are shared among the processors;
 //! 3. commits after C change catalog and map; parts whose commit is missing are forgotten;
 //! 4. pages with a version after C enter the version table, and the database is open: writing them back is the checkpointer's business.
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::thread::available_parallelism;
+use std::sync::{Arc, mpsc};
+use std::thread::{ScopedJoinHandle, available_parallelism};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::catalog::{Catalog, Record};
 use crate::config::StoreConfig;
-use crate::encoding::Decode;
 use crate::error::{Result, StoreError};
 use crate::journal::Loc;
-use crate::journal::change::{self, Change, ExtentChange, SKIPPED};
+use crate::journal::change::{self, Change, ExtentChange};
 use crate::journal::diff;
 use crate::journal::record::{self, Head, Kind};
 use crate::journal::scan::{self, Found, Needed};
-use crate::leaf_diff;
-use crate::page::{self, PageBuf, PageId, TreeId};
+use crate::page::{PageBuf, PageId, TreeId};
 use crate::space::{Extent, Geometry, Used};
 use crate::superblock::SuperBlock;
 use crate::versions::Step;
+use crate::waiting::{How, WaitingPage};
 
 /// What was found.
 pub(crate) struct Recovered {
@@ -49,8 +48,10 @@ pub(crate) struct Recovered {
 pub(crate) struct RecoveredPage {
     pub page: PageId,
     pub txn: u64,
+    /// Without the changes that wait.
     pub history: Vec<Step>,
-    pub state: Option<Arc<PageBuf>>,
+    /// In memory.
+    pub waiting: Option<WaitingPage>,
 }
 
 /// What opening read, in what sizes, how concurrently, and how long it took.
@@ -80,82 +81,41 @@ pub struct RecoveryTrace {
     pub seconds: f64,
 }
 
-/// What a diff speaks of.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum How {
-    Bytes,
-    Rows,
-}
-
-/// Bytes of diffs that may wait, if the memory budget has eight times as much.
-const WAITING_MOST: u64 = 64 << 20;
-
 #[derive(Default)]
 struct PageWay {
     txn: u64,
+    /// Without the changes that wait.
     history: Vec<Step>,
-    /// Its transaction is not noted in it before the end, and diffs may wait for it.
-    state: Option<PageBuf>,
-    waiting: Vec<Waiting>,
-    /// Their bytes, one after the other.
-    diffs: Vec<u8>,
-}
-
-/// A diff that waits.
-struct Waiting {
-    how: How,
-    bytes: usize,
-    loc: Loc,
+    /// In memory: its transaction is not noted in it before somebody looks.
+    waiting: Option<WaitingPage>,
 }
 
 impl PageWay {
     /// Memory of what waits.
     fn waiting_bytes(&self) -> usize {
-        self.diffs.len() + self.waiting.len() * size_of::<Waiting>()
+        self.waiting.as_ref().map_or(0, WaitingPage::bytes)
     }
 
-    /// Takes the state out of memory.
+    /// Leaves memory.
     fn leave(&mut self) {
-        self.state = None;
-        (self.waiting, self.diffs) = Default::default();
-    }
-
-    /// Applies the diffs that wait; `spare` takes the new state of a page whose bytes move.
-    fn settle(&mut self, spare: &mut PageBuf) -> std::result::Result<(), (Loc, &'static str)> {
-        let Some(state) = &mut self.state else { return Ok(()) };
-        let mut rest = self.diffs.as_slice();
-        let diffs: Vec<&[u8]> = self.waiting.iter().filter_map(|w| rest.split_off(..w.bytes)).collect();
-        let mut from = 0;
-        while let Some(Waiting { how, loc, .. }) = self.waiting.get(from) {
-            let mut to = from + 1;
-            let applied = match how {
-                How::Bytes => apply_bytes(state, diffs[from], spare),
-                How::Rows => {
-                    while self.waiting.get(to).is_some_and(|w| w.how == How::Rows)
-                        && leaf_diff::can_follow(diffs[to - 1], diffs[to])
-                    {
-                        to += 1;
-                    }
-                    leaf_diff::apply(state, &diffs[from..to])
-                }
-            };
-            applied.map_err(|bad| (*loc, bad.0))?;
-            from = to;
+        if let Some(waiting) = self.waiting.take() {
+            self.history.extend(waiting.steps());
         }
-        (self.waiting, self.diffs) = Default::default();
-        Ok(())
+    }
+
+    /// Makes the changes that wait.
+    fn settle(&mut self, spare: &mut PageBuf) -> std::result::Result<(), (Loc, &'static str)> {
+        let Some(waiting) = &mut self.waiting else { return Ok(()) };
+        self.history.extend(waiting.steps());
+        waiting.settle(spare)
     }
 }
 
-fn apply_bytes(state: &mut PageBuf, bytes: &[u8], spare: &mut PageBuf) -> Decode<()> {
-    if !diff::apply_in_place(&mut state[SKIPPED..], bytes)? {
-        diff::apply(&state[SKIPPED..], bytes, &mut spare[SKIPPED..])?;
-        std::mem::swap(state, spare);
-    }
-    Ok(())
-}
-
+/// What the journal says of some of the pages, and of catalog and map.
 struct Replay {
+    /// Of so many shares, this one has the pages whose numbers have this remainder.
+    shares: u64,
+    share: u64,
     /// The checkpoint: changes up to it are on the stripes.
     after: u64,
     geometry: Geometry,
@@ -170,12 +130,11 @@ struct Replay {
     most_in_memory: usize,
     /// Pages that are or were in memory, with the transaction that had last changed them when they were put here: those at the front leave first.
     leaving: VecDeque<(PageId, u64)>,
-    /// Bytes of diffs that wait, how many may, and the threads that apply them.
+    /// Bytes of changes that wait, and how many may.
     waiting: usize,
     waiting_most: usize,
-    threads: usize,
     /// Parts of a transaction whose commit has not been seen.
-    parts: Vec<(u64, u64, Vec<u8>)>,
+    parts: Vec<(u64, u64, Arc<Payload>)>,
     parts_txn: u64,
     dir: PathBuf,
 }
@@ -189,25 +148,35 @@ pub(crate) fn recover(
     (catalog, extents): (Catalog, Vec<Extent>),
 ) -> Result<Recovered> {
     let begun = config.clock.now_ns();
-    let mut replay = Replay {
+    // Each share goes over every record, so that more of them gain little.
+    const MOST_SHARES: usize = 4;
+    let shares = if config.runs_threads() {
+        available_parallelism().map_or(1, usize::from).min(MOST_SHARES)
+    } else {
+        1
+    };
+    let most_in_memory = config.version_pages()?;
+    let replay = |share: usize| Replay {
+        shares: shares as u64,
+        share: share as u64,
         after: block.txn,
         geometry,
-        catalog,
-        extents,
+        catalog: catalog.clone(),
+        extents: extents.clone(),
         txn: block.txn,
         last_number: block.txn,
         commits: Vec::new(),
         ways: FxHashMap::default(),
         in_memory: 0,
-        most_in_memory: config.version_pages()?,
+        most_in_memory: most_in_memory.div_ceil(shares),
         leaving: VecDeque::new(),
         waiting: 0,
-        waiting_most: WAITING_MOST.min(config.memory_bytes / 8) as usize,
-        threads: if config.runs_threads() { available_parallelism().map_or(1, usize::from) } else { 1 },
+        waiting_most: config.memory_bytes as usize / 8 / shares,
         parts: Vec::new(),
         parts_txn: 0,
         dir: dir.to_path_buf(),
     };
+    let mut replays: Vec<Replay> = (0..shares).map(replay).collect();
     let needed = Needed {
         identity: block.identity,
         first: block.journal,
@@ -215,30 +184,24 @@ pub(crate) fn recover(
         synced: block.synced,
         slots: block.slots,
     };
-    let found =
-        scan::scan(dir, config, needed, &mut |head, offset, stored| replay.record(head, offset, stored))?;
+    let found = read_journal(dir, config, needed, &mut replays)?;
     for (file, _) in found.used.values() {
         // What was read back must stay before anything is built on it.
         file.sync()?;
     }
-    replay.settle()?;
+    let ways: Vec<_> = replays.iter_mut().flat_map(|r| std::mem::take(&mut r.ways)).collect();
+    let replay = replays.swap_remove(0);
     let (after, extents) = (replay.after, &replay.extents);
     // Versions of pages that the newest state does not use would only be in the way of those who get their extents next.
     let in_use = |page: &PageId| {
         let extent = extents.get(geometry.extent_of(*page) as usize);
         extent.is_some_and(|e| e.tree.is_some() && e.is_allocated(geometry.index_of(*page)))
     };
-    let ways = replay.ways.into_iter().filter(|(page, way)| way.txn > after && in_use(page));
+    let ways = ways.into_iter().filter(|(page, way)| way.txn > after && in_use(page));
     let pages: Vec<RecoveredPage> = ways
-        .map(|(page, mut w)| {
-            if let Some(state) = &mut w.state {
-                let tree = page::header(state).tree();
-                page::mark(state, page, tree, w.txn);
-            }
-            RecoveredPage { page, txn: w.txn, history: w.history, state: w.state.map(Arc::new) }
-        })
+        .map(|(page, w)| RecoveredPage { page, txn: w.txn, history: w.history, waiting: w.waiting })
         .collect();
-    let last_absent = pages.iter().filter(|p| p.state.is_none()).map(|p| p.txn).max().unwrap_or(0);
+    let last_absent = pages.iter().filter(|p| p.waiting.is_none()).map(|p| p.txn).max().unwrap_or(0);
     let trace = RecoveryTrace {
         files: found.used.len() as u64,
         read_bytes: found.read_bytes,
@@ -249,7 +212,7 @@ pub(crate) fn recover(
         commits: replay.commits.len() as u64,
         newest_commits_in_memory: replay.commits.iter().filter(|txn| **txn > last_absent).count() as u64,
         pages: pages.len() as u64,
-        pages_in_memory: pages.iter().filter(|p| p.state.is_some()).count() as u64,
+        pages_in_memory: pages.iter().filter(|p| p.waiting.is_some()).count() as u64,
         seconds: (config.clock.now_ns() - begun) as f64 / 1e9,
     };
     let (catalog, extents) = (replay.catalog, replay.extents);
@@ -261,10 +224,65 @@ pub(crate) fn recover(
     Ok(Recovered { catalog, extents, txn, last_number, pages, least_extents, found, trace })
 }
 
+/// The unpacked payload of a record. Fresh memory costs as much as unpacking, so its buffer goes back to be used again.
+struct Payload {
+    bytes: Vec<u8>,
+    give_back: mpsc::Sender<Vec<u8>>,
+}
+
+impl Drop for Payload {
+    fn drop(&mut self) {
+        // Nobody wants it when everything has been read.
+        let _ = self.give_back.send(std::mem::take(&mut self.bytes));
+    }
+}
+
+/// Reads and unpacks the records and has each share take in what they say: in a thread of its own when there are several.
+fn read_journal(dir: &Path, config: &StoreConfig, needed: Needed, shares: &mut [Replay]) -> Result<Found> {
+    /// Records on their way to a share.
+    const MOST: usize = 32;
+    let (give_back, spare) = mpsc::channel();
+    let unpack = |head: &Head, offset: u64, stored: &[u8]| {
+        let mut bytes = spare.try_recv().unwrap_or_default();
+        record::unpack_into(head, stored, &mut bytes)
+            .ok_or_else(|| damaged(dir, head.file, offset, "the record cannot be unpacked"))?;
+        Ok(Arc::new(Payload { bytes, give_back: give_back.clone() }))
+    };
+    if let [replay] = shares {
+        return scan::scan(dir, config, needed, &mut |head, offset, stored| {
+            replay.record(head, offset, unpack(head, offset, stored)?)
+        });
+    }
+    std::thread::scope(|scope| {
+        let (mut send, mut takers) = (Vec::new(), Vec::new());
+        for replay in shares {
+            let (to_share, taken) = mpsc::sync_channel::<(Head, u64, Arc<Payload>)>(MOST);
+            send.push(to_share);
+            takers.push(scope.spawn(move || {
+                taken
+                    .into_iter()
+                    .try_for_each(|(head, offset, payload)| replay.record(&head, offset, payload))
+            }));
+        }
+        let found = scan::scan(dir, config, needed, &mut |head, offset, stored| {
+            let payload = unpack(head, offset, stored)?;
+            // The error of the share that ended says more.
+            let ended = |_| damaged(dir, head.file, offset, "the record could not be replayed");
+            send.iter().try_for_each(|s| s.send((*head, offset, payload.clone())).map_err(ended))
+        });
+        drop(send);
+        let join = |t: ScopedJoinHandle<'_, _>| t.join().unwrap_or_else(|e| resume_unwind(e));
+        takers.into_iter().map(join).fold(Ok(()), Result::and)?;
+        found
+    })
+}
+
+fn damaged(dir: &Path, file: u64, offset: u64, why: &str) -> StoreError {
+    StoreError::JournalDamaged { file: dir.join(format!("journal (file {file})")), offset, why: why.into() }
+}
+
 impl Replay {
-    fn record(&mut self, head: &Head, offset: u64, stored: &[u8]) -> Result<()> {
-        let payload = record::unpack(head, stored)
-            .ok_or_else(|| self.damaged(head.file, offset, "the record cannot be unpacked"))?;
+    fn record(&mut self, head: &Head, offset: u64, payload: Arc<Payload>) -> Result<()> {
         self.last_number = self.last_number.max(head.txn);
         if head.txn != self.parts_txn {
             // Parts of a transaction that never committed.
@@ -275,13 +293,13 @@ impl Replay {
             return Ok(());
         }
         if head.kind == Kind::Part {
-            self.parts.push((head.file, offset, payload.into_owned()));
+            self.parts.push((head.file, offset, payload));
             return Ok(());
         }
         for (file, offset, payload) in std::mem::take(&mut self.parts) {
-            self.changes(head.txn, file, offset, &payload)?;
+            self.changes(head.txn, file, offset, &payload.bytes)?;
         }
-        self.changes(head.txn, head.file, offset, &payload)?;
+        self.changes(head.txn, head.file, offset, &payload.bytes)?;
         if self.waiting > self.waiting_most {
             self.settle()?;
         }
@@ -292,13 +310,8 @@ impl Replay {
         Ok(())
     }
 
-    fn damaged(&self, file: u64, offset: u64, why: &str) -> StoreError {
-        let file = self.dir.join(format!("journal (file {file})"));
-        StoreError::JournalDamaged { file, offset, why: why.into() }
-    }
-
     fn changes(&mut self, txn: u64, file: u64, offset: u64, payload: &[u8]) -> Result<()> {
-        self.try_changes(txn, file, offset, payload).map_err(|why| self.damaged(file, offset, why))
+        self.try_changes(txn, file, offset, payload).map_err(|why| damaged(&self.dir, file, offset, why))
     }
 
     fn try_changes(
@@ -314,6 +327,8 @@ impl Replay {
             let change = change::next(&mut rest).map_err(|b| b.0)?;
             let loc = Loc { file, offset, at };
             match change {
+                Change::Image { page, .. } | Change::Diff { page, .. } | Change::Rows { page, .. }
+                    if page.0 % self.shares != self.share => {}
                 Change::Image { page, bytes } => self.image(txn, page, loc, bytes),
                 Change::Diff { page, diff } => self.diff(txn, page, loc, diff, How::Bytes)?,
                 Change::Rows { page, diff } => self.diff(txn, page, loc, diff, How::Rows)?,
@@ -329,19 +344,14 @@ impl Replay {
         way.txn = txn;
         way.history.clear();
         way.history.push(Step { txn, loc, diff_bytes: None });
-        let was_in_memory = way.state.is_some();
+        let was_in_memory = way.waiting.is_some();
+        self.waiting -= way.waiting_bytes();
         if txn <= self.after {
             self.in_memory -= usize::from(was_in_memory);
-            self.waiting -= way.waiting_bytes();
-            way.leave();
+            way.waiting = None;
             return;
         }
-        self.waiting -= way.waiting_bytes();
-        way.diffs.clear();
-        way.waiting.clear();
-        let state = way.state.get_or_insert_default();
-        state[SKIPPED..SKIPPED + bytes.len()].copy_from_slice(bytes);
-        state[SKIPPED + bytes.len()..].fill(0);
+        way.waiting.get_or_insert_default().set_image(txn, loc, bytes);
         if !was_in_memory {
             self.in_memory += 1;
             self.leaving.push_back((page, txn));
@@ -354,7 +364,7 @@ impl Replay {
         while self.in_memory > self.most_in_memory
             && let Some((page, txn)) = self.leaving.pop_front()
         {
-            let Some(way) = self.ways.get_mut(&page).filter(|way| way.state.is_some()) else { continue };
+            let Some(way) = self.ways.get_mut(&page).filter(|way| way.waiting.is_some()) else { continue };
             if way.txn > txn {
                 // Changed since: to the back again.
                 self.leaving.push_back((page, way.txn));
@@ -379,35 +389,25 @@ impl Replay {
             return if txn > self.after { Err("a page is changed whose image is missing") } else { Ok(()) };
         };
         way.txn = txn;
-        way.history.push(Step { txn, loc, diff_bytes: Some(bytes.len() as u32) });
-        if way.state.is_some() {
-            way.waiting.push(Waiting { how, bytes: bytes.len(), loc });
-            way.diffs.extend_from_slice(bytes);
-            self.waiting += bytes.len() + size_of::<Waiting>();
+        match &mut way.waiting {
+            Some(waiting) => {
+                let before = waiting.bytes();
+                waiting.add(txn, loc, how, bytes);
+                self.waiting += waiting.bytes() - before;
+            }
+            None => way.history.push(Step { txn, loc, diff_bytes: Some(bytes.len() as u32) }),
         }
         Ok(())
     }
 
-    /// Applies the diffs that wait.
+    /// Makes the changes that wait.
     fn settle(&mut self) -> Result<()> {
-        let mut shares: Vec<Vec<&mut PageWay>> = Vec::new();
-        shares.resize_with(self.threads, Vec::new);
-        let ways = self.ways.values_mut().filter(|way| !way.waiting.is_empty());
-        ways.enumerate().for_each(|(i, way)| shares[i % self.threads].push(way));
-        let apply = |share: Vec<&mut PageWay>| {
-            let mut spare = PageBuf::new();
-            share.into_iter().try_for_each(|way| way.settle(&mut spare))
-        };
-        let done = std::thread::scope(|scope| {
-            let own = shares.pop();
-            let others: Vec<_> = shares.into_iter().map(|share| scope.spawn(move || apply(share))).collect();
-            let own = own.map_or(Ok(()), apply);
-            let join =
-                |t: std::thread::ScopedJoinHandle<'_, _>| t.join().unwrap_or_else(|e| resume_unwind(e));
-            others.into_iter().map(join).fold(own, std::result::Result::and)
-        });
+        let mut spare = PageBuf::new();
+        for way in self.ways.values_mut() {
+            way.settle(&mut spare).map_err(|(loc, why)| damaged(&self.dir, loc.file, loc.offset, why))?;
+        }
         self.waiting = 0;
-        done.map_err(|(loc, why)| self.damaged(loc.file, loc.offset, why))
+        Ok(())
     }
 
     fn other(&mut self, change: Change<'_>) -> std::result::Result<(), &'static str> {
@@ -504,7 +504,7 @@ impl Replay {
         self.ways.retain(|page, way| {
             let stays = !of(geometry.extent_of(*page));
             if !stays {
-                *in_memory -= usize::from(way.state.is_some());
+                *in_memory -= usize::from(way.waiting.is_some());
                 *waiting -= way.waiting_bytes();
             }
             stays

@@ -161,7 +161,7 @@ impl Store {
         let warm_up = WarmUp::new(listed.unwrap_or_default(), frames as u64);
         let fetch = Arc::new(Fetch::new(core, stripes, geometry, warm_up, &config));
         for p in found.pages {
-            fetch.core.pool.restore_version(p.page, p.txn, p.state, p.history);
+            fetch.core.pool.restore_version(p.page, p.txn, p.waiting, p.history);
         }
         let replayed_per_s = replayed_per_s(&found.trace, fetch.stripes.cost(0).bytes_per_s);
         let poison = Arc::default();

@@ -95,6 +95,8 @@ impl StringLeafBuilder {
     pub(crate) fn resume(&mut self, page: &[u8]) -> Decode<()> {
         let leaf = StringLeaf::parse(page)?;
         self.clear(leaf.first_id);
+        self.lengths.reserve(2 * leaf.len);
+        self.codes.reserve(BODY_BYTES);
         let mut long = 0;
         for first in (0..leaf.len).step_by(GROUP) {
             let Group { lengths, width, strings } = leaf.group(page, first / GROUP)?;

@@ -275,7 +275,7 @@ impl Transaction {
         }
         loop {
             let generation = commits.generation.load(Ordering::Acquire);
-            let mut packer = Packer::new(&commits.config.journal, private.len());
+            let mut packer = Packer::new(&commits.config.journal);
             packer.catalog(self.base.catalog(), &self.state.catalog);
             changes.iter().for_each(|change| packer.extent(change));
             private.iter().for_each(|(id, page)| packer.page(*id, page, &self.store.fetch.core.pool));

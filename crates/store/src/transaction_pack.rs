@@ -57,8 +57,6 @@ pub(crate) struct Packer {
     full: Vec<Packed>,
     pages: Vec<PackedPage>,
     catalog_bytes: usize,
-    /// Leaves packed anew may be given as rows.
-    may_pack_anew: bool,
 }
 
 /// The records of a commit and the pages in them.
@@ -86,14 +84,8 @@ enum Place {
 }
 
 impl Packer {
-    /// For a commit that changes so many pages.
-    pub fn new(settings: &JournalConfig, pages: usize) -> Packer {
-        /// Pages of a commit beyond which leaves packed anew are given by their bytes. As rows, 3000 commits of 100 quads
-        /// are a fifth of the journal (20 instead of 106 MiB), but take half as long again to recover, and a recovery reads
-        /// less of such a journal in a second than a volume of 125 MiB/s gives.
-        const FEW_PAGES: usize = 48;
+    pub fn new(settings: &JournalConfig) -> Packer {
         Packer {
-            may_pack_anew: pages <= FEW_PAGES,
             part_bytes: settings.part_bytes,
             diff_bytes: settings.diff_bytes,
             payload: Vec::new(),
@@ -153,29 +145,21 @@ impl Packer {
     }
 
     fn diff(&mut self, id: PageId, old: &PageBuf, new: &PageBuf) -> Option<u32> {
-        /// Bytes of a diff beyond which rows may say it in less.
-        const MANY: usize = 256;
+        const MOST: usize = PAGE_BYTES / 2;
+        let in_rows: [fn(&[u8], &[u8], &mut Vec<u8>) -> bool; 3] =
+            [tuple_leaf_diff::diff_in_tail, string_leaf_diff::diff, |old, new, out| {
+                tuple_leaf_diff::diff(old, new, MOST, out)
+            }];
         let mut bytes = Vec::new();
-        if tuple_leaf_diff::diff_in_tail(old, new, &mut bytes) {
+        if in_rows.iter().any(|diff| {
+            bytes.clear();
+            diff(old, new, &mut bytes)
+        }) {
             change::put_rows(&mut self.payload, id, &bytes);
             return Some(bytes.len() as u32);
         }
         bytes.clear();
-        if string_leaf_diff::diff(old, new, &mut bytes) {
-            change::put_rows(&mut self.payload, id, &bytes);
-            return Some(bytes.len() as u32);
-        }
-        bytes.clear();
-        let small = diff::diff(&old[SKIPPED..], &new[SKIPPED..], PAGE_BYTES / 2, &mut bytes);
-        if self.may_pack_anew && (!small || bytes.len() > MANY) {
-            let limit = if small { bytes.len() } else { PAGE_BYTES / 2 };
-            let mut rows = Vec::new();
-            if tuple_leaf_diff::diff(old, new, limit, &mut rows) {
-                change::put_rows(&mut self.payload, id, &rows);
-                return Some(rows.len() as u32);
-            }
-        }
-        small.then(|| {
+        diff::diff(&old[SKIPPED..], &new[SKIPPED..], MOST, &mut bytes).then(|| {
             change::put_diff(&mut self.payload, id, &bytes);
             bytes.len() as u32
         })

@@ -221,9 +221,12 @@ pub(crate) fn diff(old: &[u8], new: &[u8], limit: usize, out: &mut Vec<u8>) -> b
 /// Makes changes that follow each other. Up to the last one that packs the leaf anew only the rows count: it is packed once, and only that
 /// one's checksum is of a page there is. After an error it is no page any more.
 pub(crate) fn apply(page: &mut PageBuf, diffs: &[&[u8]]) -> Decode<()> {
+    /// A row that comes takes about so much of a diff.
+    const ROW_BYTES: usize = 12;
     let packed = diffs.iter().rposition(|d| d.first() == Some(&PACKED)).map_or(0, |last| last + 1);
     if packed > 0 {
         let mut leaf = LeafRows::of(page)?;
+        leaf.noted.reserve(diffs[..packed].iter().map(|d| d.len()).sum::<usize>() / ROW_BYTES);
         diffs[..packed].iter().try_for_each(|diff| leaf.change(diff))?;
         *page = leaf.pack(page)?;
     }
@@ -237,10 +240,16 @@ pub(crate) fn apply(page: &mut PageBuf, diffs: &[&[u8]]) -> Decode<()> {
     Ok(())
 }
 
-/// The rows of a leaf, while changes are made that end with packing it anew.
+/// The rows of a leaf, while changes are made that end with packing it anew. What comes and goes is only noted: most changes do not say
+/// where in the leaf they are, and to sort many rows in at once costs a fraction of moving the rows behind each of them.
 struct LeafRows {
     arity: usize,
-    rows: Vec<Key>,
+    /// Rows, without what is noted.
+    rows: Columns,
+    /// Rows that came and went since, oldest first.
+    noted: Vec<(Key, bool)>,
+    /// First of all rows, as long as it is known.
+    first: Option<Key>,
     /// Entries of the tail, ascending, and whether they are tombstones.
     tail: Vec<(Key, bool)>,
     /// What the page must have.
@@ -249,17 +258,12 @@ struct LeafRows {
 
 impl LeafRows {
     fn of(page: &[u8]) -> Decode<LeafRows> {
-        let (_, block_rows, _) = head(page)?;
-        let (arity, columns) = rows(page)?;
-        let row = |i: usize| {
-            let mut row = Key::default();
-            row.iter_mut().zip(&columns[..arity]).for_each(|(v, column)| *v = column[i]);
-            row
-        };
-        let rows = (0..columns[0].len()).map(row).collect();
+        let (_, block_rows, first) = head(page)?;
+        let (arity, rows) = rows(page)?;
         let tail = Tail::parse(page, arity, block_rows)?;
         let tail = (0..tail.len).map(|i| Ok((tail.row(page, i)?, tail.is_dead(i)))).collect::<Decode<_>>()?;
-        Ok(LeafRows { arity, rows, tail, wanted: 0 })
+        let first = (!rows[0].is_empty()).then_some(first);
+        Ok(LeafRows { arity, rows, noted: Vec::new(), first, tail, wanted: 0 })
     }
 
     fn change(&mut self, diff: &[u8]) -> Decode<()> {
@@ -267,7 +271,7 @@ impl LeafRows {
         if *how == PACKED {
             return self.pack_anew(diff);
         }
-        let first = self.rows.first().copied().unwrap_or_default();
+        let first = self.first();
         while !diff.is_empty() {
             let (what, n, row) = take_change(self.arity, &first, &mut diff)?;
             if what == REMOVE {
@@ -275,25 +279,15 @@ impl LeafRows {
                     return Err(Bad("an entry goes that is not in the tail"));
                 }
                 let (row, dead) = self.tail.remove(n);
-                self.set(row, dead)?;
+                self.note(row, dead);
             } else {
                 if self.tail.len() == TAIL_MAX {
                     return Err(Bad("an entry that cannot come into the tail"));
                 }
                 let at = self.tail.partition_point(|(r, _)| *r < row);
                 self.tail.insert(at, (row, what == ADD_TOMBSTONE));
-                self.set(row, what != ADD_TOMBSTONE)?;
+                self.note(row, what != ADD_TOMBSTONE);
             }
-        }
-        Ok(())
-    }
-
-    /// Puts a row in, or takes it out.
-    fn set(&mut self, row: Key, there: bool) -> Decode<()> {
-        match (self.rows.binary_search(&row), there) {
-            (Err(at), true) => self.rows.insert(at, row),
-            (Ok(at), false) => drop(self.rows.remove(at)),
-            _ => return Err(Bad("a row comes that is there, or goes that is not")),
         }
         Ok(())
     }
@@ -301,37 +295,111 @@ impl LeafRows {
     fn pack_anew(&mut self, diff: &[u8]) -> Decode<()> {
         let (wanted, mut diff) = diff.split_first_chunk::<4>().ok_or(Bad("a change ends too early"))?;
         self.wanted = u32::from_le_bytes(*wanted);
+        // What was noted before this change, as long as it is.
+        let mut before = self.noted.len();
         let (mut at, mut last) = (0usize, Key::default());
         while !diff.is_empty() {
             let (stay, gone, come) = (take(&mut diff)?, take(&mut diff)?, take(&mut diff)?);
-            let step = |from: usize, n: u64| {
-                let to = usize::try_from(n).ok().and_then(|n| from.checked_add(n));
-                to.filter(|to| *to <= self.rows.len()).ok_or(Bad("rows beyond the end of a leaf stay or go"))
-            };
-            let from = step(at, stay)?;
-            let to = step(from, gone)?;
-            let mut rows = Vec::new();
+            let step = |from: usize, n: u64| usize::try_from(n).ok().and_then(|n| from.checked_add(n));
+            let beyond = Bad("rows beyond the end of a leaf stay or go");
+            let from = step(at, stay).ok_or(beyond)?;
+            at = step(from, gone).ok_or(beyond)?;
+            if gone > 0 {
+                self.sort_in(std::mem::take(&mut before));
+                if at > self.rows[0].len() {
+                    return Err(beyond);
+                }
+                (from..at).for_each(|i| self.note(row_of(&self.rows, i), false));
+            }
             for _ in 0..come {
                 for last in &mut last[..self.arity] {
                     *last = last.wrapping_add(unzigzag(take(&mut diff)?) as u64);
                 }
-                rows.push(last);
+                self.note(last, true);
             }
-            at = from + rows.len();
-            self.rows.splice(from..to, rows);
         }
         self.tail.clear();
         Ok(())
     }
 
-    fn pack(&self, like: &[u8]) -> Decode<PageBuf> {
-        let column = |c| if c < self.arity { self.rows.iter().map(|r| r[c]).collect() } else { Vec::new() };
-        let page = pack(like, self.arity, &std::array::from_fn(column))?;
+    /// Notes that a row came, or went.
+    fn note(&mut self, row: Key, there: bool) {
+        self.first = match self.first {
+            Some(first) if there => Some(first.min(row)),
+            Some(first) if first != row => Some(first),
+            _ => None,
+        };
+        self.noted.push((row, there));
+    }
+
+    /// The first row; what no leaf has when there is none.
+    fn first(&mut self) -> Key {
+        if let Some(first) = self.first {
+            return first;
+        }
+        self.sort_in(self.noted.len());
+        self.first = (!self.rows[0].is_empty()).then(|| row_of(&self.rows, 0));
+        self.first.unwrap_or_default()
+    }
+
+    /// Sorts the first `n` of what is noted into the rows.
+    fn sort_in(&mut self, n: usize) {
+        if n == 0 {
+            return;
+        }
+        let (noted, old) = (&mut self.noted[..n], &self.rows);
+        // Stable: of equal rows the last one is the newest.
+        noted.sort_by_key(|(row, _)| *row);
+        let mut new = Columns::default();
+        new[..self.arity].iter_mut().for_each(|c| c.reserve(old[0].len() + n));
+        let mut append = |from: usize, to: usize, row: Option<&Key>| {
+            for (c, column) in new.iter_mut().enumerate().take(self.arity) {
+                column.extend_from_slice(&old[c][from..to]);
+                column.extend(row.map(|row| row[c]));
+            }
+        };
+        let mut at = 0;
+        for same in noted.chunk_by(|a, b| a.0 == b.0) {
+            let (row, there) = &same[same.len() - 1];
+            let to = lower(old, at, row);
+            append(at, to, there.then_some(row));
+            at = to + usize::from(to < old[0].len() && row_of(old, to) == *row);
+        }
+        append(at, old[0].len(), None);
+        self.rows = new;
+        self.noted.drain(..n);
+    }
+
+    fn pack(mut self, like: &[u8]) -> Decode<PageBuf> {
+        self.sort_in(self.noted.len());
+        let page = pack(like, self.arity, &self.rows)?;
         if check(&page) != self.wanted {
             return Err(Bad("rows of a leaf that do not give the page they gave before"));
         }
         Ok(page)
     }
+}
+
+fn row_of(columns: &Columns, i: usize) -> Key {
+    let mut row = Key::default();
+    row.iter_mut().zip(columns).for_each(|(v, column)| *v = column.get(i).copied().unwrap_or(0));
+    row
+}
+
+/// First row from `from` on that is not below `row`; it is looked for near `from` first.
+fn lower(columns: &Columns, from: usize, row: &Key) -> usize {
+    let below = |i: usize| row_of(columns, i) < *row;
+    let (mut at, mut step) = (from, 1);
+    while at + step <= columns[0].len() && below(at + step - 1) {
+        at += step;
+        step *= 2;
+    }
+    let (mut lo, mut hi) = (at, (at + step).min(columns[0].len()));
+    while lo < hi {
+        let mid = lo.midpoint(hi);
+        if below(mid) { lo = mid + 1 } else { hi = mid }
+    }
+    lo
 }
 
 /// How row `i` of one leaf compares with row `j` of another; the end of one is above all rows of the other.
@@ -362,6 +430,7 @@ fn rows(page: &[u8]) -> Decode<(usize, Columns)> {
     let (arity, mut cursor) = open(page)?;
     let mut columns = Columns::default();
     let (mut at, len) = (0, cursor.len());
+    columns[..arity].iter_mut().for_each(|c| c.reserve(len));
     while at < len {
         let to = cursor.stretch(at, len);
         for (c, column) in columns.iter_mut().enumerate().take(arity) {

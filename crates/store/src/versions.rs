@@ -2,8 +2,8 @@
 //!
 //! Page → versions in the order of their transactions. A reader finds the `versioned` bit in the page's word and asks here; it gets the newest
 //! version its snapshot may see, or nothing, which means the page on the stripe. Versions enter by commits and by recovery, and leave when the
-//! checkpointer has written them back. A version is in memory, or only in the journal: there the page's *history* leads to it, an image and the
-//! diffs after it.
+//! checkpointer has written them back. A version is in memory, made or (after a recovery) as changes that wait, or only in the journal: there the
+//! page's *history* leads to it, an image and the diffs after it.
 //!
 //! Invariants: a version is immutable once published; a page has its bit set exactly while it has versions (the bit changes under the lock of
 //! the page's shard); every version's history begins with an image and lies in files that are kept; so does, while a checkpoint runs, the image
@@ -19,7 +19,8 @@ use snowmelt_io::Clock;
 
 use crate::journal::Loc;
 use crate::journal_meters::Longest;
-use crate::page::{PAGE_BYTES, PageBuf, PageId};
+use crate::page::{self, PAGE_BYTES, PageBuf, PageId};
+use crate::waiting::WaitingPage;
 
 /// Locks the pages are spread over.
 const SHARDS: usize = 1024;
@@ -33,6 +34,8 @@ pub(crate) struct Versions {
     in_memory: AtomicU64,
     /// Steps of all histories.
     steps: AtomicU64,
+    /// Bytes of changes that wait.
+    waiting: AtomicU64,
     /// Where the next search for versions to drop from memory begins.
     hand: AtomicU64,
     /// The transaction as of which a checkpoint under way writes pages; `u64::MAX` while there is none.
@@ -54,8 +57,16 @@ struct Chain {
 #[derive(Debug)]
 struct Version {
     txn: u64,
-    /// `None`: only in the journal.
-    state: Option<Arc<PageBuf>>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Only in the journal.
+    Journal,
+    Memory(Arc<PageBuf>),
+    /// In memory, to be made. The page's history is without what waits here.
+    Waiting(Box<WaitingPage>),
 }
 
 /// A change of a page in the journal.
@@ -84,6 +95,7 @@ impl Default for Versions {
             count: AtomicU64::new(0),
             in_memory: AtomicU64::new(0),
             steps: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
             hand: AtomicU64::new(0),
             recovery_from: AtomicU64::new(u64::MAX),
         }
@@ -129,14 +141,9 @@ impl Versions {
             chain.history.push(step);
             self.steps.fetch_add(1, Relaxed);
         }
-        self.count.fetch_add(1, Relaxed);
-        self.in_memory.fetch_add(u64::from(state.is_some()), Relaxed);
-        chain.versions.push(Version { txn, state });
+        self.add(chain, txn, state.map_or(State::Journal, State::Memory));
         let seen = chain.versions.partition_point(|v| v.txn <= oldest).saturating_sub(1);
-        for v in chain.versions.drain(..seen) {
-            self.count.fetch_sub(1, Relaxed);
-            self.in_memory.fetch_sub(u64::from(v.state.is_some()), Relaxed);
-        }
+        self.drop_first(chain, seen);
         if seen > 0 {
             let oldest = chain.versions[0].txn;
             self.prune(chain, oldest);
@@ -144,35 +151,100 @@ impl Versions {
         mark();
     }
 
-    /// Puts in the only version of a page that recovery found.
+    /// Puts in the only version of a page that recovery found; `history` is without what waits.
     pub fn restore(
         &self,
         page: PageId,
         txn: u64,
-        state: Option<Arc<PageBuf>>,
+        waiting: Option<WaitingPage>,
         history: Vec<Step>,
         mark: impl FnOnce(),
     ) {
-        self.count.fetch_add(1, Relaxed);
-        self.in_memory.fetch_add(u64::from(state.is_some()), Relaxed);
-        let versions = vec![Version { txn, state }];
-        let mut chain = Chain { versions, history, diff_bytes: 0, needs_image: true };
+        let mut chain = Chain { history, needs_image: true, ..Chain::default() };
+        self.waiting.fetch_add(waiting.as_ref().map_or(0, |w| w.bytes() as u64), Relaxed);
+        self.add(&mut chain, txn, waiting.map_or(State::Journal, |w| State::Waiting(Box::new(w))));
         chain.prune(txn, u64::MAX);
         self.steps.fetch_add(chain.history.len() as u64, Relaxed);
         self.shard(page).write().insert(page, chain);
         mark();
     }
 
+    /// Adds the newest version of a page.
+    fn add(&self, chain: &mut Chain, txn: u64, state: State) {
+        self.count.fetch_add(1, Relaxed);
+        self.in_memory.fetch_add(u64::from(state.is_in_memory()), Relaxed);
+        chain.versions.push(Version { txn, state });
+    }
+
+    /// Drops the `n` oldest versions of a page.
+    fn drop_first(&self, chain: &mut Chain, n: usize) {
+        for v in chain.versions.drain(..n) {
+            self.count.fetch_sub(1, Relaxed);
+            self.in_memory.fetch_sub(u64::from(v.state.is_in_memory()), Relaxed);
+            if let State::Waiting(w) = v.state {
+                self.waiting.fetch_sub(w.bytes() as u64, Relaxed);
+            }
+        }
+    }
+
+    /// Drops the states from memory of the versions up to `durable`.
+    fn leave(&self, chain: &mut Chain, durable: u64) {
+        for i in 0..chain.versions.len() {
+            let v = &mut chain.versions[i];
+            if v.txn > durable || !v.state.is_in_memory() {
+                continue;
+            }
+            self.in_memory.fetch_sub(1, Relaxed);
+            if let State::Waiting(w) = std::mem::replace(&mut v.state, State::Journal) {
+                self.no_longer_waits(chain, &w);
+            }
+        }
+    }
+
+    /// Puts what waited into the history, which has at least the image before it.
+    fn no_longer_waits(&self, chain: &mut Chain, waiting: &WaitingPage) {
+        self.waiting.fetch_sub(waiting.bytes() as u64, Relaxed);
+        let steps: Vec<Step> = waiting.steps().collect();
+        self.steps.fetch_add(steps.len() as u64, Relaxed);
+        if let Some(first) = steps.first() {
+            let at = chain.history.partition_point(|s| s.txn <= first.txn);
+            chain.history.splice(at..at, steps);
+        }
+    }
+
     /// What a snapshot as of `txn` sees.
     pub fn see(&self, page: PageId, txn: u64) -> Seen {
         let pages = self.shard(page).read();
-        let Some(chain) = pages.get(&page) else { return Seen::Stripe };
-        let seen = chain.versions.partition_point(|v| v.txn <= txn);
-        match seen.checked_sub(1).map(|i| &chain.versions[i]) {
-            None => Seen::Stripe,
-            Some(Version { state: Some(state), .. }) => Seen::Memory(state.clone()),
-            Some(v) => Seen::Journal(v.txn, chain.way_to(v.txn)),
+        let seen = pages.get(&page).and_then(|chain| chain.version_of(txn).map(|i| (chain, i)));
+        let Some((chain, i)) = seen else { return Seen::Stripe };
+        if !matches!(chain.versions[i].state, State::Waiting(_)) {
+            return chain.seen(i);
         }
+        drop(pages);
+        let mut pages = self.shard(page).write();
+        let seen = pages.get_mut(&page).and_then(|chain| chain.version_of(txn).map(|i| (chain, i)));
+        let Some((chain, i)) = seen else { return Seen::Stripe };
+        self.settle(page, chain, i);
+        chain.seen(i)
+    }
+
+    /// Makes a version of a page that waits. One that cannot be made is left to who reads it back from the journal: there the error says where.
+    fn settle(&self, page: PageId, chain: &mut Chain, version: usize) {
+        let Version { txn, state } = &mut chain.versions[version];
+        let txn = *txn;
+        let mut waiting = match std::mem::replace(state, State::Journal) {
+            State::Waiting(waiting) => waiting,
+            other => return *state = other,
+        };
+        self.no_longer_waits(chain, &waiting);
+        if waiting.settle(&mut PageBuf::new()).is_err() {
+            self.in_memory.fetch_sub(1, Relaxed);
+            return;
+        }
+        let mut made = waiting.into_image();
+        let tree = page::header(&made).tree();
+        page::mark(&mut made, page, tree, txn);
+        chain.versions[version].state = State::Memory(Arc::new(made));
     }
 
     /// The newest state, if the next change may be logged as a diff against it: `limit` is the most bytes of diffs after an image.
@@ -182,7 +254,10 @@ impl Versions {
         if chain.needs_image || chain.history.is_empty() || chain.diff_bytes >= limit {
             return None;
         }
-        chain.versions.last()?.state.clone()
+        match &chain.versions.last()?.state {
+            State::Memory(state) => Some(state.clone()),
+            _ => None,
+        }
     }
 
     fn prune(&self, chain: &mut Chain, oldest: u64) {
@@ -199,8 +274,8 @@ impl Versions {
     pub fn keep(&self, page: PageId, txn: u64, state: Arc<PageBuf>) {
         let mut pages = self.shard(page).write();
         let Some(chain) = pages.get_mut(&page) else { return };
-        if let Some(v) = chain.versions.iter_mut().find(|v| v.txn == txn && v.state.is_none()) {
-            v.state = Some(state);
+        if let Some(v) = chain.versions.iter_mut().find(|v| v.txn == txn && !v.state.is_in_memory()) {
+            v.state = State::Memory(state);
             self.in_memory.fetch_add(1, Relaxed);
         }
     }
@@ -211,10 +286,7 @@ impl Versions {
         let mut pages = self.shard(page).write();
         let Some(chain) = pages.get_mut(&page) else { return };
         let gone = chain.versions.partition_point(|v| v.txn <= txn);
-        for v in chain.versions.drain(..gone) {
-            self.count.fetch_sub(1, Relaxed);
-            self.in_memory.fetch_sub(u64::from(v.state.is_some()), Relaxed);
-        }
+        self.drop_first(chain, gone);
         match chain.versions.first().map(|v| v.txn) {
             Some(oldest) => self.prune(chain, oldest),
             None => {
@@ -255,19 +327,15 @@ impl Versions {
     pub fn shrink(&self, most: u64, durable: u64) {
         /// Changes that are put together quickly.
         const FEW: usize = 8;
-        for limit in [FEW, usize::MAX] {
+        for limit in [FEW, 8 * FEW, 64 * FEW, usize::MAX] {
             for _ in 0..SHARDS {
                 if self.in_memory.load(Relaxed) <= most {
                     return;
                 }
                 let hand = self.hand.fetch_add(1, Relaxed) as usize % SHARDS;
                 for chain in self.shards[hand].write().values_mut() {
-                    if chain.history.is_empty() || chain.history.len() > limit {
-                        continue;
-                    }
-                    for v in chain.versions.iter_mut().filter(|v| v.txn <= durable && v.state.is_some()) {
-                        v.state = None;
-                        self.in_memory.fetch_sub(1, Relaxed);
+                    if !chain.history.is_empty() && chain.changes() <= limit {
+                        self.leave(chain, durable);
                     }
                 }
             }
@@ -289,11 +357,37 @@ impl Versions {
     pub fn memory_pages(&self) -> u64 {
         let steps = self.steps.load(Relaxed) * size_of::<Step>() as u64;
         let versions = self.count.load(Relaxed) * size_of::<Version>() as u64;
-        self.in_memory() + (steps + versions) / PAGE_BYTES as u64
+        self.in_memory() + (steps + versions + self.waiting.load(Relaxed)) / PAGE_BYTES as u64
+    }
+}
+
+impl State {
+    fn is_in_memory(&self) -> bool {
+        !matches!(self, State::Journal)
     }
 }
 
 impl Chain {
+    /// The version that a snapshot as of `txn` sees.
+    fn version_of(&self, txn: u64) -> Option<usize> {
+        self.versions.partition_point(|v| v.txn <= txn).checked_sub(1)
+    }
+
+    /// What is seen of a version that does not wait.
+    fn seen(&self, version: usize) -> Seen {
+        let v = &self.versions[version];
+        match &v.state {
+            State::Memory(state) => Seen::Memory(state.clone()),
+            _ => Seen::Journal(v.txn, self.way_to(v.txn)),
+        }
+    }
+
+    /// Changes that its versions are put together from.
+    fn changes(&self) -> usize {
+        let waiting = |v: &Version| if let State::Waiting(w) = &v.state { w.len() } else { 0 };
+        self.history.len() + self.versions.iter().map(waiting).sum::<usize>()
+    }
+
     /// The changes that make the version of `txn`.
     fn way_to(&self, txn: u64) -> Vec<Loc> {
         let upto = self.history.partition_point(|s| s.txn <= txn);

@@ -26,12 +26,11 @@ use parking_lot::Mutex;
 use snowmelt_io::{AlignedBuf, EventCount};
 
 use crate::config::{Plant, StoreConfig};
-use crate::encoding::Decode;
 use crate::error::{Result, StoreError};
 use crate::journal_meters::JournalMeters;
-use crate::leaf_diff;
 use crate::page::{PageBuf, PageId};
-use change::{Change, SKIPPED};
+use crate::waiting::{How, WaitingPage};
+use change::Change;
 use file::{BLOCK, JournalFile};
 use record::{ALIGN, FILE_HEAD, FileHead, Head, Link, Packed};
 
@@ -476,42 +475,25 @@ impl Journal {
 
     /// The page that these changes describe: an image and the diffs after it.
     pub fn rebuild(&self, page: PageId, txn: u64, changes: &[Loc]) -> Result<PageBuf> {
-        let mut now = PageBuf::new();
-        // Changes by rows, which are made together while they follow each other.
-        let mut waiting: Vec<Vec<u8>> = Vec::new();
+        let mut waiting = WaitingPage::default();
         for loc in changes {
             let payload = self.payload(*loc)?;
             let mut rest = payload.get(loc.at as usize..).unwrap_or_default();
-            let change = change::next(&mut rest);
-            let follows = match (&change, waiting.last()) {
-                (Ok(Change::Rows { diff, .. }), Some(last)) => leaf_diff::can_follow(last, diff),
-                _ => false,
-            };
-            if !follows {
-                make(&mut now, &mut waiting).map_err(|bad| self.damaged(loc.file, loc.offset, bad.0))?;
-            }
-            let applied = match change {
-                Ok(Change::Image { page: p, bytes }) if p == page => {
-                    now.clear();
-                    now[SKIPPED..SKIPPED + bytes.len()].copy_from_slice(bytes);
-                    Ok(())
-                }
+            let taken = match change::next(&mut rest) {
+                Ok(Change::Image { page: p, bytes }) if p == page => Ok(waiting.set_image(txn, *loc, bytes)),
                 Ok(Change::Diff { page: p, diff }) if p == page => {
-                    let old = now.clone();
-                    diff::apply(&old[SKIPPED..], diff, &mut now[SKIPPED..]).map_err(|b| b.0)
+                    Ok(waiting.add(txn, *loc, How::Bytes, diff))
                 }
                 Ok(Change::Rows { page: p, diff }) if p == page => {
-                    waiting.push(diff.to_vec());
-                    Ok(())
+                    Ok(waiting.add(txn, *loc, How::Rows, diff))
                 }
                 Ok(_) => Err("the record there is about something else"),
                 Err(bad) => Err(bad.0),
             };
-            applied.map_err(|why| self.damaged(loc.file, loc.offset, why))?;
+            taken.map_err(|why| self.damaged(loc.file, loc.offset, why))?;
         }
-        if let Some(last) = changes.last() {
-            make(&mut now, &mut waiting).map_err(|bad| self.damaged(last.file, last.offset, bad.0))?;
-        }
+        waiting.settle(&mut PageBuf::new()).map_err(|(loc, why)| self.damaged(loc.file, loc.offset, why))?;
+        let mut now = waiting.into_image();
         let tree = crate::page::header(&now).tree();
         crate::page::mark(&mut now, page, tree, txn);
         Ok(now)
@@ -532,7 +514,7 @@ impl Journal {
         // The file may have been used again since we asked for it: then it has sound records of a later number, at the same places perhaps.
         let payload: Option<Arc<[u8]>> = record::decode(&bytes, self.identity)
             .filter(|(head, _)| head.file == loc.file)
-            .and_then(|(head, stored)| record::unpack(&head, stored).map(|p| p.as_ref().into()));
+            .and_then(|(head, stored)| record::unpack(&head, stored).map(Into::into));
         let payload = payload.ok_or_else(|| self.damaged(loc.file, loc.offset, "the record is damaged"))?;
         let mut unpacked = self.unpacked.lock();
         if unpacked.len() == KEPT {
@@ -593,15 +575,4 @@ impl std::fmt::Debug for Pin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Pin({})", self.file)
     }
-}
-
-/// Makes the changes by rows that wait.
-fn make(page: &mut PageBuf, waiting: &mut Vec<Vec<u8>>) -> Decode<()> {
-    if waiting.is_empty() {
-        return Ok(());
-    }
-    let diffs: Vec<&[u8]> = waiting.iter().map(Vec::as_slice).collect();
-    leaf_diff::apply(page, &diffs)?;
-    waiting.clear();
-    Ok(())
 }

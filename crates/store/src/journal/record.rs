@@ -248,18 +248,27 @@ pub fn decode(bytes: &[u8], identity: u64) -> Option<(Head, &[u8])> {
     (sum == head.checksum).then(|| (head, &whole[HEAD..]))
 }
 
-/// The payload of a record; `None` when the stored bytes cannot be unpacked.
-pub fn unpack<'a>(head: &Head, stored: &'a [u8]) -> Option<std::borrow::Cow<'a, [u8]>> {
+/// Makes `payload` the payload of a record; `None` when the stored bytes cannot be unpacked.
+pub fn unpack_into(head: &Head, stored: &[u8], payload: &mut Vec<u8>) -> Option<()> {
     /// More than any writer makes: a damaged length must not exhaust memory.
     const MOST: u32 = 1 << 30;
+    payload.clear();
     if head.raw == head.stored {
-        return Some(stored.into());
+        payload.extend_from_slice(stored);
+        return Some(());
     }
     if head.raw > MOST {
         return None;
     }
-    let payload = lz4_flex::block::decompress(stored, head.raw as usize).ok()?;
-    (payload.len() == head.raw as usize).then(|| payload.into())
+    payload.resize(head.raw as usize, 0);
+    let unpacked = lz4_flex::block::decompress_into(stored, payload).ok()?;
+    (unpacked == payload.len()).then_some(())
+}
+
+/// The payload of a record; `None` when the stored bytes cannot be unpacked.
+pub fn unpack(head: &Head, stored: &[u8]) -> Option<Vec<u8>> {
+    let mut payload = Vec::new();
+    unpack_into(head, stored, &mut payload).map(|()| payload)
 }
 
 fn u32_at(b: &[u8], at: usize) -> u32 {
@@ -283,7 +292,7 @@ mod tests {
             let (head, stored) = decode(&out, 77).unwrap();
             assert_eq!((head.checksum, head.sequence, head.previous, head.synced), (sum, 5, 6, 4));
             assert_eq!((head.txn, head.file, head.kind, head.bytes()), (9, 2, Kind::Commit, out.len()));
-            assert_eq!(*unpack(&head, stored).unwrap(), payload);
+            assert_eq!(unpack(&head, stored).unwrap(), payload);
             assert!(decode(&out, 78).is_none(), "a record of another database");
             for i in 0..HEAD + stored.len() {
                 let mut bad = out.clone();

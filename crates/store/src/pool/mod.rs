@@ -37,6 +37,7 @@ use crate::journal::Loc;
 use crate::page::{PAGE_BYTES, PageBuf, PageId};
 pub use crate::readahead::Rule;
 use crate::versions::{Seen, Step, Versions};
+use crate::waiting::WaitingPage;
 
 /// Waiters are spread over this many event counts, so that a finished read wakes few who wait for others.
 const WAIT_SHARDS: usize = 64;
@@ -435,7 +436,7 @@ impl Pool {
     }
 
     /// Puts in the only version of a page that recovery found.
-    pub fn restore_version(&self, page: PageId, txn: u64, state: Option<Arc<PageBuf>>, history: Vec<Step>) {
+    pub fn restore_version(&self, page: PageId, txn: u64, state: Option<WaitingPage>, history: Vec<Step>) {
         let word = self.table.at(page.0);
         self.versions.restore(page, txn, state, history, || {
             word.fetch_or(word::VERSIONED, AcqRel);
