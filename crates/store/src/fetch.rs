@@ -8,7 +8,6 @@
 //!
 //! Invariant: whatever is started here ends in `Core::arrive`, and is counted once, as `disk`, and as `spec_disk` too if nobody waited for it.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -127,7 +126,6 @@ impl Fetch {
     /// Answers how many of `pages` were started.
     pub fn plan(&self, tree: TreeId, pages: &[PageId], rule: Rule, meters: &mut Activity) -> u64 {
         let mut started = 0;
-        let pages = &*self.beside_the_warm_list(pages, rule);
         let mut extents = Vec::new();
         for group in pages.chunk_by(|a, b| self.geometry.extent_of(*a) == self.geometry.extent_of(*b)) {
             if let Some(rest) = self.rest_of_extent(tree, group[0], group.len() as u32) {
@@ -150,16 +148,6 @@ impl Fetch {
         }
         self.submit(batches);
         started
-    }
-
-    /// Which pages of a plan to read. While an arm goes over the warm list, a plan's other pages, which nobody used in the database's last life,
-    /// would take it off its way for what is seldom needed; who does need one reads it.
-    fn beside_the_warm_list<'a>(&self, pages: &'a [PageId], rule: Rule) -> Cow<'a, [PageId]> {
-        let weighed = self.read_ahead.auto && rule == Rule::Planned && !self.stripes.cost(0).in_place();
-        if !weighed || !self.warm_up.is_under_way(&self.core.pool) {
-            return Cow::Borrowed(pages);
-        }
-        pages.iter().copied().filter(|p| self.warm_up.has(self.geometry.extent_of(*p))).collect()
     }
 
     /// Starts the reads of absent pages and answers how many. Never waits: what finds no frame is not read.

@@ -17,7 +17,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 use snowmelt_io::Class;
@@ -27,7 +26,7 @@ use crate::error::{Result, StoreError};
 use crate::fetch::Fetch;
 use crate::meters::Activity;
 use crate::page::PageId;
-use crate::pool::{Pool, Rule, Touched};
+use crate::pool::{Rule, Touched};
 use crate::space::{ExtentId, words};
 
 /// Name of the file.
@@ -116,8 +115,6 @@ pub(crate) fn load(dir: &Path, extent_pages: u32) -> Option<Vec<Entry>> {
 #[derive(Default)]
 pub(crate) struct WarmUp {
     waiting: Mutex<BTreeMap<ExtentId, Entry>>,
-    /// The page that was asked for last, plus one.
-    last: AtomicU64,
 }
 
 impl WarmUp {
@@ -130,23 +127,12 @@ impl WarmUp {
             left.is_some()
         };
         let chosen = list.into_iter().take_while(fits).map(|e| (e.extent, e)).collect();
-        WarmUp { waiting: Mutex::new(chosen), last: AtomicU64::new(0) }
+        WarmUp { waiting: Mutex::new(chosen) }
     }
 
     /// True when everything was asked for.
     pub fn is_done(&self) -> bool {
         self.waiting.lock().is_empty()
-    }
-
-    /// True until everything was asked for and what was asked for last is there.
-    pub fn is_under_way(&self, pool: &Pool) -> bool {
-        let last = self.last.load(Relaxed).checked_sub(1);
-        last.is_some_and(|last| pool.is_in_flight(PageId(last)) || !self.is_done())
-    }
-
-    /// True when the extent is still to be asked for.
-    pub fn has(&self, extent: ExtentId) -> bool {
-        self.waiting.lock().contains_key(&extent)
     }
 
     /// Takes an extent from those that wait: the caller reads its pages now.
@@ -170,18 +156,15 @@ impl WarmUp {
             }
             let entry = next.remove();
             drop(waiting);
-            self.read(fetch, &entry, meters);
+            Self::read(fetch, &entry, meters);
         }
     }
 
-    fn read(&self, fetch: &Fetch, entry: &Entry, meters: &mut Activity) {
+    fn read(fetch: &Fetch, entry: &Entry, meters: &mut Activity) {
         let Some(tree) = fetch.core.space.read().extent(entry.extent).and_then(|e| e.tree) else { return };
         let mut pages: Vec<PageId> = fetch.absent_in_extent(entry.extent);
         pages.retain(|p| entry.has(fetch.geometry.index_of(*p)));
         fetch.start(tree, &pages, Rule::Warm, Class::Speculative, meters);
-        if let Some(last) = pages.last() {
-            self.last.store(last.0 + 1, Relaxed);
-        }
     }
 }
 

@@ -297,34 +297,3 @@ fn a_miss_takes_the_listed_pages_of_its_extent_along() {
         assert_eq!((b.ahead(Rule::Warm).issued, b.stats().reads), (4, 5));
     }
 }
-
-/// While an arm goes over the warm list, `auto` plans nothing beside it.
-#[test]
-fn plans_do_not_take_an_arm_off_the_warm_list() {
-    for (cost, beside) in [(CostModel::hdd(), 0), (CostModel::nvme(), 1)] {
-        let mood = Mood::new();
-        let rules = ReadAhead { auto: true, ..only(|r| (r.warm_list, r.planned) = (true, true)) };
-        let dir = tempfile::tempdir().unwrap();
-        let c = StoreConfig {
-            devices: Some(mood.wrap(cost)),
-            background: Background::Caller,
-            ..config(64, rules)
-        };
-        let store = Store::create(dir.path(), &[], c.clone()).unwrap();
-        let tree = build_tree(&store, "t", 1, 200);
-        let store = reopen(dir.path(), store, c.clone());
-        let mut r = reader(&store);
-        [5, 77].iter().for_each(|n| tree.check(&mut r, *n));
-        drop(r);
-        let b = Bed { store: reopen(dir.path(), store, c.clone()), tree, dir, config: c };
-        mood.close_gate();
-        b.store.step();
-        let mut r = reader(&b.store);
-        let wish = |r: &mut Reader, n: usize| r.wish(b.tree.id, &b.tree.pages[n..n + 1], WishKind::Planned);
-        assert_eq!(wish(&mut r, 120), beside);
-        mood.open_gate();
-        b.settle();
-        assert_eq!(wish(&mut r, 150), 1, "the list was read");
-        b.settle();
-    }
-}

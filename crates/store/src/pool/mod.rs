@@ -224,11 +224,6 @@ impl Pool {
         self.table.get(page.0).is_some_and(|word| word.load(Relaxed) & (word::STATE | word::VERSIONED) == 0)
     }
 
-    /// True while the page is being read.
-    pub fn is_in_flight(&self, page: PageId) -> bool {
-        self.table.get(page.0).is_some_and(|w| word::state(w.load(Relaxed)) == word::IN_FLIGHT)
-    }
-
     /// Takes up to `want` frames without waiting.
     pub fn take_frames(&self, want: usize) -> Taken {
         let mut replacer = self.replacer.lock();
