@@ -17,6 +17,9 @@ use crate::transaction_pages::{Private, PrivatePage};
 use crate::tuple_leaf_diff;
 use crate::versions::Step;
 
+/// Appends the difference between two pages; false when it has none to give.
+type Diff = fn(&[u8], &[u8], &mut Vec<u8>) -> bool;
+
 /// A place in the payload of a record that has no place yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct At(u32);
@@ -146,15 +149,15 @@ impl Packer {
 
     fn diff(&mut self, id: PageId, old: &PageBuf, new: &PageBuf) -> Option<u32> {
         const MOST: usize = PAGE_BYTES / 2;
-        let in_rows: [fn(&[u8], &[u8], &mut Vec<u8>) -> bool; 3] =
-            [tuple_leaf_diff::diff_in_tail, string_leaf_diff::diff, |old, new, out| {
-                tuple_leaf_diff::diff(old, new, MOST, out)
-            }];
+        let in_rows: [Diff; 3] = [tuple_leaf_diff::diff_in_tail, string_leaf_diff::diff, |old, new, out| {
+            tuple_leaf_diff::diff(old, new, MOST, out)
+        }];
         let mut bytes = Vec::new();
-        if in_rows.iter().any(|diff| {
+        let said = in_rows.iter().any(|diff| {
             bytes.clear();
             diff(old, new, &mut bytes)
-        }) {
+        });
+        if said {
             change::put_rows(&mut self.payload, id, &bytes);
             return Some(bytes.len() as u32);
         }

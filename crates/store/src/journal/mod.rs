@@ -479,18 +479,23 @@ impl Journal {
         for loc in changes {
             let payload = self.payload(*loc)?;
             let mut rest = payload.get(loc.at as usize..).unwrap_or_default();
-            let taken = match change::next(&mut rest) {
-                Ok(Change::Image { page: p, bytes }) if p == page => Ok(waiting.set_image(txn, *loc, bytes)),
+            let why = match change::next(&mut rest) {
+                Ok(Change::Image { page: p, bytes }) if p == page => {
+                    waiting.set_image(txn, *loc, bytes);
+                    continue;
+                }
                 Ok(Change::Diff { page: p, diff }) if p == page => {
-                    Ok(waiting.add(txn, *loc, How::Bytes, diff))
+                    waiting.add(txn, *loc, How::Bytes, diff);
+                    continue;
                 }
                 Ok(Change::Rows { page: p, diff }) if p == page => {
-                    Ok(waiting.add(txn, *loc, How::Rows, diff))
+                    waiting.add(txn, *loc, How::Rows, diff);
+                    continue;
                 }
-                Ok(_) => Err("the record there is about something else"),
-                Err(bad) => Err(bad.0),
+                Ok(_) => "the record there is about something else",
+                Err(bad) => bad.0,
             };
-            taken.map_err(|why| self.damaged(loc.file, loc.offset, why))?;
+            return Err(self.damaged(loc.file, loc.offset, why));
         }
         waiting.settle(&mut PageBuf::new()).map_err(|(loc, why)| self.damaged(loc.file, loc.offset, why))?;
         let mut now = waiting.into_image();
