@@ -2,8 +2,8 @@
 //!
 //!     randread FILE [block=8k] [depth=32] [engine=uring|threads|inline] [direct=on|off] [seconds=5] [from=sink|thread] [piece=BYTES] [sim=MODEL]
 //!
-//! Blocks are aligned to their size and not merged with others (gap 0). With `piece=8k` a block is asked for as requests of
-//! that size in a batch, each with a buffer of its own, as a pool asks for an extent; the queue merges them. With `from=sink` each completion submits the next
+//! Blocks are aligned to their size and not merged with others (gap 0). The buffers lie in huge pages, as a pool's frames do. With `piece=8k` a
+//! block is asked for as requests of that size in a batch, each with a buffer of its own, as a pool asks for an extent; the queue merges them. With `from=sink` each completion submits the next
 //! request, with `from=thread` another thread is woken to do it, as a query's thread would be. The JSON line
 //! it prints has iops, bytes per second, latency and the processor time of the process per request.
 #![allow(unsafe_code)]
@@ -146,13 +146,11 @@ fn main() {
         device = Arc::new(SimulatedDevice::new(model, device, &clock));
     }
     let pieces = s.block / s.piece;
-    // In an order in which neighbours in the file are not neighbours in memory.
-    let mut bufs: Vec<AlignedBuf> =
-        (0..s.depth * pieces).map(|_| AlignedBuf::new(s.piece as usize)).collect();
-    bufs.reverse();
+    const HUGE_PAGE: u64 = 2 << 20;
+    let mut memory = AlignedBuf::huge((s.depth * s.block).max(HUGE_PAGE) as usize);
     let load = Arc::new(Load {
         queue: OnceLock::new(),
-        bufs: bufs.iter_mut().map(|b| b.as_mut_ptr() as usize).collect(),
+        bufs: memory.chunks_exact_mut(s.piece as usize).map(|piece| piece.as_mut_ptr() as usize).collect(),
         missing: (0..s.depth).map(|_| AtomicU64::new(0)).collect(),
         piece: s.piece,
         block: s.block,

@@ -59,7 +59,7 @@ impl Store {
         let copy = Store::create_nameless(target, stripes, config)?;
         let mut at =
             CopyProgress { extents_done: 0, extents: map.len() as u64, pages: 0, txn: snapshot.txn() };
-        let mut buf = AlignedBuf::new(self.geometry.extent_bytes() as usize);
+        let mut buf = AlignedBuf::huge(self.geometry.extent_bytes() as usize);
         for (id, extent) in map.iter().enumerate().filter(|(_, e)| e.tree.is_some()) {
             let pages = self.extent_as_of(&snapshot, id as u64, extent, &mut buf)?;
             copy.fetch.stripes.write(copy.geometry.extent_place(id as u64), &buf)?;

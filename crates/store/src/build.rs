@@ -81,7 +81,7 @@ impl Build {
         state.trees.insert(id, name.to_string());
         state.unfinished.insert(id, name.to_string());
         drop(state);
-        let buffer = AlignedBuf::new(self.shared.store.geometry.extent_bytes() as usize);
+        let buffer = AlignedBuf::huge(self.shared.store.geometry.extent_bytes() as usize);
         TreeWriter {
             shared: self.shared.clone(),
             tree: id,

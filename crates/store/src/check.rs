@@ -29,7 +29,7 @@ impl Store {
     ) -> CheckProgress {
         let extents: Vec<_> = self.fetch.core.space.read().iter().map(|(id, e)| (id, e.clone())).collect();
         let mut at = CheckProgress { extents_done: 0, extents: extents.len() as u64, pages: 0, errors: 0 };
-        let mut buf = AlignedBuf::new(self.geometry.extent_bytes() as usize);
+        let mut buf = AlignedBuf::huge(self.geometry.extent_bytes() as usize);
         for (id, extent) in extents {
             let mut error = |e: StoreError| {
                 at.errors += 1;

@@ -33,7 +33,7 @@ pub(crate) fn read_meta(
         return Err(corrupt("the meta run lies beyond the end of the database"));
     }
     let mut bytes = Vec::with_capacity(pages as usize * BODY_BYTES);
-    let mut buf = AlignedBuf::new(geometry.extent_bytes() as usize);
+    let mut buf = AlignedBuf::huge(geometry.extent_bytes() as usize);
     for first in (run.first.0..run.first.0 + pages).step_by(geometry.extent_pages as usize) {
         let place = geometry.place(PageId(first));
         let here = (run.first.0 + pages - first).min(geometry.extent_pages as u64) as usize;
@@ -67,7 +67,7 @@ pub(crate) fn read_meta(
 fn meta_pages(bytes: &[u8], first: PageId, geometry: Geometry, txn: u64) -> (MetaRun, AlignedBuf) {
     let run = MetaRun { first, bytes: bytes.len() as u64, checksum: XxHash3_64::oneshot(bytes) };
     let pages = bytes.len().div_ceil(BODY_BYTES).next_multiple_of(geometry.extent_pages as usize);
-    let mut buf = AlignedBuf::new(pages * PAGE_BYTES);
+    let mut buf = AlignedBuf::huge(pages * PAGE_BYTES);
     for (i, part) in bytes.chunks(BODY_BYTES).enumerate() {
         let page = &mut buf[i * PAGE_BYTES..][..PAGE_BYTES];
         page[page::offset::KIND] = page::PageKind::Meta as u8;

@@ -7,7 +7,9 @@
 
 use std::sync::atomic::Ordering;
 
-use super::lazy::{Huge, LazyWords, Mapping};
+use snowmelt_io::{Huge, Mapping};
+
+use super::lazy::{LazyWords, reserve};
 use crate::error::Result;
 use crate::page::{PAGE_BYTES, PageId};
 
@@ -24,7 +26,7 @@ impl Frames {
     /// `count` frames, populated when first used.
     pub fn new(count: u32) -> Result<Frames> {
         Ok(Frames {
-            memory: Mapping::new(count as usize * PAGE_BYTES, Huge::Yes)?,
+            memory: reserve(count as usize * PAGE_BYTES, Huge::Yes)?,
             pages: LazyWords::new(count as usize)?,
             count,
         })

@@ -1,4 +1,4 @@
-//! Memory that exists when it is touched: anonymous mappings for the frames and for the flat arrays beside them.
+//! Flat arrays beside the frames, in memory that exists when it is touched.
 //!
 //! Reserving address space costs nothing, so the translation array can cover a database that is yet to grow, and opening a large
 //! pool takes no time. Untouched memory reads as zero.
@@ -6,88 +6,16 @@
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
-use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use snowmelt_io::{Huge, Mapping};
 
 use crate::error::{Result, StoreError};
 
-/// A private anonymous mapping.
-#[derive(Debug)]
-pub struct Mapping {
-    start: NonNull<u8>,
-    len: usize,
-}
-
-// SAFETY: the mapping is plain memory owned by this value; who may touch which part of it is the users' business, and they say so.
-unsafe impl Send for Mapping {}
-// SAFETY: as above; `&Mapping` only gives out the address.
-unsafe impl Sync for Mapping {}
-
-/// Whether the kernel should use huge pages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Huge {
-    /// Ask for huge pages; the kernel may refuse, which costs only speed.
-    Yes,
-    /// Small pages, so that a sparsely used array stays small.
-    No,
-}
-
-const HUGE_BYTES: usize = 2 << 20;
-
-impl Mapping {
-    /// Reserves `len` bytes of zeroed memory, aligned to 2 MiB when huge.
-    pub fn new(len: usize, huge: Huge) -> Result<Mapping> {
-        let len = len.max(1).next_multiple_of(4096);
-        let extra = if huge == Huge::Yes && len >= HUGE_BYTES { HUGE_BYTES } else { 0 };
-        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice disturbs nothing.
-        let start = unsafe {
-            mmap_anonymous(
-                std::ptr::null_mut(),
-                len + extra,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )
-        }
-        .map_err(|e| StoreError::Config(format!("cannot reserve {len} bytes of address space: {e}")))?
-        .cast::<u8>();
-        let mapping = Self::align(start, len, extra);
-        let advice = if huge == Huge::Yes { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
-        // SAFETY: the range is the mapping just made; the advice does not change its contents. A refusal is harmless.
-        let _ = unsafe { madvise(mapping.start.as_ptr().cast(), len, advice) };
-        Ok(mapping)
-    }
-
-    /// Cuts a mapping of `len + extra` bytes down to `len` bytes at a 2 MiB boundary.
-    fn align(start: *mut u8, len: usize, extra: usize) -> Mapping {
-        let before = if extra > 0 { start.align_offset(HUGE_BYTES) } else { 0 };
-        let after = extra - before;
-        // SAFETY: `before + len + after` bytes were mapped at `start`; nobody else knows the mapping yet, and the parts cut off are
-        // multiples of 4096 because start, len and extra are.
-        unsafe {
-            if before > 0 {
-                let _ = munmap(start.cast(), before);
-            }
-            if after > 0 {
-                let _ = munmap(start.add(before + len).cast(), after);
-            }
-            Mapping { start: NonNull::new_unchecked(start.add(before)), len }
-        }
-    }
-
-    /// First byte.
-    #[inline]
-    pub fn start(&self) -> *mut u8 {
-        self.start.as_ptr()
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: start and len are those of the mapping, and its users are gone with their owner.
-        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
-    }
+/// Reserves memory.
+pub fn reserve(bytes: usize, huge: Huge) -> Result<Mapping> {
+    Mapping::new(bytes, huge)
+        .map_err(|e| StoreError::Config(format!("cannot reserve {bytes} bytes of address space: {e}")))
 }
 
 /// A flat array of atomic words, zero until touched.
@@ -102,7 +30,7 @@ impl LazyWords {
     /// `len` zero words.
     pub fn new(len: usize) -> Result<LazyWords> {
         let bytes = len.checked_mul(8).ok_or_else(|| StoreError::Config("the pool is too large".into()))?;
-        Ok(LazyWords { mapping: Mapping::new(bytes, Huge::No)?, len, _words: PhantomData })
+        Ok(LazyWords { mapping: reserve(bytes, Huge::No)?, len, _words: PhantomData })
     }
 
     /// Number of words.
@@ -142,12 +70,5 @@ mod tests {
         far.store(7, Ordering::Relaxed);
         assert_eq!(words.at((1 << 30) - 1).load(Ordering::Relaxed), 7);
         assert!(words.get(1 << 30).is_none());
-    }
-
-    #[test]
-    fn huge_mappings_are_aligned() {
-        let m = Mapping::new(5 << 20, Huge::Yes).unwrap();
-        assert_eq!(m.start() as usize % HUGE_BYTES, 0);
-        assert_eq!(m.len, 5 << 20);
     }
 }
