@@ -14,6 +14,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::encoding::{Bad, Decode};
+use crate::journal::diff::{put, take};
 use crate::page::TreeId;
 use crate::space::{Extent, words};
 
@@ -38,6 +40,55 @@ pub struct Catalog {
     pub trees: BTreeMap<TreeId, String>,
     /// Records by name.
     pub records: BTreeMap<String, Record>,
+}
+
+impl Catalog {
+    /// Appends what changed in the records since `old`, whose records must have the same names, kinds and lengths; false when they have not. The
+    /// records lie end to end, in the order of their names; of each byte that changed: the bytes between it and the one before, a varint, and
+    /// new − old (mod 256). A counter that goes up by one is two bytes.
+    pub(crate) fn diff(&self, old: &Catalog, out: &mut Vec<u8>) -> bool {
+        let alike = |((a, old), (b, new)): ((&String, &Record), (&String, &Record))| {
+            a == b && old.kind == new.kind && old.bytes.len() == new.bytes.len()
+        };
+        if old.records.len() != self.records.len() || !old.records.iter().zip(&self.records).all(alike) {
+            return false;
+        }
+        let mut between = 0;
+        for (old, new) in old.records.values().zip(self.records.values()) {
+            if old == new {
+                between += new.bytes.len() as u64;
+                continue;
+            }
+            for (old, new) in old.bytes.iter().zip(&*new.bytes) {
+                if old == new {
+                    between += 1;
+                } else {
+                    put(out, std::mem::take(&mut between));
+                    out.push(new.wrapping_sub(*old));
+                }
+            }
+        }
+        true
+    }
+
+    /// Makes changes that [`Catalog::diff`] has found in the records.
+    pub(crate) fn apply(&mut self, mut diff: &[u8]) -> Decode<()> {
+        let mut records = self.records.values_mut();
+        let mut rest: &mut [u8] = &mut [];
+        while !diff.is_empty() {
+            let mut between = usize::try_from(take(&mut diff)?).unwrap_or(usize::MAX);
+            while between >= rest.len() {
+                between -= rest.len();
+                rest = Arc::make_mut(
+                    &mut records.next().ok_or(Bad("a catalog record is changed that is missing"))?.bytes,
+                );
+            }
+            let (more, behind) = diff.split_first().ok_or(Bad("a change ends too early"))?;
+            rest[between] = rest[between].wrapping_add(*more);
+            (rest, diff) = (&mut rest[between + 1..], behind);
+        }
+        Ok(())
+    }
 }
 
 /// The bytes of the meta run.
@@ -135,6 +186,7 @@ impl<'a> Cursor<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn sample() -> (Catalog, Vec<Extent>) {
         let mut c = Catalog { next_tree: 3, ..Default::default() };
@@ -159,6 +211,47 @@ mod tests {
         let bytes = encode(&c, &e);
         for n in 0..bytes.len() {
             assert!(decode(&bytes[..n], 256).is_err(), "{n} of {} bytes", bytes.len());
+        }
+    }
+
+    fn records(list: &[&[u8]]) -> Catalog {
+        let record = |bytes: &&[u8]| Record { kind: 1, bytes: (*bytes).into() };
+        let records = list.iter().enumerate().map(|(i, r)| (i.to_string(), record(r))).collect();
+        Catalog { records, ..Default::default() }
+    }
+
+    #[test]
+    fn counters_that_go_up_are_two_bytes_each() {
+        let old = records(&[&[1, 0, 0, 0, 0, 0, 0, 0, 255, 0], &[], &[3; 9], &[7]]);
+        let new = records(&[&[2, 0, 0, 0, 0, 0, 0, 0, 0, 1], &[], &[3; 9], &[8]]);
+        let mut diff = Vec::new();
+        assert!(new.diff(&old, &mut diff));
+        assert_eq!(diff, [0, 1, 7, 1, 0, 1, 9, 1]);
+        let mut back = old.clone();
+        back.apply(&diff).unwrap();
+        assert_eq!(back, new);
+        for (cut, wrong) in [(1, "a difference is missing"), (7, "the last one is missing")] {
+            assert!(old.clone().apply(&diff[..cut]).is_err(), "{wrong}");
+        }
+        assert!(old.clone().apply(&[20, 1]).is_err(), "beyond the last record");
+        let others = [records(&[&[1; 10], &[], &[3; 9]]), records(&[&[1; 10], &[0], &[3; 9], &[7]])];
+        others.iter().for_each(|other| assert!(!other.diff(&old, &mut Vec::new())));
+    }
+
+    proptest! {
+        #[test]
+        fn records_become_what_they_were(
+            list in prop::collection::vec(prop::collection::vec((any::<u8>(), any::<u8>(), any::<bool>()), 0..200), 0..6),
+        ) {
+            let of = |byte: fn(&(u8, u8, bool)) -> u8| {
+                let bytes: Vec<Vec<u8>> = list.iter().map(|r| r.iter().map(byte).collect()).collect();
+                records(&bytes.iter().map(Vec::as_slice).collect::<Vec<_>>())
+            };
+            let (old, new) = (of(|(a, ..)| *a), of(|(a, b, stays)| if *stays { *a } else { *b }));
+            let (mut diff, mut back) = (Vec::new(), old.clone());
+            prop_assert!(new.diff(&old, &mut diff));
+            prop_assert!(back.apply(&diff).is_ok());
+            prop_assert_eq!(back, new);
         }
     }
 }

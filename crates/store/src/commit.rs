@@ -215,10 +215,14 @@ pub(crate) fn put_catalog_changes(out: &mut Vec<u8>, old: &Catalog, new: &Catalo
     for name in old.records.keys().filter(|name| !new.records.contains_key(*name)) {
         change::put_drop_record(out, name);
     }
-    for (place, (name, record)) in new.records.iter().enumerate() {
-        let before = old.records.get(name);
-        if before != Some(record) {
-            change::put_record(out, name, place, record, before);
+    let mut diff = Vec::new();
+    if new.diff(old, &mut diff) {
+        if !diff.is_empty() {
+            change::put_records(out, &diff);
         }
+        return;
+    }
+    for (name, record) in new.records.iter().filter(|(name, record)| old.records.get(*name) != Some(record)) {
+        change::put_record(out, name, record);
     }
 }

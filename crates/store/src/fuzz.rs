@@ -131,8 +131,17 @@ fn changes(mut payload: &[u8]) {
         let before = payload.len();
         let Ok(change) = change::next(&mut payload) else { return };
         assert!(payload.len() < before, "a change of no bytes would never end");
-        if let change::Change::Diff { diff, .. } | change::Change::RecordDiff { diff, .. } = change {
-            let _ = diff::apply(&[7; PAGE_BYTES], diff, &mut [0; PAGE_BYTES]);
+        match change {
+            change::Change::Diff { diff, .. } => {
+                let _ = diff::apply(&[7; PAGE_BYTES], diff, &mut [0; PAGE_BYTES]);
+            }
+            change::Change::Records { diff } => {
+                let record = catalog::Record { kind: 1, bytes: [7; 50].as_slice().into() };
+                let names = ["a", "b", "c"].map(|name| (name.to_string(), record.clone()));
+                let mut catalog = catalog::Catalog { records: names.into(), ..Default::default() };
+                let _ = catalog.apply(diff);
+            }
+            _ => {}
         }
     }
 }

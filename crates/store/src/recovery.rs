@@ -20,10 +20,9 @@ use crate::config::StoreConfig;
 use crate::error::{Result, StoreError};
 use crate::journal::Loc;
 use crate::journal::change::{self, Change, ExtentChange};
-use crate::journal::diff;
 use crate::journal::record::{self, Head, Kind};
 use crate::journal::scan::{self, Found, Needed};
-use crate::page::{PageBuf, PageId, TreeId};
+use crate::page::{PageId, TreeId};
 use crate::space::{Extent, Geometry, Used};
 use crate::superblock::SuperBlock;
 use crate::versions::Step;
@@ -104,10 +103,10 @@ impl PageWay {
     }
 
     /// Makes the changes that wait.
-    fn settle(&mut self, spare: &mut PageBuf) -> std::result::Result<(), (Loc, &'static str)> {
+    fn settle(&mut self) -> std::result::Result<(), (Loc, &'static str)> {
         let Some(waiting) = &mut self.waiting else { return Ok(()) };
         self.history.extend(waiting.steps());
-        waiting.settle(spare)
+        waiting.settle()
     }
 }
 
@@ -402,9 +401,8 @@ impl Replay {
 
     /// Makes the changes that wait.
     fn settle(&mut self) -> Result<()> {
-        let mut spare = PageBuf::new();
         for way in self.ways.values_mut() {
-            way.settle(&mut spare).map_err(|(loc, why)| damaged(&self.dir, loc.file, loc.offset, why))?;
+            way.settle().map_err(|(loc, why)| damaged(&self.dir, loc.file, loc.offset, why))?;
         }
         self.waiting = 0;
         Ok(())
@@ -418,14 +416,7 @@ impl Replay {
             Change::Record { name, kind, bytes } => {
                 self.catalog.records.insert(name.to_string(), Record { kind, bytes: bytes.into() });
             }
-            Change::RecordDiff { place, diff } => {
-                let record =
-                    usize::try_from(place).ok().and_then(|p| self.catalog.records.values_mut().nth(p));
-                let record = record.ok_or("a record is changed that is missing")?;
-                let mut new = vec![0; record.bytes.len()];
-                diff::apply(&record.bytes, diff, &mut new).map_err(|b| b.0)?;
-                record.bytes = new.into();
-            }
+            Change::Records { diff } => self.catalog.apply(diff).map_err(|b| b.0)?,
             Change::DropRecord { name } => drop(self.catalog.records.remove(name)),
             Change::NewTree { tree, name } => {
                 self.catalog.trees.insert(tree, name.to_string());

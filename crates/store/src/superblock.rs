@@ -46,7 +46,7 @@ pub const SLOT_BYTES: usize = 8192;
 /// First bytes of each slot after the checksum.
 pub const MAGIC: [u8; 8] = *b"SNOWMELT";
 /// Version of the file format this program reads and writes.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// Byte offsets of the fields, compared with docs/format.md by a test.
 pub mod offset {

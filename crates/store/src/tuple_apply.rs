@@ -236,7 +236,8 @@ impl TupleTree {
         next.map_err(|bad| txn.damaged(parent, bad.0))
     }
 
-    /// Writes leaves that stand for those in `pages`: there, as long as there are pages, then near them. Pages left over are given back.
+    /// Writes leaves that stand for those in `pages`, one or two, and near them what more is needed. Pages left over are given back. The first and the
+    /// last leaf stay in their pages: most of their rows were there, so that the journal need not repeat them.
     fn write_leaves(
         &mut self,
         txn: &mut Transaction,
@@ -250,8 +251,14 @@ impl TupleTree {
         }
         let mut nodes: Vec<Child> = Vec::with_capacity(pieces.len());
         let mut before: Option<Key> = None;
-        for piece in pieces {
-            let at = match pages.get(nodes.len()) {
+        let n = pieces.len();
+        for (i, piece) in pieces.into_iter().enumerate() {
+            let page = match i {
+                0 => pages.first(),
+                _ if i + 1 == n => pages.get(1),
+                _ => None,
+            };
+            let at = match page {
                 Some(page) => *page,
                 None => {
                     (self.leaves, self.pages) = (self.leaves + 1, self.pages + 1);

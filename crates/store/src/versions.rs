@@ -19,7 +19,7 @@ use snowmelt_io::Clock;
 
 use crate::journal::Loc;
 use crate::journal_meters::Longest;
-use crate::page::{self, PAGE_BYTES, PageBuf, PageId};
+use crate::page::{PAGE_BYTES, PageBuf, PageId};
 use crate::waiting::WaitingPage;
 
 /// Locks the pages are spread over.
@@ -230,21 +230,16 @@ impl Versions {
 
     /// Makes a version of a page that waits. One that cannot be made is left to who reads it back from the journal: there the error says where.
     fn settle(&self, page: PageId, chain: &mut Chain, version: usize) {
-        let Version { txn, state } = &mut chain.versions[version];
-        let txn = *txn;
-        let mut waiting = match std::mem::replace(state, State::Journal) {
+        let state = &mut chain.versions[version].state;
+        let waiting = match std::mem::replace(state, State::Journal) {
             State::Waiting(waiting) => waiting,
             other => return *state = other,
         };
         self.no_longer_waits(chain, &waiting);
-        if waiting.settle(&mut PageBuf::new()).is_err() {
-            self.in_memory.fetch_sub(1, Relaxed);
-            return;
+        match waiting.into_page(page) {
+            Ok(made) => chain.versions[version].state = State::Memory(Arc::new(made)),
+            Err(_) => drop(self.in_memory.fetch_sub(1, Relaxed)),
         }
-        let mut made = waiting.into_image();
-        let tree = page::header(&made).tree();
-        page::mark(&mut made, page, tree, txn);
-        chain.versions[version].state = State::Memory(Arc::new(made));
     }
 
     /// The newest state, if the next change may be logged as a diff against it: `limit` is the most bytes of diffs after an image.

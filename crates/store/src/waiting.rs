@@ -8,7 +8,7 @@ use crate::journal::Loc;
 use crate::journal::change::SKIPPED;
 use crate::journal::diff::{self, put, take, unzigzag, zigzag};
 use crate::leaf_diff;
-use crate::page::{PAGE_BYTES, PageBuf};
+use crate::page::{PageBuf, PageId, header, mark};
 use crate::versions::Step;
 
 /// What a change speaks of.
@@ -33,9 +33,7 @@ pub(crate) struct WaitingPage {
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     txn: u64,
-    file: u64,
-    offset: u64,
-    at: u32,
+    loc: Loc,
 }
 
 /// A change and its place.
@@ -50,7 +48,7 @@ impl WaitingPage {
     pub fn set_image(&mut self, txn: u64, loc: Loc, bytes: &[u8]) {
         self.image[SKIPPED..SKIPPED + bytes.len()].copy_from_slice(bytes);
         self.image[SKIPPED + bytes.len()..].fill(0);
-        self.begin = Place::new(txn, loc);
+        self.begin = Place { txn, loc };
         self.end = self.begin;
         self.changes.clear();
         self.count = 0;
@@ -63,7 +61,7 @@ impl WaitingPage {
         if self.changes.capacity() == 0 {
             self.changes.reserve(ROOM);
         }
-        let place = Place::new(txn, loc);
+        let place = Place { txn, loc };
         place.put(&self.end, &mut self.changes);
         put(&mut self.changes, (diff.len() as u64) << 1 | u64::from(how == How::Rows));
         self.changes.extend_from_slice(diff);
@@ -83,85 +81,81 @@ impl WaitingPage {
 
     /// The changes as steps of a page's history.
     pub fn steps(&self) -> impl Iterator<Item = Step> {
-        self.changes().map(|c| Step {
+        changes(self.begin, &self.changes).map(|c| Step {
             txn: c.place.txn,
-            loc: c.place.loc(),
+            loc: c.place.loc,
             diff_bytes: Some(c.diff.len() as u32),
         })
     }
 
-    fn changes(&self) -> impl Iterator<Item = Change<'_>> {
-        let (mut rest, mut last) = (self.changes.as_slice(), self.begin);
-        // What is written here only, above, is what it should be.
-        std::iter::from_fn(move || {
-            last = Place::take(&last, &mut rest)?;
-            let word = take(&mut rest).ok()?;
-            let diff = rest.split_off(..word as usize >> 1)?;
-            Some(Change { place: last, how: if word & 1 == 1 { How::Rows } else { How::Bytes }, diff })
-        })
-    }
-
-    /// Makes the changes: the image is the newest state then. `spare` takes the new state of a page whose bytes move. After an error, which
-    /// says which change cannot be made, it is no page any more.
-    pub fn settle(&mut self, spare: &mut PageBuf) -> Result<(), (Loc, &'static str)> {
-        let mut image = std::mem::take(&mut self.image);
-        let mut changes = Vec::with_capacity(self.count);
-        changes.extend(self.changes());
+    /// Makes the changes: the image is the newest state then. After an error, which says which change cannot be made, it is no page any more.
+    pub fn settle(&mut self) -> Result<(), (Loc, &'static str)> {
+        if self.count == 0 {
+            return Ok(());
+        }
+        let mut list = Vec::with_capacity(self.count);
+        list.extend(changes(self.begin, &self.changes));
         let follows = |a: &Change<'_>, b: &Change<'_>| {
             a.how == How::Rows && b.how == How::Rows && leaf_diff::can_follow(a.diff, b.diff)
         };
-        let mut run = Vec::new();
-        for alike in changes.chunk_by(follows) {
+        let (mut run, mut spare) = (Vec::new(), None);
+        for alike in list.chunk_by(follows) {
             let applied = match &alike[0] {
-                Change { how: How::Bytes, diff, .. } => apply_bytes(&mut image, diff, spare),
+                Change { how: How::Bytes, diff, .. } => apply_bytes(&mut self.image, diff, &mut spare),
                 Change { how: How::Rows, .. } => {
                     run.clear();
                     run.extend(alike.iter().map(|c| c.diff));
-                    leaf_diff::apply(&mut image, &run)
+                    leaf_diff::apply(&mut self.image, &run)
                 }
             };
-            applied.map_err(|bad| (alike[0].place.loc(), bad.0))?;
+            applied.map_err(|bad| (alike[0].place.loc, bad.0))?;
         }
-        self.image = image;
         self.begin = self.end;
         self.changes = Vec::new();
         self.count = 0;
         Ok(())
     }
 
-    /// The image.
-    pub fn into_image(self) -> PageBuf {
-        self.image
+    /// Makes the changes and answers the newest state, as `page` of its transaction.
+    pub fn into_page(mut self, page: PageId) -> Result<PageBuf, (Loc, &'static str)> {
+        self.settle()?;
+        let tree = header(&self.image).tree();
+        mark(&mut self.image, page, tree, self.end.txn);
+        Ok(self.image)
     }
 }
 
+/// The changes after `begin`; they were written by [`WaitingPage::add`], so that nothing can be wrong with them.
+fn changes(begin: Place, mut rest: &[u8]) -> impl Iterator<Item = Change<'_>> {
+    let mut last = begin;
+    std::iter::from_fn(move || {
+        last = Place::take(&last, &mut rest)?;
+        let word = take(&mut rest).ok()?;
+        let diff = rest.split_off(..word as usize >> 1)?;
+        Some(Change { place: last, how: if word & 1 == 1 { How::Rows } else { How::Bytes }, diff })
+    })
+}
+
 impl Place {
-    fn new(txn: u64, Loc { file, offset, at }: Loc) -> Place {
-        Place { txn, file, offset, at }
-    }
-
-    fn loc(&self) -> Loc {
-        Loc { file: self.file, offset: self.offset, at: self.at }
-    }
-
     fn put(&self, last: &Place, out: &mut Vec<u8>) {
         put(out, self.txn.wrapping_sub(last.txn));
-        put(out, self.file.wrapping_sub(last.file));
-        put(out, zigzag(self.offset.wrapping_sub(last.offset) as i64));
-        put(out, self.at.into());
+        put(out, self.loc.file.wrapping_sub(last.loc.file));
+        put(out, zigzag(self.loc.offset.wrapping_sub(last.loc.offset) as i64));
+        put(out, self.loc.at.into());
     }
 
     fn take(last: &Place, bytes: &mut &[u8]) -> Option<Place> {
         let txn = last.txn.wrapping_add(take(bytes).ok()?);
-        let file = last.file.wrapping_add(take(bytes).ok()?);
-        let offset = last.offset.wrapping_add(unzigzag(take(bytes).ok()?) as u64);
-        Some(Place { txn, file, offset, at: take(bytes).ok()? as u32 })
+        let file = last.loc.file.wrapping_add(take(bytes).ok()?);
+        let offset = last.loc.offset.wrapping_add(unzigzag(take(bytes).ok()?) as u64);
+        Some(Place { txn, loc: Loc { file, offset, at: take(bytes).ok()? as u32 } })
     }
 }
 
-fn apply_bytes(state: &mut PageBuf, bytes: &[u8], spare: &mut PageBuf) -> Decode<()> {
-    debug_assert_eq!(state.len(), PAGE_BYTES);
+fn apply_bytes(state: &mut PageBuf, bytes: &[u8], spare: &mut Option<PageBuf>) -> Decode<()> {
     if !diff::apply_in_place(&mut state[SKIPPED..], bytes)? {
+        // Bytes move: that takes a second page.
+        let spare = spare.get_or_insert_default();
         diff::apply(&state[SKIPPED..], bytes, &mut spare[SKIPPED..])?;
         std::mem::swap(state, spare);
     }
@@ -171,7 +165,7 @@ fn apply_bytes(state: &mut PageBuf, bytes: &[u8], spare: &mut PageBuf) -> Decode
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::{PageId, header, mark};
+    use crate::page::PAGE_BYTES;
     use crate::versions::{Seen, Versions};
     use proptest::prelude::*;
 
@@ -210,15 +204,14 @@ mod tests {
         let mut waiting = waiting(4);
         waiting.set_image(9, loc(9), &[7; 50]);
         assert_eq!((waiting.len(), waiting.bytes()), (0, 0));
-        waiting.settle(&mut PageBuf::new()).unwrap();
-        assert_eq!(waiting.into_image()[SKIPPED..], page(&[7; 50])[SKIPPED..]);
+        assert_eq!(waiting.into_page(PageId(5)).unwrap()[SKIPPED..], page(&[7; 50])[SKIPPED..]);
     }
 
     #[test]
     fn what_cannot_be_made_says_where() {
         let mut waiting = waiting(4);
         waiting.add(5, loc(5), How::Rows, &[9]);
-        assert_eq!(waiting.settle(&mut PageBuf::new()).unwrap_err().0, loc(5));
+        assert_eq!(waiting.settle().unwrap_err().0, loc(5));
     }
 
     /// Versions with a page that waits, as of transaction 4.

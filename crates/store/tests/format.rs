@@ -145,7 +145,7 @@ fn a_database_can_be_read_by_the_document() {
     let block = std::fs::read(dir.path().join("db/superblock")).unwrap();
     let slots = [&block[..8192], &block[8192..]];
     let slot = slots.into_iter().max_by_key(|s| number(s, 32, 8)).unwrap();
-    assert_eq!((&slot[8..16], number(slot, 16, 4), number(slot, 40, 8)), (b"SNOWMELT".as_slice(), 2, 1));
+    assert_eq!((&slot[8..16], number(slot, 16, 4), number(slot, 40, 8)), (b"SNOWMELT".as_slice(), 3, 1));
     let (k, n) = (number(slot, 24, 4), number(slot, 28, 4));
     assert_eq!((k, n), (8, 2));
     let len = number(slot, 128, 2);

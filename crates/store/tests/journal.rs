@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use snowmelt_io::{CostModel, PowerDisk};
+use snowmelt_store::journal::record;
 use snowmelt_store::{
     Background, FileOpener, JournalConfig, PageId, PageKind, ReadAhead, Reader, Salvage, Store, StoreConfig,
     StoreError, TreeId,
@@ -194,6 +195,49 @@ fn a_lost_commit_does_not_come_back() {
     assert!(third[HEAD..] != second[HEAD..]);
     lost.set_bytes(&journal, [&third[..HEAD], &second[HEAD..]].concat());
     assert_eq!(pages.round(&Store::open(at.path(), on(&lost)).unwrap()).unwrap(), 1);
+}
+
+/// A commit is lost, what came after it is not; it is tried again, and the power fails before the next: that one is still lost.
+#[test]
+fn what_followed_a_lost_commit_does_not_follow_it_tried_again() {
+    const HEAD: usize = 4096;
+    let at = dir();
+    let disk = PowerDisk::new(1);
+    let store = Store::create(at.path(), &[], on(&disk)).unwrap();
+    let pages = Pages::create(&store, 1);
+    pages.write(&store, 1).unwrap();
+    drop(store);
+    let journal = at.path().join("journal-1");
+    let after = |rounds: std::ops::RangeInclusive<u64>| {
+        let disk = disk.copy(2);
+        let store = Store::open(at.path(), on(&disk)).unwrap();
+        rounds.for_each(|round| pages.write(&store, round).unwrap());
+        let crashed = disk.copy(2);
+        drop(store);
+        crashed
+    };
+    let both = after(2..=3).bytes(&journal).unwrap();
+    let again = after(2..=2);
+    let mut bytes = again.bytes(&journal).unwrap();
+    let record = record::peek(&bytes[HEAD..]).unwrap();
+    let end = HEAD + record.bytes();
+    let same = HEAD + record::offset::SEQUENCE..end;
+    assert_eq!(bytes[same.clone()], both[same], "all is as at the first try, but the life");
+    // As if it had been on its way at the same time: then it does not call the first one durable.
+    let identity = record::FileHead::decode(&both).unwrap().identity;
+    let (next, stored) = record::decode(&both[end..], identity).unwrap();
+    assert_eq!([record.kind, next.kind], [record::Kind::Commit; 2], "each round is one record");
+    let record::Head { kind, raw, life, sequence, previous, txn, file, .. } = next;
+    let (packed, mut after) = (record::Packed { kind, raw, stored: stored.into() }, Vec::new());
+    let synced = record.synced;
+    record::encode(
+        &packed,
+        record::Link { identity, life, sequence, previous, synced, txn, file },
+        &mut after,
+    );
+    bytes[end..end + after.len()].copy_from_slice(&after);
+    again.set_bytes(&journal, bytes);
+    assert_eq!(pages.round(&Store::open(at.path(), on(&again)).unwrap()).unwrap(), 2);
 }
 
 /// Found by the power-cut simulator (seed 1000657): the journal had the spilled page, and then a change of the state before the transaction.

@@ -5,7 +5,7 @@
 //! | 1   | page image                                 | page, bytes, the page from byte 24 on without the zeros at its end                     |
 //! | 2   | page diff against the state before         | page, bytes, diff                                                                      |
 //! | 3   | catalog record                             | name, kind, bytes, bytes of the record                                                 |
-//! | 4   | catalog record, diff against the one before| place among the records by name, bytes, diff                                           |
+//! | 4   | catalog records, what changed in their bytes| bytes, diff ([`Catalog::diff`](crate::catalog::Catalog::diff))                          |
 //! | 5   | catalog record dropped                     | name                                                                                   |
 //! | 6   | new tree                                   | number, name                                                                           |
 //! | 7   | dropped tree                               | number                                                                                 |
@@ -34,7 +34,7 @@ pub enum Change<'a> {
     Diff { page: PageId, diff: &'a [u8] },
     Rows { page: PageId, diff: &'a [u8] },
     Record { name: &'a str, kind: u32, bytes: &'a [u8] },
-    RecordDiff { place: u64, diff: &'a [u8] },
+    Records { diff: &'a [u8] },
     DropRecord { name: &'a str },
     NewTree { tree: TreeId, name: &'a str },
     DropTree { tree: TreeId },
@@ -75,21 +75,18 @@ pub fn put_rows(out: &mut Vec<u8>, page: PageId, diff: &[u8]) {
     put_bytes(out, diff);
 }
 
-/// Appends a catalog record, as a diff where the one before is as long; `place` is its place among all records by name, those with lower names
-/// being as they will be.
-pub fn put_record(out: &mut Vec<u8>, name: &str, place: usize, record: &Record, before: Option<&Record>) {
-    let mut diff = Vec::new();
-    if let Some(before) = before.filter(|b| b.kind == record.kind && b.bytes.len() == record.bytes.len())
-        && super::diff::diff(&before.bytes, &record.bytes, record.bytes.len(), &mut diff)
-    {
-        out.push(4);
-        put(out, place as u64);
-        return put_bytes(out, &diff);
-    }
+/// Appends a catalog record.
+pub fn put_record(out: &mut Vec<u8>, name: &str, record: &Record) {
     out.push(3);
     put_bytes(out, name.as_bytes());
     put(out, record.kind.into());
     put_bytes(out, &record.bytes);
+}
+
+/// Appends what changed in the bytes of catalog records.
+pub fn put_records(out: &mut Vec<u8>, diff: &[u8]) {
+    out.push(4);
+    put_bytes(out, diff);
 }
 
 /// Appends that a catalog record is no more.
@@ -152,7 +149,7 @@ pub fn next<'a>(payload: &mut &'a [u8]) -> Decode<Change<'a>> {
         }
         2 => Change::Diff { page: PageId(take(p)?), diff: take_bytes(p)? },
         3 => Change::Record { name: take_name(p)?, kind: take_u32(p)?, bytes: take_bytes(p)? },
-        4 => Change::RecordDiff { place: take(p)?, diff: take_bytes(p)? },
+        4 => Change::Records { diff: take_bytes(p)? },
         5 => Change::DropRecord { name: take_name(p)? },
         6 => Change::NewTree { tree: TreeId(take_u32(p)?), name: take_name(p)? },
         7 => Change::DropTree { tree: TreeId(take_u32(p)?) },
@@ -209,10 +206,8 @@ mod tests {
         page[30] = 7;
         put_image(&mut out, PageId(9), &page);
         put_diff(&mut out, PageId(1 << 40), b"abc");
-        let old = Record { kind: 3, bytes: b"12345".as_slice().into() };
-        let new = Record { kind: 3, bytes: b"12845".as_slice().into() };
-        put_record(&mut out, "r", 0, &new, None);
-        put_record(&mut out, "r", 3, &new, Some(&old));
+        put_record(&mut out, "r", &Record { kind: 3, bytes: b"12845".as_slice().into() });
+        put_records(&mut out, b"diff");
         put_drop_record(&mut out, "gone");
         put_new_tree(&mut out, TreeId(4), "psog");
         put_drop_tree(&mut out, TreeId(3));
@@ -230,10 +225,7 @@ mod tests {
         assert_eq!(next(&mut p), Ok(Change::Image { page: PageId(9), bytes: &[0, 0, 0, 0, 0, 0, 7] }));
         assert_eq!(next(&mut p), Ok(Change::Diff { page: PageId(1 << 40), diff: b"abc" }));
         assert_eq!(next(&mut p), Ok(Change::Record { name: "r", kind: 3, bytes: b"12845" }));
-        let Ok(Change::RecordDiff { place: 3, diff }) = next(&mut p) else { panic!("a diff") };
-        let mut back = [0; 5];
-        super::super::diff::apply(&old.bytes, diff, &mut back).unwrap();
-        assert_eq!(&back, b"12845");
+        assert_eq!(next(&mut p), Ok(Change::Records { diff: b"diff" }));
         assert_eq!(next(&mut p), Ok(Change::DropRecord { name: "gone" }));
         assert_eq!(next(&mut p), Ok(Change::NewTree { tree: TreeId(4), name: "psog" }));
         assert_eq!(next(&mut p), Ok(Change::DropTree { tree: TreeId(3) }));

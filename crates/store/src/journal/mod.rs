@@ -17,6 +17,7 @@ pub mod record;
 pub(crate) mod scan;
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -35,7 +36,7 @@ use file::{BLOCK, JournalFile};
 use record::{ALIGN, FILE_HEAD, FileHead, Head, Link, Packed};
 
 /// Where a change is: record and place in its payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Loc {
     pub file: u64,
     pub offset: u64,
@@ -47,6 +48,8 @@ pub(crate) struct Journal {
     dir: PathBuf,
     config: StoreConfig,
     identity: u64,
+    /// See [`record`].
+    life: u32,
     tail: Mutex<Tail>,
     files: Mutex<Files>,
     /// Highest sequence known durable.
@@ -146,6 +149,7 @@ impl Journal {
         Journal {
             dir,
             identity,
+            life: RandomState::new().hash_one(end.sequence) as u32 >> (32 - record::LIFE_BITS),
             tail: Mutex::new(Tail {
                 file: None,
                 number: end.number,
@@ -264,7 +268,8 @@ impl Journal {
             }
             tail.sequence += 1;
             let (sequence, previous, file) = (tail.sequence, tail.previous, tail.number);
-            let link = Link { identity: self.identity, sequence, previous, synced, txn, file };
+            let (identity, life) = (self.identity, self.life);
+            let link = Link { identity, life, sequence, previous, synced, txn, file };
             tail.previous = record::encode(r, link, &mut tail.open);
             places.push((tail.number, tail.position));
             tail.position += need;
@@ -497,11 +502,7 @@ impl Journal {
             };
             return Err(self.damaged(loc.file, loc.offset, why));
         }
-        waiting.settle(&mut PageBuf::new()).map_err(|(loc, why)| self.damaged(loc.file, loc.offset, why))?;
-        let mut now = waiting.into_image();
-        let tree = crate::page::header(&now).tree();
-        crate::page::mark(&mut now, page, tree, txn);
-        Ok(now)
+        waiting.into_page(page).map_err(|(loc, why)| self.damaged(loc.file, loc.offset, why))
     }
 
     /// The unpacked payload of the record at a place.

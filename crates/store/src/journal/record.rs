@@ -23,7 +23,7 @@
 //! | 8      | 4     | magic `SJRR`                                                               |
 //! | 12     | 4     | stored: bytes of the payload that follow                                   |
 //! | 16     | 4     | raw: bytes of the payload; more than stored: it is one LZ4 block           |
-//! | 20     | 4     | kind: 1 part of a transaction, 2 its last part, the commit, 3 mark         |
+//! | 20     | 4     | kind: low byte: 1 part of a transaction, 2 its last part, the commit, 3 mark; above it the *life*: drawn at each open, so that a commit that is tried again after a power loss is no record that what was lost with it follows |
 //! | 24     | 8     | sequence                                                                   |
 //! | 32     | 8     | previous: checksum of the record before                                    |
 //! | 40     | 8     | synced                                                                     |
@@ -47,6 +47,9 @@ pub const MAGIC: [u8; 4] = *b"SJRR";
 pub const HEAD: usize = 64;
 /// Records begin at multiples of this.
 pub const ALIGN: usize = 8;
+
+/// Bits of a life.
+pub const LIFE_BITS: u32 = 24;
 
 /// Byte offsets in the head of a file, compared with docs/format.md by a test.
 pub mod file_offset {
@@ -139,6 +142,7 @@ pub struct Head {
     pub stored: u32,
     pub raw: u32,
     pub kind: Kind,
+    pub life: u32,
     pub sequence: u64,
     pub previous: u64,
     pub synced: u64,
@@ -190,6 +194,8 @@ impl Packed {
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
     pub identity: u64,
+    /// Of [`LIFE_BITS`].
+    pub life: u32,
     pub sequence: u64,
     pub previous: u64,
     pub synced: u64,
@@ -202,7 +208,8 @@ pub fn encode(packed: &Packed, link: Link, out: &mut Vec<u8>) -> u64 {
     let start = out.len();
     out.extend([0; 8]);
     out.extend(MAGIC);
-    for v in [packed.stored.len() as u32, packed.raw, packed.kind as u32] {
+    let kind = packed.kind as u32 | link.life << (32 - LIFE_BITS);
+    for v in [packed.stored.len() as u32, packed.raw, kind] {
         out.extend(v.to_le_bytes());
     }
     for v in [link.sequence, link.previous, link.synced, link.txn, link.file] {
@@ -220,7 +227,7 @@ pub fn peek(bytes: &[u8]) -> Option<Head> {
     if bytes.len() < HEAD || bytes[offset::MAGIC..][..4] != MAGIC {
         return None;
     }
-    let kind = match u32_at(bytes, offset::KIND) {
+    let kind = match bytes[offset::KIND] {
         1 => Kind::Part,
         2 => Kind::Commit,
         3 => Kind::Mark,
@@ -232,6 +239,7 @@ pub fn peek(bytes: &[u8]) -> Option<Head> {
         stored: u32_at(bytes, offset::STORED),
         raw: u32_at(bytes, offset::RAW),
         kind,
+        life: u32_at(bytes, offset::KIND) >> (32 - LIFE_BITS),
         sequence: at(offset::SEQUENCE),
         previous: at(offset::PREVIOUS),
         synced: at(offset::SYNCED),
@@ -285,13 +293,15 @@ mod tests {
 
     #[test]
     fn records_round_trip_and_any_flip_is_seen() {
-        let link = Link { identity: 77, sequence: 5, previous: 6, synced: 4, txn: 9, file: 2 };
+        let link =
+            Link { identity: 77, life: 0xFE_DCBA, sequence: 5, previous: 6, synced: 4, txn: 9, file: 2 };
         for payload in [vec![], vec![1; 1000], (0..200u8).collect()] {
             let mut out = Vec::new();
             let sum = encode(&Packed::new(Kind::Commit, payload.clone()), link, &mut out);
             let (head, stored) = decode(&out, 77).unwrap();
             assert_eq!((head.checksum, head.sequence, head.previous, head.synced), (sum, 5, 6, 4));
             assert_eq!((head.txn, head.file, head.kind, head.bytes()), (9, 2, Kind::Commit, out.len()));
+            assert_eq!(head.life, 0xFE_DCBA);
             assert_eq!(unpack(&head, stored).unwrap(), payload);
             assert!(decode(&out, 78).is_none(), "a record of another database");
             for i in 0..HEAD + stored.len() {
