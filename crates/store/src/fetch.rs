@@ -125,6 +125,14 @@ impl Fetch {
     /// Starts the reads of exactly these absent pages of `tree` (sorted), and of the rest of their extents where rules 1, 2 and 5 say so.
     /// Answers how many of `pages` were started.
     pub fn plan(&self, tree: TreeId, pages: &[PageId], rule: Rule, meters: &mut Activity) -> u64 {
+        let coming;
+        // What comes soon in the device's order anyway need not call an arm away; where many are read at once it does no harm.
+        let pages = if self.stripes.cost(0).in_place() || self.warm_up.is_done() {
+            pages
+        } else {
+            coming = self.warm_up.without(pages, self.geometry);
+            &coming
+        };
         let mut started = 0;
         let mut extents = Vec::new();
         for group in pages.chunk_by(|a, b| self.geometry.extent_of(*a) == self.geometry.extent_of(*b)) {

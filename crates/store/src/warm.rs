@@ -27,7 +27,7 @@ use crate::fetch::Fetch;
 use crate::meters::Activity;
 use crate::page::PageId;
 use crate::pool::{Rule, Touched};
-use crate::space::{ExtentId, words};
+use crate::space::{ExtentId, Geometry, words};
 
 /// Name of the file.
 pub const FILE_NAME: &str = "warm";
@@ -111,10 +111,31 @@ pub(crate) fn load(dir: &Path, extent_pages: u32) -> Option<Vec<Entry>> {
     })
 }
 
-/// Reading the list back: what is still to be read. The order of extents is device order on every stripe, and takes the stripes in turn.
+/// Reading the list back.
 #[derive(Default)]
 pub(crate) struct WarmUp {
-    waiting: Mutex<BTreeMap<ExtentId, Entry>>,
+    waiting: Mutex<Waiting>,
+}
+
+/// What is still to be read. The order of extents is device order on every stripe, and takes the stripes in turn.
+#[derive(Default)]
+struct Waiting {
+    extents: BTreeMap<ExtentId, Entry>,
+    /// Reading goes on here, and at the end begins anew: when a miss has called the arm away, it does not first go back.
+    hand: ExtentId,
+}
+
+impl Waiting {
+    fn next(&self) -> Option<ExtentId> {
+        let ahead = self.extents.range(self.hand..).next();
+        ahead.or_else(|| self.extents.first_key_value()).map(|(extent, _)| *extent)
+    }
+
+    fn take(&mut self, extent: ExtentId) -> Option<Entry> {
+        let entry = self.extents.remove(&extent)?;
+        self.hand = extent;
+        Some(entry)
+    }
 }
 
 impl WarmUp {
@@ -126,18 +147,28 @@ impl WarmUp {
             room = left.unwrap_or(room);
             left.is_some()
         };
-        let chosen = list.into_iter().take_while(fits).map(|e| (e.extent, e)).collect();
-        WarmUp { waiting: Mutex::new(chosen) }
+        let extents = list.into_iter().take_while(fits).map(|e| (e.extent, e)).collect();
+        WarmUp { waiting: Mutex::new(Waiting { extents, hand: 0 }) }
     }
 
     /// True when everything was asked for.
     pub fn is_done(&self) -> bool {
-        self.waiting.lock().is_empty()
+        self.waiting.lock().extents.is_empty()
     }
 
     /// Takes an extent from those that wait: the caller reads its pages now.
     pub fn take(&self, extent: ExtentId) -> Option<Entry> {
-        self.waiting.lock().remove(&extent)
+        self.waiting.lock().take(extent)
+    }
+
+    /// Those of `pages` that are not on the list any more, or never were.
+    pub fn without(&self, pages: &[PageId], geometry: Geometry) -> Vec<PageId> {
+        let waiting = self.waiting.lock();
+        let others = |page: &&PageId| {
+            let entry = waiting.extents.get(&geometry.extent_of(**page));
+            entry.is_none_or(|entry| !entry.has(geometry.index_of(**page)))
+        };
+        pages.iter().filter(others).copied().collect()
     }
 
     /// Asks for the next extents of devices that have little to do; gives up when the pool is full. True when there is more to do.
@@ -147,14 +178,14 @@ impl WarmUp {
         loop {
             let mut waiting = self.waiting.lock();
             if fetch.core.pool.fresh_left() == 0 {
-                waiting.clear();
+                waiting.extents.clear();
             }
-            let Some(next) = waiting.first_entry() else { return false };
-            let stripe = fetch.geometry.extent_place(*next.key()).stripe;
+            let Some(next) = waiting.next() else { return false };
+            let stripe = fetch.geometry.extent_place(next).stripe;
             if fetch.stripes.backlog(stripe) >= BACKLOG {
                 return true;
             }
-            let entry = next.remove();
+            let entry = waiting.take(next).expect("it waits");
             drop(waiting);
             Self::read(fetch, &entry, meters);
         }
@@ -199,10 +230,35 @@ mod tests {
     #[test]
     fn the_hottest_that_fit_are_chosen_and_read_in_device_order() {
         let w = WarmUp::new(vec![entry(9, 0xF), entry(2, 0xFF), entry(5, 1)], 13);
-        let extents: Vec<_> = w.waiting.lock().keys().copied().collect();
+        let extents: Vec<_> = w.waiting.lock().extents.keys().copied().collect();
         assert_eq!(extents, [2, 9], "12 of 13 frames: 5 no longer fits");
         assert_eq!(w.take(2), Some(entry(2, 0xFF)));
         assert_eq!(w.take(2), None, "taken once");
         assert!(!w.is_done());
+    }
+
+    #[test]
+    fn reading_goes_on_where_a_miss_has_called_the_arm() {
+        let w = WarmUp::new([2, 3, 6, 9].map(|extent| entry(extent, 1)).into(), 100);
+        let mut waiting = w.waiting.lock();
+        let mut order = Vec::new();
+        while let Some(next) = waiting.next() {
+            order.push(next);
+            waiting.take(next);
+            if next == 2 {
+                waiting.take(6);
+            }
+        }
+        assert_eq!(order, [2, 9, 3]);
+    }
+
+    #[test]
+    fn what_waits_on_the_list_is_not_planned() {
+        let geometry = Geometry { extent_pages: 8, stripes: 1 };
+        let w = WarmUp::new(vec![entry(1, 0b11)], 100);
+        let pages = [7, 8, 9, 10, 16].map(PageId);
+        assert_eq!(w.without(&pages, geometry), [7, 10, 16].map(PageId));
+        w.take(1);
+        assert_eq!(w.without(&pages, geometry), pages);
     }
 }
