@@ -1,6 +1,7 @@
 //! Relocation: leaves that random inserts have scattered are moved into key order, where a scan and an extent read find them together.
 //!
-//! * After a large batch, a transaction moves the shuffled subtrees most of whose leaves it has changed anyway.
+//! * After a large batch, a transaction moves the shuffled subtrees of the indexes most of whose leaves it has changed anyway. Not those of the hash
+//!   trees: nobody asks for neighbouring hashes, and a leaf that is moved is journaled whole.
 //! * [`Database::relocate`] moves all shuffled subtrees, in transactions of bounded size: offline, for `snowmelt compact`.
 //!
 //! String trees grow at their end only, so they have no order to lose.
@@ -17,19 +18,27 @@ const LARGE: u64 = 4096;
 /// Leaves moved by one transaction of [`Database::relocate`]: 32 MiB, which the journal then holds once.
 const PART: u64 = 4096;
 
+/// Trees that are looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trees {
+    Indexes,
+    All,
+}
+
 impl Transaction {
     /// After a large batch: shuffled subtrees that are written anyway.
     pub(crate) fn relocate_after_batch(&mut self) -> Result<()> {
         if self.state.changed.saturating_sub(self.base().changed) >= LARGE {
-            self.relocate(Relocation::default())?;
+            self.relocate(Relocation::default(), Trees::Indexes)?;
         }
         Ok(())
     }
 
     /// Moves what the rule wants moved, in all tuple trees together as many leaves as it says.
-    fn relocate(&mut self, mut rule: Relocation) -> Result<Relocated> {
+    fn relocate(&mut self, mut rule: Relocation, which: Trees) -> Result<Relocated> {
         let state = Arc::make_mut(&mut self.state);
-        let trees = state.indexes.iter_mut().chain(&mut state.hashes).flatten();
+        let hashes = if which == Trees::All { &mut state.hashes[..] } else { &mut [] };
+        let trees = state.indexes.iter_mut().chain(hashes).flatten();
         let mut sum = Relocated::default();
         for tree in trees {
             let done = tree.relocate(&mut self.txn, &rule)?;
@@ -50,7 +59,7 @@ impl Database {
         let mut sum = Relocated::default();
         loop {
             let mut txn = self.begin()?;
-            let done = txn.relocate(rule)?;
+            let done = txn.relocate(rule, Trees::All)?;
             if done.subtrees == 0 {
                 return Ok(sum);
             }
