@@ -1,11 +1,13 @@
 //! How fast INSERT DATA is: requests of so many quads each, parsing included, and where the time goes.
 //!
-//!     cargo run --release -p snowmelt-sparql --example insert -- DIRECTORY [QUADS_PER_REQUEST] [REQUESTS]
+//!     cargo run --release -p snowmelt-sparql --example insert -- DIRECTORY [QUADS_PER_REQUEST] [REQUESTS] [held|once]
 //!
-//! DIRECTORY must not hold a database; what is made there is removed at the end.
+//! DIRECTORY must not hold a database; what is made there is removed at the end. With *held* nothing is checkpointed meanwhile, with *once* all is before
+//! the last quarter of the requests: the difference between these quarters is what it costs that much is not checkpointed.
 
 use snowmelt_graph::{Database, OpenOptions};
 use snowmelt_sparql::{Engine, UpdateOptions};
+use snowmelt_store::{Checkpoints, JournalConfig};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,26 +17,50 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dir = args.next().ok_or("name a directory")?;
     let quads: usize = args.next().map_or(Ok(10_000), |n| n.parse())?;
     let requests: usize = args.next().map_or(Ok(30), |n| n.parse())?;
+    let mode = args.next();
+    let checkpoints = match mode.as_deref() {
+        None => Checkpoints::Continuous,
+        Some("held" | "once") => Checkpoints::Held,
+        Some(_) => return Err("held, once, or nothing".into()),
+    };
     let dir = Path::new(&dir);
-    let engine = Engine::new(Database::create(dir, &[], &OpenOptions::default())?);
+    let journal = JournalConfig { checkpoints, ..JournalConfig::default() };
+    let engine = Engine::new(Database::create(dir, &[], &OpenOptions { journal, ..OpenOptions::default() })?);
     let options = UpdateOptions::default();
-    let (mut parse, mut whole) = (Duration::ZERO, Duration::ZERO);
+    let (mut parse, mut whole) = (Duration::ZERO, Vec::with_capacity(requests));
     for request in 0..requests {
+        if mode.as_deref() == Some("once") && request == requests - requests / 4 {
+            engine.database().store().checkpoint()?;
+        }
         let text = text(request, quads);
         let begun = Instant::now();
         spargebra::SparqlParser::new().parse_update(&text)?;
         parse += begun.elapsed();
         let begun = Instant::now();
         let updated = engine.update(&text, &options)?;
-        whole += begun.elapsed();
+        whole.push(begun.elapsed());
         assert_eq!(updated.changed.inserted, quads as u64);
     }
     let all = (quads * requests) as f64;
+    let sum: Duration = whole.iter().sum();
     println!(
         "{requests} requests of {quads} quads: {:.0} quads/s, {:.3} ms each; the parser alone {:.0} quads/s",
-        all / whole.as_secs_f64(),
-        whole.as_secs_f64() * 1e3 / requests as f64,
+        all / sum.as_secs_f64(),
+        sum.as_secs_f64() * 1e3 / requests as f64,
         all / parse.as_secs_f64()
+    );
+    let median = |some: &[Duration]| {
+        let mut some = some.to_vec();
+        some.sort();
+        some[some.len() / 2].as_secs_f64() * 1e3
+    };
+    let quarter = requests.div_ceil(4);
+    let stats = engine.database().store().journal_stats();
+    println!(
+        "medians of the four quarters: {} ms; {} pages have versions that are not checkpointed, {:.0} MB of journal",
+        whole.chunks(quarter).map(|q| format!("{:.1}", median(q))).collect::<Vec<_>>().join(", "),
+        stats.versioned_pages,
+        stats.appended_bytes as f64 / 1e6,
     );
     drop(engine);
     std::fs::remove_dir_all(dir)?;
