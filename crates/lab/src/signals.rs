@@ -4,7 +4,7 @@
 //! still writes its report) asks for a [`Stop`]; then the first signal only sets it, and the second one undoes and ends.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::undo;
 
 struct Watch {
-    journals: Mutex<Vec<Weak<undo::Inner>>>,
+    journals: Mutex<Vec<Arc<undo::Inner>>>,
     graceful: AtomicUsize,
     stopped: Arc<AtomicBool>,
 }
@@ -59,10 +59,19 @@ pub(crate) fn ending() -> bool {
     ENDING.load(Ordering::Relaxed)
 }
 
-pub(crate) fn undo_on_signal(journal: &Arc<undo::Inner>) {
+/// Makes a journal that a signal has undone from the moment it is there.
+pub(crate) fn undo_on_signal<E>(
+    make: impl FnOnce() -> Result<Arc<undo::Inner>, E>,
+) -> Result<Arc<undo::Inner>, E> {
     let mut journals = watch().journals.lock();
-    journals.retain(|journal| journal.strong_count() > 0);
-    journals.push(Arc::downgrade(journal));
+    let journal = make()?;
+    journals.push(journal.clone());
+    Ok(journal)
+}
+
+/// The journal is undone.
+pub(crate) fn forget(journal: &Arc<undo::Inner>) {
+    watch().journals.lock().retain(|other| !Arc::ptr_eq(other, journal));
 }
 
 fn watch() -> &'static Watch {
@@ -92,7 +101,8 @@ fn heard(watch: &Watch, signal: i32) {
         return;
     }
     ENDING.store(true, Ordering::Relaxed);
-    let journals: Vec<_> = watch.journals.lock().iter().filter_map(Weak::upgrade).collect();
+    // Held to the end: nobody begins anything any more.
+    let journals = watch.journals.lock();
     for journal in journals.iter().rev() {
         if let Err(e) = journal.end() {
             eprintln!("warning: {e}");

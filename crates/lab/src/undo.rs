@@ -85,8 +85,13 @@ pub struct StepId(pub(crate) u64);
 #[derive(Clone)]
 pub struct Undo {
     inner: Arc<Inner>,
+    _owner: Arc<Owner>,
 }
 
+/// What the handles share; with the last of them it goes and everything is undone.
+struct Owner(Arc<Inner>);
+
+/// What the signals' thread knows too.
 pub(crate) struct Inner {
     state: Mutex<State>,
     path: PathBuf,
@@ -116,6 +121,20 @@ impl State {
         self.open.retain(|(other, _)| *other != id);
         Ok(())
     }
+
+    fn undo(&mut self) -> Result<(), UndoError> {
+        if self.kept {
+            return Ok(());
+        }
+        let steps = std::mem::take(&mut self.open);
+        let (left, failures) = undo_steps(steps, &mut |_, _| {});
+        if left.is_empty() {
+            self.journal.remove();
+            return Ok(());
+        }
+        self.open = left;
+        Err(UndoError::Left(failures))
+    }
 }
 
 impl Undo {
@@ -126,12 +145,13 @@ impl Undo {
 
     /// As [`Undo::open`], with the journal in `dir`.
     pub fn open_in(dir: &Path, what: &str) -> Result<Undo, UndoError> {
-        let journal = JournalFile::create(dir, what)?;
-        let path = journal.path().to_path_buf();
-        let state = State { journal, open: Vec::new(), next: 1, kept: false, ended: false };
-        let inner = Arc::new(Inner { state: Mutex::new(state), path });
-        signals::undo_on_signal(&inner);
-        Ok(Undo { inner })
+        let inner = signals::undo_on_signal(|| {
+            let journal = JournalFile::create(dir, what)?;
+            let path = journal.path().to_path_buf();
+            let state = State { journal, open: Vec::new(), next: 1, kept: false, ended: false };
+            Ok::<_, UndoError>(Arc::new(Inner { state: Mutex::new(state), path }))
+        })?;
+        Ok(Undo { _owner: Arc::new(Owner(inner.clone())), inner })
     }
 
     /// Writes `step` to the journal, synced, before the thing is done. Prefer [`Undo::make`], which a signal cannot come between.
@@ -227,7 +247,7 @@ impl Undo {
 
     /// Undoes everything now, in reverse order. Steps that fail stay in the journal.
     pub fn undo(&self) -> Result<(), UndoError> {
-        self.inner.undo()
+        self.inner.locked().undo()
     }
 
     /// Leaves everything as it is, with its journal: [`leftovers`] shows it as kept.
@@ -259,31 +279,20 @@ impl Inner {
 
     /// Undoes everything, and lets nothing be changed any more.
     pub(crate) fn end(&self) -> Result<(), UndoError> {
-        self.state.lock().ended = true;
-        self.undo()
-    }
-
-    pub(crate) fn undo(&self) -> Result<(), UndoError> {
         let mut state = self.state.lock();
-        if state.kept {
-            return Ok(());
-        }
-        let steps = std::mem::take(&mut state.open);
-        let (left, failures) = undo_steps(steps, &mut |_, _| {});
-        if left.is_empty() {
-            state.journal.remove();
-            return Ok(());
-        }
-        state.open = left;
-        Err(UndoError::Left(failures))
+        state.ended = true;
+        state.undo()
     }
 }
 
-impl Drop for Inner {
+impl Drop for Owner {
     fn drop(&mut self) {
-        if let Err(e) = self.undo() {
+        // A command that fails because a signal takes things down waits here: its end would leave the rest.
+        let undone = self.0.locked().undo();
+        if let Err(e) = undone {
             eprintln!("warning: {e}");
         }
+        signals::forget(&self.0);
     }
 }
 

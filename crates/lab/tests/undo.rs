@@ -11,6 +11,8 @@ use snowmelt_lab::restore;
 use snowmelt_lab::undo::{Step, Undo, UndoError, leftovers};
 
 const FOLDER: &str = "SNOWMELT_LAB_TEST_FOLDER";
+/// When the owner ends by itself: "at-once", or "while-undone" by a signal.
+const ENDS: &str = "SNOWMELT_LAB_TEST_ENDS";
 
 fn setting(dir: &Path) -> PathBuf {
     dir.join("scheduler")
@@ -46,20 +48,45 @@ fn is_changed(dir: &Path) -> bool {
 fn owner() {
     let Some(dir) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
     let undo = change_things(&dir);
-    let sleeper = Command::new("sleep").arg("600").spawn().expect("sleep starts");
+    let ends = std::env::var(ENDS).ok();
+    let script = match ends {
+        None => "touch ready; exec sleep 600",
+        // It says when it is asked to stop, and takes its time.
+        Some(_) => "trap 'touch asked' TERM; touch ready; while :; do sleep 0.1; done",
+    };
+    let sleeper = Command::new("sh")
+        .args(["-c", script])
+        .current_dir(&dir)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("sh starts");
+    wait_for(&dir.join("ready"));
     undo.started(sleeper.id()).expect("journalled");
     println!("\nchanged {}", sleeper.id());
-    std::thread::sleep(std::time::Duration::from_secs(600));
+    match ends.as_deref() {
+        None => std::thread::sleep(std::time::Duration::from_secs(600)),
+        Some("while-undone") => wait_for(&dir.join("asked")),
+        Some(_) => {}
+    }
     drop(undo);
+}
+
+fn wait_for(path: &Path) {
+    let begun = std::time::Instant::now();
+    while !path.exists() {
+        assert!(begun.elapsed().as_secs() < 60, "{} does not come", path.display());
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
 }
 
 /// Starts the owner; answers it and its sleeping child when everything is changed.
 #[allow(clippy::zombie_processes)] // the callers wait; a panic ends the test
-fn start_owner(dir: &Path) -> (Child, u32) {
+fn start_owner(dir: &Path, ends: Option<&str>) -> (Child, u32) {
     let program = std::env::current_exe().expect("this program");
     let mut child = Command::new(program)
         .args(["--exact", "owner", "--nocapture"])
         .env(FOLDER, dir)
+        .envs(ends.map(|ends| (ENDS, ends)))
         .stdout(Stdio::piped())
         .spawn()
         .expect("it starts");
@@ -93,7 +120,7 @@ fn dropping_undoes_in_reverse() {
 #[test]
 fn after_kill_9_restore_undoes() {
     let dir = prepared();
-    let (mut child, sleeper) = start_owner(dir.path());
+    let (mut child, sleeper) = start_owner(dir.path(), None);
     let state = dir.path().join("state");
     assert!(leftovers(&state).expect("read").is_empty(), "the owner still lives");
     send(&child, Signal::KILL);
@@ -111,11 +138,25 @@ fn after_kill_9_restore_undoes() {
 fn signals_undo_and_end() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let dir = prepared();
-        let (mut child, sleeper) = start_owner(dir.path());
+        let (mut child, sleeper) = start_owner(dir.path(), None);
         assert!(is_changed(dir.path()));
         send(&child, signal);
         assert_eq!(child.wait().expect("ended").code(), Some(code));
         assert!(!is_changed(dir.path()) && !runs(sleeper));
+    }
+}
+
+#[test]
+fn an_owner_that_ends_by_itself_beside_a_signal_undoes_all() {
+    for ends in ["at-once", "while-undone"] {
+        let dir = prepared();
+        let (mut child, sleeper) = start_owner(dir.path(), Some(ends));
+        if ends == "at-once" {
+            wait_for(&dir.path().join("asked"));
+        }
+        send(&child, Signal::TERM);
+        assert_eq!(child.wait().expect("ended").code(), Some(143), "{ends}");
+        assert!(!is_changed(dir.path()) && !runs(sleeper), "{ends}");
     }
 }
 
