@@ -23,7 +23,7 @@ use snowmelt_io::LoopOptions;
 
 pub use journal::{Leftover, leftovers, state_dir};
 pub use mounts::mounts_of;
-pub use step::{Outcome, Step, process_start, set_queue_depth};
+pub use step::{Outcome, Step, abort, process_start, set_queue_depth};
 
 use crate::signals;
 use journal::JournalFile;

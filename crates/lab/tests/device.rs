@@ -4,7 +4,8 @@
 
 use std::io::{IoSlice, IoSliceMut};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use snowmelt_io::{Access, AlignedBuf, Device, FileDevice, loop_backing};
@@ -182,7 +183,7 @@ fn whatever_ends_the_server_nothing_is_left() {
         if process_start(pid).is_none() {
             break;
         }
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(made.traces(), [""; 0], "after SIGTERM");
 
@@ -219,7 +220,7 @@ fn an_interrupted_create_leaves_nothing() {
             Made { name: format!("test-{}-int", std::process::id()), device: PathBuf::from("/dev/null") };
         let words = ["device", "create", &made.name, "--model", "hdd-7200"];
         let mut create = Command::new(program()).args(words).spawn().expect("it starts");
-        std::thread::sleep(std::time::Duration::from_millis(after_ms));
+        std::thread::sleep(Duration::from_millis(after_ms));
         kill_process(Pid::from_child(&create), Signal::INT).expect("sent");
         let ended = create.wait().expect("waited");
         if ended.success() {
@@ -227,15 +228,70 @@ fn an_interrupted_create_leaves_nothing() {
             ok(&["device", "remove", &made.name]);
         }
         // The server takes its own things down.
-        let began = std::time::Instant::now();
+        let began = Instant::now();
         while !made.traces().is_empty() && began.elapsed().as_secs() < 10 {
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
         }
         assert_eq!(made.traces(), [""; 0], "after {after_ms} ms");
         let journals = std::fs::read_dir(state_dir()).expect("the state folder").flatten();
         let create_pid = format!("device-create-{}-", create.id());
         let left = journals.filter(|j| j.file_name().to_string_lossy().starts_with(&create_pid)).count();
         assert_eq!(left, 0, "after {after_ms} ms");
+    }
+}
+
+/// Loop devices whose file lies in a file system that is mounted nowhere any more.
+fn lost_loops() -> Vec<PathBuf> {
+    let loops = std::fs::read_dir("/sys/block").expect("sysfs").flatten();
+    let lost = |path: &PathBuf| std::fs::read_to_string(path).is_ok_and(|file| file.trim() == "/disk");
+    loops.map(|entry| entry.path().join("loop/backing_file")).filter(lost).collect()
+}
+
+fn tasks(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, |tasks| tasks.count())
+}
+
+/// The self-test reads the server's own device: a server that ends just then waits for itself.
+#[test]
+fn a_server_that_ends_in_its_self_test_leaves_nothing() {
+    if !can_run() {
+        return;
+    }
+    let lost_before = lost_loops();
+    for round in 0..12 {
+        let name = format!("test-{}-self-{round}", std::process::id());
+        let made = Made { name, device: PathBuf::from("/dev/null") };
+        let words = ["device", "create", &made.name, "--model", "nvme", "--size", "64m"];
+        let mut create =
+            Command::new(program()).args(words).stderr(Stdio::null()).spawn().expect("it starts");
+        let (what, begun) = (format!("device-{}-", made.name), Instant::now());
+        let server = loop {
+            assert!(begun.elapsed().as_secs() < 60, "the self-test does not begin");
+            let journals = std::fs::read_dir(state_dir()).into_iter().flatten().flatten();
+            let mut names = journals.filter_map(|entry| entry.file_name().into_string().ok());
+            let pid = names.find_map(|name| name.strip_prefix(&what)?.split('-').next()?.parse().ok());
+            // Its readers are there.
+            if let Some(pid) = pid.filter(|pid| tasks(*pid) > 64) {
+                break pid;
+            }
+        };
+        match round % 2 {
+            0 => kill_process(Pid::from_raw(server as i32).expect("a process"), Signal::KILL).expect("sent"),
+            _ => kill_process(Pid::from_child(&create), Signal::INT).expect("sent"),
+        }
+        let begun = Instant::now();
+        loop {
+            let ended = create.try_wait().expect("asked");
+            assert!(ended.is_none_or(|status| !status.success()));
+            let mut lost = lost_loops();
+            lost.retain(|path| !lost_before.contains(path));
+            let left = (tasks(server), made.traces(), lost);
+            if ended.is_some() && left == (0, vec![], vec![]) {
+                break;
+            }
+            assert!(begun.elapsed().as_secs() < 20, "round {round}, create {ended:?}: {left:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }
 

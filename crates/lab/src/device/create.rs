@@ -2,14 +2,17 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use snowmelt_io::DeviceModel;
 
+use super::remove;
 use super::server::Outcome;
 use super::spec::{self, LOOP_DEPTH, Spec};
 use super::state::{self, Record};
-use crate::undo::{Step, Undo};
+use crate::undo::{Step, Undo, process_start};
 use crate::{LabError, size};
 
 /// Make an emulated device.
@@ -193,7 +196,7 @@ fn start_server(spec: &Spec) -> Result<Child, LabError> {
 fn wait_until_it_stands(spec: &Spec, server: &mut Child) -> Result<Record, LabError> {
     let mut line = String::new();
     let mut said = BufReader::new(server.stdout.take().expect("it was piped"));
-    let heard = said.read_line(&mut line).is_ok_and(|n| n > 0);
+    let heard = speaks(said.get_ref(), server.id()) && said.read_line(&mut line).is_ok_and(|n| n > 0);
     match serde_json::from_str(&line) {
         Ok(Outcome::Ready(record)) => Ok(*record),
         Ok(Outcome::Failed(why)) => {
@@ -201,11 +204,26 @@ fn wait_until_it_stands(spec: &Spec, server: &mut Child) -> Result<Record, LabEr
             Err(LabError::Argument(why))
         }
         Err(_) => {
+            // When it was killed amid its self-test, its reads wait for a device that nobody serves, until that is taken away.
+            remove::restore_leftovers(&spec.name)?;
             drop(said.read_to_string(&mut line));
             drop(server.wait());
             let why = std::fs::read_to_string(state::log_path(&spec.name)).unwrap_or_default();
             let why = if heard { line } else { why };
             Err(LabError::system("start the device's server", std::io::Error::other(why.trim().to_string())))
+        }
+    }
+}
+
+/// Waits for the server's first word or its end. False when it is dead, although one of its threads, waiting for the device, keeps the
+/// pipe open.
+fn speaks(said: &ChildStdout, server: u32) -> bool {
+    let tick = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    loop {
+        match poll(&mut [PollFd::new(said, PollFlags::IN)], Some(&tick)) {
+            Ok(0) if process_start(server).is_none() => return false,
+            Ok(0) | Err(Errno::INTR) => {}
+            _ => return true,
         }
     }
 }

@@ -1,6 +1,5 @@
 //! `snowmelt lab device remove`: file systems, loop device, mount, server, in that order; by force when the server hangs.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::mount::UnmountFlags;
@@ -8,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::state::{self, Record};
 use crate::LabError;
-use crate::undo::{UndoError, leftovers, mounts_of, state_dir};
+use crate::undo::{UndoError, abort, leftovers, mounts_of, state_dir};
 
 /// Take devices down.
 #[derive(Debug, clap::Args)]
@@ -74,8 +73,7 @@ fn end_server(record: &Record) {
         return;
     }
     eprintln!("{}: its server does not end; its connection is aborted", record.spec.name);
-    let abort = format!("/sys/fs/fuse/connections/{}/abort", record.connection);
-    drop(std::fs::write(Path::new(&abort), "1"));
+    let _ = abort(&record.mount);
     let _ = kill_process(pid, Signal::KILL);
     ends_within(record, PATIENCE);
 }
@@ -93,18 +91,21 @@ fn ends_within(record: &Record, patience: Duration) -> bool {
 
 /// What a server that was killed has left, from its journal; which is locked until the last of its threads is gone.
 fn take_away_leftovers(record: &Record) -> Result<(), LabError> {
-    let what = format!("device-{}", record.spec.name);
+    let name = &record.spec.name;
     let began = Instant::now();
-    while state::record_path(&record.spec.name).exists() {
-        for leftover in leftovers(&state_dir())? {
-            if leftover.what == what {
-                leftover.restore(&mut |_, _| {})?;
-            }
-        }
+    while state::record_path(name).exists() {
+        restore_leftovers(name)?;
         if began.elapsed() > PATIENCE {
-            return Err(UndoError::Left(vec![format!("device {}", record.spec.name)]).into());
+            return Err(UndoError::Left(vec![format!("device {name}")]).into());
         }
         std::thread::sleep(Duration::from_millis(10));
     }
     Ok(())
+}
+
+/// Undoes what is in the journals of dead servers of device `name`.
+pub fn restore_leftovers(name: &str) -> Result<(), UndoError> {
+    let what = format!("device-{name}");
+    let of_device = leftovers(&state_dir())?.into_iter().filter(|leftover| leftover.what == what);
+    of_device.into_iter().try_for_each(|leftover| leftover.restore(&mut |_, _| {}))
 }

@@ -6,7 +6,6 @@
 //! and after kill -9 `lab restore` does. It speaks once, to whoever started it: a line of JSON that says how it went.
 
 use std::io::{BufRead, Write};
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
@@ -108,10 +107,10 @@ impl Server {
         undo.will(Step::RemoveFile { path: state::log_path(name) })?;
         undo.make_dir(&mount)?;
         undo.make(Step::Unmount { target: mount.clone() }, || self.mount(&mount))?;
-        let connection = std::fs::metadata(&mount).map_err(|e| LabError::file("look at", &mount, e))?.dev();
         let (_, device) = undo.attach_loop(&mount.join(FILE_NAME), &LoopOptions::default())?;
         queue::describe(undo, &device, &self.spec)?;
         let latency = Duration::from_nanos(self.spec.model.cost(0).latency_ns);
+        undo.will(Step::Serve { target: mount.clone() })?;
         let proven_depth = self_test::prove_depth(&device, &self.gate)?;
         let way_ns = self_test::measure_way(&device, &self.gate, latency)?;
         self.model.set_way_ns(way_ns);
@@ -124,7 +123,6 @@ impl Server {
             spec: self.spec.clone(),
             device,
             mount,
-            connection: rustix::fs::minor(connection),
             pid,
             start: process_start(pid).unwrap_or(0),
             proven_depth,

@@ -17,8 +17,6 @@ pub struct Record {
     pub device: PathBuf,
     /// Where the server's file system is mounted.
     pub mount: PathBuf,
-    /// Its number under /sys/fs/fuse/connections.
-    pub connection: u32,
     /// The server.
     pub pid: u32,
     /// Its start time, in clock ticks since boot.

@@ -15,7 +15,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::step::Outcome;
-use super::{Step, StepId, UndoError, undo_steps};
+use super::{Step, StepId, UndoError, process_start, undo_steps};
 
 /// Where journals are kept: in /run, which ends with the boot as most changes do; without root in the folder for temporary files.
 pub fn state_dir() -> PathBuf {
@@ -151,16 +151,26 @@ pub fn leftovers(dir: &Path) -> Result<Vec<Leftover>, UndoError> {
             continue;
         }
         let Ok(lock) = OpenOptions::new().read(true).append(true).open(&path) else { continue };
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let locked = flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
+        let age = lock.metadata().and_then(|m| m.modified()).map_err(failed)?;
+        if !locked && !owner_is_dead(&path) {
             continue; // its owner lives and undoes by itself
         }
-        let age = lock.metadata().and_then(|m| m.modified()).map_err(failed)?;
         if let Some(leftover) = read(path, lock).map_err(failed)? {
             found.push((age, leftover));
         }
     }
     found.sort_by_key(|(age, _)| std::cmp::Reverse(*age));
     Ok(found.into_iter().map(|(_, leftover)| leftover).collect())
+}
+
+/// True when the process has ended, although a thread of it, which waits for what it took down with it, still holds the lock.
+fn owner_is_dead(path: &Path) -> bool {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    match text.lines().next().and_then(|line| serde_json::from_str(line).ok()) {
+        Some(Line::Header(header)) => process_start(header.pid).is_none(),
+        _ => false, // it is just being begun, or another restore has removed it
+    }
 }
 
 fn read(path: PathBuf, lock: File) -> io::Result<Option<Leftover>> {

@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,12 @@ pub enum Step {
         /// Where.
         target: PathBuf,
     },
+    /// A FUSE file system of ours is used; undone by failing the requests that wait for an answer, and all that come. A server that reads what it
+    /// serves itself, and was killed, would wait for ever, and what is set on a device above it would wait for its requests.
+    Serve {
+        /// Where it is mounted.
+        target: PathBuf,
+    },
     /// An empty directory, a cgroup or a trace instance is made; undone by removing it.
     RemoveDir {
         /// Its path.
@@ -93,6 +100,7 @@ impl Step {
                 false => Ok(Outcome::Gone),
             },
             Step::Unmount { target } => unmount(target),
+            Step::Serve { target } => abort(target),
             Step::RemoveDir { path } => patiently(|| std::fs::remove_dir(path)),
             Step::RemoveFile { path } => patiently(|| std::fs::remove_file(path)),
             Step::Stop { pid, start } => stop(*pid, *start),
@@ -109,6 +117,7 @@ impl Step {
             Step::UnmountAll { device } => format!("offer {} for mounting", device.display()),
             Step::QueueDepth { queue, new, .. } => format!("lower the depth of {} to {new}", queue.display()),
             Step::Unmount { target } => format!("mount on {}", target.display()),
+            Step::Serve { target } => format!("serve {}", target.display()),
             Step::RemoveDir { path } => format!("make directory {}", path.display()),
             Step::RemoveFile { path } => format!("make file {}", path.display()),
             Step::Stop { .. } => "start a process".to_string(),
@@ -122,7 +131,7 @@ impl Step {
             Step::Set { path, .. } | Step::RemoveDir { path } | Step::RemoveFile { path } => {
                 path.starts_with(above)
             }
-            Step::Unmount { target } => target.starts_with(above),
+            Step::Unmount { target } | Step::Serve { target } => target.starts_with(above),
             Step::LoopDetach { backing, .. } => backing.starts_with(above),
             Step::Stop { .. } | Step::UnmountAll { .. } | Step::QueueDepth { .. } => false,
         }
@@ -151,6 +160,7 @@ impl fmt::Display for Step {
                 write!(f, "raise the depth of {} to {old} again", queue.display())
             }
             Step::Unmount { target } => write!(f, "unmount {}", target.display()),
+            Step::Serve { target } => write!(f, "fail the requests to {}", target.display()),
             Step::RemoveDir { path } => write!(f, "remove directory {}", path.display()),
             Step::RemoveFile { path } => write!(f, "remove file {}", path.display()),
             Step::Stop { pid, .. } => write!(f, "stop process {pid}"),
@@ -230,6 +240,15 @@ fn unmount(target: &Path) -> io::Result<Outcome> {
         }
         Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(Outcome::Gone),
         other => other,
+    }
+}
+
+/// Aborts the FUSE connection: a forced unmount does so first of all, and fails where the file system is busy.
+pub fn abort(target: &Path) -> io::Result<Outcome> {
+    match rustix::mount::unmount(target, UnmountFlags::FORCE) {
+        Ok(()) | Err(Errno::BUSY) => Ok(Outcome::Undone),
+        Err(Errno::INVAL | Errno::NOENT) => Ok(Outcome::Gone),
+        Err(e) => Err(e.into()),
     }
 }
 
