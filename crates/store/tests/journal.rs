@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -166,59 +167,73 @@ fn what_was_built_and_dropped_is_not_missed() {
     }
 }
 
+/// Bytes of a journal file before its first record.
+const HEAD: usize = 4096;
+
+/// A store of some pages that was written once and closed: what is written next begins journal file 1.
+struct Closed {
+    at: tempfile::TempDir,
+    disk: PowerDisk,
+    pages: Pages,
+}
+
+impl Closed {
+    fn new(pages: usize) -> Closed {
+        let at = dir();
+        let disk = PowerDisk::new(1);
+        let store = Store::create(at.path(), &[], on(&disk)).unwrap();
+        let pages = Pages::create(&store, pages);
+        pages.write(&store, 1).unwrap();
+        drop(store);
+        Closed { at, disk, pages }
+    }
+
+    /// What a power failure leaves after more rounds, begun on `disk`.
+    fn after(&self, disk: &PowerDisk, rounds: RangeInclusive<u64>) -> PowerDisk {
+        let disk = disk.copy(2);
+        let store = Store::open(self.at.path(), on(&disk)).unwrap();
+        assert_eq!(self.pages.round(&store).unwrap(), 1);
+        rounds.for_each(|round| self.pages.write(&store, round).unwrap());
+        let crashed = disk.copy(2);
+        drop(store);
+        crashed
+    }
+
+    fn journal(&self, disk: &PowerDisk) -> Vec<u8> {
+        disk.bytes(&self.at.path().join("journal-1")).expect("the rounds are in the second file")
+    }
+
+    fn set_journal(&self, disk: &PowerDisk, bytes: Vec<u8>) {
+        disk.set_bytes(&self.at.path().join("journal-1"), bytes);
+    }
+
+    /// The newest round there is.
+    fn round(&self, disk: &PowerDisk) -> u64 {
+        self.pages.round(&Store::open(self.at.path(), on(disk)).unwrap()).unwrap()
+    }
+}
+
 /// Found by the power-cut simulator (seed 3000250): a commit that was lost came back, when the next file got the number of the one whose head
 /// had not reached the disk, and then its head, but not its first record, did.
 #[test]
 fn a_lost_commit_does_not_come_back() {
-    const HEAD: usize = 4096;
-    let at = dir();
-    let disk = PowerDisk::new(1);
-    let store = Store::create(at.path(), &[], on(&disk)).unwrap();
-    let pages = Pages::create(&store, 3);
-    pages.write(&store, 1).unwrap();
-    drop(store);
-    let journal = at.path().join("journal-1");
-    // The disk with `round` in a journal file of its own.
-    let with_round = |disk: &PowerDisk, round| {
-        let disk = disk.copy(round);
-        let store = Store::open(at.path(), on(&disk)).unwrap();
-        assert_eq!(pages.round(&store).unwrap(), 1);
-        pages.write(&store, round).unwrap();
-        let crashed = disk.copy(round);
-        drop(store);
-        (crashed.bytes(&journal).expect("the round is in the second file"), crashed)
-    };
-    let (second, _) = with_round(&disk, 2);
-    let lost = disk.copy(3);
-    lost.set_bytes(&journal, [&vec![0; HEAD], &second[HEAD..]].concat());
-    let (third, _) = with_round(&lost, 3);
+    let closed = Closed::new(3);
+    let second = closed.journal(&closed.after(&closed.disk, 2..=2));
+    let lost = closed.disk.copy(3);
+    closed.set_journal(&lost, [&vec![0; HEAD], &second[HEAD..]].concat());
+    let third = closed.journal(&closed.after(&lost, 3..=3));
     assert!(third[HEAD..] != second[HEAD..]);
-    lost.set_bytes(&journal, [&third[..HEAD], &second[HEAD..]].concat());
-    assert_eq!(pages.round(&Store::open(at.path(), on(&lost)).unwrap()).unwrap(), 1);
+    closed.set_journal(&lost, [&third[..HEAD], &second[HEAD..]].concat());
+    assert_eq!(closed.round(&lost), 1);
 }
 
 /// A commit is lost, what came after it is not; it is tried again, and the power fails before the next: that one is still lost.
 #[test]
 fn what_followed_a_lost_commit_does_not_follow_it_tried_again() {
-    const HEAD: usize = 4096;
-    let at = dir();
-    let disk = PowerDisk::new(1);
-    let store = Store::create(at.path(), &[], on(&disk)).unwrap();
-    let pages = Pages::create(&store, 1);
-    pages.write(&store, 1).unwrap();
-    drop(store);
-    let journal = at.path().join("journal-1");
-    let after = |rounds: std::ops::RangeInclusive<u64>| {
-        let disk = disk.copy(2);
-        let store = Store::open(at.path(), on(&disk)).unwrap();
-        rounds.for_each(|round| pages.write(&store, round).unwrap());
-        let crashed = disk.copy(2);
-        drop(store);
-        crashed
-    };
-    let both = after(2..=3).bytes(&journal).unwrap();
-    let again = after(2..=2);
-    let mut bytes = again.bytes(&journal).unwrap();
+    let closed = Closed::new(1);
+    let both = closed.journal(&closed.after(&closed.disk, 2..=3));
+    let again = closed.after(&closed.disk, 2..=2);
+    let mut bytes = closed.journal(&again);
     let record = record::peek(&bytes[HEAD..]).unwrap();
     let end = HEAD + record.bytes();
     let same = HEAD + record::offset::SEQUENCE..end;
@@ -236,8 +251,8 @@ fn what_followed_a_lost_commit_does_not_follow_it_tried_again() {
         &mut after,
     );
     bytes[end..end + after.len()].copy_from_slice(&after);
-    again.set_bytes(&journal, bytes);
-    assert_eq!(pages.round(&Store::open(at.path(), on(&again)).unwrap()).unwrap(), 2);
+    closed.set_journal(&again, bytes);
+    assert_eq!(closed.round(&again), 2);
 }
 
 /// Found by the power-cut simulator (seed 1000657): the journal had the spilled page, and then a change of the state before the transaction.
