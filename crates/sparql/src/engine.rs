@@ -13,6 +13,7 @@
 mod describe;
 mod facts;
 mod result;
+mod syntax;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -35,7 +36,7 @@ use std::time::{Duration, Instant};
 use template::Template;
 
 pub use result::{QueryKind, QueryResult, Written};
-pub(crate) use template::parse_update;
+pub(crate) use syntax::parse_update;
 
 /// Templates kept; when there are more, the least recently made half goes.
 const TEMPLATES: usize = 1024;
@@ -263,7 +264,7 @@ impl Engine {
                 return Ok((template, shaped.params));
             }
             // what only parses as it was written is kept as it was written
-            if let Ok(query) = template::parse(&shaped.text, options) {
+            if let Ok(query) = syntax::parse(&shaped.text, options) {
                 let template =
                     self.keep(key, Template::new(&query, text, options, &shaped.params, self, source)?);
                 return Ok((template, shaped.params));
@@ -273,7 +274,7 @@ impl Engine {
         if let Some(template) = self.kept(&key, source)? {
             return Ok((template, Vec::new()));
         }
-        let query = template::parse(text, options)?;
+        let query = syntax::parse(text, options)?;
         Ok((self.keep(key, Template::new(&query, text, options, &[], self, source)?), Vec::new()))
     }
 

@@ -11,8 +11,8 @@ use crate::source::{Source, ground};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{Index, TermId};
+use spargebra::Query;
 use spargebra::term::NamedNode;
-use spargebra::{Query, SparqlParser, SparqlSyntaxError, Update};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -54,58 +54,6 @@ struct Basis {
 struct Probe {
     index: Index,
     prefix: Vec<Const>,
-}
-
-/// Parses a text as a query.
-pub(super) fn parse(text: &str, options: &QueryOptions) -> Result<Query, QueryError> {
-    parser(options.base.as_deref())?.parse_query(text).map_err(|e| parse_error(text, &e))
-}
-
-/// Parses a text as an update.
-pub(crate) fn parse_update(text: &str, base: Option<&str>) -> Result<Update, QueryError> {
-    let parser = parser(base)?;
-    parser.parse_update(text).map_err(|e| parse_error(text, &e))
-}
-
-/// A parser with a base IRI.
-fn parser(base: Option<&str>) -> Result<SparqlParser, QueryError> {
-    let parser = SparqlParser::new();
-    let Some(base) = base else { return Ok(parser) };
-    let bad = |e| QueryError::Parse { line: 0, column: 0, message: format!("the base IRI {base}: {e}") };
-    parser.with_base_iri(base).map_err(bad)
-}
-
-/// The parser's message with its place taken out of it.
-fn parse_error(text: &str, error: &SparqlSyntaxError) -> QueryError {
-    let message = error.to_string();
-    // "error at LINE:COLUMN: expected …"
-    let place = message.strip_prefix("error at ").and_then(|rest| {
-        let (line, rest) = rest.split_once(':')?;
-        let (column, rest) = rest.split_once(':')?;
-        Some((line.parse().ok()?, column.trim().parse().ok()?, rest.trim().to_owned()))
-    });
-    let (line, column, message) = place.unwrap_or_else(|| {
-        let (line, column) = crate::error::place(text, 0);
-        (line, column, message)
-    });
-    QueryError::Parse { line, column, message: readable(&message) }
-}
-
-/// The parser lists everything it could have gone on with, classes of characters among it, over several lines. One line with the
-/// words and signs of the language is of more use.
-fn readable(message: &str) -> String {
-    const MOST: usize = 8;
-    if message == "expected [_]" {
-        // Grammatical, but refused by a rule of the language that the parser does not name.
-        return "what ends here is not allowed, as a variable that BIND or AS gives a value although it has one".into();
-    }
-    let Some(list) = message.strip_prefix("expected one of ") else {
-        return message.split_whitespace().collect::<Vec<_>>().join(" ");
-    };
-    let tokens: Vec<&str> =
-        list.split(", ").map(str::trim).filter(|t| !t.starts_with('[') && !t.contains('\n')).collect();
-    let more = if tokens.len() > MOST { ", …" } else { "" };
-    format!("expected one of {}{more}", tokens[..tokens.len().min(MOST)].join(", "))
 }
 
 impl Template {
@@ -334,18 +282,5 @@ fn collect<'a>(node: &'a Node, patterns: &mut Vec<&'a Pattern>) {
         | Node::Slice { inner, .. }
         | Node::Project { inner, .. } => collect(inner, patterns),
         Node::Unit | Node::Path { .. } | Node::GraphNames(_) | Node::Values { .. } => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::readable;
-
-    #[test]
-    fn one_line_of_tokens() {
-        let message = "expected one of \"$\", \"?\", GRAPH, ['0' ..= '9' | '\u{B7}'\n| 'x'], MINUS";
-        assert_eq!(readable(message), "expected one of \"$\", \"?\", GRAPH, MINUS");
-        assert_eq!(readable("no\nprefix ex"), "no prefix ex");
-        assert!(readable("expected one of a, b, c, d, e, f, g, h, i").ends_with("h, …"));
     }
 }

@@ -1,0 +1,169 @@
+//! Texts to syntax trees, and what is said about those that are none.
+
+use crate::error::{QueryError, place};
+use spargebra::{Query, SparqlParser, SparqlSyntaxError, Update};
+
+use super::QueryOptions;
+
+/// Parses a text as a query.
+pub(super) fn parse(text: &str, options: &QueryOptions) -> Result<Query, QueryError> {
+    parser(options.base.as_deref())?.parse_query(text).map_err(|e| parse_error(text, &e))
+}
+
+/// Parses a text as an update.
+pub(crate) fn parse_update(text: &str, base: Option<&str>) -> Result<Update, QueryError> {
+    let parser = parser(base)?;
+    parser.parse_update(text).map_err(|e| parse_error(text, &e))
+}
+
+/// A parser with a base IRI.
+fn parser(base: Option<&str>) -> Result<SparqlParser, QueryError> {
+    let parser = SparqlParser::new();
+    let Some(base) = base else { return Ok(parser) };
+    let bad = |e| QueryError::Parse { line: 0, column: 0, message: format!("the base IRI {base}: {e}") };
+    parser.with_base_iri(base).map_err(bad)
+}
+
+fn parse_error(text: &str, error: &SparqlSyntaxError) -> QueryError {
+    let message = error.to_string();
+    // "error at LINE:COLUMN: expected …"
+    let placed = message.strip_prefix("error at ").and_then(|rest| {
+        let (line, rest) = rest.split_once(':')?;
+        let (column, rest) = rest.split_once(':')?;
+        Some((offset(text, line.parse().ok()?, column.trim().parse().ok()?)?, rest.trim()))
+    });
+    let (at, message) = match placed {
+        Some((at, message)) => explain(text, at, message),
+        None => (0, message),
+    };
+    let (line, column) = place(text, at);
+    QueryError::Parse { line, column, message }
+}
+
+/// The offset of a line and column, both from 1.
+fn offset(text: &str, line: usize, column: usize) -> Option<usize> {
+    let start = match line {
+        1 => 0,
+        _ => text.match_indices('\n').nth(line - 2)?.0 + 1,
+    };
+    let rest = &text[start..];
+    Some(start + rest.char_indices().nth(column - 1).map_or(rest.len(), |(i, _)| i))
+}
+
+/// Where it went wrong, and what could have stood there.
+///
+/// The parser lists all it could have gone on with after the longest way it went, classes of characters among it. The words and signs of the
+/// language are of more use. It has gone as far as a keyword is long when it compares that: where only keywords are wanted, it went wrong
+/// somewhere from there on, and what else was wanted is not in the list.
+fn explain(text: &str, at: usize, message: &str) -> (usize, String) {
+    const MOST: usize = 8;
+    if message == "expected [_]" {
+        // Grammatical, but refused by a rule of the language that the parser does not name.
+        return (
+            at,
+            "what ends here is not allowed, as a variable that BIND or AS gives a value although it has one"
+                .into(),
+        );
+    }
+    let list = message.strip_prefix("expected one of ").or_else(|| message.strip_prefix("expected "));
+    let Some(list) = list else {
+        return (at, message.split_whitespace().collect::<Vec<_>>().join(" "));
+    };
+    let all = list.split(", ").map(str::trim).filter(|t| !t.starts_with('[') && !t.contains('\n'));
+    let (keywords, signs): (Vec<&str>, Vec<&str>) = all.partition(|token| is_keyword(token));
+    if !signs.is_empty() || keywords.is_empty() {
+        let more = if signs.len() > MOST { ", …" } else { "" };
+        let wanted = signs[..signs.len().min(MOST)].join(", ");
+        return (at, format!("found {}, expected {wanted}{more}", found(&text[at..])));
+    }
+    let before = |keyword: &str| text[..at].char_indices().rev().nth(keyword.len() - 1).map_or(0, |(i, _)| i);
+    let from = keywords.iter().map(|keyword| before(keyword)).max().unwrap_or(at);
+    if let Some((place, prefix)) = undeclared_prefix(text, from..at) {
+        return (place, format!("the prefix {prefix} is not declared"));
+    }
+    let likely =
+        keywords.into_iter().filter(|keyword| before(keyword) == from).collect::<Vec<_>>().join(", ");
+    let stretch = text[from..at].split_whitespace().collect::<Vec<_>>().join(" ");
+    (from, format!("\"{stretch}\" is not understood; {likely} or another keyword could stand there"))
+}
+
+/// The first prefix in a part of a text that the text nowhere declares.
+fn undeclared_prefix(text: &str, part: std::ops::Range<usize>) -> Option<(usize, String)> {
+    let of_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-' || c == '.';
+    part.clone().filter(|&i| text.as_bytes()[i] == b':').find_map(|colon| {
+        let start = text[..colon]
+            .rfind(|c| !of_name(c))
+            .map_or(0, |i| i + text[i..].chars().next().map_or(1, char::len_utf8));
+        let prefix = &text[start..=colon];
+        let declared = text.match_indices(prefix).any(|(i, _)| {
+            let word = text[..i].trim_end().rsplit(char::is_whitespace).next().unwrap_or("");
+            word.eq_ignore_ascii_case("prefix") || word.eq_ignore_ascii_case("@prefix")
+        });
+        let begins = !text[..start].ends_with(['<', '"', '\'', '/', '#']);
+        (begins && !declared && start >= part.start).then(|| (start, prefix.to_string()))
+    })
+}
+
+fn is_keyword(token: &str) -> bool {
+    token != "EOF" && token.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+}
+
+/// The word or sign at the beginning of a text.
+fn found(text: &str) -> String {
+    let word = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    match text.chars().next() {
+        None => "the end".into(),
+        Some(_) if word > 0 => format!("\"{}\"", &text[..word]),
+        Some('\n') => "the end of the line".into(),
+        Some(sign) => format!("\"{sign}\""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> String {
+        match parse(text, &QueryOptions::default()) {
+            Err(e) => e.to_string(),
+            Ok(_) => panic!("{text} is a query"),
+        }
+    }
+
+    #[test]
+    fn a_misspelt_keyword_is_named_with_its_place() {
+        let select = said("\nSELEC ?s WHERE {?s ?p ?o}");
+        assert!(select.starts_with("line 2, column 1: \"SELEC ?s\" is not understood; "), "{select}");
+        let r#where = said("SELECT ?s WHER {?s ?p ?o}");
+        assert!(r#where.starts_with("line 1, column 11: \"WHER\" is not understood; WHERE or"), "{where}");
+        let limit = said("SELECT ?s {?s ?p ?o} LIMT 3");
+        assert!(limit.starts_with("line 1, column 22: \"LIMT 3\" is not understood; "), "{limit}");
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let open = said("SELECT ?s {?s ?p ?o");
+        assert!(
+            open.starts_with("line 1, column 20: found the end, expected ") && open.contains("\"}\""),
+            "{open}"
+        );
+        let sign = said("SELECT ?s {?s ?p %}");
+        assert!(sign.starts_with("line 1, column 12: \"?s ?p %}\" is not understood; "), "{sign}");
+    }
+
+    #[test]
+    fn a_prefix_without_a_declaration_is_named() {
+        let text = "PREFIX a: <http://a/> SELECT ?s {?s a:p ex:o}";
+        assert_eq!(undeclared_prefix(text, 33..text.len()), Some((40, "ex:".into())));
+        assert_eq!(undeclared_prefix("SELECT ?s {?s ?p <http://a>}", 0..27), None);
+        assert_eq!(said("SELECT ?s {?s ex:p ?o}"), "line 1, column 15: the prefix ex: is not declared");
+    }
+
+    #[test]
+    fn one_line_of_tokens() {
+        let message = "expected one of \"$\", \"?\", GRAPH, ['0' ..= '9' | '\u{B7}'\n| 'x'], MINUS";
+        assert_eq!(explain("x", 0, message), (0, "found \"x\", expected \"$\", \"?\"".into()));
+        assert_eq!(explain("x", 0, "no\nprefix ex"), (0, "no prefix ex".into()));
+        assert!(explain("x", 0, "expected one of a, b, c, d, e, f, g, h, i").1.ends_with("h, …"));
+    }
+}
