@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Random reads through the scheduler against fio's, in turn, on one processor: 8 KiB at depth 32, and extents of 2 MiB at depth 4, the
 # extents also asked for page by page, as the pool does. Our buffers lie in huge pages, as the pool's frames do; fio's do when the script may
-# reserve some (root), else in pages of 4 KiB, which can halve what a virtual disk gives. Prints the median of the ratios.
+# reserve some (root), else in pages of 4 KiB, which can halve what a virtual disk gives. Who comes first changes from turn to turn.
+# Prints the median of the ratios.
 #
-#   benches/scheduler.sh [ROUNDS]      5 unless given; needs fio (apt-get install fio) and python3
+#   benches/scheduler.sh [ROUNDS]      10 unless given; needs fio (apt-get install fio) and python3
 . "$(dirname "$0")/common.sh"
 command -v fio > /dev/null || { echo "no fio: apt-get install fio" >&2; exit 1; }
-rounds=${1:-5}
+rounds=${1:-10}
 own=$here/../target/release/examples/randread
 [ -x "$own" ] || { echo "no $own: cargo build --release -p snowmelt-io --examples" >&2; exit 1; }
 file=$DATA/fio-test
@@ -33,8 +34,13 @@ ours() { # block depth more
 }
 for cell in "8k 32" "2m 4" "2m 4 piece=8k"; do
     read -r block depth more <<< "$cell"
-    for _ in $(seq "$rounds"); do
-        echo "$(theirs "$block" "$depth") $(ours "$block" "$depth" "$more")"
+    for round in $(seq "$rounds"); do
+        if ((round % 2)); then
+            theirs=$(theirs "$block" "$depth") ours=$(ours "$block" "$depth" "$more")
+        else
+            ours=$(ours "$block" "$depth" "$more") theirs=$(theirs "$block" "$depth")
+        fi
+        echo "$theirs $ours"
     done | python3 -c '
 import statistics, sys
 pairs = [tuple(map(float, line.split())) for line in sys.stdin]
