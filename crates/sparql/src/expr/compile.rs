@@ -2,6 +2,7 @@
 
 use super::Expr;
 use super::node::{IsA, Node, Order};
+use crate::algebra::visit;
 use crate::functions::{Func, Pattern};
 use crate::value::{Arithmetic, Cast, TermStore, Terms};
 use snowmelt_graph::{GraphError, TermId, TermRef};
@@ -54,34 +55,11 @@ fn resolve(
 
 /// Appends the constants in the order in which [`Compiler::node`] meets them.
 fn collect_constants<'e>(e: &'e Expression, out: &mut Vec<TermRef<'e>>) {
-    use Expression as E;
-    match e {
-        E::NamedNode(iri) => out.push(TermRef::Iri(iri.as_str())),
-        E::Literal(literal) => out.push(literal.as_ref().into()),
-        E::Variable(_) | E::Bound(_) | E::Exists(_) => {}
-        E::Or(a, b)
-        | E::And(a, b)
-        | E::Equal(a, b)
-        | E::SameTerm(a, b)
-        | E::Greater(a, b)
-        | E::GreaterOrEqual(a, b)
-        | E::Less(a, b)
-        | E::LessOrEqual(a, b)
-        | E::Add(a, b)
-        | E::Subtract(a, b)
-        | E::Multiply(a, b)
-        | E::Divide(a, b) => {
-            collect_constants(a, out);
-            collect_constants(b, out);
-        }
-        E::UnaryPlus(a) | E::UnaryMinus(a) | E::Not(a) => collect_constants(a, out),
-        E::In(a, list) => {
-            collect_constants(a, out);
-            list.iter().for_each(|e| collect_constants(e, out));
-        }
-        E::If(a, b, c) => [a, b, c].into_iter().for_each(|e| collect_constants(e, out)),
-        E::Coalesce(list) | E::FunctionCall(_, list) => list.iter().for_each(|e| collect_constants(e, out)),
-    }
+    visit(e, &mut |part| match part {
+        Expression::NamedNode(iri) => out.push(TermRef::Iri(iri.as_str())),
+        Expression::Literal(literal) => out.push(literal.as_ref().into()),
+        _ => {}
+    });
 }
 
 struct Compiler<'a> {
