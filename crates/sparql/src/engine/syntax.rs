@@ -69,6 +69,13 @@ fn explain(text: &str, at: usize, message: &str) -> (usize, String) {
     let Some(list) = list else {
         return (at, message.split_whitespace().collect::<Vec<_>>().join(" "));
     };
+    if list.contains("Prefix not found") {
+        let of_name = |c: char| c.is_alphanumeric() || "_-.:%\\".contains(c);
+        let start = text[..at].trim_end_matches(of_name).len();
+        if let Some((place, prefix)) = undeclared_prefix(text, start..at) {
+            return (place, format!("the prefix {prefix} is not declared"));
+        }
+    }
     let all = list.split(", ").map(str::trim).filter(|t| !t.starts_with('[') && !t.contains('\n'));
     let (keywords, signs): (Vec<&str>, Vec<&str>) = all.partition(|token| is_keyword(token));
     if !signs.is_empty() || keywords.is_empty() {
@@ -156,7 +163,10 @@ mod tests {
         let text = "PREFIX a: <http://a/> SELECT ?s {?s a:p ex:o}";
         assert_eq!(undeclared_prefix(text, 33..text.len()), Some((40, "ex:".into())));
         assert_eq!(undeclared_prefix("SELECT ?s {?s ?p <http://a>}", 0..27), None);
-        assert_eq!(said("SELECT ?s {?s ex:p ?o}"), "line 1, column 15: the prefix ex: is not declared");
+        for name in ["ex:p", "ex:a-longer-name"] {
+            let text = format!("SELECT ?s {{?s {name} ?o}}");
+            assert_eq!(said(&text), "line 1, column 15: the prefix ex: is not declared");
+        }
     }
 
     #[test]
