@@ -112,7 +112,7 @@ fn undeclared_prefix(text: &str, part: std::ops::Range<usize>) -> Option<(usize,
 }
 
 fn is_keyword(token: &str) -> bool {
-    token != "EOF" && token.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+    !token.is_empty() && token != "EOF" && token.chars().all(|c| c.is_ascii_uppercase() || c == '_')
 }
 
 /// The word or sign at the beginning of a text.
