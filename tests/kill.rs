@@ -166,9 +166,9 @@ fn rounds() -> u64 {
 
 #[test]
 fn killed_servers_lose_no_acknowledged_commit() {
-    let mut random = match std::env::var("SNOWMELT_SEED") {
-        Ok(text) => text.parse().expect("SNOWMELT_SEED is a number"),
-        Err(_) => std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970").as_nanos() as u64,
+    let mut random = match std::env::var("SNOWMELT_SEED").as_deref() {
+        Ok(text) if text != "new" => text.parse().expect("SNOWMELT_SEED is a number or `new`"),
+        _ => std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970").as_nanos() as u64,
     };
     println!("SNOWMELT_SEED={random}");
     let dir = tempfile::tempdir().unwrap();

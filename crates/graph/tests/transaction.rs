@@ -1,7 +1,7 @@
 //! Transactions against a model: a set of quads. Random inserts, deletes and clears, all indexes checked against each other after every
 //! commit, sessions that must not move, transactions that leave nothing.
 //!
-//! The seed is printed; `SNOWMELT_SEED` repeats it.
+//! The seed is printed; `SNOWMELT_SEED` gives another one.
 
 use snowmelt_graph::load::{LoadOptions, Source, load};
 use snowmelt_graph::{
@@ -62,10 +62,13 @@ impl Random {
     }
 }
 
+/// Always the same, so that a failure belongs to the change it appears with; `SNOWMELT_SEED` gives another one, `SNOWMELT_SEED=new`
+/// one from the clock.
 fn seed() -> u64 {
-    let seed = match std::env::var("SNOWMELT_SEED") {
-        Ok(text) => text.parse().expect("SNOWMELT_SEED is a number"),
-        Err(_) => std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970").as_nanos() as u64,
+    let seed = match std::env::var("SNOWMELT_SEED").as_deref() {
+        Err(_) => 1,
+        Ok("new") => std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970").as_nanos() as u64,
+        Ok(text) => text.parse().expect("SNOWMELT_SEED is a number or `new`"),
     };
     println!("SNOWMELT_SEED={seed}");
     seed
