@@ -7,7 +7,7 @@
 //!
 //! Requests issued before tracing began complete without an issue: they count as completed, but have no times.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use super::event::{Action, BlockEvent, Kind, Operation};
 
@@ -75,6 +75,8 @@ struct Bio {
 pub struct Pairing {
     issued: HashMap<(u64, Kind), VecDeque<Issued>>,
     outstanding: u32,
+    /// Requests the device refused for now, that were not issued again yet.
+    refused: HashSet<(u64, Kind)>,
     /// By first sector.
     bios: BTreeMap<u64, VecDeque<Bio>>,
     /// Longest bio seen: no bio that begins further back reaches a sector.
@@ -100,8 +102,8 @@ impl Pairing {
         self.bios.entry(event.sector).or_default().push_back(bio);
     }
 
-    /// A request is issued.
-    pub fn issued(&mut self, event: &BlockEvent) {
+    /// A request is issued. False when it was before, and refused.
+    pub fn issued(&mut self, event: &BlockEvent) -> bool {
         debug_assert_eq!(event.action, Action::Issue);
         let issued = Issued {
             sector: event.sector,
@@ -111,13 +113,16 @@ impl Pairing {
             issued_ns: event.time_ns,
         };
         self.outstanding += 1;
-        self.issued.entry((event.sector, event.op.kind)).or_default().push_back(issued);
+        let place = (event.sector, event.op.kind);
+        self.issued.entry(place).or_default().push_back(issued);
+        !self.refused.remove(&place)
     }
 
     /// A request that the device refused for now.
     pub fn requeued(&mut self, event: &BlockEvent) {
         if self.take(event.sector, event.op.kind).is_some() {
             self.outstanding -= 1;
+            self.refused.insert((event.sector, event.op.kind));
         }
     }
 
@@ -296,10 +301,10 @@ mod tests {
         let mut pairing = Pairing::default();
         assert_eq!(complete(&mut pairing, 30, 64, 8).0.expect("over").issued_ns, 0);
         assert_eq!((pairing.unmatched, pairing.outstanding()), (1, 0));
-        pairing.issued(&event(Action::Issue, 40, 64, 8));
+        assert!(pairing.issued(&event(Action::Issue, 40, 64, 8)));
         pairing.requeued(&event(Action::Requeue, 41, 64, 8));
         assert_eq!(pairing.outstanding(), 0);
-        pairing.issued(&event(Action::Issue, 50, 64, 8));
+        assert!(!pairing.issued(&event(Action::Issue, 50, 64, 8)));
         assert_eq!(complete(&mut pairing, 60, 64, 8).0.expect("over").issued_ns, 50);
     }
 

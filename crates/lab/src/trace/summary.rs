@@ -162,8 +162,7 @@ pub fn layers(traced: &Traced, ended: Option<&Ended>) -> Vec<Layer> {
             of_kind.push((own_bios, count, bytes));
         }
         of_kind.push((bios, counts.queued, counts.queued_sectors * 512));
-        let issued = counts.issued - counts.requeued.min(counts.issued);
-        of_kind.push((requests, issued, counts.issued_sectors * 512));
+        of_kind.push((requests, counts.requests(), counts.issued_sectors * 512));
         let (_, first_count, first_bytes) = of_kind[0];
         layers.extend(of_kind.into_iter().map(|(what, count, bytes)| Layer {
             what,
@@ -191,12 +190,13 @@ pub fn print(traced: &Traced, ended: Option<&Ended>) {
     let sum = Summary::of(traced, ended);
     crate::say!("{}: {:.2} s traced", sum.device, sum.seconds);
     crate::say!(
-        "\n{:8} {:>10} {:>9} {:>9} {:>10} {:>10} {:>10} {:>9}",
+        "\n{:8} {:>10} {:>9} {:>9} {:>10} {:>9} {:>10} {:>10} {:>9}",
         "",
         "queued",
         "split",
         "merged",
         "issued",
+        "requeued",
         "completed",
         "MiB",
         "IOPS"
@@ -204,12 +204,13 @@ pub fn print(traced: &Traced, ended: Option<&Ended>) {
     for of in &sum.kinds {
         let c = &of.counts;
         crate::say!(
-            "{:8} {:>10} {:>9} {:>9} {:>10} {:>10} {:>10.1} {:>9.0}",
+            "{:8} {:>10} {:>9} {:>9} {:>10} {:>9} {:>10} {:>10.1} {:>9.0}",
             of.kind,
             c.queued,
             c.split,
             c.merged,
             c.issued,
+            c.requeued,
             c.completed,
             c.completed_sectors as f64 / 2048.0,
             c.completed as f64 / sum.seconds.max(1e-9),

@@ -22,9 +22,9 @@ pub struct Counts {
     pub merged: u64,
     /// Requests given to the scheduler; 0 when it was not asked.
     pub inserted: u64,
-    /// Requests issued to the device.
+    /// Requests issued to the device, again when it refused them.
     pub issued: u64,
-    /// Their sectors.
+    /// Sectors of the requests it got, each counted once.
     pub issued_sectors: u64,
     /// Requests the device refused for now; each is issued again.
     pub requeued: u64,
@@ -34,6 +34,13 @@ pub struct Counts {
     pub completed_sectors: u64,
     /// Completed with an error.
     pub errors: u64,
+}
+
+impl Counts {
+    /// Requests the device got, each counted once.
+    pub fn requests(&self) -> u64 {
+        self.issued.saturating_sub(self.requeued)
+    }
 }
 
 /// How many bios and requests had a size.
@@ -186,8 +193,11 @@ impl Tally {
             }
             Action::Issue => {
                 counts.issued += 1;
-                counts.issued_sectors += sectors;
-                self.issued(event);
+                if self.pairing.issued(event) {
+                    counts.issued_sectors += sectors;
+                    self.got(event);
+                }
+                self.now.depth_max = self.now.depth_max.max(self.pairing.outstanding());
             }
             Action::Complete => return self.completed(event),
         }
@@ -212,9 +222,8 @@ impl Tally {
         self.pairing.queued(event, Asker { pid: event.pid, ours });
     }
 
-    fn issued(&mut self, event: &BlockEvent) {
-        self.pairing.issued(event);
-        self.now.depth_max = self.now.depth_max.max(self.pairing.outstanding());
+    /// The device gets a request it did not refuse before.
+    fn got(&mut self, event: &BlockEvent) {
         if event.sectors == 0 {
             return;
         }
@@ -431,6 +440,29 @@ mod tests {
         let sizes = tally.at_sizes(Kind::Read);
         assert_eq!(sizes[0], AtSize { bytes: 4096, bios: 2, requests: 2 });
         assert_eq!(tally.d2c[&Kind::Read].summary().count, 3);
+    }
+
+    #[test]
+    fn a_request_refused_and_issued_again_is_one() {
+        let mut tally = Tally::new(BEGIN_NS, 1_000_000_000);
+        for (action, ms, sector, sectors) in [
+            (Action::Queue, 0, 0, 10),
+            (Action::Issue, 0, 0, 8),
+            (Action::Issue, 1, 8, 2),
+            (Action::Requeue, 2, 8, 2),
+            (Action::Complete, 3, 0, 8),
+            (Action::Issue, 4, 8, 2),
+            (Action::Complete, 5, 8, 2),
+        ] {
+            tally.add(&event(action, ms, sector, sectors), None);
+        }
+        let reads = tally.of(Kind::Read);
+        assert_eq!((reads.issued, reads.requeued, reads.requests()), (3, 1, 2));
+        assert_eq!((reads.issued_sectors, reads.completed_sectors), (10, 10));
+        let requests: Vec<_> = tally.at_sizes(Kind::Read).iter().map(|s| (s.bytes, s.requests)).collect();
+        assert_eq!(requests, [(1024, 1), (4096, 1), (5120, 0)]);
+        assert_eq!((tally.placed, tally.sequential), (2, 1));
+        assert!(tally.d2c[&Kind::Read].summary().max_ns < 4_000_000);
     }
 
     #[test]
