@@ -62,7 +62,7 @@ pub use faulty::{Fault, FaultKind, FaultRates, FaultyDevice};
 pub use file::{Access, FileDevice};
 pub use job::{CpuUse, Job, JobEngine, JobFile, JobResult, Pattern, Places, run_job, run_job_on};
 pub use loop_device::{LoopOptions, loop_attach, loop_backing, loop_detach, loop_free};
-pub use mapping::{Huge, Mapping};
+pub use mapping::{HUGE_BYTES, Huge, Mapping};
 pub use memory::MemoryDevice;
 pub use model::{DeviceModel, DiskModel, TransferKind, VolumeModel};
 pub use notice::{notice, set_notice};

@@ -28,7 +28,7 @@ pub enum Huge {
 }
 
 /// Bytes of a huge page.
-pub(crate) const HUGE_BYTES: usize = 2 << 20;
+pub const HUGE_BYTES: usize = 2 << 20;
 
 impl Mapping {
     /// Reserves `len` bytes of zeroed memory, aligned to 2 MiB when huge.

@@ -49,6 +49,27 @@ pub struct Cell {
     /// The kernel was asked for the whole range before it was read.
     #[serde(default)]
     pub prefetch: bool,
+    /// What holds the buffers.
+    #[serde(default, skip_serializing_if = "Memory::is_malloc")]
+    pub mem: Memory,
+}
+
+/// What holds the buffers; fio's names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+#[value(rename_all = "lower")]
+pub enum Memory {
+    /// Ordinary pages, scattered in memory: a long request has a piece for each of them.
+    #[default]
+    Malloc,
+    /// Huge pages, where the kernel has some: a long request is in one piece.
+    MmapHuge,
+}
+
+impl Memory {
+    fn is_malloc(&self) -> bool {
+        *self == Memory::Malloc
+    }
 }
 
 /// What came out of a cell.
@@ -281,6 +302,7 @@ impl Bench<'_> {
             engine: engine.0,
             write,
             bs: cell.bs,
+            huge_pages: cell.mem == Memory::MmapHuge,
             iodepth: cell.iodepth,
             places,
             first: 0,

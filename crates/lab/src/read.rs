@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
-use snowmelt_io::{DeviceModel, JobEngine, Pattern, Policy};
+use snowmelt_io::{DeviceModel, HUGE_BYTES, JobEngine, Pattern, Policy};
 
-use crate::load::{Bench, Cell, CellResult, EngineName, parse_pattern, show_pattern};
+use crate::load::{Bench, Cell, CellResult, EngineName, Memory, parse_pattern, show_pattern};
 use crate::read_report::report;
 use crate::target::Target;
 use crate::turns::{self, Measured};
@@ -47,6 +47,9 @@ pub struct Args {
     /// Ask the kernel for the whole range before it is read (buffered cells).
     #[arg(long, value_delimiter = ',', default_value = "off")]
     prefetch: Vec<Switch>,
+    /// What holds the buffers (fio: mem): a device takes what lies in a huge page in one piece.
+    #[arg(long, visible_alias = "iomem", value_delimiter = ',', default_value = "malloc")]
+    mem: Vec<Memory>,
     /// Send the load through the engine's own queue, in this order, instead of below it: fifo, elevator …
     #[arg(long, value_name = "POLICY")]
     queue: Option<Policy>,
@@ -171,8 +174,19 @@ impl Measured for CellResult {
 }
 
 /// By which the cells of two runs are matched.
-pub const KEYS: [&str; 10] =
-    ["ioengine", "queue", "rw", "bs", "iodepth", "direct", "align", "pattern", "read_ahead_kb", "prefetch"];
+pub const KEYS: [&str; 11] = [
+    "ioengine",
+    "queue",
+    "rw",
+    "bs",
+    "iodepth",
+    "direct",
+    "align",
+    "pattern",
+    "read_ahead_kb",
+    "prefetch",
+    "mem",
+];
 
 #[derive(Serialize)]
 struct Settings {
@@ -228,7 +242,7 @@ fn plan(args: &Args, target: &Target) -> Result<(Vec<Planned>, Vec<String>), Lab
                 for align in &args.align {
                     for bs in &args.sizes {
                         for (read_ahead_kb, prefetch) in kernel_ahead(args, direct.0) {
-                            for iodepth in &args.depth {
+                            for (mem, iodepth) in memory_and_depth(args) {
                                 let engine = args.queue.map_or(*engine, |policy| engine.queued(policy));
                                 let align = if let Align::Bytes(bytes) = align { *bytes } else { *bs };
                                 let rw = if *pattern == Pattern::Random { "randread" } else { "read" };
@@ -237,12 +251,13 @@ fn plan(args: &Args, target: &Target) -> Result<(Vec<Planned>, Vec<String>), Lab
                                     queue: args.queue.map(|policy| format!("{policy:?}").to_lowercase()),
                                     rw: rw.into(),
                                     bs: *bs,
-                                    iodepth: *iodepth,
+                                    iodepth,
                                     direct: direct.0,
                                     align,
                                     pattern: show_pattern(*pattern),
                                     read_ahead_kb,
                                     prefetch,
+                                    mem,
                                 };
                                 match impossible(&cell, engine, unit as u64) {
                                     Some(why) => left_out.push(why),
@@ -258,6 +273,10 @@ fn plan(args: &Args, target: &Target) -> Result<(Vec<Planned>, Vec<String>), Lab
     left_out.sort();
     left_out.dedup();
     Ok((plan, left_out))
+}
+
+fn memory_and_depth(args: &Args) -> impl Iterator<Item = (Memory, u32)> {
+    args.mem.iter().flat_map(|mem| args.depth.iter().map(|depth| (*mem, *depth)))
 }
 
 /// What the kernel reads ahead, by its setting and when asked: only cells that use the page cache care.
@@ -280,6 +299,13 @@ fn impossible(cell: &Cell, engine: EngineName, unit: u64) -> Option<String> {
     }
     if engine.0 == JobEngine::Mmap && cell.direct {
         return Some("mapped memory is the page cache: no mmap with --direct on".into());
+    }
+    if cell.mem == Memory::MmapHuge && cell.bs < HUGE_BYTES as u64 {
+        return Some(format!(
+            "a huge page has {}: no mmaphuge for {}",
+            size::show(HUGE_BYTES as u64),
+            size::show(cell.bs)
+        ));
     }
     if cell.direct && !(cell.bs.is_multiple_of(unit) && cell.align.is_multiple_of(unit)) {
         return Some(format!("O_DIRECT takes multiples of {unit} bytes here: no {}", name_of(cell)));
@@ -310,6 +336,9 @@ pub fn name_of(cell: &Cell) -> String {
     }
     if cell.prefetch {
         name += ", prefetch";
+    }
+    if cell.mem == Memory::MmapHuge {
+        name += " mmaphuge";
     }
     name
 }
@@ -393,14 +422,16 @@ mod tests {
     #[test]
     fn cells_that_cannot_be_are_left_out_with_a_reason() {
         let Some((_file, target)) = disk_file(1 << 20) else { return };
-        let line = "f --engine inline,mmap --sizes 4k,1000 --depth 1,4 --direct on,off --read-ahead-kb 0,128";
+        let line = "f --mem malloc,mmaphuge --engine inline,mmap --sizes 4k,1000 --depth 1,4 --direct on,off --read-ahead-kb 0,128";
         let (cells, left_out) = plan(&args(line).unwrap(), &target).unwrap();
         // psync: 4k direct, and 4k and 1000 buffered with two read-aheads; mmap: the buffered ones only.
         assert_eq!(cells.len(), 1 + 4 + 4);
         assert!(
             cells.iter().all(|p| p.cell.iodepth == 1 && (!p.cell.direct || p.cell.read_ahead_kb.is_none()))
         );
-        for says in ["psync has one request", "no mmap with --direct on", "multiples of"] {
+        for says in
+            ["psync has one request", "no mmap with --direct on", "multiples of", "no mmaphuge for 4k"]
+        {
             assert!(left_out.iter().any(|why| why.contains(says)), "{says}: {left_out:?}");
         }
     }

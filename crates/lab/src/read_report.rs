@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::cell_trace::CellTrace;
-use crate::load::{Cell, CellResult};
+use crate::load::{Cell, CellResult, Memory};
 use crate::read::name_of;
 use crate::report::{
     Axis, Bar, Bars, Column, Figure, HeatMap, Plot, Report, Scale, Section, Series, Table, Unit,
@@ -36,7 +36,7 @@ struct Variants {
     names: Vec<String>,
 }
 
-const PARTS: usize = 7;
+const PARTS: usize = 8;
 
 /// The parts of a name.
 fn parts(cell: &Cell) -> [String; PARTS] {
@@ -48,6 +48,7 @@ fn parts(cell: &Cell) -> [String; PARTS] {
         if cell.pattern == "random" { String::new() } else { cell.pattern.clone() },
         cell.read_ahead_kb.map_or(String::new(), |kb| format!("read-ahead {kb} KiB")),
         if cell.prefetch { "prefetch" } else { "" }.into(),
+        if cell.mem == Memory::MmapHuge { "mmaphuge" } else { "" }.into(),
     ]
 }
 

@@ -211,6 +211,7 @@ impl Bench<'_> {
             engine: engine.0,
             write: true,
             bs: rung.bs,
+            huge_pages: false,
             iodepth: rung.iodepth,
             places,
             first: 0,

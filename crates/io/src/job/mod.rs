@@ -53,6 +53,8 @@ pub struct Job {
     pub write: bool,
     /// Bytes per request.
     pub bs: u64,
+    /// Buffers as long as a huge page lie in such pages (fio: `mem=mmaphuge`).
+    pub huge_pages: bool,
     /// Requests outstanding.
     pub iodepth: u32,
     /// Where the requests go.

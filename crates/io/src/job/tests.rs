@@ -11,6 +11,7 @@ fn job(engine: JobEngine, bs: u64, len: u64) -> Job {
         engine,
         write: false,
         bs,
+        huge_pages: bs > 64 * KIB,
         iodepth: engine.most_depth().unwrap_or(8),
         places: Places::new(Pattern::Random, bs, bs, 0, len, 1).unwrap(),
         first: 0,

@@ -176,6 +176,7 @@ impl Target {
             engine: JobEngine::Uring,
             write: false,
             bs: load.block,
+            huge_pages: false,
             iodepth: load.depth as u32,
             places: places.expect("a device is longer than a request"),
             first: 0,
