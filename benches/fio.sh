@@ -7,13 +7,14 @@
 #
 #   SNOWMELT  the command that runs the laboratory      [target/release/snowmelt lab]
 #   SIZES, DEPTHS, DIRECT, ENGINE                       [4k,8k,64k,2m  1,16,64  1,0  io_uring]
+#   MEM       what holds the buffers of both            [malloc; mmaphuge, for 2m, needs /proc/sys/vm/nr_hugepages ≥ depth + 1 for fio]
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-[ $# -ge 1 ] || { sed -n '2,10p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,11p' "$0" >&2; exit 2; }
 command -v fio > /dev/null || { echo "no fio: apt-get install fio" >&2; exit 1; }
 export FILE=$1 TURNS=${2:-5} SECONDS_EACH=${3:-3}
 export SNOWMELT=${SNOWMELT:-$here/../target/release/snowmelt lab}
-export SIZES=${SIZES:-4k,8k,64k,2m} DEPTHS=${DEPTHS:-1,16,64} DIRECT=${DIRECT:-1,0} ENGINE=${ENGINE:-io_uring}
+export SIZES=${SIZES:-4k,8k,64k,2m} DEPTHS=${DEPTHS:-1,16,64} DIRECT=${DIRECT:-1,0} ENGINE=${ENGINE:-io_uring} MEM=${MEM:-malloc}
 echo "# $(fio --version), $(uname -sr), $(nproc) processors, $(findmnt -no SOURCE,FSTYPE -T "$FILE"), load $(cut -d' ' -f1 /proc/loadavg), $(date -u +%F)"
 exec python3 - <<'PY'
 import json, os, shutil, statistics, subprocess, tempfile
@@ -26,7 +27,7 @@ def ours(bs, depth, direct):
     folder = tempfile.mkdtemp()
     try:
         command = env["SNOWMELT"].split() + [
-            "read", path, "--bs", bs, "--iodepth", depth, "--direct", direct, "--ioengine", env["ENGINE"],
+            "read", path, "--bs", bs, "--iodepth", depth, "--direct", direct, "--ioengine", env["ENGINE"], "--mem", env["MEM"],
             "--runtime", str(seconds), "--out", folder]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         cell = json.loads(open(folder + "/cells.jsonl").readline())
@@ -38,7 +39,7 @@ def ours(bs, depth, direct):
 def fio(bs, depth, direct):
     # A buffered file that was read once is cached: both stop there, so no time_based.
     command = ["fio", "--name=cell", "--filename=" + path, "--readonly", "--rw=randread", "--bs=" + bs,
-               "--iodepth=" + depth, "--direct=" + direct, "--ioengine=" + env["ENGINE"], "--runtime=%g" % seconds,
+               "--iodepth=" + depth, "--direct=" + direct, "--ioengine=" + env["ENGINE"], "--mem=" + env["MEM"], "--runtime=%g" % seconds,
                "--invalidate=1", "--randrepeat=0", "--output-format=json"]
     if direct == "1":
         command.append("--time_based")

@@ -69,24 +69,25 @@ fn explain(text: &str, at: usize, message: &str) -> (usize, String) {
     let Some(list) = list else {
         return (at, message.split_whitespace().collect::<Vec<_>>().join(" "));
     };
-    if list.contains("Prefix not found") {
-        let of_name = |c: char| c.is_alphanumeric() || "_-.:%\\".contains(c);
-        let start = text[..at].trim_end_matches(of_name).len();
-        if let Some((place, prefix)) = undeclared_prefix(text, start..at) {
-            return (place, format!("the prefix {prefix} is not declared"));
-        }
-    }
     let all = list.split(", ").map(str::trim).filter(|t| !t.starts_with('[') && !t.contains('\n'));
     let (keywords, signs): (Vec<&str>, Vec<&str>) = all.partition(|token| is_keyword(token));
+    let before = |keyword: &str| text[..at].char_indices().rev().nth(keyword.len() - 1).map_or(0, |(i, _)| i);
+    let from = match signs.is_empty() {
+        true => keywords.iter().map(|keyword| before(keyword)).max().unwrap_or(at),
+        false => at,
+    };
+    let of_name = |c: char| c.is_alphanumeric() || "_-.:%\\".contains(c);
+    let name = text[..at].trim_end_matches(of_name).len();
+    if let Some((place, prefix)) = undeclared_prefix(text, from.min(name)..at) {
+        return (place, format!("the prefix {prefix} is not declared"));
+    }
     if !signs.is_empty() || keywords.is_empty() {
         let more = if signs.len() > MOST { ", …" } else { "" };
-        let wanted = signs[..signs.len().min(MOST)].join(", ");
+        let wanted = match signs[..signs.len().min(MOST)].join(", ") {
+            none if none.is_empty() => "another character".into(),
+            some => some,
+        };
         return (at, format!("found {}, expected {wanted}{more}", found(&text[at..])));
-    }
-    let before = |keyword: &str| text[..at].char_indices().rev().nth(keyword.len() - 1).map_or(0, |(i, _)| i);
-    let from = keywords.iter().map(|keyword| before(keyword)).max().unwrap_or(at);
-    if let Some((place, prefix)) = undeclared_prefix(text, from..at) {
-        return (place, format!("the prefix {prefix} is not declared"));
     }
     let likely =
         keywords.into_iter().filter(|keyword| before(keyword) == from).collect::<Vec<_>>().join(", ");
@@ -173,6 +174,10 @@ mod tests {
     fn one_line_of_tokens() {
         let message = "expected one of \"$\", \"?\", GRAPH, ['0' ..= '9' | '\u{B7}'\n| 'x'], MINUS";
         assert_eq!(explain("x", 0, message), (0, "found \"x\", expected \"$\", \"?\"".into()));
+        assert_eq!(
+            explain("x", 0, "expected ['0' ..= '9']"),
+            (0, "found \"x\", expected another character".into())
+        );
         assert_eq!(explain("x", 0, "no\nprefix ex"), (0, "no prefix ex".into()));
         assert!(explain("x", 0, "expected one of a, b, c, d, e, f, g, h, i").1.ends_with("h, …"));
     }
