@@ -1,4 +1,5 @@
 //! What commits cost, against a bare loop on the same device: `cargo run --release -p snowmelt-store --example commits -- DIR [seconds]`.
+//! The first four in turns, so many seconds each.
 //!
 //! 1. *bare*: one thread overwrites blocks of a preallocated, written file (O_DIRECT) and calls fdatasync after each;
 //! 2. *bare, O_DSYNC*: the same with the write and the sync in one call;
@@ -14,32 +15,55 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use snowmelt_io::AlignedBuf;
-use snowmelt_store::{Checkpoints, JournalConfig, PageId, ReadAhead, Reader, Store, StoreConfig, TreeId};
+use snowmelt_store::{Checkpoints, JournalConfig, JournalStats, PageId, ReadAhead, Reader, Store, StoreConfig, TreeId};
 
 fn main() {
     let mut args = std::env::args().skip(1);
     let dir = PathBuf::from(args.next().expect("a directory on the device to be measured"));
-    let seconds: f64 = args.next().map_or(5.0, |s| s.parse().expect("seconds"));
+    let seconds: f64 = args.next().map_or(2.0, |s| s.parse().expect("seconds"));
     let run = Duration::from_secs_f64(seconds);
     std::fs::create_dir_all(&dir).expect("the directory can be made");
-    let bare = bare_loop(&dir, run, Sync::After);
-    println!("bare loop, fdatasync:         {bare:8.0} /s");
-    println!("bare loop, O_DSYNC:         {:8.0} /s", bare_loop(&dir, run, Sync::Within));
-    for clients in [1, 32] {
-        let (rate, stats) = commits(&dir.join(format!("db-{clients}")), clients, run);
-        println!(
-            "commits, {clients:2} clients:          {rate:8.0} /s, {:.2} of the bare loop; {:.1} commits a sync, {:.0} bytes of journal a commit, sync p50 {} us p99 {} us",
-            rate / bare,
-            stats.synced_records as f64 / stats.syncs.max(1) as f64,
-            stats.appended_bytes as f64 / stats.commits.max(1) as f64,
-            stats.sync_latency.p50_ns / 1000,
-            stats.sync_latency.p99_ns / 1000,
-        );
+    println!("{TURNS} turns of {seconds} s each; medians");
+    let turns: Vec<[Rate; 4]> = (0..TURNS)
+        .map(|_| {
+            let bare = |sync| Rate { per_s: bare_loop(&dir, run, sync), stats: JournalStats::default() };
+            let commits = |clients| commits(&dir.join("db"), clients, run);
+            [bare(Sync::After), bare(Sync::Within), commits(1), commits(32)]
+        })
+        .collect();
+    let names = ["bare loop, fdatasync", "bare loop, O_DSYNC", "commits,  1 client", "commits, 32 clients"];
+    for (i, name) in names.into_iter().enumerate() {
+        let rate = median(turns.iter().map(|turn| turn[i].per_s).collect());
+        let ratio = median(turns.iter().map(|turn| turn[i].per_s / turn[0].per_s).collect());
+        println!("{name:20} {rate:8.0} /s, {ratio:.2} of the bare loop of the same turn");
+        let stats = &turns[TURNS / 2][i].stats;
+        if stats.commits > 0 {
+            println!(
+                "    {:.1} commits a sync, {:.0} bytes of journal a commit, sync p50 {} us p99 {} us",
+                stats.synced_records as f64 / stats.syncs.max(1) as f64,
+                stats.appended_bytes as f64 / stats.commits as f64,
+                stats.sync_latency.p50_ns / 1000,
+                stats.sync_latency.p99_ns / 1000,
+            );
+        }
     }
     let mib: u64 = args.next().map_or(0, |s| s.parse().expect("MiB of journal"));
     if mib > 0 {
         restart(&dir.join("restart"), mib << 20);
     }
+}
+
+/// The machine's speed changes from minute to minute: what is compared follows each other.
+const TURNS: usize = 5;
+
+struct Rate {
+    per_s: f64,
+    stats: JournalStats,
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 /// How a block is made durable.
@@ -93,7 +117,7 @@ fn create(dir: &Path, config: StoreConfig, pages: u64) -> (Arc<Store>, TreeId, V
     (store, tree, list)
 }
 
-fn commits(dir: &Path, clients: u64, run: Duration) -> (f64, snowmelt_store::JournalStats) {
+fn commits(dir: &Path, clients: u64, run: Duration) -> Rate {
     let (store, tree, pages) = create(dir, config(), 256);
     let done = AtomicU64::new(0);
     let begun = Instant::now();
@@ -115,11 +139,11 @@ fn commits(dir: &Path, clients: u64, run: Duration) -> (f64, snowmelt_store::Jou
             });
         }
     });
-    let rate = done.load(Ordering::Relaxed) as f64 / begun.elapsed().as_secs_f64();
+    let per_s = done.load(Ordering::Relaxed) as f64 / begun.elapsed().as_secs_f64();
     let stats = store.journal_stats();
     drop(store);
     let _ = std::fs::remove_dir_all(dir);
-    (rate, stats)
+    Rate { per_s, stats }
 }
 
 fn restart(dir: &Path, bytes: u64) {
