@@ -162,7 +162,7 @@ pub fn layers(traced: &Traced, ended: Option<&Ended>) -> Vec<Layer> {
             of_kind.push((own_bios, count, bytes));
         }
         of_kind.push((bios, counts.queued, counts.queued_sectors * 512));
-        of_kind.push((requests, counts.requests(), counts.issued_sectors * 512));
+        of_kind.push((requests, counts.requests, counts.issued_sectors * 512));
         let (_, first_count, first_bytes) = of_kind[0];
         layers.extend(of_kind.into_iter().map(|(what, count, bytes)| Layer {
             what,

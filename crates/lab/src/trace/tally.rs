@@ -24,7 +24,9 @@ pub struct Counts {
     pub inserted: u64,
     /// Requests issued to the device, again when it refused them.
     pub issued: u64,
-    /// Sectors of the requests it got, each counted once.
+    /// Requests issued, each counted once.
+    pub requests: u64,
+    /// Their sectors.
     pub issued_sectors: u64,
     /// Requests the device refused for now; each is issued again.
     pub requeued: u64,
@@ -34,13 +36,6 @@ pub struct Counts {
     pub completed_sectors: u64,
     /// Completed with an error.
     pub errors: u64,
-}
-
-impl Counts {
-    /// Requests the device got, each counted once.
-    pub fn requests(&self) -> u64 {
-        self.issued.saturating_sub(self.requeued)
-    }
 }
 
 /// How many bios and requests had a size.
@@ -194,6 +189,7 @@ impl Tally {
             Action::Issue => {
                 counts.issued += 1;
                 if self.pairing.issued(event) {
+                    counts.requests += 1;
                     counts.issued_sectors += sectors;
                     self.got(event);
                 }
@@ -446,6 +442,8 @@ mod tests {
     fn a_request_refused_and_issued_again_is_one() {
         let mut tally = Tally::new(BEGIN_NS, 1_000_000_000);
         for (action, ms, sector, sectors) in [
+            (Action::Requeue, 0, 40, 8), // issued before the trace began
+            (Action::Issue, 0, 40, 8),
             (Action::Queue, 0, 0, 10),
             (Action::Issue, 0, 0, 8),
             (Action::Issue, 1, 8, 2),
@@ -457,11 +455,11 @@ mod tests {
             tally.add(&event(action, ms, sector, sectors), None);
         }
         let reads = tally.of(Kind::Read);
-        assert_eq!((reads.issued, reads.requeued, reads.requests()), (3, 1, 2));
-        assert_eq!((reads.issued_sectors, reads.completed_sectors), (10, 10));
+        assert_eq!((reads.issued, reads.requeued, reads.requests), (4, 2, 3));
+        assert_eq!((reads.issued_sectors, reads.completed_sectors), (18, 10));
         let requests: Vec<_> = tally.at_sizes(Kind::Read).iter().map(|s| (s.bytes, s.requests)).collect();
-        assert_eq!(requests, [(1024, 1), (4096, 1), (5120, 0)]);
-        assert_eq!((tally.placed, tally.sequential), (2, 1));
+        assert_eq!(requests, [(1024, 1), (4096, 2), (5120, 0)]);
+        assert_eq!((tally.placed, tally.sequential), (3, 1));
         assert!(tally.d2c[&Kind::Read].summary().max_ns < 4_000_000);
     }
 
