@@ -83,10 +83,7 @@ pub struct StepId(pub(crate) u64);
 
 /// The changes of one command; a handle that can be cloned. When the last clone is dropped, everything is undone.
 #[derive(Clone)]
-pub struct Undo {
-    inner: Arc<Inner>,
-    _owner: Arc<Owner>,
-}
+pub struct Undo(Arc<Owner>);
 
 /// What the handles share; with the last of them it goes and everything is undone.
 struct Owner(Arc<Inner>);
@@ -151,12 +148,12 @@ impl Undo {
             let state = State { journal, open: Vec::new(), next: 1, kept: false, ended: false };
             Ok::<_, UndoError>(Arc::new(Inner { state: Mutex::new(state), path }))
         })?;
-        Ok(Undo { _owner: Arc::new(Owner(inner.clone())), inner })
+        Ok(Undo(Arc::new(Owner(inner))))
     }
 
     /// Writes `step` to the journal, synced, before the thing is done. Prefer [`Undo::make`], which a signal cannot come between.
     pub fn will(&self, step: Step) -> Result<StepId, UndoError> {
-        self.inner.locked().will(step)
+        self.0.0.locked().will(step)
     }
 
     /// Journals `step`, then makes the change. When making fails there is nothing to undo.
@@ -165,7 +162,7 @@ impl Undo {
         step: Step,
         change: impl FnOnce() -> io::Result<T>,
     ) -> Result<(StepId, T), UndoError> {
-        let mut state = self.inner.locked();
+        let mut state = self.0.0.locked();
         let doing = step.doing();
         let id = state.will(step)?;
         match change() {
@@ -180,12 +177,12 @@ impl Undo {
 
     /// The step needs no undoing any more: its thing was never made, or was taken down in the ordinary way.
     pub fn done(&self, id: StepId) -> Result<(), UndoError> {
-        self.inner.locked().done(id)
+        self.0.0.locked().done(id)
     }
 
     /// Undoes one step now.
     pub fn undo_one(&self, id: StepId) -> Result<(), UndoError> {
-        let mut state = self.inner.locked();
+        let mut state = self.0.0.locked();
         let Some((_, step)) = state.open.iter().find(|(other, _)| *other == id) else { return Ok(()) };
         step.undo().map_err(|e| UndoError::Left(vec![format!("{step} ({e})")]))?;
         state.done(id)
@@ -197,7 +194,7 @@ impl Undo {
             let hint = refusal_hint(&cause);
             UndoError::Refused { path: path.to_path_buf(), value: value.to_string(), cause, hint }
         };
-        let mut state = self.inner.locked();
+        let mut state = self.0.0.locked();
         let old = selected(&std::fs::read_to_string(path).map_err(refused)?);
         if old == value {
             return Ok(());
@@ -247,12 +244,12 @@ impl Undo {
 
     /// Undoes everything now, in reverse order. Steps that fail stay in the journal.
     pub fn undo(&self) -> Result<(), UndoError> {
-        self.inner.locked().undo()
+        self.0.0.locked().undo()
     }
 
     /// Leaves everything as it is, with its journal: [`leftovers`] shows it as kept.
     pub fn keep(&self) -> Result<(), UndoError> {
-        let mut state = self.inner.locked();
+        let mut state = self.0.0.locked();
         state.journal.keep()?;
         state.kept = true;
         Ok(())
@@ -260,7 +257,7 @@ impl Undo {
 
     /// The journal.
     pub fn path(&self) -> &Path {
-        &self.inner.path
+        &self.0.0.path
     }
 }
 

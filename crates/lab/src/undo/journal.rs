@@ -116,7 +116,8 @@ pub struct Leftover {
     /// Left in place on purpose.
     pub kept: bool,
     steps: Vec<(StepId, Step)>,
-    /// Held while we look at it, so that two restores do not meet.
+    /// Held while we look at it, so that two restores do not meet; unless a thread of a dead owner holds it, then they may, and each step is
+    /// taken back by one of them.
     _lock: File,
 }
 
@@ -128,11 +129,23 @@ impl Leftover {
 
     /// Undoes everything and removes the journal; `told` hears of each step.
     pub fn restore(self, told: &mut dyn FnMut(&Step, &io::Result<Outcome>)) -> Result<(), UndoError> {
-        let (left, failures) = undo_steps(self.steps, told);
+        // The owner is dead: what it served is given up first, so that no other step waits for it.
+        let (serving, mut steps): (Vec<_>, Vec<_>) =
+            self.steps.into_iter().partition(|(_, step)| matches!(step, Step::Serve { .. }));
+        steps.extend(serving);
+        let (left, failures) = undo_steps(steps, told);
         if !left.is_empty() {
             return Err(UndoError::Left(failures)); // the journal stays; what is gone counts as undone next time
         }
-        std::fs::remove_file(&self.path).map_err(|cause| UndoError::Journal { path: self.path, cause })
+        remove_if_there(&self.path).map_err(|cause| UndoError::Journal { path: self.path, cause })
+    }
+}
+
+/// Another restore may have removed it.
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
     }
 }
 
@@ -174,7 +187,10 @@ fn owner_is_dead(path: &Path) -> bool {
 }
 
 fn read(path: PathBuf, lock: File) -> io::Result<Option<Leftover>> {
-    let text = std::fs::read_to_string(&path)?;
+    let text = match std::fs::read_to_string(&path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None), // another restore was quicker
+        other => other?,
+    };
     let mut leftover = Leftover {
         path,
         command: Vec::new(),
@@ -197,7 +213,7 @@ fn read(path: PathBuf, lock: File) -> io::Result<Option<Leftover>> {
         leftover.steps.retain(|(_, step)| step.survives_reboot());
     }
     if leftover.steps.is_empty() && !leftover.kept {
-        std::fs::remove_file(&leftover.path)?;
+        remove_if_there(&leftover.path)?;
         return Ok(None);
     }
     Ok(Some(leftover))
