@@ -77,7 +77,10 @@ fn explain(text: &str, at: usize, message: &str) -> (usize, String) {
         false => at,
     };
     let of_name = |c: char| c.is_alphanumeric() || "_-.:%\\".contains(c);
-    let name = text[..at].trim_end_matches(of_name).len();
+    let name = match list.contains("Prefix not found") {
+        true => text[..at].trim_end_matches(of_name).len(),
+        false => at,
+    };
     if let Some((place, prefix)) = undeclared_prefix(text, from.min(name)..at) {
         return (place, format!("the prefix {prefix} is not declared"));
     }
@@ -104,10 +107,10 @@ fn undeclared_prefix(text: &str, part: std::ops::Range<usize>) -> Option<(usize,
             .map_or(0, |i| i + text[i..].chars().next().map_or(1, char::len_utf8));
         let prefix = &text[start..=colon];
         let declared = text.match_indices(prefix).any(|(i, _)| {
-            let word = text[..i].trim_end().rsplit(char::is_whitespace).next().unwrap_or("");
-            word.eq_ignore_ascii_case("prefix") || word.eq_ignore_ascii_case("@prefix")
+            let before = text[..i].trim_end().as_bytes();
+            before.len() >= 6 && before[before.len() - 6..].eq_ignore_ascii_case(b"prefix")
         });
-        let begins = !text[..start].ends_with(['<', '"', '\'', '/', '#']);
+        let begins = prefix != "_:" && !text[..start].ends_with(['<', '"', '\'', '/', '#']);
         (begins && !declared && start >= part.start).then(|| (start, prefix.to_string()))
     })
 }
@@ -167,6 +170,9 @@ mod tests {
         for name in ["ex:p", "ex:a-longer-name"] {
             let text = format!("SELECT ?s {{?s {name} ?o}}");
             assert_eq!(said(&text), "line 1, column 15: the prefix ex: is not declared");
+        }
+        for text in ["SELECT ?s {?s ?p _:b", "SELECT ?s {?s ?p \"from 10:30\n}"] {
+            assert!(!said(text).contains("prefix"), "{}", said(text));
         }
     }
 
