@@ -122,7 +122,8 @@ impl Fetch {
         }
     }
 
-    /// Starts the reads of exactly these absent pages of `tree` (sorted), and of the rest of their extents where rules 1, 2 and 5 say so.
+    /// Starts the reads of exactly these absent pages of `tree` (sorted), without those that wait on the warm list of a device with an arm, and
+    /// of the rest of their extents where rules 1, 2 and 5 say so.
     /// Answers how many of `pages` were started.
     pub fn plan(&self, tree: TreeId, pages: &[PageId], rule: Rule, meters: &mut Activity) -> u64 {
         let coming;
@@ -233,7 +234,7 @@ impl Fetch {
     /// list says of it is known better than what the other rules guess.
     fn rest_of_extent(&self, tree: TreeId, page: PageId, misses: u32) -> Option<(Rule, Vec<PageId>)> {
         let extent = self.geometry.extent_of(page);
-        if let Some(listed) = self.warm_up.take(extent) {
+        if let Some(listed) = self.warm_up.take(extent, self.geometry) {
             let mut pages = self.absent_in_extent(extent);
             pages.retain(|p| *p != page && listed.has(self.geometry.index_of(*p)));
             return Some((Rule::Warm, pages));

@@ -197,6 +197,7 @@ impl Reader {
     }
 
     /// Starts the reads of those of `pages` (sorted, distinct) that are absent, at most [`Reader::wish_limit`] of them, and never waits.
+    /// What the warm list of a device with an arm still waits for is left to it.
     /// Answers how many were started. A hint: failures show when the page is asked for.
     pub fn wish(&mut self, tree: TreeId, pages: &[PageId], kind: WishKind) -> u64 {
         let rule = match kind {

@@ -158,7 +158,7 @@ impl Store {
         let sink: Arc<dyn Sink> = core.clone();
         let stripes = devices.into_stripes(&config, &sink)?;
         let listed = config.read_ahead.warm_list.then(|| warm::load(dir, geometry.extent_pages)).flatten();
-        let warm_up = WarmUp::new(listed.unwrap_or_default(), frames as u64);
+        let warm_up = WarmUp::new(listed.unwrap_or_default(), frames as u64, geometry);
         let fetch = Arc::new(Fetch::new(core, stripes, geometry, warm_up, &config));
         for p in found.pages {
             fetch.core.pool.restore_version(p.page, p.txn, p.waiting, p.history);

@@ -112,12 +112,11 @@ pub(crate) fn load(dir: &Path, extent_pages: u32) -> Option<Vec<Entry>> {
 }
 
 /// Reading the list back.
-#[derive(Default)]
 pub(crate) struct WarmUp {
-    waiting: Mutex<Waiting>,
+    stripes: Mutex<Vec<Waiting>>,
 }
 
-/// What is still to be read. The order of extents is device order on every stripe, and takes the stripes in turn.
+/// What is still to be read from one stripe, in device order.
 #[derive(Default)]
 struct Waiting {
     extents: BTreeMap<ExtentId, Entry>,
@@ -126,9 +125,10 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn next(&self) -> Option<ExtentId> {
+    fn take_next(&mut self) -> Option<Entry> {
         let ahead = self.extents.range(self.hand..).next();
-        ahead.or_else(|| self.extents.first_key_value()).map(|(extent, _)| *extent)
+        let (&next, _) = ahead.or_else(|| self.extents.first_key_value())?;
+        self.take(next)
     }
 
     fn take(&mut self, extent: ExtentId) -> Option<Entry> {
@@ -140,32 +140,36 @@ impl Waiting {
 
 impl WarmUp {
     /// Chooses the hottest entries that fit the pool.
-    pub fn new(list: Vec<Entry>, frames: u64) -> WarmUp {
+    pub fn new(list: Vec<Entry>, frames: u64, geometry: Geometry) -> WarmUp {
         let mut room = frames - frames / 8;
         let fits = |entry: &Entry| {
             let left = room.checked_sub(entry.count());
             room = left.unwrap_or(room);
             left.is_some()
         };
-        let extents = list.into_iter().take_while(fits).map(|e| (e.extent, e)).collect();
-        WarmUp { waiting: Mutex::new(Waiting { extents, hand: 0 }) }
+        let mut stripes: Vec<Waiting> = (0..geometry.stripes).map(|_| Waiting::default()).collect();
+        for entry in list.into_iter().take_while(fits) {
+            stripes[geometry.extent_place(entry.extent).stripe].extents.insert(entry.extent, entry);
+        }
+        WarmUp { stripes: Mutex::new(stripes) }
     }
 
     /// True when everything was asked for.
     pub fn is_done(&self) -> bool {
-        self.waiting.lock().extents.is_empty()
+        self.stripes.lock().iter().all(|waiting| waiting.extents.is_empty())
     }
 
     /// Takes an extent from those that wait: the caller reads its pages now.
-    pub fn take(&self, extent: ExtentId) -> Option<Entry> {
-        self.waiting.lock().take(extent)
+    pub fn take(&self, extent: ExtentId, geometry: Geometry) -> Option<Entry> {
+        self.stripes.lock()[geometry.extent_place(extent).stripe].take(extent)
     }
 
     /// Those of `pages` that are not on the list any more, or never were.
     pub fn without(&self, pages: &[PageId], geometry: Geometry) -> Vec<PageId> {
-        let waiting = self.waiting.lock();
+        let stripes = self.stripes.lock();
         let others = |page: &&PageId| {
-            let entry = waiting.extents.get(&geometry.extent_of(**page));
+            let extent = geometry.extent_of(**page);
+            let entry = stripes[geometry.extent_place(extent).stripe].extents.get(&extent);
             entry.is_none_or(|entry| !entry.has(geometry.index_of(**page)))
         };
         pages.iter().filter(others).copied().collect()
@@ -175,20 +179,18 @@ impl WarmUp {
     pub fn step(&self, fetch: &Fetch, meters: &mut Activity) -> bool {
         /// Requests a device may have waiting when more are added: enough to keep it busy until the next step.
         const BACKLOG: usize = 512;
-        loop {
-            let mut waiting = self.waiting.lock();
-            if fetch.core.pool.fresh_left() == 0 {
-                waiting.extents.clear();
+        let stripes = self.stripes.lock().len();
+        for stripe in 0..stripes {
+            while fetch.stripes.backlog(stripe) < BACKLOG {
+                if fetch.core.pool.fresh_left() == 0 {
+                    self.stripes.lock().iter_mut().for_each(|waiting| waiting.extents.clear());
+                }
+                let next = self.stripes.lock()[stripe].take_next();
+                let Some(entry) = next else { break };
+                Self::read(fetch, &entry, meters);
             }
-            let Some(next) = waiting.next() else { return false };
-            let stripe = fetch.geometry.extent_place(next).stripe;
-            if fetch.stripes.backlog(stripe) >= BACKLOG {
-                return true;
-            }
-            let entry = waiting.take(next).expect("it waits");
-            drop(waiting);
-            Self::read(fetch, &entry, meters);
         }
+        !self.is_done()
     }
 
     fn read(fetch: &Fetch, entry: &Entry, meters: &mut Activity) {
@@ -227,38 +229,41 @@ mod tests {
         }
     }
 
+    const GEOMETRY: Geometry = Geometry { extent_pages: 8, stripes: 1 };
+
     #[test]
     fn the_hottest_that_fit_are_chosen_and_read_in_device_order() {
-        let w = WarmUp::new(vec![entry(9, 0xF), entry(2, 0xFF), entry(5, 1)], 13);
-        let extents: Vec<_> = w.waiting.lock().extents.keys().copied().collect();
+        let w = WarmUp::new(vec![entry(9, 0xF), entry(2, 0xFF), entry(5, 1)], 13, GEOMETRY);
+        let extents: Vec<_> = w.stripes.lock()[0].extents.keys().copied().collect();
         assert_eq!(extents, [2, 9], "12 of 13 frames: 5 no longer fits");
-        assert_eq!(w.take(2), Some(entry(2, 0xFF)));
-        assert_eq!(w.take(2), None, "taken once");
+        assert_eq!(w.take(2, GEOMETRY), Some(entry(2, 0xFF)));
+        assert_eq!(w.take(2, GEOMETRY), None, "taken once");
         assert!(!w.is_done());
     }
 
     #[test]
-    fn reading_goes_on_where_a_miss_has_called_the_arm() {
-        let w = WarmUp::new([2, 3, 6, 9].map(|extent| entry(extent, 1)).into(), 100);
-        let mut waiting = w.waiting.lock();
-        let mut order = Vec::new();
-        while let Some(next) = waiting.next() {
-            order.push(next);
-            waiting.take(next);
-            if next == 2 {
-                waiting.take(6);
+    fn reading_goes_on_where_a_miss_has_called_the_arm_and_no_other() {
+        let geometry = Geometry { stripes: 2, ..GEOMETRY };
+        let w = WarmUp::new([2, 3, 4, 5, 8, 9, 12].map(|extent| entry(extent, 1)).into(), 100, geometry);
+        let mut stripes = w.stripes.lock();
+        let mut order = [Vec::new(), Vec::new()];
+        for turn in 0..4 {
+            for stripe in [0, 1] {
+                order[stripe].extend(stripes[stripe].take_next().map(|entry| entry.extent));
+            }
+            if turn == 0 {
+                stripes[0].take(8);
             }
         }
-        assert_eq!(order, [2, 9, 3]);
+        assert_eq!(order, [vec![2, 12, 4], vec![3, 5, 9]]);
     }
 
     #[test]
-    fn what_waits_on_the_list_is_not_planned() {
-        let geometry = Geometry { extent_pages: 8, stripes: 1 };
-        let w = WarmUp::new(vec![entry(1, 0b11)], 100);
+    fn what_waits_on_the_list_is_told_from_other_pages() {
+        let w = WarmUp::new(vec![entry(1, 0b11)], 100, GEOMETRY);
         let pages = [7, 8, 9, 10, 16].map(PageId);
-        assert_eq!(w.without(&pages, geometry), [7, 10, 16].map(PageId));
-        w.take(1);
-        assert_eq!(w.without(&pages, geometry), pages);
+        assert_eq!(w.without(&pages, GEOMETRY), [7, 10, 16].map(PageId));
+        w.take(1, GEOMETRY);
+        assert_eq!(w.without(&pages, GEOMETRY), pages);
     }
 }

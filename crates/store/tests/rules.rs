@@ -297,3 +297,29 @@ fn a_miss_takes_the_listed_pages_of_its_extent_along() {
         assert_eq!((b.ahead(Rule::Warm).issued, b.stats().reads), (4, 5));
     }
 }
+
+/// What the list brings soon in the device's order does not call an arm away; without an arm nothing is gained by waiting for the list.
+#[test]
+fn with_an_arm_only_what_is_not_on_the_list_is_planned() {
+    for (cost, planned) in [(CostModel::hdd(), 1), (CostModel::nvme(), 2)] {
+        let b = bed_on(64, only(|r| (r.warm_list, r.planned) = (true, true)), cost);
+        let mut r = reader(&b.store);
+        for n in [5, 77, 78, 150] {
+            b.tree.check(&mut r, n);
+        }
+        drop(r);
+        let b = Bed { store: reopen(b.dir.path(), b.store, b.config.clone()), ..b };
+        let mut r = reader(&b.store);
+        let (unlisted, listed) = (b.tree.pages[20], b.tree.pages[77]);
+        assert_eq!(r.wish(b.tree.id, &[unlisted, listed], WishKind::Planned), planned);
+        b.settle();
+        // Planned, 77 takes along what the list has of its extent.
+        let along = planned - 1;
+        assert_eq!((b.ahead(Rule::Planned).issued, b.ahead(Rule::Warm).issued), (planned, along));
+        b.store.step();
+        b.settle();
+        assert_eq!((b.ahead(Rule::Warm).issued, b.stats().reads), (5 - planned, 5));
+        [20, 77].iter().for_each(|n| b.tree.check(&mut r, *n));
+        assert_eq!(b.stats().reads, 5, "nothing that was wished for is missed");
+    }
+}
