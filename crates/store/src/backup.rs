@@ -118,10 +118,8 @@ impl Store {
                 return Err(StoreError::SnapshotTooOld { txn });
             }
         }
-        for (i, bytes) in buf.chunks_exact_mut(PAGE_BYTES).enumerate().filter(|(i, _)| !kept[*i]) {
-            let _ = i;
-            bytes.fill(0);
-        }
+        let others = buf.chunks_exact_mut(PAGE_BYTES).zip(&kept).filter(|(_, kept)| !**kept);
+        others.for_each(|(bytes, _)| bytes.fill(0));
         Ok(used.len() as u64)
     }
 

@@ -241,13 +241,16 @@ mod tests {
     proptest! {
         #[test]
         fn records_become_what_they_were(
-            list in prop::collection::vec(prop::collection::vec((any::<u8>(), any::<u8>(), any::<bool>()), 0..200), 0..6),
+            list in prop::collection::vec(
+                (any::<bool>(), prop::collection::vec((any::<u8>(), any::<u8>(), any::<bool>()), 0..200)), 0..6),
         ) {
-            let of = |byte: fn(&(u8, u8, bool)) -> u8| {
-                let bytes: Vec<Vec<u8>> = list.iter().map(|r| r.iter().map(byte).collect()).collect();
+            let of = |byte: fn(bool, &(u8, u8, bool)) -> u8| {
+                let bytes: Vec<Vec<u8>> =
+                    list.iter().map(|(same, r)| r.iter().map(|b| byte(*same, b)).collect()).collect();
                 records(&bytes.iter().map(Vec::as_slice).collect::<Vec<_>>())
             };
-            let (old, new) = (of(|(a, ..)| *a), of(|(a, b, stays)| if *stays { *a } else { *b }));
+            let old = of(|_, (a, ..)| *a);
+            let new = of(|same, (a, b, stays)| if same || *stays { *a } else { *b });
             let (mut diff, mut back) = (Vec::new(), old.clone());
             prop_assert!(new.diff(&old, &mut diff));
             prop_assert!(back.apply(&diff).is_ok());

@@ -72,8 +72,6 @@ impl Random {
 
 /// Seeds of the random tests: the one in `SNOWMELT_SEED`, else a few fixed ones. Failing tests print theirs.
 pub(crate) fn seeds(n: u64) -> Vec<u64> {
-    match std::env::var("SNOWMELT_SEED").ok().and_then(|s| s.parse().ok()) {
-        Some(seed) => vec![seed],
-        None => (1..=n).collect(),
-    }
+    let first = snowmelt_io::test_seed(1);
+    if std::env::var_os("SNOWMELT_SEED").is_some() { vec![first] } else { (1..=n).collect() }
 }

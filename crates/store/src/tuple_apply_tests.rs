@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::tree_tests::{Random, Sizes, TestStore, seeds};
+use crate::tuple_inner::{Child, Inner};
 use crate::{
-    Changes, Columns, Keys, Matches, Reader, Relocation, ScanBounds, Snapshot, Transaction, TupleTree,
-    TupleTreeBuilder,
+    Changes, Columns, Keys, Matches, PageKind, Reader, Relocation, ScanBounds, Snapshot, Transaction,
+    TupleTree, TupleTreeBuilder,
 };
 
 type Row = [u64; 4];
@@ -248,4 +249,44 @@ fn relocation_puts_leaves_in_order() {
     compare(&tree, &model, &mut store.reader(), &mut random);
     compare(&old_tree, &model, &mut Reader::new(&store.store, old), &mut random);
     eprintln!("{} leaves, disorder {before:.2}, {extents} extents before", tree.leaves());
+}
+
+/// The leaves of a tree of two levels, as its root has them.
+fn leaves(tree: &TupleTree, txn: &mut Transaction) -> Vec<Child> {
+    assert_eq!(tree.height(), 2);
+    let root = txn.page(tree.id(), tree.shape.root).unwrap();
+    Inner::parse(&root, PageKind::TupleInner, tree.arity(), 1).unwrap().all(&root).unwrap()
+}
+
+/// Two full leaves become three. The last one holds rows of the second only, so it stays in that one's page, and the new page comes
+/// between: the journal need not repeat what did not move.
+#[test]
+fn the_first_and_the_last_of_leaves_that_split_keep_their_pages() {
+    let store = TestStore::new(Sizes::Default);
+    let mut random = Random::new(5);
+    let mut model: BTreeSet<Row> = (0..2000).map(|_| row(&mut random, 4, DEEP)).collect();
+    let mut tree = begin(&store, 4, &model);
+    let mut txn = store.store.begin().unwrap();
+    let before = leaves(&tree, &mut txn);
+    assert!(before.len() > 3, "the first two of {} leaves are full", before.len());
+    // Half as many rows again, all of them for the first leaf: more than its tail takes, less than fills another one.
+    let fence = before[1].separator[0];
+    let below_fence = |_| {
+        let mut new = row(&mut random, 4, DEEP);
+        new[0] = random.below(fence);
+        (new, true)
+    };
+    let all = (0..before[0].rows / 2).map(below_fence).collect();
+    apply(&mut tree, &mut txn, &mut model, &all);
+    let after = leaves(&tree, &mut txn);
+    let new = after[1].page;
+    assert!(before.iter().all(|leaf| leaf.page != new), "{new:?} is new");
+    let mut expected: Vec<_> = before.iter().map(|leaf| leaf.page).collect();
+    expected.insert(1, new);
+    assert_eq!(after.iter().map(|leaf| leaf.page).collect::<Vec<_>>(), expected);
+    let (old, last) = (&before[1], &after[2]);
+    assert!(last.separator > old.separator && last.rows < old.rows, "no row has come into the last leaf");
+    txn.put_record("t", 1, &tree.to_bytes());
+    txn.commit().unwrap();
+    compare(&tree, &model, &mut store.reader(), &mut random);
 }

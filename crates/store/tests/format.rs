@@ -7,10 +7,14 @@ use std::collections::BTreeMap;
 use snowmelt_store::{BODY_BYTES, HEADER_BYTES, PAGE_BYTES, PageKind, ReadAhead, Store, page, superblock};
 use support::{build_tree, config};
 
+fn document() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/format.md");
+    std::fs::read_to_string(path).unwrap()
+}
+
 /// Rows of the table marked `name`: the cells of each.
 fn table(name: &str) -> Vec<Vec<String>> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/format.md");
-    let text = std::fs::read_to_string(path).unwrap();
+    let text = document();
     let (_, after) =
         text.split_once(&format!("<!-- table: {name} -->\n")).expect("the table is in the document");
     let rows = after.lines().take_while(|l| l.starts_with('|')).skip(2);
@@ -61,6 +65,10 @@ fn the_page_header_is_as_documented() {
 #[test]
 fn the_super_block_is_as_documented() {
     use superblock::offset::*;
+    let version = superblock::FORMAT.to_string();
+    let meaning = table("superblock").into_iter().find(|row| row[2] == "format").map(|row| row[3].clone());
+    assert_eq!(meaning.as_ref(), Some(&version));
+    assert!(document().contains(&format!("\nFormat version {version}. ")));
     compare(
         &fields("superblock", superblock::SLOT_BYTES),
         &[

@@ -7,8 +7,8 @@
 //! 3. files are used again when nothing in them is needed any more ([`Journal::recycle`]).
 //!
 //! Only whole blocks are written; the last one is written again with what follows. A sector that holds synced bytes is only ever overwritten by
-//! a sector that begins with the same bytes, so a torn write cannot harm them. After every open a new file is begun, so that what a crash left
-//! behind the end is never taken for a continuation.
+//! a sector that begins with the same bytes, so a torn write cannot harm them. After every open a new file is begun, and every record
+//! carries the life (opening) that wrote it, so that what a crash left behind the end is never taken for a continuation.
 
 pub(crate) mod change;
 pub(crate) mod diff;
@@ -396,16 +396,14 @@ impl Journal {
 
     /// Has a free file ready, so that no commit waits for one to be made.
     pub fn prepare(&self) -> Result<()> {
-        let (number, half_full) = {
+        let half_full = {
             let tail = self.tail.lock();
-            let half = tail.file.as_ref().is_some_and(|f| tail.position > f.bytes / 2);
-            (tail.number, half)
+            tail.file.as_ref().is_some_and(|f| tail.position > f.bytes / 2)
         };
         if !half_full || !self.files.lock().free.is_empty() {
             return Ok(());
         }
         let file = self.next_file(self.config.journal.file_bytes.min(FIRST_FILE_BYTES))?;
-        let _ = number;
         self.files.lock().free.push(file);
         Ok(())
     }
@@ -484,23 +482,14 @@ impl Journal {
         for loc in changes {
             let payload = self.payload(*loc)?;
             let mut rest = payload.get(loc.at as usize..).unwrap_or_default();
-            let why = match change::next(&mut rest) {
-                Ok(Change::Image { page: p, bytes }) if p == page => {
-                    waiting.set_image(txn, *loc, bytes);
-                    continue;
-                }
-                Ok(Change::Diff { page: p, diff }) if p == page => {
-                    waiting.add(txn, *loc, How::Bytes, diff);
-                    continue;
-                }
-                Ok(Change::Rows { page: p, diff }) if p == page => {
-                    waiting.add(txn, *loc, How::Rows, diff);
-                    continue;
-                }
-                Ok(_) => "the record there is about something else",
-                Err(bad) => bad.0,
-            };
-            return Err(self.damaged(loc.file, loc.offset, why));
+            let damaged = |why| Err(self.damaged(loc.file, loc.offset, why));
+            match change::next(&mut rest) {
+                Ok(Change::Image { page: p, bytes }) if p == page => waiting.set_image(txn, *loc, bytes),
+                Ok(Change::Diff { page: p, diff }) if p == page => waiting.add(txn, *loc, How::Bytes, diff),
+                Ok(Change::Rows { page: p, diff }) if p == page => waiting.add(txn, *loc, How::Rows, diff),
+                Ok(_) => return damaged("the record there is about something else"),
+                Err(bad) => return damaged(bad.0),
+            }
         }
         waiting.into_page(page).map_err(|(loc, why)| self.damaged(loc.file, loc.offset, why))
     }
