@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri cannot cut a mapping")]
-    fn long_buffers_begin_with_a_huge_page() {
+    fn long_buffers_begin_where_a_huge_page_can() {
         let mut buf = AlignedBuf::huge(HUGE_BYTES + 4096);
         assert!((buf.as_mut_ptr() as usize).is_multiple_of(HUGE_BYTES));
         assert!(buf.iter().all(|b| *b == 0));

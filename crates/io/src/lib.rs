@@ -45,6 +45,7 @@ mod schedule;
 mod shared_scan;
 mod simulated;
 mod sparse_memory;
+mod test_seed;
 mod threads;
 mod uring;
 mod virtual_time;
@@ -73,3 +74,4 @@ pub use queue::{Class, DeviceQueue, Engine, Policy, QueueConfig, Request, Sink, 
 pub use shared_scan::{Piece, ScanDevices, ScanReader, ScannedPiece, SharedScan};
 pub use simulated::{Activity, SimulatedDevice, run_urgently};
 pub use sparse_memory::SparseMemoryDevice;
+pub use test_seed::test_seed;

@@ -64,7 +64,7 @@ impl Tracing {
         let trace = CellTrace {
             own_bios,
             own_bio_bytes: own_sectors * 512,
-            requests: counts.requests(),
+            requests: counts.requests,
             request_bytes: counts.issued_sectors * 512,
             splits: counts.split,
             merges: counts.merged,

@@ -62,7 +62,7 @@ pub enum Memory {
     /// Ordinary pages, scattered in memory: a long request has a piece for each of them.
     #[default]
     Malloc,
-    /// Huge pages, where the kernel has some: a long request is in one piece.
+    /// Transparent huge pages, where the kernel has some left: a long request is in one piece.
     MmapHuge,
 }
 

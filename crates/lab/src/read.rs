@@ -292,6 +292,9 @@ fn kernel_ahead(args: &Args, direct: bool) -> Vec<(Option<u64>, bool)> {
     settings.iter().flat_map(|kb| args.prefetch.iter().map(|prefetch| (*kb, prefetch.0))).collect()
 }
 
+/// Whether the kernel has transparent huge pages.
+const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+
 fn impossible(cell: &Cell, engine: EngineName, unit: u64) -> Option<String> {
     let name = engine.name();
     if engine.0.most_depth().is_some_and(|most| cell.iodepth > most) {
@@ -299,6 +302,11 @@ fn impossible(cell: &Cell, engine: EngineName, unit: u64) -> Option<String> {
     }
     if engine.0 == JobEngine::Mmap && cell.direct {
         return Some("mapped memory is the page cache: no mmap with --direct on".into());
+    }
+    if cell.mem == Memory::MmapHuge
+        && std::fs::read_to_string(HUGE_PAGES).is_ok_and(|s| s.contains("[never]"))
+    {
+        return Some(format!("{HUGE_PAGES} says never: no mmaphuge until root writes madvise there"));
     }
     if cell.mem == Memory::MmapHuge && cell.bs < HUGE_BYTES as u64 {
         return Some(format!(

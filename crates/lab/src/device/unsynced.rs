@@ -261,8 +261,7 @@ mod tests {
 
     #[test]
     fn a_cut_leaves_any_part_of_what_was_not_flushed_and_nothing_else() {
-        let seed = std::env::var("SNOWMELT_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(5);
-        eprintln!("seed {seed} (repeat with SNOWMELT_SEED={seed})");
+        let seed = snowmelt_io::test_seed(5);
         let mut random = Random(seed);
         let (mut torn, mut lost, mut kept) = (0, 0, 0);
         for round in 0..200 {
