@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Random reads through the scheduler against fio's, in turn, on one processor: 8 KiB at depth 32, and extents of 2 MiB at depth 4, the
-# extents also asked for page by page, as the pool does. Our buffers lie in huge pages, as the pool's frames do; fio's do when the script may
+# extents also asked for page by page, as the pool does into frames it never used. Our buffers lie in huge pages, as the pool's frames do; fio's do when the script may
 # reserve some (root), else in pages of 4 KiB, which can halve what a virtual disk gives. Who comes first changes from turn to turn.
 # Prints the median of the ratios.
 #
@@ -11,10 +11,10 @@ rounds=${1:-10}
 own=$here/../target/release/examples/randread
 [ -x "$own" ] || { echo "no $own: cargo build --release -p snowmelt-io --examples" >&2; exit 1; }
 file=$DATA/fio-test
-[ -f "$file" ] || dd if=/dev/urandom of="$file" bs=1M count=4096 oflag=direct status=none
 reserved=/proc/sys/vm/nr_hugepages
-before=$(cat "$reserved")
+before=$(cat "$reserved" 2> /dev/null || echo 0)
 trap 'rm -f "$file"; [ -w "$reserved" ] && echo "$before" > "$reserved"' EXIT
+[ -f "$file" ] || dd if=/dev/urandom of="$file" bs=1M count=4096 oflag=direct status=none
 memory=""
 if [ -w "$reserved" ] && echo $((before + 16)) > "$reserved" && [ "$(cat "$reserved")" -ge $((before + 16)) ]; then
     memory="--iomem=shmhuge --hugepage-size=2m"

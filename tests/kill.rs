@@ -5,7 +5,7 @@
 //! the numbers of `done`, of the twins and of the texts are 1 to m, `current` is m alone, and m is the last acknowledged number or the one
 //! after it. The readers ask for the same while it runs.
 //!
-//! `SNOWMELT_KILL_ROUNDS=200` for the long run; 20 rounds otherwise. The seed is printed; `SNOWMELT_SEED` repeats the moments of the kills.
+//! `SNOWMELT_KILL_ROUNDS=200` for the long run; 20 rounds otherwise. `SNOWMELT_SEED` gives other moments of the kills.
 
 mod support;
 
@@ -166,11 +166,7 @@ fn rounds() -> u64 {
 
 #[test]
 fn killed_servers_lose_no_acknowledged_commit() {
-    let mut random = match std::env::var("SNOWMELT_SEED").as_deref() {
-        Ok(text) if text != "new" => text.parse().expect("SNOWMELT_SEED is a number or `new`"),
-        _ => std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970").as_nanos() as u64,
-    };
-    println!("SNOWMELT_SEED={random}");
+    let mut random = snowmelt_io::test_seed(1);
     let dir = tempfile::tempdir().unwrap();
     let db = database(dir.path());
     let acknowledged = Acknowledged::default();

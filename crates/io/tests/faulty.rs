@@ -41,7 +41,7 @@ fn read_all(
 
 #[test]
 fn every_fault_on_reading_is_a_typed_error_or_a_right_answer_or_in_the_list() {
-    let seed = seed(5);
+    let seed = snowmelt_io::test_seed(5);
     let rates = FaultRates {
         read_eio: 40_000,
         short: 40_000,
@@ -124,7 +124,7 @@ fn faults_under_a_simulated_device_arrive_in_virtual_time_and_repeat() {
         let errors: Vec<bool> = (0..PAGES as u64).map(|tag| sink.result(tag).unwrap().is_err()).collect();
         (clock.now_ns(), errors, sink.order())
     };
-    let seed = seed(9);
+    let seed = snowmelt_io::test_seed(9);
     assert_eq!(run(seed), run(seed));
     assert_ne!(run(seed), run(seed + 1));
 }
@@ -132,7 +132,7 @@ fn faults_under_a_simulated_device_arrive_in_virtual_time_and_repeat() {
 /// Writes pages with a version number each, some fail; afterwards every page is the last acknowledged version, or a fault says why not.
 #[test]
 fn every_fault_on_writing_is_known() {
-    let seed = seed(21);
+    let seed = snowmelt_io::test_seed(21);
     let rates = FaultRates {
         write_eio: 20_000,
         short: 20_000,
@@ -179,7 +179,8 @@ fn every_fault_on_writing_is_known() {
 
 #[test]
 fn a_power_cut_keeps_what_was_synced_and_any_sectors_of_the_rest() {
-    let (memory, device) = faulty(FaultRates { reordered: 1_000_000, ..Default::default() }, seed(3));
+    let (memory, device) =
+        faulty(FaultRates { reordered: 1_000_000, ..Default::default() }, snowmelt_io::test_seed(3));
     device.write_at(&[IoSlice::new(&[1; PAGE])], 0).unwrap();
     device.sync().unwrap();
     device.write_at(&[IoSlice::new(&[2; PAGE])], 0).unwrap();

@@ -86,7 +86,7 @@ fn read_and_compare(
 
 #[test]
 fn every_engine_and_policy_reads_the_bytes_that_are_there() {
-    let seed = seed(7);
+    let seed = snowmelt_io::test_seed(7);
     let bytes = pattern(4 << 20);
     for (_dir, device) in devices(&bytes) {
         for engine in engines() {

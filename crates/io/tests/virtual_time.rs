@@ -162,7 +162,7 @@ fn crowd(model: DeviceModel, policy: Policy, clients: usize, seed: u64) -> Vec<(
 
 #[test]
 fn the_same_seed_gives_the_same_run() {
-    let seed = seed(11);
+    let seed = snowmelt_io::test_seed(11);
     for model in [DeviceModel::hdd(), DeviceModel::wide_slow(), DeviceModel::nvme()] {
         for policy in Policy::ALL {
             let first = crowd(model.clone(), policy, 8, seed);

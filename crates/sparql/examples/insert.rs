@@ -16,7 +16,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let dir = args.next().ok_or("name a directory")?;
     let quads: usize = args.next().map_or(Ok(10_000), |n| n.parse())?;
-    let requests: usize = args.next().map_or(Ok(30), |n| n.parse())?;
+    let requests: usize = args.next().map_or(Ok(40), |n| n.parse())?;
+    if requests == 0 || !requests.is_multiple_of(4) {
+        return Err("the number of requests is a multiple of 4".into());
+    }
     let mode = args.next();
     let checkpoints = match mode.as_deref() {
         None => Checkpoints::Continuous,
@@ -29,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = UpdateOptions::default();
     let (mut parse, mut whole) = (Duration::ZERO, Vec::with_capacity(requests));
     for request in 0..requests {
-        if mode.as_deref() == Some("once") && request == requests - requests / 4 {
+        if mode.as_deref() == Some("once") && request == requests / 4 * 3 {
             engine.database().store().checkpoint()?;
         }
         let text = text(request, quads);
@@ -54,7 +57,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         some.sort();
         some[some.len() / 2].as_secs_f64() * 1e3
     };
-    let quarter = requests.div_ceil(4);
+    let quarter = requests / 4;
     let stats = engine.database().store().journal_stats();
     println!(
         "medians of the four quarters: {} ms; {} pages have versions that are not checkpointed, {:.0} MB of journal",

@@ -101,7 +101,7 @@ fn load(quads: &[Quad]) -> Store {
 }
 
 fn run(settings: &[Settings], default_graphs: u64, queries_per_graph: u64) {
-    let seed = common::seed();
+    let seed = snowmelt_io::test_seed(1);
     let graphs = std::env::var("SNOWMELT_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(default_graphs);
     let (mut answered, mut refused, mut wrong) = (0, 0, Vec::new());
     for round in 0..graphs {

@@ -15,7 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use snowmelt_io::AlignedBuf;
-use snowmelt_store::{Checkpoints, JournalConfig, JournalStats, PageId, ReadAhead, Reader, Store, StoreConfig, TreeId};
+use snowmelt_store::{
+    Checkpoints, JournalConfig, JournalStats, PageId, ReadAhead, Reader, Store, StoreConfig, TreeId,
+};
 
 fn main() {
     let mut args = std::env::args().skip(1);

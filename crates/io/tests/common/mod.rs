@@ -94,13 +94,6 @@ impl Random {
     }
 }
 
-/// The seed of this run: SNOWMELT_SEED, or `default`.
-pub fn seed(default: u64) -> u64 {
-    let seed = std::env::var("SNOWMELT_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(default);
-    eprintln!("seed {seed} (repeat with SNOWMELT_SEED={seed})");
-    seed
-}
-
 /// Bytes that tell their offset.
 pub fn pattern(len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 29) as u8).collect()

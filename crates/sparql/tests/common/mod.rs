@@ -21,15 +21,3 @@ pub fn shared(path: &str) -> Option<PathBuf> {
     // Without `..` and links, so that what a manifest names begins with it.
     Some(full.canonicalize().expect("it exists"))
 }
-
-/// The seed of a random test, printed: always the same, so that a failure belongs to the change it appears with; `SNOWMELT_SEED` gives
-/// another one, `SNOWMELT_SEED=new` one from the clock.
-pub fn seed() -> u64 {
-    let seed = match std::env::var("SNOWMELT_SEED").as_deref() {
-        Err(_) => 1,
-        Ok("new") => std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970").as_nanos() as u64,
-        Ok(text) => text.parse().expect("SNOWMELT_SEED is a number or `new`"),
-    };
-    eprintln!("SNOWMELT_SEED={seed}");
-    seed
-}
