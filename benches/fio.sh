@@ -7,7 +7,7 @@
 #
 #   SNOWMELT  the command that runs the laboratory      [target/release/snowmelt lab]
 #   SIZES, DEPTHS, DIRECT, ENGINE                       [4k,8k,64k,2m  1,16,64  1,0  io_uring]
-#   MEM       what holds the buffers of both            [malloc; mmaphuge, for 2m, needs /proc/sys/vm/nr_hugepages ≥ depth + 1 for fio]
+#   MEM       what holds the buffers of both            [malloc; mmaphuge: fio needs /proc/sys/vm/nr_hugepages ≥ depth × size + 1]
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 [ $# -ge 1 ] || { sed -n '2,11p' "$0" >&2; exit 2; }

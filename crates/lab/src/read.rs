@@ -295,6 +295,9 @@ fn kernel_ahead(args: &Args, direct: bool) -> Vec<(Option<u64>, bool)> {
 /// Whether the kernel has transparent huge pages.
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
+/// Most memory for such buffers.
+const MOST_HUGE: u64 = 1 << 30;
+
 fn impossible(cell: &Cell, engine: EngineName, unit: u64) -> Option<String> {
     let name = engine.name();
     if engine.0.most_depth().is_some_and(|most| cell.iodepth > most) {
@@ -308,11 +311,13 @@ fn impossible(cell: &Cell, engine: EngineName, unit: u64) -> Option<String> {
     {
         return Some(format!("{HUGE_PAGES} says never: no mmaphuge until root writes madvise there"));
     }
-    if cell.mem == Memory::MmapHuge && cell.bs < HUGE_BYTES as u64 {
+    let huge = u64::from(cell.iodepth) * cell.bs.next_multiple_of(HUGE_BYTES as u64);
+    if cell.mem == Memory::MmapHuge && huge > MOST_HUGE {
         return Some(format!(
-            "a huge page has {}: no mmaphuge for {}",
-            size::show(HUGE_BYTES as u64),
-            size::show(cell.bs)
+            "each buffer has huge pages of its own, {} of them {}: no mmaphuge for {}",
+            cell.iodepth,
+            size::show(huge),
+            name_of(cell)
         ));
     }
     if cell.direct && !(cell.bs.is_multiple_of(unit) && cell.align.is_multiple_of(unit)) {
@@ -432,16 +437,24 @@ mod tests {
         let Some((_file, target)) = disk_file(1 << 20) else { return };
         let line = "f --mem malloc,mmaphuge --engine inline,mmap --sizes 4k,1000 --depth 1,4 --direct on,off --read-ahead-kb 0,128";
         let (cells, left_out) = plan(&args(line).unwrap(), &target).unwrap();
-        // psync: 4k direct, and 4k and 1000 buffered with two read-aheads; mmap: the buffered ones only.
-        assert_eq!(cells.len(), 1 + 4 + 4);
+        // psync: 4k direct, and 4k and 1000 buffered with two read-aheads; mmap: the buffered ones only; each with two kinds of memory.
+        let huge = cells.iter().filter(|p| p.cell.mem == Memory::MmapHuge).count();
+        assert_eq!((cells.len() - huge, huge), (1 + 4 + 4, 1 + 4 + 4));
         assert!(
             cells.iter().all(|p| p.cell.iodepth == 1 && (!p.cell.direct || p.cell.read_ahead_kb.is_none()))
         );
-        for says in
-            ["psync has one request", "no mmap with --direct on", "multiples of", "no mmaphuge for 4k"]
-        {
+        for says in ["psync has one request", "no mmap with --direct on", "multiples of"] {
             assert!(left_out.iter().any(|why| why.contains(says)), "{says}: {left_out:?}");
         }
+    }
+
+    #[test]
+    fn huge_buffers_that_would_fill_the_memory_are_left_out() {
+        let Some((_file, target)) = disk_file(1 << 20) else { return };
+        let line = "f --mem mmaphuge --sizes 4k --depth 512,513 --direct off";
+        let (cells, left_out) = plan(&args(line).unwrap(), &target).unwrap();
+        assert_eq!(cells.iter().map(|p| p.cell.iodepth).collect::<Vec<_>>(), [512]);
+        assert!(left_out[0].contains("no mmaphuge for io_uring 4k depth 513"), "{left_out:?}");
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub struct Job {
     pub write: bool,
     /// Bytes per request.
     pub bs: u64,
-    /// Buffers as long as a huge page lie in such pages (fio: `mem=mmaphuge`, but transparent ones: none need be reserved).
+    /// Each buffer lies in huge pages of its own (fio: `mem=mmaphuge`, but transparent ones: none need be reserved).
     pub huge_pages: bool,
     /// Requests outstanding.
     pub iodepth: u32,

@@ -77,7 +77,7 @@ fn transfer(file: &JobFile, write: bool, buf: &mut AlignedBuf, offset: u64) -> R
 
 /// A buffer for one request; for writes filled with bytes that no device could compress.
 pub(super) fn buffer(job: &Job, seed: u64) -> AlignedBuf {
-    let allocate = if job.huge_pages { AlignedBuf::huge } else { AlignedBuf::new };
+    let allocate = if job.huge_pages { AlignedBuf::in_huge_pages } else { AlignedBuf::new };
     let mut buf = allocate(job.bs as usize);
     if job.write {
         let mut z = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
