@@ -79,6 +79,7 @@ fn transfer(file: &JobFile, write: bool, buf: &mut AlignedBuf, offset: u64) -> R
 pub(super) fn buffer(job: &Job, seed: u64) -> AlignedBuf {
     let allocate = if job.huge_pages { AlignedBuf::in_huge_pages } else { AlignedBuf::new };
     let mut buf = allocate(job.bs as usize);
+    buf.fill(0); // what the kernel gives at the first touch is not the device's time
     if job.write {
         let mut z = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         for chunk in buf.chunks_mut(8) {
