@@ -227,27 +227,66 @@ fn boot_id() -> String {
 mod tests {
     use super::*;
 
+    fn line(line: &Line) -> String {
+        serde_json::to_string(line).expect("plain data") + "\n"
+    }
+
+    fn header(pid: u32, boot: &str) -> String {
+        line(&Line::Header(Header { what: "t".into(), command: vec![], pid, boot: boot.into() }))
+    }
+
     #[test]
     fn a_torn_line_ends_the_journal_and_other_boots_leave_only_files() {
         let dir = tempfile::tempdir().expect("a folder");
         let step = |name: &str| Step::RemoveFile { path: dir.path().join(name) };
         let set = Step::Set { path: "/sys/x".into(), old: "1".into(), new: "2".into() };
-        let line = |line: &Line| serde_json::to_string(line).expect("plain data") + "\n";
-        let header = |boot: &str| {
-            line(&Line::Header(Header { what: "t".into(), command: vec![], pid: 1, boot: boot.into() }))
-        };
         let body = line(&Line::Will { id: 1, will: step("a") })
             + &line(&Line::Will { id: 2, will: set.clone() })
             + &line(&Line::Will { id: 3, will: step("b") })
             + &line(&Line::Done { id: 1, done: true });
         let torn = &line(&Line::Will { id: 4, will: step("c") })[..20];
-        std::fs::write(dir.path().join("now.journal"), header(&boot_id()) + &body + torn).expect("written");
+        std::fs::write(dir.path().join("now.journal"), header(1, &boot_id()) + &body + torn)
+            .expect("written");
         let found = leftovers(dir.path()).expect("read");
         assert_eq!(found[0].steps().cloned().collect::<Vec<_>>(), [step("b"), set]);
         // Another folder: a program that another test is just starting may hold the first journal's lock for a moment.
         let dir_of_old = tempfile::tempdir().expect("a folder");
-        std::fs::write(dir_of_old.path().join("old.journal"), header("before") + &body).expect("written");
+        std::fs::write(dir_of_old.path().join("old.journal"), header(1, "before") + &body).expect("written");
         let found = leftovers(dir_of_old.path()).expect("read");
         assert_eq!(found[0].steps().cloned().collect::<Vec<_>>(), [step("b")]);
+    }
+    /// The journal of an owner that has died, while a thread of it still holds the lock: whoever restores finds it, also two at once.
+    #[test]
+    fn of_a_dead_owner_what_it_served_is_given_up_first_and_two_may_restore() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut owner = std::process::Command::new("true").spawn().expect("true starts");
+        let pid = owner.id();
+        owner.wait().expect("it ends");
+        let served = Step::Serve { target: dir.path().join("mount") };
+        let files = ["a", "b"].map(|name| Step::RemoveFile { path: dir.path().join(name) });
+        let steps = [files[0].clone(), served.clone(), files[1].clone()];
+        let mut text = header(pid, &boot_id());
+        for (id, will) in (1..).zip(steps) {
+            text += &line(&Line::Will { id, will });
+        }
+        let path = dir.path().join("dead.journal");
+        std::fs::write(&path, text).expect("written");
+        std::fs::write(dir.path().join("b"), "").expect("written");
+        let held = File::open(&path).expect("opened");
+        flock(&held, FlockOperation::LockExclusive).expect("locked");
+
+        let mut found: Vec<Leftover> = (0..2).flat_map(|_| leftovers(dir.path()).expect("read")).collect();
+        assert_eq!(found.len(), 2);
+        let mut told = Vec::new();
+        let mut restore = |leftover: Leftover| {
+            leftover
+                .restore(&mut |step, outcome| told.push((step.clone(), *outcome.as_ref().expect("undone"))))
+        };
+        restore(found.remove(0)).expect("all is undone");
+        assert!(!path.exists());
+        restore(found.remove(0)).expect("there is nothing left to undo");
+        let order = [served, files[1].clone(), files[0].clone()];
+        let outcomes = [Outcome::Gone, Outcome::Undone].into_iter().chain(std::iter::repeat(Outcome::Gone));
+        assert_eq!(told, order.iter().cycle().take(6).cloned().zip(outcomes).collect::<Vec<_>>());
     }
 }
