@@ -7,13 +7,14 @@ use super::QueryOptions;
 
 /// Parses a text as a query.
 pub(super) fn parse(text: &str, options: &QueryOptions) -> Result<Query, QueryError> {
-    parser(options.base.as_deref())?.parse_query(text).map_err(|e| parse_error(text, &e))
+    let parser = parser(options.base.as_deref())?;
+    parsed(text, |text| parser.clone().parse_query(text))
 }
 
 /// Parses a text as an update.
 pub(crate) fn parse_update(text: &str, base: Option<&str>) -> Result<Update, QueryError> {
     let parser = parser(base)?;
-    parser.parse_update(text).map_err(|e| parse_error(text, &e))
+    parsed(text, |text| parser.clone().parse_update(text))
 }
 
 /// A parser with a base IRI.
@@ -24,20 +25,53 @@ fn parser(base: Option<&str>) -> Result<SparqlParser, QueryError> {
     parser.with_base_iri(base).map_err(bad)
 }
 
-fn parse_error(text: &str, error: &SparqlSyntaxError) -> QueryError {
-    let message = error.to_string();
-    // "error at LINE:COLUMN: expected …"
-    let placed = message.strip_prefix("error at ").and_then(|rest| {
+fn parsed<T>(text: &str, parse: impl Fn(&str) -> Result<T, SparqlSyntaxError>) -> Result<T, QueryError> {
+    parse(text).map_err(|error| {
+        let error = error.to_string();
+        let (at, message) = placed(text, &error);
+        // The parser goes over a wrong text twice. The second time it takes each label of a blank node for used already, goes no further, and does
+        // not hear what was expected at the end of its way.
+        let bare = without_labels(text);
+        let (at, message) = match bare.as_ref().map(|bare| parse(bare).map_err(|e| e.to_string())) {
+            Some(Ok(_)) => (at, "a blank node has the label of one in another graph pattern".into()),
+            Some(Err(other)) if placed(text, &other).0 == at => explain(text, at, placed(text, &other).1),
+            _ => explain(text, at, message),
+        };
+        let (line, column) = place(text, at);
+        QueryError::Parse { line, column, message }
+    })
+}
+
+/// The offset and the message of "error at LINE:COLUMN: MESSAGE".
+fn placed<'a>(text: &str, error: &'a str) -> (usize, &'a str) {
+    let parts = error.strip_prefix("error at ").and_then(|rest| {
         let (line, rest) = rest.split_once(':')?;
         let (column, rest) = rest.split_once(':')?;
         Some((offset(text, line.parse().ok()?, column.trim().parse().ok()?)?, rest.trim()))
     });
-    let (at, message) = match placed {
-        Some((at, message)) => explain(text, at, message),
-        None => (0, message),
-    };
-    let (line, column) = place(text, at);
-    QueryError::Parse { line, column, message }
+    parts.unwrap_or((0, error))
+}
+
+/// The text with an anonymous blank node, as long, for each that has a label; nothing if none has.
+fn without_labels(text: &str) -> Option<String> {
+    let of_name = |c: char| c.is_alphanumeric() || "_-.".contains(c);
+    let mut bare = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("_:") {
+        bare.push_str(before);
+        rest = after;
+        let label = after.split(|c| !of_name(c)).next().unwrap_or("").trim_end_matches('.');
+        if label.is_empty() || before.ends_with(of_name) {
+            bare.push_str("_:"); // no label, or the end of a prefix
+            continue;
+        }
+        bare.push('[');
+        bare.extend(label.chars().map(|_| ' '));
+        bare.push(']');
+        rest = &after[label.len()..];
+    }
+    bare.push_str(rest);
+    (bare != text).then_some(bare)
 }
 
 /// The offset of a line and column, both from 1.
@@ -171,9 +205,32 @@ mod tests {
             let text = format!("SELECT ?s {{?s {name} ?o}}");
             assert_eq!(said(&text), "line 1, column 15: the prefix ex: is not declared");
         }
-        for text in ["SELECT ?s {?s ?p _:b", "SELECT ?s {?s ?p \"from 10:30\n}"] {
+        for text in [
+            "SELECT ?s {_:b } LI",
+            "SELECT ?s {?s ?p \"from 10:30\n}",
+            "SELECT ?s {?s ?p \"from 10:30\"} LIMT 3",
+        ] {
             assert!(!said(text).contains("prefix"), "{}", said(text));
         }
+    }
+
+    #[test]
+    fn a_label_of_a_blank_node_hides_no_error() {
+        let limit = said("SELECT ?s {?s ?p _:b.} LIMT 3");
+        assert!(limit.starts_with("line 1, column 24: \"LIMT 3\" is not understood; "), "{limit}");
+        let prefix = said("PREFIX a_: <http://a/> SELECT ?s {?s a_:p _:é . ?s ex:q ?z}");
+        assert_eq!(prefix, "line 1, column 52: the prefix ex: is not declared");
+        let open = said("SELECT ?s {?s ?p _:b");
+        assert!(
+            open.starts_with("line 1, column 21: found the end, expected \"") && open.contains("\"}\""),
+            "{open}"
+        );
+        let twice = said("SELECT ?s {?s ?p _:b OPTIONAL {_:b ?q ?r}}");
+        assert!(twice.ends_with(": a blank node has the label of one in another graph pattern"), "{twice}");
+        let update = parse_update("INSERT DATA {_:b <a:p> <a:o> . _:b ex:p 1}", None).map(drop).unwrap_err();
+        assert_eq!(update.to_string(), "line 1, column 36: the prefix ex: is not declared");
+        assert_eq!(without_labels("a_:b \"_:\" _:b1.x. "), Some("a_:b \"_:\" [    ]. ".into()));
+        assert_eq!(without_labels("a_:b _ :"), None);
     }
 
     #[test]
