@@ -18,6 +18,7 @@ import time
 PART, SNOWMELT, DB, HERE = sys.argv[1:5]
 TURNS = int(os.environ.get("TURNS", "3"))
 MIB = int(os.environ.get("MIB", "1024"))
+EACH = int(os.environ.get("EACH", "2000"))
 MEMORY = os.environ.get("MEMORY", "4GiB")
 IOPS, BYTES_PER_S = 3000, 125 << 20
 PORT = 17878
@@ -170,14 +171,15 @@ def large():
     connection = server.connect()
     begun = time.monotonic()
     grown = lambda n: n % 8 == 0 and stats(connection)["checkpoints"]["backlog_bytes"] >= MIB << 20
-    n = insert(connection, 1 << 30, 2000, rng, grown)
+    n = insert(connection, 1 << 30, EACH, rng, grown)
     took = time.monotonic() - begun
-    question = last_title(n, 399)
+    question = last_title(n, EACH // 5 - 1)
     expected = query(connection, question)
     assert expected.count("\n") == 2, expected
     journal = stats(connection)["checkpoints"]["backlog_bytes"]
     server.kill()
-    print("%d transactions of 2000 triples in %.0f s, %.0f MiB of journal" % (n + 1, took, journal / 2**20), flush=True)
+    print("%d transactions of %d triples in %.0f s, %.0f MiB of journal, %.1f bytes a triple" % (
+        n + 1, EACH, took, journal / 2**20, journal / (EACH * (n + 1))), flush=True)
     bound = 1 + journal / BYTES_PER_S
     runs = [restart(question, expected) for _ in range(TURNS)]
     report("the device as it is", runs, bound)

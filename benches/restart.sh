@@ -5,10 +5,10 @@
 #   [sudo -E] benches/restart.sh [small] [large]        both unless named
 #
 #   small   300 000 triples in 3000 transactions of 100; the bound is 0.5 s. Beside it Virtuoso, when virtuoso-t and isql are there
-#   large   1 GiB of journal (MIB) over 10 million triples (PRODUCTS), on the device as it is, on the simulated wide but slow volume,
-#           and with the device capped at 3000 IOPS and 125 MiB/s; the bound is 1 s + bytes ÷ 125 MiB/s
+#   large   1 GiB of journal (MIB) in transactions of 2000 triples (EACH) over 10 million triples (PRODUCTS), on the device as it is, on the
+#           simulated wide but slow volume, and with the device capped at 3000 IOPS and 125 MiB/s; the bound is 1 s + bytes ÷ 125 MiB/s
 #
-#   SNOWMELT, DATA, WORDS as in common.sh; MIB [1024], PRODUCTS [28480], TURNS [3], MEMORY [4GiB]
+#   SNOWMELT, DATA, WORDS as in common.sh; MIB [1024], EACH [2000], PRODUCTS [28480], TURNS [3], MEMORY [4GiB]
 . "$(dirname "$0")/common.sh"
 parts=${*:-small large}
 machine

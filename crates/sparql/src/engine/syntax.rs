@@ -61,7 +61,7 @@ fn without_labels(text: &str) -> Option<String> {
         bare.push_str(before);
         rest = after;
         let label = after.split(|c| !of_name(c)).next().unwrap_or("").trim_end_matches('.');
-        if label.is_empty() || before.ends_with(of_name) {
+        if !label.starts_with(|c: char| c.is_alphanumeric() || c == '_') || before.ends_with(of_name) {
             bare.push_str("_:"); // no label, or the end of a prefix
             continue;
         }
@@ -229,7 +229,7 @@ mod tests {
         assert!(twice.ends_with(": a blank node has the label of one in another graph pattern"), "{twice}");
         let update = parse_update("INSERT DATA {_:b <a:p> <a:o> . _:b ex:p 1}", None).map(drop).unwrap_err();
         assert_eq!(update.to_string(), "line 1, column 36: the prefix ex: is not declared");
-        assert_eq!(without_labels("a_:b \"_:\" _:b1.x. "), Some("a_:b \"_:\" [    ]. ".into()));
+        assert_eq!(without_labels("a_:b \"_:\" _:-b _:b1.x. "), Some("a_:b \"_:\" _:-b [    ]. ".into()));
         assert_eq!(without_labels("a_:b _ :"), None);
     }
 
