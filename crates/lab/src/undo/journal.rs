@@ -255,6 +255,7 @@ mod tests {
         let found = leftovers(dir_of_old.path()).expect("read");
         assert_eq!(found[0].steps().cloned().collect::<Vec<_>>(), [step("b")]);
     }
+
     /// The journal of an owner that has died, while a thread of it still holds the lock: whoever restores finds it, also two at once.
     #[test]
     fn of_a_dead_owner_what_it_served_is_given_up_first_and_two_may_restore() {
