@@ -219,6 +219,15 @@ pub struct Bench<'a> {
     pub stop: &'a AtomicBool,
 }
 
+/// The error when not one request finds room.
+pub fn too_small(target: &Target, range: u64, bs: u64) -> LabError {
+    LabError::refused(
+        target.path.display(),
+        format!("has only {range} bytes to be used, less than one request of {bs}"),
+        "name a larger file, or smaller --sizes",
+    )
+}
+
 impl Bench<'_> {
     /// Runs a cell.
     pub fn run(
@@ -283,13 +292,8 @@ impl Bench<'_> {
         write: bool,
     ) -> Result<Job, LabError> {
         let seed = self.seed.wrapping_add(u64::from(repeat) << 32);
-        let places = Places::new(pattern, cell.bs, cell.align, 0, self.range, seed).ok_or_else(|| {
-            LabError::refused(
-                self.target.path.display(),
-                format!("has only {} bytes to be used, less than one request of {}", self.range, cell.bs),
-                "name a larger file, or smaller --sizes",
-            )
-        })?;
+        let places = Places::new(pattern, cell.bs, cell.align, 0, self.range, seed);
+        let places = places.ok_or_else(|| too_small(self.target, self.range, cell.bs))?;
         // What was read once is in the page cache, and no longer the device's.
         let once = self.once || (!cell.direct && self.model.is_none());
         // Shorter intervals while the whole is short: ten of them tell more than three.

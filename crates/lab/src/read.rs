@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::Serialize;
 use snowmelt_io::{DeviceModel, HUGE_BYTES, JobEngine, Pattern, Policy};
 
-use crate::load::{Bench, Cell, CellResult, EngineName, Memory, parse_pattern, show_pattern};
+use crate::load::{Bench, Cell, CellResult, EngineName, Memory, parse_pattern, show_pattern, too_small};
 use crate::read_report::report;
 use crate::target::Target;
 use crate::turns::{self, Measured};
@@ -123,6 +123,9 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     let model = args.model.as_deref().map(DeviceModel::named).transpose()?;
     let target = if model.is_some() { Target::any(&args.path)? } else { Target::look(&args.path)? };
     let range = target.range(args.range)?;
+    if let Some(bs) = args.sizes.iter().max().filter(|bs| **bs > range) {
+        return Err(too_small(&target, range, *bs));
+    }
     let (plan, left_out) = plan(args, &target)?;
     if plan.is_empty() {
         return Err(LabError::Argument(format!("nothing to measure: {}", left_out.join("; "))));

@@ -35,7 +35,7 @@ pub struct Args {
     /// Also trace the requests of the first device (as `lab trace`; needs root)
     #[arg(long, requires = "device")]
     trace: bool,
-    /// Length of the intervals
+    /// Length of the intervals; one cut short, of less than half, is counted to the one before
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     interval_ms: u64,
     /// End after so many seconds
@@ -156,12 +156,15 @@ fn watch(
     let mut tree = Tree::of(program.pid());
     let begun = Instant::now();
     let first = Reading::now(&mut tree, devices);
-    let mut last = None;
     let mut seconds = Vec::new();
+    let mut keep = |second: Second| lines.write(&second).map(|()| seconds.push(second));
+    // Begin and end of the newest interval, which may still grow.
+    let mut newest: Option<(Reading, Reading)> = None;
+    let interval = Duration::from_millis(args.interval_ms);
     let mut due = begun;
     let mut over = false;
     while !over {
-        due += Duration::from_millis(args.interval_ms);
+        due += interval;
         let limit = args.seconds.map(|s| begun + Duration::from_secs_f64(s));
         let until = limit.map_or(due, |limit| due.min(limit));
         while Instant::now() < until && !over {
@@ -171,12 +174,20 @@ fn watch(
         }
         over |= limit.is_some_and(|limit| Instant::now() >= limit);
         let reading = Reading::now(&mut tree, devices);
-        let second = reading.since(last.as_ref().unwrap_or(&first), begun);
-        lines.write(&second)?;
-        seconds.push(second);
-        last = Some(reading);
+        newest = Some(match newest {
+            None => (first.clone(), reading),
+            // Rates over a few milliseconds at the end say nothing.
+            Some((begin, end)) if reading.seconds_after(&end) < interval.as_secs_f64() / 2.0 => {
+                (begin, reading)
+            }
+            Some((begin, end)) => {
+                keep(end.since(&begin, begun))?;
+                (end, reading)
+            }
+        });
     }
-    let last = last.expect("the loop ran once");
+    let (begin, last) = newest.expect("the loop ran once");
+    keep(last.since(&begin, begun))?;
     let whole = last.since(&first, begun);
     // A program started here began with nothing, also what it did before the first reading is its own.
     let own = |then: u64| if args.pid.is_some() { then } else { 0 };

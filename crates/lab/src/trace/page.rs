@@ -2,7 +2,7 @@
 
 use super::event::Kind;
 use super::session::Traced;
-use super::summary::{Summary, time};
+use super::summary::{Layer, Summary, time};
 use super::tally::Tally;
 use crate::program::Ended;
 use crate::report::{Axis, Bar, Bars, Column, Figure, Plot, Report, Scale, Section, Series, Table, Unit};
@@ -45,19 +45,27 @@ fn words(sum: &Summary) -> Vec<String> {
         sum.depth_max,
         sum.sequential * 100.0
     )];
-    if let [first, .., last] = &sum.layers[..]
-        && sum.program.is_some()
-    {
-        words.push(format!(
-            "For {} {} the device got {} requests: {:.3} per call, {:.3} bytes per byte asked.",
-            first.count, first.what, last.count, last.per_asked, last.bytes_per_asked
-        ));
+    if sum.program.is_some() {
+        words.extend(asked_and_got(&sum.layers));
     }
     words.push(match sum.events_lost {
         0 => "No event was lost.".to_string(),
         n => format!("{n} events were lost: the trace is invalid."),
     });
     words
+}
+
+/// The first and the last step of the reads, and of the writes.
+fn asked_and_got(layers: &[Layer]) -> Vec<String> {
+    let of_kinds = layers.chunk_by(|a, b| a.kind == b.kind);
+    let words = of_kinds.filter_map(|of_kind| match of_kind {
+        [first, .., last] => Some(format!(
+            "For {} {} there were {} {}, from all programs: {:.3} for each, {:.3} bytes for each byte.",
+            first.count, first.what, last.count, last.what, last.per_asked, last.bytes_per_asked
+        )),
+        _ => None,
+    });
+    words.collect()
 }
 
 fn table(title: &str, columns: Vec<Column>, rows: Vec<Vec<String>>) -> Figure {
@@ -254,4 +262,34 @@ fn checks(sum: &Summary) -> Figure {
         .iter()
         .map(|check| vec![check.what.to_string(), check.traced.to_string(), check.diskstats.to_string()]);
     table("The same requests counted twice", columns, rows.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_are_compared_with_reads_and_writes_with_writes() {
+        let layer = |kind, what, count| Layer {
+            kind,
+            what,
+            count,
+            bytes: count * 4096,
+            per_asked: count as f64 / 10.0,
+            bytes_per_asked: 1.0,
+        };
+        let layers = [
+            layer("read", "read calls of the program", 10),
+            layer("read", "bios to read, by all", 30),
+            layer("read", "read requests to the device", 40),
+            layer("write", "write calls of the program", 10),
+            layer("write", "write requests to the device", 5),
+        ];
+        let of_reads = "For 10 read calls of the program there were 40 read requests to the device, from all programs: \
+                        4.000 for each, 1.000 bytes for each byte.";
+        let of_writes = "For 10 write calls of the program there were 5 write requests to the device, from all programs: \
+                         0.500 for each, 1.000 bytes for each byte.";
+        assert_eq!(asked_and_got(&layers), [of_reads, of_writes]);
+        assert_eq!(asked_and_got(&layers[2..3]), [String::new(); 0]);
+    }
 }

@@ -68,6 +68,8 @@ pub struct OfKind {
 /// A step from the program to the device: how many, how large.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Layer {
+    /// Of reads or of writes.
+    pub kind: &'static str,
     /// Who asks whom.
     pub what: &'static str,
     /// How many calls, bios or requests.
@@ -165,6 +167,7 @@ pub fn layers(traced: &Traced, ended: Option<&Ended>) -> Vec<Layer> {
         of_kind.push((requests, counts.requests, counts.issued_sectors * 512));
         let (_, first_count, first_bytes) = of_kind[0];
         layers.extend(of_kind.into_iter().map(|(what, count, bytes)| Layer {
+            kind: kind.as_str(),
             what,
             count,
             bytes,

@@ -11,6 +11,7 @@ use crate::cpu::{Cpu, CpuTicks};
 use crate::diskstats::DiskCounts;
 
 /// Everything at one moment.
+#[derive(Clone)]
 pub struct Reading {
     at: Instant,
     cpu: CpuTicks,
@@ -113,7 +114,7 @@ impl Reading {
 
     /// What happened since `before`; `begun` is when the watch began.
     pub fn since(&self, before: &Reading, begun: Instant) -> Second {
-        let length_s = self.at.duration_since(before.at).as_secs_f64();
+        let length_s = self.seconds_after(before);
         let devices = self.devices.iter().filter_map(|(name, after)| {
             Some((name.clone(), DeviceSecond::between(before.devices.get(name)?, after, length_s)))
         });
@@ -125,6 +126,11 @@ impl Reading {
             devices: devices.collect(),
             memory: self.memory,
         }
+    }
+
+    /// The time between two.
+    pub fn seconds_after(&self, before: &Reading) -> f64 {
+        self.at.duration_since(before.at).as_secs_f64()
     }
 
     /// The program's sums.
