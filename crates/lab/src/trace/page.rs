@@ -290,6 +290,6 @@ mod tests {
         let of_writes = "For 10 write calls of the program there were 5 write requests to the device, from all programs: \
                          0.500 for each, 1.000 bytes for each byte.";
         assert_eq!(asked_and_got(&layers), [of_reads, of_writes]);
-        assert_eq!(asked_and_got(&layers[2..3]), [String::new(); 0]);
+        assert!(asked_and_got(&layers[2..3]).is_empty());
     }
 }
