@@ -17,7 +17,7 @@ export SNOWMELT=${SNOWMELT:-$here/../target/release/snowmelt lab}
 export SIZES=${SIZES:-4k,8k,64k,2m} DEPTHS=${DEPTHS:-1,16,64} DIRECT=${DIRECT:-1,0} ENGINE=${ENGINE:-io_uring} MEM=${MEM:-malloc}
 echo "# $(fio --version), $(uname -sr), $(nproc) processors, $(findmnt -no SOURCE,FSTYPE -T "$FILE"), load $(cut -d' ' -f1 /proc/loadavg), $(date -u +%F)"
 exec python3 - <<'PY'
-import json, os, shutil, statistics, subprocess, tempfile
+import json, os, random, shutil, statistics, subprocess, tempfile
 
 env = os.environ
 path, turns, seconds = env["FILE"], int(env["TURNS"]), float(env["SECONDS_EACH"])
@@ -28,7 +28,8 @@ def ours(bs, depth, direct):
     try:
         command = env["SNOWMELT"].split() + [
             "read", path, "--bs", bs, "--iodepth", depth, "--direct", direct, "--ioengine", env["ENGINE"], "--mem", env["MEM"],
-            "--runtime", str(seconds), "--out", folder]
+            # As fio's randrepeat=0: what was read before may be in a cache below this machine.
+            "--seed", str(random.getrandbits(32)), "--runtime", str(seconds), "--out", folder]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         cell = json.loads(open(folder + "/cells.jsonl").readline())
         return cell["iops"], cell["cpu_us_per_io"]
