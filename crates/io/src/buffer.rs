@@ -40,12 +40,13 @@ impl AlignedBuf {
     /// The same for long requests: in huge pages, where the kernel has them and it has the length of one. (A virtual disk whose queue has 256
     /// places reads 2 MiB into scattered pages of 4 KiB one request at a time.)
     pub fn huge(len: usize) -> AlignedBuf {
-        if len < HUGE_BYTES { AlignedBuf::new(len) } else { AlignedBuf::in_huge_pages(len) }
+        if len < HUGE_BYTES { AlignedBuf::new(len) } else { AlignedBuf::mapped(len, Huge::Yes) }
     }
 
-    /// A buffer of any length in huge pages of its own, where the kernel has them.
-    pub fn in_huge_pages(len: usize) -> AlignedBuf {
-        match Mapping::new(len.max(HUGE_BYTES), Huge::Yes) {
+    /// A buffer in pages of its own, none of them touched before; of any length also when they are to be huge.
+    pub(crate) fn mapped(len: usize, huge: Huge) -> AlignedBuf {
+        let least = if huge == Huge::Yes { HUGE_BYTES } else { 0 };
+        match Mapping::new(len.max(least), huge) {
             Ok(m) => AlignedBuf {
                 start: NonNull::new(m.start()).expect("a mapping is not at 0"),
                 len,
@@ -153,7 +154,8 @@ mod tests {
     #[test]
     fn buffers_are_zeroed_and_aligned() {
         for len in [0, 1, 4096, HUGE_BYTES - 1] {
-            for mut buf in [AlignedBuf::new(len), AlignedBuf::huge(len), AlignedBuf::in_huge_pages(len)] {
+            let mapped = [Huge::Yes, Huge::No, Huge::AsSet].map(|huge| AlignedBuf::mapped(len, huge));
+            for mut buf in mapped.into_iter().chain([AlignedBuf::new(len), AlignedBuf::huge(len)]) {
                 assert_eq!(buf.len(), len);
                 assert!(len == 0 || (buf.as_mut_ptr() as usize).is_multiple_of(BUFFER_ALIGN));
                 assert!(buf.iter().all(|b| *b == 0));

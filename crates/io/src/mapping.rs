@@ -25,6 +25,8 @@ pub enum Huge {
     Yes,
     /// Small pages, so that a sparsely used array stays small.
     No,
+    /// As the machine is set (`/sys/kernel/mm/transparent_hugepage/enabled`), like any program's memory.
+    AsSet,
 }
 
 /// Bytes of a huge page.
@@ -46,7 +48,11 @@ impl Mapping {
         }?
         .cast::<u8>();
         let mapping = Self::align(start, len, extra);
-        let advice = if huge == Huge::Yes { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
+        let advice = match huge {
+            Huge::Yes => Advice::LinuxHugepage,
+            Huge::No => Advice::LinuxNoHugepage,
+            Huge::AsSet => return Ok(mapping),
+        };
         // SAFETY: the range is the mapping just made; the advice does not change its contents. A refusal is harmless.
         let _ = unsafe { madvise(mapping.start.as_ptr().cast(), len, advice) };
         Ok(mapping)

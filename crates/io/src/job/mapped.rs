@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags};
 
+use super::buffers::Buffers;
 use super::tally::Start;
-use super::workers::buffer;
 use super::{Job, JobFile, JobResult};
 use crate::error::{IoError, Operation};
 
@@ -41,7 +41,8 @@ impl Drop for Map {
 
 pub(super) fn run(file: &JobFile, job: &Job, stop: &AtomicBool) -> Result<JobResult, IoError> {
     let map = Map::new(file, job.write)?;
-    let mut buf = buffer(job, 0);
+    let mut buffers = Buffers::new(job, 1);
+    let buf = buffers.each().next().expect("one was asked for");
     let start = Start::now(job.runtime, job.interval);
     let mut tally = start.tally();
     let mut now_ns = start.elapsed_ns();
@@ -58,7 +59,7 @@ pub(super) fn run(file: &JobFile, job: &Job, stop: &AtomicBool) -> Result<JobRes
                 false => std::ptr::copy_nonoverlapping(place, buf.as_mut_ptr(), buf.len()),
             }
         }
-        std::hint::black_box(&buf);
+        std::hint::black_box(&*buf);
         let began_ns = now_ns;
         now_ns = start.elapsed_ns();
         tally.add(began_ns, now_ns);

@@ -7,6 +7,7 @@
 //!
 //! Names and units are fio's: `rw`, `bs`, `iodepth`, `iops`, `clat`.
 
+mod buffers;
 mod mapped;
 mod places;
 mod queued;
@@ -53,7 +54,7 @@ pub struct Job {
     pub write: bool,
     /// Bytes per request.
     pub bs: u64,
-    /// Each buffer lies in huge pages of its own (fio: `mem=mmaphuge`, but transparent ones: none need be reserved).
+    /// The buffers lie in huge pages (fio: `mem=mmaphuge`, but transparent ones: none need be reserved).
     pub huge_pages: bool,
     /// Requests outstanding.
     pub iodepth: u32,

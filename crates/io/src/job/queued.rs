@@ -7,10 +7,10 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 
+use super::buffers::Buffers;
 use super::tally::{Start, Tally};
-use super::workers::buffer;
 use super::{Job, JobResult};
-use crate::buffer::{AlignedBuf, RawBuf};
+use crate::buffer::RawBuf;
 use crate::clock::Clock;
 use crate::device::Device;
 use crate::error::{IoError, Operation};
@@ -101,13 +101,14 @@ pub(super) fn run(
 ) -> Result<JobResult, IoError> {
     let depth = job.iodepth;
     let clock = Clock::real();
-    let mut bufs: Vec<AlignedBuf> = (0..u64::from(depth)).map(|i| buffer(job, i)).collect();
+    let mut buffers = Buffers::new(job, depth);
     let slots =
-        bufs.iter_mut().map(|b| Slot { address: b.as_mut_ptr() as usize, began_ns: AtomicU64::new(0) });
+        buffers.each().map(|b| Slot { address: b.as_mut_ptr() as usize, began_ns: AtomicU64::new(0) });
+    let slots = slots.collect();
     let start = Start::now(job.runtime, job.interval);
     let pump = Arc::new(Pump {
         queue: OnceLock::new(),
-        slots: slots.collect(),
+        slots,
         job: job.clone(),
         next: AtomicU64::new(0),
         tally: Mutex::new(start.tally()),
@@ -136,7 +137,7 @@ pub(super) fn run(
         await_end(&pump, stop);
     }
     queue.close();
-    drop(bufs);
+    drop(buffers);
     if let Some(e) = pump.failed.get() {
         return Err(e.clone());
     }

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
+use super::buffers::Buffers;
 use super::tally::{Start, Tally};
 use super::{Job, JobFile, JobResult, os_error};
-use crate::buffer::AlignedBuf;
 use crate::error::{IoError, Operation};
 
 /// Most completions taken in a turn.
@@ -21,8 +21,8 @@ const MOST_AT_ONCE: usize = 8;
 /// The job's file is the only one registered.
 const FILE: types::Fixed = types::Fixed(0);
 
-struct Slot {
-    buf: AlignedBuf,
+struct Slot<'a> {
+    buf: &'a mut [u8],
     offset: u64,
     began_ns: u64,
     /// Bytes moved by earlier completions of the same request.
@@ -32,17 +32,15 @@ struct Slot {
 struct Driver<'a> {
     file: &'a JobFile,
     job: &'a Job,
-    slots: Vec<Slot>,
+    slots: Vec<Slot<'a>>,
     next: u64,
     outstanding: usize,
 }
 
 pub(super) fn run(file: &JobFile, job: &Job, stop: &AtomicBool) -> Result<JobResult, IoError> {
-    let depth = job.iodepth as usize;
+    let mut buffers = Buffers::new(job, job.iodepth);
     let mut ring = make_ring(file, job.iodepth)?;
-    let slots = (0..depth)
-        .map(|i| Slot { buf: super::workers::buffer(job, i as u64), offset: 0, began_ns: 0, done: 0 })
-        .collect();
+    let slots = buffers.each().map(|buf| Slot { buf, offset: 0, began_ns: 0, done: 0 }).collect();
     let mut driver = Driver { file, job, slots, next: job.first, outstanding: 0 };
     let start = Start::now(job.runtime, job.interval);
     let mut tally = start.tally();

@@ -3,27 +3,29 @@
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::buffers::Buffers;
 use super::tally::{Start, Tally};
 use super::{Job, JobFile, JobResult};
-use crate::buffer::AlignedBuf;
 use crate::error::{IoError, Operation};
 
 pub(super) fn run(file: &JobFile, job: &Job, threads: u32, stop: &AtomicBool) -> Result<JobResult, IoError> {
+    let mut buffers = Buffers::new(job, threads);
     let start = Start::now(job.runtime, job.interval);
     let next = AtomicU64::new(0);
     let failed = AtomicBool::new(false);
-    let work = |i: u64| {
-        let result = work(file, job, &start, &next, i, &|| {
+    let work = |buf: &mut [u8]| {
+        let result = work(file, job, &start, &next, buf, &|| {
             stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed)
         });
         failed.fetch_or(result.is_err(), Ordering::Relaxed);
         result
     };
+    let work = &work;
     let tallies: Result<Vec<Tally>, IoError> = if threads == 1 {
-        work(0).map(|tally| vec![tally])
+        buffers.each().map(work).collect()
     } else {
         std::thread::scope(|scope| {
-            let all: Vec<_> = (0..u64::from(threads)).map(|i| scope.spawn(move || work(i))).collect();
+            let all: Vec<_> = buffers.each().map(|buf| scope.spawn(move || work(buf))).collect();
             all.into_iter().map(|thread| thread.join().expect("a worker does not panic")).collect()
         })
     };
@@ -35,10 +37,9 @@ fn work(
     job: &Job,
     start: &Start,
     next: &AtomicU64,
-    worker: u64,
+    buf: &mut [u8],
     stopped: &dyn Fn() -> bool,
 ) -> Result<Tally, IoError> {
-    let mut buf = buffer(job, worker);
     let mut tally = start.tally();
     let mut now_ns = start.elapsed_ns();
     while !start.is_over(now_ns) && !stopped() {
@@ -48,14 +49,14 @@ fn work(
         }
         let offset = job.places.at(job.first + i);
         let began_ns = now_ns;
-        transfer(file, job.write, &mut buf, offset)?;
+        transfer(file, job.write, buf, offset)?;
         now_ns = start.elapsed_ns();
         tally.add(began_ns, now_ns);
     }
     Ok(tally)
 }
 
-fn transfer(file: &JobFile, write: bool, buf: &mut AlignedBuf, offset: u64) -> Result<(), IoError> {
+fn transfer(file: &JobFile, write: bool, buf: &mut [u8], offset: u64) -> Result<(), IoError> {
     let len = buf.len() as u64;
     let mut done = 0;
     while done < buf.len() {
@@ -73,22 +74,4 @@ fn transfer(file: &JobFile, write: bool, buf: &mut AlignedBuf, offset: u64) -> R
         }
     }
     Ok(())
-}
-
-/// A buffer for one request; for writes filled with bytes that no device could compress.
-pub(super) fn buffer(job: &Job, seed: u64) -> AlignedBuf {
-    let allocate = if job.huge_pages { AlignedBuf::in_huge_pages } else { AlignedBuf::new };
-    let mut buf = allocate(job.bs as usize);
-    buf.fill(0); // what the kernel gives at the first touch is not the device's time
-    if job.write {
-        let mut z = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        for chunk in buf.chunks_mut(8) {
-            // xorshift64
-            z ^= z << 13;
-            z ^= z >> 7;
-            z ^= z << 17;
-            chunk.copy_from_slice(&z.to_ne_bytes()[..chunk.len()]);
-        }
-    }
-    buf
 }
