@@ -6,7 +6,8 @@
 //!   skewed so that going on to the next track costs nothing.
 //! * After a read the disk reads on into a segment of its buffer until the next request moves the arm. What is in a
 //!   segment comes at the interface's rate; a request that continues where the disk still reads waits only for the media.
-//! * Of the oldest `queue` requests it serves the one it reaches first, unless the oldest has waited too long.
+//! * Of the oldest `queue` requests it serves the one it reaches first, unless the oldest has waited too long among them. It knows no more
+//!   of them: what is beyond waits in front of it.
 //! * Without a write cache, writes go to the media. With one they are over when the cache has them; the arm writes them out when
 //!   no read waits, or first of all while the cache is more than three quarters full, choosing the nearest of the oldest
 //!   `write_queue`. A flush is over when nothing is left to write out, and everything else waits for it.
@@ -54,6 +55,8 @@ struct Waiting {
     id: usize,
     transfer: Transfer,
     arrived: u64,
+    /// When it became one of the oldest `queue`.
+    accepted: Option<u64>,
 }
 
 #[derive(Clone, Copy)]
@@ -196,13 +199,17 @@ impl Disk {
         }
         let Some(oldest) = self.waiting.front() else { return };
         let start = free.max(oldest.arrived);
-        let too_old = start - oldest.arrived > self.age_limit_ns;
+        let accepted = oldest.accepted.expect("the oldest is one of the oldest");
+        let too_old = start.saturating_sub(accepted) > self.age_limit_ns;
         let candidates = if too_old { 1 } else { self.queue };
         let arrived = self.waiting.iter().take(candidates).take_while(|w| w.arrived <= start).enumerate();
         let services = arrived.map(|(i, w)| (i, self.service(&w.transfer, start)));
         let (chosen, (way, over)) =
             services.min_by_key(|(_, (_, over))| *over).expect("the oldest has arrived");
         let waiting = self.waiting.remove(chosen).expect("it was just looked at");
+        if let Some(next) = self.waiting.get_mut(self.queue - 1) {
+            next.accepted.get_or_insert(start.max(next.arrived));
+        }
         self.move_to(&waiting.transfer, &way, start, over);
         self.serving = Some((over, Work::Request(waiting.id)));
     }
@@ -262,7 +269,10 @@ impl Model for Disk {
         }
         match &mut self.cache {
             Some(cache) if transfer.kind != Kind::Read => cache.arrive(id, transfer, now_ns),
-            _ => self.waiting.push_back(Waiting { id, transfer, arrived: now_ns }),
+            _ => {
+                let accepted = (self.waiting.len() < self.queue).then_some(now_ns);
+                self.waiting.push_back(Waiting { id, transfer, arrived: now_ns, accepted });
+            }
         }
         if self.serving.is_none() {
             self.begin_next(now_ns);
@@ -346,6 +356,16 @@ mod tests {
         let one = run(&DeviceModel::hdd(), 1, &offsets, PAGE);
         let many = run(&DeviceModel::hdd(), 32, &offsets, PAGE);
         assert!((1.6..2.8).contains(&(one / many)), "gain {}", one / many);
+    }
+
+    #[test]
+    fn more_at_once_than_the_disk_takes_are_worth_no_less() {
+        let offsets = random_offsets(5000, 1_000_000_000_000);
+        let full = run(&DeviceModel::hdd(), 32, &offsets, PAGE);
+        for depth in [64, 128, 1000] {
+            let ratio = run(&DeviceModel::hdd(), depth, &offsets, PAGE) / full;
+            assert!((0.97..1.03).contains(&ratio), "{depth} at once: {ratio} of the time of 32");
+        }
     }
 
     #[test]
