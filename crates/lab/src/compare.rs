@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::report::{Axis, Column, Figure, Plot, Report, Scale, Section, Series, Table, Unit};
+use crate::report::{Bar, Bars, Column, Figure, Plot, Report, Section, Series, Table, Unit};
 use crate::run::{Comparison, Measure};
 use crate::stats::{median, spread};
 use crate::{LabError, Run};
@@ -84,13 +84,14 @@ pub fn run(args: &Args) -> Result<(), LabError> {
             after.path.display()
         )));
     }
-    let keys = &before.comparison.keys;
+    let names = Names::of(&before.comparison.keys, &pairs);
     for pair in &pairs {
-        crate::say!("{}", said(keys, pair));
+        crate::say!("{}", said(&names, pair));
     }
     let report = report(&before, &after, &pairs, alone);
     report.summary.iter().for_each(|line| crate::say!("{line}"));
     let mut run = Run::create("compare", args.out.as_deref())?;
+    run.untimed();
     for loaded in [&before, &after] {
         loaded.doubts.iter().for_each(|doubt| run.doubt(format!("{}: {doubt}", loaded.path.display())));
     }
@@ -181,28 +182,46 @@ fn judge(key: &Key, measure: &Measure, a: &[f64], b: &[f64]) -> Pair {
     Pair { key: key.clone(), field: measure.field.clone(), before, after, verdict }
 }
 
-/// The values of a key that say something.
-fn name_of(keys: &[String], key: &Key) -> String {
-    let shown = keys.iter().zip(key).filter_map(|(name, value)| {
-        Some(match value {
-            Value::Null => return None,
-            Value::String(text) if text.is_empty() => return None,
-            Value::String(text) => text.clone(),
-            other => format!("{name}={other}"),
-        })
-    });
-    shown.collect::<Vec<_>>().join(" ")
+/// How cells are called: by what tells them apart.
+struct Names<'a> {
+    keys: &'a [String],
+    /// Whether the cells differ in it; all of them where there is one cell.
+    tells: Vec<bool>,
 }
 
-fn said(keys: &[String], pair: &Pair) -> String {
+impl<'a> Names<'a> {
+    fn of(keys: &'a [String], pairs: &[Pair]) -> Names<'a> {
+        let differs = |i: usize| pairs.iter().any(|pair| pair.key[i] != pairs[0].key[i]);
+        let mut tells: Vec<bool> = (0..keys.len()).map(differs).collect();
+        if !tells.contains(&true) {
+            tells.fill(true);
+        }
+        Names { keys, tells }
+    }
+
+    fn name(&self, key: &Key) -> String {
+        let telling = self.keys.iter().zip(key).zip(&self.tells).filter(|(_, tells)| **tells);
+        let shown = telling.filter_map(|((name, value), _)| {
+            Some(match value {
+                Value::Null => return None,
+                Value::String(text) if text.is_empty() => return None,
+                Value::String(text) => text.clone(),
+                other => format!("{name}={other}"),
+            })
+        });
+        shown.collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn said(names: &Names, pair: &Pair) -> String {
     let verdict = match pair.verdict {
         Verdict::Better => "better",
         Verdict::Worse => "WORSE",
         Verdict::Same => "same",
     };
     format!(
-        "{:<72} {:<16} {:>12} {:>12} {:>8}  {verdict}",
-        name_of(keys, &pair.key),
+        "{:<48} {:<16} {:>12} {:>12} {:>8}  {verdict}",
+        names.name(&pair.key),
         pair.field,
         Unit::Plain.show(pair.before),
         Unit::Plain.show(pair.after),
@@ -231,10 +250,10 @@ fn report(before: &Loaded, after: &Loaded, pairs: &[Pair], alone: usize) -> Repo
     if alone > 0 {
         report.summary.push(format!("{alone} cells are in one of the runs only."));
     }
-    let keys = &before.comparison.keys;
+    let cells = Names::of(&before.comparison.keys, pairs);
     let rows = pairs.iter().map(|p| {
         vec![
-            name_of(keys, &p.key),
+            cells.name(&p.key),
             p.field.clone(),
             Unit::Plain.show(p.before),
             Unit::Plain.show(p.after),
@@ -259,7 +278,7 @@ fn report(before: &Loaded, after: &Loaded, pairs: &[Pair], alone: usize) -> Repo
         ],
         rows: rows.collect(),
     };
-    report.sections.push(Section::new("Change by cell", change_figures(before, pairs)));
+    report.sections.push(Section::new("Change by cell", change_figures(before, pairs, &cells)));
     let over = overlaid(before, after, &names);
     if !over.is_empty() {
         report.sections.push(Section::new("Over each other", over).with_text("Dashed: the run before."));
@@ -272,20 +291,24 @@ fn report(before: &Loaded, after: &Loaded, pairs: &[Pair], alone: usize) -> Repo
 }
 
 /// After divided by before, cell by cell: one is no change.
-fn change_figures(before: &Loaded, pairs: &[Pair]) -> Vec<Figure> {
+fn change_figures(before: &Loaded, pairs: &[Pair], names: &Names) -> Vec<Figure> {
     let figure = |measure: &Measure| {
-        let of: Vec<&Pair> = pairs.iter().filter(|p| p.field == measure.field && p.before > 0.0).collect();
-        let points = of.iter().enumerate().map(|(i, p)| (i as f64 + 1.0, p.after / p.before));
-        let one = |i: f64| (i, 1.0);
-        Figure::Lines(Plot {
+        let of = pairs.iter().filter(|p| p.field == measure.field && p.before > 0.0);
+        let bars = of.map(|p| Bar {
+            name: names.name(&p.key),
+            value: p.after / p.before,
+            range: None,
+            group: usize::from(p.verdict != Verdict::Same),
+        });
+        Figure::Bars(Bars {
             title: format!("{}: after divided by before", measure.field),
-            note: format!("{} is better.", if measure.more_is_better { "More" } else { "Less" }),
-            x: Axis::new("cell, in the order of the table", Unit::Plain).scaled(Scale::Ordinal),
-            y: Axis::new("ratio", Unit::Plain),
-            series: vec![
-                Series::new("ratio", points.collect()),
-                Series::new("no change", vec![one(1.0), one(of.len().max(1) as f64)]).dashed(),
-            ],
+            note: format!(
+                "1 is no change, {} is better. In another colour: what changed by more than 3 % and the repeats' own spread.",
+                if measure.more_is_better { "more" } else { "less" }
+            ),
+            label: "ratio".into(),
+            unit: Unit::Plain,
+            bars: bars.collect(),
         })
     };
     before.comparison.measures.iter().map(figure).collect()
@@ -411,6 +434,24 @@ mod tests {
         );
         assert_eq!(alone, 2);
         assert_eq!(percent(&pairs[0]), "-20.0 %");
+    }
+
+    #[test]
+    fn cells_are_called_by_what_tells_them_apart() {
+        let keys = ["ioengine".to_string(), "bs".into(), "queue".into()];
+        let pair = |bs: u64| Pair {
+            key: vec![json!("io_uring"), json!(bs), Value::Null],
+            field: "iops".into(),
+            before: 1.0,
+            after: 1.0,
+            verdict: Verdict::Same,
+        };
+        let names = |pairs: &[Pair]| {
+            let names = Names::of(&keys, pairs);
+            pairs.iter().map(|p| names.name(&p.key)).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&[pair(4), pair(8)]), ["bs=4", "bs=8"]);
+        assert_eq!(names(&[pair(4)]), ["io_uring bs=4"]);
     }
 
     #[test]

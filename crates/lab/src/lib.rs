@@ -15,6 +15,7 @@ macro_rules! say {
 }
 pub(crate) use say;
 
+mod awake;
 mod cell_trace;
 mod cold;
 mod compare;

@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
-use snowmelt_io::{DeviceModel, HUGE_BYTES, JobEngine, Pattern, Policy};
+use snowmelt_io::{DeviceModel, JobEngine, Pattern, Policy};
 
+use crate::awake::Awake;
 use crate::load::{Bench, Cell, CellResult, EngineName, Memory, parse_pattern, show_pattern, too_small};
 use crate::read_report::report;
 use crate::target::Target;
@@ -74,6 +75,9 @@ pub struct Args {
     /// Simulate a device over the file instead (hdd, wide-slow, nvme, or a file): needs neither root nor a disk.
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
+    /// Keep the processors from sleeping meanwhile (needs root): what waking takes is then in no latency.
+    #[arg(long)]
+    awake: bool,
     /// Trace the block layer during every cell and count what the kernel made of the requests (needs root).
     #[arg(long, conflicts_with = "model")]
     trace: bool,
@@ -133,6 +137,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     left_out.iter().for_each(|why| eprintln!("left out: {why}"));
     let stop = signals::stop_on_signal();
     let undo = Undo::open("read")?;
+    let _awake = args.awake.then(Awake::hold).transpose()?;
     let bench = Bench {
         target: &target,
         range,
@@ -200,6 +205,7 @@ struct Settings {
     repeats: u32,
     seed: u64,
     fadvise_hint: bool,
+    awake: bool,
     model: Option<String>,
 }
 
@@ -213,6 +219,7 @@ impl Settings {
             repeats: args.repeats,
             seed: args.seed,
             fadvise_hint: !args.no_hint,
+            awake: args.awake,
             model: args.model.clone(),
         }
     }
@@ -298,8 +305,8 @@ fn kernel_ahead(args: &Args, direct: bool) -> Vec<(Option<u64>, bool)> {
 /// Whether the kernel has transparent huge pages.
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// Most memory for such buffers.
-const MOST_HUGE: u64 = 1 << 30;
+/// Most memory for the buffers of a cell.
+const MOST_BYTES: u64 = 1 << 30;
 
 fn impossible(cell: &Cell, engine: EngineName, unit: u64) -> Option<String> {
     let name = engine.name();
@@ -314,14 +321,10 @@ fn impossible(cell: &Cell, engine: EngineName, unit: u64) -> Option<String> {
     {
         return Some(format!("{HUGE_PAGES} says never: no mmaphuge until root writes madvise there"));
     }
-    let huge = u64::from(cell.iodepth) * cell.bs.next_multiple_of(HUGE_BYTES as u64);
-    if cell.mem == Memory::MmapHuge && huge > MOST_HUGE {
-        return Some(format!(
-            "each buffer has huge pages of its own, {} of them {}: no mmaphuge for {}",
-            cell.iodepth,
-            size::show(huge),
-            name_of(cell)
-        ));
+    let bytes = u64::from(cell.iodepth) * cell.bs;
+    if bytes > MOST_BYTES {
+        let (bytes, most) = (size::show(bytes), size::show(MOST_BYTES));
+        return Some(format!("buffers take {most} at most: no {bytes} for {}", name_of(cell)));
     }
     if cell.direct && !(cell.bs.is_multiple_of(unit) && cell.align.is_multiple_of(unit)) {
         return Some(format!("O_DIRECT takes multiples of {unit} bytes here: no {}", name_of(cell)));
@@ -452,12 +455,12 @@ mod tests {
     }
 
     #[test]
-    fn huge_buffers_that_would_fill_the_memory_are_left_out() {
+    fn buffers_that_would_fill_the_memory_are_left_out() {
         let Some((_file, target)) = disk_file(1 << 20) else { return };
-        let line = "f --mem mmaphuge --sizes 4k --depth 512,513 --direct off";
+        let line = "f --mem malloc,mmaphuge --sizes 2m --depth 512,513 --direct off";
         let (cells, left_out) = plan(&args(line).unwrap(), &target).unwrap();
-        assert_eq!(cells.iter().map(|p| p.cell.iodepth).collect::<Vec<_>>(), [512]);
-        assert!(left_out[0].contains("no mmaphuge for io_uring 4k depth 513"), "{left_out:?}");
+        assert_eq!(cells.iter().map(|p| p.cell.iodepth).collect::<Vec<_>>(), [512, 512]);
+        assert!(left_out[0].contains("1g at most: no 1026m for io_uring 2m depth 513"), "{left_out:?}");
     }
 
     #[test]

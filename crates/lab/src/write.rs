@@ -18,6 +18,7 @@ use std::time::Duration;
 use serde::Serialize;
 use snowmelt_io::JobEngine;
 
+use crate::awake::Awake;
 use crate::load::EngineName;
 use crate::read::Switch;
 use crate::rung::{Bench, Rung, RungResult, SyncPolicy};
@@ -76,6 +77,9 @@ pub struct Args {
     /// Seed of the places.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Keep the processors from sleeping meanwhile (needs root): what waking takes is then in no latency.
+    #[arg(long)]
+    awake: bool,
     /// Folder for the results, new or empty.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -86,6 +90,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     check(args)?;
     let stop = signals::stop_on_signal();
     let undo = Undo::open("write")?;
+    let _awake = args.awake.then(Awake::hold).transpose()?;
     prepare(args, &undo)?;
     let target = Target::look(&args.path)?;
     target.refuse_if_in_use()?;
@@ -139,6 +144,7 @@ struct Settings {
     runtime_s: f64,
     repeats: u32,
     seed: u64,
+    awake: bool,
 }
 
 impl Settings {
@@ -151,6 +157,7 @@ impl Settings {
             runtime_s: args.runtime,
             repeats: args.repeats,
             seed: args.seed,
+            awake: args.awake,
         }
     }
 }
