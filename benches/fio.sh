@@ -3,6 +3,11 @@
 # Prints, per cell, the medians of both and the median of the ratios of neighbours, and at the end the worst and the middle of
 # those; the goal is a ratio of IOPS of at least 0.97 and of processor time per request of at most 1. Needs fio 3 and python3.
 #
+# Two things of the machine's are held still for both, where root runs it. Processors stay awake (/dev/cpu_dma_latency): asleep, a single
+# read costs what waking costs, and that depends on what else ticks: fio's main process does, every 10 ms, and alone makes ours
+# 4 % faster when it runs beside it. And free memory is compacted before each run: how scattered the pages of a buffer are
+# decides into how many requests a long read is cut.
+#
 #   benches/fio.sh FILE [TURNS] [SECONDS]       FILE is only read; 2 GiB or more, on the device to be measured
 #
 #   SNOWMELT  the command that runs the laboratory      [target/release/snowmelt lab]
@@ -10,14 +15,14 @@
 #   MEM       what holds the buffers of both            [malloc; mmaphuge: fio needs /proc/sys/vm/nr_hugepages ≥ depth × size + 1]
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-[ $# -ge 1 ] || { sed -n '2,11p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,15p' "$0" >&2; exit 2; }
 command -v fio > /dev/null || { echo "no fio: apt-get install fio" >&2; exit 1; }
 export FILE=$1 TURNS=${2:-5} SECONDS_EACH=${3:-3}
 export SNOWMELT=${SNOWMELT:-$here/../target/release/snowmelt lab}
 export SIZES=${SIZES:-4k,8k,64k,2m} DEPTHS=${DEPTHS:-1,16,64} DIRECT=${DIRECT:-1,0} ENGINE=${ENGINE:-io_uring} MEM=${MEM:-malloc}
 echo "# $(fio --version), $(uname -sr), $(nproc) processors, $(findmnt -no SOURCE,FSTYPE -T "$FILE"), load $(cut -d' ' -f1 /proc/loadavg), $(date -u +%F)"
 exec python3 - <<'PY'
-import json, os, random, shutil, statistics, subprocess, tempfile
+import json, os, random, shutil, statistics, struct, subprocess, tempfile
 
 env = os.environ
 path, turns, seconds = env["FILE"], int(env["TURNS"]), float(env["SECONDS_EACH"])
@@ -51,11 +56,29 @@ def fio(bs, depth, direct):
     return read["iops"], cpu_us / read["total_ios"]
 
 
+def hold_still():
+    try:
+        awake = open("/dev/cpu_dma_latency", "wb", buffering=0)
+        awake.write(struct.pack("i", 0))
+        print("# processors awake, memory compacted before each run")
+        return awake  # as long as it is open
+    except OSError as e:
+        print("# processors may sleep, memory as it is: both need root (%s)" % e)
+
+
+def compact():
+    try:
+        open("/proc/sys/vm/compact_memory", "w").write("1")
+    except OSError:
+        pass  # said by hold_still
+
+
 def steal():
     ticks = [int(n) for n in open("/proc/stat").readline().split()[1:9]]
     return ticks[7], sum(ticks)
 
 
+held = hold_still()
 print("%-22s %10s %10s %8s   %9s %9s %8s" % (
     "cell", "fio iops", "ours", "ratio", "fio µs", "ours µs", "ratio"))
 cells = []
@@ -66,7 +89,10 @@ for direct in env["DIRECT"].split(","):
             pairs = []
             for turn in range(turns):
                 order = [fio, ours] if turn % 2 == 0 else [ours, fio]
-                got = {f.__name__: f(bs, depth, direct) for f in order}
+                got = {}
+                for f in order:
+                    compact()
+                    got[f.__name__] = f(bs, depth, direct)
                 pairs.append((got["fio"], got["ours"]))
             median = statistics.median
             iops = median(o[0] / f[0] for f, o in pairs)
