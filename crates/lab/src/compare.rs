@@ -59,9 +59,9 @@ struct Pair {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
-    Better,
-    Worse,
     Same,
+    Worse,
+    Better,
 }
 
 /// Compares, and says where the report is.
@@ -298,12 +298,12 @@ fn change_figures(before: &Loaded, pairs: &[Pair], names: &Names) -> Vec<Figure>
             name: names.name(&p.key),
             value: p.after / p.before,
             range: None,
-            group: usize::from(p.verdict != Verdict::Same),
+            group: p.verdict as usize,
         });
         Figure::Bars(Bars {
             title: format!("{}: after divided by before", measure.field),
             note: format!(
-                "1 is no change, {} is better. In another colour: what changed by more than 3 % and the repeats' own spread.",
+                "1 is no change, {} is better. Blue: within 3 % or the repeats' own spread; red: worse; green: better.",
                 if measure.more_is_better { "more" } else { "less" }
             ),
             label: "ratio".into(),
