@@ -54,9 +54,8 @@ struct Zone {
 struct Waiting {
     id: usize,
     transfer: Transfer,
+    /// At the disk: when it became one of the oldest `queue`. Of those beyond, when they came to wait in front of it.
     arrived: u64,
-    /// When it became one of the oldest `queue`.
-    accepted: Option<u64>,
 }
 
 #[derive(Clone, Copy)]
@@ -199,8 +198,7 @@ impl Disk {
         }
         let Some(oldest) = self.waiting.front() else { return };
         let start = free.max(oldest.arrived);
-        let accepted = oldest.accepted.expect("the oldest is one of the oldest");
-        let too_old = start.saturating_sub(accepted) > self.age_limit_ns;
+        let too_old = start - oldest.arrived > self.age_limit_ns;
         let candidates = if too_old { 1 } else { self.queue };
         let arrived = self.waiting.iter().take(candidates).take_while(|w| w.arrived <= start).enumerate();
         let services = arrived.map(|(i, w)| (i, self.service(&w.transfer, start)));
@@ -208,7 +206,7 @@ impl Disk {
             services.min_by_key(|(_, (_, over))| *over).expect("the oldest has arrived");
         let waiting = self.waiting.remove(chosen).expect("it was just looked at");
         if let Some(next) = self.waiting.get_mut(self.queue - 1) {
-            next.accepted.get_or_insert(start.max(next.arrived));
+            next.arrived = next.arrived.max(start); // there is room for it only now
         }
         self.move_to(&waiting.transfer, &way, start, over);
         self.serving = Some((over, Work::Request(waiting.id)));
@@ -269,10 +267,7 @@ impl Model for Disk {
         }
         match &mut self.cache {
             Some(cache) if transfer.kind != Kind::Read => cache.arrive(id, transfer, now_ns),
-            _ => {
-                let accepted = (self.waiting.len() < self.queue).then_some(now_ns);
-                self.waiting.push_back(Waiting { id, transfer, arrived: now_ns, accepted });
-            }
+            _ => self.waiting.push_back(Waiting { id, transfer, arrived: now_ns }),
         }
         if self.serving.is_none() {
             self.begin_next(now_ns);

@@ -32,6 +32,21 @@ fn file_of(len: u64) -> tempfile::NamedTempFile {
 const ENGINES: [JobEngine; 4] = [JobEngine::Uring, JobEngine::Threads, JobEngine::Inline, JobEngine::Mmap];
 
 #[test]
+fn buffers_lie_side_by_side_and_do_not_overlap() {
+    for (bs, huge_pages) in [(1000, false), (4096, false), (1000, true), (5000, true)] {
+        let write = Job { write: true, huge_pages, ..job(JobEngine::Uring, bs, 8 * bs) };
+        let mut buffers = buffers::Buffers::new(&write, 3);
+        let all: Vec<&mut [u8]> = buffers.each().collect();
+        let starts: Vec<usize> = all.iter().map(|buf| buf.as_ptr() as usize).collect();
+        let stride = bs.next_multiple_of(4096) as usize;
+        assert_eq!(starts, [starts[0], starts[0] + stride, starts[0] + 2 * stride]);
+        assert!(starts[0].is_multiple_of(4096));
+        assert!(all.iter().all(|buf| buf.len() as u64 == bs && buf.iter().filter(|b| **b == 0).count() < 50));
+        assert!(all[0] != all[1] && all[1] != all[2]);
+    }
+}
+
+#[test]
 fn every_engine_reads_as_many_as_asked() {
     let file = file_of(256 * KIB);
     let opened = JobFile::open(file.path(), false, false).unwrap();
