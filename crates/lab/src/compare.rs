@@ -88,7 +88,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     for pair in &pairs {
         crate::say!("{}", said(&names, pair));
     }
-    let report = report(&before, &after, &pairs, alone);
+    let report = report(&before, &after, &pairs, &names, alone);
     report.summary.iter().for_each(|line| crate::say!("{line}"));
     let mut run = Run::create("compare", args.out.as_deref())?;
     run.untimed();
@@ -234,7 +234,7 @@ fn percent(pair: &Pair) -> String {
     if change.is_finite() { format!("{change:+.1} %") } else { "–".into() }
 }
 
-fn report(before: &Loaded, after: &Loaded, pairs: &[Pair], alone: usize) -> Report {
+fn report(before: &Loaded, after: &Loaded, pairs: &[Pair], cells: &Names, alone: usize) -> Report {
     let names = (short(&before.path), short(&after.path));
     let mut report = Report::new(format!("{} against {}", names.1, names.0));
     for measure in &before.comparison.measures {
@@ -250,7 +250,6 @@ fn report(before: &Loaded, after: &Loaded, pairs: &[Pair], alone: usize) -> Repo
     if alone > 0 {
         report.summary.push(format!("{alone} cells are in one of the runs only."));
     }
-    let cells = Names::of(&before.comparison.keys, pairs);
     let rows = pairs.iter().map(|p| {
         vec![
             cells.name(&p.key),
@@ -278,7 +277,7 @@ fn report(before: &Loaded, after: &Loaded, pairs: &[Pair], alone: usize) -> Repo
         ],
         rows: rows.collect(),
     };
-    report.sections.push(Section::new("Change by cell", change_figures(before, pairs, &cells)));
+    report.sections.push(Section::new("Change by cell", change_figures(before, pairs, cells)));
     let over = overlaid(before, after, &names);
     if !over.is_empty() {
         report.sections.push(Section::new("Over each other", over).with_text("Dashed: the run before."));
