@@ -62,6 +62,8 @@ pub struct JournalConfig {
     pub version_pages: Option<usize>,
     /// Seconds a recovery may take, as far as the device's costs are known. Writing back keeps up with that, and writers near it are slowed. Default 5.
     pub recovery_s: f64,
+    /// Bytes of memory that reading the journal back may take. Default: the whole memory budget, whose pool is still empty then.
+    pub recovery_bytes: Option<u64>,
     /// Bytes of journal after which a checkpoint begins; earlier when that is more than a quarter of what `recovery_s` allows. Default 256 MiB.
     pub checkpoint_bytes: u64,
     /// Seconds after which a checkpoint begins however little there is, and in which it ends when little is written meanwhile. Default 60: the first change of a page
@@ -86,6 +88,7 @@ impl Default for JournalConfig {
             private_pages: None,
             version_pages: None,
             recovery_s: 5.0,
+            recovery_bytes: None,
             checkpoint_bytes: 256 << 20,
             checkpoint_s: 60,
             most_bytes: 1 << 30,
@@ -198,6 +201,13 @@ impl StoreConfig {
     /// True when there may be threads besides the callers'.
     pub(crate) fn runs_threads(&self) -> bool {
         self.background == Background::Thread && !self.clock.is_virtual()
+    }
+
+    /// Bytes of memory that a recovery may take.
+    pub(crate) fn recovery_bytes(&self) -> u64 {
+        /// With less, every page would take a reading of the journal.
+        const LEAST: u64 = 64 << 10;
+        self.journal.recovery_bytes.unwrap_or(self.memory_bytes).max(LEAST)
     }
 
     /// Page versions kept in memory.

@@ -139,7 +139,7 @@ impl Store {
         let geometry = Geometry { extent_pages: block.extent_pages, stripes: block.stripes.len() as u32 };
         devices.check_lengths(geometry, block.extents)?;
         let meta = read_meta(dir, &block, geometry, &devices)?;
-        let found = recover(dir, &config, &block, geometry, meta)?;
+        let found = recover(dir, &config, &block, geometry, meta, &devices)?;
         say_recovered(dir, &found.trace);
         let extents = found.extents.len() as u64;
         devices.check_lengths(geometry, found.least_extents)?;

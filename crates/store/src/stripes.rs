@@ -73,6 +73,14 @@ impl Devices {
         self.list[place.stripe].1.read_at(&mut [IoSliceMut::new(buf)], place.offset)
     }
 
+    /// Writes `bytes` to a place.
+    pub fn write(&self, place: Place, bytes: &[u8]) -> Result<()> {
+        let (path, device) = &self.list[place.stripe];
+        device
+            .write_at(&[IoSlice::new(bytes)], place.offset)
+            .map_err(StoreError::device(path, "write to the stripe"))
+    }
+
     /// Puts a queue before each device. Completions go to `sink`.
     pub fn into_stripes(self, config: &StoreConfig, sink: &Arc<dyn Sink>) -> Result<Stripes> {
         let mut list = Vec::new();

@@ -15,6 +15,7 @@ pub(crate) mod diff;
 pub(crate) mod file;
 pub mod record;
 pub(crate) mod scan;
+pub(crate) mod stream;
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -530,7 +531,7 @@ impl Journal {
 const FIRST_FILE_BYTES: u64 = 1 << 20;
 
 /// Reads the record at `offset`, whole.
-fn read_record(file: &JournalFile, offset: u64) -> Result<Vec<u8>> {
+pub(crate) fn read_record(file: &JournalFile, offset: u64) -> Result<Vec<u8>> {
     assert!(offset.is_multiple_of(ALIGN as u64), "records are aligned");
     let begin = offset / BLOCK as u64 * BLOCK as u64;
     let skip = (offset - begin) as usize;

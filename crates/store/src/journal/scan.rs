@@ -1,29 +1,29 @@
 //! Reading the journal back at open: all files from the first needed one on, checked, record by record, in order.
 //!
 //! 1. the heads say which slot holds which file; files before the first needed one are free;
-//! 2. chunks of all needed files are read by several threads at once, a window ahead of the one that checks them;
+//! 2. all needed files are read as one stream, by several threads at once and within the memory budget ([`super::stream`]);
 //! 3. records are followed along the chain. Where it ends: if any sound record anywhere says that the missing one was durable, the journal is
 //!    damaged there, an error that names the place; else a write was cut short there, and that is the end.
 
 use std::collections::BTreeMap;
+use std::hash::Hasher;
 use std::path::Path;
 use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
 use snowmelt_io::AlignedBuf;
+use twox_hash::XxHash3_64;
 
 use super::End;
-use super::file::JournalFile;
+use super::file::{BLOCK, JournalFile};
 use super::record::{self, ALIGN, FILE_HEAD, FileHead, Head};
+use super::stream::{FileStream, Reading, Stretch, Threads, read_in_order};
 use crate::config::{Salvage, StoreConfig};
 use crate::error::{Result, StoreError};
 
-/// Bytes of one read.
-const CHUNK: u64 = 1 << 20;
-/// Threads that read.
-const READERS: usize = 16;
-/// Chunks read ahead of the check.
-const WINDOW: usize = 64;
+/// Bytes of a file made ahead that are looked at.
+const FRONT: u64 = 1 << 20;
+/// The most that is read of a file that does not say how long it is: more than any has.
+const MOST_HEADLESS: u64 = 1 << 30;
 
 /// What the journal holds.
 pub(crate) struct Found {
@@ -56,11 +56,8 @@ pub(crate) struct Needed {
     pub slots: u32,
 }
 
-/// What is told of each record: head, place, stored payload.
-pub(crate) type OnRecord<'a> = dyn FnMut(&Head, u64, &[u8]) -> Result<()> + 'a;
-
-/// What is told of each file: its place in the order, its bytes, the requests they took.
-type OnFile<'a> = dyn FnMut(usize, &[u8], u64) -> Result<()> + 'a;
+/// What is told of each record: head, file and place in it, stored payload.
+pub(crate) type OnRecord<'a> = dyn FnMut(&Head, &Arc<JournalFile>, u64, &[u8]) -> Result<()> + 'a;
 
 /// Reads the journal of the database in `dir`.
 pub(crate) fn scan(
@@ -77,10 +74,12 @@ pub(crate) fn scan(
     }
     let mut files = BTreeMap::new();
     let (mut free, mut headless, mut first_records) = (Vec::new(), Vec::new(), Vec::new());
-    for file in slots {
-        let file = Arc::new(file);
+    for mut file in slots {
         let (head, first_record) = file.begin()?;
         first_records.extend(first_record);
+        // What follows the length that a file was made with is not the journal's.
+        file.bytes = file.bytes.min(head.map_or(MOST_HEADLESS, |h| h.bytes / BLOCK as u64 * BLOCK as u64));
+        let file = Arc::new(file);
         match head.filter(|h| h.identity == needed.identity || h.file == 0) {
             Some(head) if head.file >= needed.first => drop(files.insert(head.file, (head, file))),
             Some(_) => free.push(file),
@@ -101,20 +100,23 @@ pub(crate) fn scan(
     };
     let mut scan = Scan { needed, found, stop: None, on_record, salvage: config.journal.salvage };
     // Those without a head come last: they can only show that something is missing.
-    let order: Vec<Arc<JournalFile>> =
-        files.values().map(|(_, f)| f.clone()).chain(headless.iter().cloned()).collect();
+    let order: Vec<Stretch> = (files.values().map(|(_, f)| f).chain(&headless))
+        .map(|file| Stretch { bytes: file.bytes, file: file.clone() })
+        .collect();
     let heads: Vec<Option<FileHead>> =
         files.values().map(|(h, _)| Some(*h)).chain(headless.iter().map(|_| None)).collect();
-    let readers = if config.runs_threads() && config.files.is_none() { READERS } else { 1 };
-    scan.found.concurrency = readers;
+    let several = config.runs_threads() && config.files.is_none();
+    let reading =
+        Reading::within(config.recovery_bytes(), if several { Threads::Several } else { Threads::One });
+    scan.found.concurrency = reading.readers;
     let total: u64 = order.iter().map(|f| f.bytes).sum();
     let mut progress =
         Progress { config, total, begun_ns: config.clock.now_ns(), said_ns: config.clock.now_ns() };
-    read_in_order(&order, readers, &mut |i, bytes, requests| {
+    read_in_order(&order, reading, &mut |i, stream| {
         progress.say(dir, scan.found.read_bytes);
-        scan.found.requests += requests;
-        scan.found.read_bytes += bytes.len() as u64;
-        scan.file(&order[i], heads[i].as_ref(), bytes)
+        scan.found.requests += stream.bytes().div_ceil(reading.chunk);
+        scan.found.read_bytes += stream.bytes();
+        scan.file(heads[i].as_ref(), stream)
     })?;
     scan.check_synced(dir)?;
     let highest = heads.iter().flatten().map(|h| h.file).max().unwrap_or(0);
@@ -129,7 +131,7 @@ pub(crate) fn scan(
 /// True of a file that was made ahead and never used: files are written from front to back, so nothing follows zeros of this length. It
 /// need not be read whole.
 fn begins_with_zeros(file: &JournalFile) -> Result<bool> {
-    let mut front = AlignedBuf::new(file.bytes.min(CHUNK) as usize);
+    let mut front = AlignedBuf::new(file.bytes.min(FRONT) as usize);
     file.read(0, &mut front)?;
     Ok(front.iter().all(|b| *b == 0))
 }
@@ -169,19 +171,27 @@ struct Scan<'a, 'b> {
 }
 
 impl Scan<'_, '_> {
-    fn file(&mut self, file: &Arc<JournalFile>, head: Option<&FileHead>, bytes: &[u8]) -> Result<()> {
+    fn file(&mut self, head: Option<&FileHead>, stream: &mut FileStream<'_>) -> Result<()> {
+        let file = stream.file().clone();
         let Some(head) = head.filter(|h| self.continues(h)) else {
             self.stop.get_or_insert_with(|| (file.clone(), 0));
-            self.look_for_synced(bytes)?;
-            self.found.free.push(file.clone());
+            self.look_for_synced(stream, 0)?;
+            self.found.free.push(file);
             return Ok(());
         };
         self.found.before.insert(head.file, (self.found.end.sequence, self.found.end.previous));
-        let (stop, last_txn) = self.records(head.file, bytes)?;
+        let (stop, last_txn) = self.records(head.file, stream)?;
         self.found.used.insert(head.file, (file.clone(), last_txn));
         // The next file may go on from here. If this file itself shows that more was durable, none does.
-        self.stop = Some((file.clone(), stop as u64));
-        self.look_for_synced(&bytes[stop..])
+        self.stop = Some((file.clone(), stop));
+        if file.bytes < head.bytes {
+            let why = format!(
+                "the file was made with {} bytes and has {}: commits may be lost; --salvage opens what is before",
+                head.bytes, file.bytes
+            );
+            self.damaged(StoreError::JournalDamaged { file: file.path.clone(), offset: file.bytes, why })?;
+        }
+        self.look_for_synced(stream, stop)
     }
 
     /// True when the file's head continues the chain. What a crash left of a file that nobody was promised does not.
@@ -191,35 +201,50 @@ impl Scan<'_, '_> {
     }
 
     /// Follows the records of a file; answers where they end and the highest transaction.
-    fn records(&mut self, number: u64, bytes: &[u8]) -> Result<(usize, u64)> {
-        let (mut at, mut last_txn) = (FILE_HEAD, 0);
-        while let Some((head, stored)) = bytes.get(at..).and_then(|b| record::decode(b, self.needed.identity))
-        {
+    fn records(&mut self, number: u64, stream: &mut FileStream<'_>) -> Result<(u64, u64)> {
+        let (mut at, mut last_txn) = (FILE_HEAD as u64, 0);
+        let file = stream.file().clone();
+        while let Some(head) = record::peek(stream.see(at, record::HEAD as u64)?) {
             let end = &mut self.found.end;
-            if (head.file, head.sequence, head.previous) != (number, end.sequence + 1, end.previous) {
+            let bytes = head.bytes() as u64;
+            if (head.file, head.sequence, head.previous) != (number, end.sequence + 1, end.previous)
+                || (bytes > LARGE && !is_sound(&file, at, &head, self.needed.identity)?)
+            {
                 break;
             }
+            let whole = record::decode(stream.see(at, bytes)?, self.needed.identity);
+            let Some((head, stored)) = whole else { break };
             (end.sequence, end.previous) = (head.sequence, head.checksum);
             last_txn = last_txn.max(head.txn);
             self.found.records += 1;
-            self.found.bytes += head.bytes() as u64;
-            (self.on_record)(&head, at as u64, stored)?;
-            at += head.bytes();
+            self.found.bytes += bytes;
+            (self.on_record)(&head, &file, at, stored)?;
+            at += bytes;
         }
-        Ok((at.min(bytes.len()), last_txn))
+        Ok((at.min(stream.bytes()), last_txn))
     }
 
-    /// A sound record in `bytes` that says that what follows the end was durable.
-    fn synced_claim(&self, bytes: &[u8]) -> Option<Head> {
+    /// A sound record from `from` on that says that what follows the end was durable.
+    fn synced_claim(&self, stream: &mut FileStream<'_>, from: u64) -> Result<Option<Head>> {
+        /// Bytes searched at a time.
+        const PIECE: u64 = 64 << 10;
         let next = self.found.end.sequence + 1;
-        let magic = record::MAGIC;
-        (0..bytes.len().saturating_sub(record::HEAD - 1)).step_by(ALIGN).find_map(|at| {
-            if bytes[at + record::offset::MAGIC..][..4] != magic {
-                return None;
-            }
-            let (head, _) = record::decode(&bytes[at..], self.needed.identity)?;
+        let claims = |bytes: &[u8]| {
+            let head = record::peek(bytes)?;
             (head.file >= self.needed.first && head.synced >= next).then_some(head)
-        })
+        };
+        for begin in (from..stream.bytes()).step_by(PIECE as usize) {
+            let piece = stream.see(begin, PIECE + record::HEAD as u64)?;
+            let places = (0..PIECE).step_by(ALIGN);
+            let claimed: Vec<(u64, Head)> =
+                places.filter_map(|i| Some((begin + i, claims(piece.get(i as usize..)?)?))).collect();
+            for (at, head) in claimed {
+                if is_sound(stream.file(), at, &head, self.needed.identity)? {
+                    return Ok(Some(head));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// What the super-block calls durable must be there.
@@ -244,8 +269,10 @@ impl Scan<'_, '_> {
         Err(e)
     }
 
-    fn look_for_synced(&self, bytes: &[u8]) -> Result<()> {
-        let (Some(claim), Some(at)) = (self.synced_claim(bytes), &self.stop) else { return Ok(()) };
+    /// Damage where the chain ends, if some record from `from` on shows that it went on.
+    fn look_for_synced(&self, stream: &mut FileStream<'_>, from: u64) -> Result<()> {
+        let Some(claim) = self.synced_claim(stream, from)? else { return Ok(()) };
+        let at = self.stop.as_ref().expect("a search begins where the chain ends");
         let why = format!(
             "record {} is damaged, but record {} says that it was durable: commits are lost; --salvage opens what is before",
             self.found.end.sequence + 1,
@@ -255,109 +282,22 @@ impl Scan<'_, '_> {
     }
 }
 
-/// Calls `then` with the bytes of each file, in order; chunks are read by `readers` threads, a window ahead.
-fn read_in_order(files: &[Arc<JournalFile>], readers: usize, then: &mut OnFile<'_>) -> Result<()> {
-    let chunks: Vec<(usize, u64)> = files
-        .iter()
-        .enumerate()
-        .flat_map(|(i, f)| (0..f.bytes).step_by(CHUNK as usize).map(move |at| (i, at)))
-        .collect();
-    // Fresh memory costs more than the rest of a read from a fast device, so buffers are used again.
-    let read = |n: usize, spare: Option<AlignedBuf>| {
-        let (i, at) = chunks[n];
-        let len = (files[i].bytes - at).min(CHUNK) as usize;
-        let mut buf = spare.filter(|b| b.len() == len).unwrap_or_else(|| AlignedBuf::new(len));
-        files[i].read(at, &mut buf).map(|()| buf)
-    };
-    if readers < 2 || chunks.len() < 2 {
-        let mut spare = None;
-        let append = |n: usize, whole: &mut Vec<u8>| {
-            let buf = read(n, spare.take())?;
-            whole.extend_from_slice(&buf);
-            spare = Some(buf);
-            Ok(())
-        };
-        return assemble(files, &chunks, append, then);
-    }
-    let shared = (Mutex::new(Ahead::default()), Condvar::new());
-    std::thread::scope(|scope| {
-        for _ in 0..readers.min(chunks.len()) {
-            scope.spawn(|| read_ahead(&shared, chunks.len(), read));
-        }
-        let (ahead, changed) = &shared;
-        let append = |n: usize, whole: &mut Vec<u8>| {
-            let mut a = ahead.lock();
-            let buf = loop {
-                if let Some(buf) = a.ready.remove(&n) {
-                    break buf?;
-                }
-                changed.wait(&mut a);
-            };
-            drop(a);
-            whole.extend_from_slice(&buf);
-            let mut a = ahead.lock();
-            a.done = n + 1;
-            a.spare.push(buf);
-            changed.notify_all();
-            Ok(())
-        };
-        let done = assemble(files, &chunks, append, then);
-        ahead.lock().stop = true;
-        changed.notify_all();
-        done
-    })
-}
+/// Records longer than this are checked before they are taken into memory whole: their length may be what is damaged.
+const LARGE: u64 = 2 << 20;
 
-#[derive(Default)]
-struct Ahead {
-    next: usize,
-    done: usize,
-    stop: bool,
-    ready: BTreeMap<usize, Result<AlignedBuf>>,
-    spare: Vec<AlignedBuf>,
-}
-
-fn read_ahead(
-    shared: &(Mutex<Ahead>, Condvar),
-    chunks: usize,
-    read: impl Fn(usize, Option<AlignedBuf>) -> Result<AlignedBuf>,
-) {
-    let (ahead, changed) = shared;
-    loop {
-        let mut a = ahead.lock();
-        while !a.stop && a.next < chunks && a.next >= a.done + WINDOW {
-            changed.wait(&mut a);
-        }
-        if a.stop || a.next >= chunks {
-            return;
-        }
-        let n = a.next;
-        a.next += 1;
-        let spare = a.spare.pop();
-        drop(a);
-        let buf = read(n, spare);
-        ahead.lock().ready.insert(n, buf);
-        changed.notify_all();
+/// True of a record whose bytes have the checksum that its head says. Reads them a piece at a time.
+fn is_sound(file: &JournalFile, at: u64, head: &Head, identity: u64) -> Result<bool> {
+    const PIECE: u64 = 64 << 10;
+    let (begin, end) = (at + 8, at + (record::HEAD as u64) + u64::from(head.stored));
+    if end > file.bytes {
+        return Ok(false);
     }
-}
-
-/// Puts the chunks of each file together and hands them on.
-fn assemble(
-    files: &[Arc<JournalFile>],
-    chunks: &[(usize, u64)],
-    mut append: impl FnMut(usize, &mut Vec<u8>) -> Result<()>,
-    then: &mut OnFile<'_>,
-) -> Result<()> {
-    let (mut n, mut whole) = (0, Vec::new());
-    for (i, file) in files.iter().enumerate() {
-        whole.clear();
-        whole.reserve_exact(file.bytes as usize);
-        let first = n;
-        while n < chunks.len() && chunks[n].0 == i {
-            append(n, &mut whole)?;
-            n += 1;
-        }
-        then(i, &whole, (n - first) as u64)?;
+    let mut sum = XxHash3_64::with_seed(identity);
+    for piece in (begin / PIECE * PIECE..end).step_by(PIECE as usize) {
+        let mut buf = AlignedBuf::new((file.bytes - piece).min(PIECE) as usize);
+        file.read(piece, &mut buf)?;
+        let (from, to) = (begin.max(piece) - piece, end.min(piece + PIECE) - piece);
+        sum.write(&buf[from as usize..to as usize]);
     }
-    Ok(())
+    Ok(sum.finish() == head.checksum)
 }

@@ -98,6 +98,8 @@ impl<'a> Cuts<'a> {
                 diff_bytes: 4 << 10,
                 private_pages: Some(8 + self.random.below(40)),
                 version_pages: Some(8 + self.random.below(60)),
+                // Too little for most journals: pages are written back before the database opens.
+                recovery_bytes: [None, Some(64 << 10)][self.random.below(2)],
                 checkpoint_bytes: 32 << 10,
                 // Nothing depends on the time: a seed is a run.
                 checkpoint_s: 1_000_000,
