@@ -34,13 +34,17 @@ pub(super) fn write_back(
         let place = geometry.place(*page);
         (place.stripe, place.offset)
     });
-    let count = pages.len() as u64;
+    let mut count = 0;
     let mut batch: Vec<(PageId, PageBuf)> = Vec::new();
     for (id, way) in pages {
         let loc = way.history.last().map(|step| step.loc).unwrap_or_default();
         let made = way.waiting.ok_or((loc, "a page has left memory")).and_then(|w| w.into_page(id));
         let mut made = made.map_err(|(loc, why)| super::damaged(dir, loc.file, loc.offset, why))?;
         let tree = header(&made).tree();
+        if extents[geometry.extent_of(id) as usize].tree != Some(tree) {
+            // Written early by a transaction that did not keep the extent, which is somebody else's now: a meta run's perhaps.
+            continue;
+        }
         page::seal(&mut made, id, tree, way.txn);
         let follows = batch.last().is_some_and(|(last, _)| {
             id.0 == last.0 + 1 && geometry.extent_of(id) == geometry.extent_of(*last)
@@ -50,6 +54,7 @@ pub(super) fn write_back(
             batch.clear();
         }
         batch.push((id, made));
+        count += 1;
         let (extent, index) = (geometry.extent_of(id) as usize, geometry.index_of(id));
         extents[extent].written[index as usize / 64] |= 1 << (index % 64);
     }
