@@ -332,7 +332,7 @@ impl Commits {
     fn end_checkpoint(&self, r: &Running) -> Result<()> {
         self.set_lengths()?;
         let meta = NewMeta::take(&self.fetch, &r.state.catalog);
-        let sequence = self.journal.last_sequence();
+        let tail = self.journal.tail_place();
         let switched = (|| {
             // The run may have lengthened the map.
             self.set_lengths()?;
@@ -341,7 +341,8 @@ impl Commits {
                 self.fetch.stripes.sync()?;
             }
             // The map may hold what commits after C changed: these must be durable before it is.
-            self.journal.sync_to(sequence)?;
+            self.journal.sync_to(tail.sequence)?;
+            self.super_file.make_room()?;
             let first = self.first_needed_file(r.state.txn);
             if self.config.plant == Some(Plant::ReuseJournalEarly) {
                 self.journal.recycle(u64::MAX);
@@ -352,7 +353,9 @@ impl Commits {
                 meta: Some(run),
                 journal: first,
                 before: self.journal.before(first),
-                synced: sequence,
+                synced: tail.sequence,
+                tail_file: tail.file,
+                tail_offset: tail.offset,
                 slots: self.journal.slots(),
                 ..block.clone()
             });

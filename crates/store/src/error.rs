@@ -90,13 +90,13 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// Another version of the file format.
-    #[error("{}: written in file format {found}, this program reads format {expected}; dump with the older program and load again", .path.display())]
+    #[error("{}: written in file format {found}, this program reads formats {} to {expected}; use a program that reads it, or dump with that and load again", .path.display(), crate::superblock::OLDEST_FORMAT)]
     Format {
         /// Super-block file.
         path: PathBuf,
         /// Version in the file.
         found: u32,
-        /// Version of this program.
+        /// The newest version this program reads.
         expected: u32,
     },
     /// Another process has the database open.

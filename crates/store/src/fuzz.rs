@@ -152,8 +152,10 @@ pub fn meta(data: &[u8]) {
     let len = data.len().min(SLOT_BYTES);
     slot[..len].copy_from_slice(&data[..len]);
     if let Some(block) = SuperBlock::decode_unsealed(&mut slot) {
-        let again = block.encode().expect("what was decoded fits");
-        assert_eq!(SuperBlock::decode_unsealed(&mut again.clone()), Some(block));
+        // Paths of format 3 may have no room in the present one.
+        if let Ok(mut again) = block.encode() {
+            assert_eq!(SuperBlock::decode_unsealed(&mut again), Some(block));
+        }
     }
     for extent_pages in [8, 256] {
         let _ = catalog::decode(data, extent_pages);
@@ -241,7 +243,7 @@ mod tests {
             at += head.bytes();
         }
         let block = std::fs::read(dir.join(FILE_NAME)).unwrap();
-        let mut meta: Vec<Vec<u8>> = block.chunks(SLOT_BYTES).map(<[u8]>::to_vec).collect();
+        let mut meta: Vec<Vec<u8>> = block.chunks(SLOT_BYTES).take(2).map(<[u8]>::to_vec).collect();
         let extents: Vec<_> = store.store.extents().into_iter().map(|(_, e)| e).collect();
         meta.push(catalog::encode(&store.store.catalog_all(), &extents));
         assert!(meta[0][offset::MAGIC..].starts_with(b"SNOWMELT"));

@@ -40,6 +40,7 @@ mod state;
 mod store;
 mod stripes;
 pub mod superblock;
+mod superblock_file;
 mod transaction;
 mod transaction_pack;
 mod transaction_pages;
@@ -134,6 +135,8 @@ mod format_tests;
 mod record_tests;
 #[cfg(test)]
 mod string_tests;
+#[cfg(test)]
+mod superblock_tests;
 #[cfg(test)]
 mod tree_tests;
 #[cfg(test)]

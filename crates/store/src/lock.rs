@@ -1,14 +1,18 @@
-//! One process at a time: an exclusive `flock` on the file `lock`, which holds the holder's process id for the error message.
+//! One process at a time: an exclusive `flock` on the super-block, and one on the file `lock`, which holds the holder's process id for the error
+//! message.
 //!
-//! The kernel drops the lock with the process, so a killed process leaves nothing to clean up.
+//! The super-block is what counts: whoever deletes `lock` lets nobody in. `lock` comes first, because a database that is being made has no
+//! super-block yet. The kernel drops both with the process, so a killed process leaves nothing to clean up. Reading the super-block needs no lock.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, Write};
+use std::io::{ErrorKind, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, flock, major, minor};
 
 use crate::error::{Result, StoreError};
+use crate::superblock;
 
 /// Name of the file.
 pub const FILE_NAME: &str = "lock";
@@ -17,6 +21,7 @@ pub const FILE_NAME: &str = "lock";
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
+    super_block: Option<File>,
 }
 
 impl Lock {
@@ -27,40 +32,96 @@ impl Lock {
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(
                 StoreError::file(&path, "open the lock file (the database's directory must be writable)"),
             )?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                let mut text = String::new();
-                let _ = file.read_to_string(&mut text);
-                let holder = text.trim();
-                let holder = if holder.is_empty() { "unknown" } else { holder }.to_string();
-                return Err(StoreError::Locked { path, holder });
-            }
-            Err(e) => return Err(StoreError::os(&path, "lock the database")(e)),
-        }
+        hold(&file, &path, || {
+            let mut text = String::new();
+            let _ = (&file).read_to_string(&mut text);
+            Some(text.trim().to_string()).filter(|t| !t.is_empty())
+        })?;
+        let super_block = hold_super_block(dir)?;
         // The number is only for the message; failing to write it (a full disk) does not weaken the lock.
         let _ = file
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| write!(file, "{}", std::process::id()));
-        Ok(Lock { _file: file })
+        Ok(Lock { _file: file, super_block })
     }
+
+    /// Takes the super-block too, which has been made since.
+    pub fn take_super_block(&mut self, dir: &Path) -> Result<()> {
+        self.super_block = hold_super_block(dir)?;
+        Ok(())
+    }
+}
+
+/// Locks the super-block; `None` when there is none: it is yet to be made, or lies on a simulated disk.
+fn hold_super_block(dir: &Path) -> Result<Option<File>> {
+    let path = dir.join(superblock::FILE_NAME);
+    let file = match OpenOptions::new().read(true).write(true).open(&path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        other => other.map_err(StoreError::file(&path, "open the super-block to lock it"))?,
+    };
+    hold(&file, &path, || holder_of(&file))?;
+    Ok(Some(file))
+}
+
+fn hold(file: &File, path: &Path, holder: impl FnOnce() -> Option<String>) -> Result<()> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            let holder = holder().unwrap_or_else(|| "unknown".into());
+            Err(StoreError::Locked { path: path.to_path_buf(), holder })
+        }
+        Err(e) => Err(StoreError::os(path, "lock the database")(e)),
+    }
+}
+
+/// The process that holds the lock of a file, as the kernel lists it, for when `lock` does not say.
+fn holder_of(file: &File) -> Option<String> {
+    let meta = file.metadata().ok()?;
+    let place = format!("{:02x}:{:02x}:{}", major(meta.dev()), minor(meta.dev()), meta.ino());
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let line = locks.lines().find(|line| line.contains("FLOCK") && line.contains(&place))?;
+    // Number, kind, how, access, process, place: the process comes before the place.
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let at = words.iter().position(|word| *word == place)?;
+    Some(words[at.checked_sub(1)?].to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn is_refused(dir: &Path) {
+        let e = Lock::take(dir).unwrap_err();
+        let own = std::process::id().to_string();
+        assert!(matches!(&e, StoreError::Locked { holder, .. } if *holder == own), "{e}");
+    }
+
     #[test]
     fn second_taker_is_told_who_holds_it() {
         let dir = tempfile::tempdir().unwrap();
         let first = Lock::take(dir.path()).unwrap();
-        let e = Lock::take(dir.path()).unwrap_err();
-        assert!(
-            matches!(&e, StoreError::Locked { holder, .. } if *holder == std::process::id().to_string()),
-            "{e}"
-        );
+        is_refused(dir.path());
         drop(first);
+        Lock::take(dir.path()).unwrap();
+    }
+
+    /// Deleting `lock` lets nobody in, whether the super-block was there before or was made under the lock.
+    #[test]
+    fn without_the_lock_file_the_super_block_is_still_locked() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut first = Lock::take(dir.path()).unwrap();
+        std::fs::write(dir.path().join(superblock::FILE_NAME), b"made under the lock").unwrap();
+        first.take_super_block(dir.path()).unwrap();
+        for _ in 0..2 {
+            std::fs::remove_file(dir.path().join(FILE_NAME)).unwrap();
+            is_refused(dir.path());
+        }
+        drop(first);
+        let second = Lock::take(dir.path()).unwrap();
+        std::fs::remove_file(dir.path().join(FILE_NAME)).unwrap();
+        is_refused(dir.path());
+        drop(second);
         Lock::take(dir.path()).unwrap();
     }
 }

@@ -82,11 +82,23 @@ pub enum PageKind {
     Symbols = 8,
     /// The store's meta run: trees, extent map, catalog.
     Meta = 9,
+    /// Reserved: leaf of a tree of triple terms.
+    TripleTermLeaf = 10,
+    /// Reserved: inner node of a tree of triple terms.
+    TripleTermInner = 11,
+    /// Reserved: postings of a text index.
+    TextPostings = 12,
+    /// Reserved: the words of a text index.
+    TextWords = 13,
+    /// Reserved: a group of columns.
+    ColumnGroup = 14,
+    /// Reserved: which column groups there are.
+    ColumnGroupInner = 15,
 }
 
 impl PageKind {
     /// Every kind, for tests and for the format's table.
-    pub const ALL: [PageKind; 9] = [
+    pub const ALL: [PageKind; 15] = [
         PageKind::TupleLeaf,
         PageKind::TupleInner,
         PageKind::StringLeaf,
@@ -96,6 +108,12 @@ impl PageKind {
         PageKind::LongRun,
         PageKind::Symbols,
         PageKind::Meta,
+        PageKind::TripleTermLeaf,
+        PageKind::TripleTermInner,
+        PageKind::TextPostings,
+        PageKind::TextWords,
+        PageKind::ColumnGroup,
+        PageKind::ColumnGroupInner,
     ];
 
     /// The kind written as `byte`, if there is one.

@@ -35,7 +35,8 @@ use crate::snapshot::Snapshot;
 use crate::space::{Extent, ExtentId, Geometry, Space};
 use crate::state::{State, States};
 use crate::stripes::{self, Devices};
-use crate::superblock::{SuperBlock, SuperBlockFile};
+use crate::superblock::{MetaForm, SuperBlock, SuperBlockFile};
+use crate::superblock_file::Opened;
 use crate::warm::{self, WarmUp};
 use crate::writer::WriterGate;
 
@@ -87,7 +88,7 @@ impl Store {
         if config.files.is_none() && dir.join(crate::superblock::FILE_NAME).exists() {
             return Err(StoreError::Exists { path: dir.to_path_buf() });
         }
-        let lock = Lock::take(dir)?;
+        let mut lock = Lock::take(dir)?;
         let named = stripe_files(dir, stripes)?;
         let paths: Vec<PathBuf> = named.iter().map(|p| stripes::resolve(dir, p)).collect();
         let devices = Devices::open(&paths, Access::CreateNew, &config)?;
@@ -97,14 +98,18 @@ impl Store {
             txn: 0,
             extents: 0,
             meta: None,
+            meta_form: MetaForm::Whole,
             identity: RandomState::new().hash_one(dir),
             journal: 1,
             slots: 0,
             before: (0, 0),
             synced: 0,
+            tail_file: 0,
+            tail_offset: 0,
             stripes: named,
         };
         let super_file = SuperBlockFile::create(dir, config.files.as_ref())?;
+        lock.take_super_block(dir)?;
         let real = config.files.is_none();
         for path in paths.iter().chain([&dir.join(crate::superblock::FILE_NAME)]).filter(|_| real) {
             stripes::sync_parent(path)?;
@@ -119,13 +124,20 @@ impl Store {
             return Err(StoreError::NotADatabase { path: dir.to_path_buf(), why: why.into() });
         }
         let lock = Lock::take(dir)?;
-        let (super_file, block, notice) = SuperBlockFile::open(dir, config.files.as_ref())?;
+        let Opened { file: super_file, block, notice, doubt } =
+            SuperBlockFile::open(dir, config.files.as_ref())?;
         if let Some(line) = notice {
             snowmelt_io::notice(&line);
         }
         let files: Vec<PathBuf> = block.stripes.iter().map(|p| stripes::resolve(dir, p)).collect();
         let devices = Devices::open(&files, Access::ReadWrite, &config)?;
-        Self::assemble(dir, config, lock, super_file, block, devices)
+        Self::assemble(dir, config, lock, super_file, block, devices).map_err(|e| match doubt {
+            Some(doubt) if e.is_damage() => {
+                let path = dir.join(crate::superblock::FILE_NAME);
+                StoreError::Corrupt { path, why: format!("{doubt}: {e}") }
+            }
+            _ => e,
+        })
     }
 
     fn assemble(

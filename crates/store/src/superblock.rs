@@ -1,7 +1,7 @@
 //! The super-block: the one place that says which state of the database is the current one.
 //!
-//! File `superblock` in the database's directory: two slots of 8192 bytes. A commit with sequence s writes slot s mod 2 and syncs it, so
-//! the state before it survives a torn write. Opening takes the valid slot with the higher sequence. What was committed after `txn` is in the journal.
+//! File `superblock` in the database's directory: two slots of 8192 bytes, and a copy of both 64 KiB behind ([`crate::superblock_file`]). A
+//! checkpoint with sequence s writes both copies of slot s mod 2. What was committed after `txn` is in the journal.
 //!
 //! | offset | bytes | field         | meaning                                            |
 //! |--------|-------|---------------|----------------------------------------------------|
@@ -20,24 +20,26 @@
 //! | 80     | 8     | identity      | random number of the database                      |
 //! | 88     | 8     | journal       | first journal file that may be needed              |
 //! | 96     | 4     | slots         | journal files that were made                       |
-//! | 100    | 4     | reserved      | 0                                                  |
+//! | 100    | 4     | meta_form     | how the meta run is laid out ([`MetaForm`])        |
 //! | 104    | 8     | before        | sequence of the record before that file's first    |
 //! | 112    | 8     | previous      | checksum of that record                            |
 //! | 120    | 8     | synced        | records up to this sequence are durable            |
-//! | 128    | –     | paths         | for each stripe: u16 length, UTF-8 path            |
+//! | 128    | 8     | tail_file     | journal file that holds record `synced`; 0: unknown|
+//! | 136    | 8     | tail_offset   | that file is there up to this byte at least        |
+//! | 144    | 112   | reserved      | 0                                                  |
+//! | 256    | –     | paths         | for each stripe: u16 length, UTF-8 path            |
 //!
-//! A relative stripe path is relative to the database's directory, so that a directory can be moved as a whole.
+//! In format 3 the paths began at byte 128, and byte 100 was 0. A relative stripe path is relative to the database's directory, so that a
+//! directory can be moved as a whole.
 
-use std::io::{IoSlice, IoSliceMut};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
-use snowmelt_io::{Access, Device};
 use twox_hash::XxHash3_64;
 
 use crate::error::{Result, StoreError};
-use crate::opener::{self, Caching, FileOpener};
 use crate::page::{PAGE_BYTES, PageId};
+
+pub use crate::superblock_file::SuperBlockFile;
 
 /// Name of the file.
 pub const FILE_NAME: &str = "superblock";
@@ -45,8 +47,10 @@ pub const FILE_NAME: &str = "superblock";
 pub const SLOT_BYTES: usize = 8192;
 /// First bytes of each slot after the checksum.
 pub const MAGIC: [u8; 8] = *b"SNOWMELT";
-/// Version of the file format this program reads and writes.
-pub const FORMAT: u32 = 3;
+/// Version of the file format this program writes.
+pub const FORMAT: u32 = 4;
+/// The oldest version it reads; the first checkpoint writes the present one.
+pub const OLDEST_FORMAT: u32 = 3;
 
 /// Byte offsets of the fields, compared with docs/format.md by a test.
 pub mod offset {
@@ -80,16 +84,24 @@ pub mod offset {
     pub const JOURNAL: usize = 88;
     /// Journal files made.
     pub const SLOTS: usize = 96;
-    /// Not used, 0.
-    pub const RESERVED: usize = 100;
+    /// Layout of the meta run.
+    pub const META_FORM: usize = 100;
     /// Sequence of the journal record before the first needed file.
     pub const BEFORE: usize = 104;
     /// Checksum of that record.
     pub const PREVIOUS: usize = 112;
     /// Journal records up to this sequence are durable.
     pub const SYNCED: usize = 120;
+    /// Journal file with the last of these.
+    pub const TAIL_FILE: usize = 128;
+    /// Bytes that file has at least.
+    pub const TAIL_OFFSET: usize = 136;
+    /// Not used, 0.
+    pub const RESERVED: usize = 144;
     /// Stripe paths.
-    pub const PATHS: usize = 128;
+    pub const PATHS: usize = 256;
+    /// Stripe paths in format 3.
+    pub const PATHS_3: usize = 128;
 }
 
 /// The contents of a slot.
@@ -105,6 +117,8 @@ pub struct SuperBlock {
     pub extents: u64,
     /// Where the meta run is; `None` in an empty database.
     pub meta: Option<MetaRun>,
+    /// How it is laid out.
+    pub meta_form: MetaForm,
     /// Random number of the database: its journal carries it too.
     pub identity: u64,
     /// Number of the first journal file that may be needed.
@@ -113,10 +127,28 @@ pub struct SuperBlock {
     pub before: (u64, u64),
     /// Records up to this sequence were durable when the state was written.
     pub synced: u64,
+    /// The journal file that holds the last of them, 0 when that is not known, and up to which byte it must be there.
+    pub tail_file: u64,
+    /// See `tail_file`.
+    pub tail_offset: u64,
     /// Journal files that were made.
     pub slots: u32,
     /// Stripe files, relative to the database's directory or absolute.
     pub stripes: Vec<PathBuf>,
+}
+
+/// How the meta run is laid out. The numbers are the file format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum MetaForm {
+    /// Catalog and extent map, whole: as format 3 wrote it.
+    Whole = 0,
+}
+
+impl MetaForm {
+    fn from_number(number: u32) -> Option<MetaForm> {
+        [MetaForm::Whole].into_iter().find(|f| *f as u32 == number)
+    }
 }
 
 /// Where the meta run (trees, extent map, catalog) is: consecutive pages of consecutive extents.
@@ -149,9 +181,12 @@ impl SuperBlock {
         put64(&mut s, offset::IDENTITY, self.identity);
         put64(&mut s, offset::JOURNAL, self.journal);
         put32(&mut s, offset::SLOTS, self.slots);
+        put32(&mut s, offset::META_FORM, self.meta_form as u32);
         put64(&mut s, offset::BEFORE, self.before.0);
         put64(&mut s, offset::PREVIOUS, self.before.1);
         put64(&mut s, offset::SYNCED, self.synced);
+        put64(&mut s, offset::TAIL_FILE, self.tail_file);
+        put64(&mut s, offset::TAIL_OFFSET, self.tail_offset);
         let mut at = offset::PATHS;
         for path in &self.stripes {
             let text = path
@@ -177,55 +212,74 @@ impl SuperBlock {
     }
 
     /// Reads a slot; the error says why it cannot be used.
-    fn decode(s: &[u8; SLOT_BYTES]) -> std::result::Result<SuperBlock, Unusable> {
+    pub(crate) fn decode(s: &[u8; SLOT_BYTES]) -> std::result::Result<SuperBlock, Unusable> {
         if s[offset::MAGIC..offset::MAGIC + 8] != MAGIC {
-            return Err(Unusable::NoMagic);
+            return Err(if s.iter().all(|b| *b == 0) { Unusable::Empty } else { Unusable::NoMagic });
         }
-        let format = get32(s, offset::FORMAT);
-        if format != FORMAT {
-            return Err(Unusable::Format(format));
-        }
+        // Before the format: a flipped bit there does not make another version.
         if get64(s, offset::CHECKSUM) != XxHash3_64::oneshot(&s[offset::MAGIC..]) {
             return Err(Unusable::Checksum);
         }
+        let format = get32(s, offset::FORMAT);
+        if !(OLDEST_FORMAT..=FORMAT).contains(&format) {
+            return Err(Unusable::Format(format));
+        }
+        let old = format == 3;
+        let later = |at| if old { 0 } else { get64(s, at) };
         let bytes = get64(s, offset::META_BYTES);
         let meta = (bytes > 0).then(|| MetaRun {
             first: PageId(get64(s, offset::META_PAGE)),
             bytes,
             checksum: get64(s, offset::META_CHECKSUM),
         });
-        let stripes = decode_paths(s, get32(s, offset::STRIPES)).ok_or(Unusable::Nonsense("stripe paths"))?;
+        let paths = if old { offset::PATHS_3 } else { offset::PATHS };
+        let stripes =
+            decode_paths(s, paths, get32(s, offset::STRIPES)).ok_or(Unusable::Nonsense("stripe paths"))?;
         let extent_pages = get32(s, offset::EXTENT_PAGES);
         if get32(s, offset::PAGE_BYTES) != PAGE_BYTES as u32 || extent_pages == 0 || stripes.is_empty() {
             return Err(Unusable::Nonsense("sizes"));
         }
+        let meta_form = MetaForm::from_number(get32(s, offset::META_FORM));
         Ok(SuperBlock {
             extent_pages,
             sequence: get64(s, offset::SEQUENCE),
             txn: get64(s, offset::TXN),
             extents: get64(s, offset::EXTENTS),
             meta,
+            meta_form: meta_form.ok_or(Unusable::Nonsense("form of the meta run"))?,
             identity: get64(s, offset::IDENTITY),
             journal: get64(s, offset::JOURNAL).max(1),
             slots: get32(s, offset::SLOTS),
             before: (get64(s, offset::BEFORE), get64(s, offset::PREVIOUS)),
             synced: get64(s, offset::SYNCED),
+            tail_file: later(offset::TAIL_FILE),
+            tail_offset: later(offset::TAIL_OFFSET),
             stripes,
         })
     }
 }
 
+/// The version of the file format that a sound slot was written in.
+pub(crate) fn format_of(s: &[u8; SLOT_BYTES]) -> u32 {
+    get32(s, offset::FORMAT)
+}
+
 /// Why a slot cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unusable {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unusable {
+    #[error("it was never written")]
+    Empty,
+    #[error("it does not begin as a super-block does")]
     NoMagic,
+    #[error("it is of format {0}")]
     Format(u32),
+    #[error("its checksum is wrong")]
     Checksum,
+    #[error("its {0} make no sense")]
     Nonsense(&'static str),
 }
 
-fn decode_paths(s: &[u8; SLOT_BYTES], n: u32) -> Option<Vec<PathBuf>> {
-    let mut at = offset::PATHS;
+fn decode_paths(s: &[u8; SLOT_BYTES], mut at: usize, n: u32) -> Option<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for _ in 0..n {
         let len = u16::from_le_bytes(s.get(at..at + 2)?.try_into().ok()?) as usize;
@@ -247,221 +301,4 @@ fn get32(s: &[u8], at: usize) -> u32 {
 }
 fn get64(s: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(s[at..at + 8].try_into().expect("eight bytes"))
-}
-
-/// The open super-block file.
-pub struct SuperBlockFile {
-    path: PathBuf,
-    device: Arc<dyn Device>,
-}
-
-impl SuperBlockFile {
-    /// Makes the file without a state: it becomes a database's with the first [`SuperBlockFile::write`].
-    pub fn create(dir: &Path, opener: Option<&FileOpener>) -> Result<Self> {
-        let path = dir.join(FILE_NAME);
-        let device = match opener::open(opener, &path, Access::CreateNew, Caching::Buffered) {
-            Err(e) if e.errno() == Some(libc::EEXIST) => {
-                return Err(StoreError::Exists { path: dir.to_path_buf() });
-            }
-            other => other.map_err(StoreError::device(&path, "create the super-block"))?,
-        };
-        let this = SuperBlockFile { path, device };
-        this.device
-            .set_len(2 * SLOT_BYTES as u64)
-            .map_err(StoreError::device(&this.path, "extend the super-block"))?;
-        Ok(this)
-    }
-
-    /// Opens the file and reads the newest valid state. The last value tells what is worth a line in the log.
-    pub fn open(dir: &Path, opener: Option<&FileOpener>) -> Result<(Self, SuperBlock, Option<String>)> {
-        Self::open_as(dir, Access::ReadWrite, opener)
-    }
-
-    /// Reads the newest valid state of a database that others may have open.
-    pub fn peek(dir: &Path) -> Result<SuperBlock> {
-        Ok(Self::open_as(dir, Access::Read, None)?.1)
-    }
-
-    fn open_as(
-        dir: &Path,
-        access: Access,
-        opener: Option<&FileOpener>,
-    ) -> Result<(Self, SuperBlock, Option<String>)> {
-        let path = dir.join(FILE_NAME);
-        let device = match opener::open(opener, &path, access, Caching::Buffered) {
-            Err(e) if opener::is_missing(&e) => {
-                let why = if dir.is_dir() { "it has no super-block" } else { "no such directory" };
-                return Err(StoreError::NotADatabase { path: dir.to_path_buf(), why: why.into() });
-            }
-            other => other.map_err(StoreError::device(&path, "open the super-block"))?,
-        };
-        let this = SuperBlockFile { path, device };
-        let slots = [this.read_slot(0)?, this.read_slot(1)?];
-        let (block, notice) = this.choose(&slots)?;
-        Ok((this, block, notice))
-    }
-
-    /// A slot's bytes; what lies beyond the end of the file reads as zero and so is not valid.
-    fn read_slot(&self, slot: u64) -> Result<[u8; SLOT_BYTES]> {
-        let mut s = [0; SLOT_BYTES];
-        let fail = StoreError::device(&self.path, "read the super-block");
-        let begin = slot * SLOT_BYTES as u64;
-        let there = match self.device.len() {
-            Ok(len) => len.saturating_sub(begin).min(SLOT_BYTES as u64) as usize,
-            Err(e) => return Err(fail(e)),
-        };
-        self.device.read_at(&mut [IoSliceMut::new(&mut s[..there])], begin).map_err(fail)?;
-        Ok(s)
-    }
-
-    fn choose(&self, slots: &[[u8; SLOT_BYTES]; 2]) -> Result<(SuperBlock, Option<String>)> {
-        match (SuperBlock::decode(&slots[0]), SuperBlock::decode(&slots[1])) {
-            (Ok(a), Ok(b)) => Ok((if a.sequence > b.sequence { a } else { b }, None)),
-            (Ok(a), Err(why)) => Ok((a, self.notice(&slots[1], why))),
-            (Err(why), Ok(b)) => Ok((b, self.notice(&slots[0], why))),
-            (Err(a), Err(b)) => Err(self.neither(a, b)),
-        }
-    }
-
-    /// A slot that was never written is all zero and needs no mention.
-    fn notice(&self, slot: &[u8; SLOT_BYTES], why: Unusable) -> Option<String> {
-        slot.iter().any(|b| *b != 0).then(|| {
-            format!(
-                "{}: one of the two states is unusable ({why:?}); opened the other one",
-                self.path.display()
-            )
-        })
-    }
-
-    fn neither(&self, a: Unusable, b: Unusable) -> StoreError {
-        let path = self.path.clone();
-        match (a, b) {
-            (Unusable::Format(found), _) | (_, Unusable::Format(found)) => {
-                StoreError::Format { path, found, expected: FORMAT }
-            }
-            (Unusable::NoMagic, Unusable::NoMagic) => {
-                let why = "it has no state: not a super-block, or of a copy that was not finished";
-                StoreError::NotADatabase { path, why: why.into() }
-            }
-            _ => StoreError::Corrupt { path, why: format!("both states are unusable ({a:?}, {b:?})") },
-        }
-    }
-
-    /// Writes the state into its slot and syncs it. When this returns, the state is the one that opens.
-    pub fn write(&self, block: &SuperBlock) -> Result<()> {
-        let slot = block.sequence % 2;
-        self.device
-            .write_at(&[IoSlice::new(&block.encode()?)], slot * SLOT_BYTES as u64)
-            .map_err(StoreError::device(&self.path, "write the super-block"))?;
-        self.device.sync().map_err(StoreError::device(&self.path, "sync the super-block"))
-    }
-}
-
-impl std::fmt::Debug for SuperBlockFile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "SuperBlockFile({})", self.path.display())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs::{File, OpenOptions};
-    use std::os::unix::fs::FileExt;
-
-    use super::*;
-
-    fn block(sequence: u64) -> SuperBlock {
-        SuperBlock {
-            extent_pages: 8,
-            sequence,
-            txn: sequence * 10,
-            extents: 3,
-            meta: Some(MetaRun { first: PageId(16), bytes: 100, checksum: 7 }),
-            identity: 99,
-            journal: sequence + 1,
-            slots: 2,
-            before: (sequence, 5),
-            synced: sequence + 3,
-            stripes: vec!["data-0".into(), "/other/disk/data-1".into()],
-        }
-    }
-
-    fn create(dir: &Path, first: &SuperBlock) -> SuperBlockFile {
-        let f = SuperBlockFile::create(dir, None).unwrap();
-        f.write(first).unwrap();
-        f
-    }
-
-    fn raw(dir: &Path) -> File {
-        OpenOptions::new().read(true).write(true).open(dir.join(FILE_NAME)).unwrap()
-    }
-
-    #[test]
-    fn states_alternate_and_the_newest_opens() {
-        let dir = tempfile::tempdir().unwrap();
-        let f = create(dir.path(), &block(0));
-        for s in 1..5 {
-            f.write(&block(s)).unwrap();
-            let (_, b, notice) = SuperBlockFile::open(dir.path(), None).unwrap();
-            assert_eq!((b, notice), (block(s), None));
-        }
-    }
-
-    #[test]
-    fn a_torn_write_at_any_sector_leaves_the_old_state() {
-        let dir = tempfile::tempdir().unwrap();
-        let long = |s: u64| {
-            let name = char::from(b'a' + s as u8).to_string().repeat(SLOT_BYTES - 200);
-            SuperBlock { stripes: vec![name.into()], ..block(s) }
-        };
-        let f = create(dir.path(), &long(0));
-        f.write(&long(1)).unwrap();
-        let new = long(2).encode().unwrap();
-        let old = long(0).encode().unwrap();
-        for cut in (512..SLOT_BYTES).step_by(512) {
-            let mut torn = old;
-            torn[..cut].copy_from_slice(&new[..cut]);
-            raw(dir.path()).write_all_at(&torn, 0).unwrap();
-            let (_, b, _) = SuperBlockFile::open(dir.path(), None).unwrap();
-            assert_eq!(b, long(1), "cut at {cut}");
-        }
-    }
-
-    #[test]
-    fn half_a_new_slot_is_noticed() {
-        let dir = tempfile::tempdir().unwrap();
-        let f = create(dir.path(), &block(0));
-        f.write(&block(1)).unwrap();
-        raw(dir.path()).write_all_at(&block(2).encode().unwrap()[..20], 0).unwrap();
-        let (_, b, notice) = SuperBlockFile::open(dir.path(), None).unwrap();
-        assert_eq!(b, block(1));
-        assert!(notice.unwrap().contains("superblock"));
-    }
-
-    #[test]
-    fn unusable_files_are_told_apart() {
-        let dir = tempfile::tempdir().unwrap();
-        let open = || SuperBlockFile::open(dir.path(), None).unwrap_err();
-        assert!(matches!(open(), StoreError::NotADatabase { .. }));
-        std::fs::write(dir.path().join(FILE_NAME), b"hello").unwrap();
-        assert!(matches!(open(), StoreError::NotADatabase { .. }));
-        std::fs::remove_file(dir.path().join(FILE_NAME)).unwrap();
-        SuperBlockFile::create(dir.path(), None).unwrap();
-        assert!(matches!(open(), StoreError::NotADatabase { .. }), "a copy that was not finished");
-        std::fs::remove_file(dir.path().join(FILE_NAME)).unwrap();
-        create(dir.path(), &block(0));
-        raw(dir.path()).write_all_at(&9u32.to_le_bytes(), offset::FORMAT as u64).unwrap();
-        assert!(matches!(open(), StoreError::Format { found: 9, expected: FORMAT, .. }));
-        raw(dir.path()).write_all_at(&FORMAT.to_le_bytes(), offset::FORMAT as u64).unwrap();
-        raw(dir.path()).write_all_at(b"x", 40).unwrap();
-        assert!(matches!(open(), StoreError::Corrupt { .. }));
-        assert!(matches!(SuperBlockFile::create(dir.path(), None).unwrap_err(), StoreError::Exists { .. }));
-    }
-
-    #[test]
-    fn paths_that_do_not_fit_are_refused() {
-        let mut b = block(0);
-        b.stripes = vec!["x".repeat(5000).into(), "y".repeat(4000).into()];
-        assert!(matches!(b.encode(), Err(StoreError::Config(_))));
-    }
 }

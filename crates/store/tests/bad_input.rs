@@ -200,7 +200,12 @@ fn what_is_no_database_says_so() {
     let file = db.join(superblock::FILE_NAME);
     let mut bytes = std::fs::read(&file).unwrap();
     for slot in [0, superblock::SLOT_BYTES] {
-        bytes[slot + superblock::offset::FORMAT] = 99;
+        for copy in [0, 65536] {
+            let slot = &mut bytes[slot + copy..][..superblock::SLOT_BYTES];
+            slot[superblock::offset::FORMAT] = 99;
+            let sum = twox_hash::XxHash3_64::oneshot(&slot[8..]);
+            slot[..8].copy_from_slice(&sum.to_le_bytes());
+        }
     }
     std::fs::write(&file, &bytes).unwrap();
     assert!(matches!(open(&db), StoreError::Format { found: 99, .. }));
@@ -213,6 +218,13 @@ fn one_process_at_a_time() {
     let first = Store::open(dir.path(), plain()).unwrap();
     let e = Store::open(dir.path(), plain()).unwrap_err();
     assert!(matches!(&e, StoreError::Locked { .. }) && e.to_string().contains("in use by process"), "{e}");
+    // Whoever deletes the lock file lets nobody in.
+    std::fs::remove_file(dir.path().join("lock")).unwrap();
+    let e = Store::open(dir.path(), plain()).unwrap_err();
+    let own = format!("in use by process {}", std::process::id());
+    assert!(matches!(&e, StoreError::Locked { .. }) && e.to_string().contains(&own), "{e}");
+    let e = Store::create(dir.path(), &[], plain()).unwrap_err();
+    assert!(matches!(&e, StoreError::Exists { .. } | StoreError::Locked { .. }), "{e}");
     drop(first);
     Store::open(dir.path(), plain()).unwrap();
 }
@@ -247,10 +259,12 @@ fn a_torn_super_block_loses_nothing() {
     let two = build_tree(&store, "one", 2, 20);
     drop(store);
     let after = std::fs::read(dir.path().join(superblock::FILE_NAME)).unwrap();
-    // The second commit wrote one slot; put half of what was there before back.
+    // The second commit wrote one slot; put half of what was there before back, in both copies.
     let slot = if before[..8192] == after[..8192] { 8192 } else { 0 };
     let mut torn = after.clone();
-    torn[slot + 20..slot + 8192].copy_from_slice(&before[slot + 20..slot + 8192]);
+    for slot in [slot, slot + 65536] {
+        torn[slot + 20..slot + 8192].copy_from_slice(&before[slot + 20..slot + 8192]);
+    }
     std::fs::write(dir.path().join(superblock::FILE_NAME), &torn).unwrap();
     let store = Store::open(dir.path(), plain()).unwrap();
     // The state before opens, and the journal has what came after it.
@@ -400,4 +414,41 @@ fn evicted_files_are_out_of_the_page_cache() {
     }
     let files = snowmelt_store::cold::evict(dir.path()).unwrap();
     assert!(files.len() >= 2 && files.iter().all(|f| f.pages == 0), "{files:?}");
+}
+
+/// When no copy of the newest state is left and the one before it no longer opens, the super-block is blamed, not the file where that shows.
+#[test]
+fn a_lost_super_block_is_named_and_not_the_stripe() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::create(dir.path(), &[], plain()).unwrap();
+    for seed in 1..6 {
+        build_tree(&store, "one", seed, 20);
+    }
+    drop(store);
+    let file = dir.path().join(superblock::FILE_NAME);
+    let whole = std::fs::read(&file).unwrap();
+    let sequence = |slot: usize| u64::from_le_bytes(whole[slot + 32..slot + 40].try_into().unwrap());
+    let newest = if sequence(0) > sequence(8192) { 0 } else { 8192 };
+    // One copy lost: nothing is.
+    for copy in [0, 65536] {
+        let mut one = whole.clone();
+        one[newest + copy + 100..newest + copy + 612].fill(0xEE);
+        std::fs::write(&file, &one).unwrap();
+        let store = Store::open(dir.path(), plain()).unwrap();
+        assert_eq!(store.catalog("one").unwrap(), 5u64.to_le_bytes());
+        drop(store);
+        std::fs::write(&file, &whole).unwrap();
+    }
+    // Both lost, and the journal that would lead from the state before to the newest one.
+    let mut both = whole.clone();
+    for copy in [0, 65536] {
+        both[newest + copy + 100..newest + copy + 612].fill(0xEE);
+    }
+    std::fs::write(&file, &both).unwrap();
+    let stripe = dir.path().join("stripe-0");
+    let bytes = std::fs::read(&stripe).unwrap();
+    std::fs::write(&stripe, &bytes[..bytes.len() / 4]).unwrap();
+    let e = Store::open(dir.path(), plain()).unwrap_err();
+    let named = matches!(&e, StoreError::Corrupt { path, .. } if *path == file);
+    assert!(named && e.to_string().starts_with(&file.display().to_string()), "{e}");
 }

@@ -87,10 +87,13 @@ fn the_super_block_is_as_documented() {
             ("identity", IDENTITY),
             ("journal", JOURNAL),
             ("slots", SLOTS),
-            ("reserved", RESERVED),
+            ("meta_form", META_FORM),
             ("before", BEFORE),
             ("previous", PREVIOUS),
             ("synced", SYNCED),
+            ("tail_file", TAIL_FILE),
+            ("tail_offset", TAIL_OFFSET),
+            ("reserved", RESERVED),
             ("paths", PATHS),
         ],
     );
@@ -151,13 +154,14 @@ fn a_database_can_be_read_by_the_document() {
         b[at..at + n].iter().rev().fold(0u64, |sum, byte| sum << 8 | *byte as u64) as usize
     };
     let block = std::fs::read(dir.path().join("db/superblock")).unwrap();
-    let slots = [&block[..8192], &block[8192..]];
+    assert_eq!(block[..2 * 8192], block[65536..], "each slot is there twice");
+    let slots = [&block[..8192], &block[8192..2 * 8192]];
     let slot = slots.into_iter().max_by_key(|s| number(s, 32, 8)).unwrap();
-    assert_eq!((&slot[8..16], number(slot, 16, 4), number(slot, 40, 8)), (b"SNOWMELT".as_slice(), 3, 1));
+    assert_eq!((&slot[8..16], number(slot, 16, 4), number(slot, 40, 8)), (b"SNOWMELT".as_slice(), 4, 1));
     let (k, n) = (number(slot, 24, 4), number(slot, 28, 4));
     assert_eq!((k, n), (8, 2));
-    let len = number(slot, 128, 2);
-    assert_eq!(&slot[130..130 + len], stripes[0].to_str().unwrap().as_bytes());
+    let len = number(slot, 256, 2);
+    assert_eq!(&slot[258..258 + len], stripes[0].to_str().unwrap().as_bytes());
     let files = stripes.map(|s| std::fs::read(s).unwrap());
     let page = |p: usize| {
         let at = (p / k) / n * k * 8192 + p % k * 8192;

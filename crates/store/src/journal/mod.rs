@@ -112,6 +112,17 @@ pub(crate) struct End {
     pub previous: u64,
 }
 
+/// The end of the journal at some moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TailPlace {
+    /// The last record's.
+    pub sequence: u64,
+    /// The file that is written, 0 when none is.
+    pub file: u64,
+    /// Where the last record ends in it.
+    pub offset: u64,
+}
+
 /// A record's file, offset and payload.
 type Unpacked = (u64, u64, Arc<[u8]>);
 
@@ -340,6 +351,13 @@ impl Journal {
     /// The sequence of the last record.
     pub fn last_sequence(&self) -> u64 {
         self.tail.lock().sequence
+    }
+
+    /// Where the journal ends now.
+    pub fn tail_place(&self) -> TailPlace {
+        let tail = self.tail.lock();
+        let file = if tail.file.is_some() { tail.number } else { 0 };
+        TailPlace { sequence: tail.sequence, file, offset: tail.position }
     }
 
     fn check_poison(&self) -> Result<()> {

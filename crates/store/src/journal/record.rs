@@ -35,6 +35,8 @@
 
 use twox_hash::XxHash3_64;
 
+use crate::superblock::{FORMAT, OLDEST_FORMAT};
+
 /// First bytes of a file behind the checksum.
 pub const FILE_MAGIC: [u8; 8] = *b"SNOWJRNL";
 /// Bytes before the first record.
@@ -107,7 +109,7 @@ impl FileHead {
     pub fn encode(&self) -> [u8; FILE_HEAD] {
         let mut b = [0; FILE_HEAD];
         b[file_offset::MAGIC..][..8].copy_from_slice(&FILE_MAGIC);
-        b[file_offset::FORMAT..][..4].copy_from_slice(&crate::superblock::FORMAT.to_le_bytes());
+        b[file_offset::FORMAT..][..4].copy_from_slice(&FORMAT.to_le_bytes());
         let fields = [self.identity, self.file, self.bytes, self.sequence, self.previous, self.synced];
         for (i, v) in fields.into_iter().enumerate() {
             b[file_offset::IDENTITY + 8 * i..][..8].copy_from_slice(&v.to_le_bytes());
@@ -122,7 +124,7 @@ impl FileHead {
         let right = b.len() >= FILE_HEAD_USED
             && b[file_offset::MAGIC..][..8] == FILE_MAGIC
             && u64_at(b, 0) == XxHash3_64::oneshot(&b[8..FILE_HEAD_USED])
-            && u32_at(b, file_offset::FORMAT) == crate::superblock::FORMAT;
+            && (OLDEST_FORMAT..=FORMAT).contains(&u32_at(b, file_offset::FORMAT));
         let at = |i: usize| u64_at(b, file_offset::IDENTITY + 8 * i);
         right.then(|| FileHead {
             identity: at(0),
