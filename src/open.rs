@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 use snowmelt_graph::{Database, OpenOptions};
 use snowmelt_io::{Engine, Policy, QueueConfig};
-use snowmelt_store::{Checkpoints, JournalConfig, ReadAhead, StoreConfig};
+use snowmelt_store::{Checkpoints, JournalConfig, MemoryBudget, ReadAhead, StoreConfig};
 
 use crate::device::DeviceChoice;
 use crate::size;
@@ -84,6 +84,7 @@ impl OpenArgs {
         if let Some(bytes) = self.memory {
             config.memory_bytes = bytes;
         }
+        config.budget = Some(MemoryBudget::new(config.memory_bytes));
         config
     }
 

@@ -39,9 +39,10 @@ pub use index::{Column, Index};
 #[doc(hidden)]
 pub use load::fuzz;
 pub use quad_batch::{BatchTerm, QuadBatch};
-pub use session::{Lookup, Scan, Session};
+pub use session::{Lookup, LookupWay, Scan, Session};
 pub use snowmelt_store::{
-    Activity, Columns, Committed, Keys, Levels, Matches, MemoryBudget, Pending, Relocated, Reservation,
+    Activity, Charge, Columns, Committed, Keys, Levels, Matches, MemoryBudget, Pending, Relocated,
+    Reservation,
 };
 pub use state::{Carried, GraphState};
 pub use stats::{Stats, Terms, TreeSize};

@@ -111,6 +111,11 @@ impl Session {
         Lookup { inner: self.state.index(index).map(|tree| tree.lookup(keys)) }
     }
 
+    /// The same for who owns the keys and hands them in at each call.
+    pub fn lookup_way(&self, index: Index, keys: &Keys<'_>) -> LookupWay {
+        LookupWay { inner: self.state.index(index).map(|tree| tree.lookup_way(keys)) }
+    }
+
     /// Begins the reads that these lookups will need, level by level over all trees together; free when
     /// everything is resident. A hint: it waits for inner nodes at most.
     pub fn announce(&mut self, lookups: &[(Index, Keys<'_>)], levels: Levels) -> Result<()> {
@@ -144,5 +149,24 @@ impl Lookup<'_> {
     pub fn next(&mut self, session: &mut Session, out: &mut Matches, max_rows: usize) -> Result<bool> {
         let Some(inner) = &mut self.inner else { return Ok(false) };
         Ok(inner.next(&mut session.reader, out, max_rows)?)
+    }
+}
+
+/// A lookup in an index under way, its keys apart; see [`Session::lookup_way`].
+pub struct LookupWay {
+    inner: Option<snowmelt_store::LookupWay>,
+}
+
+impl LookupWay {
+    /// Appends up to `max_rows` rows to `out`; false when there was none left. `keys` are those it began with.
+    pub fn next(
+        &mut self,
+        session: &mut Session,
+        keys: &Keys<'_>,
+        out: &mut Matches,
+        max_rows: usize,
+    ) -> Result<bool> {
+        let Some(inner) = &mut self.inner else { return Ok(false) };
+        Ok(inner.next(&mut session.reader, keys, out, max_rows)?)
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::algebra::{ConstTerm, GroundTerm};
 use crate::error::QueryError;
-use snowmelt_graph::{Columns, Index, Keys, Levels, Lookup, Matches, Scan, Session, TermId, TermRef};
+use snowmelt_graph::{
+    Columns, Index, Keys, Levels, Lookup, LookupWay, Matches, Scan, Session, TermId, TermRef,
+};
 
 /// A session.
 pub(crate) struct Source {
@@ -52,6 +54,21 @@ impl Source {
         max_rows: usize,
     ) -> Result<bool, QueryError> {
         Ok(lookup.next(&mut self.session, out, max_rows)?)
+    }
+
+    /// A look-up whose keys the operator owns.
+    pub fn lookup_way(&self, index: Index, keys: &Keys<'_>) -> LookupWay {
+        self.session.lookup_way(index, keys)
+    }
+
+    pub fn lookup_way_next(
+        &mut self,
+        way: &mut LookupWay,
+        keys: &Keys<'_>,
+        out: &mut Matches,
+        max_rows: usize,
+    ) -> Result<bool, QueryError> {
+        Ok(way.next(&mut self.session, keys, out, max_rows)?)
     }
 
     /// Whether pages of an index may have to be read from the device: only then is it worth to look ahead.

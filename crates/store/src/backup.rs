@@ -55,7 +55,10 @@ impl Store {
             plant: None,
             ..self.config.clone()
         };
-        let config = StoreConfig { memory_bytes: COPY_MEMORY, pool_bytes: None, ..config };
+        // of the same budget: a backup runs beside queries
+        let memory_bytes = COPY_MEMORY.min(self.memory().total() / 8);
+        let budget = Some(self.memory().clone());
+        let config = StoreConfig { memory_bytes, budget, pool_bytes: None, ..config };
         let copy = Store::create_nameless(target, stripes, config)?;
         let mut at =
             CopyProgress { extents_done: 0, extents: map.len() as u64, pages: 0, txn: snapshot.txn() };
@@ -178,7 +181,7 @@ impl Store {
     }
 }
 
-/// Memory of the store that a copy is written with: it reads nothing.
+/// Most memory of the store that a copy is written with: it reads nothing.
 const COPY_MEMORY: u64 = 16 << 20;
 
 fn seal_into(bytes: &mut [u8], state: &[u8], page: PageId, tree: TreeId) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use snowmelt_io::{Clock, Device, IoError, QueueConfig};
 
 use crate::error::{Result, StoreError};
+use crate::memory::MemoryBudget;
 use crate::opener::FileOpener;
 use crate::page::PAGE_BYTES;
 use crate::readahead::ReadAhead;
@@ -17,6 +18,8 @@ pub struct StoreConfig {
     pub extent_pages: u32,
     /// The whole memory budget in bytes: pool, queries and load. Default: half of the memory of the machine or cgroup.
     pub memory_bytes: u64,
+    /// The budget of the process, for all databases it has open; `None`: a budget of `memory_bytes` for this database alone.
+    pub budget: Option<MemoryBudget>,
     /// Bytes of `memory_bytes` for the pool; `None`: three quarters.
     pub pool_bytes: Option<u64>,
     /// Read and write past the page cache (O_DIRECT) where the file system can.
@@ -180,6 +183,7 @@ impl Default for StoreConfig {
         StoreConfig {
             extent_pages: 256,
             memory_bytes: machine_memory() / 2,
+            budget: None,
             pool_bytes: None,
             direct: true,
             queue: QueueConfig::default(),
@@ -207,7 +211,13 @@ impl StoreConfig {
     pub(crate) fn recovery_bytes(&self) -> u64 {
         /// With less, every page would take a reading of the journal.
         const LEAST: u64 = 64 << 10;
-        self.journal.recovery_bytes.unwrap_or(self.memory_bytes).max(LEAST)
+        let most = self.memory_bytes.min(self.memory().free());
+        self.journal.recovery_bytes.unwrap_or(most).max(LEAST)
+    }
+
+    /// The budget that the database reserves from: the process's, or one of its own.
+    pub fn memory(&self) -> MemoryBudget {
+        self.budget.clone().unwrap_or_else(|| MemoryBudget::new(self.memory_bytes))
     }
 
     /// Page versions kept in memory.

@@ -61,7 +61,7 @@ pub use config::{
 };
 pub use error::{Result, StoreError};
 pub use journal_meters::JournalStats;
-pub use memory::{MemoryBudget, Reservation};
+pub use memory::{Charge, MemoryBudget, Reservation};
 pub use meters::{Activity, AheadStats, JournaledPages, Short, TreeStats};
 pub use opener::FileOpener;
 pub use page::{BODY_BYTES, Damage, HEADER_BYTES, PAGE_BYTES, PageBuf, PageId, PageKind, TreeId, header};
@@ -123,7 +123,7 @@ pub use tuple::{Columns, Keys, Matches, ScanBounds, TupleTree};
 pub use tuple_apply::{Applied, Changes};
 pub use tuple_build::TupleTreeBuilder;
 pub use tuple_leaf_build::MAX_ARITY;
-pub use tuple_lookup::TupleLookup;
+pub use tuple_lookup::{LookupWay, TupleLookup};
 pub use tuple_relocate::{Relocated, Relocation};
 pub use tuple_scan::TupleScan;
 

@@ -1,14 +1,21 @@
-//! The one memory budget: pool, queries and load all reserve from it before they allocate.
+//! The one memory budget of a process: pools, queries, loads, recovery, uploads and results of all open databases reserve from
+//! it before they allocate.
 //!
 //! A reservation is a number, not memory: whoever holds it may allocate that much and gives it back by dropping it. Invariant: the
-//! sum of all reservations never exceeds the budget, so no query can get the process killed.
+//! sum of all reservations never exceeds the budget, so no request can get the process killed.
+//!
+//! Two ways to ask. Who cannot do with less asks for all that is left ([`Reservation::grow`]). Who has another way, because it can
+//! spill, leaves a rest for those who begin ([`Reservation::grow_leaving`]). Nobody waits for memory while holding some.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Result, StoreError};
 
-/// The budget of one database. Clones share it.
+/// Bytes a [`Charge`] takes at once, so that the shared counter is not touched for every value.
+const CHUNK_BYTES: u64 = 64 << 10;
+
+/// The budget of one process. Clones share it.
 #[derive(Clone, Debug)]
 pub struct MemoryBudget {
     inner: Arc<Inner>,
@@ -53,6 +60,38 @@ impl MemoryBudget {
         r.grow(what, bytes)?;
         Ok(r)
     }
+
+    /// A charge of nothing yet; `what` names its holder in errors.
+    pub fn charge(&self, what: &'static str) -> Charge {
+        Charge { reservation: Reservation { budget: self.clone(), bytes: 0 }, what }
+    }
+}
+
+/// The memory of a container that grows: what it holds, rounded up, stays reserved.
+#[derive(Debug)]
+pub struct Charge {
+    reservation: Reservation,
+    what: &'static str,
+}
+
+impl Charge {
+    /// The container holds so many bytes now, or is about to. On error the charge is as before.
+    pub fn set(&mut self, bytes: u64) -> Result<()> {
+        let held = self.reservation.bytes();
+        if bytes > held {
+            self.reservation.grow(self.what, (bytes - held).next_multiple_of(CHUNK_BYTES))
+        } else {
+            if held - bytes >= 2 * CHUNK_BYTES {
+                self.reservation.shrink((held - bytes) / CHUNK_BYTES * CHUNK_BYTES);
+            }
+            Ok(())
+        }
+    }
+
+    /// Bytes reserved.
+    pub fn bytes(&self) -> u64 {
+        self.reservation.bytes()
+    }
 }
 
 /// Bytes taken from a [`MemoryBudget`], given back when dropped.
@@ -70,9 +109,15 @@ impl Reservation {
 
     /// Takes `more` bytes. On error the reservation is as before.
     pub fn grow(&mut self, what: &str, more: u64) -> Result<()> {
+        self.grow_leaving(what, more, 0)
+    }
+
+    /// The same, but only if `rest` bytes stay free for others.
+    pub fn grow_leaving(&mut self, what: &str, more: u64, rest: u64) -> Result<()> {
         let inner = &self.budget.inner;
         let taken = inner.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-            used.checked_add(more).filter(|sum| *sum <= inner.total)
+            let sum = used.checked_add(more)?;
+            (sum.checked_add(rest)? <= inner.total).then_some(sum)
         });
         match taken {
             Ok(before) => {
@@ -127,6 +172,34 @@ mod tests {
         let c = b.reserve("c", 90).unwrap();
         assert_eq!((b.used(), b.free(), b.peak()), (100, 0, 100));
         drop((a, c));
+        assert_eq!(b.used(), 0);
+    }
+
+    #[test]
+    fn who_can_spill_leaves_a_rest() {
+        let b = MemoryBudget::new(100);
+        let mut a = b.reserve("a", 10).unwrap();
+        assert!(a.grow_leaving("sort", 71, 20).is_err());
+        a.grow_leaving("sort", 70, 20).unwrap();
+        assert_eq!(b.free(), 20);
+        a.grow("hash", 20).unwrap();
+        assert!(a.grow_leaving("sort", 1, u64::MAX).is_err());
+    }
+
+    #[test]
+    fn a_charge_follows_its_container_in_chunks() {
+        let b = MemoryBudget::new(10 * CHUNK_BYTES);
+        let mut charge = b.charge("a list");
+        for bytes in [1, CHUNK_BYTES, CHUNK_BYTES + 1, 9 * CHUNK_BYTES, 3 * CHUNK_BYTES, 0] {
+            charge.set(bytes).unwrap();
+            assert!(
+                (bytes..bytes + 2 * CHUNK_BYTES).contains(&charge.bytes()),
+                "{bytes}: {}",
+                charge.bytes()
+            );
+        }
+        assert!(charge.set(11 * CHUNK_BYTES).unwrap_err().to_string().starts_with("a list needs"));
+        drop(charge);
         assert_eq!(b.used(), 0);
     }
 

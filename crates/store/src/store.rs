@@ -156,7 +156,7 @@ impl Store {
         let extents = found.extents.len() as u64;
         devices.check_lengths(geometry, found.least_extents)?;
         devices.set_lengths(geometry, extents.max(block.extents))?;
-        let memory = MemoryBudget::new(config.memory_bytes);
+        let memory = config.memory();
         let frames = config.frames()?;
         let pool_memory = memory.reserve("the pool", frames as u64 * PAGE_BYTES as u64)?;
         let core = Arc::new(Core {

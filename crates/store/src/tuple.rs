@@ -13,7 +13,7 @@ use crate::tree_spare;
 use crate::tuple_descent::Shape;
 use crate::tuple_inner::{Inner, Key, Top};
 use crate::tuple_leaf_build::MAX_ARITY;
-use crate::tuple_lookup::TupleLookup;
+use crate::tuple_lookup::{LookupWay, TupleLookup};
 use crate::tuple_scan::TupleScan;
 use crate::{Reader, WishKind};
 
@@ -329,5 +329,10 @@ impl TupleTree {
     /// Rows of many keys, in key order.
     pub fn lookup<'k>(&self, keys: Keys<'k>) -> TupleLookup<'k> {
         TupleLookup::new(self, keys)
+    }
+
+    /// The same for an operator that owns its keys and hands them in again at each call.
+    pub fn lookup_way(&self, keys: &Keys<'_>) -> LookupWay {
+        LookupWay::new(self, keys)
     }
 }

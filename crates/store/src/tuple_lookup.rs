@@ -19,8 +19,13 @@ use crate::{PageRef, Reader};
 
 /// A lookup under way; see [`TupleTree::lookup`].
 pub struct TupleLookup<'a> {
-    shape: Shape,
     keys: Keys<'a>,
+    way: LookupWay,
+}
+
+/// A lookup under way, without its keys: for who owns the keys and hands them in at each call; see [`TupleTree::lookup_way`].
+pub struct LookupWay {
+    shape: Shape,
     plan: Descent,
     cursor: LeafCursor,
     /// Next key of the chunk, as a position in `plan.spans`.
@@ -47,11 +52,24 @@ struct Visited {
 
 impl<'a> TupleLookup<'a> {
     pub(crate) fn new(tree: &TupleTree, keys: Keys<'a>) -> TupleLookup<'a> {
+        TupleLookup { keys, way: LookupWay::new(tree, &keys) }
+    }
+
+    /// Appends up to `max_rows` rows to `out`; false when there was none left.
+    ///
+    /// # Errors
+    /// Reading a page failed, or a page contradicts the format.
+    pub fn next(&mut self, reader: &mut Reader, out: &mut Matches, max_rows: usize) -> Result<bool> {
+        self.way.next(reader, &self.keys, out, max_rows)
+    }
+}
+
+impl LookupWay {
+    pub(crate) fn new(tree: &TupleTree, keys: &Keys<'_>) -> LookupWay {
         keys.check(tree.shape.arity);
         let spare = tree_spare::take(tree.shape.arity);
-        TupleLookup {
+        LookupWay {
             shape: tree.shape,
-            keys,
             plan: spare.plan,
             cursor: spare.cursor,
             key: 0,
@@ -65,11 +83,17 @@ impl<'a> TupleLookup<'a> {
         }
     }
 
-    /// Appends up to `max_rows` rows to `out`; false when there was none left.
+    /// Appends up to `max_rows` rows to `out`; false when there was none left. `keys` are those it began with.
     ///
     /// # Errors
     /// Reading a page failed, or a page contradicts the format.
-    pub fn next(&mut self, reader: &mut Reader, out: &mut Matches, max_rows: usize) -> Result<bool> {
+    pub fn next(
+        &mut self,
+        reader: &mut Reader,
+        keys: &Keys<'_>,
+        out: &mut Matches,
+        max_rows: usize,
+    ) -> Result<bool> {
         assert!(max_rows > 0, "a lookup is asked for at least one row");
         let before = out.key.len();
         let most = before.saturating_add(max_rows);
@@ -77,15 +101,15 @@ impl<'a> TupleLookup<'a> {
         while !self.done && out.key.len() < most {
             if self.key == self.plan.spans.len() {
                 page = Pinned::default();
-                self.next_chunk(reader)?;
+                self.next_chunk(reader, keys)?;
                 continue;
             }
             let span = self.plan.spans[self.key];
             if !self.found {
-                self.find(reader, &mut page, span)?;
+                self.find(reader, keys, &mut page, span)?;
             }
             let leaf = self.pin(reader, &mut page.here)?;
-            let result = self.emit(leaf, out, most);
+            let result = self.emit(leaf, keys, out, most);
             decoded(reader, self.plan.nodes[self.node as usize], result)?;
             if self.row == self.end {
                 self.advance(span);
@@ -97,16 +121,16 @@ impl<'a> TupleLookup<'a> {
         Ok(rows > 0)
     }
 
-    fn next_chunk(&mut self, reader: &mut Reader) -> Result<()> {
+    fn next_chunk(&mut self, reader: &mut Reader, keys: &Keys<'_>) -> Result<()> {
         let (first, resume) = (self.plan.end, self.plan.cut);
-        if first == self.keys.rows {
+        if first == keys.rows {
             self.done = true;
             return Ok(());
         }
         self.resident = reader.resident(self.shape.id);
         let limit = Descent::limit(self.resident, reader);
-        self.plan.begin(&self.shape, &self.keys, first, resume, limit);
-        self.plan.descend(reader, &self.shape, &self.keys)?;
+        self.plan.begin(&self.shape, keys, first, resume, limit);
+        self.plan.descend(reader, &self.shape, keys)?;
         self.key = 0;
         self.node = self.plan.spans.first().map_or(0, |s| s.0);
         self.found = false;
@@ -123,7 +147,13 @@ impl<'a> TupleLookup<'a> {
     }
 
     /// Finds the current key's rows in the current node.
-    fn find(&mut self, reader: &mut Reader, page: &mut Pinned, span: (u32, u32)) -> Result<()> {
+    fn find(
+        &mut self,
+        reader: &mut Reader,
+        keys: &Keys<'_>,
+        page: &mut Pinned,
+        span: (u32, u32),
+    ) -> Result<()> {
         let k = self.plan.first + self.key;
         let id = self.plan.nodes[self.node as usize];
         let (first, last) = (self.node == span.0, self.node == span.1);
@@ -131,7 +161,7 @@ impl<'a> TupleLookup<'a> {
         if !stays {
             page.here = page.take(self.node);
             self.pin(reader, &mut page.here)?;
-            self.look_ahead(reader, page)?;
+            self.look_ahead(reader, keys, page)?;
             let leaf = self.pin(reader, &mut page.here)?;
             decoded(reader, id, self.cursor.open(leaf))?;
             self.meet_leaf(reader, id, first);
@@ -139,10 +169,10 @@ impl<'a> TupleLookup<'a> {
         let before = self.cursor.block();
         let leaf = self.pin(reader, &mut page.here)?;
         let at = self.at.as_mut().expect("a leaf is open");
-        if self.keys.repeats(k) {
+        if keys.repeats(k) {
             at.from = 0;
         }
-        let bounds = self.keys.bounds(k);
+        let bounds = keys.bounds(k);
         let (row, end) = decoded(reader, id, rows_of(&mut self.cursor, leaf, at.from, &bounds, first, last))?;
         (self.row, self.end, self.found) = (row, end, true);
         at.from = end;
@@ -160,7 +190,7 @@ impl<'a> TupleLookup<'a> {
     /// Software pipeline over the leaves of a resident tree: the directory of a leaf is loaded [`AHEAD`] leaves before its visit, the block of
     /// its first key one leaf before. So misses overlap with work, and with each other.
     #[inline]
-    fn look_ahead(&self, reader: &mut Reader, page: &mut Pinned) -> Result<()> {
+    fn look_ahead(&self, reader: &mut Reader, keys: &Keys<'_>, page: &mut Pinned) -> Result<()> {
         if !self.resident {
             return Ok(());
         }
@@ -172,9 +202,9 @@ impl<'a> TupleLookup<'a> {
             page.ahead.push_back((node, next));
         }
         if let Some((node, next)) = page.ahead.front() {
-            let keys = self.plan.spans.iter().enumerate().skip(self.key + 1).take(8);
-            if let Some((key, _)) = keys.into_iter().find(|(_, span)| span.0 == *node) {
-                let bounds = self.keys.bounds(self.plan.first + key);
+            let spans = self.plan.spans.iter().enumerate().skip(self.key + 1).take(8);
+            if let Some((key, _)) = spans.into_iter().find(|(_, span)| span.0 == *node) {
+                let bounds = keys.bounds(self.plan.first + key);
                 // What is wrong with the leaf is said when it is visited.
                 let _ = Leaf::parse(next, self.shape.arity).and_then(|l| l.touch_block_of(next, bounds.lo()));
             }
@@ -194,8 +224,8 @@ impl<'a> TupleLookup<'a> {
 
     /// Appends rows of the current key up to `most` rows in all.
     #[inline]
-    fn emit(&mut self, leaf: &[u8], out: &mut Matches, most: usize) -> Decode<()> {
-        let m = self.keys.cols.len();
+    fn emit(&mut self, leaf: &[u8], keys: &Keys<'_>, out: &mut Matches, most: usize) -> Decode<()> {
+        let m = keys.cols.len();
         let k = (self.plan.first + self.key) as u32;
         while self.row < self.end && out.key.len() < most {
             let to = self.end.min(self.row.saturating_add(most - out.key.len()));
@@ -273,7 +303,7 @@ fn rows_of(
     }
 }
 
-impl Drop for TupleLookup<'_> {
+impl Drop for LookupWay {
     fn drop(&mut self) {
         let (plan, cursor) = (std::mem::take(&mut self.plan), std::mem::take(&mut self.cursor));
         tree_spare::give(Spare { plan, cursor, ..Spare::default() });

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use snowmelt_store::{
-    PageBuf, PageId, PageKind, ReadAhead, Reader, Store, StoreConfig, StoreError, TreeId, WishKind, header,
+    MemoryBudget, PageBuf, PageId, PageKind, ReadAhead, Reader, Store, StoreConfig, StoreError, TreeId,
+    WishKind, header,
 };
 
 fn config(frames: u64, read_ahead: ReadAhead) -> StoreConfig {
@@ -128,4 +129,22 @@ fn a_replaced_tree_is_still_read_by_those_who_know_it() {
     (0..20).for_each(|n| check(&mut r, t2, &p2, 2, n));
     (0..20).for_each(|n| check(&mut r, t3, &p3, 3, n));
     assert!(matches!(r.page(t1, p1[0]), Err(StoreError::Damaged { .. })));
+}
+
+#[test]
+fn databases_of_one_process_share_its_budget() {
+    let dir = tempfile::tempdir().unwrap();
+    let budget = MemoryBudget::new(8 << 20);
+    let config = || StoreConfig {
+        budget: Some(budget.clone()),
+        pool_bytes: Some(3 << 20),
+        ..config(0, ReadAhead::none())
+    };
+    let a = Store::create(&dir.path().join("a"), &[], config()).unwrap();
+    let b = Store::create(&dir.path().join("b"), &[], config()).unwrap();
+    assert_eq!(budget.used(), 6 << 20);
+    let third = Store::create(&dir.path().join("c"), &[], config());
+    assert!(matches!(third, Err(StoreError::Memory { free, .. }) if free == 2 << 20));
+    drop((a, b));
+    assert_eq!(budget.used(), 0);
 }

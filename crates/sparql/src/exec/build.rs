@@ -56,10 +56,11 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
                 emit,
                 conditions,
                 star,
-                queue: Queue::default(),
                 chunk: run.batch.first.max(1),
                 ahead: None,
                 current: None,
+                under_way: None,
+                found: None,
             })
         }
         Op::Hash { left, right, on, loose, kind, keep_left, keep_right } => Box::new(HashJoin {
@@ -86,6 +87,7 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
             keep_left: keep_left.clone(),
             keep_right: keep_right.clone(),
             current: None,
+            pending: None,
             matched: Batch::default(),
             queue: Queue::default(),
         }),

@@ -6,13 +6,15 @@
 //! 3. Where the keys lie dense in the index, the rows between the first and the last are scanned and merged with them instead
 //!    (exact counts tell): a merge join, chosen batch by batch.
 //! 4. Found rows are tested and filtered on the new columns alone; only then are they paired with their input rows.
+//!
+//! Every batch that comes out is bounded, however many rows a key has and however many input rows ask for it: the join stops in the
+//! middle of a key's matches and goes on there when it is asked again. Who asks no more, has no more read.
 
 use super::access::{Key, Visit};
-use super::rows::Queue;
 use super::{Boxed, Operator, Result, Run};
 use crate::batch::{Batch, gather};
 use crate::expr::Expr;
-use snowmelt_graph::{Columns, Index, Keys, Matches, TermId};
+use snowmelt_graph::{Columns, Index, Keys, LookupWay, Matches, Scan, TermId};
 
 /// A chunk of fewer keys is always looked up.
 const MERGE_KEYS: usize = 128;
@@ -27,13 +29,46 @@ pub(super) struct LookupJoin {
     pub emit: Vec<u16>,
     pub conditions: Vec<Expr>,
     pub star: Vec<(Index, Vec<Key>)>,
-    pub queue: Queue,
     /// keys per visit, adapted to what they find
     pub chunk: usize,
     /// pulled early, its pages announced
     pub ahead: Option<Batch>,
     /// what is left of the current input: its rows in key order, and how many are done
     pub current: Option<Sorted>,
+    /// the visit under way
+    pub under_way: Option<Chunk>,
+    /// found rows that are not all paired yet
+    pub found: Option<Found>,
+}
+
+/// A visit under way: some of the distinct keys.
+pub(super) struct Chunk {
+    from: usize,
+    to: usize,
+    /// rows found so far
+    found: usize,
+    way: Way,
+}
+
+enum Way {
+    Lookup(LookupWay),
+    /// a scan that is merged with the keys on this column; how many keys are done
+    Merge(Scan, usize, usize),
+}
+
+/// Found rows that passed, as far as they are not paired.
+pub(super) struct Found {
+    /// first distinct key of the visit
+    first: usize,
+    matches: Matches,
+    /// rows of `matches` that passed; all where absent
+    selected: Option<Vec<u32>>,
+    /// the new columns of the rows that passed, where conditions made them
+    new: Vec<Vec<TermId>>,
+    rows: usize,
+    /// the next row to be paired, and how many of its input rows are done
+    row: usize,
+    done: usize,
 }
 
 /// An input batch in key order.
@@ -49,56 +84,59 @@ pub(super) struct Sorted {
 }
 
 impl LookupJoin {
-    /// One chunk of keys, to the end.
-    fn visit_chunk(&mut self, run: &mut Run) -> Result<()> {
+    /// Begins to visit the next keys.
+    fn begin_chunk(&mut self, run: &mut Run) -> Result<()> {
         let visit = self.visit.as_ref().expect("called with a visit");
         let sorted = self.current.as_ref().expect("called with an input");
         let from = sorted.done;
         let to = (from + self.chunk).min(sorted.starts.len() - 1);
-        let mut found = 0;
-        if let Some((col, low, high)) = dense(visit, sorted, from, to, run)? {
-            let mut scan = run.source.scan(visit.index, &prefix(visit, col), Some((low, high)));
-            let mut at = from;
-            loop {
-                run.check()?;
-                let mut columns = Columns::of(visit.index.arity(), merge_columns(visit, col));
-                if !run.source.scan_next(&mut scan, &mut columns, run.batch.most.max(1 << 10))? {
-                    break;
-                }
-                let matches = merge(visit, col, &sorted.keys[col][..to], &mut at, from, columns);
-                found += matches.key.len();
-                if !matches.key.is_empty()
-                    && let Some(batch) =
-                        pair(visit, &self.conditions, &self.keep, &self.emit, sorted, from, matches, run)?
-                {
-                    self.queue.push(batch, run);
-                }
+        let way = match dense(visit, sorted, from, to, run)? {
+            Some((col, low, high)) => {
+                Way::Merge(run.source.scan(visit.index, &prefix(visit, col), Some((low, high))), col, from)
             }
-            self.finish_chunk(from, to, found, run);
-            return Ok(());
-        }
-        let slices: Vec<&[u64]> = sorted.keys.iter().map(|k| &k[from..to]).collect();
-        let keys = Keys { cols: &slices, rows: to - from, range: visit.range };
-        let mut lookup = run.source.lookup(visit.index, keys);
-        loop {
-            run.check()?;
-            let mut matches = Matches::of(visit.index.arity(), visit.key.len(), visit.wanted);
-            if !run.source.lookup_next(&mut lookup, &mut matches, run.batch.most.max(1 << 10))? {
-                break;
-            }
-            found += matches.key.len();
-            if let Some(batch) =
-                pair(visit, &self.conditions, &self.keep, &self.emit, sorted, from, matches, run)?
-            {
-                self.queue.push(batch, run);
-            }
-        }
-        drop(lookup);
-        self.finish_chunk(from, to, found, run);
+            None => with_keys(sorted, visit, from, to, |keys| {
+                Way::Lookup(run.source.lookup_way(visit.index, keys))
+            }),
+        };
+        self.under_way = Some(Chunk { from, to, found: 0, way });
         Ok(())
     }
 
-    fn finish_chunk(&mut self, from: usize, to: usize, found: usize, run: &Run) {
+    /// Goes on with the visit under way until some rows are found that pass; false at its end.
+    fn find(&mut self, run: &mut Run) -> Result<bool> {
+        let visit = self.visit.as_ref().expect("called with a visit");
+        let sorted = self.current.as_ref().expect("called with an input");
+        let chunk = self.under_way.as_mut().expect("called with a visit under way");
+        let most = run.batch.most.max(1 << 10);
+        while self.found.is_none() {
+            run.check()?;
+            let matches = match &mut chunk.way {
+                Way::Merge(scan, col, at) => {
+                    let mut columns = Columns::of(visit.index.arity(), merge_columns(visit, *col));
+                    if !run.source.scan_next(scan, &mut columns, most)? {
+                        return Ok(false);
+                    }
+                    merge(visit, *col, &sorted.keys[*col][..chunk.to], at, chunk.from, columns)
+                }
+                Way::Lookup(way) => {
+                    let mut matches = Matches::of(visit.index.arity(), visit.key.len(), visit.wanted);
+                    let more = with_keys(sorted, visit, chunk.from, chunk.to, |keys| {
+                        run.source.lookup_way_next(way, keys, &mut matches, most)
+                    })?;
+                    if !more {
+                        return Ok(false);
+                    }
+                    matches
+                }
+            };
+            chunk.found += matches.key.len();
+            self.found = select(visit, &self.conditions, chunk.from, matches, run)?;
+        }
+        Ok(true)
+    }
+
+    fn finish_chunk(&mut self, run: &Run) {
+        let Chunk { from, to, found, .. } = self.under_way.take().expect("a visit was under way");
         let most = run.batch.most;
         // aim at half a full batch per visit
         let per_key = (found / (to - from).max(1)).max(1);
@@ -260,37 +298,35 @@ fn sort_by_one(order: &mut [u32], col: &[TermId]) {
     }
 }
 
-/// Found rows with their input rows.
-#[allow(clippy::too_many_arguments)] // the parts of one operator, borrowed apart
-fn pair(
+/// Calls `f` with the distinct keys of a visit.
+fn with_keys<R>(sorted: &Sorted, visit: &Visit, from: usize, to: usize, f: impl FnOnce(&Keys<'_>) -> R) -> R {
+    let slices: Vec<&[u64]> = sorted.keys.iter().map(|k| &k[from..to]).collect();
+    f(&Keys { cols: &slices, rows: to - from, range: visit.range })
+}
+
+/// The found rows that pass the tests and conditions on the new columns alone; `None`: none does.
+fn select(
     visit: &Visit,
     conditions: &[Expr],
-    keep: &[u16],
-    emit: &[u16],
-    sorted: &Sorted,
     first: usize,
     matches: Matches,
     run: &mut Run,
-) -> Result<Option<Batch>> {
-    let Matches { key, mut cols, .. } = matches;
+) -> Result<Option<Found>> {
+    let Matches { key, mut cols, wanted } = matches;
     let mut selected = visit.select(&cols, key.len());
     selected = visit.merge(&cols, selected, key.len(), |a, b| key[a as usize] == key[b as usize]);
     let mut new: Vec<Vec<TermId>> = Vec::new();
-    let mut from: Option<Vec<u32>> = selected;
     if !conditions.is_empty() {
         // the columns as ids, of the rows that passed
-        new = visit
-            .new
-            .iter()
-            .map(|c| take(&mut cols[*c], from.as_deref(), visit.has_input_checks()))
-            .collect();
-        let rows = from.as_ref().map_or(key.len(), Vec::len);
+        let keep = visit.has_input_checks();
+        new = visit.new.iter().map(|c| take(&mut cols[*c], selected.as_deref(), keep)).collect();
+        let rows = selected.as_ref().map_or(key.len(), Vec::len);
         let mut batch = Batch { cols: new, rows };
         for condition in conditions {
             let pass = condition.filter(&mut run.terms, &mut run.source.session, &batch.cols, batch.rows)?;
             if pass.len() < batch.rows {
                 batch.retain(&pass);
-                from = Some(match from {
+                selected = Some(match selected {
                     None => pass,
                     Some(list) => pass.iter().map(|p| list[*p as usize]).collect(),
                 });
@@ -298,43 +334,64 @@ fn pair(
         }
         new = batch.cols;
     }
-    let rows = from.as_ref().map_or(key.len(), Vec::len);
-    if rows == 0 {
-        return Ok(None);
-    }
-    let at = |i: usize| from.as_ref().map_or(i, |f| f[i] as usize);
-    // input row and position among the selected, for each pair
-    let mut left: Vec<u32> = Vec::with_capacity(rows);
-    let mut right: Vec<u32> = Vec::with_capacity(rows);
-    let input_checks = visit.has_input_checks();
-    let mut straight = true;
-    for i in 0..rows {
-        let row = at(i);
-        let k = first + key[row] as usize;
-        let (s, e) = (sorted.starts[k] as usize, sorted.starts[k + 1] as usize);
-        straight &= e - s == 1;
-        for r in &sorted.order[s..e] {
-            if !input_checks || visit.fits(&cols, row, &sorted.batch, *r as usize) {
-                left.push(*r);
-                right.push(i as u32);
+    let rows = selected.as_ref().map_or(key.len(), Vec::len);
+    let matches = Matches { key, cols, wanted };
+    Ok((rows > 0).then_some(Found { first, matches, selected, new, rows, row: 0, done: 0 }))
+}
+
+impl Found {
+    /// Pairs of input rows and found rows, by their place among those that passed: up to `most`, from where the last call ended.
+    /// Also whether each found row has just one.
+    fn pairs(&mut self, visit: &Visit, sorted: &Sorted, most: usize) -> (Vec<u32>, Vec<u32>, bool) {
+        let expected = (self.rows - self.row).min(most);
+        let mut left: Vec<u32> = Vec::with_capacity(expected);
+        let mut right: Vec<u32> = Vec::with_capacity(expected);
+        let input_checks = visit.has_input_checks();
+        let mut straight = self.row == 0 && self.done == 0 && !input_checks;
+        while self.row < self.rows && left.len() < most {
+            let row = self.selected.as_ref().map_or(self.row, |s| s[self.row] as usize);
+            let k = self.first + self.matches.key[row] as usize;
+            let (s, e) = (sorted.starts[k] as usize, sorted.starts[k + 1] as usize);
+            straight &= e - s == 1;
+            let end = e.min(s + self.done + (most - left.len()));
+            for r in &sorted.order[s + self.done..end] {
+                if !input_checks || visit.fits(&self.matches.cols, row, &sorted.batch, *r as usize) {
+                    left.push(*r);
+                    right.push(self.row as u32);
+                }
+            }
+            if end < e {
+                self.done = end - s;
+            } else {
+                (self.row, self.done) = (self.row + 1, 0);
             }
         }
+        straight &= self.row == self.rows;
+        (left, right, straight)
     }
-    straight &= !input_checks;
-    if left.is_empty() {
-        return Ok(None);
+
+    fn is_paired(&self) -> bool {
+        self.row == self.rows
     }
-    let mut out = Vec::with_capacity(keep.len() + emit.len());
-    out.extend(keep.iter().map(|c| gather(&sorted.batch.cols[*c as usize], &left)));
-    for e in emit {
-        let col = if conditions.is_empty() {
-            take(&mut cols[visit.new[*e as usize]], from.as_deref(), input_checks)
-        } else {
-            std::mem::take(&mut new[*e as usize])
-        };
-        out.push(if straight { col } else { gather(&col, &right) });
+
+    /// A new column: of all rows that passed, taken out if nobody needs it again, else of the `right` ones.
+    fn column(&mut self, visit: &Visit, of: usize, right: &[u32], straight: bool) -> Vec<TermId> {
+        let has_new = !self.new.is_empty();
+        if straight {
+            return match has_new {
+                true => std::mem::take(&mut self.new[of]),
+                false => take(&mut self.matches.cols[visit.new[of]], self.selected.as_deref(), false),
+            };
+        }
+        if has_new {
+            return gather(&self.new[of], right);
+        }
+        let col = &self.matches.cols[visit.new[of]];
+        match &self.selected {
+            Some(list) => right.iter().map(|r| TermId(col[list[*r as usize] as usize])).collect(),
+            None => right.iter().map(|r| TermId(col[*r as usize])).collect(),
+        }
     }
-    Ok(Some(Batch { cols: out, rows: left.len() }))
 }
 
 /// A column as ids, of the selected rows; `keep`: the numbers are needed again.
@@ -346,29 +403,57 @@ fn take(col: &mut Vec<u64>, selected: Option<&[u32]>, keep: bool) -> Vec<TermId>
     }
 }
 
+impl LookupJoin {
+    /// The next pairs of what was found.
+    fn pair(&mut self, run: &Run) -> Option<Batch> {
+        let found = self.found.as_mut().expect("called with found rows");
+        let visit = self.visit.as_ref().expect("called with a visit");
+        let sorted = self.current.as_ref().expect("called with an input");
+        let (left, right, straight) = found.pairs(visit, sorted, run.batch.most.max(1));
+        let mut batch = None;
+        if !left.is_empty() {
+            let mut cols = Vec::with_capacity(self.keep.len() + self.emit.len());
+            cols.extend(self.keep.iter().map(|c| gather(&sorted.batch.cols[*c as usize], &left)));
+            cols.extend(self.emit.iter().map(|e| found.column(visit, *e as usize, &right, straight)));
+            batch = Some(Batch { cols, rows: left.len() });
+        }
+        if found.is_paired() {
+            self.found = None;
+        }
+        batch
+    }
+}
+
 impl Operator for LookupJoin {
     fn next(&mut self, run: &mut Run) -> Result<Option<Batch>> {
         if self.visit.is_none() {
             return Ok(None);
         }
         loop {
-            if let Some(batch) = self.queue.pop() {
-                return Ok(Some(batch));
+            run.check()?;
+            if self.found.is_some() {
+                if let Some(batch) = self.pair(run) {
+                    return Ok(Some(batch));
+                }
+            } else if self.under_way.is_some() {
+                if !self.find(run)? {
+                    self.finish_chunk(run);
+                }
+            } else if self.current.is_some() {
+                self.begin_chunk(run)?;
+            } else {
+                let Some(batch) = self.pull(run)? else { return Ok(None) };
+                let visit = self.visit.as_ref().expect("checked above");
+                let (order, keys, starts) = sort_keys(&visit.key, &batch, true);
+                self.current = Some(Sorted { batch, order, keys, starts, done: 0 });
             }
-            if self.current.is_some() {
-                self.visit_chunk(run)?;
-                continue;
-            }
-            let Some(batch) = self.pull(run)? else { return Ok(None) };
-            let visit = self.visit.as_ref().expect("checked above");
-            let (order, keys, starts) = sort_keys(&visit.key, &batch, true);
-            self.current = Some(Sorted { batch, order, keys, starts, done: 0 });
         }
     }
 
     fn reset(&mut self, seed: &Batch) {
         self.input.reset(seed);
-        self.queue.clear();
+        self.found = None;
+        self.under_way = None;
         self.current = None;
         self.ahead = None;
     }

@@ -1,7 +1,8 @@
 //! OPTIONAL and EXISTS by seeds: the right side is run once per batch of the left.
 //!
 //! The seed holds the *distinct* combinations of the left's columns that the right side reads, each with its number; the right
-//! side's rows come back with that number and are paired with all left rows of it.
+//! side's rows come back with that number and are paired with all left rows of it, in bounded batches: a right row that meets many left
+//! rows is paired over several of them.
 
 use super::rows::{Queue, append, columns, hash_row, same_row};
 use super::{Boxed, Operator, Result, Run};
@@ -20,6 +21,8 @@ pub(super) struct Nested {
     pub keep_left: Vec<u16>,
     pub keep_right: Vec<(u16, Option<u16>)>,
     pub current: Option<Current>,
+    /// right rows that are not all paired yet
+    pub pending: Option<Pending>,
     /// matched rows not yet given out
     pub matched: Batch,
     pub queue: Queue,
@@ -32,6 +35,16 @@ pub(super) struct Current {
     rows: Vec<u32>,
     starts: Vec<u32>,
     matched: Vec<bool>,
+    /// seed numbers without a match so far
+    open: usize,
+}
+
+/// Right rows of a left join on their way to be paired.
+pub(super) struct Pending {
+    right: Batch,
+    /// the next right row, and how many of its left rows are done
+    row: usize,
+    done: usize,
 }
 
 /// Numbers the distinct rows of some columns; the number of each row, and the first row of each number.
@@ -74,26 +87,37 @@ impl Nested {
         // any ids will do: they are only carried through
         seed.cols.push((0..firsts.len() as u64).map(|g| TermId(g + 1)).collect());
         self.right.reset(&seed);
-        let matched = vec![false; firsts.len()];
-        self.current = Some(Current { batch, rows, starts, matched });
+        let (matched, open) = (vec![false; firsts.len()], firsts.len());
+        self.current = Some(Current { batch, rows, starts, matched, open });
     }
 
-    fn take_right(&mut self, right: &Batch, run: &Run) {
+    /// Notes which left rows have a match; those of a left join wait to be paired.
+    fn take_right(&mut self, right: Batch) {
         let current = self.current.as_mut().expect("the right side runs for a left batch");
-        let numbers = &right.cols[self.row];
-        if self.kind != JoinKind::Left {
-            numbers.iter().for_each(|g| current.matched[g.0 as usize - 1] = true);
-            return;
+        for g in &right.cols[self.row] {
+            let matched = &mut current.matched[g.0 as usize - 1];
+            current.open -= usize::from(!std::mem::replace(matched, true));
         }
-        let mut left_rows = Vec::with_capacity(right.rows);
-        let mut right_rows = Vec::with_capacity(right.rows);
-        for (r, g) in numbers.iter().enumerate() {
-            let g = g.0 as usize - 1;
-            current.matched[g] = true;
-            for l in &current.rows[current.starts[g] as usize..current.starts[g + 1] as usize] {
-                left_rows.push(*l);
-                right_rows.push(r as u32);
-            }
+        if self.kind == JoinKind::Left {
+            self.pending = Some(Pending { right, row: 0, done: 0 });
+        }
+    }
+
+    /// Pairs waiting right rows with their left rows, up to a batch of them.
+    fn pair(&mut self, run: &Run) {
+        let current = self.current.as_ref().expect("the right side runs for a left batch");
+        let pending = self.pending.as_mut().expect("right rows wait");
+        let (right, most) = (&pending.right, run.batch.most.max(1));
+        let expected = (right.rows - pending.row).min(most);
+        let (mut left_rows, mut right_rows) = (Vec::with_capacity(expected), Vec::with_capacity(expected));
+        while pending.row < right.rows && left_rows.len() < most {
+            let g = right.cols[self.row][pending.row].0 as usize - 1;
+            let of = &current.rows[current.starts[g] as usize..current.starts[g + 1] as usize];
+            let end = of.len().min(pending.done + (most - left_rows.len()));
+            left_rows.extend_from_slice(&of[pending.done..end]);
+            right_rows.resize(left_rows.len(), pending.row as u32);
+            (pending.row, pending.done) =
+                if end < of.len() { (pending.row, end) } else { (pending.row + 1, 0) };
         }
         let mut out = current.batch.gather(&self.keep_left, &left_rows);
         for (c, left) in &self.keep_right {
@@ -103,10 +127,18 @@ impl Nested {
                 left.map(|l| (&current.batch.cols[l as usize][..], &left_rows[..])),
             ));
         }
+        if pending.row == right.rows {
+            self.pending = None;
+        }
         append(&mut self.matched, out);
         if self.matched.rows >= run.batch.first {
             self.queue.push(std::mem::take(&mut self.matched), run);
         }
+    }
+
+    /// Whether the right side can add nothing: a match is known for every left row, and none is paired.
+    fn is_settled(&self) -> bool {
+        self.kind != JoinKind::Left && self.current.as_ref().is_some_and(|c| c.open == 0)
     }
 
     /// What the left rows become once all matches are known.
@@ -166,8 +198,16 @@ impl Operator for Nested {
                 let Some(batch) = self.left.next(run)? else { return Ok(None) };
                 self.begin(batch);
             }
+            if self.pending.is_some() {
+                self.pair(run);
+                continue;
+            }
+            if self.is_settled() {
+                self.finish(run);
+                continue;
+            }
             match self.right.next(run)? {
-                Some(batch) => self.take_right(&batch, run),
+                Some(batch) => self.take_right(batch),
                 None => self.finish(run),
             }
         }
@@ -176,6 +216,7 @@ impl Operator for Nested {
     fn reset(&mut self, seed: &Batch) {
         self.left.reset(seed);
         self.current = None;
+        self.pending = None;
         self.matched = Batch::default();
         self.queue.clear();
     }
