@@ -6,6 +6,7 @@ use std::sync::Arc;
 use snowmelt_io::{Clock, Device, IoError, QueueConfig};
 
 use crate::error::{Result, StoreError};
+use crate::machine::machine_memory;
 use crate::memory::MemoryBudget;
 use crate::opener::FileOpener;
 use crate::page::PAGE_BYTES;
@@ -247,16 +248,6 @@ impl StoreConfig {
     }
 }
 
-/// Bytes of memory of the cgroup if it has a limit, else of the machine.
-pub fn machine_memory() -> u64 {
-    let limit_files = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-    let limits =
-        limit_files.iter().filter_map(|f| std::fs::read_to_string(f).ok()?.trim().parse::<u64>().ok());
-    let info = rustix::system::sysinfo();
-    let machine = (info.totalram as u64).saturating_mul(info.mem_unit.max(1) as u64);
-    limits.chain([machine]).min().unwrap_or(1 << 30)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,10 +262,5 @@ mod tests {
         assert!(matches!(c.frames(), Err(StoreError::Config(_))));
         let c = StoreConfig { memory_bytes: 1 << 20, pool_bytes: Some(1 << 21), ..Default::default() };
         assert!(matches!(c.frames(), Err(StoreError::Config(_))));
-    }
-
-    #[test]
-    fn the_machine_has_memory() {
-        assert!(machine_memory() > 64 << 20);
     }
 }

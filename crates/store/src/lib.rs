@@ -25,6 +25,7 @@ pub mod journal;
 mod journal_meters;
 mod leaf_diff;
 mod lock;
+mod machine;
 mod memory;
 mod meta;
 mod meters;
@@ -57,10 +58,10 @@ pub use build::{Build, TreeWriter};
 pub use check::CheckProgress;
 pub use config::{
     Background, Checkpoints, DeviceWrap, JournalConfig, LEAST_FRAMES, Plant, Salvage, StoreConfig,
-    machine_memory,
 };
 pub use error::{Result, StoreError};
 pub use journal_meters::JournalStats;
+pub use machine::machine_memory;
 pub use memory::{Charge, MemoryBudget, Reservation};
 pub use meters::{Activity, AheadStats, JournaledPages, Short, TreeStats};
 pub use opener::FileOpener;

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::thread::available_parallelism;
 
 use crate::catalog::Catalog;
-use crate::config::StoreConfig;
+use crate::config::{JournalConfig, StoreConfig};
 use crate::error::{Result, StoreError};
 use crate::journal::scan::{Found, Needed};
 use crate::page::{PAGE_BYTES, PageId};
@@ -93,6 +93,14 @@ pub(crate) fn recover(
     devices: &Devices,
 ) -> Result<Recovered> {
     let begun = config.clock.now_ns();
+    let memory = config.memory();
+    let bytes = config.recovery_bytes();
+    let _held = memory.reserve("the recovery", bytes.min(memory.free()))?;
+    // From here on it is a fixed number: what is free has just become less.
+    let config = &StoreConfig {
+        journal: JournalConfig { recovery_bytes: Some(bytes), ..config.journal.clone() },
+        ..config.clone()
+    };
     let shares = shares(config);
     let limits = limits(config, shares)?;
     let replay = |share: usize| Replay::new(dir, (share, shares), limits, block.txn, geometry, state.clone());
