@@ -10,6 +10,7 @@
 //!
 //! Nothing here knows what a page means.
 
+mod apart;
 mod awaited;
 mod buffer;
 mod clock;
@@ -25,6 +26,7 @@ mod loop_device;
 mod mapping;
 mod memory;
 mod model;
+mod model_bounds;
 mod model_disk;
 mod model_named;
 mod model_volume;
@@ -52,6 +54,7 @@ mod virtual_time;
 mod wake;
 mod write_cache;
 
+pub use apart::{ApartCall, apart};
 pub use buffer::{AlignedBuf, BUFFER_ALIGN, RawBuf};
 pub use clock::{ClientGuard, ClientTicket, Clock};
 pub use cost::CostModel;
@@ -62,10 +65,13 @@ pub use event_count::EventCount;
 pub use faulty::{Fault, FaultKind, FaultRates, FaultyDevice};
 pub use file::{Access, FileDevice};
 pub use job::{CpuUse, Job, JobEngine, JobFile, JobResult, Pattern, Places, run_job, run_job_on};
-pub use loop_device::{LoopOptions, loop_attach, loop_backing, loop_detach, loop_free};
+pub use loop_device::{
+    LoopOptions, block_discard, block_zero, loop_attach, loop_backing, loop_detach, loop_free,
+};
 pub use mapping::{HUGE_BYTES, Huge, Mapping};
 pub use memory::MemoryDevice;
 pub use model::{DeviceModel, DiskModel, TransferKind, VolumeModel};
+pub use model_bounds::{ANSWER_S, ModelError, OUTSTANDING, REQUEST_BYTES};
 pub use notice::{notice, set_notice};
 pub use page_cache::cached_pages;
 pub use power::PowerDisk;

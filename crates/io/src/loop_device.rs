@@ -2,7 +2,8 @@
 //!
 //! Attaching goes in two steps, so that the caller can write down the name before anything changes:
 //! [`loop_free`] names a device that is free, [`loop_attach`] takes it, or fails with `EBUSY` when another
-//! process was faster. Needs root, and Linux 5.8 for LOOP_CONFIGURE.
+//! process was faster. Needs root, and Linux 5.8 for LOOP_CONFIGURE. Also what
+//! block devices alone can be asked for: discard and zeros.
 
 #![allow(unsafe_code)]
 
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
+const BLKDISCARD: libc::c_ulong = 0x1277;
 const LOOP_CLR_FD: libc::c_ulong = 0x4C01;
 
 const LO_FLAGS_READ_ONLY: u32 = 1;
@@ -125,6 +127,22 @@ pub fn loop_detach(device: &Path) -> io::Result<()> {
     // SAFETY: the call takes no argument.
     let answer = unsafe { libc::ioctl(target.as_raw_fd(), LOOP_CLR_FD as _, 0) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Tells a block device that bytes are not needed any more; an error where it knows no such thing.
+pub fn block_discard(device: &Path, offset: u64, len: u64) -> io::Result<()> {
+    let target = open_device(device, true)?;
+    let range = [offset, len];
+    // SAFETY: the call reads two numbers, which outlive it.
+    let answer = unsafe { libc::ioctl(target.as_raw_fd(), BLKDISCARD as _, range.as_ptr()) };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Makes bytes of a block device zeros without writing them; an error where it cannot.
+pub fn block_zero(device: &Path, offset: u64, len: u64) -> io::Result<()> {
+    use rustix::fs::FallocateFlags;
+    let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    Ok(rustix::fs::fallocate(open_device(device, true)?, how, offset, len)?)
 }
 
 /// The file behind a loop device, or nothing when it is free or no loop device.

@@ -11,18 +11,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::cost::CostModel;
 use crate::error::{IoError, Operation};
+use crate::model_bounds::{self, ModelError};
 use crate::model_disk::Disk;
 use crate::model_volume::Volume;
 
 /// A simulated device, by its parameters. In TOML: `kind = "disk"` or `kind = "volume"`, and any of the fields; what is left out
-/// is as in [`DiskModel::default`] (a 7200 rpm disk) or [`VolumeModel::default`] (a capped network volume).
+/// is as in [`DiskModel::default`] (a 7200 rpm disk) or [`VolumeModel::default`] (a capped network volume). Deserialising checks
+/// the bounds of all parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
+#[serde(tag = "kind", rename_all = "kebab-case", try_from = "Description")]
 pub enum DeviceModel {
     /// A disk with an arm.
     Disk(DiskModel),
     /// Something without an arm, wide: a network volume, a flash drive.
     Volume(VolumeModel),
+}
+
+/// A model as it is written, not checked yet.
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+enum Description {
+    Disk(DiskModel),
+    Volume(VolumeModel),
+}
+
+impl TryFrom<Description> for DeviceModel {
+    type Error = ModelError;
+
+    fn try_from(description: Description) -> Result<DeviceModel, ModelError> {
+        let model = match description {
+            Description::Disk(disk) => DeviceModel::Disk(disk),
+            Description::Volume(volume) => DeviceModel::Volume(volume),
+        };
+        model.check()?;
+        Ok(model)
+    }
 }
 
 /// A disk: seek curve, rotation, zones, track buffer, native command queue.
@@ -62,6 +85,8 @@ pub struct DiskModel {
     pub write_settle_ms: f64,
     /// Bytes of a volatile write cache; 0 for writing through to the media.
     pub write_cache_bytes: u64,
+    /// Writes it holds at most, however small: real firmware keeps a flush within the time a kernel gives it.
+    pub write_cache_requests: usize,
     /// Cached writes among which the disk chooses what to write to the media next.
     pub write_queue: usize,
 }
@@ -110,6 +135,7 @@ impl Default for DiskModel {
             seek_points: Vec::new(),
             write_settle_ms: 0.0,
             write_cache_bytes: 0,
+            write_cache_requests: 512,
             write_queue: 32,
         }
     }
@@ -158,67 +184,18 @@ impl DeviceModel {
             ),
             _ => IoError::os(&name, Operation::Open, 0, 0, &e),
         })?;
-        Self::from_toml(&text).map_err(|why| IoError::invalid(&name, Operation::Open, why))
+        Self::from_toml(&text).map_err(|why| IoError::invalid(&name, Operation::Open, why.to_string()))
     }
 
     /// The model described by a TOML text; the error says what is wrong with it.
-    pub fn from_toml(text: &str) -> Result<DeviceModel, String> {
-        let model: DeviceModel = toml::from_str(text).map_err(|e| e.to_string())?;
-        model.check()?;
-        Ok(model)
+    pub fn from_toml(text: &str) -> Result<DeviceModel, ModelError> {
+        let description: Description = toml::from_str(text).map_err(|e| ModelError::Text(e.to_string()))?;
+        description.try_into()
     }
 
-    fn check(&self) -> Result<(), String> {
-        let positive = |what: &str, value: f64| match value.is_finite() && value > 0.0 {
-            true => Ok(()),
-            false => Err(format!("{what} must be above zero, not {value}")),
-        };
-        match self {
-            DeviceModel::Disk(d) => {
-                positive("capacity_bytes", d.capacity_bytes as f64)?;
-                positive("rpm", f64::from(d.rpm))?;
-                positive("outer_bytes_per_s", d.outer_bytes_per_s)?;
-                positive("inner_bytes_per_s", d.inner_bytes_per_s)?;
-                positive("interface_bytes_per_s", d.interface_bytes_per_s)?;
-                positive("heads", f64::from(d.heads))?;
-                positive("queue", d.queue as f64)?;
-                positive("segments", d.segments as f64)?;
-                positive("write_queue", d.write_queue as f64)?;
-                let ascending = d.seek_points.windows(2).all(|p| p[0].0 < p[1].0 && p[0].1 <= p[1].1);
-                let inside =
-                    |&(way, ms): &(f64, f64)| (0.0..=1.0).contains(&way) && ms >= 0.0 && ms.is_finite();
-                if !ascending || !d.seek_points.iter().all(inside) {
-                    return Err(
-                        "seek_points are (share of the way from 0 to 1, milliseconds), ascending".into()
-                    );
-                }
-                let seeks =
-                    d.seek_min_ms >= 0.0 && d.seek_full_ms >= d.seek_min_ms && d.seek_full_ms.is_finite();
-                let seeks = seeks && d.write_settle_ms >= 0.0 && d.write_settle_ms.is_finite();
-                if !seeks || d.overhead_us.is_nan() || d.overhead_us < 0.0 || d.age_limit_ms.is_nan() {
-                    return Err(
-                        "seek_min_ms must be between 0 and seek_full_ms, overhead_us and write_settle_ms not below 0"
-                            .into()
-                    );
-                }
-                Ok(())
-            }
-            DeviceModel::Volume(v) => {
-                positive("latency_us", v.latency_us)?;
-                positive("width", v.width as f64)?;
-                positive("iops", v.iops)?;
-                positive("io_unit_bytes", v.io_unit_bytes as f64)?;
-                positive("bytes_per_s", v.bytes_per_s)?;
-                positive("line_bytes_per_s", v.line_bytes_per_s)?;
-                if !(0.0..=1e6).contains(&v.burst_ms) {
-                    return Err(format!("burst_ms must be between 0 and a million, not {}", v.burst_ms));
-                }
-                match (0.0..=3.0).contains(&v.jitter) {
-                    true => Ok(()),
-                    false => Err(format!("jitter must be between 0 and 3, not {}", v.jitter)),
-                }
-            }
-        }
+    /// Refuses parameters out of bounds, and those that together make a device too slow (see [`ModelError`]).
+    pub fn check(&self) -> Result<(), ModelError> {
+        model_bounds::check(self)
     }
 
     /// The cost model that fits it when what is read lies within the first `span_bytes` (a disk's seeks are shorter there; 0 for
@@ -253,7 +230,7 @@ impl DeviceModel {
     /// Mean time of sector reads all over `span` with `depth` outstanding.
     fn ns_per_random_read(&self, span: u64, depth: usize) -> u64 {
         const READS: usize = 1000;
-        let mut device = self.build();
+        let mut device = self.build().expect("a model that is asked for its cost is in bounds");
         let mut random = 1u64;
         let mut next = || {
             random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -270,11 +247,11 @@ impl DeviceModel {
         now / READS as u64
     }
 
-    pub(crate) fn build(&self) -> Box<dyn Model> {
-        match self {
-            DeviceModel::Disk(d) => Box::new(Disk::new(d)),
-            DeviceModel::Volume(v) => Box::new(Volume::new(v)),
-        }
+    pub(crate) fn build(&self) -> Result<Box<dyn Model>, ModelError> {
+        Ok(match self {
+            DeviceModel::Disk(d) => Box::new(Disk::new(d)?),
+            DeviceModel::Volume(v) => Box::new(Volume::new(v)?),
+        })
     }
 
     /// Time of making writes durable, in nanoseconds; for devices whose model does not know what is cached.

@@ -9,12 +9,13 @@
 //! * Of the oldest `queue` requests it serves the one it reaches first, unless the oldest has waited too long among them. It knows no more
 //!   of them: what is beyond waits in front of it.
 //! * Without a write cache, writes go to the media. With one they are over when the cache has them; the arm writes them out when
-//!   no read waits, or first of all while the cache is more than three quarters full, choosing the nearest of the oldest
-//!   `write_queue`. A flush is over when nothing is left to write out, and everything else waits for it.
+//!   no read waits, or first of all while the cache is more than three quarters full (by turns with reads that have waited too
+//!   long), choosing the nearest of the oldest `write_queue`. A flush is over when nothing is left to write out, and everything else waits for it.
 
 use std::collections::VecDeque;
 
 use crate::model::{DiskModel, Kind, Model, Transfer};
+use crate::model_bounds::{self, ModelError};
 use crate::write_cache::WriteCache;
 
 const ZONES: u64 = 16;
@@ -39,6 +40,8 @@ pub(crate) struct Disk {
     /// What the arm or the buffer does, and until when.
     serving: Option<(u64, Work)>,
     cache: Option<WriteCache>,
+    /// The arm wrote out last: between an old request and an urgent cache it is the request's turn.
+    wrote_out: bool,
     stream: Stream,
     /// Older segments: (first, end), the most recent last.
     buffered: VecDeque<(u64, u64)>,
@@ -84,7 +87,8 @@ enum Way {
 }
 
 impl Disk {
-    pub(crate) fn new(d: &DiskModel) -> Disk {
+    pub(crate) fn new(d: &DiskModel) -> Result<Disk, ModelError> {
+        model_bounds::check_disk(d)?;
         let turn_ns = 60e9 / f64::from(d.rpm);
         let zone = |z: u64| {
             let inward = z as f64 / (ZONES - 1) as f64;
@@ -93,7 +97,7 @@ impl Disk {
             let cylinder_bytes = (track_bytes * f64::from(d.heads)) as u64;
             Zone { start: d.capacity_bytes / ZONES * z, track_bytes, ns_per_byte: 1e9 / rate, cylinder_bytes }
         };
-        Disk {
+        Ok(Disk {
             turn_ns,
             seek_min_ns: d.seek_min_ms * 1e6,
             seek_range_ns: (d.seek_full_ms - d.seek_min_ms) * 1e6,
@@ -112,7 +116,8 @@ impl Disk {
             cache: (d.write_cache_bytes > 0).then(|| WriteCache::new(d)),
             stream: Stream { first: 0, at: 0, since: 0, limit: 0 },
             buffered: VecDeque::new(),
-        }
+            wrote_out: false,
+        })
     }
 
     /// Beyond the capacity the innermost zone goes on.
@@ -210,6 +215,7 @@ impl Disk {
         }
         self.move_to(&waiting.transfer, &way, start, over);
         self.serving = Some((over, Work::Request(waiting.id)));
+        self.wrote_out = false;
     }
 
     fn end_write_out(&mut self, over: u64) {
@@ -221,8 +227,10 @@ impl Disk {
     /// Begins to write a cached write out at `free`, if that is what the arm should do.
     fn write_out(&mut self, free: u64) -> bool {
         let Some(cache) = &self.cache else { return false };
-        let idle = self.waiting.front().is_none_or(|oldest| oldest.arrived > free);
-        if !cache.is_urgent() && !idle {
+        let oldest = self.waiting.front();
+        let idle = oldest.is_none_or(|oldest| oldest.arrived > free);
+        let too_old = oldest.is_some_and(|oldest| free.saturating_sub(oldest.arrived) > self.age_limit_ns);
+        if !idle && (!cache.is_urgent() || (too_old && self.wrote_out)) {
             return false;
         }
         let costs = cache.candidates().map(|(i, one)| (i, *one, self.positioned(one, free, 0.0)));
@@ -230,6 +238,7 @@ impl Disk {
         self.cache.as_mut().expect("looked at").take(chosen);
         self.move_to(&one, &Way::Positioned, free, over);
         self.serving = Some((over, Work::WriteOut));
+        self.wrote_out = true;
         true
     }
 
@@ -309,7 +318,7 @@ mod tests {
 
     /// Keeps `depth` reads outstanding; nanoseconds until all are over.
     fn run(model: &DeviceModel, depth: usize, offsets: &[u64], len: u64) -> f64 {
-        let mut disk = model.build();
+        let mut disk = model.build().expect("in bounds");
         let read = |i: usize| Transfer { offset: offsets[i], len, kind: Kind::Read };
         let mut sent = depth.min(offsets.len());
         (0..sent).for_each(|i| disk.arrive(i, read(i), 0));
@@ -376,7 +385,7 @@ mod tests {
 
     #[test]
     fn the_buffer_answers_what_was_read_on_and_a_pause_lets_it_read_further() {
-        let mut disk = DeviceModel::hdd().build();
+        let mut disk = DeviceModel::hdd().build().expect("in bounds");
         disk.arrive(0, Transfer { offset: 0, len: PAGE, kind: Kind::Read }, 0);
         let first = disk.next_due().unwrap();
         disk.pop_due(first);
@@ -394,7 +403,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_ever_when_others_are_nearer() {
-        let mut disk = DeviceModel::hdd().build();
+        let mut disk = DeviceModel::hdd().build().expect("in bounds");
         let mut now = 0;
         let near = random_offsets(100_000, 1_000_000_000);
         disk.arrive(0, Transfer { offset: near[0], len: PAGE, kind: Kind::Read }, 0);
@@ -423,7 +432,7 @@ mod tests {
 
     fn cached(bytes: u64) -> Box<dyn Model> {
         let disk = DiskModel { write_cache_bytes: bytes, ..DiskModel::default() };
-        DeviceModel::Disk(disk).build()
+        DeviceModel::Disk(disk).build().expect("in bounds")
     }
 
     #[test]
@@ -479,7 +488,7 @@ mod tests {
     #[test]
     fn a_seek_curve_goes_through_its_points() {
         let DeviceModel::Disk(parameters) = DeviceModel::hdd_10k() else { unreachable!() };
-        let disk = Disk::new(&parameters);
+        let disk = Disk::new(&parameters).expect("in bounds");
         for &(way, ms) in &parameters.seek_points {
             let from = 512 * 40_000;
             let to = from + (way * parameters.capacity_bytes as f64) as u64;

@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::model::{Kind, Model, Transfer, VolumeModel};
+use crate::model_bounds::{self, ModelError};
 
 pub(crate) struct Volume {
     latency_ns: f64,
@@ -30,8 +31,9 @@ pub(crate) struct Volume {
 }
 
 impl Volume {
-    pub(crate) fn new(v: &VolumeModel) -> Volume {
-        Volume {
+    pub(crate) fn new(v: &VolumeModel) -> Result<Volume, ModelError> {
+        model_bounds::check_volume(v)?;
+        Ok(Volume {
             latency_ns: v.latency_us * 1e3,
             jitter: v.jitter,
             random: v.seed,
@@ -46,7 +48,7 @@ impl Volume {
             placed: BinaryHeap::new(),
             waiting: VecDeque::new(),
             flushing: BinaryHeap::new(),
-        }
+        })
     }
 
     fn place(&mut self, id: usize, transfer: Transfer, at: u64) {
@@ -119,7 +121,7 @@ mod tests {
 
     /// Keeps `depth` requests of `len` outstanding until `n` are over; nanoseconds from first arrival to last completion.
     fn run(model: &DeviceModel, depth: usize, n: usize, len: u64) -> f64 {
-        let mut device = model.build();
+        let mut device = model.build().expect("in bounds");
         let read = |i: usize| Transfer { offset: i as u64 * len * 7, len, kind: Kind::Read };
         (0..depth.min(n)).for_each(|i| device.arrive(i, read(i), 0));
         let mut sent = depth.min(n);
@@ -161,7 +163,7 @@ mod tests {
         let page = 8192;
         close(run(&model, 32, 32, page), run(&model, 1, 1, page)); // 32 take as long as one
         close(run(&model, 32, 30_032, page), 10e9 + 3e6); // but the cap stays
-        let mut device = model.build();
+        let mut device = model.build().expect("in bounds");
         let read = |i: usize| Transfer { offset: i as u64 * page, len: page, kind: Kind::Read };
         (0..64).for_each(|i| device.arrive(i, read(i), 0));
         (0..64).for_each(|_| assert!(device.pop_due(u64::MAX).is_some()));

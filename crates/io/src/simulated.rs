@@ -23,6 +23,7 @@ use crate::device::{Alignment, Device};
 use crate::error::{IoError, IoErrorKind};
 use crate::event_count::EventCount;
 use crate::model::{DeviceModel, Kind, Model, Transfer, TransferKind};
+use crate::model_bounds::ModelError;
 use crate::operation::{DeviceRequest, Scratch};
 use crate::virtual_time::Timer;
 
@@ -126,8 +127,12 @@ struct Waiter {
 
 impl SimulatedDevice {
     /// A device like `model` with the bytes of `inner`, in `clock`'s time.
+    ///
+    /// # Panics
+    /// When the model is out of bounds: what was parsed is not, and what is made in code should not be.
     pub fn new(model: DeviceModel, inner: Arc<dyn Device>, clock: &Clock) -> SimulatedDevice {
-        SimulatedDevice::with_priority(model, inner, clock, false)
+        let made = SimulatedDevice::with_priority(model, inner, clock, false);
+        made.unwrap_or_else(|e| panic!("a model made in code is in bounds: {e}"))
     }
 
     /// The same; with `urgent` the thread that delivers in real time goes before all ordinary ones, where that is permitted,
@@ -137,7 +142,7 @@ impl SimulatedDevice {
         inner: Arc<dyn Device>,
         clock: &Clock,
         urgent: bool,
-    ) -> SimulatedDevice {
+    ) -> Result<SimulatedDevice, ModelError> {
         let kind = match &model {
             DeviceModel::Disk(_) => "simulated disk",
             DeviceModel::Volume(_) => "simulated volume",
@@ -150,7 +155,7 @@ impl SimulatedDevice {
             way_ns: AtomicU64::new(0),
             scratch: Scratch::new(),
             state: Mutex::new(HostState {
-                model: model.build(),
+                model: model.build()?,
                 jobs: Vec::new(),
                 free: Vec::new(),
                 armed: None,
@@ -176,7 +181,7 @@ impl SimulatedDevice {
             let thread = std::thread::Builder::new().name("simulated".into()).spawn(deliver);
             thread.expect("a thread for the simulated device")
         });
-        SimulatedDevice { name, model, host, thread }
+        Ok(SimulatedDevice { name, model, host, thread })
     }
 
     /// Its model.

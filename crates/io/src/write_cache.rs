@@ -10,6 +10,8 @@ use crate::model::{DiskModel, Kind, Transfer};
 
 pub(crate) struct WriteCache {
     capacity: u64,
+    /// Writes it holds at most.
+    most: usize,
     queue: usize,
     overhead_ns: f64,
     interface_ns_per_byte: f64,
@@ -34,6 +36,7 @@ impl WriteCache {
     pub(crate) fn new(d: &DiskModel) -> WriteCache {
         WriteCache {
             capacity: d.write_cache_bytes,
+            most: d.write_cache_requests,
             queue: d.write_queue,
             overhead_ns: d.overhead_us * 1e3,
             interface_ns_per_byte: 1e9 / d.interface_bytes_per_s,
@@ -57,10 +60,11 @@ impl WriteCache {
     fn let_in(&mut self, now_ns: u64) {
         while let Some(&(id, transfer, arrived)) = self.waiting.front() {
             let held = self.dirty_bytes + self.writing_bytes;
+            let room = held + transfer.len <= self.capacity && self.dirty.len() < self.most;
             let ready = match transfer.kind {
                 Kind::Flush => held == 0,
                 // A write longer than the cache goes in when the cache is empty.
-                _ => held + transfer.len <= self.capacity || held == 0,
+                _ => room || held == 0,
             };
             if !ready {
                 return;
@@ -80,7 +84,8 @@ impl WriteCache {
 
     /// The arm must write out before it reads.
     pub(crate) fn is_urgent(&self) -> bool {
-        !self.waiting.is_empty() || self.dirty_bytes > self.capacity / 4 * 3
+        let full = self.dirty_bytes > self.capacity / 4 * 3 || self.dirty.len() > self.most / 4 * 3;
+        full || !self.waiting.is_empty()
     }
 
     /// What may be written out next, with its place.

@@ -24,6 +24,9 @@ pub enum LabError {
     /// A device failed.
     #[error(transparent)]
     Device(#[from] IoError),
+    /// No such device can be: a model out of bounds.
+    #[error(transparent)]
+    Model(#[from] snowmelt_io::ModelError),
     /// A change could not be made or undone.
     #[error(transparent)]
     Undo(#[from] crate::undo::UndoError),

@@ -30,6 +30,7 @@ pub mod machine;
 mod picture;
 pub mod program;
 mod read;
+mod read_ahead;
 mod read_report;
 pub mod report;
 mod report_command;

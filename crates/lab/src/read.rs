@@ -13,6 +13,7 @@ use snowmelt_io::{DeviceModel, JobEngine, Pattern, Policy};
 
 use crate::awake::Awake;
 use crate::load::{Bench, Cell, CellResult, EngineName, Memory, parse_pattern, show_pattern, too_small};
+use crate::read_ahead::ReadAhead;
 use crate::read_report::report;
 use crate::target::Target;
 use crate::turns::{self, Measured};
@@ -156,7 +157,13 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     run.compare_by("cells", &KEYS, &[("iops", true), ("cpu_us_per_io", false)]);
     target.doubts.iter().filter(|_| args.model.is_none()).for_each(|doubt| run.doubt(doubt));
     crate::say!("{}", heading());
+    let read_ahead = ReadAhead::of(&target.device).filter(|_| args.model.is_none());
+    let hold = || read_ahead.as_ref().map_or(Ok(()), |read_ahead| read_ahead.hold(&undo));
+    hold()?; // so that the value to be set back is the device's own
     let measure = |planned: &Planned, repeat| {
+        if args.read_ahead_kb.is_empty() {
+            hold()?;
+        }
         if let Some(kb) = planned.cell.read_ahead_kb {
             undo.set(&target.device.sys().join("queue/read_ahead_kb"), &kb.to_string())?;
         }

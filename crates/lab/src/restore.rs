@@ -3,9 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::device;
 use crate::undo::{Outcome, Step, UndoError, leftovers, state_dir};
 
-/// Undo what killed commands left behind: settings, loop devices, mounts, trace instances, cgroups, processes.
+/// Undo what killed commands left behind, and end devices that hang: settings, loop devices, mounts, trace instances, cgroups, processes.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Only show what would be undone
@@ -29,6 +30,17 @@ pub fn run(args: &Args) -> Result<(), UndoError> {
 fn restore_in(dir: &Path, args: &Args) -> Result<Vec<String>, UndoError> {
     let mut failures = Vec::new();
     let mut found = 0;
+    // Those that hang first: cut off, they take their things down or die, and nothing waits for them any more.
+    for hung in device::hung(dir)? {
+        found += 1;
+        crate::say!("device {} hangs: its server (process {}) {}", hung.name, hung.pid, hung.why);
+        if args.dry_run {
+            crate::say!("  would abort its connection and end it");
+            continue;
+        }
+        crate::say!("  abort its connection and end it");
+        failures.extend(hung.end().err());
+    }
     for leftover in leftovers(dir)? {
         let command = leftover.command.join(" ");
         if leftover.kept && !args.all {

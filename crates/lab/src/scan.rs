@@ -19,6 +19,7 @@ use snowmelt_io::{Access, Device, FileDevice};
 use table::Table;
 
 use crate::machine::BlockDevice;
+use crate::read_ahead::ReadAhead;
 use crate::trace::target::Target;
 use crate::undo::{Step, Undo};
 use crate::{LabError, Run, size};
@@ -139,7 +140,19 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     if targets.is_empty() {
         run.doubt("no block device is behind the table: requests, depth and seeks cannot be seen");
     }
-    let sweep = sweep::Sweep { args, lists: &lists, setups: &setups, targets, devices, path, scratch, undo };
+    let read_ahead: Vec<ReadAhead> = devices.iter().filter_map(ReadAhead::of).collect();
+    read_ahead.iter().try_for_each(|read_ahead| read_ahead.hold(&undo))?;
+    let sweep = sweep::Sweep {
+        args,
+        lists: &lists,
+        setups: &setups,
+        targets,
+        devices,
+        path,
+        scratch,
+        undo,
+        read_ahead,
+    };
     sweep.run(run)
 }
 

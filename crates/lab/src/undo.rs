@@ -9,6 +9,7 @@
 //! lock knows that the owner is gone. A journal of an earlier boot has nothing to undo but files: settings, devices and mounts went with
 //! the kernel that held them. A torn last line is a change that was never made.
 
+mod fuse;
 mod journal;
 mod mounts;
 mod step;
@@ -21,9 +22,10 @@ use parking_lot::{Mutex, MutexGuard};
 
 use snowmelt_io::LoopOptions;
 
-pub use journal::{Leftover, leftovers, state_dir};
+pub use fuse::abort;
+pub use journal::{Leftover, Living, leftovers, living, state_dir};
 pub use mounts::mounts_of;
-pub use step::{Outcome, Step, abort, process_start, set_queue_depth};
+pub use step::{Outcome, Step, UNMOUNT_PATIENCE, process_start, set_queue_depth};
 
 use crate::signals;
 use journal::JournalFile;
@@ -199,6 +201,7 @@ impl Undo {
         if old == value {
             return Ok(());
         }
+        // The first of each path has the value of before.
         let known = |(_, step): &(StepId, Step)| matches!(step, Step::Set { path: p, .. } if p == path);
         if !state.open.iter().any(known) {
             state.will(Step::Set { path: path.to_path_buf(), old, new: value.to_string() })?;
@@ -226,8 +229,13 @@ impl Undo {
                 let hint = refusal_hint(&cause);
                 UndoError::NotMade { doing: "find a free loop device".into(), cause, hint }
             })?;
+            let kept = self.keep_read_ahead(&free)?;
             let step = Step::LoopDetach { device: free.clone(), backing: backing.to_path_buf() };
-            match self.make(step, || snowmelt_io::loop_attach(&free, backing, options)) {
+            let attached = self.make(step, || snowmelt_io::loop_attach(&free, backing, options));
+            if attached.is_err() {
+                kept.map_or(Ok(()), |kept| self.done(kept))?;
+            }
+            match attached {
                 Ok((id, ())) => return Ok((id, free)),
                 // Another process was faster.
                 Err(UndoError::NotMade { cause, .. })
@@ -235,6 +243,16 @@ impl Undo {
                 Err(e) => return Err(e),
             }
         }
+    }
+
+    /// Journals the read-ahead of a loop device while nothing is attached: the kernel computes it anew whenever another setting
+    /// changes and when it is freed. Undone after that.
+    fn keep_read_ahead(&self, device: &Path) -> Result<Option<StepId>, UndoError> {
+        let name = device.file_name().unwrap_or_default();
+        let path = Path::new("/sys/block").join(name).join("queue/read_ahead_kb");
+        let Ok(now) = std::fs::read_to_string(&path) else { return Ok(None) };
+        let old = now.trim().to_string();
+        self.will(Step::Set { path, new: old.clone(), old }).map(Some)
     }
 
     /// Journals a process that was just started, to be stopped with the command.
@@ -312,9 +330,13 @@ fn undo_steps(
             left.push((id, step));
         }
     }
-    // One setting may reset another (a new scheduler resets nr_requests), so all are looked at once more.
-    for step in settings {
-        drop(step.undo());
+    // One setting may reset another (a new scheduler resets nr_requests, most others the read-ahead), so all are looked at until
+    // nothing changes any more.
+    for _ in 0..3 {
+        let undone = settings.iter().filter(|step| matches!(step.undo(), Ok(Outcome::Undone))).count();
+        if undone == 0 {
+            break;
+        }
     }
     left.reverse();
     (left, failures)

@@ -21,6 +21,7 @@ use snowmelt_io::JobEngine;
 use crate::awake::Awake;
 use crate::load::EngineName;
 use crate::read::Switch;
+use crate::read_ahead::ReadAhead;
 use crate::rung::{Bench, Rung, RungResult, SyncPolicy};
 use crate::target::Target;
 use crate::turns::{self, Measured};
@@ -113,7 +114,11 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     run.device(target.device.clone());
     run.compare_by("rungs", &KEYS, &[("durable_per_s", true), ("durable_s", false)]);
     crate::say!("{}", heading());
-    let measure = |(rung, engine): &(Rung, EngineName), repeat| bench.run(rung, *engine, repeat);
+    let read_ahead = ReadAhead::of(&target.device);
+    let measure = |(rung, engine): &(Rung, EngineName), repeat| {
+        read_ahead.as_ref().map_or(Ok(()), |read_ahead| read_ahead.hold(&undo))?;
+        bench.run(rung, *engine, repeat)
+    };
     turns::run(run, ("rungs", args.repeats), &plan, (&stop, &undo), measure, |results| {
         report(&target, results)
     })

@@ -11,16 +11,21 @@ use rustix::process::{Pid, Signal, kill_process};
 use snowmelt_io::{Access, AlignedBuf, Device, FileDevice, loop_backing};
 use snowmelt_lab::undo::{process_start, state_dir};
 
-fn can_run() -> bool {
+/// The turn of one test: a device that hangs on purpose is in the way of all others, also of those of another run.
+fn can_run() -> Option<std::fs::File> {
     let missing = ["/dev/fuse", "/dev/loop-control"].into_iter().find(|path| !Path::new(path).exists());
     let why = match missing {
         Some(path) => Some(format!("{path} is missing")),
         None => (!rustix::process::geteuid().is_root()).then(|| "this needs root".to_string()),
     };
-    if let Some(why) = &why {
+    if let Some(why) = why {
         eprintln!("skipped: {why}");
+        return None;
     }
-    why.is_none()
+    std::fs::create_dir_all(state_dir()).expect("the state folder");
+    let turn = std::fs::File::create(state_dir().join("tests.lock")).expect("a file");
+    rustix::fs::flock(&turn, rustix::fs::FlockOperation::LockExclusive).expect("locked");
+    Some(turn)
 }
 
 /// The laboratory as a program: the example that cargo builds along with the tests.
@@ -55,7 +60,8 @@ struct Made {
 impl Made {
     fn new(name: &str, more: &[&str]) -> Made {
         let name = format!("test-{}-{name}", std::process::id());
-        let words = [&["device", "create", &name, "--model", "nvme", "--size", "64m"], more].concat();
+        let model: &[&str] = if more.contains(&"--model") { &[] } else { &["--model", "nvme"] };
+        let words = [&["device", "create", &name, "--size", "64m"], model, more].concat();
         let device = PathBuf::from(ok(&words).trim());
         Made { name, device }
     }
@@ -111,9 +117,7 @@ fn read(file: &FileDevice, offset: u64, sectors: usize) -> Result<Vec<u8>, i32> 
 
 #[test]
 fn a_device_holds_what_is_written_and_leaves_nothing() {
-    if !can_run() {
-        return;
-    }
+    let Some(_turn) = can_run() else { return };
     let made = Made::new("bytes", &[]);
     assert!(made.record()["proven_depth"].as_u64() >= Some(64));
     {
@@ -137,9 +141,7 @@ fn a_device_holds_what_is_written_and_leaves_nothing() {
 
 #[test]
 fn a_power_cut_loses_only_what_was_not_synced() {
-    if !can_run() {
-        return;
-    }
+    let Some(_turn) = can_run() else { return };
     let made = Made::new("cut", &["--power-cut"]);
     for seed in ["1", "2", "3"] {
         {
@@ -173,9 +175,7 @@ fn a_power_cut_loses_only_what_was_not_synced() {
 
 #[test]
 fn whatever_ends_the_server_nothing_is_left() {
-    if !can_run() {
-        return;
-    }
+    let Some(_turn) = can_run() else { return };
     let made = Made::new("term", &[]);
     let pid = made.pid();
     kill_process(Pid::from_raw(pid as i32).expect("a process"), Signal::TERM).expect("sent");
@@ -201,9 +201,7 @@ fn whatever_ends_the_server_nothing_is_left() {
 
 #[test]
 fn a_hung_server_is_ended_by_force() {
-    if !can_run() {
-        return;
-    }
+    let Some(_turn) = can_run() else { return };
     let made = Made::new("hung", &[]);
     kill_process(Pid::from_raw(made.pid() as i32).expect("a process"), Signal::STOP).expect("sent");
     ok(&["device", "remove", &made.name]);
@@ -212,9 +210,7 @@ fn a_hung_server_is_ended_by_force() {
 
 #[test]
 fn an_interrupted_create_leaves_nothing() {
-    if !can_run() {
-        return;
-    }
+    let Some(_turn) = can_run() else { return };
     for after_ms in [20, 60, 150, 250] {
         let made =
             Made { name: format!("test-{}-int", std::process::id()), device: PathBuf::from("/dev/null") };
@@ -251,12 +247,24 @@ fn tasks(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, |tasks| tasks.count())
 }
 
+/// The server of a device that is being made, as soon as it is `ready`.
+fn server_of(name: &str, ready: impl Fn(u32) -> bool) -> u32 {
+    let (what, begun) = (format!("device-{name}-"), Instant::now());
+    loop {
+        assert!(begun.elapsed().as_secs() < 60, "the server does not come so far");
+        let journals = std::fs::read_dir(state_dir()).into_iter().flatten().flatten();
+        let mut names = journals.filter_map(|entry| entry.file_name().into_string().ok());
+        let pid = names.find_map(|name| name.strip_prefix(&what)?.split('-').next()?.parse().ok());
+        if let Some(pid) = pid.filter(|pid| ready(*pid)) {
+            return pid;
+        }
+    }
+}
+
 /// The self-test reads the server's own device: a server that ends just then waits for itself.
 #[test]
 fn a_server_that_ends_in_its_self_test_leaves_nothing() {
-    if !can_run() {
-        return;
-    }
+    let Some(_turn) = can_run() else { return };
     let lost_before = lost_loops();
     for round in 0..12 {
         let name = format!("test-{}-self-{round}", std::process::id());
@@ -265,17 +273,7 @@ fn a_server_that_ends_in_its_self_test_leaves_nothing() {
         let words = ["device", "create", &made.name, "--model", "hdd-7200", "--size", "64m"];
         let mut create =
             Command::new(program()).args(words).stderr(Stdio::null()).spawn().expect("it starts");
-        let (what, begun) = (format!("device-{}-", made.name), Instant::now());
-        let server = loop {
-            assert!(begun.elapsed().as_secs() < 60, "the self-test does not begin");
-            let journals = std::fs::read_dir(state_dir()).into_iter().flatten().flatten();
-            let mut names = journals.filter_map(|entry| entry.file_name().into_string().ok());
-            let pid = names.find_map(|name| name.strip_prefix(&what)?.split('-').next()?.parse().ok());
-            // Its readers are there.
-            if let Some(pid) = pid.filter(|pid| tasks(*pid) > 64) {
-                break pid;
-            }
-        };
+        let server = server_of(&made.name, |pid| tasks(pid) > 64); // its readers are there
         match round % 2 {
             0 => kill_process(Pid::from_raw(server as i32).expect("a process"), Signal::KILL).expect("sent"),
             _ => kill_process(Pid::from_child(&create), Signal::INT).expect("sent"),
@@ -298,9 +296,7 @@ fn a_server_that_ends_in_its_self_test_leaves_nothing() {
 
 #[test]
 fn what_cannot_be_made_is_said_and_leaves_nothing() {
-    if !can_run() {
-        return;
-    }
+    let Some(_turn) = can_run() else { return };
     let name = format!("test-{}-bad", std::process::id());
     let create = |more: &[&str]| fails(&[&["device", "create", name.as_str()], more].concat());
     assert!(create(&["--model", "floppy"]).contains("hdd-10k"));
@@ -315,4 +311,141 @@ fn what_cannot_be_made_is_said_and_leaves_nothing() {
     assert!(scheduler.contains("cfq"), "{scheduler}");
     let made = Made { name, device: PathBuf::from("/dev/null") };
     assert_eq!(made.traces(), [""; 0]);
+}
+
+/// A file as it stands, of sysfs.
+fn setting(device: &Path, name: &str) -> String {
+    let name_of = device.file_name().expect("a name").to_string_lossy().into_owned();
+    let path = format!("/sys/block/{name_of}/queue/{name}");
+    std::fs::read_to_string(&path).expect(&path).trim().to_string()
+}
+
+#[test]
+fn models_that_never_answer_are_refused_before_anything_is_made() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let model = dir.path().join("never.toml");
+    let name = format!("test-{}-never", std::process::id());
+    for (parameter, says) in
+        [("latency_us = 1e300", "10000000"), ("latency_us = nan", "NaN"), ("iops = 1e-9", "0.1")]
+    {
+        std::fs::write(&model, format!("kind = \"volume\"\n{parameter}\n")).expect("written");
+        let path = model.to_str().expect("text");
+        let refused = fails(&["device", "create", &name, "--model", path, "--size", "64m"]);
+        assert!(
+            refused.contains(parameter.split(' ').next().expect("a word")) && refused.contains(says),
+            "{refused}"
+        );
+    }
+}
+
+/// A model as slow as models may be: attaching it holds nobody up, and the self-test ends when it is told to.
+#[test]
+fn a_device_that_does_not_stand_in_time_is_taken_back() {
+    let Some(_turn) = can_run() else { return };
+    let dir = tempfile::tempdir().expect("a folder");
+    let model = dir.path().join("slow.toml");
+    std::fs::write(&model, "kind = \"volume\"\nlatency_us = 9000000.0\nwidth = 128\n").expect("written");
+    let made = Made { name: format!("test-{}-late", std::process::id()), device: PathBuf::from("/dev/null") };
+    let begun = Instant::now();
+    let path = model.to_str().expect("text");
+    let words = ["device", "create", &made.name, "--model", path, "--size", "64m", "--patience", "1"];
+    let mut create = Command::new(program()).args(words).stderr(Stdio::piped()).spawn().expect("it starts");
+    std::thread::sleep(Duration::from_millis(300));
+    let beside = Made::new("beside", &[]); // nobody waits for the slow one
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(8), "{took:?}");
+    drop(beside);
+    let ended = create.wait().expect("waited");
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut create.stderr.take().expect("a pipe"), &mut said).expect("text");
+    assert!(!ended.success() && said.contains("self-test") && said.contains("--patience"), "{said}");
+    assert_eq!(made.traces(), [""; 0]);
+}
+
+/// The server lives but answers nothing, and a reader waits in the kernel: whoever makes a device is told, and a restore ends it all.
+#[test]
+fn a_restore_cuts_off_a_live_server_that_hangs() {
+    let Some(_turn) = can_run() else { return };
+    let made = Made::new("cutoff", &[]);
+    let healthy = Made::new("healthy", &[]);
+    let pid = made.pid();
+    kill_process(Pid::from_raw(pid as i32).expect("a process"), Signal::STOP).expect("sent");
+    let file = made.file();
+    let reader = std::thread::spawn(move || read(&file, 0, 8));
+    let begun = Instant::now();
+    let refused =
+        fails(&["device", "create", &format!("{}-2", made.name), "--model", "nvme", "--size", "64m"]);
+    assert!(refused.contains(&made.name) && refused.contains("lab restore"), "{refused}");
+    assert!(ok(&["restore", "--dry-run"]).contains(&format!("device {} hangs", made.name)));
+    assert!(!reader.is_finished(), "nobody has answered it");
+    ok(&["restore"]);
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    assert!(reader.join().expect("no panic").is_err(), "its read has failed");
+    assert_eq!((made.traces(), process_start(pid)), (vec![], None));
+    ok(&["device", "status", &healthy.name]); // which answers, and is left alone
+    drop(Made::new("cutoff-3", &[]));
+}
+
+/// What mkfs and others do to a device changes its read-ahead: kept while it stands, put right before it is measured, and as it was
+/// when it is gone.
+#[test]
+fn the_read_ahead_is_kept_and_given_back() {
+    let Some(_turn) = can_run() else { return };
+    let all = || std::fs::read_dir("/sys/block").expect("sysfs").flatten();
+    let before: Vec<(std::ffi::OsString, Option<String>)> = all()
+        .map(|entry| {
+            (entry.file_name(), std::fs::read_to_string(entry.path().join("queue/read_ahead_kb")).ok())
+        })
+        .collect();
+    let made = Made::new("ahead", &["--model", "hdd-10k"]);
+    let device = made.device.clone();
+    assert_eq!(setting(&device, "read_ahead_kb"), "128");
+    drop(snowmelt_io::block_discard(&device, 0, 1 << 20)); // refused
+    drop(snowmelt_io::block_zero(&device, 0, 1 << 20));
+    assert_eq!(setting(&device, "read_ahead_kb"), "128", "after a discard");
+    let path =
+        format!("/sys/block/{}/queue/read_ahead_kb", device.file_name().expect("a name").to_string_lossy());
+    std::fs::write(&path, "2048").expect("written");
+    let dir = tempfile::tempdir().expect("a folder");
+    let out = dir.path().join("run");
+    ok(&[
+        "read",
+        device.to_str().expect("text"),
+        "--sizes",
+        "4k",
+        "--depth",
+        "1",
+        "--engine",
+        "inline",
+        "--runtime",
+        "0.2",
+        "--repeats",
+        "1",
+        "--out",
+        out.to_str().expect("text"),
+    ]);
+    assert_eq!(setting(&device, "read_ahead_kb"), "128", "set again before the first cell");
+    std::fs::write(&path, "2048").expect("written");
+    ok(&["device", "remove", &made.name]);
+    let old = before.into_iter().find(|(name, _)| Some(name.as_os_str()) == device.file_name());
+    let old = old.and_then(|(_, kb)| kb).unwrap_or("128".into()); // a loop device made for this has the usual one
+    assert_eq!(setting(&device, "read_ahead_kb"), old.trim(), "as before it was made");
+}
+
+/// A server that stops amid everything, with readers that wait for it in the kernel: `create` ends, and leaves nothing.
+#[test]
+fn a_server_that_says_nothing_is_given_up() {
+    let Some(_turn) = can_run() else { return };
+    let made = Made { name: format!("test-{}-mute", std::process::id()), device: PathBuf::from("/dev/null") };
+    let words = ["device", "create", &made.name, "--model", "hdd-7200", "--size", "64m", "--patience", "1"];
+    let begun = Instant::now();
+    let mut create = Command::new(program()).args(words).stderr(Stdio::piped()).spawn().expect("it starts");
+    let server = server_of(&made.name, |pid| tasks(pid) > 64);
+    kill_process(Pid::from_raw(server as i32).expect("a process"), Signal::STOP).expect("sent");
+    let ended = create.wait().expect("waited");
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut create.stderr.take().expect("a pipe"), &mut said).expect("text");
+    assert!(!ended.success() && said.contains("self-test has not ended within 11 s"), "{said}");
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    assert_eq!((made.traces(), tasks(server)), (vec![], 0));
 }

@@ -38,6 +38,11 @@ impl Behind {
         }
     }
 
+    /// The read-ahead it was made with.
+    pub(crate) fn read_ahead_kb(&self) -> u32 {
+        self.record.spec.read_ahead_kb
+    }
+
     /// What it emulates, for reports.
     pub(crate) fn model(&self) -> String {
         self.record.spec.model_name.clone()

@@ -14,7 +14,9 @@ use super::measure::{Load, Target};
 use super::spec;
 use super::state::{self, Record};
 use crate::machine::BlockDevice;
+use crate::read_ahead::ReadAhead;
 use crate::report::{Axis, Column, Figure, Plot, Report, Scale, Section, Series, Table};
+use crate::undo::Undo;
 use crate::{LabError, Run};
 
 /// Check a model or device against the published figures.
@@ -134,6 +136,10 @@ fn check(
 
 fn on_device(figure: &Expected, record: &Record) -> Result<f64, LabError> {
     control::ask(record, Ask::Reset)?;
+    let undo = Undo::open("device-check")?;
+    if let Some(read_ahead) = ReadAhead::of(&block_device(record)?) {
+        read_ahead.hold(&undo)?;
+    }
     let target = Target::block_device(&record.device, figure.scope == Scope::Write)?;
     Ok((figure.measure)(&target)?)
 }

@@ -83,6 +83,9 @@ impl Status {
     }
 }
 
+/// A server answers from memory, but a cut of the power writes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// Asks the server of `record`.
 pub fn ask(record: &Record, ask: Ask) -> Result<Answer, LabError> {
     if !record.is_alive() {
@@ -93,13 +96,28 @@ pub fn ask(record: &Record, ask: Ask) -> Result<Answer, LabError> {
         ));
     }
     let path = state::socket_path(&record.spec.name);
-    let failed = |e: std::io::Error| LabError::file("talk through", &path, e);
-    ask_through(&path, ask).map_err(failed)
+    match ask_through(&path, ask, PATIENCE) {
+        Err(e) if e.kind() == std::io::ErrorKind::TimedOut => Err(LabError::refused(
+            format!("device {}", record.spec.name),
+            format!("its server (process {}) has not answered within {} s", record.pid, PATIENCE.as_secs()),
+            "`snowmelt lab restore` cuts it off and takes it away",
+        )),
+        other => other.map_err(|e| LabError::file("talk through", &path, e)),
+    }
 }
 
-fn ask_through(path: &Path, ask: Ask) -> std::io::Result<Answer> {
+/// Asks, and waits for the answer for so long. The thread that waits is left behind: it can be killed.
+pub(super) fn ask_through(path: &Path, ask: Ask, patience: Duration) -> std::io::Result<Answer> {
+    let (tell, told) = std::sync::mpsc::channel();
+    let path = path.to_path_buf();
+    std::thread::Builder::new().name("ask".into()).spawn(move || tell.send(talk(&path, ask, patience)))?;
+    let late = |_| std::io::Error::from(std::io::ErrorKind::TimedOut);
+    told.recv_timeout(patience).map_err(late)?
+}
+
+fn talk(path: &Path, ask: Ask, patience: Duration) -> std::io::Result<Answer> {
     let mut stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    stream.set_read_timeout(Some(patience))?;
     let line = serde_json::to_string(&ask).expect("plain data");
     writeln!(stream, "{line}")?;
     let mut answer = String::new();

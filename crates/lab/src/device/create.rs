@@ -1,18 +1,20 @@
 //! `snowmelt lab device create`: starts the server and waits until the device stands.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
 use snowmelt_io::DeviceModel;
 
-use super::remove;
 use super::server::Outcome;
-use super::spec::{self, LOOP_DEPTH, Spec};
+use super::spec::{self, LOOP_DEPTH, Spec, default_patience_s};
 use super::state::{self, Record};
-use crate::undo::{Step, Undo, process_start};
+use super::{hung, remove};
+use crate::undo::{Step, Undo, abort, process_start, state_dir};
 use crate::{LabError, size};
 
 /// Make an emulated device.
@@ -50,6 +52,9 @@ pub struct Args {
     /// The kernel's read-ahead
     #[arg(long, default_value_t = 128)]
     pub read_ahead_kb: u32,
+    /// Seconds the device may take to stand, its self-test included; then everything is taken back
+    #[arg(long, default_value_t = default_patience_s(), value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub patience: u32,
 }
 
 /// Length of a device that has no capacity of its own.
@@ -102,6 +107,7 @@ impl Args {
             scheduler: self.scheduler.clone().unwrap_or_else(|| scheduler.to_string()),
             depth: self.depth.unwrap_or(device_depth),
             read_ahead_kb: self.read_ahead_kb,
+            patience_s: self.patience,
         })
     }
 }
@@ -128,6 +134,7 @@ fn half_of_free_memory() -> u64 {
 /// Makes the device; when it fails, or is interrupted, nothing is left.
 pub fn create(spec: &Spec) -> Result<Record, LabError> {
     check_machine()?;
+    refuse_beside_hung()?;
     if let Ok(record) = state::load(&spec.name) {
         let instead = match record.is_alive() {
             true => format!("`lab device remove {}` first, or use another name", spec.name),
@@ -143,7 +150,7 @@ pub fn create(spec: &Spec) -> Result<Record, LabError> {
     let log = undo.will(Step::RemoveFile { path: state::log_path(&spec.name) })?;
     let mut server = start_server(spec)?;
     let step = undo.started(server.id())?;
-    let outcome = wait_until_it_stands(spec, &mut server);
+    let outcome = wait_until_it_stands(spec, &mut server); // never for ever
     // The server looks after itself from now on, or is gone. (After Ctrl-C this does not return: the signal's thread ends us.)
     undo.done(step)?;
     if outcome.is_ok() {
@@ -171,6 +178,18 @@ fn check_machine() -> Result<(), LabError> {
     Ok(())
 }
 
+/// A device that hangs holds locks of the kernel that making another one waits for.
+fn refuse_beside_hung() -> Result<(), LabError> {
+    match hung::hung(&state_dir())?.first() {
+        None => Ok(()),
+        Some(hung) => Err(LabError::refused(
+            "make a device",
+            format!("device {} hangs: its server (process {}) {}", hung.name, hung.pid, hung.why),
+            "`snowmelt lab restore` cuts it off and takes it away; then try again",
+        )),
+    }
+}
+
 /// Starts this program again as `… device serve`: the words of our own command line up to `device` lead there.
 fn start_server(spec: &Spec) -> Result<Child, LabError> {
     let program = std::env::current_exe().map_err(|e| LabError::system("find this program", e))?;
@@ -194,36 +213,125 @@ fn start_server(spec: &Spec) -> Result<Child, LabError> {
 }
 
 fn wait_until_it_stands(spec: &Spec, server: &mut Child) -> Result<Record, LabError> {
-    let mut line = String::new();
-    let mut said = BufReader::new(server.stdout.take().expect("it was piped"));
-    let heard = speaks(said.get_ref(), server.id()) && said.read_line(&mut line).is_ok_and(|n| n > 0);
-    match serde_json::from_str(&line) {
-        Ok(Outcome::Ready(record)) => Ok(*record),
-        Ok(Outcome::Failed(why)) => {
-            drop(server.wait());
-            Err(LabError::Argument(why))
-        }
-        Err(_) => {
-            // When it was killed amid its self-test, its reads wait for a device that nobody serves, until that is taken away.
-            remove::restore_leftovers(&spec.name)?;
-            drop(said.read_to_string(&mut line));
-            drop(server.wait());
-            let why = std::fs::read_to_string(state::log_path(&spec.name)).unwrap_or_default();
-            let why = if heard { line } else { why };
-            Err(LabError::system("start the device's server", std::io::Error::other(why.trim().to_string())))
+    let mut said = Said::of(server);
+    // The server gives up its self-test by itself; this is for all else it could wait for.
+    let deadline = Instant::now() + Duration::from_secs(spec.patience_s.into()) + GRACE;
+    let mut doing = "starting".to_string();
+    loop {
+        let line = match said.line(deadline) {
+            Heard::Line(line) => line,
+            Heard::End => return Err(gone(spec, server, String::new())),
+            Heard::Nothing => return Err(give_up(spec, server, &doing)),
+        };
+        match serde_json::from_str(&line) {
+            Ok(Outcome::Doing(what)) => doing = what,
+            Ok(Outcome::Ready(record)) => return Ok(*record),
+            Ok(Outcome::Failed(why)) => {
+                let _ = ends_within(server, END_PATIENCE); // it has undone everything, and has only to end
+                return Err(LabError::Argument(why));
+            }
+            Err(_) => return Err(gone(spec, server, line)),
         }
     }
 }
 
-/// Waits for the server's first word or its end. False when it is dead, although one of its threads, waiting for the device, keeps the
-/// pipe open.
-fn speaks(said: &ChildStdout, server: u32) -> bool {
-    let tick = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-    loop {
-        match poll(&mut [PollFd::new(said, PollFlags::IN)], Some(&tick)) {
-            Ok(0) if process_start(server).is_none() => return false,
-            Ok(0) | Err(Errno::INTR) => {}
-            _ => return true,
+/// Longer than the server itself is given, so that its own word about it comes first.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// A server that has ended, or was told to, is gone by then.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The server ended without a word. When it was killed amid its self-test, its reads wait for a device that nobody serves, until that is
+/// taken away.
+fn gone(spec: &Spec, server: &mut Child, said: String) -> LabError {
+    if let Err(e) = remove::restore_leftovers(&spec.name) {
+        return e.into();
+    }
+    let _ = ends_within(server, END_PATIENCE); // its parts wait for what was just taken away
+    let why = std::fs::read_to_string(state::log_path(&spec.name)).unwrap_or_default();
+    let why = if said.is_empty() { why } else { said };
+    LabError::system("start the device's server", std::io::Error::other(why.trim().to_string()))
+}
+
+/// The server takes too long: cut off from the kernel it can take its things down, or be killed.
+fn give_up(spec: &Spec, server: &mut Child, doing: &str) -> LabError {
+    let seconds = Duration::from_secs(spec.patience_s.into()) + GRACE;
+    let waits = hung::waits_in(server.id());
+    let _ = abort(&state::mount_path(&spec.name)); // where it is not mounted yet there is nothing to abort
+    for signals in [&[Signal::TERM, Signal::CONT][..], &[Signal::KILL]] {
+        // It may have ended by itself.
+        signals.iter().for_each(|signal| kill_process(Pid::from_child(server), *signal).unwrap_or(()));
+        if ends_within(server, END_PATIENCE) {
+            break;
+        }
+    }
+    let left = remove::restore_leftovers(&spec.name).err();
+    let instead = match (process_start(server.id()), left) {
+        (None, None) => {
+            "nothing of it is left; if it happens again, `snowmelt lab restore` ends devices that hang".into()
+        }
+        (None, Some(e)) => e.to_string(),
+        (Some(_), _) => format!(
+            "its process {} waits in the kernel, probably for another device that hangs: end that (`snowmelt lab restore`, or 1 written to \
+             /sys/fs/fuse/connections/N/abort), then `snowmelt lab restore` takes away what is left of this one",
+            server.id()
+        ),
+    };
+    let why = format!("{doing} has not ended within {} s (the kernel: {waits})", seconds.as_secs());
+    LabError::refused(format!("make device {}", spec.name), why, instead)
+}
+
+fn ends_within(server: &mut Child, patience: Duration) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < patience {
+        if !matches!(server.try_wait(), Ok(None)) {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+/// What the server says, line by line.
+struct Said {
+    pipe: ChildStdout,
+    server: u32,
+    bytes: Vec<u8>,
+}
+
+enum Heard {
+    Line(String),
+    /// The server is dead.
+    End,
+    /// It lives, but says nothing.
+    Nothing,
+}
+
+impl Said {
+    fn of(server: &mut Child) -> Said {
+        Said { pipe: server.stdout.take().expect("it was piped"), server: server.id(), bytes: Vec::new() }
+    }
+
+    /// The next line. A dead server is noticed although one of its threads, waiting for the device, keeps the pipe open.
+    fn line(&mut self, deadline: Instant) -> Heard {
+        let tick = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        loop {
+            if let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.bytes.drain(..=end).collect();
+                return Heard::Line(String::from_utf8_lossy(&line).into_owned());
+            }
+            match poll(&mut [PollFd::new(&self.pipe, PollFlags::IN)], Some(&tick)) {
+                Ok(0) | Err(Errno::INTR) if process_start(self.server).is_none() => return Heard::End,
+                Ok(0) | Err(Errno::INTR) if Instant::now() >= deadline => return Heard::Nothing,
+                Ok(0) | Err(Errno::INTR) => {}
+                _ => {
+                    let mut part = [0; 4096];
+                    match self.pipe.read(&mut part) {
+                        Ok(0) | Err(_) => return Heard::End,
+                        Ok(n) => self.bytes.extend_from_slice(&part[..n]),
+                    }
+                }
+            }
         }
     }
 }

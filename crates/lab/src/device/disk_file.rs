@@ -174,12 +174,14 @@ impl Filesystem for DiskFile {
             Err(errno) => return reply.error(Errno::from_i32(errno)),
         };
         let (medium, len) = (self.medium.clone(), data.len() as u32);
-        self.model.begin(TransferKind::Write, offset, u64::from(len), move || {
-            match medium.end_write(begun) {
-                Ok(()) => reply.written(len),
-                Err(errno) => reply.error(Errno::from_i32(errno)),
-            }
-        });
+        let answer = move || match medium.end_write(begun) {
+            Ok(()) => reply.written(len),
+            Err(errno) => reply.error(Errno::from_i32(errno)),
+        };
+        if self.gate.is_direct() {
+            return answer();
+        }
+        self.model.begin(TransferKind::Write, offset, u64::from(len), answer);
     }
 
     fn fsync(&self, _req: &Request, _i: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
@@ -188,9 +190,13 @@ impl Filesystem for DiskFile {
             Err(errno) => return reply.error(Errno::from_i32(errno)),
         };
         let medium = self.medium.clone();
-        self.model.begin(TransferKind::Flush, 0, 0, move || match medium.end_flush(begun) {
+        let answer = move || match medium.end_flush(begun) {
             Ok(()) => reply.ok(),
             Err(errno) => reply.error(Errno::from_i32(errno)),
-        });
+        };
+        if self.gate.is_direct() {
+            return answer();
+        }
+        self.model.begin(TransferKind::Flush, 0, 0, answer);
     }
 }

@@ -6,7 +6,9 @@
 //! 1. `create` starts the server as a process of its own and waits until it says that the device stands (or why not).
 //! 2. The server journals everything it makes (see [`crate::undo`]), so that `remove`, a signal, or `lab restore` after kill -9
 //!    takes down the file systems mounted from it, the loop device, the mount, in that order.
-//! 3. `status`, `reset`, `cut` and `power-on` talk to it through a socket.
+//! 3. Nothing waits for ever: models answer within bounds (see `snowmelt_io::ModelError`), creation has a deadline, and a server that
+//!    does not answer is cut off by aborting its FUSE connection, which fails whatever waits for it.
+//! 4. `status`, `reset`, `cut` and `power-on` talk to it through a socket.
 
 mod behind;
 mod check;
@@ -14,6 +16,7 @@ mod control;
 mod create;
 mod disk_file;
 mod expected;
+mod hung;
 mod list;
 mod measure;
 mod medium;
@@ -26,6 +29,7 @@ mod state;
 mod unsynced;
 
 pub(crate) use behind::Behind;
+pub(crate) use hung::hung;
 
 use crate::LabError;
 

@@ -1,13 +1,15 @@
 //! `snowmelt lab device remove`: file systems, loop device, mount, server, in that order; by force when the server hangs.
 
+use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-use rustix::mount::UnmountFlags;
 use rustix::process::{Pid, Signal, kill_process};
+use snowmelt_io::{ApartCall, apart};
 
+use super::hung::waits_in;
 use super::state::{self, Record};
 use crate::LabError;
-use crate::undo::{UndoError, abort, leftovers, mounts_of, state_dir};
+use crate::undo::{UNMOUNT_PATIENCE, UndoError, abort, leftovers, mounts_of, state_dir};
 
 /// Take devices down.
 #[derive(Debug, clap::Args)]
@@ -50,17 +52,19 @@ pub fn remove(record: &Record, force: bool) -> Result<(), LabError> {
 
 fn unmount_all(record: &Record) -> Result<(), LabError> {
     for target in mounts_of(&record.device).iter().rev() {
-        rustix::mount::unmount(target, UnmountFlags::empty()).map_err(|e| {
-            LabError::refused(
-                format!("remove {}", record.spec.name),
-                format!(
-                    "{} is mounted on {} and cannot be unmounted ({e})",
-                    record.device.display(),
-                    target.display()
-                ),
-                "end what uses it, or give --force",
-            )
-        })?;
+        let refused = |e: std::io::Error| {
+            let why = format!(
+                "{} is mounted on {} and cannot be unmounted ({e})",
+                record.device.display(),
+                target.display()
+            );
+            let instead = match e.kind() {
+                ErrorKind::TimedOut => "wait until it is written out, or give --force and lose what is not",
+                _ => "end what uses it, or give --force",
+            };
+            LabError::refused(format!("remove {}", record.spec.name), why, instead)
+        };
+        apart(ApartCall::Unmount(target), UNMOUNT_PATIENCE).map_err(refused)?;
     }
     Ok(())
 }
@@ -96,7 +100,19 @@ fn take_away_leftovers(record: &Record) -> Result<(), LabError> {
     while state::record_path(name).exists() {
         restore_leftovers(name)?;
         if began.elapsed() > PATIENCE {
-            return Err(UndoError::Left(vec![format!("device {name}")]).into());
+            let why = match record.is_alive() {
+                true => format!(
+                    "device {name} (its server, process {}, has not ended within {} s of SIGKILL: it waits in the kernel, {})",
+                    record.pid,
+                    PATIENCE.as_secs(),
+                    waits_in(record.pid)
+                ),
+                false => format!(
+                    "device {name} (its server is dead, its threads have not ended within {} s)",
+                    PATIENCE.as_secs()
+                ),
+            };
+            return Err(UndoError::Left(vec![why]).into());
         }
         std::thread::sleep(Duration::from_millis(10));
     }

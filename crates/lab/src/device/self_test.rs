@@ -29,12 +29,18 @@ const QUIET: Duration = Duration::from_millis(500);
 
 type Held = Box<dyn FnOnce() + Send>;
 
-/// Holds requests back while it is closed.
-#[derive(Default)]
+/// Holds requests back while it is closed. A new one lets them pass by the model: until the self-test nobody measures, and the
+/// kernel, which flushes and reads a device while it is attached, holds locks of all loop devices meanwhile.
 pub struct Gate {
     held: Mutex<Option<Vec<Held>>>,
     /// Requests pass by the model.
     direct: AtomicBool,
+}
+
+impl Default for Gate {
+    fn default() -> Gate {
+        Gate { held: Mutex::default(), direct: AtomicBool::new(true) }
+    }
 }
 
 impl Gate {
@@ -53,6 +59,7 @@ impl Gate {
 
     fn close(&self) {
         self.held.lock().get_or_insert_default();
+        self.direct.store(false, Ordering::Relaxed);
     }
 
     fn open(&self) {

@@ -3,12 +3,14 @@
 //! 1. mount point, FUSE mount; 2. loop device; 3. its queue; 4. proof of depth, depth lowered, scheduler; 5. socket, record.
 //!
 //! Everything is in the undo journal, so that any end of this process (an order to stop, a signal, an error) takes all down,
-//! and after kill -9 `lab restore` does. It speaks once, to whoever started it: a line of JSON that says how it went.
+//! and after kill -9 `lab restore` does. It speaks to whoever started it, in lines of JSON: what it begins, so that one who waits
+//! too long knows for what, and how it went.
 
 use std::io::{BufRead, Write};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use fuser::{Config, MountOption, Session};
@@ -22,12 +24,14 @@ use super::spec::Spec;
 use super::state::{self, Record};
 use super::{queue, self_test};
 use crate::LabError;
-use crate::undo::{Step, Undo, process_start};
+use crate::undo::{Step, Undo, abort, process_start};
 
-/// What the server says to whoever started it.
+/// What the server says to whoever started it; `Doing` any number of times, then one of the others.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
+    /// It begins with this step.
+    Doing(String),
     /// The device stands.
     Ready(Box<Record>),
     /// It does not, and nothing is left of it.
@@ -57,13 +61,21 @@ pub fn run() -> Result<(), LabError> {
         Ok((_, _, record)) => Outcome::Ready(Box::new(record.clone())),
         Err(e) => Outcome::Failed(e.to_string()),
     };
-    let line = serde_json::to_string(&said).expect("plain data");
-    let heard = writeln!(std::io::stdout(), "{line}").and_then(|()| std::io::stdout().flush());
+    let heard = say(&said);
     let (server, undo, _) = outcome?;
     if heard.is_err() {
         return Ok(()); // whoever asked is gone; dropping the journal takes everything down
     }
     server.answer_for_ever(&undo)
+}
+
+fn say(what: &Outcome) -> std::io::Result<()> {
+    let line = serde_json::to_string(what).expect("plain data");
+    writeln!(std::io::stdout(), "{line}").and_then(|()| std::io::stdout().flush())
+}
+
+fn doing(what: &str) {
+    drop(say(&Outcome::Doing(what.to_string()))); // at the end it is seen whether anybody listens
 }
 
 fn stand() -> Result<(Server, Undo, Record), LabError> {
@@ -95,7 +107,7 @@ impl Server {
             }
         };
         let clock = Clock::real();
-        let model = SimulatedDevice::with_priority(spec.model.clone(), backing.clone(), &clock, true);
+        let model = SimulatedDevice::with_priority(spec.model.clone(), backing.clone(), &clock, true)?;
         let medium = Arc::new(Medium::new(backing, spec.power_cut));
         Ok(Server { spec, model: Arc::new(model), medium, memory, gate: Arc::default() })
     }
@@ -106,15 +118,22 @@ impl Server {
         std::fs::create_dir_all(state::folder()).map_err(|e| LabError::file("make", &state::folder(), e))?;
         undo.will(Step::RemoveFile { path: state::log_path(name) })?;
         undo.make_dir(&mount)?;
+        doing("mounting its file system");
         undo.make(Step::Unmount { target: mount.clone() }, || self.mount(&mount))?;
+        // Given up before what is set above it is set back, whatever has been made by then.
+        let served = || undo.will(Step::Serve { target: mount.clone() });
+        served()?;
+        doing("attaching a loop device");
         let (_, device) = undo.attach_loop(&mount.join(FILE_NAME), &LoopOptions::default())?;
+        doing("setting its queue");
         queue::describe(undo, &device, &self.spec)?;
-        let latency = Duration::from_nanos(self.spec.model.cost(0).latency_ns);
-        undo.will(Step::Serve { target: mount.clone() })?;
-        let proven_depth = self_test::prove_depth(&device, &self.gate)?;
-        let way_ns = self_test::measure_way(&device, &self.gate, latency)?;
+        served()?;
+        doing("the self-test");
+        let (proven_depth, way_ns) = self.test(&device, &mount)?;
         self.model.set_way_ns(way_ns);
+        doing("setting its queue");
         queue::limit(undo, &device, &self.spec)?;
+        served()?;
         undo.will(Step::UnmountAll { device: device.clone() })?;
         self.model.reset_model();
         self.model.reset_counters();
@@ -130,6 +149,30 @@ impl Server {
         };
         self.write_down(undo, &record)?;
         Ok(record)
+    }
+
+    /// The self-test, which ends: when its patience does, the connection is aborted, and with it whatever waits.
+    fn test(&self, device: &Path, mount: &Path) -> Result<(u64, u64), LabError> {
+        let patience = Duration::from_secs(self.spec.patience_s.into());
+        let (over, is_over) = std::sync::mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            let watch = scope.spawn(move || {
+                let late = is_over.recv_timeout(patience) == Err(RecvTimeoutError::Timeout);
+                late.then(|| abort(mount))
+            });
+            let latency = Duration::from_nanos(self.spec.model.cost(0).latency_ns);
+            let tested = self_test::prove_depth(device, &self.gate)
+                .and_then(|depth| Ok((depth, self_test::measure_way(device, &self.gate, latency)?)));
+            drop(over);
+            match watch.join().expect("the watch does not panic") {
+                None => tested,
+                Some(_) => Err(LabError::refused(
+                    format!("make device {}", self.spec.name),
+                    format!("its self-test has not ended within {} s", patience.as_secs()),
+                    "a model as slow as this one needs a longer --patience; else see what keeps the machine busy",
+                )),
+            }
+        })
     }
 
     fn mount(&self, target: &Path) -> std::io::Result<()> {

@@ -30,10 +30,18 @@ pub struct Spec {
     pub depth: u32,
     /// The kernel's read-ahead, in KiB.
     pub read_ahead_kb: u32,
+    /// Seconds the device may take to stand.
+    #[serde(default = "default_patience_s")]
+    pub patience_s: u32,
 }
 
 /// Most requests a loop device hands on at once (its queue's depth is fixed when the kernel starts).
 pub const LOOP_DEPTH: u32 = 128;
+
+/// Half as long again as the slowest model may take in the self-test.
+pub const fn default_patience_s() -> u32 {
+    90
+}
 
 impl Spec {
     /// True for a model with an arm.

@@ -16,6 +16,7 @@ use crate::cpu::{Cpu, CpuTicks};
 use crate::device::Behind;
 use crate::machine::BlockDevice;
 use crate::program::Program;
+use crate::read_ahead::ReadAhead;
 use crate::signals::Stop;
 use crate::stats::LatencySummary;
 use crate::trace::session::{Follow, Options, Session, Traced};
@@ -33,6 +34,8 @@ pub(super) struct Sweep<'a> {
     pub path: PathBuf,
     pub scratch: Option<PathBuf>,
     pub undo: Undo,
+    /// Of the devices, where a setup has none of its own.
+    pub read_ahead: Vec<ReadAhead>,
 }
 
 /// One measured cell: a line of `cells.jsonl`.
@@ -120,6 +123,9 @@ impl Sweep<'_> {
         stop: &Stop,
     ) -> Result<(Cell, u64, Vec<String>), LabError> {
         setting::apply(setup, &self.devices, &self.undo)?;
+        if setup.read_ahead_kb.is_none() {
+            self.read_ahead.iter().try_for_each(|read_ahead| read_ahead.hold(&self.undo))?;
+        }
         let table = self.table(setup)?;
         let mut doubts = Vec::new();
         let mut cached_pages = 0;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use super::step::Outcome;
+use super::step::{Outcome, is_stuck};
 use super::{Step, StepId, UndoError, process_start, undo_steps};
 
 /// Where journals are kept: in /run, which ends with the boot as most changes do; without root in the folder for temporary files.
@@ -40,6 +40,9 @@ struct Header {
     what: String,
     command: Vec<String>,
     pid: u32,
+    /// When the process was started: numbers are used again.
+    #[serde(default)]
+    start: u64,
     boot: String,
 }
 
@@ -68,8 +71,10 @@ impl JournalFile {
             .expect("some number is free")?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|e| failed(&path)(e.into()))?;
         let command = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
+        let start = process_start(pid).unwrap_or(0);
+        let header = Header { what: what.to_string(), command, pid, start, boot: boot_id() };
         let mut journal = JournalFile { file, path };
-        journal.write(&Line::Header(Header { what: what.to_string(), command, pid, boot: boot_id() }))?;
+        journal.write(&Line::Header(header))?;
         // The name must be as durable as the lines.
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed(dir))?;
         Ok(journal)
@@ -177,6 +182,58 @@ pub fn leftovers(dir: &Path) -> Result<Vec<Leftover>, UndoError> {
     Ok(found.into_iter().map(|(_, leftover)| leftover).collect())
 }
 
+/// A command that still runs, or whose threads do.
+#[derive(Debug)]
+pub struct Living {
+    /// Its short name.
+    pub what: String,
+    /// Its process.
+    pub pid: u32,
+    /// When that was started.
+    pub start: u64,
+    /// False when it was killed and only threads of it are left, which wait in the kernel.
+    pub runs: bool,
+    /// What it would undo, in order of making.
+    pub steps: Vec<Step>,
+}
+
+/// The commands that hold their journals in `dir`.
+pub fn living(dir: &Path) -> Result<Vec<Living>, UndoError> {
+    let failed = |cause| UndoError::Journal { path: dir.to_path_buf(), cause };
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(failed(e)),
+    };
+    let paths = entries.flatten().map(|entry| entry.path());
+    Ok(paths.filter(|path| path.extension().is_some_and(|e| e == "journal")).filter_map(living_of).collect())
+}
+
+fn living_of(journal: PathBuf) -> Option<Living> {
+    let text = std::fs::read_to_string(journal).ok()?; // removed meanwhile
+    let Line::Header(Header { what, pid, start, .. }) = serde_json::from_str(text.lines().next()?).ok()?
+    else {
+        return None;
+    };
+    let runs = process_start(pid) == Some(start);
+    let steps = || steps_in(&text).into_iter().map(|(_, step)| step).collect();
+    (runs || is_stuck(pid, start)).then(|| Living { what, pid, start, runs, steps: steps() })
+}
+
+/// The steps a journal's text leaves to be undone.
+fn steps_in(text: &str) -> Vec<(StepId, Step)> {
+    let mut steps: Vec<(StepId, Step)> = Vec::new();
+    for line in text.lines() {
+        match serde_json::from_str(line) {
+            Ok(Line::Will { id, will }) => steps.push((StepId(id), will)),
+            Ok(Line::Done { id, .. }) => steps.retain(|(other, _)| other.0 != id),
+            Ok(Line::Header(_) | Line::Kept { .. }) => {}
+            Err(_) => break, // torn by a power cut or kill: the change it speaks of was not begun
+        }
+    }
+    steps
+}
+
 /// True when the process has ended, although a thread of it, which waits for what it took down with it, still holds the lock.
 fn owner_is_dead(path: &Path) -> bool {
     let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -196,17 +253,16 @@ fn read(path: PathBuf, lock: File) -> io::Result<Option<Leftover>> {
         command: Vec::new(),
         what: String::new(),
         kept: false,
-        steps: Vec::new(),
+        steps: steps_in(&text),
         _lock: lock,
     };
     let mut boot = String::new();
     for line in text.lines() {
         match serde_json::from_str(line) {
             Ok(Line::Header(h)) => (leftover.what, leftover.command, boot) = (h.what, h.command, h.boot),
-            Ok(Line::Will { id, will }) => leftover.steps.push((StepId(id), will)),
-            Ok(Line::Done { id, .. }) => leftover.steps.retain(|(other, _)| other.0 != id),
             Ok(Line::Kept { kept }) => leftover.kept = kept,
-            Err(_) => break, // torn by a power cut or kill: the change it speaks of was not begun
+            Ok(_) => {}
+            Err(_) => break,
         }
     }
     if boot != boot_id() {
@@ -232,7 +288,7 @@ mod tests {
     }
 
     fn header(pid: u32, boot: &str) -> String {
-        line(&Line::Header(Header { what: "t".into(), command: vec![], pid, boot: boot.into() }))
+        line(&Line::Header(Header { what: "t".into(), command: vec![], pid, start: 0, boot: boot.into() }))
     }
 
     #[test]

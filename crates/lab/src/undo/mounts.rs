@@ -18,7 +18,7 @@ fn mounts_in(table: &str, device: &Path) -> Vec<PathBuf> {
 }
 
 /// The mount table writes blanks and the like as octal numbers.
-fn unescape(text: &str) -> String {
+pub(super) fn unescape(text: &str) -> String {
     let mut out = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((&byte, tail)) = rest.split_first() {

@@ -2,18 +2,27 @@
 //!
 //! Undoing is careful about identity: a loop device is freed only while it still shows our file, a process is stopped only
 //! while its start time is the one recorded. What is gone already counts as undone.
+//!
+//! Undoing ends: calls that a hung device could hold are made apart (see [`snowmelt_io::apart`]), each with a deadline, and the error
+//! says what was waited for.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
-use rustix::mount::UnmountFlags;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
+use snowmelt_io::{ApartCall, apart};
 
+use super::fuse::abort;
 use super::mounts::mounts_of;
+
+/// For calls that wait for a device: one that answers within the bounds of models is done long before.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// For writing out what a file system still holds, which slow devices take long for.
+pub const UNMOUNT_PATIENCE: Duration = Duration::from_secs(180);
 
 /// A change that can be undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -176,37 +185,78 @@ pub(crate) fn selected(text: &str) -> String {
 
 /// When process `pid` was started, in clock ticks since boot; nothing when there is none.
 pub fn process_start(pid: u32) -> Option<u64> {
+    let (state, start) = process_stat(pid)?;
+    (state != "Z" && state != "X").then_some(start)
+}
+
+/// True when that process was killed, but threads of it are left, which wait in the kernel.
+pub(super) fn is_stuck(pid: u32, start: u64) -> bool {
+    let killed = process_stat(pid).is_some_and(|(state, began)| state == "Z" && began == start);
+    killed && std::fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|tasks| tasks.count() > 1)
+}
+
+/// State and start of a process.
+fn process_stat(pid: u32) -> Option<(String, u64)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name, in brackets, may hold anything; the fields behind it are counted from 3.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let state = fields.next()?;
-    if state == "Z" || state == "X" {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
+    let state = fields.next()?.to_string();
+    Some((state, fields.nth(18)?.parse().ok()?))
 }
 
 fn restore_value(path: &Path, old: &str) -> io::Result<Outcome> {
-    match std::fs::read_to_string(path) {
+    match read_setting(path) {
         Ok(now) if selected(&now) == old => Ok(Outcome::Gone),
-        Ok(_) => std::fs::write(path, old).map(|()| Outcome::Undone),
+        Ok(_) => write_setting(path, old).map(|()| Outcome::Undone),
         Err(e) if is_gone(&e) => Ok(Outcome::Gone),
         Err(e) => Err(e),
     }
 }
 
+/// Reading and writing settings of a block device wait for others who set them, and those for its requests.
+fn read_setting(path: &Path) -> io::Result<String> {
+    let bytes = apart(ApartCall::Read(path), PATIENCE)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn write_setting(path: &Path, value: &str) -> io::Result<()> {
+    apart(ApartCall::Write(path, value), PATIENCE).map(drop)
+}
+
 fn detach(device: &Path, backing: &Path) -> io::Result<Outcome> {
-    let Some(now) = snowmelt_io::loop_backing(device) else { return Ok(Outcome::Gone) };
-    // The kernel shows the path as resolved, and marks a file that was removed.
-    let shown = now.to_string_lossy();
-    let ours = std::fs::canonicalize(backing).unwrap_or_else(|_| backing.to_path_buf());
-    if shown.trim_end_matches(" (deleted)") != ours.to_string_lossy() {
+    if !shows(device, backing) {
         return Ok(Outcome::Gone);
     }
-    match snowmelt_io::loop_detach(device) {
-        Err(e) if e.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => Ok(Outcome::Gone),
-        other => other.map(|()| Outcome::Undone),
+    match apart(ApartCall::LoopDetach(device), PATIENCE) {
+        Err(e) if e.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
+            return Ok(Outcome::Gone);
+        }
+        other => other?,
+    };
+    // It is freed when the last one closes it; its settings change once more just then.
+    let begun = Instant::now();
+    while shows(device, backing) && begun.elapsed() < Duration::from_secs(1) {
+        std::thread::sleep(Duration::from_millis(10));
     }
+    Ok(Outcome::Undone)
+}
+
+fn shows(device: &Path, backing: &Path) -> bool {
+    let Some(now) = snowmelt_io::loop_backing(device) else { return false };
+    // The kernel shows the path as resolved, and marks a file that was removed.
+    let shown = now.to_string_lossy();
+    shown.trim_end_matches(" (deleted)") == resolved(backing).to_string_lossy()
+}
+
+/// The path as the kernel shows it. The file itself and the folder it is in are not looked at: they may be served by a process
+/// that does not answer.
+fn resolved(backing: &Path) -> PathBuf {
+    let parts = || {
+        let folder = backing.parent()?;
+        let above = std::fs::canonicalize(folder.parent()?).ok()?;
+        Some(above.join(folder.file_name()?).join(backing.file_name()?))
+    };
+    parts().unwrap_or_else(|| backing.to_path_buf())
 }
 
 /// Sets how many requests a block device itself takes at once: `nr_requests`, written while no scheduler is in front of it.
@@ -214,12 +264,12 @@ fn detach(device: &Path, backing: &Path) -> io::Result<Outcome> {
 /// of scheduler even when the depth is lower, and a number that is shown already is not set: hence the detour by another.)
 pub fn set_queue_depth(queue: &Path, depth: u32) -> io::Result<()> {
     let scheduler = queue.join("scheduler");
-    let chosen = selected(&std::fs::read_to_string(&scheduler)?);
-    std::fs::write(&scheduler, "none")?;
+    let chosen = selected(&read_setting(&scheduler)?);
+    write_setting(&scheduler, "none")?;
     let requests = queue.join("nr_requests");
-    let set = std::fs::write(&requests, (depth - 1).to_string())
-        .and_then(|()| std::fs::write(&requests, depth.to_string()));
-    std::fs::write(&scheduler, chosen)?;
+    let set = write_setting(&requests, &(depth - 1).to_string())
+        .and_then(|()| write_setting(&requests, &depth.to_string()));
+    write_setting(&scheduler, &chosen)?;
     set
 }
 
@@ -232,23 +282,14 @@ fn unmount_all(device: &Path) -> io::Result<Outcome> {
 }
 
 fn unmount(target: &Path) -> io::Result<Outcome> {
-    let attempt = |flags| rustix::mount::unmount(target, flags).map_err(io::Error::from);
-    match patiently(|| attempt(UnmountFlags::empty())) {
+    let attempt = || apart(ApartCall::Unmount(target), UNMOUNT_PATIENCE).map(drop);
+    match patiently(attempt) {
         // Whoever still uses it keeps it, but nobody finds it any more.
         Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {
-            attempt(UnmountFlags::DETACH).map(|()| Outcome::Undone)
+            apart(ApartCall::UnmountLater(target), PATIENCE).map(|_| Outcome::Undone)
         }
         Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(Outcome::Gone),
         other => other,
-    }
-}
-
-/// Aborts the FUSE connection: a forced unmount does so first of all, and fails where the file system is busy.
-pub fn abort(target: &Path) -> io::Result<Outcome> {
-    match rustix::mount::unmount(target, UnmountFlags::FORCE) {
-        Ok(()) | Err(Errno::BUSY) => Ok(Outcome::Undone),
-        Err(Errno::INVAL | Errno::NOENT) => Ok(Outcome::Gone),
-        Err(e) => Err(e.into()),
     }
 }
 
@@ -268,7 +309,10 @@ fn stop(pid: u32, start: u64) -> io::Result<Outcome> {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
-    Err(io::Error::other("it does not end"))
+    Err(io::Error::new(
+        io::ErrorKind::TimedOut,
+        "it has not ended within 5 s of SIGKILL: it waits in the kernel",
+    ))
 }
 
 /// Tries again for a second while something is busy; what is gone needs no undoing.
