@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use snowmelt::open::{OpenArgs, open};
-use snowmelt::{running, signals};
+use snowmelt::{running, signals, size};
 use snowmelt_server::{Limits, ServerConfig, serve};
 use snowmelt_sparql::{Engine, LoadPermission};
 use snowmelt_store::StoreConfig;
@@ -23,30 +23,120 @@ pub struct Args {
     /// Where LOAD may read from: a folder or a file [default: nowhere]
     #[arg(long, value_name = "DIR", value_parser = LoadPermission::new)]
     allow_load: Vec<LoadPermission>,
+    /// Answer to this name, too, besides localhost and loopback addresses (repeatable)
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
     /// Answer queries and refuse updates
     #[arg(long)]
     read_only: bool,
     /// At SIGTERM or Ctrl-C, let queries and updates run on for so many seconds
-    #[arg(long, value_name = "SECONDS", default_value = "10")]
-    shutdown_deadline: f64,
-    /// Cancel queries and updates that run longer than this many seconds
-    #[arg(long, value_name = "SECONDS")]
-    timeout: Option<f64>,
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
+    shutdown_deadline: Seconds,
+    #[command(flatten)]
+    limits: LimitArgs,
     #[command(flatten)]
     open: OpenArgs,
+}
+
+/// Bounds on what clients may ask for; the defaults are those of [`Limits`].
+#[derive(clap::Args)]
+#[command(next_help_heading = "Limits")]
+struct LimitArgs {
+    /// Cancel queries and updates that run longer than this many seconds; 0: never
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = default_timeout())]
+    timeout: Seconds,
+    /// Queries that run at the same time; others wait
+    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = Limits::default().queries)]
+    queries: usize,
+    /// Updates and uploads on their way at the same time; others wait
+    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = Limits::default().changes)]
+    changes: usize,
+    /// How long they wait before they are refused (503)
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = Seconds(Limits::default().wait))]
+    wait: Seconds,
+    /// Largest query or update (413)
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value_t = Limits::default().body_bytes)]
+    max_update: u64,
+    /// Largest graph that is uploaded (413)
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value_t = Limits::default().document_bytes)]
+    max_document: u64,
+    /// Connections at the same time; others are refused (503)
+    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = Limits::default().connections)]
+    connections: usize,
+    /// The head of a request must come within so many seconds (408)
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = Seconds(Limits::default().head))]
+    head_deadline: Seconds,
+    /// A connection without a request is closed after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = Seconds(Limits::default().idle))]
+    idle_deadline: Seconds,
+    /// A client that sends less than 16 KiB of a body (408), or reads nothing of its answer, for so many seconds is closed
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = Seconds(Limits::default().stall))]
+    stall_deadline: Seconds,
+}
+
+impl LimitArgs {
+    fn limits(&self) -> Limits {
+        Limits {
+            queries: self.queries,
+            changes: self.changes,
+            wait: self.wait.0,
+            timeout: Some(self.timeout.0).filter(|timeout| !timeout.is_zero()),
+            body_bytes: self.max_update,
+            document_bytes: self.max_document,
+            connections: self.connections,
+            head: self.head_deadline.0,
+            idle: self.idle_deadline.0,
+            stall: self.stall_deadline.0,
+        }
+    }
+}
+
+/// A time on the command line, in seconds.
+#[derive(Clone, Copy, Debug)]
+struct Seconds(Duration);
+
+impl std::fmt::Display for Seconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0.as_secs_f64())
+    }
+}
+
+fn default_timeout() -> Seconds {
+    Seconds(Limits::default().timeout.unwrap_or_default())
+}
+
+fn seconds(text: &str) -> Result<Seconds, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds")?;
+    // Later times than in ten years cannot be told from never.
+    const MOST: f64 = 315_360_000.0;
+    if (0.0..=MOST).contains(&seconds) {
+        Ok(Seconds(Duration::from_secs_f64(seconds)))
+    } else {
+        Err(format!("use 0 to {MOST} seconds"))
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    /// Each may take a thread.
+    const MOST: usize = 10_000;
+    match text.parse() {
+        Ok(n) if (1..=MOST).contains(&n) => Ok(n),
+        _ => Err(format!("use 1 to {MOST}")),
+    }
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let stop = signals::stop_flag()?;
-    let deadline = Duration::from_secs_f64(args.shutdown_deadline);
+    let deadline = args.shutdown_deadline.0;
     // What the deadline leaves unwritten stays in the journal.
     let options = StoreConfig { close_ms: deadline.as_millis() as u64, ..args.open.config() };
     let database = open(&args.db, &options)?;
     let engine = Arc::new(Engine::new(database));
     let config = ServerConfig {
         listen: args.listen,
-        limits: Limits { timeout: args.timeout.map(Duration::from_secs_f64), ..Limits::default() },
+        limits: args.limits.limits(),
+        allow_hosts: args.allow_host,
         allow_load: args.allow_load,
         read_only: args.read_only,
         shutdown_deadline: deadline,

@@ -3,25 +3,42 @@
 //! 1. The writer fills one chunk. An answer that ends within it goes out whole, with its length.
 //! 2. A longer one turns into a stream: chunks pass through a short queue, so a slow client slows the query
 //!    and not the server's memory.
-//! 3. When the client has gone, the next write fails, which ends the query.
+//! 3. A query whose client does not read gives its slot to others while it waits; what it has in memory stays its own. It ends when the connection is
+//!    closed at the stall deadline. (To cancel it at once would end every query whose client pauses.)
+//! 4. When the client has gone, the body is dropped, which cancels the query.
 
 use std::io::{self, Write};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::guard::Link;
 use crate::request::Refusal;
+use crate::running::Running;
+use crate::slots::Slot;
 
 /// Bytes an answer may have before it is streamed, and the size of a streamed chunk.
 const CHUNK_BYTES: usize = 64 * 1024;
 /// Chunks between query and connection.
 const QUEUED_CHUNKS: usize = 4;
+/// How long a query keeps its slot while its client does not read.
+const STALL: Duration = Duration::from_millis(100);
 
-/// A response body: whole, or arriving.
-pub enum AnswerBody {
+/// A response body.
+pub struct AnswerBody {
+    content: Content,
+    /// cancels the query when the body is dropped
+    running: Option<Running>,
+    link: Option<Arc<Link>>,
+}
+
+enum Content {
     /// all of it
     Whole(Option<Bytes>),
     /// chunks as the query produces them; an error breaks the connection, so that a cut answer is seen as cut
@@ -31,7 +48,36 @@ pub enum AnswerBody {
 impl AnswerBody {
     /// A body that is complete.
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self::Whole(Some(bytes.into()))
+        Self::of(Content::Whole(Some(bytes.into())))
+    }
+
+    /// No body.
+    pub fn empty() -> Self {
+        Self::of(Content::Whole(None))
+    }
+
+    fn of(content: Content) -> Self {
+        Self { content, running: None, link: None }
+    }
+
+    /// The same body, of a query that is still running.
+    pub fn while_running(mut self, running: Running) -> Self {
+        self.running = Some(running);
+        self
+    }
+
+    /// The same body; the connection is told when it is over.
+    pub fn on(mut self, link: &Arc<Link>) -> Self {
+        self.link = Some(Arc::clone(link));
+        self
+    }
+}
+
+impl Drop for AnswerBody {
+    fn drop(&mut self) {
+        if let Some(link) = &self.link {
+            link.set_answered();
+        }
     }
 }
 
@@ -43,22 +89,22 @@ impl Body for AnswerBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        match self.get_mut() {
-            Self::Whole(bytes) => {
+        match &mut self.get_mut().content {
+            Content::Whole(bytes) => {
                 Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b))))
             }
-            Self::Stream(chunks) => chunks.poll_recv(cx).map(|chunk| chunk.map(|c| c.map(Frame::data))),
+            Content::Stream(chunks) => chunks.poll_recv(cx).map(|chunk| chunk.map(|c| c.map(Frame::data))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Whole(None))
+        matches!(self.content, Content::Whole(None))
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
-            Self::Stream(_) => SizeHint::default(),
+        match &self.content {
+            Content::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
+            Content::Stream(_) => SizeHint::default(),
         }
     }
 }
@@ -72,12 +118,13 @@ pub struct AnswerWriter {
     buffer: Vec<u8>,
     head: Option<oneshot::Sender<Head>>,
     chunks: Option<mpsc::Sender<Result<Bytes, io::Error>>>,
+    slot: Slot,
 }
 
 impl AnswerWriter {
-    /// A writer whose answer starts at `head`.
-    pub fn new(media_type: &'static str, head: oneshot::Sender<Head>) -> Self {
-        Self { media_type, buffer: Vec::with_capacity(4096), head: Some(head), chunks: None }
+    /// A writer whose answer starts at `head`, of a query that runs in `slot`.
+    pub fn new(media_type: &'static str, head: oneshot::Sender<Head>, slot: Slot) -> Self {
+        Self { media_type, buffer: Vec::with_capacity(4096), head: Some(head), chunks: None, slot }
     }
 
     /// Sends what is left.
@@ -94,6 +141,7 @@ impl AnswerWriter {
     /// Ends in an error: a refusal when nothing has left yet, else a broken connection, so that the client does
     /// not take the part for the whole.
     pub fn fail(self, refusal: Refusal) {
+        drop(self.slot);
         match (self.head, self.chunks) {
             (Some(head), _) => drop(head.send(Err(refusal))),
             (None, Some(chunks)) => drop(chunks.blocking_send(Err(io::Error::other(refusal.1)))),
@@ -107,12 +155,37 @@ impl AnswerWriter {
         }
         if let Some(head) = self.head.take() {
             let (sender, receiver) = mpsc::channel(QUEUED_CHUNKS);
-            head.send(Ok((self.media_type, AnswerBody::Stream(receiver)))).map_err(|_| gone())?;
+            head.send(Ok((self.media_type, AnswerBody::of(Content::Stream(receiver)))))
+                .map_err(|_| gone())?;
             self.chunks = Some(sender);
         }
         let chunk = std::mem::replace(&mut self.buffer, Vec::with_capacity(CHUNK_BYTES));
         let chunks = self.chunks.as_ref().expect("the stream was opened when the head was sent");
-        chunks.blocking_send(Ok(Bytes::from(chunk))).map_err(|_| gone())
+        match chunks.try_send(Ok(Bytes::from(chunk))) {
+            Ok(()) => Ok(()),
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(gone()),
+            Err(mpsc::error::TrySendError::Full(chunk)) => {
+                Handle::current().block_on(send_when_read(chunks, chunk, &mut self.slot)).ok_or_else(gone)
+            }
+        }
+    }
+}
+
+/// Waits for the client to read, after a moment without the slot; `None` when it has gone.
+async fn send_when_read(
+    chunks: &mpsc::Sender<Result<Bytes, io::Error>>,
+    chunk: Result<Bytes, io::Error>,
+    slot: &mut Slot,
+) -> Option<()> {
+    if let Ok(room) = tokio::time::timeout(STALL, chunks.reserve()).await {
+        room.ok()?.send(chunk);
+        return Some(());
+    }
+    slot.release();
+    chunks.reserve().await.ok()?.send(chunk);
+    tokio::select! {
+        () = slot.take_again() => Some(()),
+        () = chunks.closed() => None,
     }
 }
 
@@ -137,10 +210,11 @@ impl Write for AnswerWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::slots::Slots;
 
     fn writer() -> (AnswerWriter, oneshot::Receiver<Head>) {
         let (sender, receiver) = oneshot::channel();
-        (AnswerWriter::new("text/csv", sender), receiver)
+        (AnswerWriter::new("text/csv", sender, Slots::new(1).try_take().unwrap()), receiver)
     }
 
     #[test]
@@ -149,9 +223,8 @@ mod tests {
         writer.write_all(b"yes").unwrap();
         assert!(head.try_recv().is_err(), "nothing leaves before the end");
         writer.finish().unwrap();
-        assert!(
-            matches!(head.try_recv().unwrap(), Ok(("text/csv", AnswerBody::Whole(Some(b)))) if b == "yes")
-        );
+        let Ok(("text/csv", body)) = head.try_recv().unwrap() else { panic!("not an answer") };
+        assert!(matches!(&body.content, Content::Whole(Some(b)) if b == "yes"));
     }
 
     #[test]
@@ -166,9 +239,10 @@ mod tests {
     fn a_long_answer_streams_and_a_lost_client_stops_it() {
         let (mut writer, mut head) = writer();
         writer.write_all(&vec![7; CHUNK_BYTES]).unwrap();
-        let Ok((_, AnswerBody::Stream(mut chunks))) = head.try_recv().unwrap() else { panic!("streamed") };
+        let Ok((_, mut body)) = head.try_recv().unwrap() else { panic!("not an answer") };
+        let Content::Stream(chunks) = &mut body.content else { panic!("not streamed") };
         assert_eq!(chunks.try_recv().unwrap().unwrap().len(), CHUNK_BYTES);
-        drop(chunks);
+        drop(body);
         assert_eq!(writer.write_all(&vec![7; CHUNK_BYTES]).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }
 }

@@ -3,6 +3,7 @@
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method};
 
+use crate::framing::Framing;
 use crate::{graph_store, multipart, negotiate, request};
 
 /// A request: lines for method, path, query, content type and `Accept`, then the body.
@@ -25,6 +26,27 @@ pub fn request(data: &[u8]) {
     }
 }
 
+/// The bytes of a connection: they are read the same however they are cut. The first byte says how.
+pub fn framing(data: &[u8]) {
+    let Some((cut, stream)) = data.split_first() else { return };
+    let read = |piece: usize| {
+        let (mut framing, mut requests, mut at) = (Framing::default(), 0, 0);
+        while at < stream.len() {
+            let taken = framing.advance(&stream[at..(at + piece).min(stream.len())]);
+            at += taken;
+            let _ = framing.take_verdict();
+            if framing.is_complete() {
+                requests += 1;
+                framing.next();
+            } else if taken == 0 {
+                break;
+            }
+        }
+        (requests, at, framing.is_doubtful(), framing.is_between())
+    };
+    assert_eq!(read(1 + *cut as usize), read(stream.len().max(1)));
+}
+
 #[cfg(test)]
 mod tests {
     const REQUESTS: [&str; 4] = [
@@ -33,6 +55,9 @@ mod tests {
         "POST\n/sparql\nquery=x\napplication/sparql-update\n\nINSERT DATA { <e:a> <e:b> '\u{e9}' }",
         "PUT\n/graphs/a b\ngraph=http://e/g&default\nmultipart/form-data; boundary=\"--x y\"\ntext/turtle\n--x",
     ];
+
+    const STREAM: &[u8] = b"\x07GET / HTTP/1.1\r\nHost: a\r\n\r\nPOST / HTTP/1.1\r\nhost : a\r\nContent-Length: 5\r\n\r\nGET /\
+        POST /x HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n3;x=y\r\nabc\r\n0A\r\n0123456789\r\n0\r\nT: 1\r\n\r\nGET / HTTP/1.0\r\n\r\n";
 
     #[test]
     fn no_request_brings_its_reader_down() {
@@ -55,6 +80,15 @@ mod tests {
                 bytes.splice(at..over, pieces[next(12)].iter().copied());
             }
             super::request(&bytes);
+            let mut bytes = STREAM.to_vec();
+            for _ in 0..1 + next(5) {
+                let at = next(bytes.len());
+                let over = (at + next(4)).min(bytes.len());
+                let pieces: [&[u8]; 8] =
+                    [b"\n", b"\r\n", b":", b"1", b"f", b"Content-Length: 3\r\n", b"Host: b\r\n", b" "];
+                bytes.splice(at..over, pieces[next(8)].iter().copied());
+            }
+            super::framing(&bytes);
         }
     }
 }

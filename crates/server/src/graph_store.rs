@@ -109,7 +109,10 @@ pub fn store(
     };
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
     let parts = match multipart::boundary(content_type) {
-        Some(boundary) => multipart::parts(body, &boundary)?,
+        Some(boundary) => {
+            let store = engine.database().store();
+            multipart::parts(body, &boundary, store.memory(), store.dir())?
+        }
         None => vec![(content_type.to_owned(), body)],
     };
     let mut txn = engine.database().begin().map_err(failed)?;

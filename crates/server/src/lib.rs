@@ -3,14 +3,22 @@
 
 #![forbid(unsafe_code)]
 
+mod audience;
 mod body;
+mod connection;
+mod framing;
 #[doc(hidden)]
 pub mod fuzz;
 mod graph_store;
+mod guard;
+mod intake;
+mod limits;
 mod multipart;
 mod negotiate;
 mod request;
+mod running;
 mod service;
+mod slots;
 mod spool;
 mod stats;
 
@@ -19,13 +27,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use snowmelt_sparql::{Engine, LoadPermission};
-use tokio::net::TcpListener;
 
-pub use service::Limits;
+pub use limits::{LEAST_BODY_BYTES, Limits, MOST_REFUSED};
 
 /// How a server runs.
 #[derive(Clone, Debug)]
@@ -34,6 +38,8 @@ pub struct ServerConfig {
     pub listen: SocketAddr,
     /// bounds on every query
     pub limits: Limits,
+    /// names the server answers to besides localhost and the loopback addresses
+    pub allow_hosts: Vec<String>,
     /// where LOAD may read from
     pub allow_load: Vec<LoadPermission>,
     /// queries only
@@ -74,60 +80,24 @@ pub fn serve(
     if !config.listen.ip().is_loopback() {
         return Err(ServerError::NotLoopback(config.listen));
     }
+    // A thread for each connection: a query that waits for its client keeps one without a slot.
+    let threads = config.limits.connections + config.limits.queries + config.limits.changes;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
-        .max_blocking_threads(config.limits.queries_at_once + config.limits.changes_at_once + 8)
+        .max_blocking_threads(threads + 8)
         .thread_name("http")
         .enable_all()
         .build()
         .map_err(ServerError::Runtime)?;
     let deadline = config.shutdown_deadline;
-    let result = runtime.block_on(accept_loop(engine, config, ready, shutdown));
+    let result = runtime.block_on(async {
+        let listen_error = |source| ServerError::Listen { address: config.listen, source };
+        let listener = connection::listen(config.listen).map_err(listen_error)?;
+        ready(listener.local_addr().map_err(listen_error)?);
+        let service = Arc::new(service::Service::new(engine, &config));
+        connection::accept_until(listener, service, shutdown, deadline).await;
+        Ok(())
+    });
     runtime.shutdown_timeout(deadline);
     result
-}
-
-async fn accept_loop(
-    engine: Arc<Engine>,
-    config: ServerConfig,
-    ready: impl FnOnce(SocketAddr),
-    shutdown: impl Future<Output = ()>,
-) -> Result<(), ServerError> {
-    let listen_error = |source| ServerError::Listen { address: config.listen, source };
-    let listener = TcpListener::bind(config.listen).await.map_err(listen_error)?;
-    ready(listener.local_addr().map_err(listen_error)?);
-    let service = Arc::new(service::Service::new(engine, &config));
-    let graceful = GracefulShutdown::new();
-    let mut http = http1::Builder::new();
-    // A client that never finishes its head must not hold a connection for ever.
-    http.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(60)).half_close(false);
-    tokio::pin!(shutdown);
-    loop {
-        tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    // Head and body leave in one write; Nagle would hold a second small one for 40 ms.
-                    let _ = stream.set_nodelay(true);
-                    let service = Arc::clone(&service);
-                    let handler = hyper::service::service_fn(move |request| {
-                        let service = Arc::clone(&service);
-                        async move { service.respond(request).await }
-                    });
-                    let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), handler));
-                    tokio::spawn(async move {
-                        // A broken connection is the client's affair.
-                        let _ = connection.await;
-                    });
-                }
-                // Out of descriptors, or a connection reset before it was accepted: pause, go on.
-                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
-            },
-            () = &mut shutdown => break,
-        }
-    }
-    drop(listener);
-    if tokio::time::timeout(config.shutdown_deadline, graceful.shutdown()).await.is_err() {
-        service.cancel_all();
-    }
-    Ok(())
 }

@@ -3,11 +3,13 @@
 //! Forms come from people and are small: their body is held in memory, up to [`MOST_BYTES`]. Large documents are sent as they are.
 
 use std::io::Read;
+use std::path::Path;
 
 use hyper::StatusCode;
+use snowmelt_graph::MemoryBudget;
 
 use crate::request::{Refusal, media_type};
-use crate::spool::{Spool, Spooled};
+use crate::spool::{Spool, Spooled, no_memory};
 
 /// Most bytes of a form.
 const MOST_BYTES: u64 = 64 << 20;
@@ -24,19 +26,26 @@ pub fn boundary(content_type: &str) -> Option<String> {
 }
 
 /// Content types and bodies of the parts.
-pub fn parts(body: Spooled, boundary: &str) -> Result<Vec<(String, Spooled)>, Refusal> {
+pub fn parts(
+    body: Spooled,
+    boundary: &str,
+    budget: &MemoryBudget,
+    dir: &Path,
+) -> Result<Vec<(String, Spooled)>, Refusal> {
     let bad = |message: &str| (StatusCode::BAD_REQUEST, format!("multipart/form-data: {message}"));
-    let mut bytes = Vec::new();
-    body.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|e| bad(&e.to_string()))?;
-    if bytes.len() as u64 > MOST_BYTES {
+    let size = body.len().map_err(|e| bad(&e.to_string()))?;
+    if size > MOST_BYTES {
         return Err((StatusCode::PAYLOAD_TOO_LARGE, "send a large document as it is, not in a form".into()));
     }
+    let _memory = budget.reserve("a form", size).map_err(|e| no_memory(&e))?;
+    let mut bytes = Vec::with_capacity(size as usize);
+    body.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|e| bad(&e.to_string()))?;
     let cut =
         cut(&bytes, boundary.as_bytes()).ok_or_else(|| bad("the parts do not end with their boundary"))?;
     let mut parts = Vec::new();
     for part in cut {
         let (head, body) = head_and_body(part).ok_or_else(|| bad("a part has no head"))?;
-        let mut spool = Spool::new();
+        let mut spool = Spool::new(budget, dir);
         let spooled = spool.write(body).and_then(|()| spool.finish());
         parts.push((content_type_of(head), spooled.map_err(|e| bad(&e.to_string()))?));
     }
@@ -91,9 +100,11 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Vec<(String, String)>, u16> {
-        let mut spool = Spool::new();
+        let budget = MemoryBudget::new(1 << 20);
+        let mut spool = Spool::new(&budget, &std::env::temp_dir());
         spool.write(text.as_bytes()).unwrap();
-        let parts = parts(spool.finish().unwrap(), "b").map_err(|(status, _)| status.as_u16())?;
+        let parts = parts(spool.finish().unwrap(), "b", &budget, &std::env::temp_dir())
+            .map_err(|(status, _)| status.as_u16())?;
         let text = |mut body: Spooled| {
             let mut text = String::new();
             body.read_to_string(&mut text).unwrap();

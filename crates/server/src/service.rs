@@ -1,168 +1,170 @@
-//! One HTTP request: route, parse, run the query or update on a blocking thread, send the answer as it comes.
-//!
-//! Who may change data: the server listens on loopback only, but a web page in a browser on this machine can send requests there, too. So a
-//! change is refused when its `Host` is not this machine's or its `Origin` is another page's.
+//! One HTTP request: is it meant for us, route, parse, run the query or update on a blocking thread, send the answer as it comes.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::HeaderMap;
 use hyper::body::Incoming;
+use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode, header};
 use snowmelt_sparql::{Engine, LoadPermission, QueryError, QueryKind, QueryOptions, UpdateOptions};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 use crate::ServerConfig;
+use crate::audience::{Audience, check_origin};
 use crate::body::{AnswerBody, AnswerWriter, Head};
 use crate::graph_store::{self, Target};
+use crate::guard::Link;
+use crate::intake;
+use crate::limits::Limits;
 use crate::negotiate::{self, Answer};
 use crate::request::{self, Operation, Refusal, Request as Asked};
-use crate::spool::{Spool, Spooled};
-
-/// Bounds on what clients may ask for.
-#[derive(Clone, Debug)]
-pub struct Limits {
-    /// queries running at the same time; others wait
-    pub queries_at_once: usize,
-    /// updates and graphs on their way at the same time; they change one after the other and become durable together
-    pub changes_at_once: usize,
-    /// the longest a query or update may run
-    pub timeout: Option<Duration>,
-    /// the largest request body
-    pub body_bytes: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { queries_at_once: 64, changes_at_once: 64, timeout: None, body_bytes: 16 << 20 }
-    }
-}
+use crate::running::Register;
+use crate::slots::{Slot, Slots};
+use crate::spool::Spooled;
 
 /// What all connections share.
 pub struct Service {
     engine: Arc<Engine>,
     limits: Limits,
+    audience: Audience,
     allow_load: Vec<LoadPermission>,
     read_only: bool,
-    slots: Arc<Semaphore>,
+    slots: Slots,
     /// Of changes, which wait for each other: they must not keep queries out.
-    change_slots: Arc<Semaphore>,
-    running: Mutex<HashMap<u64, Arc<AtomicBool>>>,
-    next_query: AtomicU64,
+    change_slots: Slots,
+    running: Arc<Register>,
     answered: AtomicU64,
     refused: AtomicU64,
     started: Instant,
 }
 
-/// A running query's entry; dropping it (the client left, or the answer ended) cancels and forgets the query.
-struct Running<'a> {
-    service: &'a Service,
-    number: u64,
-    cancel: Arc<AtomicBool>,
-    // while a streamed answer goes on after this is dropped, its writer notices a lost client itself
-    done: bool,
+/// Why a request has no answer of its own.
+enum Failure {
+    Refused(Refusal),
+    /// all slots are taken
+    Busy {
+        what: &'static str,
+        all: usize,
+        switch: &'static str,
+        wait: Duration,
+    },
 }
 
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        if !self.done {
-            self.cancel.store(true, Ordering::Relaxed);
-        }
-        self.service.running.lock().expect("no holder panics").remove(&self.number);
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
     }
 }
 
+type Answered = Result<HttpResponse, Failure>;
 type HttpResponse = Response<AnswerBody>;
 
 impl Service {
     pub fn new(engine: Arc<Engine>, config: &ServerConfig) -> Self {
         Self {
             engine,
-            slots: Arc::new(Semaphore::new(config.limits.queries_at_once)),
-            change_slots: Arc::new(Semaphore::new(config.limits.changes_at_once)),
+            slots: Slots::new(config.limits.queries),
+            change_slots: Slots::new(config.limits.changes),
             limits: config.limits.clone(),
+            audience: Audience::new(&config.allow_hosts),
             allow_load: config.allow_load.clone(),
             read_only: config.read_only,
-            running: Mutex::default(),
-            next_query: AtomicU64::new(0),
+            running: Arc::default(),
             answered: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             started: Instant::now(),
         }
     }
 
-    /// Asks every running query to stop.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Asks every running request to stop.
     pub fn cancel_all(&self) {
-        for cancel in self.running.lock().expect("no holder panics").values() {
-            cancel.store(true, Ordering::Relaxed);
+        self.running.cancel_all();
+    }
+
+    /// The answer to a request that came over `link`.
+    pub async fn respond(
+        &self,
+        request: Request<Incoming>,
+        link: &Arc<Link>,
+    ) -> Result<HttpResponse, Infallible> {
+        let answered = match link.take_verdict() {
+            Ok(()) => self.route(request).await,
+            Err(doubt) => Err(bad(doubt).into()),
+        };
+        let counter = if answered.is_ok() { &self.answered } else { &self.refused };
+        counter.fetch_add(1, Ordering::Relaxed);
+        let mut response = answered.unwrap_or_else(Failure::response);
+        if !link.is_complete() {
+            // Its body is not wanted any more.
+            response.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
+        }
+        Ok(response.map(|body| body.on(link)))
+    }
+
+    async fn route(&self, request: Request<Incoming>) -> Answered {
+        let (head, body) = request.into_parts();
+        let host = self.audience.host_of(&head)?;
+        match head.uri.path() {
+            "/sparql" | "/sparql/" | "/query" | "/update" => self.operation(head, body, &host).await,
+            path if path == graph_store::PATH || path.starts_with("/graphs/") => {
+                self.graph(head, body, &host).await
+            }
+            "/stats" => {
+                get_only(&head)?;
+                // Sizes are read from the database.
+                Ok(tokio::task::block_in_place(|| self.stats(head.uri.query()))?)
+            }
+            "/health" => Ok(get_only(&head).map(|()| text(StatusCode::OK, "ok\n"))?),
+            "/" => Ok(get_only(&head).map(|()| text(StatusCode::OK, INDEX))?),
+            path => {
+                let message = format!("no such resource: {path}; queries and updates go to /sparql");
+                Err((StatusCode::NOT_FOUND, message).into())
+            }
         }
     }
 
-    pub async fn respond(&self, request: Request<Incoming>) -> Result<HttpResponse, Infallible> {
-        let response = match request.uri().path() {
-            "/sparql" | "/sparql/" | "/query" | "/update" => self.operation(request).await,
-            path if path == graph_store::PATH || path.starts_with("/graphs/") => self.graph(request).await,
-            "/stats" => get_only(&request).and_then(|()| self.stats(request.uri().query())),
-            "/health" => get_only(&request).map(|()| text(StatusCode::OK, "ok\n")),
-            "/" => get_only(&request).map(|()| text(StatusCode::OK, INDEX)),
-            path => Err((
-                StatusCode::NOT_FOUND,
-                format!("no such resource: {path}; queries and updates go to /sparql"),
-            )),
-        };
-        let counter = if response.is_ok() { &self.answered } else { &self.refused };
-        counter.fetch_add(1, Ordering::Relaxed);
-        Ok(response.unwrap_or_else(|(status, message)| text(status, format!("{message}\n"))))
-    }
-
-    async fn operation(&self, request: Request<Incoming>) -> Result<HttpResponse, Refusal> {
-        let (head, body) = request.into_parts();
-        let body =
-            Limited::new(body, self.limits.body_bytes).collect().await.map_err(|e| self.body_refusal(&*e))?;
-        let operation = request::parse(&head.method, head.uri.query(), &head.headers, &body.to_bytes())?;
-        let host = host(&head);
+    async fn operation(&self, head: Parts, body: Incoming, host: &str) -> Answered {
+        check_origin(&head.headers, host)?;
+        let body = intake::hold(body, &self.limits, self.engine.database()).await?;
+        let operation = request::parse(&head.method, head.uri.query(), &head.headers, &body.bytes)?;
         match (operation, head.uri.path()) {
-            (Operation::Query(_), "/update") => Err(bad("queries go to /sparql or /query")),
-            (Operation::Update(_), "/query") => Err(bad("updates go to /sparql or /update")),
+            (Operation::Query(_), "/update") => Err(bad("queries go to /sparql or /query").into()),
+            (Operation::Update(_), "/query") => Err(bad("updates go to /sparql or /update").into()),
             (Operation::Query(query), path) => {
                 let base = format!("http://{host}{path}");
                 self.query(query, Some(base), accept(&head.headers)).await
             }
             (Operation::Update(update), path) => {
-                self.may_change(&head.headers, &host)?;
+                self.may_change()?;
                 self.update(update, format!("http://{host}{path}")).await
             }
         }
     }
 
-    async fn query(
-        &self,
-        query: Asked,
-        base: Option<String>,
-        accept: Option<String>,
-    ) -> Result<HttpResponse, Refusal> {
-        let slot = slot_of(&self.slots).await;
-        let mut running = self.register();
+    async fn query(&self, query: Asked, base: Option<String>, accept: Option<String>) -> Answered {
+        let slot = self.slot(&self.slots, "queries", "--queries").await?;
+        let running = self.running.enter();
         let options = QueryOptions { base, ..self.options(&query, &running.cancel) };
         let (head_sender, answer_head) = oneshot::channel();
         let engine = Arc::clone(&self.engine);
         tokio::task::spawn_blocking(move || {
-            let _slot = slot;
-            answer(&engine, &query.text, &options, accept.as_deref(), head_sender);
+            answer(&engine, &query.text, &options, accept.as_deref(), slot, head_sender);
         });
         let (media_type, body) = answer_head.await.map_err(|_| lost())??;
-        running.done = true;
-        Ok(response(StatusCode::OK, media_type, body))
+        Ok(response(StatusCode::OK, media_type, body.while_running(running)))
     }
 
     /// Runs an update; the answer says what it did, and that it is durable.
-    async fn update(&self, update: Asked, base: String) -> Result<HttpResponse, Refusal> {
-        let slot = slot_of(&self.change_slots).await;
-        let mut running = self.register();
+    async fn update(&self, update: Asked, base: String) -> Answered {
+        let slot = self.slot(&self.change_slots, "changes", "--changes").await?;
+        let running = self.running.enter();
         let options = UpdateOptions {
             base: Some(base),
             timeout: self.timeout(&update),
@@ -179,7 +181,6 @@ impl Service {
             engine.update(&text, &options)
         });
         let updated = done.await.map_err(|_| lost())?.map_err(|error| refusal(&error))?;
-        running.done = true;
         let report = serde_json::json!({
             "transaction": updated.txn, "inserted": updated.changed.inserted, "deleted": updated.changed.deleted,
         });
@@ -187,29 +188,30 @@ impl Service {
     }
 
     /// The Graph Store Protocol.
-    async fn graph(&self, request: Request<Incoming>) -> Result<HttpResponse, Refusal> {
-        let (head, body) = request.into_parts();
-        let host = host(&head);
-        let target = graph_store::target(&head.method, head.uri.path(), head.uri.query(), &host)?;
+    async fn graph(&self, head: Parts, body: Incoming, host: &str) -> Answered {
+        check_origin(&head.headers, host)?;
+        let target = graph_store::target(&head.method, head.uri.path(), head.uri.query(), host)?;
         match head.method {
             Method::GET | Method::HEAD => {
-                let text = graph_store::query_of(&self.engine, &target)?;
+                let text = tokio::task::block_in_place(|| graph_store::query_of(&self.engine, &target))?;
                 let asked = Asked { text, triples_are_distinct: true, ..Asked::default() };
                 self.query(asked, None, accept(&head.headers)).await
             }
             Method::PUT | Method::POST => {
-                self.may_change(&head.headers, &host)?;
-                let body = spool(body).await?;
+                self.may_change()?;
+                let body = intake::spool(body, &self.limits, self.engine.database()).await?;
                 let replace = head.method == Method::PUT;
                 self.store_graph(target, replace, head.headers, body, format!("http://{host}/graphs")).await
             }
             Method::DELETE => {
-                self.may_change(&head.headers, &host)?;
+                self.may_change()?;
                 let engine = Arc::clone(&self.engine);
                 self.change(move |_| graph_store::delete(&engine, &target)).await?;
                 Ok(empty(StatusCode::NO_CONTENT))
             }
-            _ => Err((StatusCode::METHOD_NOT_ALLOWED, "use GET, HEAD, PUT, POST or DELETE".into())),
+            _ => {
+                Err((StatusCode::METHOD_NOT_ALLOWED, "use GET, HEAD, PUT, POST or DELETE".to_owned()).into())
+            }
         }
     }
 
@@ -220,7 +222,7 @@ impl Service {
         headers: HeaderMap,
         body: Spooled,
         base: String,
-    ) -> Result<HttpResponse, Refusal> {
+    ) -> Answered {
         let engine = Arc::clone(&self.engine);
         let stored = self
             .change(move |cancel| {
@@ -236,50 +238,47 @@ impl Service {
         Ok(response)
     }
 
-    /// Runs a change on a blocking thread; it is told to stop when the client leaves.
+    /// A slot, once it is this request's turn.
+    async fn slot(&self, slots: &Slots, what: &'static str, switch: &'static str) -> Result<Slot, Failure> {
+        let wait = self.limits.wait;
+        slots.take(wait).await.ok_or(Failure::Busy { what, all: slots.all(), switch, wait })
+    }
+
+    /// Runs a change on a blocking thread; it is told to stop when the client leaves, or at the time limit.
     async fn change<T: Send + 'static>(
         &self,
         change: impl FnOnce(&AtomicBool) -> Result<T, Refusal> + Send + 'static,
-    ) -> Result<T, Refusal> {
-        let slot = slot_of(&self.change_slots).await;
-        let mut running = self.register();
+    ) -> Result<T, Failure> {
+        let slot = self.slot(&self.change_slots, "changes", "--changes").await?;
+        let running = self.running.enter();
         let cancel = Arc::clone(&running.cancel);
-        let done = tokio::task::spawn_blocking(move || {
+        let mut done = tokio::task::spawn_blocking(move || {
             let _slot = slot;
             change(&cancel)
         });
-        let changed = done.await.map_err(|_| lost())??;
-        running.done = true;
-        Ok(changed)
-    }
-
-    /// Whether a request may change data.
-    fn may_change(&self, headers: &HeaderMap, host: &str) -> Result<(), Refusal> {
-        if self.read_only {
-            return Err((StatusCode::FORBIDDEN, "this server is read-only".into()));
-        }
-        if !is_this_machine(host) {
-            return Err((
-                StatusCode::FORBIDDEN,
-                format!("changes come from this machine only; the request is for {host}"),
-            ));
-        }
-        match headers
-            .get(header::ORIGIN)
-            .map(|origin| String::from_utf8_lossy(origin.as_bytes()).into_owned())
-        {
-            Some(origin) if origin.split_once("://").is_none_or(|(_, of)| of != host) => {
-                Err((StatusCode::FORBIDDEN, format!("a page of {origin} may not change data here")))
+        let limit = async {
+            match self.limits.timeout {
+                Some(most) => tokio::time::sleep(most).await,
+                None => std::future::pending().await,
             }
-            _ => Ok(()),
+        };
+        tokio::select! {
+            changed = &mut done => return Ok(changed.map_err(|_| lost())??),
+            () = limit => running.cancel.store(true, Ordering::Relaxed),
+        }
+        // It may have come to its end all the same.
+        match done.await.map_err(|_| lost())? {
+            Ok(changed) => Ok(changed),
+            Err(_) => Err(refusal(&QueryError::Timeout(self.limits.timeout.unwrap_or_default())).into()),
         }
     }
 
-    fn register(&self) -> Running<'_> {
-        let number = self.next_query.fetch_add(1, Ordering::Relaxed);
-        let cancel = Arc::new(AtomicBool::new(false));
-        self.running.lock().expect("no holder panics").insert(number, Arc::clone(&cancel));
-        Running { service: self, number, cancel, done: false }
+    /// Whether this server changes data.
+    fn may_change(&self) -> Result<(), Refusal> {
+        match self.read_only {
+            true => Err((StatusCode::FORBIDDEN, "this server is read-only (--read-only)".into())),
+            false => Ok(()),
+        }
     }
 
     fn timeout(&self, asked: &Asked) -> Option<Duration> {
@@ -300,15 +299,6 @@ impl Service {
         }
     }
 
-    fn body_refusal(&self, error: &(dyn std::error::Error + 'static)) -> Refusal {
-        if error.is::<LengthLimitError>() {
-            let message = format!("the request body exceeds {} bytes", self.limits.body_bytes);
-            (StatusCode::PAYLOAD_TOO_LARGE, message)
-        } else {
-            (StatusCode::BAD_REQUEST, format!("the request body broke off: {error}"))
-        }
-    }
-
     fn stats(&self, parameters: Option<&str>) -> Result<HttpResponse, Refusal> {
         let failed = |e: &dyn std::fmt::Display| (StatusCode::INTERNAL_SERVER_ERROR, e.to_string());
         let database = self.engine.database().stats().map_err(|e| failed(&e))?;
@@ -319,7 +309,7 @@ impl Service {
             "uptime_s": self.started.elapsed().as_secs_f64(),
             "answered": self.answered.load(Ordering::Relaxed),
             "refused": self.refused.load(Ordering::Relaxed),
-            "running": self.running.lock().expect("no holder panics").len(),
+            "running": self.running.len(),
             "activity": self.engine.activity(),
             "journal": crate::stats::journal(self.engine.database()),
             "database": database,
@@ -329,12 +319,29 @@ impl Service {
     }
 }
 
+impl Failure {
+    fn response(self) -> HttpResponse {
+        match self {
+            Self::Refused((status, message)) => text(status, format!("{message}\n")),
+            Self::Busy { what, all, switch, wait } => {
+                let message = format!(
+                    "{all} {what} are running ({switch}), and none has ended in {wait:?} (--wait): try again\n"
+                );
+                let mut busy = text(StatusCode::SERVICE_UNAVAILABLE, message);
+                busy.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
+                busy
+            }
+        }
+    }
+}
+
 /// Runs one query on this thread and writes its answer.
 fn answer(
     engine: &Engine,
     text: &str,
     options: &QueryOptions,
     accept: Option<&str>,
+    slot: Slot,
     head: oneshot::Sender<Head>,
 ) {
     let refuse = |head: oneshot::Sender<Head>, refusal| drop(head.send(Err(refusal)));
@@ -350,7 +357,7 @@ fn answer(
         let message = format!("none of the accepted types is on offer: {}", negotiate::offered(kind));
         return refuse(head, (StatusCode::NOT_ACCEPTABLE, message));
     };
-    let mut writer = AnswerWriter::new(media_type, head);
+    let mut writer = AnswerWriter::new(media_type, head, slot);
     match result.write(format, &mut writer) {
         // A client that left before the end is its own affair.
         Ok(_) => drop(writer.finish()),
@@ -371,7 +378,9 @@ pub(crate) fn refusal(error: &QueryError) -> Refusal {
         }
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    (status, error.to_string())
+    let limit =
+        if matches!(error, QueryError::Timeout(_)) { "; the server's limit is --timeout" } else { "" };
+    (status, format!("{error}{limit}"))
 }
 
 fn bad(message: &str) -> Refusal {
@@ -386,43 +395,8 @@ fn accept(headers: &HeaderMap) -> Option<String> {
     headers.get(header::ACCEPT).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned())
 }
 
-/// The authority that the client means by this server.
-fn host(head: &hyper::http::request::Parts) -> String {
-    let named = head.headers.get(header::HOST).and_then(|v| v.to_str().ok());
-    named.or(head.uri.authority().map(|a| a.as_str())).unwrap_or("localhost").to_owned()
-}
-
-async fn slot_of(slots: &Arc<Semaphore>) -> OwnedSemaphorePermit {
-    Arc::clone(slots).acquire_owned().await.expect("the semaphore is never closed")
-}
-
-/// Whether an authority is a name of this machine's own: of 127.0.0.0/8, `[::1]` or localhost.
-fn is_this_machine(authority: &str) -> bool {
-    let host = match authority.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or(""),
-        None => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
-    };
-    host.eq_ignore_ascii_case("localhost")
-        || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
-/// Takes a body to its end.
-async fn spool(mut body: Incoming) -> Result<Spooled, Refusal> {
-    let unwritten =
-        |e: std::io::Error| (StatusCode::INSUFFICIENT_STORAGE, format!("the body cannot be kept: {e}"));
-    let mut spool = Spool::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|e| bad(&format!("the request body broke off: {e}")))?;
-        if let Some(bytes) = frame.data_ref() {
-            // A write to a file blocks, but not for longer than the page cache takes.
-            spool.write(bytes).map_err(unwritten)?;
-        }
-    }
-    spool.finish().map_err(unwritten)
-}
-
-fn get_only(request: &Request<Incoming>) -> Result<(), Refusal> {
-    match *request.method() {
+fn get_only(head: &Parts) -> Result<(), Refusal> {
+    match head.method {
         Method::GET | Method::HEAD => Ok(()),
         _ => Err((StatusCode::METHOD_NOT_ALLOWED, "use GET".into())),
     }
@@ -437,7 +411,7 @@ fn response(status: StatusCode, media_type: &'static str, body: AnswerBody) -> H
 }
 
 fn empty(status: StatusCode) -> HttpResponse {
-    let mut response = Response::new(AnswerBody::Whole(None));
+    let mut response = Response::new(AnswerBody::empty());
     *response.status_mut() = status;
     response
 }

@@ -2,50 +2,77 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use hyper::StatusCode;
+use snowmelt_graph::{MemoryBudget, Reservation};
+
+use crate::request::Refusal;
 
 /// Bytes kept in memory.
 const MEMORY_BYTES: usize = 4 << 20;
 
 /// Where a body goes.
-pub enum Spool {
-    Memory(Vec<u8>),
-    File(File),
+pub struct Spool {
+    memory: Vec<u8>,
+    reserved: Option<Reservation>,
+    file: Option<File>,
+    dir: PathBuf,
 }
 
 /// A whole body, to be read from its begin.
 pub enum Spooled {
-    Memory(Cursor<Vec<u8>>),
+    Memory(Cursor<Vec<u8>>, #[expect(dead_code, reason = "given back when dropped")] Option<Reservation>),
     File(File),
 }
 
 impl Spool {
-    pub fn new() -> Self {
-        Spool::Memory(Vec::new())
+    /// Memory comes from the budget; the file is made in `dir` and has no name there.
+    pub fn new(budget: &MemoryBudget, dir: &Path) -> Self {
+        Self {
+            memory: Vec::new(),
+            reserved: budget.reserve("a request", 0).ok(),
+            file: None,
+            dir: dir.to_owned(),
+        }
     }
 
     /// Appends; may block on a file.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Spool::Memory(memory) if memory.len() + bytes.len() <= MEMORY_BYTES => {
-                memory.extend_from_slice(bytes);
-                Ok(())
-            }
-            Spool::Memory(memory) => {
-                let mut file = nameless()?;
-                file.write_all(memory)?;
-                file.write_all(bytes)?;
-                *self = Spool::File(file);
-                Ok(())
-            }
-            Spool::File(file) => file.write_all(bytes),
+        if let Some(file) = &mut self.file {
+            return file.write_all(bytes);
         }
+        if self.fits(bytes.len()) {
+            self.memory.extend_from_slice(bytes);
+            return Ok(());
+        }
+        let mut file = nameless(&self.dir)?;
+        file.write_all(&self.memory)?;
+        file.write_all(bytes)?;
+        (self.memory, self.reserved, self.file) = (Vec::new(), None, Some(file));
+        Ok(())
+    }
+
+    /// Whether so many more bytes stay in memory.
+    fn fits(&mut self, more: usize) -> bool {
+        let len = self.memory.len() + more;
+        if len <= self.memory.capacity() {
+            return true;
+        }
+        let capacity = (self.memory.capacity() * 2).max(len).min(MEMORY_BYTES);
+        let Some(reserved) = self.reserved.as_mut().filter(|_| len <= MEMORY_BYTES) else { return false };
+        if reserved.resize("a request", capacity as u64).is_err() {
+            return false;
+        }
+        self.memory.reserve_exact(capacity - self.memory.len());
+        true
     }
 
     /// Ends it.
     pub fn finish(self) -> io::Result<Spooled> {
-        Ok(match self {
-            Spool::Memory(memory) => Spooled::Memory(Cursor::new(memory)),
-            Spool::File(mut file) => {
+        Ok(match self.file {
+            None => Spooled::Memory(Cursor::new(self.memory), self.reserved),
+            Some(mut file) => {
                 file.seek(SeekFrom::Start(0))?;
                 Spooled::File(file)
             }
@@ -53,18 +80,33 @@ impl Spool {
     }
 }
 
+impl Spooled {
+    /// Bytes of the body.
+    pub fn len(&self) -> io::Result<u64> {
+        match self {
+            Spooled::Memory(memory, _) => Ok(memory.get_ref().len() as u64),
+            Spooled::File(file) => Ok(file.metadata()?.len()),
+        }
+    }
+}
+
+/// The refusal of a request that the memory budget has no room for.
+pub fn no_memory(error: &impl std::fmt::Display) -> Refusal {
+    (StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+}
+
 impl Read for Spooled {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
-            Spooled::Memory(memory) => memory.read(buf),
+            Spooled::Memory(memory, _) => memory.read(buf),
             Spooled::File(file) => file.read(buf),
         }
     }
 }
 
 /// A temporary file that goes when it is closed.
-fn nameless() -> io::Result<File> {
-    let path = std::env::temp_dir().join(format!("snowmelt-body-{}", uuid::Uuid::new_v4()));
+fn nameless(dir: &Path) -> io::Result<File> {
+    let path = dir.join(format!("upload-{}.tmp", uuid::Uuid::new_v4()));
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
     std::fs::remove_file(&path)?;
     Ok(file)
@@ -76,14 +118,24 @@ mod tests {
 
     #[test]
     fn small_and_large_bodies_come_back() {
-        for parts in [1, 3, 100] {
+        let dir = tempfile::tempdir().unwrap();
+        let budget = MemoryBudget::new(6 << 20);
+        // A part is in memory, or its budget is elsewhere, or it is too large.
+        for (parts, free) in [(1, u64::MAX), (3, u64::MAX), (3, 0), (100, u64::MAX)] {
+            let taken = budget.total().saturating_sub(free);
+            let _elsewhere = budget.reserve("a test", taken).unwrap();
             let part: Vec<u8> = (0..100_000).map(|i| (i % 251) as u8).collect();
-            let mut spool = Spool::new();
+            let mut spool = Spool::new(&budget, dir.path());
             (0..parts).for_each(|_| spool.write(&part).unwrap());
-            assert_eq!(matches!(spool, Spool::File(_)), parts * part.len() > MEMORY_BYTES);
+            let small = parts * part.len() <= MEMORY_BYTES && free > 0;
+            assert_eq!(spool.file.is_none(), small);
+            assert!(budget.used() <= taken + MEMORY_BYTES as u64);
             let mut back = Vec::new();
-            spool.finish().unwrap().read_to_end(&mut back).unwrap();
+            let mut spooled = spool.finish().unwrap();
+            assert_eq!(spooled.len().unwrap(), (parts * part.len()) as u64);
+            spooled.read_to_end(&mut back).unwrap();
             assert_eq!(back, part.repeat(parts));
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the file has no name");
         }
     }
 }

@@ -36,12 +36,12 @@ fn forms_formats_and_refusals() {
 
     let form = "query=ASK%20%7B%20%3Furn%20%3Fp%20%3Fo%20%7D";
     let (head, body) = server.ask(&format!(
-        "POST /sparql HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{form}",
+        "POST /sparql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{form}",
         form.len()
     ));
     assert!(head.starts_with("HTTP/1.1 200") && body.contains("true"), "{head}{body}");
     let (head, _) = server.ask(&format!(
-        "POST /sparql HTTP/1.1\r\nHost: x\r\nContent-Type: application/sparql-query\r\nContent-Length: {}\r\n\r\n{one}",
+        "POST /sparql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/sparql-query\r\nContent-Length: {}\r\n\r\n{one}",
         one.len()
     ));
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
@@ -49,10 +49,10 @@ fn forms_formats_and_refusals() {
     let (head, body) = server.get("SELECT nonsense", "*/*");
     assert!(head.starts_with("HTTP/1.1 400") && body.contains("line 1"), "{head}{body}");
     assert!(server.get(one, "image/png").0.starts_with("HTTP/1.1 406"));
-    assert!(server.ask("GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n").0.starts_with("HTTP/1.1 404"));
-    let large = "POST /sparql HTTP/1.1\r\nHost: x\r\nContent-Type: application/sparql-query\r\nContent-Length: 20000\r\n\r\n";
+    assert!(server.ask("GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n").0.starts_with("HTTP/1.1 404"));
+    let large = "POST /sparql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/sparql-query\r\nContent-Length: 20000\r\n\r\n";
     assert!(server.ask(&(large.to_owned() + &" ".repeat(20000))).0.starts_with("HTTP/1.1 413"));
-    let (head, body) = server.ask("GET /stats HTTP/1.1\r\nHost: x\r\n\r\n");
+    let (head, body) = server.ask("GET /stats HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(head.starts_with("HTTP/1.1 200") && body.contains("\"quads\": 5000"), "{head}{body}");
 }
 
@@ -63,7 +63,8 @@ fn one_connection_carries_many_queries_and_long_answers_stream() {
     let mut answers = BufReader::new(stream.try_clone().unwrap());
     for _ in 0..3 {
         let query = "SELECT%20*%20%7B%20%3Fs%20%3Fp%20%3Fo%20%7D";
-        write!(stream, "GET /sparql?query={query} HTTP/1.1\r\nHost: x\r\nAccept: text/csv\r\n\r\n").unwrap();
+        write!(stream, "GET /sparql?query={query} HTTP/1.1\r\nHost: localhost\r\nAccept: text/csv\r\n\r\n")
+            .unwrap();
         let (head, body) = read_answer(&mut answers, false);
         assert!(head.to_ascii_lowercase().contains("transfer-encoding: chunked"), "{head}");
         assert_eq!(body.lines().count(), 5001);
@@ -76,7 +77,7 @@ fn a_client_that_leaves_ends_its_query() {
     let mut stream = server.connect();
     // 25 million rows: it only ends early because somebody notices.
     let query = "SELECT%20*%20%7B%20%3Fa%20%3Fp%20%3Fb%20.%20%3Fc%20%3Fp%20%3Fd%20%7D";
-    write!(stream, "GET /sparql?query={query} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    write!(stream, "GET /sparql?query={query} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     stream.read_exact(&mut [0; 100]).unwrap();
     drop(stream);
     assert!(server.get("ASK {}", "*/*").1.contains("true"));

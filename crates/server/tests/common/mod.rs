@@ -30,6 +30,7 @@ pub fn config() -> ServerConfig {
     ServerConfig {
         listen: "127.0.0.1:0".parse().unwrap(),
         limits: Limits { body_bytes: 10_000, ..Limits::default() },
+        allow_hosts: Vec::new(),
         allow_load: Vec::new(),
         read_only: false,
         shutdown_deadline: Duration::from_secs(5),
@@ -69,6 +70,21 @@ impl Running {
         stream
     }
 
+    /// What `/stats` says under a name of the first level.
+    pub fn stat(&self, name: &str) -> serde_json::Value {
+        let (_, body) = self.ask("GET /stats HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        serde_json::from_str::<serde_json::Value>(&body).unwrap()[name].clone()
+    }
+
+    /// Waits until no query and no change runs any more.
+    pub fn wait_until_idle(&self) {
+        let begun = std::time::Instant::now();
+        while self.stat("running") != 0 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "something runs on and on");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// One request on its own connection: the head, and the body with its chunks joined.
     pub fn ask(&self, request: &str) -> (String, String) {
         let mut stream = self.connect();
@@ -92,7 +108,9 @@ impl Running {
 
     pub fn get(&self, query: &str, accept: &str) -> (String, String) {
         let query: String = form_urlencoded::byte_serialize(query.as_bytes()).collect();
-        self.ask(&format!("GET /sparql?query={query} HTTP/1.1\r\nHost: x\r\nAccept: {accept}\r\n\r\n"))
+        self.ask(&format!(
+            "GET /sparql?query={query} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n\r\n"
+        ))
     }
 }
 

@@ -1,0 +1,136 @@
+//! Connections: accepted up to a limit, served to their end, and closed so that the client gets the last answer.
+//!
+//! A connection that is closed while bytes of the client are unread is reset, and the reset may overtake the answer. So after the last answer the
+//! sending side is closed, and what still comes is thrown away for a while.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::guard::{Ended, Guarded, Link};
+use crate::limits::{HEAD_BYTES, MOST_REFUSED};
+use crate::service::Service;
+
+/// How long bytes of a client are thrown away after the last answer.
+const LINGER: Duration = Duration::from_secs(5);
+/// Send and receive buffers of a connection in the system: memory of clients that do not read, and the step in which
+/// their progress is seen.
+const SOCKET_BYTES: u32 = 128 << 10;
+/// Connections that the system keeps until they are accepted.
+const BACKLOG: u32 = 1024;
+
+const TOO_LATE: &str = "the head of the request did not come in time (--head-deadline)\n";
+
+/// A listening socket.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    // Connections inherit these.
+    socket.set_send_buffer_size(SOCKET_BYTES)?;
+    socket.set_recv_buffer_size(SOCKET_BYTES)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Accepts connections until `shutdown` is ready, then waits for those there are up to the deadline and cancels their requests.
+pub async fn accept_until(
+    listener: TcpListener,
+    service: Arc<Service>,
+    shutdown: impl Future<Output = ()>,
+    deadline: Duration,
+) {
+    let (stop, stopping) = watch::channel(false);
+    let (mut served, mut refused) = (JoinSet::new(), JoinSet::new());
+    tokio::pin!(shutdown);
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) if served.len() < service.limits().connections => {
+                    served.spawn(serve(stream, Arc::clone(&service), stopping.clone()));
+                }
+                Ok((stream, _)) if refused.len() < MOST_REFUSED => {
+                    refused.spawn(refuse(stream, service.limits().connections));
+                }
+                Ok((stream, _)) => drop(stream),
+                // Out of descriptors, or a connection reset before it was accepted: pause, go on.
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            },
+            Some(_) = served.join_next() => {}
+            Some(_) = refused.join_next() => {}
+            () = &mut shutdown => break,
+        }
+    }
+    drop(listener);
+    stop.send_replace(true);
+    let all = async { while served.join_next().await.is_some() {} };
+    if tokio::time::timeout(deadline, all).await.is_err() {
+        service.cancel_all();
+    }
+}
+
+/// Serves one connection to its end.
+async fn serve(stream: TcpStream, service: Arc<Service>, mut stopping: watch::Receiver<bool>) {
+    // Head and body leave in one write; Nagle would hold a second small one for 40 ms.
+    let _ = stream.set_nodelay(true);
+    let link = Arc::new(Link::default());
+    let io = Guarded::new(stream, Arc::clone(&link), service.limits());
+    let handler = hyper::service::service_fn(|request| {
+        let (service, link) = (Arc::clone(&service), Arc::clone(&link));
+        async move { service.respond(request, &link).await }
+    });
+    let mut http = http1::Builder::new();
+    // The guard looks at the time.
+    http.half_close(false).header_read_timeout(None).max_buf_size(HEAD_BYTES);
+    let mut connection = http.serve_connection(io, handler);
+    let stop = async { stopping.wait_for(|stop| *stop).await.map(|_| ()) };
+    tokio::select! {
+        // A broken connection is the client's affair.
+        _ = &mut connection => {}
+        _ = stop => {
+            std::pin::Pin::new(&mut connection).graceful_shutdown();
+            let _ = (&mut connection).await;
+        }
+    }
+    let (mut stream, gave_up) = connection.into_parts().io.into_stream();
+    match link.ended() {
+        Some(Ended::Head) if !gave_up => {
+            let answer = canned("408 Request Timeout", "", TOO_LATE);
+            let _ = tokio::time::timeout(LINGER, stream.write_all(answer.as_bytes())).await;
+        }
+        None if !gave_up => {}
+        _ => return,
+    }
+    linger(stream).await;
+}
+
+/// Tells a client that there are too many.
+async fn refuse(mut stream: TcpStream, most: usize) {
+    let message = format!("{most} connections are open, no more are served (--connections): try again\n");
+    let answer = canned("503 Service Unavailable", "Retry-After: 1\r\n", &message);
+    if stream.write_all(answer.as_bytes()).await.is_ok() {
+        linger(stream).await;
+    }
+}
+
+fn canned(status: &str, fields: &str, message: &str) -> String {
+    let len = message.len();
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\n{fields}Connection: close\r\nContent-Length: {len}\r\n\r\n{message}"
+    )
+}
+
+/// Ends the answer and throws away what the client still sends.
+async fn linger(mut stream: TcpStream) {
+    let _ = stream.shutdown().await;
+    let mut waste = vec![0; 16 << 10];
+    let drain = async { while stream.read(&mut waste).await.is_ok_and(|n| n > 0) {} };
+    let _ = tokio::time::timeout(LINGER, drain).await;
+}

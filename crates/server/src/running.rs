@@ -1,0 +1,48 @@
+//! The requests that run now, each with the flag that cancels it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// All of them.
+#[derive(Default)]
+pub struct Register {
+    running: Mutex<HashMap<u64, Arc<AtomicBool>>>,
+    next: AtomicU64,
+}
+
+/// A running request's entry. Dropping it cancels and forgets the request: the client has left, or the answer is over.
+pub struct Running {
+    register: Arc<Register>,
+    number: u64,
+    pub cancel: Arc<AtomicBool>,
+}
+
+impl Register {
+    /// Enters a request.
+    pub fn enter(self: &Arc<Self>) -> Running {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let cancel = Arc::new(AtomicBool::new(false));
+        self.running.lock().expect("no holder panics").insert(number, Arc::clone(&cancel));
+        Running { register: Arc::clone(self), number, cancel }
+    }
+
+    /// Asks every running request to stop.
+    pub fn cancel_all(&self) {
+        for cancel in self.running.lock().expect("no holder panics").values() {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.running.lock().expect("no holder panics").len()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.cancel.store(true, Ordering::Relaxed);
+        self.register.running.lock().expect("no holder panics").remove(&self.number);
+    }
+}

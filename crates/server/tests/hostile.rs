@@ -1,0 +1,323 @@
+//! Clients that are slow, silent, many, ambiguous or gone, over plain sockets. Deadlines are short here; what is looked at is how a connection ends, never
+//! when.
+
+mod common;
+
+use common::{Running, config, read_answer};
+use snowmelt_server::{Limits, MOST_REFUSED, ServerConfig};
+use std::fmt::Write as _;
+use std::io::{BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+const SHORT: Duration = Duration::from_millis(300);
+/// Longer than any of these tests should take.
+const LONG: Duration = Duration::from_secs(600);
+
+/// A server of 2,000 triples with these limits.
+fn running(limits: Limits) -> Running {
+    let mut data = String::new();
+    for i in 0..2000 {
+        writeln!(data, "<urn:s{i}> <urn:p> \"value {i}\" .").unwrap();
+    }
+    Running::start(&data, ServerConfig { limits, ..config() })
+}
+
+/// Limits under which nothing here ends by itself.
+fn patient() -> Limits {
+    Limits { head: LONG, idle: LONG, stall: LONG, wait: LONG, timeout: Some(LONG), ..Limits::default() }
+}
+
+/// 4 million rows, about 200 MB.
+const LARGE: &str = "SELECT * { ?a <urn:p> ?b . ?c <urn:p> ?d }";
+/// 8 thousand million rows are counted.
+const ENDLESS: &str =
+    "SELECT (COUNT(*) AS ?n) { ?a <urn:p> ?b . ?c <urn:p> ?d . ?e <urn:p> ?f FILTER(?b < ?d && ?d < ?f) }";
+
+fn get(query: &str) -> String {
+    let query: String = form_urlencoded::byte_serialize(query.as_bytes()).collect();
+    format!("GET /sparql?query={query} HTTP/1.1\r\nHost: localhost\r\nAccept: text/csv\r\n\r\n")
+}
+
+fn status(answer: &(String, String)) -> &str {
+    &answer.0[9..12]
+}
+
+/// Everything until the server closes.
+fn to_the_end(stream: &mut TcpStream) -> String {
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).expect("the server closes, and resets nothing");
+    String::from_utf8_lossy(&all).into_owned()
+}
+
+#[test]
+fn a_request_that_two_readers_may_understand_differently_is_refused() {
+    let server = running(patient());
+    let query = "Content-Type: application/sparql-query\r\n";
+    let body = "ASK { ?s ?p ?o }";
+    let len = body.len();
+    for (method, fields, body) in [
+        ("GET", String::new(), String::new()),
+        ("GET", "Host: localhost\r\nHost: localhost\r\n".into(), String::new()),
+        (
+            "POST",
+            format!("Host: localhost\r\n{query}Content-Length: {len}\r\nContent-Length: {len}\r\n"),
+            body.into(),
+        ),
+        (
+            "POST",
+            format!("Host: localhost\r\n{query}Content-Length: {len}\r\nTransfer-Encoding: chunked\r\n"),
+            format!("{len:x}\r\n{body}\r\n0\r\n\r\n"),
+        ),
+        (
+            "POST",
+            format!("Host: localhost\r\n{query}Transfer-Encoding: chunked\r\nContent-Length: {len}\r\n"),
+            format!("{len:x}\r\n{body}\r\n0\r\n\r\n"),
+        ),
+    ] {
+        let mut stream = server.connect();
+        let request = format!("{method} /sparql?query=ASK%7B%7D HTTP/1.1\r\n{fields}\r\n{body}");
+        let request = if method == "POST" { request.replacen("?query=ASK%7B%7D", "", 1) } else { request };
+        // What follows is not answered.
+        write!(stream, "{request}{}", get("ASK {}")).unwrap();
+        let answer = to_the_end(&mut stream);
+        assert!(answer.starts_with("HTTP/1.1 400"), "{request:?}: {answer}");
+        assert_eq!(answer.matches("\r\n\r\n").count(), 1, "one answer to {request:?}: {answer}");
+    }
+    // An old client names no host, and one request after the other is well.
+    let mut stream = server.connect();
+    write!(stream, "GET /health HTTP/1.0\r\n\r\n").unwrap();
+    assert!(to_the_end(&mut stream).starts_with("HTTP/1.0 200"));
+    let mut stream = server.connect();
+    write!(stream, "{}{}{}", get("ASK {}"), get("ASK {}"), get("ASK {}")).unwrap();
+    let mut answers = BufReader::new(stream);
+    for _ in 0..3 {
+        assert_eq!(status(&read_answer(&mut answers, false)), "200");
+    }
+}
+
+#[test]
+fn only_requests_for_this_server_are_answered() {
+    let server = Running::start(
+        "<urn:a> <urn:p> <urn:b> .",
+        ServerConfig { allow_hosts: vec!["data.example.org".into()], ..config() },
+    );
+    let ask = |target: &str, fields: &str| server.ask(&format!("GET {target} HTTP/1.1\r\n{fields}\r\n"));
+    let query = "/sparql?query=ASK%7B%7D";
+    for target in [query, "/graphs?default", "/stats", "/"] {
+        let refused = ask(target, "Host: attacker.example\r\n");
+        assert_eq!(status(&refused), "403", "{target}: {refused:?}");
+        assert!(refused.1.contains("--allow-host"), "{refused:?}");
+    }
+    assert_eq!(status(&ask("http://attacker.example/sparql?query=ASK%7B%7D", "Host: localhost\r\n")), "403");
+    for fields in [
+        "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n",
+        "Host: localhost\r\nOrigin: http://attacker.example\r\n",
+        "Host: localhost\r\nOrigin: null\r\n",
+    ] {
+        assert_eq!(status(&ask(query, fields)), "403", "{fields:?}");
+    }
+    for fields in [
+        "Host: LOCALHOST:7878\r\n",
+        "Host: [::1]:7878\r\n",
+        "Host: data.example.org\r\n",
+        "Host: localhost:80\r\nOrigin: http://localhost:80\r\nSec-Fetch-Site: same-origin\r\n",
+        "Host: localhost\r\nSec-Fetch-Site: none\r\n",
+    ] {
+        assert_eq!(status(&ask(query, fields)), "200", "{fields:?}");
+    }
+}
+
+#[test]
+fn a_head_that_does_not_come_is_not_waited_for() {
+    let server = running(Limits { head: SHORT, ..patient() });
+    let mut silent = server.connect();
+    let mut half = server.connect();
+    write!(half, "GET /health HTTP/1.1\r\nHost: loc").unwrap();
+    let answer = to_the_end(&mut half);
+    assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("--head-deadline"), "{answer}");
+    assert_eq!(to_the_end(&mut silent), "");
+    // A byte now and then does not help.
+    let mut drip = server.connect();
+    let head = "GET /health HTTP/1.1\r\nHost: localhost\r\nX: ".to_owned() + &"x".repeat(100_000);
+    let mut sent = 0;
+    for byte in head.as_bytes() {
+        if drip.write_all(&[*byte]).is_err() {
+            break;
+        }
+        sent += 1;
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(sent < head.len());
+}
+
+#[test]
+fn an_idle_connection_is_closed() {
+    let server = running(Limits { idle: SHORT, ..patient() });
+    let mut stream = server.connect();
+    write!(stream, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let answer = to_the_end(&mut stream);
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok\n"), "{answer}");
+}
+
+#[test]
+fn a_body_that_does_not_come_on_is_not_waited_for() {
+    let server = running(Limits { stall: SHORT, ..patient() });
+    for head in [
+        "POST /sparql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/sparql-query\r\nContent-Length: 1000\r\n\r\nASK {",
+        "POST /sparql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/sparql-query\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nASK {\r\n",
+        "PUT /graphs?default HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/turtle\r\nContent-Length: 100000000\r\n\r\n<a> <b> <c> .",
+    ] {
+        let mut half = server.connect();
+        half.write_all(head.as_bytes()).unwrap();
+        let answer = to_the_end(&mut half);
+        assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("--stall-deadline"), "{answer}");
+    }
+}
+
+#[test]
+fn clients_that_never_read_keep_nobody_out() {
+    let server = running(Limits { queries: 4, ..patient() });
+    let mute: Vec<TcpStream> = (0..70)
+        .map(|_| {
+            let mut stream = server.connect();
+            stream.write_all(get(LARGE).as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    for _ in 0..10 {
+        assert!(server.get("ASK {}", "*/*").1.contains("true"));
+    }
+    assert_eq!(server.stat("running"), 70, "they wait, with what they have in memory");
+    drop(mute);
+    server.wait_until_idle();
+}
+
+#[test]
+fn a_client_that_never_reads_is_closed() {
+    let server = running(Limits { stall: SHORT, ..patient() });
+    let mut mute = server.connect();
+    mute.write_all(get(LARGE).as_bytes()).unwrap();
+    while server.stat("running") == 0 {}
+    server.wait_until_idle();
+    let mut rest = Vec::new();
+    // What was in the buffers may come; the end of the answer does not.
+    let _ = mute.read_to_end(&mut rest);
+    assert!(!rest.ends_with(b"0\r\n\r\n"));
+}
+
+#[test]
+fn a_client_that_pauses_gets_all() {
+    let server = running(Limits { queries: 1, ..patient() });
+    let mut stream = server.connect();
+    stream.write_all(get(&format!("{LARGE} LIMIT 400000")).as_bytes()).unwrap();
+    stream.read_exact(&mut [0; 1]).unwrap();
+    // The one slot is free meanwhile.
+    for _ in 0..3 {
+        assert!(server.get("ASK {}", "*/*").1.contains("true"));
+    }
+    let mut answer = BufReader::new(std::io::Read::chain(&b"H"[..], stream));
+    assert_eq!(read_answer(&mut answer, false).1.lines().count(), 400_001);
+}
+
+#[test]
+fn a_query_ends_with_its_client() {
+    // The next query gets the only slot when the one before has really ended.
+    let server = running(Limits { queries: 1, ..patient() });
+    for more in ["", "GET /health HTTP/1.1\r\n"] {
+        let mut stream = server.connect();
+        write!(stream, "{}{more}", get(ENDLESS)).unwrap();
+        while server.stat("running") == 0 {}
+        drop(stream);
+        assert_eq!(status(&server.ask(&get("ASK {}"))), "200", "{more:?}");
+    }
+    // Rows have left already, and it counts on without more of them.
+    let mut stream = server.connect();
+    let late = format!(
+        "SELECT * {{ {{ {} }} UNION {{ ?a <urn:p> ?b . ?c <urn:p> ?d . ?e <urn:p> ?f FILTER(?b < ?d && ?d < ?f && ?f < ?b) }} }}",
+        "?a <urn:p> ?b . ?c <urn:q> ?d } UNION { ?a <urn:p> ?b . ?c <urn:p> ?d"
+    );
+    stream.write_all(get(&late).as_bytes()).unwrap();
+    stream.read_exact(&mut [0; 100_000]).unwrap();
+    drop(stream);
+    assert_eq!(status(&server.ask(&get("ASK {}"))), "200");
+}
+
+#[test]
+fn there_is_a_time_limit() {
+    assert!(Limits::default().timeout.is_some());
+    let server = running(Limits { timeout: Some(SHORT), ..patient() });
+    let ended = server.ask(&get(ENDLESS));
+    assert_eq!(status(&ended), "503", "{ended:?}");
+    assert!(ended.1.contains("--timeout"), "{ended:?}");
+}
+
+#[test]
+fn a_query_waits_for_its_turn_but_not_for_ever() {
+    let server = running(Limits { queries: 1, wait: SHORT, ..patient() });
+    let mut first = server.connect();
+    first.write_all(get(ENDLESS).as_bytes()).unwrap();
+    while server.stat("running") == 0 {}
+    let busy = server.ask(&get("ASK {}"));
+    assert_eq!(status(&busy), "503", "{busy:?}");
+    assert!(busy.0.to_ascii_lowercase().contains("retry-after") && busy.1.contains("--queries"), "{busy:?}");
+    drop(first);
+    server.wait_until_idle();
+    assert_eq!(status(&server.ask(&get("ASK {}"))), "200");
+}
+
+#[test]
+fn there_are_so_many_connections_and_no_more() {
+    let server = running(Limits { connections: 3, ..patient() });
+    let mut served: Vec<TcpStream> = (0..3).map(|_| server.connect()).collect();
+    for stream in &mut served {
+        write!(stream, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        read_answer(&mut BufReader::new(stream), false);
+    }
+    let mut refused: Vec<BufReader<TcpStream>> = Vec::new();
+    for _ in 0..MOST_REFUSED {
+        let mut stream = BufReader::new(server.connect());
+        let answer = read_answer(&mut stream, false);
+        assert_eq!(status(&answer), "503", "{answer:?}");
+        assert!(answer.0.contains("Retry-After") && answer.1.contains("--connections"), "{answer:?}");
+        refused.push(stream);
+    }
+    let mut beyond = server.connect();
+    assert!(!matches!(beyond.read(&mut [0; 100]), Ok(n) if n > 0), "closed without a word");
+    drop((refused, served));
+    // The server notices that they have gone.
+    let answered = |_| {
+        std::thread::sleep(Duration::from_millis(20));
+        let mut stream = server.connect();
+        let mut answer = String::new();
+        let sent = write!(stream, "GET /health HTTP/1.0\r\n\r\n");
+        sent.is_ok() && stream.read_to_string(&mut answer).is_ok() && answer.contains(" 200 ")
+    };
+    assert!((0..500).any(answered));
+}
+
+#[test]
+fn a_client_sees_that_its_body_is_too_large() {
+    let limits = Limits { body_bytes: 1 << 20, document_bytes: 1 << 20, ..patient() };
+    let server = running(limits);
+    let body = "x".repeat(12 << 20);
+    let kind = "Content-Type: application/sparql-update\r\n";
+    let rdf = "Content-Type: text/turtle\r\n";
+    for (target, kind, switch) in
+        [("POST /update", kind, "--max-update"), ("PUT /graphs?default", rdf, "--max-document")]
+    {
+        let counted = format!("{kind}Content-Length: {}\r\n\r\n{body}", body.len());
+        let chunked =
+            format!("{kind}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+        for rest in [counted, chunked] {
+            let mut stream = server.connect();
+            write!(stream, "{target} HTTP/1.1\r\nHost: localhost\r\n").unwrap();
+            // All is sent before anything is read, as simple clients do.
+            stream.write_all(rest.as_bytes()).expect("the server takes what it will not use");
+            let answer = to_the_end(&mut stream);
+            assert!(answer.starts_with("HTTP/1.1 413") && answer.contains(switch), "{answer}");
+        }
+    }
+    let fits = server.update(&format!("INSERT DATA {{ <urn:a> <urn:long> \"{}\" }}", "x".repeat(900_000)));
+    assert_eq!(status(&fits), "200", "{fits:?}");
+}
