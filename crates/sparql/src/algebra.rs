@@ -7,6 +7,7 @@
 //!
 //! Invariant: within one [`Algebra`] equal numbers mean the same variable everywhere.
 
+mod mentions;
 pub(crate) mod translate;
 mod vars;
 
@@ -104,6 +105,24 @@ pub(crate) enum ExistsKind {
     Mark(Var),
 }
 
+/// What becomes of a left row by what the right side, evaluated for that row, has for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ApplyKind {
+    /// extended by each match, or kept as it is
+    Left,
+    Exists(ExistsKind),
+}
+
+/// A variable of the rows that a right side is evaluated for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ContextVar {
+    /// its number outside
+    pub of: Var,
+    /// its number in this place: a sub-select that hides the name has one of its own
+    pub here: Var,
+    pub certain: bool,
+}
+
 /// A sort key.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct SortKey {
@@ -125,6 +144,11 @@ pub(crate) enum Node {
     },
     /// the names of the named graphs
     GraphNames(Slot),
+    /// inside the right side of the [`Node::Apply`] of the same `row`: the rows it is evaluated for
+    Context {
+        row: Var,
+        vars: Vec<ContextVar>,
+    },
     /// two or more
     Join(Vec<Node>),
     LeftJoin {
@@ -132,17 +156,28 @@ pub(crate) enum Node {
         right: Box<Node>,
         conditions: Vec<Expression>,
     },
-    /// `conditions` see both sides
+    /// rows meet that are compatible; `conditions` see both sides
     Exists {
         left: Box<Node>,
         right: Box<Node>,
         conditions: Vec<Expression>,
         kind: ExistsKind,
-        correlated: bool,
     },
+    /// `right` is evaluated for the rows of `left`, which are its contexts: it says by `row`, a number that each distinct
+    /// context has, whose match its rows are
+    Apply {
+        left: Box<Node>,
+        right: Box<Node>,
+        row: Var,
+        /// what the contexts have of the left side
+        vars: VarSet,
+        kind: ApplyKind,
+    },
+    /// rows that have nothing but `apart` in common do not meet
     Minus {
         left: Box<Node>,
         right: Box<Node>,
+        apart: VarSet,
     },
     Union(Vec<Node>),
     /// a conjunction
@@ -170,10 +205,12 @@ pub(crate) enum Node {
         inner: Box<Node>,
         keys: Vec<SortKey>,
     },
+    /// of the rows of each combination of `per`
     Slice {
         inner: Box<Node>,
         offset: u64,
         limit: Option<u64>,
+        per: Vec<Var>,
     },
     /// hides all variables but these
     Project {
@@ -196,8 +233,14 @@ impl Node {
             Self::Join(nodes) | Self::Union(nodes) => {
                 nodes.iter().fold(VarSet::default(), |a, n| a.union(&n.scope()))
             }
+            Self::Context { row, vars } => vars.iter().map(|v| v.here).chain([*row]).collect(),
             Self::LeftJoin { left, right, .. } => left.scope().union(&right.scope()),
-            Self::Exists { left, kind, .. } => {
+            Self::Apply { left, right, row, kind: ApplyKind::Left, .. } => {
+                let mut set = left.scope().union(&right.scope());
+                set.remove(*row);
+                set
+            }
+            Self::Exists { left, kind, .. } | Self::Apply { left, kind: ApplyKind::Exists(kind), .. } => {
                 let mut set = left.scope();
                 if let ExistsKind::Mark(v) = kind {
                     set.insert(*v);
@@ -230,8 +273,13 @@ impl Node {
             Self::Union(nodes) => {
                 nodes.iter().map(Self::certain).reduce(|a, b| a.intersection(&b)).unwrap_or_default()
             }
-            Self::LeftJoin { left, .. } | Self::Minus { left, .. } => left.certain(),
-            Self::Exists { left, kind, .. } => {
+            Self::Context { row, vars } => {
+                vars.iter().filter(|v| v.certain).map(|v| v.here).chain([*row]).collect()
+            }
+            Self::LeftJoin { left, .. }
+            | Self::Minus { left, .. }
+            | Self::Apply { left, kind: ApplyKind::Left, .. } => left.certain(),
+            Self::Exists { left, kind, .. } | Self::Apply { left, kind: ApplyKind::Exists(kind), .. } => {
                 let mut set = left.certain();
                 if let ExistsKind::Mark(v) = kind {
                     set.insert(*v);

@@ -244,6 +244,7 @@ impl Engine {
             default_graphs,
             named_graphs,
             plain,
+            contexts: FxHashMap::default(),
             constant_keys: Vec::new(),
             temp_dir: std::env::temp_dir(),
             profile: None,

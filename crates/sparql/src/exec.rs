@@ -22,6 +22,7 @@ mod profile;
 mod rows;
 mod run;
 mod scan;
+mod slice;
 mod sort;
 mod spill;
 mod union;

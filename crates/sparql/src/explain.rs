@@ -42,6 +42,7 @@ impl Printer<'_> {
     fn describe(&self, node: &PlanNode) -> String {
         match &node.op {
             Op::Seed => format!("seed {}", self.vars(&node.vars)),
+            Op::Context { .. } => format!("context {}", self.vars(&node.vars)),
             Op::Unit => "unit".to_owned(),
             Op::Nothing => "nothing".to_owned(),
             Op::Scan { access } => format!("scan {} → {}", self.access(access, &[]), self.vars(&node.vars)),
@@ -65,9 +66,10 @@ impl Printer<'_> {
                     self.vars(&on)
                 )
             }
-            Op::Nested { left, kind, seed, .. } => {
+            Op::Nested { left, kind, seed, context, .. } => {
                 let seed: Vec<Var> = seed.iter().map(|c| left.vars[*c as usize]).collect();
-                format!("nested {} by {}", kind_name(*kind), self.vars(&seed))
+                let how = if context.is_some() { "correlated" } else { "nested" };
+                format!("{how} {} by {}", kind_name(*kind), self.vars(&seed))
             }
             Op::Filter { conditions, .. } => format!("filter {}", self.conditions(conditions)),
             Op::Extend { expr, .. } => {

@@ -128,6 +128,7 @@ pub(crate) fn plan(
         fresh: algebra.names.len() as u32,
         compared: false,
         unit_memo: Vec::new(),
+        contexts: Vec::new(),
     };
     let mut root = planner.root(output)?;
     star::announce(&mut root);
@@ -146,6 +147,8 @@ struct Planner<'a> {
     compared: bool,
     /// estimates of nodes already made, by address
     unit_memo: Vec<(usize, Estimate)>,
+    /// the contexts around: the variable of their row numbers, their columns, what to expect of them
+    contexts: Vec<(Var, Vec<Var>, Estimate)>,
 }
 
 impl Planner<'_> {

@@ -6,8 +6,11 @@
 //! *Seeds.* The right side of OPTIONAL and EXISTS, and the branches of a UNION, are plans whose first leaf is [`Op::Seed`]: they
 //! are run once per batch of the left side, which enters there. So whatever an inner pattern shares with the outside is a
 //! bound key for its look-ups. A seed carries, where rows must be told apart afterwards, a column of row numbers.
+//!
+//! *Contexts.* Where the right side of EXISTS notices what it is evaluated for in more places than its first, the same rows are
+//! an [`Op::Context`] in each of them. What depends on a context is computed anew for the next.
 
-use crate::algebra::{Const, ExistsKind, SortKey, Var};
+use crate::algebra::{Const, ExistsKind, SortKey, Var, VarSet};
 use snowmelt_graph::{CompareOp, Index, TermId};
 use spargebra::algebra::{AggregateExpression, Expression, PropertyPathExpression};
 
@@ -22,6 +25,8 @@ pub(crate) struct PlanNode {
     pub rows: f64,
     /// expected microseconds, inputs included
     pub cost: f64,
+    /// the contexts from further up that it reads, by their row numbers' variables
+    pub contexts: VarSet,
     pub op: Op,
 }
 
@@ -88,6 +93,11 @@ pub(crate) enum JoinKind {
 pub(crate) enum Op {
     /// the batch a seeded plan is run for
     Seed,
+    /// the rows that a right side is evaluated for; `None`: unbound
+    Context {
+        row: Var,
+        cols: Vec<Option<u16>>,
+    },
     /// one row without columns
     Unit,
     /// no row
@@ -116,16 +126,20 @@ pub(crate) enum Op {
         on: Vec<(u16, u16)>,
         /// columns may be unbound: rows are compared one by one as SPARQL's compatible
         loose: bool,
+        /// for MINUS, of `on`: to have only these in common is to be disjoint
+        apart: Vec<u16>,
         kind: JoinKind,
         keep_left: Vec<u16>,
         /// with the left column that stands in where this one is unbound
         keep_right: Vec<(u16, Option<u16>)>,
     },
-    /// the right side is run for each batch of the left, seeded with `seed` of its columns and the row number
+    /// the right side is run for each batch of the left, seeded with `seed` of its columns and the row number; or these are
+    /// the context of that variable
     Nested {
         left: Box<PlanNode>,
         right: Box<PlanNode>,
         seed: Vec<u16>,
+        context: Option<Var>,
         /// the right side's column of row numbers
         row: u16,
         kind: JoinKind,
@@ -176,10 +190,12 @@ pub(crate) enum Op {
         limit: Option<u64>,
         keep: Vec<u16>,
     },
+    /// of the rows of each combination of `per`
     Slice {
         input: Box<PlanNode>,
         offset: u64,
         limit: Option<u64>,
+        per: Vec<u16>,
     },
     /// columns in another order; `None`: unbound
     Project {

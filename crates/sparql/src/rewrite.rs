@@ -12,7 +12,9 @@
 mod reject;
 
 use crate::algebra::translate::{iri_const, join, literal_const};
-use crate::algebra::{Algebra, Const, ConstTerm, ExistsKind, Node, Pattern, Slot, Var, VarSet, map};
+use crate::algebra::{
+    Algebra, ApplyKind, Const, ConstTerm, ExistsKind, Node, Pattern, Slot, Var, VarSet, map,
+};
 use reject::{not_bound, rejects_unbound};
 use spargebra::algebra::Expression;
 use spargebra::term::Variable;
@@ -47,12 +49,19 @@ impl Rewriter<'_> {
                 let right = Box::new(open(self.node(*right)));
                 Node::LeftJoin { left, right, conditions }
             }
-            Node::Exists { left, right, conditions, kind, correlated } => {
+            Node::Exists { left, right, conditions, kind } => {
                 let left = Box::new(self.node(*left));
                 let right = Box::new(open(self.node(*right)));
-                Node::Exists { left, right, conditions, kind, correlated }
+                Node::Exists { left, right, conditions, kind }
             }
-            Node::Minus { left, right } => Node::Minus { left: self.boxed(*left), right: self.boxed(*right) },
+            Node::Apply { left, right, row, vars, kind } => {
+                let left = self.boxed(*left);
+                let right = Box::new(open(self.node(*right)));
+                Node::Apply { left, right, row, vars, kind }
+            }
+            Node::Minus { left, right, apart } => {
+                Node::Minus { left: self.boxed(*left), right: self.boxed(*right), apart }
+            }
             Node::Union(nodes) => Node::Union(nodes.into_iter().map(|n| self.node(n)).collect()),
             Node::Filter { inner, conditions } => {
                 let inner = self.node(*inner);
@@ -65,12 +74,15 @@ impl Rewriter<'_> {
             Node::Distinct(inner) => sort_above_distinct(self.node(*inner), self.algebra),
             Node::Reduced(inner) => Node::Reduced(self.boxed(*inner)),
             Node::Sort { inner, keys } => Node::Sort { inner: self.boxed(*inner), keys },
-            Node::Slice { inner, offset, limit } => Node::Slice { inner: self.boxed(*inner), offset, limit },
+            Node::Slice { inner, offset, limit, per } => {
+                Node::Slice { inner: self.boxed(*inner), offset, limit, per }
+            }
             Node::Project { inner, vars } => Node::Project { inner: self.boxed(*inner), vars },
             leaf @ (Node::Unit
             | Node::Pattern(_)
             | Node::Path { .. }
             | Node::GraphNames(_)
+            | Node::Context { .. }
             | Node::Values { .. }) => leaf,
         }
     }
@@ -97,19 +109,23 @@ impl Rewriter<'_> {
             Node::Project { inner, vars } => {
                 Node::Project { inner: Box::new(self.sink(conditions, *inner)), vars }
             }
-            Node::Minus { left, right } => {
-                Node::Minus { left: Box::new(self.sink(conditions, *left)), right }
+            Node::Minus { left, right, apart } => {
+                Node::Minus { left: Box::new(self.sink(conditions, *left)), right, apart }
             }
             Node::Extend { inner, var, expr } => {
                 let (stay, go) = self.split(conditions, |vars, _| vars.contains(var));
                 let inner = Box::new(self.sink(go, *inner));
                 keep(stay, Node::Extend { inner, var, expr })
             }
-            Node::Exists { left, right, conditions: c, kind, correlated } => {
-                let (stay, go) =
-                    self.split(conditions, |vars, _| matches!(kind, ExistsKind::Mark(m) if vars.contains(m)));
+            Node::Exists { left, right, conditions: c, kind } => {
+                let (stay, go) = self.split_by_mark(conditions, kind);
                 let left = Box::new(self.sink(go, *left));
-                keep(stay, Node::Exists { left, right, conditions: c, kind, correlated })
+                keep(stay, Node::Exists { left, right, conditions: c, kind })
+            }
+            Node::Apply { left, right, row, vars, kind: ApplyKind::Exists(kind) } => {
+                let (stay, go) = self.split_by_mark(conditions, kind);
+                let left = Box::new(self.sink(go, *left));
+                keep(stay, Node::Apply { left, right, row, vars, kind: ApplyKind::Exists(kind) })
             }
             Node::Group { inner, keys, aggregates } => {
                 let by: VarSet = keys.iter().copied().collect();
@@ -132,6 +148,15 @@ impl Rewriter<'_> {
         stays: impl Fn(&VarSet, &Expression) -> bool,
     ) -> (Vec<Expression>, Vec<Expression>) {
         conditions.into_iter().partition(|c| stays(&self.algebra.vars_of(c), c))
+    }
+
+    /// Conditions that wait for a mark, and the others.
+    fn split_by_mark(
+        &self,
+        conditions: Vec<Expression>,
+        kind: ExistsKind,
+    ) -> (Vec<Expression>, Vec<Expression>) {
+        self.split(conditions, |vars, _| matches!(kind, ExistsKind::Mark(m) if vars.contains(m)))
     }
 
     fn sink_into_left_join(
@@ -158,7 +183,6 @@ impl Rewriter<'_> {
                 right: Box::new(right),
                 conditions: on,
                 kind: ExistsKind::Anti,
-                correlated: false,
             };
             return self.sink(stay, anti);
         }

@@ -3,16 +3,25 @@
 //! Queries are made over everything that is implemented. What the two may do differently with right is not asked: the order and
 //! text of GROUP_CONCAT, comparisons of dates (oxigraph has none), the text of doubles, which rows a LIMIT keeps. `SNOWMELT_SEED=n` (or `new`) asks other queries,
 //! `SNOWMELT_ROUNDS=n` makes it longer.
+//!
+//! EXISTS has queries of its own and a naive evaluator that follows the definition: oxigraph does not show the solution at hand to
+//! what a sub-select inside EXISTS hides.
 
 mod common;
 
+#[path = "random/exists.rs"]
+mod exists;
 #[path = "random/generate.rs"]
 mod generate;
+#[path = "random/naive.rs"]
+mod naive;
 
 use common::answer::{self, Answer, Row, Solutions};
 use common::order;
 use common::settings::{Fixture, Settings};
+use exists::Exists;
 use generate::{Generator, Query};
+use naive::Naive;
 use oxigraph::sparql::{QueryResults, SparqlEvaluator};
 use oxigraph::store::Store;
 use oxrdf::{NamedNode, Quad, Term, Triple};
@@ -139,4 +148,91 @@ fn random_queries() {
 #[test]
 fn random_queries_under_hostile_settings() {
     run(&Settings::hostile(), 22, 20);
+}
+
+/// A pattern as the WHERE of an update: what it finds for one variable goes into a graph and is looked up there.
+fn check_update(fixture: &Fixture, naive: &Naive, pattern: &str) -> Result<(), String> {
+    let expected =
+        naive::answer(naive, &format!("SELECT DISTINCT ?a WHERE {{ {pattern} FILTER(BOUND(?a)) }}"))?;
+    let into = "GRAPH <http://e/found> { <http://e/it> <http://e/is> ?a }";
+    let update = format!("INSERT {{ {into} }} WHERE {{ {pattern} }}");
+    fixture.update(&update, None).map_err(|e| format!("refused: {e}"))?;
+    let query = format!("SELECT ?a WHERE {{ {into} }}");
+    let actual = fixture.answer(&query, None).map_err(|e| format!("refused: {e}"))?;
+    answer::same(&anonymous(actual), &anonymous(expected))
+}
+
+/// EXISTS in all places and around all patterns, against the naive evaluator.
+fn run_exists(settings: &[Settings], default_graphs: u64, queries_per_graph: u64) {
+    let seed = snowmelt_io::test_seed(1);
+    let graphs = std::env::var("SNOWMELT_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(default_graphs);
+    let (mut answered, mut refused, mut wrong) = (0, 0, Vec::new());
+    for round in 0..graphs {
+        let mut generator = Exists::new(seed.wrapping_mul(1_000_003).wrapping_add(round));
+        let quads = generator.graph();
+        let naive = Naive::new(&quads);
+        let settings = &settings[round as usize % settings.len()];
+        let fixture = Fixture::open(&quads, settings);
+        for number in 0..queries_per_graph {
+            let query = generator.query();
+            // a name that AS or VALUES may not give
+            let Ok(expected) = naive::answer(&naive, &query) else {
+                refused += 1;
+                continue;
+            };
+            let result = fixture.answer(&query, None).map_err(|e| format!("refused: {e}"));
+            match result.and_then(|actual| answer::same(&anonymous(actual), &anonymous(expected))) {
+                Ok(()) => answered += 1,
+                Err(why) => {
+                    wrong.push(format!("round {round}, query {number}, {}: {why}\n{query}\n", settings.name))
+                }
+            }
+        }
+        let pattern = generator.pattern();
+        match check_update(&fixture, &naive, &pattern) {
+            Ok(()) => answered += 1,
+            Err(why) => wrong.push(format!("round {round}, update, {}: {why}\n{pattern}\n", settings.name)),
+        }
+    }
+    eprintln!("{answered} queries answered, {refused} not SPARQL");
+    assert!(answered + wrong.len() > 4 * refused, "{refused} of {answered} are not SPARQL");
+    wrong.sort_by_key(String::len); // the shortest first
+    let shown = wrong[..wrong.len().min(3)].join("\n");
+    assert!(wrong.is_empty(), "SNOWMELT_SEED={seed}: {} answers are wrong:\n{shown}", wrong.len());
+}
+
+#[test]
+fn random_exists() {
+    run_exists(&[Settings::default()], 20, 60);
+}
+
+#[test]
+fn random_exists_under_hostile_settings() {
+    run_exists(&Settings::hostile(), 22, 30);
+}
+
+/// The naive evaluator is right where the answers were worked out by hand.
+#[test]
+fn the_naive_evaluator_agrees_with_the_written_answers() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/queries/exists");
+    let read =
+        |path: &std::path::Path| std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let base = "http://example.org/";
+    let quads = common::data::read_file(&folder.join("data.trig"), base, &oxrdf::GraphName::DefaultGraph);
+    let naive = Naive::new(&quads.expect("our own data"));
+    let mut files = 0;
+    for entry in std::fs::read_dir(&folder).expect("our own folder") {
+        let query = entry.expect("a readable folder").path();
+        if query.extension().is_none_or(|e| e != "rq") {
+            continue;
+        }
+        files += 1;
+        let text = String::from_utf8(read(&query)).expect("UTF-8");
+        let Ok(actual) = naive::answer(&naive, &text) else { continue };
+        let expected =
+            answer::read(sparesults::QueryResultsFormat::Json, &read(&query.with_extension("srj")));
+        let expected = expected.unwrap_or_else(|e| panic!("{}: {e}", query.display()));
+        answer::same(&actual, &expected).unwrap_or_else(|why| panic!("{}: {why}", query.display()));
+    }
+    assert!(files > 20, "only {files} queries");
 }

@@ -1,24 +1,25 @@
 //! spargebra's tree to ours.
 //!
 //! 1. Names become numbers. A sub-select has a scope of its own: only its projected names are those of the outside.
-//! 2. A variable of an expression that is not in scope there becomes one that is never bound (bottom-up semantics), except
-//!    inside EXISTS, where the outer solution's variables are substituted.
-//! 3. EXISTS leaves the expressions: a conjunct becomes a semi- or anti-join, any other a join that marks.
+//! 2. A variable of an expression that is not in scope there becomes one that is never bound (bottom-up semantics).
+//! 3. EXISTS leaves the expressions: a conjunct becomes a semi- or anti-join, any other a join that marks. What is evaluated
+//!    for a solution, inside EXISTS, is in `context`.
 //! 4. GRAPH moves into its patterns; what binds nothing there is joined with the list of graphs.
 //! 5. Constants are numbered; placeholders of the text's parameters are recognised.
 
+mod context;
+
+use super::mentions;
 use super::{
     Algebra, Const, ConstTerm, Dataset, ExistsKind, Form, GraphSlot, GroundTerm, Node, Pattern, Slot,
     SortKey, TemplateSlot, Var, VarSet, map,
 };
 use crate::error::QueryError;
 use crate::shape;
+use context::{Context, graph_var};
 use rustc_hash::FxHashMap;
 use spargebra::Query;
-use spargebra::algebra::{
-    AggregateExpression, AggregateFunction, Expression, GraphPattern, OrderExpression,
-    PropertyPathExpression, QueryDataset,
-};
+use spargebra::algebra::{Expression, GraphPattern, OrderExpression, PropertyPathExpression, QueryDataset};
 use spargebra::term::{
     GroundTerm as SparqlGround, Literal, NamedNode, NamedNodePattern, TermPattern, TriplePattern, Variable,
 };
@@ -32,6 +33,7 @@ pub(crate) fn translate(query: &Query, text: &str) -> Result<Algebra, QueryError
         const_numbers: FxHashMap::default(),
         blanks: FxHashMap::default(),
         never: None,
+        contexts: Vec::new(),
     };
     let mut scope = Scope::default();
     let (pattern, dataset, base) = match query {
@@ -62,10 +64,10 @@ pub(crate) fn translate(query: &Query, text: &str) -> Result<Algebra, QueryError
 #[derive(Default)]
 struct Scope {
     vars: FxHashMap<String, Var>,
-    /// inside EXISTS: what the outer solution may bind
-    outer: VarSet,
-    /// inside EXISTS: whether an expression read an outer variable
-    correlated: bool,
+    /// inside EXISTS: the solutions it is evaluated for
+    context: Option<usize>,
+    /// whether LIMIT or OFFSET count its solutions
+    sliced: bool,
 }
 
 struct Translator<'a> {
@@ -75,6 +77,8 @@ struct Translator<'a> {
     const_numbers: FxHashMap<ConstTerm, Const>,
     blanks: FxHashMap<String, Var>,
     never: Option<Var>,
+    /// those of all EXISTS so far
+    contexts: Vec<Context>,
 }
 
 impl Translator<'_> {
@@ -141,20 +145,24 @@ impl Translator<'_> {
     ) -> Result<Node, QueryError> {
         Ok(match pattern {
             GraphPattern::Slice { inner, start, length } => {
-                if matches!(g, GraphSlot::Named(Slot::Var(_))) {
-                    return Err(self.unsupported(
-                        "LIMIT",
-                        "LIMIT or OFFSET in a sub-select inside GRAPH with a variable",
-                    ));
-                }
                 let inner = Box::new(self.modifiers(inner, scope, g)?);
-                Node::Slice { inner, offset: *start as u64, limit: length.map(|l| l as u64) }
+                // of each context and each graph
+                let graph = graph_var(g).filter(|v| inner.scope().contains(*v));
+                let per = self.row_of(&inner, scope).into_iter().chain(graph).collect();
+                Node::Slice { inner, offset: *start as u64, limit: length.map(|l| l as u64), per }
             }
             GraphPattern::Distinct { inner } => Node::Distinct(Box::new(self.modifiers(inner, scope, g)?)),
             GraphPattern::Reduced { inner } => Node::Reduced(Box::new(self.modifiers(inner, scope, g)?)),
             GraphPattern::Project { inner, variables } => {
-                let node = self.node(inner, scope, g)?;
+                let mut node = self.node(inner, scope, g)?;
                 let mut vars: Vec<Var> = variables.iter().map(|v| self.var(v, scope)).collect();
+                let shown: VarSet = vars.iter().copied().collect();
+                let of_context = self.context_vars(scope).intersection(&node.scope());
+                // a hidden name would not meet the context outside; a row too many would have been counted
+                if !of_context.is_subset(&shown) || (scope.sliced && !of_context.is_empty()) {
+                    node = self.in_context(node, scope);
+                }
+                vars.extend(self.row_of(&node, scope));
                 // the graph being looked at stays visible to the join outside
                 if let GraphSlot::Named(Slot::Var(graph)) = g
                     && !vars.contains(&graph)
@@ -196,32 +204,13 @@ impl Translator<'_> {
                         other => branches.push(other),
                     }
                 }
-                Node::Union(branches)
+                Node::Union(self.alike(branches, scope))
             }
             GraphPattern::Graph { name, inner } => self.graph(name, inner, scope)?,
             GraphPattern::Extend { inner, variable, expression } => {
-                let inner = self.node(inner, scope, g)?;
-                let (inner, expr) = self.expression_over(inner, expression, scope, g)?;
-                let var = self.var(variable, scope);
-                Node::Extend { inner: Box::new(inner), var, expr }
+                self.extend(inner, variable, expression, scope, g)?
             }
-            GraphPattern::Minus { left, right } => {
-                let left = self.node(left, scope, g)?;
-                let outer = std::mem::take(&mut scope.outer);
-                let right = self.node(right, scope, g);
-                scope.outer = outer;
-                let right = right?;
-                let mut shared = left.scope().intersection(&right.scope());
-                if let GraphSlot::Named(Slot::Var(graph)) = g {
-                    shared.remove(graph);
-                }
-                // without a common variable nothing is ever taken away
-                if shared.is_empty() {
-                    left
-                } else {
-                    Node::Minus { left: Box::new(left), right: Box::new(right) }
-                }
-            }
+            GraphPattern::Minus { left, right } => self.minus(left, right, scope, g)?,
             GraphPattern::Values { variables, bindings } => {
                 let vars = variables.iter().map(|v| self.var(v, scope)).collect();
                 let rows = bindings
@@ -262,7 +251,8 @@ impl Translator<'_> {
         scope: &mut Scope,
         g: GraphSlot,
     ) -> Result<Node, QueryError> {
-        let mut inside = Scope::default();
+        let sliced = is_sliced(pattern);
+        let mut inside = Scope { context: scope.context, sliced, ..Scope::default() };
         for v in projected(pattern) {
             let var = self.var(v, scope);
             inside.vars.insert(v.as_str().to_owned(), var);
@@ -346,16 +336,19 @@ impl Translator<'_> {
     ) -> Result<Node, QueryError> {
         let slot = match name {
             NamedNodePattern::NamedNode(n) => Slot::Const(self.iri(n)),
-            NamedNodePattern::Variable(v) if names(inner, v) => {
+            NamedNodePattern::Variable(v) if mentions::of_pattern(inner).names.contains(v.as_str()) => {
                 return self.graph_seen_inside(v, inner, scope);
             }
             NamedNodePattern::Variable(v) => Slot::Var(self.var(v, scope)),
         };
         let node = self.node(inner, scope, GraphSlot::Named(slot))?;
-        let bound = match slot {
-            Slot::Var(v) => node.certain().contains(v),
+        let bound = match (slot, name) {
+            // the context may bind it to what is no graph
+            (Slot::Var(v), NamedNodePattern::Variable(name)) => {
+                node.certain().contains(v) && !self.is_of_context(name, scope)
+            }
             // a constant graph that does not exist is the empty graph
-            Slot::Const(_) => !matches!(node, Node::Unit),
+            _ => !matches!(node, Node::Unit),
         };
         Ok(if bound { node } else { join(vec![Node::GraphNames(slot), node]) })
     }
@@ -388,43 +381,26 @@ impl Translator<'_> {
         Ok(Node::Extend { inner: Box::new(node), var: outside, expr: name(graph) })
     }
 
-    fn left_join(
+    /// BIND and AS. Where the context may bind the name, it must be the same.
+    fn extend(
         &mut self,
-        left: &GraphPattern,
-        right: &GraphPattern,
-        expr: Option<&Expression>,
+        inner: &GraphPattern,
+        variable: &Variable,
+        expression: &Expression,
         scope: &mut Scope,
         g: GraphSlot,
     ) -> Result<Node, QueryError> {
-        let left = self.node(left, scope, g)?;
-        let mut right = self.node(right, scope, g)?;
-        let mut conditions = Vec::new();
-        if let Some(expr) = expr {
-            let visible = left.scope().union(&right.scope());
-            for conjunct in conjuncts(expr) {
-                if contains_exists(conjunct) {
-                    // EXISTS decides on right rows alone unless it looks at the left: then it cannot be taken out
-                    if !self.reads_only(conjunct, &right.scope(), scope) {
-                        return Err(self.unsupported(
-                            "EXISTS",
-                            "EXISTS in the filter of an OPTIONAL that looks outside it",
-                        ));
-                    }
-                    right = self.filter(right, conjunct, scope, g)?;
-                } else {
-                    conditions.push(self.plain(conjunct, &visible, scope));
-                }
-            }
+        let of_context = self.is_of_context(variable, scope);
+        let outside = if of_context { scope.vars.remove(variable.as_str()) } else { None };
+        let inner = self.node(inner, scope, g)?;
+        let (inner, expr) = self.expression_over(inner, expression, scope, g)?;
+        if of_context {
+            scope.vars.remove(variable.as_str());
+            scope.vars.extend(outside.map(|v| (variable.as_str().to_owned(), v)));
         }
-        Ok(Node::LeftJoin { left: Box::new(left), right: Box::new(right), conditions })
-    }
-
-    /// Whether an expression with EXISTS needs no variable beyond `visible`.
-    fn reads_only(&mut self, expr: &Expression, visible: &VarSet, scope: &mut Scope) -> bool {
-        let mut names = Vec::new();
-        used_names(expr, &mut names);
-        // names that only the EXISTS itself knows have no number yet
-        names.iter().all(|n| scope.vars.get(n.as_str()).is_none_or(|v| visible.contains(*v)))
+        let var = self.var(variable, scope);
+        let node = Node::Extend { inner: Box::new(inner), var, expr };
+        Ok(if of_context { self.in_context(node, scope) } else { node })
     }
 
     fn filter(
@@ -462,29 +438,6 @@ impl Translator<'_> {
         Ok(node)
     }
 
-    fn exists(
-        &mut self,
-        left: Node,
-        pattern: &GraphPattern,
-        kind: ExistsKind,
-        scope: &mut Scope,
-        g: GraphSlot,
-    ) -> Result<Node, QueryError> {
-        let outer = scope.outer.union(&left.scope());
-        let before = std::mem::replace(&mut scope.outer, outer);
-        let was = std::mem::replace(&mut scope.correlated, false);
-        let right = self.node(pattern, scope, g);
-        scope.outer = before;
-        let correlated = std::mem::replace(&mut scope.correlated, was);
-        Ok(Node::Exists {
-            left: Box::new(left),
-            right: Box::new(right?),
-            conditions: Vec::new(),
-            kind,
-            correlated,
-        })
-    }
-
     /// An expression over a node's solutions; the EXISTS in it become marks on the node.
     fn expression_over(
         &mut self,
@@ -493,24 +446,20 @@ impl Translator<'_> {
         scope: &mut Scope,
         g: GraphSlot,
     ) -> Result<(Node, Expression), QueryError> {
+        let mut node = self.seeing(node, &mentions::of_expression(expr).names, scope);
         let visible = node.scope();
         if !contains_exists(expr) {
             let expr = self.plain(expr, &visible, scope);
             return Ok((node, expr));
         }
-        let mut node = node;
-        let mut marks = VarSet::default();
         let expr = map(expr, &mut |e| match e {
             Expression::Exists(pattern) => {
                 let mark = self.fresh(".exists");
-                marks.insert(mark);
                 let left = std::mem::replace(&mut node, Node::Unit);
                 node = self.exists(left, &pattern, ExistsKind::Mark(mark), scope, g)?;
                 Ok::<_, QueryError>(Expression::Variable(self.names[mark.0 as usize].clone()))
             }
-            Expression::Variable(v) if !v.as_str().starts_with(".exists") => {
-                Ok(Expression::Variable(self.resolve(&v, &visible, scope)))
-            }
+            Expression::Variable(v) => Ok(Expression::Variable(self.resolve(&v, &visible, scope))),
             Expression::Bound(v) => Ok(Expression::Bound(self.resolve(&v, &visible, scope))),
             other => Ok(other),
         })?;
@@ -535,57 +484,9 @@ impl Translator<'_> {
     fn resolve(&mut self, name: &Variable, visible: &VarSet, scope: &mut Scope) -> Variable {
         let mut var = self.var(name, scope);
         if !visible.contains(var) {
-            if scope.outer.contains(var) {
-                scope.correlated = true;
-            } else {
-                var = self.never();
-            }
+            var = self.never();
         }
         self.names[var.0 as usize].clone()
-    }
-
-    fn group(
-        &mut self,
-        inner: &GraphPattern,
-        variables: &[Variable],
-        aggregates: &[(Variable, AggregateExpression)],
-        scope: &mut Scope,
-        g: GraphSlot,
-    ) -> Result<Node, QueryError> {
-        let mut node = self.node(inner, scope, g)?;
-        let mut keys: Vec<Var> = Vec::new();
-        for v in variables {
-            let v = self.var(v, scope);
-            if !keys.contains(&v) {
-                keys.push(v);
-            }
-        }
-        if let GraphSlot::Named(Slot::Var(graph)) = g
-            && !keys.contains(&graph)
-            && node.scope().contains(graph)
-        {
-            keys.push(graph);
-        }
-        let mut list = Vec::with_capacity(aggregates.len());
-        for (variable, aggregate) in aggregates {
-            let aggregate = match aggregate {
-                AggregateExpression::CountSolutions { distinct } => {
-                    AggregateExpression::CountSolutions { distinct: *distinct }
-                }
-                AggregateExpression::FunctionCall { name: AggregateFunction::Custom(name), .. } => {
-                    return Err(
-                        self.unsupported(name.as_str(), &format!("the aggregate <{}>", name.as_str()))
-                    );
-                }
-                AggregateExpression::FunctionCall { name, expr, distinct } => {
-                    let (with_marks, expr) = self.expression_over(node, expr, scope, g)?;
-                    node = with_marks;
-                    AggregateExpression::FunctionCall { name: name.clone(), expr, distinct: *distinct }
-                }
-            };
-            list.push((self.var(variable, scope), aggregate));
-        }
-        Ok(Node::Group { inner: Box::new(node), keys, aggregates: list })
     }
 
     fn ground(&mut self, term: &SparqlGround) -> Result<Const, QueryError> {
@@ -641,13 +542,6 @@ impl Translator<'_> {
     }
 }
 
-/// Whether a pattern names a variable anywhere, hidden places included.
-fn names(pattern: &GraphPattern, v: &Variable) -> bool {
-    let text = pattern.to_string();
-    let word = |c: char| c.is_alphanumeric() || c == '_';
-    text.match_indices(&v.to_string()).any(|(i, found)| !text[i + found.len()..].starts_with(word))
-}
-
 /// Joins flat: units vanish, nested joins open.
 pub(crate) fn join(nodes: Vec<Node>) -> Node {
     let mut flat = Vec::with_capacity(nodes.len());
@@ -683,44 +577,6 @@ fn contains_exists(expr: &Expression) -> bool {
     found
 }
 
-/// Names an expression reads, those inside EXISTS included.
-fn used_names<'a>(expr: &'a Expression, names: &mut Vec<&'a Variable>) {
-    super::visit(expr, &mut |e| match e {
-        Expression::Variable(v) | Expression::Bound(v) => names.push(v),
-        Expression::Exists(p) => pattern_names(p, names),
-        _ => {}
-    });
-}
-
-fn pattern_names<'a>(pattern: &'a GraphPattern, names: &mut Vec<&'a Variable>) {
-    pattern.on_in_scope_variable(|v| names.push(v));
-    match pattern {
-        GraphPattern::Filter { expr, inner } => {
-            used_names(expr, names);
-            pattern_names(inner, names);
-        }
-        GraphPattern::Join { left, right }
-        | GraphPattern::Union { left, right }
-        | GraphPattern::Minus { left, right } => {
-            pattern_names(left, names);
-            pattern_names(right, names);
-        }
-        GraphPattern::LeftJoin { left, right, expression } => {
-            pattern_names(left, names);
-            pattern_names(right, names);
-            if let Some(e) = expression {
-                used_names(e, names);
-            }
-        }
-        GraphPattern::Extend { inner, expression, .. } => {
-            used_names(expression, names);
-            pattern_names(inner, names);
-        }
-        GraphPattern::Graph { inner, .. } => pattern_names(inner, names),
-        _ => {}
-    }
-}
-
 /// The names a (sub-)select shows, in order.
 fn projected(pattern: &GraphPattern) -> &[Variable] {
     match pattern {
@@ -729,6 +585,15 @@ fn projected(pattern: &GraphPattern) -> &[Variable] {
         | GraphPattern::Distinct { inner }
         | GraphPattern::Reduced { inner } => projected(inner),
         _ => &[],
+    }
+}
+
+/// Whether LIMIT or OFFSET belong to a (sub-)select.
+fn is_sliced(pattern: &GraphPattern) -> bool {
+    match pattern {
+        GraphPattern::Slice { .. } => true,
+        GraphPattern::Distinct { inner } | GraphPattern::Reduced { inner } => is_sliced(inner),
+        _ => false,
     }
 }
 

@@ -269,7 +269,8 @@ fn collect<'a>(node: &'a Node, patterns: &mut Vec<&'a Pattern>) {
         Node::Join(nodes) | Node::Union(nodes) => nodes.iter().for_each(|n| collect(n, patterns)),
         Node::LeftJoin { left, right, .. }
         | Node::Exists { left, right, .. }
-        | Node::Minus { left, right } => {
+        | Node::Apply { left, right, .. }
+        | Node::Minus { left, right, .. } => {
             collect(left, patterns);
             collect(right, patterns);
         }
@@ -281,6 +282,7 @@ fn collect<'a>(node: &'a Node, patterns: &mut Vec<&'a Pattern>) {
         | Node::Sort { inner, .. }
         | Node::Slice { inner, .. }
         | Node::Project { inner, .. } => collect(inner, patterns),
-        Node::Unit | Node::Path { .. } | Node::GraphNames(_) | Node::Values { .. } => {}
+        Node::Unit | Node::Path { .. } | Node::GraphNames(_) | Node::Context { .. } | Node::Values { .. } => {
+        }
     }
 }

@@ -369,3 +369,21 @@ fn explain_and_analyze_show_the_operators() {
     let analysis = f.engine.analyze(query, &QueryOptions::default()).unwrap();
     assert!(analysis.contains("rows 2 batches 1") && analysis.contains("1 rows;"), "{analysis}");
 }
+
+/// Each row has 27 million matches, which would take minutes; one is enough. Some have none.
+#[test]
+fn exists_asks_for_no_more_than_it_needs() {
+    let mut data = String::new();
+    for i in 0..300 {
+        data += &format!("<e:s{i}> <e:p> <e:o{}> . ", i % 7);
+    }
+    data += "<e:x> <e:q> <e:o1> . <e:y> <e:q> <e:s1> . ";
+    let f = open(&data);
+    let options = QueryOptions { timeout: Some(Duration::from_secs(120)), ..QueryOptions::default() };
+    let all = "SELECT ?a { ?a <e:p> ?d FILTER EXISTS { ?b <e:p> ?x . ?c <e:p> ?y . ?e <e:p> ?z
+        OPTIONAL { ?f <e:q> ?a } } }";
+    assert_eq!(rows(&f.engine, all, &options).unwrap().len(), 300);
+    // <e:s1> has a match at once, the others have none
+    let one = "SELECT ?a { ?a <e:p> ?d FILTER NOT EXISTS { ?b <e:p> ?x OPTIONAL { ?f <e:q> ?a } FILTER(BOUND(?f)) } }";
+    assert_eq!(rows(&f.engine, one, &options).unwrap().len(), 299);
+}

@@ -5,14 +5,15 @@ use super::distinct::Distinct;
 use super::extend::{Extend, Filter, Project, Slice};
 use super::group::Group;
 use super::hash::HashJoin;
-use super::leaf::{Given, GraphNames, values};
+use super::leaf::{Context, Given, GraphNames, values};
 use super::lookup::LookupJoin;
-use super::nested::Nested;
+use super::nested::{Nested, Pace};
 use super::parallel::build_input;
 use super::path::PathJoin;
 use super::profile::Profiled;
 use super::rows::Queue;
 use super::scan::IndexScan;
+use super::slice::SliceBy;
 use super::sort::Sort;
 use super::union::Union;
 use super::{Boxed, Result, Run};
@@ -35,6 +36,7 @@ pub(crate) fn build(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
 fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
     Ok(match &node.op {
         Op::Seed => Box::new(Given::seed()),
+        Op::Context { row, cols } => Box::new(Context { row: *row, cols: cols.clone(), done: false }),
         Op::Unit => Box::new(Given::of(Batch::unit())),
         Op::Nothing => Box::new(Given::of(Batch::empty(node.vars.len()))),
         Op::Scan { access } => {
@@ -63,12 +65,14 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
                 found: None,
             })
         }
-        Op::Hash { left, right, on, loose, kind, keep_left, keep_right } => Box::new(HashJoin {
+        Op::Hash { left, right, on, loose, apart, kind, keep_left, keep_right } => Box::new(HashJoin {
             left: build(left, run)?,
             right: build_input(right, run)?,
             left_on: on.iter().map(|p| p.0 as usize).collect(),
             right_on: on.iter().map(|p| p.1 as usize).collect(),
             loose: *loose,
+            apart: apart.clone(),
+            again: !right.contexts.is_empty(),
             kind: *kind,
             keep_left: keep_left.clone(),
             keep_right: keep_right.clone(),
@@ -78,10 +82,13 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
             current: None,
             queue: Queue::default(),
         }),
-        Op::Nested { left, right, seed, row, kind, keep_left, keep_right } => Box::new(Nested {
+        Op::Nested { left, right, seed, context, row, kind, keep_left, keep_right } => Box::new(Nested {
             left: build(left, run)?,
             right: build(right, run)?,
             seed: seed.iter().map(|c| *c as usize).collect(),
+            context: *context,
+            pace: Pace::default(),
+            waiting: Vec::new(),
             row: *row as usize,
             kind: *kind,
             keep_left: keep_left.clone(),
@@ -143,7 +150,10 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
                 state: super::sort::State::Begin,
             })
         }
-        Op::Slice { input, offset, limit } => Box::new(Slice {
+        Op::Slice { input, offset, limit, per } if !per.is_empty() => {
+            Box::new(SliceBy::new(build(input, run)?, *offset, *limit, per))
+        }
+        Op::Slice { input, offset, limit, .. } => Box::new(Slice {
             input: build(input, run)?,
             offset: *offset,
             limit: *limit,

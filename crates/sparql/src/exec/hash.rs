@@ -24,6 +24,10 @@ pub(super) struct HashJoin {
     pub left_on: Vec<usize>,
     pub right_on: Vec<usize>,
     pub loose: bool,
+    /// columns of `on` that do not count as common for MINUS
+    pub apart: Vec<u16>,
+    /// the right side is another for each context
+    pub again: bool,
     pub kind: JoinKind,
     pub keep_left: Vec<u16>,
     pub keep_right: Vec<(u16, Option<u16>)>,
@@ -103,6 +107,7 @@ fn pick(all: &[usize], mask: u32) -> Vec<usize> {
 
 impl HashJoin {
     fn build(&mut self, run: &mut Run) -> Result<()> {
+        run.memory.give_back(std::mem::take(&mut self.taken));
         let mut rows = Batch::empty(0);
         let can_spill = !self.loose && !self.right_on.is_empty();
         while let Some(batch) = self.right.next(run)? {
@@ -204,13 +209,14 @@ impl HashJoin {
         let all = (1u32 << self.left_on.len()) - 1;
         let first_only = !matches!(self.kind, JoinKind::Inner | JoinKind::Left);
         let overlap = self.kind == JoinKind::Minus;
+        let apart = self.apart.iter().fold(0u32, |m, i| m | 1 << i);
         while probe.row < probe.batch.rows {
             let bound = if self.loose { mask(&left, probe.row) } else { all };
             let mut found = false;
             while probe.group < built.groups.len() && !found {
                 let group = &mut built.groups[probe.group];
                 let common = group.mask & bound;
-                if overlap && common == 0 {
+                if overlap && common & !apart == 0 {
                     probe.group += 1;
                     continue;
                 }
@@ -394,6 +400,11 @@ impl Operator for HashJoin {
         self.left.reset(seed);
         self.current = None;
         self.queue.clear();
+        if self.again {
+            self.right.reset(seed);
+            self.built = None;
+            self.files = None;
+        }
         if let Some(files) = &mut self.files {
             files.left = None;
         }

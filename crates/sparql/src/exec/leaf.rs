@@ -1,7 +1,7 @@
-//! Leaves without I/O: unit, nothing, seed, values; and the list of graph names.
+//! Leaves without I/O: unit, nothing, seed, context, values; and the list of graph names.
 
 use super::{Operator, Result, Run};
-use crate::algebra::Const;
+use crate::algebra::{Const, Var};
 use crate::batch::Batch;
 use snowmelt_graph::{Columns, Index, TermId};
 
@@ -30,6 +30,30 @@ impl Operator for Given {
 
     fn reset(&mut self, seed: &Batch) {
         self.batch = Some(self.again.as_ref().unwrap_or(seed).clone());
+    }
+}
+
+/// The context that a right side is evaluated for.
+pub(super) struct Context {
+    pub row: Var,
+    pub cols: Vec<Option<u16>>,
+    pub done: bool,
+}
+
+impl Operator for Context {
+    fn next(&mut self, run: &mut Run) -> Result<Option<Batch>> {
+        run.check()?;
+        if std::mem::replace(&mut self.done, true) {
+            return Ok(None);
+        }
+        let of = run.contexts.get(&self.row).expect("the operator around has set it");
+        let col =
+            |c: &Option<u16>| c.map_or_else(|| vec![TermId::UNDEF; of.rows], |c| of.cols[c as usize].clone());
+        Ok(Some(Batch { cols: self.cols.iter().map(col).collect(), rows: of.rows }))
+    }
+
+    fn reset(&mut self, _: &Batch) {
+        self.done = false;
     }
 }
 

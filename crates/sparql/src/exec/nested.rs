@@ -3,10 +3,14 @@
 //! The seed holds the *distinct* combinations of the left's columns that the right side reads, each with its number; the right
 //! side's rows come back with that number and are paired with all left rows of it, in bounded batches: a right row that meets many left
 //! rows is paired over several of them.
+//!
+//! A correlated right side finds the same rows as its context, wherever it asks for them. It may have very many matches for each,
+//! of which EXISTS needs one: so it is run for a few left rows first ([`Pace`]), it is left as soon as all of them have matched,
+//! and where it goes on with those that have, the others are put back and tried with fewer beside them.
 
 use super::rows::{Queue, append, columns, hash_row, same_row};
 use super::{Boxed, Operator, Result, Run};
-use crate::algebra::ExistsKind;
+use crate::algebra::{ExistsKind, Var};
 use crate::batch::{Batch, gather};
 use crate::plan::JoinKind;
 use hashbrown::HashTable;
@@ -16,6 +20,10 @@ pub(super) struct Nested {
     pub left: Boxed,
     pub right: Boxed,
     pub seed: Vec<usize>,
+    pub context: Option<Var>,
+    pub pace: Pace,
+    /// left batches of which rows are still to come, from this one on; the last first
+    pub waiting: Vec<(Batch, usize)>,
     pub row: usize,
     pub kind: JoinKind,
     pub keep_left: Vec<u16>,
@@ -28,6 +36,37 @@ pub(super) struct Nested {
     pub queue: Queue,
 }
 
+/// How many left rows a correlated right side is run for at once.
+pub(super) struct Pace {
+    rows: usize,
+    /// right rows of this run
+    found: usize,
+}
+
+/// Left rows of the first run.
+const FIRST: usize = 64;
+
+/// Right rows of one run that are not too many: with more it is ended, unless it is for one left row.
+const FOUND: usize = 1 << 14;
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { rows: FIRST, found: 0 }
+    }
+}
+
+impl Pace {
+    /// After a whole run: more left rows.
+    fn faster(&mut self, most: usize) {
+        *self = Self { rows: (self.rows * 4).clamp(1, most.max(1)), found: 0 };
+    }
+
+    /// After a run that was ended: fewer.
+    fn slower(&mut self) {
+        *self = Self { rows: (self.rows / 4).max(1), found: 0 };
+    }
+}
+
 /// A left batch whose right side is under way.
 pub(super) struct Current {
     batch: Batch,
@@ -37,6 +76,15 @@ pub(super) struct Current {
     matched: Vec<bool>,
     /// seed numbers without a match so far
     open: usize,
+}
+
+impl Current {
+    /// The left rows of seed numbers, by whether those have a match.
+    fn rows_where(&self, wanted: impl Fn(bool) -> bool) -> Vec<u32> {
+        let numbers = (0..self.matched.len()).filter(|g| wanted(self.matched[*g]));
+        let of = |g: usize| &self.rows[self.starts[g] as usize..self.starts[g + 1] as usize];
+        numbers.flat_map(of).copied().collect()
+    }
 }
 
 /// Right rows of a left join on their way to be paired.
@@ -70,7 +118,30 @@ fn number(batch: &Batch, cols: &[usize]) -> (Vec<u32>, Vec<u32>) {
 }
 
 impl Nested {
-    fn begin(&mut self, batch: Batch) {
+    /// The next left rows.
+    fn next_left(&mut self, run: &mut Run) -> Result<Option<Batch>> {
+        if self.context.is_none() {
+            return self.left.next(run);
+        }
+        let (batch, from) = match self.waiting.pop() {
+            Some(waiting) => waiting,
+            None => match self.left.next(run)? {
+                Some(batch) => (batch, 0),
+                None => return Ok(None),
+            },
+        };
+        let to = (from + self.pace.rows).min(batch.rows);
+        if from == 0 && to == batch.rows {
+            return Ok(Some(batch));
+        }
+        let cols = batch.cols.iter().map(|c| c[from..to].to_vec()).collect();
+        if to < batch.rows {
+            self.waiting.push((batch, to));
+        }
+        Ok(Some(Batch { cols, rows: to - from }))
+    }
+
+    fn begin(&mut self, batch: Batch, run: &mut Run) {
         let (numbers, firsts) = number(&batch, &self.seed);
         let mut starts = vec![0u32; firsts.len() + 1];
         numbers.iter().for_each(|g| starts[*g as usize + 1] += 1);
@@ -87,6 +158,9 @@ impl Nested {
         // any ids will do: they are only carried through
         seed.cols.push((0..firsts.len() as u64).map(|g| TermId(g + 1)).collect());
         self.right.reset(&seed);
+        if let Some(row) = self.context {
+            run.contexts.insert(row, seed);
+        }
         let (matched, open) = (vec![false; firsts.len()], firsts.len());
         self.current = Some(Current { batch, rows, starts, matched, open });
     }
@@ -94,6 +168,7 @@ impl Nested {
     /// Notes which left rows have a match; those of a left join wait to be paired.
     fn take_right(&mut self, right: Batch) {
         let current = self.current.as_mut().expect("the right side runs for a left batch");
+        self.pace.found += right.rows;
         for g in &right.cols[self.row] {
             let matched = &mut current.matched[g.0 as usize - 1];
             current.open -= usize::from(!std::mem::replace(matched, true));
@@ -144,21 +219,41 @@ impl Nested {
     /// What the left rows become once all matches are known.
     fn finish(&mut self, run: &Run) {
         let current = self.current.take().expect("the right side ran for a left batch");
+        self.pace.faster(run.batch.most);
+        self.give(&current, |_| true, run);
+    }
+
+    /// Whether the right side has gone on for so long that left rows without a match had better be tried with fewer others.
+    fn is_late(&self) -> bool {
+        let several = self.current.as_ref().is_some_and(|c| c.open > 0 && c.matched.len() > 1);
+        several && self.context.is_some() && self.kind != JoinKind::Left && self.pace.found > FOUND
+    }
+
+    /// Ends a run: the left rows with a match are done, the others wait.
+    fn put_back(&mut self, run: &Run) {
+        let current = self.current.take().expect("the right side runs for a left batch");
+        self.pace.slower();
+        self.give(&current, |matched| matched, run);
+        let rows = current.rows_where(|matched| !matched);
+        let all: Vec<u16> = (0..current.batch.cols.len() as u16).collect();
+        self.waiting.push((current.batch.gather(&all, &rows), 0));
+    }
+
+    /// Gives out the left rows that are wanted, of those whose match or lack of one is `known`.
+    fn give(&mut self, current: &Current, known: impl Fn(bool) -> bool, run: &Run) {
         let wanted = match self.kind {
             JoinKind::Exists(ExistsKind::Semi) => Some(true),
             JoinKind::Exists(ExistsKind::Mark(_)) => None,
             _ => Some(false),
         };
-        let mut rows: Vec<u32> = Vec::new();
-        let mut marks = Vec::new();
-        for g in 0..current.matched.len() {
-            if wanted.is_none_or(|w| w == current.matched[g]) {
-                rows.extend(&current.rows[current.starts[g] as usize..current.starts[g + 1] as usize]);
-                marks.resize(rows.len(), boolean(current.matched[g]));
-            }
-        }
+        let of = |matched: bool| known(matched) && wanted.is_none_or(|w| w == matched);
+        let mut rows = current.rows_where(|matched| matched && of(matched));
+        let with_match = rows.len();
+        rows.extend(current.rows_where(|matched| !matched && of(matched)));
         let mut out = current.batch.gather(&self.keep_left, &rows);
         if wanted.is_none() {
+            let mut marks = vec![boolean(true); with_match];
+            marks.resize(rows.len(), boolean(false));
             out.cols.push(marks);
         }
         for (_, left) in &self.keep_right {
@@ -195,8 +290,8 @@ impl Operator for Nested {
             }
             run.check()?;
             if self.current.is_none() {
-                let Some(batch) = self.left.next(run)? else { return Ok(None) };
-                self.begin(batch);
+                let Some(batch) = self.next_left(run)? else { return Ok(None) };
+                self.begin(batch, run);
             }
             if self.pending.is_some() {
                 self.pair(run);
@@ -204,6 +299,10 @@ impl Operator for Nested {
             }
             if self.is_settled() {
                 self.finish(run);
+                continue;
+            }
+            if self.is_late() {
+                self.put_back(run);
                 continue;
             }
             match self.right.next(run)? {
@@ -215,6 +314,7 @@ impl Operator for Nested {
 
     fn reset(&mut self, seed: &Batch) {
         self.left.reset(seed);
+        self.waiting.clear();
         self.current = None;
         self.pending = None;
         self.matched = Batch::default();

@@ -46,7 +46,9 @@ pub(super) struct Parallel {
 /// The pipeline as an input: forked where that is worth it.
 pub(super) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
     let threads = run.threads.min((node.cost / LEAST_MICROSECONDS) as usize);
+    // the context is this thread's
     if threads > 1
+        && node.contexts.is_empty()
         && let Some(plan) = run.plan.clone()
         && let Some(access) = first_scan(node)
         && let Some(ranges) = cut(access, threads * PARTS, run)?
@@ -86,7 +88,7 @@ fn first_scan(node: &PlanNode) -> Option<&Access> {
 /// Whether a seeded plan can be run by each thread on its own.
 fn is_light(node: &PlanNode) -> bool {
     let light = match &node.op {
-        Op::Seed => return true,
+        Op::Seed | Op::Context { .. } => return true,
         Op::Group { .. } | Op::Sort { .. } | Op::Distinct { optional: false, .. } | Op::Slice { .. } => false,
         Op::Hash { right, .. } => right.cost < LEAST_MICROSECONDS / 5.0,
         _ => true,

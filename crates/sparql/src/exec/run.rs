@@ -6,12 +6,14 @@ use crate::algebra::Var;
 use crate::algebra::translate::{iri_const, literal_const};
 use crate::algebra::{Algebra, Const, GroundTerm};
 use crate::algebra::{ConstTerm, map};
+use crate::batch::Batch;
 use crate::error::QueryError;
 use crate::expr::{CompileError, Expr, compile};
 use crate::plan::Plan;
 use crate::source::{Source, ground};
 use crate::value::{LocalTerms, Terms};
 use oxsdatatypes::DateTime;
+use rustc_hash::FxHashMap;
 use snowmelt_graph::{Activity, Index, Keys, TermId};
 use spargebra::algebra::Expression;
 use std::convert::Infallible;
@@ -73,6 +75,8 @@ pub(crate) struct Run {
     pub part: Option<(u64, u64)>,
     /// what other threads did for it
     pub forked: Activity,
+    /// what right sides are being evaluated for, by their row numbers' variables
+    pub contexts: FxHashMap<Var, Batch>,
     /// keys of scans that are known before anything runs
     pub constant_keys: Vec<(Index, Vec<u64>)>,
     /// where operators spill
@@ -130,6 +134,7 @@ impl Run {
             plan: None,
             part: None,
             forked: Activity::default(),
+            contexts: FxHashMap::default(),
             constant_keys: Vec::new(),
             temp_dir,
             profile: None,

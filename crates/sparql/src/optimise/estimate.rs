@@ -5,7 +5,7 @@
 //! domain: between containment (every value of the smaller side is met) and independence, because BSBM-like data is neither.
 
 use super::{Planner, PredicateStatistics};
-use crate::algebra::{Const, GraphSlot, Node, Pattern, Slot, Var, VarSet};
+use crate::algebra::{ApplyKind, Const, GraphSlot, Node, Pattern, Slot, Var, VarSet};
 use crate::error::QueryError;
 use snowmelt_graph::{CompareOp, Index, TermId};
 use spargebra::algebra::Expression;
@@ -116,6 +116,7 @@ impl Planner<'_> {
                 self.spread(node, rows, totals.subjects.max(1.0))
             }
             Node::GraphNames(_) => self.spread(node, 100.0, 100.0),
+            Node::Context { row, vars } => self.context_estimate(*row, vars),
             Node::Join(nodes) => {
                 let mut all = Estimate::unit();
                 for n in nodes {
@@ -129,7 +130,11 @@ impl Planner<'_> {
                 both.rows = both.rows.max(left.rows);
                 both
             }
-            Node::Exists { left, .. } | Node::Minus { left, .. } => self.estimate(left)?.scaled(0.5),
+            Node::Exists { left, .. }
+            | Node::Minus { left, .. }
+            | Node::Apply { left, kind: ApplyKind::Exists(_), .. } => self.estimate(left)?.scaled(0.5),
+            // the right side is only planned where it is run
+            Node::Apply { left, kind: ApplyKind::Left, .. } => self.estimate(left)?,
             Node::Union(nodes) => {
                 let mut sum = Estimate::default();
                 for n in nodes {

@@ -4,12 +4,15 @@
 //! bindings become keys of look-ups; elsewhere the node is planned on its own and hash-joined. `need` is what must come out:
 //! everything else is dropped as early as possible, and under DISTINCT (`dup`) rows that became equal are merged then.
 
+mod correlated;
+
 use super::access::{Visit, visits};
 use super::order::{Condition, Element, Problem};
 use super::{Estimate, Planner};
-use crate::algebra::{ExistsKind, GraphSlot, Node, Pattern, Slot, SortKey, Var, VarSet};
+use crate::algebra::{ApplyKind, ExistsKind, GraphSlot, Node, Pattern, Slot, SortKey, Var, VarSet};
 use crate::error::QueryError;
 use crate::plan::{Bounds, JoinKind, Op, PathEnd, PathGraph, PlanNode, Src};
+use correlated::{contexts, from_right, swaps};
 use spargebra::algebra::{AggregateExpression, AggregateFunction, Expression};
 
 /// A plan being built.
@@ -52,7 +55,8 @@ impl Planner<'_> {
     fn make(&mut self, op: Op, vars: Vec<Var>, estimate: Estimate, certain: VarSet, cost: f64) -> Built {
         let id = self.nodes;
         self.nodes += 1;
-        Built { node: PlanNode { id, vars, rows: estimate.rows, cost, op }, certain, estimate }
+        let contexts = contexts(&op);
+        Built { node: PlanNode { id, vars, rows: estimate.rows, cost, contexts, op }, certain, estimate }
     }
 
     /// These columns in this order; unbound where there is none.
@@ -108,9 +112,11 @@ impl Planner<'_> {
                 Some(input) => self.trim(input, need),
                 None => self.unit(),
             }),
-            Node::Pattern(_) | Node::Path { .. } | Node::GraphNames(_) | Node::Values { .. } => {
-                self.join_group(std::slice::from_ref(node), &[], input, need, dup)
-            }
+            Node::Pattern(_)
+            | Node::Path { .. }
+            | Node::GraphNames(_)
+            | Node::Context { .. }
+            | Node::Values { .. } => self.join_group(std::slice::from_ref(node), &[], input, need, dup),
             Node::Join(nodes) => self.join_group(nodes, &[], input, need, dup),
             Node::Filter { inner, conditions } => match &**inner {
                 Node::Join(nodes) => self.join_group(nodes, conditions, input, need, dup),
@@ -132,26 +138,40 @@ impl Planner<'_> {
                 if !flows(&input, &reads, &left.certain(), &node.scope()) {
                     return self.apart(node, input, need, dup);
                 }
+                let in_doubt = right.scope().minus(&right.certain());
+                if self.reads(conditions).intersection(&left.scope()).intersects(&in_doubt) {
+                    return self.left_join_of_pairs(left, right, conditions, input, need, dup);
+                }
                 let left = self.lower(left, input, &need.union(&reads), dup)?;
                 self.nested(left, right, conditions, JoinKind::Left, &reads, need, dup)
             }
-            Node::Exists { left, right, conditions, kind, correlated } => {
-                let reads = if *correlated { self.mentioned(right) } else { right.scope() }
-                    .union(&self.reads(conditions));
-                if !flows(&input, &reads, &left.certain(), &node.scope()) {
+            Node::Exists { left, right, conditions, kind } => {
+                let reads = right.scope().union(&self.reads(conditions));
+                if !flows(&input, &reads, &left.certain(), &VarSet::default()) {
                     return self.apart(node, input, need, dup);
                 }
                 let left = self.lower(left, input, &need.union(&reads), dup)?;
-                self.exists(left, right, conditions, *kind, *correlated, &reads, need)
+                self.exists(left, right, conditions, *kind, &reads, need)
             }
-            Node::Minus { left, right } => {
+            Node::Apply { left, right, row, vars, kind } => {
+                let reads = match kind {
+                    ApplyKind::Left => vars.union(&right.scope()),
+                    ApplyKind::Exists(_) => vars.clone(),
+                };
+                if !flows(&input, &reads, &left.certain(), &VarSet::default()) {
+                    return self.apart(node, input, need, dup);
+                }
+                let left = self.lower(left, input, &need.union(&reads), dup)?;
+                self.correlated(left, right, *row, vars, *kind, need, dup)
+            }
+            Node::Minus { left, right, apart } => {
                 let shared = left.scope().intersection(&right.scope());
                 if !flows(&input, &right.scope(), &left.certain(), &VarSet::default()) {
                     return self.apart(node, input, need, dup);
                 }
                 let left = self.lower(left, input, &need.union(&shared), dup)?;
                 let right = self.lower(right, None, &shared, true)?;
-                Ok(self.hash(left, right, JoinKind::Minus, need))
+                Ok(self.minus(left, right, apart, need))
             }
             Node::Union(nodes) => self.union(nodes, input, need, dup),
             Node::Project { inner, vars } => {
@@ -189,8 +209,9 @@ impl Planner<'_> {
     fn block(&mut self, node: &Node, need: &VarSet, dup: bool) -> Result<Built> {
         match node {
             Node::Sort { inner, keys } => self.sort(inner, keys, None, need),
-            Node::Slice { inner, offset, limit } => {
-                let most = limit.map(|l| l.saturating_add(*offset));
+            Node::Slice { inner, offset, limit, per } => {
+                let most = limit.filter(|_| per.is_empty()).map(|l| l.saturating_add(*offset));
+                let need = &need.union(&per.iter().copied().collect());
                 let built = match (sorted(inner), most) {
                     (Some((inner, keys)), most) => self.sort(inner, keys, most, need)?,
                     (None, _) => self.lower(inner, None, &need.intersection(&inner.scope()), false)?,
@@ -198,8 +219,9 @@ impl Planner<'_> {
                 let mut estimate = built.estimate.clone();
                 estimate.rows = limit.map_or(estimate.rows, |l| estimate.rows.min(l as f64));
                 let (vars, certain, cost) = (built.node.vars.clone(), built.certain.clone(), built.node.cost);
+                let per = per.iter().filter_map(|v| built.node.col(*v)).collect();
                 let built = self.make(
-                    Op::Slice { input: Box::new(built.node), offset: *offset, limit: *limit },
+                    Op::Slice { input: Box::new(built.node), offset: *offset, limit: *limit, per },
                     vars,
                     estimate,
                     certain,
@@ -364,14 +386,21 @@ impl Planner<'_> {
     fn mentioned(&self, node: &Node) -> VarSet {
         let all = |nodes: &[Node]| nodes.iter().fold(VarSet::default(), |a, n| a.union(&self.mentioned(n)));
         match node {
-            Node::Unit | Node::Pattern(_) | Node::Path { .. } | Node::GraphNames(_) | Node::Values { .. } => {
-                node.scope()
-            }
+            Node::Unit
+            | Node::Pattern(_)
+            | Node::Path { .. }
+            | Node::GraphNames(_)
+            | Node::Context { .. }
+            | Node::Values { .. } => node.scope(),
             Node::Join(nodes) | Node::Union(nodes) => all(nodes),
             Node::LeftJoin { left, right, conditions } | Node::Exists { left, right, conditions, .. } => {
                 self.mentioned(left).union(&self.mentioned(right)).union(&self.reads(conditions))
             }
-            Node::Minus { left, right } => self.mentioned(left).union(&right.scope()),
+            Node::Minus { left, right, .. } => self.mentioned(left).union(&right.scope()),
+            Node::Apply { left, right, vars, kind: ApplyKind::Left, .. } => {
+                self.mentioned(left).union(vars).union(&right.scope())
+            }
+            Node::Apply { left, vars, .. } => self.mentioned(left).union(vars),
             Node::Filter { inner, conditions } => self.mentioned(inner).union(&self.reads(conditions)),
             Node::Extend { inner, expr, .. } => {
                 self.mentioned(inner).union(&self.algebra.vars_of(expr)).union(&node.scope())
@@ -408,12 +437,7 @@ impl Planner<'_> {
         estimate.vars.retain(|v| seed_vars.contains(&v.0));
         estimate.vars.push((row_var, estimate.rows, estimate.rows));
         let leaf = self.make(Op::Seed, seed_vars, estimate, certain, 0.0);
-        // what the left may leave open comes from the right, where there is a match
-        let open = left.vars().minus(&left.certain);
-        let from_right = match kind {
-            JoinKind::Left => need.intersection(&right.scope()).minus(&left.vars().minus(&open)),
-            _ => VarSet::default(),
-        };
+        let from_right = from_right(&left, right, kind, need);
         let mut right_need = from_right.clone();
         right_need.insert(row_var);
         let right_node = Node::Filter { inner: Box::new(right.clone()), conditions: conditions.to_vec() };
@@ -426,7 +450,7 @@ impl Planner<'_> {
             // the right side cannot give anything
             return Ok(self.unmatched(left, kind, need));
         };
-        Ok(self.nested_op(left, right_built, row, row_var, seed, kind, &from_right, need))
+        Ok(self.nested_op(left, right_built, (row, row_var, None), seed, kind, &from_right, need))
     }
 
     #[allow(clippy::too_many_arguments)] // everything of one operator
@@ -434,8 +458,7 @@ impl Planner<'_> {
         &mut self,
         left: Built,
         right: Built,
-        row: u16,
-        row_var: Var,
+        (row, row_var, context): (u16, Var, Option<Var>),
         seed: Vec<u16>,
         kind: JoinKind,
         from_right: &VarSet,
@@ -483,6 +506,7 @@ impl Planner<'_> {
             left: Box::new(left.node),
             right: Box::new(right.node),
             seed,
+            context,
             row,
             kind,
             keep_left,
@@ -510,13 +534,12 @@ impl Planner<'_> {
         right: &Node,
         conditions: &[Expression],
         kind: ExistsKind,
-        correlated: bool,
         reads: &VarSet,
         need: &VarSet,
     ) -> Result<Built> {
         let kind = JoinKind::Exists(kind);
         let shared = left.vars().intersection(reads);
-        if conditions.is_empty() && !correlated {
+        if conditions.is_empty() {
             let on_its_own = self.estimate(right)?;
             let both_certain = shared.is_subset(&left.certain) && shared.is_subset(&right.certain());
             let one_pass =
@@ -570,13 +593,23 @@ impl Planner<'_> {
         Ok(self.make(op, vars, estimate, certain, cost))
     }
 
+    fn minus(&mut self, left: Built, right: Built, apart: &VarSet, need: &VarSet) -> Built {
+        let on_apart = left.vars().intersection(&right.vars()).intersection(apart);
+        let mut built = self.hash(left, right, JoinKind::Minus, need);
+        if let Op::Hash { left, on, loose, apart, .. } = &mut built.node.op {
+            let at = on.iter().enumerate().filter(|(_, p)| on_apart.contains(left.vars[p.0 as usize]));
+            *apart = at.map(|(i, _)| i as u16).collect();
+            // only there it is looked at
+            *loose |= !apart.is_empty();
+        }
+        built
+    }
+
     /// A hash join on all common columns. Inner joins build on the smaller side.
     fn hash(&mut self, left: Built, right: Built, kind: JoinKind, need: &VarSet) -> Built {
         let (left, right) = match kind {
             // the seed is new for each run; a table built on it would be too
-            JoinKind::Inner if right.estimate.rows > left.estimate.rows && !seeded(&left.node) => {
-                (right, left)
-            }
+            JoinKind::Inner if swaps(&left, &right) => (right, left),
             _ => (left, right),
         };
         let shared = left.vars().intersection(&right.vars());
@@ -621,6 +654,7 @@ impl Planner<'_> {
             right: Box::new(right.node),
             on,
             loose,
+            apart: Vec::new(),
             kind,
             keep_left,
             keep_right,
@@ -731,7 +765,9 @@ impl Planner<'_> {
             Node::Filter { inner, .. } | Node::Extend { inner, .. } | Node::Project { inner, .. } => {
                 self.visits_of(inner)
             }
-            Node::LeftJoin { left, right, .. } | Node::Exists { left, right, .. } => {
+            Node::LeftJoin { left, right, .. }
+            | Node::Exists { left, right, .. }
+            | Node::Apply { left, right, .. } => {
                 Some(self.visits_of(left)? + self.visits_of(right).unwrap_or(2.0))
             }
             _ => None,
@@ -761,7 +797,10 @@ impl Planner<'_> {
                 let e = self.estimate(inner)?;
                 e.rows * self.costs.hash_row + self.own_cost(inner, &e)?
             }
-            Node::LeftJoin { left, .. } | Node::Exists { left, .. } | Node::Minus { left, .. } => {
+            Node::LeftJoin { left, .. }
+            | Node::Exists { left, .. }
+            | Node::Apply { left, .. }
+            | Node::Minus { left, .. } => {
                 let e = self.estimate(left)?;
                 3.0 * self.own_cost(left, &e)?
             }
@@ -797,6 +836,7 @@ impl Planner<'_> {
             Node::Pattern(p) => self.pattern_step(p, current, &live, &ready)?,
             Node::Path { .. } => self.path_step(node, current, &live)?,
             Node::GraphNames(slot) => self.graph_names(*slot, current, &live),
+            Node::Context { row, vars } => self.context(*row, vars, current, &live),
             Node::Values { vars, rows } => {
                 let estimate = self.estimate(node)?;
                 let op = Op::Values { rows: rows.clone() };

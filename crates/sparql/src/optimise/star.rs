@@ -93,9 +93,13 @@ fn assign(node: &mut PlanNode, stars: &mut Stars) {
 /// The inputs of an operator, in the order they run.
 pub(crate) fn children(op: &Op) -> Vec<&PlanNode> {
     match op {
-        Op::Seed | Op::Unit | Op::Nothing | Op::Scan { .. } | Op::Values { .. } | Op::GraphNames { .. } => {
-            Vec::new()
-        }
+        Op::Seed
+        | Op::Context { .. }
+        | Op::Unit
+        | Op::Nothing
+        | Op::Scan { .. }
+        | Op::Values { .. }
+        | Op::GraphNames { .. } => Vec::new(),
         Op::Lookup { input, .. }
         | Op::Filter { input, .. }
         | Op::Extend { input, .. }
@@ -114,9 +118,13 @@ pub(crate) fn children(op: &Op) -> Vec<&PlanNode> {
 
 fn children_mut(op: &mut Op) -> Vec<&mut PlanNode> {
     match op {
-        Op::Seed | Op::Unit | Op::Nothing | Op::Scan { .. } | Op::Values { .. } | Op::GraphNames { .. } => {
-            Vec::new()
-        }
+        Op::Seed
+        | Op::Context { .. }
+        | Op::Unit
+        | Op::Nothing
+        | Op::Scan { .. }
+        | Op::Values { .. }
+        | Op::GraphNames { .. } => Vec::new(),
         Op::Lookup { input, .. }
         | Op::Filter { input, .. }
         | Op::Extend { input, .. }

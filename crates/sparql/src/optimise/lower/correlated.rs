@@ -1,0 +1,140 @@
+//! Right sides that are evaluated for the rows of the left, their context ([`Node::Apply`], [`Op::Context`]).
+//!
+//! The right side is planned like any other: its contexts are a table, of which only the number of rows can be foreseen. Its rows
+//! come with their context's number, by which they meet the left ones.
+
+use super::{Built, Result, seeded};
+use crate::algebra::translate::join;
+use crate::algebra::{ApplyKind, ContextVar, Node, Var, VarSet};
+use crate::optimise::{Estimate, Planner};
+use crate::plan::{JoinKind, Op};
+use spargebra::algebra::Expression;
+
+impl Planner<'_> {
+    /// Runs `right` for each batch of `left`, which is its context.
+    #[allow(clippy::too_many_arguments)] // the parts of one node and its surroundings
+    pub(super) fn correlated(
+        &mut self,
+        left: Built,
+        right: &Node,
+        row: Var,
+        vars: &VarSet,
+        kind: ApplyKind,
+        need: &VarSet,
+        dup: bool,
+    ) -> Result<Built> {
+        let seed = left.cols(vars);
+        let mut seed_vars = left.pick(&seed);
+        seed_vars.push(row);
+        let mut estimate = left.estimate.clone();
+        estimate.vars.retain(|v| vars.contains(v.0));
+        estimate.rows = estimate.combinations(vars).max(1.0);
+        let kind = match kind {
+            ApplyKind::Left => JoinKind::Left,
+            ApplyKind::Exists(kind) => JoinKind::Exists(kind),
+        };
+        let from_right = from_right(&left, right, kind, need);
+        let mut right_need = from_right.clone();
+        right_need.insert(row);
+        self.contexts.push((row, seed_vars, estimate));
+        let built = self.lower(right, None, &right_need, dup || kind != JoinKind::Left);
+        self.contexts.pop();
+        let built = built?;
+        let Some(col) = built.node.col(row) else {
+            // the right side cannot give anything
+            return Ok(self.unmatched(left, kind, need));
+        };
+        Ok(self.nested_op(left, built, (col, row, Some(row)), seed, kind, &from_right, need))
+    }
+
+    /// An OPTIONAL whose conditions read what the right side may leave open and the left may bind: they are asked of the pair.
+    pub(super) fn left_join_of_pairs(
+        &mut self,
+        left: &Node,
+        right: &Node,
+        conditions: &[Expression],
+        input: Option<Built>,
+        need: &VarSet,
+        dup: bool,
+    ) -> Result<Built> {
+        let reads = right.scope().union(&self.reads(conditions));
+        let (vars, certain) = (left.scope().intersection(&reads), left.certain());
+        let row = self.fresh();
+        let of_left = |v: Var| ContextVar { of: v, here: v, certain: certain.contains(v) };
+        let context = Node::Context { row, vars: vars.iter().map(of_left).collect() };
+        let pairs = Box::new(join(vec![context, right.clone()]));
+        let pairs = Node::Filter { inner: pairs, conditions: conditions.to_vec() };
+        let left = self.lower(left, input, &need.union(&reads), dup)?;
+        let memo = std::mem::take(&mut self.unit_memo);
+        let built = self.correlated(left, &pairs, row, &vars, ApplyKind::Left, need, dup);
+        self.unit_memo = memo;
+        built
+    }
+
+    pub(super) fn context(
+        &mut self,
+        row: Var,
+        vars: &[ContextVar],
+        current: Option<Built>,
+        live: &VarSet,
+    ) -> Built {
+        let (_, seed, _) =
+            self.contexts.iter().rfind(|c| c.0 == row).expect("inside the right side of its node");
+        let col = |v: Var| seed.iter().position(|s| *s == v).map(|c| c as u16);
+        let mut cols = vec![col(row)];
+        cols.extend(vars.iter().map(|v| col(v.of)));
+        let certain = vars.iter().filter(|v| v.certain).map(|v| v.here).chain([row]).collect();
+        let estimate = self.context_estimate(row, vars);
+        let names = [row].into_iter().chain(vars.iter().map(|v| v.here)).collect();
+        let built = self.make(Op::Context { row, cols }, names, estimate, certain, self.costs.operator);
+        match current {
+            Some(current) => self.hash(current, built, JoinKind::Inner, live),
+            None => self.trim(built, live),
+        }
+    }
+
+    /// How many rows a context has.
+    pub(in crate::optimise) fn context_estimate(&self, row: Var, vars: &[ContextVar]) -> Estimate {
+        let Some((_, _, all)) = self.contexts.iter().rfind(|c| c.0 == row) else {
+            return Estimate { rows: 1.0, vars: Vec::new() };
+        };
+        let mut estimate = Estimate { rows: all.rows, vars: vec![(row, all.rows, all.rows)] };
+        for v in vars {
+            let of = all.vars.iter().find(|x| x.0 == v.of);
+            let (distinct, domain) = of.map_or((all.rows, all.rows), |x| (x.1, x.2));
+            estimate.vars.push((v.here, distinct, domain));
+        }
+        estimate.vars.sort_unstable_by_key(|v| v.0);
+        estimate.vars.dedup_by_key(|v| v.0);
+        estimate
+    }
+}
+
+/// What of an OPTIONAL comes from its right side: what the left does not have, or may leave open, where there is a match.
+pub(super) fn from_right(left: &Built, right: &Node, kind: JoinKind, need: &VarSet) -> VarSet {
+    match kind {
+        JoinKind::Left => need.intersection(&right.scope()).minus(&left.vars().intersection(&left.certain)),
+        _ => VarSet::default(),
+    }
+}
+
+/// The contexts an operator reads that come from further up.
+pub(super) fn contexts(op: &Op) -> VarSet {
+    let mut set = crate::optimise::children(op).iter().fold(VarSet::default(), |a, c| a.union(&c.contexts));
+    match op {
+        Op::Context { row, .. } => set.insert(*row),
+        Op::Nested { context: Some(row), .. } => set.remove(*row),
+        _ => {}
+    }
+    set
+}
+
+/// Whether an inner join had better build its table on the left: on the smaller side, but rather on one that stays the same
+/// from seed to seed and from context to context.
+pub(super) fn swaps(left: &Built, right: &Built) -> bool {
+    match (left.node.contexts.is_empty(), right.node.contexts.is_empty()) {
+        (true, false) => !seeded(&left.node),
+        (false, true) => false,
+        _ => right.estimate.rows > left.estimate.rows && !seeded(&left.node),
+    }
+}
