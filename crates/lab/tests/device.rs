@@ -61,7 +61,8 @@ impl Made {
     fn new(name: &str, more: &[&str]) -> Made {
         let name = format!("test-{}-{name}", std::process::id());
         let model: &[&str] = if more.contains(&"--model") { &[] } else { &["--model", "nvme"] };
-        let words = [&["device", "create", &name, "--size", "64m"], model, more].concat();
+        let size: &[&str] = if more.contains(&"--size") { &[] } else { &["--size", "64m"] };
+        let words = [&["device", "create", &name], size, model, more].concat();
         let device = PathBuf::from(ok(&words).trim());
         Made { name, device }
     }
@@ -448,4 +449,43 @@ fn a_server_that_says_nothing_is_given_up() {
     assert!(!ended.success() && said.contains("self-test has not ended within 11 s"), "{said}");
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     assert_eq!((made.traces(), tasks(server)), (vec![], 0));
+}
+
+/// A server that was told to end unmounts first, which takes as long as the device: nobody cuts it off meanwhile.
+#[test]
+fn a_server_that_writes_out_for_long_is_no_hung_one() {
+    let Some(_turn) = can_run() else { return };
+    if Command::new("mkfs.ext4").arg("-V").stderr(Stdio::null()).status().is_err() {
+        eprintln!("skipped: there is no mkfs.ext4");
+        return;
+    }
+    const BYTES: usize = 40 << 20;
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| dir.path().join(name).to_str().expect("text").to_string();
+    std::fs::write(path("slow.toml"), "kind = \"volume\"\nlatency_us = 100.0\nbytes_per_s = 4000000.0\n")
+        .expect("written");
+    let words = ["--model", &path("slow.toml"), "--backing", &path("bytes")];
+    let made = Made::new("writes", &[&words[..], &["--size", "128m"]].concat());
+    let device = made.device.to_str().expect("text").to_string();
+    let mkfs =
+        Command::new("mkfs.ext4").args(["-q", "-O", "^has_journal", &device]).status().expect("it runs");
+    assert!(mkfs.success());
+    std::fs::create_dir(path("mount")).expect("made");
+    let flags = rustix::mount::MountFlags::empty();
+    rustix::mount::mount(&device, path("mount"), "ext4", flags, None).expect("mounted");
+    std::fs::write(path("mount/file"), vec![0xa7; BYTES]).expect("written");
+    let pid = made.pid();
+    kill_process(Pid::from_raw(pid as i32).expect("a process"), Signal::TERM).expect("sent");
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(process_start(pid).is_some(), "it writes out");
+    let said = ok(&["restore"]);
+    assert!(!said.contains("hangs"), "{said}");
+    let begun = Instant::now();
+    while process_start(pid).is_some() {
+        assert!(begun.elapsed() < Duration::from_secs(120), "it does not end");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(made.traces(), [""; 0]);
+    let there = std::fs::read(path("bytes")).expect("read").iter().filter(|byte| **byte == 0xa7).count();
+    assert!(there >= BYTES, "{there} of {BYTES} bytes were written out");
 }

@@ -62,11 +62,11 @@ pub fn run() -> Result<(), LabError> {
         Err(e) => Outcome::Failed(e.to_string()),
     };
     let heard = say(&said);
-    let (server, undo, _) = outcome?;
+    let (server, _undo, _) = outcome?;
     if heard.is_err() {
         return Ok(()); // whoever asked is gone; dropping the journal takes everything down
     }
-    server.answer_for_ever(&undo)
+    server.answer_for_ever()
 }
 
 fn say(what: &Outcome) -> std::io::Result<()> {
@@ -117,6 +117,8 @@ impl Server {
         let mount = state::mount_path(name);
         std::fs::create_dir_all(state::folder()).map_err(|e| LabError::file("make", &state::folder(), e))?;
         undo.will(Step::RemoveFile { path: state::log_path(name) })?;
+        // It goes last: a server that takes long to unmount still answers, and is not taken for one that hangs.
+        undo.will(Step::RemoveFile { path: state::socket_path(name) })?;
         undo.make_dir(&mount)?;
         doing("mounting its file system");
         undo.make(Step::Unmount { target: mount.clone() }, || self.mount(&mount))?;
@@ -209,9 +211,8 @@ impl Server {
         std::fs::rename(&draft, &path).map_err(|e| LabError::file("write", &path, e))
     }
 
-    fn answer_for_ever(&self, undo: &Undo) -> Result<(), LabError> {
+    fn answer_for_ever(&self) -> Result<(), LabError> {
         let path = state::socket_path(&self.spec.name);
-        undo.will(Step::RemoveFile { path: path.clone() })?;
         drop(std::fs::remove_file(&path)); // of a server that was killed
         let listener = UnixListener::bind(&path).map_err(|e| LabError::file("listen on", &path, e))?;
         for stream in listener.incoming() {
