@@ -43,6 +43,8 @@ struct State {
     /// Reads done so far, and the one that fails.
     reads: u64,
     failing_read: Option<u64>,
+    /// The file one of whose writes gets lost, and how many go well before it.
+    losing: Option<(PathBuf, u64)>,
 }
 
 #[derive(Default, Clone)]
@@ -114,6 +116,16 @@ impl PowerDisk {
     pub fn fail_read_in(&self, n: u64) {
         let mut state = self.state.lock();
         state.failing_read = Some(state.reads + n);
+    }
+
+    /// Loses the `n`th write to a file from now on: it is acknowledged, and the file stays as it was.
+    pub fn lose_write_in(&self, path: &Path, n: u64) {
+        self.state.lock().losing = Some((path.to_path_buf(), n));
+    }
+
+    /// True while the write that is to be lost has not come.
+    pub fn is_losing(&self) -> bool {
+        self.state.lock().losing.is_some()
     }
 
     /// Ends the failing.
@@ -220,6 +232,18 @@ impl State {
             Some((_, libc::ENOSPC)) if operation == Operation::Sync => Ok(()),
             Some((from, errno)) if self.steps > from => Err(fail(errno)),
             _ => Ok(()),
+        }
+    }
+
+    /// True of the write that is to be lost.
+    fn loses(&mut self, path: &Path) -> bool {
+        match &mut self.losing {
+            Some((file, 0)) if file == path => self.losing.take().is_some(),
+            Some((file, left)) if file == path => {
+                *left -= 1;
+                false
+            }
+            _ => false,
         }
     }
 
@@ -371,6 +395,9 @@ impl Device for PowerFile {
         let mut state = self.disk.state.lock();
         let was_off = state.off;
         let stepped = state.step(&self.name, Operation::Write, offset, bytes.len() as u64);
+        if stepped.is_ok() && state.loses(&self.path) {
+            return Ok(());
+        }
         // The write that the cut hits may reach the disk in part.
         if (stepped.is_ok() || (state.off && !was_off))
             && let Some(f) = state.files.get_mut(&self.path)
@@ -394,6 +421,22 @@ impl Device for PowerFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lost_write_is_acknowledged() {
+        let disk = PowerDisk::new(1);
+        let [f, other] = ["f", "g"].map(|n| disk.open(Path::new(n), Access::CreateNew).unwrap());
+        put(&*f, 0, 1, 1024).unwrap();
+        disk.lose_write_in(Path::new("f"), 1);
+        put(&*f, 0, 2, 512).unwrap();
+        put(&*other, 0, 2, 512).unwrap();
+        assert!(disk.is_losing());
+        put(&*f, 512, 3, 512).unwrap();
+        assert!(!disk.is_losing());
+        f.sync().unwrap();
+        let bytes = disk.bytes(Path::new("f")).unwrap();
+        assert_eq!((bytes[0], bytes[512], bytes.len()), (2, 1, 1024));
+    }
 
     fn put(d: &dyn Device, offset: u64, byte: u8, n: usize) -> Result<(), IoError> {
         d.write_at(&[IoSlice::new(&vec![byte; n])], offset)

@@ -20,6 +20,7 @@ use crate::space::{Extent, ExtentId, Space};
 use crate::state::State;
 use crate::store::Store;
 use crate::versions::Seen;
+use crate::written_by::WrittenBy;
 
 /// How far a copy is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +46,7 @@ impl Store {
         stripes: &[PathBuf],
         mut progress: impl FnMut(CopyProgress),
     ) -> Result<CopyProgress> {
-        let (snapshot, map) = self.state_and_map()?;
+        let (snapshot, mut map) = self.state_and_map()?;
         let config = StoreConfig {
             extent_pages: self.geometry.extent_pages,
             background: Background::Caller,
@@ -63,8 +64,9 @@ impl Store {
         let mut at =
             CopyProgress { extents_done: 0, extents: map.len() as u64, pages: 0, txn: snapshot.txn() };
         let mut buf = AlignedBuf::huge(self.geometry.extent_bytes() as usize);
-        for (id, extent) in map.iter().enumerate().filter(|(_, e)| e.tree.is_some()) {
+        for (id, extent) in map.iter_mut().enumerate().filter(|(_, e)| e.tree.is_some()) {
             let pages = self.extent_as_of(&snapshot, id as u64, extent, &mut buf)?;
+            note_written(extent, &buf);
             copy.fetch.stripes.write(copy.geometry.extent_place(id as u64), &buf)?;
             at = CopyProgress { extents_done: id as u64 + 1, pages: at.pages + pages, ..at };
             progress(at);
@@ -115,7 +117,10 @@ impl Store {
         for ((i, page), seen) in used.iter().zip(versions) {
             kept[*i as usize] = true;
             let bytes = &mut buf[*i as usize * PAGE_BYTES..][..PAGE_BYTES];
-            self.page_as_of(txn, *page, tree, seen, bytes)?;
+            self.page_as_of(txn, *page, tree, seen, bytes).map_err(|e| match snapshot.is_cancelled() {
+                true => StoreError::SnapshotTooOld { txn },
+                false => e,
+            })?;
             let newest = header(bytes).txn();
             if newest > txn || snapshot.is_cancelled() {
                 return Err(StoreError::SnapshotTooOld { txn });
@@ -143,10 +148,14 @@ impl Store {
                     return Ok(());
                 }
                 // As of now: the map may be older than a write-back that took its version.
-                Seen::Stripe if core.space.read().owner(page) == Some(tree) => {
-                    return page::verify(bytes, page, tree).map_err(|why| core.damaged(page, why));
+                Seen::Stripe => {
+                    let (owner, expected) = core.space.read().expected(page);
+                    if owner != Some(tree) {
+                        return Err(core.damaged(page, Damage::NotAllocated));
+                    }
+                    return page::verify_written(bytes, page, tree, expected)
+                        .map_err(|why| core.damaged(page, why));
                 }
-                Seen::Stripe => return Err(core.damaged(page, Damage::NotAllocated)),
                 Seen::Journal(version, way) => (version, way),
             };
             let failed = match self.commits.journal.rebuild(page, version, &way) {
@@ -188,6 +197,16 @@ fn seal_into(bytes: &mut [u8], state: &[u8], page: PageId, tree: TreeId) {
     bytes.copy_from_slice(state);
     let txn = header(bytes).txn();
     page::seal(bytes, page, tree, txn);
+}
+
+/// In the copy every page was written as the transaction in its header left it.
+fn note_written(extent: &mut Extent, pages: &[u8]) {
+    let count = (pages.len() / PAGE_BYTES) as u32;
+    let mut written_by = WrittenBy::UNKNOWN;
+    for (i, page) in (0..count).zip(pages.chunks_exact(PAGE_BYTES)).filter(|(i, _)| extent.is_allocated(*i)) {
+        written_by.set(i, header(page).txn(), count);
+    }
+    extent.written_by = written_by;
 }
 
 /// In the copy every page in use is on its stripe.

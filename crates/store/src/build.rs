@@ -283,6 +283,7 @@ impl TreeWriter {
             .write(store.geometry.extent_place(extent), bytes)
             .inspect_err(|e| self.shared.poison(e))?;
         let filled = Extent::filled(store.geometry.extent_pages, self.tree, self.filled);
+        let filled = filled.by(self.shared.txn);
         self.shared.state.lock().built.push((extent, filled));
         self.at += 1;
         self.filled = 0;

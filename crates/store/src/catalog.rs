@@ -1,15 +1,17 @@
-//! The meta run: which trees there are, what each says about itself, and which extents it owns.
+//! The catalog: which trees there are, and what each says about itself. Together with the extent map it is the *meta run*.
 //!
-//! It is read once at open and written whole by each bulk commit, into consecutive pages of fresh extents owned by tree 0. It is small
-//! (about 50 bytes per extent: 100 KB for 4 GB of data), so a checksummed run beats a tree: one read, no structure to descend
-//! before the structures are known. Layout, little endian, one after the other:
+//! It is read once at open and written whole by each checkpoint. It is small, so a checksummed run beats a tree: one read, no structure to
+//! descend before the structures are known. Layout, little endian, one after the other:
 //!
-//! | bytes | field                                                                                             |
-//! |-------|---------------------------------------------------------------------------------------------------|
-//! | 4     | next free tree id                                                                                 |
-//! | 4     | number of trees; for each: u32 id, u16 name length, name                                          |
-//! | 4     | number of records; for each: u16 name length, name, u32 kind, u32 length, bytes                   |
-//! | 8     | number of extents; for each: u32 tree (0xFFFFFFFF free), u64 overflow extent (all ones: none), bitmap of allocated pages in u64 words |
+//! | bytes | field                                                                              |
+//! |-------|------------------------------------------------------------------------------------|
+//! | 4     | next free tree id                                                                  |
+//! | 4     | number of trees; for each: u32 id, u16 name length, name                           |
+//! | 4     | number of records; for each: u16 name length, name, u32 kind, u32 length, bytes    |
+//! |       | the directory of the extent map ([`crate::map_segment`])                           |
+//!
+//! In format 3 the extent map itself followed: u64 number of extents; for each u32 tree (0xFFFFFFFF free), u64 overflow extent (all ones:
+//! none), bitmap of allocated pages in u64 words.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -91,8 +93,8 @@ impl Catalog {
     }
 }
 
-/// The bytes of the meta run.
-pub(crate) fn encode(catalog: &Catalog, extents: &[Extent]) -> Vec<u8> {
+/// The bytes of the meta run up to the directory of the map.
+pub(crate) fn encode(catalog: &Catalog) -> Vec<u8> {
     let mut out = Vec::new();
     out.extend(catalog.next_tree.to_le_bytes());
     out.extend((catalog.trees.len() as u32).to_le_bytes());
@@ -107,20 +109,7 @@ pub(crate) fn encode(catalog: &Catalog, extents: &[Extent]) -> Vec<u8> {
         out.extend((record.bytes.len() as u32).to_le_bytes());
         out.extend(&*record.bytes);
     }
-    out.extend((extents.len() as u64).to_le_bytes());
-    for e in extents {
-        out.extend(e.tree.map_or(FREE, |t| t.0).to_le_bytes());
-        out.extend(e.overflow.unwrap_or(NO_OVERFLOW).to_le_bytes());
-        for w in &e.allocated {
-            out.extend(w.to_le_bytes());
-        }
-    }
     out
-}
-
-/// Bytes one extent takes in the meta run.
-pub(crate) fn extent_entry_bytes(extent_pages: u32) -> usize {
-    12 + 8 * words(extent_pages)
 }
 
 fn put_name(out: &mut Vec<u8>, name: &str) {
@@ -129,9 +118,8 @@ fn put_name(out: &mut Vec<u8>, name: &str) {
     out.extend(name.as_bytes());
 }
 
-/// Reads the meta run back. The checksum was right, so `Err` means a bug or another format; it says what does not fit.
-pub(crate) fn decode(bytes: &[u8], extent_pages: u32) -> Result<(Catalog, Vec<Extent>), &'static str> {
-    let mut r = Cursor { bytes };
+/// Reads the catalog from the front of a meta run. The checksum was right, so `Err` means a bug or another format; it says what does not fit.
+pub(crate) fn decode(r: &mut Cursor<'_>) -> Result<Catalog, &'static str> {
     let mut catalog = Catalog { next_tree: r.u32()?, ..Default::default() };
     for _ in 0..r.u32()? {
         let id = TreeId(r.u32()?);
@@ -143,8 +131,14 @@ pub(crate) fn decode(bytes: &[u8], extent_pages: u32) -> Result<(Catalog, Vec<Ex
         let len = r.u32()? as usize;
         catalog.records.insert(name, Record { kind, bytes: r.take(len)?.into() });
     }
+    Ok(catalog)
+}
+
+/// Reads the extent map that format 3 put behind the catalog: nothing is known of who wrote which page.
+pub(crate) fn decode_whole_map(r: &mut Cursor<'_>, extent_pages: u32) -> Result<Vec<Extent>, &'static str> {
     let n = r.u64()?;
-    if n.checked_mul(extent_entry_bytes(extent_pages) as u64) != Some(r.bytes.len() as u64) {
+    let entry_bytes = 12 + 8 * words(extent_pages) as u64;
+    if n.checked_mul(entry_bytes) != Some(r.bytes.len() as u64) {
         return Err("the extent map has a wrong length");
     }
     let mut extents = Vec::with_capacity(n as usize);
@@ -158,23 +152,24 @@ pub(crate) fn decode(bytes: &[u8], extent_pages: u32) -> Result<(Catalog, Vec<Ex
         e.written = e.allocated.clone();
         extents.push(e);
     }
-    Ok((catalog, extents))
+    Ok(extents)
 }
 
-struct Cursor<'a> {
-    bytes: &'a [u8],
+/// Bytes that are read from the front.
+pub(crate) struct Cursor<'a> {
+    pub bytes: &'a [u8],
 }
 
 impl<'a> Cursor<'a> {
-    fn take(&mut self, n: usize) -> Result<&'a [u8], &'static str> {
+    pub fn take(&mut self, n: usize) -> Result<&'a [u8], &'static str> {
         let (head, tail) = self.bytes.split_at_checked(n).ok_or("the meta run ends too early")?;
         self.bytes = tail;
         Ok(head)
     }
-    fn u32(&mut self) -> Result<u32, &'static str> {
+    pub fn u32(&mut self) -> Result<u32, &'static str> {
         Ok(u32::from_le_bytes(self.take(4)?.try_into().expect("four bytes")))
     }
-    fn u64(&mut self) -> Result<u64, &'static str> {
+    pub fn u64(&mut self) -> Result<u64, &'static str> {
         Ok(u64::from_le_bytes(self.take(8)?.try_into().expect("eight bytes")))
     }
     fn name(&mut self) -> Result<String, &'static str> {
@@ -188,29 +183,29 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn sample() -> (Catalog, Vec<Extent>) {
+    fn sample() -> Catalog {
         let mut c = Catalog { next_tree: 3, ..Default::default() };
         c.trees.insert(TreeId(1), "psog".into());
         c.trees.insert(TreeId(2), "iri".into());
         c.records.insert("psog".into(), Record { kind: 1, bytes: b"root".as_slice().into() });
         c.records.insert("empty".into(), Record { kind: 0, bytes: [].into() });
-        let mut spilled = Extent::filled(256, TreeId(2), 200);
-        spilled.overflow = Some(7);
-        (c, vec![Extent::filled(256, TreeId(1), 256), Extent::free(256), spilled])
+        c
     }
 
     #[test]
     fn round_trips() {
-        let (c, e) = sample();
-        assert_eq!(decode(&encode(&c, &e), 256), Ok((c, e)));
+        let c = sample();
+        let bytes = encode(&c);
+        let mut r = Cursor { bytes: &bytes };
+        assert_eq!(decode(&mut r), Ok(c));
+        assert!(r.bytes.is_empty());
     }
 
     #[test]
     fn every_truncation_is_an_error() {
-        let (c, e) = sample();
-        let bytes = encode(&c, &e);
+        let bytes = encode(&sample());
         for n in 0..bytes.len() {
-            assert!(decode(&bytes[..n], 256).is_err(), "{n} of {} bytes", bytes.len());
+            assert!(decode(&mut Cursor { bytes: &bytes[..n] }).is_err(), "{n} of {} bytes", bytes.len());
         }
     }
 

@@ -3,7 +3,8 @@
 use snowmelt_io::AlignedBuf;
 
 use crate::error::StoreError;
-use crate::page::{self, PAGE_BYTES, PageId};
+use crate::page::{self, Damage, PAGE_BYTES, PageId};
+use crate::space::ExtentId;
 use crate::store::Store;
 
 /// How far a check is.
@@ -27,68 +28,77 @@ impl Store {
         mut on_error: impl FnMut(StoreError),
         mut progress: impl FnMut(CheckProgress),
     ) -> CheckProgress {
-        let extents: Vec<_> = self.fetch.core.space.read().iter().map(|(id, e)| (id, e.clone())).collect();
-        let mut at = CheckProgress { extents_done: 0, extents: extents.len() as u64, pages: 0, errors: 0 };
+        let extents = self.fetch.core.space.read().len();
+        let mut at = CheckProgress { extents_done: 0, extents, pages: 0, errors: 0 };
         let mut buf = AlignedBuf::huge(self.geometry.extent_bytes() as usize);
-        for (id, extent) in extents {
+        for id in 0..extents {
             let mut error = |e: StoreError| {
                 at.errors += 1;
                 on_error(e);
             };
-            if let Some(tree) = extent.tree {
-                // Written pages lie at the front of an extent as long as only builds write; holes would be read and skipped.
-                let end = (0..self.geometry.extent_pages)
-                    .rev()
-                    .find(|i| extent.is_written(*i))
-                    .map_or(0, |i| i + 1);
-                let first = self.geometry.page(id, 0);
-                // Pages with versions are on their way to the stripe; what is there now may be older.
-                let versions = &self.fetch.core.pool.versions;
-                let settled: Vec<bool> = (0..self.geometry.extent_pages)
-                    .map(|i| !versions.has(self.geometry.page(id, i)))
-                    .collect();
-                let lost =
-                    |i: &u32| extent.is_allocated(*i) && !extent.is_written(*i) && settled[*i as usize];
-                for i in (0..self.geometry.extent_pages).filter(lost) {
-                    error(self.fetch.core.damaged(self.geometry.page(id, i), page::Damage::NotAllocated));
-                }
-                let whole = &mut buf[..end as usize * PAGE_BYTES];
-                let read_all = whole.is_empty() || self.fetch.read_past_pool(first, whole).is_ok();
-                for i in (0..end).filter(|i| extent.is_written(*i) && extent.is_allocated(*i)) {
-                    if !settled[i as usize] {
-                        at.pages += 1;
-                        continue;
-                    }
-                    let page = self.geometry.page(id, i);
-                    let bytes = &mut whole[i as usize * PAGE_BYTES..][..PAGE_BYTES];
-                    if let Err(e) = self.check_page(page, tree, bytes, read_all) {
-                        error(e);
-                    }
-                    at.pages += 1;
-                }
-            }
+            at.pages += self.check_extent(id, &mut buf, &mut error);
             at.extents_done += 1;
             progress(at);
         }
         at
     }
 
-    fn check_page(
-        &self,
-        page: PageId,
-        tree: page::TreeId,
-        bytes: &mut [u8],
-        already_read: bool,
-    ) -> Result<(), StoreError> {
-        if !already_read {
-            self.fetch.read_past_pool(page, bytes).map_err(|e| self.fetch.core.unreadable(page, e))?;
+    /// Checks the pages in use of an extent as it is now, and answers how many there are.
+    fn check_extent(&self, id: ExtentId, buf: &mut AlignedBuf, error: &mut dyn FnMut(StoreError)) -> u64 {
+        let core = &self.fetch.core;
+        let extent = core.space.read().newest(id).clone();
+        let used = (0..self.geometry.extent_pages).filter(|i| extent.is_allocated(*i));
+        let used: Vec<(u32, PageId)> = used.map(|i| (i, self.geometry.page(id, i))).collect();
+        // Pages with versions are on their way to the stripe; what is there now may be older.
+        let settled: Vec<bool> = used.iter().map(|(_, page)| !core.pool.versions.has(*page)).collect();
+        let end =
+            used.iter().zip(&settled).filter(|(_, settled)| **settled).map(|((i, _), _)| *i as usize + 1);
+        let whole = &mut buf[..end.max().unwrap_or(0) * PAGE_BYTES];
+        let is_read = whole.is_empty() || self.fetch.read_past_pool(self.geometry.page(id, 0), whole).is_ok();
+        for ((i, page), _) in used.iter().zip(settled).filter(|(_, settled)| *settled) {
+            let bytes = &mut whole[*i as usize * PAGE_BYTES..][..PAGE_BYTES];
+            if let Err(e) = self.check_page(*page, bytes, is_read) {
+                error(e);
+            }
         }
-        let mut damage = page::verify(bytes, page, tree);
-        if damage.is_err() && already_read {
-            // It may have been written back just while it was read.
-            self.fetch.read_past_pool(page, bytes).map_err(|e| self.fetch.core.unreadable(page, e))?;
-            damage = page::verify(bytes, page, tree);
+        used.len() as u64
+    }
+
+    /// Checks a page against what the map says of it now. Commits and checkpoints go on: what is wrong is looked at again before it is said.
+    fn check_page(&self, page: PageId, bytes: &mut [u8], mut is_read: bool) -> Result<(), StoreError> {
+        /// Looks at a page that keeps changing: each would have to meet a write-back of its own.
+        const LOOKS: usize = 4;
+        let core = &self.fetch.core;
+        let now = || {
+            let space = core.space.read();
+            let extent = space.newest(self.geometry.extent_of(page));
+            extent.is_allocated(self.geometry.index_of(page)).then(|| space.expected(page))
+        };
+        let mut damage = Damage::NotAllocated;
+        for _ in 0..LOOKS {
+            let before = now();
+            if !is_read {
+                self.fetch.read_past_pool(page, bytes).map_err(|e| core.unreadable(page, e))?;
+            }
+            let after = now();
+            damage = match after {
+                // Given back since.
+                None => return Ok(()),
+                Some((Some(tree), expected)) => match page::verify_written(bytes, page, tree, expected) {
+                    Ok(()) => return Ok(()),
+                    Err(damage) => damage,
+                },
+                Some((None, _)) => Damage::NotAllocated,
+            };
+            if core.pool.versions.has(page) {
+                // It is on its way to the stripe by now.
+                return Ok(());
+            }
+            if !is_read && before == after {
+                break;
+            }
+            is_read = false;
         }
-        damage.map_err(|why| self.fetch.core.damaged(page, why))
+        Err(core.damaged(page, damage))
     }
 }

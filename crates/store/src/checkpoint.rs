@@ -4,7 +4,7 @@
 //!    change of each is logged as an image again;
 //! 2. *write*, a batch per step, as fast as the journal grows: adjacent pages in one request, behind all reads; then the page's frame is renewed, the
 //!    page counts as written, the version leaves the table;
-//! 3. *end*: meta run (catalog as of C, the map as it is), stripes synced, journal synced up to where the map was taken, super-block; then
+//! 3. *end*: meta run (catalog as of C, what changed of the map, as it is), stripes synced, journal synced up to where the map was taken, super-block; then
 //!    journal files that nothing needs are used again, and extents freed up to C are given out again.
 //!
 //! Until the super-block is durable everything before it is still in the journal, so a crash at any point loses nothing. A snapshot that
@@ -28,7 +28,7 @@ use crate::page::{self, PAGE_BYTES, PageBuf, PageId, header};
 use crate::pool::Thrown;
 use crate::state::State;
 use crate::store::count_pages;
-use crate::superblock::SuperBlock;
+use crate::superblock::{MetaForm, SuperBlock};
 use crate::versions::Seen;
 
 /// Pages written by one step when it is in no hurry: a reader waits behind few of them.
@@ -317,7 +317,7 @@ impl Commits {
         {
             let mut space = core.space.write();
             let _held = self.journal.meters.map_hold.hold(&self.config.clock);
-            batch.iter().for_each(|(page, ..)| space.set_written(*page));
+            batch.iter().for_each(|(page, txn, _)| space.set_written(*page, *txn));
         }
         self.journal.meters.wrote_back(batch.len() as u64);
         for (page, txn, state) in batch {
@@ -331,12 +331,12 @@ impl Commits {
 
     fn end_checkpoint(&self, r: &Running) -> Result<()> {
         self.set_lengths()?;
-        let meta = NewMeta::take(&self.fetch, &r.state.catalog);
+        let meta = NewMeta::take(&self.fetch, &r.state.catalog, &self.meta);
         let tail = self.journal.tail_place();
         let switched = (|| {
             // The run may have lengthened the map.
             self.set_lengths()?;
-            let run = meta.write(&self.fetch, &r.state.catalog, r.state.txn)?;
+            meta.write(&self.fetch, r.state.txn)?;
             if self.config.plant != Some(Plant::SkipStripeSync) {
                 self.fetch.stripes.sync()?;
             }
@@ -349,8 +349,9 @@ impl Commits {
             }
             let switched = self.switch_block(|block| SuperBlock {
                 txn: r.state.txn,
-                extents: meta.map.len() as u64,
-                meta: Some(run),
+                extents: meta.extents,
+                meta: meta.run(),
+                meta_form: MetaForm::Segments,
                 journal: first,
                 before: self.journal.before(first),
                 synced: tail.sequence,
@@ -374,7 +375,7 @@ impl Commits {
                 return Err(e);
             }
         };
-        meta.settle(&self.fetch);
+        meta.settle(&self.fetch, &self.meta);
         self.journal.recycle(first);
         self.give_out_again(r.state.txn);
         self.checkpointer.last_bytes.store(r.bytes, Ordering::Relaxed);

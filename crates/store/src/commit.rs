@@ -17,6 +17,7 @@ use crate::fetch::Fetch;
 use crate::journal::record::Packed;
 use crate::journal::{Appended, Journal, Room, change};
 use crate::journal_meters::JournalStats;
+use crate::meta_pages::MetaState;
 use crate::page::{PAGE_BYTES, TreeId};
 use crate::snapshot::{Snapshot, Snapshots};
 use crate::state::{State, States};
@@ -32,6 +33,8 @@ pub(crate) struct Commits {
     pub journal: Arc<Journal>,
     /// What the super-block says. Not held while it is written: commits look at it.
     pub block: Mutex<SuperBlock>,
+    /// Where catalog and map are kept; only checkpoints change it.
+    pub meta: Mutex<MetaState>,
     /// The turn to write the super-block.
     pub block_turn: Mutex<()>,
     /// Bytes of journal a second of recovery takes.

@@ -13,7 +13,7 @@ use crate::string_symbols::Symbols;
 use crate::superblock::{SLOT_BYTES, SuperBlock};
 use crate::tuple_inner::Inner;
 use crate::tuple_leaf::LeafCursor;
-use crate::{PageId, catalog, page};
+use crate::{PageId, catalog, map_segment, page};
 
 /// What the first byte of [`tree_page`]'s input chooses from.
 const KINDS: [PageKind; 6] = [
@@ -158,7 +158,12 @@ pub fn meta(data: &[u8]) {
         }
     }
     for extent_pages in [8, 256] {
-        let _ = catalog::decode(data, extent_pages);
+        let mut r = catalog::Cursor { bytes: data };
+        if catalog::decode(&mut r).is_ok() {
+            let _ = map_segment::decode_directory(&mut catalog::Cursor { bytes: r.bytes });
+            let _ = catalog::decode_whole_map(&mut r, extent_pages);
+        }
+        let _ = map_segment::decode(data, extent_pages);
     }
     if data.len() >= PAGE_BYTES {
         let _ = page::verify(&data[..PAGE_BYTES], PageId(1), crate::TreeId(1));
@@ -244,8 +249,13 @@ mod tests {
         }
         let block = std::fs::read(dir.join(FILE_NAME)).unwrap();
         let mut meta: Vec<Vec<u8>> = block.chunks(SLOT_BYTES).take(2).map(<[u8]>::to_vec).collect();
-        let extents: Vec<_> = store.store.extents().into_iter().map(|(_, e)| e).collect();
-        meta.push(catalog::encode(&store.store.catalog_all(), &extents));
+        let mut extents: Vec<_> = store.store.extents().into_iter().map(|(_, e)| e).collect();
+        extents.resize(map_segment::SEGMENT, crate::space::Extent::free(store.store.geometry().extent_pages));
+        let segment = map_segment::encode(&extents);
+        let place = map_segment::SegmentPlace { first: PageId(0), bytes: segment.len() as u32, checksum: 0 };
+        let mut run = catalog::encode(&store.store.catalog_all());
+        map_segment::encode_directory(&mut run, 9, &[place]);
+        meta.extend([run, segment]);
         assert!(meta[0][offset::MAGIC..].starts_with(b"SNOWMELT"));
         Seeds { pages, journal, meta }
     }
@@ -276,7 +286,7 @@ mod tests {
             let mut random = Random::new(seed);
             let all = collect(&mut random);
             let (pages, records, meta_parts) = (all.pages.len(), all.journal.len(), all.meta.len());
-            assert!(pages > 50 && records > 20 && meta_parts == 3, "{pages}, {records}, {meta_parts}");
+            assert!(pages > 50 && records > 20 && meta_parts == 4, "{pages}, {records}, {meta_parts}");
             let targets: [fn(&[u8]); 3] = [tree_page, journal, meta];
             for (target, seeds) in targets.into_iter().zip([&all.pages, &all.journal, &all.meta]) {
                 seeds.iter().for_each(|bytes| target(bytes));

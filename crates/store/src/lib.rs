@@ -26,8 +26,10 @@ mod journal_meters;
 mod leaf_diff;
 mod lock;
 mod machine;
+mod map_segment;
 mod memory;
 mod meta;
+mod meta_pages;
 mod meters;
 mod opener;
 pub mod page;
@@ -50,6 +52,7 @@ mod versions;
 mod waiting;
 mod warm;
 mod writer;
+mod written_by;
 
 pub use announce::{AnyTree, Levels, announce};
 pub use background::IDLE_NS;
@@ -75,6 +78,7 @@ pub use space::Geometry;
 pub use store::{DEFAULT_STRIPE, Store};
 pub use stripes::profile_path;
 pub use transaction::{Committed, Pending, Transaction};
+pub use written_by::WrittenBy;
 
 mod encoding;
 mod encoding_bits;

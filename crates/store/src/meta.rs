@@ -1,153 +1,261 @@
-//! Reading and writing the meta run: catalog and extent map, whole, in consecutive pages.
+//! Reading and writing the meta run: the catalog, whole, and the directory of the extent map, whose segments lie in pages of their own.
+//!
+//! A checkpoint writes the run and the segments that changed, always to pages that the durable state does not use ([`MetaPages`]); then the super-block
+//! names the run. Until that is durable the state before it is untouched.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
+use parking_lot::Mutex;
 use snowmelt_io::AlignedBuf;
 use twox_hash::XxHash3_64;
 
-use crate::catalog::{self, Catalog};
+use crate::catalog::{self, Catalog, Cursor};
 use crate::error::{Result, StoreError};
 use crate::fetch::Fetch;
-use crate::page::{self, BODY_BYTES, HEADER_BYTES, PAGE_BYTES, PageId, TreeId};
-use crate::space::{Extent, ExtentId, Geometry};
+use crate::map_segment::{self, SEGMENT, SegmentPlace};
+use crate::meta_pages::{MetaPages, MetaState};
+use crate::page::{self, BODY_BYTES, Damage, HEADER_BYTES, PAGE_BYTES, PageId, TreeId};
+use crate::space::{Extent, Geometry};
 use crate::stripes::{self, Devices};
-use crate::superblock::{FILE_NAME, MetaRun, SuperBlock};
+use crate::superblock::{FILE_NAME, MetaForm, MetaRun, SuperBlock};
 
 /// Bytes of one write of the run: a reader waits behind few of them.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Reads and checks the meta run, an extent at a time.
+/// What the meta run says.
+pub(crate) struct Meta {
+    pub catalog: Catalog,
+    pub extents: Vec<Extent>,
+    pub state: MetaState,
+}
+
+/// Reads and checks the meta run and the extent map.
 pub(crate) fn read_meta(
     dir: &Path,
     block: &SuperBlock,
     geometry: Geometry,
     devices: &Devices,
-) -> Result<(Catalog, Vec<Extent>)> {
+) -> Result<Meta> {
     let Some(run) = block.meta else {
-        return Ok((Catalog { next_tree: 1, ..Default::default() }, Vec::new()));
+        let catalog = Catalog { next_tree: 1, ..Default::default() };
+        return Ok(Meta { catalog, extents: Vec::new(), state: MetaState::default() });
     };
-    let corrupt = |why: &str| StoreError::Corrupt { path: dir.join(FILE_NAME), why: why.into() };
-    let pages = run.bytes.div_ceil(BODY_BYTES as u64);
-    let all = block.extents.saturating_mul(geometry.extent_pages as u64);
-    if run.first.0.saturating_add(pages) > all || geometry.index_of(run.first) != 0 {
-        return Err(corrupt("the meta run lies beyond the end of the database"));
-    }
-    let mut bytes = Vec::with_capacity(pages as usize * BODY_BYTES);
-    let mut buf = AlignedBuf::huge(geometry.extent_bytes() as usize);
-    for first in (run.first.0..run.first.0 + pages).step_by(geometry.extent_pages as usize) {
-        let place = geometry.place(PageId(first));
-        let here = (run.first.0 + pages - first).min(geometry.extent_pages as u64) as usize;
-        let file = || stripes::resolve(dir, &block.stripes[place.stripe]);
-        let part = &mut buf[..here * PAGE_BYTES];
-        devices.read(place, part).map_err(StoreError::device(&file(), "read the meta run"))?;
-        for (i, page) in part.chunks_exact(PAGE_BYTES).enumerate() {
-            let id = PageId(first + i as u64);
-            let offset = geometry.place(id).offset;
-            page::verify(page, id, TreeId::META).map_err(|why| StoreError::Damaged {
-                file: file(),
-                offset,
-                page: id,
-                why,
-            })?;
-            bytes.extend_from_slice(&page[HEADER_BYTES..]);
-        }
-    }
-    bytes.truncate(run.bytes as usize);
+    let reader = MetaReader { dir, block, geometry, devices };
+    let bytes = reader.pages(run.first, run.bytes)?;
     if XxHash3_64::oneshot(&bytes) != run.checksum {
-        return Err(corrupt("the meta run is not the one this state wrote"));
+        return Err(reader.stale(run.first, "the meta run is not the one that the super-block names"));
     }
-    let (catalog, extents) = catalog::decode(&bytes, block.extent_pages).map_err(corrupt)?;
+    let corrupt = |why: &'static str| reader.corrupt(why);
+    let mut r = Cursor { bytes: &bytes };
+    let catalog = catalog::decode(&mut r).map_err(corrupt)?;
+    let (extents, segments) = match block.meta_form {
+        MetaForm::Whole => {
+            (catalog::decode_whole_map(&mut r, block.extent_pages).map_err(corrupt)?, Vec::new())
+        }
+        MetaForm::Segments => {
+            let (extents, segments) = map_segment::decode_directory(&mut r).map_err(corrupt)?;
+            (reader.map(extents, &segments)?, segments)
+        }
+    };
     if extents.len() as u64 != block.extents {
         return Err(corrupt("super-block and extent map disagree"));
     }
-    Ok((catalog, extents))
+    Ok(Meta { catalog, extents, state: MetaState { run: Some(run), segments, ..Default::default() } })
 }
 
-/// Packs the meta run into sealed pages, whole extents long.
-fn meta_pages(bytes: &[u8], first: PageId, geometry: Geometry, txn: u64) -> (MetaRun, AlignedBuf) {
-    let run = MetaRun { first, bytes: bytes.len() as u64, checksum: XxHash3_64::oneshot(bytes) };
-    let pages = bytes.len().div_ceil(BODY_BYTES).next_multiple_of(geometry.extent_pages as usize);
-    let mut buf = AlignedBuf::huge(pages * PAGE_BYTES);
+struct MetaReader<'a> {
+    dir: &'a Path,
+    block: &'a SuperBlock,
+    geometry: Geometry,
+    devices: &'a Devices,
+}
+
+impl MetaReader<'_> {
+    fn corrupt(&self, why: &str) -> StoreError {
+        StoreError::Corrupt { path: self.dir.join(FILE_NAME), why: why.into() }
+    }
+
+    fn file(&self, page: PageId) -> PathBuf {
+        stripes::resolve(self.dir, &self.block.stripes[self.geometry.place(page).stripe])
+    }
+
+    fn damaged(&self, page: PageId, why: Damage) -> StoreError {
+        let offset = self.geometry.place(page).offset;
+        StoreError::Damaged { file: self.file(page), offset, page, why }
+    }
+
+    /// Sound pages, but not those that were written last.
+    fn stale(&self, page: PageId, what: &str) -> StoreError {
+        self.damaged(page, Damage::Content(format!("{what}: a write was lost")))
+    }
+
+    /// The bodies of the pages from `first` on, cut to `bytes`.
+    fn pages(&self, first: PageId, bytes: u64) -> Result<Vec<u8>> {
+        let geometry = self.geometry;
+        let end = first.0.saturating_add(bytes.div_ceil(BODY_BYTES as u64));
+        if end > self.block.extents.saturating_mul(u64::from(geometry.extent_pages)) {
+            return Err(self.corrupt("the meta run lies beyond the end of the database"));
+        }
+        let mut bodies = Vec::with_capacity((end - first.0) as usize * BODY_BYTES);
+        let mut buf =
+            AlignedBuf::huge((geometry.extent_bytes()).min((end - first.0) * PAGE_BYTES as u64) as usize);
+        let mut at = first;
+        while at.0 < end {
+            let to = geometry.page(geometry.extent_of(at) + 1, 0).0.min(end);
+            let part = &mut buf[..(to - at.0) as usize * PAGE_BYTES];
+            let read = self.devices.read(geometry.place(at), part);
+            read.map_err(StoreError::device(&self.file(at), "read the meta run"))?;
+            for (page, id) in part.chunks_exact(PAGE_BYTES).zip((at.0..to).map(PageId)) {
+                page::verify(page, id, TreeId::META).map_err(|why| self.damaged(id, why))?;
+                bodies.extend_from_slice(&page[HEADER_BYTES..]);
+            }
+            at = PageId(to);
+        }
+        bodies.truncate(bytes as usize);
+        Ok(bodies)
+    }
+
+    /// The extent map: the segments in the order of their places, so that neighbours are read together by the device.
+    fn map(&self, extents: u64, segments: &[SegmentPlace]) -> Result<Vec<Extent>> {
+        let extent_pages = self.geometry.extent_pages;
+        let mut map = vec![Extent::free(extent_pages); segments.len() * SEGMENT];
+        let mut order: Vec<usize> = (0..segments.len()).filter(|s| segments[*s].bytes > 0).collect();
+        order.sort_unstable_by_key(|s| segments[*s].first);
+        for s in order {
+            let place = &segments[s];
+            let bytes = self.pages(place.first, place.bytes.into())?;
+            if !place.holds(&bytes) {
+                return Err(self.stale(place.first, "this part of the extent map is not the newest one"));
+            }
+            let part = map_segment::decode(&bytes, extent_pages).map_err(|why| self.corrupt(why))?;
+            map[s * SEGMENT..][..SEGMENT].clone_from_slice(&part);
+        }
+        // What lies beyond was given up by a commit that the journal has.
+        map.truncate(extents as usize);
+        Ok(map)
+    }
+}
+
+/// A meta run that is to be written, with the segments of the map that changed.
+pub(crate) struct NewMeta {
+    state: MetaState,
+    /// Extents in the map.
+    pub extents: u64,
+    /// First pages and bytes of the segments to write, then of the run.
+    writes: Vec<(PageId, Vec<u8>)>,
+    /// Segments that were taken from the space.
+    taken: Vec<usize>,
+}
+
+impl NewMeta {
+    /// Takes what changed of the map, a segment at a time: nobody waits for the whole; and pages for it. What commits change meanwhile may be in it or not,
+    /// extent by extent; made again by a recovery, their changes give the same map. They must be durable before it is.
+    pub fn take(fetch: &Fetch, catalog: &Catalog, durable: &Mutex<MetaState>) -> NewMeta {
+        let catalog = catalog::encode(catalog);
+        let mut parts: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
+        loop {
+            let changed = fetch.core.space.read().changed_segments();
+            for s in changed {
+                let extents = fetch.core.space.write().take_segment(s);
+                parts.insert(s, map_segment::encode(&extents));
+            }
+            let extents = fetch.core.space.read().durable_len();
+            let state = durable.lock().clone();
+            match NewMeta::place(state, fetch.geometry, extents, &catalog, &parts) {
+                Ok(new) => return new,
+                // Taking extents changes the map.
+                Err(wanted) => {
+                    let taken = fetch.core.space.write().take_for_meta(wanted);
+                    durable.lock().extents.extend(taken);
+                }
+            }
+        }
+    }
+
+    /// Finds pages for all that is to be written; `Err` says how many consecutive extents are wanting.
+    fn place(
+        mut state: MetaState,
+        geometry: Geometry,
+        extents: u64,
+        catalog: &[u8],
+        parts: &BTreeMap<usize, Vec<u8>>,
+    ) -> std::result::Result<NewMeta, u32> {
+        let mut pages = MetaPages::of(&state, geometry);
+        state.segments.resize(extents.div_ceil(SEGMENT as u64) as usize, SegmentPlace::EMPTY);
+        let mut writes = Vec::new();
+        for (s, bytes) in parts.range(..state.segments.len()) {
+            let place = &mut state.segments[*s];
+            if place.holds(bytes) {
+                continue;
+            }
+            *place = SegmentPlace::EMPTY;
+            if !bytes.is_empty() {
+                place.bytes = bytes.len() as u32;
+                place.checksum = XxHash3_64::oneshot(bytes);
+                place.first = pages.take(place.pages())?;
+                writes.push((place.first, bytes.clone()));
+            }
+        }
+        let mut run = catalog.to_vec();
+        run.reserve_exact(map_segment::directory_bytes(state.segments.len()));
+        map_segment::encode_directory(&mut run, extents, &state.segments);
+        let first = pages.take(run.len().div_ceil(BODY_BYTES) as u32)?;
+        let checksum = XxHash3_64::oneshot(&run);
+        state.run = Some(MetaRun { first, bytes: run.len() as u64, checksum });
+        writes.push((first, run));
+        Ok(NewMeta { state, extents, writes, taken: parts.keys().copied().collect() })
+    }
+
+    /// Where the run is.
+    pub fn run(&self) -> Option<MetaRun> {
+        self.state.run
+    }
+
+    /// Writes the segments and the run.
+    pub fn write(&self, fetch: &Fetch, txn: u64) -> Result<()> {
+        let geometry = fetch.geometry;
+        for (first, bytes) in &self.writes {
+            let pages = sealed_pages(bytes, *first, txn);
+            let mut at = *first;
+            let mut rest = &pages[..];
+            while !rest.is_empty() {
+                let in_extent = (geometry.extent_pages - geometry.index_of(at)) as usize * PAGE_BYTES;
+                let (piece, later) = rest.split_at(rest.len().min(in_extent).min(PIECE_BYTES));
+                let place = geometry.place(at);
+                fetch.stripes.write_back(place.stripe, &[(place.offset, piece)])?;
+                (at, rest) = (PageId(at.0 + (piece.len() / PAGE_BYTES) as u64), later);
+            }
+        }
+        Ok(())
+    }
+
+    /// The super-block names the run: what only the state before it used is free.
+    pub fn settle(self, fetch: &Fetch, durable: &Mutex<MetaState>) {
+        let mut state = durable.lock();
+        let extents = std::mem::take(&mut state.extents);
+        *state = MetaState { extents, ..self.state };
+        let unused = state.settle(fetch.geometry, &mut fetch.core.space.write());
+        state.extents.retain(|e| !unused.contains(e));
+        let mut space = fetch.core.space.write();
+        // From the end, so that each can be cut off.
+        unused.iter().rev().for_each(|e| space.release_meta(*e));
+    }
+
+    /// The run is not to be used.
+    pub fn give_up(self, fetch: &Fetch) {
+        fetch.core.space.write().change_segments(self.taken);
+    }
+}
+
+/// Packs bytes into sealed pages.
+fn sealed_pages(bytes: &[u8], first: PageId, txn: u64) -> AlignedBuf {
+    let mut buf = AlignedBuf::huge(bytes.len().div_ceil(BODY_BYTES) * PAGE_BYTES);
     for (i, part) in bytes.chunks(BODY_BYTES).enumerate() {
         let page = &mut buf[i * PAGE_BYTES..][..PAGE_BYTES];
         page[page::offset::KIND] = page::PageKind::Meta as u8;
         page[HEADER_BYTES..][..part.len()].copy_from_slice(part);
         page::seal(page, PageId(first.0 + i as u64), TreeId::META, txn);
     }
-    (run, buf)
-}
-
-/// A meta run that is to be written: its extents are taken from the space and not yet part of the map.
-pub(crate) struct NewMeta {
-    /// The map with the run's own extents in it.
-    pub map: Vec<Extent>,
-    extents: Vec<ExtentId>,
-}
-
-impl NewMeta {
-    /// Takes room for a run that holds `catalog` and the map, and copies the map, a piece at a time: nobody waits for the whole. What commits change
-    /// meanwhile may be in it or not, extent by extent; made again by a recovery, their changes give the same map. They must be durable before it is.
-    pub fn take(fetch: &Fetch, catalog: &Catalog) -> NewMeta {
-        /// Extents copied while the map is locked.
-        const PIECE: usize = 1024;
-        let geometry = fetch.geometry;
-        let names = catalog::encode(catalog, &[]).len();
-        let entry = catalog::extent_entry_bytes(geometry.extent_pages);
-        let per_extent = geometry.extent_pages as usize * BODY_BYTES;
-        let (extents, len) = {
-            let mut space = fetch.core.space.write();
-            // The run lengthens the map that it holds: grow until it fits, counting the worst case of all its extents at the end.
-            let mut n = 1;
-            while names + (space.len() as usize + n) * entry > n * per_extent {
-                n += 1;
-            }
-            let first = space.allocate(n as u32);
-            ((first..first + n as u64).collect::<Vec<ExtentId>>(), space.len() as usize)
-        };
-        let mut map = Vec::with_capacity(len);
-        while map.len() < len {
-            let to = (map.len() + PIECE).min(len);
-            fetch.core.space.read().copy_durable(map.len()..to, &mut map);
-        }
-        let last = *extents.last().expect("a run has an extent");
-        while map.len() as u64 > last + 1 && map.last().is_some_and(|e| e.tree.is_none()) {
-            map.pop();
-        }
-        let pages = (names + map.len() * entry).div_ceil(BODY_BYTES) as u64;
-        for (i, e) in extents.iter().enumerate() {
-            let here = pages.saturating_sub(i as u64 * geometry.extent_pages as u64);
-            let here = here.min(geometry.extent_pages as u64) as u32;
-            map[*e as usize] = Extent::filled(geometry.extent_pages, TreeId::META, here);
-        }
-        NewMeta { map, extents }
-    }
-
-    /// Writes the run.
-    pub fn write(&self, fetch: &Fetch, catalog: &Catalog, txn: u64) -> Result<MetaRun> {
-        let geometry = fetch.geometry;
-        let first = geometry.page(self.extents[0], 0);
-        let (run, pages) = meta_pages(&catalog::encode(catalog, &self.map), first, geometry, txn);
-        for (extent, bytes) in self.extents.iter().zip(pages.chunks(geometry.extent_bytes() as usize)) {
-            let place = geometry.extent_place(*extent);
-            for (i, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
-                fetch
-                    .stripes
-                    .write_back(place.stripe, &[(place.offset + (i * PIECE_BYTES) as u64, piece)])?;
-            }
-        }
-        Ok(run)
-    }
-
-    /// The super-block names the run: its extents become part of the map, those of the run before are free.
-    pub fn settle(self, fetch: &Fetch) {
-        let new = self.extents.iter().map(|e| (*e, self.map[*e as usize].clone()));
-        fetch.core.space.write().switch_meta(new);
-    }
-
-    /// The run is not to be used.
-    pub fn give_up(self, fetch: &Fetch) {
-        let mut space = fetch.core.space.write();
-        // From the end, so that each can be cut off.
-        self.extents.iter().rev().for_each(|e| space.release(*e));
-    }
+    buf
 }

@@ -301,6 +301,16 @@ pub enum Damage {
     /// A reference leads to a page outside the database or to one never written.
     #[error("no such page was ever written")]
     NotAllocated,
+    /// The page is sound, but another state of it than the one that was written last.
+    #[error(
+        "a write was lost: it is as transaction {found} left it, and transaction {expected} (mod 2^32) wrote it last"
+    )]
+    Stale {
+        /// Transaction in the header.
+        found: u64,
+        /// Low half of the one that wrote the page last.
+        expected: u32,
+    },
     /// The page is sound but what a tree wrote in it cannot be.
     #[error("{0}")]
     Content(String),
@@ -320,6 +330,16 @@ pub fn verify(page: &[u8], id: PageId, tree: TreeId) -> Result<(), Damage> {
         return Err(Damage::WrongTree { found: h.tree().0, expected: tree.0 });
     }
     Ok(())
+}
+
+/// The same for a page that was last written with the transaction whose low half is `expected`, if that is known.
+pub fn verify_written(page: &[u8], id: PageId, tree: TreeId, expected: Option<u32>) -> Result<(), Damage> {
+    verify(page, id, tree)?;
+    let found = header(page).txn();
+    match expected {
+        Some(expected) if expected != found as u32 => Err(Damage::Stale { found, expected }),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,9 @@
 //! Invariant: extents handed to a build or a transaction are invisible to readers until it commits, and an extent that a commit frees
 //! stays as it is for the readers of older snapshots.
 
+use crate::map_segment::SEGMENT;
 use crate::page::{PAGE_BYTES, PageId, TreeId};
+use crate::written_by::WrittenBy;
 
 /// Number of an extent, counted over all stripes.
 pub type ExtentId = u64;
@@ -92,13 +94,21 @@ pub struct Extent {
     pub written: Box<[u64]>,
     /// Bit i: page i is in use.
     pub allocated: Box<[u64]>,
+    /// What the stripe has of each page that is written.
+    pub written_by: WrittenBy,
 }
 
 impl Extent {
     /// A free extent.
     pub fn free(extent_pages: u32) -> Self {
         let none: Box<[u64]> = vec![0; words(extent_pages)].into();
-        Extent { tree: None, overflow: None, written: none.clone(), allocated: none }
+        Extent {
+            tree: None,
+            overflow: None,
+            written: none.clone(),
+            allocated: none,
+            written_by: WrittenBy::UNKNOWN,
+        }
     }
 
     /// An extent of `tree` whose first `pages` pages are written.
@@ -110,6 +120,12 @@ impl Extent {
         }
         e.allocated = e.written.clone();
         e
+    }
+
+    /// The same, all its pages written with this transaction.
+    pub fn by(mut self, txn: u64) -> Self {
+        self.written_by = WrittenBy::same(txn);
+        self
     }
 
     /// True when none of its pages is in use.
@@ -184,6 +200,8 @@ pub struct Space {
     geometry: Geometry,
     extents: Vec<Extent>,
     uses: Vec<Use>,
+    /// By segment of the map: what a checkpoint keeps of it may have changed since it was last taken.
+    changed: Vec<bool>,
     /// What a resting extent looks like from outside.
     free: Extent,
 }
@@ -192,7 +210,8 @@ impl Space {
     /// The space described by a committed extent map.
     pub fn new(geometry: Geometry, extents: Vec<Extent>) -> Self {
         let uses = extents.iter().map(|e| if e.tree.is_some() { Use::Owned } else { Use::Free }).collect();
-        Space { geometry, extents, uses, free: Extent::free(geometry.extent_pages) }
+        let changed = vec![true; extents.len().div_ceil(SEGMENT)];
+        Space { geometry, extents, uses, changed, free: Extent::free(geometry.extent_pages) }
     }
 
     /// Sizes.
@@ -225,6 +244,32 @@ impl Space {
     pub fn owner(&self, page: PageId) -> Option<TreeId> {
         let e = self.extent(self.geometry.extent_of(page))?;
         if e.is_written(self.geometry.index_of(page)) { e.tree } else { None }
+    }
+
+    /// Its owner as [`Space::owner`] says it, and what its stripe must have: the low half of the transaction it was last written with. `None` when
+    /// that is not known, and for pages that the newest state does not use.
+    pub fn expected(&self, page: PageId) -> (Option<TreeId>, Option<u32>) {
+        let Some(e) = self.extent(self.geometry.extent_of(page)) else { return (None, None) };
+        let index = self.geometry.index_of(page);
+        match e.is_written(index) {
+            true if e.is_allocated(index) => (e.tree, e.written_by.of(index)),
+            true => (e.tree, None),
+            false => (None, None),
+        }
+    }
+
+    /// The pages of an extent of the newest state whose last write, as far as is known, is newer than `txn`; `newest` is the newest transaction there is.
+    pub fn written_since(&self, extent: ExtentId, txn: u64, newest: u64) -> Vec<PageId> {
+        let e = self.newest(extent);
+        let is_newer = |i: u32| {
+            // Of a number whose low half is known: the latest that there can be.
+            let of = |low: u32| newest - u64::from((newest as u32).wrapping_sub(low)).min(newest);
+            e.is_allocated(i) && e.written_by.of(i).is_none_or(|low| of(low) > txn)
+        };
+        (0..self.geometry.extent_pages)
+            .filter(|i| is_newer(*i))
+            .map(|i| self.geometry.page(extent, i))
+            .collect()
     }
 
     /// All extents of the newest state in order.
@@ -297,14 +342,67 @@ impl Space {
         map
     }
 
-    /// Makes the extents of a meta run part of the map and frees those of the run before: nobody reads these any more.
-    pub fn switch_meta(&mut self, new: impl IntoIterator<Item = (ExtentId, Extent)>) {
-        for i in 0..self.extents.len() {
-            if self.uses[i] == Use::Owned && self.extents[i].tree == Some(TreeId::META) {
-                self.make_free(i);
-            }
+    /// What is kept of extents no longer is what it was.
+    fn touch(&mut self, extent: usize) {
+        let segment = extent / SEGMENT;
+        if segment >= self.changed.len() {
+            self.changed.resize(segment + 1, true);
         }
-        self.place(new);
+        self.changed[segment] = true;
+    }
+
+    /// The segments of the map that may have changed since they were last taken.
+    pub fn changed_segments(&self) -> Vec<usize> {
+        self.changed.iter().enumerate().filter(|(_, changed)| **changed).map(|(i, _)| i).collect()
+    }
+
+    /// The extents of a segment as they are to be kept, free ones beyond the end. It counts as unchanged from now on.
+    pub fn take_segment(&mut self, segment: usize) -> Vec<Extent> {
+        if let Some(changed) = self.changed.get_mut(segment) {
+            *changed = false;
+        }
+        let kept = |i: usize| match self.uses.get(i) {
+            Some(Use::Owned) => self.extents[i].clone(),
+            _ => self.free.clone(),
+        };
+        (segment * SEGMENT..(segment + 1) * SEGMENT).map(kept).collect()
+    }
+
+    /// These segments were taken in vain.
+    pub fn change_segments(&mut self, segments: impl IntoIterator<Item = usize>) {
+        segments.into_iter().for_each(|s| self.touch(s * SEGMENT));
+    }
+
+    /// Extents that the map to be kept needs: all but the free ones at the end.
+    pub fn durable_len(&self) -> u64 {
+        self.uses.iter().rposition(|u| *u == Use::Owned).map_or(0, |i| i as u64 + 1)
+    }
+
+    /// Takes `want` consecutive extents for the store's own pages: they are part of the map at once.
+    pub fn take_for_meta(&mut self, want: u32) -> std::ops::Range<ExtentId> {
+        let first = self.allocate(want);
+        for i in first..first + u64::from(want) {
+            self.extents[i as usize].tree = Some(TreeId::META);
+            self.uses[i as usize] = Use::Owned;
+            self.touch(i as usize);
+        }
+        first..first + u64::from(want)
+    }
+
+    /// Which pages of an extent of the store's own are in use.
+    pub fn set_meta_pages(&mut self, extent: ExtentId, used: Box<[u64]>) {
+        let e = &mut self.extents[extent as usize];
+        assert_eq!(e.tree, Some(TreeId::META), "only an extent of the store's own has pages of the meta run");
+        e.written = used.clone();
+        e.allocated = used;
+    }
+
+    /// Gives up an extent of the store's own: the durable state has nothing in it.
+    pub fn release_meta(&mut self, extent: ExtentId) {
+        let i = extent as usize;
+        assert_eq!(self.extents[i].tree, Some(TreeId::META), "only an extent of the store's own is given up");
+        self.make_free(i);
+        self.touch(i);
         self.trim();
     }
 
@@ -315,6 +413,7 @@ impl Space {
             assert_eq!(*used, Use::Building, "a built extent was allocated to the build");
             *used = Use::Owned;
             self.extents[id as usize] = e;
+            self.touch(id as usize);
         }
     }
 
@@ -327,6 +426,7 @@ impl Space {
         dropped: &[TreeId],
     ) {
         for (id, new) in changed {
+            self.touch(id as usize);
             if new.tree.is_none() {
                 let used = &mut self.uses[id as usize];
                 *used = if *used == Use::Owned { Use::Resting(txn) } else { Use::Free };
@@ -341,18 +441,24 @@ impl Space {
         if dropped.is_empty() {
             return;
         }
-        for (extent, used) in self.extents.iter().zip(&mut self.uses) {
-            if *used == Use::Owned && extent.tree.is_some_and(|t| dropped.contains(&t)) {
-                *used = Use::Resting(txn);
+        for i in 0..self.extents.len() {
+            let is_gone = self.extents[i].tree.is_some_and(|t| dropped.contains(&t));
+            if is_gone && self.uses[i] == Use::Owned {
+                self.uses[i] = Use::Resting(txn);
+                self.touch(i);
             }
         }
     }
 
-    /// Says that a page is on its stripe.
-    pub fn set_written(&mut self, page: PageId) {
+    /// Says that a page is on its stripe, as this transaction left it.
+    pub fn set_written(&mut self, page: PageId, txn: u64) {
         let (extent, index) = (self.geometry.extent_of(page), self.geometry.index_of(page));
+        let pages = self.geometry.extent_pages;
         if let Some(e) = self.extents.get_mut(extent as usize) {
             e.written[index as usize / 64] |= 1 << (index % 64);
+            if e.written_by.set(index, txn, pages) {
+                self.touch(extent as usize);
+            }
         }
     }
 
@@ -459,16 +565,45 @@ mod tests {
     }
 
     #[test]
-    fn the_map_keeps_the_new_meta_run_only() {
+    fn what_changes_is_in_a_changed_segment() {
+        let extents = vec![Extent::filled(8, TreeId(1), 8).by(1); 3 * SEGMENT];
+        let mut s = Space::new(G, extents);
+        let settle = |s: &mut Space| {
+            let changed = s.changed_segments();
+            changed.iter().for_each(|i| drop(s.take_segment(*i)));
+            changed
+        };
+        assert_eq!(settle(&mut s), [0, 1, 2], "who knows what a recovery changed");
+        s.set_written(PageId(8 * 70 + 1), 1);
+        assert_eq!(settle(&mut s), [0usize; 0], "nothing new");
+        s.set_written(PageId(8 * 70 + 1), 5);
+        assert_eq!(s.expected(PageId(8 * 70 + 1)), (Some(TreeId(1)), Some(5)));
+        assert_eq!(settle(&mut s), [1]);
+        s.apply(9, [(130, Extent::free(8))], &[]);
+        assert_eq!(settle(&mut s), [2]);
+        let taken = s.take_for_meta(2);
+        assert_eq!((taken.start, s.durable_len()), (192, 194));
+        assert_eq!(settle(&mut s), [3]);
+        s.release_meta(193);
+        s.release_meta(192);
+        assert_eq!((settle(&mut s), s.durable_len()), (vec![3], 192));
+        s.apply(10, [], &[TreeId(1)]);
+        assert_eq!(s.changed_segments(), [0, 1, 2]);
+        assert!(s.take_segment(0).iter().all(|e| e.tree.is_none()));
+        s.change_segments([0]);
+        assert_eq!(s.changed_segments(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn the_map_of_a_copy_has_no_meta_run() {
         let mut s = Space::new(G, vec![Extent::filled(8, TreeId(1), 8), Extent::filled(8, TreeId::META, 1)]);
         let e = s.allocate(1);
         let mut map = Vec::new();
         s.copy_durable(0..2, &mut map);
         s.copy_durable(2..3, &mut map);
         assert_eq!((map.len(), map[1].tree), (3, None));
-        s.switch_meta([(e, Extent::filled(8, TreeId::META, 2))]);
-        assert_eq!(s.allocate(1), 1);
         assert_eq!(s.durable().len(), 1);
+        s.release(e);
     }
 
     #[test]

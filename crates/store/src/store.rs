@@ -26,7 +26,7 @@ use crate::journal::Journal;
 use crate::journal_meters::JournalStats;
 use crate::lock::Lock;
 use crate::memory::{MemoryBudget, Reservation};
-use crate::meta::read_meta;
+use crate::meta::{Meta, read_meta};
 use crate::meters::{Activity, Meters, TreeStats};
 use crate::page::{PAGE_BYTES, PageBuf, PageId, TreeId};
 use crate::pool::Pool;
@@ -150,8 +150,9 @@ impl Store {
     ) -> Result<Arc<Store>> {
         let geometry = Geometry { extent_pages: block.extent_pages, stripes: block.stripes.len() as u32 };
         devices.check_lengths(geometry, block.extents)?;
-        let meta = read_meta(dir, &block, geometry, &devices)?;
-        let found = recover(dir, &config, &block, geometry, meta, &devices)?;
+        let Meta { catalog, extents, state: mut meta } = read_meta(dir, &block, geometry, &devices)?;
+        let mut found = recover(dir, &config, &block, geometry, (catalog, extents), &devices)?;
+        meta.adopt_extents(&mut found.extents, geometry);
         say_recovered(dir, &found.trace);
         let extents = found.extents.len() as u64;
         devices.check_lengths(geometry, found.least_extents)?;
@@ -186,6 +187,7 @@ impl Store {
             snapshots: Arc::default(),
             journal: Arc::new(journal),
             block: Mutex::new(block),
+            meta: Mutex::new(meta),
             block_turn: Mutex::default(),
             replayed_per_s,
             super_file,
@@ -285,6 +287,22 @@ impl Store {
     /// The extent map: which extents there are, whose they are, which of their pages are written.
     pub fn extents(&self) -> Vec<(ExtentId, Extent)> {
         self.fetch.core.space.read().iter().map(|(id, extent)| (id, extent.clone())).collect()
+    }
+
+    /// The pages of an extent that changed after transaction `txn`: those written back since, and those with a version that is yet to be.
+    /// Pages of which nothing is known count as changed. For copies of what changed.
+    pub fn pages_written_since(&self, extent: ExtentId, txn: u64) -> Vec<PageId> {
+        let core = &self.fetch.core;
+        let newest = self.commits.states.visible().txn;
+        let (mut pages, map) = {
+            let space = core.space.read();
+            (space.written_since(extent, txn, newest), space.newest(extent).clone())
+        };
+        let used = (0..self.geometry.extent_pages).filter(|i| map.is_allocated(*i));
+        pages.extend(used.map(|i| self.geometry.page(extent, i)).filter(|p| core.pool.versions.has(*p)));
+        pages.sort_unstable();
+        pages.dedup();
+        pages
     }
 
     /// Counters of every tree, in the order of their ids; the store's own pages come first.

@@ -143,11 +143,13 @@ pub struct SuperBlock {
 pub enum MetaForm {
     /// Catalog and extent map, whole: as format 3 wrote it.
     Whole = 0,
+    /// Catalog and a directory of the map's segments, which lie in pages of their own.
+    Segments = 1,
 }
 
 impl MetaForm {
     fn from_number(number: u32) -> Option<MetaForm> {
-        [MetaForm::Whole].into_iter().find(|f| *f as u32 == number)
+        [MetaForm::Whole, MetaForm::Segments].into_iter().find(|f| *f as u32 == number)
     }
 }
 

@@ -168,13 +168,21 @@ fn a_database_can_be_read_by_the_document() {
         &files[(p / k) % n][at..at + 8192]
     };
     let (first, bytes) = (number(slot, 56, 8), number(slot, 64, 8));
-    let mut run: Vec<u8> = (0..bytes.div_ceil(8160)).flat_map(|i| page(first + i)[32..].to_vec()).collect();
-    run.truncate(bytes);
+    let bodies = |first: usize, bytes: usize| {
+        let mut run: Vec<u8> =
+            (0..bytes.div_ceil(8160)).flat_map(|i| page(first + i)[32..].to_vec()).collect();
+        run.truncate(bytes);
+        run
+    };
+    let run = bodies(first, bytes);
     assert_eq!((number(&run, 0, 4), number(&run, 4, 4), number(&run, 8, 4)), (2, 1, 1), "one tree, number 1");
     assert_eq!((number(&run, 12, 2), &run[14..15]), (1, b"t".as_slice()));
-    let map = run.len() - number(slot, 48, 8) * (12 + 8);
-    assert_eq!(number(&run, map - 8, 8), number(slot, 48, 8));
-    assert_eq!((number(&run, map, 4), run[map + 12]), (1, 0xFF), "extent 0: tree 1, eight pages");
+    assert_eq!(number(slot, 100, 4), 1, "form of the meta run");
+    let directory = run.len() - 12 - 20;
+    assert_eq!((number(&run, directory, 8), number(&run, directory + 8, 4)), (number(slot, 48, 8), 1));
+    let map = bodies(number(&run, directory + 12, 8), number(&run, directory + 20, 4));
+    assert_eq!((number(&map, 0, 4), map[12]), (1, 0xFF), "extent 0: tree 1, eight pages");
+    assert_eq!((map[20], number(&map, 21, 4)), (0, 1), "all of them written by transaction 1");
     let p = tree.pages[20].0 as usize;
     assert_eq!((number(page(p), 8, 8), number(page(p), 24, 4), page(p)[28]), (p, 1, 1));
     assert_eq!(&page(p)[32..], support::page(1, 20).body());

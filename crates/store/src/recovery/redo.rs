@@ -38,6 +38,7 @@ pub(super) fn write_back(
     let mut batch: Vec<(PageId, PageBuf)> = Vec::new();
     for (id, way) in pages {
         let loc = way.history.last().map(|step| step.loc).unwrap_or_default();
+        let txn = way.txn;
         let made = way.waiting.ok_or((loc, "a page has left memory")).and_then(|w| w.into_page(id));
         let mut made = made.map_err(|(loc, why)| super::damaged(dir, loc.file, loc.offset, why))?;
         let tree = header(&made).tree();
@@ -45,7 +46,7 @@ pub(super) fn write_back(
             // Written early by a transaction that did not keep the extent, which is somebody else's now: a meta run's perhaps.
             continue;
         }
-        page::seal(&mut made, id, tree, way.txn);
+        page::seal(&mut made, id, tree, txn);
         let follows = batch.last().is_some_and(|(last, _)| {
             id.0 == last.0 + 1 && geometry.extent_of(id) == geometry.extent_of(*last)
         });
@@ -57,6 +58,7 @@ pub(super) fn write_back(
         count += 1;
         let (extent, index) = (geometry.extent_of(id) as usize, geometry.index_of(id));
         extents[extent].written[index as usize / 64] |= 1 << (index % 64);
+        extents[extent].written_by.set(index, txn, geometry.extent_pages);
     }
     write(devices, geometry, &batch)?;
     Ok(count)

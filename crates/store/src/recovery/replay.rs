@@ -268,7 +268,7 @@ impl Replay {
                 Change::Diff { page, diff } => self.diff(txn, page, loc, diff, How::Bytes),
                 Change::Rows { page, diff } => self.diff(txn, page, loc, diff, How::Rows),
                 _ if txn <= self.after => Ok(()),
-                other => self.other(other),
+                other => self.other(txn, other),
             };
             changed.map_err(|why| super::damaged(&self.dir, file, offset, why))?;
             self.stay_within_limits()?;
@@ -397,7 +397,7 @@ impl Replay {
         Ok(())
     }
 
-    fn other(&mut self, change: Change<'_>) -> std::result::Result<(), &'static str> {
+    fn other(&mut self, txn: u64, change: Change<'_>) -> std::result::Result<(), &'static str> {
         match change {
             Change::Image { .. } | Change::Diff { .. } | Change::Rows { .. } => {
                 unreachable!("handled by the caller")
@@ -420,9 +420,8 @@ impl Replay {
                 }
                 self.lengthen(end)?;
                 self.forget_pages(|extent| (first..end).contains(&extent));
-                for e in first..end {
-                    self.extents[e as usize] = Extent::filled(self.geometry.extent_pages, tree, pages);
-                }
+                let built = Extent::filled(self.geometry.extent_pages, tree, pages).by(txn);
+                self.extents[first as usize..end as usize].fill(built);
             }
         }
         Ok(())

@@ -133,6 +133,8 @@ enum Gate {
     Closed,
     /// The next one only.
     ForNext,
+    /// The next one only, after it was done.
+    BehindNext,
     /// It has come, and waits.
     Held,
 }
@@ -156,9 +158,17 @@ impl Mood {
         *self.gate.lock() = Gate::ForNext;
     }
 
+    /// Holds the next read back until [`Mood::open_gate`] when it has its bytes, and lets those after it pass.
+    pub fn hold_behind_next(&self) {
+        *self.gate.lock() = Gate::BehindNext;
+    }
+
     /// Returns when that read has come.
     pub fn wait_held(&self) {
-        self.wait_while(Gate::ForNext);
+        let mut gate = self.gate.lock();
+        while matches!(*gate, Gate::ForNext | Gate::BehindNext) {
+            self.changed.wait(&mut gate);
+        }
     }
 
     pub fn open_gate(&self) {
@@ -173,9 +183,9 @@ impl Mood {
         }
     }
 
-    fn pass_gate(&self) {
+    fn pass_gate(&self, held: Gate) {
         let mut gate = self.gate.lock();
-        if *gate == Gate::ForNext {
+        if *gate == held {
             *gate = Gate::Held;
             self.changed.notify_all();
             drop(gate);
@@ -228,7 +238,7 @@ impl Device for Moody {
         self.inner.set_len(len)
     }
     fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> std::result::Result<(), IoError> {
-        self.mood.pass_gate();
+        self.mood.pass_gate(Gate::ForNext);
         let len: u64 = bufs.iter().map(|b| b.len() as u64).sum();
         if self.mood.bad.lock().iter().any(|r| r.start < offset + len && offset < r.end) {
             let errno = libc::EIO;
@@ -243,7 +253,9 @@ impl Device for Moody {
         }
         self.mood.reads.fetch_add(1, SeqCst);
         self.mood.read_bytes.fetch_add(len, SeqCst);
-        self.inner.read_at(bufs, offset)
+        let read = self.inner.read_at(bufs, offset);
+        self.mood.pass_gate(Gate::BehindNext);
+        read
     }
     fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> std::result::Result<(), IoError> {
         let len = bufs.iter().map(|b| b.len() as u64).sum();
