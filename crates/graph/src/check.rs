@@ -1,11 +1,15 @@
 //! Checks a whole database: pages, trees, the indexes against each other, the dictionary.
 //!
-//! 1. *pages*: every written page is read: checksum, page id, tree;
-//! 2. *trees*: rows strictly ascending, as many as the catalog says, distinct prefixes as the catalog says;
-//! 3. *indexes*: POSG holds the quads of PSOG, and SP, OP, GS are their distinct pairs;
-//! 4. *terms*: every id in the indexes stands for a term (`check_dict`);
-//! 5. *dictionary*: every string is found by its hash, and every hash leads to a string that has it
+//! 1. *pages*: every written page is read: checksum, page id, tree, the transaction that wrote it last;
+//! 2. *nodes*: each tree from its root, as the catalog names it: levels, separators, the row count of every child; every page in use in the
+//!    extent map is reached exactly once, by the tree it belongs to, and no other (`check_trees`);
+//! 3. *trees*: rows strictly ascending, as many as the catalog says, distinct prefixes as the catalog says;
+//! 4. *indexes*: POSG holds the quads of PSOG, and SP, OP, GS are their distinct pairs;
+//! 5. *terms*: every id in the indexes stands for a term (`check_dict`);
+//! 6. *dictionary*: every string is found by its hash, and every hash leads to a string that has it
 //!    (`check_dict`).
+//!
+//! What the journal has of the newest state is read through it: all pages of all trees as of one commit, and opening has read the rest of the journal.
 //!
 //! Sets are compared by [`Sum`]s, so nothing is sorted or held. A problem does not end the check: it is
 //! noted, and what can still be read is.
@@ -107,9 +111,13 @@ impl Database {
     /// Checks everything there is. Problems are in the report; an error means that the check could not be
     /// finished.
     pub fn check(self: &Arc<Self>, progress: Progress<'_>) -> Result<CheckReport> {
-        let mut session = self.session()?;
+        // The map as of the same commit as the trees.
+        let (snapshot, pages) = self.store().page_use()?;
+        let state = self.state_of(&snapshot)?;
+        let mut session = Session::new(self.clone(), state, snapshot);
         let mut report = CheckReport::default();
         check_pages(&mut session, &mut report, progress);
+        crate::check_trees::check_trees(&mut session, pages, &mut report, progress)?;
         let sums = check_indexes(&mut session, &mut report, progress)?;
         compare(&session.state.clone(), &sums, &mut report);
         check_graph_subjects(&mut session, &sums, &mut report, progress)?;

@@ -70,7 +70,7 @@ impl Database {
     }
 
     /// The state a snapshot sees.
-    fn state_of(&self, snapshot: &Snapshot) -> Result<Arc<GraphState>> {
+    pub(crate) fn state_of(&self, snapshot: &Snapshot) -> Result<Arc<GraphState>> {
         let newest = self.newest.read().clone();
         if newest.txn() == snapshot.txn() {
             return Ok(newest);

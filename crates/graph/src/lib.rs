@@ -2,6 +2,7 @@
 
 mod check;
 mod check_dict;
+mod check_trees;
 mod database;
 pub mod dict;
 pub mod dict_code;

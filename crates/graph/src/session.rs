@@ -64,8 +64,8 @@ impl Session {
         if let Some(known) = self.state.plain.get() {
             return Ok(*known);
         }
-        let all = self.count(Index::Gs, &[], None)?;
-        let plain = all == self.count(Index::Gs, &[TermId::DEFAULT_GRAPH], None)?;
+        // By the row, not by counts: a wrong one in an inner node must not hide graphs.
+        let plain = !self.any(Index::Gs, (TermId::DEFAULT_GRAPH.0 + 1, u64::MAX))?;
         Ok(*self.state.plain.get_or_init(|| plain))
     }
 
@@ -97,6 +97,12 @@ impl Session {
             len += 1;
         }
         Ok(tree.count(&mut self.reader, &low[..len], &high[..len])?)
+    }
+
+    /// True when there is a row whose first column is within the range (inclusive). Looks at the row; counts of inner nodes have no say.
+    pub fn any(&mut self, index: Index, (least, greatest): (u64, u64)) -> Result<bool> {
+        let Some(tree) = self.state.index(index) else { return Ok(false) };
+        Ok(tree.has_row_between(&mut self.reader, &[least], &[greatest])?)
     }
 
     /// Rows in index order; the bounds as in [`Session::count`].

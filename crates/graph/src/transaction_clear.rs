@@ -37,12 +37,15 @@ impl Transaction {
     pub fn clear(&mut self, graphs: Graphs) -> Result<Changed> {
         let quads = self.state.quads();
         let mut session = self.session();
-        let in_default = session.count(Index::Gs, &[TermId::DEFAULT_GRAPH], None)?;
-        let pairs = session.count(Index::Gs, &[], None)?;
+        // Whether others would be lost is seen by their rows, not by counts: a wrong one in an inner node must not drop what nobody named.
+        let default = TermId::DEFAULT_GRAPH.0;
         let all = match graphs {
             Graphs::All => true,
-            Graphs::Named => in_default == 0,
-            Graphs::One(graph) => session.count(Index::Gs, &[graph], None)? == pairs,
+            Graphs::Named => !session.any(Index::Gs, (0, default))?,
+            Graphs::One(TermId(graph)) => {
+                let below = graph > 0 && session.any(Index::Gs, (0, graph - 1))?;
+                !below && (graph == u64::MAX || !session.any(Index::Gs, (graph + 1, u64::MAX))?)
+            }
         };
         if quads == 0 || all {
             drop(session);

@@ -77,7 +77,7 @@ impl Store {
     }
 
     /// A snapshot of the newest state and the map that belongs to it.
-    fn state_and_map(&self) -> Result<(Snapshot, Vec<Extent>)> {
+    pub(crate) fn state_and_map(&self) -> Result<(Snapshot, Vec<Extent>)> {
         let commits = &self.commits;
         loop {
             commits.settle()?;

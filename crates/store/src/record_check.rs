@@ -8,13 +8,14 @@ use crate::long_value::LongRef;
 use crate::page::{PageId, PageKind};
 use crate::record::{RecordTree, child_record};
 use crate::record_page::RecordPage;
-use crate::tree_read::decoded;
+use crate::tree_read::{decoded, walk_ahead};
 
 struct Walk<'t> {
     tree: &'t RecordTree,
     last: Option<Vec<u8>>,
     records: u64,
     pages: u64,
+    on_page: &'t mut dyn FnMut(PageId),
 }
 
 impl RecordTree {
@@ -23,7 +24,15 @@ impl RecordTree {
     /// # Errors
     /// [`StoreError::Damaged`](crate::StoreError::Damaged) with the first page that contradicts another one or the handle.
     pub fn check(&self, reader: &mut Reader) -> Result<()> {
-        let mut walk = Walk { tree: self, last: None, records: 0, pages: 0 };
+        self.check_pages(reader, &mut |_| {})
+    }
+
+    /// The same; `on_page` is told of each page that the tree uses.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_pages(&self, reader: &mut Reader, on_page: &mut dyn FnMut(PageId)) -> Result<()> {
+        let mut walk = Walk { tree: self, last: None, records: 0, pages: 0, on_page };
         if self.height > 0 {
             walk.node(reader, self.root, self.height - 1, None)?;
         }
@@ -40,6 +49,7 @@ impl Walk<'_> {
     /// A node whose keys must not be below `least`; answers its records.
     fn node(&mut self, reader: &mut Reader, id: PageId, level: u8, least: Option<&[u8]>) -> Result<u64> {
         self.pages += 1;
+        (self.on_page)(id);
         let page = reader.page(self.tree.id, id)?.to_vec();
         if level == 0 {
             return self.leaf(reader, id, &page, least);
@@ -50,6 +60,7 @@ impl Walk<'_> {
         }
         let mut sum = 0;
         for (i, (separator, child, records)) in children.iter().enumerate() {
+            walk_ahead(reader, self.tree.id, |i| children.get(i).map(|c| c.1), i);
             let least = if i == 0 { least } else { Some(&separator[..]) };
             if least.is_some_and(|least| self.last.as_deref().is_some_and(|last| last >= least)) {
                 return Err(
@@ -80,6 +91,7 @@ impl Walk<'_> {
             if record.long {
                 let reference = decoded(reader, id, LongRef::parse(record.value))?;
                 self.pages += reference.pages.len() as u64;
+                reference.pages.iter().for_each(|page| (self.on_page)(*page));
                 reference.read(reader, self.tree.id, id, &mut value)?;
             }
         }

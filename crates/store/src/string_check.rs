@@ -7,7 +7,7 @@ use crate::page::PageId;
 use crate::string::StringTree;
 use crate::string_leaf::StringLeaf;
 use crate::string_symbols::Symbols;
-use crate::tree_read::decoded;
+use crate::tree_read::{decoded, walk_ahead};
 use crate::tuple_inner::Inner;
 use crate::{PageKind, Reader};
 
@@ -18,6 +18,7 @@ struct Walk<'t> {
     bytes: u64,
     pages: u64,
     buffer: Vec<u8>,
+    on_page: &'t mut dyn FnMut(PageId),
 }
 
 impl StringTree {
@@ -26,10 +27,20 @@ impl StringTree {
     /// # Errors
     /// [`StoreError::Damaged`](crate::StoreError::Damaged) with the first page that contradicts another one or the handle.
     pub fn check(&self, reader: &mut Reader) -> Result<()> {
+        self.check_pages(reader, &mut |_| {})
+    }
+
+    /// The same; `on_page` is told of each page that the tree uses.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_pages(&self, reader: &mut Reader, on_page: &mut dyn FnMut(PageId)) -> Result<()> {
+        on_page(self.symbols_page);
         let page = reader.page(self.id(), self.symbols_page)?;
         let symbols = decoded(reader, self.symbols_page, Symbols::parse(&page))?;
         drop(page);
-        let mut walk = Walk { tree: self, symbols, next_id: 0, bytes: 0, pages: 1, buffer: Vec::new() };
+        let mut walk =
+            Walk { tree: self, symbols, next_id: 0, bytes: 0, pages: 1, buffer: Vec::new(), on_page };
         if self.shape.height > 0 {
             walk.node(reader, self.shape.root, self.shape.height - 1)?;
         }
@@ -46,6 +57,7 @@ impl Walk<'_> {
     /// Answers the strings below the node.
     fn node(&mut self, reader: &mut Reader, id: PageId, level: u8) -> Result<u64> {
         self.pages += 1;
+        (self.on_page)(id);
         if level == 0 {
             return self.leaf(reader, id);
         }
@@ -54,7 +66,8 @@ impl Walk<'_> {
         let children = decoded(reader, id, children)?;
         drop(page);
         let mut sum = 0;
-        for (i, child) in children.into_iter().enumerate() {
+        for (i, child) in children.iter().enumerate() {
+            walk_ahead(reader, self.tree.id(), |i| children.get(i).map(|c| c.page), i);
             if child.separator[0] != self.next_id {
                 let why =
                     format!("child {i} begins with string {}, not {}", self.next_id, child.separator[0]);
@@ -79,6 +92,7 @@ impl Walk<'_> {
         let mut value = Vec::new();
         for reference in long {
             self.pages += reference.pages.len() as u64;
+            reference.pages.iter().for_each(|page| (self.on_page)(*page));
             reference.read(reader, self.tree.id(), id, &mut value)?;
             self.bytes += value.len() as u64;
         }

@@ -280,10 +280,10 @@ impl TupleTree {
         let (mut below, mut upto) = (0, 0);
         for level in (1..self.shape.height).rev() {
             let (page, rows) = self.step(reader, first, level, |n, page| n.lower(page, lo, 0))?;
-            below += rows;
+            below = u64::wrapping_add(below, rows);
             first = page;
             let (page, rows) = self.step(reader, last, level, |n, page| n.upper(page, hi, 0))?;
-            upto += rows;
+            upto = u64::wrapping_add(upto, rows);
             last = page;
             if first.0 < last.0 && !reader.resident(self.shape.id) {
                 reader.wish(self.shape.id, &[first, last], WishKind::Planned);
@@ -292,17 +292,48 @@ impl TupleTree {
         let mut spare = tree_spare::take(self.shape.arity);
         let cursor = &mut spare.cursor;
         let page = reader.page(self.shape.id, first)?;
-        below += decoded(reader, first, cursor.open(&page).and_then(|()| cursor.lower(&page, 0, lo)))? as u64;
-        if first != last {
+        let rank = decoded(reader, first, cursor.open(&page).and_then(|()| cursor.lower(&page, 0, lo)))?;
+        below = below.wrapping_add(rank as u64);
+        let rank = if first != last {
             drop(page);
             let page = reader.page(self.shape.id, last)?;
-            upto +=
-                decoded(reader, last, cursor.open(&page).and_then(|()| cursor.upper(&page, 0, hi)))? as u64;
+            decoded(reader, last, cursor.open(&page).and_then(|()| cursor.upper(&page, 0, hi)))?
         } else {
-            upto += decoded(reader, last, cursor.upper(&page, 0, hi))? as u64;
-        }
+            decoded(reader, last, cursor.upper(&page, 0, hi))?
+        };
+        upto = upto.wrapping_add(rank as u64);
         tree_spare::give(spare);
-        Ok(upto.saturating_sub(below))
+        if first == last {
+            return Ok(upto.saturating_sub(below));
+        }
+        self.rows_between_leaves(reader, lo, hi, upto.wrapping_sub(below))
+    }
+
+    /// What the inner nodes say of the rows of a range that ends in another leaf than it begins in, unless it cannot be.
+    fn rows_between_leaves(&self, reader: &mut Reader, lo: &[u64], hi: &[u64], rows: u64) -> Result<u64> {
+        let len = lo.len().min(hi.len());
+        if lo[..len] > hi[..len] {
+            return Ok(0);
+        }
+        // None where some are: whoever drops what nothing belongs to would drop them.
+        if rows > self.rows || (rows == 0 && self.has_row_between(reader, lo, hi)?) {
+            let why = "the row counts of the inner nodes contradict the leaves";
+            return Err(reader.damaged(self.shape.root, why));
+        }
+        Ok(rows)
+    }
+
+    /// True when there is a row whose leading columns are not below `lo` and not above `hi`: looks at the row, counts of inner nodes have no say.
+    pub fn has_row_between(&self, reader: &mut Reader, lo: &[u64], hi: &[u64]) -> Result<bool> {
+        let len = lo.len().max(hi.len());
+        let (mut least, mut most) = (Key::default(), [u64::MAX; MAX_ARITY]);
+        least[..lo.len()].copy_from_slice(lo);
+        most[..hi.len()].copy_from_slice(hi);
+        if self.shape.height == 0 || least[..len] > most[..len] {
+            return Ok(false);
+        }
+        let mut scan = TupleScan::between(self, Bounds { lo: least, hi: most, len });
+        scan.next(reader, &mut Columns::of(self.shape.arity, 0), 1)
     }
 
     /// One level of a count: the child to go to and the rows before it.

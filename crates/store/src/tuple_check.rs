@@ -4,7 +4,7 @@
 use crate::encoding::{Bad, Decode};
 use crate::error::Result;
 use crate::page::{PageId, PageKind};
-use crate::tree_read::decoded;
+use crate::tree_read::{decoded, walk_ahead};
 use crate::tuple::TupleTree;
 use crate::tuple_inner::{Child, Inner, Key};
 use crate::tuple_leaf::LeafCursor;
@@ -14,6 +14,7 @@ use crate::{Reader, StoreError};
 /// What a check has seen so far.
 struct Walk<'t> {
     tree: &'t TupleTree,
+    on_page: &'t mut dyn FnMut(PageId),
     cursor: LeafCursor,
     last: Option<Key>,
     rows: u64,
@@ -29,8 +30,17 @@ impl TupleTree {
     /// # Errors
     /// [`StoreError::Damaged`] with the first page that contradicts another one or the handle.
     pub fn check(&self, reader: &mut Reader) -> Result<()> {
+        self.check_pages(reader, &mut |_| {})
+    }
+
+    /// The same; `on_page` is told of each page that the tree uses.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_pages(&self, reader: &mut Reader, on_page: &mut dyn FnMut(PageId)) -> Result<()> {
         let mut walk = Walk {
             tree: self,
+            on_page,
             cursor: LeafCursor::new(self.arity()),
             last: None,
             rows: 0,
@@ -66,6 +76,7 @@ impl Walk<'_> {
     /// A node whose rows must not be below `least`; answers how many there are.
     fn node(&mut self, reader: &mut Reader, id: PageId, level: u8, least: Option<Key>) -> Result<u64> {
         self.pages += 1;
+        (self.on_page)(id);
         if level == 0 {
             return self.leaf(reader, id, least);
         }
@@ -77,7 +88,8 @@ impl Walk<'_> {
             return Err(reader.damaged(id, "separators that do not ascend"));
         }
         let mut sum = 0;
-        for (i, Child { separator, page, rows }) in children.into_iter().enumerate() {
+        for (i, Child { separator, page, rows }) in children.iter().copied().enumerate() {
+            walk_ahead(reader, self.tree.id(), |i| children.get(i).map(|c| c.page), i);
             let least = if i == 0 { least } else { Some(separator) };
             if least.is_some() && self.last.is_some_and(|last| Some(last) >= least) {
                 return Err(

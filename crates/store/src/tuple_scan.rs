@@ -50,14 +50,21 @@ impl TupleScan {
             lo[len - 1] = least;
             hi[len - 1] = greatest;
         }
+        let mut scan = TupleScan::between(tree, Bounds { lo, hi, len });
+        scan.planned_all |= bounds.range.is_some_and(|(lo, hi)| lo > hi);
+        scan
+    }
+
+    /// A scan of the rows between two keys.
+    pub(crate) fn between(tree: &TupleTree, bounds: Bounds) -> TupleScan {
         let spare = tree_spare::take(tree.shape.arity);
         TupleScan {
             shape: tree.shape,
-            bounds: Bounds { lo, hi, len },
+            bounds,
             leaves: VecDeque::new(),
             wished: 0,
             resume: None,
-            planned_all: tree.shape.height == 0 || bounds.range.is_some_and(|(lo, hi)| lo > hi),
+            planned_all: tree.shape.height == 0,
             started: false,
             ahead: None,
             cursor: spare.cursor,
