@@ -1,0 +1,206 @@
+"""Compares two binaries in alternating pairs, and their counts: see ab.sh, which calls it."""
+
+import http.client
+import json
+import os
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import time
+
+OLD, NEW, PAIRS, DATA = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+PRODUCTS = os.environ.get("PRODUCTS", "2785")
+MIXES = int(os.environ.get("MIXES", "300"))
+COMMITS = int(os.environ.get("COMMITS", "1500"))
+CELL_PRODUCTS, CELL_MIXES = os.environ.get("CELLS", "300:20").split(":")
+LEAST_SPEED = 0.95
+MOST_GROWTH = 0.03
+HERE = os.path.join(DATA, "ab-runs-%d" % os.getpid())
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit("%s: %s" % (" ".join(command), done.stderr))
+    return done
+
+
+class Side:
+    """A binary with its databases and figures."""
+
+    def __init__(self, name, binary):
+        self.name, self.binary = name, binary
+        self.dir = os.path.join(HERE, name)
+        os.makedirs(self.dir)
+        self.speeds = {"load": [], "explore": [], "commits": []}
+        self.counts = {}
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def load(self, data, db):
+        shutil.rmtree(db, ignore_errors=True)
+        os.sync()
+        said = run(self.binary, "load", db, data, "--memory", "1GiB").stderr
+        triples, seconds = re.search(r"([\d,]+) triples in ([\d.]+) s", said).groups()
+        return int(triples.replace(",", "")) / float(seconds)
+
+    def explore(self, db):
+        said = run(self.binary, "bsbm", "run", db, "--products", PRODUCTS, "--mixes", str(MIXES), "--warmup",
+                   str(MIXES // 3), "--clients", "1", "--memory", "1GiB", "--format", "json").stdout
+        return json.loads(said)["qmph"]
+
+    def commits(self, db):
+        """Commits per second of one client over HTTP, and what the journal took."""
+        announcement = os.path.join(db, "server")
+        if os.path.exists(announcement):
+            os.remove(announcement)
+        server = subprocess.Popen([self.binary, "serve", db, "--listen", "127.0.0.1:0", "--memory", "256MiB"],
+                                  stderr=subprocess.DEVNULL)
+        try:
+            connection = connect(server, announcement)
+            headers = {"Content-Type": "application/sparql-update"}
+
+            def ask(method, path, body=None):
+                connection.request(method, path, body, headers)
+                answer = connection.getresponse()
+                text = answer.read()
+                if answer.status != 200:
+                    sys.exit("%s: %s %s" % (self.name, answer.status, text))
+                return text
+
+            stats = json.loads(ask("GET", "/stats"))["journal"]
+            begun = time.monotonic()
+            for i in range(COMMITS):
+                ask("POST", "/update", "INSERT DATA { <urn:s%d> <urn:p%d> %d }" % (i % 97, i % 7, i))
+            seconds = time.monotonic() - begun
+            after = json.loads(ask("GET", "/stats"))["journal"]
+            for key in "appended_bytes", "syncs":
+                self.counts["journal %s per 1000 commits" % key] = (after[key] - stats[key]) * 1000 / COMMITS
+        finally:
+            server.terminate()
+            server.wait()
+        return COMMITS / seconds
+
+    def virtual(self, data):
+        """Pages, requests, bytes and seconds of every setting on modelled devices."""
+        db = self.path("cells")
+        self.load(data, db)
+        said = run(self.binary, "bsbm", "run", db, "--products", CELL_PRODUCTS, "--mixes", CELL_MIXES, "--ablate",
+                   "--format", "json").stdout
+        for cell in json.loads(said)["meters"]["ablation"]:
+            name = " ".join(str(cell[key]) for key in ("device", "pool_percent", "queue", "clients", "load", "read_ahead"))
+            for key in "reads", "requests", "bytes", "seconds":
+                self.counts["%s: %s" % (name, key)] = cell["figures"][key]
+            self.counts["%s: digest" % name] = cell["figures"]["digest"]
+
+
+def connect(server, announcement):
+    for _ in range(30_000):
+        if server.poll() is not None:
+            sys.exit("the server ended with %s" % server.returncode)
+        try:
+            host, port = open(announcement).read().strip().rsplit(":", 1)
+            connection = http.client.HTTPConnection(host, int(port), timeout=60)
+            connection.connect()
+            connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return connection
+        except (OSError, ValueError):
+            time.sleep(0.002)
+    sys.exit("the server does not start")
+
+
+def stripes(db):
+    return sum(os.path.getsize(os.path.join(db, f)) for f in os.listdir(db) if f.startswith("stripe-") and "profile" not in f)
+
+
+def pair(sides, data, number):
+    order = sides if number % 2 == 0 else sides[::-1]
+    for what in "load", "explore", "commits":
+        for side in order:
+            db = side.path("shop")
+            if what == "load":
+                rate = side.load(data, db)
+                side.counts["bytes of the database"] = stripes(db)
+            elif what == "explore":
+                rate = side.explore(db)
+            else:
+                shutil.rmtree(side.path("small"), ignore_errors=True)
+                shutil.copytree(side.path("empty"), side.path("small"))
+                rate = side.commits(side.path("small"))
+            side.speeds[what].append(rate)
+    ratios = {what: sides[1].speeds[what][-1] / sides[0].speeds[what][-1] for what in sides[0].speeds}
+    print("pair %d: %s" % (number + 1, ", ".join("%s %.3f" % of for of in ratios.items())), flush=True)
+
+
+def judge_speeds(old, new):
+    good = True
+    for what, unit in (("load", "triples/s"), ("explore", "QMpH"), ("commits", "commits/s")):
+        ratios = [b / a for a, b in zip(old.speeds[what], new.speeds[what])]
+        median = statistics.median(ratios)
+        holds = median >= LEAST_SPEED
+        good &= holds
+        print("%-8s old %9.0f, new %9.0f %s; new/old median %.3f (%.3f to %.3f): %s"
+              % (what, statistics.median(old.speeds[what]), statistics.median(new.speeds[what]), unit, median,
+                 min(ratios), max(ratios), "holds" if holds else "BELOW %.2f" % LEAST_SPEED))
+    return good
+
+
+def judge_counts(old, new):
+    """Every count within 3 %; those of a handful may differ by one."""
+    good, totals = True, {}
+    for name in sorted(set(old.counts) | set(new.counts)):
+        a, b = old.counts.get(name), new.counts.get(name)
+        if a is None or b is None:
+            good = False
+            print("%s: only one of them has it" % name)
+            continue
+        if name.endswith("digest"):
+            if a != b:
+                good = False
+                print("%s: the answers differ" % name)
+            continue
+        kind = name.rsplit(": ", 1)[-1]
+        total = totals.setdefault(kind, [0, 0, 0, 1.0, ""])
+        total[0], total[1], total[2] = total[0] + a, total[1] + b, total[2] + 1
+        ratio = b / a if a else (1.0 if not b else float("inf"))
+        if abs(ratio - 1) > abs(total[3] - 1):
+            total[3], total[4] = ratio, name
+        if abs(b - a) > 1 and ratio > 1 + MOST_GROWTH or kind == "seconds" and ratio > 1 + MOST_GROWTH:
+            good = False
+            print("%s: %s -> %s, %.3f: MORE THAN 3 %%" % (name, a, b, ratio))
+        elif abs(b - a) > 1 and ratio < 1 - MOST_GROWTH:
+            print("%s: %s -> %s, %.3f: less" % (name, a, b, ratio))
+    for kind, (a, b, n, ratio, name) in totals.items():
+        print("%s: %.6g -> %.6g in %d counts, %.4f; farthest %.4f%s"
+              % (kind, a, b, n, b / a if a else 1, ratio, " (%s)" % name if n > 1 and ratio != 1 else ""))
+    return good
+
+
+def main():
+    begun = time.monotonic()
+    os.makedirs(HERE)
+    try:
+        sides = [Side("old", OLD), Side("new", NEW)]
+        data, few = os.path.join(HERE, "data.nt"), os.path.join(HERE, "few.nt")
+        run(NEW, "bsbm", "generate", "--products", PRODUCTS, "-o", data)
+        run(NEW, "bsbm", "generate", "--products", CELL_PRODUCTS, "-o", few)
+        print("# %s products, %d mixes, %d commits; virtual time: %s products, %s mixes a cell"
+              % (PRODUCTS, MIXES, COMMITS, CELL_PRODUCTS, CELL_MIXES), flush=True)
+        for side in sides:
+            side.load(few, side.path("empty"))
+        for number in range(PAIRS):
+            pair(sides, data, number)
+        for side in sides:
+            side.virtual(few)
+        speeds, counts = judge_speeds(*sides), judge_counts(*sides)
+        print("%.0f s: speeds %s, counts %s" % (time.monotonic() - begun, "hold" if speeds else "FALL", "hold" if counts else "GROW"))
+        sys.exit(0 if speeds and counts else 1)
+    finally:
+        shutil.rmtree(HERE, ignore_errors=True)
+
+
+main()
