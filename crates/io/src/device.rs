@@ -35,6 +35,11 @@ pub trait Device: Send + Sync {
     /// Makes it `len` bytes long, cutting or adding zeros.
     fn set_len(&self, len: u64) -> Result<(), IoError>;
 
+    /// Makes it at least `len` bytes long. Where the device can promise it, there is room for all of them: writing there will not find it full.
+    fn lengthen(&self, len: u64) -> Result<(), IoError> {
+        if self.len()? < len { self.set_len(len) } else { Ok(()) }
+    }
+
     /// Fills all of `bufs` from the bytes at `offset` on; [`Short`](crate::IoErrorKind::Short) at the end of the device.
     fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), IoError>;
 

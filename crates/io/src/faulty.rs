@@ -208,6 +208,10 @@ impl Device for FaultyDevice {
         self.inner.set_len(len)
     }
 
+    fn lengthen(&self, len: u64) -> Result<(), IoError> {
+        self.inner.lengthen(len)
+    }
+
     fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), IoError> {
         let len: u64 = bufs.iter().map(|b| b.len() as u64).sum();
         let mut state = self.state.lock();

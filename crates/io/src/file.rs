@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, StatxFlags};
+use rustix::fs::{AtFlags, FallocateFlags, StatxFlags};
 use rustix::io::Errno;
 
 use crate::buffer::AlignedBuf;
@@ -162,6 +162,23 @@ impl Device for FileDevice {
 
     fn set_len(&self, len: u64) -> Result<(), IoError> {
         self.file.set_len(len).map_err(|e| IoError::os(&self.name, Operation::Length, 0, len, &e))
+    }
+
+    fn lengthen(&self, len: u64) -> Result<(), IoError> {
+        let now = self.len()?;
+        if now >= len {
+            return Ok(());
+        }
+        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), now, len - now) {
+            Ok(()) => Ok(()),
+            // The file system cannot promise room.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.set_len(len),
+            Err(e) => {
+                // Some have lengthened it as far as there was room.
+                let _ = self.set_len(now);
+                Err(self.error(Operation::Length, now, len - now, e))
+            }
+        }
     }
 
     fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), IoError> {

@@ -6,6 +6,10 @@
 //! * nothing, all of it, or each sector of 512 bytes of each write on its own (so writes are torn and reach the disk in any order);
 //! * the old or the new length, or one between;
 //! * a file that was never synced may be gone.
+//!
+//! With a virtual clock every request takes a time that the seed decides, from when it is made until it is answered. So threads on the
+//! same disk take turns in an order that the seed decides, and what one of them does comes between any two requests of another. A write
+//! that was not answered when the power went may have reached the disk in part; a sync makes durable what was written before it was asked for.
 
 use std::collections::BTreeMap;
 use std::io::{IoSlice, IoSliceMut};
@@ -14,6 +18,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::clock::Clock;
 use crate::cost::CostModel;
 use crate::device::Device;
 use crate::error::{IoError, IoErrorKind, Operation};
@@ -26,12 +31,16 @@ const SECTOR: usize = 512;
 #[derive(Clone)]
 pub struct PowerDisk {
     state: Arc<Mutex<State>>,
+    /// Virtual, or requests take no time.
+    clock: Clock,
 }
 
 #[derive(Default)]
 struct State {
     files: BTreeMap<PathBuf, File>,
     random: u64,
+    /// Decides how long requests take.
+    delays: u64,
     steps: u64,
     /// Over everything asked so far.
     digest: u64,
@@ -53,6 +62,8 @@ struct File {
     durable: Vec<u8>,
     /// Since the last sync.
     changes: Vec<Change>,
+    /// Changes made durable so far.
+    synced: u64,
     synced_once: bool,
 }
 
@@ -65,9 +76,25 @@ enum Change {
 impl PowerDisk {
     /// An empty disk; `seed` decides what cuts leave.
     pub fn new(seed: u64) -> PowerDisk {
+        PowerDisk::in_time(seed, &Clock::real())
+    }
+
+    /// The same; when `clock` is virtual its requests take a time that the seed decides.
+    pub fn in_time(seed: u64, clock: &Clock) -> PowerDisk {
         let files = BTreeMap::new();
-        let state = State { files, random: seed, ..State::default() };
-        PowerDisk { state: Arc::new(Mutex::new(state)) }
+        let state = State { files, random: seed, delays: !seed, ..State::default() };
+        PowerDisk { state: Arc::new(Mutex::new(state)), clock: clock.clone() }
+    }
+
+    /// Lets the time of a request pass: usually short, now and then so long that others do much meanwhile.
+    fn pass_time(&self) {
+        if self.clock.is_virtual() {
+            let mut state = self.state.lock();
+            let scale = [1, 10, 100, 1000][below(&mut state.delays, 4) as usize];
+            let ns = scale * (1 + below(&mut state.delays, 100));
+            drop(state);
+            self.clock.sleep_ns(ns);
+        }
     }
 
     /// Opens a file of the disk.
@@ -92,6 +119,10 @@ impl PowerDisk {
             state.files.insert(path.to_path_buf(), File::default());
         }
         drop(state);
+        self.pass_time();
+        if self.is_off() {
+            return Err(fail(libc::EIO));
+        }
         Ok(Arc::new(PowerFile { disk: self.clone(), path: path.to_path_buf(), name }))
     }
 
@@ -186,7 +217,8 @@ impl PowerDisk {
 
     /// Puts other bytes in place of a file's.
     pub fn set_bytes(&self, path: &Path, bytes: Vec<u8>) {
-        let file = File { durable: bytes.clone(), now: bytes, changes: Vec::new(), synced_once: true };
+        let durable = bytes.clone();
+        let file = File { durable, now: bytes, synced_once: true, ..File::default() };
         self.state.lock().files.insert(path.to_path_buf(), file);
     }
 
@@ -273,6 +305,7 @@ impl File {
         let mut left = std::mem::take(&mut self.durable);
         let longest = left.len().max(self.now.len());
         let changes = std::mem::take(&mut self.changes);
+        self.synced += changes.len() as u64;
         let shrunk = changes.iter().any(|c| matches!(c, Change::Len(len) if (*len as usize) < left.len()));
         let len = match keep {
             Keep::Nothing => left.len(),
@@ -298,8 +331,16 @@ impl File {
         self.synced_once = true;
     }
 
-    fn sync(&mut self) {
-        for change in self.changes.drain(..) {
+    /// Changes made so far.
+    fn changes_made(&self) -> u64 {
+        self.synced + self.changes.len() as u64
+    }
+
+    /// Makes the first so many changes durable.
+    fn sync(&mut self, made: u64) {
+        let n = made.saturating_sub(self.synced).min(self.changes.len() as u64);
+        self.synced += n;
+        for change in self.changes.drain(..n as usize) {
             match change {
                 Change::Len(len) => self.durable.resize(len as usize, 0),
                 Change::Write(offset, bytes) => write(&mut self.durable, offset, &bytes),
@@ -340,6 +381,12 @@ impl PowerFile {
         file.map(f).ok_or_else(gone)
     }
 
+    /// Lets the time of a request pass; an error when the power went meanwhile.
+    fn answered(&self, operation: Operation) -> Result<(), IoError> {
+        self.disk.pass_time();
+        self.with(operation, |_| ())
+    }
+
     fn step(&self, operation: Operation, len: u64) -> Result<(), IoError> {
         self.disk.state.lock().step(&self.name, operation, 0, len)
     }
@@ -362,7 +409,8 @@ impl Device for PowerFile {
         self.with(Operation::Length, |f| {
             f.now.resize(len as usize, 0);
             f.changes.push(Change::Len(len));
-        })
+        })?;
+        self.answered(Operation::Length)
     }
 
     fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), IoError> {
@@ -374,6 +422,7 @@ impl Device for PowerFile {
             return Err(IoError { device: self.name.clone(), operation: Operation::Read, offset, len, kind });
         }
         drop(state);
+        self.disk.pass_time();
         self.with(Operation::Read, |f| {
             let asked: usize = bufs.iter().map(|b| b.len()).sum();
             let mut rest = f.now.get(offset as usize..).unwrap_or_default();
@@ -405,12 +454,16 @@ impl Device for PowerFile {
             write(&mut f.now, offset, &bytes);
             f.changes.push(Change::Write(offset, bytes));
         }
-        stepped
+        drop(state);
+        stepped?;
+        self.answered(Operation::Write)
     }
 
     fn sync(&self) -> Result<(), IoError> {
         self.step(Operation::Sync, 0)?;
-        self.with(Operation::Sync, File::sync)
+        let made = self.with(Operation::Sync, |f| f.changes_made())?;
+        self.disk.pass_time();
+        self.with(Operation::Sync, |f| f.sync(made))
     }
 
     fn cost(&self) -> CostModel {

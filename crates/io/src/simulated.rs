@@ -453,6 +453,10 @@ impl Device for SimulatedDevice {
         self.host.inner.set_len(len)
     }
 
+    fn lengthen(&self, len: u64) -> Result<(), IoError> {
+        self.host.inner.lengthen(len)
+    }
+
     fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), IoError> {
         let len = bufs.iter().map(|b| b.len() as u64).sum();
         self.host.spend(Transfer { offset, len, kind: Kind::Read }, || self.host.inner.read_at(bufs, offset))

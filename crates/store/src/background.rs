@@ -16,6 +16,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::checkpoint::{Begin, Step};
 use crate::commit::Commits;
 use crate::fetch::Fetch;
+use crate::journal::room::Made;
 use crate::meters::Activity;
 use crate::warm;
 
@@ -57,12 +58,17 @@ impl Work {
         if c.poison.get().is_some() {
             return IDLE_NS;
         }
-        if c.settle().is_ok() && c.journal.prepare().is_ok() && c.note_slots().is_ok() {
-            match c.checkpoint_step(Begin::WhenDue) {
-                Ok(Step::More) => return 0,
-                Ok(Step::Later(ns)) => return ns,
-                _ => {}
-            }
+        if c.settle().is_err() {
+            return SOON_NS;
+        }
+        // When there is no room for another file of the journal, checkpoints are what makes some.
+        let made = c.journal.prepare().and_then(|made| c.note_slots().map(|()| made));
+        let step = c.checkpoint_step(Begin::WhenDue);
+        match step {
+            Ok(Step::More) => return 0,
+            _ if matches!(made, Ok(Made::Partly)) => return 0,
+            Ok(Step::Later(ns)) => return ns,
+            _ => {}
         }
         if c.states.visible().txn > c.block.lock().txn { SOON_NS } else { IDLE_NS }
     }

@@ -277,6 +277,9 @@ impl TreeWriter {
         let store = &self.shared.store;
         let extent = self.extents[self.at];
         let bytes = &self.buffer[..self.filled as usize * PAGE_BYTES];
+        let ahead = (extent + 1).next_multiple_of(MOST_EXTENTS_AT_ONCE.into());
+        let longer = store.commits.lengthen(extent + 1, ahead);
+        longer.inspect_err(|e| self.shared.poison(e))?;
         store
             .fetch
             .stripes

@@ -18,11 +18,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use snowmelt_io::AlignedBuf;
+use snowmelt_io::{AlignedBuf, Clock};
 
 use crate::commit::Commits;
 use crate::config::{Checkpoints, Plant};
 use crate::error::{Result, StoreError};
+use crate::long_lock::LongLock;
 use crate::meta::NewMeta;
 use crate::page::{self, PAGE_BYTES, PageBuf, PageId, header};
 use crate::pool::Thrown;
@@ -41,9 +42,8 @@ const AHEAD_NS: u64 = 5_000_000;
 const MOST_SLOWED_NS: u64 = 4_000_000;
 
 /// Progress of the checkpoint under way.
-#[derive(Default)]
 pub(crate) struct Checkpointer {
-    running: Mutex<Option<Running>>,
+    running: LongLock<Option<Running>>,
     /// Why writing back waits: no space.
     stalled: Mutex<Option<Arc<StoreError>>>,
     /// When the last checkpoint ended or was given up.
@@ -85,6 +85,16 @@ pub(crate) enum Step {
 }
 
 impl Checkpointer {
+    /// Nothing under way.
+    pub fn new(clock: &Clock) -> Checkpointer {
+        Checkpointer {
+            running: LongLock::new(None, clock),
+            stalled: Mutex::default(),
+            last_ns: AtomicU64::new(0),
+            last_bytes: AtomicU64::new(0),
+        }
+    }
+
     /// Why writing back waits, if it does.
     pub fn stalled(&self) -> Option<Arc<StoreError>> {
         self.stalled.lock().clone()
@@ -332,6 +342,16 @@ impl Commits {
     fn end_checkpoint(&self, r: &Running) -> Result<()> {
         self.set_lengths()?;
         let meta = NewMeta::take(&self.fetch, &r.state.catalog, &self.meta);
+        // The map may get shorter while this one is written.
+        self.keep_length(meta.extents);
+        let ended = self.switch_state(r, meta);
+        self.keep_length(0);
+        ended?;
+        self.set_lengths()
+    }
+
+    /// Makes the state of a checkpoint that of the super-block.
+    fn switch_state(&self, r: &Running, meta: NewMeta) -> Result<()> {
         let tail = self.journal.tail_place();
         let switched = (|| {
             // The run may have lengthened the map.
@@ -381,7 +401,7 @@ impl Commits {
         self.checkpointer.last_bytes.store(r.bytes, Ordering::Relaxed);
         self.journal.meters.checkpointed();
         count_pages(&self.fetch.core);
-        self.set_lengths()
+        Ok(())
     }
 
     /// The first journal file that a recovery from C, a version in the table or a transaction under way needs.

@@ -17,6 +17,7 @@ use crate::fetch::Fetch;
 use crate::journal::record::Packed;
 use crate::journal::{Appended, Journal, Room, change};
 use crate::journal_meters::JournalStats;
+use crate::long_lock::LongLock;
 use crate::meta_pages::MetaState;
 use crate::page::{PAGE_BYTES, TreeId};
 use crate::snapshot::{Snapshot, Snapshots};
@@ -36,7 +37,8 @@ pub(crate) struct Commits {
     /// Where catalog and map are kept; only checkpoints change it.
     pub meta: Mutex<MetaState>,
     /// The turn to write the super-block.
-    pub block_turn: Mutex<()>,
+    pub block_turn: LongLock<()>,
+    pub lengths: LongLock<Lengths>,
     /// Bytes of journal a second of recovery takes.
     pub replayed_per_s: u64,
     pub super_file: SuperBlockFile,
@@ -51,6 +53,16 @@ pub(crate) struct Commits {
     pub checkpointer: Checkpointer,
     /// Page versions kept in memory.
     pub version_pages: u64,
+}
+
+/// How long the stripes are. Whoever changes that has the turn meanwhile: a stripe must not be cut for what the map was, when somebody else has
+/// lengthened it since and written there.
+#[derive(Default)]
+pub(crate) struct Lengths {
+    /// They are as long as so many extents need.
+    extents: u64,
+    /// They must be as long as so many extents need: the map that a checkpoint is about to make durable has them.
+    floor: u64,
 }
 
 impl Commits {
@@ -73,9 +85,9 @@ impl Commits {
         }
     }
 
-    /// Remembers why nothing may be written any more. A full disk is no reason: nothing that was acknowledged is in doubt.
+    /// Remembers why nothing may be written any more. A full disk is no reason, nor is what passes: nothing that was acknowledged is in doubt.
     pub fn poisoned_by(&self, e: &StoreError) {
-        if !matches!(e, StoreError::Full { .. } | StoreError::Poisoned { .. }) {
+        if !e.is_passing() {
             let cause = Arc::new(e.clone());
             if self.poison.set(cause).is_ok() {
                 snowmelt_io::notice(&format!("{e}; nothing is written from now on, reads go on"));
@@ -85,6 +97,9 @@ impl Commits {
 
     /// Makes room in the journal. New files are told to the super-block, so that a missing one is missed.
     pub fn reserve(&self, records: &[Packed]) -> Result<Room> {
+        // First on the stripes: what is committed can be written back, and so the journal be used again.
+        let extents = self.fetch.core.space.read().len();
+        self.lengthen(extents, extents).inspect_err(|e| self.poisoned_by(e))?;
         let room = self.journal.reserve(records)?;
         if self.journal.slots() > self.block.lock().slots
             && let Err(e) = self.write_slots()
@@ -179,10 +194,35 @@ impl Commits {
         Ok(())
     }
 
-    /// Makes the stripes as long as the map and the super-block need.
+    /// Makes the stripes as long as the map and the super-block need, and no longer.
     pub fn set_lengths(&self) -> Result<()> {
-        let extents = self.fetch.core.space.read().len().max(self.block.lock().extents);
-        self.fetch.stripes.set_extents(self.fetch.geometry, extents)
+        let mut lengths = self.lengths.lock();
+        let extents = self.fetch.core.space.read().len().max(self.block.lock().extents).max(lengths.floor);
+        lengths.extents = 0;
+        self.fetch.stripes.set_extents(self.fetch.geometry, extents)?;
+        lengths.extents = extents;
+        Ok(())
+    }
+
+    /// Makes the stripes long enough for the extents before `end`, with room for them: before any of them is written. For those before `ahead`, if
+    /// there is room for so many.
+    pub fn lengthen(&self, end: u64, ahead: u64) -> Result<()> {
+        let mut lengths = self.lengths.lock();
+        if lengths.extents >= end {
+            return Ok(());
+        }
+        let (stripes, geometry) = (&self.fetch.stripes, self.fetch.geometry);
+        lengths.extents = match stripes.lengthen(geometry, ahead) {
+            Ok(()) => ahead,
+            Err(_) if ahead > end => stripes.lengthen(geometry, end).map(|()| end)?,
+            Err(e) => return Err(e),
+        };
+        Ok(())
+    }
+
+    /// Keeps the stripes from being shorter than `extents` extents need, until it is told 0.
+    pub fn keep_length(&self, extents: u64) {
+        self.lengths.lock().floor = extents;
     }
 
     /// Counters of commits, journal and checkpoints.

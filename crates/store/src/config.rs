@@ -131,6 +131,8 @@ pub enum Plant {
     SkipStripeSync,
     /// Journal files are used again before the super-block says that they are not needed.
     ReuseJournalEarly,
+    /// The slot of a journal file counts before the file is there.
+    CountSlotEarly,
     /// Versions are written back although an older snapshot is read.
     WriteUnderReader,
 }

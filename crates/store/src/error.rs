@@ -208,6 +208,18 @@ impl StoreError {
         }
     }
 
+    /// True when what failed may work a little later, and nothing that was acknowledged is in doubt: the disk is full, or the system is short of
+    /// descriptors or memory. Not to be asked of a failed sync of what was acknowledged.
+    pub fn is_passing(&self) -> bool {
+        let errno = match self {
+            StoreError::Full { .. } | StoreError::Poisoned { .. } => return true,
+            StoreError::Device { cause, .. } => cause.errno(),
+            StoreError::File { cause, .. } => cause.raw_os_error(),
+            _ => None,
+        };
+        errno.is_some_and(|e| [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EAGAIN].contains(&e))
+    }
+
     /// True when the error says that the data on a device is wrong, not that it could not be fetched.
     pub fn is_damage(&self) -> bool {
         matches!(

@@ -87,6 +87,7 @@ mod encoding_bits;
 mod encoding_column;
 mod encoding_dict;
 mod encoding_table;
+mod long_lock;
 mod long_value;
 mod record;
 mod record_apply;

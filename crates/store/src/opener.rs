@@ -1,12 +1,16 @@
-//! Opening the files of a database: real ones, or what the configuration puts in their place.
+//! Opening the files and directories of a database: real ones, or what the configuration puts in their place.
 
 use std::fmt;
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use snowmelt_io::{Access, Device, FileDevice, IoError};
 
-type OpenFn = dyn Fn(&Path, Access) -> Result<Arc<dyn Device>, IoError> + Send + Sync;
+use crate::config::StoreConfig;
+use crate::error::{Result, StoreError};
+
+type OpenFn = dyn Fn(&Path, Access) -> std::result::Result<Arc<dyn Device>, IoError> + Send + Sync;
 
 /// Opens every file of a database (super-block, stripes, journal) in place of the file system: for simulated power cuts.
 #[derive(Clone)]
@@ -15,7 +19,7 @@ pub struct FileOpener(Arc<OpenFn>);
 impl FileOpener {
     /// Opens with `f`, which gets path and access. A file that is not there must be reported as ENOENT.
     pub fn new(
-        f: impl Fn(&Path, Access) -> Result<Arc<dyn Device>, IoError> + Send + Sync + 'static,
+        f: impl Fn(&Path, Access) -> std::result::Result<Arc<dyn Device>, IoError> + Send + Sync + 'static,
     ) -> Self {
         FileOpener(Arc::new(f))
     }
@@ -24,6 +28,36 @@ impl FileOpener {
 impl fmt::Debug for FileOpener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("FileOpener")
+    }
+}
+
+/// A directory, kept open so that making its entries durable needs no new descriptor.
+pub(crate) struct Directory {
+    path: PathBuf,
+    /// `None` where the configuration puts something in the place of files: that has no directories.
+    file: Option<File>,
+}
+
+impl Directory {
+    /// Opens the directory at `path`.
+    pub fn open(path: &Path, config: &StoreConfig) -> Result<Directory> {
+        let file = match config.files {
+            None => Some(File::open(path).map_err(StoreError::file(path, "open the directory"))?),
+            Some(_) => None,
+        };
+        Ok(Directory { path: path.to_path_buf(), file })
+    }
+
+    /// The directory that the file at `path` lies in.
+    pub fn of(path: &Path, config: &StoreConfig) -> Result<Directory> {
+        let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Directory::open(parent, config)
+    }
+
+    /// Makes the names in it durable.
+    pub fn sync(&self) -> Result<()> {
+        let synced = self.file.as_ref().map_or(Ok(()), File::sync_all);
+        synced.map_err(StoreError::file(&self.path, "sync the directory"))
     }
 }
 
@@ -40,7 +74,7 @@ pub(crate) fn open(
     path: &Path,
     access: Access,
     caching: Caching,
-) -> Result<Arc<dyn Device>, IoError> {
+) -> std::result::Result<Arc<dyn Device>, IoError> {
     match opener {
         Some(opener) => (opener.0)(path, access),
         None => Ok(Arc::new(FileDevice::open(path, access, caching == Caching::Direct)?)),

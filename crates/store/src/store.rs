@@ -25,6 +25,7 @@ use crate::fetch::Fetch;
 use crate::journal::Journal;
 use crate::journal_meters::JournalStats;
 use crate::lock::Lock;
+use crate::long_lock::LongLock;
 use crate::memory::{MemoryBudget, Reservation};
 use crate::meta::{Meta, read_meta};
 use crate::meters::{Activity, Meters, TreeStats};
@@ -129,6 +130,8 @@ impl Store {
         if let Some(line) = notice {
             snowmelt_io::notice(&line);
         }
+        // A process that was killed may have left it written and not synced; what it says was durable must be before anything is used again.
+        super_file.sync()?;
         let files: Vec<PathBuf> = block.stripes.iter().map(|p| stripes::resolve(dir, p)).collect();
         let devices = Devices::open(&files, Access::ReadWrite, &config)?;
         Self::assemble(dir, config, lock, super_file, block, devices).map_err(|e| match doubt {
@@ -179,7 +182,7 @@ impl Store {
         let replayed_per_s = replayed_per_s(&found.trace, fetch.stripes.cost(0).bytes_per_s);
         let poison = Arc::default();
         let journal =
-            Journal::new(dir.to_path_buf(), &config, block.identity, Arc::clone(&poison), found.found);
+            Journal::new(dir.to_path_buf(), &config, block.identity, Arc::clone(&poison), found.found)?;
         let commits = Arc::new(Commits {
             dir: dir.to_path_buf(),
             fetch: fetch.clone(),
@@ -188,14 +191,15 @@ impl Store {
             journal: Arc::new(journal),
             block: Mutex::new(block),
             meta: Mutex::new(meta),
-            block_turn: Mutex::default(),
+            lengths: LongLock::new(Default::default(), &config.clock),
+            block_turn: LongLock::new((), &config.clock),
             replayed_per_s,
             super_file,
             poison,
             order: Mutex::default(),
             generation: AtomicU64::new(0),
             next_txn: AtomicU64::new(found.last_number + 1),
-            checkpointer: Checkpointer::default(),
+            checkpointer: Checkpointer::new(&config.clock),
             version_pages: config.version_pages()? as u64,
             config: config.clone(),
         });

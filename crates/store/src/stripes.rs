@@ -13,7 +13,7 @@ use snowmelt_io::{
 
 use crate::config::StoreConfig;
 use crate::error::{Result, StoreError};
-use crate::opener::{self, Caching};
+use crate::opener::{self, Caching, Directory};
 use crate::space::{Geometry, Place};
 
 /// Where the stripe named `path` in the super-block is.
@@ -55,12 +55,16 @@ impl Devices {
         Ok(())
     }
 
-    /// Makes the files as long as `extents` extents need. What is beyond was written by a build that never committed; what is missing is of
+    /// Makes the files as long as `extents` extents need, with room for them if there is any. What is beyond was written by a build that never committed; what is missing is of
     /// transactions whose pages are still in the journal.
     pub fn set_lengths(&self, geometry: Geometry, extents: u64) -> Result<()> {
         for (i, (path, device)) in self.list.iter().enumerate() {
             let found = device.len().map_err(StoreError::device(path, "look at the stripe"))?;
             let whole = geometry.stripe_bytes(i, extents);
+            // A full disk must not keep anybody from reading.
+            if found < whole && device.lengthen(whole).is_ok() {
+                continue;
+            }
             if found != whole {
                 device.set_len(whole).map_err(StoreError::device(path, "set the length of the stripe"))?;
             }
@@ -91,7 +95,8 @@ impl Devices {
             }
             let queue = DeviceQueue::open(device, settings, config.clock.clone(), sink.clone())
                 .map_err(StoreError::device(&path, "set up the queue of the stripe"))?;
-            list.push(Stripe { path, queue });
+            let dir = Directory::of(&path, config)?;
+            list.push(Stripe { path, queue, dir });
         }
         Ok(Stripes { list, real: config.files.is_none() })
     }
@@ -130,6 +135,7 @@ pub(crate) struct Stripes {
 struct Stripe {
     path: PathBuf,
     queue: Arc<DeviceQueue>,
+    dir: Directory,
 }
 
 impl Stripes {
@@ -183,9 +189,7 @@ impl Stripes {
     pub fn sync(&self) -> Result<()> {
         for s in &self.list {
             s.queue.sync().map_err(StoreError::device(&s.path, "sync the stripe"))?;
-            if self.real {
-                sync_parent(&s.path)?;
-            }
+            s.dir.sync()?;
         }
         Ok(())
     }
@@ -199,10 +203,19 @@ impl Stripes {
             if now == bytes {
                 continue;
             }
-            s.queue
-                .device()
-                .set_len(bytes)
-                .map_err(StoreError::device(&s.path, "set the length of the stripe"))?;
+            let device = s.queue.device();
+            let set = if now < bytes { device.lengthen(bytes) } else { device.set_len(bytes) };
+            set.map_err(StoreError::device(&s.path, "set the length of the stripe"))?;
+        }
+        Ok(())
+    }
+
+    /// Makes the files at least as long as `extents` extents need, with room for all of them where the devices can promise that.
+    pub fn lengthen(&self, geometry: Geometry, extents: u64) -> Result<()> {
+        for (i, s) in self.list.iter().enumerate() {
+            let bytes = geometry.stripe_bytes(i, extents);
+            let longer = s.queue.device().lengthen(bytes);
+            longer.map_err(StoreError::device(&s.path, "lengthen the stripe"))?;
         }
         Ok(())
     }

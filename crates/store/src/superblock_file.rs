@@ -253,7 +253,8 @@ impl SuperBlockFile {
         written.map_err(StoreError::device(&self.path, "write the super-block"))
     }
 
-    fn sync(&self) -> Result<()> {
+    /// Makes what it says durable.
+    pub fn sync(&self) -> Result<()> {
         self.device.sync().map_err(StoreError::device(&self.path, "sync the super-block"))
     }
 }

@@ -14,7 +14,6 @@ use super::record::{self, FILE_HEAD, FileHead};
 use crate::config::StoreConfig;
 use crate::error::{Result, StoreError};
 use crate::opener::{self, Caching};
-use crate::stripes;
 
 /// Bytes in which the journal is written; a multiple of every device's unit.
 pub const BLOCK: usize = 4096;
@@ -53,21 +52,15 @@ impl JournalFile {
         Ok(files)
     }
 
-    /// Makes the file of a slot: `bytes` zeros, durable. What a failure leaves is made again next time.
-    pub fn create(dir: &Path, slot: u32, bytes: u64, config: &StoreConfig) -> Result<JournalFile> {
+    /// Opens the file of a slot to be made, or made again: see [`super::room`].
+    pub fn create(dir: &Path, slot: u32, config: &StoreConfig) -> Result<JournalFile> {
         let made = Self::open(dir, slot, Access::Create, config)?;
-        let mut file = made.expect("a file opened to be made is there");
-        let zeros = AlignedBuf::new((1 << 20).min(bytes as usize));
-        for at in (0..bytes).step_by(zeros.len()) {
-            let n = (bytes - at).min(zeros.len() as u64) as usize;
-            file.write(at, &zeros[..n])?;
-        }
-        file.sync()?;
-        if config.files.is_none() {
-            stripes::sync_parent(&file.path)?;
-        }
-        file.bytes = bytes;
-        Ok(file)
+        Ok(made.expect("a file opened to be made is there"))
+    }
+
+    /// Cuts it to a length.
+    pub fn cut(&self, bytes: u64) -> Result<()> {
+        self.device.set_len(bytes).map_err(StoreError::device(&self.path, "cut the journal file"))
     }
 
     /// Its head, if it has one, and the file that the record behind the head says it is of, if there is one.

@@ -1,6 +1,6 @@
 //! The journal: what makes a commit durable before its pages are on their stripes.
 //!
-//! 1. a writer packs its changes into records ([`change`], [`record`]), makes sure there is room ([`Journal::reserve`]) and appends them in
+//! 1. a writer packs its changes into records ([`change`], [`record`]), makes sure there is room ([`Journal::reserve`], see [`room`]) and appends them in
 //!    memory ([`Journal::append`]): the next writer may build on them;
 //! 2. whoever waits first becomes the leader, writes everything appended so far with one request per file and syncs ([`Journal::sync_to`]):
 //!    the others' commits come along;
@@ -14,6 +14,7 @@ pub(crate) mod change;
 pub(crate) mod diff;
 pub(crate) mod file;
 pub mod record;
+pub(crate) mod room;
 pub(crate) mod scan;
 pub(crate) mod stream;
 
@@ -30,6 +31,7 @@ use snowmelt_io::{AlignedBuf, EventCount};
 use crate::config::{Plant, StoreConfig};
 use crate::error::{Result, StoreError};
 use crate::journal_meters::JournalMeters;
+use crate::opener::Directory;
 use crate::page::{PageBuf, PageId};
 use crate::waiting::{How, WaitingPage};
 use change::Change;
@@ -63,6 +65,9 @@ pub(crate) struct Journal {
     poison: Arc<OnceLock<Arc<StoreError>>>,
     /// Records unpacked lately, for versions that are read back.
     unpacked: Mutex<Vec<Unpacked>>,
+    maker: room::Maker,
+    /// The database's directory, for making new names durable.
+    dir_handle: Directory,
     pub meters: JournalMeters,
 }
 
@@ -98,6 +103,7 @@ struct Files {
     /// Highest transaction with a record in a file in use.
     last_txn: BTreeMap<u64, u64>,
     free: Vec<Arc<JournalFile>>,
+    /// Files that were made and are durable, with their names.
     slots: u32,
     /// Numbers of files that somebody still reads.
     pinned: BTreeMap<u64, usize>,
@@ -145,20 +151,21 @@ impl Journal {
         identity: u64,
         poison: Arc<OnceLock<Arc<StoreError>>>,
         found: scan::Found,
-    ) -> Journal {
+    ) -> Result<Journal> {
+        let dir_handle = Directory::open(&dir, config)?;
         let end = found.end;
         let unsynced = found.used.values().map(|(f, _)| f.clone()).collect();
         let last_txn = found.used.iter().map(|(n, (_, txn))| (*n, *txn)).collect();
         let before = found.before;
         let files = Files {
-            slots: (found.used.len() + found.free.len()) as u32,
+            slots: found.slots,
             used: found.used.into_iter().map(|(n, (f, _))| (n, f)).collect(),
             last_txn,
             before,
             free: found.free,
             pinned: BTreeMap::new(),
         };
-        Journal {
+        Ok(Journal {
             dir,
             identity,
             life: RandomState::new().hash_one(end.sequence) as u32 >> (32 - record::LIFE_BITS),
@@ -181,70 +188,11 @@ impl Journal {
             unsynced: Mutex::new(unsynced),
             poison,
             unpacked: Mutex::default(),
+            maker: room::Maker::new(&config.clock),
+            dir_handle,
             meters: JournalMeters::new(),
             config: config.clone(),
-        }
-    }
-
-    /// Makes sure that these records can be appended. Only the writer whose turn it is may call this and append.
-    ///
-    /// Errors: the disk is full and no file is free; nothing has happened then.
-    pub fn reserve(&self, records: &[Packed]) -> Result<Room> {
-        let (mut position, mut bytes) = {
-            let tail = self.tail.lock();
-            (tail.position, tail.file.as_ref().map_or(0, |f| f.bytes))
-        };
-        let mut room = Room(Vec::new());
-        for r in records {
-            let need = r.record_bytes() as u64;
-            if position + need > bytes {
-                let file = match self.next_file(FILE_HEAD as u64 + need) {
-                    Ok(file) => file,
-                    Err(e) => {
-                        self.files.lock().free.append(&mut room.0);
-                        return Err(e);
-                    }
-                };
-                (position, bytes) = (FILE_HEAD as u64, file.bytes);
-                room.0.push(file);
-            }
-            position += need;
-        }
-        Ok(room)
-    }
-
-    /// A free file of at least `least` bytes, or a new one.
-    fn next_file(&self, least: u64) -> Result<Arc<JournalFile>> {
-        let mut files = self.files.lock();
-        if let Some(i) = files.free.iter().position(|f| f.bytes >= least) {
-            return Ok(files.free.swap_remove(i));
-        }
-        // Slots whose file is too small are made anew.
-        let slot = match files.free.pop() {
-            Some(small) => small.slot,
-            None => {
-                files.slots += 1;
-                files.slots - 1
-            }
-        };
-        let largest = files.used.values().map(|f| f.bytes).max().unwrap_or(0);
-        drop(files);
-        let most = self.config.journal.file_bytes;
-        let bytes =
-            (2 * largest).clamp(most.min(FIRST_FILE_BYTES), most).max(least).next_multiple_of(BLOCK as u64);
-        match JournalFile::create(&self.dir, slot, bytes, &self.config) {
-            Ok(file) => Ok(Arc::new(file)),
-            Err(e) => {
-                // The slot stays ours, as a file too small for anything.
-                self.give_back_slot(slot);
-                Err(e)
-            }
-        }
-    }
-
-    /// Gives back room that is not used.
-    pub fn give_back(&self, room: Room) {
-        self.files.lock().free.extend(room.0);
+        })
     }
 
     /// Files that were made.
@@ -257,13 +205,6 @@ impl Journal {
         let mut tail = self.tail.lock();
         assert!(!tail.dirty && tail.full.is_empty(), "a file ends when all of it is written");
         (tail.file, tail.position) = (None, 0);
-    }
-
-    fn give_back_slot(&self, slot: u32) {
-        let mut files = self.files.lock();
-        if slot + 1 == files.slots {
-            files.slots -= 1;
-        }
     }
 
     /// Appends records, in memory. The room must have been reserved for just these.
@@ -413,20 +354,6 @@ impl Journal {
         (pieces, tail.sequence)
     }
 
-    /// Has a free file ready, so that no commit waits for one to be made.
-    pub fn prepare(&self) -> Result<()> {
-        let half_full = {
-            let tail = self.tail.lock();
-            tail.file.as_ref().is_some_and(|f| tail.position > f.bytes / 2)
-        };
-        if !half_full || !self.files.lock().free.is_empty() {
-            return Ok(());
-        }
-        let file = self.next_file(self.config.journal.file_bytes.min(FIRST_FILE_BYTES))?;
-        self.files.lock().free.push(file);
-        Ok(())
-    }
-
     /// The first file that holds a record of a transaction after `txn`; beyond the last if there is none.
     pub fn first_file_after(&self, txn: u64) -> u64 {
         let tail = self.tail.lock();
@@ -544,9 +471,6 @@ impl Journal {
         StoreError::JournalDamaged { file: path, offset, why: why.into() }
     }
 }
-
-/// Bytes of the first file of a database: small, because many databases never need more.
-const FIRST_FILE_BYTES: u64 = 1 << 20;
 
 /// Reads the record at `offset`, whole.
 pub(crate) fn read_record(file: &JournalFile, offset: u64) -> Result<Vec<u8>> {

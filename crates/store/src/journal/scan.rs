@@ -32,6 +32,8 @@ pub(crate) struct Found {
     /// Sequence and checksum of the record before the first one of each.
     pub before: BTreeMap<u64, (u64, u64)>,
     pub free: Vec<Arc<JournalFile>>,
+    /// Slots that count.
+    pub slots: u32,
     pub end: End,
     /// Bytes of sound records.
     pub bytes: u64,
@@ -91,6 +93,7 @@ pub(crate) fn scan(
         used: BTreeMap::new(),
         before: BTreeMap::new(),
         free,
+        slots: needed.slots,
         end: End { number: needed.first - 1, sequence: needed.before.0, previous: needed.before.1 },
         bytes: 0,
         records: 0,
@@ -125,7 +128,19 @@ pub(crate) fn scan(
     let possible = |file: &u64| *file <= highest + order.len() as u64 + scan.found.free.len() as u64;
     let highest = first_records.into_iter().filter(possible).max().map_or(highest, |lost| highest.max(lost));
     scan.found.end.number = highest;
+    scan.found.leave_unfinished();
     Ok(scan.found)
+}
+
+impl Found {
+    /// Leaves out the files behind the last slot that counts: nobody was told of them, since they were not finished or not durable when the
+    /// database was last open. They will be made again.
+    fn leave_unfinished(&mut self) {
+        let used = self.used.values().map(|(file, _)| file.slot + 1).max().unwrap_or(0);
+        self.slots = self.slots.max(used);
+        let slots = self.slots;
+        self.free.retain(|file| file.slot < slots);
+    }
 }
 
 /// True of a file that was made ahead and never used: files are written from front to back, so nothing follows zeros of this length. It

@@ -15,12 +15,14 @@ use snowmelt_store::{
 
 use crate::support::Random;
 use copy::Copy;
-use model::{Model, NUMBER, Wrong};
+use model::{Model, NUMBER, Wrong, number_in};
 
 #[path = "cuts_change.rs"]
 mod change;
 #[path = "cuts_copy.rs"]
 mod copy;
+#[path = "cuts_crew.rs"]
+pub mod crew;
 #[path = "cuts_model.rs"]
 mod model;
 
@@ -28,6 +30,8 @@ mod model;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub cuts: u64,
+    /// Those of them where the process was killed and the power stayed.
+    pub kills: u64,
     pub commits: u64,
     pub loads: u64,
     pub opens: u64,
@@ -52,6 +56,36 @@ pub struct Cuts<'a> {
     /// The latest backup, until it was looked at after a cut.
     copy: Option<Copy>,
     pub tally: Tally,
+}
+
+/// Settings of a small database on `disk`.
+fn config(disk: &PowerDisk, random: &mut Random, plant: Option<Plant>) -> StoreConfig {
+    let files = disk.clone();
+    StoreConfig {
+        extent_pages: 8,
+        memory_bytes: 64 << 20,
+        pool_bytes: Some(64 * 8192),
+        read_ahead: ReadAhead::none(),
+        background: Background::Caller,
+        files: Some(FileOpener::new(move |path, access| files.open(path, access))),
+        close_ms: 1_000_000,
+        plant,
+        journal: JournalConfig {
+            file_bytes: 64 << 10,
+            part_bytes: 16 << 10,
+            diff_bytes: 4 << 10,
+            private_pages: Some(8 + random.below(40)),
+            version_pages: Some(8 + random.below(60)),
+            // Too little for most journals: pages are written back before the database opens.
+            recovery_bytes: [None, Some(64 << 10)][random.below(2)],
+            checkpoint_bytes: 32 << 10,
+            // Nothing depends on the time: a seed is a run.
+            checkpoint_s: 1_000_000,
+            most_bytes: 512 << 10,
+            ..JournalConfig::default()
+        },
+        ..StoreConfig::default()
+    }
 }
 
 /// An open database and what hangs on it.
@@ -82,32 +116,7 @@ impl<'a> Cuts<'a> {
     }
 
     fn config(&mut self) -> StoreConfig {
-        let disk = self.disk.clone();
-        StoreConfig {
-            extent_pages: 8,
-            memory_bytes: 64 << 20,
-            pool_bytes: Some(64 * 8192),
-            read_ahead: ReadAhead::none(),
-            background: Background::Caller,
-            files: Some(FileOpener::new(move |path, access| disk.open(path, access))),
-            close_ms: 1_000_000,
-            plant: self.plant,
-            journal: JournalConfig {
-                file_bytes: 64 << 10,
-                part_bytes: 16 << 10,
-                diff_bytes: 4 << 10,
-                private_pages: Some(8 + self.random.below(40)),
-                version_pages: Some(8 + self.random.below(60)),
-                // Too little for most journals: pages are written back before the database opens.
-                recovery_bytes: [None, Some(64 << 10)][self.random.below(2)],
-                checkpoint_bytes: 32 << 10,
-                // Nothing depends on the time: a seed is a run.
-                checkpoint_s: 1_000_000,
-                most_bytes: 512 << 10,
-                ..JournalConfig::default()
-            },
-            ..StoreConfig::default()
-        }
+        config(&self.disk, &mut self.random, self.plant)
     }
 
     /// Runs until the power was cut `cuts` times.
@@ -175,8 +184,7 @@ impl<'a> Cuts<'a> {
         };
         self.tally.recovered_commits += store.recovery().commits;
         let snapshot = store.snapshot();
-        let n =
-            snapshot.record(NUMBER).map_or(0, |b| u64::from_le_bytes((*b).try_into().expect("eight bytes")));
+        let n = number_in(&snapshot);
         let Some(at) = self.states.iter().position(|m| m.number() == n) else {
             let known: Vec<u64> = self.states.iter().map(Model::number).collect();
             return Err(format!("the database is at commit {n}, acknowledged or possible are {known:?}"));
@@ -213,7 +221,7 @@ impl<'a> Cuts<'a> {
                 _ => self.look_back(db)?,
             }
             if self.disk.is_off() {
-                return Err(Stop::Store(StoreError::BuildBusy));
+                return Err(Stop::off());
             }
         }
         self.acknowledge(db)
@@ -232,7 +240,7 @@ impl<'a> Cuts<'a> {
     }
 
     fn or_off(&self, why: Wrong) -> Stop {
-        if self.disk.is_off() { Stop::Store(StoreError::BuildBusy) } else { Stop::Wrong(why) }
+        if self.disk.is_off() { Stop::off() } else { Stop::Wrong(why) }
     }
 
     fn acknowledge(&mut self, db: &mut Open) -> Result<(), Stop> {
@@ -275,7 +283,8 @@ impl<'a> Cuts<'a> {
         self.acknowledge(db)?;
         let mut next = self.newest().clone();
         self.commits += 1;
-        let Some(build) = change::load(&mut self.random, &db.store, &mut next, self.commits)? else {
+        let build = db.store.begin_build()?;
+        let Some(build) = change::load(&mut self.random, build, &db.store, &mut next, self.commits)? else {
             return Ok(());
         };
         self.states.push(next);
@@ -288,7 +297,7 @@ impl<'a> Cuts<'a> {
 
     /// Copies the newest state, and looks at the copy now and after the next cut.
     fn backup(&mut self, store: &Store) -> Result<(), Stop> {
-        let copy = Copy::new(&self.disk, self.dir, self.newest().clone());
+        let copy = Copy::new(&self.disk, self.dir, vec![self.newest().clone()]);
         let stripes = 1 + self.random.below(2);
         let made = self.copy.insert(copy).make(store, stripes);
         self.tally.cut_backups += u64::from(made.is_err());
@@ -313,6 +322,13 @@ enum Stop {
     Wrong(Wrong),
 }
 
+impl Stop {
+    /// The power is off.
+    fn off() -> Stop {
+        Stop::Store(StoreError::BuildBusy)
+    }
+}
+
 impl From<StoreError> for Stop {
     fn from(e: StoreError) -> Stop {
         Stop::Store(e)
@@ -322,6 +338,7 @@ impl From<StoreError> for Stop {
 impl Tally {
     pub fn add(&mut self, other: &Tally) {
         self.cuts += other.cuts;
+        self.kills += other.kills;
         self.commits += other.commits;
         self.loads += other.loads;
         self.opens += other.opens;

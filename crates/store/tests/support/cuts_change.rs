@@ -172,11 +172,11 @@ fn change_records(random: &mut Random, txn: &mut Transaction, next: &mut Model) 
 /// A load: trees are written in bulk, old rows and strings merged with new ones. What is left is its commit; `None` when it was given up.
 pub fn load(
     random: &mut Random,
+    build: Build,
     store: &Arc<Store>,
     next: &mut Model,
     commit: u64,
 ) -> Result<Option<Build>, StoreError> {
-    let build = store.begin_build()?;
     if random.below(3) > 0 {
         let name = format!("tree {}", random.below(3));
         let old = store.catalog_all().trees.iter().find(|(_, n)| **n == name).map(|(id, _)| *id);

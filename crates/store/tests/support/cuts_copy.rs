@@ -6,23 +6,23 @@ use std::sync::Arc;
 use snowmelt_io::PowerDisk;
 use snowmelt_store::{Store, StoreConfig, StoreError};
 
-use super::model::{Model, Wrong};
+use super::model::{Model, Wrong, number_in};
 
 /// The latest backup.
 pub struct Copy {
     target: PathBuf,
-    /// The state it is or was to be of.
-    state: Model,
+    /// The states it may be of: one of them, whole.
+    pub states: Vec<Model>,
     /// It was said to be finished.
     finished: bool,
 }
 
 impl Copy {
-    /// Begins a backup of `state` into `dir`, where no older one is left.
-    pub fn new(disk: &PowerDisk, dir: &Path, state: Model) -> Copy {
+    /// Begins a backup of one of `states` into `dir`, where no older one is left.
+    pub fn new(disk: &PowerDisk, dir: &Path, states: Vec<Model>) -> Copy {
         let target = dir.join("copy");
         disk.paths().iter().filter(|p| p.starts_with(&target)).for_each(|p| disk.remove(p));
-        Copy { target, state, finished: false }
+        Copy { target, states, finished: false }
     }
 
     /// Makes the backup, on one stripe or two.
@@ -43,7 +43,10 @@ impl Copy {
         };
         let snapshot = copy.snapshot();
         let what = if self.finished { "a finished backup" } else { "an unfinished backup that opens" };
-        self.state.compare(&Arc::clone(&copy), &snapshot).map_err(|e| format!("{what}: {e}"))?;
+        let n = number_in(&snapshot);
+        let state = self.states.iter().find(|m| m.number() == n);
+        let state = state.ok_or_else(|| format!("{what} is of commit {n}"))?;
+        state.compare(&Arc::clone(&copy), &snapshot).map_err(|e| format!("{what}: {e}"))?;
         match copy.recovery().commits {
             0 => Ok(true),
             n => Err(format!("{what} has {n} commits to recover")),

@@ -19,6 +19,11 @@ pub const NUMBER: &str = "n";
 /// A wrong answer.
 pub type Wrong = String;
 
+/// Which commit a snapshot is of.
+pub fn number_in(snapshot: &Snapshot) -> u64 {
+    snapshot.record(NUMBER).map_or(0, |b| u64::from_le_bytes((*b).try_into().expect("eight bytes")))
+}
+
 /// Content of pages that belong to no structure.
 type HandMade = BTreeMap<PageId, (TreeId, Arc<Vec<u8>>)>;
 

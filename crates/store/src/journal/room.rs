@@ -1,0 +1,211 @@
+//! Room in the journal: free files, and the making of new ones.
+//!
+//! A file is made in short steps: 1. opened, 2. filled with zeros, a piece per step, 3. synced, and its directory, 4. *published*: only now its
+//! slot counts, and the super-block may be told of it. Background work does a step at a time ([`Journal::prepare`]); a commit that needs room
+//! now does those that are left ([`Journal::reserve`]). One file is made at a time, so slots are counted without a hole, and what a failure or
+//! a crash leaves is the last slot's file, which no super-block mentions: it is made again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use snowmelt_io::AlignedBuf;
+
+use super::file::{BLOCK, JournalFile};
+use super::record::{FILE_HEAD, Packed};
+use super::{Journal, Room};
+use crate::config::Plant;
+use crate::error::Result;
+use crate::long_lock::LongLock;
+
+/// Bytes of the first file of a database: small, because many databases never need more.
+const FIRST_FILE_BYTES: u64 = 1 << 20;
+/// Most bytes that one step fills.
+const PIECE_BYTES: u64 = 1 << 20;
+/// Pause after a file could not be made, before it is tried again ahead of need.
+const AGAIN_NS: u64 = 1_000_000_000;
+
+/// The file that is being made, and when to try again after a failure.
+pub(super) struct Maker {
+    making: LongLock<Option<Making>>,
+    not_before_ns: AtomicU64,
+}
+
+/// How far a file is.
+struct Making {
+    file: JournalFile,
+    /// Length it had, and will have.
+    before: u64,
+    bytes: u64,
+    /// Filled so far.
+    at: u64,
+    synced: bool,
+    /// The same file while it was too small: free again if this fails.
+    small: Option<Arc<JournalFile>>,
+}
+
+/// Whether making a file goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Made {
+    /// There are steps left.
+    Partly,
+    /// Nothing is under way.
+    Wholly,
+}
+
+impl Maker {
+    pub fn new(clock: &snowmelt_io::Clock) -> Maker {
+        Maker { making: LongLock::new(None, clock), not_before_ns: AtomicU64::new(0) }
+    }
+}
+
+impl Journal {
+    /// Makes sure that these records can be appended. Only the writer whose turn it is may call this and append.
+    ///
+    /// Errors: the disk is full and no file is free; nothing has happened then.
+    pub fn reserve(&self, records: &[Packed]) -> Result<Room> {
+        let (mut position, mut bytes) = {
+            let tail = self.tail.lock();
+            (tail.position, tail.file.as_ref().map_or(0, |f| f.bytes))
+        };
+        let mut room = Room(Vec::new());
+        for r in records {
+            let need = r.record_bytes() as u64;
+            if position + need > bytes {
+                let file = match self.next_file(FILE_HEAD as u64 + need) {
+                    Ok(file) => file,
+                    Err(e) => {
+                        self.give_back(room);
+                        return Err(e);
+                    }
+                };
+                (position, bytes) = (FILE_HEAD as u64, file.bytes);
+                room.0.push(file);
+            }
+            position += need;
+        }
+        Ok(room)
+    }
+
+    /// Gives back room that is not used.
+    pub fn give_back(&self, room: Room) {
+        self.files.lock().free.extend(room.0);
+    }
+
+    /// Has a free file ready, so that no commit waits for one to be made: does one step of that.
+    pub fn prepare(&self) -> Result<Made> {
+        let half_full = {
+            let tail = self.tail.lock();
+            tail.file.as_ref().is_some_and(|f| tail.position > f.bytes / 2)
+        };
+        if !half_full || !self.files.lock().free.is_empty() {
+            return Ok(Made::Wholly);
+        }
+        if self.config.clock.now_ns() < self.maker.not_before_ns.load(Ordering::Relaxed) {
+            return Ok(Made::Wholly);
+        }
+        let mut making = self.maker.making.lock();
+        self.make_step(&mut making, self.config.journal.file_bytes.min(FIRST_FILE_BYTES))
+    }
+
+    /// A free file of at least `least` bytes, or a new one.
+    fn next_file(&self, least: u64) -> Result<Arc<JournalFile>> {
+        loop {
+            if let Some(file) = self.take_free(least) {
+                return Ok(file);
+            }
+            let mut making = self.maker.making.lock();
+            // Somebody else may have made one while we waited.
+            if let Some(file) = self.take_free(least) {
+                return Ok(file);
+            }
+            while self.make_step(&mut making, least)? == Made::Partly {}
+        }
+    }
+
+    fn take_free(&self, least: u64) -> Option<Arc<JournalFile>> {
+        let mut files = self.files.lock();
+        let i = files.free.iter().position(|f| f.bytes >= least)?;
+        Some(files.free.swap_remove(i))
+    }
+
+    /// The next step of making a file, one of at least `least` bytes if none is under way.
+    fn make_step(&self, making: &mut Option<Making>, least: u64) -> Result<Made> {
+        let step = match making {
+            None => self.begin_making(least).map(|begun| *making = Some(begun)),
+            Some(m) if m.at < m.bytes => m.fill(),
+            Some(m) if !m.synced => m.sync().and_then(|()| self.dir_handle.sync()),
+            Some(_) => {
+                self.publish(making.take().expect("just looked at"));
+                return Ok(Made::Wholly);
+            }
+        };
+        match step {
+            Ok(()) => Ok(Made::Partly),
+            Err(e) => {
+                if let Some(m) = making.take() {
+                    self.give_up(m);
+                }
+                self.maker.not_before_ns.store(self.config.clock.now_ns() + AGAIN_NS, Ordering::Relaxed);
+                if !e.is_passing() {
+                    let _ = self.poison.set(Arc::new(e.clone()));
+                }
+                Err(e)
+            }
+        }
+    }
+
+    /// Opens the file of the next slot, or of a slot whose file is too small.
+    fn begin_making(&self, least: u64) -> Result<Making> {
+        let mut files = self.files.lock();
+        let small = files.free.iter().position(|f| f.bytes < least);
+        let small = small.map(|i| files.free.swap_remove(i));
+        let slot = small.as_ref().map_or(files.slots, |f| f.slot);
+        if self.config.plant == Some(Plant::CountSlotEarly) {
+            files.slots = files.slots.max(slot + 1);
+        }
+        let largest = files.used.values().map(|f| f.bytes).max().unwrap_or(0);
+        drop(files);
+        let most = self.config.journal.file_bytes;
+        let bytes =
+            (2 * largest).clamp(most.min(FIRST_FILE_BYTES), most).max(least).next_multiple_of(BLOCK as u64);
+        match JournalFile::create(&self.dir, slot, &self.config) {
+            Ok(file) => Ok(Making { before: file.bytes, file, bytes, at: 0, synced: false, small }),
+            Err(e) => {
+                self.files.lock().free.extend(small);
+                Err(e)
+            }
+        }
+    }
+
+    /// The file is there, whole and durable: from now on its slot counts.
+    fn publish(&self, made: Making) {
+        let Making { mut file, bytes, .. } = made;
+        file.bytes = bytes;
+        let mut files = self.files.lock();
+        files.slots = files.slots.max(file.slot + 1);
+        files.free.push(Arc::new(file));
+    }
+
+    /// Gives back the room that was taken for a file, as far as the disk lets us.
+    fn give_up(&self, making: Making) {
+        let _ = making.file.cut(making.before);
+        self.files.lock().free.extend(making.small);
+    }
+}
+
+impl Making {
+    /// Fills a piece: several even of small files, so that a test can come between.
+    fn fill(&mut self) -> Result<()> {
+        let piece = PIECE_BYTES.min((self.bytes / 4).next_multiple_of(BLOCK as u64));
+        let n = piece.min(self.bytes - self.at) as usize;
+        self.file.write(self.at, &AlignedBuf::new(n))?;
+        self.at += n as u64;
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.file.sync()?;
+        self.synced = true;
+        Ok(())
+    }
+}

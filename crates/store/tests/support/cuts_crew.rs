@@ -1,0 +1,329 @@
+//! The power-cut simulator with threads: writers, a loader, a checkpointer, the store's background work, readers and a backup use one database
+//! at a time, each in a real thread, and the power goes in the midst.
+//!
+//! Time is virtual: one of the threads runs at a time. Each request to the disk takes a time that the seed decides (`snowmelt_io::PowerDisk`), and
+//! while one waits for its request, or for another thread, the next one runs. So what each does comes between any two requests of another,
+//! and a seed is a run. Now and then it is not the power that goes but the process: then what was written stays, and is not durable.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use snowmelt_io::{Clock, PowerDisk};
+use snowmelt_store::{Plant, Snapshot, Store, StoreConfig};
+
+use super::copy::Copy;
+use super::model::{Model, NUMBER, Wrong, number_in};
+use super::{Stop, Tally, change, config};
+use crate::support::Random;
+
+/// One run.
+pub struct Crew<'a> {
+    dir: &'a Path,
+    disk: PowerDisk,
+    clock: Clock,
+    random: Random,
+    plant: Option<Plant>,
+    past: Mutex<Past>,
+    pub tally: Tally,
+}
+
+/// What the threads know together.
+struct Past {
+    /// All states since the database was opened, in the order of their commits.
+    states: Vec<Model>,
+    /// The first of them that it may still be in.
+    acknowledged: usize,
+    commits: u64,
+    loads: u64,
+    /// Backups finished, and cut.
+    backups: (u64, u64),
+    /// The latest backup, until it was looked at after a cut.
+    copy: Option<Copy>,
+}
+
+/// What a thread does.
+#[derive(Clone, Copy)]
+enum Role {
+    Writer,
+    Loader,
+    /// Does what the store's own thread would do.
+    Background,
+    Checkpointer,
+    Reader,
+    Backup,
+}
+
+/// Two of those that make files of the journal.
+const CREW: [Role; 8] = [
+    Role::Writer,
+    Role::Writer,
+    Role::Background,
+    Role::Background,
+    Role::Checkpointer,
+    Role::Reader,
+    Role::Loader,
+    Role::Backup,
+];
+
+impl<'a> Crew<'a> {
+    /// A run of `seed` whose lock file lies in `dir`.
+    pub fn new(dir: &'a Path, seed: u64, plant: Option<Plant>) -> Crew<'a> {
+        let clock = Clock::virtual_time(2);
+        let past = Past {
+            states: vec![Model::default()],
+            acknowledged: 0,
+            commits: 0,
+            loads: 0,
+            backups: (0, 0),
+            copy: None,
+        };
+        Crew {
+            dir,
+            disk: PowerDisk::in_time(seed, &clock),
+            clock,
+            random: Random::new(seed),
+            plant,
+            past: Mutex::new(past),
+            tally: Tally::default(),
+        }
+    }
+
+    /// What the disk was asked, in which order: equal for equal runs.
+    pub fn digest(&self) -> u64 {
+        self.disk.digest()
+    }
+
+    fn config(&mut self) -> StoreConfig {
+        let clock = self.clock.clone();
+        StoreConfig { clock, ..config(&self.disk, &mut self.random, self.plant) }
+    }
+
+    /// Runs until the power was cut, or the process killed, `cuts` times.
+    pub fn run(&mut self, cuts: u64) -> Result<(), Wrong> {
+        let config = self.config();
+        let stripes = [self.dir.join("a"), self.dir.join("b")];
+        let store = Store::create(self.dir, &stripes, config).map_err(|e| format!("create: {e}"))?;
+        self.disk.sync_names();
+        let mut open = Some(store);
+        while self.tally.cuts < cuts {
+            let opened = match open.take() {
+                Some(store) => Some(store),
+                None => self.reopen()?,
+            };
+            let Some(store) = opened else { continue };
+            let steps = match self.random.below(4) {
+                0 => self.random.below(40),
+                1 => self.random.below(1000),
+                _ => self.random.below(300),
+            };
+            self.disk.cut_in(steps as u64);
+            self.work(&store)?;
+            self.count(&store);
+            drop(store);
+            self.after_cut();
+        }
+        Ok(())
+    }
+
+    fn after_cut(&mut self) {
+        if !self.disk.is_off() {
+            return;
+        }
+        self.tally.cuts += 1;
+        if self.random.below(5) == 0 {
+            self.tally.kills += 1;
+            self.disk.restore_power();
+        } else {
+            self.disk.power_on();
+        }
+    }
+
+    fn count(&mut self, store: &Arc<Store>) {
+        let stats = store.journal_stats();
+        self.tally.checkpoints += stats.checkpoints;
+        self.tally.recycled += stats.recycled;
+        self.tally.commits += stats.commits;
+        self.tally.spilled += stats.records - stats.commits.min(stats.records);
+        let mut past = self.past.lock();
+        let (backups, cut_backups) = std::mem::take(&mut past.backups);
+        self.tally.loads += std::mem::take(&mut past.loads);
+        self.tally.backups += backups;
+        self.tally.cut_backups += cut_backups;
+    }
+
+    /// Opens the database, perhaps with a cut meanwhile, and compares it. `None` when the cut came first.
+    fn reopen(&mut self) -> Result<Option<Arc<Store>>, Wrong> {
+        let config = self.config();
+        let cut = if self.random.below(3) == 0 { self.random.below(6) as u64 } else { u64::MAX / 2 };
+        self.disk.cut_in(cut);
+        self.tally.opens += 1;
+        let store = match Store::open(self.dir, config) {
+            Ok(store) => store,
+            Err(_) if self.disk.is_off() => {
+                self.after_cut();
+                return Ok(None);
+            }
+            Err(e) => return Err(format!("open: {e}")),
+        };
+        self.tally.recovered_commits += store.recovery().commits;
+        let snapshot = store.snapshot();
+        let n = number_in(&snapshot);
+        let past = self.past.get_mut();
+        let known = &past.states[past.acknowledged..];
+        let Some(state) = known.iter().find(|m| m.number() == n).cloned() else {
+            let known: Vec<u64> = known.iter().map(Model::number).collect();
+            return Err(format!("the database is at commit {n}, acknowledged or possible are {known:?}"));
+        };
+        self.disk.cut_in(u64::MAX / 2);
+        state.compare(&store, &snapshot)?;
+        let past = self.past.get_mut();
+        (past.states, past.acknowledged) = (vec![state], 0);
+        past.commits = past.commits.max(n);
+        if let Some(copy) = past.copy.take() {
+            copy.check(self.config())?;
+        }
+        Ok(Some(store))
+    }
+
+    /// Has all of the crew work until they are done or the power is off.
+    fn work(&mut self, store: &Arc<Store>) -> Result<(), Wrong> {
+        let seeds: Vec<u64> = CREW.iter().map(|_| self.random.next()).collect();
+        let tickets = self.clock.reserve(CREW.len());
+        let this = &*self;
+        let ends: Vec<Result<(), Stop>> = std::thread::scope(|scope| {
+            let each = CREW.iter().zip(seeds).zip(tickets);
+            let threads: Vec<_> = each
+                .map(|((role, seed), ticket)| {
+                    scope.spawn(move || {
+                        let _taking_part = ticket.enter();
+                        this.play(*role, store, &mut Random::new(seed))
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|t| t.join().expect("nobody panics")).collect()
+        });
+        let mut past = self.past.lock();
+        if let Past { copy: Some(copy), states, .. } = &mut *past {
+            copy.states = states.clone();
+        }
+        for end in ends {
+            match end {
+                Ok(()) => {}
+                Err(Stop::Wrong(why)) => return Err(why),
+                Err(Stop::Store(e)) if !self.disk.is_off() => {
+                    return Err(format!("an error without a cause: {e}"));
+                }
+                Err(Stop::Store(_)) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn play(&self, role: Role, store: &Arc<Store>, random: &mut Random) -> Result<(), Stop> {
+        for _ in 0..5 + random.below(25) {
+            if self.disk.is_off() {
+                return Ok(());
+            }
+            let pause = random.below(20_000) as u64;
+            match role {
+                Role::Writer => {
+                    for _ in 0..1 + random.below(3) {
+                        self.transaction(store, random)?;
+                    }
+                    continue;
+                }
+                Role::Loader if random.below(4) == 0 => self.load(store, random)?,
+                Role::Background => drop((0..random.below(8)).map(|_| store.step()).max()),
+                Role::Checkpointer => drop(store.checkpoint()?),
+                Role::Reader => self.read(store, random)?,
+                Role::Backup if random.below(8) == 0 => self.backup(store, random)?,
+                _ => {}
+            }
+            self.clock.sleep_ns(pause);
+        }
+        Ok(())
+    }
+
+    fn transaction(&self, store: &Arc<Store>, random: &mut Random) -> Result<(), Stop> {
+        let mut txn = store.begin()?;
+        // Nobody else may commit until this one is appended or dropped.
+        let (mut next, commit) = self.next();
+        let changes = if random.below(12) == 0 { 20 + random.below(60) } else { 1 + random.below(5) };
+        for _ in 0..changes {
+            change::change(random, &mut txn, &mut next)?;
+        }
+        if random.below(8) == 0 {
+            return Ok(());
+        }
+        txn.put_record(NUMBER, 1, &change::number(&mut next, commit));
+        self.past.lock().states.push(next);
+        let pending = txn.append()?;
+        // What is not waited for is made durable by others.
+        if random.below(4) > 0 {
+            pending.wait()?;
+            self.acknowledge(commit);
+        }
+        Ok(())
+    }
+
+    /// The newest state and the number of the next commit.
+    fn next(&self) -> (Model, u64) {
+        let mut past = self.past.lock();
+        past.commits += 1;
+        (past.states.last().expect("there is a state").clone(), past.commits)
+    }
+
+    fn acknowledge(&self, commit: u64) {
+        let mut past = self.past.lock();
+        let at = past.states.iter().rposition(|m| m.number() == commit).expect("it was pushed");
+        past.acknowledged = past.acknowledged.max(at);
+    }
+
+    fn load(&self, store: &Arc<Store>, random: &mut Random) -> Result<(), Stop> {
+        let build = store.begin_build()?;
+        let (mut next, commit) = self.next();
+        // A load looks at what is visible.
+        while number_in(&store.snapshot()) != next.number() && !self.disk.is_off() {
+            store.step();
+        }
+        let Some(build) = change::load(random, build, store, &mut next, commit)? else { return Ok(()) };
+        self.past.lock().states.push(next);
+        build.commit()?;
+        self.acknowledge(commit);
+        self.past.lock().loads += 1;
+        Ok(())
+    }
+
+    /// A snapshot sees one whole state, no older than what was acknowledged before, and still does when others went on.
+    fn read(&self, store: &Arc<Store>, random: &mut Random) -> Result<(), Stop> {
+        let oldest = self.past.lock().acknowledged;
+        let snapshot = store.snapshot();
+        for _ in 0..1 + random.below(3) {
+            self.compare(store, &snapshot, oldest).map_err(|e| self.or_off(format!("a snapshot: {e}")))?;
+        }
+        Ok(())
+    }
+
+    fn compare(&self, store: &Arc<Store>, snapshot: &Snapshot, oldest: usize) -> Result<(), Wrong> {
+        let n = number_in(snapshot);
+        let known = self.past.lock().states[oldest..].iter().find(|m| m.number() == n).cloned();
+        let state = known.ok_or_else(|| format!("it is of commit {n}"))?;
+        state.compare(store, snapshot)
+    }
+
+    fn or_off(&self, why: Wrong) -> Stop {
+        if self.disk.is_off() { Stop::off() } else { Stop::Wrong(why) }
+    }
+
+    /// Copies the newest state; it is looked at after the next cut.
+    fn backup(&self, store: &Store, random: &mut Random) -> Result<(), Stop> {
+        let mut copy = Copy::new(&self.disk, self.dir, Vec::new());
+        let made = copy.make(store, 1 + random.below(2));
+        let mut past = self.past.lock();
+        past.copy = Some(copy);
+        past.backups.0 += u64::from(made.is_ok());
+        past.backups.1 += u64::from(made.is_err());
+        Ok(made?)
+    }
+}
