@@ -180,7 +180,7 @@ impl Store {
     fn adopt(&self, snapshot: &Snapshot, map: Vec<Extent>) -> Result<()> {
         if snapshot.txn() == 0 {
             self.fetch.stripes.sync()?;
-            return self.commits.super_file.write(&self.commits.block.lock());
+            return self.commits.block.write();
         }
         *self.fetch.core.space.write() = Space::new(self.geometry, all_written(map));
         let state = Arc::new(State { txn: snapshot.txn(), catalog: snapshot.catalog().clone() });

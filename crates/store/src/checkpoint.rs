@@ -352,7 +352,7 @@ impl Commits {
 
     /// Makes the state of a checkpoint that of the super-block.
     fn switch_state(&self, r: &Running, meta: NewMeta) -> Result<()> {
-        let tail = self.journal.tail_place();
+        let sequence = self.journal.last_sequence();
         let switched = (|| {
             // The run may have lengthened the map.
             self.set_lengths()?;
@@ -361,24 +361,24 @@ impl Commits {
                 self.fetch.stripes.sync()?;
             }
             // The map may hold what commits after C changed: these must be durable before it is.
-            self.journal.sync_to(tail.sequence)?;
-            self.super_file.make_room()?;
+            self.journal.sync_to(sequence)?;
+            self.block.make_room()?;
             let first = self.first_needed_file(r.state.txn);
             if self.config.plant == Some(Plant::ReuseJournalEarly) {
                 self.journal.recycle(u64::MAX);
             }
-            let switched = self.switch_block(|block| SuperBlock {
-                txn: r.state.txn,
-                extents: meta.extents,
-                meta: meta.run(),
-                meta_form: MetaForm::Segments,
-                journal: first,
-                before: self.journal.before(first),
-                synced: tail.sequence,
-                tail_file: tail.file,
-                tail_offset: tail.offset,
-                slots: self.journal.slots(),
-                ..block.clone()
+            let switched = self.switch_block(|block| {
+                let state = SuperBlock {
+                    txn: r.state.txn,
+                    extents: meta.extents,
+                    meta: meta.run(),
+                    meta_form: MetaForm::Segments,
+                    journal: first,
+                    before: self.journal.before(first),
+                    slots: self.journal.slots(),
+                    ..block.clone()
+                };
+                state.with_tail(self.journal.synced_place())
             });
             switched.inspect_err(|e| {
                 // Even with a full disk nobody knows which state it says.

@@ -1,7 +1,7 @@
 //! What commits share: the states, the journal, the super-block, the live snapshots. Writers, readers and the checkpointer meet here.
 //!
-//! Lock order: the writers' turn, then `order`, then `block`; none is held while a device works. `block_turn`, which is, is taken only by those who write
-//! the super-block.
+//! Lock order: the writers' turn, then `order`, then `block`; none is held while a device works. What is held meanwhile is a
+//! [`LongLock`]: the lengths of the stripes, the making of a journal file, the turn to write the super-block, the checkpointer's.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use crate::catalog::Catalog;
 use crate::checkpoint::Checkpointer;
 use crate::config::StoreConfig;
+use crate::current::CurrentBlock;
 use crate::error::{Result, StoreError};
 use crate::fetch::Fetch;
 use crate::journal::record::Packed;
@@ -22,7 +23,7 @@ use crate::meta_pages::MetaState;
 use crate::page::{PAGE_BYTES, TreeId};
 use crate::snapshot::{Snapshot, Snapshots};
 use crate::state::{State, States};
-use crate::superblock::{SuperBlock, SuperBlockFile};
+use crate::superblock::SuperBlock;
 
 /// See the head of the file.
 pub(crate) struct Commits {
@@ -32,16 +33,13 @@ pub(crate) struct Commits {
     pub states: States,
     pub snapshots: Arc<Snapshots>,
     pub journal: Arc<Journal>,
-    /// What the super-block says. Not held while it is written: commits look at it.
-    pub block: Mutex<SuperBlock>,
+    /// What the super-block says.
+    pub block: Arc<CurrentBlock>,
     /// Where catalog and map are kept; only checkpoints change it.
     pub meta: Mutex<MetaState>,
-    /// The turn to write the super-block.
-    pub block_turn: LongLock<()>,
     pub lengths: LongLock<Lengths>,
     /// Bytes of journal a second of recovery takes.
     pub replayed_per_s: u64,
-    pub super_file: SuperBlockFile,
     /// Why nothing may be written any more.
     pub poison: Arc<OnceLock<Arc<StoreError>>>,
     /// Held while a commit is appended and published, and while a checkpoint is begun or takes the map: neither sees half of the other.
@@ -117,20 +115,25 @@ impl Commits {
     }
 
     fn write_slots(&self) -> Result<()> {
-        let slots = |block: &SuperBlock| SuperBlock { slots: self.journal.slots(), ..block.clone() };
+        let slots = |block: &SuperBlock| {
+            let tail = self.journal.synced_place();
+            SuperBlock { slots: self.journal.slots(), ..block.clone() }.with_tail(tail)
+        };
         self.switch_block(slots).inspect_err(|e| self.poisoned_by(e))
+    }
+
+    /// Tells the super-block how far the journal is durable, if it does not know.
+    pub fn write_tail(&self) -> Result<()> {
+        let tail = self.journal.synced_place();
+        if tail.sequence <= self.block.lock().synced {
+            return Ok(());
+        }
+        self.switch_block(|block| block.clone().with_tail(tail)).inspect_err(|e| self.poisoned_by(e))
     }
 
     /// Makes a new super-block durable.
     pub fn switch_block(&self, change: impl FnOnce(&SuperBlock) -> SuperBlock) -> Result<()> {
-        let _turn = self.block_turn.lock();
-        let old = self.block.lock().clone();
-        let new = SuperBlock { sequence: old.sequence + 1, ..change(&old) };
-        self.super_file.write(&new)?;
-        let mut block = self.block.lock();
-        let _held = self.journal.meters.block_hold.hold(&self.config.clock);
-        *block = new;
-        Ok(())
+        self.block.switch(&self.journal.meters, &self.config.clock, change)
     }
 
     /// Bytes of journal that make a recovery take as long as it may.
@@ -175,8 +178,15 @@ impl Commits {
         Some(appended)
     }
 
-    /// Makes an appended commit durable and visible.
+    /// Makes an appended commit durable and visible. When that fails, nobody knows what the device has of it.
     pub fn wait(&self, state: &Arc<State>, sequence: u64) -> Result<()> {
+        self.sync_and_show(state, sequence).map_err(|e| match e {
+            StoreError::Poisoned { cause } => StoreError::OutcomeUnknown { cause },
+            e => StoreError::OutcomeUnknown { cause: Arc::new(e) },
+        })
+    }
+
+    fn sync_and_show(&self, state: &Arc<State>, sequence: u64) -> Result<()> {
         self.journal.sync_to(sequence)?;
         self.states.show(state.clone());
         Ok(())
@@ -189,7 +199,7 @@ impl Commits {
             (self.states.appended(), self.journal.last_sequence())
         };
         if self.journal.has_unsynced() || self.states.visible().txn < state.txn {
-            self.wait(&state, sequence)?;
+            self.sync_and_show(&state, sequence)?;
         }
         Ok(())
     }

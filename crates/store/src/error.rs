@@ -175,10 +175,20 @@ pub enum StoreError {
         /// Name of the tree.
         name: String,
     },
-    /// An earlier failure makes further writes unsafe.
-    #[error("writing was given up after an earlier failure: {cause}")]
+    /// An earlier failure makes further writes unsafe. What met this error surely did not happen.
+    #[error(
+        "nothing was changed: writing was given up after an earlier failure ({cause}); mend the cause and open the database again"
+    )]
     Poisoned {
         /// The first failure.
+        cause: Arc<StoreError>,
+    },
+    /// A commit was written, and making it durable failed.
+    #[error(
+        "whether the change was kept is not known: {cause}; nothing is written from now on. When the database is opened again the change is there whole or not at all: look before you repeat it"
+    )]
+    OutcomeUnknown {
+        /// What failed.
         cause: Arc<StoreError>,
     },
 }
@@ -212,7 +222,9 @@ impl StoreError {
     /// descriptors or memory. Not to be asked of a failed sync of what was acknowledged.
     pub fn is_passing(&self) -> bool {
         let errno = match self {
-            StoreError::Full { .. } | StoreError::Poisoned { .. } => return true,
+            StoreError::Full { .. } | StoreError::Poisoned { .. } | StoreError::OutcomeUnknown { .. } => {
+                return true;
+            }
             StoreError::Device { cause, .. } => cause.errno(),
             StoreError::File { cause, .. } => cause.raw_os_error(),
             _ => None,

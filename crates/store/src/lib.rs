@@ -17,6 +17,7 @@ pub mod cold;
 mod commit;
 mod config;
 mod core;
+mod current;
 mod error;
 mod fetch;
 #[doc(hidden)]

@@ -19,6 +19,7 @@ use std::thread::available_parallelism;
 use crate::catalog::Catalog;
 use crate::config::{JournalConfig, StoreConfig};
 use crate::error::{Result, StoreError};
+use crate::journal::TailPlace;
 use crate::journal::scan::{Found, Needed};
 use crate::page::{PAGE_BYTES, PageId};
 use crate::space::{Extent, Geometry};
@@ -109,7 +110,7 @@ pub(crate) fn recover(
         identity: block.identity,
         first: block.journal,
         before: block.before,
-        synced: block.synced,
+        tail: TailPlace { sequence: block.synced, file: block.tail_file, offset: block.tail_offset },
         slots: block.slots,
     };
     let found = read_journal(dir, config, needed, &mut replays.iter_mut().collect::<Vec<_>>())?;

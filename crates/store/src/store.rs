@@ -20,6 +20,7 @@ use crate::checkpoint::{Begin, Checkpointer, Step};
 use crate::commit::Commits;
 use crate::config::{Checkpoints, StoreConfig};
 use crate::core::Core;
+use crate::current::CurrentBlock;
 use crate::error::{Result, StoreError};
 use crate::fetch::Fetch;
 use crate::journal::Journal;
@@ -69,7 +70,7 @@ impl Store {
     /// that is a directory gets a file in it.
     pub fn create(dir: &Path, stripes: &[PathBuf], config: StoreConfig) -> Result<Arc<Store>> {
         let store = Self::create_nameless(dir, stripes, config)?;
-        store.commits.super_file.write(&store.commits.block.lock())?;
+        store.commits.block.write()?;
         Ok(store)
     }
 
@@ -181,20 +182,27 @@ impl Store {
         }
         let replayed_per_s = replayed_per_s(&found.trace, fetch.stripes.cost(0).bytes_per_s);
         let poison = Arc::default();
+        let place = found.found.place;
+        let synced = block.synced.min(place.sequence);
+        let block = if synced < block.synced {
+            // Cut at the damage, as asked: what is behind it is no longer missed.
+            SuperBlock { synced, tail_file: place.file, tail_offset: place.offset, ..block }
+        } else {
+            block
+        };
+        let block = CurrentBlock::new(super_file, block, &config.clock);
         let journal =
-            Journal::new(dir.to_path_buf(), &config, block.identity, Arc::clone(&poison), found.found)?;
+            Journal::new(dir.to_path_buf(), &config, block.clone(), Arc::clone(&poison), found.found)?;
         let commits = Arc::new(Commits {
             dir: dir.to_path_buf(),
             fetch: fetch.clone(),
             states: States::new(State { txn: found.txn, catalog: found.catalog }),
             snapshots: Arc::default(),
             journal: Arc::new(journal),
-            block: Mutex::new(block),
             meta: Mutex::new(meta),
+            block,
             lengths: LongLock::new(Default::default(), &config.clock),
-            block_turn: LongLock::new((), &config.clock),
             replayed_per_s,
-            super_file,
             poison,
             order: Mutex::default(),
             generation: AtomicU64::new(0),
@@ -439,6 +447,8 @@ impl Store {
             }
             commits.checkpoint_all(until_ns)
         });
+        // What is left in the journal must be there when it is opened again.
+        let done = done.and_then(|_| commits.write_tail());
         if let Err(e) = done {
             snowmelt_io::notice(&format!("closing {}: {e}", commits.dir.display()));
         }

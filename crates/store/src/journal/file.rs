@@ -63,6 +63,11 @@ impl JournalFile {
         self.device.set_len(bytes).map_err(StoreError::device(&self.path, "cut the journal file"))
     }
 
+    /// What errors call a file of the journal that was not found: its slot is not known.
+    pub fn nameless(dir: &Path, number: u64) -> PathBuf {
+        dir.join(format!("journal (file {number})"))
+    }
+
     /// Its head, if it has one, and the file that the record behind the head says it is of, if there is one.
     pub fn begin(&self) -> Result<(Option<FileHead>, Option<u64>)> {
         if self.bytes < (FILE_HEAD + BLOCK) as u64 {

@@ -29,6 +29,7 @@ use parking_lot::Mutex;
 use snowmelt_io::{AlignedBuf, EventCount};
 
 use crate::config::{Plant, StoreConfig};
+use crate::current::CurrentBlock;
 use crate::error::{Result, StoreError};
 use crate::journal_meters::JournalMeters;
 use crate::opener::Directory;
@@ -57,6 +58,10 @@ pub(crate) struct Journal {
     files: Mutex<Files>,
     /// Highest sequence known durable.
     synced: AtomicU64,
+    /// Where its record ends.
+    synced_place: Mutex<TailPlace>,
+    /// Is told of each file that is begun, before anything in it counts as durable.
+    block: Arc<CurrentBlock>,
     leading: AtomicBool,
     changed: EventCount,
     /// Files written and not synced; only the leader looks.
@@ -118,14 +123,14 @@ pub(crate) struct End {
     pub previous: u64,
 }
 
-/// The end of the journal at some moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where a record ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TailPlace {
-    /// The last record's.
+    /// Of the record.
     pub sequence: u64,
-    /// The file that is written, 0 when none is.
+    /// The file it is in, 0 when nobody knows.
     pub file: u64,
-    /// Where the last record ends in it.
+    /// Its end in that file.
     pub offset: u64,
 }
 
@@ -148,7 +153,7 @@ impl Journal {
     pub fn new(
         dir: PathBuf,
         config: &StoreConfig,
-        identity: u64,
+        block: Arc<CurrentBlock>,
         poison: Arc<OnceLock<Arc<StoreError>>>,
         found: scan::Found,
     ) -> Result<Journal> {
@@ -165,6 +170,7 @@ impl Journal {
             free: found.free,
             pinned: BTreeMap::new(),
         };
+        let identity = block.lock().identity;
         Ok(Journal {
             dir,
             identity,
@@ -183,6 +189,8 @@ impl Journal {
             files: Mutex::new(files),
             // What was read back is there, but only the next sync makes sure that it stays.
             synced: AtomicU64::new(end.sequence),
+            synced_place: Mutex::new(found.place),
+            block,
             leading: AtomicBool::new(false),
             changed: EventCount::new(&config.clock),
             unsynced: Mutex::new(unsynced),
@@ -294,11 +302,9 @@ impl Journal {
         self.tail.lock().sequence
     }
 
-    /// Where the journal ends now.
-    pub fn tail_place(&self) -> TailPlace {
-        let tail = self.tail.lock();
-        let file = if tail.file.is_some() { tail.number } else { 0 };
-        TailPlace { sequence: tail.sequence, file, offset: tail.position }
+    /// Up to where the journal is durable.
+    pub fn synced_place(&self) -> TailPlace {
+        *self.synced_place.lock()
     }
 
     fn check_poison(&self) -> Result<()> {
@@ -310,7 +316,8 @@ impl Journal {
 
     /// The leader's work. Any failure poisons the store: nobody knows what the device has of what was written.
     fn flush(&self) -> Result<()> {
-        let (pieces, sequence) = self.take_pieces();
+        let (pieces, end) = self.take_pieces();
+        let begins = pieces.iter().any(|p| p.begin == 0);
         let mut unsynced = self.unsynced.lock();
         let begun = self.config.clock.now_ns();
         let done = (|| {
@@ -328,8 +335,13 @@ impl Journal {
                     f.sync()?;
                 }
             }
-            let before = self.synced.swap(sequence, Ordering::Release);
-            self.meters.synced(sequence - before, self.config.clock.now_ns() - begun);
+            *self.synced_place.lock() = end;
+            if begins {
+                // From now on a file that is not there is missed.
+                self.block.switch(&self.meters, &self.config.clock, |block| block.clone().with_tail(end))?;
+            }
+            let before = self.synced.swap(end.sequence, Ordering::Release);
+            self.meters.synced(end.sequence - before, self.config.clock.now_ns() - begun);
             Ok(())
         })();
         done.inspect_err(|e: &StoreError| {
@@ -337,9 +349,10 @@ impl Journal {
         })
     }
 
-    /// What is to be written, and the sequence up to which that goes.
-    fn take_pieces(&self) -> (Vec<Piece>, u64) {
+    /// What is to be written, and up to where that goes.
+    fn take_pieces(&self) -> (Vec<Piece>, TailPlace) {
         let mut tail = self.tail.lock();
+        let end = TailPlace { sequence: tail.sequence, file: tail.number, offset: tail.position };
         let mut pieces = std::mem::take(&mut tail.full);
         if tail.dirty
             && let Some(file) = tail.file.clone()
@@ -351,7 +364,7 @@ impl Journal {
             tail.begin += keep_from as u64;
             tail.dirty = false;
         }
-        (pieces, tail.sequence)
+        (pieces, end)
     }
 
     /// The first file that holds a record of a transaction after `txn`; beyond the last if there is none.

@@ -13,10 +13,10 @@ use std::sync::Arc;
 use snowmelt_io::AlignedBuf;
 use twox_hash::XxHash3_64;
 
-use super::End;
 use super::file::{BLOCK, JournalFile};
 use super::record::{self, ALIGN, FILE_HEAD, FileHead, Head};
 use super::stream::{FileStream, Reading, Stretch, Threads, read_in_order};
+use super::{End, TailPlace};
 use crate::config::{Salvage, StoreConfig};
 use crate::error::{Result, StoreError};
 
@@ -35,6 +35,8 @@ pub(crate) struct Found {
     /// Slots that count.
     pub slots: u32,
     pub end: End,
+    /// Where the last record ends.
+    pub place: TailPlace,
     /// Bytes of sound records.
     pub bytes: u64,
     pub records: u64,
@@ -44,6 +46,9 @@ pub(crate) struct Found {
     pub read_bytes: u64,
 }
 
+/// What to do about damage.
+const SALVAGE: &str = "--salvage opens what is before";
+
 /// The super-block's view of the journal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Needed {
@@ -52,8 +57,8 @@ pub(crate) struct Needed {
     pub first: u64,
     /// Sequence and checksum of the record before its first one.
     pub before: (u64, u64),
-    /// Records up to this sequence must be there.
-    pub synced: u64,
+    /// Up to here the journal must be there.
+    pub tail: TailPlace,
     /// Slots that were made.
     pub slots: u32,
 }
@@ -95,6 +100,7 @@ pub(crate) fn scan(
         free,
         slots: needed.slots,
         end: End { number: needed.first - 1, sequence: needed.before.0, previous: needed.before.1 },
+        place: TailPlace { sequence: needed.before.0, file: 0, offset: 0 },
         bytes: 0,
         records: 0,
         requests: 0,
@@ -190,18 +196,24 @@ impl Scan<'_, '_> {
         let file = stream.file().clone();
         let Some(head) = head.filter(|h| self.continues(h)) else {
             self.stop.get_or_insert_with(|| (file.clone(), 0));
+            if let Some(head) = head.filter(|h| h.synced > self.found.end.sequence) {
+                self.missing(&format!("the head of journal file {}", head.file), head.synced)?;
+            }
             self.look_for_synced(stream, 0)?;
             self.found.free.push(file);
             return Ok(());
         };
         self.found.before.insert(head.file, (self.found.end.sequence, self.found.end.previous));
         let (stop, last_txn) = self.records(head.file, stream)?;
+        if self.found.end.sequence > self.found.place.sequence {
+            self.found.place = TailPlace { sequence: self.found.end.sequence, file: head.file, offset: stop };
+        }
         self.found.used.insert(head.file, (file.clone(), last_txn));
         // The next file may go on from here. If this file itself shows that more was durable, none does.
         self.stop = Some((file.clone(), stop));
         if file.bytes < head.bytes {
             let why = format!(
-                "the file was made with {} bytes and has {}: commits may be lost; --salvage opens what is before",
+                "the file was made with {} bytes and has {}: commits may be lost; {SALVAGE}",
                 head.bytes, file.bytes
             );
             self.damaged(StoreError::JournalDamaged { file: file.path.clone(), offset: file.bytes, why })?;
@@ -262,18 +274,37 @@ impl Scan<'_, '_> {
         Ok(None)
     }
 
-    /// What the super-block calls durable must be there.
-    fn check_synced(&self, dir: &Path) -> Result<()> {
-        let (last, synced) = (self.found.end.sequence, self.needed.synced);
-        if last >= synced {
+    /// What the super-block calls durable must be there: every file up to the one it names, and that one up to the place it names.
+    fn check_synced(&mut self, dir: &Path) -> Result<()> {
+        let TailPlace { sequence, file, offset } = self.needed.tail;
+        if self.found.end.sequence >= sequence {
             return Ok(());
         }
-        let (file, offset) = match &self.stop {
-            Some((file, at)) => (file.path.clone(), *at),
-            None => (dir.join("journal-0"), 0),
-        };
-        let why = format!("record {} is missing, but the super-block says that it was durable", last + 1);
-        self.damaged(StoreError::JournalDamaged { file, offset, why })
+        if self.stop.is_none() {
+            // Not even the first file that is needed was found.
+            let first = JournalFile::nameless(dir, self.needed.first);
+            let why = format!("no file of the journal begins with the head of file {}", self.needed.first);
+            return self.damaged(StoreError::JournalDamaged {
+                file: first,
+                offset: 0,
+                why: format!(
+                    "{why}, but the super-block says that records up to {sequence} are durable; {SALVAGE}"
+                ),
+            });
+        }
+        let place =
+            if file == 0 { String::new() } else { format!(" (byte {offset} of journal file {file})") };
+        self.missing(&format!("the super-block{place}"), sequence)
+    }
+
+    /// Damage where the chain ends: `who` says that records up to `synced` are durable.
+    fn missing(&self, who: &str, synced: u64) -> Result<()> {
+        let (file, offset) = self.stop.as_ref().expect("the chain has ended");
+        let why = format!(
+            "record {} is missing or damaged, but {who} says that records up to {synced} are durable: commits are lost; {SALVAGE}",
+            self.found.end.sequence + 1,
+        );
+        self.damaged(StoreError::JournalDamaged { file: file.path.clone(), offset: *offset, why })
     }
 
     fn damaged(&self, e: StoreError) -> Result<()> {
@@ -287,13 +318,7 @@ impl Scan<'_, '_> {
     /// Damage where the chain ends, if some record from `from` on shows that it went on.
     fn look_for_synced(&self, stream: &mut FileStream<'_>, from: u64) -> Result<()> {
         let Some(claim) = self.synced_claim(stream, from)? else { return Ok(()) };
-        let at = self.stop.as_ref().expect("a search begins where the chain ends");
-        let why = format!(
-            "record {} is damaged, but record {} says that it was durable: commits are lost; --salvage opens what is before",
-            self.found.end.sequence + 1,
-            claim.sequence,
-        );
-        self.damaged(StoreError::JournalDamaged { file: at.0.path.clone(), offset: at.1, why })
+        self.missing(&format!("record {}", claim.sequence), claim.synced)
     }
 }
 
