@@ -296,7 +296,9 @@ fn no_request_stops_the_server() {
     let found = suite.storm(STORM, &all);
     match unmended().get(STORM) {
         None => wrong.extend(found),
-        Some(_) if found.is_empty() => wrong.push(format!("{STORM}: holds, and is to be taken off the list")),
+        Some(why) if found.is_empty() && !why.starts_with("sometimes") => {
+            wrong.push(format!("{STORM}: holds, and is to be taken off the list"));
+        }
         Some(_) => println!("{STORM}: {} wrong", found.len()),
     }
     wrong.extend(suite.settled().err());
