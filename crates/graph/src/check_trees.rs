@@ -58,11 +58,11 @@ impl Check<'_> {
         walk: &mut Walk<'_>,
     ) -> Result<()> {
         let (pages, report, progress) = (&mut self.pages, &mut *self.report, &mut *self.progress);
-        let mut done = 0;
+        let (mut done, total) = (0, pages.of_tree(id));
         let walked = walk(&mut session.reader, &mut |page| {
             done += 1;
             if done % REPORT_PAGES == 0 {
-                progress(CheckProgress { step: name, done, total: 0 });
+                progress(CheckProgress { step: name, done, total });
             }
             if let Some(wrong) = pages.reach(id, page) {
                 report.problem(format!("tree {name}: {wrong}"));

@@ -302,9 +302,7 @@ pub enum Damage {
     #[error("no such page was ever written")]
     NotAllocated,
     /// The page is sound, but another state of it than the one that was written last.
-    #[error(
-        "a write was lost: it is as transaction {found} left it, and transaction {expected} (mod 2^32) wrote it last"
-    )]
+    #[error("{}", stale(*found, *expected))]
     Stale {
         /// Transaction in the header.
         found: u64,
@@ -314,6 +312,16 @@ pub enum Damage {
     /// The page is sound but what a tree wrote in it cannot be.
     #[error("{0}")]
     Content(String),
+}
+
+/// What is wrong with a page of transaction `found` where the one with the low half `expected` wrote last.
+fn stale(found: u64, expected: u32) -> String {
+    // Of numbers whose high halves are the same or neighbours.
+    let is_newer = (found as u32).wrapping_sub(expected) < 1 << 31;
+    let which = if is_newer { "the files are of different moments" } else { "a write was lost" };
+    format!(
+        "{which}: the page is as transaction {found} left it, the extent map says that transaction {expected} (mod 2^32) wrote it last"
+    )
 }
 
 /// Checks a page read from a device against where it should be.
@@ -379,6 +387,17 @@ mod tests {
         assert_eq!(verify(&p, PageId(9), TreeId(5)), Err(Damage::WrongTree { found: 4, expected: 5 }));
         let zero = PageBuf::new();
         assert!(matches!(verify(&zero, PageId(0), TreeId(0)), Err(Damage::Checksum { .. })));
+    }
+
+    #[test]
+    fn a_page_of_another_transaction_is_seen() {
+        let p = sealed();
+        let check = |expected| verify_written(&p, PageId(9), TreeId(4), expected);
+        assert_eq!((check(None), check(Some(12))), (Ok(()), Ok(())));
+        let [older, newer] = [13, 11].map(|e| check(Some(e)).unwrap_err());
+        assert_eq!(older, Damage::Stale { found: 12, expected: 13 });
+        assert!(older.to_string().starts_with("a write was lost"), "{older}");
+        assert!(newer.to_string().starts_with("the files are of different moments"), "{newer}");
     }
 
     #[test]

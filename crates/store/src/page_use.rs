@@ -35,6 +35,12 @@ impl PageUse {
         PageUse { geometry, extents, reached: BTreeMap::new() }
     }
 
+    /// Pages in use by a tree, as the extent map says.
+    pub fn of_tree(&self, tree: TreeId) -> u64 {
+        let own = self.extents.iter().filter(|e| e.tree == Some(tree));
+        own.flat_map(|e| &e.allocated).map(|w| u64::from(w.count_ones())).sum()
+    }
+
     /// A tree uses a page. What is wrong with that, if anything.
     pub fn reach(&mut self, tree: TreeId, page: PageId) -> Option<String> {
         let (id, index) = (self.geometry.extent_of(page), self.geometry.index_of(page));

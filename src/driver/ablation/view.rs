@@ -45,6 +45,7 @@ impl Source {
         held.checkpoint()?;
         let mut block = SuperBlockFile::peek(dir)?;
         (block.slots, block.synced) = (0, block.before.0);
+        (block.tail_file, block.tail_offset) = (0, 0);
         block.stripes = held.stripe_files().iter().map(std::path::absolute).collect::<Result<_, _>>()?;
         let bytes: u64 = block.stripes.iter().map(|path| fs::metadata(path).map_or(0, |m| m.len())).sum();
         let mut memory: Vec<Arc<dyn Device>> = Vec::new();

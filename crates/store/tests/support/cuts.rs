@@ -191,6 +191,11 @@ impl<'a> Cuts<'a> {
         };
         let state = self.states[at].clone();
         state.compare(&store, &snapshot)?;
+        let mut damage = None;
+        store.check_pages(|e| damage = Some(e), |_| {});
+        if let Some(e) = damage {
+            return Err(format!("a check after a cut found: {e}"));
+        }
         self.states = vec![state];
         self.commits = self.commits.max(n);
         if let Some(copy) = self.copy.take() {
