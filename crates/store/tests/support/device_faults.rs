@@ -240,7 +240,8 @@ impl History {
             0 | 1 => drop(store.checkpoint()?),
             2 => drop((0..random.below(8)).map(|_| store.step()).max()),
             3 => {
-                let Some(build) = change::load(random, store, &mut next, number)? else { return Ok(()) };
+                let build = store.begin_build()?;
+                let Some(build) = change::load(random, build, store, &mut next, number)? else { return Ok(()) };
                 build.commit()?;
                 *last = number;
                 self.states.insert(number, next);
