@@ -367,12 +367,12 @@ fn answer(
 
 pub(crate) fn refusal(error: &QueryError) -> Refusal {
     let status = match error {
-        QueryError::Parse { .. }
-        | QueryError::TooLarge { .. }
-        | QueryError::Unsupported { .. }
-        | QueryError::UsingTwice => StatusCode::BAD_REQUEST,
+        QueryError::Parse { .. } | QueryError::Unsupported { .. } | QueryError::UsingTwice => {
+            StatusCode::BAD_REQUEST
+        }
         QueryError::LoadRefused { .. } => StatusCode::FORBIDDEN,
         QueryError::GraphExists(_) => StatusCode::CONFLICT,
+        QueryError::Unwritable { .. } => StatusCode::NOT_ACCEPTABLE,
         QueryError::Load(error) if error.is_of_input() => StatusCode::BAD_REQUEST,
         QueryError::Timeout(_) | QueryError::Memory { .. } | QueryError::Rows(_) | QueryError::Cancelled => {
             StatusCode::SERVICE_UNAVAILABLE

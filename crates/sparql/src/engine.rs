@@ -12,8 +12,6 @@
 
 mod describe;
 mod facts;
-#[cfg(test)]
-mod hostile;
 mod result;
 mod syntax;
 mod template;
@@ -22,12 +20,10 @@ mod tests;
 
 use crate::algebra::{Algebra, Form, GroundTerm, Var};
 use crate::error::QueryError;
-use crate::exec::{BatchRows, Boxed, Limits, MemoryShare, Profile, Run, TERM_CACHE_BYTES, build};
-use crate::guard::TextLimits;
+use crate::exec::{BatchRows, Limits, MemoryShare, Profile, Run, TERM_CACHE_BYTES, build};
 use crate::plan::Plan;
 use crate::shape;
 use crate::source::Source;
-use crate::stack::{Deep, with_room};
 use crate::value::{LocalTerms, Terms};
 use oxsdatatypes::DateTime;
 use parking_lot::{Mutex, RwLock};
@@ -44,9 +40,6 @@ pub(crate) use syntax::parse_update;
 
 /// Templates kept; when there are more, the least recently made half goes.
 const TEMPLATES: usize = 1024;
-
-/// The longest text that is kept as a template: longer ones hold data, come once, and would make the templates large.
-const KEPT_TEXT_BYTES: usize = 32 << 10;
 
 /// How a query is to be run.
 #[derive(Clone, Debug, Default)]
@@ -81,7 +74,6 @@ pub struct Engine {
     /// queries under way
     active: Arc<AtomicUsize>,
     cores: usize,
-    text_limits: TextLimits,
 }
 
 /// A query ready to run: what it is and how it will be done.
@@ -94,13 +86,7 @@ struct Prepared {
 impl Engine {
     /// An engine on an open database.
     pub fn new(db: Arc<Database>) -> Self {
-        Self::with_text_limits(db, TextLimits::default())
-    }
-
-    /// An engine on an open database, with limits on texts of one's own.
-    pub fn with_text_limits(db: Arc<Database>, text_limits: TextLimits) -> Self {
         Self {
-            text_limits,
             db,
             templates: RwLock::default(),
             predicates: Mutex::default(),
@@ -124,28 +110,20 @@ impl Engine {
     /// # Errors
     /// See [`QueryError`].
     pub fn query(&self, text: &str, options: &QueryOptions) -> Result<QueryResult, QueryError> {
-        let limits = limits(options);
-        self.start(self.prepare(text, options, &limits)?, text, options)
+        self.start(self.prepare(text, options)?, text, options)
     }
 
-    /// The limits on texts.
-    pub(crate) fn text_limits(&self) -> &TextLimits {
-        &self.text_limits
-    }
-
-    /// Begins a parsed query on what a session sees: the WHERE of an update. Nothing of it is kept. The thread has `room` for it.
+    /// Begins a parsed query on what a session sees: the WHERE of an update. Nothing of it is kept.
     pub(crate) fn query_in(
         &self,
         session: Session,
         query: &Query,
-        parsed: Parsed<'_>,
+        text: &str,
         options: &QueryOptions,
     ) -> Result<QueryResult, QueryError> {
         let mut source = Source::new(session);
-        let limits = limits(options);
-        let text = parsed.text;
-        let template = Template::new(query, parsed, options, &[], self, &mut source, &limits)?;
-        self.start(self.plan(Arc::new(template), Vec::new(), source, options, &limits)?, text, options)
+        let template = Arc::new(Template::new(query, text, options, &[], self, &mut source)?);
+        self.start(self.plan(template, Vec::new(), source, options)?, text, options)
     }
 
     fn start(
@@ -155,7 +133,7 @@ impl Engine {
         options: &QueryOptions,
     ) -> Result<QueryResult, QueryError> {
         let Prepared { template, plan, mut run } = prepared;
-        let root = runnable(&plan, &mut run, text)?;
+        let root = build(&plan.root, &mut run).map_err(|e| locate(e, text))?;
         run.announce_constants()?;
         QueryResult::new(template, root, run, options.triples_are_distinct)
     }
@@ -165,9 +143,8 @@ impl Engine {
     /// # Errors
     /// Those of the query's text, and of the statistics.
     pub fn explain(&self, text: &str, options: &QueryOptions) -> Result<String, QueryError> {
-        let limits = limits(options);
-        let Prepared { plan, run, .. } = self.prepare(text, options, &limits)?;
-        Ok(with_room(plan.room, || crate::explain::explain(&plan, &run, None)))
+        let prepared = self.prepare(text, options)?;
+        Ok(crate::explain::explain(&prepared.plan, &prepared.run, None))
     }
 
     /// Runs a query to its end, throws the rows away, and shows the plan with what really happened.
@@ -176,13 +153,12 @@ impl Engine {
     /// Those of running it.
     pub fn analyze(&self, text: &str, options: &QueryOptions) -> Result<String, QueryError> {
         let start = Instant::now();
-        let limits = limits(options);
-        let Prepared { template, plan, mut run } = self.prepare(text, options, &limits)?;
+        let Prepared { template, plan, mut run } = self.prepare(text, options)?;
         let planned = start.elapsed();
         run.profile = Some(Profile::new(plan.nodes));
         // counters are one thread's
         run.threads = 1;
-        let root = runnable(&plan, &mut run, text)?;
+        let root = build(&plan.root, &mut run).map_err(|e| locate(e, text))?;
         run.announce_constants()?;
         let mut result = QueryResult::new(template, root, run, options.triples_are_distinct)?;
         let start = Instant::now();
@@ -191,7 +167,7 @@ impl Engine {
             rows += batch.rows;
         }
         let run = result.into_run();
-        let report = with_room(plan.room, || crate::explain::explain(&plan, &run, run.profile.as_ref()));
+        let report = crate::explain::explain(&plan, &run, run.profile.as_ref());
         let activity = run.activity();
         Ok(format!(
             "{report}{rows} rows; planning {planned:.3?}, execution {:.3?}\n{activity}\n",
@@ -199,10 +175,10 @@ impl Engine {
         ))
     }
 
-    fn prepare(&self, text: &str, options: &QueryOptions, limits: &Limits) -> Result<Prepared, QueryError> {
+    fn prepare(&self, text: &str, options: &QueryOptions) -> Result<Prepared, QueryError> {
         let mut source = Source::new(self.db.session()?);
-        let (template, params) = self.template(text, options, &mut source, limits)?;
-        self.plan(template, params, source, options, limits)
+        let (template, params) = self.template(text, options, &mut source)?;
+        self.plan(template, params, source, options)
     }
 
     fn plan(
@@ -211,13 +187,11 @@ impl Engine {
         params: Vec<GroundTerm>,
         mut source: Source,
         options: &QueryOptions,
-        limits: &Limits,
     ) -> Result<Prepared, QueryError> {
         let plain = source.session.is_plain()?;
-        let consts = template.resolve(&params, &mut source, limits)?;
-        let plan = template.plan(self, &params, &consts, &mut source, limits)?;
+        let consts = template.resolve(&params, &mut source)?;
+        let plan = template.plan(self, &params, &consts, &mut source)?;
         let mut run = self.run(&template, params, consts, source, plain, options);
-        run.limits = limits.clone();
         run.plan = Some(plan.clone());
         Ok(Prepared { template, plan, run })
     }
@@ -238,6 +212,13 @@ impl Engine {
         let (default_graphs, named_graphs) =
             (graphs(&algebra.dataset.default), graphs(&algebra.dataset.named));
         let budget = self.db.store().memory().clone();
+        let limits = Limits {
+            timeout: options.timeout,
+            deadline: options.timeout.map(|t| Instant::now() + t),
+            cancel: options.cancel.clone(),
+            max_rows: options.max_rows,
+            stop: None,
+        };
         let (locals, now) = (Arc::new(LocalTerms::new()), DateTime::now());
         let base = algebra.base.as_ref().and_then(|b| oxiri::Iri::parse(b.clone()).ok());
         let active = Active::new(&self.active);
@@ -255,7 +236,7 @@ impl Engine {
             forked: Activity::default(),
             params,
             consts,
-            limits: Limits::default(),
+            limits,
             memory: MemoryShare::new(options.memory.unwrap_or(budget.total() as usize / 4), budget),
             batch: options
                 .batch_rows
@@ -277,60 +258,31 @@ impl Engine {
         text: &str,
         options: &QueryOptions,
         source: &mut Source,
-        limits: &Limits,
     ) -> Result<(Arc<Template>, Vec<GroundTerm>), QueryError> {
-        let short = text.len() <= KEPT_TEXT_BYTES;
-        if let Some(shaped) = if short { shape::shape(text) } else { None } {
+        if let Some(shaped) = shape::shape(text) {
             let key = cache_key(&shaped.text, options);
-            if let Some(template) = self.kept(&key, source, limits)? {
+            if let Some(template) = self.kept(&key, source)? {
                 return Ok((template, shaped.params));
             }
-            self.text_limits.measure(text)?;
             // what only parses as it was written is kept as it was written
-            if let Some(template) = self.shaped_template(&shaped, text, options, source, limits)? {
-                return Ok((self.keep(key, template), shaped.params));
+            if let Ok(query) = syntax::parse(&shaped.text, options) {
+                let template =
+                    self.keep(key, Template::new(&query, text, options, &shaped.params, self, source)?);
+                return Ok((template, shaped.params));
             }
         }
-        let key = cache_key(if short { text } else { "" }, options);
-        if short && let Some(template) = self.kept(&key, source, limits)? {
+        let key = cache_key(text, options);
+        if let Some(template) = self.kept(&key, source)? {
             return Ok((template, Vec::new()));
         }
-        let room = self.text_limits.measure(text)?.stack_bytes();
-        let template = with_room(room, || {
-            let query = syntax::parse(text, options)?;
-            let parsed = Parsed { text, room };
-            Template::new(&query, parsed, options, &[], self, source, limits)
-        })?;
-        Ok((if short { self.keep(key, template) } else { Arc::new(template) }, Vec::new()))
-    }
-
-    /// The template of a text without its constants; `None` where that is no query.
-    fn shaped_template(
-        &self,
-        shaped: &shape::Shaped,
-        text: &str,
-        options: &QueryOptions,
-        source: &mut Source,
-        limits: &Limits,
-    ) -> Result<Option<Template>, QueryError> {
-        let Ok(measure) = self.text_limits.measure(&shaped.text) else { return Ok(None) };
-        let room = measure.stack_bytes();
-        with_room(room, || {
-            let Ok(query) = syntax::parse(&shaped.text, options) else { return Ok(None) };
-            let parsed = Parsed { text, room };
-            Template::new(&query, parsed, options, &shaped.params, self, source, limits).map(Some)
-        })
+        let query = syntax::parse(text, options)?;
+        Ok((self.keep(key, Template::new(&query, text, options, &[], self, source)?), Vec::new()))
     }
 
     /// The template of a key, if there is one that still holds for what the session sees.
-    fn kept(
-        &self,
-        key: &str,
-        source: &mut Source,
-        limits: &Limits,
-    ) -> Result<Option<Arc<Template>>, QueryError> {
+    fn kept(&self, key: &str, source: &mut Source) -> Result<Option<Arc<Template>>, QueryError> {
         let Some(template) = self.templates.read().get(key).cloned() else { return Ok(None) };
-        Ok(template.holds(source, limits)?.then_some(template))
+        Ok(template.holds(source)?.then_some(template))
     }
 
     fn keep(&self, key: String, template: Template) -> Arc<Template> {
@@ -348,32 +300,6 @@ impl Engine {
         }
         template
     }
-}
-
-/// A text that was parsed: for the places of errors, with the stack bytes that going over its tree takes.
-#[derive(Clone, Copy)]
-pub(crate) struct Parsed<'a> {
-    pub text: &'a str,
-    pub room: usize,
-}
-
-/// When a query that begins now must stop.
-fn limits(options: &QueryOptions) -> Limits {
-    Limits {
-        timeout: options.timeout,
-        deadline: options.timeout.map(|t| Instant::now() + t),
-        cancel: options.cancel.clone(),
-        max_rows: options.max_rows,
-        stop: None,
-    }
-}
-
-/// The operators of a plan.
-fn runnable(plan: &Plan, run: &mut Run, text: &str) -> Result<Deep<Boxed>, QueryError> {
-    with_room(plan.room, || {
-        let root = build(&plan.root, run).map_err(|e| locate(e, text))?;
-        Ok(Deep::new(root, plan.room))
-    })
 }
 
 /// The cache's key: options that change the algebra come first.

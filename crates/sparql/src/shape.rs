@@ -11,7 +11,6 @@
 //! The placeholder of an IRI is `<snowmelt-param:N>`, of a literal `"N"^^<snowmelt-param:>`.
 
 use crate::algebra::GroundTerm;
-use rustc_hash::FxHashMap;
 use spargebra::term::{Literal, NamedNode};
 
 const SCHEME: &str = "snowmelt-param:";
@@ -46,7 +45,7 @@ pub(crate) fn shape(text: &str) -> Option<Shaped> {
         copied: 0,
         out: String::with_capacity(text.len()),
         params: Vec::new(),
-        seen: FxHashMap::default(),
+        seen: Vec::new(),
         keep_iri: false,
         keep_number: false,
     };
@@ -63,8 +62,8 @@ struct Scanner<'a> {
     copied: usize,
     out: String,
     params: Vec<GroundTerm>,
-    /// the number of each parameter, by its source text
-    seen: FxHashMap<&'a str, usize>,
+    /// the source text of each parameter
+    seen: Vec<&'a str>,
     keep_iri: bool,
     keep_number: bool,
 }
@@ -253,10 +252,10 @@ impl<'a> Scanner<'a> {
         self.out.push_str(&self.text[self.copied..start]);
         self.copied = self.at;
         let source = &self.text[start..self.at];
-        if let Some(number) = self.seen.get(source) {
-            return *number;
+        if let Some(number) = self.seen.iter().position(|s| *s == source) {
+            return number;
         }
-        self.seen.insert(source, self.params.len());
+        self.seen.push(source);
         self.params.push(term(source));
         self.params.len() - 1
     }

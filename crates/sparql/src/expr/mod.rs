@@ -15,7 +15,6 @@ mod compile;
 mod eval;
 mod fused;
 mod kernel;
-mod members;
 mod node;
 #[cfg(test)]
 mod tests;

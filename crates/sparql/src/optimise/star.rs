@@ -4,9 +4,7 @@
 //! all trees of a star are then read level by level at one depth of I/O. Not across operators that are expected to drop most
 //! rows (announcing for rows that die reads pages for nothing), unless there are few of them.
 
-use crate::algebra::{Var, VarSet};
-use crate::error::QueryError;
-use crate::exec::Limits;
+use crate::algebra::Var;
 use crate::plan::{Op, PlanNode, Src};
 use rustc_hash::FxHashMap;
 use snowmelt_graph::Index;
@@ -21,11 +19,10 @@ enum Part {
     Var(Var),
 }
 
-struct Seen<'a> {
+struct Seen {
     id: usize,
     /// the variables known before it
-    input: &'a [Var],
-    known: VarSet,
+    input: Vec<Var>,
     rows_in: f64,
     index: Index,
     key: Vec<Part>,
@@ -34,35 +31,22 @@ struct Seen<'a> {
 type Stars = FxHashMap<usize, Vec<(Index, Vec<Src>)>>;
 
 /// Fills in the stars of all look-ups.
-///
-/// # Errors
-/// When the query must stop.
-pub(super) fn announce(root: &mut PlanNode, limits: &Limits) -> Result<(), QueryError> {
+pub(super) fn announce(root: &mut PlanNode) {
     let mut seen = Vec::new();
     collect(root, &mut seen);
     let mut stars = Stars::default();
     for (later, look) in seen.iter().enumerate() {
-        limits.check()?;
         let first = seen[..later].iter().find(|early| {
             early.rows_in > 0.0
                 && (look.rows_in >= 0.5 * early.rows_in || early.rows_in <= FEW_KEYS)
-                && is_known(&look.key, &early.known)
+                && number(&look.key, &early.input).is_some()
         });
-        if let Some(early) = first
-            && let Some(key) = number(&look.key, early.input)
-        {
+        if let Some(early) = first {
+            let key = number(&look.key, &early.input).expect("just found");
             stars.entry(early.id).or_default().push((look.index, key));
         }
     }
     assign(root, &mut stars);
-    Ok(())
-}
-
-/// Whether a key has variables, and all are known.
-fn is_known(key: &[Part], known: &VarSet) -> bool {
-    let mut vars =
-        key.iter().filter_map(|part| if let Part::Var(v) = part { Some(*v) } else { None }).peekable();
-    vars.peek().is_some() && vars.all(|v| known.contains(v))
 }
 
 fn number(key: &[Part], input: &[Var]) -> Option<Vec<Src>> {
@@ -79,7 +63,7 @@ fn number(key: &[Part], input: &[Var]) -> Option<Vec<Src>> {
 }
 
 /// The look-ups in the order they run.
-fn collect<'a>(node: &'a PlanNode, seen: &mut Vec<Seen<'a>>) {
+fn collect(node: &PlanNode, seen: &mut Vec<Seen>) {
     match &node.op {
         Op::Lookup { input, access, .. } => {
             collect(input, seen);
@@ -89,8 +73,7 @@ fn collect<'a>(node: &'a PlanNode, seen: &mut Vec<Seen<'a>>) {
             });
             seen.push(Seen {
                 id: node.id,
-                input: &input.vars,
-                known: input.vars.iter().copied().collect(),
+                input: input.vars.clone(),
                 rows_in: input.rows,
                 index: access.index,
                 key: key.collect(),

@@ -1,19 +1,26 @@
 //! Results as text: solutions, booleans and graphs, streamed batch by batch.
 //!
-//! The formats are sparesults' and oxrdfio's; a row's terms are handed over borrowed, each decoded once per batch. Only the table
-//! for terminals is ours.
+//! The formats are sparesults' and oxrdfio's; a row's terms are handed over borrowed, each decoded once per batch. The table for
+//! terminals and CSV are ours. Invariant: whatever is written is read back as the same terms (CSV: values); what a format has no
+//! notation for ends the result with [`QueryError::Unwritable`].
 
+mod csv;
 mod format;
+mod refuse;
+mod returns;
 mod table;
 
 pub use format::ResultFormat;
 
 use crate::QueryError;
 use crate::value::{TermBuffer, TermStore, Terms};
+use csv::Csv;
 use oxrdf::{NamedOrBlankNodeRef, TripleRef, VariableRef};
 use oxrdfio::{RdfSerializer, WriterQuadSerializer};
+use refuse::{refuse, refuse_triple};
+use returns::Returns;
 use snowmelt_graph::TermId;
-use sparesults::{QueryResultsSerializer, WriterSolutionsSerializer};
+use sparesults::{QueryResultsFormat, QueryResultsSerializer, WriterSolutionsSerializer};
 use std::io::{self, BufWriter, Write};
 use table::Table;
 
@@ -39,13 +46,22 @@ fn wrong(format: ResultFormat, what: &str) -> io::Error {
 /// Writes solutions.
 pub struct SolutionWriter<'w> {
     form: Form<'w>,
+    format: ResultFormat,
     variables: Vec<String>,
     buffers: Vec<TermBuffer>,
 }
 
 enum Form<'w> {
-    Standard(Box<WriterSolutionsSerializer<BufWriter<&'w mut dyn Write>>>),
+    Standard(Box<WriterSolutionsSerializer<Out<'w>>>),
+    Csv(Csv<'w>),
     Table(Table<'w>),
+}
+
+type Out<'w> = BufWriter<Returns<&'w mut dyn Write>>;
+
+fn buffered(format: ResultFormat, out: &mut dyn Write) -> Out<'_> {
+    let is_xml = matches!(format, ResultFormat::Xml | ResultFormat::RdfXml);
+    BufWriter::new(if is_xml { Returns::of_xml(out) } else { Returns::of_other(out) })
 }
 
 impl<'w> SolutionWriter<'w> {
@@ -55,18 +71,18 @@ impl<'w> SolutionWriter<'w> {
     /// When writing fails, or the format is one of graphs.
     pub fn new(format: ResultFormat, variables: &[String], out: &'w mut dyn Write) -> io::Result<Self> {
         let form = match format.solutions() {
-            Some(format) => {
+            Some(QueryResultsFormat::Csv) => Form::Csv(Csv::new(variables, out)?),
+            Some(standard) => {
                 let names = variables.iter().map(oxrdf::Variable::new_unchecked).collect();
-                Form::Standard(Box::new(
-                    QueryResultsSerializer::from_format(format)
-                        .serialize_solutions_to_writer(BufWriter::new(out), names)?,
-                ))
+                let out = buffered(format, out);
+                let serializer = QueryResultsSerializer::from_format(standard);
+                Form::Standard(Box::new(serializer.serialize_solutions_to_writer(out, names)?))
             }
             None if format == ResultFormat::Table => Form::Table(Table::new(variables, out)),
             None => return Err(wrong(format, "a table of solutions")),
         };
         let buffers = variables.iter().map(|_| TermBuffer::default()).collect();
-        Ok(SolutionWriter { form, variables: variables.to_vec(), buffers })
+        Ok(SolutionWriter { form, format, variables: variables.to_vec(), buffers })
     }
 
     /// Writes a batch: `cols[i]` are the ids of variable i.
@@ -84,15 +100,21 @@ impl<'w> SolutionWriter<'w> {
         terms.begin_batch();
         terms.prefetch(store, cols.iter().flatten().copied())?;
         for row in 0..rows {
+            let mut seen = Ok(());
             let cells =
                 self.variables.iter().zip(cols).zip(&mut self.buffers).filter_map(|((name, col), buffer)| {
-                    let term = terms.term(col[row], buffer)?;
-                    Some((VariableRef::new_unchecked(name), oxrdf::TermRef::from(term)))
+                    let term = oxrdf::TermRef::from(terms.term(col[row], buffer)?);
+                    if seen.is_ok() {
+                        seen = refuse(self.format, term);
+                    }
+                    Some((VariableRef::new_unchecked(name), term))
                 });
             match &mut self.form {
                 Form::Standard(writer) => writer.serialize(cells)?,
+                Form::Csv(csv) => csv.row(cells)?,
                 Form::Table(table) => table.row(cells)?,
             }
+            seen?;
         }
         Ok(())
     }
@@ -104,6 +126,7 @@ impl<'w> SolutionWriter<'w> {
     pub fn finish(self) -> io::Result<()> {
         match self.form {
             Form::Standard(writer) => writer.finish()?.flush(),
+            Form::Csv(csv) => csv.finish(),
             Form::Table(table) => table.finish(),
         }
     }
@@ -111,7 +134,8 @@ impl<'w> SolutionWriter<'w> {
 
 /// Writes the triples of CONSTRUCT and DESCRIBE.
 pub struct GraphWriter<'w> {
-    writer: WriterQuadSerializer<BufWriter<&'w mut dyn Write>>,
+    writer: WriterQuadSerializer<Out<'w>>,
+    format: ResultFormat,
     buffers: [TermBuffer; 3],
 }
 
@@ -121,9 +145,11 @@ impl<'w> GraphWriter<'w> {
     /// # Errors
     /// When the format is not one of graphs.
     pub fn new(format: ResultFormat, out: &'w mut dyn Write) -> io::Result<Self> {
-        let format = format.graph().ok_or_else(|| wrong(format, "a graph"))?;
-        let writer = RdfSerializer::from_format(format).for_writer(BufWriter::new(out));
-        Ok(GraphWriter { writer, buffers: Default::default() })
+        let standard = format.graph().ok_or_else(|| wrong(format, "a graph"))?;
+        let writer = RdfSerializer::from_format(standard).for_writer(buffered(format, out));
+        // a table of triples is N-Triples
+        let format = if format == ResultFormat::Table { ResultFormat::NTriples } else { format };
+        Ok(GraphWriter { writer, format, buffers: Default::default() })
     }
 
     /// Writes a batch of triples: subjects, predicates, objects. Those RDF does not allow (unbound parts, literals as subjects)
@@ -150,7 +176,14 @@ impl<'w> GraphWriter<'w> {
                 oxrdf::TermRef::Literal(_) => continue,
             };
             let oxrdf::TermRef::NamedNode(predicate) = p.into() else { continue };
-            self.writer.serialize_triple(TripleRef::new(subject, predicate, oxrdf::TermRef::from(o)))?;
+            let object = oxrdf::TermRef::from(o);
+            for term in [subject.into(), predicate.into(), object] {
+                refuse(self.format, term)?;
+            }
+            if self.format == ResultFormat::RdfXml {
+                refuse_triple(predicate, object)?;
+            }
+            self.writer.serialize_triple(TripleRef::new(subject, predicate, object))?;
         }
         Ok(())
     }

@@ -1,0 +1,177 @@
+//! Terms that a format has no way to write.
+//!
+//! What is written must be read back as the same term, or not be written at all: XML 1.0 has no notation for most control
+//! characters, RDF/XML writes a predicate as an element and so needs a name at its end, and no format has a notation for an IRI
+//! or a language tag that is none. The serialisers do not look; this does, term by term, before the reader is misled.
+
+use super::ResultFormat;
+use crate::QueryError;
+use oxrdf::vocab::rdf;
+use oxrdf::{LiteralRef, NamedNodeRef, TermRef};
+
+/// Characters of a term that a message shows.
+const SHOWN_CHARS: usize = 60;
+
+/// An error where a format cannot write a term.
+pub(super) fn refuse(format: ResultFormat, term: TermRef<'_>) -> Result<(), QueryError> {
+    let why = match term {
+        // for eyes; and text without types, which is quoted
+        _ if matches!(format, ResultFormat::Table | ResultFormat::Csv) => None,
+        TermRef::NamedNode(iri) => of_iri(iri),
+        TermRef::BlankNode(_) => None,
+        TermRef::Literal(literal) => of_literal(format, literal),
+    };
+    match why {
+        None => Ok(()),
+        Some((why, instead)) => Err(unwritable(format, term, why, instead)),
+    }
+}
+
+/// An error where RDF/XML cannot write a triple.
+pub(super) fn refuse_triple(predicate: NamedNodeRef<'_>, object: TermRef<'_>) -> Result<(), QueryError> {
+    let instead = "ttl or nt";
+    let format = ResultFormat::RdfXml;
+    if !ends_in_name(predicate.as_str()) {
+        return Err(unwritable(format, predicate.into(), "as a predicate it must end in a name", instead));
+    }
+    if is_syntax(predicate) {
+        return Err(unwritable(
+            format,
+            predicate.into(),
+            "as a predicate it means something else there",
+            instead,
+        ));
+    }
+    // a type may be written as an element, too
+    let TermRef::NamedNode(class) = object else { return Ok(()) };
+    if predicate != rdf::TYPE {
+        return Ok(());
+    }
+    if !ends_in_name(class.as_str()) {
+        return Err(unwritable(format, object, "as a type it must end in a name", instead));
+    }
+    if is_syntax(class) {
+        return Err(unwritable(format, object, "as a type it means something else there", instead));
+    }
+    Ok(())
+}
+
+type Why = Option<(&'static str, &'static str)>;
+
+fn of_literal(format: ResultFormat, literal: LiteralRef<'_>) -> Why {
+    let is_xml = matches!(format, ResultFormat::Xml | ResultFormat::RdfXml);
+    if is_xml && !is_xml_text(literal.value()) {
+        let instead = if format == ResultFormat::Xml { "json or tsv" } else { "ttl or nt" };
+        return Some(("XML has no notation for one of its characters", instead));
+    }
+    match literal.language() {
+        Some(tag) if !is_language_tag(tag) => Some(("its language tag is none", "csv")),
+        Some(_) => None,
+        None => of_iri(literal.datatype()),
+    }
+}
+
+fn of_iri(iri: NamedNodeRef<'_>) -> Why {
+    (!is_iri(iri.as_str())).then_some(("its IRI is none", "csv"))
+}
+
+fn unwritable(
+    format: ResultFormat,
+    term: TermRef<'_>,
+    why: &'static str,
+    instead: &'static str,
+) -> QueryError {
+    let text = match term {
+        TermRef::NamedNode(node) => node.as_str(),
+        TermRef::BlankNode(node) => node.as_str(),
+        TermRef::Literal(literal) => literal.value(),
+    };
+    let mut shown: String = text.chars().take(SHOWN_CHARS).flat_map(char::escape_default).collect();
+    if text.chars().nth(SHOWN_CHARS).is_some() {
+        shown.push('…');
+    }
+    QueryError::Unwritable { term: shown, format, why, instead }
+}
+
+/// Whether XML 1.0 has all characters of a text (production 2, Char). A carriage return is written as a reference.
+fn is_xml_text(text: &str) -> bool {
+    // without branches, so that several bytes are looked at together; in UTF-8 U+FFFE and U+FFFF begin with 0xEF
+    let odd = text.bytes().fold(false, |odd, b| odd | (b < b' ') | (b == 0xEF));
+    !odd || text.chars().all(|c| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{1_0000}'..))
+}
+
+/// Whether a text is an IRI with a scheme.
+fn is_iri(text: &str) -> bool {
+    let plain = |b: u8| {
+        b.is_ascii_alphanumeric() || matches!(b, b'/' | b'-' | b'_' | b'.' | b'~' | b'+' | b'=' | b'&')
+    };
+    // the many that need no parser: http://host/path#fragment
+    if let Some(rest) = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"))
+        && rest.bytes().fold(0, |odd, b| odd + usize::from(!plain(b))) == usize::from(rest.contains('#'))
+    {
+        return true;
+    }
+    oxiri::Iri::parse(text).is_ok()
+}
+
+/// `letters-letters0digits9`, as Turtle and XML have it.
+fn is_language_tag(tag: &str) -> bool {
+    oxrdf::Literal::new_language_tagged_literal("", tag).is_ok()
+        && tag.split('-').next().is_some_and(|first| first.bytes().all(|b| b.is_ascii_alphabetic()))
+}
+
+/// Whether an IRI ends in a name of XML, with which it can be written as an element.
+fn ends_in_name(iri: &str) -> bool {
+    let tail = iri.rfind(|c| !is_name(c)).map_or(iri, |at| &iri[at..]);
+    tail.contains(is_name_start)
+}
+
+/// NameStartChar of XML 1.0 (production 4) without the colon.
+fn is_name_start(c: char) -> bool {
+    let ranges = [
+        ('A', 'Z'),
+        ('_', '_'),
+        ('a', 'z'),
+        ('\u{C0}', '\u{D6}'),
+        ('\u{D8}', '\u{F6}'),
+        ('\u{F8}', '\u{2FF}'),
+        ('\u{370}', '\u{37D}'),
+        ('\u{37F}', '\u{1FFF}'),
+        ('\u{200C}', '\u{200D}'),
+        ('\u{2070}', '\u{218F}'),
+        ('\u{2C00}', '\u{2FEF}'),
+        ('\u{3001}', '\u{D7FF}'),
+        ('\u{F900}', '\u{FDCF}'),
+        ('\u{FDF0}', '\u{FFFD}'),
+        ('\u{10000}', '\u{EFFFF}'),
+    ];
+    ranges.iter().any(|(from, to)| (*from..=*to).contains(&c))
+}
+
+/// NameChar of XML 1.0 (production 4a) without the colon.
+fn is_name(c: char) -> bool {
+    is_name_start(c)
+        || matches!(c, '-' | '.' | '0'..='9' | '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}'..='\u{2040}')
+}
+
+/// Names of the RDF namespace that RDF/XML keeps for itself (7.2.2 to 7.2.4).
+fn is_syntax(iri: NamedNodeRef<'_>) -> bool {
+    let local = iri.as_str().strip_prefix("http://www.w3.org/1999/02/22-rdf-syntax-ns#");
+    local.is_some_and(|name| {
+        matches!(
+            name,
+            "RDF"
+                | "ID"
+                | "about"
+                | "parseType"
+                | "resource"
+                | "nodeID"
+                | "datatype"
+                | "li"
+                | "Description"
+                | "aboutEach"
+                | "aboutEachPrefix"
+                | "bagID"
+        )
+    })
+}
