@@ -9,6 +9,7 @@ pub mod running;
 pub mod scratch_dir;
 pub mod signals;
 pub mod size;
+pub mod texts;
 
 pub use snowmelt_bsbm as bsbm;
 pub use snowmelt_graph as graph;

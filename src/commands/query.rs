@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use snowmelt::open::OpenArgs;
 use snowmelt::signals;
+use snowmelt::texts::TextArgs;
 use snowmelt_sparql::{Engine, QueryKind, QueryOptions, ResultFormat};
 
 /// Answer one SPARQL query.
@@ -32,6 +33,8 @@ pub struct Args {
     /// Give up after this many seconds
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
+    #[command(flatten)]
+    texts: TextArgs,
     #[command(flatten)]
     open: OpenArgs,
 }
@@ -71,7 +74,7 @@ impl Format {
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let text = query_text(&args)?;
-    let engine = Engine::new(args.open.open(&args.db)?);
+    let engine = Engine::with_text_limits(args.open.open(&args.db)?, args.texts.limits());
     let options = QueryOptions {
         timeout: args.timeout.map(std::time::Duration::from_secs_f64),
         cancel: Some(Arc::clone(&signals::stop_flag()?)),

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use snowmelt::open::{OpenArgs, open};
+use snowmelt::texts::TextArgs;
 use snowmelt::{running, signals, size};
 use snowmelt_server::{Limits, ServerConfig, serve};
 use snowmelt_sparql::{Engine, LoadPermission};
@@ -34,6 +35,8 @@ pub struct Args {
     shutdown_deadline: Seconds,
     #[command(flatten)]
     limits: LimitArgs,
+    #[command(flatten)]
+    texts: TextArgs,
     #[command(flatten)]
     open: OpenArgs,
 }
@@ -132,7 +135,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     // What the deadline leaves unwritten stays in the journal.
     let options = StoreConfig { close_ms: deadline.as_millis() as u64, ..args.open.config() };
     let database = open(&args.db, &options)?;
-    let engine = Arc::new(Engine::new(database));
+    let engine = Arc::new(Engine::with_text_limits(database, args.texts.limits()));
     let config = ServerConfig {
         listen: args.listen,
         limits: args.limits.limits(),

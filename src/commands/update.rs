@@ -9,6 +9,7 @@ use anyhow::{Context, bail};
 use indicatif::HumanCount;
 use snowmelt::open::OpenArgs;
 use snowmelt::signals;
+use snowmelt::texts::TextArgs;
 use snowmelt_sparql::{Engine, LoadPermission, UpdateOptions};
 
 /// Run one SPARQL Update request.
@@ -29,13 +30,15 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
     #[command(flatten)]
+    texts: TextArgs,
+    #[command(flatten)]
     open: OpenArgs,
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let text = update_text(&args)?;
-    let engine = Engine::new(args.open.open(&args.db)?);
+    let engine = Engine::with_text_limits(args.open.open(&args.db)?, args.texts.limits());
     let options = UpdateOptions {
         timeout: args.timeout.map(Duration::from_secs_f64),
         cancel: Some(Arc::clone(&signals::stop_flag()?)),

@@ -367,9 +367,10 @@ fn answer(
 
 pub(crate) fn refusal(error: &QueryError) -> Refusal {
     let status = match error {
-        QueryError::Parse { .. } | QueryError::Unsupported { .. } | QueryError::UsingTwice => {
-            StatusCode::BAD_REQUEST
-        }
+        QueryError::Parse { .. }
+        | QueryError::TooLarge { .. }
+        | QueryError::Unsupported { .. }
+        | QueryError::UsingTwice => StatusCode::BAD_REQUEST,
         QueryError::LoadRefused { .. } => StatusCode::FORBIDDEN,
         QueryError::GraphExists(_) => StatusCode::CONFLICT,
         QueryError::Unwritable { .. } => StatusCode::NOT_ACCEPTABLE,

@@ -11,6 +11,8 @@ mod mentions;
 pub(crate) mod translate;
 mod vars;
 
+use crate::stack::with_room;
+use rustc_hash::FxHashMap;
 use spargebra::algebra::{AggregateExpression, Expression, PropertyPathExpression};
 use spargebra::term::{Literal, NamedNode, Variable};
 
@@ -220,6 +222,41 @@ pub(crate) enum Node {
 }
 
 impl Node {
+    /// What it is made of.
+    pub fn parts(&self) -> Vec<&Node> {
+        match self {
+            Self::Unit
+            | Self::Pattern(_)
+            | Self::Path { .. }
+            | Self::GraphNames(_)
+            | Self::Context { .. }
+            | Self::Values { .. } => Vec::new(),
+            Self::Join(nodes) | Self::Union(nodes) => nodes.iter().collect(),
+            Self::LeftJoin { left, right, .. }
+            | Self::Exists { left, right, .. }
+            | Self::Apply { left, right, .. }
+            | Self::Minus { left, right, .. } => vec![left, right],
+            Self::Filter { inner, .. }
+            | Self::Extend { inner, .. }
+            | Self::Group { inner, .. }
+            | Self::Distinct(inner)
+            | Self::Reduced(inner)
+            | Self::Sort { inner, .. }
+            | Self::Slice { inner, .. }
+            | Self::Project { inner, .. } => vec![inner],
+        }
+    }
+
+    /// Itself and all it is made of, in the order of the text.
+    pub fn all(&self) -> Vec<&Node> {
+        let (mut all, mut open) = (Vec::new(), vec![self]);
+        while let Some(node) = open.pop() {
+            all.push(node);
+            open.extend(node.parts().into_iter().rev());
+        }
+        all
+    }
+
     /// The variables a solution may bind.
     pub fn scope(&self) -> VarSet {
         match self {
@@ -358,15 +395,25 @@ pub(crate) struct Algebra {
     pub dataset: Dataset,
     /// a unique name per variable; expressions use it
     pub names: Vec<Variable>,
+    /// their numbers
+    pub numbers: FxHashMap<Variable, Var>,
     pub consts: Vec<ConstTerm>,
     pub base: Option<String>,
+    /// stack bytes that going over it takes
+    pub room: usize,
+}
+
+impl Drop for Algebra {
+    fn drop(&mut self) {
+        let root = std::mem::replace(&mut self.root, Node::Unit);
+        with_room(self.room, || drop(root));
+    }
 }
 
 impl Algebra {
     /// The number behind a name of an expression.
     pub fn var(&self, name: &Variable) -> Option<Var> {
-        // names of generated variables end in their number; most queries have few variables, so a walk is quick
-        self.names.iter().position(|n| n == name).map(|i| Var(i as u32))
+        self.numbers.get(name).copied()
     }
 
     /// The variables an expression reads (EXISTS has been taken out before).
@@ -386,9 +433,9 @@ pub(crate) fn visit<'a>(expr: &'a Expression, f: &mut impl FnMut(&'a Expression)
     use Expression as E;
     f(expr);
     match expr {
-        E::Or(a, b)
-        | E::And(a, b)
-        | E::Equal(a, b)
+        E::Or(..) => chained(expr, or).into_iter().for_each(|e| visit(e, f)),
+        E::And(..) => chained(expr, and).into_iter().for_each(|e| visit(e, f)),
+        E::Equal(a, b)
         | E::SameTerm(a, b)
         | E::Greater(a, b)
         | E::GreaterOrEqual(a, b)
@@ -416,7 +463,52 @@ pub(crate) fn visit<'a>(expr: &'a Expression, f: &mut impl FnMut(&'a Expression)
     }
 }
 
-/// The same expression with each part passed through `f`, leaves first. EXISTS is handed to `f` whole.
+/// The two sides of `||`.
+pub(crate) fn or(e: &Expression) -> Option<(&Expression, &Expression)> {
+    if let Expression::Or(a, b) = e { Some((a, b)) } else { None }
+}
+
+/// The two sides of `&&`.
+pub(crate) fn and(e: &Expression) -> Option<(&Expression, &Expression)> {
+    if let Expression::And(a, b) = e { Some((a, b)) } else { None }
+}
+
+/// The parts that one connective joins, in order. A loop: the parser makes of a thousand parts a tree of a thousand levels.
+pub(crate) fn chained(
+    expr: &Expression,
+    sides: fn(&Expression) -> Option<(&Expression, &Expression)>,
+) -> Vec<&Expression> {
+    let (mut parts, mut open) = (Vec::new(), vec![expr]);
+    while let Some(e) = open.pop() {
+        match sides(e) {
+            Some((a, b)) => open.extend([b, a]),
+            None => parts.push(e),
+        }
+    }
+    parts
+}
+
+/// Joins parts by an associative connective in as few levels as there can be.
+fn balanced(
+    mut parts: Vec<Expression>,
+    make: fn(Box<Expression>, Box<Expression>) -> Expression,
+) -> Expression {
+    while parts.len() > 1 {
+        let mut half = Vec::with_capacity(parts.len().div_ceil(2));
+        let mut open = parts.into_iter();
+        while let Some(a) = open.next() {
+            half.push(match open.next() {
+                Some(b) => make(Box::new(a), Box::new(b)),
+                None => a,
+            });
+        }
+        parts = half;
+    }
+    parts.pop().expect("a connective has parts")
+}
+
+/// The same expression with each part passed through `f`, leaves first; of a chain of `||` or `&&` the parts and the whole. EXISTS
+/// is handed to `f` whole.
 pub(crate) fn map<Err>(
     expr: &Expression,
     f: &mut impl FnMut(Expression) -> Result<Expression, Err>,
@@ -428,8 +520,14 @@ pub(crate) fn map<Err>(
         };
     }
     let mapped = match expr {
-        E::Or(a, b) => two!(Or, a, b),
-        E::And(a, b) => two!(And, a, b),
+        E::Or(..) => {
+            let parts = chained(expr, or).into_iter().map(|e| map(e, f)).collect::<Result<_, _>>()?;
+            balanced(parts, E::Or)
+        }
+        E::And(..) => {
+            let parts = chained(expr, and).into_iter().map(|e| map(e, f)).collect::<Result<_, _>>()?;
+            balanced(parts, E::And)
+        }
         E::Equal(a, b) => two!(Equal, a, b),
         E::SameTerm(a, b) => two!(SameTerm, a, b),
         E::Greater(a, b) => two!(Greater, a, b),

@@ -12,6 +12,8 @@
 
 mod describe;
 mod facts;
+#[cfg(test)]
+mod hostile;
 mod result;
 mod syntax;
 mod template;
@@ -20,10 +22,12 @@ mod tests;
 
 use crate::algebra::{Algebra, Form, GroundTerm, Var};
 use crate::error::QueryError;
-use crate::exec::{BatchRows, Limits, MemoryShare, Profile, Run, TERM_CACHE_BYTES, build};
+use crate::exec::{BatchRows, Boxed, Limits, MemoryShare, Profile, Run, TERM_CACHE_BYTES, build};
+use crate::guard::TextLimits;
 use crate::plan::Plan;
 use crate::shape;
 use crate::source::Source;
+use crate::stack::{Deep, with_room};
 use crate::value::{LocalTerms, Terms};
 use oxsdatatypes::DateTime;
 use parking_lot::{Mutex, RwLock};
@@ -40,6 +44,9 @@ pub(crate) use syntax::parse_update;
 
 /// Templates kept; when there are more, the least recently made half goes.
 const TEMPLATES: usize = 1024;
+
+/// The longest text that is kept as a template: longer ones hold data, come once, and would make the templates large.
+const KEPT_TEXT_BYTES: usize = 32 << 10;
 
 /// How a query is to be run.
 #[derive(Clone, Debug, Default)]
@@ -74,6 +81,7 @@ pub struct Engine {
     /// queries under way
     active: Arc<AtomicUsize>,
     cores: usize,
+    text_limits: TextLimits,
 }
 
 /// A query ready to run: what it is and how it will be done.
@@ -86,7 +94,13 @@ struct Prepared {
 impl Engine {
     /// An engine on an open database.
     pub fn new(db: Arc<Database>) -> Self {
+        Self::with_text_limits(db, TextLimits::default())
+    }
+
+    /// An engine on an open database, with limits on texts of one's own.
+    pub fn with_text_limits(db: Arc<Database>, text_limits: TextLimits) -> Self {
         Self {
+            text_limits,
             db,
             templates: RwLock::default(),
             predicates: Mutex::default(),
@@ -110,20 +124,28 @@ impl Engine {
     /// # Errors
     /// See [`QueryError`].
     pub fn query(&self, text: &str, options: &QueryOptions) -> Result<QueryResult, QueryError> {
-        self.start(self.prepare(text, options)?, text, options)
+        let limits = limits(options);
+        self.start(self.prepare(text, options, &limits)?, text, options)
     }
 
-    /// Begins a parsed query on what a session sees: the WHERE of an update. Nothing of it is kept.
+    /// The limits on texts.
+    pub(crate) fn text_limits(&self) -> &TextLimits {
+        &self.text_limits
+    }
+
+    /// Begins a parsed query on what a session sees: the WHERE of an update. Nothing of it is kept. The thread has `room` for it.
     pub(crate) fn query_in(
         &self,
         session: Session,
         query: &Query,
-        text: &str,
+        parsed: Parsed<'_>,
         options: &QueryOptions,
     ) -> Result<QueryResult, QueryError> {
         let mut source = Source::new(session);
-        let template = Arc::new(Template::new(query, text, options, &[], self, &mut source)?);
-        self.start(self.plan(template, Vec::new(), source, options)?, text, options)
+        let limits = limits(options);
+        let text = parsed.text;
+        let template = Template::new(query, parsed, options, &[], self, &mut source, &limits)?;
+        self.start(self.plan(Arc::new(template), Vec::new(), source, options, &limits)?, text, options)
     }
 
     fn start(
@@ -133,7 +155,7 @@ impl Engine {
         options: &QueryOptions,
     ) -> Result<QueryResult, QueryError> {
         let Prepared { template, plan, mut run } = prepared;
-        let root = build(&plan.root, &mut run).map_err(|e| locate(e, text))?;
+        let root = runnable(&plan, &mut run, text)?;
         run.announce_constants()?;
         QueryResult::new(template, root, run, options.triples_are_distinct)
     }
@@ -143,8 +165,9 @@ impl Engine {
     /// # Errors
     /// Those of the query's text, and of the statistics.
     pub fn explain(&self, text: &str, options: &QueryOptions) -> Result<String, QueryError> {
-        let prepared = self.prepare(text, options)?;
-        Ok(crate::explain::explain(&prepared.plan, &prepared.run, None))
+        let limits = limits(options);
+        let Prepared { plan, run, .. } = self.prepare(text, options, &limits)?;
+        Ok(with_room(plan.room, || crate::explain::explain(&plan, &run, None)))
     }
 
     /// Runs a query to its end, throws the rows away, and shows the plan with what really happened.
@@ -153,12 +176,13 @@ impl Engine {
     /// Those of running it.
     pub fn analyze(&self, text: &str, options: &QueryOptions) -> Result<String, QueryError> {
         let start = Instant::now();
-        let Prepared { template, plan, mut run } = self.prepare(text, options)?;
+        let limits = limits(options);
+        let Prepared { template, plan, mut run } = self.prepare(text, options, &limits)?;
         let planned = start.elapsed();
         run.profile = Some(Profile::new(plan.nodes));
         // counters are one thread's
         run.threads = 1;
-        let root = build(&plan.root, &mut run).map_err(|e| locate(e, text))?;
+        let root = runnable(&plan, &mut run, text)?;
         run.announce_constants()?;
         let mut result = QueryResult::new(template, root, run, options.triples_are_distinct)?;
         let start = Instant::now();
@@ -167,7 +191,7 @@ impl Engine {
             rows += batch.rows;
         }
         let run = result.into_run();
-        let report = crate::explain::explain(&plan, &run, run.profile.as_ref());
+        let report = with_room(plan.room, || crate::explain::explain(&plan, &run, run.profile.as_ref()));
         let activity = run.activity();
         Ok(format!(
             "{report}{rows} rows; planning {planned:.3?}, execution {:.3?}\n{activity}\n",
@@ -175,10 +199,10 @@ impl Engine {
         ))
     }
 
-    fn prepare(&self, text: &str, options: &QueryOptions) -> Result<Prepared, QueryError> {
+    fn prepare(&self, text: &str, options: &QueryOptions, limits: &Limits) -> Result<Prepared, QueryError> {
         let mut source = Source::new(self.db.session()?);
-        let (template, params) = self.template(text, options, &mut source)?;
-        self.plan(template, params, source, options)
+        let (template, params) = self.template(text, options, &mut source, limits)?;
+        self.plan(template, params, source, options, limits)
     }
 
     fn plan(
@@ -187,11 +211,13 @@ impl Engine {
         params: Vec<GroundTerm>,
         mut source: Source,
         options: &QueryOptions,
+        limits: &Limits,
     ) -> Result<Prepared, QueryError> {
         let plain = source.session.is_plain()?;
-        let consts = template.resolve(&params, &mut source)?;
-        let plan = template.plan(self, &params, &consts, &mut source)?;
+        let consts = template.resolve(&params, &mut source, limits)?;
+        let plan = template.plan(self, &params, &consts, &mut source, limits)?;
         let mut run = self.run(&template, params, consts, source, plain, options);
+        run.limits = limits.clone();
         run.plan = Some(plan.clone());
         Ok(Prepared { template, plan, run })
     }
@@ -212,13 +238,6 @@ impl Engine {
         let (default_graphs, named_graphs) =
             (graphs(&algebra.dataset.default), graphs(&algebra.dataset.named));
         let budget = self.db.store().memory().clone();
-        let limits = Limits {
-            timeout: options.timeout,
-            deadline: options.timeout.map(|t| Instant::now() + t),
-            cancel: options.cancel.clone(),
-            max_rows: options.max_rows,
-            stop: None,
-        };
         let (locals, now) = (Arc::new(LocalTerms::new()), DateTime::now());
         let base = algebra.base.as_ref().and_then(|b| oxiri::Iri::parse(b.clone()).ok());
         let active = Active::new(&self.active);
@@ -236,7 +255,7 @@ impl Engine {
             forked: Activity::default(),
             params,
             consts,
-            limits,
+            limits: Limits::default(),
             memory: MemoryShare::new(options.memory.unwrap_or(budget.total() as usize / 4), budget),
             batch: options
                 .batch_rows
@@ -258,31 +277,60 @@ impl Engine {
         text: &str,
         options: &QueryOptions,
         source: &mut Source,
+        limits: &Limits,
     ) -> Result<(Arc<Template>, Vec<GroundTerm>), QueryError> {
-        if let Some(shaped) = shape::shape(text) {
+        let short = text.len() <= KEPT_TEXT_BYTES;
+        if let Some(shaped) = if short { shape::shape(text) } else { None } {
             let key = cache_key(&shaped.text, options);
-            if let Some(template) = self.kept(&key, source)? {
+            if let Some(template) = self.kept(&key, source, limits)? {
                 return Ok((template, shaped.params));
             }
+            self.text_limits.measure(text)?;
             // what only parses as it was written is kept as it was written
-            if let Ok(query) = syntax::parse(&shaped.text, options) {
-                let template =
-                    self.keep(key, Template::new(&query, text, options, &shaped.params, self, source)?);
-                return Ok((template, shaped.params));
+            if let Some(template) = self.shaped_template(&shaped, text, options, source, limits)? {
+                return Ok((self.keep(key, template), shaped.params));
             }
         }
-        let key = cache_key(text, options);
-        if let Some(template) = self.kept(&key, source)? {
+        let key = cache_key(if short { text } else { "" }, options);
+        if short && let Some(template) = self.kept(&key, source, limits)? {
             return Ok((template, Vec::new()));
         }
-        let query = syntax::parse(text, options)?;
-        Ok((self.keep(key, Template::new(&query, text, options, &[], self, source)?), Vec::new()))
+        let room = self.text_limits.measure(text)?.stack_bytes();
+        let template = with_room(room, || {
+            let query = syntax::parse(text, options)?;
+            let parsed = Parsed { text, room };
+            Template::new(&query, parsed, options, &[], self, source, limits)
+        })?;
+        Ok((if short { self.keep(key, template) } else { Arc::new(template) }, Vec::new()))
+    }
+
+    /// The template of a text without its constants; `None` where that is no query.
+    fn shaped_template(
+        &self,
+        shaped: &shape::Shaped,
+        text: &str,
+        options: &QueryOptions,
+        source: &mut Source,
+        limits: &Limits,
+    ) -> Result<Option<Template>, QueryError> {
+        let Ok(measure) = self.text_limits.measure(&shaped.text) else { return Ok(None) };
+        let room = measure.stack_bytes();
+        with_room(room, || {
+            let Ok(query) = syntax::parse(&shaped.text, options) else { return Ok(None) };
+            let parsed = Parsed { text, room };
+            Template::new(&query, parsed, options, &shaped.params, self, source, limits).map(Some)
+        })
     }
 
     /// The template of a key, if there is one that still holds for what the session sees.
-    fn kept(&self, key: &str, source: &mut Source) -> Result<Option<Arc<Template>>, QueryError> {
+    fn kept(
+        &self,
+        key: &str,
+        source: &mut Source,
+        limits: &Limits,
+    ) -> Result<Option<Arc<Template>>, QueryError> {
         let Some(template) = self.templates.read().get(key).cloned() else { return Ok(None) };
-        Ok(template.holds(source)?.then_some(template))
+        Ok(template.holds(source, limits)?.then_some(template))
     }
 
     fn keep(&self, key: String, template: Template) -> Arc<Template> {
@@ -300,6 +348,32 @@ impl Engine {
         }
         template
     }
+}
+
+/// A text that was parsed: for the places of errors, with the stack bytes that going over its tree takes.
+#[derive(Clone, Copy)]
+pub(crate) struct Parsed<'a> {
+    pub text: &'a str,
+    pub room: usize,
+}
+
+/// When a query that begins now must stop.
+fn limits(options: &QueryOptions) -> Limits {
+    Limits {
+        timeout: options.timeout,
+        deadline: options.timeout.map(|t| Instant::now() + t),
+        cancel: options.cancel.clone(),
+        max_rows: options.max_rows,
+        stop: None,
+    }
+}
+
+/// The operators of a plan.
+fn runnable(plan: &Plan, run: &mut Run, text: &str) -> Result<Deep<Boxed>, QueryError> {
+    with_room(plan.room, || {
+        let root = build(&plan.root, run).map_err(|e| locate(e, text))?;
+        Ok(Deep::new(root, plan.room))
+    })
 }
 
 /// The cache's key: options that change the algebra come first.

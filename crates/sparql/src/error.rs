@@ -28,6 +28,18 @@ pub enum QueryError {
         /// Column in characters, from 1.
         column: usize,
     },
+    /// The text goes beyond a limit on depth, length in a row, or number: see [`TextLimits`](crate::TextLimits).
+    #[error("line {line}, column {column}: the text goes beyond {limit} = {most} here; make it smaller, or raise the limit (--{})", limit.replace('_', "-"))]
+    TooLarge {
+        /// The limit's name.
+        limit: &'static str,
+        /// Its value.
+        most: u64,
+        /// Line, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+    },
     /// The time limit was reached.
     #[error("the query was stopped after its time limit of {0:?}")]
     Timeout(Duration),
@@ -97,6 +109,12 @@ impl QueryError {
     pub fn parse_at(text: &str, offset: usize, message: impl Into<String>) -> Self {
         let (line, column) = place(text, offset);
         Self::Parse { line, column, message: message.into() }
+    }
+
+    /// A text beyond a limit, its place counted from a byte offset in the text.
+    pub(crate) fn too_large_at(text: &str, offset: usize, limit: &'static str, most: u64) -> Self {
+        let (line, column) = place(text, offset);
+        Self::TooLarge { limit, most, line, column }
     }
 
     /// An unsupported construct, its place counted from a byte offset in the text.

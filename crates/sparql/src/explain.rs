@@ -15,6 +15,9 @@ pub(crate) fn explain(plan: &Plan, run: &Run, profile: Option<&Profile>) -> Stri
     out
 }
 
+/// Levels that are indented; the thousand look-ups of a thousand patterns are below each other.
+const MOST_INDENTED: usize = 100;
+
 struct Printer<'a> {
     run: &'a Run,
     profile: Option<&'a Profile>,
@@ -22,7 +25,7 @@ struct Printer<'a> {
 
 impl Printer<'_> {
     fn node(&self, node: &PlanNode, depth: usize, out: &mut String) {
-        let line = format!("{:indent$}{}", "", self.describe(node), indent = depth * 2);
+        let line = format!("{:indent$}{}", "", self.describe(node), indent = depth.min(MOST_INDENTED) * 2);
         write!(out, "{line:<72} rows≈{} cost≈{}µs", short(node.rows), short(node.cost))
             .expect("a string takes all");
         if let Some(counters) = self.profile.and_then(|p| p.operators.get(node.id)) {

@@ -1,10 +1,11 @@
-//! What the fuzz targets of `/fuzz` call: any text as a query, up to its plan, and as an update, which is carried out; any terms
-//! as results.
+//! What the fuzz targets of `/fuzz` call: any text as a query, up to its plan, and as an update, which is carried out; texts
+//! over the whole grammar, made of bytes, against depth and time; any terms as results.
 
 mod results;
+mod texts;
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use snowmelt_graph::{Database, OpenOptions};
 
@@ -37,9 +38,45 @@ pub fn update(engine: &Engine, data: &[u8]) {
     let _ = engine.update(text, &UpdateOptions::default());
 }
 
+/// What the first rows of a query may take.
+const RUN_TIME: Duration = Duration::from_millis(500);
+
+/// What a plan may take, and with what a refusal comes: a plan that needs more is a fault.
+const PLAN_TIME: Duration = Duration::from_secs(5);
+
+/// A text made of bytes: planned within its time, or refused.
+///
+/// # Panics
+/// When it takes longer.
+pub fn plan(engine: &Engine, data: &[u8]) {
+    let Some((first, rest)) = data.split_first() else { return };
+    let begun = Instant::now();
+    let (text, ended) = if first % 4 == 0 {
+        let text = texts::update(rest);
+        let options = UpdateOptions { timeout: Some(PLAN_TIME), ..UpdateOptions::default() };
+        let ended = engine.update(&text, &options).map(drop);
+        (text, ended)
+    } else {
+        let text = texts::query(rest);
+        let options = QueryOptions { timeout: Some(PLAN_TIME), ..QueryOptions::default() };
+        let ended = engine.explain(&text, &options).map(drop);
+        // what a query does is not the matter here, but that it begins and ends is
+        if let (Ok(()), Ok(mut result)) =
+            (&ended, engine.query(&text, &QueryOptions { timeout: Some(RUN_TIME), ..options }))
+        {
+            let _ = result.next_batch();
+        }
+        (text, ended)
+    };
+    let taken = begun.elapsed();
+    assert!(taken < PLAN_TIME + RUN_TIME, "{taken:?}, {ended:?}: {text}");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
 
     const QUERIES: [&str; 8] = [
         "SELECT ?s (COUNT(DISTINCT ?o) AS ?n) WHERE { ?s <e:p> ?o FILTER(?o > 1 && !BOUND(?x)) } GROUP BY ?s HAVING(?n > 1)",
@@ -89,6 +126,35 @@ mod tests {
             let text = words.join(" ");
             query(&engine, text.as_bytes());
             update(&engine, text.as_bytes());
+        }
+    }
+
+    /// Texts of random bytes over the whole grammar, on a small stack: each is planned, or refused. `SNOWMELT_SEED` begins elsewhere.
+    #[test]
+    fn no_text_of_the_grammar_brings_the_planner_down() {
+        let seed = std::env::var("SNOWMELT_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1u64);
+        println!("SNOWMELT_SEED={seed}");
+        let body = move || {
+            let dir = tempfile::tempdir().unwrap();
+            let engine = engine(dir.path());
+            crate::stack::scarcity::set(2);
+            let (mut planned, mut refused) = (0, 0);
+            for round in 0..rounds() {
+                let mut random = StdRng::seed_from_u64(seed + round);
+                let mut data = vec![0; random.random_range(4..600)];
+                random.fill(&mut data[..]);
+                println!("SNOWMELT_SEED={} is round {round}", seed + round);
+                plan(&engine, &data);
+                match engine.explain(&texts::query(&data[1..]), &QueryOptions::default()) {
+                    Ok(_) => planned += 1,
+                    Err(_) => refused += 1,
+                }
+            }
+            assert!(planned > refused / 20, "{planned} planned, {refused} refused");
+        };
+        let small = std::thread::Builder::new().stack_size(2 << 20);
+        if let Err(panic) = small.spawn(body).unwrap().join() {
+            std::panic::resume_unwind(panic);
         }
     }
 }

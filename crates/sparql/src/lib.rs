@@ -11,17 +11,20 @@ pub mod expr;
 mod functions;
 #[doc(hidden)]
 pub mod fuzz;
+mod guard;
 mod optimise;
 mod plan;
 pub mod results;
 mod rewrite;
 mod shape;
 mod source;
+mod stack;
 mod update;
 pub mod value;
 
 pub use batch::Batch;
 pub use engine::{Engine, QueryKind, QueryOptions, QueryResult, Written};
 pub use error::QueryError;
+pub use guard::TextLimits;
 pub use results::ResultFormat;
 pub use update::{LoadPermission, UpdateOptions, Updated, graph_exists};

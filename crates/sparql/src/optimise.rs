@@ -6,13 +6,16 @@
 
 mod access;
 mod estimate;
+mod greedy;
 mod lower;
 mod order;
 mod star;
 
 use crate::algebra::{Algebra, Const, Var};
 use crate::error::QueryError;
+use crate::exec::Limits;
 use crate::plan::{GraphScope, Plan};
+use rustc_hash::FxHashMap;
 use snowmelt_graph::{CompareOp, Index, TermId};
 
 pub(crate) use estimate::Estimate;
@@ -118,6 +121,7 @@ pub(crate) fn plan(
     scope: GraphScope,
     costs: Costs,
     output: &[Var],
+    limits: &Limits,
 ) -> Result<Plan, QueryError> {
     let mut planner = Planner {
         algebra,
@@ -127,12 +131,13 @@ pub(crate) fn plan(
         nodes: 0,
         fresh: algebra.names.len() as u32,
         compared: false,
-        unit_memo: Vec::new(),
+        unit_memo: FxHashMap::default(),
         contexts: Vec::new(),
+        limits,
     };
     let mut root = planner.root(output)?;
-    star::announce(&mut root);
-    Ok(Plan { root, nodes: planner.nodes })
+    star::announce(&mut root, limits)?;
+    Ok(Plan::new(root, planner.nodes, algebra.room))
 }
 
 struct Planner<'a> {
@@ -146,9 +151,11 @@ struct Planner<'a> {
     /// whether ids computed here may meet stored ones
     compared: bool,
     /// estimates of nodes already made, by address
-    unit_memo: Vec<(usize, Estimate)>,
+    unit_memo: FxHashMap<usize, Estimate>,
     /// the contexts around: the variable of their row numbers, their columns, what to expect of them
     contexts: Vec<(Var, Vec<Var>, Estimate)>,
+    /// when to stop
+    limits: &'a Limits,
 }
 
 impl Planner<'_> {

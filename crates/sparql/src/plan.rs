@@ -11,6 +11,9 @@
 //! an [`Op::Context`] in each of them. What depends on a context is computed anew for the next.
 
 use crate::algebra::{Const, ExistsKind, SortKey, Var, VarSet};
+use crate::guard::plan_stack_bytes;
+use crate::optimise::children;
+use crate::stack::with_room;
 use snowmelt_graph::{CompareOp, Index, TermId};
 use spargebra::algebra::{AggregateExpression, Expression, PropertyPathExpression};
 
@@ -237,6 +240,28 @@ pub(crate) struct Plan {
     pub root: PlanNode,
     /// how many operators: `PlanNode::id` is below it
     pub nodes: usize,
+    /// stack bytes that running it takes
+    pub room: usize,
+}
+
+impl Plan {
+    /// A plan of an algebra over which to go takes `text_room`.
+    pub fn new(root: PlanNode, nodes: usize, text_room: usize) -> Self {
+        let (mut levels, mut open) = (0, vec![(&root, 1)]);
+        while let Some((node, level)) = open.pop() {
+            levels = levels.max(level);
+            open.extend(children(&node.op).into_iter().map(|c| (c, level + 1)));
+        }
+        let room = plan_stack_bytes(text_room, levels);
+        Self { root, nodes, room }
+    }
+}
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        let op = std::mem::replace(&mut self.root.op, Op::Nothing);
+        with_room(self.room, || drop(op));
+    }
 }
 
 /// What "the default graph" and "the named graphs" are for a query.

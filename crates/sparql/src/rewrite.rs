@@ -15,6 +15,8 @@ use crate::algebra::translate::{iri_const, join, literal_const};
 use crate::algebra::{
     Algebra, ApplyKind, Const, ConstTerm, ExistsKind, Node, Pattern, Slot, Var, VarSet, map,
 };
+use crate::error::QueryError;
+use crate::exec::Limits;
 use reject::{not_bound, rejects_unbound};
 use spargebra::algebra::Expression;
 use spargebra::term::Variable;
@@ -26,23 +28,53 @@ pub(crate) trait Facts {
     fn objects_are_resources(&mut self, predicate: Const) -> bool;
 }
 
+/// Filters over unions are put into their branches while that makes no more copies than this.
+const MOST_COPIES: usize = 1 << 14;
+
 /// Rewrites the whole algebra.
-pub(crate) fn rewrite(algebra: &mut Algebra, facts: &mut dyn Facts) {
+///
+/// # Errors
+/// When the query must stop; the algebra is then good for nothing.
+pub(crate) fn rewrite(
+    algebra: &mut Algebra,
+    facts: &mut dyn Facts,
+    limits: &Limits,
+) -> Result<(), QueryError> {
     let root = std::mem::replace(&mut algebra.root, Node::Unit);
-    algebra.root = Rewriter { algebra, facts }.node(root);
+    let mut rewriter = Rewriter { algebra, facts, limits, stopped: None, copies: 0 };
+    let root = rewriter.node(root);
+    let stopped = rewriter.stopped;
+    algebra.root = root;
+    stopped.map_or(Ok(()), Err)
 }
 
 struct Rewriter<'a> {
     algebra: &'a mut Algebra,
     facts: &'a mut dyn Facts,
+    limits: &'a Limits,
+    /// why it stopped: nothing more is rewritten then
+    stopped: Option<QueryError>,
+    /// conditions copied into branches
+    copies: usize,
 }
 
 impl Rewriter<'_> {
+    /// Whether the query must stop.
+    fn must_stop(&mut self) -> bool {
+        if self.stopped.is_none() {
+            self.stopped = self.limits.check().err();
+        }
+        self.stopped.is_some()
+    }
+
     fn node(&mut self, node: Node) -> Node {
+        if self.must_stop() {
+            return node;
+        }
         match node {
             Node::Join(nodes) => {
                 let nodes = nodes.into_iter().map(|n| open(self.node(n))).collect();
-                lift_optionals(join(nodes), self.algebra)
+                self.lift_optionals(join(nodes))
             }
             Node::LeftJoin { left, right, conditions } => {
                 let left = Box::new(open(self.node(*left)));
@@ -96,12 +128,16 @@ impl Rewriter<'_> {
         if conditions.is_empty() {
             return node;
         }
+        if self.must_stop() {
+            return keep(conditions, node);
+        }
         match node {
             Node::Filter { inner, conditions: mut others } => {
                 others.extend(conditions);
                 self.sink(others, *inner)
             }
-            Node::Union(nodes) => {
+            Node::Union(nodes) if self.copies + nodes.len() * conditions.len() <= MOST_COPIES => {
+                self.copies += nodes.len() * conditions.len();
                 Node::Union(nodes.into_iter().map(|n| self.sink(conditions.clone(), n)).collect())
             }
             Node::Distinct(inner) => Node::Distinct(Box::new(self.sink(conditions, *inner))),
@@ -199,6 +235,10 @@ impl Rewriter<'_> {
         let mut stay = Vec::new();
         let mut renamed = Vec::new();
         for condition in conditions {
+            if self.must_stop() {
+                stay.push(condition);
+                continue;
+            }
             if self.unify(&condition, &mut nodes, &mut renamed) {
                 continue;
             }
@@ -212,7 +252,7 @@ impl Rewriter<'_> {
         }
         // conditions may still name a variable that went
         let stay = stay.iter().map(|c| rename(c, &renamed, &self.algebra.names)).collect();
-        let mut node = keep(stay, lift_optionals(join(nodes), self.algebra));
+        let mut node = keep(stay, self.lift_optionals(join(nodes)));
         for (gone, kept) in renamed {
             let expr = Expression::Variable(self.algebra.names[kept.0 as usize].clone());
             node = Node::Extend { inner: Box::new(node), var: gone, expr };
@@ -292,6 +332,29 @@ impl Rewriter<'_> {
         Const(i as u32)
     }
 
+    /// `Join(LeftJoin(A, B), C)` is `LeftJoin(Join(A, C), B)` where B shares with C only what A binds for certain.
+    fn lift_optionals(&mut self, node: Node) -> Node {
+        let Node::Join(mut nodes) = node else { return node };
+        let mut lifted = Vec::new();
+        while !self.must_stop()
+            && let Some(i) = nodes.iter().position(|n| can_lift(n, &nodes, self.algebra))
+        {
+            let Node::LeftJoin { left, right, conditions } = nodes.remove(i) else {
+                unreachable!("only left joins are lifted")
+            };
+            match *left {
+                Node::Join(inner) => nodes.extend(inner),
+                other => nodes.push(other),
+            }
+            lifted.push((right, conditions));
+        }
+        lifted.into_iter().rev().fold(join(nodes), |left, (right, conditions)| Node::LeftJoin {
+            left: Box::new(left),
+            right,
+            conditions,
+        })
+    }
+
     /// Whether some pattern lets a variable be nothing but an IRI or a blank node.
     fn is_resource(&mut self, nodes: &[Node], v: Var) -> bool {
         nodes.iter().any(|n| match n {
@@ -360,27 +423,6 @@ fn substitute(nodes: &mut [Node], v: Var, by: Slot) {
             }
         }
     }
-}
-
-/// `Join(LeftJoin(A, B), C)` is `LeftJoin(Join(A, C), B)` where B shares with C only what A binds for certain.
-fn lift_optionals(node: Node, algebra: &Algebra) -> Node {
-    let Node::Join(mut nodes) = node else { return node };
-    let mut lifted = Vec::new();
-    while let Some(i) = nodes.iter().position(|n| can_lift(n, &nodes, algebra)) {
-        let Node::LeftJoin { left, right, conditions } = nodes.remove(i) else {
-            unreachable!("only left joins are lifted")
-        };
-        match *left {
-            Node::Join(inner) => nodes.extend(inner),
-            other => nodes.push(other),
-        }
-        lifted.push((right, conditions));
-    }
-    lifted.into_iter().rev().fold(join(nodes), |left, (right, conditions)| Node::LeftJoin {
-        left: Box::new(left),
-        right,
-        conditions,
-    })
 }
 
 fn can_lift(node: &Node, nodes: &[Node], algebra: &Algebra) -> bool {

@@ -11,6 +11,7 @@
 //! The placeholder of an IRI is `<snowmelt-param:N>`, of a literal `"N"^^<snowmelt-param:>`.
 
 use crate::algebra::GroundTerm;
+use rustc_hash::FxHashMap;
 use spargebra::term::{Literal, NamedNode};
 
 const SCHEME: &str = "snowmelt-param:";
@@ -45,7 +46,7 @@ pub(crate) fn shape(text: &str) -> Option<Shaped> {
         copied: 0,
         out: String::with_capacity(text.len()),
         params: Vec::new(),
-        seen: Vec::new(),
+        seen: FxHashMap::default(),
         keep_iri: false,
         keep_number: false,
     };
@@ -62,8 +63,8 @@ struct Scanner<'a> {
     copied: usize,
     out: String,
     params: Vec<GroundTerm>,
-    /// the source text of each parameter
-    seen: Vec<&'a str>,
+    /// the number of each parameter, by its source text
+    seen: FxHashMap<&'a str, usize>,
     keep_iri: bool,
     keep_number: bool,
 }
@@ -252,10 +253,10 @@ impl<'a> Scanner<'a> {
         self.out.push_str(&self.text[self.copied..start]);
         self.copied = self.at;
         let source = &self.text[start..self.at];
-        if let Some(number) = self.seen.iter().position(|s| *s == source) {
-            return number;
+        if let Some(number) = self.seen.get(source) {
+            return *number;
         }
-        self.seen.push(source);
+        self.seen.insert(source, self.params.len());
         self.params.push(term(source));
         self.params.len() - 1
     }

@@ -2,9 +2,13 @@
 
 use crate::algebra::{ConstTerm, GroundTerm};
 use crate::error::QueryError;
+use crate::exec::Limits;
 use snowmelt_graph::{
     Columns, Index, Keys, Levels, Lookup, LookupWay, Matches, Scan, Session, TermId, TermRef,
 };
+
+/// Constants looked up between two looks at the clock.
+const RESOLVED_TOGETHER: usize = 4096;
 
 /// A session.
 pub(crate) struct Source {
@@ -82,10 +86,19 @@ impl Source {
         Ok(self.session.announce(lookups, Levels::Leaves)?)
     }
 
-    /// The stored ids of constants.
-    pub fn resolve_constants(&mut self, terms: &[GroundTerm]) -> Result<Vec<Option<TermId>>, QueryError> {
-        let refs: Vec<TermRef<'_>> = terms.iter().map(term_ref).collect();
-        Ok(self.session.resolve(&refs)?)
+    /// The stored ids of constants: many in one call of the dictionary, which is not interrupted.
+    pub fn resolve_constants(
+        &mut self,
+        terms: &[GroundTerm],
+        limits: &Limits,
+    ) -> Result<Vec<Option<TermId>>, QueryError> {
+        let mut ids = Vec::with_capacity(terms.len());
+        for part in terms.chunks(RESOLVED_TOGETHER) {
+            limits.check()?;
+            let refs: Vec<TermRef<'_>> = part.iter().map(term_ref).collect();
+            ids.extend(self.session.resolve(&refs)?);
+        }
+        Ok(ids)
     }
 }
 

@@ -11,8 +11,9 @@ mod data;
 mod document;
 mod modify;
 
-use crate::engine::{Engine, parse_update};
+use crate::engine::{Engine, Parsed, parse_update};
 use crate::error::QueryError;
+use crate::stack::with_room;
 use oxrdf::TermRef as RdfTerm;
 use snowmelt_graph::{Changed, Graphs, Session, TermId, TermRef, Transaction};
 use spargebra::GraphUpdateOperation;
@@ -58,7 +59,7 @@ pub struct Updated {
 struct Run<'a> {
     engine: &'a Engine,
     options: &'a UpdateOptions,
-    text: &'a str,
+    parsed: Parsed<'a>,
     base: Option<oxiri::Iri<String>>,
     deadline: Option<Instant>,
     cancel: Arc<AtomicBool>,
@@ -71,12 +72,17 @@ impl Engine {
     /// # Errors
     /// Those of its text, of any of its operations, and of the commit; nothing has changed then.
     pub fn update(&self, text: &str, options: &UpdateOptions) -> Result<Updated, QueryError> {
-        let update = parse_update(text, options.base.as_deref())?;
+        let room = self.text_limits().measure(text)?.stack_bytes();
+        with_room(room, || self.update_with_room(Parsed { text, room }, options))
+    }
+
+    fn update_with_room(&self, parsed: Parsed<'_>, options: &UpdateOptions) -> Result<Updated, QueryError> {
+        let update = parse_update(parsed.text, options.base.as_deref())?;
         let txn = self.database().begin()?;
         let mut run = Run {
             engine: self,
             options,
-            text,
+            parsed,
             base: update.base_iri.clone(),
             deadline: options.timeout.map(|timeout| Instant::now() + timeout),
             cancel: options.cancel.clone().unwrap_or_default(),

@@ -12,7 +12,7 @@ mod context;
 use super::mentions;
 use super::{
     Algebra, Const, ConstTerm, Dataset, ExistsKind, Form, GraphSlot, GroundTerm, Node, Pattern, Slot,
-    SortKey, TemplateSlot, Var, VarSet, map,
+    SortKey, TemplateSlot, Var, VarSet, and, chained, map,
 };
 use crate::error::QueryError;
 use crate::shape;
@@ -24,11 +24,12 @@ use spargebra::term::{
     GroundTerm as SparqlGround, Literal, NamedNode, NamedNodePattern, TermPattern, TriplePattern, Variable,
 };
 
-/// Translates a query; `text` serves to find the place of what is not supported.
-pub(crate) fn translate(query: &Query, text: &str) -> Result<Algebra, QueryError> {
+/// Translates a query; `text` serves to find the place of what is not supported, and going over the query takes `room`.
+pub(crate) fn translate(query: &Query, text: &str, room: usize) -> Result<Algebra, QueryError> {
     let mut t = Translator {
         text,
         names: Vec::new(),
+        numbers: FxHashMap::default(),
         consts: Vec::new(),
         const_numbers: FxHashMap::default(),
         blanks: FxHashMap::default(),
@@ -55,8 +56,10 @@ pub(crate) fn translate(query: &Query, text: &str) -> Result<Algebra, QueryError
         root,
         dataset,
         names: t.names,
+        numbers: t.numbers,
         consts: t.consts,
         base: base.as_ref().map(|b| b.as_str().to_owned()),
+        room,
     })
 }
 
@@ -73,6 +76,7 @@ struct Scope {
 struct Translator<'a> {
     text: &'a str,
     names: Vec<Variable>,
+    numbers: FxHashMap<Variable, Var>,
     consts: Vec<ConstTerm>,
     const_numbers: FxHashMap<ConstTerm, Const>,
     blanks: FxHashMap<String, Var>,
@@ -84,10 +88,13 @@ struct Translator<'a> {
 impl Translator<'_> {
     fn fresh(&mut self, name: &str) -> Var {
         let var = Var(self.names.len() as u32);
-        let taken = self.names.iter().any(|n| n.as_str() == name);
-        // a dot cannot be in a name a user writes
-        let unique = if taken { format!("{name}.{}", var.0) } else { name.to_owned() };
-        self.names.push(Variable::new_unchecked(unique));
+        let mut unique = Variable::new_unchecked(name);
+        if self.numbers.contains_key(&unique) {
+            // a dot cannot be in a name a user writes
+            unique = Variable::new_unchecked(format!("{name}.{}", var.0));
+        }
+        self.names.push(unique.clone());
+        self.numbers.insert(unique, var);
         var
     }
 
@@ -185,10 +192,7 @@ impl Translator<'_> {
                 join(nodes)
             }
             GraphPattern::Path { subject, path, object } => self.path(subject, path, object, scope, g)?,
-            GraphPattern::Join { left, right } => {
-                let nodes = vec![self.node(left, scope, g)?, self.node(right, scope, g)?];
-                join(nodes)
-            }
+            GraphPattern::Join { .. } => join(self.side_by_side(pattern, joined_sides, scope, g)?),
             GraphPattern::LeftJoin { left, right, expression } => {
                 self.left_join(left, right, expression.as_ref(), scope, g)?
             }
@@ -196,14 +200,8 @@ impl Translator<'_> {
                 let inner = self.node(inner, scope, g)?;
                 self.filter(inner, expr, scope, g)?
             }
-            GraphPattern::Union { left, right } => {
-                let mut branches = Vec::new();
-                for side in [left, right] {
-                    match self.node(side, scope, g)? {
-                        Node::Union(inner) => branches.extend(inner),
-                        other => branches.push(other),
-                    }
-                }
+            GraphPattern::Union { .. } => {
+                let branches = opened(self.side_by_side(pattern, united_sides, scope, g)?);
                 Node::Union(self.alike(branches, scope))
             }
             GraphPattern::Graph { name, inner } => self.graph(name, inner, scope)?,
@@ -243,6 +241,24 @@ impl Translator<'_> {
             GraphPattern::Service { .. } => return Err(self.unsupported("SERVICE", "SERVICE")),
             _ => return Err(self.unsupported("LATERAL", "LATERAL")),
         })
+    }
+
+    /// The patterns that stand beside each other. A loop: the parser makes of a thousand a tree of a thousand levels.
+    fn side_by_side(
+        &mut self,
+        pattern: &GraphPattern,
+        sides: fn(&GraphPattern) -> Option<(&GraphPattern, &GraphPattern)>,
+        scope: &mut Scope,
+        g: GraphSlot,
+    ) -> Result<Vec<Node>, QueryError> {
+        let (mut nodes, mut open) = (Vec::new(), vec![pattern]);
+        while let Some(pattern) = open.pop() {
+            match sides(pattern) {
+                Some((left, right)) => open.extend([right, left]),
+                None => nodes.push(self.node(pattern, scope, g)?),
+            }
+        }
+        Ok(nodes)
     }
 
     fn sub_select(
@@ -322,7 +338,8 @@ impl Translator<'_> {
                 join(nodes)
             }
             P::Alternative(a, b) => {
-                Node::Union(vec![self.path_between(s, a, o, g), self.path_between(s, b, o, g)])
+                let sides = vec![self.path_between(s, a, o, g), self.path_between(s, b, o, g)];
+                Node::Union(opened(sides))
             }
             other => Node::Path { s, path: other.clone(), o, g },
         }
@@ -548,6 +565,8 @@ pub(crate) fn join(nodes: Vec<Node>) -> Node {
     for node in nodes {
         match node {
             Node::Unit => {}
+            // a long join grows from the left
+            Node::Join(inner) if flat.is_empty() => flat = inner,
             Node::Join(inner) => flat.extend(inner),
             other => flat.push(other),
         }
@@ -559,16 +578,30 @@ pub(crate) fn join(nodes: Vec<Node>) -> Node {
     }
 }
 
+fn joined_sides(pattern: &GraphPattern) -> Option<(&GraphPattern, &GraphPattern)> {
+    if let GraphPattern::Join { left, right } = pattern { Some((left, right)) } else { None }
+}
+
+fn united_sides(pattern: &GraphPattern) -> Option<(&GraphPattern, &GraphPattern)> {
+    if let GraphPattern::Union { left, right } = pattern { Some((left, right)) } else { None }
+}
+
+/// Branches flat: nested unions open.
+fn opened(nodes: Vec<Node>) -> Vec<Node> {
+    let mut flat = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        match node {
+            Node::Union(inner) if flat.is_empty() => flat = inner,
+            Node::Union(inner) => flat.extend(inner),
+            other => flat.push(other),
+        }
+    }
+    flat
+}
+
 /// The parts of a conjunction.
 pub(crate) fn conjuncts(expr: &Expression) -> Vec<&Expression> {
-    match expr {
-        Expression::And(a, b) => {
-            let mut list = conjuncts(a);
-            list.extend(conjuncts(b));
-            list
-        }
-        other => vec![other],
-    }
+    chained(expr, and)
 }
 
 fn contains_exists(expr: &Expression) -> bool {

@@ -62,7 +62,7 @@ impl VarSet {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = Var> + '_ {
-        self.words.iter().enumerate().flat_map(|(i, w)| {
+        self.words.iter().enumerate().filter(|(_, w)| **w != 0).flat_map(|(i, w)| {
             (0..64).filter(move |b| w & (1 << b) != 0).map(move |b| Var(i as u32 * 64 + b))
         })
     }

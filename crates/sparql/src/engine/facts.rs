@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::algebra::{Const, ConstTerm, GroundTerm};
 use crate::error::QueryError;
-use crate::exec::compared;
+use crate::exec::{Limits, compared};
 use crate::optimise::{PredicateStatistics, Statistics, Totals};
 use crate::rewrite::Facts;
 use crate::source::{Source, ground};
@@ -39,10 +39,10 @@ impl<'a> Data<'a> {
         }
     }
 
-    pub fn resolve(&mut self, consts: &[ConstTerm]) -> Result<(), QueryError> {
+    pub fn resolve(&mut self, consts: &[ConstTerm], limits: &Limits) -> Result<(), QueryError> {
         self.terms = consts.iter().map(|c| ground(c, self.params).clone()).collect();
         self.of_text = consts.iter().map(|c| matches!(c, ConstTerm::Param(_))).collect();
-        self.ids = self.source.resolve_constants(&self.terms)?;
+        self.ids = self.source.resolve_constants(&self.terms, limits)?;
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use crate::batch::Batch;
 use crate::error::QueryError;
 use crate::exec::{Boxed, Distinct, Run};
 use crate::results::{GraphWriter, ResultFormat, SolutionWriter, write_boolean};
+use crate::stack::Deep;
 use snowmelt_graph::{Activity, TermId, TermRef};
 use std::io::Write;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ pub struct QueryResult {
     kind: QueryKind,
     variables: Vec<String>,
     template: Arc<Template>,
-    root: Boxed,
+    root: Deep<Boxed>,
     run: Run,
     rows: u64,
     /// CONSTRUCT and DESCRIBE give a set of triples
@@ -48,7 +49,7 @@ pub struct QueryResult {
 impl QueryResult {
     pub(super) fn new(
         template: Arc<Template>,
-        root: Boxed,
+        root: Deep<Boxed>,
         run: Run,
         distinct: bool,
     ) -> Result<Self, QueryError> {
@@ -101,7 +102,8 @@ impl QueryResult {
     /// Those of running the query; there is nothing after an error.
     pub fn next_batch(&mut self) -> Result<Option<Batch>, QueryError> {
         loop {
-            let Some(batch) = self.root.next(&mut self.run)? else { return Ok(None) };
+            let run = &mut self.run;
+            let Some(batch) = self.root.with(|root| root.next(run))? else { return Ok(None) };
             let template = self.template.clone();
             let batch = match &template.algebra.form {
                 Form::Select(_) => batch,

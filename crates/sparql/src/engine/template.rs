@@ -1,13 +1,16 @@
 //! What is kept of a query's shape: the algebra, the ids of its fixed constants, and a plan per magnitude of its parameters.
 
-use super::{Engine, QueryOptions, facts, output};
+use super::{Engine, Parsed, QueryOptions, facts, output};
 use crate::algebra::translate::translate;
 use crate::algebra::{Algebra, Const, ConstTerm, Dataset, GroundTerm, Node, Pattern, Slot, Var};
 use crate::error::QueryError;
+use crate::exec::Limits;
+use crate::guard::plan_stack_bytes;
 use crate::optimise::{Costs, plan};
 use crate::plan::{GraphScope, Plan};
 use crate::rewrite::rewrite;
 use crate::source::{Source, ground};
+use crate::stack::with_room;
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{Index, TermId};
@@ -59,19 +62,23 @@ struct Probe {
 impl Template {
     pub fn new(
         query: &Query,
-        text: &str,
+        parsed: Parsed<'_>,
         options: &QueryOptions,
         params: &[GroundTerm],
         engine: &Engine,
         source: &mut Source,
+        limits: &Limits,
     ) -> Result<Self, QueryError> {
-        let mut algebra = translate(query, text)?;
+        limits.check()?;
+        let mut algebra = translate(query, parsed.text, parsed.room)?;
+        let patterns = algebra.root.all().iter().filter(|n| matches!(n, Node::Pattern(_))).count();
+        engine.text_limits().check_patterns(patterns)?;
         if !options.default_graphs.is_empty() || !options.named_graphs.is_empty() {
             algebra.dataset = asked_dataset(&mut algebra, options);
         }
         let mut facts = facts::Data::new(engine, source, params);
-        facts.resolve(&algebra.consts)?;
-        rewrite(&mut algebra, &mut facts);
+        facts.resolve(&algebra.consts, limits)?;
+        rewrite(&mut algebra, &mut facts, limits)?;
         let resources = facts.resources;
         let plain = source.session.is_plain()?;
         let state = source.session.state();
@@ -87,7 +94,7 @@ impl Template {
             named: algebra.dataset.named.clone(),
             plain,
         };
-        let fixed = resolve_fixed(&algebra.consts, source)?;
+        let fixed = resolve_fixed(&algebra.consts, source, limits)?;
         let mut template = Self {
             output: output(&algebra),
             params: params.len(),
@@ -99,7 +106,7 @@ impl Template {
             used: AtomicU64::new(0),
             basis,
         };
-        template.probes = template.find_probes(engine, source)?;
+        template.probes = template.find_probes(engine, source, limits)?;
         Ok(template)
     }
 
@@ -114,7 +121,7 @@ impl Template {
 
     /// Whether the template is right for what the session sees. An older state than its own may lack what the template knows of; a newer
     /// one may have what it does not.
-    pub fn holds(&self, source: &mut Source) -> Result<bool, QueryError> {
+    pub fn holds(&self, source: &mut Source, limits: &Limits) -> Result<bool, QueryError> {
         let (txn, basis) = (source.txn(), &self.basis);
         let checked = basis.holds.load(Ordering::Relaxed);
         if source.session.is_plain()? != self.scope.plain {
@@ -127,7 +134,7 @@ impl Template {
         let holds = txn > checked
             && !facts::drifted(basis.quads, basis.changed, source)
             && basis.resources.iter().all(|p| database.literals_since(*p) <= basis.txn)
-            && self.still_unknown(source)?;
+            && self.still_unknown(source, limits)?;
         if holds {
             basis.holds.fetch_max(txn, Ordering::Relaxed);
         }
@@ -135,13 +142,13 @@ impl Template {
     }
 
     /// Whether no fixed constant that was unknown has become known.
-    fn still_unknown(&self, source: &mut Source) -> Result<bool, QueryError> {
+    fn still_unknown(&self, source: &mut Source, limits: &Limits) -> Result<bool, QueryError> {
         let fixed = self.algebra.consts.iter().zip(&self.fixed);
         let unknown: Vec<GroundTerm> = fixed
             .filter(|(c, id)| matches!(c, ConstTerm::Fixed(_)) && id.is_none())
             .map(|(c, _)| ground(c, &[]).clone())
             .collect();
-        Ok(unknown.is_empty() || source.resolve_constants(&unknown)?.iter().all(Option::is_none))
+        Ok(unknown.is_empty() || source.resolve_constants(&unknown, limits)?.iter().all(Option::is_none))
     }
 
     /// The ids of all constants, given the parameters.
@@ -149,10 +156,11 @@ impl Template {
         &self,
         params: &[GroundTerm],
         source: &mut Source,
+        limits: &Limits,
     ) -> Result<Vec<Option<TermId>>, QueryError> {
         self.used.store(USES.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         assert_eq!(params.len(), self.params, "equal shapes have equally many parameters");
-        let ids = if params.is_empty() { Vec::new() } else { source.resolve_constants(params)? };
+        let ids = if params.is_empty() { Vec::new() } else { source.resolve_constants(params, limits)? };
         let id = |(c, fixed): (&ConstTerm, &Option<TermId>)| match c {
             ConstTerm::Fixed(_) => *fixed,
             ConstTerm::Param(n) => ids[*n as usize],
@@ -167,15 +175,20 @@ impl Template {
         params: &[GroundTerm],
         consts: &[Option<TermId>],
         source: &mut Source,
+        limits: &Limits,
     ) -> Result<Arc<Plan>, QueryError> {
         let key = self.magnitudes(consts, source)?;
         if let Some(plan) = self.plans.read().get(&key) {
             return Ok(plan.clone());
         }
         let mut data = facts::Data::new(engine, source, params);
-        data.resolve(&self.algebra.consts)?;
+        data.resolve(&self.algebra.consts, limits)?;
+        let (algebra, scope) = (&*self.algebra, self.scope.clone());
+        // what goes down a plan while it is made goes down the algebra, too
+        let room = plan_stack_bytes(algebra.room, algebra.root.all().len());
         let plan =
-            Arc::new(plan(&self.algebra, &mut data, self.scope.clone(), Costs::default(), &self.output)?);
+            with_room(room, || plan(algebra, &mut data, scope, Costs::default(), &self.output, limits))?;
+        let plan = Arc::new(plan);
         let mut plans = self.plans.write();
         if plans.len() >= PLANS {
             plans.clear();
@@ -199,12 +212,18 @@ impl Template {
         Ok(key)
     }
 
-    fn find_probes(&self, engine: &Engine, source: &mut Source) -> Result<Vec<Probe>, QueryError> {
-        let mut patterns = Vec::new();
-        collect(&self.algebra.root, &mut patterns);
+    fn find_probes(
+        &self,
+        engine: &Engine,
+        source: &mut Source,
+        limits: &Limits,
+    ) -> Result<Vec<Probe>, QueryError> {
+        let all = self.algebra.root.all();
+        let patterns = all.iter().filter_map(|n| if let Node::Pattern(p) = n { Some(p) } else { None });
         let is_param = |slot: Slot| matches!(slot, Slot::Const(c) if matches!(self.algebra.consts[c.0 as usize], ConstTerm::Param(_)));
         let mut probes: Vec<Probe> = Vec::new();
         for pattern in patterns {
+            limits.check()?;
             if ![pattern.s, pattern.p, pattern.o].into_iter().any(is_param) {
                 continue;
             }
@@ -252,37 +271,17 @@ fn asked_dataset(algebra: &mut Algebra, options: &QueryOptions) -> Dataset {
     Dataset { default: list(&options.default_graphs), named: list(&options.named_graphs) }
 }
 
-fn resolve_fixed(consts: &[ConstTerm], source: &mut Source) -> Result<Vec<Option<TermId>>, QueryError> {
+fn resolve_fixed(
+    consts: &[ConstTerm],
+    source: &mut Source,
+    limits: &Limits,
+) -> Result<Vec<Option<TermId>>, QueryError> {
     let terms: Vec<GroundTerm> =
         consts.iter().filter(|c| matches!(c, ConstTerm::Fixed(_))).map(|c| ground(c, &[]).clone()).collect();
-    let mut ids = source.resolve_constants(&terms)?.into_iter();
+    let mut ids = source.resolve_constants(&terms, limits)?.into_iter();
     let id = |c: &ConstTerm| match c {
         ConstTerm::Fixed(_) => ids.next().expect("one answer per term"),
         ConstTerm::Param(_) => None,
     };
     Ok(consts.iter().map(id).collect())
-}
-
-fn collect<'a>(node: &'a Node, patterns: &mut Vec<&'a Pattern>) {
-    match node {
-        Node::Pattern(p) => patterns.push(p),
-        Node::Join(nodes) | Node::Union(nodes) => nodes.iter().for_each(|n| collect(n, patterns)),
-        Node::LeftJoin { left, right, .. }
-        | Node::Exists { left, right, .. }
-        | Node::Apply { left, right, .. }
-        | Node::Minus { left, right, .. } => {
-            collect(left, patterns);
-            collect(right, patterns);
-        }
-        Node::Filter { inner, .. }
-        | Node::Extend { inner, .. }
-        | Node::Group { inner, .. }
-        | Node::Distinct(inner)
-        | Node::Reduced(inner)
-        | Node::Sort { inner, .. }
-        | Node::Slice { inner, .. }
-        | Node::Project { inner, .. } => collect(inner, patterns),
-        Node::Unit | Node::Path { .. } | Node::GraphNames(_) | Node::Context { .. } | Node::Values { .. } => {
-        }
-    }
 }

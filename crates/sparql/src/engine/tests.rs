@@ -387,3 +387,103 @@ fn exists_asks_for_no_more_than_it_needs() {
     let one = "SELECT ?a { ?a <e:p> ?d FILTER NOT EXISTS { ?b <e:p> ?x OPTIONAL { ?f <e:q> ?a } FILTER(BOUND(?f)) } }";
     assert_eq!(rows(&f.engine, one, &options).unwrap().len(), 299);
 }
+
+/// A long list of IN is a set; what it says is what short lists say.
+#[test]
+fn in_a_long_list_is_in_one_of_short_lists() {
+    let f = open(DATA);
+    let members = [
+        "<e:a>",
+        "<e:unknown>",
+        "<e:c>",
+        "1",
+        "04",
+        "3.5",
+        "2.0e0",
+        "'alpha'",
+        "'beta'@en",
+        "'nobody'",
+        "true",
+        "'x'^^<e:type>",
+        "<e:d>",
+        "?n",
+        "'a longer label, beyond seven bytes'",
+        "<e:new2>",
+        "7",
+    ];
+    let values = [
+        "?s",
+        "?o",
+        "?p",
+        "?nothing",
+        "STR(?o)",
+        "IRI(CONCAT('e:', 'new', '2'))",
+        "IRI(CONCAT('e:', 'a'))",
+        "CONCAT('nob', 'ody')",
+        "CONCAT('al', 'pha')",
+        "1.0 * 2",
+        "2.5 + 1",
+        "STRDT('x', <e:type>)",
+        "BNODE()",
+        "STRLANG('beta', 'en')",
+        "(1 = 1)",
+        "STRDT('1', <http://www.w3.org/2001/XMLSchema#int>)",
+    ];
+    let mut matched = 0;
+    for skip in 0..members.len() {
+        let list: Vec<&str> = (0..members.len()).filter(|i| *i != skip).map(|i| members[i]).collect();
+        for value in values {
+            for not in ["", "!"] {
+                let short = list.chunks(3).map(|part| format!("({value} IN ({}))", part.join(", ")));
+                let short = short.collect::<Vec<_>>().join(" || ");
+                let ask = |condition: &str| {
+                    let text = format!(
+                        "SELECT ?s ?p ?o {{ ?s ?p ?o OPTIONAL {{ ?s <e:n> ?n }} FILTER({not}({condition})) }}"
+                    );
+                    let mut rows = rows(&f.engine, &text, &QueryOptions::default()).unwrap();
+                    rows.sort();
+                    rows
+                };
+                let (long, short) = (ask(&format!("{value} IN ({})", list.join(", "))), ask(&short));
+                assert_eq!(long, short, "{not} {value} IN {list:?}");
+                matched += long.len();
+            }
+        }
+    }
+    assert!(matched > 1000, "{matched} rows");
+}
+
+#[test]
+fn large_texts_are_planned_and_run_at_once() {
+    let f = open(DATA);
+    let count = |text: &str| rows(&f.engine, text, &QueryOptions::default()).unwrap().len();
+    let iris = |n: usize| (0..n).map(|i| format!("<e:iri{i}>")).collect::<Vec<_>>();
+    assert_eq!(
+        count(&format!("SELECT * {{ ?s <e:p> ?o FILTER(?o IN ({}, <e:c>)) }}", iris(10_000).join(", "))),
+        2
+    );
+    assert_eq!(
+        count(&format!("SELECT * {{ ?s <e:p> ?o VALUES ?o {{ {} <e:c> }} }}", iris(100_000).join(" "))),
+        2
+    );
+    assert_eq!(count(&format!("SELECT * {{ VALUES ?o {{ {} <e:c> }} }}", iris(100_000).join(" "))), 100_001);
+}
+
+/// A token set before, or a deadline that has passed, ends the query before it is planned: 2,000 patterns, 100,000 constants.
+#[test]
+fn planning_stops_when_it_must() {
+    let f = open(DATA);
+    let patterns: String = (0..1999).map(|i| format!("?v{i} <e:p> ?v{} . ", i * 7 % 1999 + 2000)).collect();
+    let constants = (0..100_000).map(|i| format!("<e:iri{i}>")).collect::<Vec<_>>().join(" ");
+    for text in [
+        format!("SELECT * {{ {patterns} }}"),
+        format!("SELECT * {{ ?s ?p ?o VALUES ?o {{ {constants} }} }}"),
+        format!("SELECT * {{ ?s ?p ?o FILTER(?o IN ({})) }}", constants.replace(' ', ", ")),
+    ] {
+        let cancelled =
+            QueryOptions { cancel: Some(Arc::new(AtomicBool::new(true))), ..QueryOptions::default() };
+        assert!(matches!(f.engine.explain(&text, &cancelled), Err(QueryError::Cancelled)));
+        let late = QueryOptions { timeout: Some(Duration::ZERO), ..QueryOptions::default() };
+        assert!(matches!(f.engine.explain(&text, &late), Err(QueryError::Timeout(_))));
+    }
+}

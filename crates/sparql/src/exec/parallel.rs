@@ -9,6 +9,7 @@ use super::{Boxed, Operator, Result, Run, build};
 use crate::batch::Batch;
 use crate::error::QueryError;
 use crate::plan::{Access, Op, Plan, PlanNode, Src};
+use crate::stack::with_room;
 use snowmelt_graph::{Activity, TermId};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -149,7 +150,8 @@ impl Parallel {
             let (sender, stop) = (sender.clone(), self.stop.clone());
             let (plan, node, ranges) = (self.plan.clone(), self.node, self.ranges.clone());
             let body = move || {
-                if let Err(error) = work(&plan, node, &ranges, own(), &sender) {
+                let done = with_room(plan.room, || work(&plan, node, &ranges, own(), &sender));
+                if let Err(error) = done {
                     // the first error is the query's: the others only follow from it
                     let stopped = stop.swap(true, Ordering::Relaxed);
                     if !stopped {

@@ -92,7 +92,7 @@ impl Walk<'_> {
     fn predicate(&mut self, p: &spargebra::term::NamedNode) -> Result<Option<TermId>> {
         let term = crate::algebra::translate::iri_const(p);
         let ground = crate::source::ground(&term, &self.run.params);
-        Ok(self.run.source.resolve_constants(std::slice::from_ref(ground))?[0])
+        Ok(self.run.source.resolve_constants(std::slice::from_ref(ground), &self.run.limits)?[0])
     }
 
     fn edges(&mut self, p: TermId, nodes: &[TermId], forward: bool) -> Result<Pairs> {

@@ -48,6 +48,22 @@ pub(crate) struct Limits {
     pub stop: Option<Arc<AtomicBool>>,
 }
 
+impl Limits {
+    /// Whether it must stop now.
+    pub fn check(&self) -> Result<()> {
+        let set = |flag: &Option<Arc<AtomicBool>>| flag.as_ref().is_some_and(|c| c.load(Ordering::Relaxed));
+        if set(&self.cancel) || set(&self.stop) {
+            return Err(QueryError::Cancelled);
+        }
+        if let Some(deadline) = self.deadline
+            && Instant::now() >= deadline
+        {
+            return Err(QueryError::Timeout(self.timeout.unwrap_or_default()));
+        }
+        Ok(())
+    }
+}
+
 /// A running query.
 pub(crate) struct Run {
     pub source: Source,
@@ -87,16 +103,7 @@ pub(crate) struct Run {
 impl Run {
     /// Called by every operator for every batch.
     pub fn check(&self) -> Result<()> {
-        let set = |flag: &Option<Arc<AtomicBool>>| flag.as_ref().is_some_and(|c| c.load(Ordering::Relaxed));
-        if set(&self.limits.cancel) || set(&self.limits.stop) {
-            return Err(QueryError::Cancelled);
-        }
-        if let Some(deadline) = self.limits.deadline
-            && Instant::now() >= deadline
-        {
-            return Err(QueryError::Timeout(self.limits.timeout.unwrap_or_default()));
-        }
-        Ok(())
+        self.limits.check()
     }
 
     /// All it did, with the threads it forked.

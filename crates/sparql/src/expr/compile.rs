@@ -1,6 +1,7 @@
 //! From spargebra's expression to nodes.
 
 use super::Expr;
+use super::members::Members;
 use super::node::{IsA, Node, Order};
 use crate::algebra::visit;
 use crate::functions::{Func, Pattern};
@@ -92,7 +93,13 @@ impl Compiler<'_> {
             E::GreaterOrEqual(a, b) => Node::Compare(Order::GreaterOrEqual, self.boxed(a)?, self.boxed(b)?),
             E::Less(a, b) => Node::Compare(Order::Less, self.boxed(a)?, self.boxed(b)?),
             E::LessOrEqual(a, b) => Node::Compare(Order::LessOrEqual, self.boxed(a)?, self.boxed(b)?),
-            E::In(a, list) => Node::In(self.boxed(a)?, self.list(list)?),
+            E::In(a, list) => {
+                let (a, nodes) = (self.boxed(a)?, self.list(list)?);
+                match Members::new(list, nodes) {
+                    Ok(members) => Node::InSet(a, Box::new(members)),
+                    Err(nodes) => Node::In(a, nodes),
+                }
+            }
             E::Add(a, b) => Node::Arithmetic(Arithmetic::Add, self.boxed(a)?, self.boxed(b)?),
             E::Subtract(a, b) => Node::Arithmetic(Arithmetic::Subtract, self.boxed(a)?, self.boxed(b)?),
             E::Multiply(a, b) => Node::Arithmetic(Arithmetic::Multiply, self.boxed(a)?, self.boxed(b)?),

@@ -34,7 +34,7 @@ impl Col<'_> {
     }
 
     /// The ids to read before the rows' values can be had.
-    fn ids(&self) -> &[TermId] {
+    pub(super) fn ids(&self) -> &[TermId] {
         match self {
             Col::One(id) => std::slice::from_ref(id),
             Col::Ref(ids) => ids,
@@ -95,6 +95,7 @@ impl Node {
                 ev.compare(*op, &a, &b, rows)?
             }
             Node::In(a, list) => ev.is_in(a, list, selected)?,
+            Node::InSet(a, members) => ev.is_member(a, members, selected)?,
             Node::Arithmetic(op, a, b) => {
                 let (a, b) = (a.eval(ev, selected)?, b.eval(ev, selected)?);
                 ev.arithmetic(*op, &a, &b, rows)?
@@ -369,12 +370,22 @@ impl<'b> Eval<'_, 'b> {
 
     /// IN: true if equal to one, else an error if one comparison erred, else false.
     fn is_in(&mut self, a: &Node, list: &[Node], selected: Option<&[u32]>) -> Result<Col<'b>> {
-        let rows = selected.map_or(self.rows, <[u32]>::len);
         let a = a.eval(self, selected)?;
+        self.any_equal(&a, list, selected)
+    }
+
+    /// Whether a column's rows equal one of the list.
+    pub(super) fn any_equal(
+        &mut self,
+        a: &Col<'_>,
+        list: &[Node],
+        selected: Option<&[u32]>,
+    ) -> Result<Col<'b>> {
+        let rows = selected.map_or(self.rows, <[u32]>::len);
         let mut any = Col::One(FALSE);
         for item in list {
             let item = item.eval(self, selected)?;
-            let equal = self.equal(&a, &item, rows)?;
+            let equal = self.equal(a, &item, rows)?;
             any = self.zip(&any, &equal, rows, |a, b| Ok(kernel::or(a, b)), |_, _, _| None)?;
         }
         Ok(any)
@@ -629,7 +640,7 @@ impl<'b> Eval<'_, 'b> {
 }
 
 /// Rows of the batch behind rows of a selection.
-fn picked(selected: Option<&[u32]>, rows: &[u32]) -> Vec<u32> {
+pub(super) fn picked(selected: Option<&[u32]>, rows: &[u32]) -> Vec<u32> {
     match selected {
         None => rows.to_vec(),
         Some(selected) => rows.iter().map(|row| selected[*row as usize]).collect(),

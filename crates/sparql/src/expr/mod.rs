@@ -15,6 +15,7 @@ mod compile;
 mod eval;
 mod fused;
 mod kernel;
+mod members;
 mod node;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! The nodes of a compiled expression.
 
+use super::members::Members;
 use crate::functions::{Func, Pattern};
 use crate::value::{Arithmetic, Cast};
 use snowmelt_graph::TermId;
@@ -48,6 +49,8 @@ pub(crate) enum Node {
     SameTerm(Box<Node>, Box<Node>),
     Compare(Order, Box<Node>, Box<Node>),
     In(Box<Node>, Vec<Node>),
+    /// IN a long list
+    InSet(Box<Node>, Box<Members>),
     Arithmetic(Arithmetic, Box<Node>, Box<Node>),
     Plus(Box<Node>),
     Minus(Box<Node>),
@@ -79,6 +82,7 @@ impl Node {
             | Node::SameTerm(..)
             | Node::Compare(..)
             | Node::In(..)
+            | Node::InSet(..)
             | Node::Bound(_)
             | Node::IsA(..)
             | Node::LangMatches(..)

@@ -23,8 +23,17 @@ impl Estimate {
         Self { rows: 1.0, vars: Vec::new() }
     }
 
+    /// Distinct values and their domain.
+    fn of(&self, v: Var) -> Option<&(Var, f64, f64)> {
+        self.vars.binary_search_by_key(&v, |x| x.0).ok().map(|i| &self.vars[i])
+    }
+
     pub fn distinct(&self, v: Var) -> f64 {
-        self.vars.iter().find(|x| x.0 == v).map_or(self.rows, |x| x.1).min(self.rows).max(1.0)
+        self.clamped(self.of(v).map_or(self.rows, |x| x.1))
+    }
+
+    fn clamped(&self, distinct: f64) -> f64 {
+        distinct.min(self.rows).max(1.0)
     }
 
     fn set(&mut self, v: Var, distinct: f64, domain: f64) {
@@ -40,18 +49,40 @@ impl Estimate {
         self
     }
 
+    /// The distinct values and the domain of a variable that two inputs share.
+    fn shared(&self, x: &(Var, f64, f64), other: &Self, y: &(Var, f64, f64)) -> (f64, f64) {
+        let distinct = self.clamped(x.1).max(other.clamped(y.1));
+        (distinct, x.2.max(y.2).max(distinct))
+    }
+
+    /// The rows of the natural join; quick where the other has few variables.
+    pub fn join_rows(&self, other: &Self) -> f64 {
+        let mut selectivities = Vec::new();
+        for y in &other.vars {
+            if let Some(x) = self.of(y.0) {
+                let (distinct, domain) = self.shared(x, other, y);
+                selectivities.push(1.0 / (distinct * domain).sqrt());
+            }
+        }
+        // further shared variables are rarely independent of the first
+        selectivities.sort_by(f64::total_cmp);
+        let mut rows = self.rows * other.rows;
+        let mut weight = 1.0;
+        for s in selectivities {
+            rows *= s.powf(weight);
+            weight /= 2.0;
+        }
+        rows
+    }
+
     /// The natural join.
     pub fn join(&self, other: &Self) -> Self {
-        let mut selectivities = Vec::new();
         let mut vars = Vec::with_capacity(self.vars.len() + other.vars.len());
         let (mut a, mut b) = (self.vars.iter().peekable(), other.vars.iter().peekable());
         loop {
             match (a.peek(), b.peek()) {
                 (Some(x), Some(y)) if x.0 == y.0 => {
-                    let distinct = self.distinct(x.0).max(other.distinct(y.0));
-                    let domain = x.2.max(y.2).max(distinct);
-                    selectivities.push(1.0 / (distinct * domain).sqrt());
-                    vars.push((x.0, x.1.min(y.1), domain));
+                    vars.push((x.0, x.1.min(y.1), self.shared(x, other, y).1));
                     a.next();
                     b.next();
                 }
@@ -70,14 +101,7 @@ impl Estimate {
                 (None, None) => break,
             }
         }
-        // further shared variables are rarely independent of the first
-        selectivities.sort_by(f64::total_cmp);
-        let mut rows = self.rows * other.rows;
-        let mut weight = 1.0;
-        for s in selectivities {
-            rows *= s.powf(weight);
-            weight /= 2.0;
-        }
+        let rows = self.join_rows(other);
         for v in &mut vars {
             v.1 = v.1.min(rows.max(1.0));
         }
@@ -86,11 +110,16 @@ impl Estimate {
 
     /// Distinct combinations of some variables to expect.
     pub fn combinations(&self, vars: &VarSet) -> f64 {
-        let product = vars
-            .iter()
-            .filter(|v| self.vars.iter().any(|x| x.0 == *v))
-            .fold(1.0, |a, v| a * self.distinct(v));
+        let product = vars.iter().filter_map(|v| self.of(v)).fold(1.0, |a, x| a * self.clamped(x.1));
         product.min(self.rows)
+    }
+}
+
+/// What a node joins, or itself.
+pub(super) fn joined(node: &Node) -> &[Node] {
+    match node {
+        Node::Join(nodes) => nodes,
+        one => std::slice::from_ref(one),
     }
 }
 
@@ -98,11 +127,12 @@ impl Planner<'_> {
     /// Expected solutions of a node on its own.
     pub(super) fn estimate(&mut self, node: &Node) -> Result<Estimate, QueryError> {
         let address = std::ptr::from_ref(node) as usize;
-        if let Some((_, e)) = self.unit_memo.iter().find(|(a, _)| *a == address) {
+        if let Some(e) = self.unit_memo.get(&address) {
             return Ok(e.clone());
         }
+        self.limits.check()?;
         let estimate = self.estimate_new(node)?;
-        self.unit_memo.push((address, estimate.clone()));
+        self.unit_memo.insert(address, estimate.clone());
         Ok(estimate)
     }
 
@@ -152,7 +182,7 @@ impl Planner<'_> {
             Node::Filter { inner, conditions } => {
                 let mut e = self.estimate(inner)?;
                 for c in conditions {
-                    let s = self.selectivity(c, inner)?;
+                    let s = self.selectivity(c, joined(inner))?;
                     e = e.scaled(s);
                 }
                 e
@@ -268,7 +298,7 @@ impl Planner<'_> {
     }
 
     /// The share of rows that a condition lets pass.
-    pub(super) fn selectivity(&mut self, condition: &Expression, over: &Node) -> Result<f64, QueryError> {
+    pub(super) fn selectivity(&mut self, condition: &Expression, over: &[Node]) -> Result<f64, QueryError> {
         use Expression as E;
         if let Some((v, op, c)) = self.comparison(condition)
             && let Some((p, rows)) = self.object_of(v, over)?
@@ -312,12 +342,8 @@ impl Planner<'_> {
     }
 
     /// The constant predicate whose object a variable is, in some pattern of a join, and that predicate's rows.
-    fn object_of(&mut self, v: Var, over: &Node) -> Result<Option<(TermId, f64)>, QueryError> {
-        let patterns: &[Node] = match over {
-            Node::Join(nodes) => nodes,
-            one => std::slice::from_ref(one),
-        };
-        for node in patterns {
+    fn object_of(&mut self, v: Var, over: &[Node]) -> Result<Option<(TermId, f64)>, QueryError> {
+        for node in over {
             if let Node::Pattern(Pattern { p: Slot::Const(p), o: Slot::Var(o), .. }) = node
                 && *o == v
                 && let Some(id) = self.statistics.id(*p)

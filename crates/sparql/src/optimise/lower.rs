@@ -7,6 +7,7 @@
 mod correlated;
 
 use super::access::{Visit, visits};
+use super::estimate::joined;
 use super::order::{Condition, Element, Problem};
 use super::{Estimate, Planner};
 use crate::algebra::{ApplyKind, ExistsKind, GraphSlot, Node, Pattern, Slot, SortKey, Var, VarSet};
@@ -99,6 +100,7 @@ impl Planner<'_> {
                 | Node::Slice { .. }
                 | Node::Group { .. }
         );
+        self.limits.check()?;
         let before = self.compared;
         self.compared |= !passes;
         let built = self.lower_node(node, input, need, dup);
@@ -129,7 +131,7 @@ impl Planner<'_> {
                         return self.apart(node, input, need, dup);
                     }
                     let built = self.lower(inner, input, &need.union(&reads), dup)?;
-                    self.filter(built, conditions.to_vec(), need, inner)
+                    self.filter(built, conditions.to_vec(), need, joined(inner))
                 }
             },
             Node::Extend { inner, var, expr } => self.extend(node, inner, *var, expr, input, need, dup),
@@ -355,7 +357,7 @@ impl Planner<'_> {
         built: Built,
         conditions: Vec<Expression>,
         need: &VarSet,
-        over: &Node,
+        over: &[Node],
     ) -> Result<Built> {
         let mut estimate = built.estimate.clone();
         for c in &conditions {
@@ -686,32 +688,32 @@ impl Planner<'_> {
         let order = self.order(nodes, conditions, input.as_ref())?;
         let mut open: Vec<Expression> = conditions.to_vec();
         let mut current = input;
-        for (i, position) in order.iter().enumerate() {
-            let rest: Vec<&Node> = order[i + 1..].iter().map(|p| &nodes[*p]).collect();
-            let later = rest.iter().fold(VarSet::default(), |a, n| a.union(&self.mentioned(n)));
-            current = Some(self.join_step(
-                &nodes[*position],
-                current,
-                &later,
-                &mut open,
-                nodes,
-                need,
-                dup,
-                !rest.is_empty(),
-            )?);
+        let later = self.mentioned_later(nodes, &order);
+        for (position, later) in order.iter().zip(&later) {
+            let more = position != order.last().expect("it is one of them");
+            current =
+                Some(self.join_step(&nodes[*position], current, later, &mut open, nodes, need, dup, more)?);
         }
         let mut built = match current {
             Some(built) => built,
             None => self.unit(),
         };
         if !open.is_empty() {
-            let over = Node::Join(nodes.to_vec());
-            let memo = std::mem::take(&mut self.unit_memo);
-            let filtered = self.filter(built, open, need, &over);
-            self.unit_memo = memo;
-            built = filtered?;
+            built = self.filter(built, open, need, nodes)?;
         }
         Ok(self.trim(built, need))
+    }
+
+    /// For each step of a join, what the steps after it mention.
+    fn mentioned_later(&self, nodes: &[Node], order: &[usize]) -> Vec<VarSet> {
+        let mut later = Vec::with_capacity(order.len());
+        let mut all = VarSet::default();
+        for position in order.iter().rev() {
+            later.push(all.clone());
+            all = all.union(&self.mentioned(&nodes[*position]));
+        }
+        later.reverse();
+        later
     }
 
     fn order(
@@ -723,11 +725,10 @@ impl Planner<'_> {
         if nodes.len() < 2 {
             return Ok((0..nodes.len()).collect());
         }
-        let over = Node::Join(nodes.to_vec());
         let mut filters = Vec::with_capacity(conditions.len());
         for c in conditions {
             filters
-                .push(Condition { vars: self.algebra.vars_of(c), selectivity: self.selectivity(c, &over)? });
+                .push(Condition { vars: self.algebra.vars_of(c), selectivity: self.selectivity(c, nodes)? });
         }
         let mut elements = Vec::with_capacity(nodes.len());
         for node in nodes {
@@ -752,7 +753,7 @@ impl Planner<'_> {
             conditions: &filters,
             costs: self.costs,
         };
-        Ok(problem.solve())
+        problem.solve(self.limits)
     }
 
     /// Index visits per input row when the input flows into the node.
@@ -822,6 +823,7 @@ impl Planner<'_> {
     ) -> Result<Built> {
         let before = current.as_ref().map(Built::vars).unwrap_or_default();
         let after = before.union(&node.scope());
+        self.limits.check()?;
         let live = need.union(later).union(&self.reads(open));
         let certain = current.as_ref().map(|c| c.certain.clone()).unwrap_or_default().union(&node.certain());
         // conditions that nothing to come can change
@@ -875,13 +877,10 @@ impl Planner<'_> {
         nodes: &[Node],
         live: &VarSet,
     ) -> Result<Built> {
-        let over = Node::Join(nodes.to_vec());
-        let memo = std::mem::take(&mut self.unit_memo);
         let mut estimate = built.estimate.clone();
         for c in &ready {
-            estimate.rows *= self.selectivity(c, &over)?;
+            estimate.rows *= self.selectivity(c, nodes)?;
         }
-        self.unit_memo = memo;
         let mut built = built;
         let mut outside = Vec::new();
         for condition in ready {

@@ -1,11 +1,14 @@
 //! The order of a join.
 //!
 //! Up to [`DP_ELEMENTS`] elements: dynamic programming over sets of elements, left-deep (Selinger et al., SIGMOD 1979); a step to
-//! an unconnected element is only tried when it is small or nothing else is left. Beyond: the cheapest next step each time.
-//! A step's cost is the cheaper of look-ups and a hash join.
+//! an unconnected element is only tried when it is small or nothing else is left. Beyond: the cheapest next step each time
+//! ([`super::greedy`]). A step's cost is the cheaper of look-ups and a hash join.
 
+use super::greedy::greedy;
 use super::{Costs, Estimate};
 use crate::algebra::VarSet;
+use crate::error::QueryError;
+use crate::exec::Limits;
 
 /// Above this the 2ⁿ table costs more than it gains.
 const DP_ELEMENTS: usize = 10;
@@ -48,11 +51,14 @@ struct State {
 
 impl Problem<'_> {
     /// The elements' positions in the order to join them.
-    pub fn solve(&self) -> Vec<usize> {
+    ///
+    /// # Errors
+    /// When the query must stop.
+    pub fn solve(&self, limits: &Limits) -> Result<Vec<usize>, QueryError> {
         match self.elements.len() {
-            0 | 1 => (0..self.elements.len()).collect(),
-            n if n <= DP_ELEMENTS => self.dynamic(n),
-            n => self.greedy(n),
+            0 | 1 => Ok((0..self.elements.len()).collect()),
+            n if n <= DP_ELEMENTS => Ok(self.dynamic(n)),
+            _ => greedy(self, limits),
         }
     }
 
@@ -84,28 +90,6 @@ impl Problem<'_> {
         order
     }
 
-    fn greedy(&self, n: usize) -> Vec<usize> {
-        let mut order = Vec::with_capacity(n);
-        let mut state = self.begin();
-        let mut left: Vec<usize> = (0..n).collect();
-        while !left.is_empty() {
-            let connected: Vec<usize> = left.iter().copied().filter(|e| self.welcome(&state, *e)).collect();
-            let among = if connected.is_empty() { &left } else { &connected };
-            let worth = |e: &usize| {
-                let cost = self.step_cost(&state, *e, usize::from(!order.is_empty()));
-                let rows = self.step(&state, *e, 0.0).estimate.rows;
-                // what it costs now, and what each row it leaves will cost in the steps to come
-                cost + rows * self.costs.near_key * left.len() as f64
-            };
-            let next = *among.iter().min_by(|a, b| worth(a).total_cmp(&worth(b))).expect("not empty");
-            let cost = state.cost + self.step_cost(&state, next, usize::from(!order.is_empty()));
-            state = self.step(&state, next, cost);
-            order.push(next);
-            left.retain(|e| *e != next);
-        }
-        order
-    }
-
     fn candidates(&self, state: &State, set: usize, n: usize) -> Vec<usize> {
         let open = (0..n).filter(|e| set & (1 << e) == 0);
         let connected: Vec<usize> = open.clone().filter(|e| self.welcome(state, *e)).collect();
@@ -119,17 +103,26 @@ impl Problem<'_> {
     }
 
     fn step_cost(&self, state: &State, e: usize, set: usize) -> f64 {
-        let element = &self.elements[e];
-        let costs = &self.costs;
-        let input = state.estimate.rows;
         if set == 0 && state.bound.is_empty() {
-            return if element.visits.is_some() { costs.scan(element.rows_first) } else { element.own_cost };
+            return self.first_cost(e);
         }
-        let found = state.estimate.join(&element.estimate).rows;
+        let connected = self.elements[e].scope.intersects(&state.bound);
+        self.next_cost(&state.estimate, e, connected, state.estimate.join_rows(&self.elements[e].estimate))
+    }
+
+    /// The cost of an element that nothing is before.
+    pub fn first_cost(&self, e: usize) -> f64 {
+        let element = &self.elements[e];
+        if element.visits.is_some() { self.costs.scan(element.rows_first) } else { element.own_cost }
+    }
+
+    /// The cost of joining an element to what is there, of which it shares variables if `connected`, to find so many rows.
+    pub fn next_cost(&self, before: &Estimate, e: usize, connected: bool, found: f64) -> f64 {
+        let (element, costs, input) = (&self.elements[e], &self.costs, before.rows);
         let apart = element.own_cost
             + costs.hash(element.estimate.rows.min(input), element.estimate.rows.max(input), found);
         match element.visits {
-            Some(visits) if element.scope.intersects(&state.bound) => {
+            Some(visits) if connected => {
                 (visits * costs.lookup(input, element.estimate.rows, found)).min(apart)
             }
             _ => apart,
@@ -173,7 +166,8 @@ mod tests {
             conditions: &[],
             costs: Costs::default(),
         }
-        .solve()
+        .solve(&Limits::default())
+        .unwrap()
     }
 
     #[test]

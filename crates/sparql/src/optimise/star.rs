@@ -4,7 +4,9 @@
 //! all trees of a star are then read level by level at one depth of I/O. Not across operators that are expected to drop most
 //! rows (announcing for rows that die reads pages for nothing), unless there are few of them.
 
-use crate::algebra::Var;
+use crate::algebra::{Var, VarSet};
+use crate::error::QueryError;
+use crate::exec::Limits;
 use crate::plan::{Op, PlanNode, Src};
 use rustc_hash::FxHashMap;
 use snowmelt_graph::Index;
@@ -19,10 +21,11 @@ enum Part {
     Var(Var),
 }
 
-struct Seen {
+struct Seen<'a> {
     id: usize,
     /// the variables known before it
-    input: Vec<Var>,
+    input: &'a [Var],
+    known: VarSet,
     rows_in: f64,
     index: Index,
     key: Vec<Part>,
@@ -31,22 +34,35 @@ struct Seen {
 type Stars = FxHashMap<usize, Vec<(Index, Vec<Src>)>>;
 
 /// Fills in the stars of all look-ups.
-pub(super) fn announce(root: &mut PlanNode) {
+///
+/// # Errors
+/// When the query must stop.
+pub(super) fn announce(root: &mut PlanNode, limits: &Limits) -> Result<(), QueryError> {
     let mut seen = Vec::new();
     collect(root, &mut seen);
     let mut stars = Stars::default();
     for (later, look) in seen.iter().enumerate() {
+        limits.check()?;
         let first = seen[..later].iter().find(|early| {
             early.rows_in > 0.0
                 && (look.rows_in >= 0.5 * early.rows_in || early.rows_in <= FEW_KEYS)
-                && number(&look.key, &early.input).is_some()
+                && is_known(&look.key, &early.known)
         });
-        if let Some(early) = first {
-            let key = number(&look.key, &early.input).expect("just found");
+        if let Some(early) = first
+            && let Some(key) = number(&look.key, early.input)
+        {
             stars.entry(early.id).or_default().push((look.index, key));
         }
     }
     assign(root, &mut stars);
+    Ok(())
+}
+
+/// Whether a key has variables, and all are known.
+fn is_known(key: &[Part], known: &VarSet) -> bool {
+    let mut vars =
+        key.iter().filter_map(|part| if let Part::Var(v) = part { Some(*v) } else { None }).peekable();
+    vars.peek().is_some() && vars.all(|v| known.contains(v))
 }
 
 fn number(key: &[Part], input: &[Var]) -> Option<Vec<Src>> {
@@ -63,7 +79,7 @@ fn number(key: &[Part], input: &[Var]) -> Option<Vec<Src>> {
 }
 
 /// The look-ups in the order they run.
-fn collect(node: &PlanNode, seen: &mut Vec<Seen>) {
+fn collect<'a>(node: &'a PlanNode, seen: &mut Vec<Seen<'a>>) {
     match &node.op {
         Op::Lookup { input, access, .. } => {
             collect(input, seen);
@@ -73,7 +89,8 @@ fn collect(node: &PlanNode, seen: &mut Vec<Seen>) {
             });
             seen.push(Seen {
                 id: node.id,
-                input: input.vars.clone(),
+                input: &input.vars,
+                known: input.vars.iter().copied().collect(),
                 rows_in: input.rows,
                 index: access.index,
                 key: key.collect(),

@@ -8,6 +8,7 @@ use super::{Run, term_ref};
 use crate::batch::Batch;
 use crate::engine::{QueryOptions, QueryResult};
 use crate::error::QueryError;
+use rustc_hash::FxHashMap;
 use snowmelt_graph::{BatchTerm, BlankNodes, Changed, Kind, QuadBatch, TermId, TermRef};
 use spargebra::Query;
 use spargebra::algebra::{GraphPattern, QueryDataset};
@@ -15,6 +16,7 @@ use spargebra::term::{
     GraphNamePattern, GroundQuadPattern, GroundTermPattern, NamedNodePattern, QuadPattern, TermPattern,
     Variable,
 };
+use std::hash::Hash;
 
 /// Quads changed together.
 const PART_QUADS: usize = 1 << 16;
@@ -34,9 +36,9 @@ enum Place {
 /// Templates whose variables are columns.
 #[derive(Default)]
 struct Templates {
-    columns: Vec<Variable>,
-    consts: Vec<oxrdf::Term>,
-    blanks: Vec<oxrdf::BlankNode>,
+    columns: Numbered<Variable>,
+    consts: Numbered<oxrdf::Term>,
+    blanks: Numbered<oxrdf::BlankNode>,
     delete: Vec<[Place; 4]>,
     insert: Vec<[Place; 4]>,
 }
@@ -51,13 +53,14 @@ impl Run<'_> {
     ) -> Result<Changed, QueryError> {
         let templates = Templates::of(delete, insert);
         let mut session = self.txn.session();
-        let consts: Vec<TermRef<'_>> = templates.consts.iter().map(|term| term_ref(term.as_ref())).collect();
+        let consts: Vec<TermRef<'_>> =
+            templates.consts.list.iter().map(|term| term_ref(term.as_ref())).collect();
         let known = session.resolve(&consts)?;
         let query = Query::Select {
             dataset: using,
             pattern: GraphPattern::Project {
                 inner: Box::new(pattern.clone()),
-                variables: templates.columns.clone(),
+                variables: templates.columns.list.clone(),
             },
             base_iri: self.base.clone(),
         };
@@ -70,7 +73,7 @@ impl Run<'_> {
             batch_rows: self.options.batch_rows,
             ..QueryOptions::default()
         };
-        let mut solutions = self.engine.query_in(session, &query, self.text, &options)?;
+        let mut solutions = self.engine.query_in(session, &query, self.parsed, &options)?;
         let share = self.options.memory.unwrap_or(self.txn.database().store().memory().total() as usize / 4);
         let mut change = Change::new(&templates, known);
         let mut changed = Changed::default();
@@ -112,11 +115,11 @@ impl Templates {
     }
 
     fn column(&mut self, variable: &Variable) -> Place {
-        Place::Column(place_of(&mut self.columns, variable))
+        Place::Column(self.columns.place_of(variable))
     }
 
     fn constant(&mut self, term: impl Into<oxrdf::Term>) -> Place {
-        Place::Const(place_of(&mut self.consts, &term.into()))
+        Place::Const(self.consts.place_of(&term.into()))
     }
 
     fn ground(&mut self, term: &GroundTermPattern) -> Place {
@@ -132,7 +135,7 @@ impl Templates {
             TermPattern::NamedNode(node) => self.constant(node.clone()),
             TermPattern::Literal(literal) => self.constant(literal.clone()),
             TermPattern::Variable(variable) => self.column(variable),
-            TermPattern::BlankNode(node) => Place::Blank(place_of(&mut self.blanks, node)),
+            TermPattern::BlankNode(node) => Place::Blank(self.blanks.place_of(node)),
         }
     }
 
@@ -152,12 +155,28 @@ impl Templates {
     }
 }
 
-/// The place of a value in a list; it is added if it is not there.
-fn place_of<T: PartialEq + Clone>(list: &mut Vec<T>, value: &T) -> usize {
-    list.iter().position(|other| other == value).unwrap_or_else(|| {
-        list.push(value.clone());
-        list.len() - 1
-    })
+/// A list of different values.
+struct Numbered<T> {
+    list: Vec<T>,
+    places: FxHashMap<T, usize>,
+}
+
+impl<T> Default for Numbered<T> {
+    fn default() -> Self {
+        Self { list: Vec::new(), places: FxHashMap::default() }
+    }
+}
+
+impl<T: Eq + Hash + Clone> Numbered<T> {
+    /// The place of a value; it is added if it is not there.
+    fn place_of(&mut self, value: &T) -> usize {
+        if let Some(place) = self.places.get(value) {
+            return *place;
+        }
+        self.list.push(value.clone());
+        self.places.insert(value.clone(), self.list.len() - 1);
+        self.list.len() - 1
+    }
 }
 
 /// What is to be deleted and inserted, as far as it is collected.
@@ -212,7 +231,7 @@ impl<'t> Change<'t> {
                     self.delete.push([s, p, o, g]);
                 }
             }
-            let mut nodes: Vec<Option<TermId>> = vec![None; templates.blanks.len()];
+            let mut nodes: Vec<Option<TermId>> = vec![None; templates.blanks.list.len()];
             for template in &templates.insert {
                 if !self.fits(template, &cols, row, solutions) {
                     continue;
@@ -234,7 +253,7 @@ impl<'t> Change<'t> {
             return self.insert.id(id);
         }
         let Change { consts, insert, templates, .. } = self;
-        *consts[at].get_or_insert_with(|| insert.term(term_ref(templates.consts[at].as_ref())))
+        *consts[at].get_or_insert_with(|| insert.term(term_ref(templates.consts.list[at].as_ref())))
     }
 
     fn value(&mut self, id: TermId, solutions: &QueryResult) -> BatchTerm {
@@ -258,7 +277,7 @@ impl<'t> Change<'t> {
                 id => Some(id.kind()),
             },
             Place::Const(at) => {
-                Some(if self.templates.consts[*at].is_literal() { Kind::String } else { Kind::Iri })
+                Some(if self.templates.consts.list[*at].is_literal() { Kind::String } else { Kind::Iri })
             }
             Place::Blank(_) => Some(Kind::Blank),
             Place::DefaultGraph => Some(Kind::Special),

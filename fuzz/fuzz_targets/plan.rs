@@ -1,0 +1,10 @@
+//! Bytes to a text over the whole grammar, and that to a plan: against depth and time.
+#![no_main]
+
+use snowmelt_sparql::fuzz;
+
+thread_local! {
+    static ENGINE: snowmelt_sparql::Engine = fuzz::engine(&tempfile::tempdir().expect("a directory").keep());
+}
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| ENGINE.with(|engine| fuzz::plan(engine, data)));
