@@ -11,7 +11,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-const FIXTURES: [(u32, &[u8]); 1] = [(3, include_bytes!("fixtures/format-3.zst"))];
+const FIXTURES: [(u32, &[u8]); 2] =
+    [(3, include_bytes!("fixtures/format-3.zst")), (4, include_bytes!("fixtures/format-4.zst"))];
 
 fn options() -> OpenOptions {
     OpenOptions { memory_bytes: 64 << 20, direct: false, ..OpenOptions::default() }

@@ -241,7 +241,9 @@ impl History {
             2 => drop((0..random.below(8)).map(|_| store.step()).max()),
             3 => {
                 let build = store.begin_build()?;
-                let Some(build) = change::load(random, build, store, &mut next, number)? else { return Ok(()) };
+                let Some(build) = change::load(random, build, store, &mut next, number)? else {
+                    return Ok(());
+                };
                 build.commit()?;
                 *last = number;
                 self.states.insert(number, next);
