@@ -59,6 +59,7 @@ impl Database {
         let mut sum = Relocated::default();
         loop {
             let mut txn = self.begin()?;
+            txn.txn.use_reserve();
             let done = txn.relocate(rule, Trees::All)?;
             if done.subtrees == 0 {
                 return Ok(sum);

@@ -49,6 +49,10 @@ struct State {
     off: bool,
     /// Steps from which on writes fail, with which error.
     failing: Option<(u64, i32)>,
+    /// The file whose steps fail: how its path ends, how many are left before that, and the error.
+    failing_file: Option<(String, u64, i32)>,
+    /// Bytes of all files together that there is room for.
+    capacity: Option<u64>,
     /// Reads done so far, and the one that fails.
     reads: u64,
     failing_read: Option<u64>,
@@ -143,6 +147,11 @@ impl PowerDisk {
         state.failing = Some((state.steps + n, errno));
     }
 
+    /// Has the steps of the file of this name fail with `errno`, from its `n`th from now on.
+    pub fn fail_file_in(&self, name: &str, n: u64, errno: i32) {
+        self.state.lock().failing_file = Some((name.to_string(), n, errno));
+    }
+
     /// Has one read fail with EIO, the `n`th from now.
     pub fn fail_read_in(&self, n: u64) {
         let mut state = self.state.lock();
@@ -159,10 +168,20 @@ impl PowerDisk {
         self.state.lock().losing.is_some()
     }
 
+    /// Gives it room for so many bytes, all files together: what would make a file longer than fits fails with ENOSPC.
+    pub fn set_capacity(&self, bytes: u64) {
+        self.state.lock().capacity = Some(bytes);
+    }
+
+    /// Bytes of all files together.
+    pub fn used(&self) -> u64 {
+        self.state.lock().used()
+    }
+
     /// Ends the failing.
     pub fn heal(&self) {
         let mut state = self.state.lock();
-        (state.failing, state.failing_read) = (None, None);
+        (state.failing, state.failing_read, state.failing_file) = (None, None, None);
     }
 
     /// Reads done so far.
@@ -260,6 +279,14 @@ impl State {
             return Err(fail(libc::EIO));
         }
         self.steps += 1;
+        if let Some((of, left, errno)) = &mut self.failing_file
+            && of == file
+        {
+            if *left == 0 {
+                return Err(fail(*errno));
+            }
+            *left -= 1;
+        }
         match self.failing {
             Some((_, libc::ENOSPC)) if operation == Operation::Sync => Ok(()),
             Some((from, errno)) if self.steps > from => Err(fail(errno)),
@@ -281,6 +308,16 @@ impl State {
 
     fn below(&mut self, n: u64) -> u64 {
         below(&mut self.random, n)
+    }
+
+    fn used(&self) -> u64 {
+        self.files.values().map(|f| f.now.len() as u64).sum()
+    }
+
+    /// True when there is no room for a file to be `len` bytes long.
+    fn is_full(&self, path: &Path, len: u64) -> bool {
+        let now = self.files.get(path).map_or(0, |f| f.now.len() as u64);
+        self.capacity.is_some_and(|most| len > now && self.used() + len - now > most)
     }
 }
 
@@ -381,6 +418,16 @@ impl PowerFile {
         file.map(f).ok_or_else(gone)
     }
 
+    fn full(&self, operation: Operation, offset: u64, len: u64) -> IoError {
+        IoError {
+            device: self.name.clone(),
+            operation,
+            offset,
+            len,
+            kind: IoErrorKind::Os { errno: libc::ENOSPC },
+        }
+    }
+
     /// Lets the time of a request pass; an error when the power went meanwhile.
     fn answered(&self, operation: Operation) -> Result<(), IoError> {
         self.disk.pass_time();
@@ -406,6 +453,9 @@ impl Device for PowerFile {
             return Ok(());
         }
         self.step(Operation::Length, len)?;
+        if self.disk.state.lock().is_full(&self.path, len) {
+            return Err(self.full(Operation::Length, 0, len));
+        }
         self.with(Operation::Length, |f| {
             f.now.resize(len as usize, 0);
             f.changes.push(Change::Len(len));
@@ -442,6 +492,9 @@ impl Device for PowerFile {
     fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), IoError> {
         let bytes = bufs.iter().map(|b| &b[..]).collect::<Vec<_>>().concat();
         let mut state = self.disk.state.lock();
+        if state.is_full(&self.path, offset + bytes.len() as u64) {
+            return Err(self.full(Operation::Write, offset, bytes.len() as u64));
+        }
         let was_off = state.off;
         let stepped = state.step(&self.name, Operation::Write, offset, bytes.len() as u64);
         if stepped.is_ok() && state.loses(&self.path) {

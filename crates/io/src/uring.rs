@@ -16,10 +16,12 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
+use std::time::Duration;
 
 use io_uring::{IoUring, Submitter, cqueue, opcode, squeue, types};
 
 use crate::error::IoErrorKind;
+use crate::notice::notice;
 use crate::operation::{DeviceRequest, Progress};
 use crate::queue::{NoUnwinding, Shared, Taken};
 use crate::wake::Wake;
@@ -32,7 +34,15 @@ const WOKEN: u64 = u64::MAX;
 const MOST_AT_ONCE: usize = 8;
 
 /// What may end a wait early.
-const HARMLESS: [i32; 4] = [libc::EINTR, libc::EAGAIN, libc::EBUSY, libc::ETIME];
+const HARMLESS: [i32; 2] = [libc::EINTR, libc::ETIME];
+
+/// What passes: the kernel is short of memory, or wants completions to be taken first.
+const PASSING: [i32; 3] = [libc::EAGAIN, libc::EBUSY, libc::ENOMEM];
+
+/// Pauses while the kernel takes nothing: the first, and the longest.
+const FIRST_PAUSE: Duration = Duration::from_micros(100);
+/// See [`FIRST_PAUSE`].
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// What the serving thread does next.
 enum Turn {
@@ -88,6 +98,8 @@ struct Server<'a> {
     over: Vec<DeviceRequest>,
     /// Where the read on the event descriptor lands.
     woken: Box<u64>,
+    /// How long to wait when the kernel takes nothing.
+    pause: Duration,
 }
 
 impl Server<'_> {
@@ -100,6 +112,7 @@ impl Server<'_> {
             free: (0..depth).rev().collect(),
             over: Vec::with_capacity(depth),
             woken: Box::new(0),
+            pause: FIRST_PAUSE,
         };
         let (mut submitter, mut entries, mut completions) = ring.split();
         let _ = submitter.register_ring_fd(); // saves a lookup per call, since Linux 5.18
@@ -111,10 +124,18 @@ impl Server<'_> {
             entries.sync(); // hands the entries over
             if !ready || !entries.is_empty() {
                 let until = if ready { None } else { not_before };
+                let is_one =
+                    |e: &std::io::Error, of: &[i32]| e.raw_os_error().is_some_and(|e| of.contains(&e));
                 match server.enter(&submitter, usize::from(!ready), until) {
-                    Ok(_) => {}
-                    // Interrupted, the time is over, or the completion queue must be emptied first.
-                    Err(e) if e.raw_os_error().is_some_and(|e| HARMLESS.contains(&e)) => {}
+                    Ok(_) => server.pause = FIRST_PAUSE,
+                    Err(e) if is_one(&e, &HARMLESS) => {}
+                    // What was not taken stays in the submission queue. Completions, if there are any, make room.
+                    Err(e) if is_one(&e, &PASSING) => {
+                        completions.sync();
+                        if completions.is_empty() {
+                            server.pause_for(&e);
+                        }
+                    }
                     Err(e) => panic!("{}: the ring does not work: {e}", shared.device.name()),
                 }
                 entries.sync(); // the kernel has taken the entries
@@ -129,8 +150,23 @@ impl Server<'_> {
         }
     }
 
+    /// Waits for the kernel to have what it is short of, longer each time.
+    fn pause_for(&mut self, cause: &std::io::Error) {
+        std::thread::sleep(self.pause);
+        let longer = (2 * self.pause).min(LONGEST_PAUSE);
+        if longer == LONGEST_PAUSE && self.pause < LONGEST_PAUSE {
+            let name = self.shared.device.name();
+            notice(&format!(
+                "{name}: the kernel takes no requests now ({cause}); trying again until it does"
+            ));
+        }
+        self.pause = longer;
+    }
+
     /// Submits, and waits for `want` completions, or until a time.
     fn enter(&self, submitter: &Submitter<'_>, want: usize, until: Option<u64>) -> std::io::Result<usize> {
+        #[cfg(test)]
+        tests::refusal()?;
         let Some(until) = until else { return submitter.submit_and_wait(want) };
         let rest = std::time::Duration::from_nanos(until.saturating_sub(self.shared.clock.now_ns()));
         let rest = types::Timespec::from(rest);
@@ -221,4 +257,71 @@ fn push(entries: &mut squeue::SubmissionQueue<'_>, slot: usize, request: &Device
     // and stays as it is until the completion.
     unsafe { entries.push(&entry.user_data(slot as u64)) }
         .expect("there is an entry for every slot and one more");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::atomic::AtomicU32;
+
+    use parking_lot::{Condvar, Mutex};
+
+    use super::*;
+    use crate::buffer::{AlignedBuf, RawBuf};
+    use crate::clock::Clock;
+    use crate::error::IoError;
+    use crate::file::{Access, FileDevice};
+    use crate::queue::{Class, DeviceQueue, Engine, QueueConfig, Request, Sink};
+
+    /// So many entries into the kernel fail, as if it were short of memory.
+    static REFUSED: AtomicU32 = AtomicU32::new(0);
+
+    pub(super) fn refusal() -> std::io::Result<()> {
+        let one_less = |left: u32| left.checked_sub(1);
+        match REFUSED.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less) {
+            Ok(n) => Err(std::io::Error::from_raw_os_error(PASSING[n as usize % PASSING.len()])),
+            Err(_) => Ok(()),
+        }
+    }
+
+    #[derive(Default)]
+    struct Ended(Mutex<Vec<(u64, Result<(), IoError>)>>, Condvar);
+
+    impl Sink for Ended {
+        fn complete(&self, tag: u64, result: Result<(), IoError>) {
+            self.0.lock().push((tag, result));
+            self.1.notify_all();
+        }
+    }
+
+    /// ENOMEM once ended the process.
+    #[test]
+    fn requests_wait_while_the_kernel_is_short_of_memory() {
+        let mut file = tempfile::NamedTempFile::new().expect("room for a file");
+        file.write_all(&[7; 4 * 4096]).expect("room for a file");
+        let device = FileDevice::open(file.path(), Access::Read, false).expect("just made");
+        let ended = Arc::new(Ended::default());
+        let config = QueueConfig { engine: Engine::Uring, ..QueueConfig::default() };
+        let queue =
+            DeviceQueue::open(Arc::new(device), config, Clock::real(), ended.clone()).expect("a queue");
+        if queue.engine() != "uring" {
+            eprintln!("skipped: no io_uring here");
+            return;
+        }
+        let mut bufs: Vec<AlignedBuf> = (0..4).map(|_| AlignedBuf::new(4096)).collect();
+        REFUSED.store(9, Ordering::SeqCst);
+        let request = |(i, buf): (usize, &mut AlignedBuf)| {
+            // SAFETY: the buffers live until all four are over.
+            let buf = unsafe { RawBuf::read_into(buf.as_mut_ptr(), buf.len()) };
+            Request { offset: 4096 * i as u64, buf, class: Class::Demand, tag: i as u64 }
+        };
+        queue.submit(&mut bufs.iter_mut().enumerate().map(request).collect());
+        let mut all = ended.0.lock();
+        while all.len() < 4 {
+            ended.1.wait(&mut all);
+        }
+        assert!(all.iter().all(|(_, result)| result.is_ok()), "{all:?}");
+        assert_eq!(REFUSED.load(Ordering::SeqCst), 0, "the kernel was short of memory");
+        assert!(bufs.iter().all(|buf| buf.iter().all(|b| *b == 7)));
+    }
 }

@@ -19,6 +19,7 @@ use crate::catalog::{Catalog, Record};
 use crate::error::{Result, StoreError};
 use crate::journal::record::Packed;
 use crate::page::{self, PAGE_BYTES, PageBuf, PageId, TreeId};
+use crate::reserve::MayUse;
 use crate::space::{Extent, ExtentId};
 use crate::state;
 use crate::store::{Store, count_pages};
@@ -159,7 +160,7 @@ impl Shared {
         let new = Arc::new(state::State { txn: self.txn, catalog });
         let sequence = loop {
             let generation = commits.generation.load(Ordering::Acquire);
-            let room = commits.reserve(&packed)?;
+            let room = commits.reserve(&packed, MayUse::Journal)?;
             let appended = commits.append(&packed, room, &new, generation, |_| {
                 let mut space = self.store.fetch.core.space.write();
                 space.place(self.state.lock().built.drain(..));

@@ -129,6 +129,10 @@ impl Commits {
         let now_ns = self.config.clock.now_ns();
         match &result {
             Ok(Step::More) => return result,
+            // The same step again: what it needs it gives back, when the journal is used again.
+            Err(StoreError::Full { .. }) if self.poison.get().is_none() && self.spare.release() => {
+                return Ok(Step::More);
+            }
             Ok(_) => *self.checkpointer.stalled.lock() = None,
             Err(e) => {
                 self.poisoned_by(e);
@@ -347,7 +351,9 @@ impl Commits {
         let ended = self.switch_state(r, meta);
         self.keep_length(0);
         ended?;
-        self.set_lengths()
+        self.set_lengths()?;
+        self.spare.refill();
+        Ok(())
     }
 
     /// Makes the state of a checkpoint that of the super-block.

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::catalog::Catalog;
 use crate::checkpoint::Checkpointer;
-use crate::config::StoreConfig;
+use crate::config::{Checkpoints, StoreConfig};
 use crate::current::CurrentBlock;
 use crate::error::{Result, StoreError};
 use crate::fetch::Fetch;
@@ -21,6 +21,7 @@ use crate::journal_meters::JournalStats;
 use crate::long_lock::LongLock;
 use crate::meta_pages::MetaState;
 use crate::page::{PAGE_BYTES, TreeId};
+use crate::reserve::{MayUse, Reserve};
 use crate::snapshot::{Snapshot, Snapshots};
 use crate::state::{State, States};
 use crate::superblock::SuperBlock;
@@ -38,6 +39,7 @@ pub(crate) struct Commits {
     /// Where catalog and map are kept; only checkpoints change it.
     pub meta: Mutex<MetaState>,
     pub lengths: LongLock<Lengths>,
+    pub spare: Reserve,
     /// Bytes of journal a second of recovery takes.
     pub replayed_per_s: u64,
     /// Why nothing may be written any more.
@@ -94,11 +96,20 @@ impl Commits {
     }
 
     /// Makes room in the journal. New files are told to the super-block, so that a missing one is missed.
-    pub fn reserve(&self, records: &[Packed]) -> Result<Room> {
+    pub fn reserve(&self, records: &[Packed], may_use: MayUse) -> Result<Room> {
         // First on the stripes: what is committed can be written back, and so the journal be used again.
         let extents = self.fetch.core.space.read().len();
-        self.lengthen(extents, extents).inspect_err(|e| self.poisoned_by(e))?;
-        let room = self.journal.reserve(records)?;
+        let longer = match self.lengthen(extents, extents) {
+            Err(StoreError::Full { .. }) if may_use == MayUse::Reserve && self.spare.release() => {
+                self.lengthen(extents, extents)
+            }
+            other => other,
+        };
+        longer.inspect_err(|e| self.poisoned_by(e))?;
+        let room = match self.journal.reserve(records) {
+            Err(e @ StoreError::Full { .. }) => self.reserve_on_full_disk(records, e)?,
+            other => other?,
+        };
         if self.journal.slots() > self.block.lock().slots
             && let Err(e) = self.write_slots()
         {
@@ -106,6 +117,19 @@ impl Commits {
             return Err(e);
         }
         Ok(room)
+    }
+
+    /// The same when there is no room for another file: a checkpoint lets files be used again, and what is committed is sure to be written back, so
+    /// the last of them may have the reserve.
+    fn reserve_on_full_disk(&self, records: &[Packed], full: StoreError) -> Result<Room> {
+        if self.config.journal.checkpoints == Checkpoints::Continuous {
+            self.checkpoint_all(u64::MAX)?;
+        }
+        match self.journal.reserve(records) {
+            Err(StoreError::Full { .. }) if self.spare.release() => self.journal.reserve(records),
+            Err(StoreError::Full { .. }) => Err(full),
+            other => other,
+        }
     }
 
     /// Tells the super-block of journal files that were made ahead, so that no commit has to.

@@ -39,6 +39,8 @@ pub struct StoreConfig {
     pub files: Option<FileOpener>,
     /// Seconds a reader may hold back the checkpointer before its snapshot is given up.
     pub reader_age_s: u64,
+    /// Bytes of disk kept free for work that makes a full disk less full: see `reserve`. Default (`None`): four extents. 0: none is kept.
+    pub reserve_bytes: Option<u64>,
     /// Milliseconds closing may take for writing pages back; what is left stays in the journal.
     pub close_ms: u64,
     /// A bug to be put in, for tests that show that it is found.
@@ -196,6 +198,7 @@ impl Default for StoreConfig {
             journal: JournalConfig::default(),
             files: None,
             reader_age_s: 600,
+            reserve_bytes: None,
             close_ms: 1_000,
             plant: None,
             frame_wait_ms: 10_000,

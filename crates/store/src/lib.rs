@@ -39,6 +39,7 @@ mod pool;
 mod readahead;
 mod reader;
 mod recovery;
+mod reserve;
 mod snapshot;
 pub mod space;
 mod state;

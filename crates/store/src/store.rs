@@ -33,6 +33,7 @@ use crate::meters::{Activity, Meters, TreeStats};
 use crate::page::{PAGE_BYTES, PageBuf, PageId, TreeId};
 use crate::pool::Pool;
 use crate::recovery::{RecoveryTrace, recover};
+use crate::reserve::Reserve;
 use crate::snapshot::Snapshot;
 use crate::space::{Extent, ExtentId, Geometry, Space};
 use crate::state::{State, States};
@@ -190,6 +191,8 @@ impl Store {
         } else {
             block
         };
+        let reserve_bytes = config.reserve_bytes.unwrap_or(4 * geometry.extent_bytes());
+        let spare = Reserve::open(dir, reserve_bytes, &config);
         let block = CurrentBlock::new(super_file, block, &config.clock);
         let journal =
             Journal::new(dir.to_path_buf(), &config, block.clone(), Arc::clone(&poison), found.found)?;
@@ -201,6 +204,7 @@ impl Store {
             journal: Arc::new(journal),
             meta: Mutex::new(meta),
             block,
+            spare,
             lengths: LongLock::new(Default::default(), &config.clock),
             replayed_per_s,
             poison,

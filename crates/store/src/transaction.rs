@@ -19,6 +19,7 @@ use crate::journal::Pin;
 use crate::page::{self, PageBuf, PageId, TreeId};
 use crate::pool::PageRef;
 use crate::reader::{Reader, WishKind};
+use crate::reserve::MayUse;
 use crate::snapshot::Snapshot;
 use crate::space::ExtentId;
 use crate::state::State;
@@ -41,6 +42,7 @@ pub struct Transaction {
     pin: Option<Arc<Pin>>,
     space: PrivateSpace,
     dropped: Vec<TreeId>,
+    may_use: MayUse,
     /// Given back last, when everything above is.
     _turn: Turn,
 }
@@ -84,6 +86,7 @@ impl Store {
             pin: None,
             space: PrivateSpace::new(self.fetch.clone()),
             dropped: Vec::new(),
+            may_use: MayUse::Journal,
             _turn: turn,
         })
     }
@@ -93,6 +96,11 @@ impl Transaction {
     /// Its number; what it writes is seen by snapshots as of this and later ones.
     pub fn txn(&self) -> u64 {
         self.state.txn
+    }
+
+    /// Lets it use up what is kept free for work that makes a full disk less full: it gives back more than it takes.
+    pub fn use_reserve(&mut self) {
+        self.may_use = MayUse::Reserve;
     }
 
     /// The store.
@@ -188,7 +196,7 @@ impl Transaction {
         let packed = pack_images(&self.pages.to_spill(), &commits.config.journal);
         for (record, pages) in packed {
             let record = [record];
-            let room = commits.reserve(&record)?;
+            let room = commits.reserve(&record, self.may_use)?;
             let appended = commits.journal.append(&record, room, txn);
             let (file, offset) = appended.places[0];
             let pin = self.pin.get_or_insert_with(|| Arc::new(commits.journal.pin(file))).clone();
@@ -280,7 +288,7 @@ impl Transaction {
             changes.iter().for_each(|change| packer.extent(change));
             private.iter().for_each(|(id, page)| packer.page(*id, page, &self.store.fetch.core.pool));
             let packed = packer.finish();
-            let room = commits.reserve(&packed.records)?;
+            let room = commits.reserve(&packed.records, self.may_use)?;
             let (space, store, dropped) = (&mut self.space, &self.store, &self.dropped);
             let appended = commits.append(&packed.records, room, &self.state, generation, |appended| {
                 packed.publish(&store.fetch.core.pool, txn, appended, store.commits.oldest_readable());

@@ -58,6 +58,11 @@ impl JournalFile {
         Ok(made.expect("a file opened to be made is there"))
     }
 
+    /// Makes it as long as this, with room for all of it where the device can promise that.
+    pub fn lengthen(&self, bytes: u64) -> Result<()> {
+        self.device.lengthen(bytes).map_err(StoreError::device(&self.path, "lengthen the journal file"))
+    }
+
     /// Cuts it to a length.
     pub fn cut(&self, bytes: u64) -> Result<()> {
         self.device.set_len(bytes).map_err(StoreError::device(&self.path, "cut the journal file"))

@@ -14,7 +14,7 @@ use super::file::{BLOCK, JournalFile};
 use super::record::{FILE_HEAD, Packed};
 use super::{Journal, Room};
 use crate::config::Plant;
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::long_lock::LongLock;
 
 /// Bytes of the first file of a database: small, because many databases never need more.
@@ -41,6 +41,15 @@ struct Making {
     synced: bool,
     /// The same file while it was too small: free again if this fails.
     small: Option<Arc<JournalFile>>,
+}
+
+/// How long a new file is to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Length {
+    /// As configured; the first ones of a database are shorter.
+    Usual,
+    /// As short as will do.
+    Least,
 }
 
 /// Whether making a file goes on.
@@ -104,11 +113,18 @@ impl Journal {
             return Ok(Made::Wholly);
         }
         let mut making = self.maker.making.lock();
-        self.make_step(&mut making, self.config.journal.file_bytes.min(FIRST_FILE_BYTES))
+        self.make_step(&mut making, self.config.journal.file_bytes.min(FIRST_FILE_BYTES), Length::Usual)
     }
 
-    /// A free file of at least `least` bytes, or a new one.
+    /// A free file of at least `least` bytes, or a new one: of the usual length, or on a full disk as short as will do.
     fn next_file(&self, least: u64) -> Result<Arc<JournalFile>> {
+        match self.next_file_of(least, Length::Usual) {
+            Err(StoreError::Full { .. }) => self.next_file_of(least, Length::Least),
+            other => other,
+        }
+    }
+
+    fn next_file_of(&self, least: u64, length: Length) -> Result<Arc<JournalFile>> {
         loop {
             if let Some(file) = self.take_free(least) {
                 return Ok(file);
@@ -118,7 +134,7 @@ impl Journal {
             if let Some(file) = self.take_free(least) {
                 return Ok(file);
             }
-            while self.make_step(&mut making, least)? == Made::Partly {}
+            while self.make_step(&mut making, least, length)? == Made::Partly {}
         }
     }
 
@@ -129,9 +145,9 @@ impl Journal {
     }
 
     /// The next step of making a file, one of at least `least` bytes if none is under way.
-    fn make_step(&self, making: &mut Option<Making>, least: u64) -> Result<Made> {
+    fn make_step(&self, making: &mut Option<Making>, least: u64, length: Length) -> Result<Made> {
         let step = match making {
-            None => self.begin_making(least).map(|begun| *making = Some(begun)),
+            None => self.begin_making(least, length).map(|begun| *making = Some(begun)),
             Some(m) if m.at < m.bytes => m.fill(),
             Some(m) if !m.synced => m.sync().and_then(|()| self.dir_handle.sync()),
             Some(_) => {
@@ -155,7 +171,7 @@ impl Journal {
     }
 
     /// Opens the file of the next slot, or of a slot whose file is too small.
-    fn begin_making(&self, least: u64) -> Result<Making> {
+    fn begin_making(&self, least: u64, length: Length) -> Result<Making> {
         let mut files = self.files.lock();
         let small = files.free.iter().position(|f| f.bytes < least);
         let small = small.map(|i| files.free.swap_remove(i));
@@ -166,10 +182,19 @@ impl Journal {
         let largest = files.used.values().map(|f| f.bytes).max().unwrap_or(0);
         drop(files);
         let most = self.config.journal.file_bytes;
-        let bytes =
-            (2 * largest).clamp(most.min(FIRST_FILE_BYTES), most).max(least).next_multiple_of(BLOCK as u64);
-        match JournalFile::create(&self.dir, slot, &self.config) {
-            Ok(file) => Ok(Making { before: file.bytes, file, bytes, at: 0, synced: false, small }),
+        let usual = match length {
+            Length::Usual => (2 * largest).clamp(most.min(FIRST_FILE_BYTES), most),
+            Length::Least => 0,
+        };
+        let bytes = usual.max(least).next_multiple_of(BLOCK as u64);
+        // A full disk is noticed before anything is written.
+        let made = JournalFile::create(&self.dir, slot, &self.config).and_then(|file| {
+            let before = file.bytes;
+            file.lengthen(bytes).inspect_err(|_| drop(file.cut(before)))?;
+            Ok((file, before))
+        });
+        match made {
+            Ok((file, before)) => Ok(Making { before, file, bytes, at: 0, synced: false, small }),
             Err(e) => {
                 self.files.lock().free.extend(small);
                 Err(e)
