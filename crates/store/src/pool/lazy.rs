@@ -64,11 +64,13 @@ mod tests {
 
     #[test]
     fn far_words_are_zero_and_keep_what_is_stored() {
-        let words = LazyWords::new(1 << 30).unwrap();
-        let far = words.at((1 << 30) - 1);
+        let len = if cfg!(miri) { 1 << 10 } else { 1 << 30 };
+        let words = LazyWords::new(len).unwrap();
+        let len = len as u64;
+        let far = words.at(len - 1);
         assert_eq!(far.load(Ordering::Relaxed), 0);
         far.store(7, Ordering::Relaxed);
-        assert_eq!(words.at((1 << 30) - 1).load(Ordering::Relaxed), 7);
-        assert!(words.get(1 << 30).is_none());
+        assert_eq!(words.at(len - 1).load(Ordering::Relaxed), 7);
+        assert!(words.get(len).is_none());
     }
 }

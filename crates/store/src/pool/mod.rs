@@ -16,6 +16,8 @@
 mod frames;
 mod lazy;
 mod replace;
+#[cfg(test)]
+mod tests;
 mod word;
 
 use std::mem::ManuallyDrop;

@@ -122,9 +122,10 @@ impl Replacer {
         self.evict_by_clock(frames, table).or_else(|| self.evict_cold(frames, table))
     }
 
-    /// The oldest guess that nobody used. Used ones leave the queue; those still in flight go to its end.
+    /// The oldest guess that nobody used. Used ones leave the queue; those still in flight go to its end, and so does, once, one that somebody
+    /// meant to use: without that use it would keep its frame for ever, since the clock leaves guesses alone. Two rounds at most.
     fn evict_cold(&mut self, frames: &Frames, table: &LazyWords) -> Option<Evicted> {
-        for _ in 0..self.cold.len() {
+        for _ in 0..2 * self.cold.len() {
             let (frame, page) = self.cold.pop_front()?;
             let word = table.at(page.0);
             let w = word.load(Acquire);
@@ -133,7 +134,11 @@ impl Replacer {
             }
             match try_evict(frames, word, w, 0) {
                 Look::Taken(e) => return Some(e),
-                _ => self.cold.push_back((frame, page)),
+                Look::Spared => {
+                    word.fetch_and(!word::REFERENCED, Relaxed);
+                    self.cold.push_back((frame, page));
+                }
+                Look::Kept => self.cold.push_back((frame, page)),
             }
         }
         None
