@@ -1,4 +1,6 @@
 //! Memory that exists when it is touched: anonymous mappings. Untouched memory reads as zero.
+//!
+//! Miri knows no mapping that is cut to size, so under it the memory is the heap's; all else is the same.
 
 #![allow(unsafe_code)]
 
@@ -36,6 +38,9 @@ impl Mapping {
     /// Reserves `len` bytes of zeroed memory, aligned to 2 MiB when huge.
     pub fn new(len: usize, huge: Huge) -> std::io::Result<Mapping> {
         let len = len.max(1).next_multiple_of(4096);
+        if cfg!(miri) {
+            return Ok(Mapping { start: heap::reserve(len), len });
+        }
         let extra = if huge == Huge::Yes && len >= HUGE_BYTES { HUGE_BYTES } else { 0 };
         // SAFETY: a fresh anonymous mapping at an address of the kernel's choice disturbs nothing.
         let start = unsafe {
@@ -84,8 +89,32 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if cfg!(miri) {
+            return heap::release(self.start, self.len);
+        }
         // SAFETY: start and len are those of the mapping, and its users are gone with their owner.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+/// What stands for mappings under Miri.
+mod heap {
+    use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+    use std::ptr::NonNull;
+
+    fn layout(len: usize) -> Layout {
+        Layout::from_size_align(len, super::HUGE_BYTES).expect("less than the address space")
+    }
+
+    pub(super) fn reserve(len: usize) -> NonNull<u8> {
+        // SAFETY: a mapping has at least a page.
+        let start = unsafe { alloc_zeroed(layout(len)) };
+        NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout(len)))
+    }
+
+    pub(super) fn release(start: NonNull<u8>, len: usize) {
+        // SAFETY: reserved above with the same length, and its users are gone with their owner.
+        unsafe { dealloc(start.as_ptr(), layout(len)) }
     }
 }
 

@@ -365,7 +365,7 @@ mod tests {
     use crate::queue::Engine;
     use std::io::IoSlice;
 
-    const PIECE: usize = 4096;
+    const PIECE: usize = if cfg!(miri) { 16 } else { 4096 };
 
     fn devices(engine: Engine, pieces: usize) -> Arc<ScanDevices> {
         let device = MemoryDevice::new("memory");
@@ -404,10 +404,11 @@ mod tests {
 
     #[test]
     fn every_reader_is_handed_every_piece_once() {
+        let n = if cfg!(miri) { 5 } else { 60 };
         for engine in [Engine::Inline, Engine::Threads] {
             for (readers, workers, ahead) in [(1, 1, 1), (1, 8, 3), (4, 3, 2), (5, 1, 100)] {
-                let scan_of = devices(engine, 60).table(pieces(60), ahead);
-                let whole: Vec<u8> = (0..60).collect();
+                let scan_of = devices(engine, n).table(pieces(n), ahead);
+                let whole: Vec<u8> = (0..n as u8).collect();
                 let readers: Vec<ScanReader> = (0..readers).map(|_| scan_of.join()).collect();
                 std::thread::scope(|scope| {
                     for reader in readers {
