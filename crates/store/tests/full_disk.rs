@@ -15,7 +15,8 @@ use std::sync::Arc;
 use rounds::{dir, on, small};
 use snowmelt_io::PowerDisk;
 use snowmelt_store::{
-    Background, JournalConfig, PageId, PageKind, ReadAhead, Reader, Store, StoreConfig, StoreError, TreeId,
+    Background, Changes, JournalConfig, PageId, PageKind, ReadAhead, Reader, Store, StoreConfig, StoreError,
+    TreeId, TupleTree,
 };
 
 /// Trees of a few pages each, added until the disk is full.
@@ -69,7 +70,7 @@ impl Filled {
     fn check(&self, store: &Arc<Store>) {
         let mut reader = Reader::new(store, store.snapshot());
         let catalog = store.catalog_all();
-        assert_eq!(catalog.trees.len(), self.trees.len());
+        assert_eq!(catalog.trees.len(), self.trees.len() + 1, "and the rows");
         for (name, tree, pages) in &self.trees {
             let n: u64 = name.trim_start_matches("tree ").parse().unwrap();
             for p in pages {
@@ -94,10 +95,37 @@ impl Filled {
     }
 }
 
+/// Rows of a tuple tree, and how many are deleted at a time.
+const ROWS: u64 = 40_000;
+const AT_ONCE: usize = 5_000;
+
+/// Inserts or deletes the rows; answers how many there are then.
+fn change_rows(store: &Arc<Store>, insert: bool) -> Result<u64, StoreError> {
+    let all: Vec<u64> = (0..ROWS).collect();
+    let mut left = 0;
+    for part in all.chunks(AT_ONCE) {
+        let mut txn = store.begin()?;
+        let mut tree = match txn.record("rows") {
+            Some(bytes) => TupleTree::from_bytes(&bytes)?,
+            None => TupleTree::create(&mut txn, "rows", 2)?,
+        };
+        let scattered = part.iter().map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        tree.apply(
+            &mut txn,
+            &Changes { cols: vec![part.to_vec(), scattered], insert: vec![insert; part.len()] },
+        )?;
+        txn.put_record("rows", 1, &tree.to_bytes());
+        left = tree.rows();
+        txn.commit()?;
+    }
+    Ok(left)
+}
+
 /// Fills a disk, makes it less full, fills it again, gets more room, and so on; `more` gives it more room.
 fn is_full_and_goes_on(at: &Path, open: impl Fn() -> StoreConfig, more: impl FnOnce()) {
     let store = Store::create(at, &[], open()).unwrap();
     let mut filled = Filled::default();
+    assert_eq!(change_rows(&store, true).unwrap(), ROWS);
     filled.fill(&store);
     let first = filled.trees.len();
     filled.check(&store);
@@ -106,7 +134,8 @@ fn is_full_and_goes_on(at: &Path, open: impl Fn() -> StoreConfig, more: impl FnO
     drop(store);
     let store = Store::open(at, open()).unwrap();
     filled.check(&store);
-    // So do deleting and compacting, and there is room again.
+    // So do deleting, of rows and of whole trees, and compacting, and there is room again.
+    assert_eq!(change_rows(&store, false).unwrap(), 0);
     filled.drop_some(&store);
     store.compact().unwrap();
     filled.check(&store);
@@ -130,7 +159,7 @@ fn is_full_and_goes_on(at: &Path, open: impl Fn() -> StoreConfig, more: impl FnO
 
 #[test]
 fn a_simulated_disk_is_full_and_goes_on() {
-    for capacity in [2 << 20, 3_000_000, 5 << 20] {
+    for capacity in [4 << 20, 5_000_000, 8 << 20] {
         let at = dir();
         let disk = PowerDisk::new(1);
         disk.set_capacity(capacity);
