@@ -64,6 +64,7 @@ enum Bsbm {
 }
 
 fn main() -> ExitCode {
+    snowmelt_io::bound_heap();
     let result = match Cli::parse().command {
         Command::Demo(args) => demo::run(args),
         Command::Load(args) => load::run(args),

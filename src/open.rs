@@ -18,6 +18,9 @@ pub struct OpenArgs {
     /// The one memory budget: pool, queries and load; half of the machine's or cgroup's memory when not given
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub memory: Option<u64>,
+    /// The longest term that queries and updates may make and loads may bring: in bytes of its text
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "16MiB")]
+    pub longest_term: u64,
     /// Write pages back from the journal, or hold that back to measure a restart: the journal then grows without bound
     #[arg(long, value_name = "continuous|held", default_value = "continuous", value_parser = checkpoints, help_heading = "Journal")]
     pub checkpoint: Checkpoints,
@@ -84,6 +87,7 @@ impl OpenArgs {
         if let Some(bytes) = self.memory {
             config.memory_bytes = bytes;
         }
+        config.longest_string_bytes = usize::try_from(self.longest_term).unwrap_or(usize::MAX);
         config.budget = Some(MemoryBudget::new(config.memory_bytes));
         config
     }

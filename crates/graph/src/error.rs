@@ -25,6 +25,9 @@ pub enum GraphError {
         /// The id.
         id: TermId,
     },
+    /// A term is longer than any may be: how long, and the limit.
+    #[error("{0}")]
+    TermTooLong(String),
     /// A dump could not be written.
     #[error("cannot write the dump: {0}")]
     Write(#[source] std::io::Error),
@@ -49,6 +52,11 @@ pub enum GraphError {
 }
 
 impl GraphError {
+    /// Whether the memory budget was used up.
+    pub fn is_of_memory(&self) -> bool {
+        matches!(self, GraphError::Store(StoreError::Memory { .. }))
+    }
+
     pub(crate) fn record(name: &'static str, why: impl Into<String>) -> Self {
         GraphError::Record { name, why: why.into() }
     }

@@ -36,6 +36,22 @@ impl Session {
     /// # Errors Ids of no term (unbound, default graph, local, numbers the dictionary has not); damaged
     /// strings; reads that fail.
     pub fn decode(&mut self, ids: &[TermId], mut f: impl FnMut(usize, TermRef<'_>)) -> Result<()> {
+        let all = |place: usize, term: TermRef<'_>| {
+            f(place, term);
+            true
+        };
+        self.decode_while(ids, all)
+    }
+
+    /// The same, but reads no further once `f` says false: for who has no room for more.
+    ///
+    /// # Errors
+    /// As [`Session::decode`].
+    pub fn decode_while(
+        &mut self,
+        ids: &[TermId],
+        mut f: impl FnMut(usize, TermRef<'_>) -> bool,
+    ) -> Result<()> {
         let mut scratch = std::mem::take(&mut self.scratch);
         let result = decode(&self.state, &mut self.reader, &mut scratch, ids, &mut f);
         self.scratch = scratch;
@@ -89,18 +105,22 @@ fn decode(
     reader: &mut Reader,
     scratch: &mut DecodeScratch,
     ids: &[TermId],
-    f: &mut impl FnMut(usize, TermRef<'_>),
+    f: &mut impl FnMut(usize, TermRef<'_>) -> bool,
 ) -> Result<()> {
     let mut buffer = std::mem::take(&mut scratch.buffer);
-    scratch.sort(ids, |id, place| without_dictionary(state, id, place, &mut buffer, f))?;
+    let mut more = true;
+    scratch.sort(ids, |id, place| {
+        let alone = &mut |place: usize, term: TermRef<'_>| more = more && f(place, term);
+        without_dictionary(state, id, place, &mut buffer, alone)
+    })?;
     let DecodeScratch { wanted, numbers, .. } = scratch;
     if numbers.iter().filter(|numbers| !numbers.is_empty()).count() > 1 {
         announce(state, reader, numbers)?;
     }
     for tree in Tree::ALL {
         let (wanted, numbers) = (&wanted[tree as usize], &numbers[tree as usize]);
-        if !wanted.is_empty() {
-            from_tree(state, reader, tree, wanted, numbers, &mut buffer, f)?;
+        if more && !wanted.is_empty() {
+            more = from_tree(state, reader, tree, wanted, numbers, &mut buffer, f)?;
         }
     }
     scratch.buffer = buffer;
@@ -147,7 +167,7 @@ fn without_dictionary(
     }
 }
 
-/// The terms of one tree; `wanted` is in the order of `numbers`, which are distinct.
+/// The terms of one tree; `wanted` is in the order of `numbers`, which are distinct. False when `f` wants no more.
 fn from_tree(
     state: &GraphState,
     reader: &mut Reader,
@@ -155,25 +175,27 @@ fn from_tree(
     wanted: &[Wanted],
     numbers: &[u64],
     buffer: &mut String,
-    f: &mut impl FnMut(usize, TermRef<'_>),
-) -> Result<()> {
+    f: &mut impl FnMut(usize, TermRef<'_>) -> bool,
+) -> Result<bool> {
     let last = wanted[wanted.len() - 1].id;
     let strings = state.strings(tree).filter(|strings| last.number() < strings.len());
     let strings = strings.ok_or_else(|| dictionary_error(last, "there is no such string"))?;
     let all_distinct = wanted.len() == numbers.len();
     let mut failure = None;
-    strings.get(reader, numbers, |at, string| {
+    let more = strings.get_while(reader, numbers, |at, string| {
         let number = numbers[at];
         let first =
             if all_distinct { at } else { wanted.partition_point(|wanted| wanted.id.number() < number) };
         for wanted in wanted[first..].iter().take_while(|wanted| wanted.id.number() == number) {
             match term(state, wanted.id, string, buffer) {
-                Ok(term) => f(wanted.place as usize, term),
+                Ok(term) if f(wanted.place as usize, term) => {}
+                Ok(_) => return false,
                 Err(error) => failure = Some(error),
             }
         }
+        true
     })?;
-    failure.map_or(Ok(()), Err)
+    failure.map_or(Ok(more), Err)
 }
 
 /// The term of an id and its dictionary string.

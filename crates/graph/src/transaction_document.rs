@@ -8,6 +8,7 @@ use crate::transaction::Transaction;
 use crate::transaction_quads::Changed;
 use crate::transaction_terms::BlankNodes;
 use oxrdfio::RdfFormat;
+use snowmelt_store::{MemoryBudget, Store};
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -71,26 +72,32 @@ impl Transaction {
         cancel: &AtomicBool,
         read_statements: &mut dyn FnMut(u64),
     ) -> Result<Changed, LoadError> {
+        let store = self.db.store().clone();
         let mut blanks = BlankNodes::default();
+        let mut charge = store.memory().charge("a document");
         let mut changed = Changed::default();
         let full = |parsed: Parsed| {
             cancelled(cancel)?;
             let parsed = document.sound(parsed)?;
+            // looking up and changing the indexes takes the like of it three times more
+            charge.set((4 * parsed.held_bytes() + blanks.bytes()) as u64)?;
             let quads = self.resolve_parsed(&parsed, &mut blanks)?;
             changed += self.insert_ids(quads)?;
             read_statements(parsed.rows.len() as u64);
             Ok(())
         };
-        parse_document(read, 0, document.options()?, || Ok(Parsed::default()), full, document.name)?;
+        let options = document.options(store.config().longest_string_bytes, store.memory())?;
+        parse_document(read, 0, options, || Ok(Parsed::default()), full, document.name)?;
         Ok(changed)
     }
 }
 
-/// Reads a source to its end without keeping anything: whether it can be inserted.
+/// Reads a source to its end without keeping anything: whether it can be inserted into a store.
 ///
 /// # Errors
 /// As those of [`Transaction::insert_source`] that are the input's.
 pub fn check_source(
+    store: &Store,
     source: Source,
     format: Option<RdfFormat>,
     base: Option<&str>,
@@ -102,11 +109,12 @@ pub fn check_source(
         cancelled(cancel)?;
         document.sound(parsed).map(drop)
     };
-    parse_document(input.read, 0, document.options()?, || Ok(Parsed::default()), full, document.name)
+    let options = document.options(store.config().longest_string_bytes, store.memory())?;
+    parse_document(input.read, 0, options, || Ok(Parsed::default()), full, document.name)
 }
 
 impl Document<'_> {
-    fn options(&self) -> Result<DocumentOptions, LoadError> {
+    fn options(&self, longest: usize, budget: &MemoryBudget) -> Result<DocumentOptions, LoadError> {
         Ok(DocumentOptions {
             format: self.format,
             base: self.base.map(str::to_owned),
@@ -114,6 +122,8 @@ impl Document<'_> {
             lenient: false,
             chunk_rows: BATCH_ROWS,
             chunk_bytes: BATCH_BYTES,
+            longest,
+            budget: budget.clone(),
         })
     }
 

@@ -25,6 +25,13 @@ pub struct BlankNodes {
     known: FxHashMap<TermHash, TermId>,
 }
 
+impl BlankNodes {
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.known.capacity() * (size_of::<(TermHash, TermId)>() + 1)
+    }
+}
+
 /// The dictionary string of a term, where the batch does not have it.
 type Owned = FxHashMap<usize, Vec<u8>>;
 
@@ -42,6 +49,9 @@ impl Transaction {
         parsed: &Parsed,
         blanks: &mut BlankNodes,
     ) -> Result<Vec<[u64; 4]>> {
+        if let Some(why) = parsed.too_long(self.db.store().config().longest_string_bytes) {
+            return Err(GraphError::TermTooLong(why));
+        }
         let ids = self.term_ids(parsed, blanks)?;
         let id = |reference: u64| position(reference).map_or(reference, |at| ids[at as usize].0);
         Ok(parsed.rows.iter().map(|row| row.map(id)).collect())

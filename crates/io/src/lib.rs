@@ -21,6 +21,7 @@ mod error;
 mod event_count;
 mod faulty;
 mod file;
+mod heap;
 mod job;
 mod loop_device;
 mod mapping;
@@ -64,6 +65,7 @@ pub use error::{IoError, IoErrorKind, Operation};
 pub use event_count::EventCount;
 pub use faulty::{Fault, FaultKind, FaultRates, FaultyDevice};
 pub use file::{Access, FileDevice};
+pub use heap::{bound_heap, trim_heap};
 pub use job::{CpuUse, Job, JobEngine, JobFile, JobResult, Pattern, Places, run_job, run_job_on};
 pub use loop_device::{
     LoopOptions, block_discard, block_zero, loop_attach, loop_backing, loop_detach, loop_free,

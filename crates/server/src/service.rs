@@ -375,9 +375,8 @@ pub(crate) fn refusal(error: &QueryError) -> Refusal {
         QueryError::GraphExists(_) => StatusCode::CONFLICT,
         QueryError::Unwritable { .. } => StatusCode::NOT_ACCEPTABLE,
         QueryError::Load(error) if error.is_of_input() => StatusCode::BAD_REQUEST,
-        QueryError::Timeout(_) | QueryError::Memory { .. } | QueryError::Rows(_) | QueryError::Cancelled => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        QueryError::TermTooLong { .. } | QueryError::Search { .. } => StatusCode::BAD_REQUEST,
+        error if error.is_of_limits() => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     let limit =

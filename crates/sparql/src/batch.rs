@@ -4,6 +4,7 @@
 //! planned. Invariant: every column has `rows` entries (a batch without columns still has rows).
 
 use snowmelt_graph::TermId;
+use std::ops::Range;
 
 /// Some solutions.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +38,12 @@ impl Batch {
     pub fn gather(&self, cols: &[u16], rows: &[u32]) -> Self {
         let pick = |c: &u16| gather(&self.cols[*c as usize], rows);
         Self { cols: cols.iter().map(pick).collect(), rows: rows.len() }
+    }
+
+    /// A copy of some rows that follow each other.
+    pub(crate) fn slice(&self, rows: Range<usize>) -> Self {
+        let len = rows.len();
+        Self { cols: self.cols.iter().map(|c| c[rows.clone()].to_vec()).collect(), rows: len }
     }
 
     /// Keeps the rows of an ascending selection.

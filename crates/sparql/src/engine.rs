@@ -12,6 +12,7 @@
 
 mod describe;
 mod facts;
+mod graph;
 #[cfg(test)]
 mod hostile;
 mod result;
@@ -22,7 +23,7 @@ mod tests;
 
 use crate::algebra::{Algebra, Form, GroundTerm, Var};
 use crate::error::QueryError;
-use crate::exec::{BatchRows, Boxed, Limits, MemoryShare, Profile, Run, TERM_CACHE_BYTES, build};
+use crate::exec::{BatchRows, Boxed, Limits, MemoryShare, Profile, Run, Shares, build, terms_within};
 use crate::guard::TextLimits;
 use crate::plan::Plan;
 use crate::shape;
@@ -48,6 +49,9 @@ const TEMPLATES: usize = 1024;
 /// The longest text that is kept as a template: longer ones hold data, come once, and would make the templates large.
 const KEPT_TEXT_BYTES: usize = 32 << 10;
 
+/// How long a query waits for the memory it needs at least, before it is refused as busy.
+const MEMORY_WAIT: Duration = Duration::from_secs(10);
+
 /// How a query is to be run.
 #[derive(Clone, Debug, Default)]
 pub struct QueryOptions {
@@ -55,8 +59,10 @@ pub struct QueryOptions {
     pub base: Option<String>,
     /// The longest it may run.
     pub timeout: Option<Duration>,
-    /// Bytes its operators may hold; default a quarter of the memory budget.
+    /// Most bytes it may hold; default a quarter of the memory budget.
     pub memory: Option<usize>,
+    /// How long it waits for memory to begin; default 10 seconds.
+    pub memory_wait: Option<Duration>,
     /// Rows after which it is ended with an error.
     pub max_rows: Option<u64>,
     /// Set from outside to end it.
@@ -213,11 +219,9 @@ impl Engine {
         options: &QueryOptions,
         limits: &Limits,
     ) -> Result<Prepared, QueryError> {
-        let plain = source.session.is_plain()?;
         let consts = template.resolve(&params, &mut source, limits)?;
         let plan = template.plan(self, &params, &consts, &mut source, limits)?;
-        let mut run = self.run(&template, params, consts, source, plain, options);
-        run.limits = limits.clone();
+        let mut run = self.run(&template, params, consts, source, options, limits)?;
         run.plan = Some(plan.clone());
         Ok(Prepared { template, plan, run })
     }
@@ -227,10 +231,11 @@ impl Engine {
         template: &Template,
         params: Vec<GroundTerm>,
         consts: Vec<Option<TermId>>,
-        source: Source,
-        plain: bool,
+        mut source: Source,
         options: &QueryOptions,
-    ) -> Run {
+        limits: &Limits,
+    ) -> Result<Run, QueryError> {
+        let plain = source.session.is_plain()?;
         let algebra = template.algebra.clone();
         let graphs = |list: &Option<Vec<crate::algebra::Const>>| {
             list.as_ref().map(|l| l.iter().filter_map(|c| consts[c.0 as usize]).collect::<Vec<_>>())
@@ -238,14 +243,21 @@ impl Engine {
         let (default_graphs, named_graphs) =
             (graphs(&algebra.dataset.default), graphs(&algebra.dataset.named));
         let budget = self.db.store().memory().clone();
-        let (locals, now) = (Arc::new(LocalTerms::new()), DateTime::now());
+        let store = self.db.store();
+        let shares = Shares::of(budget.total(), store.pool_bytes(), options.memory);
+        let clock = store.config().clock.clone();
+        let wait = options.memory_wait.unwrap_or(MEMORY_WAIT);
+        let memory = MemoryShare::admit(shares, budget, wait, limits, |ns| clock.sleep_ns(ns))?;
+        let longest = store.config().longest_string_bytes;
+        let (locals, now) = (Arc::new(LocalTerms::held_by(memory.held())), DateTime::now());
         let base = algebra.base.as_ref().and_then(|b| oxiri::Iri::parse(b.clone()).ok());
         let active = Active::new(&self.active);
         // a core that works for another query is not there to fork to
         let cores = if options.threads == 0 { self.cores } else { options.threads };
-        Run {
+        let terms = Terms::new(locals.clone(), now, base, 0);
+        Ok(Run {
             source,
-            terms: Terms::new(locals.clone(), now, base, TERM_CACHE_BYTES),
+            terms: terms_within(memory.least(), &memory, terms, limits, longest),
             locals,
             now,
             threads: cores.saturating_sub(active.others).max(1),
@@ -255,11 +267,13 @@ impl Engine {
             forked: Activity::default(),
             params,
             consts,
-            limits: Limits::default(),
-            memory: MemoryShare::new(options.memory.unwrap_or(budget.total() as usize / 4), budget),
-            batch: options
-                .batch_rows
-                .map_or_else(BatchRows::default, |n| BatchRows { first: n.max(1), most: n.max(1) }),
+            limits: limits.clone(),
+            batch: options.batch_rows.map_or_else(
+                || BatchRows::within(memory.least()),
+                |n| BatchRows { first: n.max(1), most: n.max(1) },
+            ),
+            memory,
+            longest,
             default_graphs,
             named_graphs,
             plain,
@@ -268,7 +282,7 @@ impl Engine {
             temp_dir: std::env::temp_dir(),
             profile: None,
             algebra,
-        }
+        })
     }
 
     /// The template of a text, from the cache or new, and its parameters.

@@ -2,6 +2,8 @@
 //!
 //! Everything that comes from the query's text, its limits or the store is a value of [`QueryError`]; a panic would be a bug.
 
+use crate::limits::Stop;
+use crate::value::TermError;
 use std::time::Duration;
 
 /// Why a query gave no (whole) answer.
@@ -53,6 +55,43 @@ pub enum QueryError {
         /// The operator that asked last.
         what: &'static str,
     },
+    /// Too many others run: what a query needs at least was not free in time.
+    #[error(
+        "the server is busy: after {waited:?} only {free_bytes} of the {total_bytes} bytes of --memory are free, and a query needs {least_bytes}; try again later"
+    )]
+    Busy {
+        /// How long it waited.
+        waited: Duration,
+        /// What a query needs to begin.
+        least_bytes: usize,
+        /// What is free.
+        free_bytes: u64,
+        /// The whole budget.
+        total_bytes: u64,
+    },
+    /// A term that would be longer than any may be.
+    #[error(
+        "a term of {bytes} bytes would be longer than the longest allowed, {most} bytes; --longest-term SIZE changes that"
+    )]
+    TermTooLong {
+        /// Its bytes, or as many as it had when it was given up.
+        bytes: u64,
+        /// The limit.
+        most: usize,
+    },
+    /// A text and a pattern that are large together.
+    #[error(
+        "REGEX or REPLACE of a text of {text_bytes} bytes with a pattern that compiles to {pattern_bytes} bytes could take too long: make one of them smaller"
+    )]
+    Search {
+        /// Of the text.
+        text_bytes: usize,
+        /// Of the compiled pattern, rounded up.
+        pattern_bytes: usize,
+    },
+    /// The texts of a batch do not fit into memory together, and it could not be done in parts.
+    #[error("the texts of a batch take more memory than the query may have; give it more or make it smaller")]
+    TooMuch,
     /// The row limit was reached.
     #[error("the query gave more than {0} rows, its limit")]
     Rows(u64),
@@ -105,6 +144,19 @@ pub enum QueryError {
 }
 
 impl QueryError {
+    /// Whether a limit on time, rows or memory ended it: with more of that, or at another time, it may succeed.
+    pub fn is_of_limits(&self) -> bool {
+        matches!(
+            self,
+            Self::Timeout(_)
+                | Self::Memory { .. }
+                | Self::TooMuch
+                | Self::Busy { .. }
+                | Self::Rows(_)
+                | Self::Cancelled
+        ) || matches!(self, Self::Store(error) if error.is_of_memory())
+    }
+
     /// A parse error, its place counted from a byte offset in the text.
     pub fn parse_at(text: &str, offset: usize, message: impl Into<String>) -> Self {
         let (line, column) = place(text, offset);
@@ -121,6 +173,29 @@ impl QueryError {
     pub fn unsupported_at(text: &str, offset: usize, construct: impl Into<String>) -> Self {
         let (line, column) = place(text, offset);
         Self::Unsupported { construct: construct.into(), line, column }
+    }
+}
+
+impl From<Stop> for QueryError {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Cancelled => Self::Cancelled,
+            Stop::Timeout(limit) => Self::Timeout(limit),
+        }
+    }
+}
+
+impl From<TermError> for QueryError {
+    fn from(error: TermError) -> Self {
+        match error {
+            TermError::Store(error) => Self::Store(error),
+            TermError::TooLong { bytes, most } => Self::TermTooLong { bytes, most },
+            TermError::Memory { share_bytes, what } => Self::Memory { share_bytes, what },
+            TermError::Search { text_bytes, pattern_bytes } => Self::Search { text_bytes, pattern_bytes },
+            TermError::Cancelled => Self::Cancelled,
+            TermError::Timeout(limit) => Self::Timeout(limit),
+            TermError::TooMuch => Self::TooMuch,
+        }
     }
 }
 

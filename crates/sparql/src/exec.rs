@@ -30,12 +30,13 @@ mod union;
 use crate::batch::Batch;
 use crate::error::QueryError;
 
+pub(crate) use crate::limits::Limits;
 pub(crate) use access::compared;
 pub(crate) use build::build;
 pub(crate) use distinct::Distinct;
-pub(crate) use memory::MemoryShare;
+pub(crate) use memory::{Held, MemoryShare, Shares};
 pub(crate) use profile::Profile;
-pub(crate) use run::{BatchRows, Limits, Run, TERM_CACHE_BYTES, fill};
+pub(crate) use run::{BatchRows, Run, fill, terms_within};
 
 pub(crate) type Result<T> = std::result::Result<T, QueryError>;
 

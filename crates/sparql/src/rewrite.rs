@@ -62,7 +62,7 @@ impl Rewriter<'_> {
     /// Whether the query must stop.
     fn must_stop(&mut self) -> bool {
         if self.stopped.is_none() {
-            self.stopped = self.limits.check().err();
+            self.stopped = self.limits.check().err().map(QueryError::from);
         }
         self.stopped.is_some()
     }

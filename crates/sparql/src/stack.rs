@@ -44,6 +44,12 @@ impl<T> Deep<T> {
         Self { value: Some(value), bytes }
     }
 
+    /// The same with something around it.
+    pub fn map(mut self, f: impl FnOnce(T) -> T) -> Self {
+        self.value = self.value.take().map(f);
+        self
+    }
+
     /// Calls `f` with room for it.
     pub fn with<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         let value = self.value.as_mut().expect("there until it is dropped");

@@ -21,6 +21,8 @@ pub struct StoreConfig {
     pub memory_bytes: u64,
     /// The budget of the process, for all databases it has open; `None`: a budget of `memory_bytes` for this database alone.
     pub budget: Option<MemoryBudget>,
+    /// The longest string of a term, in bytes: of queries, updates and loads. Default 16 MiB.
+    pub longest_string_bytes: usize,
     /// Bytes of `memory_bytes` for the pool; `None`: three quarters.
     pub pool_bytes: Option<u64>,
     /// Read and write past the page cache (O_DIRECT) where the file system can.
@@ -189,6 +191,7 @@ impl Default for StoreConfig {
             extent_pages: 256,
             memory_bytes: machine_memory() / 2,
             budget: None,
+            longest_string_bytes: 16 << 20,
             pool_bytes: None,
             direct: true,
             queue: QueueConfig::default(),

@@ -15,6 +15,9 @@ use crate::error::{Result, StoreError};
 /// Bytes a [`Charge`] takes at once, so that the shared counter is not touched for every value.
 const CHUNK_BYTES: u64 = 64 << 10;
 
+/// Who held so much at a time leaves a heap with holes worth giving back.
+const LARGE_BYTES: u64 = 4 << 20;
+
 /// The budget of one process. Clones share it.
 #[derive(Clone, Debug)]
 pub struct MemoryBudget {
@@ -61,9 +64,16 @@ impl MemoryBudget {
         Ok(r)
     }
 
+    /// Somebody has ended who held up to `most` bytes: what that left free in the heap goes back to the system.
+    pub fn ended(&self, most: u64) {
+        if most >= LARGE_BYTES {
+            snowmelt_io::trim_heap();
+        }
+    }
+
     /// A charge of nothing yet; `what` names its holder in errors.
     pub fn charge(&self, what: &'static str) -> Charge {
-        Charge { reservation: Reservation { budget: self.clone(), bytes: 0 }, what }
+        Charge { reservation: Reservation { budget: self.clone(), bytes: 0 }, most: 0, what }
     }
 }
 
@@ -71,12 +81,14 @@ impl MemoryBudget {
 #[derive(Debug)]
 pub struct Charge {
     reservation: Reservation,
+    most: u64,
     what: &'static str,
 }
 
 impl Charge {
     /// The container holds so many bytes now, or is about to. On error the charge is as before.
     pub fn set(&mut self, bytes: u64) -> Result<()> {
+        self.most = self.most.max(bytes);
         let held = self.reservation.bytes();
         if bytes > held {
             self.reservation.grow(self.what, (bytes - held).next_multiple_of(CHUNK_BYTES))
@@ -91,6 +103,12 @@ impl Charge {
     /// Bytes reserved.
     pub fn bytes(&self) -> u64 {
         self.reservation.bytes()
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.reservation.budget.ended(self.most);
     }
 }
 

@@ -294,6 +294,11 @@ impl Store {
         self.fetch.core.pool.frame_count()
     }
 
+    /// Bytes of the pool.
+    pub fn pool_bytes(&self) -> u64 {
+        self.frames() as u64 * PAGE_BYTES as u64
+    }
+
     /// Bytes of the extents in use, all stripes together.
     pub fn bytes(&self) -> u64 {
         let used = self.fetch.core.space.read().iter().filter(|(_, e)| e.tree.is_some()).count();

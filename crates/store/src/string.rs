@@ -135,8 +135,25 @@ impl StringTree {
     /// # Errors
     /// Reading a page failed, a page contradicts the format, or there is no such id.
     pub fn get(&self, reader: &mut Reader, ids: &[u64], mut f: impl FnMut(usize, &[u8])) -> Result<()> {
+        let all = |at: usize, string: &[u8]| {
+            f(at, string);
+            true
+        };
+        self.get_while(reader, ids, all).map(drop)
+    }
+
+    /// The same, but reads no further once `f` says false; then it answers false, too.
+    ///
+    /// # Errors
+    /// As [`StringTree::get`].
+    pub fn get_while(
+        &self,
+        reader: &mut Reader,
+        ids: &[u64],
+        mut f: impl FnMut(usize, &[u8]) -> bool,
+    ) -> Result<bool> {
         assert!(ids.is_sorted(), "ids of a batch are sorted");
-        let Some(&greatest) = ids.last() else { return Ok(()) };
+        let Some(&greatest) = ids.last() else { return Ok(true) };
         if greatest >= self.len {
             let why = format!("a reference to string {greatest} of {}", self.len);
             return Err(reader.damaged(self.shape.root, why));
@@ -147,18 +164,19 @@ impl StringTree {
         let mut spare = tree_spare::take(1);
         let plan = &mut spare.plan;
         let mut buffers = Buffers { codes: std::mem::take(&mut spare.bytes), ..Buffers::default() };
-        while plan.end < ids.len() {
+        let mut more = true;
+        while more && plan.end < ids.len() {
             let limit = Descent::limit(reader.resident(self.shape.id), reader);
             plan.begin(&self.shape, &keys, plan.end, None, limit);
             plan.descend(reader, &self.shape, &keys)?;
-            self.visit(reader, symbols, plan, ids, &mut buffers, &mut f)?;
+            more = self.visit(reader, symbols, plan, ids, &mut buffers, &mut f)?;
         }
         reader.meters.rnd += ids.len() as u64;
         reader.touch(self.shape.id, ids.len() as u64);
-        self.deliver_long(reader, &mut buffers, &mut f)?;
+        more = more && self.deliver_long(reader, &mut buffers, &mut f)?;
         spare.bytes = buffers.codes;
         tree_spare::give(spare);
-        Ok(())
+        Ok(more)
     }
 
     /// Hands out the short strings of a chunk, leaf by leaf, and collects the references to the long ones.
@@ -169,8 +187,8 @@ impl StringTree {
         plan: &Descent,
         ids: &[u64],
         buffers: &mut Buffers,
-        f: &mut impl FnMut(usize, &[u8]),
-    ) -> Result<()> {
+        f: &mut impl FnMut(usize, &[u8]) -> bool,
+    ) -> Result<bool> {
         let mut here: Option<(u32, PageRef, StringLeaf)> = None;
         let mut last = u64::MAX; // group of the string before
         for (i, &(node, _)) in plan.spans.iter().enumerate() {
@@ -199,11 +217,11 @@ impl StringTree {
             let bytes = &page[place.at..place.at + place.len];
             if place.is_long {
                 buffers.long.push((k, leaf_id, decoded(reader, leaf_id, LongRef::parse(bytes))?));
-            } else {
-                f(k, decoded(reader, leaf_id, symbols.decode(bytes, &mut buffers.codes))?);
+            } else if !f(k, decoded(reader, leaf_id, symbols.decode(bytes, &mut buffers.codes))?) {
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Reads the long strings met, as many at a time as may be wished for.
@@ -211,8 +229,8 @@ impl StringTree {
         &self,
         reader: &mut Reader,
         buffers: &mut Buffers,
-        f: &mut impl FnMut(usize, &[u8]),
-    ) -> Result<()> {
+        f: &mut impl FnMut(usize, &[u8]) -> bool,
+    ) -> Result<bool> {
         let long = std::mem::take(&mut buffers.long);
         let limit = reader.wish_limit().max(1);
         let mut rest = &long[..];
@@ -227,11 +245,13 @@ impl StringTree {
             wish_long(reader, self.shape.id, &pages);
             for (k, leaf, reference) in &rest[..n] {
                 reference.read(reader, self.shape.id, *leaf, &mut buffers.value)?;
-                f(*k, &buffers.value);
+                if !f(*k, &buffers.value) {
+                    return Ok(false);
+                }
             }
             rest = &rest[n..];
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The symbol table, read once per tree handle.

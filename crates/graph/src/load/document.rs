@@ -7,9 +7,11 @@ use oxrdf::{GraphName, NamedNode};
 use oxrdfio::{RdfFormat, RdfParseError, RdfParser};
 
 use super::error::LoadError;
+use super::guard::{Bounds, Guarded};
 use super::intern::{Fault, Interner, Parsed};
 use super::tagwise::TagWise;
 use crate::term::{TermId, TermRef};
+use snowmelt_store::MemoryBudget;
 
 /// How to read a document.
 #[derive(Debug, Clone)]
@@ -25,6 +27,10 @@ pub(crate) struct DocumentOptions {
     pub(crate) chunk_rows: usize,
     /// Bytes of terms per chunk.
     pub(crate) chunk_bytes: usize,
+    /// Bytes of the longest term.
+    pub(crate) longest: usize,
+    /// What is charged for formats that are kept as a whole while they are read.
+    pub(crate) budget: MemoryBudget,
 }
 
 /// Malformed statements one after the other at which a lenient load gives up as well.
@@ -48,6 +54,8 @@ pub(crate) fn parse_document(
             message: format!("{base} is no absolute IRI: {e}"),
         })?;
     }
+    let charge = Some(options.budget.charge("a JSON-LD document"));
+    let read = Guarded::new(read, options.format, Bounds { longest: options.longest, charge });
     let recovers = matches!(options.format, RdfFormat::Turtle | RdfFormat::TriG | RdfFormat::N3);
     let (quads, at): (Box<dyn Iterator<Item = _>>, _) = if options.format == RdfFormat::RdfXml {
         let (read, at) = TagWise::new(read);
@@ -63,6 +71,9 @@ pub(crate) fn parse_document(
             Ok(quad) => {
                 faults = 0;
                 add(&mut interner, &quad);
+                if interner.parsed.longest > options.longest {
+                    return full(too_long(interner.end(), options.longest));
+                }
             }
             Err(RdfParseError::Io(source)) => {
                 return Err(LoadError::Input { file: name.to_owned(), source });
@@ -90,6 +101,13 @@ pub(crate) fn parse_document(
         }
     }
     full(interner.end())
+}
+
+/// A chunk that ends with a term that is too long.
+fn too_long(mut parsed: Parsed, most: usize) -> Parsed {
+    let message = parsed.too_long(most).expect("the caller saw one");
+    parsed.fault = Some(Fault { line: 0, column: 0, message });
+    parsed
 }
 
 fn add(interner: &mut Interner, quad: &oxrdf::Quad) {

@@ -126,6 +126,8 @@ pub(crate) struct Parsed {
     pub(crate) ids: Vec<Ref>,
     /// The part of the waiting terms that `ids` refer to.
     pub(crate) part: usize,
+    /// Bytes of the longest term met.
+    pub(crate) longest: usize,
     /// Line ends in the chunk.
     pub(crate) lines: u64,
     /// Statements left out.
@@ -142,6 +144,25 @@ impl Parsed {
         &from[start..start + span.len as usize]
     }
 
+    /// What to say if a term is longer than any may be.
+    pub(crate) fn too_long(&self, most: usize) -> Option<String> {
+        (self.longest > most).then(|| {
+            format!(
+                "a term has {} bytes, and the longest allowed has {most}; --longest-term SIZE changes that",
+                self.longest
+            )
+        })
+    }
+
+    /// Bytes held, about.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.text.capacity()
+            + self.extra.capacity()
+            + self.terms.capacity() * size_of::<LocalTerm>()
+            + self.rows.capacity() * size_of::<[Ref; 4]>()
+            + self.ids.capacity() * size_of::<Ref>()
+    }
+
     /// Forgets everything, keeping the memory.
     pub(crate) fn clear(&mut self) {
         self.text.clear();
@@ -150,6 +171,7 @@ impl Parsed {
         self.annotations.clear();
         self.rows.clear();
         self.ids.clear();
+        self.longest = 0;
         self.lines = 0;
         self.skipped = 0;
         self.fault = None;
@@ -274,6 +296,7 @@ impl Interner {
     }
 
     fn add(&mut self, hash: TermHash, need: Need, annotation: u32, bytes: &[u8], place: Place) -> Ref {
+        self.parsed.longest = self.parsed.longest.max(bytes.len());
         let start = match place {
             Some(start) => start as u32,
             None => {

@@ -20,6 +20,7 @@ mod error;
 mod fill;
 #[doc(hidden)]
 pub mod fuzz;
+mod guard;
 mod index;
 pub(crate) mod intern;
 mod merge;

@@ -294,6 +294,8 @@ impl Reader<'_> {
             // As many statements as a chunk of lines has.
             chunk_rows: (shared.reading.sizes.chunk_bytes / 128).max(1),
             chunk_bytes: shared.reading.sizes.chunk_bytes,
+            longest: shared.reading.options.store.longest_string_bytes,
+            budget: shared.reading.options.store.memory(),
         };
         let this = std::cell::RefCell::new(self);
         parse_document(
@@ -422,6 +424,11 @@ fn number_chunks(
                     column: fault.column,
                     message: fault.message.clone(),
                 });
+            }
+            if let Some(message) = chunk.too_long(shared.reading.options.store.longest_string_bytes) {
+                let (file, line) = (shared.names[source].clone(), lines + 1);
+                let message = format!("from here on, {message}");
+                return Err(LoadError::Syntax { file, line, column: 0, message });
             }
             lines += chunk.lines;
             summary.triples += chunk.rows.len() as u64;

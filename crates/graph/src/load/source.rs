@@ -31,6 +31,10 @@ const FORMAT_NAMES: &str = "nt, nq, ttl, trig, rdf, jsonld, n3";
 /// First bytes of compressed files.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// Memory that a zstd file may ask for, as a power of two. Of our own files what `zstd --long=31` makes; of what others send 8 MiB, which is
+/// what every decoder has to have (RFC 8878, 3.1.1.1.2): a few bytes may ask for 2 GiB.
+const OWN_WINDOW_LOG: u32 = 31;
+const SENT_WINDOW_LOG: u32 = 23;
 /// What is looked at to tell compression and format.
 const SNIFF_BYTES: u64 = 64 << 10;
 
@@ -108,6 +112,7 @@ impl Source {
             Source::File(path) => Some(path.clone()),
             _ => None,
         };
+        let is_ours = !matches!(self, Source::Reader { .. });
         let read: Box<dyn Read + Send + 'a> = match self {
             Source::File(path) => Box::new(open_file(&path).map_err(failed)?),
             Source::Stdin => {
@@ -117,7 +122,8 @@ impl Source {
             Source::Reader { read, .. } => read,
         };
         let counted = Counted { read, bytes: Arc::clone(read_bytes) };
-        let (read, text_head) = decompress(counted).map_err(failed)?;
+        let window_log = if is_ours { OWN_WINDOW_LOG } else { SENT_WINDOW_LOG };
+        let (read, text_head) = decompress(counted, window_log).map_err(failed)?;
         let format =
             format.or_else(|| path.as_deref().and_then(format_of_name)).unwrap_or_else(|| sniff(&text_head));
         Ok(Input { name, format, read: Box::new(io::Cursor::new(text_head).chain(read)) })
@@ -182,7 +188,7 @@ impl<R: Read> Read for Counted<R> {
 }
 
 /// The text of an input and its first bytes, which have been taken off.
-fn decompress<'a>(mut read: impl Read + Send + 'a) -> io::Result<(Text<'a>, Vec<u8>)> {
+fn decompress<'a>(mut read: impl Read + Send + 'a, window_log: u32) -> io::Result<(Text<'a>, Vec<u8>)> {
     let mut head = Vec::new();
     read.by_ref().take(SNIFF_BYTES).read_to_end(&mut head)?;
     let gzip = head.starts_with(&GZIP);
@@ -195,8 +201,7 @@ fn decompress<'a>(mut read: impl Read + Send + 'a) -> io::Result<(Text<'a>, Vec<
         Box::new(flate2::read::MultiGzDecoder::new(io::BufReader::with_capacity(256 << 10, whole)))
     } else {
         let mut decoder = zstd::Decoder::new(whole)?;
-        // What `zstd --long=31` makes; the default limit refuses it.
-        decoder.window_log_max(31)?;
+        decoder.window_log_max(window_log)?;
         Box::new(decoder)
     };
     let mut head = Vec::new();
@@ -273,7 +278,7 @@ pub(super) struct Lines<R> {
 }
 
 /// A line longer than this is not data.
-const MAX_LINE_BYTES: usize = 1 << 30;
+const MAX_LINE_BYTES: usize = 64 << 20;
 
 impl<R: Read> Lines<R> {
     /// Chunks of about `chunk_bytes`; longer only when a line is.

@@ -11,10 +11,10 @@ mod best;
 mod sum;
 
 use crate::expr::CompileError;
-use crate::value::{TermStore, Terms, Value};
+use crate::value::{TermError, TermStore, Terms, Value};
 use best::Best;
 use rustc_hash::FxHashSet;
-use snowmelt_graph::{GraphError, Kind, TermId, TermRef};
+use snowmelt_graph::{Kind, TermId, TermRef};
 use spargebra::algebra::{AggregateExpression, AggregateFunction};
 use sum::Total;
 
@@ -42,6 +42,8 @@ enum State {
     Best {
         groups: Vec<Best>,
         max: bool,
+        /// of the keys
+        bytes: usize,
     },
     Sample(Vec<TermId>),
     Concat {
@@ -77,8 +79,8 @@ impl Aggregate {
             AggregateFunction::Count => State::Count { groups: Vec::new(), all: false },
             AggregateFunction::Sum => State::Sum(Vec::new()),
             AggregateFunction::Avg => State::Average(Vec::new()),
-            AggregateFunction::Min => State::Best { groups: Vec::new(), max: false },
-            AggregateFunction::Max => State::Best { groups: Vec::new(), max: true },
+            AggregateFunction::Min => State::Best { groups: Vec::new(), max: false, bytes: 0 },
+            AggregateFunction::Max => State::Best { groups: Vec::new(), max: true, bytes: 0 },
             AggregateFunction::Sample => State::Sample(Vec::new()),
             AggregateFunction::GroupConcat { separator } => State::Concat {
                 groups: Vec::new(),
@@ -110,9 +112,7 @@ impl Aggregate {
                 State::Count { groups, .. } => groups.capacity() * 8,
                 State::Sum(groups) => groups.capacity() * size_of::<Total>(),
                 State::Average(groups) => groups.capacity() * size_of::<(Total, i64)>(),
-                State::Best { groups, .. } => {
-                    groups.capacity() * size_of::<Best>() + groups.iter().map(Best::bytes).sum::<usize>()
-                }
+                State::Best { groups, bytes, .. } => groups.capacity() * size_of::<Best>() + bytes,
                 State::Sample(groups) => groups.capacity() * 8,
                 State::Concat { groups, bytes, .. } => groups.capacity() * size_of::<Concat>() + bytes,
             }
@@ -138,7 +138,7 @@ impl Aggregate {
         store: &mut dyn TermStore,
         groups: &[u32],
         args: &[TermId],
-    ) -> Result<(), GraphError> {
+    ) -> Result<(), TermError> {
         assert!(!self.counts_distinct_rows(), "update_rows is for COUNT(DISTINCT *)");
         let Some(distinct) = &mut self.distinct else {
             return self.state.update(terms, store, groups, args);
@@ -164,7 +164,7 @@ impl Aggregate {
         store: &mut dyn TermStore,
         groups: &[u32],
         cols: &[Vec<TermId>],
-    ) -> Result<(), GraphError> {
+    ) -> Result<(), TermError> {
         let (Some(distinct), State::Count { groups: counts, .. }) = (&mut self.distinct, &mut self.state)
         else {
             panic!("update_rows is for COUNT(DISTINCT *) alone");
@@ -182,9 +182,9 @@ impl Aggregate {
 
     /// The result of each group. The ids last for the query.
     pub fn finish(self, terms: &mut Terms) -> Vec<TermId> {
-        let mut ids: Vec<TermId> = match self.state {
+        match self.state {
             State::Count { groups, .. } => {
-                groups.into_iter().map(|n| terms.push(&Value::Integer(n))).collect()
+                groups.into_iter().map(|n| push(terms, Some(Value::Integer(n)))).collect()
             }
             State::Sum(groups) => groups.into_iter().map(|total| push(terms, total.value())).collect(),
             State::Average(groups) => {
@@ -192,22 +192,21 @@ impl Aggregate {
             }
             State::Best { groups, .. } => groups.into_iter().map(Best::id).collect(),
             State::Sample(ids) => ids,
+            // each text is given away before the next one is kept
             State::Concat { groups, .. } => groups
                 .into_iter()
                 .map(|group| match group {
-                    Concat::Empty => terms.push_term(TermRef::string("")),
-                    Concat::Text(text) => terms.push_term(TermRef::string(&text)),
+                    Concat::Empty => terms.intern(TermRef::string("")),
+                    Concat::Text(text) => terms.intern(TermRef::string(&text)),
                     Concat::Failed => TermId::UNDEF,
                 })
                 .collect(),
-        };
-        terms.keep(&mut ids);
-        ids
+        }
     }
 }
 
 fn push(terms: &mut Terms, value: Option<Value<'static>>) -> TermId {
-    value.map_or(TermId::UNDEF, |v| terms.push(&v))
+    value.map_or(TermId::UNDEF, |v| terms.push_kept(&v))
 }
 
 impl State {
@@ -217,28 +216,39 @@ impl State {
         store: &mut dyn TermStore,
         rows: &[u32],
         args: &[TermId],
-    ) -> Result<(), GraphError> {
+    ) -> Result<(), TermError> {
         match self {
             State::Count { groups, all: true } => rows.iter().for_each(|g| groups[*g as usize] += 1),
             State::Count { groups, all: false } => {
                 rows.iter().zip(args).for_each(|(g, a)| groups[*g as usize] += i64::from(!a.is_undef()));
             }
-            State::Sum(groups) => {
-                prefetch_numbers(terms, store, args)?;
-                rows.iter().zip(args).for_each(|(g, a)| groups[*g as usize].add(*a, terms));
-            }
-            State::Average(groups) => {
-                prefetch_numbers(terms, store, args)?;
-                for (g, a) in rows.iter().zip(args) {
+            State::Sum(groups) => terms.in_parts(0..rows.len(), &mut |terms, part| {
+                prefetch_numbers(terms, store, &args[part.clone()])?;
+                rows[part.clone()]
+                    .iter()
+                    .zip(&args[part])
+                    .for_each(|(g, a)| groups[*g as usize].add(*a, terms));
+                Ok::<_, TermError>(())
+            })?,
+            State::Average(groups) => terms.in_parts(0..rows.len(), &mut |terms, part| {
+                prefetch_numbers(terms, store, &args[part.clone()])?;
+                for (g, a) in rows[part.clone()].iter().zip(&args[part]) {
                     let (total, count) = &mut groups[*g as usize];
                     total.add(*a, terms);
                     *count += 1;
                 }
-            }
-            State::Best { groups, max } => {
-                terms.prefetch(store, args.iter().copied())?;
-                rows.iter().zip(args).for_each(|(g, a)| groups[*g as usize].update(*a, *max, terms));
-            }
+                Ok::<_, TermError>(())
+            })?,
+            State::Best { groups, max, bytes } => terms.in_parts(0..rows.len(), &mut |terms, part| {
+                terms.prefetch(store, args[part.clone()].iter().copied())?;
+                for (g, a) in rows[part.clone()].iter().zip(&args[part]) {
+                    let best = &mut groups[*g as usize];
+                    *bytes -= best.bytes();
+                    best.update(*a, *max, terms);
+                    *bytes += best.bytes();
+                }
+                Ok::<_, TermError>(())
+            })?,
             State::Sample(groups) => {
                 for (g, a) in rows.iter().zip(args) {
                     let sample = &mut groups[*g as usize];
@@ -248,10 +258,16 @@ impl State {
                 }
             }
             State::Concat { groups, separator, bytes } => {
-                terms.prefetch(store, args.iter().copied())?;
-                for (g, a) in rows.iter().zip(args) {
-                    *bytes += groups[*g as usize].add(*a, separator, terms);
-                }
+                terms.in_parts(0..rows.len(), &mut |terms, part| {
+                    terms.prefetch(store, args[part.clone()].iter().copied())?;
+                    for (g, a) in rows[part.clone()].iter().zip(&args[part]) {
+                        *bytes += groups[*g as usize].add(*a, separator, terms);
+                        if terms.poll(0).is_none() {
+                            return terms.fault();
+                        }
+                    }
+                    Ok::<_, TermError>(())
+                })?
             }
         }
         Ok(())
@@ -259,24 +275,29 @@ impl State {
 }
 
 /// Only out-of-line numbers and local terms can count; nothing else is worth reading.
-fn prefetch_numbers(terms: &mut Terms, store: &mut dyn TermStore, args: &[TermId]) -> Result<(), GraphError> {
+fn prefetch_numbers(terms: &mut Terms, store: &mut dyn TermStore, args: &[TermId]) -> Result<(), TermError> {
     let readable = |id: &TermId| matches!(id.kind(), Kind::Value | Kind::Local | Kind::Text);
     terms.prefetch(store, args.iter().copied().filter(readable))
 }
 
 impl Concat {
-    /// Adds one value's text; gives the bytes it grew by.
+    /// Adds one value's text, unless the whole would be too long; gives the bytes it grew by.
     fn add(&mut self, id: TermId, separator: &str, terms: &Terms) -> usize {
-        let added = terms.with_term(id, |term| match (term, &mut *self) {
-            (TermRef::Blank(_), _) | (_, Concat::Failed) => None,
-            (TermRef::Iri(text) | TermRef::Literal { lexical: text, .. }, Concat::Empty) => {
-                *self = Concat::Text(text.to_owned());
-                Some(text.len())
-            }
-            (TermRef::Iri(text) | TermRef::Literal { lexical: text, .. }, Concat::Text(all)) => {
-                all.push_str(separator);
-                all.push_str(text);
-                Some(separator.len() + text.len())
+        let added = terms.with_term(id, |term| {
+            let (TermRef::Iri(text) | TermRef::Literal { lexical: text, .. }) = term else { return None };
+            match self {
+                Concat::Failed => None,
+                Concat::Empty => {
+                    *self = Concat::Text(text.to_owned());
+                    Some(text.len())
+                }
+                Concat::Text(all) => {
+                    let before = all.capacity();
+                    terms.fits(all.len() + separator.len() + text.len())?;
+                    all.push_str(separator);
+                    all.push_str(text);
+                    Some(all.capacity() - before)
+                }
             }
         });
         match added.flatten() {

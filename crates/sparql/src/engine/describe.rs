@@ -1,32 +1,58 @@
 //! DESCRIBE: concise bounded descriptions (Stickler, W3C member submission 2005): a resource's triples, and those of the blank
 //! nodes they lead to.
 //!
-//! Level by level: the predicates of all subjects of a level by SP, then their triples by PSOG, both batched.
+//! Some resources at a time: the predicates of all of them by SP, then their triples by PSOG, both batched; the blank nodes met come next.
 
 use crate::batch::Batch;
 use crate::error::QueryError;
-use crate::exec::Run;
+use crate::exec::{Held, Run};
 use rustc_hash::FxHashSet;
 use snowmelt_graph::{Index, Keys, Kind, Matches, TermId};
 
-/// Resources described already.
-pub(super) type Described = FxHashSet<TermId>;
+/// Resources described together.
+const SOME: usize = 1024;
 
-/// The triples that describe what a batch binds and was not described before.
-pub(super) fn describe(run: &mut Run, batch: &Batch, described: &mut Described) -> Result<Batch, QueryError> {
-    let mut out = Batch::empty(3);
-    let is_resource = |id: &TermId| matches!(id.kind(), Kind::Iri | Kind::Blank);
-    let mut level: Vec<TermId> = batch.cols.iter().flatten().copied().filter(is_resource).collect();
-    while !level.is_empty() {
-        run.check()?;
-        level.sort_unstable();
-        level.dedup();
-        level.retain(|id| described.insert(*id));
-        let first = out.rows;
-        triples(run, &level, &mut out)?;
-        level = out.cols[2][first..].iter().copied().filter(|o| o.kind() == Kind::Blank).collect();
+/// What was described, and what is still to be.
+pub(super) struct Described {
+    done: FxHashSet<TermId>,
+    open: Vec<TermId>,
+    held: Held,
+}
+
+impl Described {
+    pub fn new(held: Held) -> Self {
+        Self { done: FxHashSet::default(), open: Vec::new(), held }
     }
-    Ok(out)
+
+    /// Takes in what a batch binds and was not described before.
+    pub fn begin(&mut self, batch: &Batch) -> Result<(), QueryError> {
+        let is_resource = |id: &TermId| matches!(id.kind(), Kind::Iri | Kind::Blank);
+        self.add(batch.cols.iter().flatten().copied().filter(is_resource).collect())
+    }
+
+    fn add(&mut self, mut resources: Vec<TermId>) -> Result<(), QueryError> {
+        resources.sort_unstable();
+        resources.dedup();
+        resources.retain(|id| self.done.insert(*id));
+        self.open.append(&mut resources);
+        self.held.set(self.done.capacity() * 9 + self.open.capacity() * 8, "described resources")
+    }
+
+    /// The triples of some of them.
+    pub fn next(&mut self, run: &mut Run) -> Result<Option<Batch>, QueryError> {
+        while !self.open.is_empty() {
+            run.check()?;
+            let mut some = self.open.split_off(self.open.len().saturating_sub(SOME));
+            some.sort_unstable();
+            let mut out = Batch::empty(3);
+            triples(run, &some, &mut out)?;
+            self.add(out.cols[2].iter().copied().filter(|o| o.kind() == Kind::Blank).collect())?;
+            if out.rows > 0 {
+                return Ok(Some(out));
+            }
+        }
+        Ok(None)
+    }
 }
 
 fn triples(run: &mut Run, subjects: &[TermId], out: &mut Batch) -> Result<(), QueryError> {
@@ -57,8 +83,11 @@ fn triples(run: &mut Run, subjects: &[TermId], out: &mut Batch) -> Result<(), Qu
 fn look(run: &mut Run, index: Index, keys: &[&[u64]]) -> Result<Matches, QueryError> {
     let mut lookup = run.source.lookup(index, Keys::new(keys, None));
     let mut matches = Matches::new(index.arity(), keys.len());
+    let mut held = run.memory.held();
     while run.source.lookup_next(&mut lookup, &mut matches, 1 << 16)? {
         run.check()?;
+        // and once more as triples
+        held.set(matches.key.len() * 48, "described resources")?;
     }
     Ok(matches)
 }

@@ -1,8 +1,8 @@
 //! A query's result: batches as they are asked for, or written out whole.
 
-use super::describe;
+use super::graph::Triples;
 use super::template::Template;
-use crate::algebra::{Form, TemplateSlot};
+use crate::algebra::Form;
 use crate::batch::Batch;
 use crate::error::QueryError;
 use crate::exec::{Boxed, Distinct, Run};
@@ -36,14 +36,9 @@ pub struct Written {
 pub struct QueryResult {
     kind: QueryKind,
     variables: Vec<String>,
-    template: Arc<Template>,
     root: Deep<Boxed>,
     run: Run,
     rows: u64,
-    /// CONSTRUCT and DESCRIBE give a set of triples
-    triples: Option<Distinct>,
-    described: describe::Described,
-    blanks: u64,
 }
 
 impl QueryResult {
@@ -62,18 +57,15 @@ impl QueryResult {
             Form::Ask => (QueryKind::Boolean, Vec::new()),
             Form::Construct(_) | Form::Describe(_) => (QueryKind::Graph, Vec::new()),
         };
-        let triples = (matches!(kind, QueryKind::Graph) && !distinct).then(Distinct::without_input);
-        Ok(Self {
-            kind,
-            variables,
-            template,
-            root,
-            run,
-            rows: 0,
-            triples,
-            described: describe::Described::default(),
-            blanks: 0,
-        })
+        let mut root = root;
+        if kind == QueryKind::Graph {
+            root = root.map(|root| Box::new(Triples::new(root, template, &run)));
+            // CONSTRUCT and DESCRIBE give a set of triples
+            if !distinct {
+                root = root.map(|root| Box::new(Distinct::new(root, false, run.memory.held())));
+            }
+        }
+        Ok(Self { kind, variables, root, run, rows: 0 })
     }
 
     /// What kind of result it is.
@@ -102,24 +94,14 @@ impl QueryResult {
     /// Those of running the query; there is nothing after an error.
     pub fn next_batch(&mut self) -> Result<Option<Batch>, QueryError> {
         loop {
+            if self.kind == QueryKind::Boolean && self.rows > 0 {
+                return Ok(None);
+            }
             let run = &mut self.run;
-            let Some(batch) = self.root.with(|root| root.next(run))? else { return Ok(None) };
-            let template = self.template.clone();
-            let batch = match &template.algebra.form {
-                Form::Select(_) => batch,
-                Form::Ask => {
-                    if std::mem::replace(&mut self.rows, 1) > 0 {
-                        return Ok(None);
-                    }
-                    return Ok(Some(Batch::unit()));
-                }
-                Form::Describe(_) => describe::describe(&mut self.run, &batch, &mut self.described)?,
-                Form::Construct(triples) => self.construct(triples, &batch),
-            };
-            let batch = match &mut self.triples {
-                Some(distinct) => distinct.fresh(batch),
-                None => batch,
-            };
+            let Some(mut batch) = self.root.with(|root| root.next(run))? else { return Ok(None) };
+            if self.kind == QueryKind::Boolean {
+                batch = Batch::unit();
+            }
             if batch.rows == 0 {
                 continue;
             }
@@ -142,7 +124,7 @@ impl QueryResult {
             terms.to_stored(&mut source.session, col)?;
         }
         let local = cols.iter().flatten().copied().filter(|id| id.kind() == snowmelt_graph::Kind::Local);
-        Ok(terms.prefetch(&mut source.session, local)?)
+        Ok(terms.prefetch_whole(&mut source.session, local)?)
     }
 
     /// Calls `f` with the term of an id that was made readable; `None` if it stands for none.
@@ -158,40 +140,6 @@ impl QueryResult {
         Ok(self.next_batch()?.is_some())
     }
 
-    fn construct(&mut self, template: &[[TemplateSlot; 3]], batch: &Batch) -> Batch {
-        let mut out = Batch::empty(3);
-        for triple in template {
-            for (slot, col) in triple.iter().zip(&mut out.cols) {
-                match slot {
-                    TemplateSlot::Var(v) => {
-                        let at = self
-                            .template
-                            .output
-                            .iter()
-                            .position(|o| o == v)
-                            .expect("the template's variables are put out");
-                        col.extend(&batch.cols[at]);
-                    }
-                    TemplateSlot::Const(c) => {
-                        let id = self.run.constant_or_local(*c);
-                        col.resize(col.len() + batch.rows, id);
-                    }
-                    TemplateSlot::Blank(n) => {
-                        for row in 0..batch.rows as u64 {
-                            let label = format!("c{}x{n}", self.blanks + row);
-                            col.push(self.run.terms.intern(TermRef::Blank(&label)));
-                        }
-                    }
-                }
-            }
-            out.rows += batch.rows;
-        }
-        self.blanks += batch.rows as u64;
-        let whole: Vec<u32> = (0..out.rows as u32).filter(|r| allowed(&out, *r as usize)).collect();
-        out.retain(&whole);
-        out
-    }
-
     /// Calls `f` with the terms of a row after the other: `None` where unbound. A convenience for few rows.
     ///
     /// # Errors
@@ -200,12 +148,16 @@ impl QueryResult {
         while let Some(batch) = self.next_batch()? {
             let Run { terms, source, .. } = &mut self.run;
             terms.begin_batch();
-            terms.prefetch(&mut source.session, batch.cols.iter().flatten().copied())?;
-            for row in 0..batch.rows {
-                let cells: Vec<_> =
-                    batch.cols.iter().map(|c| terms.with_term(c[row], |t| t.to_owned())).collect();
-                f(&cells);
-            }
+            terms.in_parts(0..batch.rows, &mut |terms, part| {
+                let ids = batch.cols.iter().flat_map(|c| &c[part.clone()]).copied();
+                terms.prefetch(&mut source.session, ids)?;
+                for row in part {
+                    let cells: Vec<_> =
+                        batch.cols.iter().map(|c| terms.with_term(c[row], |t| t.to_owned())).collect();
+                    f(&cells);
+                }
+                Ok::<_, QueryError>(())
+            })?;
         }
         Ok(())
     }
@@ -251,11 +203,4 @@ impl QueryResult {
         }
         Ok(Written { rows, activity: self.activity() })
     }
-}
-
-/// Whether RDF allows a triple, as far as the ids tell; the writer sees to the rest.
-fn allowed(batch: &Batch, row: usize) -> bool {
-    let [s, p, o] = [0, 1, 2].map(|c| batch.cols[c][row]);
-    let nothing = [s, p, o].contains(&TermId::UNDEF);
-    !nothing && !s.kind().is_literal() && !p.kind().is_literal() && p.kind() != snowmelt_graph::Kind::Blank
 }

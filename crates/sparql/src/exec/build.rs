@@ -77,7 +77,7 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
             keep_left: keep_left.clone(),
             keep_right: keep_right.clone(),
             built: None,
-            taken: 0,
+            held: run.memory.held(),
             files: None,
             current: None,
             queue: Queue::default(),
@@ -134,7 +134,7 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
         }
         Op::Distinct { input, optional } => {
             let input = if *optional { build(input, run)? } else { build_input(input, run)? };
-            Box::new(Distinct::new(input, *optional))
+            Box::new(Distinct::new(input, *optional, run.memory.held()))
         }
         Op::Sort { input, keys, limit, keep } => {
             let mut compiled = Vec::with_capacity(keys.len());
@@ -151,7 +151,7 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
             })
         }
         Op::Slice { input, offset, limit, per } if !per.is_empty() => {
-            Box::new(SliceBy::new(build(input, run)?, *offset, *limit, per))
+            Box::new(SliceBy::new(build(input, run)?, *offset, *limit, per, run.memory.held()))
         }
         Op::Slice { input, offset, limit, .. } => Box::new(Slice {
             input: build(input, run)?,
@@ -169,7 +169,7 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
             graph: graph.clone(),
             same: *same,
             keep: keep.clone(),
-            queue: Queue::default(),
+            state: Default::default(),
         }),
     })
 }

@@ -7,8 +7,8 @@
 //! Where the plan only wants less work later (`optional`), it stops looking when little is dropped or much is held.
 
 use super::rows::{Queue, hash_row};
-use super::spill::Partitions;
-use super::{Boxed, Operator, Result, Run};
+use super::spill::{Partitions, Reader};
+use super::{Boxed, Held, Operator, Result, Run};
 use crate::batch::Batch;
 use hashbrown::HashTable;
 use snowmelt_graph::TermId;
@@ -20,11 +20,11 @@ pub(crate) struct Distinct {
     pub input: Boxed,
     pub optional: bool,
     seen: Seen,
-    /// memory taken from the share
-    taken: usize,
+    held: Held,
     rows_in: usize,
     idle: bool,
     spilled: Option<Partitions>,
+    file: Option<Reader>,
     queue: Queue,
 }
 
@@ -71,34 +71,23 @@ impl Seen {
 }
 
 impl Distinct {
-    /// One that is handed its batches: see [`Distinct::fresh`].
-    pub fn without_input() -> Self {
-        Self::new(Box::new(super::leaf::Given::seed()), false)
-    }
-
-    /// The rows of a batch that were in none before.
-    pub fn fresh(&mut self, mut batch: Batch) -> Batch {
-        let rows = self.seen.new_rows(&batch);
-        batch.retain(&rows);
-        batch
-    }
-
-    pub fn new(input: Boxed, optional: bool) -> Self {
+    pub fn new(input: Boxed, optional: bool, held: Held) -> Self {
         Self {
             input,
             optional,
             seen: Seen::default(),
-            taken: 0,
+            held,
             rows_in: 0,
             idle: false,
             spilled: None,
+            file: None,
             queue: Queue::default(),
         }
     }
 
-    fn forget(&mut self, run: &mut Run) {
+    fn forget(&mut self) {
         self.seen = Seen::default();
-        run.memory.give_back(std::mem::take(&mut self.taken));
+        self.held.clear();
     }
 
     /// What is in memory, and all that follows, to files. `seen` rows were given out already.
@@ -108,37 +97,46 @@ impl Distinct {
         let width = cols.len();
         let seen = Batch { cols, rows };
         let all: Vec<usize> = (0..width).collect();
-        partitions.add(with_flag(seen, true), &all)?;
-        self.forget(run);
+        partitions.add(&with_flag(seen, true), &all)?;
+        self.forget();
         while let Some(batch) = self.input.next(run)? {
             run.check()?;
-            partitions.add(with_flag(batch, false), &all)?;
+            partitions.add(&with_flag(batch, false), &all)?;
         }
         partitions.finish()?;
         self.spilled = Some(partitions);
         Ok(())
     }
 
-    /// The next file, distinct in memory.
-    fn next_partition(&mut self, run: &mut Run) -> Result<bool> {
-        let Some(partitions) = &mut self.spilled else { return Ok(false) };
-        let Some(mut file) = partitions.next()? else { return Ok(false) };
-        let mut seen = Seen::default();
-        while let Some(mut batch) = file.next()? {
+    /// The next batch of the files, each of them distinct in memory.
+    fn next_of_files(&mut self, run: &mut Run) -> Result<Option<Batch>> {
+        loop {
             run.check()?;
+            let Some(partitions) = &mut self.spilled else { return Ok(None) };
+            let Some(file) = &mut self.file else {
+                self.file = partitions.next();
+                if self.file.is_none() {
+                    return Ok(None);
+                }
+                continue;
+            };
+            let Some(mut batch) = file.next()? else {
+                self.file = None;
+                self.forget();
+                continue;
+            };
             let flags = batch.cols.pop().expect("the flag was added when it was written");
-            let fresh = seen.new_rows(&batch);
-            let bytes = seen.bytes();
-            if bytes > self.taken {
-                run.memory.take(bytes - self.taken, "distinct")?;
-                self.taken = bytes;
+            let fresh = self.seen.new_rows(&batch);
+            let bytes = self.seen.bytes();
+            if bytes > self.held.bytes() {
+                self.held.set(bytes, "distinct")?;
             }
             let rows: Vec<u32> = fresh.into_iter().filter(|r| flags[*r as usize].is_undef()).collect();
             batch.retain(&rows);
-            self.queue.push(batch, run);
+            if batch.rows > 0 {
+                return Ok(Some(batch));
+            }
         }
-        run.memory.give_back(std::mem::take(&mut self.taken));
-        Ok(true)
     }
 }
 
@@ -156,10 +154,7 @@ impl Operator for Distinct {
                 return Ok(Some(batch));
             }
             if self.spilled.is_some() {
-                if self.next_partition(run)? {
-                    continue;
-                }
-                return Ok(None);
+                return self.next_of_files(run);
             }
             let Some(mut batch) = self.input.next(run)? else { return Ok(None) };
             run.check()?;
@@ -170,20 +165,19 @@ impl Operator for Distinct {
             let fresh = self.seen.new_rows(&batch);
             batch.retain(&fresh);
             let bytes = self.seen.bytes();
-            if bytes > self.taken {
-                let tight = run.memory.is_tight(bytes);
+            if bytes > self.held.bytes() {
+                let tight = self.held.is_tight(bytes);
                 if self.optional
                     && (tight || (self.rows_in >= TRIAL_ROWS && self.seen.rows() * 10 > self.rows_in * 9))
                 {
                     self.idle = true;
-                    self.forget(run);
+                    self.forget();
                 } else if tight {
                     self.queue.push(batch, run);
                     self.spill(run)?;
                     continue;
                 } else {
-                    run.memory.take(bytes - self.taken, "distinct")?;
-                    self.taken = bytes;
+                    self.held.set(bytes, "distinct")?;
                 }
             }
             if batch.rows > 0 {
@@ -194,7 +188,8 @@ impl Operator for Distinct {
 
     fn reset(&mut self, seed: &Batch) {
         self.input.reset(seed);
-        self.seen = Seen::default();
+        self.forget();
+        self.file = None;
         self.rows_in = 0;
         self.idle = false;
         self.spilled = None;

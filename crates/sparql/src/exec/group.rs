@@ -5,7 +5,7 @@
 
 use super::rows::{Queue, columns, hash_row};
 use super::spill::Partitions;
-use super::{Boxed, Operator, Result, Run};
+use super::{Boxed, Held, Operator, Result, Run};
 use crate::aggregate::Aggregate;
 use crate::batch::Batch;
 use crate::error::QueryError;
@@ -79,7 +79,7 @@ impl Group {
                     if *n == HOMELESS { &mut away } else { &mut home }.push(r as u32);
                 }
                 let all: Vec<u16> = (0..batch.cols.len() as u16).collect();
-                files.add(batch.gather(&all, &away), &self.keys)?;
+                files.add(&batch.gather(&all, &away), &self.keys)?;
                 let numbers = home.iter().map(|r| numbers[*r as usize]).collect();
                 (batch.gather(&all, &home), numbers)
             }
@@ -99,17 +99,19 @@ impl Group {
         Ok(())
     }
 
-    fn finish(&mut self, groups: Groups, run: &mut Run) -> Result<()> {
+    fn finish(&mut self, groups: Groups, held: Held, run: &mut Run) -> Result<()> {
         let rows = groups.hashes.len();
         let mut cols = groups.keys;
         for aggregate in groups.aggregates {
+            run.check()?;
             let mut col = aggregate.finish(&mut run.terms);
+            run.terms.fault()?;
             if self.stored {
                 run.terms.to_stored(&mut run.source.session, &mut col)?;
             }
             cols.push(col);
         }
-        self.queue.push(Batch { cols, rows }, run);
+        self.queue.push_held(Batch { cols, rows }, held, run);
         Ok(())
     }
 
@@ -119,21 +121,19 @@ impl Group {
             groups.one();
         }
         let mut files: Option<Partitions> = None;
-        let mut taken = 0;
+        let mut held = run.memory.held();
         while let Some(batch) = self.input.next(run)? {
             run.check()?;
             self.take(&mut groups, batch, files.as_mut(), run)?;
             let bytes = groups.bytes();
-            if bytes > taken {
-                if files.is_none() && !self.keys.is_empty() && run.memory.is_tight(bytes) {
+            if bytes > held.bytes() {
+                if files.is_none() && !self.keys.is_empty() && held.is_tight(bytes) {
                     files = Some(Partitions::new(run)?);
                 }
-                run.memory.take(bytes - taken, "group")?;
-                taken = bytes;
+                held.set(bytes, "group")?;
             }
         }
-        self.finish(groups, run)?;
-        run.memory.give_back(taken);
+        self.finish(groups, held, run)?;
         self.state = match files {
             Some(mut files) => {
                 files.finish()?;
@@ -146,24 +146,21 @@ impl Group {
 
     fn run_file(&mut self, run: &mut Run) -> Result<()> {
         let State::Files(files) = &mut self.state else { return Ok(()) };
-        let Some(mut file) = files.next()? else {
+        let Some(mut file) = files.next() else {
             self.state = State::Done;
             return Ok(());
         };
         let mut groups = self.groups()?;
-        let mut taken = 0;
+        let mut held = run.memory.held();
         while let Some(batch) = file.next()? {
             run.check()?;
             self.take(&mut groups, batch, None, run)?;
             let bytes = groups.bytes();
-            if bytes > taken {
-                run.memory.take(bytes - taken, "group")?;
-                taken = bytes;
+            if bytes > held.bytes() {
+                held.set(bytes, "group")?;
             }
         }
-        self.finish(groups, run)?;
-        run.memory.give_back(taken);
-        Ok(())
+        self.finish(groups, held, run)
     }
 }
 

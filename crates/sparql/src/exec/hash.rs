@@ -10,13 +10,17 @@
 use super::nested::either;
 use super::rows::{Queue, append, columns, hash_row, same_row};
 use super::spill::{Partitions, Reader};
-use super::{Boxed, Operator, Result, Run};
+use super::{Boxed, Held, Operator, Result, Run};
 use crate::algebra::ExistsKind;
 use crate::batch::Batch;
+use crate::limits::Limits;
 use crate::plan::JoinKind;
 use snowmelt_graph::{TermId, from_boolean};
 
 const NONE: u32 = u32::MAX;
+
+/// Bytes a row takes beside its columns: its number, its link, and two to four heads of chains.
+const TABLE_BYTES: usize = 24;
 
 pub(super) struct HashJoin {
     pub left: Boxed,
@@ -32,8 +36,8 @@ pub(super) struct HashJoin {
     pub keep_left: Vec<u16>,
     pub keep_right: Vec<(u16, Option<u16>)>,
     pub built: Option<Built>,
-    /// memory taken for what is built
-    pub taken: usize,
+    /// memory of what is built
+    pub held: Held,
     pub files: Option<Files>,
     pub current: Option<Probe>,
     pub queue: Queue,
@@ -68,18 +72,21 @@ struct Table {
 }
 
 impl Table {
-    fn new(rows: &[u32], cols: &[&[TermId]]) -> Self {
+    fn new(rows: &[u32], cols: &[&[TermId]], limits: &Limits) -> Result<Self> {
         let bits = (rows.len() * 2).next_power_of_two().trailing_zeros().max(1);
         let shift = 64 - bits;
         let mut heads = vec![NONE; 1 << bits];
         let mut next = vec![NONE; rows.len()];
         // backwards, so that a chain keeps the rows' order
         for i in (0..rows.len()).rev() {
+            if i % (1 << 16) == 0 {
+                limits.check()?;
+            }
             let bucket = bucket(hash_row(cols, rows[i] as usize), shift);
             next[i] = heads[bucket];
             heads[bucket] = i as u32;
         }
-        Self { heads, next, shift }
+        Ok(Self { heads, next, shift })
     }
 }
 
@@ -107,18 +114,17 @@ fn pick(all: &[usize], mask: u32) -> Vec<usize> {
 
 impl HashJoin {
     fn build(&mut self, run: &mut Run) -> Result<()> {
-        run.memory.give_back(std::mem::take(&mut self.taken));
+        self.held.clear();
         let mut rows = Batch::empty(0);
         let can_spill = !self.loose && !self.right_on.is_empty();
         while let Some(batch) = self.right.next(run)? {
             run.check()?;
-            let bytes = batch.bytes() + batch.rows * 12;
             append(&mut rows, batch);
-            if can_spill && run.memory.is_tight(self.taken + bytes) {
+            let bytes = rows.bytes() + rows.rows * TABLE_BYTES;
+            if can_spill && self.held.is_tight(bytes) {
                 return self.spill_right(rows, run);
             }
-            run.memory.take(bytes, "hash join")?;
-            self.taken += bytes;
+            self.held.set(bytes.max(self.held.bytes()), "hash join")?;
         }
         self.group(rows);
         Ok(())
@@ -126,11 +132,12 @@ impl HashJoin {
 
     fn spill_right(&mut self, rows: Batch, run: &mut Run) -> Result<()> {
         let mut files = Partitions::new(run)?;
-        files.add(rows, &self.right_on)?;
-        run.memory.give_back(std::mem::take(&mut self.taken));
+        files.add(&rows, &self.right_on)?;
+        drop(rows);
+        self.held.clear();
         while let Some(batch) = self.right.next(run)? {
             run.check()?;
-            files.add(batch, &self.right_on)?;
+            files.add(&batch, &self.right_on)?;
         }
         self.files = Some(Files { right: files.into_readers()?, left: None, at: 0 });
         self.group(Batch::empty(0));
@@ -150,7 +157,7 @@ impl HashJoin {
             let mut spread = Partitions::new(run)?;
             while let Some(batch) = self.left.next(run)? {
                 run.check()?;
-                spread.add(batch, &self.left_on)?;
+                spread.add(&batch, &self.left_on)?;
             }
             files.left = Some(spread.into_readers()?);
             files.at = 0;
@@ -166,15 +173,15 @@ impl HashJoin {
             if files.at == left.len() {
                 return Ok(None);
             }
-            run.memory.give_back(std::mem::take(&mut self.taken));
+            self.built = None;
+            self.held.clear();
             let right = &mut files.right[files.at];
-            right.rewind()?;
+            right.rewind();
             let mut rows = Batch::empty(0);
             while let Some(batch) = right.next()? {
-                let bytes = batch.bytes() + batch.rows * 12;
-                run.memory.take(bytes, "hash join")?;
-                self.taken += bytes;
+                run.check()?;
                 append(&mut rows, batch);
+                self.held.set(rows.bytes() + rows.rows * TABLE_BYTES, "hash join")?;
             }
             self.group(rows);
             files.at += 1;
@@ -202,7 +209,13 @@ impl HashJoin {
     }
 
     /// Fills pairs of rows until `most` of them; true when the left batch is done.
-    fn probe(&mut self, most: usize, left_rows: &mut Vec<u32>, right_rows: &mut Vec<u32>) -> bool {
+    fn probe(
+        &mut self,
+        most: usize,
+        left_rows: &mut Vec<u32>,
+        right_rows: &mut Vec<u32>,
+        limits: &Limits,
+    ) -> Result<bool> {
         let built = self.built.as_mut().expect("built before probing");
         let probe = self.current.as_mut().expect("probing a batch");
         let left = columns(&probe.batch, &self.left_on);
@@ -222,7 +235,7 @@ impl HashJoin {
                 }
                 let right = columns(&built.rows, &pick(&self.right_on, common));
                 let mine = columns(&probe.batch, &pick(&self.left_on, common));
-                let table = table(group, common, &right);
+                let table = table(group, common, &right, &mut self.held, limits)?;
                 if !probe.entered {
                     probe.chain = table.1.heads[bucket(hash_row(&mine, probe.row), table.1.shift)];
                     probe.entered = true;
@@ -239,7 +252,7 @@ impl HashJoin {
                             break;
                         }
                         if left_rows.len() >= most {
-                            return false;
+                            return Ok(false);
                         }
                     }
                 }
@@ -252,17 +265,24 @@ impl HashJoin {
             probe.group = 0;
             probe.entered = false;
         }
-        true
+        Ok(true)
     }
 
     /// The ordinary case: one group, all columns bound. Same result as [`HashJoin::probe`], without its bookkeeping per row.
-    fn probe_plain(&mut self, most: usize, left_rows: &mut Vec<u32>, right_rows: &mut Vec<u32>) -> bool {
+    fn probe_plain(
+        &mut self,
+        most: usize,
+        left_rows: &mut Vec<u32>,
+        right_rows: &mut Vec<u32>,
+        limits: &Limits,
+    ) -> Result<bool> {
         let built = self.built.as_mut().expect("built before probing");
         let probe = self.current.as_mut().expect("probing a batch");
-        let Some(group) = built.groups.first_mut() else { return true };
+        let Some(group) = built.groups.first_mut() else { return Ok(true) };
         let left = columns(&probe.batch, &self.left_on);
         let right = columns(&built.rows, &self.right_on);
-        let (rows, table) = table(group, (1u32 << self.left_on.len()) - 1, &right);
+        let all = (1u32 << self.left_on.len()) - 1;
+        let (rows, table) = table(group, all, &right, &mut self.held, limits)?;
         let first_only = !matches!(self.kind, JoinKind::Inner | JoinKind::Left);
         while probe.row < probe.batch.rows {
             if !probe.entered {
@@ -279,14 +299,14 @@ impl HashJoin {
                         break;
                     }
                     if left_rows.len() >= most {
-                        return false;
+                        return Ok(false);
                     }
                 }
             }
             probe.row += 1;
             probe.entered = false;
         }
-        true
+        Ok(true)
     }
 
     /// The product with a single row: the left columns as they are, the right ones repeated.
@@ -299,13 +319,13 @@ impl HashJoin {
         self.queue.push(out, run);
     }
 
-    fn join(&mut self, run: &Run) -> bool {
+    fn join(&mut self, run: &Run) -> Result<bool> {
         let (mut left_rows, mut right_rows) = (Vec::new(), Vec::new());
         let most = run.batch.most.max(1);
         let done = if self.loose {
-            self.probe(most, &mut left_rows, &mut right_rows)
+            self.probe(most, &mut left_rows, &mut right_rows, &run.limits)?
         } else {
-            self.probe_plain(most, &mut left_rows, &mut right_rows)
+            self.probe_plain(most, &mut left_rows, &mut right_rows, &run.limits)?
         };
         let built = self.built.as_ref().expect("built before probing");
         let probe = self.current.as_ref().expect("probing a batch");
@@ -318,16 +338,16 @@ impl HashJoin {
             );
         }
         self.queue.push(out, run);
-        done
+        Ok(done)
     }
 
     /// Semi, anti, mark and minus: whether each left row has a match.
-    fn exists(&mut self, run: &Run) {
+    fn exists(&mut self, run: &Run) -> Result<()> {
         let (mut left_rows, mut right_rows) = (Vec::new(), Vec::new());
         if self.loose {
-            self.probe(usize::MAX, &mut left_rows, &mut right_rows);
+            self.probe(usize::MAX, &mut left_rows, &mut right_rows, &run.limits)?;
         } else {
-            self.probe_plain(usize::MAX, &mut left_rows, &mut right_rows);
+            self.probe_plain(usize::MAX, &mut left_rows, &mut right_rows, &run.limits)?;
         }
         let probe = self.current.as_ref().expect("probing a batch");
         let out = match self.kind {
@@ -348,16 +368,30 @@ impl HashJoin {
             }
         };
         self.queue.push(out, run);
+        Ok(())
     }
 }
 
 /// A group's rows and its table for the columns in common.
-fn table<'g>(group: &'g mut Group, common: u32, right: &[&[TermId]]) -> (&'g [u32], &'g Table) {
-    let at = group.tables.iter().position(|t| t.0 == common).unwrap_or_else(|| {
-        group.tables.push((common, Table::new(&group.rows, right)));
-        group.tables.len() - 1
-    });
-    (&group.rows, &group.tables[at].1)
+fn table<'g>(
+    group: &'g mut Group,
+    common: u32,
+    right: &[&[TermId]],
+    held: &mut Held,
+    limits: &Limits,
+) -> Result<(&'g [u32], &'g Table)> {
+    let at = match group.tables.iter().position(|t| t.0 == common) {
+        Some(at) => at,
+        None => {
+            // the first one was counted with the rows
+            if !group.tables.is_empty() {
+                held.add(group.rows.len() * TABLE_BYTES, "hash join")?;
+            }
+            group.tables.push((common, Table::new(&group.rows, right, limits)?));
+            group.tables.len() - 1
+        }
+    };
+    Ok((&group.rows, &group.tables[at].1))
 }
 
 impl Operator for HashJoin {
@@ -384,9 +418,9 @@ impl Operator for HashJoin {
                     self.join_one(run);
                     true
                 }
-                JoinKind::Inner | JoinKind::Left => self.join(run),
+                JoinKind::Inner | JoinKind::Left => self.join(run)?,
                 JoinKind::Minus | JoinKind::Exists(_) => {
-                    self.exists(run);
+                    self.exists(run)?;
                     true
                 }
             };

@@ -1,79 +1,220 @@
 //! A query's share of the memory budget.
 //!
-//! Operators that hold rows say how many bytes. The bytes are reserved from the database's one budget, in steps; a query over its
-//! share (or a budget that is used up) makes operators spill, and what cannot spill ends the query with an error that says so.
+//! 1. *Admission*: before it begins, a query reserves what it needs at least. When that is not there it waits, holding nothing, for
+//!    those that run to end; after a while it is refused as busy. So what runs can always go on, and nobody waits for a runner.
+//! 2. Whatever grows while it runs is held by a [`Held`], which reserves from the process's budget in steps. Those steps leave a rest, so
+//!    that the next query can begin.
+//! 3. A query over its share, or a budget that is used up, makes operators spill ([`Held::is_tight`]); what cannot spill ends the query
+//!    with an error that names the operator.
 
 use super::Result;
 use crate::error::QueryError;
+use crate::limits::Limits;
+use parking_lot::Mutex;
 use snowmelt_graph::{MemoryBudget, Reservation};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-/// Reserved at once, so that small queries ask the shared budget seldom.
-const STEP_BYTES: usize = 1 << 20;
+/// Pause between two looks at the budget of a query that waits.
+const LOOK_NS: u64 = 2_000_000;
 
-/// What every query may hold without asking.
-const FREE_BYTES: usize = 128 << 10;
+/// What queries may take, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shares {
+    /// most of one query
+    pub share: usize,
+    /// least of one query, reserved before it begins
+    pub least: usize,
+}
 
-/// Bytes held by the operators of one query.
-#[derive(Debug)]
+impl Shares {
+    /// The shares of a budget of which a pool took `pool` bytes; `asked`: what the caller wants a query to have.
+    pub fn of(total: u64, pool: u64, asked: Option<usize>) -> Self {
+        /// Queries that can begin at once in what the pool leaves.
+        const AT_ONCE: u64 = 8;
+        const LEAST: u64 = 512 << 10;
+        const MOST: u64 = 64 << 20;
+        let rest = total.saturating_sub(pool);
+        let share = asked.unwrap_or(total as usize / 4);
+        let least = (rest / AT_ONCE).clamp(LEAST, MOST).min(rest / 2) as usize;
+        Self { share, least: least.min(share) }
+    }
+}
+
+/// The memory of one query; clones share it.
+#[derive(Clone, Debug)]
 pub(crate) struct MemoryShare {
-    share: usize,
-    used: usize,
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    shares: Shares,
+    used: AtomicUsize,
+    most: AtomicUsize,
     budget: MemoryBudget,
-    reserved: Option<Reservation>,
+    reserved: Mutex<Reservation>,
 }
 
 impl MemoryShare {
-    /// At most `share_bytes` of a budget.
-    pub fn new(share_bytes: usize, budget: MemoryBudget) -> Self {
-        Self { share: share_bytes, used: 0, budget, reserved: None }
-    }
-
-    /// The share of one of several threads of the query.
-    pub fn part(&self, threads: usize) -> Self {
-        Self::new(self.share / threads, self.budget.clone())
-    }
-
-    fn reserved_bytes(&self) -> usize {
-        self.reserved.as_ref().map_or(0, |r| r.bytes() as usize) + FREE_BYTES
-    }
-
-    /// Takes bytes for an operator that cannot do with less.
-    pub fn take(&mut self, bytes: usize, what: &'static str) -> Result<()> {
-        self.used += bytes;
-        let over = || QueryError::Memory { share_bytes: self.share, what };
-        if self.used > self.share {
-            return Err(over());
+    /// Reserves the least, waiting for it until `wait` is over; `sleep_ns` passes the time.
+    pub fn admit(
+        shares: Shares,
+        budget: MemoryBudget,
+        wait: Duration,
+        limits: &Limits,
+        sleep_ns: impl Fn(u64),
+    ) -> Result<Self> {
+        let begun = Instant::now();
+        let mut looks = 0;
+        loop {
+            if let Ok(reserved) = budget.reserve("a query", shares.least as u64) {
+                let reserved = Mutex::new(reserved);
+                return Ok(Self {
+                    inner: Arc::new(Inner {
+                        shares,
+                        used: AtomicUsize::new(0),
+                        most: AtomicUsize::new(0),
+                        budget,
+                        reserved,
+                    }),
+                });
+            }
+            limits.check()?;
+            // looks, not only time: a clock that stands still must not keep it here
+            if begun.elapsed() >= wait || looks * LOOK_NS >= wait.as_nanos() as u64 {
+                return Err(QueryError::Busy {
+                    waited: wait,
+                    least_bytes: shares.least,
+                    free_bytes: budget.free(),
+                    total_bytes: budget.total(),
+                });
+            }
+            sleep_ns(LOOK_NS);
+            looks += 1;
         }
-        let missing = self.used.saturating_sub(self.reserved_bytes());
+    }
+
+    /// What the query may count on.
+    pub fn least(&self) -> usize {
+        self.inner.shares.least
+    }
+
+    /// An account of nothing yet.
+    pub fn held(&self) -> Held {
+        Held { share: Some(self.clone()), bytes: 0 }
+    }
+
+    fn step(&self) -> usize {
+        (self.inner.shares.least / 2).clamp(64 << 10, 1 << 20)
+    }
+
+    /// What a step of the budget leaves to queries that are about to begin.
+    fn rest(&self) -> u64 {
+        2 * self.inner.shares.least as u64
+    }
+
+    fn take(&self, bytes: usize, what: &'static str) -> Result<()> {
+        let inner = &*self.inner;
+        let used = inner.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let failed = || {
+            inner.used.fetch_sub(bytes, Ordering::Relaxed);
+            Err(QueryError::Memory { share_bytes: inner.shares.share, what })
+        };
+        if used > inner.shares.share {
+            return failed();
+        }
+        inner.most.fetch_max(used, Ordering::Relaxed);
+        let mut reserved = inner.reserved.lock();
+        let missing = used.saturating_sub(reserved.bytes() as usize);
         if missing > 0 {
-            let step = missing.next_multiple_of(STEP_BYTES) as u64;
-            let grown = match &mut self.reserved {
-                Some(reserved) => reserved.grow("a query", step),
-                none => self.budget.reserve("a query", step).map(|r| *none = Some(r)),
-            };
-            if grown.is_err() {
-                return Err(QueryError::Memory { share_bytes: self.share, what });
+            let step = missing.next_multiple_of(self.step()) as u64;
+            if reserved.grow_leaving("a query", step, self.rest()).is_err()
+                && reserved.grow("a query", missing as u64).is_err()
+            {
+                drop(reserved);
+                return failed();
             }
         }
         Ok(())
     }
 
-    /// Gives bytes back.
-    pub fn give_back(&mut self, bytes: usize) {
-        self.used = self.used.saturating_sub(bytes);
-        let spare = self.reserved_bytes().saturating_sub(self.used + STEP_BYTES);
-        if let Some(reserved) = &mut self.reserved {
-            reserved.shrink(spare as u64 / STEP_BYTES as u64 * STEP_BYTES as u64);
+    fn give_back(&self, bytes: usize) {
+        let inner = &*self.inner;
+        let used = inner.used.fetch_sub(bytes, Ordering::Relaxed) - bytes;
+        if bytes == 0 {
+            return;
+        }
+        let mut reserved = inner.reserved.lock();
+        let keep = (used + self.step()).max(inner.shares.least);
+        let spare = (reserved.bytes() as usize).saturating_sub(keep);
+        reserved.shrink((spare / self.step() * self.step()) as u64);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.budget.ended(*self.most.get_mut() as u64);
+    }
+}
+
+/// Bytes that one part of a query holds; given back when it is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    /// absent for what no query owns
+    share: Option<MemoryShare>,
+    bytes: usize,
+}
+
+impl Held {
+    /// The part holds so many bytes now, or is about to; `what` names it in the error.
+    pub fn set(&mut self, bytes: usize, what: &'static str) -> Result<()> {
+        let Some(share) = &self.share else { return Ok(()) };
+        if bytes > self.bytes {
+            share.take(bytes - self.bytes, what)?;
+        } else {
+            share.give_back(self.bytes - bytes);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// Holds more.
+    pub fn add(&mut self, bytes: usize, what: &'static str) -> Result<()> {
+        self.set(self.bytes + bytes, what)
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Gives all back.
+    pub fn clear(&mut self) {
+        if let Some(share) = &self.share {
+            share.give_back(std::mem::take(&mut self.bytes));
         }
     }
 
-    /// Whether an operator that holds `held` bytes, some of them not yet taken, should spill before it takes more: one operator
-    /// leaves half of the share to the others, and all together a step of the budget.
-    pub fn is_tight(&self, held: usize) -> bool {
-        let beyond = (self.used + STEP_BYTES).saturating_sub(self.reserved_bytes());
-        held > self.share / 2
-            || self.used > self.share / 4 * 3
-            || (held > FREE_BYTES && beyond as u64 > self.budget.free())
+    /// Whether an operator that is about to hold `bytes` should spill instead: one leaves half of the share to the others, and
+    /// what is little goes on as long as the query's own least lasts.
+    pub fn is_tight(&self, bytes: usize) -> bool {
+        let Some(share) = &self.share else { return false };
+        let inner = &*share.inner;
+        let used = inner.used.load(Ordering::Relaxed) + bytes.saturating_sub(self.bytes);
+        let Shares { share: most, least } = inner.shares;
+        if bytes > most / 2 || used > most / 4 * 3 {
+            return true;
+        }
+        let beyond = (used + share.step()).saturating_sub(inner.reserved.lock().bytes() as usize) as u64;
+        bytes > least / 4 && beyond > 0 && beyond + share.rest() > inner.budget.free()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 
@@ -81,25 +222,65 @@ impl MemoryShare {
 mod tests {
     use super::*;
 
+    fn admit(shares: Shares, budget: &MemoryBudget) -> Result<MemoryShare> {
+        MemoryShare::admit(shares, budget.clone(), Duration::from_millis(20), &Limits::default(), |_| {})
+    }
+
     #[test]
     fn the_budget_gets_back_what_queries_took() {
-        let budget = MemoryBudget::new(4 << 20);
-        let mut share = MemoryShare::new(usize::MAX, budget.clone());
-        share.take(FREE_BYTES, "test").unwrap();
-        assert_eq!(budget.used(), 0);
-        share.take(2 << 20, "test").unwrap();
-        assert_eq!(budget.used(), 2 << 20);
-        assert!(share.take(3 << 20, "test").is_err(), "more than the budget has");
-        share.give_back(5 << 20);
-        assert!(budget.used() <= 1 << 20);
-        drop(share);
+        let budget = MemoryBudget::new(16 << 20);
+        let share = admit(Shares { share: usize::MAX, least: 1 << 20 }, &budget).unwrap();
+        assert_eq!(budget.used(), 1 << 20);
+        let mut held = share.held();
+        held.set(1 << 20, "test").unwrap();
+        assert_eq!(budget.used(), 1 << 20);
+        held.add(2 << 20, "test").unwrap();
+        assert_eq!(budget.used(), 3 << 20);
+        assert!(held.add(16 << 20, "test").is_err(), "more than the budget has");
+        assert_eq!(held.bytes(), 3 << 20);
+        held.set(100, "test").unwrap();
+        assert!(budget.used() <= 2 << 20);
+        drop((held, share));
         assert_eq!(budget.used(), 0);
     }
 
     #[test]
     fn a_share_is_a_bound_of_its_own() {
-        let mut share = MemoryShare::new(1000, MemoryBudget::new(1 << 30));
-        assert!(share.is_tight(501) && !share.is_tight(500));
-        assert!(matches!(share.take(1001, "test"), Err(QueryError::Memory { share_bytes: 1000, .. })));
+        let budget = MemoryBudget::new(1 << 30);
+        let share = admit(Shares { share: 1000, least: 1000 }, &budget).unwrap();
+        let mut held = share.held();
+        assert!(held.is_tight(501) && !held.is_tight(500));
+        assert!(matches!(held.set(1001, "test"), Err(QueryError::Memory { share_bytes: 1000, .. })));
+    }
+
+    #[test]
+    fn queries_wait_for_their_least_and_then_are_refused() {
+        let budget = MemoryBudget::new(4 << 20);
+        let shares = Shares { share: 4 << 20, least: 3 << 20 };
+        let first = admit(shares, &budget).unwrap();
+        assert!(matches!(admit(shares, &budget), Err(QueryError::Busy { free_bytes: 1048576, .. })));
+        // what runs may take all that is left, but what can spill leaves it
+        let mut held = first.held();
+        assert!(held.is_tight(3 << 20), "the next one could not begin");
+        held.set(4 << 20, "test").unwrap();
+        drop((held, first));
+        drop(admit(shares, &budget).unwrap());
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn many_queries_at_once_stay_within_the_budget() {
+        let budget = MemoryBudget::new(64 << 20);
+        let shares = Shares::of(budget.total(), 48 << 20, None);
+        let running: Vec<MemoryShare> = (0..64).map_while(|_| admit(shares, &budget).ok()).collect();
+        assert!((8..=32).contains(&running.len()), "{}", running.len());
+        let mut helds: Vec<Held> = running.iter().map(MemoryShare::held).collect();
+        for held in &mut helds {
+            while !held.is_tight(held.bytes() + 1000) {
+                held.add(1000, "test").unwrap();
+            }
+            assert!(held.bytes() >= shares.least / 4);
+        }
+        assert!(budget.peak() <= budget.total());
     }
 }

@@ -5,7 +5,7 @@
 //! thread. A thread has its own session and terms; local terms are the query's. Batches come back through a bounded channel.
 //! An error of one thread, or dropping the operator, stops all.
 
-use super::{Boxed, Operator, Result, Run, build};
+use super::{Boxed, Held, Operator, Result, Run, build};
 use crate::batch::Batch;
 use crate::error::QueryError;
 use crate::plan::{Access, Op, Plan, PlanNode, Src};
@@ -40,13 +40,22 @@ pub(super) struct Parallel {
     plan: Arc<Plan>,
     node: usize,
     threads: usize,
+    /// what the threads need beside what their operators hold
+    #[expect(dead_code, reason = "held for its drop")]
+    held: Held,
     stop: Arc<AtomicBool>,
     running: Option<(Receiver<Message>, Vec<JoinHandle<()>>)>,
 }
 
 /// The pipeline as an input: forked where that is worth it.
 pub(super) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
-    let threads = run.threads.min((node.cost / LEAST_MICROSECONDS) as usize);
+    let mut threads = run.threads.min((node.cost / LEAST_MICROSECONDS) as usize);
+    // a thread has terms and batches of its own
+    let mut held = run.memory.held();
+    let each = run.memory.least() / 2;
+    while threads > 1 && (held.is_tight(threads * each) || held.set(threads * each, "threads").is_err()) {
+        threads -= 1;
+    }
     // the context is this thread's
     if threads > 1
         && node.contexts.is_empty()
@@ -60,10 +69,12 @@ pub(super) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
             plan,
             node: node.id,
             threads,
+            held,
             stop: Arc::default(),
             running: None,
         }));
     }
+    drop(held);
     build(node, run)
 }
 
@@ -146,7 +157,7 @@ impl Parallel {
         let (sender, receiver) = sync_channel(self.threads * BATCHES);
         let mut handles = Vec::with_capacity(self.threads);
         for _ in 0..self.threads {
-            let own = run.fork(self.threads, self.stop.clone());
+            let own = run.fork(self.stop.clone());
             let (sender, stop) = (sender.clone(), self.stop.clone());
             let (plan, node, ranges) = (self.plan.clone(), self.node, self.ranges.clone());
             let body = move || {

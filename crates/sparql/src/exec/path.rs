@@ -3,15 +3,19 @@
 //! A path is a relation; [`Walk::pairs`] gives, for a sorted set of nodes, the pairs (node, reached), by one batched look-up per
 //! predicate and step. Closures go breadth first over all start nodes at once, a visited set per start node. Inside a closure
 //! duplicates do not count (SPARQL 1.1, 18.4), outside sequences and alternatives were turned into joins and unions before.
+//!
+//! What closures reach may be the square of the nodes. So start nodes are taken some at a time: as many as reach about [`PAIRS`] pairs, and
+//! fewer, down to one, when the memory share does not suffice. Their pairs are given out before the next ones are begun.
 
 use super::leaf::GraphNames;
-use super::rows::Queue;
-use super::{Boxed, Operator, Result, Run};
+use super::{Boxed, Held, Operator, Result, Run};
+use crate::QueryError;
 use crate::batch::Batch;
 use crate::plan::{PathEnd, PathGraph, Src};
 use rustc_hash::{FxHashMap, FxHashSet};
 use snowmelt_graph::{Columns, Index, Keys, Matches, TermId};
 use spargebra::algebra::PropertyPathExpression as Path;
+use std::collections::VecDeque;
 
 pub(super) struct PathJoin {
     pub input: Boxed,
@@ -21,7 +25,53 @@ pub(super) struct PathJoin {
     pub graph: PathGraph,
     pub same: bool,
     pub keep: Vec<u16>,
-    pub queue: Queue,
+    pub state: PathState,
+}
+
+/// Pairs that a number of start nodes should reach together.
+const PAIRS: usize = 1 << 18;
+
+/// What is under way.
+#[derive(Default)]
+pub(super) struct PathState {
+    batch: Batch,
+    jobs: VecDeque<Job>,
+    walking: Option<Walking>,
+    given: Option<Given>,
+}
+
+/// Some rows of a batch and the graphs in which they walk.
+struct Job {
+    graphs: Graphs,
+    name: Option<TermId>,
+    rows: Vec<u32>,
+}
+
+/// A job under way.
+struct Walking {
+    job: Job,
+    /// sorted, distinct start nodes
+    nodes: Vec<TermId>,
+    #[expect(dead_code, reason = "held for its drop")]
+    held: Held,
+    /// start nodes that are done, and how many are taken next
+    done: usize,
+    some: usize,
+    /// the rows by their start nodes; `None`: every row starts everywhere
+    starts: Option<Vec<(TermId, u32)>>,
+}
+
+/// Pairs of some start nodes, being given out.
+struct Given {
+    /// start and end
+    pairs: Vec<(TermId, TermId)>,
+    #[expect(dead_code, reason = "held for its drop")]
+    held: Held,
+    /// the rows they are for, with their start nodes where they have one
+    rows: Vec<(Option<TermId>, u32)>,
+    row: usize,
+    /// the next pair of that row; `None` before its first
+    pair: Option<usize>,
 }
 
 /// The graphs a walk sees.
@@ -46,8 +96,10 @@ type Pairs = Vec<(u32, TermId)>;
 
 struct Walk<'a> {
     run: &'a mut Run,
-    graphs: Graphs,
+    graphs: &'a Graphs,
 }
+
+const WHAT: &str = "property path";
 
 impl Walk<'_> {
     /// For each of the sorted, distinct nodes, what the path reaches from it (`forward`) or what reaches it.
@@ -106,8 +158,11 @@ impl Walk<'_> {
     fn look(&mut self, index: Index, keys: &[&[u64]], wanted: u8) -> Result<Matches> {
         let mut lookup = self.run.source.lookup(index, Keys::new(keys, None));
         let mut matches = Matches::of(index.arity(), keys.len(), wanted);
+        let mut held = self.run.memory.held();
         while self.run.source.lookup_next(&mut lookup, &mut matches, 1 << 16)? {
             self.run.check()?;
+            // twice: they become pairs
+            held.set(matches.key.len() * 56, WHAT)?;
         }
         Ok(matches)
     }
@@ -147,29 +202,35 @@ impl Walk<'_> {
         if zero {
             reached.extend(&frontier);
         }
-        let mut taken = 0;
+        let mut held = self.run.memory.held();
+        let mut looked = 0;
         while !frontier.is_empty() {
             let at = distinct(frontier.iter().map(|p| p.1));
-            let mut next: FxHashMap<TermId, Vec<TermId>> = FxHashMap::default();
-            for (i, t) in self.pairs(path, &at, forward)? {
-                next.entry(at[i as usize]).or_default().push(t);
-            }
+            let mut edges = self.pairs(path, &at, forward)?;
+            edges.sort_unstable();
+            let steps = edges.capacity() * 16 + at.len() * 8;
             let mut grown = Pairs::new();
-            for (start, node) in frontier {
-                for t in next.get(&node).into_iter().flatten() {
-                    if reached.insert((start, *t)) {
-                        grown.push((start, *t));
+            for (start, node) in &frontier {
+                let from = at.binary_search(node).expect("nodes of the frontier") as u32;
+                let first = edges.partition_point(|e| e.0 < from);
+                for (_, t) in edges[first..].iter().take_while(|e| e.0 == from) {
+                    if reached.insert((*start, *t)) {
+                        grown.push((*start, *t));
                     }
+                    looked += 16;
+                }
+                looked += 1;
+                if looked >= 1 << 16 {
+                    looked = 0;
+                    self.run.check()?;
+                    let pairs = frontier.capacity() + grown.capacity();
+                    held.set(held.bytes().max(reached.capacity() * 17 + pairs * 16 + steps), WHAT)?;
                 }
             }
             frontier = grown;
-            let bytes = reached.capacity() * 17;
-            if bytes > taken {
-                self.run.memory.take(bytes - taken, "property path")?;
-                taken = bytes;
-            }
         }
-        self.run.memory.give_back(taken);
+        // and once more as a list
+        held.add(reached.len() * 16, WHAT)?;
         let mut pairs: Pairs = reached.into_iter().collect();
         pairs.sort_unstable();
         Ok(pairs)
@@ -199,8 +260,11 @@ impl Walk<'_> {
     fn nodes(&mut self) -> Result<Vec<TermId>> {
         let mut scan = self.run.source.scan(Index::Psog, &[], None);
         let mut nodes: FxHashSet<u64> = FxHashSet::default();
+        let mut held = self.run.memory.held();
         loop {
             self.run.check()?;
+            // and once more as a list
+            held.set(nodes.capacity() * 9 + nodes.len() * 8, WHAT)?;
             let mut columns = Columns::of(4, 0b1110);
             if !self.run.source.scan_next(&mut scan, &mut columns, 1 << 16)? {
                 break;
@@ -237,50 +301,157 @@ impl PathJoin {
         }
     }
 
-    /// One graph choice for some rows of a batch.
-    fn walk(
-        &mut self,
-        run: &mut Run,
-        batch: &Batch,
-        rows: &[u32],
-        graphs: Graphs,
-        name: Option<TermId>,
-    ) -> Result<()> {
+    /// Whether it walks from the first end to the second, and which end it starts from.
+    fn direction(&self) -> (bool, PathEnd, PathEnd) {
         let forward = self.from != PathEnd::New;
         let (start, goal) = if forward { (self.from, self.to) } else { (self.to, self.from) };
-        let free = start == PathEnd::New;
-        let forward = forward || free;
-        let mut walk = Walk { run, graphs };
-        let nodes = if free {
-            walk.nodes()?
+        (forward || start == PathEnd::New, start, goal)
+    }
+
+    /// The graphs that the rows of a batch walk in.
+    fn jobs(&self, run: &mut Run, batch: &Batch) -> Result<VecDeque<Job>> {
+        let all: Vec<u32> = (0..batch.rows as u32).collect();
+        Ok(match self.graph.clone() {
+            PathGraph::Default => {
+                let graphs = match &run.default_graphs {
+                    None if run.plain => Graphs::Any,
+                    None => Graphs::One(TermId::DEFAULT_GRAPH),
+                    Some(list) => Graphs::Some(list.clone()),
+                };
+                VecDeque::from([Job { graphs, name: None, rows: all }])
+            }
+            PathGraph::Is(src) => {
+                let mut by: FxHashMap<TermId, Vec<u32>> = FxHashMap::default();
+                for row in 0..batch.rows {
+                    by.entry(Self::value(run, src, batch, row)).or_default().push(row as u32);
+                }
+                by.into_iter().map(|(g, rows)| Job { graphs: Graphs::One(g), name: None, rows }).collect()
+            }
+            PathGraph::Each => {
+                let names = match &run.named_graphs {
+                    Some(list) => list.clone(),
+                    None => GraphNames::all(run)?,
+                };
+                let job = |g| Job { graphs: Graphs::One(g), name: Some(g), rows: all.clone() };
+                names.into_iter().map(job).collect()
+            }
+        })
+    }
+
+    fn begin(&self, run: &mut Run, batch: &Batch, job: Job) -> Result<Walking> {
+        let (_, start, _) = self.direction();
+        let mut starts = None;
+        let nodes = if start == PathEnd::New {
+            Walk { run, graphs: &job.graphs }.nodes()?
         } else {
-            let ids: Vec<TermId> =
-                rows.iter().filter_map(|r| Self::end(walk.run, start, batch, *r as usize)).collect();
-            distinct(ids.into_iter())
+            let mut list: Vec<(TermId, u32)> = Vec::with_capacity(job.rows.len());
+            for row in &job.rows {
+                list.extend(Self::end(run, start, batch, *row as usize).map(|node| (node, *row)));
+            }
+            list.sort_unstable();
+            let nodes = distinct(list.iter().map(|s| s.0));
+            starts = Some(list);
+            nodes
         };
-        let mut pairs = walk.pairs(&self.path, &nodes, forward)?;
-        let variable = |end| matches!(end, PathEnd::Is(Src::Col(_)));
-        if variable(start) && (variable(goal) || goal == PathEnd::New) {
-            walk.only_nodes(&nodes, &mut pairs)?;
-        }
-        let run = walk.run;
-        let mut by: FxHashMap<TermId, Vec<TermId>> = FxHashMap::default();
-        pairs.iter().for_each(|(n, t)| by.entry(nodes[*n as usize]).or_default().push(*t));
-        let (mut left, mut starts, mut ends) = (Vec::new(), Vec::new(), Vec::new());
-        for row in rows {
-            let of = Self::end(run, start, batch, *row as usize);
-            let wanted = Self::end(run, goal, batch, *row as usize);
-            let mut take = |s: TermId, t: TermId| {
-                if wanted.is_none_or(|w| w == t) && (!self.same || s == t) {
-                    left.push(*row);
-                    starts.push(s);
-                    ends.push(t);
+        let mut held = run.memory.held();
+        held.set(nodes.len() * 8 + starts.as_ref().map_or(0, |s| s.len() * 16), WHAT)?;
+        Ok(Walking { job, nodes, held, done: 0, some: 4096, starts })
+    }
+
+    /// The pairs of the next start nodes; fewer nodes when the memory does not suffice for more.
+    fn walk(&self, run: &mut Run, walking: &mut Walking) -> Result<Given> {
+        let (forward, start, goal) = self.direction();
+        let from = walking.done;
+        loop {
+            let to = (from + walking.some).min(walking.nodes.len());
+            let nodes = &walking.nodes[from..to];
+            let pairs = self.pairs_of(run, &walking.job.graphs, nodes, (forward, start, goal));
+            let pairs = match pairs {
+                Err(QueryError::Memory { .. }) if to - from > 1 => {
+                    walking.some = (to - from) / 2;
+                    continue;
+                }
+                pairs => pairs?,
+            };
+            walking.done = to;
+            walking.some = match pairs.len() {
+                n if n > PAIRS => walking.some / 2,
+                n if n < PAIRS / 4 => walking.some * 2,
+                _ => walking.some,
+            }
+            .clamp(1, 1 << 20);
+            let mut held = run.memory.held();
+            held.set(pairs.len() * 16, WHAT)?;
+            let rows = match &walking.starts {
+                None => walking.job.rows.iter().map(|row| (None, *row)).collect(),
+                Some(starts) => {
+                    let first = starts.partition_point(|s| s.0 < walking.nodes[from]);
+                    let end = starts.partition_point(|s| s.0 <= walking.nodes[to - 1]);
+                    starts[first..end].iter().map(|s| (Some(s.0), s.1)).collect()
                 }
             };
-            match of {
-                Some(s) => by.get(&s).into_iter().flatten().for_each(|t| take(s, *t)),
-                None => pairs.iter().for_each(|(n, t)| take(nodes[*n as usize], *t)),
+            return Ok(Given { pairs, held, rows, row: 0, pair: None });
+        }
+    }
+
+    /// Start and end of all pairs of some start nodes, sorted.
+    fn pairs_of(
+        &self,
+        run: &mut Run,
+        graphs: &Graphs,
+        nodes: &[TermId],
+        (forward, start, goal): (bool, PathEnd, PathEnd),
+    ) -> Result<Vec<(TermId, TermId)>> {
+        let mut walk = Walk { run, graphs };
+        let mut pairs = walk.pairs(&self.path, nodes, forward)?;
+        let variable = |end| matches!(end, PathEnd::Is(Src::Col(_)));
+        if variable(start) && (variable(goal) || goal == PathEnd::New) {
+            walk.only_nodes(nodes, &mut pairs)?;
+        }
+        let mut pairs: Vec<(TermId, TermId)> =
+            pairs.into_iter().map(|(n, t)| (nodes[n as usize], t)).collect();
+        pairs.sort_unstable();
+        Ok(pairs)
+    }
+
+    /// The next batch of what is being given out; `None` when that is all.
+    fn give(
+        &self,
+        run: &mut Run,
+        batch: &Batch,
+        name: Option<TermId>,
+        given: &mut Given,
+    ) -> Result<Option<Batch>> {
+        let (forward, _, goal) = self.direction();
+        let (mut left, mut starts, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        while let Some((of, row)) = given.rows.get(given.row)
+            && left.len() < run.batch.most
+        {
+            let wanted = Self::end(run, goal, batch, *row as usize);
+            let first = || of.map_or(0, |s| given.pairs.partition_point(|p| p.0 < s));
+            let mut at = given.pair.unwrap_or_else(first);
+            let mut looked = 0;
+            while let Some((s, t)) = given.pairs.get(at)
+                && of.is_none_or(|of| of == *s)
+                && left.len() < run.batch.most
+            {
+                if wanted.is_none_or(|w| w == *t) && (!self.same || s == t) {
+                    left.push(*row);
+                    starts.push(*s);
+                    ends.push(*t);
+                }
+                at += 1;
+                looked += 1;
+                if looked % (1 << 16) == 0 {
+                    run.check()?;
+                }
             }
+            let over = given.pairs.get(at).is_none_or(|p| of.is_some_and(|of| of != p.0));
+            given.pair = (!over).then_some(at);
+            given.row += usize::from(over);
+        }
+        if left.is_empty() {
+            return Ok(None);
         }
         let mut out = batch.gather(&self.keep, &left);
         let (from, to) = if forward { (starts, ends) } else { (ends, starts) };
@@ -293,40 +464,25 @@ impl PathJoin {
         if let Some(name) = name {
             out.cols.push(vec![name; left.len()]);
         }
-        self.queue.push(out, run);
-        Ok(())
+        Ok(Some(out))
     }
 
-    fn take(&mut self, run: &mut Run, batch: &Batch) -> Result<()> {
-        let all: Vec<u32> = (0..batch.rows as u32).collect();
-        match self.graph.clone() {
-            PathGraph::Default => {
-                let graphs = match &run.default_graphs {
-                    None if run.plain => Graphs::Any,
-                    None => Graphs::One(TermId::DEFAULT_GRAPH),
-                    Some(list) => Graphs::Some(list.clone()),
-                };
-                self.walk(run, batch, &all, graphs, None)
-            }
-            PathGraph::Is(src) => {
-                let mut by: FxHashMap<TermId, Vec<u32>> = FxHashMap::default();
-                for row in 0..batch.rows {
-                    by.entry(Self::value(run, src, batch, row)).or_default().push(row as u32);
+    /// The next batch of what is under way.
+    fn step(&self, run: &mut Run, state: &mut PathState) -> Result<Option<Batch>> {
+        loop {
+            run.check()?;
+            if let (Some(given), Some(walking)) = (&mut state.given, &state.walking) {
+                if let Some(out) = self.give(run, &state.batch, walking.job.name, given)? {
+                    return Ok(Some(out));
                 }
-                for (g, rows) in by {
-                    self.walk(run, batch, &rows, Graphs::One(g), None)?;
-                }
-                Ok(())
-            }
-            PathGraph::Each => {
-                let names = match &run.named_graphs {
-                    Some(list) => list.clone(),
-                    None => GraphNames::all(run)?,
-                };
-                for g in names {
-                    self.walk(run, batch, &all, Graphs::One(g), Some(g))?;
-                }
-                Ok(())
+                state.given = None;
+            } else if let Some(walking) = state.walking.as_mut().filter(|w| w.done < w.nodes.len()) {
+                state.given = Some(self.walk(run, walking)?);
+            } else if let Some(job) = state.jobs.pop_front() {
+                state.walking = Some(self.begin(run, &state.batch, job)?);
+            } else {
+                state.walking = None;
+                return Ok(None);
             }
         }
     }
@@ -335,16 +491,20 @@ impl PathJoin {
 impl Operator for PathJoin {
     fn next(&mut self, run: &mut Run) -> Result<Option<Batch>> {
         loop {
-            if let Some(batch) = self.queue.pop() {
-                return Ok(Some(batch));
+            let mut state = std::mem::take(&mut self.state);
+            let out = self.step(run, &mut state);
+            self.state = state;
+            if let Some(out) = out? {
+                return Ok(Some(out));
             }
             let Some(batch) = self.input.next(run)? else { return Ok(None) };
-            self.take(run, &batch)?;
+            self.state.jobs = self.jobs(run, &batch)?;
+            self.state.batch = batch;
         }
     }
 
     fn reset(&mut self, seed: &Batch) {
         self.input.reset(seed);
-        self.queue.clear();
+        self.state = PathState::default();
     }
 }

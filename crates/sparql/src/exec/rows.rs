@@ -1,6 +1,6 @@
 //! Rows by content: hashing and comparing them across columns, and cutting batches to size.
 
-use super::Run;
+use super::{Held, Run};
 use crate::batch::Batch;
 use snowmelt_graph::TermId;
 use std::collections::VecDeque;
@@ -26,38 +26,46 @@ pub(super) fn columns<'a>(batch: &'a Batch, cols: &[usize]) -> Vec<&'a [TermId]>
     cols.iter().map(|c| &batch.cols[*c][..]).collect()
 }
 
-/// Batches waiting to be pulled.
+/// Batches waiting to be pulled, with the memory they hold; long ones are given out in parts.
 #[derive(Default)]
 pub(super) struct Queue {
-    batches: VecDeque<Batch>,
+    batches: VecDeque<(Batch, Held)>,
+    /// rows of the first one that were given out
+    given: usize,
+    /// most rows given out at once
+    most: usize,
 }
 
 impl Queue {
-    /// Adds a batch, cut to the size in force.
+    /// Adds a batch that is about as large as its operator's input.
     pub fn push(&mut self, batch: Batch, run: &Run) {
-        let most = run.batch.most;
-        if batch.rows == 0 {
-            return;
-        }
-        if batch.rows <= most + most / 2 {
-            self.batches.push_back(batch);
-            return;
-        }
-        let mut from = 0;
-        while from < batch.rows {
-            let to = (from + most).min(batch.rows);
-            let cols = batch.cols.iter().map(|c| c[from..to].to_vec()).collect();
-            self.batches.push_back(Batch { cols, rows: to - from });
-            from = to;
+        self.push_held(batch, Held::default(), run);
+    }
+
+    /// Adds a batch of any size, whose memory is held.
+    pub fn push_held(&mut self, batch: Batch, held: Held, run: &Run) {
+        self.most = run.batch.most.max(1);
+        if batch.rows > 0 {
+            self.batches.push_back((batch, held));
         }
     }
 
     pub fn pop(&mut self) -> Option<Batch> {
-        self.batches.pop_front()
+        let (first, _) = self.batches.front()?;
+        let left = first.rows - self.given;
+        if left <= self.most + self.most / 2 {
+            let from = std::mem::take(&mut self.given);
+            let (first, _) = self.batches.pop_front()?;
+            return Some(if from == 0 { first } else { first.slice(from..first.rows) });
+        }
+        let part = first.slice(self.given..self.given + self.most);
+        self.given += self.most;
+        Some(part)
     }
 
     pub fn clear(&mut self) {
         self.batches.clear();
+        self.given = 0;
     }
 }
 

@@ -9,6 +9,7 @@ use crate::algebra::{ConstTerm, map};
 use crate::batch::Batch;
 use crate::error::QueryError;
 use crate::expr::{CompileError, Expr, compile};
+use crate::limits::Limits;
 use crate::plan::Plan;
 use crate::source::{Source, ground};
 use crate::value::{LocalTerms, Terms};
@@ -18,11 +19,10 @@ use snowmelt_graph::{Activity, Index, Keys, TermId};
 use spargebra::algebra::Expression;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
 
-/// Bytes of decoded terms a query keeps.
-pub(crate) const TERM_CACHE_BYTES: usize = 16 << 20;
+/// Most bytes of decoded terms a thread keeps.
+const TERM_CACHE_BYTES: usize = 16 << 20;
 
 /// Rows of a batch: operators start small, so that a small answer costs little, and grow.
 #[derive(Clone, Copy, Debug)]
@@ -31,37 +31,24 @@ pub(crate) struct BatchRows {
     pub most: usize,
 }
 
-impl Default for BatchRows {
-    fn default() -> Self {
-        Self { first: 1 << 10, most: 1 << 16 }
+impl BatchRows {
+    /// What a query that has at least `least` bytes may have on their way between its operators.
+    pub fn within(least: usize) -> Self {
+        let most = (least >> 9).clamp(1 << 9, 1 << 16);
+        Self { first: most.min(1 << 10), most }
     }
 }
 
-/// When a query must stop.
-#[derive(Clone, Default)]
-pub(crate) struct Limits {
-    pub timeout: Option<Duration>,
-    pub deadline: Option<Instant>,
-    pub cancel: Option<Arc<AtomicBool>>,
-    pub max_rows: Option<u64>,
-    /// set when another thread of the query failed, or nobody wants its result any more
-    pub stop: Option<Arc<AtomicBool>>,
-}
-
-impl Limits {
-    /// Whether it must stop now.
-    pub fn check(&self) -> Result<()> {
-        let set = |flag: &Option<Arc<AtomicBool>>| flag.as_ref().is_some_and(|c| c.load(Ordering::Relaxed));
-        if set(&self.cancel) || set(&self.stop) {
-            return Err(QueryError::Cancelled);
-        }
-        if let Some(deadline) = self.deadline
-            && Instant::now() >= deadline
-        {
-            return Err(QueryError::Timeout(self.timeout.unwrap_or_default()));
-        }
-        Ok(())
-    }
+/// The terms of a thread that may count on so many bytes.
+pub(crate) fn terms_within(
+    least: usize,
+    memory: &MemoryShare,
+    terms: Terms,
+    limits: &Limits,
+    longest: usize,
+) -> Terms {
+    let cache = (least / 4).min(TERM_CACHE_BYTES);
+    terms.guarded(limits.clone(), longest, memory.held(), cache, 2 * cache)
 }
 
 /// A running query.
@@ -76,6 +63,8 @@ pub(crate) struct Run {
     pub consts: Vec<Option<TermId>>,
     pub limits: Limits,
     pub memory: MemoryShare,
+    /// bytes of the longest term
+    pub longest: usize,
     pub batch: BatchRows,
     /// the graphs of the dataset, resolved
     pub default_graphs: Option<Vec<TermId>>,
@@ -103,7 +92,7 @@ pub(crate) struct Run {
 impl Run {
     /// Called by every operator for every batch.
     pub fn check(&self) -> Result<()> {
-        self.limits.check()
+        Ok(self.limits.check()?)
     }
 
     /// All it did, with the threads it forked.
@@ -114,17 +103,23 @@ impl Run {
     }
 
     /// A run of another thread of the same query, as of the same moment.
-    pub fn fork(&self, threads: usize, stop: Arc<AtomicBool>) -> impl FnOnce() -> Run + Send + 'static {
+    pub fn fork(&self, stop: Arc<AtomicBool>) -> impl FnOnce() -> Run + Send + 'static {
         let session = self.source.session.sibling();
         let limits = Limits { stop: Some(stop), ..self.limits.clone() };
-        let memory = self.memory.part(threads);
+        let (memory, longest) = (self.memory.clone(), self.longest);
         let (locals, now, base) = (self.locals.clone(), self.now, self.base());
         let (algebra, params, consts) = (self.algebra.clone(), self.params.clone(), self.consts.clone());
         let (default_graphs, named_graphs) = (self.default_graphs.clone(), self.named_graphs.clone());
         let (batch, plain, temp_dir) = (self.batch, self.plain, self.temp_dir.clone());
         move || Run {
             source: Source::new(session),
-            terms: Terms::new(locals.clone(), now, base, TERM_CACHE_BYTES / threads),
+            terms: terms_within(
+                memory.least() / 2,
+                &memory,
+                Terms::new(locals.clone(), now, base, 0),
+                &limits,
+                longest,
+            ),
             locals,
             now,
             algebra,
@@ -132,6 +127,7 @@ impl Run {
             consts,
             limits,
             memory,
+            longest,
             batch,
             default_graphs,
             named_graphs,

@@ -1,7 +1,7 @@
 //! OFFSET and LIMIT for each combination of some columns: those of a sub-select that is evaluated for many contexts at a time.
 
 use super::rows::{columns, hash_row, same_row};
-use super::{Boxed, Operator, Result, Run};
+use super::{Boxed, Held, Operator, Result, Run};
 use crate::batch::Batch;
 use hashbrown::HashTable;
 use snowmelt_graph::TermId;
@@ -15,12 +15,12 @@ pub(super) struct SliceBy {
     seen: Batch,
     counts: Vec<u64>,
     table: HashTable<u32>,
-    /// memory taken for them
-    taken: usize,
+    /// memory of them
+    held: Held,
 }
 
 impl SliceBy {
-    pub fn new(input: Boxed, offset: u64, limit: Option<u64>, per: &[u16]) -> Self {
+    pub fn new(input: Boxed, offset: u64, limit: Option<u64>, per: &[u16], held: Held) -> Self {
         let per: Vec<usize> = per.iter().map(|c| *c as usize).collect();
         Self {
             input,
@@ -30,7 +30,7 @@ impl SliceBy {
             per,
             counts: Vec::new(),
             table: HashTable::new(),
-            taken: 0,
+            held,
         }
     }
 
@@ -55,13 +55,9 @@ impl SliceBy {
     }
 
     /// Takes memory for the combinations, which are as many as there are contexts.
-    fn account(&mut self, run: &mut Run) -> Result<()> {
+    fn account(&mut self) -> Result<()> {
         let bytes = self.counts.capacity() * (8 + 8 + 8 * self.per.len());
-        if bytes > self.taken {
-            run.memory.take(bytes - self.taken, "LIMIT in EXISTS")?;
-            self.taken = bytes;
-        }
-        Ok(())
+        if bytes > self.held.bytes() { self.held.set(bytes, "LIMIT in EXISTS") } else { Ok(()) }
     }
 }
 
@@ -76,7 +72,7 @@ impl Operator for SliceBy {
                     rows.push(row as u32);
                 }
             }
-            self.account(run)?;
+            self.account()?;
             if !rows.is_empty() {
                 batch.retain(&rows);
                 return Ok(Some(batch));

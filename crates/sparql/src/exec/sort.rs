@@ -1,18 +1,31 @@
 //! ORDER BY: rows under binary keys whose byte order is SPARQL's order.
 //!
 //! * With a limit: the best rows so far are kept; when twice as many have gathered, the worse half goes.
-//! * Without: all rows, sorted at the end; over the memory share sorted runs go to temporary files and are merged.
+//! * Without: all rows, sorted at the end; over the memory share sorted runs go to a temporary file and are merged, some at a time,
+//!   until one merge can give out the rows.
 //!
 //! A key is made once per row, from terms read once per batch in location order. Equal keys keep the order of arrival.
 
 use super::rows::{Queue, append};
-use super::spill::{Reader, Writer};
-use super::{Boxed, Operator, Result, Run};
+use super::spill::{Reader, SpillFile, Writer};
+use super::{Boxed, Held, MemoryShare, Operator, Result, Run};
 use crate::batch::Batch;
+use crate::error::QueryError;
 use crate::expr::Expr;
+use crate::limits::Limits;
 use crate::value::push_order_key;
 use snowmelt_graph::TermId;
 use std::cmp::Ordering;
+use std::path::PathBuf;
+
+/// Runs merged at once.
+const FAN_IN: usize = 16;
+
+/// Rows sorted at once: longer lists are merged from such parts, so that the limits are looked at in between.
+const SORTED_AT_ONCE: usize = 1 << 16;
+
+/// Bytes that sorting takes beside a row: prefix and number, twice, and the number in order.
+const ORDER_BYTES: usize = 36;
 
 pub(super) struct Sort {
     pub input: Boxed,
@@ -27,7 +40,7 @@ pub(super) enum State {
     #[default]
     Begin,
     Memory(Queue),
-    Merge(Vec<Run_>),
+    Merge(Merge),
 }
 
 /// Rows with their keys.
@@ -45,12 +58,12 @@ impl Rows {
         &self.bytes[if row == 0 { 0 } else { self.ends[row - 1] }..self.ends[row]]
     }
 
-    fn compare(&self, a: u32, b: u32) -> Ordering {
-        self.key(a).cmp(self.key(b)).then(a.cmp(&b))
+    fn compare(&self, a: &(u64, u32), b: &(u64, u32)) -> Ordering {
+        a.0.cmp(&b.0).then_with(|| self.key(a.1).cmp(self.key(b.1))).then(a.1.cmp(&b.1))
     }
 
     /// Row numbers in order, the first `limit` of them.
-    fn order(&self, limit: usize) -> Vec<u32> {
+    fn order(&self, limit: usize, limits: &Limits) -> Result<Vec<u32>> {
         let prefix = |r: u32| {
             let key = self.key(r);
             let mut first = [0u8; 8];
@@ -59,16 +72,43 @@ impl Rows {
             u64::from_be_bytes(first)
         };
         let mut rows: Vec<(u64, u32)> = (0..self.batch.rows as u32).map(|r| (prefix(r), r)).collect();
-        let compare = |a: &(u64, u32), b: &(u64, u32)| a.0.cmp(&b.0).then_with(|| self.compare(a.1, b.1));
         if limit == 0 {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        if limit < rows.len() {
-            rows.select_nth_unstable_by(limit - 1, compare);
+        if limit < rows.len() && rows.len() <= 4 * SORTED_AT_ONCE {
+            rows.select_nth_unstable_by(limit - 1, |a, b| self.compare(a, b));
             rows.truncate(limit);
         }
-        rows.sort_unstable_by(compare);
-        rows.into_iter().map(|r| r.1).collect()
+        for part in rows.chunks_mut(SORTED_AT_ONCE) {
+            part.sort_unstable_by(|a, b| self.compare(a, b));
+            limits.check()?;
+        }
+        let mut sorted = SORTED_AT_ONCE;
+        while sorted < rows.len() {
+            rows = self.merge_pairs(&rows, sorted, limits)?;
+            sorted *= 2;
+        }
+        rows.truncate(limit);
+        Ok(rows.into_iter().map(|r| r.1).collect())
+    }
+
+    /// Merges neighbouring sorted stretches of `sorted` rows, two and two.
+    fn merge_pairs(&self, rows: &[(u64, u32)], sorted: usize, limits: &Limits) -> Result<Vec<(u64, u32)>> {
+        let mut out = Vec::with_capacity(rows.len());
+        for pair in rows.chunks(2 * sorted) {
+            let (mut a, mut b) = pair.split_at(sorted.min(pair.len()));
+            while let (Some(x), Some(y)) = (a.first(), b.first()) {
+                let from = if self.compare(x, y).is_le() { &mut a } else { &mut b };
+                out.push(from[0]);
+                *from = &from[1..];
+                if out.len() % SORTED_AT_ONCE == 0 {
+                    limits.check()?;
+                }
+            }
+            out.extend_from_slice(a);
+            out.extend_from_slice(b);
+        }
+        Ok(out)
     }
 
     /// Only these rows, in this order.
@@ -84,96 +124,85 @@ impl Rows {
     }
 
     fn held(&self) -> usize {
-        self.batch.bytes() + self.bytes.capacity() + self.ends.capacity() * 8
+        self.batch.bytes() + self.bytes.capacity() + self.ends.capacity() * 8 + self.batch.rows * ORDER_BYTES
     }
 }
 
-/// A sorted run in a file, at its next batch.
-pub(super) struct Run_ {
-    file: Reader,
+/// What is gathered: rows in memory, and runs in a file.
+struct Gather<'a> {
     rows: Rows,
-    at: u32,
+    held: Held,
+    runs: Vec<Writer>,
+    file: Option<SpillFile>,
+    limit: Option<usize>,
+    limits: &'a Limits,
+    memory: MemoryShare,
+    temp_dir: PathBuf,
 }
 
-impl Sort {
-    /// Adds a batch with its keys.
-    fn add(&self, rows: &mut Rows, batch: Batch, run: &mut Run) -> Result<()> {
-        let mut cols = Vec::with_capacity(self.keys.len());
-        for (expr, _) in &self.keys {
-            cols.push(expr.eval_column(&mut run.terms, &mut run.source.session, &batch.cols, batch.rows)?);
+impl Gather<'_> {
+    /// After rows were added: the worst go, or all go to the file, if they are too many.
+    fn settle(&mut self) -> Result<()> {
+        if let Some(limit) = self.limit
+            && self.rows.batch.rows > limit.saturating_mul(2).saturating_add(1024)
+        {
+            let mut best = self.rows.order(limit, self.limits)?;
+            // arrival decides ties, so the kept rows stay in it
+            best.sort_unstable();
+            self.rows.pick(&best);
         }
-        let batch = batch.project(&self.keep);
-        make_keys(rows, &cols, batch.rows, &self.keys, run)?;
-        append(&mut rows.batch, batch);
+        let bytes = self.rows.held();
+        if self.held.is_tight(bytes) && self.rows.batch.rows > 0 {
+            return self.spill();
+        }
+        if bytes > self.held.bytes() { self.held.set(bytes, "sort") } else { Ok(()) }
+    }
+
+    /// Sorts what is held and writes it.
+    fn spill(&mut self) -> Result<()> {
+        let order = self.rows.order(self.limit.unwrap_or(usize::MAX), self.limits)?;
+        let file = match &self.file {
+            Some(file) => file,
+            None => self.file.insert(SpillFile::new(&self.temp_dir)?),
+        };
+        let mut writer = file.writer();
+        let mut rest = &order[..];
+        while !rest.is_empty() {
+            self.limits.check()?;
+            let part = part_of(&self.rows, rest, block_bytes(&self.memory));
+            write(&mut writer, &self.rows, &rest[..part])?;
+            rest = &rest[part..];
+        }
+        self.runs.push(writer);
+        self.rows = Rows::default();
+        self.held.clear();
         Ok(())
     }
-
-    fn sort_all(&mut self, run: &mut Run) -> Result<State> {
-        let mut rows = Rows::default();
-        let mut runs: Vec<Writer> = Vec::new();
-        let mut taken = 0;
-        while let Some(batch) = self.input.next(run)? {
-            run.check()?;
-            self.add(&mut rows, batch, run)?;
-            if let Some(limit) = self.limit
-                && rows.batch.rows > 2 * limit + 1024
-            {
-                let best = rows.order(limit);
-                // arrival decides ties, so the kept rows stay in it
-                let mut best = best;
-                best.sort_unstable();
-                rows.pick(&best);
-            }
-            let held = rows.held();
-            if held > taken {
-                if run.memory.is_tight(held) && rows.batch.rows > 0 {
-                    runs.push(spill(&mut rows, self.limit, run)?);
-                    run.memory.give_back(std::mem::take(&mut taken));
-                    continue;
-                }
-                run.memory.take(held - taken, "sort")?;
-                taken = held;
-            }
-        }
-        if runs.is_empty() {
-            let order = rows.order(self.limit.unwrap_or(usize::MAX));
-            let all: Vec<u16> = (0..rows.batch.cols.len() as u16).collect();
-            let mut queue = Queue::default();
-            queue.push(rows.batch.gather(&all, &order), run);
-            run.memory.give_back(taken);
-            return Ok(State::Memory(queue));
-        }
-        runs.push(spill(&mut rows, self.limit, run)?);
-        run.memory.give_back(taken);
-        let mut open = Vec::with_capacity(runs.len());
-        for writer in runs {
-            let mut r = Run_ { file: writer.read()?, rows: Rows::default(), at: 0 };
-            if r.load(&self.keys, run)? {
-                open.push(r);
-            }
-        }
-        Ok(State::Merge(open))
-    }
 }
 
-/// Sorts what is held and writes it; the keys of expressions go with it as columns.
-fn spill(rows: &mut Rows, limit: Option<usize>, run: &Run) -> Result<Writer> {
-    let order = rows.order(limit.unwrap_or(usize::MAX));
-    let mut writer = Writer::new(&run.temp_dir)?;
+/// Bytes of a block of a run: those of all runs that are merged at once fit into what a query has at least.
+fn block_bytes(memory: &MemoryShare) -> usize {
+    (memory.least() / 4 / FAN_IN).clamp(4 << 10, 256 << 10)
+}
+
+/// How many of these rows make a block.
+fn part_of(rows: &Rows, order: &[u32], block_bytes: usize) -> usize {
+    let width = rows.batch.cols.len() * 8 + 8;
+    let mut bytes = 0;
+    let fits = |row: &&u32| {
+        bytes += rows.key(**row).len() + width;
+        bytes <= block_bytes
+    };
+    order.iter().take_while(fits).count().max(1)
+}
+
+/// Writes rows as one block of a run: the columns, then lengths and bytes of the keys.
+fn write(writer: &mut Writer, rows: &Rows, part: &[u32]) -> Result<()> {
     let all: Vec<u16> = (0..rows.batch.cols.len() as u16).collect();
-    for part in order.chunks(4096) {
-        let mut batch = rows.batch.gather(&all, part);
-        // keys as columns of ids: lengths first, then bytes in eights
-        let (lengths, words) = pack(rows, part);
-        let width = batch.cols.len();
-        writer.write(&batch)?;
-        batch.cols.truncate(0);
-        debug_assert!(width == all.len());
-        writer.write(&Batch { rows: lengths.len(), cols: vec![lengths] })?;
-        writer.write(&Batch { rows: words.len(), cols: vec![words] })?;
-    }
-    *rows = Rows::default();
-    Ok(writer)
+    writer.write(&rows.batch.gather(&all, part))?;
+    let (lengths, words) = pack(rows, part);
+    writer.write(&Batch { rows: lengths.len(), cols: vec![lengths] })?;
+    writer.write(&Batch { rows: words.len(), cols: vec![words] })
 }
 
 fn pack(rows: &Rows, part: &[u32]) -> (Vec<TermId>, Vec<TermId>) {
@@ -188,31 +217,18 @@ fn pack(rows: &Rows, part: &[u32]) -> (Vec<TermId>, Vec<TermId>) {
     (lengths, words.collect())
 }
 
-/// Appends the keys of a batch.
-fn make_keys(
-    rows: &mut Rows,
-    cols: &[Vec<TermId>],
-    count: usize,
-    keys: &[(Expr, bool)],
-    run: &mut Run,
-) -> Result<()> {
-    for col in cols {
-        run.terms.prefetch(&mut run.source.session, col.iter().copied())?;
-    }
-    for row in 0..count {
-        for (col, (_, descending)) in cols.iter().zip(keys) {
-            push_order_key(run.terms.value(col[row]).as_ref(), *descending, &mut rows.bytes);
-        }
-        rows.ends.push(rows.bytes.len());
-    }
-    Ok(())
+/// A sorted run in a file, at its next row.
+struct SortedRun {
+    file: Reader,
+    rows: Rows,
+    at: u32,
 }
 
-impl Run_ {
-    /// The next batch of the run; false at its end.
-    fn load(&mut self, _keys: &[(Expr, bool)], _run: &mut Run) -> Result<bool> {
+impl SortedRun {
+    /// The next block of the run; false at its end.
+    fn load(&mut self) -> Result<bool> {
         let Some(batch) = self.file.next()? else { return Ok(false) };
-        let missing = || crate::QueryError::Write(std::io::Error::other("a sorted run ends in the middle"));
+        let missing = || QueryError::Write(std::io::Error::other("a sorted run ends in the middle"));
         let lengths = self.file.next()?.ok_or_else(missing)?;
         let words = self.file.next()?.ok_or_else(missing)?;
         let mut rows = Rows { batch, ..Rows::default() };
@@ -230,30 +246,158 @@ impl Run_ {
     }
 }
 
-impl Sort {
-    /// The next rows of all runs together.
-    fn merge(&mut self, run: &mut Run) -> Result<Option<Batch>> {
-        let State::Merge(runs) = &mut self.state else { return Ok(None) };
-        let mut out = Batch::empty(self.keep.len());
-        while out.rows < run.batch.most && !runs.is_empty() {
-            // earlier runs hold earlier rows: they win ties
-            let mut best = 0;
-            for i in 1..runs.len() {
-                if runs[i].rows.key(runs[i].at) < runs[best].rows.key(runs[best].at) {
-                    best = i;
-                }
-            }
-            let r = &mut runs[best];
-            for (to, from) in out.cols.iter_mut().zip(&r.rows.batch.cols) {
-                to.push(from[r.at as usize]);
-            }
-            out.rows += 1;
-            r.at += 1;
-            if r.at as usize == r.rows.batch.rows && !r.load(&self.keys, run)? {
-                runs.remove(best);
+/// Sorted runs being merged.
+pub(super) struct Merge {
+    runs: Vec<SortedRun>,
+    held: Held,
+}
+
+impl Merge {
+    fn new(writers: Vec<Writer>, held: Held) -> Result<Self> {
+        let mut runs = Vec::with_capacity(writers.len());
+        for writer in writers {
+            let mut run = SortedRun { file: writer.read(), rows: Rows::default(), at: 0 };
+            if run.load()? {
+                runs.push(run);
             }
         }
-        Ok((out.rows > 0).then_some(out))
+        let mut merge = Self { runs, held };
+        merge.account()?;
+        Ok(merge)
+    }
+
+    fn account(&mut self) -> Result<()> {
+        self.held.set(self.runs.iter().map(|run| run.rows.held()).sum(), "sort")
+    }
+
+    /// Appends the next row to `out`, and its key to `keys`; false when there is none.
+    fn next(&mut self, out: &mut Batch, keys: Option<&mut Rows>) -> Result<bool> {
+        if self.runs.is_empty() {
+            return Ok(false);
+        }
+        // earlier runs hold earlier rows: they win ties
+        let mut best = 0;
+        for i in 1..self.runs.len() {
+            if self.runs[i].rows.key(self.runs[i].at) < self.runs[best].rows.key(self.runs[best].at) {
+                best = i;
+            }
+        }
+        let r = &mut self.runs[best];
+        for (to, from) in out.cols.iter_mut().zip(&r.rows.batch.cols) {
+            to.push(from[r.at as usize]);
+        }
+        out.rows += 1;
+        if let Some(keys) = keys {
+            keys.bytes.extend_from_slice(r.rows.key(r.at));
+            keys.ends.push(keys.bytes.len());
+        }
+        r.at += 1;
+        if r.at as usize == r.rows.batch.rows {
+            if !r.load()? {
+                self.runs.remove(best);
+            }
+            self.account()?;
+        }
+        Ok(true)
+    }
+
+    /// All rows as one run.
+    fn write(
+        mut self,
+        mut writer: Writer,
+        width: usize,
+        block_bytes: usize,
+        limits: &Limits,
+    ) -> Result<Writer> {
+        loop {
+            limits.check()?;
+            let mut rows = Rows { batch: Batch::empty(width), ..Rows::default() };
+            let mut batch = std::mem::take(&mut rows.batch);
+            while rows.bytes.len() + batch.rows * (width * 8 + 8) < block_bytes
+                && self.next(&mut batch, Some(&mut rows))?
+            {}
+            rows.batch = batch;
+            if rows.batch.rows == 0 {
+                return Ok(writer);
+            }
+            let all: Vec<u32> = (0..rows.batch.rows as u32).collect();
+            write(&mut writer, &rows, &all)?;
+        }
+    }
+}
+
+impl Sort {
+    /// Adds a batch with its keys: in parts, where the texts are long.
+    fn add(&self, gather: &mut Gather<'_>, batch: Batch, run: &mut Run) -> Result<()> {
+        let mut cols = Vec::with_capacity(self.keys.len());
+        for (expr, _) in &self.keys {
+            cols.push(expr.eval_column(&mut run.terms, &mut run.source.session, &batch.cols, batch.rows)?);
+        }
+        let batch = batch.project(&self.keep);
+        let Run { terms, source, .. } = run;
+        terms.in_parts(0..batch.rows, &mut |terms, part| {
+            for col in &cols {
+                terms.prefetch(&mut source.session, col[part.clone()].iter().copied())?;
+            }
+            let rows = &mut gather.rows;
+            for row in part.clone() {
+                for (col, (_, descending)) in cols.iter().zip(&self.keys) {
+                    push_order_key(terms.value(col[row]).as_ref(), *descending, &mut rows.bytes);
+                }
+                rows.ends.push(rows.bytes.len());
+            }
+            append(&mut rows.batch, batch.slice(part));
+            gather.settle()
+        })
+    }
+
+    fn sort_all(&mut self, run: &mut Run) -> Result<State> {
+        let limits = run.limits.clone();
+        let mut gather = Gather {
+            rows: Rows::default(),
+            held: run.memory.held(),
+            runs: Vec::new(),
+            file: None,
+            limit: self.limit,
+            limits: &limits,
+            memory: run.memory.clone(),
+            temp_dir: run.temp_dir.clone(),
+        };
+        while let Some(batch) = self.input.next(run)? {
+            run.check()?;
+            self.add(&mut gather, batch, run)?;
+        }
+        if gather.runs.is_empty() {
+            let Gather { rows, held, .. } = gather;
+            let order = rows.order(self.limit.unwrap_or(usize::MAX), &limits)?;
+            let Rows { mut batch, .. } = rows;
+            // column by column, so that only one is there twice
+            batch.cols.iter_mut().for_each(|col| *col = crate::batch::gather(col, &order));
+            batch.rows = order.len();
+            let mut queue = Queue::default();
+            queue.push_held(batch, held, run);
+            return Ok(State::Memory(queue));
+        }
+        if gather.rows.batch.rows > 0 {
+            gather.spill()?;
+        }
+        let Gather { mut runs, file, .. } = gather;
+        let file = file.expect("runs are in a file");
+        while runs.len() > FAN_IN {
+            let mut longer = Vec::new();
+            while !runs.is_empty() {
+                let some = runs.drain(..runs.len().min(FAN_IN)).collect();
+                let merge = Merge::new(some, run.memory.held())?;
+                longer.push(merge.write(
+                    file.writer(),
+                    self.keep.len(),
+                    block_bytes(&run.memory),
+                    &limits,
+                )?);
+            }
+            runs = longer;
+        }
+        Ok(State::Merge(Merge::new(runs, run.memory.held())?))
     }
 }
 
@@ -265,12 +409,41 @@ impl Operator for Sort {
         }
         match &mut self.state {
             State::Memory(queue) => Ok(queue.pop()),
-            _ => self.merge(run),
+            State::Merge(merge) => {
+                let mut out = Batch::empty(self.keep.len());
+                while out.rows < run.batch.most && merge.next(&mut out, None)? {}
+                Ok((out.rows > 0).then_some(out))
+            }
+            State::Begin => unreachable!("sorted above"),
         }
     }
 
     fn reset(&mut self, seed: &Batch) {
         self.input.reset(seed);
         self.state = State::Begin;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_are_sorted_as_short_ones() {
+        let count = SORTED_AT_ONCE as u32 * 5 + 77;
+        let mut rows = Rows::default();
+        let mut state = 1u32;
+        for _ in 0..count {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            rows.bytes.extend_from_slice(format!("a common head {}", state >> 20).as_bytes());
+            rows.ends.push(rows.bytes.len());
+        }
+        rows.batch = Batch { cols: Vec::new(), rows: count as usize };
+        let mut expected: Vec<u32> = (0..count).collect();
+        expected.sort_by_key(|r| rows.key(*r));
+        for limit in [usize::MAX, count as usize / 2, 3] {
+            let order = rows.order(limit, &Limits::default()).unwrap();
+            assert!(order == expected[..limit.min(expected.len())]);
+        }
     }
 }

@@ -4,45 +4,71 @@
 //! |-------|------------------------------------|
 //! | 4     | rows                               |
 //! | 4     | columns                            |
-//! | 4     | compressed length                  |
 //! | …     | the columns, little-endian, lz4    |
 //!
-//! Files are unlinked as soon as they are open: nothing is left behind, however the process ends.
+//! An operator has one file, however many runs or partitions it writes: each keeps a list of where its blocks are. So what a spill needs
+//! in memory and in descriptors does not grow with it. Files are unlinked as soon as they are open: nothing is left behind, however the
+//! process ends.
 
-use super::rows::{columns, hash_row};
+use super::rows::{append, columns, hash_row};
 use super::{Result, Run};
 use crate::batch::Batch;
 use crate::error::QueryError;
+use parking_lot::Mutex;
 use snowmelt_graph::TermId;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Files of one partitioning; a partition that is still too large is an error of the memory share.
+/// Parts of one partitioning; a part that is still too large is an error of the memory share.
 const PARTITIONS: usize = 64;
+
+/// Bytes gathered before they are written.
+const WRITE_BYTES: usize = 64 << 10;
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// A file being written.
-pub(super) struct Writer {
+/// A temporary file.
+#[derive(Clone)]
+pub(super) struct SpillFile(Arc<Mutex<Inner>>);
+
+struct Inner {
     path: PathBuf,
-    file: BufWriter<File>,
+    file: File,
+    /// bytes written
+    end: u64,
+    /// bytes behind them that are not
+    waiting: Vec<u8>,
+}
+
+/// A place in a file.
+#[derive(Clone, Copy)]
+struct Place {
+    at: u64,
+    len: u32,
+}
+
+/// A list of batches being written.
+pub(super) struct Writer {
+    file: SpillFile,
+    blocks: Vec<Place>,
     raw: Vec<u8>,
 }
 
-/// A file being read.
+/// A list of batches being read.
 pub(super) struct Reader {
-    path: PathBuf,
-    file: BufReader<File>,
-    packed: Vec<u8>,
+    file: SpillFile,
+    blocks: Vec<Place>,
+    next: usize,
 }
 
 fn failed(path: &Path) -> impl Fn(std::io::Error) -> QueryError + '_ {
     |source| QueryError::Spill { path: path.to_owned(), source }
 }
 
-impl Writer {
+impl SpillFile {
     pub fn new(dir: &Path) -> Result<Self> {
         let name = format!("snowmelt-{}-{}.tmp", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let path = dir.join(name);
@@ -52,51 +78,78 @@ impl Writer {
             Ok(file)
         };
         let file = open().map_err(failed(&path))?;
-        Ok(Self { path, file: BufWriter::with_capacity(1 << 16, file), raw: Vec::new() })
+        Ok(Self(Arc::new(Mutex::new(Inner { path, file, end: 0, waiting: Vec::new() }))))
     }
 
+    /// A list of batches in this file.
+    pub fn writer(&self) -> Writer {
+        Writer { file: self.clone(), blocks: Vec::new(), raw: Vec::new() }
+    }
+}
+
+impl Inner {
+    fn append(&mut self, parts: [&[u8]; 2]) -> Result<Place> {
+        let at = self.end + self.waiting.len() as u64;
+        parts.iter().for_each(|part| self.waiting.extend_from_slice(part));
+        if self.waiting.len() >= WRITE_BYTES {
+            self.flush()?;
+        }
+        Ok(Place { at, len: parts.iter().map(|part| part.len()).sum::<usize>() as u32 })
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.file.write_all_at(&self.waiting, self.end).map_err(failed(&self.path))?;
+        self.end += self.waiting.len() as u64;
+        self.waiting.clear();
+        self.waiting.shrink_to(WRITE_BYTES);
+        Ok(())
+    }
+
+    fn read(&mut self, place: Place) -> Result<Vec<u8>> {
+        if place.at + u64::from(place.len) > self.end {
+            self.flush()?;
+        }
+        let mut bytes = vec![0; place.len as usize];
+        self.file.read_exact_at(&mut bytes, place.at).map_err(failed(&self.path))?;
+        Ok(bytes)
+    }
+}
+
+impl Writer {
     pub fn write(&mut self, batch: &Batch) -> Result<()> {
         self.raw.clear();
         for col in &batch.cols {
             col.iter().for_each(|id| self.raw.extend(id.0.to_le_bytes()));
         }
         let packed = lz4_flex::block::compress(&self.raw);
-        let numbers = [batch.rows, batch.cols.len(), packed.len()].map(|n| (n as u32).to_le_bytes());
-        let write = |file: &mut BufWriter<File>| {
-            numbers.iter().try_for_each(|n| file.write_all(n))?;
-            file.write_all(&packed)
-        };
-        write(&mut self.file).map_err(failed(&self.path))
+        self.raw.shrink_to(WRITE_BYTES);
+        let mut head = [0; 8];
+        head[..4].copy_from_slice(&(batch.rows as u32).to_le_bytes());
+        head[4..].copy_from_slice(&(batch.cols.len() as u32).to_le_bytes());
+        self.blocks.push(self.file.0.lock().append([&head, &packed])?);
+        Ok(())
     }
 
-    pub fn read(self) -> Result<Reader> {
-        let path = self.path;
-        let mut file = self.file.into_inner().map_err(|e| failed(&path)(e.into_error()))?;
-        file.seek(SeekFrom::Start(0)).map_err(failed(&path))?;
-        Ok(Reader { path, file: BufReader::with_capacity(1 << 16, file), packed: Vec::new() })
+    pub fn read(self) -> Reader {
+        Reader { file: self.file, blocks: self.blocks, next: 0 }
     }
 }
 
 impl Reader {
     /// Back to the first batch.
-    pub fn rewind(&mut self) -> Result<()> {
-        self.file.seek(SeekFrom::Start(0)).map(drop).map_err(failed(&self.path))
+    pub fn rewind(&mut self) {
+        self.next = 0;
     }
 
     pub fn next(&mut self) -> Result<Option<Batch>> {
-        let mut numbers = [0u8; 12];
-        let first = self.file.read(&mut numbers).map_err(failed(&self.path))?;
-        if first == 0 {
-            return Ok(None);
-        }
-        self.file.read_exact(&mut numbers[first..]).map_err(failed(&self.path))?;
+        let Some(place) = self.blocks.get(self.next) else { return Ok(None) };
+        self.next += 1;
+        let block = self.file.0.lock().read(*place)?;
         let number =
-            |i: usize| u32::from_le_bytes(numbers[i * 4..i * 4 + 4].try_into().expect("four bytes")) as usize;
-        let (rows, width, len) = (number(0), number(1), number(2));
-        self.packed.resize(len, 0);
-        self.file.read_exact(&mut self.packed).map_err(failed(&self.path))?;
-        let raw = lz4_flex::block::decompress(&self.packed, rows * width * 8);
-        let raw = raw.map_err(|e| failed(&self.path)(std::io::Error::other(e)))?;
+            |i: usize| u32::from_le_bytes(block[i * 4..i * 4 + 4].try_into().expect("four bytes")) as usize;
+        let (rows, width) = (number(0), number(1));
+        let raw = lz4_flex::block::decompress(&block[8..], rows * width * 8);
+        let raw = raw.map_err(|e| failed(&self.file.0.lock().path)(std::io::Error::other(e)))?;
         let col = |c: usize| {
             let bytes = &raw[c * rows * 8..(c + 1) * rows * 8];
             bytes
@@ -108,48 +161,69 @@ impl Reader {
     }
 }
 
-/// Rows spread over files by hash.
+/// Rows spread over parts by hash.
 pub(super) struct Partitions {
     writers: Vec<Writer>,
+    /// rows on their way into each part, so that blocks are not tiny
+    waiting: Vec<Batch>,
+    waiting_bytes: usize,
     readers: std::vec::IntoIter<Reader>,
 }
 
 impl Partitions {
     pub fn new(run: &Run) -> Result<Self> {
-        let writers = (0..PARTITIONS).map(|_| Writer::new(&run.temp_dir)).collect::<Result<_>>()?;
-        Ok(Self { writers, readers: Vec::new().into_iter() })
+        let file = SpillFile::new(&run.temp_dir)?;
+        Ok(Self {
+            writers: (0..PARTITIONS).map(|_| file.writer()).collect(),
+            waiting: vec![Batch::default(); PARTITIONS],
+            waiting_bytes: (run.memory.least() / 8 / PARTITIONS).clamp(1 << 10, 32 << 10),
+            readers: Vec::new().into_iter(),
+        })
     }
 
-    /// Writes each row to the file of its hash in these columns.
-    pub fn add(&mut self, batch: Batch, by: &[usize]) -> Result<()> {
-        let of = columns(&batch, by);
+    /// Writes each row to the part of its hash in these columns.
+    pub fn add(&mut self, batch: &Batch, by: &[usize]) -> Result<()> {
+        let of = columns(batch, by);
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); PARTITIONS];
         for row in 0..batch.rows {
             // other bits than the tables in memory use
             rows[(hash_row(&of, row).wrapping_mul(0xA24B_AED4_963E_E407) >> 58) as usize].push(row as u32);
         }
         let all: Vec<u16> = (0..batch.cols.len() as u16).collect();
-        for (writer, rows) in self.writers.iter_mut().zip(&rows) {
-            if !rows.is_empty() {
-                writer.write(&batch.gather(&all, rows))?;
+        for (part, rows) in rows.iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
+            let waiting = &mut self.waiting[part];
+            append(waiting, batch.gather(&all, rows));
+            if waiting.rows * waiting.cols.len() * 8 >= self.waiting_bytes {
+                self.writers[part].write(&std::mem::take(waiting))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        for (writer, waiting) in self.writers.iter_mut().zip(&mut self.waiting) {
+            if waiting.rows > 0 {
+                writer.write(&std::mem::take(waiting))?;
             }
         }
         Ok(())
     }
 
     pub fn finish(&mut self) -> Result<()> {
-        let readers: Vec<Reader> = self.writers.drain(..).map(Writer::read).collect::<Result<_>>()?;
+        self.flush()?;
+        let readers: Vec<Reader> = self.writers.drain(..).map(Writer::read).collect();
         self.readers = readers.into_iter();
         Ok(())
     }
 
-    pub fn next(&mut self) -> Result<Option<Reader>> {
-        Ok(self.readers.next())
+    pub fn next(&mut self) -> Option<Reader> {
+        self.readers.next()
     }
 
-    /// The files, in order; equal keys are in files of equal place, whoever wrote them.
-    pub fn into_readers(self) -> Result<Vec<Reader>> {
-        self.writers.into_iter().map(Writer::read).collect()
+    /// The parts, in order; equal keys are in parts of equal place, whoever wrote them.
+    pub fn into_readers(mut self) -> Result<Vec<Reader>> {
+        self.flush()?;
+        Ok(self.writers.into_iter().map(Writer::read).collect())
     }
 }
 
@@ -160,13 +234,15 @@ mod tests {
     #[test]
     fn batches_come_back_as_written() {
         let dir = tempfile::tempdir().unwrap();
-        let mut writer = Writer::new(dir.path()).unwrap();
+        let file = SpillFile::new(dir.path()).unwrap();
+        let (mut writer, mut other) = (file.writer(), file.writer());
         let a = Batch::from_cols(vec![(0..1000).map(TermId).collect(), (5..1005).map(TermId).collect()]);
         let none = Batch { cols: Vec::new(), rows: 3 };
         writer.write(&a).unwrap();
+        other.write(&a).unwrap();
         writer.write(&none).unwrap();
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the file is unlinked");
-        let mut reader = writer.read().unwrap();
+        let mut reader = writer.read();
         assert_eq!(reader.next().unwrap().unwrap().cols, a.cols);
         assert_eq!(reader.next().unwrap().unwrap().rows, 3);
         assert!(reader.next().unwrap().is_none());

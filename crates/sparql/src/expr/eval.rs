@@ -3,9 +3,9 @@
 use super::kernel::{self, FALSE, Slow, TRUE};
 use super::node::{IsA, Node, Order};
 use crate::functions::{self, Func};
-use crate::value::{self, Arithmetic, Cast, TermStore, Terms, Value};
+use crate::value::{self, Arithmetic, Cast, TermError, TermStore, Terms, Value};
 use rustc_hash::FxBuildHasher;
-use snowmelt_graph::{FIRST_REGISTERED, GraphError, Kind, TermId, TermRef, from_boolean};
+use snowmelt_graph::{FIRST_REGISTERED, Kind, TermId, TermRef, from_boolean};
 use std::hash::BuildHasher;
 
 /// A column of ids: one for all rows, borrowed from the batch, or computed.
@@ -61,7 +61,7 @@ fn own<'b>(out: Vec<TermId>, cols: &[&Col<'_>]) -> Col<'b> {
     if cols.iter().all(|c| matches!(c, Col::One(_))) { Col::One(out[0]) } else { Col::Own(out) }
 }
 
-type Result<T> = std::result::Result<T, GraphError>;
+type Result<T> = std::result::Result<T, TermError>;
 
 impl Node {
     /// The column of this node for the selected rows (None: all), one id per selected row.
@@ -146,8 +146,8 @@ impl Node {
             }
             Node::Static(func, pattern, args) => {
                 let args = ev.args(args, selected)?;
-                ev.call(*func, &args, rows, |_, values| match pattern {
-                    Some(pattern) => functions::call_pattern(pattern, values),
+                ev.call(*func, &args, rows, |terms, values| match pattern {
+                    Some(pattern) => functions::call_pattern(pattern, values, terms),
                     None => None,
                 })?
             }
@@ -214,6 +214,10 @@ impl<'b> Eval<'_, 'b> {
         }
         for row in slow {
             out[*row as usize] = f(self.terms, *row as usize);
+            let bytes: usize = cols.iter().map(|col| self.terms.text_bytes(col.get(*row as usize))).sum();
+            if self.terms.poll(bytes).is_none() {
+                return self.terms.fault();
+            }
         }
         Ok(())
     }
@@ -384,6 +388,7 @@ impl<'b> Eval<'_, 'b> {
         let rows = selected.map_or(self.rows, <[u32]>::len);
         let mut any = Col::One(FALSE);
         for item in list {
+            self.terms.check()?;
             let item = item.eval(self, selected)?;
             let equal = self.equal(a, &item, rows)?;
             any = self.zip(&any, &equal, rows, |a, b| Ok(kernel::or(a, b)), |_, _, _| None)?;
@@ -597,6 +602,9 @@ impl<'b> Eval<'_, 'b> {
             let bound = self.cols.iter().filter_map(|col| col.get(row)).filter(|id| id.kind() != Kind::Local);
             let solution = bound.fold(0_u64, |sum, id| sum.wrapping_add(FxBuildHasher.hash_one(id)));
             out.push(self.terms.named_blank(site, solution, a.get(i)));
+            if self.terms.poll(0).is_none() {
+                self.terms.fault()?;
+            }
         }
         Ok(Col::Own(out))
     }
@@ -633,7 +641,11 @@ impl<'b> Eval<'_, 'b> {
                 2 => value(0).zip(value(1)).and_then(|(a, b)| f(terms, &[a, b])),
                 n => (0..n).map(value).collect::<Option<Vec<_>>>().and_then(|values| f(terms, &values)),
             };
+            let bytes: usize = args.iter().map(|arg| terms.text_bytes(arg.get(row))).sum();
             out.push(result.map_or(TermId::UNDEF, |v| self.terms.push(&v)));
+            if self.terms.poll(bytes).is_none() {
+                self.terms.fault()?;
+            }
         }
         Ok(out)
     }

@@ -7,8 +7,9 @@
 use super::eval::{Col, Eval};
 use super::kernel::{self, FALSE, TRUE};
 use super::node::Node;
+use crate::value::TermError;
 use rustc_hash::{FxHashMap, FxHashSet};
-use snowmelt_graph::{GraphError, Kind, TermId, TermRef};
+use snowmelt_graph::{Kind, TermId, TermRef};
 use spargebra::algebra::Expression;
 
 /// A list shorter than this is compared one by one.
@@ -77,7 +78,7 @@ impl Members {
     }
 }
 
-type Result<T> = std::result::Result<T, GraphError>;
+type Result<T> = std::result::Result<T, TermError>;
 
 impl<'b> Eval<'_, 'b> {
     /// IN a set: as [`Eval::is_in`] for the list.

@@ -23,10 +23,12 @@ mod tests;
 pub use compile::{CompileError, compile};
 use eval::{Col, Eval};
 use node::Node;
-use snowmelt_graph::{GraphError, TermId};
+use snowmelt_graph::TermId;
+use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::ops::Range;
 
-use crate::value::{TermStore, Terms};
+use crate::value::{TermError, TermStore, Terms};
 
 /// A compiled expression.
 #[derive(Debug)]
@@ -43,18 +45,41 @@ impl Expr {
         store: &mut dyn TermStore,
         cols: &[Vec<TermId>],
         rows: usize,
-    ) -> Result<Vec<TermId>, GraphError> {
+    ) -> Result<Vec<TermId>, TermError> {
+        let mut out = Vec::new();
         terms.begin_batch();
-        let mut eval = Eval { terms, store, cols, rows };
-        let mut out = match self.root.eval(&mut eval, None)? {
+        terms.in_parts(0..rows, &mut |terms, part| {
+            let mut ids = self.eval_part(terms, store, &Part::of(cols, rows, part))?;
+            // the first part is mostly the only one
+            if out.is_empty() {
+                out = ids
+            } else {
+                out.append(&mut ids)
+            }
+            Ok::<_, TermError>(())
+        })?;
+        Ok(out)
+    }
+
+    fn eval_part(
+        &self,
+        terms: &mut Terms,
+        store: &mut dyn TermStore,
+        part: &Part<'_>,
+    ) -> Result<Vec<TermId>, TermError> {
+        let mut eval = Eval { terms, store, cols: part.cols(), rows: part.rows };
+        let root = self.root.eval(&mut eval, None)?;
+        terms.fault()?;
+        let mut out = match root {
             Col::Own(ids) => ids,
             Col::Ref(ids) => ids.to_vec(),
             Col::One(mut id) => {
                 terms.keep(std::slice::from_mut(&mut id));
-                vec![id; rows]
+                vec![id; part.rows]
             }
         };
         terms.keep(&mut out);
+        terms.fault()?;
         Ok(out)
     }
 
@@ -65,17 +90,40 @@ impl Expr {
         store: &mut dyn TermStore,
         cols: &[Vec<TermId>],
         rows: usize,
-    ) -> Result<Vec<u32>, GraphError> {
+    ) -> Result<Vec<u32>, TermError> {
+        let mut out = Vec::new();
         terms.begin_batch();
-        let mut eval = Eval { terms, store, cols, rows };
+        terms.in_parts(0..rows, &mut |terms, part| {
+            let first = part.start as u32;
+            let mut pass = self.filter_part(terms, store, &Part::of(cols, rows, part))?;
+            if first == 0 {
+                out = pass;
+            } else {
+                pass.iter_mut().for_each(|row| *row += first);
+                out.append(&mut pass);
+            }
+            Ok::<_, TermError>(())
+        })?;
+        Ok(out)
+    }
+
+    fn filter_part(
+        &self,
+        terms: &mut Terms,
+        store: &mut dyn TermStore,
+        part: &Part<'_>,
+    ) -> Result<Vec<u32>, TermError> {
+        let rows = part.rows;
+        let mut eval = Eval { terms, store, cols: part.cols(), rows };
         let conjuncts = match &self.root {
             Node::And(parts) => parts.as_slice(),
             one => std::slice::from_ref(one),
         };
         // A row passes when every part is true: errors and false need not be told apart.
         let mut selected: Option<Vec<u32>> = None;
-        for part in conjuncts {
-            let truth = part.truth(&mut eval, selected.as_deref())?;
+        for conjunct in conjuncts {
+            let truth = conjunct.truth(&mut eval, selected.as_deref())?;
+            eval.terms.fault()?;
             selected = Some(kernel::select(&truth, selected.as_deref(), rows));
             if selected.as_ref().is_some_and(Vec::is_empty) {
                 break;
@@ -85,7 +133,7 @@ impl Expr {
     }
 
     /// The single id of an expression without variables.
-    pub fn eval_one(&self, terms: &mut Terms, store: &mut dyn TermStore) -> Result<TermId, GraphError> {
+    pub fn eval_one(&self, terms: &mut Terms, store: &mut dyn TermStore) -> Result<TermId, TermError> {
         Ok(self.eval_column(terms, store, &[], 1)?[0])
     }
 
@@ -105,6 +153,28 @@ impl Expr {
             Node::Slot(slot) => Some(slot),
             _ => None,
         }
+    }
+}
+
+/// Some rows of a batch.
+struct Part<'c> {
+    cols: Cow<'c, [Vec<TermId>]>,
+    rows: usize,
+}
+
+impl<'c> Part<'c> {
+    /// All rows as they are, or copies of some.
+    fn of(cols: &'c [Vec<TermId>], rows: usize, part: Range<usize>) -> Self {
+        if part == (0..rows) {
+            return Part { cols: Cow::Borrowed(cols), rows };
+        }
+        // an empty column stands for one that is unbound everywhere
+        let cut = |col: &Vec<TermId>| if col.is_empty() { Vec::new() } else { col[part.clone()].to_vec() };
+        Part { cols: Cow::Owned(cols.iter().map(cut).collect()), rows: part.len() }
+    }
+
+    fn cols(&self) -> &[Vec<TermId>] {
+        &self.cols
     }
 }
 

@@ -2,6 +2,9 @@
 //!
 //! A function sees the values of its arguments, all of them bound, and gives a value or None, the error. What can be told from
 //! ids alone (STR, LANG, DATATYPE, the type tests, casts) is not here but with the expressions.
+//!
+//! A function that makes a longer text than it got asks [`Terms::fits`] before it makes it, and one that loops over a text asks
+//! [`Terms::poll`]: either ends the query.
 
 mod date;
 mod hash;
@@ -74,16 +77,16 @@ pub(crate) fn call(func: Func, args: &[Value<'_>], terms: &Terms) -> Option<Valu
         Func::Timezone => date::timezone(&args[0]),
         Func::Tz => date::tz(&args[0]),
         Func::Md5 | Func::Sha1 | Func::Sha256 | Func::Sha384 | Func::Sha512 => hash::digest(func, &args[0]),
-        Func::Regex | Func::Replace => pattern::call_dynamic(func, args),
-        _ => string::call(func, args),
+        Func::Regex | Func::Replace => pattern::call_dynamic(func, args, terms),
+        _ => string::call(func, args, terms),
     }
 }
 
 /// REGEX or REPLACE with a pattern compiled before; `args` are the text, and the replacement if there is one.
-pub(crate) fn call_pattern(pattern: &Pattern, args: &[Value<'_>]) -> Option<Value<'static>> {
+pub(crate) fn call_pattern(pattern: &Pattern, args: &[Value<'_>], terms: &Terms) -> Option<Value<'static>> {
     match args {
-        [text] => pattern.matches(text),
-        [text, replacement] => pattern.replace(text, replacement),
+        [text] => pattern.matches(text, terms),
+        [text, replacement] => pattern.replace(text, replacement, terms),
         _ => None,
     }
 }

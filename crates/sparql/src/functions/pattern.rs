@@ -6,12 +6,15 @@
 
 use super::Func;
 use super::string::{like, plain, string};
-use crate::value::Value;
-use regex::{Regex, RegexBuilder};
+use crate::value::{Terms, Value};
+use regex::{Captures, Regex, RegexBuilder};
 use std::cell::RefCell;
 
-/// Bytes one compiled pattern may take.
-const PATTERN_LIMIT_BYTES: usize = 1 << 20;
+/// Bytes of compiled patterns, in steps; the last is the most.
+const PATTERN_BYTES: [usize; 3] = [64 << 10, 256 << 10, 1 << 20];
+
+/// Bytes of a text that may be searched, times those of the pattern.
+const SEARCH: usize = (16 << 20) * PATTERN_BYTES[0];
 
 /// A compiled pattern.
 #[derive(Clone, Debug)]
@@ -19,6 +22,8 @@ pub(crate) struct Pattern {
     regex: Regex,
     /// flag q: nothing is special, in the replacement neither
     literal: bool,
+    /// what it takes compiled, rounded up: at worst a search takes that long for each byte of the text
+    bytes: usize,
 }
 
 impl Pattern {
@@ -27,7 +32,6 @@ impl Pattern {
         let literal = flags.contains('q');
         let pattern = if literal { regex::escape(pattern) } else { pattern.to_owned() };
         let mut builder = RegexBuilder::new(&pattern);
-        builder.size_limit(PATTERN_LIMIT_BYTES);
         for flag in flags.chars() {
             match flag {
                 's' => builder.dot_matches_new_line(true),
@@ -38,39 +42,86 @@ impl Pattern {
                 _ => return None,
             };
         }
-        let regex = builder.build().ok()?;
-        Some(Pattern { regex, literal })
+        let mut sizes = PATTERN_BYTES.into_iter();
+        let (regex, bytes) =
+            sizes.find_map(|bytes| Some((builder.size_limit(bytes).build().ok()?, bytes)))?;
+        Some(Pattern { regex, literal, bytes })
     }
 
-    pub fn matches(&self, text: &Value<'_>) -> Option<Value<'static>> {
-        Some(Value::Boolean(self.regex.is_match(string(text)?.0)))
+    pub fn matches(&self, text: &Value<'_>, terms: &Terms) -> Option<Value<'static>> {
+        let text = string(text)?.0;
+        self.may_search(text, terms)?;
+        Some(Value::Boolean(self.regex.is_match(text)))
+    }
+
+    /// Whether a text may be searched: one search cannot be interrupted, so a long text allows a small pattern only.
+    fn may_search(&self, text: &str, terms: &Terms) -> Option<()> {
+        match text.len().saturating_mul(self.bytes) <= SEARCH {
+            true => terms.poll(text.len()),
+            false => terms.refuse_search(text.len(), self.bytes),
+        }
     }
 
     /// An error if the pattern matches the empty string, as XPath has it.
-    pub fn replace(&self, text: &Value<'_>, replacement: &Value<'_>) -> Option<Value<'static>> {
+    pub fn replace(
+        &self,
+        text: &Value<'_>,
+        replacement: &Value<'_>,
+        terms: &Terms,
+    ) -> Option<Value<'static>> {
         let (text, lang) = string(text)?;
         let replacement = plain(replacement)?;
         if self.regex.is_match("") {
             return None;
         }
-        let replacement = if self.literal {
-            replacement.replace('$', "$$")
-        } else {
-            translate(replacement, self.regex.captures_len() - 1)?
+        self.may_search(text, terms)?;
+        let parts = match self.literal {
+            true => vec![Part::Text(replacement.to_owned())],
+            false => parts(replacement, self.regex.captures_len() - 1)?,
         };
-        Some(like(self.regex.replace_all(text, replacement.as_str()).into_owned(), lang))
+        let mut out = String::new();
+        let mut from = 0;
+        for found in self.regex.captures_iter(text) {
+            let whole = found.get_match();
+            let added = parts.iter().map(|part| part.of(&found).len()).fold(0, usize::saturating_add);
+            let bytes = (out.len() + whole.start() - from).saturating_add(added);
+            terms.fits(bytes)?;
+            terms.poll(bytes - out.len())?;
+            out.reserve(bytes - out.len());
+            out.push_str(&text[from..whole.start()]);
+            parts.iter().for_each(|part| out.push_str(part.of(&found)));
+            from = whole.end();
+        }
+        terms.fits(out.len() + text.len() - from)?;
+        out.push_str(&text[from..]);
+        Some(like(out, lang))
     }
 }
 
-/// XPath's replacement in the regex crate's notation.
-fn translate(replacement: &str, groups: usize) -> Option<String> {
-    let mut out = String::with_capacity(replacement.len());
+/// A stretch of a replacement.
+enum Part {
+    Text(String),
+    Group(usize),
+}
+
+impl Part {
+    fn of<'t>(&'t self, found: &Captures<'t>) -> &'t str {
+        match self {
+            Part::Text(text) => text,
+            Part::Group(number) => found.get(*number).map_or("", |group| group.as_str()),
+        }
+    }
+}
+
+/// XPath's replacement, cut into what stands there and the groups it names; groups that are not there are empty.
+fn parts(replacement: &str, groups: usize) -> Option<Vec<Part>> {
+    let mut parts = Vec::new();
+    let mut text = String::new();
     let mut rest = replacement.chars().peekable();
     while let Some(c) = rest.next() {
         match c {
             '\\' => match rest.next()? {
-                '\\' => out.push('\\'),
-                '$' => out.push_str("$$"),
+                c @ ('\\' | '$') => text.push(c),
                 _ => return None,
             },
             '$' => {
@@ -84,17 +135,19 @@ fn translate(replacement: &str, groups: usize) -> Option<String> {
                     rest.next();
                 }
                 if number <= groups {
-                    out.push_str(&format!("${{{number}}}"));
+                    parts.push(Part::Text(std::mem::take(&mut text)));
+                    parts.push(Part::Group(number));
                 }
             }
-            c => out.push(c),
+            c => text.push(c),
         }
     }
-    Some(out)
+    parts.push(Part::Text(text));
+    Some(parts)
 }
 
 /// REGEX(text, pattern, flags?) and REPLACE(text, pattern, replacement, flags?) with computed patterns: the last one is kept.
-pub(super) fn call_dynamic(func: Func, args: &[Value<'_>]) -> Option<Value<'static>> {
+pub(super) fn call_dynamic(func: Func, args: &[Value<'_>], terms: &Terms) -> Option<Value<'static>> {
     thread_local! {
         static LAST: RefCell<Option<(String, String, Option<Pattern>)>> = const { RefCell::new(None) };
     }
@@ -109,8 +162,8 @@ pub(super) fn call_dynamic(func: Func, args: &[Value<'_>]) -> Option<Value<'stat
         }
         let compiled = last.as_ref()?.2.as_ref()?;
         match func {
-            Func::Regex => compiled.matches(&args[0]),
-            _ => compiled.replace(&args[0], &args[2]),
+            Func::Regex => compiled.matches(&args[0], terms),
+            _ => compiled.replace(&args[0], &args[2], terms),
         }
     })
 }
@@ -121,7 +174,8 @@ mod tests {
 
     fn replace(text: &str, pattern: &str, replacement: &str) -> Option<String> {
         let pattern = Pattern::new(pattern, "")?;
-        let out = pattern.replace(&Value::String(text.into()), &Value::String(replacement.into()))?;
+        let (text, replacement) = (Value::String(text.into()), Value::String(replacement.into()));
+        let out = pattern.replace(&text, &replacement, &Terms::for_test(100))?;
         Some(out.text().into_owned())
     }
 
@@ -143,7 +197,7 @@ mod tests {
     fn flags() {
         let matches = |text: &str, pattern: &str, flags: &str| {
             Pattern::new(pattern, flags)
-                .and_then(|p| p.matches(&Value::String(text.into())))
+                .and_then(|p| p.matches(&Value::String(text.into()), &Terms::for_test(100)))
                 .map(|v| v.text() == "true")
         };
         assert_eq!(matches("ABC", "abc", "i"), Some(true));
@@ -152,5 +206,25 @@ mod tests {
         assert_eq!(matches("abc", "a b c", "x"), Some(true));
         assert_eq!(matches("abc", "a", "z"), None);
         assert_eq!(matches("abc", "(", ""), None);
+    }
+
+    #[test]
+    fn a_replacement_is_measured_before_it_is_made() {
+        let terms = Terms::for_test(1 << 20);
+        let text = Value::String("a".repeat(1 << 10).into());
+        let replacement = Value::String("$1".repeat(1 << 16).into());
+        let pattern = Pattern::new("(a+)", "").unwrap();
+        assert!(pattern.replace(&text, &replacement, &terms).is_none());
+        assert!(matches!(terms.fault(), Err(crate::value::TermError::TooLong { bytes: 67108864, .. })));
+    }
+
+    #[test]
+    fn a_long_text_allows_a_small_pattern() {
+        let terms = Terms::for_test(1 << 24);
+        let text = Value::String("a".repeat(1 << 22).into());
+        assert!(Pattern::new("b", "").unwrap().matches(&text, &terms).is_some());
+        let large = Pattern::new("(?:abc|abd){1500}b", "").unwrap();
+        assert!(large.matches(&text, &terms).is_none());
+        assert!(matches!(terms.fault(), Err(crate::value::TermError::Search { .. })));
     }
 }

@@ -1,7 +1,7 @@
 //! String functions (SPARQL 1.1, section 17.4.3). Lengths and places count characters (code points), from one.
 
 use super::Func;
-use crate::value::Value;
+use crate::value::{Terms, Value};
 use std::borrow::Cow;
 
 /// The text and language of a string literal; None for anything else.
@@ -35,9 +35,9 @@ fn compatible<'v>(a: &'v Value<'_>, b: &'v Value<'_>) -> Option<(&'v str, &'v st
     (lb.is_none() || la == lb).then_some((a, b, la))
 }
 
-pub(super) fn call(func: Func, args: &[Value<'_>]) -> Option<Value<'static>> {
+pub(super) fn call(func: Func, args: &[Value<'_>], terms: &Terms) -> Option<Value<'static>> {
     Some(match func {
-        Func::Concat => concat(args)?,
+        Func::Concat => concat(args, terms)?,
         Func::StrLen => Value::Integer(i64::try_from(string(&args[0])?.0.chars().count()).ok()?),
         Func::SubStr => sub_str(args)?,
         Func::UCase => {
@@ -48,7 +48,7 @@ pub(super) fn call(func: Func, args: &[Value<'_>]) -> Option<Value<'static>> {
             let (text, lang) = string(&args[0])?;
             like(text.to_lowercase(), lang)
         }
-        Func::EncodeForUri => Value::String(Cow::Owned(encode_for_uri(string(&args[0])?.0))),
+        Func::EncodeForUri => Value::String(Cow::Owned(encode_for_uri(string(&args[0])?.0, terms)?)),
         Func::Contains => {
             let (a, b, _) = compatible(&args[0], &args[1])?;
             Value::Boolean(a.contains(b))
@@ -82,8 +82,10 @@ fn part(found: Option<&str>, lang: Option<&str>) -> Value<'static> {
 }
 
 /// The language stays when all have the same one.
-fn concat(args: &[Value<'_>]) -> Option<Value<'static>> {
-    let mut text = String::new();
+fn concat(args: &[Value<'_>], terms: &Terms) -> Option<Value<'static>> {
+    let bytes = args.iter().map(|arg| string(arg).map(|(part, _)| part.len())).sum::<Option<usize>>()?;
+    terms.fits(bytes)?;
+    let mut text = String::with_capacity(bytes);
     let mut common: Option<Option<&str>> = None;
     for arg in args {
         let (part, lang) = string(arg)?;
@@ -127,15 +129,24 @@ fn place(v: &Value<'_>) -> Option<f64> {
 }
 
 /// Everything but the unreserved characters of RFC 3986 as %XX.
-fn encode_for_uri(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
+fn encode_for_uri(text: &str, terms: &Terms) -> Option<String> {
+    let stays = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+    let bytes = text.bytes().map(|byte| if stays(byte) { 1 } else { 3 }).sum();
+    terms.fits(bytes)?;
+    let mut out = String::with_capacity(bytes);
     for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
-            _ => out.push_str(&format!("%{byte:02X}")),
+        if stays(byte) {
+            out.push(char::from(byte));
+        } else {
+            const HEX: [u8; 16] = *b"0123456789ABCDEF";
+            out.extend([
+                '%',
+                char::from(HEX[usize::from(byte >> 4)]),
+                char::from(HEX[usize::from(byte & 15)]),
+            ]);
         }
     }
-    out
+    Some(out)
 }
 
 /// Basic filtering of RFC 4647: the range is "*", or the tag's subtags begin with the range's.
@@ -154,7 +165,7 @@ mod tests {
     fn sub(start: f64, length: Option<f64>) -> String {
         let mut args = vec![Value::String("motor car".into()), Value::Double(start.into())];
         args.extend(length.map(|l| Value::Double(l.into())));
-        call(Func::SubStr, &args).unwrap().text().into_owned()
+        sub_str(&args).unwrap().text().into_owned()
     }
 
     #[test]
@@ -183,6 +194,17 @@ mod tests {
             ("", "en", false),
         ] {
             assert_eq!(lang_matches(tag, range), expected, "{tag} {range}");
+        }
+    }
+
+    #[test]
+    fn long_results_are_refused_before_they_are_made() {
+        let half = || Value::String("ä".repeat(400).into());
+        for (func, args) in [(Func::Concat, vec![half(), half()]), (Func::EncodeForUri, vec![half()])] {
+            let terms = Terms::for_test(1000);
+            assert!(call(func, &args, &terms).is_none());
+            assert!(matches!(terms.fault(), Err(crate::value::TermError::TooLong { most: 1000, .. })));
+            assert!(call(func, &args, &Terms::for_test(5000)).is_some());
         }
     }
 }

@@ -22,6 +22,7 @@ use returns::Returns;
 use snowmelt_graph::TermId;
 use sparesults::{QueryResultsFormat, QueryResultsSerializer, WriterSolutionsSerializer};
 use std::io::{self, BufWriter, Write};
+use std::ops::Range;
 use table::Table;
 
 /// Writes the answer of an ASK query.
@@ -98,8 +99,23 @@ impl<'w> SolutionWriter<'w> {
     ) -> Result<(), QueryError> {
         assert_eq!(cols.len(), self.variables.len(), "one column per variable");
         terms.begin_batch();
-        terms.prefetch(store, cols.iter().flatten().copied())?;
-        for row in 0..rows {
+        terms.in_parts(0..rows, &mut |terms, part| {
+            terms.prefetch(store, cols.iter().flat_map(|col| &col[part.clone()]).copied())?;
+            self.write_rows(terms, cols, part)
+        })
+    }
+
+    /// Writes rows whose terms can be read.
+    fn write_rows(
+        &mut self,
+        terms: &Terms,
+        cols: &[Vec<TermId>],
+        rows: Range<usize>,
+    ) -> Result<(), QueryError> {
+        for row in rows {
+            if terms.poll(64 * cols.len()).is_none() {
+                terms.fault()?;
+            }
             let mut seen = Ok(());
             let cells =
                 self.variables.iter().zip(cols).zip(&mut self.buffers).filter_map(|((name, col), buffer)| {
@@ -164,9 +180,19 @@ impl<'w> GraphWriter<'w> {
         triples: [&[TermId]; 3],
     ) -> Result<(), QueryError> {
         terms.begin_batch();
-        terms.prefetch(store, triples.iter().flat_map(|col| col.iter().copied()))?;
+        terms.in_parts(0..triples[0].len(), &mut |terms, part| {
+            terms.prefetch(store, triples.iter().flat_map(|col| &col[part.clone()]).copied())?;
+            self.write_triples(terms, triples.map(|col| &col[part.clone()]))
+        })
+    }
+
+    /// Writes triples whose terms can be read.
+    fn write_triples(&mut self, terms: &Terms, triples: [&[TermId]; 3]) -> Result<(), QueryError> {
         let [subjects, predicates, objects] = triples;
         for ((s, p), o) in subjects.iter().zip(predicates).zip(objects) {
+            if terms.poll(256).is_none() {
+                terms.fault()?;
+            }
             let [sb, pb, ob] = &mut self.buffers;
             let parts = (terms.term(*s, sb), terms.term(*p, pb), terms.term(*o, ob));
             let (Some(s), Some(p), Some(o)) = parts else { continue };

@@ -7,6 +7,8 @@ use std::io::{self, Write};
 
 /// Rows looked at before the first is written.
 const LOOK_AHEAD_ROWS: usize = 200;
+/// Bytes of them after which it is not waited for more.
+const LOOK_AHEAD_BYTES: usize = 256 << 10;
 /// No column is made wider than this for the sake of alignment, in characters.
 const MOST_CHARS: usize = 60;
 
@@ -14,13 +16,14 @@ pub(super) struct Table<'w> {
     out: &'w mut dyn Write,
     names: Vec<String>,
     waiting: Vec<Vec<String>>,
+    waiting_bytes: usize,
     widths: Option<Vec<usize>>,
     rows: u64,
 }
 
 impl<'w> Table<'w> {
     pub fn new(names: &[String], out: &'w mut dyn Write) -> Self {
-        Table { out, names: names.to_vec(), waiting: Vec::new(), widths: None, rows: 0 }
+        Table { out, names: names.to_vec(), waiting: Vec::new(), waiting_bytes: 0, widths: None, rows: 0 }
     }
 
     pub fn row<'a>(&mut self, cells: impl Iterator<Item = (VariableRef<'a>, TermRef<'a>)>) -> io::Result<()> {
@@ -33,8 +36,10 @@ impl<'w> Table<'w> {
         match &self.widths {
             Some(widths) => line(self.out, widths, &row),
             None => {
+                self.waiting_bytes += row.iter().map(String::len).sum::<usize>();
                 self.waiting.push(row);
-                if self.waiting.len() >= LOOK_AHEAD_ROWS { self.flush() } else { Ok(()) }
+                let enough = self.waiting.len() >= LOOK_AHEAD_ROWS || self.waiting_bytes >= LOOK_AHEAD_BYTES;
+                if enough { self.flush() } else { Ok(()) }
             }
         }
     }

@@ -67,7 +67,8 @@ impl Run<'_> {
         };
         let base = Some(source.as_str());
         if silent {
-            check_source(Source::File(path.clone()), None, base, &self.cancel)?;
+            let store = self.txn.database().store();
+            check_source(store, Source::File(path.clone()), None, base, &self.cancel)?;
         }
         let changed = self.txn.insert_source(Source::File(path), None, base, graph, &self.cancel);
         changed.map_err(|error| match error {

@@ -75,6 +75,9 @@ impl Run<'_> {
         };
         let mut solutions = self.engine.query_in(session, &query, self.parsed, &options)?;
         let share = self.options.memory.unwrap_or(self.txn.database().store().memory().total() as usize / 4);
+        // what changes it takes beside the quads: terms looked up, rows of each index
+        const CHANGED: usize = 4;
+        let mut charge = self.txn.database().store().memory().charge("the quads of an update");
         let mut change = Change::new(&templates, known);
         let mut changed = Changed::default();
         while let Some(batch) = solutions.next_batch()? {
@@ -82,6 +85,8 @@ impl Run<'_> {
             if change.insert.bytes() > share && !templates.delete.is_empty() {
                 return Err(QueryError::Memory { share_bytes: share, what: "quads to be inserted" });
             }
+            let bytes = CHANGED * (change.insert.bytes() + change.delete.len() * 32);
+            charge.set(bytes as u64).map_err(snowmelt_graph::GraphError::from)?;
             if change.delete.len() >= PART_QUADS {
                 changed += self.txn.delete(&change.delete)?;
                 change.delete.clear();

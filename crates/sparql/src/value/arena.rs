@@ -1,7 +1,8 @@
-//! Terms packed into one block of memory: the store behind decoded, computed and interned terms.
+//! Terms packed into blocks of memory: the store behind decoded, computed and interned terms.
 //!
 //! An entry is 16 bytes: where the text starts (or a double's bits), its length, and a tag that says what it is; language
-//! tags and datatypes are kept once and named by number in the tag. Nothing is freed but everything at once.
+//! tags and datatypes are kept once and named by number in the tag. Nothing is freed but everything at once. Texts lie in blocks that
+//! are never moved, so that what is held is what was asked for, and growing copies nothing.
 
 use rustc_hash::FxHashMap;
 use snowmelt_graph::TermRef;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 
 #[derive(Clone, Copy)]
 struct Entry {
-    /// offset in `text`, or the bits of a double
+    /// block and offset in it (32 bits each), or the bits of a double
     start: u64,
     len: u32,
     tag: u32,
@@ -21,6 +22,12 @@ const STRING: u32 = 2;
 const DOUBLE: u32 = 3;
 /// From here: 2 · annotation number, plus 1 when the annotation is a language.
 const ANNOTATED: u32 = 4;
+
+/// Bytes of the first block and of the largest; a longer text has a block of its own.
+const BLOCKS: (usize, usize) = (1 << 12, 1 << 20);
+
+/// Bytes of texts, and of annotations, that an emptied arena keeps.
+const KEPT_BYTES: usize = 1 << 20;
 
 /// What an entry holds.
 #[derive(Clone, Copy, Debug)]
@@ -34,25 +41,57 @@ pub(crate) enum Stored<'a> {
 #[derive(Default)]
 pub(crate) struct TermArena {
     entries: Vec<Entry>,
-    text: String,
+    blocks: Vec<String>,
+    /// the block that is being filled; those behind it are empty
+    block: usize,
+    /// bytes of all blocks
+    block_bytes: usize,
     annotations: Vec<Arc<str>>,
     annotation_numbers: FxHashMap<Arc<str>, u32>,
+    annotation_bytes: usize,
 }
 
 impl TermArena {
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Bytes in use, annotations not counted (they are few).
+    /// Bytes held.
     pub fn bytes(&self) -> usize {
-        self.text.len() + self.entries.len() * size_of::<Entry>()
+        self.block_bytes + self.entries.capacity() * size_of::<Entry>() + self.annotation_bytes
     }
 
-    /// Forgets the terms, keeps the memory and the annotations.
+    /// Forgets the terms; keeps the annotations and some memory, unless they are many.
     pub fn clear(&mut self) {
         self.entries.clear();
-        self.text.clear();
+        if self.entries.capacity() * size_of::<Entry>() > KEPT_BYTES {
+            self.entries = Vec::new();
+        }
+        let mut kept = 0;
+        self.blocks.retain_mut(|block| {
+            block.clear();
+            kept += block.capacity();
+            kept <= KEPT_BYTES
+        });
+        self.block_bytes = self.blocks.iter().map(String::capacity).sum();
+        self.block = 0;
+        if self.annotation_bytes > KEPT_BYTES {
+            self.annotations.clear();
+            self.annotation_numbers.clear();
+            self.annotation_bytes = 0;
+        }
+    }
+
+    /// Keeps a text; its block and offset.
+    fn push_text(&mut self, text: &str) -> u64 {
+        while self.blocks.get(self.block).is_some_and(|b| b.capacity() - b.len() < text.len()) {
+            self.block += 1;
+        }
+        if self.block == self.blocks.len() {
+            let block = String::with_capacity(text.len().max(self.block_bytes.clamp(BLOCKS.0, BLOCKS.1)));
+            self.block_bytes += block.capacity();
+            self.blocks.push(block);
+        }
+        let block = &mut self.blocks[self.block];
+        let start = (self.block as u64) << 32 | block.len() as u64;
+        block.push_str(text);
+        start
     }
 
     pub fn push(&mut self, term: TermRef<'_>) -> u32 {
@@ -67,8 +106,7 @@ impl TermArena {
                 (lexical, ANNOTATED + 2 * self.annotation(datatype))
             }
         };
-        let start = self.text.len() as u64;
-        self.text.push_str(text);
+        let start = self.push_text(text);
         let len = u32::try_from(text.len()).expect("a term is shorter than 4 GiB");
         self.push_entry(Entry { start, len, tag })
     }
@@ -96,6 +134,9 @@ impl TermArena {
         }
         let number = u32::try_from(self.annotations.len()).expect("few annotations");
         let text: Arc<str> = text.into();
+        /// Of an annotation beside its text: the counts, the list's entry, the table's.
+        const ENTRY_BYTES: usize = 80;
+        self.annotation_bytes += text.len() + ENTRY_BYTES;
         self.annotations.push(Arc::clone(&text));
         self.annotation_numbers.insert(text, number);
         number
@@ -106,7 +147,8 @@ impl TermArena {
         if tag == DOUBLE {
             return Stored::Double(f64::from_bits(start));
         }
-        let text = &self.text[start as usize..start as usize + len as usize];
+        let at = (start & u64::from(u32::MAX)) as usize;
+        let text = &self.blocks[(start >> 32) as usize][at..at + len as usize];
         Stored::Term(match tag {
             IRI => TermRef::Iri(text),
             BLANK => TermRef::Blank(text),

@@ -12,7 +12,10 @@
 //!
 //! Shared by the threads of a query: a lock around the arena, taken once per batch.
 
+use super::TermError;
 use super::arena::{Stored, TermArena};
+use crate::QueryError;
+use crate::exec::Held;
 use hashbrown::HashTable;
 use parking_lot::{RwLock, RwLockReadGuard};
 use rustc_hash::FxHasher;
@@ -52,6 +55,9 @@ pub(crate) struct LocalArena {
     terms: TermArena,
     known: Vec<Known>,
     table: HashTable<u32>,
+    held: Held,
+    /// the query's memory did not suffice: its share
+    over: Option<usize>,
 }
 
 impl LocalArena {
@@ -65,6 +71,22 @@ impl LocalArena {
 
     pub fn known(&self, id: TermId) -> Known {
         self.known[index(id) as usize]
+    }
+
+    fn bytes(&self) -> usize {
+        self.terms.bytes() + self.known.capacity() * size_of::<Known>() + self.table.capacity() * 5
+    }
+
+    /// Sees to it that what is held is reserved, some of it ahead.
+    fn account(&mut self) {
+        const AHEAD: usize = 64 << 10;
+        let bytes = self.bytes();
+        if bytes > self.held.bytes()
+            && let Err(QueryError::Memory { share_bytes, .. }) =
+                self.held.set(bytes + AHEAD, "computed terms")
+        {
+            self.over = Some(share_bytes);
+        }
     }
 }
 
@@ -83,15 +105,23 @@ impl LocalTerms {
         Self::default()
     }
 
-    pub(crate) fn seed(&self) -> &RandomState {
-        &self.seed
+    /// An empty arena whose memory is the query's.
+    pub(crate) fn held_by(held: Held) -> Self {
+        let locals = Self::default();
+        locals.arena.write().held = held;
+        locals
     }
 
-    /// Bytes held, to be counted against the query's memory.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        let arena = self.arena.read();
-        arena.terms.bytes() + arena.terms.len() * (size_of::<Known>() + 5)
+    /// An error once there was not enough memory; asked after each batch.
+    pub(crate) fn check(&self) -> Result<(), TermError> {
+        match self.arena.read().over {
+            Some(share_bytes) => Err(TermError::Memory { share_bytes, what: "computed terms" }),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn seed(&self) -> &RandomState {
+        &self.seed
     }
 
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, LocalArena> {
@@ -101,7 +131,7 @@ impl LocalTerms {
     /// The local id of a term; the caller has tried inline before.
     pub(crate) fn intern(&self, stored: Stored<'_>) -> TermId {
         let mut arena = self.arena.write();
-        let LocalArena { terms, known, table } = &mut *arena;
+        let LocalArena { terms, known, table, .. } = &mut *arena;
         let hash = hash(stored);
         if let Some(index) = table.find(hash, |i| same(terms.get(*i), stored)) {
             return local_id(*index);
@@ -110,6 +140,7 @@ impl LocalTerms {
         known.push(Known::NotAsked);
         let terms = &*terms;
         table.insert_unique(hash, index, |i| self::hash(terms.get(*i)));
+        arena.account();
         local_id(index)
     }
 

@@ -8,8 +8,12 @@ impl TermStore for Session {
         Session::resolve(self, terms)
     }
 
-    fn decode(&mut self, ids: &[TermId], f: &mut dyn FnMut(usize, TermRef<'_>)) -> Result<(), GraphError> {
-        Session::decode(self, ids, f)
+    fn decode(
+        &mut self,
+        ids: &[TermId],
+        f: &mut dyn FnMut(usize, TermRef<'_>) -> bool,
+    ) -> Result<(), GraphError> {
+        Session::decode_while(self, ids, f)
     }
 
     fn lang_of(&self, id: TermId) -> Option<&str> {

@@ -5,10 +5,17 @@
 //! until the cache is over its bound and a new batch begins, so a term is normally read once per query.
 //!
 //! Invariant: between two calls of [`Terms::begin_batch`] nothing prefetched or computed goes away.
+//!
+//! Texts may be long and a batch has many rows. So what a batch holds is bounded: over the bound the evaluation ends with
+//! [`TermError::TooMuch`], and [`Terms::in_parts`] does fewer rows at a time, down to one. What a single row needs is reserved.
+//! Functions that cannot fail note why they gave up ([`Terms::fits`], [`Terms::poll`]); who called them asks [`Terms::fault`].
 
 use super::arena::{Stored, TermArena};
 use super::local::{self, Known, LocalTerms, is_scratch};
-use super::{Temporal, Value, iri, parse_literal};
+use super::{Temporal, TermError, TooMuch, Value, iri, parse_literal};
+use crate::QueryError;
+use crate::exec::Held;
+use crate::limits::Limits;
 use oxsdatatypes::{Date, DateTime, Decimal, Double, Float};
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{
@@ -16,15 +23,21 @@ use snowmelt_graph::{
     from_float, from_integer, from_micros,
 };
 use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
 use std::hash::BuildHasher;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Where stored terms come from: a session, or [`NoStore`].
 pub trait TermStore {
     /// The ids of terms; None for those not stored (and not inline).
     fn resolve(&mut self, terms: &[TermRef<'_>]) -> Result<Vec<Option<TermId>>, GraphError>;
-    /// Calls `f` with the index and the term of each id; ids are distinct dictionary or blank node ids.
-    fn decode(&mut self, ids: &[TermId], f: &mut dyn FnMut(usize, TermRef<'_>)) -> Result<(), GraphError>;
+    /// Calls `f` with the index and the term of each id, until it says false; ids are distinct dictionary or blank node ids.
+    fn decode(
+        &mut self,
+        ids: &[TermId],
+        f: &mut dyn FnMut(usize, TermRef<'_>) -> bool,
+    ) -> Result<(), GraphError>;
     /// The language tag, if the id alone tells that the term has one.
     fn lang_of(&self, id: TermId) -> Option<&str>;
     /// The datatype IRI, if the id alone tells it.
@@ -39,7 +52,11 @@ impl TermStore for NoStore {
         Ok(terms.iter().map(TermId::inline).collect())
     }
 
-    fn decode(&mut self, ids: &[TermId], _: &mut dyn FnMut(usize, TermRef<'_>)) -> Result<(), GraphError> {
+    fn decode(
+        &mut self,
+        ids: &[TermId],
+        _: &mut dyn FnMut(usize, TermRef<'_>) -> bool,
+    ) -> Result<(), GraphError> {
         assert!(ids.is_empty(), "there are no stored ids without a store");
         Ok(())
     }
@@ -70,9 +87,66 @@ pub struct Terms {
     /// how often each call of BNODE(string) has met a solution
     named_blanks: FxHashMap<(u32, u64), u32>,
     sites: u32,
+    guard: Guard,
     /// fixed for the whole query
     pub(crate) now: DateTime,
     pub(crate) base: Option<oxiri::Iri<String>>,
+}
+
+/// What is done for some rows of a batch.
+type OfRows<'f, E> = dyn FnMut(&mut Terms, Range<usize>) -> Result<(), E> + 'f;
+
+/// Bounds on what a thread's terms may hold, and what it cost so far.
+struct Guard {
+    limits: Limits,
+    /// bytes of the longest term
+    longest: usize,
+    /// what is held beyond the cache's limit
+    held: Held,
+    /// bytes of texts of a batch, beyond which fewer rows are done at a time
+    room: usize,
+    /// a single row is worked on: what it needs is reserved
+    whole: bool,
+    /// bytes looked at since the limits were
+    worked: Cell<usize>,
+    fault: RefCell<Option<TermError>>,
+}
+
+impl Default for Guard {
+    fn default() -> Self {
+        Guard {
+            limits: Limits::default(),
+            longest: usize::MAX,
+            held: Held::default(),
+            room: usize::MAX,
+            whole: false,
+            worked: Cell::new(0),
+            fault: RefCell::new(None),
+        }
+    }
+}
+
+impl Guard {
+    /// Texts take so many bytes beyond the cache's limit now, or are about to.
+    fn hold(&mut self, bytes: usize, limit: usize) -> Result<(), TermError> {
+        /// Reserved ahead, so that not every text asks.
+        const AHEAD: usize = 64 << 10;
+        if bytes > self.room && !self.whole {
+            return Err(TermError::TooMuch);
+        }
+        let beyond = bytes.saturating_sub(limit);
+        if beyond > self.held.bytes() {
+            self.held.set(beyond + AHEAD, "texts of a batch").map_err(|error| match error {
+                QueryError::Memory { share_bytes, what } => TermError::Memory { share_bytes, what },
+                _ => TermError::TooMuch,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn note(&self, error: TermError) {
+        self.fault.borrow_mut().get_or_insert(error);
+    }
 }
 
 impl Terms {
@@ -96,24 +170,120 @@ impl Terms {
             iris: FxHashMap::default(),
             named_blanks: FxHashMap::default(),
             sites: 0,
+            guard: Guard::default(),
             now,
             base,
         }
     }
 
-    /// Bytes of decoded terms held by this thread.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.cache.bytes() + self.scratch.bytes() + self.cached.len() * 24 + self.named_blanks.len() * 24
+    /// The same under a query's limits: `cache` bytes of terms are kept, `held` is for what exceeds them, `room` for the texts of a batch.
+    pub(crate) fn guarded(
+        mut self,
+        limits: Limits,
+        longest: usize,
+        held: Held,
+        cache: usize,
+        room: usize,
+    ) -> Self {
+        self.cache_limit_bytes = cache;
+        self.guard = Guard { limits, longest, held, room, ..Guard::default() };
+        self
+    }
+
+    /// Bytes of terms held by this thread.
+    fn bytes(&self) -> usize {
+        self.cache.bytes()
+            + self.scratch.bytes()
+            + self.cached.capacity() * 24
+            + self.named_blanks.capacity() * 24
     }
 
     /// Starts a batch: drops computed terms that were not kept, and the cache when it is over its bound.
     pub fn begin_batch(&mut self) {
         self.scratch.clear();
         if self.cache.bytes() > self.cache_limit_bytes {
-            self.cache.clear();
-            self.cached.clear();
+            self.forget();
         }
+    }
+
+    /// Empties the cache and gives its memory back.
+    fn forget(&mut self) {
+        self.cache.clear();
+        self.cached = FxHashMap::default();
+        let beyond = self.bytes().saturating_sub(self.cache_limit_bytes);
+        if beyond < self.guard.held.bytes() {
+            // giving back cannot fail
+            let _ = self.guard.held.set(beyond, "texts of a batch");
+        }
+    }
+
+    /// Whether a text of so many bytes may be made; asked before it is. Otherwise the query ends.
+    pub(crate) fn fits(&self, bytes: usize) -> Option<()> {
+        if bytes > self.guard.longest {
+            let (bytes, most) = (bytes as u64, self.guard.longest);
+            self.guard.note(TermError::TooLong { bytes, most });
+            return None;
+        }
+        Some(())
+    }
+
+    /// Ends the query: a search of so long a text for so large a pattern could take long, and cannot be interrupted.
+    pub(crate) fn refuse_search(&self, text_bytes: usize, pattern_bytes: usize) -> Option<()> {
+        self.guard.note(TermError::Search { text_bytes, pattern_bytes });
+        None
+    }
+
+    /// Counts work, and now and then looks whether the query has to end: `None` then.
+    pub(crate) fn poll(&self, bytes: usize) -> Option<()> {
+        /// Bytes that nothing takes more than some milliseconds for.
+        const LOOK_BYTES: usize = 1 << 20;
+        let worked = self.guard.worked.get() + bytes + 32;
+        self.guard.worked.set(if worked < LOOK_BYTES { worked } else { 0 });
+        if worked >= LOOK_BYTES
+            && let Err(stop) = self.guard.limits.check()
+        {
+            self.guard.note(stop.into());
+        }
+        self.guard.fault.borrow().is_none().then_some(())
+    }
+
+    /// Whether the query has to end.
+    pub(crate) fn check(&self) -> Result<(), TermError> {
+        Ok(self.guard.limits.check()?)
+    }
+
+    /// What was noted by functions that cannot fail.
+    pub(crate) fn fault(&self) -> Result<(), TermError> {
+        match self.guard.fault.borrow_mut().take() {
+            Some(error) => Err(error),
+            None => self.locals.check(),
+        }
+    }
+
+    /// Calls `f` for all rows, or, when their texts are too much for the room of a batch, for some after the other: in halves, down to a
+    /// single row. What `f` did before it failed with [`TermError::TooMuch`] must not matter.
+    pub(crate) fn in_parts<E>(&mut self, rows: Range<usize>, f: &mut OfRows<'_, E>) -> Result<(), E>
+    where
+        E: From<TermError> + TooMuch,
+    {
+        // calls of BNODE(string) are counted: they cannot be done again
+        let single = rows.len() <= 1 || self.sites > 0;
+        let before = self.guard.whole;
+        self.guard.whole |= single;
+        let done = f(self, rows.clone());
+        self.guard.whole = before;
+        match done {
+            Err(error) if !single && error.is_too_much() => {}
+            done => return done,
+        }
+        self.guard.fault.borrow_mut().take();
+        let middle = rows.start + rows.len() / 2;
+        for part in [rows.start..middle, middle..rows.end] {
+            self.scratch.clear();
+            self.forget();
+            self.in_parts(part, f)?;
+        }
+        Ok(())
     }
 
     /// Makes all these ids readable, with one dictionary call for those not read before.
@@ -121,7 +291,7 @@ impl Terms {
         &mut self,
         store: &mut dyn TermStore,
         ids: impl IntoIterator<Item = TermId>,
-    ) -> Result<(), GraphError> {
+    ) -> Result<(), TermError> {
         let mut missing = std::mem::take(&mut self.missing);
         missing.clear();
         let mut any_local = false;
@@ -144,31 +314,64 @@ impl Terms {
                 }
             }
         }
+        let mut done = Ok(());
         if !missing.is_empty() {
             missing.sort_unstable();
             missing.dedup();
             if any_local {
-                self.copy_locals(&mut missing);
+                done = self.copy_locals(&mut missing);
             }
-            let (cache, cached) = (&mut self.cache, &mut self.cached);
-            store.decode(&missing, &mut |i, term| {
-                cached.insert(missing[i], cache.push(term));
-            })?;
+            done = done.and_then(|()| self.decode(store, &missing));
         }
         self.missing = missing;
-        Ok(())
+        done
+    }
+
+    /// The same for a batch that cannot be done in parts: what it needs is reserved.
+    pub(crate) fn prefetch_whole(
+        &mut self,
+        store: &mut dyn TermStore,
+        ids: impl IntoIterator<Item = TermId>,
+    ) -> Result<(), TermError> {
+        let before = std::mem::replace(&mut self.guard.whole, true);
+        let done = self.prefetch(store, ids);
+        self.guard.whole = before;
+        done
+    }
+
+    /// Reads terms into the cache, as long as there is room.
+    fn decode(&mut self, store: &mut dyn TermStore, missing: &[TermId]) -> Result<(), TermError> {
+        let beside = self.bytes() - self.cache.bytes();
+        let (cache, cached, guard) = (&mut self.cache, &mut self.cached, &mut self.guard);
+        let limit = self.cache_limit_bytes;
+        let mut failed = None;
+        store.decode(missing, &mut |i, term| {
+            cached.insert(missing[i], cache.push(term));
+            let worked = guard.worked.get() + 64;
+            guard.worked.set(worked % (1 << 16));
+            let stopped =
+                if worked >= 1 << 16 { guard.limits.check().map_err(TermError::from) } else { Ok(()) };
+            failed = stopped.and_then(|()| guard.hold(beside + cache.bytes(), limit)).err();
+            failed.is_none()
+        })?;
+        failed.map_or(Ok(()), Err)
     }
 
     /// Copies the local ones of these ids into the cache and takes them off the list.
-    fn copy_locals(&mut self, missing: &mut Vec<TermId>) {
+    fn copy_locals(&mut self, missing: &mut Vec<TermId>) -> Result<(), TermError> {
+        let beside = self.bytes() - self.cache.bytes();
         let locals = self.locals.read();
+        let (cache, cached, guard) = (&mut self.cache, &mut self.cached, &mut self.guard);
+        let mut failed = None;
         missing.retain(|id| {
-            if id.kind() != Kind::Local {
+            if id.kind() != Kind::Local || failed.is_some() {
                 return true;
             }
-            self.cached.insert(*id, self.cache.push_stored(locals.get(*id)));
+            cached.insert(*id, cache.push_stored(locals.get(*id)));
+            failed = guard.hold(beside + cache.bytes(), self.cache_limit_bytes).err();
             false
         });
+        failed.map_or(Ok(()), Err)
     }
 
     fn register(&mut self, store: &dyn TermStore, id: TermId) {
@@ -184,6 +387,19 @@ impl Terms {
         }
         let index = self.cached.get(&id).unwrap_or_else(|| panic!("{id:?} was not prefetched"));
         self.cache.get(*index)
+    }
+
+    /// Bytes of the text behind a prefetched or computed id; little for others.
+    pub(crate) fn text_bytes(&self, id: TermId) -> usize {
+        if id.kind() == Kind::Special || id.kind().is_inline() {
+            return 8;
+        }
+        match self.stored(id) {
+            Stored::Term(
+                TermRef::Iri(text) | TermRef::Blank(text) | TermRef::Literal { lexical: text, .. },
+            ) => text.len(),
+            Stored::Double(_) => 8,
+        }
     }
 
     /// The value of a prefetched, computed or inline id; None when unbound.
@@ -280,7 +496,11 @@ impl Terms {
             Value::Double(v) => {
                 let v = f64::from(*v);
                 let v = if v.is_nan() { f64::NAN } else { v };
-                return from_double(v).unwrap_or_else(|| local::scratch_id(self.scratch.push_double(v)));
+                return from_double(v).unwrap_or_else(|| {
+                    let index = self.scratch.push_double(v);
+                    self.grown();
+                    local::scratch_id(index)
+                });
             }
             _ => {}
         }
@@ -295,7 +515,34 @@ impl Terms {
 
     /// As [`Terms::push`], for a term as it is written.
     pub fn push_term(&mut self, term: TermRef<'_>) -> TermId {
-        TermId::inline(&term).unwrap_or_else(|| local::scratch_id(self.scratch.push(term)))
+        if let Some(id) = TermId::inline(&term) {
+            return id;
+        }
+        let (TermRef::Iri(text) | TermRef::Blank(text) | TermRef::Literal { lexical: text, .. }) = term;
+        if self.fits(text.len()).is_none() {
+            return TermId::UNDEF;
+        }
+        let index = self.scratch.push(term);
+        self.grown();
+        local::scratch_id(index)
+    }
+
+    /// Notes a fault if what was computed has no room.
+    fn grown(&mut self) {
+        let bytes = self.bytes();
+        if let Err(error) = self.guard.hold(bytes, self.cache_limit_bytes) {
+            self.guard.note(error);
+        }
+    }
+
+    /// An id for a computed value that lasts for the whole query; what the batch computed before is gone.
+    pub(crate) fn push_kept(&mut self, value: &Value<'_>) -> TermId {
+        let mut id = self.push(value);
+        if is_scratch(id) {
+            self.keep(std::slice::from_mut(&mut id));
+            self.scratch.clear();
+        }
+        id
     }
 
     /// Makes computed ids last for the whole query.
@@ -314,9 +561,14 @@ impl Terms {
     }
 
     /// The id of an IRI, stored if the dictionary has it; asked once per IRI.
-    pub(crate) fn iri(&mut self, store: &mut dyn TermStore, iri: &str) -> Result<TermId, GraphError> {
+    pub(crate) fn iri(&mut self, store: &mut dyn TermStore, iri: &str) -> Result<TermId, TermError> {
+        /// Remembered; a query that makes more datatypes asks for some of them again.
+        const REMEMBERED: usize = 4096;
         if let Some(id) = self.iris.get(iri) {
             return Ok(*id);
+        }
+        if self.iris.len() >= REMEMBERED {
+            self.iris.clear();
         }
         let id = store.resolve(&[TermRef::Iri(iri)])?[0].unwrap_or_else(|| self.intern(TermRef::Iri(iri)));
         self.iris.insert(iri.into(), id);
@@ -342,7 +594,7 @@ impl Terms {
 
     /// Replaces local ids by the stored ids of the same terms, where the dictionary has them: afterwards equal terms have
     /// equal ids, stored or not.
-    pub fn to_stored(&self, store: &mut dyn TermStore, ids: &mut [TermId]) -> Result<(), GraphError> {
+    pub fn to_stored(&self, store: &mut dyn TermStore, ids: &mut [TermId]) -> Result<(), TermError> {
         let mut asked: Vec<TermId> = ids.iter().copied().filter(|id| id.kind() == Kind::Local).collect();
         if asked.is_empty() {
             return Ok(());
@@ -360,7 +612,7 @@ impl Terms {
     }
 
     /// Looks up the local terms that were not looked up before.
-    fn ask(&self, store: &mut dyn TermStore, ids: &[TermId]) -> Result<(), GraphError> {
+    fn ask(&self, store: &mut dyn TermStore, ids: &[TermId]) -> Result<(), TermError> {
         let mut found = Vec::new();
         {
             let locals = self.locals.read();
@@ -390,6 +642,21 @@ impl Terms {
             self.locals.set_known(id, known);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Terms {
+    /// Terms of no query, whose longest is `longest` bytes.
+    pub(crate) fn for_test(longest: usize) -> Self {
+        let now = "2011-01-10T14:45:13".parse().expect("a moment");
+        Terms::new(Arc::default(), now, None, 1 << 20).guarded(
+            Limits::default(),
+            longest,
+            Held::default(),
+            1 << 20,
+            usize::MAX,
+        )
     }
 }
 

@@ -1,0 +1,178 @@
+//! Bounds on documents, kept while their bytes are read: the parsers behind have none.
+//!
+//! A parser keeps a stack for what is nested, the text of a term until its end, and in RDF/XML whatever entities stand for. Each of these
+//! can be made as large as somebody likes by a small document. So the bytes are looked at on their way to the parser, by a scanner
+//! that knows just enough of the format, and what is over a bound ends the reading with an error that names it. Scanners may count too
+//! much (a comment as nesting), never too little.
+
+mod entities;
+mod nesting;
+mod xml;
+
+use std::io::{self, Read};
+
+use oxrdfio::RdfFormat;
+use snowmelt_store::Charge;
+
+use nesting::{Nesting, Quotes};
+use xml::Xml;
+
+/// Levels of elements, brackets or braces in a document.
+pub(super) const MOST_LEVELS: usize = 1_000;
+
+/// What a document may hold.
+pub(super) struct Bounds {
+    /// Bytes of the longest term.
+    pub(super) longest: usize,
+    /// For formats whose parsers keep the document, or much of it.
+    pub(super) charge: Option<Charge>,
+}
+
+/// Looks at bytes on their way to a parser.
+trait Scan {
+    fn byte(&mut self, byte: u8) -> Result<(), String>;
+}
+
+enum Scanner {
+    Xml(Box<Xml>),
+    Nesting(Nesting),
+    Lines,
+}
+
+/// Reads a document within its bounds.
+pub(super) struct Guarded<R> {
+    read: R,
+    scanner: Scanner,
+    /// JSON-LD is kept until the outermost object ends: a context may come last
+    kept: Option<(Charge, u64)>,
+}
+
+/// Bytes a parser takes for one of JSON-LD that it keeps: events, names, values.
+const JSON_KEPT: u64 = 8;
+
+impl<R: Read> Guarded<R> {
+    pub(super) fn new(read: R, format: RdfFormat, bounds: Bounds) -> Self {
+        let (scanner, kept) = match format {
+            RdfFormat::RdfXml => (Scanner::Xml(Box::new(Xml::new(bounds.longest))), None),
+            RdfFormat::JsonLd { .. } => {
+                (Scanner::Nesting(Nesting::new(Quotes::Json)), bounds.charge.map(|charge| (charge, 0)))
+            }
+            RdfFormat::Turtle | RdfFormat::TriG | RdfFormat::N3 => {
+                (Scanner::Nesting(Nesting::new(Quotes::Turtle)), None)
+            }
+            _ => (Scanner::Lines, None),
+        };
+        Guarded { read, scanner, kept }
+    }
+}
+
+impl<R: Read> Read for Guarded<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let n = self.read.read(out)?;
+        if let Some((charge, bytes)) = &mut self.kept {
+            *bytes += n as u64;
+            charge.set(*bytes * JSON_KEPT).map_err(|e| invalid(e.to_string()))?;
+        }
+        let passed = match &mut self.scanner {
+            Scanner::Xml(xml) => out[..n].iter().try_for_each(|byte| xml.byte(*byte)),
+            Scanner::Nesting(nesting) => out[..n].iter().try_for_each(|byte| nesting.byte(*byte)),
+            Scanner::Lines => Ok(()),
+        };
+        passed.map_err(invalid)?;
+        Ok(n)
+    }
+}
+
+fn invalid(message: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a text a few bytes at a time.
+    fn read(text: &str, format: RdfFormat) -> Result<(), String> {
+        let bounds = Bounds { longest: 1 << 16, charge: None };
+        let mut guarded = Guarded::new(text.as_bytes(), format, bounds);
+        let mut out = [0; 7];
+        loop {
+            match guarded.read(&mut out) {
+                Ok(0) => return Ok(()),
+                Ok(_) => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+
+    #[track_caller]
+    fn refused(text: &str, format: RdfFormat, why: &str) {
+        let error = read(text, format).expect_err("it is over a bound");
+        assert!(error.contains(why), "{error}");
+    }
+
+    #[test]
+    fn nesting_is_bounded_where_it_nests() {
+        let deep = |open: &str| open.repeat(MOST_LEVELS + 1);
+        refused(&deep("["), RdfFormat::Turtle, "1000 levels");
+        refused(&format!("<a:s> <a:p> {}", deep("(")), RdfFormat::TriG, "1000 levels");
+        refused(&deep("["), RdfFormat::JsonLd { profile: Default::default() }, "1000 levels");
+        refused(&deep("<a>"), RdfFormat::RdfXml, "1000 levels");
+        // not in strings, IRIs and comments
+        let hidden = deep("[");
+        let turtle =
+            format!("<a:{hidden}> # {hidden}\n <a:p> \"{hidden}\\\"{hidden}\", '''{hidden}''{hidden}''' .");
+        read(&turtle, RdfFormat::Turtle).unwrap();
+        read(
+            &format!("{{\"a\": \"{hidden}\\\"{hidden}\"}}"),
+            RdfFormat::JsonLd { profile: Default::default() },
+        )
+        .unwrap();
+        let closed: String = (0..5000).map(|_| "<a b='x>y'><c/></a><!-- <d> --><![CDATA[<e>]]>").collect();
+        read(&closed, RdfFormat::RdfXml).unwrap();
+    }
+
+    #[test]
+    fn entities_stand_for_so_much_and_no_more() {
+        let mut bomb = String::from("<?xml version='1.0'?><!DOCTYPE r [<!ENTITY e0 \"0123456789\">");
+        for i in 1..10 {
+            let refs = format!("&e{};", i - 1).repeat(10);
+            bomb.push_str(&format!("<!ENTITY e{i} \"{refs}\">"));
+        }
+        bomb.push_str("]><r>&e9;</r>");
+        refused(&bomb, RdfFormat::RdfXml, "entit");
+        // many uses of a small one, in a text and in an attribute
+        let head = format!("<!DOCTYPE r [<!ENTITY e \"{}\">]>", "x".repeat(1000));
+        refused(&format!("{head}<r>{}</r>", "&e;".repeat(70)), RdfFormat::RdfXml, "65536");
+        refused(&format!("{head}<r a='{}'/>", "&e;".repeat(70)), RdfFormat::RdfXml, "65536");
+        // as prefixes they are in use
+        let prefixes = "<!DOCTYPE rdf:RDF [<!ENTITY xsd \"http://www.w3.org/2001/XMLSchema#\">]>";
+        let uses: String = (0..5000).map(|_| "<a rdf:datatype='&xsd;integer'>1</a>").collect();
+        read(&format!("{prefixes}<rdf:RDF>{uses}</rdf:RDF>"), RdfFormat::RdfXml).unwrap();
+    }
+
+    #[test]
+    fn long_terms_of_xml_are_refused_while_they_are_read() {
+        let long = "x".repeat(1 << 17);
+        refused(&format!("<r>{long}</r>"), RdfFormat::RdfXml, "65536");
+        refused(&format!("<r a='{long}'/>"), RdfFormat::RdfXml, "65536");
+        refused(&format!("<r><![CDATA[{}]]></r>", ">".repeat(1 << 17)), RdfFormat::RdfXml, "65536");
+        refused(
+            &format!("<r><p rdf:parseType = \"Literal\">{}</p></r>", "<b>x</b>".repeat(1 << 14)),
+            RdfFormat::RdfXml,
+            "65536",
+        );
+        read(&format!("<r>{}</r>", "<b>x</b>".repeat(1 << 14)), RdfFormat::RdfXml).unwrap();
+    }
+
+    #[test]
+    fn json_that_is_kept_is_charged() {
+        let budget = snowmelt_store::MemoryBudget::new(1 << 20);
+        let bounds = Bounds { longest: 1 << 16, charge: Some(budget.charge("a JSON-LD document")) };
+        let text = format!("{{\"a\": [{}]}}", "{\"b\": 1},".repeat(1 << 15));
+        let format = RdfFormat::JsonLd { profile: Default::default() };
+        let mut guarded = Guarded::new(text.as_bytes(), format, bounds);
+        let error = guarded.read_to_end(&mut Vec::new()).unwrap_err();
+        assert!(error.to_string().starts_with("a JSON-LD document needs"), "{error}");
+    }
+}

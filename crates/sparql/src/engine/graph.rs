@@ -1,0 +1,106 @@
+//! The triples of CONSTRUCT and DESCRIBE, as an operator: what makes them a set, and spills, is the operator above.
+
+use super::describe::Described;
+use super::template::Template;
+use crate::algebra::{Form, TemplateSlot};
+use crate::batch::Batch;
+use crate::exec::{Boxed, Operator, Result, Run};
+use snowmelt_graph::{TermId, TermRef};
+use std::sync::Arc;
+
+/// Solutions put into a template, or described.
+pub(super) struct Triples {
+    input: Boxed,
+    template: Arc<Template>,
+    described: Described,
+    /// solutions on their way into the template, and how many are in it
+    batch: Batch,
+    done: usize,
+    /// solutions so far: their blank nodes are different ones
+    solutions: u64,
+}
+
+impl Triples {
+    pub fn new(input: Boxed, template: Arc<Template>, run: &Run) -> Self {
+        Self {
+            input,
+            template,
+            described: Described::new(run.memory.held()),
+            batch: Batch::default(),
+            done: 0,
+            solutions: 0,
+        }
+    }
+
+    fn construct(&mut self, run: &mut Run, template: &[[TemplateSlot; 3]], batch: &Batch) -> Result<Batch> {
+        let mut out = Batch::empty(3);
+        for triple in template {
+            for (slot, col) in triple.iter().zip(&mut out.cols) {
+                match slot {
+                    TemplateSlot::Var(v) => {
+                        let mut output = self.template.output.iter();
+                        let at = output.position(|o| o == v).expect("the template's variables are put out");
+                        col.extend(&batch.cols[at]);
+                    }
+                    TemplateSlot::Const(c) => {
+                        let id = run.constant_or_local(*c);
+                        col.resize(col.len() + batch.rows, id);
+                    }
+                    TemplateSlot::Blank(n) => {
+                        for row in 0..batch.rows as u64 {
+                            let label = format!("c{}x{n}", self.solutions + row);
+                            col.push(run.terms.intern(TermRef::Blank(&label)));
+                        }
+                    }
+                }
+            }
+            out.rows += batch.rows;
+        }
+        run.terms.fault()?;
+        self.solutions += batch.rows as u64;
+        let whole: Vec<u32> = (0..out.rows as u32).filter(|r| allowed(&out, *r as usize)).collect();
+        out.retain(&whole);
+        Ok(out)
+    }
+}
+
+impl Operator for Triples {
+    fn next(&mut self, run: &mut Run) -> Result<Option<Batch>> {
+        loop {
+            if let Some(batch) = self.described.next(run)? {
+                return Ok(Some(batch));
+            }
+            run.check()?;
+            if self.done == self.batch.rows {
+                let Some(batch) = self.input.next(run)? else { return Ok(None) };
+                (self.batch, self.done) = (batch, 0);
+            }
+            let template = self.template.clone();
+            let Form::Construct(triples) = &template.algebra.form else {
+                self.described.begin(&self.batch)?;
+                self.done = self.batch.rows;
+                continue;
+            };
+            // as many solutions as make a batch of triples
+            let some = (run.batch.most / triples.len().max(1)).clamp(1, self.batch.rows - self.done);
+            let part = self.batch.slice(self.done..self.done + some);
+            self.done += some;
+            let batch = self.construct(run, triples, &part)?;
+            if batch.rows > 0 {
+                return Ok(Some(batch));
+            }
+        }
+    }
+
+    fn reset(&mut self, seed: &Batch) {
+        self.input.reset(seed);
+        (self.batch, self.done) = (Batch::default(), 0);
+    }
+}
+
+/// Whether RDF allows a triple, as far as the ids tell; the writer sees to the rest.
+fn allowed(batch: &Batch, row: usize) -> bool {
+    let [s, p, o] = [0, 1, 2].map(|c| batch.cols[c][row]);
+    let nothing = [s, p, o].contains(&TermId::UNDEF);
+    !nothing && !s.kind().is_literal() && !p.kind().is_literal() && p.kind() != snowmelt_graph::Kind::Blank
+}

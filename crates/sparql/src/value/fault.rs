@@ -1,0 +1,78 @@
+//! What can end an evaluation, other than SPARQL's error, which only leaves a value unbound.
+
+use crate::QueryError;
+use crate::limits::Stop;
+use snowmelt_graph::GraphError;
+use std::time::Duration;
+
+/// Why terms could not be read or made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TermError {
+    /// The dictionary.
+    #[error(transparent)]
+    Store(#[from] GraphError),
+    /// A term that would be longer than any may be.
+    #[error(
+        "a term of {bytes} bytes would be longer than the longest allowed, {most} bytes; --longest-term SIZE changes that"
+    )]
+    TooLong {
+        /// Its bytes, or as many as it had when it was given up.
+        bytes: u64,
+        /// The limit.
+        most: usize,
+    },
+    /// The query's memory is used up.
+    #[error("the terms of the query need more than its share of {share_bytes} bytes of memory ({what})")]
+    Memory {
+        /// The share, in bytes.
+        share_bytes: usize,
+        /// What asked.
+        what: &'static str,
+    },
+    /// A text and a pattern that are large together.
+    #[error(
+        "REGEX or REPLACE of a text of {text_bytes} bytes with a pattern that compiles to {pattern_bytes} bytes could take too long: make one of them smaller"
+    )]
+    Search {
+        /// Of the text.
+        text_bytes: usize,
+        /// Of the compiled pattern, rounded up.
+        pattern_bytes: usize,
+    },
+    /// Someone asked the query to stop.
+    #[error("the query was cancelled")]
+    Cancelled,
+    /// The time limit was reached.
+    #[error("the query was stopped after its time limit of {0:?}")]
+    Timeout(Duration),
+    /// The texts of these rows do not fit into memory together: fewer at a time.
+    #[error("the texts of a batch take more memory than there is for them")]
+    TooMuch,
+}
+
+impl From<Stop> for TermError {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Cancelled => TermError::Cancelled,
+            Stop::Timeout(limit) => TermError::Timeout(limit),
+        }
+    }
+}
+
+/// Errors that may say that a batch was too much at once.
+pub(crate) trait TooMuch {
+    fn is_too_much(&self) -> bool;
+}
+
+impl TooMuch for TermError {
+    fn is_too_much(&self) -> bool {
+        matches!(self, TermError::TooMuch)
+    }
+}
+
+impl TooMuch for QueryError {
+    fn is_too_much(&self) -> bool {
+        matches!(self, QueryError::TooMuch)
+    }
+}

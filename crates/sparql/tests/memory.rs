@@ -1,0 +1,233 @@
+//! Queries that would hold more than there is: each class ends within the budget, with its answer or with an error that names a limit, and
+//! gives back what it took; alone and many at once.
+//!
+//! What the process really holds is measured from outside, by `tests/memory.rs` of the workspace.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use snowmelt_graph::load::{LoadOptions, Source, load};
+use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_sparql::{Engine, QueryError, QueryOptions, ResultFormat, UpdateOptions};
+
+const MEMORY: u64 = 64 << 20;
+
+struct Fixture {
+    engine: Engine,
+    _dir: tempfile::TempDir,
+}
+
+/// Things with one of seven values, a label, and edges among the first of them.
+fn fixture(things: usize) -> Fixture {
+    let mut text = String::new();
+    for i in 0..things {
+        text.push_str(&format!("<e:s{i}> <e:v> \"{}\" .\n", i % 7));
+        text.push_str(&format!(
+            "<e:s{i}> <e:l> \"a label that is rather long, of thing number {i}, and no other\" .\n"
+        ));
+        if i < 2000 {
+            text.push_str(&format!(
+                "<e:s{i}> <e:n> <e:s{}> .\n<e:s{i}> <e:n> <e:s{}> .\n",
+                (i * 7 + 1) % 2000,
+                (i * 13 + 5) % 2000
+            ));
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("db");
+    let store = OpenOptions { memory_bytes: MEMORY, direct: false, ..OpenOptions::default() };
+    let options = LoadOptions { store: store.clone(), threads: 1, ..LoadOptions::default() };
+    let source =
+        Source::Reader { name: "test".into(), read: Box::new(std::io::Cursor::new(text.into_bytes())) };
+    load(&path, vec![source], &options, &(), &AtomicBool::new(false)).unwrap();
+    Fixture { engine: Engine::new(Database::open(&path, &store).unwrap()), _dir: dir }
+}
+
+/// What is counted is all that is written.
+struct Counted(u64);
+
+impl std::io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn doubling(function: &str) -> String {
+    let steps: String = (0..40)
+        .map(|i| format!("BIND({} AS ?y{})", function.replace('@', &format!("?y{i}")), i + 1))
+        .collect::<Vec<_>>()
+        .join(" ");
+    format!("SELECT (STRLEN(?y40) AS ?n) {{ BIND(\"aaaaaaaaaaaaaaaa\" AS ?y0) {steps} }}")
+}
+
+fn hostile() -> Vec<(&'static str, String)> {
+    let text = |name, text: &str| (name, text.to_owned());
+    vec![
+        text("m:n join", "SELECT * { ?a <e:v> ?x . ?c <e:v> ?x }"),
+        text("m:n join, grouped", "SELECT ?x (COUNT(*) AS ?n) { ?a <e:v> ?x . ?c <e:v> ?x } GROUP BY ?x"),
+        text("m:n join, sorted", "SELECT * { ?a <e:v> ?x . ?c <e:v> ?x } ORDER BY ?c"),
+        text("m:n join, distinct", "SELECT DISTINCT ?a ?c { ?a <e:v> ?x . ?c <e:v> ?x }"),
+        text(
+            "optional product",
+            "SELECT * { ?a <e:v> ?x OPTIONAL { ?b <e:v> ?y OPTIONAL { ?c <e:v> ?z } } }",
+        ),
+        text("optional product, counted", "SELECT (COUNT(*) AS ?n) { ?a <e:v> ?x OPTIONAL { ?b <e:v> ?y } }"),
+        text("union product", "SELECT * { { ?a <e:v> ?x } { { ?b <e:v> ?y } UNION { ?b <e:l> ?y } } }"),
+        text(
+            "exists",
+            "SELECT * { ?a <e:v> ?x FILTER NOT EXISTS { ?b <e:v> ?x . ?c <e:v> ?x FILTER(?b != ?c && STRLEN(STR(?a)) < 2) } }",
+        ),
+        text("group_concat", "SELECT (STRLEN(GROUP_CONCAT(?l)) AS ?n) { ?s <e:l> ?l . ?t <e:v> '1' }"),
+        text(
+            "group_concat, grouped",
+            "SELECT ?v (STRLEN(GROUP_CONCAT(?l)) AS ?n) { ?s <e:v> ?v . ?t <e:l> ?l } GROUP BY ?v",
+        ),
+        text(
+            "computed terms",
+            "SELECT (COUNT(DISTINCT ?y) AS ?n) { ?s <e:l> ?l . ?t <e:v> ?v BIND(CONCAT(?l, STR(?t)) AS ?y) }",
+        ),
+        text("construct", "CONSTRUCT { ?a <e:q> ?c } { ?a <e:v> ?x . ?c <e:v> ?x }"),
+        text(
+            "construct of blank nodes",
+            "CONSTRUCT { _:a <e:q> [ <e:r> ?c ] } { ?a <e:v> ?x . ?c <e:v> ?x }",
+        ),
+        text("describe", "DESCRIBE ?a ?b { ?a <e:l> ?x . ?b <e:n> ?c }"),
+        text("closure", "SELECT * { ?a <e:n>* ?b }"),
+        text("closure, sorted", "SELECT * { ?a <e:n>+ ?b } ORDER BY ?b ?a"),
+        text("closure of closures", "SELECT (COUNT(*) AS ?n) { ?a (<e:n>+|^<e:n>)+ ?b }"),
+        text("negated paths", "SELECT (COUNT(*) AS ?n) { ?a (!<e:n>|^!<e:n>)* ?b }"),
+        text("sorted labels", "SELECT * { ?s <e:l> ?l . ?s <e:v> ?v } ORDER BY DESC(?l)"),
+        text("large top", "SELECT * { ?a <e:v> ?x . ?c <e:v> ?x } ORDER BY ?c LIMIT 5000000"),
+        ("concat doubling", doubling("CONCAT(@, @)")),
+        ("replace doubling", doubling("REPLACE(@, \"a\", \"aa\")")),
+        ("replace by groups", doubling("REPLACE(@, \"(a+)\", \"$1$1\")")),
+        ("encode doubling", doubling("ENCODE_FOR_URI(CONCAT(@, \"%\"))")),
+        ("strdt doubling", doubling("STR(STRDT(CONCAT(@, @), <e:type>))")),
+    ]
+}
+
+/// Whether an error is one that a limit gave.
+fn names_a_limit(error: &QueryError) -> bool {
+    matches!(
+        error,
+        QueryError::Memory { .. }
+            | QueryError::TermTooLong { .. }
+            | QueryError::Timeout(_)
+            | QueryError::Busy { .. }
+    )
+}
+
+fn run(engine: &Engine, text: &str, timeout: Duration) -> Result<u64, QueryError> {
+    let options = QueryOptions { timeout: Some(timeout), ..QueryOptions::default() };
+    let format = if text.starts_with("SELECT") { ResultFormat::Tsv } else { ResultFormat::NTriples };
+    let mut out = Counted(0);
+    engine.query(text, &options)?.write(format, &mut out)?;
+    Ok(out.0)
+}
+
+#[test]
+fn each_class_stays_within_the_budget() {
+    let fixture = fixture(4000);
+    let budget = fixture.engine.database().store().memory().clone();
+    let pool = budget.used();
+    for (name, text) in hostile() {
+        let done = run(&fixture.engine, &text, Duration::from_secs(2));
+        println!("{name}: {:?}", done.as_ref().map_err(ToString::to_string));
+        assert!(done.as_ref().map_or_else(names_a_limit, |_| true), "{name}: {done:?}");
+        assert_eq!(budget.used(), pool, "{name}: it gives back what it took");
+    }
+    assert!(budget.peak() <= MEMORY);
+}
+
+#[test]
+fn many_at_once_stay_within_the_budget() {
+    let fixture = fixture(4000);
+    let budget = fixture.engine.database().store().memory().clone();
+    let pool = budget.used();
+    let texts = hostile();
+    std::thread::scope(|scope| {
+        for i in 0..64 {
+            let (name, text) = &texts[i % texts.len()];
+            let engine = &fixture.engine;
+            scope.spawn(move || {
+                let done = run(engine, text, Duration::from_secs(3));
+                assert!(done.as_ref().map_or_else(names_a_limit, |_| true), "{name}: {done:?}");
+            });
+        }
+    });
+    assert!(budget.peak() <= MEMORY);
+    assert_eq!(budget.used(), pool);
+    assert!(run(&fixture.engine, "SELECT * { <e:s1> <e:l> ?l }", Duration::from_secs(60)).is_ok());
+}
+
+#[test]
+fn sorts_at_once_spill_and_give_all_rows() {
+    let fixture = fixture(20_000);
+    let text = "SELECT ?s ?l { ?s <e:l> ?l . ?s <e:v> ?v } ORDER BY DESC(?l)";
+    let alone = run(&fixture.engine, text, Duration::from_secs(600)).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| assert_eq!(run(&fixture.engine, text, Duration::from_secs(600)).unwrap(), alone));
+        }
+    });
+    let store = fixture.engine.database().store();
+    assert!(store.memory().peak() <= MEMORY);
+}
+
+#[test]
+fn a_limit_stops_everything_beneath_it() {
+    let fixture = fixture(20_000);
+    let seq = |text: &str| {
+        let mut result = fixture.engine.query(text, &QueryOptions::default()).unwrap();
+        let mut rows = 0;
+        while let Some(batch) = result.next_batch().unwrap() {
+            rows += batch.rows;
+        }
+        (rows, result.activity().seq)
+    };
+    // 57 million pairs, of which ten are wanted
+    let (rows, read) = seq("SELECT * { ?a <e:v> ?x . ?c <e:v> ?x } LIMIT 10");
+    assert!(rows == 10 && read < 1_000_000, "{read} rows of the indexes");
+    let (rows, read) = seq("ASK { ?a <e:v> ?x . ?c <e:v> ?x . ?d <e:v> ?x }");
+    assert!(rows == 1 && read < 1_000_000, "{read} rows of the indexes");
+    let (rows, read) =
+        seq("SELECT * { ?a <e:v> ?x OPTIONAL { ?b <e:v> ?y OPTIONAL { ?c <e:v> ?z } } } LIMIT 10");
+    assert!(rows == 10 && read < 1_000_000, "{read} rows of the indexes");
+}
+
+#[test]
+fn an_update_that_holds_its_quads_is_within_the_budget() {
+    let fixture = fixture(4000);
+    let text = "DELETE { ?a <e:gone> ?c } INSERT { ?a <e:q> ?c } WHERE { ?a <e:v> ?x . ?c <e:v> ?x }";
+    let options = UpdateOptions { timeout: Some(Duration::from_secs(20)), ..UpdateOptions::default() };
+    let done = fixture.engine.update(text, &options);
+    assert!(
+        matches!(&done, Err(QueryError::Memory { .. } | QueryError::Store(_) | QueryError::Timeout(_))),
+        "{:?}",
+        done.map(|_| ())
+    );
+    assert!(fixture.engine.database().store().memory().peak() <= MEMORY);
+}
+
+/// Not a measurement: a query that does not look at its limits for a second fails this, whatever the machine does.
+#[test]
+fn cancelling_is_noticed_inside_every_operator() {
+    let fixture = fixture(20_000);
+    for (name, text) in hostile() {
+        let begun = Instant::now();
+        let timeout = Duration::from_millis(100);
+        let done = run(&fixture.engine, &text, timeout);
+        let took = begun.elapsed();
+        println!("{name}: {took:?}");
+        assert!(
+            took < timeout + Duration::from_secs(5),
+            "{name} took {took:?}: {:?}",
+            done.map_err(|e| e.to_string())
+        );
+    }
+}
