@@ -87,7 +87,7 @@ impl Transaction {
             Ok(())
         };
         let options = document.options(store.config().longest_string_bytes, store.memory())?;
-        parse_document(read, 0, options, || Ok(Parsed::default()), full, document.name)?;
+        parse_document(read, 0, options, cancel, || Ok(Parsed::default()), full, document.name)?;
         Ok(changed)
     }
 }
@@ -110,7 +110,7 @@ pub fn check_source(
         document.sound(parsed).map(drop)
     };
     let options = document.options(store.config().longest_string_bytes, store.memory())?;
-    parse_document(input.read, 0, options, || Ok(Parsed::default()), full, document.name)
+    parse_document(input.read, 0, options, cancel, || Ok(Parsed::default()), full, document.name)
 }
 
 impl Document<'_> {

@@ -2,6 +2,7 @@
 //! oxrdfio, cut into chunks of statements.
 
 use std::io::Read;
+use std::sync::atomic::AtomicBool;
 
 use oxrdf::{GraphName, NamedNode};
 use oxrdfio::{RdfFormat, RdfParseError, RdfParser};
@@ -42,6 +43,7 @@ pub(crate) fn parse_document(
     read: impl Read,
     source: usize,
     options: DocumentOptions,
+    cancel: &AtomicBool,
     mut empty: impl FnMut() -> Result<Parsed, LoadError>,
     mut full: impl FnMut(Parsed) -> Result<(), LoadError>,
     name: &str,
@@ -67,6 +69,8 @@ pub(crate) fn parse_document(
     interner.begin(source, empty()?);
     let mut faults = 0;
     for quad in quads {
+        // a statement may be long
+        super::cancelled(cancel)?;
         match quad {
             Ok(quad) => {
                 faults = 0;

@@ -36,7 +36,8 @@ trait Scan {
 enum Scanner {
     Xml(Box<Xml>),
     Nesting(Nesting),
-    Lines,
+    /// bytes of the line so far, and the most: no term is longer than its line
+    Lines(usize, usize),
 }
 
 /// Reads a document within its bounds.
@@ -54,13 +55,14 @@ impl<R: Read> Guarded<R> {
     pub(super) fn new(read: R, format: RdfFormat, bounds: Bounds) -> Self {
         let (scanner, kept) = match format {
             RdfFormat::RdfXml => (Scanner::Xml(Box::new(Xml::new(bounds.longest))), None),
-            RdfFormat::JsonLd { .. } => {
-                (Scanner::Nesting(Nesting::new(Quotes::Json)), bounds.charge.map(|charge| (charge, 0)))
-            }
+            RdfFormat::JsonLd { .. } => (
+                Scanner::Nesting(Nesting::new(Quotes::Json, bounds.longest)),
+                bounds.charge.map(|charge| (charge, 0)),
+            ),
             RdfFormat::Turtle | RdfFormat::TriG | RdfFormat::N3 => {
-                (Scanner::Nesting(Nesting::new(Quotes::Turtle)), None)
+                (Scanner::Nesting(Nesting::new(Quotes::Turtle, bounds.longest)), None)
             }
-            _ => (Scanner::Lines, None),
+            _ => (Scanner::Lines(0, bounds.longest), None),
         };
         Guarded { read, scanner, kept }
     }
@@ -76,11 +78,23 @@ impl<R: Read> Read for Guarded<R> {
         let passed = match &mut self.scanner {
             Scanner::Xml(xml) => out[..n].iter().try_for_each(|byte| xml.byte(*byte)),
             Scanner::Nesting(nesting) => out[..n].iter().try_for_each(|byte| nesting.byte(*byte)),
-            Scanner::Lines => Ok(()),
+            Scanner::Lines(line, longest) => {
+                *line = match memchr::memrchr(b'\n', &out[..n]) {
+                    Some(end) => n - end - 1,
+                    None => *line + n,
+                };
+                if *line > *longest { Err(too_long(*longest)) } else { Ok(()) }
+            }
         };
         passed.map_err(invalid)?;
         Ok(n)
     }
+}
+
+fn too_long(most: usize) -> String {
+    format!(
+        "a term or line has more than {most} bytes, the longest allowed; --longest-term SIZE changes that"
+    )
 }
 
 fn invalid(message: String) -> io::Error {
@@ -163,6 +177,18 @@ mod tests {
             "65536",
         );
         read(&format!("<r>{}</r>", "<b>x</b>".repeat(1 << 14)), RdfFormat::RdfXml).unwrap();
+    }
+
+    #[test]
+    fn long_terms_are_refused_while_they_are_read() {
+        let long = "x".repeat(1 << 17);
+        let json = RdfFormat::JsonLd { profile: Default::default() };
+        refused(&format!("<a:s> <a:p> \"{long}\" ."), RdfFormat::NTriples, "65536");
+        refused(&format!("<a:s> <a:p> \"\"\"{long}\"\"\" ."), RdfFormat::Turtle, "65536");
+        refused(&format!("<a:{long}> <a:p> 1 ."), RdfFormat::TriG, "65536");
+        refused(&format!("{{\"{long}\": 1}}"), json, "65536");
+        read(&"<a:s> <a:p> \"short\" .\n".repeat(5000), RdfFormat::NQuads).unwrap();
+        read(&"<a:s> <a:p> \"short\" .\n".repeat(5000), RdfFormat::Turtle).unwrap();
     }
 
     #[test]

@@ -302,6 +302,7 @@ impl Reader<'_> {
             input.read,
             index,
             options,
+            shared.reading.cancel,
             || this.borrow_mut().empty(),
             |parsed| {
                 let mut this = this.borrow_mut();

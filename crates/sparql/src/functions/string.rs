@@ -207,4 +207,13 @@ mod tests {
             assert!(call(func, &args, &Terms::for_test(5000)).is_some());
         }
     }
+
+    #[test]
+    fn language_tags_are_texts_too() {
+        let mut terms = Terms::for_test(10);
+        let id = terms.push_term(snowmelt_graph::TermRef::tagged("a longer text", "en"));
+        assert!(id.is_undef() && terms.fault().is_err());
+        let id = terms.push_term(snowmelt_graph::TermRef::tagged("a", "en-abcdefgh-abcdefgh"));
+        assert!(id.is_undef() && terms.fault().is_err());
+    }
 }

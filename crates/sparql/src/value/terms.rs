@@ -519,7 +519,11 @@ impl Terms {
             return id;
         }
         let (TermRef::Iri(text) | TermRef::Blank(text) | TermRef::Literal { lexical: text, .. }) = term;
-        if self.fits(text.len()).is_none() {
+        let annotation = match term {
+            TermRef::Literal { lang, datatype, .. } => lang.map_or(datatype.len(), str::len),
+            _ => 0,
+        };
+        if self.fits(text.len().max(annotation)).is_none() {
             return TermId::UNDEF;
         }
         let index = self.scratch.push(term);

@@ -1,6 +1,6 @@
 //! Brackets and braces that are open, in Turtle and its kin and in JSON.
 
-use super::{MOST_LEVELS, Scan};
+use super::{MOST_LEVELS, Scan, too_long};
 
 /// How strings are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,11 +27,14 @@ pub(super) struct Nesting {
     quotes: Quotes,
     at: At,
     levels: usize,
+    longest: usize,
+    /// bytes of the string or IRI it is in
+    term: usize,
 }
 
 impl Nesting {
-    pub(super) fn new(quotes: Quotes) -> Self {
-        Nesting { quotes, at: At::Open, levels: 0 }
+    pub(super) fn new(quotes: Quotes, longest: usize) -> Self {
+        Nesting { quotes, at: At::Open, levels: 0, longest, term: 0 }
     }
 
     fn open(&mut self, byte: u8) -> Result<(), String> {
@@ -62,6 +65,14 @@ impl Nesting {
 
 impl Scan for Nesting {
     fn byte(&mut self, byte: u8) -> Result<(), String> {
+        self.step(byte)?;
+        self.term = if matches!(self.at, At::Open | At::Comment) { 0 } else { self.term + 1 };
+        if self.term > self.longest { Err(too_long(self.longest)) } else { Ok(()) }
+    }
+}
+
+impl Nesting {
+    fn step(&mut self, byte: u8) -> Result<(), String> {
         self.at = match self.at {
             At::Open => return self.open(byte),
             At::String(quote, ends, _) if byte == b'\\' => At::Escaped(quote, ends),
