@@ -14,6 +14,7 @@ mod group;
 mod hash;
 mod leaf;
 mod lookup;
+mod mask;
 mod memory;
 mod nested;
 mod parallel;

@@ -487,3 +487,30 @@ fn planning_stops_when_it_must() {
         assert!(matches!(f.engine.explain(&text, &late), Err(QueryError::Timeout(_))));
     }
 }
+
+/// Two sides with 70 columns in common, each unbound in some: rows meet where both are bound, also beyond the 32nd and 64th.
+#[test]
+fn sides_with_many_columns_in_common_are_joined() {
+    const COLUMNS: usize = 70;
+    let f = open(DATA);
+    let names: String = (0..COLUMNS).map(|i| format!("?v{i} ")).collect();
+    // A row of ones, unbound at one column, and two at another.
+    let row = |unbound: usize, two: usize| {
+        let cell = |i: usize| if i == unbound { "UNDEF " } else { ["1 ", "2 "][usize::from(i == two)] };
+        format!("({})", (0..COLUMNS).map(cell).collect::<String>())
+    };
+    for (left, right, expected) in [
+        (row(99, 99), row(99, 99), 1),
+        (row(40, 99), row(99, 40), 1),
+        (row(99, 40), row(40, 99), 1),
+        (row(99, 40), row(41, 99), 0),
+        (row(69, 99), row(3, 69), 1),
+        (row(3, 99), row(99, 69), 0),
+        (row(33, 65), row(65, 33), 1),
+    ] {
+        let text =
+            format!("SELECT * {{ VALUES ({names}) {{ {left} }} {{ VALUES ({names}) {{ {right} }} }} }}");
+        let found = rows(&f.engine, &text, &QueryOptions::default()).unwrap();
+        assert_eq!(found.len(), expected, "{text}");
+    }
+}

@@ -7,6 +7,7 @@
 //! Over the memory share both sides go to temporary files by the hash of their keys (GRACE join), and file after file is joined in
 //! memory. Not where columns may be unbound: a row without a key has no file.
 
+use super::mask::Mask;
 use super::nested::either;
 use super::rows::{Queue, append, columns, hash_row, same_row};
 use super::spill::{Partitions, Reader};
@@ -58,10 +59,10 @@ pub(super) struct Files {
 
 /// The right rows with the same columns bound.
 struct Group {
-    mask: u32,
+    mask: Mask,
     rows: Vec<u32>,
     /// by the columns that a left row has in common
-    tables: Vec<(u32, Table)>,
+    tables: Vec<(Mask, Table)>,
 }
 
 /// Chained buckets: `next[i]` is the row of the group after its i-th in the same bucket.
@@ -104,12 +105,12 @@ pub(super) struct Probe {
     entered: bool,
 }
 
-fn mask(cols: &[&[TermId]], row: usize) -> u32 {
-    cols.iter().enumerate().fold(0, |m, (i, c)| m | u32::from(!c[row].is_undef()) << i)
+fn mask(cols: &[&[TermId]], row: usize) -> Mask {
+    cols.iter().enumerate().filter(|(_, c)| !c[row].is_undef()).map(|(i, _)| i).collect()
 }
 
-fn pick(all: &[usize], mask: u32) -> Vec<usize> {
-    all.iter().enumerate().filter(|(i, _)| mask >> i & 1 == 1).map(|(_, c)| *c).collect()
+fn pick(all: &[usize], mask: &Mask) -> Vec<usize> {
+    all.iter().enumerate().filter(|(i, _)| mask.has(*i)).map(|(_, c)| *c).collect()
 }
 
 impl HashJoin {
@@ -189,7 +190,7 @@ impl HashJoin {
     }
 
     fn group(&mut self, rows: Batch) {
-        let all = (1u32 << self.right_on.len()) - 1;
+        let all = Mask::all(self.right_on.len());
         let mut groups: Vec<Group> = Vec::new();
         if rows.rows > 0 {
             if self.loose {
@@ -219,23 +220,23 @@ impl HashJoin {
         let built = self.built.as_mut().expect("built before probing");
         let probe = self.current.as_mut().expect("probing a batch");
         let left = columns(&probe.batch, &self.left_on);
-        let all = (1u32 << self.left_on.len()) - 1;
+        let all = Mask::all(self.left_on.len());
         let first_only = !matches!(self.kind, JoinKind::Inner | JoinKind::Left);
         let overlap = self.kind == JoinKind::Minus;
-        let apart = self.apart.iter().fold(0u32, |m, i| m | 1 << i);
+        let apart: Mask = self.apart.iter().map(|i| usize::from(*i)).collect();
         while probe.row < probe.batch.rows {
-            let bound = if self.loose { mask(&left, probe.row) } else { all };
+            let bound = if self.loose { mask(&left, probe.row) } else { all.clone() };
             let mut found = false;
             while probe.group < built.groups.len() && !found {
                 let group = &mut built.groups[probe.group];
-                let common = group.mask & bound;
-                if overlap && common & !apart == 0 {
+                let common = group.mask.and(&bound);
+                if overlap && common.is_within(&apart) {
                     probe.group += 1;
                     continue;
                 }
-                let right = columns(&built.rows, &pick(&self.right_on, common));
-                let mine = columns(&probe.batch, &pick(&self.left_on, common));
-                let table = table(group, common, &right, &mut self.held, limits)?;
+                let right = columns(&built.rows, &pick(&self.right_on, &common));
+                let mine = columns(&probe.batch, &pick(&self.left_on, &common));
+                let table = table(group, &common, &right, &mut self.held, limits)?;
                 if !probe.entered {
                     probe.chain = table.1.heads[bucket(hash_row(&mine, probe.row), table.1.shift)];
                     probe.entered = true;
@@ -281,8 +282,8 @@ impl HashJoin {
         let Some(group) = built.groups.first_mut() else { return Ok(true) };
         let left = columns(&probe.batch, &self.left_on);
         let right = columns(&built.rows, &self.right_on);
-        let all = (1u32 << self.left_on.len()) - 1;
-        let (rows, table) = table(group, all, &right, &mut self.held, limits)?;
+        let all = Mask::all(self.left_on.len());
+        let (rows, table) = table(group, &all, &right, &mut self.held, limits)?;
         let first_only = !matches!(self.kind, JoinKind::Inner | JoinKind::Left);
         while probe.row < probe.batch.rows {
             if !probe.entered {
@@ -375,19 +376,19 @@ impl HashJoin {
 /// A group's rows and its table for the columns in common.
 fn table<'g>(
     group: &'g mut Group,
-    common: u32,
+    common: &Mask,
     right: &[&[TermId]],
     held: &mut Held,
     limits: &Limits,
 ) -> Result<(&'g [u32], &'g Table)> {
-    let at = match group.tables.iter().position(|t| t.0 == common) {
+    let at = match group.tables.iter().position(|t| t.0 == *common) {
         Some(at) => at,
         None => {
             // the first one was counted with the rows
             if !group.tables.is_empty() {
                 held.add(group.rows.len() * TABLE_BYTES, "hash join")?;
             }
-            group.tables.push((common, Table::new(&group.rows, right, limits)?));
+            group.tables.push((common.clone(), Table::new(&group.rows, right, limits)?));
             group.tables.len() - 1
         }
     };
