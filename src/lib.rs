@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod control;
 pub mod device;
 pub mod driver;
 pub mod open;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_graph::{Database, GraphError, OpenOptions};
 use snowmelt_io::{Engine, Policy, QueueConfig};
-use snowmelt_store::{Checkpoints, JournalConfig, MemoryBudget, ReadAhead, StoreConfig};
+use snowmelt_store::{Checkpoints, JournalConfig, MemoryBudget, Mode, ReadAhead, StoreConfig, StoreError};
 
 use crate::device::DeviceChoice;
 use crate::size;
@@ -96,6 +96,11 @@ impl OpenArgs {
     pub fn open(&self, path: &Path) -> anyhow::Result<Arc<Database>> {
         open(path, &self.config())
     }
+
+    /// Opens a database to read it; the error names the path.
+    pub fn open_to_read(&self, path: &Path) -> anyhow::Result<Arc<Database>> {
+        open_to_read(path, &self.config()).with_context(|| format!("cannot open {}", path.display()))
+    }
 }
 
 impl IoArgs {
@@ -112,6 +117,15 @@ impl IoArgs {
             read_ahead: self.read_ahead.clone(),
             ..config
         }
+    }
+}
+
+/// Opens a database without writing anything, unless its journal is too long for the memory: then it is opened as for writing.
+pub fn open_to_read(path: &Path, options: &OpenOptions) -> Result<Arc<Database>, GraphError> {
+    let reading = OpenOptions { mode: Mode::ReadOnly, ..options.clone() };
+    match Database::open(path, &reading) {
+        Err(GraphError::Store(StoreError::NeedsWriting { .. })) => Database::open(path, options),
+        opened => opened,
     }
 }
 

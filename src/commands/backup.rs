@@ -4,7 +4,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use snowmelt::control::{self, Client, Found};
 use snowmelt::open::OpenArgs;
+use snowmelt::server::control::{Command, Reply};
 
 /// Copy a database, as of now, to a new directory.
 #[derive(clap::Args)]
@@ -22,7 +24,10 @@ pub struct Args {
 
 /// Runs `backup`; `restore` is the same the other way round: a backup is a database.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let database = args.open.open(&args.source)?;
+    let database = match control::find_to_read(&args.source, &args.open.config())? {
+        Found::Open(database) => database,
+        Found::Served(server) => return ask(&args, server),
+    };
     let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template(
         "copying [{bar:40}] {human_pos}/{human_len} extents {eta}",
     )?);
@@ -32,6 +37,16 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     })?;
     bar.finish_and_clear();
     say(&args.target, done.pages, done.txn)
+}
+
+/// Has the server make the copy: it writes as its own user.
+fn ask(args: &Args, server: Client) -> anyhow::Result<()> {
+    let stripes: Result<_, _> = args.stripe.iter().map(std::path::absolute).collect();
+    let command = Command::Backup { target: std::path::absolute(&args.target)?, stripes: stripes? };
+    match server.ask(command)? {
+        Reply::BackedUp { pages, txn } => say(&args.target, pages, txn),
+        other => Err(control::unexpected(&other)),
+    }
 }
 
 fn say(target: &Path, pages: u64, txn: u64) -> anyhow::Result<()> {

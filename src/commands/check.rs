@@ -1,11 +1,14 @@
 //! `snowmelt check`: every page, every tree, the indexes against each other, every term.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressStyle};
-use snowmelt::open::{OpenArgs, open};
+use snowmelt::control::{self, Client, Found};
+use snowmelt::open::OpenArgs;
+use snowmelt::server::control::{Command, Reply};
+use snowmelt_graph::CheckReport;
 use snowmelt_store::Salvage;
 
 /// Verify every page, every tree, and the indexes against each other.
@@ -26,7 +29,15 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if args.salvage {
         config.journal.salvage = Salvage::CutJournal;
     }
-    let database = open(&args.db, &config)?;
+    let found = match args.salvage {
+        true => control::find(&args.db, &config)?,
+        false => control::find_to_read(&args.db, &config)?,
+    };
+    let database = match found {
+        Found::Open(database) => database,
+        Found::Served(_) if args.salvage => bail!("a server has {} open: stop it first", args.db.display()),
+        Found::Served(server) => return say(&args.db, &ask(server)?),
+    };
     if args.salvage {
         database.store().settle_salvage()?;
     }
@@ -38,6 +49,20 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         bar.set_position(progress.done);
     })?;
     bar.finish_and_clear();
+    say(&args.db, &report)
+}
+
+/// The report of the server that has the database open.
+fn ask(server: Client) -> anyhow::Result<CheckReport> {
+    match server.ask(Command::Check)? {
+        Reply::Checked { pages, rows, strings, problems, problem_count } => {
+            Ok(CheckReport { pages, rows, strings, problems, problem_count })
+        }
+        other => Err(control::unexpected(&other)),
+    }
+}
+
+fn say(db: &Path, report: &CheckReport) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{} pages, {} rows, {} strings checked", report.pages, report.rows, report.strings)?;
     if report.is_sound() {
@@ -47,9 +72,5 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     for problem in &report.problems {
         writeln!(out, "{problem}")?;
     }
-    bail!(
-        "{} has {} problems: restore it from a copy, or load it again",
-        args.db.display(),
-        report.problem_count
-    )
+    bail!("{} has {} problems: restore it from a copy, or load it again", db.display(), report.problem_count)
 }

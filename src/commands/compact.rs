@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use snowmelt::control::{self, Found};
 use snowmelt::open::OpenArgs;
+use snowmelt::server::control::{Command, Reply};
 use snowmelt_graph::GraphError;
 use snowmelt_store::StoreError;
 
@@ -18,7 +20,15 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let database = args.open.open(&args.db)?;
+    let database = match control::find(&args.db, &args.open.config())? {
+        Found::Open(database) => database,
+        Found::Served(server) => {
+            return match server.ask(Command::Compact)? {
+                Reply::Compacted { before, after, moved } => say(before, after, moved),
+                other => Err(control::unexpected(&other)),
+            };
+        }
+    };
     let files: Vec<PathBuf> = database.store().stripe_files().to_vec();
     let before = bytes(&files)?;
     let mut leaves = 0;
@@ -33,8 +43,12 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     database.store().compact()?;
     drop(database);
     let after = bytes(&files)?;
+    say(before, after, leaves)
+}
+
+fn say(before: u64, after: u64, moved: u64) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{before} bytes of data before, {after} after; {} pages moved into key order", leaves)?;
+    writeln!(out, "{before} bytes of data before, {after} after; {moved} pages moved into key order")?;
     Ok(())
 }
 

@@ -24,7 +24,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let Some(format) = DumpFormat::named(&args.format) else { bail!("unknown format {}", args.format) };
-    let database = args.open.open(&args.db)?;
+    let database = args.open.open_to_read(&args.db)?;
     let mut out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
     let written = database.dump(format, &mut out).map_err(anyhow::Error::from).and_then(|_| Ok(out.flush()?));
     match written {

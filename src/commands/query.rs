@@ -74,7 +74,7 @@ impl Format {
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let text = query_text(&args)?;
-    let engine = Engine::with_text_limits(args.open.open(&args.db)?, args.texts.limits());
+    let engine = Engine::with_text_limits(args.open.open_to_read(&args.db)?, args.texts.limits());
     let options = QueryOptions {
         timeout: args.timeout.map(std::time::Duration::from_secs_f64),
         cancel: Some(Arc::clone(&signals::stop_flag()?)),

@@ -11,7 +11,7 @@ use snowmelt::texts::TextArgs;
 use snowmelt::{running, signals, size};
 use snowmelt_server::{Limits, ServerConfig, serve};
 use snowmelt_sparql::{Engine, LoadPermission};
-use snowmelt_store::StoreConfig;
+use snowmelt_store::{Mode, StoreConfig};
 
 /// Serve the SPARQL Protocol over HTTP on loopback.
 #[derive(clap::Args)]
@@ -27,7 +27,7 @@ pub struct Args {
     /// Answer to this name, too, besides localhost and loopback addresses (repeatable)
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
-    /// Answer queries and refuse updates
+    /// Answer queries and refuse updates; nothing is written, and others may read the database at the same time
     #[arg(long)]
     read_only: bool,
     /// At SIGTERM or Ctrl-C, let queries and updates run on for so many seconds
@@ -134,7 +134,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let deadline = args.shutdown_deadline.0;
     // What the deadline leaves unwritten stays in the journal.
     let options = StoreConfig { close_ms: deadline.as_millis() as u64, ..args.open.config() };
-    let database = open(&args.db, &options)?;
+    let database = match args.read_only {
+        true => open(&args.db, &StoreConfig { mode: Mode::ReadOnly, ..options })?,
+        false => open(&args.db, &options)?,
+    };
     let engine = Arc::new(Engine::with_text_limits(database, args.texts.limits()));
     let config = ServerConfig {
         listen: args.listen,
@@ -142,11 +145,13 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         allow_hosts: args.allow_host,
         allow_load: args.allow_load,
         read_only: args.read_only,
+        // A database that is only read is not written to for this, either: commands open it beside the server.
+        control: (!args.read_only).then(|| args.db.clone()),
         shutdown_deadline: deadline,
     };
     let mut announcement = None;
     let announce = |address| {
-        announcement = running::Announcement::write(&args.db, address);
+        announcement = (!args.read_only).then(|| running::Announcement::write(&args.db, address)).flatten();
         eprintln!("snowmelt: serving {} at http://{address}/sparql", args.db.display());
     };
     let stopped = async move {

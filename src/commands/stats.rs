@@ -3,10 +3,9 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Context;
+use snowmelt::control::{self, Found};
 use snowmelt::open::OpenArgs;
-use snowmelt::running;
-use snowmelt_graph::Database;
+use snowmelt::server::control::{Command, Reply};
 
 /// Say what is stored: quads, terms, bytes per tree and per quad.
 #[derive(clap::Args)]
@@ -28,32 +27,15 @@ enum Format {
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let text = match (Database::open(&args.db, &args.open.config()), running::server_of(&args.db)) {
-        (Ok(database), _) => {
-            let stats = database.stats()?;
-            match args.format {
-                Format::Json => serde_json::to_string_pretty(&stats)? + "\n",
-                Format::Table => stats.to_string(),
-            }
-        }
-        (Err(_), Some(server)) => asked(&server, args.format).with_context(|| {
-            format!("a server at {} has the database open, but does not answer", server.address)
-        })?,
-        (Err(error), None) => {
-            return Err(error).with_context(|| format!("cannot open {}", args.db.display()));
-        }
+    let text = match (control::find_to_read(&args.db, &args.open.config())?, args.format) {
+        (Found::Open(database), Format::Json) => serde_json::to_string_pretty(&database.stats()?)? + "\n",
+        (Found::Open(database), Format::Table) => database.stats()?.to_string(),
+        (Found::Served(server), format) => match (server.ask(Command::Stats)?, format) {
+            (Reply::Stats { json, .. }, Format::Json) => serde_json::to_string_pretty(&json)? + "\n",
+            (Reply::Stats { table, .. }, Format::Table) => table,
+            (other, _) => return Err(control::unexpected(&other)),
+        },
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(())
-}
-
-/// The statistics as the server that has the database open gives them.
-fn asked(server: &running::Server, format: Format) -> anyhow::Result<String> {
-    match format {
-        Format::Table => Ok(String::from_utf8(server.get("/stats?format=table")?)?),
-        Format::Json => {
-            let answer: serde_json::Value = serde_json::from_slice(&server.get("/stats")?)?;
-            Ok(serde_json::to_string_pretty(&answer["database"])? + "\n")
-        }
-    }
 }

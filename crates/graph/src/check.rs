@@ -22,6 +22,7 @@ use crate::session::Session;
 use crate::state::GraphState;
 use snowmelt_store::{Columns, Keys, Matches, TupleTree};
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Most problems described; the rest are counted.
@@ -62,6 +63,7 @@ impl CheckReport {
         match result {
             Ok(value) => Ok(Some(value)),
             Err(GraphError::Store(error)) if !error.is_damage() => Err(error.into()),
+            Err(GraphError::Stopped) => Err(GraphError::Stopped),
             Err(error) => {
                 self.problem(error.to_string());
                 Ok(None)
@@ -81,8 +83,13 @@ pub struct CheckProgress {
     pub total: u64,
 }
 
-/// Called now and then during a check.
-pub type Progress<'a> = &'a mut dyn FnMut(CheckProgress);
+/// Called now and then during a check; may end it.
+pub type Progress<'a> = &'a mut dyn FnMut(CheckProgress) -> ControlFlow<()>;
+
+/// Goes on, or not, as a [`Progress`] said.
+pub(crate) fn go_on(said: ControlFlow<()>) -> Result<()> {
+    if said.is_break() { Err(GraphError::Stopped) } else { Ok(()) }
+}
 
 /// An order-independent sum over rows: equal for equal multisets, different for different ones but for a
 /// chance of 2^-64.
@@ -110,13 +117,21 @@ impl Sum {
 impl Database {
     /// Checks everything there is. Problems are in the report; an error means that the check could not be
     /// finished.
-    pub fn check(self: &Arc<Self>, progress: Progress<'_>) -> Result<CheckReport> {
+    pub fn check(self: &Arc<Self>, progress: &mut dyn FnMut(CheckProgress)) -> Result<CheckReport> {
+        self.check_until(&mut |at| {
+            progress(at);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// The same; ends in [`GraphError::Stopped`] when `progress` says so.
+    pub fn check_until(self: &Arc<Self>, progress: Progress<'_>) -> Result<CheckReport> {
         // The map as of the same commit as the trees.
         let (snapshot, pages) = self.store().page_use()?;
         let state = self.state_of(&snapshot)?;
         let mut session = Session::new(self.clone(), state, snapshot);
         let mut report = CheckReport::default();
-        check_pages(&mut session, &mut report, progress);
+        check_pages(&mut session, &mut report, progress)?;
         crate::check_trees::check_trees(&mut session, pages, &mut report, progress)?;
         let sums = check_indexes(&mut session, &mut report, progress)?;
         compare(&session.state.clone(), &sums, &mut report);
@@ -126,15 +141,19 @@ impl Database {
     }
 }
 
-fn check_pages(session: &mut Session, report: &mut CheckReport, progress: Progress<'_>) {
+fn check_pages(session: &mut Session, report: &mut CheckReport, progress: Progress<'_>) -> Result<()> {
     let store = session.db.store().clone();
-    let mut damaged = Vec::new();
-    let done = store.check_pages(
+    let (mut damaged, mut said) = (Vec::new(), ControlFlow::Continue(()));
+    let done = store.check_pages_until(
         |error| damaged.push(error.to_string()),
-        |at| progress(CheckProgress { step: "extents", done: at.extents_done, total: at.extents }),
+        |at| {
+            said = progress(CheckProgress { step: "extents", done: at.extents_done, total: at.extents });
+            said
+        },
     );
     report.pages = done.pages;
     damaged.into_iter().for_each(|problem| report.problem(problem));
+    go_on(said)
 }
 
 /// What the scans of the indexes saw.
@@ -193,7 +212,7 @@ fn check_tree(
     let mut distinct = [0; 4];
     let mut unsorted = 0u64;
     let arity = tree.arity();
-    let read = each_row(session, tree, |current| {
+    let read = each_row(session, tree, name, progress, |current| {
         let same = last.map_or(0, |last| last.iter().zip(current).take_while(|(a, b)| a == b).count());
         if last.is_some_and(|last| last[..arity] >= current[..arity]) {
             unsorted += 1;
@@ -202,9 +221,6 @@ fn check_tree(
         row(&current[..arity], same < 2);
         last = Some(*current);
         report.rows += 1;
-        if report.rows.is_multiple_of(1 << 20) {
-            progress(CheckProgress { step: name, done: distinct[arity - 1], total: tree.rows() });
-        }
     });
     if unsorted > 0 {
         report.problem(format!("tree {name}: {unsorted} rows are not above the row before"));
@@ -234,11 +250,14 @@ fn check_tree(
 pub(crate) fn each_row(
     session: &mut Session,
     tree: &TupleTree,
+    step: &'static str,
+    progress: Progress<'_>,
     mut row: impl FnMut(&[u64; 4]),
 ) -> Result<()> {
     let mut scan = tree.scan(Default::default());
     let mut columns = Columns::new(tree.arity());
     let mut current = [0; 4];
+    let mut done = 0;
     while scan.next(&mut session.reader, &mut columns, BATCH)? {
         for at in 0..columns.rows {
             for (value, column) in current.iter_mut().zip(&columns.cols) {
@@ -246,7 +265,9 @@ pub(crate) fn each_row(
             }
             row(&current);
         }
+        done += columns.rows as u64;
         columns.clear();
+        go_on(progress(CheckProgress { step, done, total: tree.rows() }))?;
     }
     Ok(())
 }
@@ -294,7 +315,7 @@ fn check_graph_subjects(
     let mut seen = HashSet::new();
     while scan.next(session, &mut pairs, BATCH)? {
         done += pairs.rows as u64;
-        progress(CheckProgress { step: "graphs", done, total: all.rows });
+        go_on(progress(CheckProgress { step: "graphs", done, total: all.rows }))?;
         // A subject that may go on in the next batch keeps its graphs in `seen` until it ends.
         graphs_of(session, &pairs, &mut seen, &mut found)?;
         let last = pairs.cols[0].last().copied();

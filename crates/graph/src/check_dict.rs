@@ -7,7 +7,7 @@
 //! order, each is made a term and placed anew: it must come to the same tree, code and string, and its hashes
 //! must add up to those of the rows; (3) the objects in use must have the kind and code of their number.
 
-use crate::check::{CheckProgress, CheckReport, Progress, Sum, each_row};
+use crate::check::{CheckProgress, CheckReport, Progress, Sum, each_row, go_on};
 use crate::dict::{Entry, Place, Tree, dictionary_error, index_hash_of, literal, place};
 use crate::dict_code::PLAIN;
 use crate::error::{GraphError, Result};
@@ -28,7 +28,7 @@ pub(crate) fn check_dictionary(
     report: &mut CheckReport,
     progress: Progress<'_>,
 ) -> Result<()> {
-    check_ids(session, report)?;
+    check_ids(session, report, progress)?;
     let state = session.state.clone();
     for tree in Tree::ALL {
         let len = state.strings(tree).map_or(0, |strings| strings.len());
@@ -47,13 +47,13 @@ pub(crate) fn check_dictionary(
 }
 
 /// Every id in a column of an index is a term's.
-fn check_ids(session: &mut Session, report: &mut CheckReport) -> Result<()> {
+fn check_ids(session: &mut Session, report: &mut CheckReport, progress: Progress<'_>) -> Result<()> {
     let state = session.state.clone();
     for (index, column) in [(Index::Sp, 0), (Index::Sp, 1), (Index::Op, 0), (Index::Gs, 0)] {
         let Some(tree) = state.index(index) else { continue };
         let mut last = None;
         let mut problems = Vec::new();
-        let read = each_row(session, tree, |row| {
+        let read = each_row(session, tree, "ids", progress, |row| {
             let id = TermId(row[column]);
             if last != Some(id)
                 && let Some(why) = wrong_id(&state, id, index.columns()[column])
@@ -130,7 +130,7 @@ fn check_window(
     progress: Progress<'_>,
 ) -> Result<()> {
     let state = session.state.clone();
-    let read = read_hashes(session, &state, &mut window, report);
+    let read = read_hashes(session, &state, &mut window, report, progress);
     if report.unless_damaged(read)?.is_none() {
         return Ok(());
     }
@@ -147,7 +147,7 @@ fn check_window(
             window.tree.hash_name()
         ));
     }
-    let read = check_objects(session, &state, &window, report);
+    let read = check_objects(session, &state, &window, report, progress);
     report.unless_damaged(read).map(drop)
 }
 
@@ -156,10 +156,11 @@ fn read_hashes(
     state: &GraphState,
     window: &mut Window,
     report: &mut CheckReport,
+    progress: Progress<'_>,
 ) -> Result<()> {
     let Some(tree) = state.hashes(window.tree) else { return Ok(()) };
     let mut seen = vec![false; window.codes.len()];
-    each_row(session, tree, |&[hash, number, code, _]| {
+    each_row(session, tree, window.tree.hash_name(), progress, |&[hash, number, code, _]| {
         let Some(place) = window.place(number) else { return };
         if std::mem::replace(&mut seen[place], true) {
             report.problem(format!("tree {}: number {number} occurs twice", window.tree.hash_name()));
@@ -187,7 +188,7 @@ fn read_strings(
                 report.problem(error.to_string());
             }
         })?;
-        progress(CheckProgress { step: window.tree.name(), done: begin, total: strings.len() });
+        go_on(progress(CheckProgress { step: window.tree.name(), done: begin, total: strings.len() }))?;
     }
     Ok(())
 }
@@ -235,10 +236,11 @@ fn check_objects(
     state: &GraphState,
     window: &Window,
     report: &mut CheckReport,
+    progress: Progress<'_>,
 ) -> Result<()> {
     let Some(tree) = state.index(Index::Op).filter(|_| window.tree != Tree::Iri) else { return Ok(()) };
     let mut last = None;
-    each_row(session, tree, |row| {
+    each_row(session, tree, "objects", progress, |row| {
         let id = TermId(row[0]);
         if Tree::of(id.kind()) == Some(window.tree)
             && last != Some(id)

@@ -1,12 +1,13 @@
 //! The nodes of the trees: each tree is walked from its root, and the pages it uses are compared with the extent map.
 
-use crate::check::{CheckProgress, CheckReport, Progress};
+use crate::check::{CheckProgress, CheckReport, Progress, go_on};
 use crate::dict::Tree;
 use crate::error::Result;
 use crate::index::Index;
 use crate::session::Session;
 use snowmelt_store::{PageId, PageUse, Reader, StoreError, TreeId};
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 /// Pages between two reports of progress.
 const REPORT_PAGES: u64 = 4096;
@@ -58,16 +59,17 @@ impl Check<'_> {
         walk: &mut Walk<'_>,
     ) -> Result<()> {
         let (pages, report, progress) = (&mut self.pages, &mut *self.report, &mut *self.progress);
-        let (mut done, total) = (0, pages.of_tree(id));
+        let (mut done, total, mut said) = (0, pages.of_tree(id), ControlFlow::Continue(()));
         let walked = walk(&mut session.reader, &mut |page| {
             done += 1;
-            if done % REPORT_PAGES == 0 {
-                progress(CheckProgress { step: name, done, total });
+            if done % REPORT_PAGES == 0 && said.is_continue() {
+                said = progress(CheckProgress { step: name, done, total });
             }
             if let Some(wrong) = pages.reach(id, page) {
                 report.problem(format!("tree {name}: {wrong}"));
             }
         });
+        go_on(said)?;
         self.walked.insert(id);
         let walked = walked.map_err(|error| error.into());
         if self.report.unless_damaged(walked)?.is_none() {

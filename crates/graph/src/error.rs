@@ -39,6 +39,9 @@ pub enum GraphError {
         /// What is wrong with it.
         why: String,
     },
+    /// Whoever was told the progress wanted no more.
+    #[error("stopped before the end, as asked")]
+    Stopped,
     /// A dictionary string cannot be read.
     #[error("dictionary tree {tree}, string {number}: {why}")]
     Dictionary {

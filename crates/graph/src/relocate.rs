@@ -6,10 +6,12 @@
 //!
 //! String trees grow at their end only, so they have no order to lose.
 
+use crate::check::go_on;
 use crate::database::Database;
 use crate::error::Result;
 use crate::transaction::Transaction;
 use snowmelt_store::{Relocated, Relocation};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Quads changed by a transaction from which on it looks for subtrees to move.
@@ -55,6 +57,20 @@ impl Database {
     /// # Errors
     /// Those of the store; what was moved by then stays moved.
     pub fn relocate(self: &Arc<Self>, mut moved: impl FnMut(u64)) -> Result<Relocated> {
+        self.relocate_until(|leaves| {
+            moved(leaves);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// The same; ends in [`GraphError::Stopped`] between two parts when `moved` says so.
+    ///
+    /// # Errors
+    /// Those of the store; what was moved by then stays moved.
+    pub fn relocate_until(
+        self: &Arc<Self>,
+        mut moved: impl FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<Relocated> {
         let rule = Relocation { changed: 0.0, most_leaves: PART, ..Relocation::default() };
         let mut sum = Relocated::default();
         loop {
@@ -68,7 +84,7 @@ impl Database {
             // The next part may take the extents that this one has left.
             self.store().checkpoint()?;
             sum += done;
-            moved(sum.leaves);
+            go_on(moved(sum.leaves))?;
         }
     }
 }

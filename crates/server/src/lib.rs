@@ -6,6 +6,7 @@
 mod audience;
 mod body;
 mod connection;
+pub mod control;
 mod framing;
 #[doc(hidden)]
 pub mod fuzz;
@@ -24,6 +25,7 @@ mod stats;
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +46,8 @@ pub struct ServerConfig {
     pub allow_load: Vec<LoadPermission>,
     /// queries only
     pub read_only: bool,
+    /// where commands beside the server reach it; none: they do not
+    pub control: Option<PathBuf>,
     /// how long running queries and updates may go on after a shutdown was asked for
     pub shutdown_deadline: Duration,
 }
@@ -61,6 +65,14 @@ pub enum ServerError {
     Listen {
         /// what was asked for
         address: SocketAddr,
+        /// the system's answer
+        source: std::io::Error,
+    },
+    /// the socket for commands cannot be made
+    #[error("cannot make the socket {path} for commands: {source}")]
+    Control {
+        /// the socket
+        path: PathBuf,
         /// the system's answer
         source: std::io::Error,
     },
@@ -93,9 +105,26 @@ pub fn serve(
     let result = runtime.block_on(async {
         let listen_error = |source| ServerError::Listen { address: config.listen, source };
         let listener = connection::listen(config.listen).map_err(listen_error)?;
-        ready(listener.local_addr().map_err(listen_error)?);
+        let address = listener.local_addr().map_err(listen_error)?;
+        let socket = match &config.control {
+            Some(dir) => Some(control::ControlSocket::bind(dir).map_err(|source| {
+                let path = dir.join(control::FILE_NAME);
+                ServerError::Control { path, source }
+            })?),
+            None => None,
+        };
         let service = Arc::new(service::Service::new(engine, &config));
+        let (stop, stopping) = tokio::sync::watch::channel(false);
+        let commands = socket.map(|s| tokio::spawn(control::answer_until(s, Arc::clone(&service), stopping)));
+        ready(address);
+        let shutdown = async {
+            shutdown.await;
+            stop.send_replace(true);
+        };
         connection::accept_until(listener, service, shutdown, deadline).await;
+        if let Some(commands) = commands {
+            let _ = tokio::time::timeout(deadline, commands).await;
+        }
         Ok(())
     });
     runtime.shutdown_timeout(deadline);

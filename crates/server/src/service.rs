@@ -36,6 +36,8 @@ pub struct Service {
     /// Of changes, which wait for each other: they must not keep queries out.
     change_slots: Slots,
     running: Arc<Register>,
+    /// Commands beside the server.
+    pub commands: Arc<Register>,
     answered: AtomicU64,
     refused: AtomicU64,
     started: Instant,
@@ -73,10 +75,15 @@ impl Service {
             allow_load: config.allow_load.clone(),
             read_only: config.read_only,
             running: Arc::default(),
+            commands: Arc::default(),
             answered: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             started: Instant::now(),
         }
+    }
+
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
     }
 
     pub fn limits(&self) -> &Limits {
@@ -310,6 +317,7 @@ impl Service {
             "answered": self.answered.load(Ordering::Relaxed),
             "refused": self.refused.load(Ordering::Relaxed),
             "running": self.running.len(),
+            "commands": self.commands.len(),
             "activity": self.engine.activity(),
             "journal": crate::stats::journal(self.engine.database()),
             "database": database,

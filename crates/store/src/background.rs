@@ -92,7 +92,7 @@ impl Work {
 
     /// Saves the warm list. Not while the last one is still being read back: it would be replaced by a part of itself.
     pub fn save(&self) {
-        if !self.fetch.warm_up.is_done() {
+        if !self.fetch.warm_up.is_done() || self.commits.config.is_read_only() {
             return;
         }
         let list = warm::collect(&self.fetch);

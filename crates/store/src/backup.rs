@@ -7,18 +7,19 @@
 //!
 //! The copy has no journal to recover. Restoring is copying the copy. Its super-block is written last, so what a cut leaves is no database.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use snowmelt_io::AlignedBuf;
 
-use crate::config::{Background, StoreConfig};
+use crate::config::{Background, Mode, StoreConfig};
 use crate::error::{Result, StoreError};
 use crate::page::{self, Damage, PAGE_BYTES, PageId, TreeId, header};
 use crate::snapshot::Snapshot;
 use crate::space::{Extent, ExtentId, Space};
 use crate::state::State;
-use crate::store::Store;
+use crate::store::{Store, remove_unfinished};
 use crate::versions::Seen;
 use crate::written_by::WrittenBy;
 
@@ -37,7 +38,7 @@ pub struct CopyProgress {
 
 impl Store {
     /// Copies the newest durable state into a new database in `target`, with its data in `stripes` (none: in `target`). Readers and writers go
-    /// on. What a failed copy leaves in `target` is no database.
+    /// on. A failed copy is removed; what a cut leaves of one is no database.
     ///
     /// Errors: damage in a page; the copy took longer than readers may; what writing the copy meets.
     pub fn backup(
@@ -46,8 +47,22 @@ impl Store {
         stripes: &[PathBuf],
         mut progress: impl FnMut(CopyProgress),
     ) -> Result<CopyProgress> {
-        let (snapshot, mut map) = self.state_and_map()?;
+        self.backup_until(target, stripes, |at| {
+            progress(at);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// The same; ends in [`StoreError::Stopped`] when `progress` says so.
+    pub fn backup_until(
+        &self,
+        target: &Path,
+        stripes: &[PathBuf],
+        progress: impl FnMut(CopyProgress) -> ControlFlow<()>,
+    ) -> Result<CopyProgress> {
+        let (snapshot, map) = self.state_and_map()?;
         let config = StoreConfig {
+            mode: Mode::ReadWrite,
             extent_pages: self.geometry.extent_pages,
             background: Background::Caller,
             read_ahead: crate::ReadAhead::none(),
@@ -60,18 +75,41 @@ impl Store {
         let memory_bytes = COPY_MEMORY.min(self.memory().total() / 8);
         let budget = Some(self.memory().clone());
         let config = StoreConfig { memory_bytes, budget, pool_bytes: None, ..config };
+        let was_there = target.exists();
         let copy = Store::create_nameless(target, stripes, config)?;
+        let done = self.copy_into(&copy, &snapshot, map, progress);
+        if done.is_err() {
+            let files = copy.stripe_files().to_vec();
+            drop(copy);
+            remove_unfinished(target, &files);
+            if !was_there {
+                let _ = std::fs::remove_dir(target);
+            }
+        }
+        done
+    }
+
+    /// Copies all extents as the snapshot sees them, then makes the copy a database.
+    fn copy_into(
+        &self,
+        copy: &Store,
+        snapshot: &Snapshot,
+        mut map: Vec<Extent>,
+        mut progress: impl FnMut(CopyProgress) -> ControlFlow<()>,
+    ) -> Result<CopyProgress> {
         let mut at =
             CopyProgress { extents_done: 0, extents: map.len() as u64, pages: 0, txn: snapshot.txn() };
         let mut buf = AlignedBuf::huge(self.geometry.extent_bytes() as usize);
         for (id, extent) in map.iter_mut().enumerate().filter(|(_, e)| e.tree.is_some()) {
-            let pages = self.extent_as_of(&snapshot, id as u64, extent, &mut buf)?;
+            let pages = self.extent_as_of(snapshot, id as u64, extent, &mut buf)?;
             note_written(extent, &buf);
             copy.fetch.stripes.write(copy.geometry.extent_place(id as u64), &buf)?;
             at = CopyProgress { extents_done: id as u64 + 1, pages: at.pages + pages, ..at };
-            progress(at);
+            if progress(at).is_break() {
+                return Err(StoreError::Stopped);
+            }
         }
-        copy.adopt(&snapshot, map)?;
+        copy.adopt(snapshot, map)?;
         at.extents_done = at.extents;
         Ok(at)
     }

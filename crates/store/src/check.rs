@@ -1,5 +1,7 @@
 //! Checking every page: header, checksum, place and owner of all that was ever written, past the pool.
 
+use std::ops::ControlFlow;
+
 use snowmelt_io::AlignedBuf;
 
 use crate::error::StoreError;
@@ -25,8 +27,20 @@ impl Store {
     /// called after each extent. Answers the final progress.
     pub fn check_pages(
         &self,
-        mut on_error: impl FnMut(StoreError),
+        on_error: impl FnMut(StoreError),
         mut progress: impl FnMut(CheckProgress),
+    ) -> CheckProgress {
+        self.check_pages_until(on_error, |at| {
+            progress(at);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// The same; ends when `progress` says so.
+    pub fn check_pages_until(
+        &self,
+        mut on_error: impl FnMut(StoreError),
+        mut progress: impl FnMut(CheckProgress) -> ControlFlow<()>,
     ) -> CheckProgress {
         let extents = self.fetch.core.space.read().len();
         let mut at = CheckProgress { extents_done: 0, extents, pages: 0, errors: 0 };
@@ -38,7 +52,9 @@ impl Store {
             };
             at.pages += self.check_extent(id, &mut buf, &mut error);
             at.extents_done += 1;
-            progress(at);
+            if progress(at).is_break() {
+                break;
+            }
         }
         at
     }

@@ -80,7 +80,7 @@ impl Commits {
     /// An error if nothing may be written any more.
     pub fn check_poison(&self) -> Result<()> {
         match self.poison.get() {
-            Some(cause) => Err(StoreError::Poisoned { cause: cause.clone() }),
+            Some(cause) => Err(StoreError::poisoned(cause)),
             None => Ok(()),
         }
     }
@@ -218,6 +218,9 @@ impl Commits {
 
     /// Makes durable and visible what was appended and is waited for by nobody.
     pub fn settle(&self) -> Result<()> {
+        if self.config.is_read_only() {
+            return Ok(());
+        }
         let (state, sequence) = {
             let _order = self.order.lock();
             (self.states.appended(), self.journal.last_sequence())

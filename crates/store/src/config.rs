@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use snowmelt_io::{Clock, Device, IoError, QueueConfig};
+use snowmelt_io::{Access, Clock, Device, IoError, QueueConfig};
 
 use crate::error::{Result, StoreError};
 use crate::machine::machine_memory;
@@ -15,6 +15,8 @@ use crate::readahead::ReadAhead;
 /// Settings of a store; passed in full, usually as `StoreConfig { …, ..StoreConfig::default() }`.
 #[derive(Clone)]
 pub struct StoreConfig {
+    /// What the database may be used for.
+    pub mode: Mode,
     /// Pages in an extent, for new databases; an existing one keeps its own. 1 to 65536, default 256 (2 MiB).
     pub extent_pages: u32,
     /// The whole memory budget in bytes: pool, queries and load. Default: half of the memory of the machine or cgroup.
@@ -52,6 +54,16 @@ pub struct StoreConfig {
     pub frame_wait_ms: u64,
     /// Time.
     pub clock: Clock,
+}
+
+/// What an open database may be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Everything, by one process.
+    ReadWrite,
+    /// Reading, by any number of processes. No file is made, written or lengthened, so it may lie on media that cannot be written;
+    /// what a crash left in the journal is recovered in memory.
+    ReadOnly,
 }
 
 /// Settings of the journal and the checkpointer.
@@ -188,6 +200,7 @@ pub const LEAST_FRAMES: u32 = 16;
 impl Default for StoreConfig {
     fn default() -> Self {
         StoreConfig {
+            mode: Mode::ReadWrite,
             extent_pages: 256,
             memory_bytes: machine_memory() / 2,
             budget: None,
@@ -211,6 +224,19 @@ impl Default for StoreConfig {
 }
 
 impl StoreConfig {
+    /// True when nothing may be written.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.mode == Mode::ReadOnly
+    }
+
+    /// How existing files are opened.
+    pub(crate) fn access(&self) -> Access {
+        match self.mode {
+            Mode::ReadWrite => Access::ReadWrite,
+            Mode::ReadOnly => Access::Read,
+        }
+    }
+
     /// True when there may be threads besides the callers'.
     pub(crate) fn runs_threads(&self) -> bool {
         self.background == Background::Thread && !self.clock.is_virtual()

@@ -175,6 +175,25 @@ pub enum StoreError {
         /// Name of the tree.
         name: String,
     },
+    /// The database was opened for reading.
+    #[error("{path} is open for reading only: open it for writing to change it")]
+    ReadOnly {
+        /// The database.
+        path: PathBuf,
+    },
+    /// The journal says more than fits into memory, so some of it would have to be written back first.
+    #[error(
+        "{path}: recovering the journal in {memory} bytes of memory would have to write: give more with --memory, or open it for writing"
+    )]
+    NeedsWriting {
+        /// The database.
+        path: PathBuf,
+        /// Bytes that recovery may take.
+        memory: u64,
+    },
+    /// Whoever was told the progress wanted no more.
+    #[error("stopped before the end, as asked")]
+    Stopped,
     /// An earlier failure makes further writes unsafe. What met this error surely did not happen.
     #[error(
         "nothing was changed: writing was given up after an earlier failure ({cause}); mend the cause and open the database again"
@@ -194,6 +213,14 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Why nothing may be written: after a failure, or because the database was opened so.
+    pub(crate) fn poisoned(cause: &Arc<StoreError>) -> StoreError {
+        match &**cause {
+            StoreError::ReadOnly { path } => StoreError::ReadOnly { path: path.clone() },
+            _ => StoreError::Poisoned { cause: cause.clone() },
+        }
+    }
+
     /// A closure for `map_err` over a file operation; a full disk becomes [`StoreError::Full`].
     pub(crate) fn file(path: &Path, what: &'static str) -> impl FnOnce(std::io::Error) -> StoreError {
         let path = path.to_path_buf();

@@ -63,7 +63,7 @@ pub use backup::CopyProgress;
 pub use build::{Build, TreeWriter};
 pub use check::CheckProgress;
 pub use config::{
-    Background, Checkpoints, DeviceWrap, JournalConfig, LEAST_FRAMES, Plant, Salvage, StoreConfig,
+    Background, Checkpoints, DeviceWrap, JournalConfig, LEAST_FRAMES, Mode, Plant, Salvage, StoreConfig,
 };
 pub use error::{Result, StoreError};
 pub use journal_meters::JournalStats;
@@ -79,7 +79,7 @@ pub use reader::{Reader, WishKind};
 pub use recovery::RecoveryTrace;
 pub use snapshot::Snapshot;
 pub use space::Geometry;
-pub use store::{DEFAULT_STRIPE, Store};
+pub use store::{DEFAULT_STRIPE, Store, remove_unfinished};
 pub use stripes::profile_path;
 pub use transaction::{Committed, Pending, Transaction};
 pub use written_by::WrittenBy;

@@ -20,7 +20,7 @@ pub const FILE_NAME: &str = "lock";
 /// The held lock; dropping it lets others in.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    _file: Option<File>,
     super_block: Option<File>,
 }
 
@@ -32,7 +32,7 @@ impl Lock {
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(
                 StoreError::file(&path, "open the lock file (the database's directory must be writable)"),
             )?;
-        hold(&file, &path, || {
+        hold(&file, &path, FlockOperation::NonBlockingLockExclusive, || {
             let mut text = String::new();
             let _ = (&file).read_to_string(&mut text);
             Some(text.trim().to_string()).filter(|t| !t.is_empty())
@@ -43,7 +43,24 @@ impl Lock {
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| write!(file, "{}", std::process::id()));
-        Ok(Lock { _file: file, super_block })
+        Ok(Lock { _file: Some(file), super_block })
+    }
+
+    /// Keeps writers out, and lets other readers in. Nothing is made or written. Where files cannot be locked nobody can write, either, as far as anybody
+    /// can tell.
+    pub fn share(dir: &Path) -> Result<Lock> {
+        let path = dir.join(superblock::FILE_NAME);
+        let file = match File::open(&path) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Lock { _file: None, super_block: None }),
+            other => other.map_err(StoreError::file(&path, "open the super-block to lock it"))?,
+        };
+        let named = || std::fs::read_to_string(dir.join(FILE_NAME)).ok().map(|text| text.trim().to_owned());
+        let holder = || named().filter(|text| !text.is_empty()).or_else(|| holder_of(&file));
+        match hold(&file, &path, FlockOperation::NonBlockingLockShared, holder) {
+            Err(e @ StoreError::Locked { .. }) => Err(e),
+            Err(_) => Ok(Lock { _file: None, super_block: None }),
+            Ok(()) => Ok(Lock { _file: None, super_block: Some(file) }),
+        }
     }
 
     /// Takes the super-block too, which has been made since.
@@ -60,12 +77,17 @@ fn hold_super_block(dir: &Path) -> Result<Option<File>> {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         other => other.map_err(StoreError::file(&path, "open the super-block to lock it"))?,
     };
-    hold(&file, &path, || holder_of(&file))?;
+    hold(&file, &path, FlockOperation::NonBlockingLockExclusive, || holder_of(&file))?;
     Ok(Some(file))
 }
 
-fn hold(file: &File, path: &Path, holder: impl FnOnce() -> Option<String>) -> Result<()> {
-    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+fn hold(
+    file: &File,
+    path: &Path,
+    how: FlockOperation,
+    holder: impl FnOnce() -> Option<String>,
+) -> Result<()> {
+    match flock(file, how) {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::WOULDBLOCK) => {
             let holder = holder().unwrap_or_else(|| "unknown".into());

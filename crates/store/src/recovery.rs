@@ -114,7 +114,7 @@ pub(crate) fn recover(
         slots: block.slots,
     };
     let found = read_journal(dir, config, needed, &mut replays.iter_mut().collect::<Vec<_>>())?;
-    for (file, _) in found.used.values() {
+    for (file, _) in found.used.values().filter(|_| !config.is_read_only()) {
         // What was read back must stay before anything is built on it.
         file.sync()?;
     }
@@ -133,6 +133,10 @@ pub(crate) fn recover(
     let mut passes =
         Passes { dir, config, geometry, devices, needed, state, limits, readings: 1, written: 0 };
     if replays.iter().any(|r| !r.slices.is_empty()) {
+        if config.is_read_only() {
+            let (path, memory) = (dir.to_path_buf(), config.recovery_bytes());
+            return Err(StoreError::NeedsWriting { path, memory });
+        }
         devices.check_lengths(geometry, least_extents)?;
         devices.set_lengths(geometry, block.extents.max(extents.len() as u64))?;
         passes.run(replays, &mut extents)?;

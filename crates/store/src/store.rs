@@ -7,9 +7,9 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 use snowmelt_io::{Access, DeviceCounters, Sink};
@@ -18,7 +18,7 @@ use crate::background::{BackgroundThread, Work};
 use crate::catalog::Catalog;
 use crate::checkpoint::{Begin, Checkpointer, Step};
 use crate::commit::Commits;
-use crate::config::{Checkpoints, StoreConfig};
+use crate::config::{Checkpoints, Mode, StoreConfig};
 use crate::core::Core;
 use crate::current::CurrentBlock;
 use crate::error::{Result, StoreError};
@@ -33,7 +33,7 @@ use crate::meters::{Activity, Meters, TreeStats};
 use crate::page::{PAGE_BYTES, PageBuf, PageId, TreeId};
 use crate::pool::Pool;
 use crate::recovery::{RecoveryTrace, recover};
-use crate::reserve::Reserve;
+use crate::reserve::{self, Reserve};
 use crate::snapshot::Snapshot;
 use crate::space::{Extent, ExtentId, Geometry, Space};
 use crate::state::{State, States};
@@ -87,6 +87,9 @@ impl Store {
                 config.extent_pages
             )));
         }
+        if config.is_read_only() {
+            return Err(StoreError::ReadOnly { path: dir.to_path_buf() });
+        }
         make_dir(dir)?;
         if config.files.is_none() && dir.join(crate::superblock::FILE_NAME).exists() {
             return Err(StoreError::Exists { path: dir.to_path_buf() });
@@ -126,16 +129,18 @@ impl Store {
             let why = if dir.is_dir() { "it has no super-block" } else { "no such directory" };
             return Err(StoreError::NotADatabase { path: dir.to_path_buf(), why: why.into() });
         }
-        let lock = Lock::take(dir)?;
+        let lock = if config.is_read_only() { Lock::share(dir)? } else { Lock::take(dir)? };
         let Opened { file: super_file, block, notice, doubt } =
-            SuperBlockFile::open(dir, config.files.as_ref())?;
+            SuperBlockFile::open_as(dir, config.access(), config.files.as_ref())?;
         if let Some(line) = notice {
             snowmelt_io::notice(&line);
         }
         // A process that was killed may have left it written and not synced; what it says was durable must be before anything is used again.
-        super_file.sync()?;
+        if !config.is_read_only() {
+            super_file.sync()?;
+        }
         let files: Vec<PathBuf> = block.stripes.iter().map(|p| stripes::resolve(dir, p)).collect();
-        let devices = Devices::open(&files, Access::ReadWrite, &config)?;
+        let devices = Devices::open(&files, config.access(), &config)?;
         Self::assemble(dir, config, lock, super_file, block, devices).map_err(|e| match doubt {
             Some(doubt) if e.is_damage() => {
                 let path = dir.join(crate::superblock::FILE_NAME);
@@ -161,7 +166,9 @@ impl Store {
         say_recovered(dir, &found.trace);
         let extents = found.extents.len() as u64;
         devices.check_lengths(geometry, found.least_extents)?;
-        devices.set_lengths(geometry, extents.max(block.extents))?;
+        if !config.is_read_only() {
+            devices.set_lengths(geometry, extents.max(block.extents))?;
+        }
         let memory = config.memory();
         let frames = config.frames()?;
         let pool_memory = memory.reserve("the pool", frames as u64 * PAGE_BYTES as u64)?;
@@ -182,7 +189,10 @@ impl Store {
             fetch.core.pool.restore_version(p.page, p.txn, p.waiting, p.history);
         }
         let replayed_per_s = replayed_per_s(&found.trace, fetch.stripes.cost(0).bytes_per_s);
-        let poison = Arc::default();
+        let poison: Arc<OnceLock<_>> = Arc::default();
+        if config.is_read_only() {
+            let _ = poison.set(Arc::new(StoreError::ReadOnly { path: dir.to_path_buf() }));
+        }
         let place = found.found.place;
         let synced = block.synced.min(place.sequence);
         let block = if synced < block.synced {
@@ -191,7 +201,10 @@ impl Store {
         } else {
             block
         };
-        let reserve_bytes = config.reserve_bytes.unwrap_or(4 * geometry.extent_bytes());
+        let reserve_bytes = match config.mode {
+            Mode::ReadWrite => config.reserve_bytes.unwrap_or(4 * geometry.extent_bytes()),
+            Mode::ReadOnly => 0,
+        };
         let spare = Reserve::open(dir, reserve_bytes, &config);
         let block = CurrentBlock::new(super_file, block, &config.clock);
         let journal =
@@ -374,7 +387,7 @@ impl Store {
 
     /// Why nothing may be written any more, if so.
     pub fn poisoned(&self) -> Option<Arc<StoreError>> {
-        self.commits.poison.get().cloned()
+        self.commits.poison.get().filter(|_| !self.config.is_read_only()).cloned()
     }
 
     /// Writes all pages back that may be, and starts the journal anew as far as that goes. True when nothing is left in the journal.
@@ -387,6 +400,13 @@ impl Store {
     pub fn compact(&self) -> Result<()> {
         self.checkpoint()?;
         self.commits.set_lengths()
+    }
+
+    /// Bytes of the stripes' files.
+    pub fn stripe_bytes(&self) -> Result<u64> {
+        let len = |path: &PathBuf| std::fs::metadata(path).map(|m| m.len());
+        let len = |path: &PathBuf| len(path).map_err(StoreError::file(path, "look at the stripe"));
+        self.stripe_files().iter().map(len).sum()
     }
 
     /// After an open with [`Salvage::CutJournal`](crate::Salvage): commits and checkpoints what is left, so that the damage is behind it.
@@ -477,6 +497,17 @@ impl Drop for Store {
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Store({})", self.dir.display())
+    }
+}
+
+/// Takes back what was made of a database that was not finished, as far as that goes: its files in `dir`, and its stripes.
+pub fn remove_unfinished(dir: &Path, stripes: &[PathBuf]) {
+    let names = [crate::superblock::FILE_NAME, crate::lock::FILE_NAME, warm::FILE_NAME, reserve::FILE_NAME];
+    let own = |name: &str| name.starts_with("journal-") || names.contains(&name);
+    let inside = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let inside = inside.filter(|entry| entry.file_name().to_str().is_some_and(own));
+    for path in inside.map(|entry| entry.path()).chain(stripes.iter().cloned()) {
+        let _ = std::fs::remove_file(path);
     }
 }
 

@@ -93,7 +93,8 @@ impl SuperBlockFile {
             .map_err(StoreError::device(&self.path, "extend the super-block"))
     }
 
-    /// Opens the file and reads the newest valid state.
+    /// Opens the file for writing and reads the newest valid state.
+    #[cfg(test)]
     pub(crate) fn open(dir: &Path, opener: Option<&FileOpener>) -> Result<Opened> {
         Self::open_as(dir, Access::ReadWrite, opener)
     }
@@ -103,7 +104,8 @@ impl SuperBlockFile {
         Ok(Self::open_as(dir, Access::Read, None)?.block)
     }
 
-    fn open_as(dir: &Path, access: Access, opener: Option<&FileOpener>) -> Result<Opened> {
+    /// Opens the file and reads the newest valid state.
+    pub(crate) fn open_as(dir: &Path, access: Access, opener: Option<&FileOpener>) -> Result<Opened> {
         let path = dir.join(FILE_NAME);
         let device = match opener::open(opener, &path, access, Caching::Buffered) {
             Err(e) if opener::is_missing(&e) => {

@@ -42,7 +42,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use snowmelt_store::{Store, StoreConfig, StoreError, superblock};
+use snowmelt_store::{Store, StoreConfig, StoreError, remove_unfinished};
 
 use self::account::Account;
 use self::dictionary::{Dictionary, HashSorters, RECORD_KIND};
@@ -122,10 +122,7 @@ fn run(
 /// Takes away a database this load has made: a failed load must not leave one that opens and is empty. What cannot be removed
 /// is an empty database, into which the next load goes.
 fn unmake(path: &Path, stripes: &[PathBuf], fresh: bool) {
-    let own = [superblock::FILE_NAME, "lock", "warm", "journal-0"].map(|name| path.join(name));
-    for file in own.iter().chain(stripes) {
-        let _ = std::fs::remove_file(file);
-    }
+    remove_unfinished(path, stripes);
     if fresh {
         let _ = std::fs::remove_dir(path);
     }

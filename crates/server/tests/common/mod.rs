@@ -33,6 +33,7 @@ pub fn config() -> ServerConfig {
         allow_hosts: Vec::new(),
         allow_load: Vec::new(),
         read_only: false,
+        control: None,
         shutdown_deadline: Duration::from_secs(5),
     }
 }

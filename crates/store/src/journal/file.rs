@@ -46,7 +46,7 @@ impl JournalFile {
     /// The files there are, in the order of their slots.
     pub fn open_all(dir: &Path, config: &StoreConfig) -> Result<Vec<JournalFile>> {
         let mut files = Vec::new();
-        while let Some(file) = Self::open(dir, files.len() as u32, Access::ReadWrite, config)? {
+        while let Some(file) = Self::open(dir, files.len() as u32, config.access(), config)? {
             files.push(file);
         }
         Ok(files)

@@ -309,7 +309,7 @@ impl Journal {
 
     fn check_poison(&self) -> Result<()> {
         match self.poison.get() {
-            Some(cause) => Err(StoreError::Poisoned { cause: cause.clone() }),
+            Some(cause) => Err(StoreError::poisoned(cause)),
             None => Ok(()),
         }
     }

@@ -1,0 +1,101 @@
+//! What the commands do.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use snowmelt_graph::{Database, GraphError};
+use snowmelt_sparql::Engine;
+use snowmelt_store::StoreError;
+use tokio::sync::mpsc;
+
+use super::{Command, Reply};
+
+/// Pause between two words about progress.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Tells how far a command is, and whether to go on.
+struct Teller<'a> {
+    cancel: &'a AtomicBool,
+    replies: &'a mpsc::Sender<Reply>,
+    last: Option<Instant>,
+}
+
+impl Teller<'_> {
+    fn tell(&mut self, step: &str, done: u64, total: u64) -> ControlFlow<()> {
+        if self.cancel.load(Ordering::Relaxed) {
+            return ControlFlow::Break(());
+        }
+        if self.last.is_none_or(|last| last.elapsed() >= PAUSE) {
+            self.last = Some(Instant::now());
+            // A client that reads slowly misses some.
+            let _ = self.replies.try_send(Reply::Progress { step: step.to_owned(), done, total });
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Runs a command on this thread. Its last word is its result.
+pub fn perform(engine: &Engine, command: Command, cancel: &AtomicBool, replies: &mpsc::Sender<Reply>) {
+    let teller = Teller { cancel, replies, last: None };
+    let database = engine.database();
+    let done = match command {
+        Command::Stats => stats(database),
+        Command::Check => check(database, teller),
+        Command::Compact => compact(database, teller),
+        Command::Backup { target, stripes } => backup(database, &target, &stripes, teller),
+    };
+    let last = done.unwrap_or_else(|error| Reply::Failed { message: error.to_string() });
+    let _ = replies.blocking_send(last);
+}
+
+type Done = Result<Reply, GraphError>;
+
+fn stats(database: &std::sync::Arc<Database>) -> Done {
+    let stats = database.stats()?;
+    let json = serde_json::to_value(&stats).unwrap_or_default();
+    Ok(Reply::Stats { table: stats.to_string(), json })
+}
+
+fn check(database: &std::sync::Arc<Database>, mut teller: Teller<'_>) -> Done {
+    let report = database.check_until(&mut |at| teller.tell(at.step, at.done, at.total))?;
+    Ok(Reply::Checked {
+        pages: report.pages,
+        rows: report.rows,
+        strings: report.strings,
+        problems: report.problems,
+        problem_count: report.problem_count,
+    })
+}
+
+fn compact(database: &std::sync::Arc<Database>, mut teller: Teller<'_>) -> Done {
+    let before = database.store().stripe_bytes()?;
+    let mut moved = 0;
+    let relocated = database.relocate_until(|leaves| {
+        moved = leaves;
+        teller.tell("moving pages into order", leaves, 0)
+    });
+    match relocated {
+        // What was moved stays moved; giving space back needs none.
+        Ok(_) | Err(GraphError::Store(StoreError::Full { .. })) => {}
+        Err(e) => return Err(e),
+    }
+    if teller.tell("writing back", 0, 0).is_break() {
+        return Err(GraphError::Stopped);
+    }
+    database.store().compact()?;
+    Ok(Reply::Compacted { before, after: database.store().stripe_bytes()?, moved })
+}
+
+fn backup(
+    database: &std::sync::Arc<Database>,
+    target: &Path,
+    stripes: &[PathBuf],
+    mut teller: Teller<'_>,
+) -> Done {
+    let done = database
+        .store()
+        .backup_until(target, stripes, |at| teller.tell("copying extents", at.extents_done, at.extents))?;
+    Ok(Reply::BackedUp { pages: done.pages, txn: done.txn })
+}
