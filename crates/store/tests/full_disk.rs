@@ -188,7 +188,15 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        if let Err(e) = run(Command::new("umount").arg(&self.at)) {
+        // Files that a ring had are let go a moment after it.
+        for _ in 0..100 {
+            if run(Command::new("umount").arg(&self.at)).is_ok() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        // Out of the way at once, and gone when nobody has a file in it any more.
+        if let Err(e) = run(Command::new("umount").arg("-l").arg(&self.at)) {
             eprintln!("{e}");
         }
     }
