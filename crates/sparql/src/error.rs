@@ -47,7 +47,7 @@ pub enum QueryError {
     Timeout(Duration),
     /// The memory share was exceeded although what can spill had spilled.
     #[error(
-        "the query needs more than its share of {share_bytes} bytes of memory ({what}); give it more or make it smaller"
+        "the query needs more than its limit of {share_bytes} bytes of memory ({what}); give it more with --memory or make it smaller"
     )]
     Memory {
         /// The share, in bytes.
@@ -81,7 +81,7 @@ pub enum QueryError {
     },
     /// A text and a pattern that are large together.
     #[error(
-        "REGEX or REPLACE of a text of {text_bytes} bytes with a pattern that compiles to {pattern_bytes} bytes could take too long: make one of them smaller"
+        "REGEX or REPLACE of a text of {text_bytes} bytes with a pattern that compiles to {pattern_bytes} bytes could take too long, which has a limit: make one of them smaller"
     )]
     Search {
         /// Of the text.
@@ -90,7 +90,9 @@ pub enum QueryError {
         pattern_bytes: usize,
     },
     /// The texts of a batch do not fit into memory together, and it could not be done in parts.
-    #[error("the texts of a batch take more memory than the query may have; give it more or make it smaller")]
+    #[error(
+        "the texts of a batch take more memory than the limit of the query; give it more with --memory or make it smaller"
+    )]
     TooMuch,
     /// The row limit was reached.
     #[error("the query gave more than {0} rows, its limit")]

@@ -56,7 +56,7 @@ pub(crate) fn parse_document(
             message: format!("{base} is no absolute IRI: {e}"),
         })?;
     }
-    let charge = Some(options.budget.charge("a JSON-LD document"));
+    let charge = Some(options.budget.charge("a document that nests, or of JSON-LD,"));
     let read = Guarded::new(read, options.format, Bounds { longest: options.longest, charge });
     let recovers = matches!(options.format, RdfFormat::Turtle | RdfFormat::TriG | RdfFormat::N3);
     let (quads, at): (Box<dyn Iterator<Item = _>>, _) = if options.format == RdfFormat::RdfXml {

@@ -18,7 +18,14 @@ use nesting::{Nesting, Quotes};
 use xml::Xml;
 
 /// Levels of elements, brackets or braces in a document.
-pub(super) const MOST_LEVELS: usize = 1_000;
+pub(super) const MOST_LEVELS: usize = 50_000;
+
+/// Bytes a parser keeps for a level, and levels that are not charged.
+const LEVEL_BYTES: u64 = 256;
+const FREE_LEVELS: usize = 1_000;
+
+/// What the buffers of the parsers behind hold: a longer token would end them with an error that names no setting.
+const TOKEN_BYTES: usize = (16 << 20) - (64 << 10);
 
 /// What a document may hold.
 pub(super) struct Bounds {
@@ -44,8 +51,9 @@ enum Scanner {
 pub(super) struct Guarded<R> {
     read: R,
     scanner: Scanner,
-    /// JSON-LD is kept until the outermost object ends: a context may come last
-    kept: Option<(Charge, u64)>,
+    /// what is charged for levels, and for JSON-LD, which is kept until the outermost object ends: a context may come last
+    charge: Option<Charge>,
+    json_bytes: Option<u64>,
 }
 
 /// Bytes a parser takes for one of JSON-LD that it keeps: events, names, values.
@@ -53,28 +61,23 @@ const JSON_KEPT: u64 = 8;
 
 impl<R: Read> Guarded<R> {
     pub(super) fn new(read: R, format: RdfFormat, bounds: Bounds) -> Self {
-        let (scanner, kept) = match format {
-            RdfFormat::RdfXml => (Scanner::Xml(Box::new(Xml::new(bounds.longest))), None),
-            RdfFormat::JsonLd { .. } => (
-                Scanner::Nesting(Nesting::new(Quotes::Json, bounds.longest)),
-                bounds.charge.map(|charge| (charge, 0)),
-            ),
+        let token = bounds.longest.min(TOKEN_BYTES);
+        let scanner = match format {
+            RdfFormat::RdfXml => Scanner::Xml(Box::new(Xml::new(bounds.longest))),
+            RdfFormat::JsonLd { .. } => Scanner::Nesting(Nesting::new(Quotes::Json, token)),
             RdfFormat::Turtle | RdfFormat::TriG | RdfFormat::N3 => {
-                (Scanner::Nesting(Nesting::new(Quotes::Turtle, bounds.longest)), None)
+                Scanner::Nesting(Nesting::new(Quotes::Turtle, token))
             }
-            _ => (Scanner::Lines(0, bounds.longest), None),
+            _ => Scanner::Lines(0, token),
         };
-        Guarded { read, scanner, kept }
+        let json_bytes = matches!(format, RdfFormat::JsonLd { .. }).then_some(0);
+        Guarded { read, scanner, charge: bounds.charge, json_bytes }
     }
 }
 
 impl<R: Read> Read for Guarded<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let n = self.read.read(out)?;
-        if let Some((charge, bytes)) = &mut self.kept {
-            *bytes += n as u64;
-            charge.set(*bytes * JSON_KEPT).map_err(|e| invalid(e.to_string()))?;
-        }
         let passed = match &mut self.scanner {
             Scanner::Xml(xml) => out[..n].iter().try_for_each(|byte| xml.byte(*byte)),
             Scanner::Nesting(nesting) => out[..n].iter().try_for_each(|byte| nesting.byte(*byte)),
@@ -87,7 +90,28 @@ impl<R: Read> Read for Guarded<R> {
             }
         };
         passed.map_err(invalid)?;
+        self.charge(n)?;
         Ok(n)
+    }
+}
+
+impl<R> Guarded<R> {
+    /// Reserves what the parser keeps, with `n` more bytes.
+    fn charge(&mut self, n: usize) -> io::Result<()> {
+        let levels = match &self.scanner {
+            Scanner::Xml(xml) => xml.levels(),
+            Scanner::Nesting(nesting) => nesting.levels(),
+            Scanner::Lines(..) => 0,
+        };
+        let mut bytes = levels.saturating_sub(FREE_LEVELS) as u64 * LEVEL_BYTES;
+        if let Some(json) = &mut self.json_bytes {
+            *json += n as u64;
+            bytes += *json * JSON_KEPT;
+        }
+        match &mut self.charge {
+            Some(charge) => charge.set(bytes).map_err(|e| invalid(e.to_string())),
+            None => Ok(()),
+        }
     }
 }
 
@@ -128,12 +152,12 @@ mod tests {
     #[test]
     fn nesting_is_bounded_where_it_nests() {
         let deep = |open: &str| open.repeat(MOST_LEVELS + 1);
-        refused(&deep("["), RdfFormat::Turtle, "1000 levels");
-        refused(&format!("<a:s> <a:p> {}", deep("(")), RdfFormat::TriG, "1000 levels");
-        refused(&deep("["), RdfFormat::JsonLd { profile: Default::default() }, "1000 levels");
-        refused(&deep("<a>"), RdfFormat::RdfXml, "1000 levels");
+        refused(&deep("["), RdfFormat::Turtle, "50000 levels");
+        refused(&format!("<a:s> <a:p> {}", deep("(")), RdfFormat::TriG, "50000 levels");
+        refused(&deep("["), RdfFormat::JsonLd { profile: Default::default() }, "50000 levels");
+        refused(&deep("<a>"), RdfFormat::RdfXml, "50000 levels");
         // not in strings, IRIs and comments
-        let hidden = deep("[");
+        let hidden = "[".repeat(30_000);
         let turtle =
             format!("<a:{hidden}> # {hidden}\n <a:p> \"{hidden}\\\"{hidden}\", '''{hidden}''{hidden}''' .");
         read(&turtle, RdfFormat::Turtle).unwrap();

@@ -23,7 +23,7 @@ pub enum TermError {
         most: usize,
     },
     /// The query's memory is used up.
-    #[error("the terms of the query need more than its share of {share_bytes} bytes of memory ({what})")]
+    #[error("the terms of the query need more than its limit of {share_bytes} bytes of memory ({what})")]
     Memory {
         /// The share, in bytes.
         share_bytes: usize,
@@ -32,7 +32,7 @@ pub enum TermError {
     },
     /// A text and a pattern that are large together.
     #[error(
-        "REGEX or REPLACE of a text of {text_bytes} bytes with a pattern that compiles to {pattern_bytes} bytes could take too long: make one of them smaller"
+        "REGEX or REPLACE of a text of {text_bytes} bytes with a pattern that compiles to {pattern_bytes} bytes could take too long, which has a limit: make one of them smaller"
     )]
     Search {
         /// Of the text.

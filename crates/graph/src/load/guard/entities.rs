@@ -21,7 +21,7 @@ impl Entities {
     pub(super) fn byte(&mut self, byte: u8) -> Result<(), String> {
         self.text.push(byte);
         if self.text.len() > MOST_DECLARED {
-            return Err(format!("the DOCTYPE has more than {MOST_DECLARED} bytes, the most allowed"));
+            return Err(format!("the DOCTYPE has more than {MOST_DECLARED} bytes, the limit"));
         }
         if byte == b'>' { self.declare() } else { Ok(()) }
     }
@@ -40,7 +40,7 @@ impl Entities {
         let size = self.expanded(value);
         if size > MOST_EXPANDED {
             return Err(format!(
-                "the entity {} stands for {size} bytes; entities may stand for {MOST_EXPANDED}",
+                "the entity {} stands for {size} bytes; the limit is {MOST_EXPANDED}",
                 String::from_utf8_lossy(&name)
             ));
         }

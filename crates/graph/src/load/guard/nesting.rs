@@ -43,9 +43,7 @@ impl Nesting {
             b'[' | b'{' | b'(' => {
                 self.levels += 1;
                 if self.levels > MOST_LEVELS {
-                    return Err(format!(
-                        "the document nests more than {MOST_LEVELS} levels, the most allowed"
-                    ));
+                    return Err(format!("the document nests more than {MOST_LEVELS} levels, the limit"));
                 }
                 At::Open
             }
@@ -60,6 +58,13 @@ impl Nesting {
             _ => At::Open,
         };
         Ok(())
+    }
+}
+
+impl Nesting {
+    /// Levels that are open.
+    pub(super) fn levels(&self) -> usize {
+        self.levels
     }
 }
 

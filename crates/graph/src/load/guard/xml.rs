@@ -67,6 +67,11 @@ impl Xml {
         }
     }
 
+    /// Elements that are open.
+    pub(super) fn levels(&self) -> usize {
+        self.open.len()
+    }
+
     fn ends_with(&self, end: &[u8]) -> bool {
         self.last.ends_with(end)
     }
@@ -137,11 +142,11 @@ impl Xml {
             self.open.push(above.max(u32::try_from(self.tag).unwrap_or(u32::MAX)));
             let longest = self.open[self.open.len() - 1] as usize;
             if self.open.len() > MOST_LEVELS {
-                return Err(format!("the document nests more than {MOST_LEVELS} levels, the most allowed"));
+                return Err(format!("the document nests more than {MOST_LEVELS} levels, the limit"));
             }
             if self.open.len().saturating_mul(longest) > MOST_OPEN {
                 return Err(format!(
-                    "the tags of nested elements have more than {MOST_OPEN} bytes, the most allowed"
+                    "the tags of nested elements have more than {MOST_OPEN} bytes, the limit"
                 ));
             }
             if self.is_literal && self.literal_from.is_none() {
