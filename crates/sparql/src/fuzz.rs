@@ -4,6 +4,7 @@
 mod results;
 mod texts;
 
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use snowmelt_graph::{Database, OpenOptions};
 
 pub use results::results;
 
-use crate::{Engine, QueryOptions, UpdateOptions};
+use crate::{Engine, QueryKind, QueryOptions, ResultFormat, UpdateOptions};
 
 /// An engine over a new database in `dir`.
 ///
@@ -38,8 +39,9 @@ pub fn update(engine: &Engine, data: &[u8]) {
     let _ = engine.update(text, &UpdateOptions::default());
 }
 
-/// What the first rows of a query may take.
+/// What a query may take when it is carried out.
 const RUN_TIME: Duration = Duration::from_millis(500);
+const RUN_MEMORY: usize = 8 << 20;
 
 /// What a plan may take, and with what a refusal comes: a plan that needs more is a fault.
 const PLAN_TIME: Duration = Duration::from_secs(5);
@@ -60,11 +62,19 @@ pub fn plan(engine: &Engine, data: &[u8]) {
         let text = texts::query(rest);
         let options = QueryOptions { timeout: Some(PLAN_TIME), ..QueryOptions::default() };
         let ended = engine.explain(&text, &options).map(drop);
-        // what a query does is not the matter here, but that it begins and ends is
-        if let (Ok(()), Ok(mut result)) =
-            (&ended, engine.query(&text, &QueryOptions { timeout: Some(RUN_TIME), ..options }))
-        {
-            let _ = result.next_batch();
+        // Carried out to its end, or until its time or memory is used up.
+        let run = QueryOptions {
+            timeout: Some(RUN_TIME),
+            memory: Some(RUN_MEMORY),
+            max_rows: Some(100_000),
+            ..options
+        };
+        if let (Ok(()), Ok(result)) = (&ended, engine.query(&text, &run)) {
+            let format = match result.kind() {
+                QueryKind::Graph => ResultFormat::NTriples,
+                _ => ResultFormat::Tsv,
+            };
+            let _ = result.write(format, &mut io::sink());
         }
         (text, ended)
     };

@@ -1,7 +1,12 @@
-//! What the fuzz targets of `/fuzz` call: the scanner of a load, and ids that say what they are, on any bytes.
+//! What the fuzz targets of `/fuzz` call: the scanner of a load, documents, and ids that say what they are, on any bytes.
 
+use std::sync::atomic::AtomicBool;
+
+use oxrdfio::{JsonLdProfileSet, RdfFormat};
 use oxttl::NQuadsParser;
+use snowmelt_store::MemoryBudget;
 
+use super::document::{DocumentOptions, parse_document};
 use super::intern::{Interner, Parsed};
 use super::ntriples::{LineOptions, parse_chunk};
 use crate::{Lexical, TermId, encode};
@@ -21,6 +26,56 @@ pub fn n_triples(data: &[u8]) {
             assert!(!wrong, "a line that is none was accepted: {}", String::from_utf8_lossy(line));
         }
     }
+}
+
+/// Turtle, RDF/XML or JSON-LD as a load reads it, in small chunks and in one: an error or the same statements.
+fn document(format: RdfFormat, data: &[u8]) {
+    let parse = |chunk_rows, lenient| {
+        let options = DocumentOptions {
+            format,
+            base: Some("http://e/".into()),
+            graph: None,
+            lenient,
+            chunk_rows,
+            chunk_bytes: 1 << 20,
+            longest: 1 << 20,
+            budget: MemoryBudget::new(64 << 20),
+        };
+        let (mut rows, mut faults) = (0, 0);
+        let ended = parse_document(
+            data,
+            0,
+            options,
+            &AtomicBool::new(false),
+            || Ok(Parsed::default()),
+            |parsed| {
+                rows += parsed.rows.len();
+                faults += usize::from(parsed.fault.is_some());
+                Ok(())
+            },
+            "fuzz",
+        );
+        (rows, faults, ended.is_ok())
+    };
+    let (few, many) = (parse(2, false), parse(1 << 20, false));
+    assert_eq!(few, many, "{format:?} gives other statements in other chunks");
+    parse(1 << 20, true);
+}
+
+/// Turtle and TriG.
+pub fn turtle(data: &[u8]) {
+    document(RdfFormat::TriG, data);
+    document(RdfFormat::Turtle, data);
+}
+
+/// RDF/XML.
+pub fn rdf_xml(data: &[u8]) {
+    document(RdfFormat::RdfXml, data);
+}
+
+/// JSON-LD.
+pub fn json_ld(data: &[u8]) {
+    document(RdfFormat::JsonLd { profile: JsonLdProfileSet::empty() }, data);
 }
 
 /// An id, eight bytes, and a lexical form, the rest. What becomes an id is read from it as it was written.
@@ -81,6 +136,35 @@ _:x <e:p> "-12.50"^^<http://www.w3.org/2001/XMLSchema#decimal> .
                 text.splice(at..over, piece.iter().copied());
             }
             n_triples(&text);
+        }
+    }
+
+    const DOCUMENTS: [&str; 3] = [
+        "@prefix e: <e:> . @base <http://b/> . e:a e:p <x>, [ e:q ( 1 2.5 'x'@en ) ] ; a e:C . e:g { e:a e:p \"\"\"a\"b\"\"\"^^e:t }",
+        "<?xml version='1.0'?><!DOCTYPE r [<!ENTITY e 'e:'>]><rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:e='e:'><e:C rdf:about='&e;a' e:q='1'><e:p rdf:parseType='Collection'><rdf:Description rdf:ID='x'/></e:p><e:p xml:lang='en'>a&lt;b</e:p></e:C></rdf:RDF>",
+        "{\"@context\": {\"p\": {\"@id\": \"e:p\", \"@type\": \"@id\"}, \"@vocab\": \"e:\"}, \"@id\": \"e:a\", \"p\": [\"e:b\", {\"@id\": \"e:c\", \"q\": {\"@list\": [1, 2.5, true]}}], \"@graph\": [{\"@id\": \"_:x\", \"r\": {\"@value\": \"x\", \"@language\": \"en\"}}]}",
+    ];
+
+    #[test]
+    fn no_document_brings_its_reader_down() {
+        let readers = [turtle, rdf_xml, json_ld];
+        let pieces: Vec<&[u8]> = vec![
+            b"<", b">", b"\"", b"'", b"[", b"]", b"(", b")", b"{", b"}", b"&", b";", b":", b",", b"@", b"\\",
+            b"\xff", b"&e;", b"<e:p>", b"\"@id\"", b"rdf:li", b"\\u0000", b"]]>", b"<!--",
+        ];
+        let mut random = 17;
+        for (text, reader) in DOCUMENTS.iter().zip(readers) {
+            reader(text.as_bytes());
+            for _ in 0..rounds() / 10 {
+                let mut text = text.as_bytes().to_vec();
+                for _ in 0..1 + next(&mut random) % 4 {
+                    let at = next(&mut random) % text.len();
+                    let piece = pieces[next(&mut random) % pieces.len()];
+                    let over = (at + next(&mut random) % 3).min(text.len());
+                    text.splice(at..over, piece.iter().copied());
+                }
+                reader(&text);
+            }
         }
     }
 
