@@ -120,8 +120,9 @@ impl Document<'_> {
             base: self.base.map(str::to_owned),
             graph: graph_name(self.graph)?,
             lenient: false,
-            chunk_rows: BATCH_ROWS,
-            chunk_bytes: BATCH_BYTES,
+            // A batch takes some 800 bytes of memory a row until it is in the indexes, and its texts four times.
+            chunk_rows: ((budget.free() / 2048) as usize).clamp(256, BATCH_ROWS),
+            chunk_bytes: ((budget.free() / 32) as usize).clamp(64 << 10, BATCH_BYTES),
             longest,
             budget: budget.clone(),
         })
