@@ -61,6 +61,11 @@ impl Slice {
         self.of == 1
     }
 
+    /// True when it has the page of this number, divided by the number of shares.
+    fn has(&self, number: u64) -> bool {
+        number % self.of == self.at
+    }
+
     /// Cuts it into halves; this is one of them, the other is answered. `None` when it cannot be cut.
     fn halve(&mut self) -> Option<Slice> {
         if self.of == Self::FINEST {
@@ -277,8 +282,7 @@ impl Replay {
     }
 
     fn is_about(&self, page: PageId) -> bool {
-        let of_slice = |s: Slice| (page.0 / self.shares) % s.of == s.at;
-        page.0 % self.shares == self.share && self.slice.is_some_and(of_slice)
+        page.0 % self.shares == self.share && self.slice.is_some_and(|s| s.has(page.0 / self.shares))
     }
 
     fn image(&mut self, txn: u64, page: PageId, loc: Loc, bytes: &[u8]) {
@@ -357,15 +361,8 @@ impl Replay {
             return true;
         }
         self.slice = Some(slice);
-        let of_slice = |page: &PageId| (page.0 / self.shares) % slice.of == slice.at;
-        let held = &mut self.held;
-        self.ways.retain(|page, way| {
-            let stays = of_slice(page);
-            if !stays {
-                held.remove(way.held());
-            }
-            stays
-        });
+        let shares = self.shares;
+        self.keep_ways(|page| slice.has(page.0 / shares));
         true
     }
 
@@ -478,9 +475,14 @@ impl Replay {
     }
 
     fn forget_pages(&mut self, of: impl Fn(u64) -> bool) {
-        let (geometry, held) = (self.geometry, &mut self.held);
+        let geometry = self.geometry;
+        self.keep_ways(|page| !of(geometry.extent_of(page)));
+    }
+
+    fn keep_ways(&mut self, stays: impl Fn(PageId) -> bool) {
+        let held = &mut self.held;
         self.ways.retain(|page, way| {
-            let stays = !of(geometry.extent_of(*page));
+            let stays = stays(*page);
             if !stays {
                 held.remove(way.held());
             }
