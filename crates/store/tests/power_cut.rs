@@ -4,13 +4,20 @@
 mod cuts;
 mod support;
 
+use std::path::Path;
+
 use cuts::crew::Crew;
 use cuts::{Cuts, Tally};
 use snowmelt_store::Plant;
 use support::seed;
 
-/// Cuts the power until it was cut `cuts` times, over as many seeds as that takes; the first wrong answer with its seed.
-fn run(first_seed: u64, cuts: u64, plant: Option<Plant>) -> Result<Tally, String> {
+/// Cuts the power until it was cut `cuts` times, over as many seeds as that takes; the first wrong answer with its seed. `one` makes the run
+/// of a seed: in this directory, so many cuts.
+fn over_seeds(
+    first_seed: u64,
+    cuts: u64,
+    one: impl Fn(&Path, u64, u64) -> Result<Tally, String>,
+) -> Result<Tally, String> {
     /// Cuts of one seed: the database grows older, but not without end.
     const OF_ONE: u64 = 10;
     snowmelt_io::set_notice(|_| {});
@@ -18,27 +25,35 @@ fn run(first_seed: u64, cuts: u64, plant: Option<Plant>) -> Result<Tally, String
     for i in 0..cuts.div_ceil(OF_ONE) {
         let dir = tempfile::tempdir().expect("room for a lock file");
         let seed = first_seed.wrapping_add(i);
-        let mut run = Cuts::new(dir.path(), seed, plant);
-        run.run(OF_ONE.min(cuts)).map_err(|why| format!("SNOWMELT_SEED={seed}: {why}"))?;
-        total.add(&run.tally);
+        let tally = one(dir.path(), seed, OF_ONE.min(cuts));
+        total.add(&tally.map_err(|why| format!("SNOWMELT_SEED={seed}: {why}"))?);
     }
     Ok(total)
 }
 
+fn run(first_seed: u64, cuts: u64, plant: Option<Plant>) -> Result<Tally, String> {
+    over_seeds(first_seed, cuts, |dir, seed, cuts| {
+        let mut run = Cuts::new(dir, seed, plant);
+        run.run(cuts).map(|()| run.tally)
+    })
+}
+
 /// The same with threads.
 fn run_crew(first_seed: u64, cuts: u64, plant: Option<Plant>) -> Result<Tally, String> {
-    /// Cuts of one seed.
-    const OF_ONE: u64 = 10;
+    over_seeds(first_seed, cuts, |dir, seed, cuts| {
+        let mut run = Crew::new(dir, seed, plant);
+        run.run(cuts).map(|()| run.tally)
+    })
+}
+
+/// A seed is a run: without that a failing one could not be run again. `once` answers the digest and the tally of a run.
+fn is_a_run(once: impl Fn(&Path, u64) -> (u64, Tally)) {
+    let seed = seed();
     snowmelt_io::set_notice(|_| {});
-    let mut total = Tally::default();
-    for i in 0..cuts.div_ceil(OF_ONE) {
-        let dir = tempfile::tempdir().expect("room for a lock file");
-        let seed = first_seed.wrapping_add(i);
-        let mut run = Crew::new(dir.path(), seed, plant);
-        run.run(OF_ONE.min(cuts)).map_err(|why| format!("SNOWMELT_SEED={seed}: {why}"))?;
-        total.add(&run.tally);
-    }
-    Ok(total)
+    let once = |seed| once(tempfile::tempdir().expect("room for a lock file").path(), seed);
+    let first = once(seed);
+    assert_eq!(first, once(seed));
+    assert_ne!(first.0, once(seed.wrapping_add(1)).0);
 }
 
 #[test]
@@ -60,17 +75,11 @@ fn acknowledged_commits_of_threads_survive_power_cuts() {
 /// Real threads, and still a seed is a run.
 #[test]
 fn a_seed_is_a_run_of_threads() {
-    let seed = seed();
-    snowmelt_io::set_notice(|_| {});
-    let once = |seed| {
-        let dir = tempfile::tempdir().expect("room for a lock file");
-        let mut run = Crew::new(dir.path(), seed, None);
+    is_a_run(|dir, seed| {
+        let mut run = Crew::new(dir, seed, None);
         run.run(20).unwrap();
         (run.digest(), run.tally)
-    };
-    let first = once(seed);
-    assert_eq!(first, once(seed));
-    assert_ne!(first.0, once(seed.wrapping_add(1)).0);
+    });
 }
 
 /// A checkpoint told the super-block of a file that was not there yet: after a power cut the database did not open. Threads find it, and so does one
@@ -104,20 +113,13 @@ fn acknowledged_commits_survive_power_cuts() {
     );
 }
 
-/// A seed is a run: without that a failing one could not be run again.
 #[test]
 fn a_seed_is_a_run() {
-    let seed = seed();
-    snowmelt_io::set_notice(|_| {});
-    let once = |seed| {
-        let dir = tempfile::tempdir().expect("room for a lock file");
-        let mut run = Cuts::new(dir.path(), seed, None);
+    is_a_run(|dir, seed| {
+        let mut run = Cuts::new(dir, seed, None);
         run.run(30).unwrap();
         (run.digest(), run.tally)
-    };
-    let first = once(seed);
-    assert_eq!(first, once(seed));
-    assert_ne!(first.0, once(seed.wrapping_add(1)).0);
+    });
 }
 
 /// Each planted bug is found within a few hundred cuts.
