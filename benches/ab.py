@@ -150,8 +150,13 @@ def judge_speeds(old, new):
 
 
 def judge_counts(old, new):
-    """Every count within 3 %; those of a handful may differ by one."""
-    good, totals = True, {}
+    """Sums of counts within 3 %, and the answers' digests equal.
+
+    A sum is over the read-ahead settings and queues of one device, pool, number of clients and load, and another one over everything. Alone a sum of
+    pages, requests or bytes is judged where it does not depend on who waits for whom: with one client, or when the pool holds the database. Sixteen clients
+    that drive each other's pages out of a tenth of it read up to a half more or less when one page is read in addition. Seconds are judged over
+    everything: on a disk that rotates, one request less may cost a turn."""
+    good, sums = True, {}
     for name in sorted(set(old.counts) | set(new.counts)):
         a, b = old.counts.get(name), new.counts.get(name)
         if a is None or b is None:
@@ -163,21 +168,31 @@ def judge_counts(old, new):
                 good = False
                 print("%s: the answers differ" % name)
             continue
-        kind = name.rsplit(": ", 1)[-1]
-        total = totals.setdefault(kind, [0, 0, 0, 1.0, ""])
-        total[0], total[1], total[2] = total[0] + a, total[1] + b, total[2] + 1
+        cell, _, kind = name.rpartition(": ")
+        for key in ("all", kind), (group_of(cell), kind):
+            total = sums.setdefault(key, [0, 0, 0])
+            total[0], total[1], total[2] = total[0] + a, total[1] + b, total[2] + 1
+    for (group, kind), (a, b, n) in sorted(sums.items()):
         ratio = b / a if a else (1.0 if not b else float("inf"))
-        if abs(ratio - 1) > abs(total[3] - 1):
-            total[3], total[4] = ratio, name
-        if abs(b - a) > 1 and ratio > 1 + MOST_GROWTH or kind == "seconds" and ratio > 1 + MOST_GROWTH:
-            good = False
-            print("%s: %s -> %s, %.3f: MORE THAN 3 %%" % (name, a, b, ratio))
-        elif abs(b - a) > 1 and ratio < 1 - MOST_GROWTH:
-            print("%s: %s -> %s, %.3f: less" % (name, a, b, ratio))
-    for kind, (a, b, n, ratio, name) in totals.items():
-        print("%s: %.6g -> %.6g in %d counts, %.4f; farthest %.4f%s"
-              % (kind, a, b, n, b / a if a else 1, ratio, " (%s)" % name if n > 1 and ratio != 1 else ""))
+        judged = group == "all" or kind != "seconds" and not group.endswith(CHAOTIC)
+        grew = judged and ratio > 1 + MOST_GROWTH
+        good &= not grew
+        if group == "all" or grew or not judged and abs(ratio - 1) > MOST_GROWTH:
+            why = "MORE THAN 3 %" if grew else "holds" if judged else "not judged alone"
+            print("%s, %s: %.6g -> %.6g in %d counts, %.4f: %s" % (group, kind, a, b, n, ratio, why))
     return good
+
+
+# A tenth of the pages for sixteen clients.
+CHAOTIC = "10 % 16 clients mixes"
+
+
+def group_of(cell):
+    """Device, pool, clients and load of a cell's name."""
+    if not cell:
+        return "all"
+    device, pool, _, clients, load = cell.split()[:5]
+    return "%s %s %% %s clients %s" % (device, pool, clients, load)
 
 
 def main():

@@ -10,7 +10,8 @@
 #
 # Each binary has databases of its own, because formats may differ. Speeds are compared as NEW / OLD within a pair; the median of the pairs must be at least 0.95.
 # Pages, requests, bytes and seconds of the runs in virtual time (every read-ahead setting on modelled devices), journal bytes and syncs per commit, and bytes of the
-# database do not depend on the machine: NEW must be within 3 % of OLD, and the answers' digests equal. The exit status says whether all of that holds.
+# database do not depend on the machine: their sums (see judge_counts in ab.py) must be within 3 % of OLD, and the answers' digests equal. The exit status says
+# whether all of that holds.
 set -euo pipefail
 [ $# -ge 2 ] || { sed -n '2,14p' "$0" >&2; exit 2; }
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

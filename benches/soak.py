@@ -93,7 +93,7 @@ class Client:
     """A connection that is made anew after the server was."""
 
     def __init__(self, soak):
-        self.soak, self.connection = soak, None
+        self.soak, self.connection, self.life = soak, None, None
 
     def ask(self, kind, method, path, body=None, content="application/sparql-update", accept="text/csv"):
         """The answer; None when the server went away meanwhile."""
@@ -101,7 +101,8 @@ class Client:
         life = self.soak.server.lives
         begun = time.monotonic()
         try:
-            if self.connection is None:
+            if self.connection is None or self.life != life:
+                self.life = life
                 self.connection = http.client.HTTPConnection(*self.soak.server.address, timeout=120)
                 self.connection.connect()
                 self.connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

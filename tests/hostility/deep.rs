@@ -10,6 +10,15 @@ fn one_row(name: &'static str, text: impl Fn(&Scale) -> String + Send + Sync + '
     query(name, text, Right::Rows(Box::new(|_| 1)))
 }
 
+/// One row with one column: what an expression comes to.
+fn one_value(
+    name: &'static str,
+    expression: impl Fn(&Scale) -> String + Send + Sync + 'static,
+    right: Right,
+) -> Case {
+    query(name, move |s| format!("SELECT ({} AS ?x) {{}}", expression(s)), right)
+}
+
 pub fn cases() -> Vec<Case> {
     let mut all = expressions();
     all.extend(groups());
@@ -22,11 +31,7 @@ pub fn cases() -> Vec<Case> {
 
 fn expressions() -> Vec<Case> {
     vec![
-        query(
-            "parentheses",
-            |s| format!("SELECT ({} AS ?x) {{}}", nested(s.deep, "(", "1", ")")),
-            value("1"),
-        ),
+        one_value("parentheses", |s| nested(s.deep, "(", "1", ")"), value("1")),
         one_row("parentheses in FILTER", |s| {
             format!("SELECT ?o {{ {STEP} FILTER({}) }}", nested(s.deep, "(", "?o = <urn:n1>", ")"))
         }),
@@ -36,47 +41,19 @@ fn expressions() -> Vec<Case> {
         one_row("ands", |s| {
             format!("SELECT ?o {{ {STEP} FILTER({}) }}", joined(s.deep, " && ", |_| "?o = <urn:n1>".into()))
         }),
-        query(
+        one_value(
             "sums",
-            |s| format!("SELECT ({} AS ?x) {{}}", joined(s.deep, "+", |_| "1".into())),
+            |s| joined(s.deep, "+", |_| "1".into()),
             Right::Value(Box::new(|s| s.deep.to_string())),
         ),
-        query(
-            "products",
-            |s| format!("SELECT ({} AS ?x) {{}}", joined(s.deep, "*", |_| "1".into())),
-            value("1"),
-        ),
-        query("nots", |s| format!("SELECT ({}true AS ?x) {{}}", "!".repeat(s.deep / 2 * 2)), value("true")),
-        query(
-            "minus signs",
-            |s| format!("SELECT ({} AS ?x) {{}}", nested(s.deep / 2 * 2, "-(", "1", ")")),
-            value("1"),
-        ),
-        query(
-            "functions",
-            |s| format!("SELECT ({} AS ?x) {{}}", nested(s.deep, "STR(", "\"a\"", ")")),
-            value("a"),
-        ),
-        query(
-            "IF in IF",
-            |s| format!("SELECT ({} AS ?x) {{}}", nested(s.deep, "IF(true, ", "1", ", 2)")),
-            value("1"),
-        ),
-        query(
-            "COALESCE in COALESCE",
-            |s| format!("SELECT ({} AS ?x) {{}}", nested(s.deep, "COALESCE(", "1", ", 2)")),
-            value("1"),
-        ),
-        query(
-            "CONCAT in CONCAT",
-            |s| format!("SELECT ({} AS ?x) {{}}", nested(s.deep, "CONCAT(", "\"a\"", ", \"\")")),
-            value("a"),
-        ),
-        query(
-            "IN in IN",
-            |s| format!("SELECT ({} AS ?x) {{}}", nested(s.deep, "(true IN (", "true", "))")),
-            value("true"),
-        ),
+        one_value("products", |s| joined(s.deep, "*", |_| "1".into()), value("1")),
+        one_value("nots", |s| "!".repeat(s.deep / 2 * 2) + "true", value("true")),
+        one_value("minus signs", |s| nested(s.deep / 2 * 2, "-(", "1", ")"), value("1")),
+        one_value("functions", |s| nested(s.deep, "STR(", "\"a\"", ")"), value("a")),
+        one_value("IF in IF", |s| nested(s.deep, "IF(true, ", "1", ", 2)"), value("1")),
+        one_value("COALESCE in COALESCE", |s| nested(s.deep, "COALESCE(", "1", ", 2)"), value("1")),
+        one_value("CONCAT in CONCAT", |s| nested(s.deep, "CONCAT(", "\"a\"", ", \"\")"), value("a")),
+        one_value("IN in IN", |s| nested(s.deep, "(true IN (", "true", "))"), value("true")),
         query(
             "chain of BIND",
             |s| {

@@ -27,6 +27,13 @@ fn repeat(out: &mut dyn Write, n: usize, text: &str) -> io::Result<()> {
     (0..n).try_for_each(|_| out.write_all(text.as_bytes()))
 }
 
+/// `open` n times, the middle, and `close` as often.
+fn nested(out: &mut dyn Write, n: usize, open: &str, middle: &str, close: &str) -> io::Result<()> {
+    repeat(out, n, open)?;
+    out.write_all(middle.as_bytes())?;
+    repeat(out, n, close)
+}
+
 pub fn cases() -> Vec<Case> {
     let mut all = plain();
     all.extend(deep());
@@ -87,16 +94,12 @@ fn deep() -> Vec<Case> {
     vec![
         put("deep lists of properties in Turtle", TURTLE, STORED, |s, out| {
             out.write_all(b"<urn:a> <urn:p> ")?;
-            repeat(out, s.deep * 5, "[ <urn:p> ")?;
-            out.write_all(b"1")?;
-            repeat(out, s.deep * 5, " ]")?;
+            nested(out, s.deep * 5, "[ <urn:p> ", "1", " ]")?;
             out.write_all(b" .\n")
         }),
         put("deep collections in Turtle", TURTLE, STORED, |s, out| {
             out.write_all(b"<urn:a> <urn:p> ")?;
-            repeat(out, s.deep * 5, "( ")?;
-            out.write_all(b"1")?;
-            repeat(out, s.deep * 5, " )")?;
+            nested(out, s.deep * 5, "( ", "1", " )")?;
             out.write_all(b" .\n")
         }),
         put("open brackets in Turtle", TURTLE, BROKEN, |s, out| {
@@ -109,14 +112,11 @@ fn deep() -> Vec<Case> {
             out.write_all(b" ) .\n")
         }),
         put("deep quoted triples in Turtle", TURTLE, BROKEN, |s, out| {
-            repeat(out, s.deep * 5, "<< ")?;
-            out.write_all(b"<urn:a> <urn:b> <urn:c>")?;
-            repeat(out, s.deep * 5, " >>")
+            nested(out, s.deep * 5, "<< ", "<urn:a> <urn:b> <urn:c>", " >>")
         }),
         put("deep elements in RDF/XML", RDF_XML, STORED, |s, out| {
             write!(out, "<rdf:RDF xmlns:rdf=\"{RDF}\" xmlns:e=\"urn:e:\">")?;
-            repeat(out, s.deep, "<e:C><e:p>")?;
-            repeat(out, s.deep, "</e:p></e:C>")?;
+            nested(out, s.deep, "<e:C><e:p>", "", "</e:p></e:C>")?;
             out.write_all(b"</rdf:RDF>\n")
         }),
         put("deep XML literal in RDF/XML", RDF_XML, STORED, |s, out| {
@@ -124,25 +124,20 @@ fn deep() -> Vec<Case> {
                 out,
                 "<rdf:RDF xmlns:rdf=\"{RDF}\" xmlns:e=\"urn:e:\"><e:C><e:p rdf:parseType=\"Literal\">"
             )?;
-            repeat(out, s.deep, "<e:x>")?;
-            repeat(out, s.deep, "</e:x>")?;
+            nested(out, s.deep, "<e:x>", "", "</e:x>")?;
             out.write_all(b"</e:p></e:C></rdf:RDF>\n")
         }),
         put("deep arrays in JSON-LD", JSON_LD, Right::Status(&[200, 201, 204, 400, 415]), |s, out| {
             out.write_all(b"{\"@id\": \"urn:a\", \"urn:p\": ")?;
-            repeat(out, s.deep * 5, "[")?;
-            repeat(out, s.deep * 5, "]")?;
+            nested(out, s.deep * 5, "[", "", "]")?;
             out.write_all(b"}")
         }),
         put("deep objects in JSON-LD", JSON_LD, Right::Status(&[200, 201, 204, 400, 415]), |s, out| {
-            repeat(out, s.deep * 5, "{\"urn:p\": ")?;
-            out.write_all(b"1")?;
-            repeat(out, s.deep * 5, "}")
+            nested(out, s.deep * 5, "{\"urn:p\": ", "1", "}")
         }),
         put("deep lists in JSON-LD", JSON_LD, Right::Status(&[200, 201, 204, 400, 415]), |s, out| {
             out.write_all(b"{\"@id\": \"urn:a\", \"urn:p\": ")?;
-            repeat(out, s.deep, "{\"@list\": [")?;
-            repeat(out, s.deep, "]}")?;
+            nested(out, s.deep, "{\"@list\": [", "", "]}")?;
             out.write_all(b"}")
         }),
         put(
@@ -151,9 +146,7 @@ fn deep() -> Vec<Case> {
             Right::Status(&[200, 201, 204, 400, 415]),
             |s, out| {
                 out.write_all(b"{\"@id\": \"urn:a\", \"@context\": ")?;
-                repeat(out, s.deep, "{\"p\": {\"@id\": \"urn:p\", \"@context\": ")?;
-                out.write_all(b"{}")?;
-                repeat(out, s.deep, "}}")?;
+                nested(out, s.deep, "{\"p\": {\"@id\": \"urn:p\", \"@context\": ", "{}", "}}")?;
                 out.write_all(b", \"p\": 1}")
             },
         ),

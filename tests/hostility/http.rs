@@ -170,9 +170,12 @@ fn contents() -> Vec<Case> {
         Case::new("XML with a control character", Attack::Raw(Box::new(move |host| {
             post(b"SELECT (\"a\\u0001b\\u0008\" AS ?x) (\"\\uFFFF\" AS ?y) {}", host, "Accept: application/sparql-results+xml\r\n")
         })), Right::Status(&[200, 400, 406, 422, 500])).must(),
-        Case::new("well-formed XML of a control character", Attack::Raw(Box::new(move |host| {
+        Case::new("a control character of which XML has no notation", Attack::Raw(Box::new(move |host| {
             post(b"SELECT (\"a\\u0001b\" AS ?x) {}", host, "Accept: application/sparql-results+xml, text/csv;q=0.1\r\n")
-        })), Right::Body(well_formed)),
+        })), Right::Status(&[406])).must(),
+        Case::new("well-formed XML of markup and blanks", Attack::Raw(Box::new(move |host| {
+            post(b"SELECT (\"<a>&]]>\\t\\r\\n\\u0085\\uFFFD</a>\" AS ?x) {}", host, "Accept: application/sparql-results+xml\r\n")
+        })), Right::Body(well_formed)).must(),
         Case::new("a broken multipart body", Attack::Raw(Box::new(|host| {
             let body = "--b\r\n".repeat(50_000);
             format!("POST /graphs?graph=urn:multi HTTP/1.1\r\nHost: {host}\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()

@@ -20,6 +20,7 @@ use crate::error::{GraphError, Result};
 use crate::index::Index;
 use crate::session::Session;
 use crate::state::GraphState;
+use crate::term::TermId;
 use snowmelt_store::{Columns, Keys, Matches, TupleTree};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -321,6 +322,9 @@ fn check_graph_subjects(
         let last = pairs.cols[0].last().copied();
         seen.retain(|(_, subject)| Some(*subject) == last);
         pairs.clear();
+    }
+    if session.state().meta().plain && session.any(Index::Gs, (TermId::DEFAULT_GRAPH.0 + 1, u64::MAX))? {
+        report.problem("the catalog says that all quads are in the default graph, gs has others".to_owned());
     }
     if found != stored {
         report.problem(format!(

@@ -274,21 +274,24 @@ pub struct GraphMeta {
     pub blank_nodes: u64,
     /// Bits of a hash in the hash trees, 1 to 64: [`HASH_BITS`], but for tests of colliding hashes.
     pub hash_bits: u8,
+    /// True: all quads are in the default graph. False: not known, the rows of GS tell.
+    pub plain: bool,
 }
 
 impl Default for GraphMeta {
     fn default() -> Self {
-        GraphMeta { quads: 0, blank_nodes: 0, hash_bits: HASH_BITS as u8 }
+        GraphMeta { quads: 0, blank_nodes: 0, hash_bits: HASH_BITS as u8, plain: true }
     }
 }
 
 impl GraphMeta {
-    /// Format, quads, blank nodes, hash bits; little endian.
+    /// Format, quads, blank nodes, hash bits, and a byte 1 if the graph is plain; little endian.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = FORMAT.to_le_bytes().to_vec();
         bytes.extend(self.quads.to_le_bytes());
         bytes.extend(self.blank_nodes.to_le_bytes());
         bytes.push(self.hash_bits);
+        bytes.extend(self.plain.then_some(1));
         bytes
     }
 
@@ -303,11 +306,16 @@ impl GraphMeta {
         }
         let (quads, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
         let (blank_nodes, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
-        let &[hash_bits @ 1..=64] = rest else { return Err(damaged()) };
+        let (hash_bits, plain) = match rest {
+            [bits @ 1..=64] => (*bits, false),
+            [bits @ 1..=64, 1] => (*bits, true),
+            _ => return Err(damaged()),
+        };
         Ok(GraphMeta {
             quads: u64::from_le_bytes(*quads),
             blank_nodes: u64::from_le_bytes(*blank_nodes),
             hash_bits,
+            plain,
         })
     }
 }
@@ -438,8 +446,11 @@ mod tests {
 
     #[test]
     fn meta_and_labels_round_trip() {
-        let meta = GraphMeta { quads: 5, blank_nodes: u64::MAX, hash_bits: 3 };
+        let meta = GraphMeta { quads: 5, blank_nodes: u64::MAX, hash_bits: 3, plain: false };
         assert_eq!(GraphMeta::from_bytes(&meta.to_bytes()).unwrap(), meta);
+        let plain = GraphMeta { plain: true, ..meta };
+        assert_eq!(GraphMeta::from_bytes(&plain.to_bytes()).unwrap(), plain);
+        assert!(GraphMeta::from_bytes(&[&plain.to_bytes()[..], &[1]].concat()).is_err());
         assert!(GraphMeta::from_bytes(&meta.to_bytes()[..20]).is_err());
         let mut other = meta.to_bytes();
         other[0] += 1;

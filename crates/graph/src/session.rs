@@ -56,7 +56,7 @@ impl Session {
         self.reader.flush();
     }
 
-    /// Whether all quads are in the default graph; counted once per state.
+    /// Whether all quads are in the default graph: as the graph's record says, or looked up once per state.
     ///
     /// # Errors
     /// Those of reading GS.
@@ -64,7 +64,7 @@ impl Session {
         if let Some(known) = self.state.plain.get() {
             return Ok(*known);
         }
-        // By the row, not by counts: a wrong one in an inner node must not hide graphs.
+        // By the row where the record does not say it, not by counts: a wrong one in an inner node must not hide graphs.
         let plain = !self.any(Index::Gs, (TermId::DEFAULT_GRAPH.0 + 1, u64::MAX))?;
         Ok(*self.state.plain.get_or_init(|| plain))
     }

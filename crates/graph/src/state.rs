@@ -64,6 +64,9 @@ impl GraphState {
             changed: 0,
             plain: OnceLock::new(),
         };
+        if state.meta.plain {
+            state.plain = true.into();
+        }
         let tuples = |name, arity| record(name).map(|bytes| tuple_tree(name, arity, &bytes)).transpose();
         for tree in Tree::ALL {
             let strings = record(tree.name());

@@ -47,18 +47,26 @@ impl Database {
     /// # Errors
     /// When nothing may be written any more, or a catalog record cannot be read.
     pub fn begin(self: &Arc<Self>) -> Result<Transaction> {
-        let txn = self.store().begin()?;
+        Ok(self.begin_while(&|| true)?.expect("it does not give up"))
+    }
+
+    /// The same, as long as `go_on` says so while it waits; it is asked some tens of times a second. `None` when it gave up.
+    ///
+    /// # Errors
+    /// As [`Database::begin`].
+    pub fn begin_while(self: &Arc<Self>, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Option<Transaction>> {
+        let Some(txn) = self.store().begin_while(go_on)? else { return Ok(None) };
         let base = self.appended_state(&txn.snapshot(), txn.txn() - 1)?;
         let mut state = GraphState::clone(&base);
         state.txn = txn.txn();
-        Ok(Transaction {
+        Ok(Some(Transaction {
             db: self.clone(),
             txn,
             base,
             state: Arc::new(state),
             prefixes: None,
             literals: FxHashSet::default(),
-        })
+        }))
     }
 }
 

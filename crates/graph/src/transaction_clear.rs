@@ -72,7 +72,7 @@ impl Transaction {
         state.changed += quads;
         state.values = Default::default();
         state.values_drift = u64::MAX;
-        state.plain = Default::default();
+        (state.plain, state.meta.plain) = (true.into(), true);
         Ok(Changed { inserted: 0, deleted: quads })
     }
 

@@ -132,6 +132,7 @@ impl Transaction {
             (false, false, Some(_)) => {}
             _ => state.plain = Default::default(),
         }
+        state.meta.plain = state.plain.get() == Some(&true);
     }
 
     /// Applies sorted rows that must all be effective.

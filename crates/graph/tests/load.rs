@@ -435,6 +435,74 @@ impl LoadProgress for StopAt<'_> {
     }
 }
 
+/// While it is read, where the text shows it; else as soon as it is known.
+#[test]
+fn terms_longer_than_the_longest_are_refused_on_every_way() {
+    let (long, half) = ("x".repeat(2000), "x".repeat(600));
+    let store = StoreConfig { longest_string_bytes: 1000, ..config() };
+    let json = RdfFormat::JsonLd { profile: Default::default() };
+    let xml = format!(
+        "<r:RDF xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#'><r:Description><r:value>{long}</r:value></r:Description></r:RDF>"
+    );
+    let known = "from here on, a term has 2000 bytes, and the longest allowed has 1000";
+    let seen = "a term or line has more than 1000 bytes";
+    for (format, text, why) in [
+        (RdfFormat::NTriples, format!("<a:s> <a:p> \"{long}\" .\n"), known),
+        (RdfFormat::Turtle, format!("<a:s> <a:p> \"{long}\" .\n"), seen),
+        (json, format!("{{\"@id\": \"a:s\", \"a:p\": \"{long}\"}}"), seen),
+        (RdfFormat::RdfXml, xml, "has more than 1000 bytes"),
+        // Neither part is too long.
+        (
+            RdfFormat::Turtle,
+            format!("@prefix p: <a:{half}> . <a:s> <a:p> p:{half} ."),
+            "a term has 1202 bytes",
+        ),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let options = LoadOptions { format: Some(format), store: store.clone(), ..options() };
+        let error = load_text(&dir.path().join("new"), text.as_bytes(), &options).unwrap_err();
+        let said = with_causes(&error);
+        assert!(said.contains(why) && said.contains("--longest-term"), "{format}: {said}");
+        assert!(why == known || !said.contains("from here on"), "{format}: {said}");
+        // And in a transaction.
+        let db = Database::create(&dir.path().join("db"), &[], &store).unwrap();
+        let mut txn = db.begin().unwrap();
+        let done = txn.insert_source(
+            self::text(text.as_bytes(), "input"),
+            Some(format),
+            None,
+            None,
+            &AtomicBool::new(false),
+        );
+        let said = with_causes(&done.unwrap_err());
+        assert!(said.contains("--longest-term"), "{format}: {said}");
+        assert_eq!(txn.state().quads(), 0);
+        let mut batch = snowmelt_graph::QuadBatch::new(0);
+        let term = batch.term(TermRef::string(&long));
+        let (iri, default) = (batch.term(TermRef::Iri("a:s")), batch.id(TermId::DEFAULT_GRAPH));
+        batch.push([iri, iri, term, default]);
+        let error = txn.insert(&batch, &mut Default::default()).unwrap_err();
+        assert!(matches!(error, snowmelt_graph::GraphError::TermTooLong(_)), "{error}");
+    }
+}
+
+/// What is kept of a document counts against the memory of the load.
+#[test]
+fn documents_that_are_kept_are_charged() {
+    let text = format!("[{} 1]", "{\"@id\": \"a:s\"},".repeat(600_000));
+    let format = RdfFormat::JsonLd { profile: Default::default() };
+    let dir = tempfile::tempdir().unwrap();
+    let options = LoadOptions { format: Some(format), ..options() };
+    let error = load_text(&dir.path().join("db"), text.as_bytes(), &options).unwrap_err();
+    let said = with_causes(&error);
+    assert!(said.contains("or of JSON-LD, needs"), "{said}");
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
 #[test]
 fn cancelled_loads_leave_nothing() {
     let data = sample(3000);

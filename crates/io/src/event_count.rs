@@ -6,6 +6,7 @@
 //! is held while a condition is evaluated.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
@@ -38,7 +39,16 @@ impl EventCount {
     ///
     /// The caller must hold no lock. The condition is evaluated several times, in virtual time also by other threads
     /// (while this one is parked), so it should be short and look only at shared state.
-    pub fn wait_until(&self, mut condition: impl FnMut() -> bool + Send) {
+    pub fn wait_until(&self, condition: impl FnMut() -> bool + Send) {
+        self.wait(None, condition);
+    }
+
+    /// The same for a condition that may become true without a word: in real time it is looked at every so often, too.
+    pub fn wait_until_looking(&self, every: Duration, condition: impl FnMut() -> bool + Send) {
+        self.wait(Some(every), condition);
+    }
+
+    fn wait(&self, every: Option<Duration>, mut condition: impl FnMut() -> bool + Send) {
         if condition() {
             return;
         }
@@ -46,12 +56,12 @@ impl EventCount {
         fence(Ordering::SeqCst);
         match self.clock.virtual_clock() {
             Some(v) => v.wait(self.id, &mut condition),
-            None => self.wait_real(&mut condition),
+            None => self.wait_real(every, &mut condition),
         }
         self.waiters.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn wait_real(&self, condition: &mut dyn FnMut() -> bool) {
+    fn wait_real(&self, every: Option<Duration>, condition: &mut dyn FnMut() -> bool) {
         loop {
             let seen = *self.sequence.lock();
             if condition() {
@@ -59,7 +69,11 @@ impl EventCount {
             }
             let mut sequence = self.sequence.lock();
             while *sequence == seen {
-                self.raised.wait(&mut sequence);
+                match every {
+                    None => self.raised.wait(&mut sequence),
+                    Some(every) if self.raised.wait_for(&mut sequence, every).timed_out() => break,
+                    Some(_) => {}
+                }
             }
         }
     }

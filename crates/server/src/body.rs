@@ -3,8 +3,9 @@
 //! 1. The writer fills one chunk. An answer that ends within it goes out whole, with its length.
 //! 2. A longer one turns into a stream: chunks pass through a short queue, so a slow client slows the query
 //!    and not the server's memory.
-//! 3. A query whose client does not read gives its slot to others while it waits; what it has in memory stays its own. It ends when the connection is
-//!    closed at the stall deadline. (To cancel it at once would end every query whose client pauses.)
+//! 3. A query whose client does not read gives its slot, and the memory it has reserved and does
+//!    not use, to others while it waits. It ends when the connection is closed at the stall
+//!    deadline. (To cancel it at once would end every query whose client pauses.)
 //! 4. When the client has gone, the body is dropped, which cancels the query.
 
 use std::io::{self, Write};
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
+use snowmelt_sparql::QueryMemory;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
@@ -29,6 +31,11 @@ const CHUNK_BYTES: usize = 64 * 1024;
 const QUEUED_CHUNKS: usize = 4;
 /// How long a query keeps its slot while its client does not read.
 const STALL: Duration = Duration::from_millis(100);
+/// How long a query whose client reads on waits for the memory it has lent; then it goes on with
+/// what it can get.
+const LENT: Duration = Duration::from_secs(10);
+/// Pause between two looks whether that memory is free.
+const LOOK: Duration = Duration::from_millis(2);
 
 /// A response body.
 pub struct AnswerBody {
@@ -118,13 +125,19 @@ pub struct AnswerWriter {
     buffer: Vec<u8>,
     head: Option<oneshot::Sender<Head>>,
     chunks: Option<mpsc::Sender<Result<Bytes, io::Error>>>,
-    slot: Slot,
+    turn: Turn,
+}
+
+/// What a query holds that others wait for.
+pub struct Turn {
+    pub slot: Slot,
+    pub memory: QueryMemory,
 }
 
 impl AnswerWriter {
-    /// A writer whose answer starts at `head`, of a query that runs in `slot`.
-    pub fn new(media_type: &'static str, head: oneshot::Sender<Head>, slot: Slot) -> Self {
-        Self { media_type, buffer: Vec::with_capacity(4096), head: Some(head), chunks: None, slot }
+    /// A writer whose answer starts at `head`.
+    pub fn new(media_type: &'static str, head: oneshot::Sender<Head>, turn: Turn) -> Self {
+        Self { media_type, buffer: Vec::with_capacity(4096), head: Some(head), chunks: None, turn }
     }
 
     /// Sends what is left.
@@ -141,7 +154,7 @@ impl AnswerWriter {
     /// Ends in an error: a refusal when nothing has left yet, else a broken connection, so that the client does
     /// not take the part for the whole.
     pub fn fail(self, refusal: Refusal) {
-        drop(self.slot);
+        drop(self.turn);
         match (self.head, self.chunks) {
             (Some(head), _) => drop(head.send(Err(refusal))),
             (None, Some(chunks)) => drop(chunks.blocking_send(Err(io::Error::other(refusal.1)))),
@@ -165,26 +178,46 @@ impl AnswerWriter {
             Ok(()) => Ok(()),
             Err(mpsc::error::TrySendError::Closed(_)) => Err(gone()),
             Err(mpsc::error::TrySendError::Full(chunk)) => {
-                Handle::current().block_on(send_when_read(chunks, chunk, &mut self.slot)).ok_or_else(gone)
+                Handle::current().block_on(send_when_read(chunks, chunk, &mut self.turn)).ok_or_else(gone)
             }
         }
     }
 }
 
-/// Waits for the client to read, after a moment without the slot; `None` when it has gone.
+impl Turn {
+    /// Lets others have it.
+    fn release(&mut self) {
+        self.slot.release();
+        self.memory.lend();
+    }
+
+    /// Waits for the slot, and a while for the memory.
+    async fn take_again(&mut self) {
+        self.slot.take_again().await;
+        let looks = LENT.as_millis() / LOOK.as_millis();
+        for _ in 0..looks {
+            if self.memory.take_back() {
+                return;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+/// Waits for the client to read, after a moment without its turn; `None` when it has gone.
 async fn send_when_read(
     chunks: &mpsc::Sender<Result<Bytes, io::Error>>,
     chunk: Result<Bytes, io::Error>,
-    slot: &mut Slot,
+    turn: &mut Turn,
 ) -> Option<()> {
     if let Ok(room) = tokio::time::timeout(STALL, chunks.reserve()).await {
         room.ok()?.send(chunk);
         return Some(());
     }
-    slot.release();
+    turn.release();
     chunks.reserve().await.ok()?.send(chunk);
     tokio::select! {
-        () = slot.take_again() => Some(()),
+        () = turn.take_again() => Some(()),
         () = chunks.closed() => None,
     }
 }
@@ -211,10 +244,20 @@ impl Write for AnswerWriter {
 mod tests {
     use super::*;
     use crate::slots::Slots;
+    use snowmelt_graph::{Database, OpenOptions};
+    use snowmelt_sparql::{Engine, QueryOptions};
+
+    fn turn() -> Turn {
+        let dir = tempfile::tempdir().unwrap();
+        let options = OpenOptions { memory_bytes: 64 << 20, ..OpenOptions::default() };
+        let engine = Engine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
+        let memory = engine.query("ASK {}", &QueryOptions::default()).unwrap().memory();
+        Turn { slot: Slots::new(1).try_take().unwrap(), memory }
+    }
 
     fn writer() -> (AnswerWriter, oneshot::Receiver<Head>) {
         let (sender, receiver) = oneshot::channel();
-        (AnswerWriter::new("text/csv", sender, Slots::new(1).try_take().unwrap()), receiver)
+        (AnswerWriter::new("text/csv", sender, turn()), receiver)
     }
 
     #[test]

@@ -10,11 +10,11 @@
 //! A body is taken to the end before the transaction begins ([`crate::spool`]): a slow client keeps no writer waiting, and a body that breaks
 //! off changes nothing.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use hyper::{HeaderMap, Method, StatusCode, header};
 use snowmelt_graph::load::{LoadError, Source, format_of_media_type};
-use snowmelt_graph::{Changed, Graphs, TermId, TermRef};
+use snowmelt_graph::{Changed, Graphs, TermId, TermRef, Transaction};
 use snowmelt_sparql::{Engine, QueryError, graph_exists};
 
 use crate::multipart;
@@ -115,7 +115,7 @@ pub fn store(
         }
         None => vec![(content_type.to_owned(), body)],
     };
-    let mut txn = engine.database().begin().map_err(failed)?;
+    let mut txn = begin(engine, cancel)?;
     let mut session = txn.session();
     let id = match &graph {
         None => Some(TermId::DEFAULT_GRAPH),
@@ -158,9 +158,15 @@ pub fn store(
     Ok(Stored { created: before == 0 && graph.is_some(), location })
 }
 
+/// Begins a transaction once it is its turn; not if it is cancelled before.
+fn begin(engine: &Engine, cancel: &AtomicBool) -> Result<Transaction, Refusal> {
+    let begun = engine.database().begin_while(&|| !cancel.load(Ordering::Relaxed)).map_err(failed)?;
+    begun.ok_or_else(|| crate::service::refusal(&QueryError::Cancelled))
+}
+
 /// DELETE: the graph is emptied; 404 if it has no name that anybody knows.
-pub fn delete(engine: &Engine, target: &Target) -> Result<Changed, Refusal> {
-    let mut txn = engine.database().begin().map_err(failed)?;
+pub fn delete(engine: &Engine, target: &Target, cancel: &AtomicBool) -> Result<Changed, Refusal> {
+    let mut txn = begin(engine, cancel)?;
     let id = match target {
         Target::Default => TermId::DEFAULT_GRAPH,
         Target::New => {

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::ServerConfig;
 use crate::audience::{Audience, check_origin};
-use crate::body::{AnswerBody, AnswerWriter, Head};
+use crate::body::{AnswerBody, AnswerWriter, Head, Turn};
 use crate::graph_store::{self, Target};
 use crate::guard::Link;
 use crate::intake;
@@ -213,7 +213,7 @@ impl Service {
             Method::DELETE => {
                 self.may_change()?;
                 let engine = Arc::clone(&self.engine);
-                self.change(move |_| graph_store::delete(&engine, &target)).await?;
+                self.change(move |cancel| graph_store::delete(&engine, &target, cancel)).await?;
                 Ok(empty(StatusCode::NO_CONTENT))
             }
             _ => {
@@ -365,7 +365,7 @@ fn answer(
         let message = format!("none of the accepted types is on offer: {}", negotiate::offered(kind));
         return refuse(head, (StatusCode::NOT_ACCEPTABLE, message));
     };
-    let mut writer = AnswerWriter::new(media_type, head, slot);
+    let mut writer = AnswerWriter::new(media_type, head, Turn { slot, memory: result.memory() });
     match result.write(format, &mut writer) {
         // A client that left before the end is its own affair.
         Ok(_) => drop(writer.finish()),

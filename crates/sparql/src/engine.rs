@@ -23,7 +23,10 @@ mod tests;
 
 use crate::algebra::{Algebra, Form, GroundTerm, Var};
 use crate::error::QueryError;
-use crate::exec::{BatchRows, Boxed, Limits, MemoryShare, Profile, Run, Shares, build, terms_within};
+use crate::exec::{
+    BatchRows, Boxed, Limits, Line, MemoryShare, Profile, Run, Shares, TextKind, TextMemory, build,
+    terms_within, text_bytes,
+};
 use crate::guard::TextLimits;
 use crate::plan::Plan;
 use crate::shape;
@@ -40,14 +43,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use template::Template;
 
-pub use result::{QueryKind, QueryResult, Written};
+pub use result::{QueryKind, QueryMemory, QueryResult, Written};
 pub(crate) use syntax::parse_update;
 
-/// Templates kept; when there are more, the least recently made half goes.
+/// Templates kept, and bytes of their texts; when there are more, the least recently used half goes. The templates themselves take up to 64 times as much.
 const TEMPLATES: usize = 1024;
+const TEMPLATE_BYTES: usize = 512 << 10;
 
 /// The longest text that is kept as a template: longer ones hold data, come once, and would make the templates large.
-const KEPT_TEXT_BYTES: usize = 32 << 10;
+const KEPT_TEXT_BYTES: usize = 16 << 10;
 
 /// How long a query waits for the memory it needs at least, before it is refused as busy.
 const MEMORY_WAIT: Duration = Duration::from_secs(10);
@@ -86,6 +90,10 @@ pub struct Engine {
     predicates: Mutex<facts::Predicates>,
     /// queries under way
     active: Arc<AtomicUsize>,
+    /// queries that wait for memory
+    line: Line,
+    /// and those with long texts
+    texts: Line,
     cores: usize,
     text_limits: TextLimits,
 }
@@ -95,6 +103,7 @@ struct Prepared {
     template: Arc<Template>,
     plan: Arc<Plan>,
     run: Run,
+    text: Option<TextMemory>,
 }
 
 impl Engine {
@@ -111,6 +120,8 @@ impl Engine {
             templates: RwLock::default(),
             predicates: Mutex::default(),
             active: Arc::default(),
+            line: Line::default(),
+            texts: Line::default(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
@@ -151,7 +162,8 @@ impl Engine {
         let limits = limits(options);
         let text = parsed.text;
         let template = Template::new(query, parsed, options, &[], self, &mut source, &limits)?;
-        self.start(self.plan(Arc::new(template), Vec::new(), source, options, &limits)?, text, options)
+        let prepared = self.plan(Arc::new(template), Vec::new(), source, options, &limits, None)?;
+        self.start(prepared, text, options)
     }
 
     fn start(
@@ -160,10 +172,10 @@ impl Engine {
         text: &str,
         options: &QueryOptions,
     ) -> Result<QueryResult, QueryError> {
-        let Prepared { template, plan, mut run } = prepared;
+        let Prepared { template, plan, mut run, text: reserved } = prepared;
         let root = runnable(&plan, &mut run, text)?;
         run.announce_constants()?;
-        QueryResult::new(template, root, run, options.triples_are_distinct)
+        QueryResult::new(template, root, run, options.triples_are_distinct, reserved)
     }
 
     /// The plan of a query, with estimates; nothing is executed.
@@ -183,14 +195,14 @@ impl Engine {
     pub fn analyze(&self, text: &str, options: &QueryOptions) -> Result<String, QueryError> {
         let start = Instant::now();
         let limits = limits(options);
-        let Prepared { template, plan, mut run } = self.prepare(text, options, &limits)?;
+        let Prepared { template, plan, mut run, text: reserved } = self.prepare(text, options, &limits)?;
         let planned = start.elapsed();
         run.profile = Some(Profile::new(plan.nodes));
         // counters are one thread's
         run.threads = 1;
         let root = runnable(&plan, &mut run, text)?;
         run.announce_constants()?;
-        let mut result = QueryResult::new(template, root, run, options.triples_are_distinct)?;
+        let mut result = QueryResult::new(template, root, run, options.triples_are_distinct, reserved)?;
         let start = Instant::now();
         let mut rows = 0;
         while let Some(batch) = result.next_batch()? {
@@ -206,9 +218,31 @@ impl Engine {
     }
 
     fn prepare(&self, text: &str, options: &QueryOptions, limits: &Limits) -> Result<Prepared, QueryError> {
+        let reserved = self.reserve_text(TextKind::Query, text, options.memory_wait, limits)?;
         let mut source = Source::new(self.db.session()?);
         let (template, params) = self.template(text, options, &mut source, limits)?;
-        self.plan(template, params, source, options, limits)
+        self.plan(template, params, source, options, limits, reserved)
+    }
+
+    /// What the trees and plan of a long text will take.
+    pub(crate) fn reserve_text(
+        &self,
+        kind: TextKind,
+        text: &str,
+        wait: Option<Duration>,
+        limits: &Limits,
+    ) -> Result<Option<TextMemory>, QueryError> {
+        let store = self.db.store();
+        let budget = store.memory();
+        let bytes = text_bytes(kind, text, budget.total(), store.pool_bytes());
+        if bytes == 0 {
+            return Ok(None);
+        }
+        let clock = store.config().clock.clone();
+        let wait = wait.unwrap_or(MEMORY_WAIT);
+        let sleep_ns = |ns| clock.sleep_ns(ns);
+        let reserved = self.texts.reserve(budget, "the text of a query", bytes, wait, limits, &sleep_ns)?;
+        Ok(Some(TextMemory { budget: budget.clone(), reserved }))
     }
 
     fn plan(
@@ -218,12 +252,16 @@ impl Engine {
         mut source: Source,
         options: &QueryOptions,
         limits: &Limits,
+        text: Option<TextMemory>,
     ) -> Result<Prepared, QueryError> {
         let consts = template.resolve(&params, &mut source, limits)?;
         let plan = template.plan(self, &params, &consts, &mut source, limits)?;
         let mut run = self.run(&template, params, consts, source, options, limits)?;
+        if options.batch_rows.is_none() {
+            run.batch = run.batch.of_each(plan.nodes, run.memory.least());
+        }
         run.plan = Some(plan.clone());
-        Ok(Prepared { template, plan, run })
+        Ok(Prepared { template, plan, run, text })
     }
 
     fn run(
@@ -247,7 +285,7 @@ impl Engine {
         let shares = Shares::of(budget.total(), store.pool_bytes(), options.memory);
         let clock = store.config().clock.clone();
         let wait = options.memory_wait.unwrap_or(MEMORY_WAIT);
-        let memory = MemoryShare::admit(shares, budget, wait, limits, |ns| clock.sleep_ns(ns))?;
+        let memory = MemoryShare::admit(shares, budget, &self.line, wait, limits, |ns| clock.sleep_ns(ns))?;
         let longest = store.config().longest_string_bytes;
         let (locals, now) = (Arc::new(LocalTerms::held_by(memory.held())), DateTime::now());
         let base = algebra.base.as_ref().and_then(|b| oxiri::Iri::parse(b.clone()).ok());
@@ -350,10 +388,11 @@ impl Engine {
     fn keep(&self, key: String, template: Template) -> Arc<Template> {
         let template = Arc::new(template);
         let mut templates = self.templates.write();
-        if templates.len() >= TEMPLATES {
+        let bytes: usize = templates.keys().map(|key| key.len()).sum();
+        if templates.len() >= TEMPLATES || bytes >= TEMPLATE_BYTES {
             let mut ages: Vec<u64> = templates.values().map(|t| t.last_used()).collect();
             ages.sort_unstable();
-            let median = ages[ages.len() / 2];
+            let median = ages.get(ages.len() / 2).copied().unwrap_or_default();
             templates.retain(|_, t| t.last_used() > median);
         }
         // an older state's is for this query alone

@@ -35,7 +35,7 @@ pub(crate) use crate::limits::Limits;
 pub(crate) use access::compared;
 pub(crate) use build::build;
 pub(crate) use distinct::Distinct;
-pub(crate) use memory::{Held, MemoryShare, Shares};
+pub(crate) use memory::{Held, Line, MemoryShare, Shares, TextKind, TextMemory, text_bytes};
 pub(crate) use profile::Profile;
 pub(crate) use run::{BatchRows, Run, fill, terms_within};
 

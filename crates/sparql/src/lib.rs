@@ -24,7 +24,7 @@ mod update;
 pub mod value;
 
 pub use batch::Batch;
-pub use engine::{Engine, QueryKind, QueryOptions, QueryResult, Written};
+pub use engine::{Engine, QueryKind, QueryMemory, QueryOptions, QueryResult, Written};
 pub use error::QueryError;
 pub use guard::TextLimits;
 pub use results::ResultFormat;

@@ -92,6 +92,13 @@ pub(crate) enum JoinKind {
     Exists(ExistsKind),
 }
 
+impl JoinKind {
+    /// Whether right rows with the same keys are as good as one of them.
+    pub fn asks_only_whether(self) -> bool {
+        matches!(self, Self::Minus | Self::Exists(_))
+    }
+}
+
 #[derive(Debug)]
 pub(crate) enum Op {
     /// the batch a seeded plan is run for

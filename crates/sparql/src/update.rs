@@ -13,6 +13,7 @@ mod modify;
 
 use crate::engine::{Engine, Parsed, parse_update};
 use crate::error::QueryError;
+use crate::exec::{Limits, TextKind};
 use crate::stack::with_room;
 use oxrdf::TermRef as RdfTerm;
 use snowmelt_graph::{Changed, Graphs, Session, TermId, TermRef, Transaction};
@@ -77,14 +78,24 @@ impl Engine {
     }
 
     fn update_with_room(&self, parsed: Parsed<'_>, options: &UpdateOptions) -> Result<Updated, QueryError> {
+        let limits = Limits {
+            timeout: options.timeout,
+            deadline: options.timeout.map(|timeout| Instant::now() + timeout),
+            cancel: options.cancel.clone(),
+            ..Limits::default()
+        };
+        let _text = self.reserve_text(TextKind::Update, parsed.text, None, &limits)?;
         let update = parse_update(parsed.text, options.base.as_deref())?;
-        let txn = self.database().begin()?;
+        let Some(txn) = self.database().begin_while(&|| limits.check().is_ok())? else {
+            limits.check()?;
+            return Err(QueryError::Cancelled);
+        };
         let mut run = Run {
             engine: self,
             options,
             parsed,
             base: update.base_iri.clone(),
-            deadline: options.timeout.map(|timeout| Instant::now() + timeout),
+            deadline: limits.deadline,
             cancel: options.cancel.clone().unwrap_or_default(),
             txn,
         };

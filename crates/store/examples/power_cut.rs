@@ -1,7 +1,8 @@
 //! Many power cuts: `nice -n 19 cargo run --release -p snowmelt-store --example power_cut -- [cuts] [first seed] [ledger]`.
 //!
 //! Every second seed is a run with threads. Without a first seed it takes one that nobody has had. Ends with the tally, or with the seed of the
-//! first wrong answer; with a ledger (docs/power-cuts.tsv) it adds a line there, so that the runs add up.
+//! first wrong answer; with a ledger (docs/power-cuts.tsv) it adds a line there, so that the runs add up. Ctrl-C and SIGTERM end it
+//! after the seed under way, with the line of what was done.
 
 #[path = "../tests/support/cuts.rs"]
 mod cuts;
@@ -10,7 +11,10 @@ mod support;
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
+use std::panic::catch_unwind;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cuts::crew::Crew;
@@ -37,13 +41,20 @@ fn main() {
     let first_seed = number(RandomState::new().hash_one(cuts) >> 16);
     let ledger = args.next();
     snowmelt_io::set_notice(|_| {});
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, stop.clone()).expect("the signal may be handled");
+    }
+    println!("seeds from {first_seed} on");
     let begun = std::time::Instant::now();
     let (mut total, mut digest, mut wrong) = (Tally::default(), 0u64, None);
     for seed in first_seed.. {
-        if total.cuts >= cuts {
+        if total.cuts >= cuts || stop.load(Ordering::Relaxed) {
             break;
         }
-        match one(seed) {
+        // a panic is a wrong answer, too, and needs its seed
+        let judged = catch_unwind(|| one(seed));
+        match judged.unwrap_or_else(|_| Err("a panic, see above".into())) {
             Ok((tally, of_one)) => {
                 total.add(&tally);
                 digest = digest.rotate_left(1) ^ of_one;

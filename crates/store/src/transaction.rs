@@ -68,15 +68,20 @@ impl Store {
     ///
     /// Errors: nothing may be written after a failed write; no space.
     pub fn begin(self: &Arc<Self>) -> Result<Transaction> {
+        Ok(self.begin_while(&|| true)?.expect("it does not give up"))
+    }
+
+    /// The same, as long as `go_on` says so while it waits; it is asked some tens of times a second. `None` when it gave up.
+    pub fn begin_while(self: &Arc<Self>, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Option<Transaction>> {
         self.wait_for_room()?;
-        let turn = self.writers.enter();
+        let Some(turn) = self.writers.enter_while(go_on) else { return Ok(None) };
         self.slow_down();
         let commits = &self.commits;
         commits.check_poison()?;
         let now_ns = self.config.clock.now_ns();
         let base = commits.snapshots.take(now_ns, || commits.states.appended());
         let txn = commits.next_txn.load(Ordering::Acquire).max(base.txn() + 1);
-        Ok(Transaction {
+        Ok(Some(Transaction {
             store: self.clone(),
             reader: Reader::new(self, base.clone()),
             state: Arc::new(State { txn, catalog: base.catalog().clone() }),
@@ -88,7 +93,7 @@ impl Store {
             dropped: Vec::new(),
             may_use: MayUse::Journal,
             _turn: turn,
-        })
+        }))
     }
 }
 

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use snowmelt_io::{Clock, EventCount};
+
+/// How often one who waits looks whether it should.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The turn of the writers.
 pub(crate) struct WriterGate {
@@ -21,6 +25,16 @@ impl WriterGate {
     pub fn enter(self: &Arc<Self>) -> Turn {
         self.given_back.wait_until(|| !self.taken.swap(true, Ordering::Acquire));
         Turn { gate: self.clone() }
+    }
+
+    /// The same, as long as `go_on` says so; `None` when it gave up.
+    pub fn enter_while(self: &Arc<Self>, go_on: &(dyn Fn() -> bool + Sync)) -> Option<Turn> {
+        let mut entered = false;
+        self.given_back.wait_until_looking(LOOK, || {
+            entered = !self.taken.swap(true, Ordering::Acquire);
+            entered || !go_on()
+        });
+        entered.then(|| Turn { gate: self.clone() })
     }
 }
 

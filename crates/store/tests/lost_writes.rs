@@ -1,6 +1,8 @@
 //! Writes that a device acknowledged and lost: an older page that is sound in itself is found at the next read, wherever it lies, and nothing else is taken
 //! for one. Also what the table of writes costs, and what it knows.
 
+#[path = "support/rounds.rs"]
+mod rounds;
 mod support;
 
 use std::path::{Path, PathBuf};
@@ -8,64 +10,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
+use rounds::Pages;
 use snowmelt_io::{CostModel, PowerDisk};
 use snowmelt_store::{
-    Background, Damage, FileOpener, JournalConfig, PageId, PageKind, ReadAhead, Reader, Store, StoreConfig,
-    StoreError, TreeId, WishKind, page::seal,
+    Background, Damage, JournalConfig, PageId, ReadAhead, Store, StoreConfig, StoreError, WishKind,
+    page::seal,
 };
 use support::{Mood, Random, build_tree, config, page, reader, reopen, seed};
 
-/// Settings of a database on a disk in memory, whose background work the test does.
+/// Settings of a database on a disk in memory that keeps as much of its journal as usual, in small files.
 fn on(disk: &PowerDisk) -> StoreConfig {
-    let disk = disk.clone();
-    StoreConfig {
-        background: Background::Caller,
-        files: Some(FileOpener::new(move |path, access| disk.open(path, access))),
-        journal: JournalConfig { file_bytes: 64 << 10, ..JournalConfig::default() },
-        close_ms: 0,
-        ..config(64, ReadAhead::none())
-    }
+    let journal = JournalConfig { file_bytes: 64 << 10, ..JournalConfig::default() };
+    StoreConfig { journal, ..rounds::on(disk) }
 }
 
-/// A tree of pages that say in which round they were written.
-struct Pages {
-    tree: TreeId,
-    list: Vec<PageId>,
-}
-
-impl Pages {
-    fn create(store: &Arc<Store>, n: usize) -> Pages {
-        let mut txn = store.begin().unwrap();
-        let tree = txn.new_tree("t");
-        let mut list: Vec<PageId> = Vec::new();
-        for _ in 0..n {
-            list.push(txn.allocate(tree, list.last().copied()).unwrap());
-        }
-        txn.commit().unwrap();
-        let pages = Pages { tree, list };
-        pages.write(store, 0, |_| true);
-        pages
-    }
-
-    /// Writes `round` into those pages whose number in the list is chosen.
-    fn write(&self, store: &Arc<Store>, round: u64, chosen: impl Fn(usize) -> bool) {
-        let mut txn = store.begin().unwrap();
-        for (_, p) in self.list.iter().enumerate().filter(|(i, _)| chosen(*i)) {
-            let to = txn.page_mut(self.tree, *p).unwrap();
-            to.set_header(PageKind::TupleLeaf, 0, 1);
-            to.body_mut().copy_from_slice(page(round, p.0).body());
-        }
-        txn.commit().unwrap();
-    }
-
-    /// Reads all pages: the first one that is not of the round it should be panics, the first error is answered.
-    fn check(&self, store: &Arc<Store>, round: impl Fn(usize) -> u64) -> Result<(), StoreError> {
-        let mut r = Reader::new(store, store.snapshot());
-        for (i, p) in self.list.iter().enumerate() {
-            assert_eq!(r.page(self.tree, *p)?[32..], *page(round(i), p.0).body(), "page {p}");
-        }
-        Ok(())
-    }
+/// So many pages, in round 0. No round writes a record: only the chosen pages change.
+fn create(store: &Arc<Store>, n: usize) -> Pages {
+    let pages = Pages::create(store, n);
+    pages.write_chosen(store, 0, |_| true).unwrap();
+    pages
 }
 
 /// The round of page `i` after [`history`].
@@ -81,20 +44,20 @@ fn last_round(i: usize) -> u64 {
 fn history(at: &Path, disk: &PowerDisk) -> Pages {
     snowmelt_io::set_notice(|_| {});
     let store = Store::create(at, &[], on(disk)).unwrap();
-    let pages = Pages::create(&store, 90);
+    let pages = create(&store, 90);
     for round in 1..=3 {
-        pages.write(&store, round, |_| true);
+        pages.write_chosen(&store, round, |_| true).unwrap();
         assert!(store.checkpoint().unwrap());
     }
-    pages.write(&store, 4, |i| i % 3 < 2);
-    pages.write(&store, 5, |i| i % 3 == 0);
+    pages.write_chosen(&store, 4, |i| i % 3 < 2).unwrap();
+    pages.write_chosen(&store, 5, |i| i % 3 == 0).unwrap();
     pages
 }
 
 /// Opens, reads and checks: what is found first.
 fn find(at: &Path, disk: &PowerDisk, pages: &Pages) -> Result<(), StoreError> {
     let store = Store::open(at, on(disk))?;
-    let read = pages.check(&store, last_round);
+    let read = pages.check(&store, store.snapshot(), last_round);
     let mut found = Vec::new();
     store.check_pages(|e| found.push(e), |_| {});
     if let Err(e) = &read {
@@ -171,10 +134,10 @@ fn a_backup_stops_at_a_lost_write() {
     let db = dir.path().join("db");
     let c = StoreConfig { background: Background::Caller, ..config(64, ReadAhead::none()) };
     let store = Store::create(&db, &[], c.clone()).unwrap();
-    let pages = Pages::create(&store, 30);
+    let pages = create(&store, 30);
     store.checkpoint().unwrap();
     let old = std::fs::read(db.join("stripe-0")).unwrap();
-    pages.write(&store, 1, |_| true);
+    pages.write_chosen(&store, 1, |_| true).unwrap();
     store.checkpoint().unwrap();
     store.backup(&dir.path().join("sound"), &[], |_| {}).unwrap();
     let store = reopen(&db, store, c.clone());
@@ -190,7 +153,7 @@ fn a_backup_stops_at_a_lost_write() {
     );
     // The copy that was made before knows its own writes.
     let copy = Store::open(&dir.path().join("sound"), c).unwrap();
-    pages.check(&copy, |_| 1).unwrap();
+    pages.check(&copy, copy.snapshot(), |_| 1).unwrap();
     let written_by: Vec<PathBuf> = copy.stripe_files().to_vec();
     assert_eq!(written_by.len(), 1);
     let known =
@@ -249,7 +212,7 @@ fn nothing_else_is_taken_for_a_lost_write() {
     let rules = ReadAhead { planned: true, extent: true, ..ReadAhead::none() };
     let c = StoreConfig { background: Background::Caller, direct: false, ..config(40, rules) };
     let store = Store::create(&dir.path().join("db"), &[], c).unwrap();
-    let pages = Pages::create(&store, 200);
+    let pages = create(&store, 200);
     store.checkpoint().unwrap();
     let done = AtomicBool::new(false);
     std::thread::scope(|s| {
@@ -280,7 +243,7 @@ fn nothing_else_is_taken_for_a_lost_write() {
         let mut random = Random::new(seed + 9);
         for round in 1..150 {
             let which = random.below(7);
-            pages.write(&store, round, |i| i % 7 == which || random_bit(round, i));
+            pages.write_chosen(&store, round, |i| i % 7 == which || random_bit(round, i)).unwrap();
             if round % 2 == 0 {
                 store.checkpoint().unwrap();
             }
@@ -318,7 +281,7 @@ fn the_map_knows_what_was_written_since() {
     let dir = tempfile::tempdir().unwrap();
     let (at, disk) = (dir.path(), PowerDisk::new(4));
     let store = Store::create(at, &[], on(&disk)).unwrap();
-    let pages = Pages::create(&store, 50);
+    let pages = create(&store, 50);
     store.checkpoint().unwrap();
     let mark = store.snapshot().txn();
     let since = |store: &Arc<Store>| -> Vec<PageId> {
@@ -327,7 +290,7 @@ fn the_map_knows_what_was_written_since() {
         own
     };
     assert_eq!(since(&store), []);
-    pages.write(&store, 1, |i| i % 10 == 0);
+    pages.write_chosen(&store, 1, |i| i % 10 == 0).unwrap();
     let mut expected: Vec<PageId> = pages.list.iter().step_by(10).copied().collect();
     expected.sort_unstable();
     assert_eq!(since(&store), expected, "as versions");

@@ -216,6 +216,18 @@ mod tests {
     }
 
     #[test]
+    fn levels_are_charged() {
+        for (opened, format) in [("[", RdfFormat::Turtle), ("<a>", RdfFormat::RdfXml)] {
+            let budget = snowmelt_store::MemoryBudget::new(1 << 20);
+            let bounds = Bounds { longest: 1 << 16, charge: Some(budget.charge("a document that nests")) };
+            let text = opened.repeat(FREE_LEVELS + 8192);
+            let mut guarded = Guarded::new(text.as_bytes(), format, bounds);
+            let error = guarded.read_to_end(&mut Vec::new()).unwrap_err();
+            assert!(error.to_string().starts_with("a document that nests needs"), "{error}");
+        }
+    }
+
+    #[test]
     fn json_that_is_kept_is_charged() {
         let budget = snowmelt_store::MemoryBudget::new(1 << 20);
         let bounds = Bounds { longest: 1 << 16, charge: Some(budget.charge("a JSON-LD document")) };

@@ -221,7 +221,12 @@ impl Load<'_> {
         let distinct = indexer.quads(quads, old_quads + summary.triples, graphs)?;
 
         teller.phase(Phase::Commit, None);
-        let meta = GraphMeta { quads: distinct, blank_nodes: terms.blank_nodes, ..GraphMeta::default() };
+        let meta = GraphMeta {
+            quads: distinct,
+            blank_nodes: terms.blank_nodes,
+            plain: graphs.is_plain(),
+            ..GraphMeta::default()
+        };
         build.put_record(dict::RECORD_META, RECORD_KIND, &meta.to_bytes());
         cancelled(cancel)?;
         build.commit()?;

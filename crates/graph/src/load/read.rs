@@ -31,6 +31,7 @@ use super::progress::Teller;
 use super::sorter::{Batch, Sorter};
 use super::source::{Lines, Source};
 use super::waiting::WaitingRows;
+use crate::term::TermId;
 
 /// How often a waiting thread looks whether another one failed.
 const LOOK: Duration = Duration::from_millis(50);
@@ -61,6 +62,11 @@ impl Graphs {
             Graphs::One(other) if other == graph => return,
             _ => Graphs::Many,
         };
+    }
+
+    /// Whether no other graph than the default one occurs.
+    pub(super) fn is_plain(self) -> bool {
+        matches!(self, Graphs::None) || self == Graphs::One(TermId::DEFAULT_GRAPH.0)
     }
 
     pub(super) fn join(&mut self, other: Graphs) {

@@ -89,6 +89,7 @@ impl Builder {
             quads: indexes[&Index::Psog].len() as u64,
             blank_nodes: self.blanks.len() as u64,
             hash_bits: self.hash_bits.unwrap_or(dict::HASH_BITS as u8),
+            plain: false,
         };
         build.put_record(dict::RECORD_META, 0, &meta.to_bytes());
         build.put_record(dict::RECORD_CODES, 0, &self.codes.to_bytes());

@@ -49,7 +49,12 @@ impl Running {
         let options = OpenOptions { memory_bytes: 128 << 20, direct: false, ..OpenOptions::default() };
         let load_options = LoadOptions { store: options.clone(), ..LoadOptions::default() };
         load(&db, vec![source], &load_options, &(), &AtomicBool::new(false)).unwrap();
-        let engine = Arc::new(Engine::new(Database::open(&db, &options).unwrap()));
+        Self::of(Database::open(&db, &options).unwrap(), dir, config)
+    }
+
+    /// A server of an open database.
+    pub fn of(db: Arc<Database>, dir: TempDir, config: ServerConfig) -> Self {
+        let engine = Arc::new(Engine::new(db));
         let (address_sender, address) = mpsc::channel();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let served = engine.clone();

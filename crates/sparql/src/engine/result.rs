@@ -5,7 +5,7 @@ use super::template::Template;
 use crate::algebra::Form;
 use crate::batch::Batch;
 use crate::error::QueryError;
-use crate::exec::{Boxed, Distinct, Run};
+use crate::exec::{Boxed, Distinct, MemoryShare, Run, TextMemory};
 use crate::results::{GraphWriter, ResultFormat, SolutionWriter, write_boolean};
 use crate::stack::Deep;
 use snowmelt_graph::{Activity, TermId, TermRef};
@@ -32,6 +32,22 @@ pub struct Written {
     pub activity: Activity,
 }
 
+/// The memory of a query under way, for whoever knows that it waits.
+#[derive(Clone)]
+pub struct QueryMemory(MemoryShare);
+
+impl QueryMemory {
+    /// Lets other queries have what is reserved for this one and not used: while its client does not read.
+    pub fn lend(&self) {
+        self.0.lend();
+    }
+
+    /// Reserves again what a query is sure of; `false` when there is no room for it now. It can go on without, and may then fail for want of memory.
+    pub fn take_back(&self) -> bool {
+        self.0.take_back()
+    }
+}
+
 /// A result under way.
 pub struct QueryResult {
     kind: QueryKind,
@@ -39,6 +55,8 @@ pub struct QueryResult {
     root: Deep<Boxed>,
     run: Run,
     rows: u64,
+    #[expect(dead_code, reason = "held for its drop")]
+    text: Option<TextMemory>,
 }
 
 impl QueryResult {
@@ -47,6 +65,7 @@ impl QueryResult {
         root: Deep<Boxed>,
         run: Run,
         distinct: bool,
+        text: Option<TextMemory>,
     ) -> Result<Self, QueryError> {
         let name = |v: &crate::algebra::Var| {
             let name = template.algebra.names[v.0 as usize].as_str();
@@ -65,7 +84,7 @@ impl QueryResult {
                 root = root.map(|root| Box::new(Distinct::new(root, false, run.memory.held())));
             }
         }
-        Ok(Self { kind, variables, root, run, rows: 0 })
+        Ok(Self { kind, variables, root, run, rows: 0, text })
     }
 
     /// What kind of result it is.
@@ -76,6 +95,11 @@ impl QueryResult {
     /// The names of the columns, without question mark; none unless there are solutions.
     pub fn variables(&self) -> &[String] {
         &self.variables
+    }
+
+    /// Its memory.
+    pub fn memory(&self) -> QueryMemory {
+        QueryMemory(self.run.memory.clone())
     }
 
     /// What was done so far.

@@ -70,6 +70,14 @@ impl Seen {
     }
 }
 
+/// The first row of each that differs in some columns.
+pub(super) fn first_of_each(rows: Batch, on: &[usize]) -> Batch {
+    let keys = Batch { cols: on.iter().map(|c| rows.cols[*c].clone()).collect(), rows: rows.rows };
+    let first = Seen::default().new_rows(&keys);
+    let all: Vec<u16> = (0..rows.cols.len() as u16).collect();
+    rows.gather(&all, &first)
+}
+
 impl Distinct {
     pub fn new(input: Boxed, optional: bool, held: Held) -> Self {
         Self {

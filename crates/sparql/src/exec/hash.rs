@@ -7,6 +7,7 @@
 //! Over the memory share both sides go to temporary files by the hash of their keys (GRACE join), and file after file is joined in
 //! memory. Not where columns may be unbound: a row without a key has no file.
 
+use super::distinct::first_of_each;
 use super::mask::Mask;
 use super::nested::either;
 use super::rows::{Queue, append, columns, hash_row, same_row};
@@ -19,6 +20,9 @@ use crate::plan::JoinKind;
 use snowmelt_graph::{TermId, from_boolean};
 
 const NONE: u32 = u32::MAX;
+
+/// From so many right rows on, an existence test keeps one row of each key.
+const DISTINCT_ROWS: usize = 4096;
 
 /// Bytes a row takes beside its columns: its number, its link, and two to four heads of chains.
 const TABLE_BYTES: usize = 24;
@@ -105,6 +109,13 @@ pub(super) struct Probe {
     entered: bool,
 }
 
+/// Rows of a left batch, and the right row that each of them meets.
+#[derive(Default)]
+struct Pairs {
+    left: Vec<u32>,
+    right: Vec<u32>,
+}
+
 fn mask(cols: &[&[TermId]], row: usize) -> Mask {
     cols.iter().enumerate().filter(|(_, c)| !c[row].is_undef()).map(|(i, _)| i).collect()
 }
@@ -118,9 +129,21 @@ impl HashJoin {
         self.held.clear();
         let mut rows = Batch::empty(0);
         let can_spill = !self.loose && !self.right_on.is_empty();
+        let mut distinct_at = DISTINCT_ROWS;
         while let Some(batch) = self.right.next(run)? {
             run.check()?;
             append(&mut rows, batch);
+            if self.kind.asks_only_whether() && rows.rows > 0 {
+                if self.right_on.is_empty() {
+                    // one row says it for all
+                    rows = rows.slice(0..1);
+                    break;
+                }
+                if rows.rows >= distinct_at && !self.held.is_tight(2 * rows.bytes()) {
+                    rows = first_of_each(rows, &self.right_on);
+                    distinct_at = (2 * rows.rows).max(DISTINCT_ROWS);
+                }
+            }
             let bytes = rows.bytes() + rows.rows * TABLE_BYTES;
             if can_spill && self.held.is_tight(bytes) {
                 return self.spill_right(rows, run);
@@ -209,19 +232,24 @@ impl HashJoin {
         self.built = Some(Built { rows, groups });
     }
 
+    /// The next pairs of rows, until `most` of them; true when the left batch is done.
+    fn pairs(&mut self, most: usize, limits: &Limits) -> Result<(Pairs, bool)> {
+        let mut pairs = Pairs::default();
+        let done = if self.loose {
+            self.probe(most, &mut pairs, limits)?
+        } else {
+            self.probe_plain(most, &mut pairs, limits)?
+        };
+        Ok((pairs, done))
+    }
+
     /// Fills pairs of rows until `most` of them; true when the left batch is done.
-    fn probe(
-        &mut self,
-        most: usize,
-        left_rows: &mut Vec<u32>,
-        right_rows: &mut Vec<u32>,
-        limits: &Limits,
-    ) -> Result<bool> {
+    fn probe(&mut self, most: usize, pairs: &mut Pairs, limits: &Limits) -> Result<bool> {
         let built = self.built.as_mut().expect("built before probing");
         let probe = self.current.as_mut().expect("probing a batch");
         let left = columns(&probe.batch, &self.left_on);
         let all = Mask::all(self.left_on.len());
-        let first_only = !matches!(self.kind, JoinKind::Inner | JoinKind::Left);
+        let first_only = self.kind.asks_only_whether();
         let overlap = self.kind == JoinKind::Minus;
         let apart: Mask = self.apart.iter().map(|i| usize::from(*i)).collect();
         while probe.row < probe.batch.rows {
@@ -246,13 +274,13 @@ impl HashJoin {
                     let r = table.0[i];
                     probe.chain = table.1.next[i];
                     if same_row(&mine, probe.row, &right, r as usize) {
-                        left_rows.push(probe.row as u32);
-                        right_rows.push(r);
+                        pairs.left.push(probe.row as u32);
+                        pairs.right.push(r);
                         if first_only {
                             found = true;
                             break;
                         }
-                        if left_rows.len() >= most {
+                        if pairs.left.len() >= most {
                             return Ok(false);
                         }
                     }
@@ -270,13 +298,7 @@ impl HashJoin {
     }
 
     /// The ordinary case: one group, all columns bound. Same result as [`HashJoin::probe`], without its bookkeeping per row.
-    fn probe_plain(
-        &mut self,
-        most: usize,
-        left_rows: &mut Vec<u32>,
-        right_rows: &mut Vec<u32>,
-        limits: &Limits,
-    ) -> Result<bool> {
+    fn probe_plain(&mut self, most: usize, pairs: &mut Pairs, limits: &Limits) -> Result<bool> {
         let built = self.built.as_mut().expect("built before probing");
         let probe = self.current.as_mut().expect("probing a batch");
         let Some(group) = built.groups.first_mut() else { return Ok(true) };
@@ -284,7 +306,7 @@ impl HashJoin {
         let right = columns(&built.rows, &self.right_on);
         let all = Mask::all(self.left_on.len());
         let (rows, table) = table(group, &all, &right, &mut self.held, limits)?;
-        let first_only = !matches!(self.kind, JoinKind::Inner | JoinKind::Left);
+        let first_only = self.kind.asks_only_whether();
         while probe.row < probe.batch.rows {
             if !probe.entered {
                 probe.chain = table.heads[bucket(hash_row(&left, probe.row), table.shift)];
@@ -294,12 +316,12 @@ impl HashJoin {
                 let i = probe.chain as usize;
                 probe.chain = table.next[i];
                 if same_row(&left, probe.row, &right, rows[i] as usize) {
-                    left_rows.push(probe.row as u32);
-                    right_rows.push(rows[i]);
+                    pairs.left.push(probe.row as u32);
+                    pairs.right.push(rows[i]);
                     if first_only {
                         break;
                     }
-                    if left_rows.len() >= most {
+                    if pairs.left.len() >= most {
                         return Ok(false);
                     }
                 }
@@ -321,22 +343,15 @@ impl HashJoin {
     }
 
     fn join(&mut self, run: &Run) -> Result<bool> {
-        let (mut left_rows, mut right_rows) = (Vec::new(), Vec::new());
-        let most = run.batch.most.max(1);
-        let done = if self.loose {
-            self.probe(most, &mut left_rows, &mut right_rows, &run.limits)?
-        } else {
-            self.probe_plain(most, &mut left_rows, &mut right_rows, &run.limits)?
-        };
+        let (pairs, done) = self.pairs(run.batch.most.max(1), &run.limits)?;
         let built = self.built.as_ref().expect("built before probing");
         let probe = self.current.as_ref().expect("probing a batch");
-        let mut out = probe.batch.gather(&self.keep_left, &left_rows);
+        let mut out = probe.batch.gather(&self.keep_left, &pairs.left);
         for (c, left) in &self.keep_right {
-            let other = left.map(|l| (&probe.batch.cols[l as usize][..], &left_rows[..]));
+            let other = left.map(|l| (&probe.batch.cols[l as usize][..], &pairs.left[..]));
             // an empty build has no columns, and then no pair either
-            out.cols.push(
-                built.rows.cols.get(*c as usize).map_or_else(Vec::new, |col| either(col, &right_rows, other)),
-            );
+            let right = built.rows.cols.get(*c as usize);
+            out.cols.push(right.map_or_else(Vec::new, |right| either(right, &pairs.right, other)));
         }
         self.queue.push(out, run);
         Ok(done)
@@ -344,18 +359,13 @@ impl HashJoin {
 
     /// Semi, anti, mark and minus: whether each left row has a match.
     fn exists(&mut self, run: &Run) -> Result<()> {
-        let (mut left_rows, mut right_rows) = (Vec::new(), Vec::new());
-        if self.loose {
-            self.probe(usize::MAX, &mut left_rows, &mut right_rows, &run.limits)?;
-        } else {
-            self.probe_plain(usize::MAX, &mut left_rows, &mut right_rows, &run.limits)?;
-        }
+        let matched = self.pairs(usize::MAX, &run.limits)?.0.left;
         let probe = self.current.as_ref().expect("probing a batch");
         let out = match self.kind {
-            JoinKind::Exists(ExistsKind::Semi) => probe.batch.gather(&self.keep_left, &left_rows),
+            JoinKind::Exists(ExistsKind::Semi) => probe.batch.gather(&self.keep_left, &matched),
             JoinKind::Exists(ExistsKind::Mark(_)) => {
                 let mut marks = vec![from_boolean(false); probe.batch.rows];
-                left_rows.iter().for_each(|r| marks[*r as usize] = from_boolean(true));
+                matched.iter().for_each(|r| marks[*r as usize] = from_boolean(true));
                 let all: Vec<u32> = (0..probe.batch.rows as u32).collect();
                 let mut out = probe.batch.gather(&self.keep_left, &all);
                 out.cols.push(marks);
@@ -363,7 +373,7 @@ impl HashJoin {
             }
             _ => {
                 let mut hit = vec![false; probe.batch.rows];
-                left_rows.iter().for_each(|r| hit[*r as usize] = true);
+                matched.iter().for_each(|r| hit[*r as usize] = true);
                 let rows: Vec<u32> = (0..probe.batch.rows as u32).filter(|r| !hit[*r as usize]).collect();
                 probe.batch.gather(&self.keep_left, &rows)
             }

@@ -28,7 +28,7 @@ pub(super) struct PathJoin {
     pub state: PathState,
 }
 
-/// Pairs that a number of start nodes should reach together.
+/// Reached that a number of start nodes should reach together.
 const PAIRS: usize = 1 << 18;
 
 /// What is under way.
@@ -61,7 +61,7 @@ struct Walking {
     starts: Option<Vec<(TermId, u32)>>,
 }
 
-/// Pairs of some start nodes, being given out.
+/// Reached of some start nodes, being given out.
 struct Given {
     /// start and end
     pairs: Vec<(TermId, TermId)>,
@@ -92,7 +92,43 @@ impl Graphs {
     }
 }
 
-type Pairs = Vec<(u32, TermId)>;
+/// Numbers of start nodes and what they reach; charged as it grows.
+struct Reached {
+    list: Vec<(u32, TermId)>,
+    held: Held,
+}
+
+impl Reached {
+    const BYTES: usize = size_of::<(u32, TermId)>();
+
+    fn push(&mut self, start: u32, reached: TermId) -> Result<()> {
+        if self.list.len() == self.list.capacity() {
+            let more = self.list.len().max(256);
+            self.held.set((self.list.len() + more) * Self::BYTES, WHAT)?;
+            self.list.reserve_exact(more);
+        }
+        self.list.push((start, reached));
+        Ok(())
+    }
+
+    fn sort(&mut self) {
+        self.list.sort_unstable();
+        self.list.dedup();
+    }
+
+    /// Those of one start node; they must be sorted.
+    fn of(&self, start: u32) -> impl Iterator<Item = TermId> {
+        let first = self.list.partition_point(|p| p.0 < start);
+        self.list[first..].iter().take_while(move |p| p.0 == start).map(|p| p.1)
+    }
+}
+
+/// Rows that were looked up, charged for.
+struct Found {
+    matches: Matches,
+    #[expect(dead_code, reason = "held for its drop")]
+    held: Held,
+}
 
 struct Walk<'a> {
     run: &'a mut Run,
@@ -102,37 +138,36 @@ struct Walk<'a> {
 const WHAT: &str = "property path";
 
 impl Walk<'_> {
+    fn no_pairs(&self) -> Reached {
+        Reached { list: Vec::new(), held: self.run.memory.held() }
+    }
+
     /// For each of the sorted, distinct nodes, what the path reaches from it (`forward`) or what reaches it.
-    fn pairs(&mut self, path: &Path, nodes: &[TermId], forward: bool) -> Result<Pairs> {
+    fn pairs(&mut self, path: &Path, nodes: &[TermId], forward: bool) -> Result<Reached> {
         self.run.check()?;
         match path {
             Path::NamedNode(p) => match self.predicate(p)? {
                 Some(p) => self.edges(p, nodes, forward),
-                None => Ok(Pairs::new()),
+                None => Ok(self.no_pairs()),
             },
             Path::Reverse(p) => self.pairs(p, nodes, !forward),
             Path::Sequence(a, b) => {
                 let (first, second) = if forward { (a, b) } else { (b, a) };
-                let near = self.pairs(first, nodes, forward)?;
-                let middle = distinct(near.iter().map(|p| p.1));
-                let far = self.pairs(second, &middle, forward)?;
-                let mut by: FxHashMap<TermId, Vec<TermId>> = FxHashMap::default();
-                far.into_iter().for_each(|(m, t)| by.entry(middle[m as usize]).or_default().push(t));
-                Ok(near
-                    .into_iter()
-                    .flat_map(|(n, m)| by.get(&m).into_iter().flatten().map(move |t| (n, *t)))
-                    .collect())
+                self.sequence(first, second, nodes, forward)
             }
             Path::Alternative(a, b) => {
                 let mut pairs = self.pairs(a, nodes, forward)?;
-                pairs.extend(self.pairs(b, nodes, forward)?);
+                for (start, reached) in self.pairs(b, nodes, forward)?.list {
+                    pairs.push(start, reached)?;
+                }
                 Ok(pairs)
             }
             Path::ZeroOrOne(p) => {
                 let mut pairs = self.pairs(p, nodes, forward)?;
-                pairs.extend(nodes.iter().enumerate().map(|(i, n)| (i as u32, *n)));
-                pairs.sort_unstable();
-                pairs.dedup();
+                for (i, node) in nodes.iter().enumerate() {
+                    pairs.push(i as u32, *node)?;
+                }
+                pairs.sort();
                 Ok(pairs)
             }
             Path::ZeroOrMore(p) => self.closure(p, nodes, forward, true),
@@ -141,30 +176,56 @@ impl Walk<'_> {
         }
     }
 
+    fn sequence(&mut self, first: &Path, second: &Path, nodes: &[TermId], forward: bool) -> Result<Reached> {
+        let near = self.pairs(first, nodes, forward)?;
+        let mut held = self.run.memory.held();
+        held.set(near.list.len() * 8, WHAT)?;
+        let middle = distinct(near.list.iter().map(|p| p.1));
+        let mut far = self.pairs(second, &middle, forward)?;
+        far.sort();
+        let mut pairs = self.no_pairs();
+        for (i, (start, node)) in near.list.iter().enumerate() {
+            if i % 1024 == 0 {
+                self.run.check()?;
+            }
+            let at = middle.binary_search(node).expect("a node in the middle") as u32;
+            for reached in far.of(at) {
+                pairs.push(*start, reached)?;
+            }
+        }
+        Ok(pairs)
+    }
+
     fn predicate(&mut self, p: &spargebra::term::NamedNode) -> Result<Option<TermId>> {
         let term = crate::algebra::translate::iri_const(p);
         let ground = crate::source::ground(&term, &self.run.params);
         Ok(self.run.source.resolve_constants(std::slice::from_ref(ground), &self.run.limits)?[0])
     }
 
-    fn edges(&mut self, p: TermId, nodes: &[TermId], forward: bool) -> Result<Pairs> {
+    fn edges(&mut self, p: TermId, nodes: &[TermId], forward: bool) -> Result<Reached> {
         let index = if forward { Index::Psog } else { Index::Posg };
         let (ps, ns) = (vec![p.0; nodes.len()], nodes.iter().map(|n| n.0).collect::<Vec<_>>());
-        let found = self.look(index, &[&ps, &ns], 0b11)?;
-        let pairs = found.key.iter().enumerate().filter(|(i, _)| self.graphs.has(found.cols[1][*i]));
-        Ok(pairs.map(|(i, k)| (*k, TermId(found.cols[0][i]))).collect())
+        let Found { matches, .. } = &self.look(index, &[&ps, &ns], 0b11)?;
+        let mut pairs = self.no_pairs();
+        for (i, key) in matches.key.iter().enumerate() {
+            if self.graphs.has(matches.cols[1][i]) {
+                pairs.push(*key, TermId(matches.cols[0][i]))?;
+            }
+        }
+        Ok(pairs)
     }
 
-    fn look(&mut self, index: Index, keys: &[&[u64]], wanted: u8) -> Result<Matches> {
+    fn look(&mut self, index: Index, keys: &[&[u64]], wanted: u8) -> Result<Found> {
         let mut lookup = self.run.source.lookup(index, Keys::new(keys, None));
         let mut matches = Matches::of(index.arity(), keys.len(), wanted);
         let mut held = self.run.memory.held();
+        // what grows by doubling has up to twice its rows
+        let row = 2 * (4 + 8 * wanted.count_ones() as usize);
         while self.run.source.lookup_next(&mut lookup, &mut matches, 1 << 16)? {
             self.run.check()?;
-            // twice: they become pairs
-            held.set(matches.key.len() * 56, WHAT)?;
+            held.set(matches.key.len() * row, WHAT)?;
         }
-        Ok(matches)
+        Ok(Found { matches, held })
     }
 
     /// Edges under any predicate but these.
@@ -173,72 +234,92 @@ impl Walk<'_> {
         not: &[spargebra::term::NamedNode],
         nodes: &[TermId],
         forward: bool,
-    ) -> Result<Pairs> {
+    ) -> Result<Reached> {
         let mut excluded = Vec::with_capacity(not.len());
         for p in not {
             excluded.extend(self.predicate(p)?.map(|id| id.0));
         }
         let ns: Vec<u64> = nodes.iter().map(|n| n.0).collect();
-        let found = self.look(if forward { Index::Sp } else { Index::Op }, &[&ns], 1)?;
+        let found = self.look(if forward { Index::Sp } else { Index::Op }, &[&ns], 1)?.matches;
+        let mut held = self.run.memory.held();
+        held.set(found.key.len() * 28, WHAT)?;
         let mut by_predicate: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
         for (k, p) in found.key.iter().zip(&found.cols[0]) {
             if !excluded.contains(p) {
                 by_predicate.entry(*p).or_default().push(*k);
             }
         }
-        let mut pairs = Pairs::new();
+        let mut pairs = self.no_pairs();
         for (p, keys) in by_predicate {
             let some: Vec<TermId> = keys.iter().map(|k| nodes[*k as usize]).collect();
-            pairs.extend(
-                self.edges(TermId(p), &some, forward)?.into_iter().map(|(i, t)| (keys[i as usize], t)),
-            );
+            for (i, reached) in self.edges(TermId(p), &some, forward)?.list {
+                pairs.push(keys[i as usize], reached)?;
+            }
         }
         Ok(pairs)
     }
 
-    fn closure(&mut self, path: &Path, nodes: &[TermId], forward: bool, zero: bool) -> Result<Pairs> {
+    fn closure(&mut self, path: &Path, nodes: &[TermId], forward: bool, zero: bool) -> Result<Reached> {
         let mut reached: FxHashSet<(u32, TermId)> = FxHashSet::default();
-        let mut frontier: Pairs = nodes.iter().enumerate().map(|(i, n)| (i as u32, *n)).collect();
-        if zero {
-            reached.extend(&frontier);
-        }
         let mut held = self.run.memory.held();
-        let mut looked = 0;
-        while !frontier.is_empty() {
-            let at = distinct(frontier.iter().map(|p| p.1));
-            let mut edges = self.pairs(path, &at, forward)?;
-            edges.sort_unstable();
-            let steps = edges.capacity() * 16 + at.len() * 8;
-            let mut grown = Pairs::new();
-            for (start, node) in &frontier {
-                let from = at.binary_search(node).expect("nodes of the frontier") as u32;
-                let first = edges.partition_point(|e| e.0 < from);
-                for (_, t) in edges[first..].iter().take_while(|e| e.0 == from) {
-                    if reached.insert((*start, *t)) {
-                        grown.push((*start, *t));
+        let mut frontier = self.no_pairs();
+        for (i, node) in nodes.iter().enumerate() {
+            frontier.push(i as u32, *node)?;
+        }
+        if zero {
+            held.set(nodes.len() * 40, WHAT)?;
+            reached.extend(&frontier.list);
+        }
+        while !frontier.list.is_empty() {
+            // by node, so that the edges of some nodes at a time do
+            frontier.list.sort_unstable_by_key(|p| p.1);
+            let mut grown = self.no_pairs();
+            let mut done = 0;
+            let mut some = 1 << 16;
+            while done < frontier.list.len() {
+                let part = &frontier.list[done..];
+                let part = &part[..whole_nodes(part, some)];
+                let at = distinct(part.iter().map(|p| p.1));
+                let mut edges = match self.pairs(path, &at, forward) {
+                    Err(QueryError::Memory { .. }) if at.len() > 1 => {
+                        let half = at[at.len() / 2 - 1];
+                        some = part.partition_point(|p| p.1 <= half);
+                        continue;
                     }
-                    looked += 16;
+                    edges => edges?,
+                };
+                edges.sort();
+                for (start, node) in part {
+                    let from = at.binary_search(node).expect("nodes of the frontier") as u32;
+                    for t in edges.of(from) {
+                        if reached.len() == reached.capacity() {
+                            self.run.check()?;
+                            // while it grows, the old table is there, too
+                            let most = 2 * reached.capacity().max(64);
+                            held.set((most + reached.capacity()) * 17, WHAT)?;
+                        }
+                        if reached.insert((*start, t)) {
+                            grown.push(*start, t)?;
+                        }
+                    }
                 }
-                looked += 1;
-                if looked >= 1 << 16 {
-                    looked = 0;
-                    self.run.check()?;
-                    let pairs = frontier.capacity() + grown.capacity();
-                    held.set(held.bytes().max(reached.capacity() * 17 + pairs * 16 + steps), WHAT)?;
-                }
+                self.run.check()?;
+                done += part.len();
             }
             frontier = grown;
         }
-        // and once more as a list
-        held.add(reached.len() * 16, WHAT)?;
-        let mut pairs: Pairs = reached.into_iter().collect();
-        pairs.sort_unstable();
+        let mut pairs = self.no_pairs();
+        pairs.held.set(reached.len() * Reached::BYTES, WHAT)?;
+        pairs.list.reserve_exact(reached.len());
+        pairs.list.extend(reached);
+        pairs.list.sort_unstable();
         Ok(pairs)
     }
 
     /// Between two variables zero steps lead only from nodes of the graph (SPARQL 1.1, 18.4): takes away the pairs of those
     /// that a join bound to something else. Who has another pair is a node.
-    fn only_nodes(&mut self, nodes: &[TermId], pairs: &mut Pairs) -> Result<()> {
+    fn only_nodes(&mut self, nodes: &[TermId], pairs: &mut Reached) -> Result<()> {
+        let pairs = &mut pairs.list;
         let mut doubtful: Vec<bool> = vec![false; nodes.len()];
         pairs.iter().for_each(|(n, t)| doubtful[*n as usize] |= nodes[*n as usize] == *t);
         pairs.iter().for_each(|(n, t)| doubtful[*n as usize] &= nodes[*n as usize] == *t);
@@ -248,7 +329,7 @@ impl Walk<'_> {
         }
         let ids: Vec<TermId> = asked.iter().map(|n| nodes[*n as usize]).collect();
         for forward in [true, false] {
-            for (i, _) in self.others(&[], &ids, forward)? {
+            for (i, _) in self.others(&[], &ids, forward)?.list {
                 doubtful[asked[i as usize] as usize] = false;
             }
         }
@@ -276,6 +357,12 @@ impl Walk<'_> {
         }
         Ok(distinct(nodes.into_iter().map(TermId)))
     }
+}
+
+/// How many of the pairs, which are sorted by node, to take: about `some`, and none of a node without the others.
+fn whole_nodes(pairs: &[(u32, TermId)], some: usize) -> usize {
+    let last = pairs[some.clamp(1, pairs.len()) - 1].1;
+    pairs.partition_point(|p| p.1 <= last)
 }
 
 fn distinct(ids: impl Iterator<Item = TermId>) -> Vec<TermId> {
@@ -366,7 +453,7 @@ impl PathJoin {
             let to = (from + walking.some).min(walking.nodes.len());
             let nodes = &walking.nodes[from..to];
             let pairs = self.pairs_of(run, &walking.job.graphs, nodes, (forward, start, goal));
-            let pairs = match pairs {
+            let (pairs, held) = match pairs {
                 Err(QueryError::Memory { .. }) if to - from > 1 => {
                     walking.some = (to - from) / 2;
                     continue;
@@ -380,8 +467,6 @@ impl PathJoin {
                 _ => walking.some,
             }
             .clamp(1, 1 << 20);
-            let mut held = run.memory.held();
-            held.set(pairs.len() * 16, WHAT)?;
             let rows = match &walking.starts {
                 None => walking.job.rows.iter().map(|row| (None, *row)).collect(),
                 Some(starts) => {
@@ -401,17 +486,19 @@ impl PathJoin {
         graphs: &Graphs,
         nodes: &[TermId],
         (forward, start, goal): (bool, PathEnd, PathEnd),
-    ) -> Result<Vec<(TermId, TermId)>> {
+    ) -> Result<(Vec<(TermId, TermId)>, Held)> {
         let mut walk = Walk { run, graphs };
         let mut pairs = walk.pairs(&self.path, nodes, forward)?;
         let variable = |end| matches!(end, PathEnd::Is(Src::Col(_)));
         if variable(start) && (variable(goal) || goal == PathEnd::New) {
             walk.only_nodes(nodes, &mut pairs)?;
         }
-        let mut pairs: Vec<(TermId, TermId)> =
-            pairs.into_iter().map(|(n, t)| (nodes[n as usize], t)).collect();
-        pairs.sort_unstable();
-        Ok(pairs)
+        let mut held = run.memory.held();
+        held.set(pairs.list.len() * 16, WHAT)?;
+        let mut given: Vec<(TermId, TermId)> = Vec::with_capacity(pairs.list.len());
+        given.extend(pairs.list.into_iter().map(|(n, t)| (nodes[n as usize], t)));
+        given.sort_unstable();
+        Ok((given, held))
     }
 
     /// The next batch of what is being given out; `None` when that is all.

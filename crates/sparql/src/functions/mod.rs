@@ -9,6 +9,7 @@
 mod date;
 mod hash;
 mod pattern;
+mod search;
 mod string;
 mod term;
 

@@ -107,53 +107,39 @@ fn assign(node: &mut PlanNode, stars: &mut Stars) {
     children_mut(&mut node.op).into_iter().for_each(|c| assign(c, stars));
 }
 
+/// The inputs of an operator in the order they run: to be read or to be changed.
+macro_rules! inputs {
+    ($op:ident, $as_deref:ident, $iter:ident) => {
+        match $op {
+            Op::Seed
+            | Op::Context { .. }
+            | Op::Unit
+            | Op::Nothing
+            | Op::Scan { .. }
+            | Op::Values { .. }
+            | Op::GraphNames { .. } => Vec::new(),
+            Op::Lookup { input, .. }
+            | Op::Filter { input, .. }
+            | Op::Extend { input, .. }
+            | Op::Group { input, .. }
+            | Op::Distinct { input, .. }
+            | Op::Sort { input, .. }
+            | Op::Slice { input, .. }
+            | Op::Project { input, .. }
+            | Op::Path { input, .. } => vec![input],
+            Op::Hash { left, right, .. } | Op::Nested { left, right, .. } => vec![left, right],
+            Op::Union { input, branches } => {
+                input.$as_deref().into_iter().chain(branches.$iter().map(|(plan, _)| plan)).collect()
+            }
+        }
+    };
+}
+
 /// The inputs of an operator, in the order they run.
 pub(crate) fn children(op: &Op) -> Vec<&PlanNode> {
-    match op {
-        Op::Seed
-        | Op::Context { .. }
-        | Op::Unit
-        | Op::Nothing
-        | Op::Scan { .. }
-        | Op::Values { .. }
-        | Op::GraphNames { .. } => Vec::new(),
-        Op::Lookup { input, .. }
-        | Op::Filter { input, .. }
-        | Op::Extend { input, .. }
-        | Op::Group { input, .. }
-        | Op::Distinct { input, .. }
-        | Op::Sort { input, .. }
-        | Op::Slice { input, .. }
-        | Op::Project { input, .. }
-        | Op::Path { input, .. } => vec![input],
-        Op::Hash { left, right, .. } | Op::Nested { left, right, .. } => vec![left, right],
-        Op::Union { input, branches } => {
-            input.iter().map(|b| &**b).chain(branches.iter().map(|b| &b.0)).collect()
-        }
-    }
+    inputs!(op, as_deref, iter)
 }
 
 fn children_mut(op: &mut Op) -> Vec<&mut PlanNode> {
-    match op {
-        Op::Seed
-        | Op::Context { .. }
-        | Op::Unit
-        | Op::Nothing
-        | Op::Scan { .. }
-        | Op::Values { .. }
-        | Op::GraphNames { .. } => Vec::new(),
-        Op::Lookup { input, .. }
-        | Op::Filter { input, .. }
-        | Op::Extend { input, .. }
-        | Op::Group { input, .. }
-        | Op::Distinct { input, .. }
-        | Op::Sort { input, .. }
-        | Op::Slice { input, .. }
-        | Op::Project { input, .. }
-        | Op::Path { input, .. } => vec![input],
-        Op::Hash { left, right, .. } | Op::Nested { left, right, .. } => vec![left, right],
-        Op::Union { input, branches } => {
-            input.iter_mut().map(|b| &mut **b).chain(branches.iter_mut().map(|b| &mut b.0)).collect()
-        }
-    }
+    inputs!(op, as_deref_mut, iter_mut)
 }

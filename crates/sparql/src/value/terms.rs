@@ -227,8 +227,8 @@ impl Terms {
         Some(())
     }
 
-    /// Ends the query: a search of so long a text for so large a pattern could take long, and cannot be interrupted.
-    pub(crate) fn refuse_search(&self, text_bytes: usize, pattern_bytes: usize) -> Option<()> {
+    /// Ends the query: no search of so long a text for this pattern can be interrupted.
+    pub(crate) fn refuse_search<T>(&self, text_bytes: usize, pattern_bytes: usize) -> Option<T> {
         self.guard.note(TermError::Search { text_bytes, pattern_bytes });
         None
     }
@@ -239,9 +239,15 @@ impl Terms {
         const LOOK_BYTES: usize = 1 << 20;
         let worked = self.guard.worked.get() + bytes + 32;
         self.guard.worked.set(if worked < LOOK_BYTES { worked } else { 0 });
-        if worked >= LOOK_BYTES
-            && let Err(stop) = self.guard.limits.check()
-        {
+        if worked >= LOOK_BYTES {
+            return self.look();
+        }
+        self.guard.fault.borrow().is_none().then_some(())
+    }
+
+    /// Looks whether the query has to end: `None` then.
+    pub(crate) fn look(&self) -> Option<()> {
+        if let Err(stop) = self.guard.limits.check() {
             self.guard.note(stop.into());
         }
         self.guard.fault.borrow().is_none().then_some(())

@@ -24,7 +24,11 @@ pub struct Query {
 
 const PREDICATES: [&str; 5] = ["p", "q", "r", "label", "value"];
 
-fn iri(local: &str) -> NamedNode {
+/// Paths of queries of both kinds.
+pub const PATHS: [&str; 5] =
+    ["<http://e/p>/<http://e/q>", "^<http://e/p>", "<http://e/p>+", "<http://e/q>*", "<http://e/p>?"];
+
+pub fn iri(local: &str) -> NamedNode {
     NamedNode::new_unchecked(format!("http://e/{local}"))
 }
 
@@ -283,16 +287,12 @@ impl Generator {
     /// Not `p|q`: the standard keeps a pair that both have twice, oxigraph once. No term at the end of a path of zero steps: by the
     /// standard (and its tests) such a path matches it whether or not the graph has it, in oxigraph only if it does.
     fn path(&mut self) -> String {
-        let path = self.pick(&[
-            "<http://e/p>/<http://e/q>",
-            "^<http://e/p>",
-            "<http://e/p>+",
-            "<http://e/q>*",
-            "<http://e/p>?",
+        let own = [
             "(<http://e/p>/<http://e/q>)+",
             "!(<http://e/p>|<http://e/label>)",
             "(<http://e/p>|^<http://e/r>)+",
-        ]);
+        ];
+        let path = self.pick(&[&PATHS[..], &own].concat());
         let (s, o) =
             if path.ends_with(['*', '?']) { (self.var(), self.var()) } else { (self.node(), self.node()) };
         format!("{s} {path} {o} .")

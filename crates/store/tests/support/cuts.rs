@@ -8,12 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use snowmelt_io::PowerDisk;
-use snowmelt_store::{
-    Background, FileOpener, JournalConfig, Pending, Plant, ReadAhead, Snapshot, Store, StoreConfig,
-    StoreError,
-};
+use snowmelt_store::{JournalConfig, Pending, Plant, Snapshot, Store, StoreConfig, StoreError};
 
-use crate::support::Random;
+use crate::support::{Random, tiny};
 use copy::Copy;
 use model::{Model, NUMBER, Wrong, number_in};
 
@@ -60,32 +57,27 @@ pub struct Cuts<'a> {
 
 /// Settings of a small database on `disk`.
 fn config(disk: &PowerDisk, random: &mut Random, plant: Option<Plant>) -> StoreConfig {
-    let files = disk.clone();
+    let tiny = tiny(disk);
     StoreConfig {
-        extent_pages: 8,
-        memory_bytes: 64 << 20,
-        pool_bytes: Some(64 * 8192),
-        read_ahead: ReadAhead::none(),
-        background: Background::Caller,
-        files: Some(FileOpener::new(move |path, access| files.open(path, access))),
-        close_ms: 1_000_000,
         plant,
         journal: JournalConfig {
-            file_bytes: 64 << 10,
-            part_bytes: 16 << 10,
-            diff_bytes: 4 << 10,
             private_pages: Some(8 + random.below(40)),
             version_pages: Some(8 + random.below(60)),
             // Too little for most journals: pages are written back before the database opens.
             recovery_bytes: [None, Some(64 << 10)][random.below(2)],
-            checkpoint_bytes: 32 << 10,
-            // Nothing depends on the time: a seed is a run.
-            checkpoint_s: 1_000_000,
-            most_bytes: 512 << 10,
-            ..JournalConfig::default()
+            ..tiny.journal
         },
-        ..StoreConfig::default()
+        ..tiny
     }
+}
+
+/// The one of the possible states that a database is in after a cut.
+fn state_in(snapshot: &Snapshot, possible: &[Model]) -> Result<Model, Wrong> {
+    let n = number_in(snapshot);
+    possible.iter().find(|m| m.number() == n).cloned().ok_or_else(|| {
+        let known: Vec<u64> = possible.iter().map(Model::number).collect();
+        format!("the database is at commit {n}, acknowledged or possible are {known:?}")
+    })
 }
 
 /// An open database and what hangs on it.
@@ -173,33 +165,25 @@ impl<'a> Cuts<'a> {
             self.disk.cut_in(u64::MAX / 2);
         }
         self.tally.opens += 1;
-        let store = match Store::open(self.dir, config) {
-            // The reserve may be what met the cut: nobody minds.
-            Ok(store) if !self.disk.is_off() => store,
-            _ if self.disk.is_off() => {
-                self.tally.cuts += 1;
-                self.disk.power_on();
-                return Ok(None);
-            }
-            Ok(_) => unreachable!("the power is on or off"),
-            Err(e) => return Err(format!("open: {e}")),
-        };
+        let opened = Store::open(self.dir, config);
+        if self.disk.is_off() {
+            // The reserve may be what met the cut, and then it did open: nobody minds.
+            self.tally.cuts += 1;
+            self.disk.power_on();
+            return Ok(None);
+        }
+        let store = opened.map_err(|e| format!("open: {e}"))?;
         self.tally.recovered_commits += store.recovery().commits;
         let snapshot = store.snapshot();
-        let n = number_in(&snapshot);
-        let Some(at) = self.states.iter().position(|m| m.number() == n) else {
-            let known: Vec<u64> = self.states.iter().map(Model::number).collect();
-            return Err(format!("the database is at commit {n}, acknowledged or possible are {known:?}"));
-        };
-        let state = self.states[at].clone();
+        let state = state_in(&snapshot, &self.states)?;
         state.compare(&store, &snapshot)?;
         let mut damage = None;
         store.check_pages(|e| damage = Some(e), |_| {});
         if let Some(e) = damage {
             return Err(format!("a check after a cut found: {e}"));
         }
+        self.commits = self.commits.max(state.number());
         self.states = vec![state];
-        self.commits = self.commits.max(n);
         if let Some(copy) = self.copy.take() {
             self.disk.cut_in(u64::MAX / 2);
             let config = self.config();

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use snowmelt_io::{Clock, PowerDisk};
-use snowmelt_store::{Plant, Snapshot, Store, StoreConfig};
+use snowmelt_store::{Plant, Snapshot, Store, StoreConfig, StoreError};
 
 use super::copy::Copy;
 use super::model::{Model, NUMBER, Wrong, number_in};
-use super::{Stop, Tally, change, config};
+use super::{Stop, Tally, change, config, state_in};
 use crate::support::Random;
 
 /// One run.
@@ -158,30 +158,22 @@ impl<'a> Crew<'a> {
         let cut = if self.random.below(3) == 0 { self.random.below(6) as u64 } else { u64::MAX / 2 };
         self.disk.cut_in(cut);
         self.tally.opens += 1;
-        let store = match Store::open(self.dir, config) {
-            // The reserve may be what met the cut: nobody minds.
-            Ok(store) if !self.disk.is_off() => store,
-            _ if self.disk.is_off() => {
-                self.after_cut();
-                return Ok(None);
-            }
-            Ok(_) => unreachable!("the power is on or off"),
-            Err(e) => return Err(format!("open: {e}")),
-        };
+        let opened = Store::open(self.dir, config);
+        if self.disk.is_off() {
+            // The reserve may be what met the cut, and then it did open: nobody minds.
+            self.after_cut();
+            return Ok(None);
+        }
+        let store = opened.map_err(|e| format!("open: {e}"))?;
         self.tally.recovered_commits += store.recovery().commits;
         let snapshot = store.snapshot();
-        let n = number_in(&snapshot);
         let past = self.past.get_mut();
-        let known = &past.states[past.acknowledged..];
-        let Some(state) = known.iter().find(|m| m.number() == n).cloned() else {
-            let known: Vec<u64> = known.iter().map(Model::number).collect();
-            return Err(format!("the database is at commit {n}, acknowledged or possible are {known:?}"));
-        };
+        let state = state_in(&snapshot, &past.states[past.acknowledged..])?;
         self.disk.cut_in(u64::MAX / 2);
         state.compare(&store, &snapshot)?;
         let past = self.past.get_mut();
+        past.commits = past.commits.max(state.number());
         (past.states, past.acknowledged) = (vec![state], 0);
-        past.commits = past.commits.max(n);
         if let Some(copy) = past.copy.take() {
             copy.check(self.config())?;
         }
@@ -260,13 +252,22 @@ impl<'a> Crew<'a> {
         }
         txn.put_record(NUMBER, 1, &change::number(&mut next, commit));
         self.past.lock().states.push(next);
-        let pending = txn.append()?;
+        let pending = txn.append().map_err(|e| self.refused(commit, e))?;
         // What is not waited for is made durable by others.
         if random.below(4) > 0 {
             pending.wait()?;
             self.acknowledge(commit);
         }
         Ok(())
+    }
+
+    /// A commit that failed is no state, unless nobody knows: a thread that begins before the store is
+    /// given up builds on the state before.
+    fn refused(&self, commit: u64, error: StoreError) -> Stop {
+        if !matches!(error, StoreError::OutcomeUnknown { .. }) {
+            self.past.lock().states.retain(|m| m.number() != commit);
+        }
+        error.into()
     }
 
     /// The newest state and the number of the next commit.
@@ -291,7 +292,7 @@ impl<'a> Crew<'a> {
         }
         let Some(build) = change::load(random, build, store, &mut next, commit)? else { return Ok(()) };
         self.past.lock().states.push(next);
-        build.commit()?;
+        build.commit().map_err(|e| self.refused(commit, e))?;
         self.acknowledge(commit);
         self.past.lock().loads += 1;
         Ok(())

@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use snowmelt_io::PowerDisk;
-use snowmelt_store::{Background, FileOpener, JournalConfig, ReadAhead, Store, StoreConfig, StoreError};
+use snowmelt_store::{JournalConfig, Store, StoreConfig, StoreError};
 
-use crate::support::Random;
+use crate::support::{Random, tiny};
 use damage::{Damaged, damaged};
 use model::{Model, NUMBER};
 
@@ -145,28 +145,9 @@ struct History {
 }
 
 fn config(disk: &PowerDisk) -> StoreConfig {
-    let disk = disk.clone();
-    StoreConfig {
-        extent_pages: 8,
-        memory_bytes: 64 << 20,
-        pool_bytes: Some(64 * 8192),
-        read_ahead: ReadAhead::none(),
-        background: Background::Caller,
-        files: Some(FileOpener::new(move |path, access| disk.open(path, access))),
-        close_ms: 1_000_000,
-        journal: JournalConfig {
-            file_bytes: 64 << 10,
-            part_bytes: 16 << 10,
-            diff_bytes: 4 << 10,
-            private_pages: Some(24),
-            version_pages: Some(40),
-            checkpoint_bytes: 32 << 10,
-            checkpoint_s: 1_000_000,
-            most_bytes: 512 << 10,
-            ..JournalConfig::default()
-        },
-        ..StoreConfig::default()
-    }
+    let tiny = tiny(disk);
+    let journal = JournalConfig { private_pages: Some(24), version_pages: Some(40), ..tiny.journal };
+    StoreConfig { journal, ..tiny }
 }
 
 /// Runs `cases` cases of one seed; the lock file lies in `dir`.

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
 
 use parking_lot::{Condvar, Mutex};
-use snowmelt_io::{Alignment, CostModel, Device, IoError, IoErrorKind, Operation};
+use snowmelt_io::{Alignment, CostModel, Device, IoError, IoErrorKind, Operation, PowerDisk};
 use snowmelt_store::{
-    DeviceWrap, PageBuf, PageId, PageKind, ReadAhead, Reader, Result, Store, StoreConfig, TreeId, header,
+    Background, DeviceWrap, FileOpener, JournalConfig, PageBuf, PageId, PageKind, ReadAhead, Reader, Result,
+    Store, StoreConfig, TreeId, header,
 };
 
 /// A store of 8-page extents with `frames` frames.
@@ -21,6 +22,32 @@ pub fn config(frames: u64, read_ahead: ReadAhead) -> StoreConfig {
         pool_bytes: Some(frames * 8192),
         read_ahead,
         frame_wait_ms: 2_000,
+        ..StoreConfig::default()
+    }
+}
+
+/// A database on a disk in memory, so small that files fill and checkpoints come all the time. The
+/// test does its background work.
+pub fn tiny(disk: &PowerDisk) -> StoreConfig {
+    let disk = disk.clone();
+    StoreConfig {
+        extent_pages: 8,
+        memory_bytes: 64 << 20,
+        pool_bytes: Some(64 * 8192),
+        read_ahead: ReadAhead::none(),
+        background: Background::Caller,
+        files: Some(FileOpener::new(move |path, access| disk.open(path, access))),
+        close_ms: 1_000_000,
+        journal: JournalConfig {
+            file_bytes: 64 << 10,
+            part_bytes: 16 << 10,
+            diff_bytes: 4 << 10,
+            checkpoint_bytes: 32 << 10,
+            // Nothing depends on the time: a seed is a run.
+            checkpoint_s: 1_000_000,
+            most_bytes: 512 << 10,
+            ..JournalConfig::default()
+        },
         ..StoreConfig::default()
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use snowmelt_io::PowerDisk;
 use snowmelt_store::{
-    Background, FileOpener, JournalConfig, PageId, PageKind, ReadAhead, Reader, Store, StoreConfig,
-    StoreError, TreeId,
+    Background, FileOpener, JournalConfig, PageId, PageKind, ReadAhead, Reader, Snapshot, Store, StoreConfig,
+    StoreError, Transaction, TreeId,
 };
 
 use crate::support::{config, page};
@@ -55,28 +55,61 @@ impl Pages {
         Pages { tree, list }
     }
 
-    /// Writes `round` into all pages.
+    /// Writes `round` into all pages, and into a record.
     pub fn write(&self, store: &Arc<Store>, round: u64) -> Result<(), StoreError> {
         let mut txn = store.begin()?;
-        for p in &self.list {
-            let content = page(round, p.0);
-            let to = txn.page_mut(self.tree, *p)?;
-            to.set_header(PageKind::TupleLeaf, 0, 1);
-            to.body_mut().copy_from_slice(content.body());
-        }
+        self.fill(&mut txn, round, |_| true)?;
         txn.put_record("round", 1, &round.to_le_bytes());
         txn.commit().map(drop)
+    }
+
+    /// Writes `round` into those pages whose number in the list is chosen, and into no record.
+    pub fn write_chosen(
+        &self,
+        store: &Arc<Store>,
+        round: u64,
+        chosen: impl Fn(usize) -> bool,
+    ) -> Result<(), StoreError> {
+        let mut txn = store.begin()?;
+        self.fill(&mut txn, round, chosen)?;
+        txn.commit().map(drop)
+    }
+
+    fn fill(
+        &self,
+        txn: &mut Transaction,
+        round: u64,
+        chosen: impl Fn(usize) -> bool,
+    ) -> Result<(), StoreError> {
+        for (_, p) in self.list.iter().enumerate().filter(|(i, _)| chosen(*i)) {
+            let to = txn.page_mut(self.tree, *p)?;
+            to.set_header(PageKind::TupleLeaf, 0, 1);
+            to.body_mut().copy_from_slice(page(round, p.0).body());
+        }
+        Ok(())
     }
 
     /// The round that all pages and the record agree on.
     pub fn round(&self, store: &Arc<Store>) -> Result<u64, StoreError> {
         let snapshot = store.snapshot();
         let round = u64::from_le_bytes((*snapshot.record("round").unwrap()).try_into().unwrap());
+        self.check(store, snapshot, |_| round)?;
+        Ok(round)
+    }
+
+    /// Reads all pages: the first that is not of its round panics, the first error is answered.
+    pub fn check(
+        &self,
+        store: &Arc<Store>,
+        snapshot: Snapshot,
+        round: impl Fn(usize) -> u64,
+    ) -> Result<(), StoreError> {
         let mut r = Reader::new(store, snapshot);
-        for p in &self.list {
+        for (i, p) in self.list.iter().enumerate() {
+            let round = round(i);
             assert_eq!(r.page(self.tree, *p)?[32..], *page(round, p.0).body(), "page {p} in round {round}");
         }
-        Ok(round)
+        Ok(())
     }
 }
 

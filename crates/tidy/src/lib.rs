@@ -1,0 +1,22 @@
+//! Reads the source tree and finds what breaks its habits.
+//!
+//! | module      | finds                                                              |
+//! |-------------|--------------------------------------------------------------------|
+//! | `circles`   | modules that need each other, at each level of folders             |
+//! | `functions` | functions that are too long to be seen at once                     |
+//! | `names`     | types of one crate with the same bare name                         |
+//! | `prose`     | comments and documents that are too wide, files without a head     |
+//! | `ratchet`   | differences to the list of what is tolerated, which only shrinks   |
+//!
+//! The rules themselves are in `tests/tidy.rs`; `ratchet.tsv` is the list.
+
+#![forbid(unsafe_code)]
+
+pub mod arrows;
+pub mod circles;
+pub mod functions;
+pub mod lexer;
+pub mod names;
+pub mod prose;
+pub mod ratchet;
+pub mod tree;

@@ -1,0 +1,63 @@
+//! Comments and documents that are too wide, and files without a head.
+
+use crate::lexer::Lexed;
+use crate::tree::SourceFile;
+
+/// Columns of prose.
+pub const MOST_COLUMNS: usize = 100;
+
+/// Lines of a source file whose comment goes beyond [`MOST_COLUMNS`]; those that hold an address or a table do not count.
+pub fn wide_comments(text: &str, lexed: &Lexed) -> usize {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut wide: Vec<usize> = lexed
+        .comments
+        .iter()
+        .filter(|(_, comment)| !is_excused(comment.trim_start_matches(['/', '!', '*']).trim()))
+        .map(|(line, _)| *line)
+        .filter(|line| lines.get(line - 1).is_some_and(|l| l.chars().count() > MOST_COLUMNS))
+        .collect();
+    wide.dedup();
+    wide.len()
+}
+
+/// Lines of a document beyond [`MOST_COLUMNS`]; those in code, tables and with an address do not count.
+pub fn wide_lines(document: &str) -> usize {
+    let mut in_code = false;
+    let mut count = 0;
+    for line in document.lines() {
+        if line.trim_start().starts_with("```") {
+            in_code = !in_code;
+        }
+        let is_code = in_code || line.starts_with("    ");
+        if !is_code && !is_excused(line.trim()) && line.chars().count() > MOST_COLUMNS {
+            count += 1;
+        }
+    }
+    count
+}
+
+fn is_excused(line: &str) -> bool {
+    line.starts_with('|') || line.contains("://")
+}
+
+/// Whether the file begins by saying what it is.
+pub fn has_head(file: &SourceFile) -> bool {
+    file.text.lines().find(|line| !line.trim().is_empty()).is_some_and(|line| line.starts_with("//!"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lexer::lex;
+
+    #[test]
+    fn width_is_that_of_the_line() {
+        let long = "x".repeat(90);
+        let text =
+            format!("// {long}\n        // {long}\n//! | {long} | {long} |\nlet a = \"{long}{long}\";\n");
+        assert_eq!(wide_comments(&text, &lex(&text)), 1);
+        let document =
+            format!("{long}\n{long} {long}\n    {long}{long}\n| {long}{long}\n```\n{long}{long}\n```\n");
+        assert_eq!(wide_lines(&document), 1);
+    }
+}
