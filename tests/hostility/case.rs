@@ -61,11 +61,13 @@ pub struct Case {
     pub closed: bool,
     /// asks for little time
     pub hog: bool,
+    /// asks by HEAD: what comes back has no body, whatever length it names
+    pub head_only: bool,
 }
 
 impl Case {
     pub fn new(name: &'static str, attack: Attack, right: Right) -> Case {
-        Case { name, attack, right, limit: true, closed: false, hog: false }
+        Case { name, attack, right, limit: true, closed: false, hog: false, head_only: false }
     }
 
     /// It must be answered: what bounds it is in the query.
@@ -80,6 +82,10 @@ impl Case {
 
     pub fn hog(self) -> Case {
         Case { hog: true, ..self }
+    }
+
+    pub fn head_only(self) -> Case {
+        Case { head_only: true, ..self }
     }
 
     /// Writes the request.
@@ -124,7 +130,7 @@ impl Case {
                     Ok(()) => return Ok(()),
                     Err(wrong) => wrong,
                 };
-                let refused = answer.status >= 400 && names_a_limit(&answer.body);
+                let refused = answer.status >= 400 && (self.head_only || names_a_limit(&answer.body));
                 // Among many, waiting for memory or a place may take all the time there is.
                 if refused && (self.limit || in_storm && answer.status == 503) {
                     return Ok(());

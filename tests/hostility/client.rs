@@ -47,12 +47,13 @@ fn shortened(body: &str) -> String {
     if line.chars().count() <= 150 { line } else { line.chars().take(150).collect::<String>() + "…" }
 }
 
-/// Writes a request and reads what comes back, within `patience`.
+/// Writes a request and reads what comes back, within `patience`; an answer to HEAD has no body.
 ///
 /// A server may answer and close before it took the whole body; then the answer counts, not the broken pipe.
 pub fn ask(
     address: SocketAddr,
     patience: Duration,
+    has_body: bool,
     request: &dyn Fn(&mut dyn Write) -> io::Result<()>,
 ) -> Reply {
     let begun = Instant::now();
@@ -70,7 +71,7 @@ pub fn ask(
     if sent.as_ref().is_err_and(is_timeout) {
         return Reply::Silent;
     }
-    read_reply(&mut BufReader::new(&stream), &stream, begun + patience)
+    read_reply(&mut BufReader::new(&stream), &stream, begun + patience, has_body)
 }
 
 fn is_timeout(e: &io::Error) -> bool {
@@ -78,9 +79,10 @@ fn is_timeout(e: &io::Error) -> bool {
 }
 
 /// Reads until `end` from a stream that may stop anywhere.
-pub fn read_reply(reader: &mut impl BufRead, stream: &TcpStream, end: Instant) -> Reply {
+pub fn read_reply(reader: &mut impl BufRead, stream: &TcpStream, end: Instant, has_body: bool) -> Reply {
     let mut answer = Answer::default();
     match read_head(reader, stream, end, &mut answer) {
+        Ok(()) if !has_body => return Reply::Answer(answer),
         Ok(()) => {}
         Err(e) if is_timeout(&e) => return Reply::Silent,
         Err(e) => return Reply::Closed(e.to_string()),

@@ -115,7 +115,10 @@ fn large() -> Vec<Case> {
         head("HEAD of a long answer", &[200], |host| {
             let query = percent_encode("SELECT * { ?a ?b ?c . ?d ?e ?f } LIMIT 100000");
             format!("HEAD /sparql?query={query} HTTP/1.1\r\nHost: {host}\r\n\r\n")
-        }),
+        }).head_only(),
+        head("HEAD of a refusal", &[400], |host| {
+            format!("HEAD /sparql?query=no+query HTTP/1.1\r\nHost: {host}\r\n\r\n")
+        }).head_only().must(),
     ]
 }
 
@@ -277,7 +280,7 @@ fn pipeline(target: &Target, n: usize) -> Result<(), String> {
     let end = Instant::now() + Duration::from_secs(20);
     let mut reader = BufReader::new(&stream);
     for i in 0..n {
-        match read_reply(&mut reader, &stream, end) {
+        match read_reply(&mut reader, &stream, end, true) {
             Reply::Answer(answer) if answer.status == 200 => {}
             other => return Err(format!("answer {i}: {}", other.tell())),
         }

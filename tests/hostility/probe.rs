@@ -25,7 +25,7 @@ pub fn probe(target: &Target, scale: &Scale, patience: Duration) -> Result<(), S
         percent_encode(&query),
         target.address
     );
-    let reply = ask(target.address, patience, &|out| out.write_all(request.as_bytes()));
+    let reply = ask(target.address, patience, true, &|out| out.write_all(request.as_bytes()));
     let expected = format!("o,t,n\r\nurn:n{next},\"{}\",{}\r\n", text(node), scale.nodes);
     match &reply {
         Reply::Answer(answer) if answer.status == 200 && answer.body == expected => Ok(()),
