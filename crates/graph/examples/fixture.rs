@@ -62,7 +62,7 @@ fn history(dir: &Path, checkpoints: Checkpoints) -> Result<Arc<Database>, Failed
         txn.insert_source(source, Some(oxrdfio::RdfFormat::NQuads), None, None, &AtomicBool::new(false))?;
         if round == 8 {
             let graph = txn.session().resolve_one(TermRef::Iri("http://example.org/g2"))?;
-            txn.clear(Graphs::One(graph.ok_or("a graph of the load")?))?;
+            txn.clear(Graphs::One(graph.ok_or("a graph of the load")?), &AtomicBool::default())?;
         }
         txn.commit()?;
     }

@@ -10,6 +10,7 @@ pub mod dict_prefix;
 mod dump;
 mod error;
 mod index;
+mod interrupt;
 pub mod load;
 mod quad_batch;
 mod relocate;
@@ -37,6 +38,7 @@ pub use dict::{GraphMeta, Tree};
 pub use dump::DumpFormat;
 pub use error::{GraphError, Result};
 pub use index::{Column, Index};
+pub use interrupt::Interrupt;
 #[doc(hidden)]
 pub use load::fuzz;
 pub use quad_batch::{BatchTerm, QuadBatch};

@@ -3,8 +3,9 @@
 //! Everything at once: the indexes begin anew, whatever there was. One graph among others: its subjects by GS, their quads, deleted part by
 //! part. The dictionary keeps its terms.
 
-use crate::error::Result;
+use crate::error::{GraphError, Result};
 use crate::index::Index;
+use crate::interrupt::Interrupt;
 use crate::session::Session;
 use crate::subject_quads::each_quad_of;
 use crate::term::TermId;
@@ -33,8 +34,9 @@ impl Transaction {
     /// Removes all quads of some graphs.
     ///
     /// # Errors
-    /// Those of the store, and damage.
-    pub fn clear(&mut self, graphs: Graphs) -> Result<Changed> {
+    /// Those of the store, damage, and [`GraphError::Stopped`] when it is interrupted: what was
+    /// removed before stays in the transaction, so drop it.
+    pub fn clear(&mut self, graphs: Graphs, interrupt: &dyn Interrupt) -> Result<Changed> {
         let quads = self.state.quads();
         let mut session = self.session();
         // Whether others would be lost is seen by their rows, not by counts: a wrong one in an inner node must not drop what nobody named.
@@ -52,8 +54,8 @@ impl Transaction {
             return self.truncate();
         }
         match graphs {
-            Graphs::One(graph) => self.clear_range(&session, (graph.0, graph.0)),
-            _ => self.clear_range(&session, (TermId::DEFAULT_GRAPH.0 + 1, u64::MAX)),
+            Graphs::One(graph) => self.clear_range(&session, (graph.0, graph.0), interrupt),
+            _ => self.clear_range(&session, (TermId::DEFAULT_GRAPH.0 + 1, u64::MAX), interrupt),
         }
     }
 
@@ -77,7 +79,12 @@ impl Transaction {
     }
 
     /// Deletes the quads of a range of graphs, as `session` sees them: deleting does not move what it sees.
-    fn clear_range(&mut self, session: &Session, graphs: (u64, u64)) -> Result<Changed> {
+    fn clear_range(
+        &mut self,
+        session: &Session,
+        graphs: (u64, u64),
+        interrupt: &dyn Interrupt,
+    ) -> Result<Changed> {
         let mut session = session.sibling();
         let mut scan = session.scan(Index::Gs, &[], Some(graphs));
         let mut pairs = Columns::of(2, 0b10);
@@ -92,15 +99,21 @@ impl Transaction {
                     doomed.push([s, p, o, g].map(TermId));
                 }
                 if doomed.len() >= PART_QUADS {
+                    go_on(interrupt)?;
                     changed += self.delete(&doomed)?;
                     doomed.clear();
                 }
                 Ok(())
             })?;
+            go_on(interrupt)?;
             changed += self.delete(&doomed)?;
             doomed.clear();
             pairs.clear();
         }
         Ok(changed)
     }
+}
+
+fn go_on(interrupt: &dyn Interrupt) -> Result<()> {
+    if interrupt.is_set() { Err(GraphError::Stopped) } else { Ok(()) }
 }

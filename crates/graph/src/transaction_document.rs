@@ -1,5 +1,6 @@
 //! A whole document into a transaction: parsed as it is read, inserted batch by batch.
 
+use crate::interrupt::Interrupt;
 use crate::load::LoadError;
 use crate::load::document::{DocumentOptions, parse_document};
 use crate::load::intern::Parsed;
@@ -11,7 +12,6 @@ use oxrdfio::RdfFormat;
 use snowmelt_store::{MemoryBudget, Store};
 use std::io::Read;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Statements inserted together.
 const BATCH_ROWS: usize = 1 << 15;
@@ -43,7 +43,7 @@ impl Transaction {
         format: Option<RdfFormat>,
         base: Option<&str>,
         graph: Option<&str>,
-        cancel: &AtomicBool,
+        cancel: &dyn Interrupt,
     ) -> Result<Changed, LoadError> {
         let input = source.open(format, &Arc::default(), cancel)?;
         let document = Document { name: &input.name, format: input.format, base, graph };
@@ -59,7 +59,7 @@ impl Transaction {
         &mut self,
         document: &Document<'_>,
         read: impl Read,
-        cancel: &AtomicBool,
+        cancel: &dyn Interrupt,
     ) -> Result<Changed, LoadError> {
         self.insert_counted(document, read, cancel, &mut |_| {})
     }
@@ -69,7 +69,7 @@ impl Transaction {
         &mut self,
         document: &Document<'_>,
         read: impl Read,
-        cancel: &AtomicBool,
+        cancel: &dyn Interrupt,
         read_statements: &mut dyn FnMut(u64),
     ) -> Result<Changed, LoadError> {
         let store = self.db.store().clone();
@@ -101,7 +101,7 @@ pub fn check_source(
     source: Source,
     format: Option<RdfFormat>,
     base: Option<&str>,
-    cancel: &AtomicBool,
+    cancel: &dyn Interrupt,
 ) -> Result<(), LoadError> {
     let input = source.open(format, &Arc::default(), cancel)?;
     let document = Document { name: &input.name, format: input.format, base, graph: None };

@@ -178,7 +178,7 @@ fn a_count_of_an_inner_node_does_not_decide_what_is_dropped() {
     let mut txn = db.begin().unwrap();
     let id = txn.session().resolve_one(TermRef::Iri("http://a/g1")).unwrap().unwrap();
     // An error would do, too; what nobody named must stay.
-    if txn.clear(Graphs::One(id)).is_ok() {
+    if txn.clear(Graphs::One(id), &AtomicBool::default()).is_ok() {
         txn.commit().unwrap();
     } else {
         drop(txn);

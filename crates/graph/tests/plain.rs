@@ -137,11 +137,11 @@ impl Change {
             }
             Change::Clear(graph) => {
                 if let Some(graph) = graph_id(&mut session, graph) {
-                    txn.clear(Graphs::One(graph)).unwrap();
+                    txn.clear(Graphs::One(graph), &AtomicBool::default()).unwrap();
                 }
             }
-            Change::ClearNamed => drop(txn.clear(Graphs::Named).unwrap()),
-            Change::ClearAll => drop(txn.clear(Graphs::All).unwrap()),
+            Change::ClearNamed => drop(txn.clear(Graphs::Named, &AtomicBool::default()).unwrap()),
+            Change::ClearAll => drop(txn.clear(Graphs::All, &AtomicBool::default()).unwrap()),
         }
     }
 }

@@ -5,15 +5,15 @@
 
 use snowmelt_graph::load::{LoadOptions, Source, load};
 use snowmelt_graph::{
-    BlankNodes, Database, Document, DumpFormat, Graphs, Index, OpenOptions, QuadBatch, Session, TermId,
-    TermRef, Transaction, Tree,
+    BlankNodes, Database, Document, DumpFormat, GraphError, Graphs, Index, Interrupt, OpenOptions, QuadBatch,
+    Session, TermId, TermRef, Transaction, Tree,
 };
 use snowmelt_store::{Relocation, TupleTree};
 use std::collections::BTreeSet;
 use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Subject, predicate, object and graph as N-Quads writes them; the default graph is empty.
 type Quad = [String; 4];
@@ -151,15 +151,18 @@ fn operation(random: &mut Random, round: u64, txn: &mut Transaction, model: &mut
             let Some(id) = txn.session().resolve_one(term(&graph)).unwrap() else { return };
             let before = model.len();
             model.retain(|quad| quad[3] != graph);
-            assert_eq!(txn.clear(Graphs::One(id)).unwrap().deleted, (before - model.len()) as u64);
+            assert_eq!(
+                txn.clear(Graphs::One(id), &AtomicBool::default()).unwrap().deleted,
+                (before - model.len()) as u64
+            );
         }
         1 => {
             model.retain(|quad| quad[3].is_empty());
-            txn.clear(Graphs::Named).unwrap();
+            txn.clear(Graphs::Named, &AtomicBool::default()).unwrap();
         }
         2 if random.below(4) == 0 => {
             model.clear();
-            txn.clear(Graphs::All).unwrap();
+            txn.clear(Graphs::All, &AtomicBool::default()).unwrap();
         }
         3..=9 => {
             let quads = many(random);
@@ -389,4 +392,30 @@ fn large_batches_order_the_indexes_and_leave_the_hashes_alone() {
     db.relocate(|_| ()).unwrap();
     let found = disorder(&db, db.state().unwrap().hashes(Tree::Iri));
     assert!(found < least, "hashes, moved: {found:.2}");
+}
+
+/// Set from the second question on.
+#[derive(Default)]
+struct AtTheSecond(AtomicU32);
+
+impl Interrupt for AtTheSecond {
+    fn is_set(&self) -> bool {
+        self.0.fetch_add(1, Ordering::Relaxed) > 0
+    }
+}
+
+#[test]
+fn emptying_a_large_graph_can_be_interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    let quad =
+        |i: u32, graph: &str| [format!("<urn:s{i}>"), "<urn:p>".into(), "<urn:o>".into(), graph.into()];
+    let quads: Model = (0..10_000).map(|i| quad(i, "<urn:g>")).chain([quad(0, "")]).collect();
+    let db = loaded(&dir.path().join("db"), &quads);
+    let mut txn = db.begin().unwrap();
+    let graph = txn.session().resolve_one(term("<urn:g>")).unwrap().unwrap();
+    let asked = AtTheSecond::default();
+    let cleared = txn.clear(Graphs::One(graph), &asked);
+    assert!(matches!(cleared, Err(GraphError::Stopped)), "{cleared:?}");
+    drop(txn);
+    assert_eq!(db.session().unwrap().count(Index::Gs, &[graph], None).unwrap(), 10_000);
 }

@@ -128,7 +128,7 @@ pub fn store(
     drop(session);
     let mut changed = Changed::default();
     if let (true, Some(id)) = (replace, id) {
-        changed += txn.clear(Graphs::One(id)).map_err(failed)?;
+        changed += txn.clear(Graphs::One(id), cancel).map_err(failed)?;
     }
     for (content_type, part) in parts {
         let kind = media_type(&content_type);
@@ -180,7 +180,7 @@ pub fn delete(engine: &Engine, target: &Target, cancel: &AtomicBool) -> Result<C
             session.resolve_one(TermRef::Iri(graph)).map_err(failed)?.ok_or_else(|| not_found(graph))?
         }
     };
-    let changed = txn.clear(Graphs::One(id)).map_err(failed)?;
+    let changed = txn.clear(Graphs::One(id), cancel).map_err(failed)?;
     if changed != Changed::default() {
         txn.commit().map_err(failed)?;
     }

@@ -412,13 +412,7 @@ pub(crate) struct Parsed<'a> {
 
 /// When a query that begins now must stop.
 fn limits(options: &QueryOptions) -> Limits {
-    Limits {
-        timeout: options.timeout,
-        deadline: options.timeout.map(|t| Instant::now() + t),
-        cancel: options.cancel.clone(),
-        max_rows: options.max_rows,
-        stop: None,
-    }
+    Limits { max_rows: options.max_rows, ..Limits::from_now(options.timeout, options.cancel.clone()) }
 }
 
 /// The operators of a plan.

@@ -12,6 +12,7 @@ mod functions;
 #[doc(hidden)]
 pub mod fuzz;
 mod guard;
+mod iri;
 mod limits;
 mod optimise;
 mod plan;

@@ -1,5 +1,6 @@
 //! When a query must end before its time: the clock, a flag set from outside, another thread of it that failed.
 
+use snowmelt_graph::Interrupt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -23,6 +24,12 @@ pub(crate) enum Stop {
 }
 
 impl Limits {
+    /// Those of work that begins now.
+    pub fn from_now(timeout: Option<Duration>, cancel: Option<Arc<AtomicBool>>) -> Self {
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        Self { timeout, deadline, cancel, max_rows: None, stop: None }
+    }
+
     /// Asked by every operator for every batch, and by whatever loops longer than some milliseconds in between.
     pub fn check(&self) -> Result<(), Stop> {
         let set = |flag: &Option<Arc<AtomicBool>>| flag.as_ref().is_some_and(|c| c.load(Ordering::Relaxed));
@@ -33,5 +40,11 @@ impl Limits {
             return Err(Stop::Timeout(self.timeout.unwrap_or_default()));
         }
         Ok(())
+    }
+}
+
+impl Interrupt for Limits {
+    fn is_set(&self) -> bool {
+        self.check().is_err()
     }
 }

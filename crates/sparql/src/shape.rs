@@ -11,6 +11,7 @@
 //! The placeholder of an IRI is `<snowmelt-param:N>`, of a literal `"N"^^<snowmelt-param:>`.
 
 use crate::algebra::GroundTerm;
+use crate::iri::is_iri;
 use rustc_hash::FxHashMap;
 use spargebra::term::{Literal, NamedNode};
 
@@ -138,7 +139,7 @@ impl<'a> Scanner<'a> {
         if !has_scheme(iri) {
             return Some(());
         }
-        if oxiri::Iri::parse(iri).is_err() {
+        if !is_iri(iri) {
             return None;
         }
         let number =
@@ -186,7 +187,7 @@ impl<'a> Scanner<'a> {
                 let from = self.at + 2;
                 self.at = self.iri_end(from)?;
                 let datatype = &self.text[from + 1..self.at - 1];
-                if !has_scheme(datatype) || oxiri::Iri::parse(datatype).is_err() {
+                if !has_scheme(datatype) || !is_iri(datatype) {
                     return None;
                 }
                 let value = &self.text[start + 1..close];

@@ -16,13 +16,13 @@ use crate::error::QueryError;
 use crate::exec::{Limits, TextKind};
 use crate::stack::with_room;
 use oxrdf::TermRef as RdfTerm;
-use snowmelt_graph::{Changed, Graphs, Session, TermId, TermRef, Transaction};
+use snowmelt_graph::{Changed, GraphError, Graphs, Session, TermId, TermRef, Transaction};
 use spargebra::GraphUpdateOperation;
 use spargebra::algebra::{GraphTarget, QueryDataset};
 use spargebra::term::NamedNode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub use document::LoadPermission;
 
@@ -62,8 +62,7 @@ struct Run<'a> {
     options: &'a UpdateOptions,
     parsed: Parsed<'a>,
     base: Option<oxiri::Iri<String>>,
-    deadline: Option<Instant>,
-    cancel: Arc<AtomicBool>,
+    limits: Limits,
     txn: Transaction,
 }
 
@@ -78,32 +77,19 @@ impl Engine {
     }
 
     fn update_with_room(&self, parsed: Parsed<'_>, options: &UpdateOptions) -> Result<Updated, QueryError> {
-        let limits = Limits {
-            timeout: options.timeout,
-            deadline: options.timeout.map(|timeout| Instant::now() + timeout),
-            cancel: options.cancel.clone(),
-            ..Limits::default()
-        };
+        let limits = Limits::from_now(options.timeout, options.cancel.clone());
         let _text = self.reserve_text(TextKind::Update, parsed.text, None, &limits)?;
         let update = parse_update(parsed.text, options.base.as_deref())?;
         let Some(txn) = self.database().begin_while(&|| limits.check().is_ok())? else {
             limits.check()?;
             return Err(QueryError::Cancelled);
         };
-        let mut run = Run {
-            engine: self,
-            options,
-            parsed,
-            base: update.base_iri.clone(),
-            deadline: limits.deadline,
-            cancel: options.cancel.clone().unwrap_or_default(),
-            txn,
-        };
+        let mut run = Run { engine: self, options, parsed, base: update.base_iri.clone(), limits, txn };
         let mut changed = Changed::default();
         for operation in &update.operations {
             changed += run.operation(operation)?;
         }
-        run.check()?;
+        run.limits.check()?;
         // Nothing to make durable: no number is used up.
         if changed == Changed::default() {
             return Ok(Updated { txn: run.txn.number() - 1, changed });
@@ -116,7 +102,7 @@ impl Engine {
 impl Run<'_> {
     fn operation(&mut self, operation: &GraphUpdateOperation) -> Result<Changed, QueryError> {
         use GraphUpdateOperation as Op;
-        self.check()?;
+        self.limits.check()?;
         match operation {
             Op::InsertData { data } => self.insert_data(data),
             Op::DeleteData { data } => self.delete_data(data),
@@ -167,7 +153,11 @@ impl Run<'_> {
                 }
             }
         };
-        Ok(self.txn.clear(graphs)?)
+        let changed = self.txn.clear(graphs, &self.limits);
+        changed.map_err(|error| match error {
+            GraphError::Stopped => self.stopped(),
+            other => other.into(),
+        })
     }
 
     fn create(&mut self, graph: &NamedNode, silent: bool) -> Result<Changed, QueryError> {
@@ -178,15 +168,9 @@ impl Run<'_> {
         Ok(Changed::default())
     }
 
-    /// Called between operations and batches.
-    fn check(&self) -> Result<(), QueryError> {
-        if self.cancel.load(std::sync::atomic::Ordering::Relaxed) {
-            return Err(QueryError::Cancelled);
-        }
-        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Err(QueryError::Timeout(self.options.timeout.unwrap_or_default()));
-        }
-        Ok(())
+    /// Why the graph layer was stopped.
+    fn stopped(&self) -> QueryError {
+        self.limits.check().err().map_or(QueryError::Cancelled, QueryError::from)
     }
 }
 

@@ -7,6 +7,7 @@ mod common;
 
 use snowmelt_graph::{Database, OpenOptions};
 use snowmelt_sparql::{Engine, LoadPermission, QueryError, QueryOptions, ResultFormat, UpdateOptions};
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -220,4 +221,34 @@ fn load_reads_what_is_allowed() {
     assert!(error.to_string().contains("broken.nt:"), "{error}");
     bench.engine.update(&format!("LOAD SILENT {}", iri("broken.nt")), &options).unwrap();
     assert_eq!(bench.rows("SELECT * { GRAPH ?g { ?s ?p ?o } }").len(), 2);
+}
+
+/// A source without an end: a pipe into which somebody writes as long as somebody reads.
+#[test]
+fn load_ends_at_the_time_limit() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().canonicalize().unwrap();
+    let (pipe, allow_load) =
+        (folder.join("endless.nt"), vec![LoadPermission::new(folder.to_str().unwrap()).unwrap()]);
+    for silent in ["", "SILENT "] {
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+        let writer = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || {
+                let mut out = std::fs::File::create(pipe).unwrap();
+                let line = "<urn:s> <urn:p> <urn:o> .\n".repeat(100);
+                // so that a load that nothing ends does so after a while
+                let begun = std::time::Instant::now();
+                while begun.elapsed() < Duration::from_secs(20) && out.write_all(line.as_bytes()).is_ok() {}
+            }
+        });
+        let timeout = Some(Duration::from_millis(200));
+        let options = UpdateOptions { timeout, allow_load: allow_load.clone(), ..UpdateOptions::default() };
+        let text = format!("LOAD {silent}<file://{}>", pipe.display());
+        let error = bench.engine.update(&text, &options).unwrap_err();
+        assert!(matches!(error, QueryError::Timeout(_)), "{silent}{error}");
+        writer.join().unwrap();
+        std::fs::remove_file(&pipe).unwrap();
+    }
+    assert!(bench.rows("SELECT * { ?s ?p ?o }").is_empty());
 }

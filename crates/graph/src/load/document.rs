@@ -2,7 +2,6 @@
 //! oxrdfio, cut into chunks of statements.
 
 use std::io::Read;
-use std::sync::atomic::AtomicBool;
 
 use oxrdf::{GraphName, NamedNode};
 use oxrdfio::{RdfFormat, RdfParseError, RdfParser};
@@ -11,6 +10,7 @@ use super::error::LoadError;
 use super::guard::{Bounds, Guarded};
 use super::intern::{Fault, Interner, Parsed};
 use super::tagwise::TagWise;
+use crate::interrupt::Interrupt;
 use crate::term::{TermId, TermRef};
 use snowmelt_store::MemoryBudget;
 
@@ -43,7 +43,7 @@ pub(crate) fn parse_document(
     read: impl Read,
     source: usize,
     options: DocumentOptions,
-    cancel: &AtomicBool,
+    cancel: &dyn Interrupt,
     mut empty: impl FnMut() -> Result<Parsed, LoadError>,
     mut full: impl FnMut(Parsed) -> Result<(), LoadError>,
     name: &str,

@@ -40,7 +40,7 @@ mod waiting;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use snowmelt_store::{Store, StoreConfig, StoreError, remove_unfinished};
 
@@ -57,6 +57,7 @@ use self::sorter::Sorter;
 use self::temp::TempSpace;
 use self::waiting::{Waiting, WaitingRows, WaitingSorters};
 use crate::dict::{self, GraphMeta};
+use crate::interrupt::Interrupt;
 
 pub use dictionary::DictionaryCounts;
 pub use error::LoadError;
@@ -154,8 +155,8 @@ fn open(path: &Path, options: &LoadOptions) -> Result<(Arc<Store>, bool), LoadEr
 }
 
 /// An error when the load was cancelled.
-pub(crate) fn cancelled(cancel: &AtomicBool) -> Result<(), LoadError> {
-    if cancel.load(Ordering::Relaxed) { Err(LoadError::Cancelled) } else { Ok(()) }
+pub(crate) fn cancelled(cancel: &dyn Interrupt) -> Result<(), LoadError> {
+    if cancel.is_set() { Err(LoadError::Cancelled) } else { Ok(()) }
 }
 
 struct Load<'a> {

@@ -8,13 +8,14 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use oxrdfio::RdfFormat;
 use oxttl::NQuadsParser;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::error::LoadError;
+use crate::interrupt::Interrupt;
 
 /// Formats by the names the command line takes.
 const FORMATS: [(&str, RdfFormat); 7] = [
@@ -104,7 +105,7 @@ impl Source {
         self,
         format: Option<RdfFormat>,
         read_bytes: &Arc<AtomicU64>,
-        cancel: &'a AtomicBool,
+        cancel: &'a dyn Interrupt,
     ) -> Result<Input<'a>, LoadError> {
         let name = self.name();
         let failed = |source| LoadError::Input { file: name.clone(), source };
@@ -133,7 +134,7 @@ impl Source {
 /// Standard input, which may be silent for long: a load that is cancelled does not wait for it.
 struct Patient<'a> {
     file: File,
-    cancel: &'a AtomicBool,
+    cancel: &'a dyn Interrupt,
 }
 
 /// How often a silent standard input looks whether the load was cancelled.
@@ -142,7 +143,7 @@ const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 impl Read for Patient<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         loop {
-            if self.cancel.load(Ordering::Relaxed) {
+            if self.cancel.is_set() {
                 return Err(io::Error::other("cancelled"));
             }
             let mut fds = [PollFd::new(&self.file, PollFlags::IN)];

@@ -46,6 +46,11 @@ impl QueryMemory {
     pub fn take_back(&self) -> bool {
         self.0.take_back()
     }
+
+    /// Most bytes that its operators have held at once.
+    pub fn most_bytes(&self) -> usize {
+        self.0.most()
+    }
 }
 
 /// A result under way.

@@ -182,6 +182,11 @@ impl MemoryShare {
         self.inner.shares.least
     }
 
+    /// Most bytes held at once.
+    pub fn most(&self) -> usize {
+        self.inner.most.load(Ordering::Relaxed)
+    }
+
     /// Gives what is reserved and not used to others.
     pub fn lend(&self) {
         let mut reserved = self.inner.reserved.lock();

@@ -1,7 +1,7 @@
 //! Results as text: solutions, booleans and graphs, streamed batch by batch.
 //!
-//! The formats are sparesults' and oxrdfio's; a row's terms are handed over borrowed, each decoded once per batch. The table for
-//! terminals and CSV are ours. Invariant: whatever is written is read back as the same terms (CSV: values); what a format has no
+//! The formats are sparesults' and oxrdfio's; a row's terms are handed over borrowed, each decoded once
+//! per batch. The table for terminals, CSV and the XML of solutions are ours. Invariant: whatever is written is read back as the same terms (CSV: values); what a format has no
 //! notation for ends the result with [`QueryError::Unwritable`].
 
 mod csv;
@@ -9,6 +9,7 @@ mod format;
 mod refuse;
 mod returns;
 mod table;
+mod xml;
 
 pub use format::ResultFormat;
 
@@ -24,6 +25,7 @@ use sparesults::{QueryResultsFormat, QueryResultsSerializer, WriterSolutionsSeri
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use table::Table;
+use xml::Xml;
 
 /// Writes the answer of an ASK query.
 ///
@@ -53,16 +55,16 @@ pub struct SolutionWriter<'w> {
 }
 
 enum Form<'w> {
-    Standard(Box<WriterSolutionsSerializer<Out<'w>>>),
+    Standard(Box<WriterSolutionsSerializer<BufWriter<&'w mut dyn Write>>>),
     Csv(Csv<'w>),
+    Xml(Xml<'w>),
     Table(Table<'w>),
 }
 
 type Out<'w> = BufWriter<Returns<&'w mut dyn Write>>;
 
 fn buffered(format: ResultFormat, out: &mut dyn Write) -> Out<'_> {
-    let is_xml = matches!(format, ResultFormat::Xml | ResultFormat::RdfXml);
-    BufWriter::new(if is_xml { Returns::of_xml(out) } else { Returns::of_other(out) })
+    BufWriter::new(if format == ResultFormat::RdfXml { Returns::of_xml(out) } else { Returns::of_other(out) })
 }
 
 impl<'w> SolutionWriter<'w> {
@@ -73,9 +75,10 @@ impl<'w> SolutionWriter<'w> {
     pub fn new(format: ResultFormat, variables: &[String], out: &'w mut dyn Write) -> io::Result<Self> {
         let form = match format.solutions() {
             Some(QueryResultsFormat::Csv) => Form::Csv(Csv::new(variables, out)?),
+            Some(QueryResultsFormat::Xml) => Form::Xml(Xml::new(variables, out)?),
             Some(standard) => {
                 let names = variables.iter().map(oxrdf::Variable::new_unchecked).collect();
-                let out = buffered(format, out);
+                let out = BufWriter::new(out);
                 let serializer = QueryResultsSerializer::from_format(standard);
                 Form::Standard(Box::new(serializer.serialize_solutions_to_writer(out, names)?))
             }
@@ -128,6 +131,7 @@ impl<'w> SolutionWriter<'w> {
             match &mut self.form {
                 Form::Standard(writer) => writer.serialize(cells)?,
                 Form::Csv(csv) => csv.row(cells)?,
+                Form::Xml(xml) => xml.row(cells)?,
                 Form::Table(table) => table.row(cells)?,
             }
             seen?;
@@ -143,6 +147,7 @@ impl<'w> SolutionWriter<'w> {
         match self.form {
             Form::Standard(writer) => writer.finish()?.flush(),
             Form::Csv(csv) => csv.finish(),
+            Form::Xml(xml) => xml.finish(),
             Form::Table(table) => table.finish(),
         }
     }

@@ -28,7 +28,7 @@ impl<W: Write> Write for Returns<W> {
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if !self.is_xml || !bytes.contains(&b'\r') {
+        if !self.is_xml || memchr::memchr(b'\r', bytes).is_none() {
             return self.inner.write_all(bytes);
         }
         for (i, part) in bytes.split(|b| *b == b'\r').enumerate() {

@@ -15,7 +15,7 @@ impl Run<'_> {
         let mut blanks = BlankNodes::default();
         let mut batch = QuadBatch::new(0);
         for part in data.chunks(PART_QUADS) {
-            self.check()?;
+            self.limits.check()?;
             for quad in part {
                 let graph = match &quad.graph_name {
                     GraphName::DefaultGraph => batch.id(TermId::DEFAULT_GRAPH),
@@ -36,7 +36,7 @@ impl Run<'_> {
     pub(super) fn delete_data(&mut self, data: &[GroundQuad]) -> Result<Changed, QueryError> {
         let mut changed = Changed::default();
         for part in data.chunks(PART_QUADS) {
-            self.check()?;
+            self.limits.check()?;
             let terms: Vec<TermRef<'_>> = part.iter().flat_map(ground_terms).collect();
             let ids = self.txn.session().resolve(&terms)?;
             let mut ids = ids.into_iter();

@@ -66,13 +66,16 @@ impl Run<'_> {
             GraphName::NamedNode(graph) => Some(graph.as_str()),
         };
         let base = Some(source.as_str());
-        if silent {
-            let store = self.txn.database().store();
-            check_source(store, Source::File(path.clone()), None, base, &self.cancel)?;
-        }
-        let changed = self.txn.insert_source(Source::File(path), None, base, graph, &self.cancel);
+        let source = || Source::File(path.clone());
+        let checked = if silent {
+            check_source(self.txn.database().store(), source(), None, base, &self.limits)
+        } else {
+            Ok(())
+        };
+        let changed =
+            checked.and_then(|()| self.txn.insert_source(source(), None, base, graph, &self.limits));
         changed.map_err(|error| match error {
-            LoadError::Cancelled => QueryError::Cancelled,
+            LoadError::Cancelled => self.stopped(),
             other => other.into(),
         })
     }

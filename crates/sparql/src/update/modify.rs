@@ -66,10 +66,11 @@ impl Run<'_> {
         };
         let options = QueryOptions {
             timeout: self
+                .limits
                 .deadline
                 .map(|deadline| deadline.saturating_duration_since(std::time::Instant::now())),
             memory: self.options.memory,
-            cancel: Some(self.cancel.clone()),
+            cancel: self.limits.cancel.clone(),
             batch_rows: self.options.batch_rows,
             ..QueryOptions::default()
         };

@@ -1,0 +1,52 @@
+//! Whether a text is an IRI.
+
+/// Whether a text is an IRI with a scheme.
+pub(crate) fn is_iri(text: &str) -> bool {
+    // the many that need no parser: http://host/path#fragment
+    if let Some(rest) = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://")) {
+        let hash = memchr::memchr(b'#', rest.as_bytes());
+        let (path, fragment) = rest.split_at(hash.unwrap_or(rest.len()));
+        if are_plain(path) && are_plain(fragment.get(1..).unwrap_or_default()) {
+            return true;
+        }
+    }
+    oxiri::Iri::parse(text).is_ok()
+}
+
+/// Whether all characters are letters, digits or some signs that stand anywhere in an IRI for themselves.
+fn are_plain(text: &str) -> bool {
+    // without branches, on bytes alone: sixteen are looked at together
+    let is_odd = |b: u8| {
+        let letter = (b | 0x20).wrapping_sub(b'a') < 26;
+        let digit_or_sign = b.wrapping_sub(b'-') <= b'9' - b'-'; // also '.' and '/'
+        !(letter | digit_or_sign | (b == b'_') | (b == b'~') | (b == b'+') | (b == b'=') | (b == b'&'))
+    };
+    text.bytes().fold(0, |odd, b| odd | u8::from(is_odd(b))) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_needs_no_parser_passes_it() {
+        let signs: String = (0..=0x7F).map(char::from).filter(|c| are_plain(&c.to_string())).collect();
+        assert_eq!(signs.len(), 26 + 26 + 10 + "/-_.~+=&".len(), "{signs}");
+        assert!(oxiri::Iri::parse(format!("http://{signs}#{signs}")).is_ok());
+        assert!(!are_plain("é") && are_plain(""));
+        for odd in [
+            "http://a/ b",
+            "http://a#b c",
+            "http://a#b#c",
+            "http://a/\u{1}",
+            "urn",
+            "http://a/<",
+            "https://[",
+        ] {
+            assert!(!is_iri(odd), "{odd}");
+        }
+        for iri in ["http://a", "http://a#", "http://a/b?c", "urn:a", "https://a/%20", "http://a/é"] {
+            assert!(is_iri(iri), "{iri}");
+        }
+    }
+}
