@@ -13,7 +13,8 @@ pub(crate) fn is_iri(text: &str) -> bool {
     oxiri::Iri::parse(text).is_ok()
 }
 
-/// Whether all characters are letters, digits or some signs that stand anywhere in an IRI for themselves.
+/// Whether all characters are letters, digits or some signs that stand anywhere in an IRI for
+/// themselves.
 fn are_plain(text: &str) -> bool {
     // without branches, on bytes alone: sixteen are looked at together
     let is_odd = |b: u8| {

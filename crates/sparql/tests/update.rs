@@ -239,7 +239,12 @@ fn load_ends_at_the_time_limit() {
                 let line = "<urn:s> <urn:p> <urn:o> .\n".repeat(100);
                 // so that a load that nothing ends does so after a while
                 let begun = std::time::Instant::now();
-                while begun.elapsed() < Duration::from_secs(20) && out.write_all(line.as_bytes()).is_ok() {}
+                while begun.elapsed() < Duration::from_secs(20) {
+                    if out.write_all(line.as_bytes()).is_err() {
+                        return true;
+                    }
+                }
+                false
             }
         });
         let timeout = Some(Duration::from_millis(200));
@@ -247,7 +252,7 @@ fn load_ends_at_the_time_limit() {
         let text = format!("LOAD {silent}<file://{}>", pipe.display());
         let error = bench.engine.update(&text, &options).unwrap_err();
         assert!(matches!(error, QueryError::Timeout(_)), "{silent}{error}");
-        writer.join().unwrap();
+        assert!(writer.join().unwrap(), "{silent}LOAD read on");
         std::fs::remove_file(&pipe).unwrap();
     }
     assert!(bench.rows("SELECT * { ?s ?p ?o }").is_empty());

@@ -1,8 +1,8 @@
 //! Solutions as XML (SPARQL Query Results XML Format).
 //!
-//! Ours, because writing them through the events of an XML library was 28 % of the instructions of a
-//! warm BSBM Explore mix, most of them to allocate each element. Whether XML has a notation for a term
-//! at all is looked at before (`refuse`).
+//! Ours, because writing them through the events of an XML library was 28 % of the instructions of
+//! a warm BSBM Explore mix, most of them to allocate each element. Whether XML has a notation for a
+//! term at all is looked at before (`refuse`).
 
 use oxrdf::vocab::xsd;
 use oxrdf::{TermRef, VariableRef};
@@ -73,8 +73,8 @@ impl<'w> Xml<'w> {
         self.out.write_all(text.as_bytes())
     }
 
-    /// A text with references for what is markup, for carriage returns (a reader takes a bare one for a
-    /// line feed: XML 1.0, 2.11), and for a blank at either end, which many readers pass over.
+    /// A text with references for what is markup, for carriage returns (a reader takes a bare one
+    /// for a line feed: XML 1.0, 2.11), and for a blank at either end, which many pass over.
     fn text(&mut self, text: &str) -> io::Result<()> {
         // without branches, so that many bytes are looked at together
         let is_special = |b: u8| matches!(b, b'<' | b'>' | b'&' | b'"' | b'\r');
