@@ -47,6 +47,8 @@ struct State {
     /// The step at which the power goes.
     cut_at: Option<u64>,
     off: bool,
+    /// Times the power came back. Who opened a file before that is a process that is no more.
+    epoch: u64,
     /// Steps from which on writes fail, with which error.
     failing: Option<(u64, i32)>,
     /// The file whose steps fail: how its path ends, how many are left before that, and the error.
@@ -122,12 +124,13 @@ impl PowerDisk {
             state.step(&name, Operation::Open, 0, 0)?;
             state.files.insert(path.to_path_buf(), File::default());
         }
+        let epoch = state.epoch;
         drop(state);
         self.pass_time();
         if self.is_off() {
             return Err(fail(libc::EIO));
         }
-        Ok(Arc::new(PowerFile { disk: self.clone(), path: path.to_path_buf(), name }))
+        Ok(Arc::new(PowerFile { disk: self.clone(), path: path.to_path_buf(), name, epoch }))
     }
 
     /// Makes the names of all files durable, as a sync of their directories would.
@@ -212,7 +215,7 @@ impl PowerDisk {
     /// Cuts the power now, if it is on, and switches it on again: the files have what was durable and some of the rest.
     pub fn power_on(&self) {
         let mut state = self.state.lock();
-        (state.off, state.cut_at) = (false, None);
+        state.begin_epoch();
         let keep = match state.below(4) {
             0 => Keep::Nothing,
             1 => Keep::All,
@@ -223,10 +226,9 @@ impl PowerDisk {
         files.values_mut().for_each(|file| file.lose(keep, random));
     }
 
-    /// Switches the power on again as if nothing had happened to it: what was written stays.
+    /// Begins anew after the death of the process alone: what was written stays.
     pub fn restore_power(&self) {
-        let mut state = self.state.lock();
-        (state.off, state.cut_at) = (false, None);
+        self.state.lock().begin_epoch();
     }
 
     /// The bytes of a file, to look at or to damage.
@@ -262,6 +264,11 @@ enum Keep {
 }
 
 impl State {
+    fn begin_epoch(&mut self) {
+        (self.off, self.cut_at) = (false, None);
+        self.epoch += 1;
+    }
+
     /// Counts a step, or fails.
     fn step(&mut self, name: &Arc<str>, operation: Operation, offset: u64, len: u64) -> Result<(), IoError> {
         let fail =
@@ -400,22 +407,23 @@ struct PowerFile {
     disk: PowerDisk,
     path: PathBuf,
     name: Arc<str>,
+    /// In which it was opened.
+    epoch: u64,
 }
 
 impl PowerFile {
-    /// Calls `f` with the file; an error when the power is off or the file went with it.
+    /// Calls `f` with the file; an error when the power is off, or was since it was opened, or the
+    /// file went with it.
     fn with<T>(&self, operation: Operation, f: impl FnOnce(&mut File) -> T) -> Result<T, IoError> {
         let mut state = self.disk.state.lock();
-        let off = state.off;
+        let off = state.off || state.epoch != self.epoch;
         let file = state.files.get_mut(&self.path).filter(|_| !off);
-        let gone = || IoError {
-            device: self.name.clone(),
-            operation,
-            offset: 0,
-            len: 0,
-            kind: IoErrorKind::Os { errno: libc::EIO },
-        };
-        file.map(f).ok_or_else(gone)
+        file.map(f).ok_or_else(|| self.gone(operation))
+    }
+
+    fn gone(&self, operation: Operation) -> IoError {
+        let kind = IoErrorKind::Os { errno: libc::EIO };
+        IoError { device: self.name.clone(), operation, offset: 0, len: 0, kind }
     }
 
     fn full(&self, operation: Operation, offset: u64, len: u64) -> IoError {
@@ -435,7 +443,11 @@ impl PowerFile {
     }
 
     fn step(&self, operation: Operation, len: u64) -> Result<(), IoError> {
-        self.disk.state.lock().step(&self.name, operation, 0, len)
+        let mut state = self.disk.state.lock();
+        if state.epoch != self.epoch {
+            return Err(self.gone(operation));
+        }
+        state.step(&self.name, operation, 0, len)
     }
 }
 
@@ -492,6 +504,9 @@ impl Device for PowerFile {
     fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), IoError> {
         let bytes = bufs.iter().map(|b| &b[..]).collect::<Vec<_>>().concat();
         let mut state = self.disk.state.lock();
+        if state.epoch != self.epoch {
+            return Err(self.gone(Operation::Write));
+        }
         if state.is_full(&self.path, offset + bytes.len() as u64) {
             return Err(self.full(Operation::Write, offset, bytes.len() as u64));
         }
@@ -569,6 +584,22 @@ mod tests {
             seen.insert((bytes[0], bytes[512], bytes.len() > 1024));
         }
         assert!(seen.len() >= 6, "{seen:?}");
+    }
+
+    #[test]
+    fn what_was_opened_before_the_power_went_is_dead() {
+        let (disk, path) = (PowerDisk::new(1), Path::new("f"));
+        for back in [PowerDisk::power_on, PowerDisk::restore_power] {
+            let f = disk.open(path, Access::CreateNew).unwrap();
+            put(&*f, 0, 1, 512).unwrap();
+            f.sync().unwrap();
+            back(&disk);
+            assert!(put(&*f, 0, 2, 512).is_err() && f.set_len(0).is_err() && f.sync().is_err());
+            assert!(f.read_at(&mut [IoSliceMut::new(&mut [0; 512])], 0).is_err());
+            assert_eq!(disk.bytes(path).unwrap(), [1; 512]);
+            put(&*disk.open(path, Access::ReadWrite).unwrap(), 0, 2, 512).unwrap();
+            disk.remove(path);
+        }
     }
 
     #[test]
