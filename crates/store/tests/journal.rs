@@ -685,7 +685,7 @@ fn a_backup_cut_anywhere_is_whole_or_no_database() {
     for rounds in [0, 3] {
         let at = dir();
         let source = PowerDisk::new(1);
-        let store = Store::create(at.path(), &[], on(&source)).unwrap();
+        let mut store = Store::create(at.path(), &[], on(&source)).unwrap();
         let pages = (rounds > 0).then(|| Pages::create(&store, 20));
         (0..rounds).for_each(|round| pages.as_ref().unwrap().write(&store, round).unwrap());
         let target = at.path().join("copy");
@@ -706,11 +706,13 @@ fn a_backup_cut_anywhere_is_whole_or_no_database() {
                     Err(e) => assert!(!finished && (e.is_damage() || names_a_place(&e)), "step {k}: {e}"),
                 }
             }
-            source.restore_power();
             if finished {
                 assert!(k > 4, "{k} steps");
                 break;
             }
+            drop(store);
+            source.restore_power();
+            store = Store::open(at.path(), on(&source)).unwrap();
         }
     }
 }
