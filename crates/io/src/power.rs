@@ -16,7 +16,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::Clock;
 use crate::cost::CostModel;
@@ -415,10 +415,16 @@ impl PowerFile {
     /// Calls `f` with the file; an error when the power is off, or was since it was opened, or the
     /// file went with it.
     fn with<T>(&self, operation: Operation, f: impl FnOnce(&mut File) -> T) -> Result<T, IoError> {
-        let mut state = self.disk.state.lock();
-        let off = state.off || state.epoch != self.epoch;
+        let mut state = self.state(operation)?;
+        let off = state.off;
         let file = state.files.get_mut(&self.path).filter(|_| !off);
         file.map(f).ok_or_else(|| self.gone(operation))
+    }
+
+    /// The disk, if the power has been on since the file was opened.
+    fn state(&self, operation: Operation) -> Result<MutexGuard<'_, State>, IoError> {
+        let state = self.disk.state.lock();
+        if state.epoch == self.epoch { Ok(state) } else { Err(self.gone(operation)) }
     }
 
     fn gone(&self, operation: Operation) -> IoError {
@@ -443,11 +449,7 @@ impl PowerFile {
     }
 
     fn step(&self, operation: Operation, len: u64) -> Result<(), IoError> {
-        let mut state = self.disk.state.lock();
-        if state.epoch != self.epoch {
-            return Err(self.gone(operation));
-        }
-        state.step(&self.name, operation, 0, len)
+        self.state(operation)?.step(&self.name, operation, 0, len)
     }
 }
 
@@ -503,10 +505,7 @@ impl Device for PowerFile {
 
     fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), IoError> {
         let bytes = bufs.iter().map(|b| &b[..]).collect::<Vec<_>>().concat();
-        let mut state = self.disk.state.lock();
-        if state.epoch != self.epoch {
-            return Err(self.gone(Operation::Write));
-        }
+        let mut state = self.state(Operation::Write)?;
         if state.is_full(&self.path, offset + bytes.len() as u64) {
             return Err(self.full(Operation::Write, offset, bytes.len() as u64));
         }

@@ -1,8 +1,9 @@
 //! Results as text: solutions, booleans and graphs, streamed batch by batch.
 //!
 //! The formats are sparesults' and oxrdfio's; a row's terms are handed over borrowed, each decoded once
-//! per batch. The table for terminals, CSV and the XML of solutions are ours. Invariant: whatever is written is read back as the same terms (CSV: values); what a format has no
-//! notation for ends the result with [`QueryError::Unwritable`].
+//! per batch. The table for terminals, CSV and the XML of solutions are ours. Invariant: whatever is
+//! written is read back as the same terms (CSV: values); what a format has no notation for ends the
+//! result with [`QueryError::Unwritable`].
 
 mod csv;
 mod format;
