@@ -7,4 +7,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# = 0 ] || export SNOWMELT_CASE=$1
-exec cargo test --release --test hostility -- --ignored --nocapture --test-threads 1
+exec cargo test --release -p snowmelt-cli --test hostility -- --ignored --nocapture --test-threads 1

@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 /// Milliseconds of one day.
 pub(crate) const DAY_MS: i64 = 86_400_000;
 
-/// The first moment of a day, in milliseconds since 1970 (H. Hinnant, chrono-compatible date algorithms).
+/// The first moment of a day, in milliseconds since 1970 (H. Hinnant, chrono-compatible date
+/// algorithms).
 pub(crate) const fn day_ms(year: i64, month: i64, day: i64) -> i64 {
     let shifted = if month <= 2 { year - 1 } else { year };
     let era = shifted / 400;
@@ -37,7 +38,8 @@ static TEXTS: LazyLock<Vec<[u8; 10]>> = LazyLock::new(|| {
     texts
 });
 
-/// The day of a moment, as `yyyy-mm-dd`. Panics outside the years 2000 to 2009, which no rule leaves.
+/// The day of a moment, as `yyyy-mm-dd`. Panics outside the years 2000 to 2009, which no rule
+/// leaves.
 #[inline]
 pub(crate) fn day_text(ms: i64) -> &'static [u8; 10] {
     &TEXTS[((ms - day_ms(FIRST_YEAR, 1, 1)) / DAY_MS) as usize]

@@ -110,8 +110,8 @@ impl DoubleDouble {
 
     /// 1 - erf(x) for 0 <= x <= 5, to about 30 digits absolutely.
     ///
-    /// erf(x) = 2/sqrt(pi) exp(-x^2) sum over n of 2^n x^(2n+1) / (1*3*...*(2n+1)): all terms positive.
-    /// (Abramowitz and Stegun 7.1.6.)
+    /// erf(x) = 2/sqrt(pi) exp(-x^2) sum over n of 2^n x^(2n+1) / (1*3*...*(2n+1)): all terms
+    /// positive. (Abramowitz and Stegun 7.1.6.)
     pub(crate) fn erfc(self) -> Self {
         let square = self * self;
         let (mut sum, mut term) = (self, self);

@@ -1,8 +1,9 @@
 //! The Berlin SPARQL Benchmark (BSBM V3): data generator, query templates and parameter rules.
 //!
-//! Data and queries are those of the original tools, byte for byte, when the original word lists are
-//! given: `random`, `normal` and `draw` are its random numbers, `scale` and `types` the structure of a
-//! data set, `generator` its texts, `workload` the queries with their parameters.
+//! Data and queries are those of the original tools, byte for byte, when the original word
+//! lists are given: `random`, `normal` and `draw` are its random numbers, `scale` and `types`
+//! the structure of a data set, `generator` its texts, `workload` the queries with their
+//! parameters.
 //!
 //! Invariant: everything follows from the number of products (and the words, and a seed for the
 //! queries); nothing here knows what a store is.

@@ -1,11 +1,14 @@
 //! The inverse normal distribution in the quick, table-driven form the benchmark's data depends on.
 //!
-//! Marsaglia, Zaman, Marsaglia: Rapid evaluation of the inverse of the normal distribution function,
-//! 1994. Absolute error about 1e-7, which is visible in the data: a better function gives other data.
+//! Marsaglia, Zaman, Marsaglia: Rapid evaluation of the inverse of the normal distribution
+//! function,
+//! 1994. Absolute error about 1e-7, which is visible in the data: a better function gives other
+//!       data.
 //!
-//! Table: entry i belongs to the tail probability g(i) = (1/2 + (i mod 32)/64) / 2^(31 - i div 32).
-//! `quantile[i]` is z with 2(1 - Phi(z)) = g(i), `slope[i]` the derivative sqrt(pi)/2 * exp(z^2/2), both
-//! rounded to 12 significant decimal digits, as the published table is. Entry 1024 is (0, 0).
+//! Table: entry i belongs to the tail probability g(i) = (1/2 + (i mod 32)/64) / 2^(31 - i div
+//! 32). `quantile[i]` is z with 2(1 - Phi(z)) = g(i), `slope[i]` the derivative sqrt(pi)/2 *
+//! exp(z^2/2), both rounded to 12 significant decimal digits, as the published table is. Entry
+//! 1024 is (0, 0).
 
 use std::sync::LazyLock;
 
@@ -40,7 +43,8 @@ impl Table {
     fn tail_quantile(&self, tail: f64) -> f64 {
         let exponent = (tail.to_bits() >> 52) as i32;
         let doublings = (1022 - exponent).max(0);
-        // The tail doubled to lie in [1/2, 1], in 64ths; the scaling is by a power of two, so exact.
+        // The tail doubled to lie in [1/2, 1], in 64ths; the scaling is by a power of two, so
+        // exact.
         let sixty_fourths = (tail * power_of_two(doublings + 6)) as i32;
         let entry = 992 - 32 * doublings + (sixty_fourths - 32);
         if entry < 0 {
@@ -80,7 +84,8 @@ fn inverse_erfc(tail: f64, start: DoubleDouble) -> DoubleDouble {
         let step = residual.high * HALF_SQRT_PI * (x.high * x.high).exp();
         x = x + step.into();
         if step.abs() < 1e-9 * x.high {
-            // The last step doubled the digits from 9; the error left is below 1e-17, one more ends it.
+            // The last step doubled the digits from 9; the error left is below 1e-17, one more
+            // ends it.
             let residual = x.erfc() - tail.into();
             return x + (residual.high * HALF_SQRT_PI * (x.high * x.high).exp()).into();
         }

@@ -1,7 +1,8 @@
 //! The values of query parameters.
 //!
-//! All are drawn from three streams that a seed gives, in the order of the queries. What the original
-//! looks up in files of its generator (types, features, owners) follows here from the number of products.
+//! All are drawn from three streams that a seed gives, in the order of the queries. What the
+//! original looks up in files of its generator (types, features, owners) follows here from the
+//! number of products.
 
 use std::collections::VecDeque;
 
@@ -95,8 +96,9 @@ impl Parameters {
         types.lineage(product_type).flat_map(|number| types.features(number)).collect()
     }
 
-    /// Draws a feature. The original means to take it out of the pool, but takes out the feature whose
-    /// number is the drawn place. So a feature may come twice; the same queries need the same mistake.
+    /// Draws a feature. The original means to take it out of the pool, but takes out the
+    /// feature whose number is the drawn place. So a feature may come twice; the same queries
+    /// need the same mistake.
     fn draw_feature(&mut self, pool: &mut Vec<u32>) -> u32 {
         let place = self.values.below(pool.len() as u32);
         let feature = pool[place as usize];

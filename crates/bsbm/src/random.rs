@@ -1,8 +1,9 @@
 //! The random numbers of `java.util.Random`: a 48-bit linear congruential generator.
 //!
-//! The benchmark's data and parameters are defined by this generator's streams, so every method here
-//! gives the same value as the Java method of the same meaning. Algorithm: Knuth, The Art of Computer
-//! Programming, volume 2, section 3.2.1; the class's public documentation states the constants.
+//! The benchmark's data and parameters are defined by this generator's streams, so every method
+//! here gives the same value as the Java method of the same meaning. Algorithm: Knuth, The Art
+//! of Computer Programming, volume 2, section 3.2.1; the class's public documentation states
+//! the constants.
 
 const MULTIPLIER: u64 = 0x5_DEEC_E66D;
 const INCREMENT: u64 = 0xB;

@@ -1,7 +1,8 @@
 //! How many entities a data set of a given number of products has, and who owns which.
 //!
-//! Products belong to producers, offers to vendors, reviews to rating sites, each owner having one
-//! unbroken run of numbers. So the data set is known, up to its texts, from the number of products alone.
+//! Products belong to producers, offers to vendors, reviews to rating sites, each owner having
+//! one unbroken run of numbers. So the data set is known, up to its texts, from the number of
+//! products alone.
 
 use std::ops::RangeInclusive;
 

@@ -1,8 +1,9 @@
 //! Made-up words, so that no list of words has to be shipped.
 //!
-//! A word opens with three syllables that spell its shuffled number, which makes it distinct, and closes
-//! with an ending chosen by the same number, which spreads the lengths. The counts are those of the
-//! benchmark's lists; its mean lengths are 8.8 (titles) and 12.7 (names) letters.
+//! A word opens with three syllables that spell its shuffled number, which makes it distinct,
+//! and closes with an ending chosen by the same number, which spreads the lengths. The counts
+//! are those of the benchmark's lists; its mean lengths are 8.8 (titles) and 12.7 (names)
+//! letters.
 
 const TITLES: u32 = 89_523;
 const NAMES: u32 = 88_799;

@@ -40,7 +40,8 @@ impl fmt::Display for QueryKind {
 pub(crate) enum Class {
     /// A leaf type, uniformly.
     ProductType,
-    /// A type whose level is drawn first, uniformly from `top_level` (0 is the root) to the leaves'.
+    /// A type whose level is drawn first, uniformly from `top_level` (0 is the root) to the
+    /// leaves'.
     ProductTypeOfLevel {
         top_level: u32,
     },
@@ -99,7 +100,8 @@ pub(crate) struct Template {
 impl Template {
     /// Reads a line of `parameters.txt`, and the text from the numbered texts.
     ///
-    /// These files are part of the crate, so whatever is wrong with them is a mistake of ours: it panics.
+    /// These files are part of the crate, so whatever is wrong with them is a mistake of ours:
+    /// it panics.
     pub(crate) fn parse(line: &str, texts: &[(u32, &str)]) -> Self {
         let mut fields = line.split_whitespace();
         let mut field = || fields.next().unwrap_or_else(|| panic!("too few fields: {line}"));

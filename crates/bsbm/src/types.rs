@@ -1,8 +1,8 @@
 //! The tree of product types and the features of each type.
 //!
-//! Types are numbered breadth first from 1, the root. Every leaf has the same depth, and all types of a
-//! level have the same number of children, so the tree is arithmetic on the first number of each level.
-//! Features are numbered in the order of their types; the root has none.
+//! Types are numbered breadth first from 1, the root. Every leaf has the same depth, and all
+//! types of a level have the same number of children, so the tree is arithmetic on the first
+//! number of each level. Features are numbered in the order of their types; the root has none.
 
 use std::ops::Range;
 

@@ -1,7 +1,8 @@
 //! Word lists: the texts of the data set are words drawn uniformly from them.
 //!
-//! All words lie in one byte array, each followed by the blank that separates it from the next, so that
-//! drawing a word is one 32-byte copy. An entry packs the word's place (26 bits) and length (6 bits).
+//! All words lie in one byte array, each followed by the blank that separates it from the next,
+//! so that drawing a word is one 32-byte copy. An entry packs the word's place (26 bits) and
+//! length (6 bits).
 
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,8 @@
 //! Use cases: which queries, in which order, with which parameters.
 //!
-//! A mix is the unit of the benchmark: its queries always come in the same order, only the parameters
-//! differ. Q6 of Explore (words in labels) is not in the mix of version 3 and not here.
+//! A mix is the unit of the benchmark: its queries always come in the same order, only the
+//! parameters differ. Q6 of Explore (words in labels) is not in the mix of version 3 and not
+//! here.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -163,7 +164,8 @@ impl Workload {
         Self::with_updates(products, seed, use_case, Vec::new())
     }
 
-    /// A workload whose inserts take these transactions in turn, and are empty when they are used up.
+    /// A workload whose inserts take these transactions in turn, and are empty when they are
+    /// used up.
     pub fn with_updates(
         products: u32,
         seed: i64,

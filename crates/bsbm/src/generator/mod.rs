@@ -30,7 +30,8 @@ use crate::random::JavaRandom;
 /// What to generate.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Number of products: the scale factor. 2785 give a million triples, 284,826 a hundred million.
+    /// Number of products: the scale factor. 2785 give a million triples, 284,826 a hundred
+    /// million.
     pub products: u32,
     /// The words of all texts.
     pub words: WordLists,
@@ -82,8 +83,8 @@ impl Generator {
 
     /// Writes the data set, and the update set if there is one.
     ///
-    /// Writes to `data` are a quarter of a megabyte each, so it needs no buffer. `progress` is called after
-    /// each with the number of triples so far (update set included).
+    /// Writes to `data` are a quarter of a megabyte each, so it needs no buffer. `progress` is
+    /// called after each with the number of triples so far (update set included).
     pub fn write(
         &self,
         data: &mut dyn Write,

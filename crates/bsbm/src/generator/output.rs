@@ -1,8 +1,9 @@
 //! Where finished entities go: the data set, in large writes, or the update set.
 //!
-//! An entity is written into `text`; when it ends, the output either leaves it there until a block is
-//! full, or moves it to the block of its product in the update set. Update blocks stay in memory until
-//! the end, because the offers and reviews of a product are made long after it: about 70 kB a product.
+//! An entity is written into `text`; when it ends, the output either leaves it there until a
+//! block is full, or moves it to the block of its product in the update set. Update blocks stay
+//! in memory until the end, because the offers and reviews of a product are made long after it:
+//! about 70 kB a product.
 
 use std::io::Write;
 

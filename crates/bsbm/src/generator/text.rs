@@ -1,7 +1,7 @@
 //! The output buffer and what is formatted into it, and the bytes between one value and the next.
 //!
-//! A line is put together from constants that already hold all punctuation: subject, ` <predicate> "`,
-//! value, `" .`. So a triple costs a few short copies and no allocation.
+//! A line is put together from constants that already hold all punctuation: subject, `
+//! <predicate> "`, value, `" .`. So a triple costs a few short copies and no allocation.
 
 use crate::calendar::day_text;
 use crate::words::WordStream;
@@ -108,7 +108,8 @@ impl Text {
 fn half_up(price: f64) -> bool {
     let text = format!("{price}");
     let decimals = text.split_once('.').map_or("", |(_, decimals)| decimals);
-    // 12.3449999 has the digit 4 and 12.345 the digit 5; both sides of the half are told apart by it.
+    // 12.3449999 has the digit 4 and 12.345 the digit 5; both sides of the half are told apart
+    // by it.
     decimals.as_bytes().get(2).is_some_and(|&digit| digit >= b'5')
 }
 

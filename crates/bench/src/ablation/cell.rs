@@ -1,0 +1,150 @@
+//! One run of the ablation: a setting under some conditions, from an empty pool, in virtual time.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use serde::Serialize;
+use snowmelt_io::{Clock, Device, QueueConfig, SimulatedDevice};
+use snowmelt_sparql::{Engine, QueryOptions};
+use snowmelt_store::{IDLE_NS, Store, StoreConfig};
+
+use super::view::{View, WarmLists, pool_bytes};
+use super::{Ablation, Conditions, Setting};
+use crate::drive::{Drive, Mixes, Run};
+use crate::in_process::InProcess;
+use crate::meters::Meters;
+
+/// Modelled processors.
+const CORES: usize = 2;
+/// Full speed must hold for so many mixes.
+const STRETCH_MIXES: usize = 25;
+/// What counts as full speed: E1's and the benchmark's share of warm throughput.
+const FULL: f64 = 0.9;
+/// Memory for queries beside the pool, in bytes.
+const QUERY_BYTES: u64 = 256 << 20;
+
+/// What came out of a cell. Times in seconds of virtual time, from before the database was opened.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figures {
+    /// Until full speed, if it was reached.
+    pub to_full_s: Option<f64>,
+    /// Until all mixes were done.
+    pub seconds: f64,
+    /// What the mixes take when everything is resident: their modelled processor time on the
+    /// processors they can use.
+    pub warm_s: f64,
+    /// Pages read.
+    pub reads: u64,
+    /// Bytes moved, gaps included.
+    pub bytes: u64,
+    /// Requests the device got.
+    pub requests: u64,
+    /// Mean depth of its queue while busy.
+    pub depth: f64,
+    /// Share of pages that came ahead.
+    pub ahead_share: f64,
+    /// Share of those that were used.
+    pub used_share: f64,
+    /// Meters: pages read, and those nobody waited for when they were started.
+    pub disk: u64,
+    /// See `disk`.
+    pub spec_disk: u64,
+    /// Sum of all answers' digests.
+    pub digest: u64,
+}
+
+impl Figures {
+    /// The time a setting is judged by: see the module's head.
+    pub fn judged_s(&self, conditions: &Conditions) -> f64 {
+        if conditions.has_full_speed() { self.to_full_s.unwrap_or(self.seconds) } else { self.seconds }
+    }
+
+    /// As cells of a row.
+    pub(super) fn row(&self, name: &str) -> Vec<String> {
+        let percent = |share: f64| format!("{:.0}", 100.0 * share);
+        vec![
+            name.to_owned(),
+            self.to_full_s.map_or_else(|| "-".to_owned(), |s| format!("{s:.3}")),
+            format!("{:.3}", self.seconds),
+            self.reads.to_string(),
+            format!("{:.1}", self.bytes as f64 / (1 << 20) as f64),
+            self.requests.to_string(),
+            format!("{:.1}", self.depth),
+            percent(self.ahead_share),
+            percent(self.used_share),
+        ]
+    }
+}
+
+/// A pool of so many percent of the database, and room for queries.
+pub(super) fn memory(pages: u64, pool_percent: u32) -> StoreConfig {
+    let pool = pool_bytes(pages, pool_percent);
+    StoreConfig { memory_bytes: pool + QUERY_BYTES, pool_bytes: Some(pool), ..StoreConfig::default() }
+}
+
+/// Queries in the asking thread only.
+pub(super) fn options(_ablation: &Ablation<'_>) -> QueryOptions {
+    QueryOptions { threads: 1, ..QueryOptions::default() }
+}
+
+/// Runs a cell.
+pub(super) fn run(
+    view: &View<'_>,
+    lists: &WarmLists,
+    ablation: &Ablation<'_>,
+    conditions: Conditions,
+    setting: &Setting,
+) -> Result<Figures> {
+    let clock = Clock::virtual_time(CORES);
+    let config = StoreConfig {
+        queue: QueueConfig { policy: conditions.policy, ..QueueConfig::default() },
+        read_ahead: setting.rules.clone(),
+        clock: clock.clone(),
+        ..memory(view.source.pages, conditions.pool_percent)
+    };
+    let (model, in_time_of) = (conditions.model.device(view.source.bytes), clock.clone());
+    let modelled =
+        move |bytes| Ok(Arc::new(SimulatedDevice::new(model.clone(), bytes, &in_time_of)) as Arc<dyn Device>);
+    let list = lists.get(&conditions).filter(|_| setting.has_list());
+    let database = view.open(config, modelled, list)?;
+    let store = database.store().clone();
+    let target = InProcess::new(Engine::new(database).into(), clock.clone(), options(ablation));
+    let (stream, count) = conditions.load.stream(ablation)?;
+    let mixes = Mixes::new(stream, count, &[ablation.stop]);
+    let drive = Drive { target: &target, clock: &clock, clients: conditions.clients, on_query: &|_| {} };
+    let run = drive.run_beside(&mixes, Some(&|| work_in_background(&clock, &store)))?;
+    Ok(figures(&run, &Meters::of(&store), conditions.clients))
+}
+
+/// Reads the warm list back, as the store's own thread does in real time.
+fn work_in_background(clock: &Clock, store: &Store) {
+    loop {
+        let pause_ns = store.step();
+        if pause_ns >= IDLE_NS {
+            return;
+        }
+        clock.sleep_ns(pause_ns);
+    }
+}
+
+fn figures(run: &Run, meters: &Meters, clients: usize) -> Figures {
+    let busy = clients.min(CORES) as f64;
+    let mut curve = run.work_curve();
+    curve.starts_at(0);
+    let queries_per_mix = run.records.len() / run.mixes().max(1);
+    let stretch = (STRETCH_MIXES * queries_per_mix).min(run.records.len()).max(1);
+    Figures {
+        to_full_s: curve.seconds_to(FULL * busy, stretch),
+        seconds: run.to_ns as f64 / 1e9,
+        warm_s: curve.total() / busy,
+        reads: meters.pages_read(),
+        bytes: meters.bytes(),
+        requests: meters.requests(),
+        depth: meters.depth(),
+        ahead_share: meters.ahead_share(),
+        used_share: meters.used_share(),
+        disk: meters.activity.disk,
+        spec_disk: meters.activity.spec_disk,
+        digest: run.records.iter().map(|r| r.digest).fold(0, u64::wrapping_add),
+    }
+}

@@ -1,0 +1,45 @@
+//! What the clients of a cell ask.
+
+use anyhow::Result;
+use serde::Serialize;
+use snowmelt_bsbm::{Mix, Query, QueryKind, Workload};
+
+use super::Ablation;
+use crate::drive::Stream;
+
+/// Kinds of load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Load {
+    /// The benchmark's mixes.
+    Mixes,
+    /// One query that goes through an index from end to end: what the mixes never do, and rule
+    /// 4 is for.
+    Scan,
+}
+
+/// Goes through a whole index.
+const SCAN: &str = "SELECT ?p (COUNT(?o) AS ?n) WHERE { ?s ?p ?o } GROUP BY ?p";
+
+impl Load {
+    /// A short name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mixes => "mixes",
+            Self::Scan => "scan",
+        }
+    }
+
+    /// Its queries, and how many mixes of them.
+    pub(super) fn stream(self, ablation: &Ablation<'_>) -> Result<(Stream, u64)> {
+        Ok(match self {
+            Self::Mixes => {
+                let workload = Workload::new(ablation.products, ablation.seed, ablation.use_case)?;
+                (Stream::Drawn(Box::new(workload)), ablation.mixes)
+            }
+            Self::Scan => {
+                let scan = Query { number: 0, kind: QueryKind::Select, text: SCAN.into() };
+                (Stream::Same(Mix { number: 1, queries: vec![scan] }), 1)
+            }
+        })
+    }
+}

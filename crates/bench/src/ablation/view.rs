@@ -1,0 +1,156 @@
+//! One database, opened many times at once: every view has a directory and a super-block of its
+//! own and shares the bytes.
+//!
+//! The bytes are held in memory, as the ground under the modelled devices, as far as they are
+//! few enough; else each view reads the files. The database itself stays open, and so locked,
+//! meanwhile. No view writes to it.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use snowmelt_graph::Database;
+use snowmelt_io::{Clock, Device, MemoryDevice, SimulatedDevice};
+use snowmelt_sparql::Engine;
+use snowmelt_store::superblock::{SuperBlock, SuperBlockFile};
+use snowmelt_store::{Background, DeviceWrap, PAGE_BYTES, ReadAhead, Store, StoreConfig};
+
+use super::{Ablation, Conditions, Load, Model, cell};
+use crate::drive::{Drive, Mixes};
+use crate::in_process::InProcess;
+use crate::scratch_dir::ScratchDir;
+
+/// Databases up to this size are held in memory.
+const MOST_IN_MEMORY: u64 = 4 << 30;
+
+/// The database that is shared.
+pub(super) struct Source {
+    /// Keeps it locked.
+    _held: Arc<Store>,
+    block: SuperBlock,
+    /// The stripes' bytes; empty when they are too many.
+    memory: Vec<Arc<dyn Device>>,
+    /// Pages written.
+    pub pages: u64,
+    /// Bytes of all stripes.
+    pub bytes: u64,
+}
+
+impl Source {
+    /// Opens and locks the database in `dir`, and reads it.
+    pub fn open(dir: &Path) -> Result<Self> {
+        let config = StoreConfig { read_ahead: ReadAhead::none(), ..StoreConfig::default() };
+        let held = Store::open(dir, config)?;
+        // What is in the journal is not on the stripes, and views have no journal.
+        held.checkpoint()?;
+        let mut block = SuperBlockFile::peek(dir)?;
+        (block.slots, block.synced) = (0, block.before.0);
+        (block.tail_file, block.tail_offset) = (0, 0);
+        block.stripes = held.stripe_files().iter().map(std::path::absolute).collect::<Result<_, _>>()?;
+        let bytes: u64 = block.stripes.iter().map(|path| fs::metadata(path).map_or(0, |m| m.len())).sum();
+        let mut memory: Vec<Arc<dyn Device>> = Vec::new();
+        if bytes <= MOST_IN_MEMORY {
+            for path in &block.stripes {
+                let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+                memory.push(Arc::new(MemoryDevice::from_bytes(&path.to_string_lossy(), bytes)));
+            }
+        }
+        let pages = held.tree_stats().iter().map(|tree| tree.pages).sum();
+        Ok(Self { _held: held, block, memory, pages, bytes })
+    }
+
+    /// A view of it.
+    pub fn view(&self) -> Result<View<'_>> {
+        let dir = ScratchDir::new("snowmelt-view")?;
+        SuperBlockFile::create(dir.path(), None)?.write(&self.block)?;
+        Ok(View { source: self, dir })
+    }
+}
+
+/// The database under a name of its own.
+pub(super) struct View<'a> {
+    pub source: &'a Source,
+    dir: ScratchDir,
+}
+
+impl View<'_> {
+    /// Opens it. `model` puts a modelled device over the bytes of each stripe; `list` is the
+    /// warm list it finds.
+    pub fn open(
+        &self,
+        mut config: StoreConfig,
+        model: impl Fn(Arc<dyn Device>) -> Result<Arc<dyn Device>, snowmelt_io::IoError> + Send + Sync + 'static,
+        list: Option<&[u8]>,
+    ) -> Result<Arc<Database>> {
+        let memory = self.source.memory.clone();
+        config.devices =
+            Some(DeviceWrap::new(move |stripe, file| model(memory.get(stripe).cloned().unwrap_or(file))));
+        config.direct = false;
+        config.background = Background::Caller;
+        let path = self.list_path();
+        match list {
+            Some(list) => fs::write(&path, list)?,
+            None if path.exists() => fs::remove_file(&path)?,
+            None => {}
+        }
+        Ok(Database::open(self.dir.path(), &config)?)
+    }
+
+    fn list_path(&self) -> PathBuf {
+        self.dir.path().join("warm")
+    }
+}
+
+/// For each size of the pool, the warm list that is there after a run.
+pub(super) struct WarmLists(HashMap<u32, Vec<u8>>);
+
+impl WarmLists {
+    /// Runs the mixes once for each size of the pool that `ablation` has, on a modelled drive
+    /// in virtual time like the cells, so that the same list comes out every time, and keeps
+    /// it.
+    pub fn collect(source: &Source, ablation: &Ablation<'_>) -> Result<Self> {
+        let mut lists = HashMap::new();
+        if !ablation.settings.iter().any(|s| s.has_list()) {
+            return Ok(Self(lists));
+        }
+        for conditions in &ablation.conditions {
+            if lists.contains_key(&conditions.pool_percent) {
+                continue;
+            }
+            let view = source.view()?;
+            let clock = Clock::virtual_time(1);
+            let config = StoreConfig {
+                read_ahead: ReadAhead::parse("planned,warm-list").expect("these are rules"),
+                clock: clock.clone(),
+                ..cell::memory(source.pages, conditions.pool_percent)
+            };
+            let (model, in_time_of) = (Model::Nvme.device(source.bytes), clock.clone());
+            let modelled = move |bytes| {
+                Ok(Arc::new(SimulatedDevice::new(model.clone(), bytes, &in_time_of)) as Arc<dyn Device>)
+            };
+            let database = view.open(config, modelled, None)?;
+            let engine = Arc::new(Engine::new(database));
+            let target = InProcess::new(engine, clock.clone(), cell::options(ablation));
+            let (stream, count) = Load::Mixes.stream(ablation)?;
+            let mixes = Mixes::new(stream, count, &[ablation.stop]);
+            Drive { target: &target, clock: &clock, clients: 1, on_query: &|_| {} }.run(&mixes)?;
+            drop(target);
+            let list = fs::read(view.list_path()).context("no warm list was saved")?;
+            lists.insert(conditions.pool_percent, list);
+        }
+        Ok(Self(lists))
+    }
+
+    /// The list for a size of the pool. A scan finds none: that of the mixes would say nothing
+    /// of it.
+    pub fn get(&self, conditions: &Conditions) -> Option<&[u8]> {
+        self.0.get(&conditions.pool_percent).filter(|_| conditions.load == Load::Mixes).map(Vec::as_slice)
+    }
+}
+
+/// Bytes of a pool.
+pub(super) fn pool_bytes(pages: u64, percent: u32) -> u64 {
+    (pages * u64::from(percent) / 100).max(u64::from(snowmelt_store::LEAST_FRAMES)) * PAGE_BYTES as u64
+}

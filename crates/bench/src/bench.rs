@@ -1,0 +1,168 @@
+//! A database under the benchmark: how many products it holds, and one measured run after
+//! another from one stream of queries.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use snowmelt_bsbm::{QueryKind, UseCase, Workload};
+use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_io::Clock;
+use snowmelt_sparql::{Engine, QueryOptions};
+use snowmelt_store::ReadAhead;
+
+use super::drive::{Drive, Mixes, Run, Stream};
+use super::in_process::InProcess;
+use super::sampler::{Sample, Sampler};
+use super::target::Target;
+
+/// Which queries, and who runs them.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientLoad {
+    /// Scale of the data set.
+    pub products: u32,
+    /// Seed of the parameters.
+    pub seed: i64,
+    /// The mix.
+    pub use_case: UseCase,
+    /// Clients, each with one query at a time.
+    pub clients: usize,
+}
+
+impl ClientLoad {
+    /// Queries in a mix.
+    pub fn queries_per_mix(&self) -> usize {
+        self.use_case.mix().len()
+    }
+
+    /// Its stream of mixes, from the start, whose inserts take these transactions in turn.
+    pub fn update_stream(&self, transactions: Vec<String>) -> Result<Stream> {
+        let workload = Workload::with_updates(self.products, self.seed, self.use_case, transactions)?;
+        Ok(Stream::Drawn(Box::new(workload)))
+    }
+
+    /// Its stream of mixes, from the start.
+    pub fn stream(&self) -> Result<Stream> {
+        Ok(Stream::Drawn(Box::new(Workload::new(self.products, self.seed, self.use_case)?)))
+    }
+}
+
+/// When a run ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Until {
+    /// After so many mixes.
+    pub mixes: u64,
+    /// After so long.
+    pub time: Option<Duration>,
+    /// When throughput no longer changes.
+    pub steady: bool,
+}
+
+impl Until {
+    /// So many mixes, however long they take.
+    pub fn mixes(mixes: u64) -> Self {
+        Self { mixes, time: None, steady: false }
+    }
+
+    /// When throughput no longer changes, at the latest after `seconds`.
+    pub fn steady(seconds: u64) -> Self {
+        Self { mixes: u64::MAX, time: Some(Duration::from_secs(seconds)), steady: true }
+    }
+
+    /// So long.
+    pub fn seconds(seconds: u64) -> Self {
+        Self { steady: false, ..Self::steady(seconds) }
+    }
+}
+
+/// An open database and the queries it gets.
+pub struct Bench {
+    /// The database.
+    pub database: Arc<Database>,
+    load: ClientLoad,
+    target: InProcess,
+    clock: Clock,
+    stream: Stream,
+    queries: AtomicU64,
+}
+
+impl Bench {
+    /// Opens the database in `db`, in real time, for the mixes of `load`.
+    pub fn open(db: &Path, options: &OpenOptions, load: ClientLoad) -> Result<Self> {
+        let stream = load.stream()?;
+        Self::with_stream(db, options, load, stream)
+    }
+
+    /// Opens the database in `db`, in real time.
+    pub fn with_stream(db: &Path, options: &OpenOptions, load: ClientLoad, stream: Stream) -> Result<Self> {
+        let database = Database::open(db, options)?;
+        let clock = options.clock.clone();
+        let engine = Arc::new(Engine::new(database.clone()));
+        let target = InProcess::new(engine, clock.clone(), QueryOptions::default());
+        Ok(Self { database, load, target, clock, stream, queries: AtomicU64::new(0) })
+    }
+
+    /// Drives mixes of another stream, unmeasured: a run with updates is warmed up without any,
+    /// as the benchmark's own driver does.
+    pub fn warm_up(&self, stream: Stream, mixes: u64, stop: &AtomicBool) -> Result<()> {
+        let drive =
+            Drive { target: &self.target, clock: &self.clock, clients: self.load.clients, on_query: &|_| {} };
+        drive.run(&Mixes::new(stream, mixes, &[stop])).map(drop)
+    }
+
+    /// Drives the next mixes of the stream, and samples meanwhile.
+    pub fn run(
+        &mut self,
+        until: Until,
+        interval_s: f64,
+        stop: &AtomicBool,
+        on_sample: &(dyn Fn(&Sample) + Sync),
+    ) -> Result<(Run, Vec<Sample>)> {
+        let steady = AtomicBool::new(false);
+        let store = self.database.store().clone();
+        let sampler = Sampler {
+            store: &store,
+            queries: &self.queries,
+            queries_per_mix: self.load.queries_per_mix(),
+            interval_s,
+            on_sample,
+            when_steady: until.steady.then_some(&steady),
+        };
+        let mut mixes = Mixes::new(self.stream.clone(), until.mixes, &[stop, &steady]);
+        if let Some(time) = until.time {
+            mixes = mixes.until(self.clock.now_ns() + time.as_nanos() as u64);
+        }
+        let count = |_: &super::drive::Record| {
+            self.queries.fetch_add(1, Ordering::Relaxed);
+        };
+        let drive =
+            Drive { target: &self.target, clock: &self.clock, clients: self.load.clients, on_query: &count };
+        let (run, samples) = sampler.during(|| drive.run(&mixes));
+        self.stream = mixes.into_stream();
+        Ok((run?, samples))
+    }
+}
+
+/// How many products the database in `db` holds: a twentieth of its offers. Reads a few pages.
+pub fn count_products(db: &Path, options: &OpenOptions) -> Result<u32> {
+    let options = OpenOptions { read_ahead: ReadAhead::none(), ..options.clone() };
+    let engine = Engine::new(Database::open(db, &options)?);
+    let target = InProcess::new(Arc::new(engine), options.clock.clone(), QueryOptions::default());
+    let text = "PREFIX bsbm: <http://www4.wiwiss.fu-berlin.de/bizer/bsbm/v01/vocabulary/>\n\
+                SELECT (COUNT(*) AS ?offers) WHERE { ?offer a bsbm:Offer }";
+    let query = snowmelt_bsbm::Query { number: 0, kind: QueryKind::Select, text: text.into() };
+    let mut answer = Vec::new();
+    target.answer(&query, &mut answer)?;
+    let answer = String::from_utf8_lossy(&answer);
+    let number = answer.split("</literal>").next().and_then(|text| text.rsplit('>').next());
+    match number.and_then(|number| number.parse::<u32>().ok()) {
+        Some(offers) if offers >= 20 && offers % 20 == 0 => Ok(offers / 20),
+        _ => bail!(
+            "{} does not look like a data set of the benchmark (no offers, 20 for each product): \
+             make one with `snowmelt bsbm generate`, or give --products",
+            db.display()
+        ),
+    }
+}

@@ -1,0 +1,146 @@
+//! A run from cold: nothing of the database in the page cache, an empty pool, and all clients
+//! at once from the first moment.
+//!
+//! 1. Evict and prove it.
+//! 2. Open, and run until throughput is steady: the cold phase.
+//! 3. Run the measured mixes, the same as without `--cold`: the warm throughput.
+//! 4. Full speed is where the first stretch of about a second's queries began that ran at 90 %
+//!    of the warm throughput.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::{Value, json};
+use snowmelt_graph::OpenOptions;
+
+use super::bench::{Bench, Load, Until};
+use super::cold::{self, Proof};
+use super::drive::Run;
+use super::meters::Meters;
+use super::process;
+use super::sampler::Sample;
+
+/// The share of warm throughput that counts as full speed.
+pub const FULL: f64 = 0.9;
+
+/// What a run from cold showed.
+#[derive(Clone, Debug, Serialize)]
+pub struct ColdReport {
+    /// That it was cold.
+    pub proof: Proof,
+    /// Seconds from exec to the start of opening: command line, counting products, eviction.
+    pub exec_to_open_s: f64,
+    /// Seconds that opening took.
+    pub open_s: f64,
+    /// Seconds from the start of opening to full speed, if that was reached.
+    pub open_to_full_s: Option<f64>,
+    /// Seconds of the cold phase, from the start of opening.
+    pub cold_s: f64,
+    /// Mixes of the cold phase.
+    pub cold_mixes: usize,
+    /// Bytes read in the cold phase.
+    pub bytes_read: u64,
+    /// Pages of those that were used.
+    pub pages_used: u64,
+    /// Bytes read ÷ bytes of pages used.
+    pub amplification: f64,
+    /// Second by second.
+    pub samples: Vec<Sample>,
+}
+
+/// The phases of a run from cold.
+pub struct ColdRun {
+    /// The cold phase.
+    pub cold: ColdReport,
+    /// The measured mixes after it.
+    pub warm: Run,
+    /// Meters of the cold phase.
+    pub cold_meters: Meters,
+    /// Meters of the measured mixes.
+    pub warm_meters: Meters,
+}
+
+/// How to run from cold.
+pub struct Plan<'a> {
+    /// The database.
+    pub db: &'a Path,
+    /// How to open it.
+    pub options: &'a OpenOptions,
+    /// What it gets.
+    pub load: Load,
+    /// The cold phase lasts at most so many seconds.
+    pub most_seconds: u64,
+    /// Measured mixes.
+    pub mixes: u64,
+    /// Ends it.
+    pub stop: &'a AtomicBool,
+    /// Hears of the proof before the run, so that it stands before the samples.
+    pub on_proof: &'a dyn Fn(&Proof),
+    /// Hears of each second.
+    pub on_sample: &'a (dyn Fn(&Sample) + Sync),
+}
+
+impl Plan<'_> {
+    /// Runs it.
+    pub fn run(&self) -> Result<ColdRun> {
+        let proof = cold::make_cold(self.db)?;
+        (self.on_proof)(&proof);
+        let clock = &self.options.clock;
+        let exec_to_open_s = process::seconds_since_exec().unwrap_or(0.0);
+        let begun_ns = clock.now_ns();
+        let mut bench = Bench::open(self.db, self.options, self.load)?;
+        let open_s = (clock.now_ns() - begun_ns) as f64 / 1e9;
+        let (first, samples) = bench.run(Until::steady(self.most_seconds), 1.0, self.stop, self.on_sample)?;
+        let store = bench.database.store().clone();
+        let cold_meters = Meters::of(&store);
+        store.reset_meters();
+        let (warm, _) = bench.run(Until::mixes(self.mixes), 1.0, self.stop, &|_| {})?;
+        let warm_meters = Meters::of(&store);
+
+        let rate = warm.records.len() as f64 / warm.seconds().max(1e-9);
+        let mut curve = first.curve();
+        curve.starts_at(begun_ns);
+        let stretch = (rate as usize).max(100);
+        let cold = ColdReport {
+            proof,
+            exec_to_open_s,
+            open_s,
+            open_to_full_s: curve.seconds_to(FULL * rate, stretch),
+            cold_s: curve.seconds(),
+            cold_mixes: first.mixes(),
+            bytes_read: cold_meters.bytes(),
+            pages_used: cold_meters.pages_used(),
+            amplification: cold_meters.amplification(),
+            samples,
+        };
+        Ok(ColdRun { cold, warm, cold_meters, warm_meters })
+    }
+}
+
+impl ColdReport {
+    /// What was reached and what it cost, in a few lines.
+    pub fn text(&self) -> String {
+        let full = match self.open_to_full_s {
+            Some(s) => format!(
+                "90 % of warm throughput {s:.2} s after the start of opening, {:.2} s after exec",
+                s + self.exec_to_open_s
+            ),
+            None => format!("90 % of warm throughput not reached in {:.0} s", self.cold_s),
+        };
+        format!(
+            "{full}\nopening took {:.3} s; {} mixes in the cold phase of {:.1} s\n{:.1} MiB read, {:.2} × the pages really used\n",
+            self.open_s,
+            self.cold_mixes,
+            self.cold_s,
+            self.bytes_read as f64 / (1 << 20) as f64,
+            self.amplification
+        )
+    }
+
+    /// As JSON.
+    pub fn json(&self) -> Value {
+        json!(self)
+    }
+}

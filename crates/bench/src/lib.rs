@@ -1,0 +1,36 @@
+//! Drives query mixes through an engine (in this process, or a SPARQL endpoint) and says what
+//! they amounted to.
+//!
+//! 1. `drive`: clients take mixes from one stream, run their queries, and keep a record of each.
+//! 2. `target`: who answers. The engine in this process, or an endpoint (`http`).
+//! 3. `report`: the benchmark's own figures from the records; `curve`: throughput over time and
+//!    when it was full; `meters`: what the store counted; `digest`: whether two runs gave the
+//!    same answers.
+//! 4. `cold`: how a run is made cold and shown to be; `sampler`: what happens second by second.
+//! 5. `ablation`: every read-ahead rule on and off, on modelled devices, in virtual time.
+//!
+//! Every answer is serialised as SPARQL XML (RDF/XML for graphs) into memory, so that the work
+//! is whole. There is no cache of results.
+
+#![forbid(unsafe_code)]
+
+pub mod ablation;
+pub mod bench;
+pub mod cold;
+pub mod cold_run;
+pub mod cpu_model;
+pub mod curve;
+pub mod dataset;
+pub mod digest;
+pub mod drive;
+pub mod http;
+pub mod in_process;
+pub mod meters;
+pub mod plot;
+pub mod process;
+pub mod race;
+pub mod report;
+pub mod sampler;
+pub mod scratch_dir;
+pub mod target;
+pub mod text_table;

@@ -1,0 +1,179 @@
+//! The ablation: what planning the reads is worth.
+//!
+//! A million triples, loaded with extents of 16 pages, so that a pool of a tenth holds several
+//! of them, as it would at full scale. All cells are run once and judged by several tests.
+//! `ABLATION_TABLE=1 cargo test --test ablation -- --nocapture` prints them.
+
+use std::num::NonZeroUsize;
+use std::sync::LazyLock;
+use std::sync::atomic::AtomicBool;
+
+use snowmelt_bench::ablation::{
+    Ablation, Cell, Conditions, Load, Model, Outcome, Setting, conditions, settings,
+};
+use snowmelt_bench::dataset::generate_and_load;
+use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists};
+use snowmelt_graph::load::LoadOptions;
+use snowmelt_store::StoreConfig;
+
+/// A million triples with `ABLATION_FULL=1`, which takes minutes; a fifth of that otherwise.
+static PRODUCTS: LazyLock<u32> = LazyLock::new(|| if is_full() { MILLION } else { 500 });
+const MILLION: u32 = 2785;
+const EXTENT_PAGES: u32 = 16;
+const MIXES: u64 = 60;
+
+fn is_full() -> bool {
+    std::env::var_os("ABLATION_FULL").is_some()
+}
+
+/// How far `auto` may be from the best fixed setting: 1.10 everywhere at a million triples. At
+/// less a handful of requests is a tenth of some times, and a tenth of the pages is four frames
+/// for each of 16 clients, where luck decides.
+fn near(conditions: &Conditions) -> f64 {
+    match (is_full(), conditions.pool_percent, conditions.clients) {
+        (true, ..) => 1.10,
+        (false, 10, 16) => 1.5,
+        _ => 1.2,
+    }
+}
+
+/// Runs some settings under some conditions on a fresh data set.
+fn run(products: u32, extent_pages: u32, settings: Vec<Setting>, conditions: Vec<Conditions>) -> Vec<Cell> {
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("db");
+    let stop = AtomicBool::new(false);
+    let store = StoreConfig { extent_pages, memory_bytes: 256 << 20, ..StoreConfig::default() };
+    let options = LoadOptions { store, threads: 2, ..LoadOptions::default() };
+    generate_and_load(products, WordLists::synthetic(), &db, &options, &(), &stop).unwrap();
+    let ablation = Ablation {
+        db,
+        products,
+        seed: DEFAULT_SEED,
+        use_case: UseCase::Explore,
+        mixes: MIXES,
+        settings,
+        conditions,
+        threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+        stop: &stop,
+        progress: &|_, _| {},
+    };
+    let cells = ablation.run().unwrap();
+    if std::env::var_os("ABLATION_TABLE").is_some() {
+        println!("{}", Outcome::new(&cells).text(MIXES));
+    }
+    cells
+}
+
+static CELLS: LazyLock<Vec<Cell>> = LazyLock::new(|| run(*PRODUCTS, EXTENT_PAGES, settings(), conditions()));
+
+fn outcome() -> Outcome<'static> {
+    Outcome::new(&CELLS)
+}
+
+/// The time of a setting divided by that of another.
+fn ratio(outcome: &Outcome<'_>, conditions: Conditions, slow: &str, fast: &str) -> f64 {
+    let time = |setting| outcome.seconds(conditions, setting).expect("the cell was run");
+    time(slow) / time(fast)
+}
+
+fn all_of(model: Model, pool_percent: u32) -> impl Iterator<Item = Conditions> {
+    conditions()
+        .into_iter()
+        .filter(move |c| c.model == model && c.pool_percent == pool_percent && c.load == Load::Mixes)
+}
+
+/// In extents of 2 MiB, as in the demo: with less, a start is over before the device's width
+/// and bandwidth matter.
+#[test]
+fn planned_beats_demand_on_a_wide_slow_volume() {
+    let conditions: Vec<Conditions> = all_of(Model::WideSlow, 100).collect();
+    let settings = ["none", "auto -warm-list"].map(|name| Setting::parse(name).unwrap()).into();
+    let cells = run(MILLION, 256, settings, conditions.clone());
+    let outcome = Outcome::new(&cells);
+    for conditions in conditions {
+        let least = if conditions.clients == 1 { 8.0 } else { 3.0 };
+        let times = ratio(&outcome, conditions, "none", "auto -warm-list");
+        assert!(times >= least, "{conditions}: only {times:.1} × instead of {least} ×");
+    }
+}
+
+#[test]
+fn extents_beat_exact_pages_on_a_disk() {
+    for conditions in all_of(Model::Hdd, 100) {
+        let times = ratio(&outcome(), conditions, "planned", "extent");
+        assert!(times > 1.0, "{conditions}: extent is not better than planned ({times:.2})");
+    }
+}
+
+#[test]
+fn exact_pages_beat_extents_on_flash_with_a_small_pool() {
+    for conditions in all_of(Model::Nvme, 10) {
+        let times = ratio(&outcome(), conditions, "extent", "planned");
+        assert!(times > 1.0, "{conditions}: planned is not better than extent ({times:.2})");
+    }
+}
+
+#[test]
+fn auto_is_near_the_best_everywhere() {
+    let judgements = outcome().judgements();
+    assert_eq!(judgements.len(), 2 * conditions().len());
+    let far: Vec<String> = judgements
+        .iter()
+        .filter(|j| j.ratio() > near(&j.conditions))
+        .map(|j| {
+            format!("{}: {} {:.3} s, {} {:.3} s", j.conditions, j.auto, j.seconds, j.best, j.best_seconds)
+        })
+        .collect();
+    assert!(far.is_empty(), "auto is too far from the best in\n{}", far.join("\n"));
+}
+
+#[test]
+fn speculative_reads_are_reads() {
+    for cell in CELLS.iter() {
+        let f = &cell.figures;
+        assert!(
+            f.spec_disk <= f.disk,
+            "{} {}: {} of {}",
+            cell.conditions,
+            cell.setting.name,
+            f.spec_disk,
+            f.disk
+        );
+        assert!(f.disk > 0, "{} {}: nothing was read", cell.conditions, cell.setting.name);
+    }
+}
+
+/// Virtual time depends on nothing but the program: the same cells again give the same figures,
+/// evictions among 16 clients included.
+#[test]
+fn cells_are_repeatable() {
+    let conditions: Vec<Conditions> = all_of(Model::Hdd, 10).filter(|c| c.clients == 16).collect();
+    let settings: Vec<Setting> = ["none", "auto"].map(|name| Setting::parse(name).unwrap()).into();
+    let again = run(*PRODUCTS, EXTENT_PAGES, settings, conditions);
+    let differ: Vec<String> = again
+        .iter()
+        .filter_map(|cell| {
+            let same = |c: &&Cell| c.conditions == cell.conditions && c.setting == cell.setting;
+            let first = CELLS.iter().find(same).expect("all cells were run");
+            let (a, b) = (&first.figures, &cell.figures);
+            (a != b).then(|| format!("{} {}: {a:?}\n  {b:?}", cell.conditions, cell.setting.name))
+        })
+        .collect();
+    assert!(differ.is_empty(), "not repeatable:\n{}", differ.join("\n"));
+}
+
+#[test]
+fn every_setting_gives_the_same_answers() {
+    for cell in CELLS.iter() {
+        let first =
+            CELLS.iter().find(|c| c.conditions.load == cell.conditions.load).expect("the cell itself");
+        assert_eq!(cell.figures.digest, first.figures.digest, "{} {}", cell.conditions, cell.setting.name);
+    }
+}
+
+#[test]
+fn every_rule_helps_somewhere() {
+    for worth in outcome().worth() {
+        assert!(!worth.helps.is_empty(), "{} helps nowhere", worth.rule.name());
+    }
+}

@@ -1,0 +1,77 @@
+//! `snowmelt check`: every page, every tree, the indexes against each other, every term.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::control::{self, Client, Found};
+use crate::open::OpenArgs;
+use anyhow::bail;
+use indicatif::{ProgressBar, ProgressStyle};
+use snowmelt_graph::CheckReport;
+use snowmelt_server::control::{Command, Reply};
+use snowmelt_store::Salvage;
+
+/// Verify every page, every tree, and the indexes against each other.
+#[derive(clap::Args)]
+pub struct CheckArgs {
+    /// The database directory
+    db: PathBuf,
+    /// When the journal is damaged, go on with the commits before the damage; those after it
+    /// are lost
+    #[arg(long)]
+    salvage: bool,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+/// Runs the command.
+pub fn run(args: CheckArgs) -> anyhow::Result<()> {
+    let mut config = args.open.config();
+    if args.salvage {
+        config.journal.salvage = Salvage::CutJournal;
+    }
+    let found = match args.salvage {
+        true => control::find(&args.db, &config)?,
+        false => control::find_to_read(&args.db, &config)?,
+    };
+    let database = match found {
+        Found::Open(database) => database,
+        Found::Served(_) if args.salvage => bail!("a server has {} open: stop it first", args.db.display()),
+        Found::Served(server) => return say(&args.db, &ask(server)?),
+    };
+    if args.salvage {
+        database.store().settle_salvage()?;
+    }
+    let bar = ProgressBar::new(0)
+        .with_style(ProgressStyle::with_template("{msg:<24} [{bar:40}] {human_pos}/{human_len} {eta}")?);
+    let report = database.check(&mut |progress| {
+        bar.set_message(progress.step);
+        bar.set_length(progress.total);
+        bar.set_position(progress.done);
+    })?;
+    bar.finish_and_clear();
+    say(&args.db, &report)
+}
+
+/// The report of the server that has the database open.
+fn ask(server: Client) -> anyhow::Result<CheckReport> {
+    match server.ask(Command::Check)? {
+        Reply::Checked { pages, rows, strings, problems, problem_count } => {
+            Ok(CheckReport { pages, rows, strings, problems, problem_count })
+        }
+        other => Err(control::unexpected(&other)),
+    }
+}
+
+fn say(db: &Path, report: &CheckReport) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{} pages, {} rows, {} strings checked", report.pages, report.rows, report.strings)?;
+    if report.is_sound() {
+        writeln!(out, "sound")?;
+        return Ok(());
+    }
+    for problem in &report.problems {
+        writeln!(out, "{problem}")?;
+    }
+    bail!("{} has {} problems: restore it from a copy, or load it again", db.display(), report.problem_count)
+}

@@ -1,0 +1,34 @@
+//! `snowmelt dump`: all quads, on standard output.
+
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use crate::open::OpenArgs;
+use anyhow::{Context, bail};
+use snowmelt_graph::DumpFormat;
+
+use super::query::is_closed_pipe;
+
+/// Write all quads as RDF.
+#[derive(clap::Args)]
+pub struct DumpArgs {
+    /// The database directory
+    db: PathBuf,
+    /// nq, nt, ttl or trig; nt and ttl leave out in which graph a triple is
+    #[arg(long, default_value = "nq", value_parser = ["nq", "nt", "ttl", "trig"])]
+    format: String,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+/// Runs the command.
+pub fn run(args: DumpArgs) -> anyhow::Result<()> {
+    let Some(format) = DumpFormat::named(&args.format) else { bail!("unknown format {}", args.format) };
+    let database = args.open.open_to_read(&args.db)?;
+    let mut out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
+    let written = database.dump(format, &mut out).map_err(anyhow::Error::from).and_then(|_| Ok(out.flush()?));
+    match written {
+        Err(error) if is_closed_pipe(&error) => Ok(()),
+        other => other.with_context(|| format!("cannot dump {}", args.db.display())),
+    }
+}

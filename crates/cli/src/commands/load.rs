@@ -1,0 +1,122 @@
+//! `snowmelt load`: RDF files into a new database, with a progress bar.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::open::OpenArgs;
+use crate::{signals, size};
+use anyhow::Result;
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use snowmelt_graph::load::{self, LoadOptions, LoadProgress, LoadReport, Phase, Progress, Source};
+
+/// Load RDF files into a new database.
+#[derive(Debug, clap::Args)]
+pub struct LoadArgs {
+    /// The database directory; made if absent, must hold no data
+    db: PathBuf,
+    /// RDF files, plain or compressed with gzip or zstd; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<String>,
+    /// The graph for triples that name none [default: the default graph]
+    #[arg(long, value_name = "IRI")]
+    graph: Option<String>,
+    /// Base IRI for relative IRIs
+    #[arg(long, value_name = "IRI")]
+    base: Option<String>,
+    /// Where the data goes: a file or directory, normally each on another device [default: in DB]
+    #[arg(long, value_name = "PATH")]
+    stripe: Vec<PathBuf>,
+    /// Threads that parse and sort [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: Option<u16>,
+    /// Leave malformed statements out, and count them, instead of stopping at the first
+    #[arg(long)]
+    lenient: bool,
+    /// Format of all files: nt, nq, ttl, trig, rdf, jsonld [default: by name or content]
+    #[arg(long, value_name = "F")]
+    format: Option<String>,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+/// Runs the command.
+pub fn run(args: LoadArgs) -> Result<()> {
+    let defaults = LoadOptions::default();
+    let options = LoadOptions {
+        graph: args.graph,
+        base: args.base,
+        stripes: args.stripe,
+        threads: args.threads.map_or(defaults.threads, usize::from),
+        lenient: args.lenient,
+        format: args.format.as_deref().map(load::format_named).transpose()?,
+        store: args.open.config(),
+        ..defaults
+    };
+    let sources = args.files.iter().map(|file| Source::from_arg(file)).collect();
+    let stop = signals::stop_flag()?;
+    let bar = Bar::new();
+    let result = load::load(&args.db, sources, &options, &bar, &stop);
+    bar.0.finish_and_clear();
+    say(&result?);
+    Ok(())
+}
+
+/// A progress bar: phase, how much of it is done, triples, rate, time left.
+struct Bar(ProgressBar);
+
+impl Bar {
+    /// Drawn only when standard error is a terminal.
+    fn new() -> Self {
+        let bar = ProgressBar::new_spinner();
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Bar(bar)
+    }
+
+    /// The layout of a phase: with a bar when its end is known.
+    fn style(progress: &Progress) -> ProgressStyle {
+        let amount = if progress.phase == Phase::Read { "{decimal_bytes}" } else { "{human_pos}" };
+        let known = progress.total.is_some();
+        let template = match known {
+            true => format!("{{prefix:>8}} {{bar:30}} {{percent:>3}} % {amount} {{msg}}, {{eta}} left"),
+            false => format!("{{prefix:>8}} {{spinner}} {amount} {{msg}}, {{elapsed}}"),
+        };
+        ProgressStyle::with_template(&template).expect("the templates are well-formed")
+    }
+}
+
+impl LoadProgress for Bar {
+    fn report(&self, progress: &Progress) {
+        let bar = &self.0;
+        if bar.prefix() != progress.phase.name() {
+            bar.reset();
+            bar.set_prefix(progress.phase.name());
+            bar.set_style(Self::style(progress));
+            bar.set_length(progress.total.unwrap_or(0));
+        }
+        bar.set_position(progress.done);
+        if progress.phase == Phase::Read {
+            let seconds = bar.elapsed().as_secs_f64().max(0.001);
+            let rate = (progress.triples as f64 / seconds) as u64;
+            bar.set_message(format!("{} triples, {}/s", HumanCount(progress.triples), HumanCount(rate)));
+        } else {
+            bar.set_message("");
+        }
+    }
+}
+
+/// What was done, on standard error.
+fn say(report: &LoadReport) {
+    let seconds = report.total_seconds();
+    let rate = HumanCount((report.triples as f64 / seconds) as u64);
+    eprintln!("{} triples in {seconds:.2} s, {rate} triples/s", HumanCount(report.triples));
+    let phases = report.seconds.iter().map(|(phase, s)| format!("{} {s:.2}", phase.name()));
+    eprintln!("seconds: {}", phases.collect::<Vec<_>>().join(", "));
+    let per_quad = report.database_bytes as f64 / report.quads.max(1) as f64;
+    let bytes = size::show(report.database_bytes);
+    eprintln!("{} distinct quads, {bytes}, {per_quad:.1} bytes each", HumanCount(report.quads));
+    let peak = size::show(report.peak_bytes);
+    eprintln!("peak memory {peak}, temporary files {}", size::show(report.temporary_bytes));
+    if report.skipped > 0 {
+        eprintln!("{} malformed statements left out", HumanCount(report.skipped));
+    }
+}

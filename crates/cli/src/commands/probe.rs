@@ -1,0 +1,128 @@
+//! `snowmelt probe PATH`: measure a device by reading from it, and say what follows for the engine.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use snowmelt_io::{ProbeLimits, Profile, RatePoint};
+use snowmelt_store::{ReadAhead, Store, StoreConfig, profile_path, superblock};
+
+/// Measure the device under a file, a directory or a block device, by reading only.
+#[derive(Debug, clap::Args)]
+pub struct ProbeArgs {
+    /// A database, a file or block device, or a directory with a large file in it. A database
+    /// keeps the profile and uses it.
+    path: PathBuf,
+    /// How to print the profile.
+    #[arg(long, value_enum, default_value_t = ProbeFormat::Table)]
+    format: ProbeFormat,
+    /// Seconds to measure.
+    #[arg(long, default_value_t = 6.0)]
+    seconds: f64,
+    /// Engine to measure with: uring or threads.
+    #[arg(long, default_value = "uring")]
+    engine: String,
+    /// Also store the profile here, as JSON.
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ProbeFormat {
+    Table,
+    Json,
+}
+
+/// Measures and prints.
+pub fn run(args: ProbeArgs) -> anyhow::Result<()> {
+    let engine = args.engine.parse().map_err(anyhow::Error::msg)?;
+    anyhow::ensure!(args.seconds > 0.0 && args.seconds <= 3600.0, "--seconds must be between 0 and 3600");
+    let limits = ProbeLimits { seconds: args.seconds, engine, ..Default::default() };
+    if let Some(stripes) = stripes_of(&args.path)? {
+        anyhow::ensure!(
+            args.save.is_none(),
+            "the profiles of a database's devices are kept beside its stripes: leave --save out"
+        );
+        for stripe in stripes {
+            let profile = snowmelt_io::probe(&stripe, &limits)?;
+            let saved = profile_path(&stripe);
+            profile.save(&saved)?;
+            print(&profile, args.format)?;
+            eprintln!("kept in {}: the database uses it from its next opening on", saved.display());
+        }
+        return Ok(());
+    }
+    let profile = snowmelt_io::probe(&args.path, &limits)?;
+    if let Some(file) = &args.save {
+        profile.save(file)?;
+    }
+    print(&profile, args.format)
+}
+
+/// The stripes of a database, or `None` when the path is something else.
+fn stripes_of(path: &Path) -> anyhow::Result<Option<Vec<PathBuf>>> {
+    if !path.join(superblock::FILE_NAME).exists() {
+        return Ok(None);
+    }
+    let config = StoreConfig { read_ahead: ReadAhead::none(), ..StoreConfig::default() };
+    Ok(Some(Store::open(path, config)?.stripe_files().to_vec()))
+}
+
+fn print(profile: &Profile, format: ProbeFormat) -> anyhow::Result<()> {
+    match format {
+        ProbeFormat::Json => println!("{}", serde_json::to_string_pretty(profile)?),
+        ProbeFormat::Table => print_table(profile),
+    }
+    Ok(())
+}
+
+fn print_table(profile: &Profile) {
+    let cache = if profile.direct { "O_DIRECT" } else { "through the page cache" };
+    println!(
+        "{}: {:.1} GiB, {}, {cache}",
+        profile.file.display(),
+        profile.len_bytes as f64 / (1u64 << 30) as f64,
+        profile.engine
+    );
+    println!(
+        "\n{:<12} {:>6} {:>12} {:>10} {:>10} {:>10}",
+        "reads", "depth", "per second", "MiB/s", "p50 µs", "p99 µs"
+    );
+    let row = |what: &str, p: &RatePoint| {
+        let what = format!("{what} {}", size(p.request_bytes));
+        let mib = p.bytes_per_s / f64::from(1 << 20);
+        let (p50, p99) = (p.p50_ns as f64 / 1e3, p.p99_ns as f64 / 1e3);
+        println!("{what:<12} {:>6} {:>12.0} {mib:>10.1} {p50:>10.0} {p99:>10.0}", p.depth, p.per_s);
+    };
+    profile.random.iter().for_each(|p| row("random", p));
+    profile.sequential.iter().for_each(|p| row("in order", p));
+    let cost = &profile.cost;
+    println!(
+        "\na request alone takes {:.0} µs, one more among {} costs {:.1} µs; {:.0} MiB/s",
+        cost.latency_ns as f64 / 1e3,
+        cost.depth,
+        cost.ns_per_request as f64 / 1e3,
+        cost.bytes_per_s as f64 / f64::from(1 << 20),
+    );
+    println!(
+        "so: read through gaps up to {}, keep {} requests outstanding, scan {} ahead,",
+        size(cost.gap_bytes()),
+        cost.best_depth(),
+        size(cost.read_ahead_bytes()),
+    );
+    println!(
+        "    read a 2 MiB extent whole when {:.0} or more of its 256 pages are wanted, {}",
+        cost.extent_break_even(8192, 2 << 20).ceil().min(257.0),
+        if cost.in_place() { "lone reads in place" } else { "lone reads through the queue" },
+    );
+    for doubt in &profile.doubts {
+        println!("note: {doubt}");
+    }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        b if b >= 1 << 20 => format!("{} MiB", b >> 20),
+        b if b >= 1 << 10 => format!("{} KiB", b >> 10),
+        b => format!("{b} bytes"),
+    }
+}

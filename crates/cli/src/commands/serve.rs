@@ -1,0 +1,169 @@
+//! `snowmelt serve`: the SPARQL Protocol until SIGTERM or Ctrl-C.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::open::{OpenArgs, open};
+use crate::texts::TextArgs;
+use crate::{running, signals, size};
+use snowmelt_server::{Limits, ServerConfig, serve};
+use snowmelt_sparql::{Engine, LoadPermission};
+use snowmelt_store::{Mode, StoreConfig};
+
+/// Serve the SPARQL Protocol over HTTP on loopback.
+#[derive(clap::Args)]
+pub struct ServeArgs {
+    /// The database directory
+    db: PathBuf,
+    /// Address and port, loopback only
+    #[arg(long, default_value = "127.0.0.1:7878")]
+    listen: SocketAddr,
+    /// Where LOAD may read from: a folder or a file [default: nowhere]
+    #[arg(long, value_name = "DIR", value_parser = LoadPermission::new)]
+    allow_load: Vec<LoadPermission>,
+    /// Answer to this name, too, besides localhost and loopback addresses (repeatable)
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
+    /// Answer queries and refuse updates; nothing is written, and others may read the database
+    /// at the same time
+    #[arg(long)]
+    read_only: bool,
+    /// At SIGTERM or Ctrl-C, let queries and updates run on for so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
+    shutdown_deadline: Seconds,
+    #[command(flatten)]
+    limits: LimitArgs,
+    #[command(flatten)]
+    texts: TextArgs,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+/// Bounds on what clients may ask for; the defaults are those of [`Limits`].
+#[derive(clap::Args)]
+#[command(next_help_heading = "Limits")]
+struct LimitArgs {
+    /// Cancel queries and updates that run longer than this many seconds; 0: never
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = default_timeout())]
+    timeout: Seconds,
+    /// Queries that run at the same time; others wait
+    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = Limits::default().queries)]
+    queries: usize,
+    /// Updates and uploads on their way at the same time; others wait
+    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = Limits::default().changes)]
+    changes: usize,
+    /// How long they wait before they are refused (503)
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = Seconds(Limits::default().wait))]
+    wait: Seconds,
+    /// Largest query or update (413)
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value_t = Limits::default().body_bytes)]
+    max_update: u64,
+    /// Largest graph that is uploaded (413)
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value_t = Limits::default().document_bytes)]
+    max_document: u64,
+    /// Connections at the same time; others are refused (503)
+    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = Limits::default().connections)]
+    connections: usize,
+    /// The head of a request must come within so many seconds (408)
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = Seconds(Limits::default().head))]
+    head_deadline: Seconds,
+    /// A connection without a request is closed after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = Seconds(Limits::default().idle))]
+    idle_deadline: Seconds,
+    /// A client that sends less than 16 KiB of a body (408), or reads nothing of its answer,
+    /// for so many seconds is closed
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = Seconds(Limits::default().stall))]
+    stall_deadline: Seconds,
+}
+
+impl LimitArgs {
+    fn limits(&self) -> Limits {
+        Limits {
+            queries: self.queries,
+            changes: self.changes,
+            wait: self.wait.0,
+            timeout: Some(self.timeout.0).filter(|timeout| !timeout.is_zero()),
+            body_bytes: self.max_update,
+            document_bytes: self.max_document,
+            connections: self.connections,
+            head: self.head_deadline.0,
+            idle: self.idle_deadline.0,
+            stall: self.stall_deadline.0,
+        }
+    }
+}
+
+/// A time on the command line, in seconds.
+#[derive(Clone, Copy, Debug)]
+struct Seconds(Duration);
+
+impl std::fmt::Display for Seconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0.as_secs_f64())
+    }
+}
+
+fn default_timeout() -> Seconds {
+    Seconds(Limits::default().timeout.unwrap_or_default())
+}
+
+fn seconds(text: &str) -> Result<Seconds, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds")?;
+    // Later times than in ten years cannot be told from never.
+    const MOST: f64 = 315_360_000.0;
+    if (0.0..=MOST).contains(&seconds) {
+        Ok(Seconds(Duration::from_secs_f64(seconds)))
+    } else {
+        Err(format!("use 0 to {MOST} seconds"))
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    /// Each may take a thread.
+    const MOST: usize = 10_000;
+    match text.parse() {
+        Ok(n) if (1..=MOST).contains(&n) => Ok(n),
+        _ => Err(format!("use 1 to {MOST}")),
+    }
+}
+
+/// Runs the command.
+pub fn run(args: ServeArgs) -> anyhow::Result<()> {
+    let stop = signals::stop_flag()?;
+    let deadline = args.shutdown_deadline.0;
+    // What the deadline leaves unwritten stays in the journal.
+    let options = StoreConfig { close_ms: deadline.as_millis() as u64, ..args.open.config() };
+    let database = match args.read_only {
+        true => open(&args.db, &StoreConfig { mode: Mode::ReadOnly, ..options })?,
+        false => open(&args.db, &options)?,
+    };
+    let engine = Arc::new(Engine::with_text_limits(database, args.texts.limits()));
+    let config = ServerConfig {
+        listen: args.listen,
+        limits: args.limits.limits(),
+        allow_hosts: args.allow_host,
+        allow_load: args.allow_load,
+        read_only: args.read_only,
+        // A database that is only read is not written to for this, either: commands open it
+        // beside the server.
+        control: (!args.read_only).then(|| args.db.clone()),
+        shutdown_deadline: deadline,
+    };
+    let mut announcement = None;
+    let announce = |address| {
+        announcement = (!args.read_only).then(|| running::Announcement::write(&args.db, address)).flatten();
+        eprintln!("snowmelt: serving {} at http://{address}/sparql", args.db.display());
+    };
+    let stopped = async move {
+        while !stop.load(Ordering::Relaxed) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let served = serve(engine, config, announce, stopped);
+    drop(announcement);
+    served?;
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! `snowmelt update`: one SPARQL Update request, all of it or nothing.
+
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::open::OpenArgs;
+use crate::signals;
+use crate::texts::TextArgs;
+use anyhow::{Context, bail};
+use indicatif::HumanCount;
+use snowmelt_sparql::{Engine, LoadPermission, UpdateOptions};
+
+/// Run one SPARQL Update request.
+#[derive(clap::Args)]
+pub struct UpdateArgs {
+    /// The database directory
+    db: PathBuf,
+    /// The update; '-' reads it from standard input
+    #[arg(conflicts_with = "file")]
+    update: Option<String>,
+    /// Read the update from a file
+    #[arg(long, value_name = "F")]
+    file: Option<PathBuf>,
+    /// Where LOAD may read from: a folder or a file [default: nowhere]
+    #[arg(long, value_name = "DIR", value_parser = LoadPermission::new)]
+    allow_load: Vec<LoadPermission>,
+    /// Give up after this many seconds
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<f64>,
+    #[command(flatten)]
+    texts: TextArgs,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+/// Runs the command.
+pub fn run(args: UpdateArgs) -> anyhow::Result<()> {
+    let text = update_text(&args)?;
+    let engine = Engine::with_text_limits(args.open.open(&args.db)?, args.texts.limits());
+    let options = UpdateOptions {
+        timeout: args.timeout.map(Duration::from_secs_f64),
+        cancel: Some(Arc::clone(&signals::stop_flag()?)),
+        allow_load: args.allow_load,
+        ..UpdateOptions::default()
+    };
+    let begun = Instant::now();
+    let updated = engine.update(&text, &options)?;
+    let (inserted, deleted) = (HumanCount(updated.changed.inserted), HumanCount(updated.changed.deleted));
+    eprintln!("{inserted} quads inserted, {deleted} deleted, in {:.3} s", begun.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn update_text(args: &UpdateArgs) -> anyhow::Result<String> {
+    match (&args.update, &args.file) {
+        (_, Some(file)) => {
+            std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
+        }
+        (Some(text), None) if text != "-" => Ok(text.clone()),
+        (None, None) if std::io::stdin().is_terminal() => {
+            bail!("no update: give it as an argument, with --file F, or on standard input")
+        }
+        _ => {
+            let mut text = String::new();
+            std::io::stdin()
+                .read_to_string(&mut text)
+                .context("cannot read the update from standard input")?;
+            Ok(text)
+        }
+    }
+}

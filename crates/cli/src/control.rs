@@ -1,0 +1,117 @@
+//! Asking the server that has a database open, over the socket in its directory
+//! ([`snowmelt_server::control`]).
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use snowmelt_graph::{Database, GraphError};
+use snowmelt_server::control::{Address, Command, FILE_NAME, Reply, Request, VERSION};
+use snowmelt_store::{StoreConfig, StoreError};
+
+use crate::open::open_to_read;
+use crate::signals;
+
+/// A database as a command finds it.
+pub enum Found {
+    /// nobody has it
+    Open(Arc<Database>),
+    /// a server has it, which does what it is asked
+    Served(Client),
+}
+
+/// Opens a database, or finds the server that has it open.
+pub fn find(path: &Path, config: &StoreConfig) -> anyhow::Result<Found> {
+    found(path, Database::open(path, config))
+}
+
+/// The same, to read it.
+pub fn find_to_read(path: &Path, config: &StoreConfig) -> anyhow::Result<Found> {
+    found(path, open_to_read(path, config))
+}
+
+fn found(path: &Path, opened: Result<Arc<Database>, GraphError>) -> anyhow::Result<Found> {
+    let locked = matches!(opened, Err(GraphError::Store(StoreError::Locked { .. })));
+    match (opened, locked) {
+        (Err(error), true) if path.join(FILE_NAME).exists() => {
+            let why = || format!("{error}; it was asked over {FILE_NAME} and does not answer");
+            Client::connect(path).map(Found::Served).with_context(why)
+        }
+        (opened, _) => Ok(Found::Open(opened.with_context(|| format!("cannot open {}", path.display()))?)),
+    }
+}
+
+/// A connection to a server.
+pub struct Client {
+    stream: UnixStream,
+    socket: PathBuf,
+}
+
+impl Client {
+    fn connect(dir: &Path) -> io::Result<Self> {
+        let address = Address::in_dir(dir)?;
+        Ok(Self { stream: UnixStream::connect(&address.path)?, socket: dir.join(FILE_NAME) })
+    }
+
+    /// Has the server run a command, shows how far it is, and answers with its last word.
+    /// Ctrl-C cancels.
+    pub fn ask(self, command: Command) -> anyhow::Result<Reply> {
+        let socket = self.socket.display();
+        let mut line = serde_json::to_vec(&Request { version: VERSION, command })?;
+        line.push(b'\n');
+        (&self.stream).write_all(&line).with_context(|| format!("cannot ask over {socket}"))?;
+        let done = Arc::new(AtomicBool::new(false));
+        let watcher = self.cancel_at_stop(&done)?;
+        let last = self.replies().with_context(|| format!("the server's answer over {socket}"));
+        done.store(true, Ordering::Relaxed);
+        let _ = watcher.join();
+        match last? {
+            Reply::Failed { message } => bail!("the server that has the database open: {message}"),
+            reply => Ok(reply),
+        }
+    }
+
+    /// At Ctrl-C the sending side is closed, which the server understands.
+    fn cancel_at_stop(&self, done: &Arc<AtomicBool>) -> anyhow::Result<std::thread::JoinHandle<()>> {
+        let (stop, done, stream) = (signals::stop_flag()?, Arc::clone(done), self.stream.try_clone()?);
+        Ok(std::thread::spawn(move || {
+            while !done.load(Ordering::Relaxed) {
+                if stop.load(Ordering::Relaxed) {
+                    let _ = stream.shutdown(Shutdown::Write);
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }))
+    }
+
+    fn replies(&self) -> anyhow::Result<Reply> {
+        let bar = ProgressBar::new(0)
+            .with_style(ProgressStyle::with_template("{msg:<24} [{bar:40}] {human_pos}/{human_len} {eta}")?);
+        for line in BufReader::new(&self.stream).lines() {
+            match serde_json::from_str(&line?)? {
+                Reply::Progress { step, done, total } => {
+                    bar.set_message(step);
+                    bar.set_length(total.max(done));
+                    bar.set_position(done);
+                }
+                reply => {
+                    bar.finish_and_clear();
+                    return Ok(reply);
+                }
+            }
+        }
+        bail!("it broke off: has the server ended?")
+    }
+}
+
+/// A reply that does not answer the command.
+pub fn unexpected(reply: &Reply) -> anyhow::Error {
+    anyhow::anyhow!("the server answered something else: {reply:?}")
+}

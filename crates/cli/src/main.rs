@@ -1,0 +1,115 @@
+//! The `snowmelt` command: one match over the subcommands.
+
+#![forbid(unsafe_code)]
+
+mod commands;
+mod control;
+mod device;
+mod open;
+mod running;
+mod signals;
+mod size;
+mod texts;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use commands::{
+    backup, bsbm_generate, bsbm_run, check, compact, demo, dump, load, probe, query, serve, stats, update,
+};
+
+/// A graph database that plans its reads.
+#[derive(Parser)]
+#[command(name = "snowmelt", version, about, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show what planning the reads is worth: generate, load, and query from cold on a slow
+    /// simulated volume
+    Demo(demo::DemoArgs),
+    /// Load RDF files into a new database
+    Load(load::LoadArgs),
+    /// Answer one SPARQL query
+    Query(query::QueryArgs),
+    /// Run one SPARQL Update request, all of it or nothing
+    Update(update::UpdateArgs),
+    /// Serve the SPARQL Protocol over HTTP on loopback
+    Serve(serve::ServeArgs),
+    /// Say what is stored: quads, terms, bytes per tree and per quad
+    Stats(stats::StatsArgs),
+    /// Verify every page, every tree, and the indexes against each other
+    Check(check::CheckArgs),
+    /// Copy one consistent state of a database while it is used, verifying every page
+    Backup(backup::BackupArgs),
+    /// Make a database from a backup
+    Restore(backup::BackupArgs),
+    /// Write everything back and give free space at the end of the files back
+    Compact(compact::CompactArgs),
+    /// Write all quads as RDF
+    Dump(dump::DumpArgs),
+    /// The Berlin SPARQL Benchmark
+    #[command(subcommand)]
+    Bsbm(Bsbm),
+    /// Measure what a device costs per request and per byte, read-only
+    Probe(probe::ProbeArgs),
+    /// Measure what storage really does, under any program
+    #[command(subcommand)]
+    Lab(snowmelt_lab::Command),
+}
+
+#[derive(Subcommand)]
+enum Bsbm {
+    /// Generate the data set as N-Triples
+    Generate(bsbm_generate::BsbmGenerateArgs),
+    /// Run a query mix in this process and measure it
+    Run(Box<bsbm_run::BsbmRunArgs>),
+}
+
+fn main() -> ExitCode {
+    snowmelt_io::bound_heap();
+    let result = match Cli::parse().command {
+        Command::Demo(args) => demo::run(args),
+        Command::Load(args) => load::run(args),
+        Command::Query(args) => query::run(args),
+        Command::Update(args) => update::run(args),
+        Command::Serve(args) => serve::run(args),
+        Command::Stats(args) => stats::run(args),
+        Command::Check(args) => check::run(args),
+        Command::Backup(args) | Command::Restore(args) => backup::run(args),
+        Command::Compact(args) => compact::run(args),
+        Command::Dump(args) => dump::run(args),
+        Command::Bsbm(Bsbm::Generate(args)) => bsbm_generate::run(args),
+        Command::Bsbm(Bsbm::Run(args)) => bsbm_run::run(*args),
+        Command::Probe(args) => probe::run(args),
+        Command::Lab(command) => snowmelt_lab::run(command).map_err(anyhow::Error::new),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Not eprintln!, which panics when nobody reads.
+            let _ = writeln!(std::io::stderr(), "snowmelt: {}", one_line(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The chain of causes in one line; a cause that the message before it already names is left out.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        if !line.contains(&text) {
+            if !line.is_empty() {
+                line.push_str(": ");
+            }
+            line.push_str(&text);
+        }
+    }
+    line
+}

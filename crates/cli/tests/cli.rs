@@ -1,0 +1,278 @@
+//! The command as a user meets it: load, ask, look, and every kind of bad input answered by one
+//! line, exit code 1 for errors and 2 for usage.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+const DATA: &str = r#"@prefix ex: <http://example.org/> .
+ex:anna ex:name "Anna" ; ex:age 31 ; ex:knows ex:ben .
+ex:ben ex:name "Ben"@en ; ex:age 7 .
+"#;
+
+struct Bench {
+    dir: TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    /// With `DATA` loaded into `db`.
+    fn loaded() -> Self {
+        let bench = Self::new();
+        bench.write("data.ttl", DATA);
+        bench.ok(&["load", "db", "data.ttl"]);
+        bench
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let mut command = Command::cargo_bin("snowmelt").unwrap();
+        command.current_dir(self.dir.path()).args(args).output().unwrap()
+    }
+
+    fn ok(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs what must fail with exit code 1 and one line on standard error; returns the line.
+    fn error(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        let line = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {line}");
+        assert_eq!(line.lines().count(), 1, "{args:?}: {line}");
+        line
+    }
+}
+
+#[track_caller]
+fn has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in {text:?}");
+    }
+}
+
+#[test]
+fn load_then_ask_in_every_format() {
+    let bench = Bench::loaded();
+    let query = "PREFIX ex: <http://example.org/> SELECT ?n ?a { ?p ex:name ?n ; ex:age ?a } ORDER BY ?a";
+    assert_eq!(
+        bench.ok(&["query", "db", query, "--format", "csv"]).replace('\r', ""),
+        "n,a\nBen,7\nAnna,31\n"
+    );
+    let json: serde_json::Value =
+        serde_json::from_str(&bench.ok(&["query", "db", query, "--format", "json"])).unwrap();
+    assert_eq!(json["results"]["bindings"][0]["n"]["xml:lang"], "en");
+    has(&bench.ok(&["query", "db", query, "--format", "xml"]), &["<literal xml:lang=\"en\">Ben</literal>"]);
+    has(&bench.ok(&["query", "db", query, "--format", "tsv"]), &["\"Ben\"@en\t7"]);
+    has(&bench.ok(&["query", "db", query]), &["Anna", "(2 rows)"]);
+    has(&bench.ok(&["query", "db", query, "--explain"]), &["PSOG"]);
+    has(&bench.ok(&["query", "db", query, "--analyze"]), &["2 rows", "rnd"]);
+    let construct = "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }";
+    assert_eq!(bench.ok(&["query", "db", construct, "--format", "nt"]).lines().count(), 5);
+    has(&bench.ok(&["query", "db", "ASK { ?s ?p 7 }"]), &["yes"]);
+}
+
+#[test]
+fn every_engine_queue_and_rule_gives_the_same() {
+    let bench = Bench::loaded();
+    let query = "SELECT (COUNT(*) AS ?n) (SUM(?a) AS ?s) { ?x <http://example.org/age> ?a }";
+    for switches in [
+        &["--engine", "threads"][..],
+        &["--engine", "inline", "--queue", "fifo"],
+        &["--engine", "posix-aio", "--queue", "deadline"],
+        &["--queue", "anticipatory"],
+        &["--engine", "threads", "--queue", "fair"],
+        &["--direct", "off", "--read-ahead", "none"],
+        &["--read-ahead", "planned,scan", "--device", "sim:nvme"],
+        &["--memory", "1MiB"],
+    ] {
+        let args = [&["query", "db", query, "--format", "csv"], switches].concat();
+        assert_eq!(bench.ok(&args).replace('\r', ""), "n,s\n2,38\n", "{switches:?}");
+    }
+}
+
+#[test]
+fn what_is_stored_comes_out_again() {
+    let bench = Bench::loaded();
+    let stats: serde_json::Value =
+        serde_json::from_str(&bench.ok(&["stats", "db", "--format", "json"])).unwrap();
+    assert_eq!(stats["quads"], 5);
+    has(&bench.ok(&["stats", "db"]), &["quads", "psog"]);
+    has(&bench.ok(&["check", "db"]), &["sound"]);
+    let first = bench.ok(&["dump", "db", "--format", "nt"]);
+    assert_eq!(first.lines().count(), 5);
+    bench.write("again.nt", &first);
+    bench.ok(&["load", "db2", "again.nt"]);
+    let sorted = |text: &str| {
+        let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(&first), sorted(&bench.ok(&["dump", "db2", "--format", "nt"])));
+}
+
+#[test]
+fn a_backup_is_a_database_like_any_other() {
+    let bench = Bench::loaded();
+    let dump = |db: &str| bench.ok(&["dump", db, "--format", "nt"]);
+    has(&bench.ok(&["backup", "db", "copy"]), &["copy", "pages", "transaction"]);
+    has(&bench.ok(&["check", "copy"]), &["sound"]);
+    assert_eq!(dump("copy"), dump("db"));
+    has(&bench.error(&["backup", "db", "copy"]), &["copy", "already a database"]);
+    bench.ok(&["restore", "copy", "restored", "--stripe", "data-file"]);
+    assert!(bench.path("data-file").is_file());
+    assert_eq!(dump("restored"), dump("db"));
+    has(&bench.ok(&["compact", "restored"]), &["bytes"]);
+    has(&bench.ok(&["check", "restored", "--salvage"]), &["sound"]);
+    assert_eq!(dump("restored"), dump("db"));
+}
+
+#[test]
+fn malformed_rdf_loads_nothing_unless_lenient() {
+    let bench = Bench::new();
+    bench.write("bad.nt", "<urn:a> <urn:b> <urn:c> .\n<urn:a> <urn:b> nonsense .\n<urn:d> <urn:e> \"f\" .\n");
+    has(&bench.error(&["load", "db", "bad.nt"]), &["bad.nt:2:"]);
+    assert!(!bench.path("db").exists(), "a failed load leaves a database behind");
+    bench.ok(&["load", "db", "bad.nt", "--lenient"]);
+    assert_eq!(bench.ok(&["dump", "db"]).lines().count(), 2);
+}
+
+#[test]
+fn errors_say_what_where_and_what_next() {
+    let bench = Bench::loaded();
+    has(&bench.error(&["load", "new", "missing.nt"]), &["missing.nt"]);
+    has(&bench.error(&["query", "nowhere", "ASK {}"]), &["nowhere", "snowmelt load"]);
+    has(&bench.error(&["query", "db", "SELECT * {\n ?s ?p"]), &["line 2"]);
+    has(&bench.error(&["query", "db", "SELECT * { SERVICE <urn:x> { ?s ?p ?o } }"]), &["SERVICE", "line 1"]);
+    has(&bench.error(&["query", "db", "ASK {}", "--memory", "1KiB"]), &["pool"]);
+    has(&bench.error(&["serve", "db", "--listen", "0.0.0.0:7878"]), &["loopback"]);
+    std::fs::create_dir(bench.path("empty")).unwrap();
+    has(&bench.error(&["check", "empty"]), &["empty", "not a Snowmelt database"]);
+}
+
+#[test]
+fn usage_errors_have_code_2() {
+    let bench = Bench::loaded();
+    for args in [
+        &["nonsense"][..],
+        &["query"],
+        &["query", "db", "ASK {}", "--engine", "steam"],
+        &["query", "db", "ASK {}", "--memory", "much"],
+        &["query", "db", "ASK {}", "--read-ahead", "sideways"],
+        &["dump", "db", "--format", "docx"],
+    ] {
+        assert_eq!(bench.run(args).status.code(), Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn damage_is_named_and_never_a_panic() {
+    let bench = Bench::loaded();
+    let stripe = bench.path("db").join("stripe-0");
+    let whole = std::fs::read(&stripe).unwrap();
+    let mut seen = 0;
+    // Each tree's first pages, at the start of its extent of 2 MiB, and one in the middle.
+    let places = (0..whole.len()).step_by(2 << 20).flat_map(|extent| [extent + 100, extent + 8192 + 5000]);
+    for at in places {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0xFF;
+        std::fs::write(&stripe, &damaged).unwrap();
+        let output = bench.run(&["check", "db"]);
+        match output.status.code() {
+            Some(0) => {} // an unused page
+            Some(1) => {
+                seen += 1;
+                has(
+                    &String::from_utf8_lossy(&[output.stdout, output.stderr].concat()),
+                    &["stripe-0", "page"],
+                );
+            }
+            other => panic!("byte {at}: exit code {other:?}"),
+        }
+    }
+    assert!(seen > 0, "no damaged page was in use");
+    std::fs::write(&stripe, &whole[..whole.len() / 2]).unwrap();
+    has(&bench.error(&["query", "db", "ASK { ?s ?p ?o }"]), &["stripe-0", "truncated"]);
+}
+
+#[test]
+fn a_held_lock_is_refused() {
+    let bench = Bench::loaded();
+    let _server = Server::start(&bench.path("db"));
+    has(&bench.error(&["query", "db", "ASK {}"]), &["db"]);
+    // Statistics come from the server that holds the lock.
+    has(&bench.ok(&["stats", "db"]), &["quads"]);
+}
+
+/// A server process, ended by its process id.
+struct Server(std::process::Child);
+
+impl Server {
+    fn start(db: &Path) -> Self {
+        let binary = assert_cmd::cargo::cargo_bin("snowmelt");
+        let child = std::process::Command::new(binary)
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .arg(db)
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let server = Self(child);
+        for _ in 0..600 {
+            if db.join("server").exists() {
+                return server;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        panic!("the server did not come up");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn updates_are_all_or_nothing_and_stay() {
+    let bench = Bench::loaded();
+    let count =
+        |bench: &Bench| bench.ok(&["query", "db", "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }", "--format", "csv"]);
+    has(&count(&bench), &["5"]);
+    bench.ok(&[
+        "update",
+        "db",
+        "PREFIX ex: <http://example.org/> INSERT DATA { ex:cara ex:knows ex:anna, ex:dan }",
+    ]);
+    has(&count(&bench), &["7"]);
+    has(&bench.ok(&["check", "db"]), &["sound"]);
+    let refused = bench.error(&["update", "db", "DELETE WHERE { ?s ?p ?o } ; LOAD <file:///etc/hostname>"]);
+    has(&refused, &["file:///etc/hostname", "--allow-load"]);
+    has(&count(&bench), &["7"]);
+    let wrong = bench.error(&["update", "db", "INSERT DATA { ?s <urn:p> 1 }"]);
+    has(&wrong, &["line 1", "ariables are not allowed"]);
+    let folder = bench.path("").canonicalize().unwrap();
+    let load = format!("LOAD <file://{}/data.ttl> INTO GRAPH <urn:g>", folder.display());
+    bench.ok(&["update", "db", &load, "--allow-load", "."]);
+    let named = "SELECT (COUNT(*) AS ?n) { GRAPH <urn:g> { ?s ?p ?o } }";
+    has(&bench.ok(&["query", "db", named, "--format", "csv"]), &["5"]);
+    bench.write("more.nt", "<urn:x> <urn:y> <urn:z> .\n");
+    bench.ok(&["load", "db", "more.nt"]);
+    has(&count(&bench), &["8"]);
+    has(&bench.ok(&["check", "db"]), &["sound"]);
+}

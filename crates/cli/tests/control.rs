@@ -1,0 +1,220 @@
+//! `backup`, `check`, `compact` and `stats` beside a running server, through the socket in the
+//! database's directory.
+
+mod support;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use support::{Server, snowmelt};
+use tempfile::TempDir;
+
+/// A database in a directory of its own.
+struct Bench(TempDir);
+
+impl Bench {
+    /// `triples` triples.
+    fn loaded(triples: usize) -> Self {
+        let bench = Bench(tempfile::tempdir().unwrap());
+        let lines: String = (0..triples).map(|i| format!("<urn:s{i}> <urn:p> \"value {i}\" .\n")).collect();
+        std::fs::write(bench.path("data.nt"), lines).unwrap();
+        assert!(bench.run(&["load", "db", "data.nt"]).status.success());
+        bench
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        snowmelt().args(args).current_dir(self.0.path()).output().unwrap()
+    }
+
+    #[track_caller]
+    fn ok(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[track_caller]
+    fn error(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+fn socket(db: &Path) -> PathBuf {
+    db.join("control")
+}
+
+#[test]
+fn commands_go_to_the_server_that_has_the_database_open() {
+    let bench = Bench::loaded(1000);
+    let server = Server::start(&bench.path("db"), &[]);
+    server.client().update("INSERT DATA { <urn:new> <urn:p> 1 }").unwrap();
+    assert!(bench.ok(&["stats", "db"]).contains("psog"));
+    let stats: serde_json::Value =
+        serde_json::from_str(&bench.ok(&["stats", "db", "--format", "json"])).unwrap();
+    assert_eq!(stats["quads"], 1001, "what the journal has is counted");
+    let checked = bench.ok(&["check", "db"]);
+    assert!(checked.contains("pages") && checked.ends_with("sound\n"), "{checked}");
+    assert!(bench.ok(&["compact", "db"]).contains("bytes of data before"));
+    assert!(bench.ok(&["backup", "db", "copy", "--stripe", "copy-data"]).contains("verified"));
+    assert!(bench.path("copy-data").is_file(), "relative paths are the command's, not the server's");
+    assert!(bench.ok(&["check", "copy"]).contains("sound"));
+    assert_eq!(bench.ok(&["dump", "copy"]).lines().count(), 1001);
+    // Errors come back, and what needs the database alone says so.
+    assert!(bench.error(&["backup", "db", "copy"]).contains("already a database"));
+    assert!(bench.error(&["check", "db", "--salvage"]).contains("stop it first"));
+    assert_eq!(server.client().query("SELECT ?o { <urn:new> ?p ?o }").unwrap().len(), 1);
+    assert!(server.terminate().0.success());
+    assert!(!socket(&bench.path("db")).exists(), "the socket goes with the server");
+    assert!(bench.ok(&["check", "db"]).contains("sound"));
+}
+
+#[test]
+fn a_killed_server_leaves_nothing_in_the_way() {
+    let bench = Bench::loaded(10);
+    Server::start(&bench.path("db"), &[]).kill();
+    assert!(socket(&bench.path("db")).exists());
+    assert!(bench.ok(&["check", "db"]).contains("sound"), "nobody has it open");
+    let _server = Server::start(&bench.path("db"), &[]);
+    assert!(bench.ok(&["check", "db"]).contains("sound"));
+}
+
+#[test]
+fn the_directory_may_have_a_long_name() {
+    let bench = Bench::loaded(10);
+    let long = format!("{0}/{0}/{0}", "a-long-name-".repeat(8));
+    std::fs::create_dir_all(bench.path(&long)).unwrap();
+    let long = format!("{long}/db");
+    std::fs::rename(bench.path("db"), bench.path(&long)).unwrap();
+    let _server = Server::start(&bench.path(&long), &[]);
+    assert!(bench.ok(&["check", &long]).contains("sound"));
+}
+
+/// Sends a line and reads the last word.
+fn say(db: &Path, line: &str) -> String {
+    let mut stream = UnixStream::connect(socket(db)).unwrap();
+    stream.write_all(line.as_bytes()).unwrap();
+    let mut last = String::new();
+    for line in BufReader::new(stream).lines() {
+        last = line.unwrap();
+    }
+    last
+}
+
+#[test]
+fn what_is_no_command_is_refused() {
+    let bench = Bench::loaded(10);
+    let db = bench.path("db");
+    let _server = Server::start(&db, &[]);
+    for (line, why) in [
+        ("nonsense\n", "not JSON"),
+        ("{\"version\":1,\"command\":\"explode\"}\n", "no such command"),
+        ("{\"version\":99,\"command\":\"check\"}\n", "version"),
+        ("{\"command\":\"check\"}\n", "version"),
+    ] {
+        let answer = say(&db, line);
+        assert!(answer.contains("failed") && answer.contains(why), "{line:?}: {answer}");
+    }
+    assert!(say(&db, &"x".repeat(64 << 10)).contains("exceeds"));
+    assert!(say(&db, "{\"version\":1,\"command\":\"check\"}\n").contains("\"problem_count\":0"));
+}
+
+/// A server whose device takes a while for every request.
+fn slow_server(bench: &Bench) -> Server {
+    let model = "kind = \"volume\"\nlatency_us = 100000\nwidth = 1\n";
+    std::fs::write(bench.path("slow.toml"), model).unwrap();
+    let device = format!("sim:{}", bench.path("slow.toml").display());
+    Server::start(&bench.path("db"), &["--device", &device, "--read-ahead", "none"])
+}
+
+#[test]
+fn who_goes_away_or_presses_ctrl_c_cancels() {
+    let bench = Bench::loaded(20_000);
+    let server = slow_server(&bench);
+    for command in [&["check", "db"][..], &["backup", "db", "copy"]] {
+        let child = snowmelt()
+            .args(command)
+            .current_dir(bench.0.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        wait_for_commands(&server, 1);
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(!ended.status.success() && said.contains("stopped before the end"), "{command:?}: {said}");
+    }
+    // What was begun of a copy is gone, so that the next one can be made in its place.
+    assert!(!bench.path("copy").exists());
+    let mut gone = UnixStream::connect(socket(&bench.path("db"))).unwrap();
+    gone.write_all(b"{\"version\":1,\"command\":\"check\"}\n").unwrap();
+    wait_for_commands(&server, 1);
+    drop(gone);
+    wait_for_commands(&server, 0);
+    // A server that ends cancels what is under way, too.
+    let mut last = UnixStream::connect(socket(&bench.path("db"))).unwrap();
+    last.write_all(b"{\"version\":1,\"command\":\"check\"}\n").unwrap();
+    wait_for_commands(&server, 1);
+    server.terminate();
+    let mut words = String::new();
+    last.read_to_string(&mut words).unwrap();
+    assert!(words.contains("stopped before the end"), "{words}");
+}
+
+/// Waits until so many commands are under way.
+fn wait_for_commands(server: &Server, count: u64) {
+    let begun = std::time::Instant::now();
+    loop {
+        let mut stream = std::net::TcpStream::connect(server.address).unwrap();
+        write!(stream, "GET /stats HTTP/1.0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let body = answer.split("\r\n\r\n").nth(1).unwrap();
+        let stats: serde_json::Value = serde_json::from_str(body).unwrap();
+        if stats["commands"] == count {
+            return;
+        }
+        assert!(begun.elapsed().as_secs() < 60, "{} commands", stats["commands"]);
+    }
+}
+
+#[test]
+fn only_the_servers_user_and_root_are_obeyed() {
+    /// Nobody in particular.
+    const OTHER: u32 = 65_534;
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can ask as somebody else");
+        return;
+    }
+    let bench = Bench::loaded(10);
+    let db = bench.path("db");
+    let _server = Server::start(&db, &[]);
+    // All doors are open but the one in question.
+    let binary = bench.path("snowmelt");
+    std::fs::copy(env!("CARGO_BIN_EXE_snowmelt"), &binary).unwrap();
+    let open = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for path in [bench.0.path(), &db, &binary] {
+        open(path, 0o777);
+    }
+    for entry in std::fs::read_dir(&db).unwrap() {
+        open(&entry.unwrap().path(), 0o666);
+    }
+    let output =
+        Command::new(&binary).args(["stats", "db"]).current_dir(bench.0.path()).uid(OTHER).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("user 65534 may not"), "{said}");
+    assert!(bench.ok(&["stats", "db"]).contains("psog"));
+}
