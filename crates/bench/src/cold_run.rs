@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use snowmelt_graph::OpenOptions;
 
-use super::bench::{Bench, Load, Until};
+use super::bench::{Bench, ClientLoad, Until};
 use super::cold::{self, Proof};
 use super::drive::Run;
 use super::meters::Meters;
@@ -69,7 +69,7 @@ pub struct Plan<'a> {
     /// How to open it.
     pub options: &'a OpenOptions,
     /// What it gets.
-    pub load: Load,
+    pub load: ClientLoad,
     /// The cold phase lasts at most so many seconds.
     pub most_seconds: u64,
     /// Measured mixes.

@@ -117,7 +117,7 @@ pub fn run(args: BsbmRunArgs) -> Result<()> {
 }
 
 impl BsbmRunArgs {
-    fn load(&self, products: u32) -> Load {
+    fn load(&self, products: u32) -> ClientLoad {
         ClientLoad { products, seed: self.seed, use_case: self.use_case, clients: self.clients.get() }
     }
 
