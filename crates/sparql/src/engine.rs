@@ -22,6 +22,7 @@ mod template;
 mod tests;
 
 use crate::algebra::{Algebra, Form, GroundTerm, Var};
+use crate::bind;
 use crate::error::QueryError;
 use crate::exec::{
     BatchRows, Boxed, Limits, Line, MemoryShare, Profile, Run, Shares, TextKind, TextMemory, build,
@@ -36,14 +37,14 @@ use crate::value::{LocalTerms, Terms};
 use oxsdatatypes::DateTime;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
-use snowmelt_graph::{Activity, Database, Session, TermId};
+use snowmelt_graph::{Activity, Database, Session, Term, TermId};
 use spargebra::Query;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use template::Template;
 
-pub use result::{QueryKind, QueryMemory, QueryResult, Written};
+pub use result::{QueryKind, QueryMemory, QueryResult, Rows, Written};
 pub(crate) use syntax::parse_update;
 
 /// Templates kept, and bytes of their texts; when there are more, the least recently used half goes. The templates themselves take up to 64 times as much.
@@ -81,6 +82,9 @@ pub struct QueryOptions {
     pub default_graphs: Vec<String>,
     /// Graphs that can be named.
     pub named_graphs: Vec<String>,
+    /// Values of variables, by name without question mark: as if each stood in the text in its
+    /// variable's place. IRIs and literals.
+    pub bindings: Vec<(String, Term)>,
 }
 
 /// Answers SPARQL queries on one database. Shared by all threads.
@@ -145,6 +149,25 @@ impl Engine {
         self.start(self.prepare(text, options, &limits)?, text, options)
     }
 
+    /// Begins a query on what a session sees, as that of a transaction. Its text is parsed anew
+    /// each time.
+    ///
+    /// # Errors
+    /// As [`Engine::query`].
+    pub fn query_on(
+        &self,
+        session: Session,
+        text: &str,
+        options: &QueryOptions,
+    ) -> Result<QueryResult, QueryError> {
+        let room = self.text_limits.measure(text)?.stack_bytes();
+        with_room(room, || {
+            let mut query = syntax::parse(text, options)?;
+            bind::bind_query(&mut query, &options.bindings, 0)?;
+            self.query_in(session, &query, Parsed { text, room }, options)
+        })
+    }
+
     /// The limits on texts.
     pub(crate) fn text_limits(&self) -> &TextLimits {
         &self.text_limits
@@ -161,8 +184,9 @@ impl Engine {
         let mut source = Source::new(session);
         let limits = limits(options);
         let text = parsed.text;
-        let template = Template::new(query, parsed, options, &[], self, &mut source, &limits)?;
-        let prepared = self.plan(Arc::new(template), Vec::new(), source, options, &limits, None)?;
+        let params = bind::params(&options.bindings)?;
+        let template = Template::new(query, parsed, options, &params, self, &mut source, &limits)?;
+        let prepared = self.plan(Arc::new(template), params, source, options, &limits, None)?;
         self.start(prepared, text, options)
     }
 
@@ -332,45 +356,51 @@ impl Engine {
         limits: &Limits,
     ) -> Result<(Arc<Template>, Vec<GroundTerm>), QueryError> {
         let short = text.len() <= KEPT_TEXT_BYTES;
+        let bound = bind::params(&options.bindings)?;
         if let Some(shaped) = if short { shape::shape(text) } else { None } {
             let key = cache_key(&shaped.text, options);
+            let params = [shaped.params, bound.clone()].concat();
             if let Some(template) = self.kept(&key, source, limits)? {
-                return Ok((template, shaped.params));
+                return Ok((template, params));
             }
             self.text_limits.measure(text)?;
             // what only parses as it was written is kept as it was written
-            if let Some(template) = self.shaped_template(&shaped, text, options, source, limits)? {
-                return Ok((self.keep(key, template), shaped.params));
+            let shaped = (&*shaped.text, &*params);
+            if let Some(template) = self.shaped_template(shaped, text, options, source, limits)? {
+                return Ok((self.keep(key, template), params));
             }
         }
         let key = cache_key(if short { text } else { "" }, options);
         if short && let Some(template) = self.kept(&key, source, limits)? {
-            return Ok((template, Vec::new()));
+            return Ok((template, bound));
         }
         let room = self.text_limits.measure(text)?.stack_bytes();
         let template = with_room(room, || {
-            let query = syntax::parse(text, options)?;
+            let mut query = syntax::parse(text, options)?;
+            bind::bind_query(&mut query, &options.bindings, 0)?;
             let parsed = Parsed { text, room };
-            Template::new(&query, parsed, options, &[], self, source, limits)
+            Template::new(&query, parsed, options, &bound, self, source, limits)
         })?;
-        Ok((if short { self.keep(key, template) } else { Arc::new(template) }, Vec::new()))
+        Ok((if short { self.keep(key, template) } else { Arc::new(template) }, bound))
     }
 
-    /// The template of a text without its constants; `None` where that is no query.
+    /// The template of a text without its constants, given that and the parameters; `None` where
+    /// that is no query.
     fn shaped_template(
         &self,
-        shaped: &shape::Shaped,
+        (shaped, params): (&str, &[GroundTerm]),
         text: &str,
         options: &QueryOptions,
         source: &mut Source,
         limits: &Limits,
     ) -> Result<Option<Template>, QueryError> {
-        let Ok(measure) = self.text_limits.measure(&shaped.text) else { return Ok(None) };
+        let Ok(measure) = self.text_limits.measure(shaped) else { return Ok(None) };
         let room = measure.stack_bytes();
         with_room(room, || {
-            let Ok(query) = syntax::parse(&shaped.text, options) else { return Ok(None) };
+            let Ok(mut query) = syntax::parse(shaped, options) else { return Ok(None) };
+            bind::bind_query(&mut query, &options.bindings, params.len() - options.bindings.len())?;
             let parsed = Parsed { text, room };
-            Template::new(&query, parsed, options, &shaped.params, self, source, limits).map(Some)
+            Template::new(&query, parsed, options, params, self, source, limits).map(Some)
         })
     }
 
@@ -435,6 +465,8 @@ fn cache_key(text: &str, options: &QueryOptions) -> String {
         key.push_str(part);
         key.push('\u{1}');
     }
+    key.push('\u{2}');
+    key.push_str(&bind::key(&options.bindings));
     key.push('\u{2}');
     key.push_str(text);
     key

@@ -42,6 +42,14 @@ pub enum QueryError {
         /// Column in characters, from 1.
         column: usize,
     },
+    /// A parameter that the text has no place for.
+    #[error("the parameter ?{name}: {why}")]
+    Parameter {
+        /// Its name.
+        name: String,
+        /// Why it cannot be one.
+        why: &'static str,
+    },
     /// The time limit was reached.
     #[error("the query was stopped after its time limit of {0:?}")]
     Timeout(Duration),

@@ -42,7 +42,7 @@ pub(crate) use run::{BatchRows, Run, fill, terms_within};
 pub(crate) type Result<T> = std::result::Result<T, QueryError>;
 
 /// A running operator.
-pub(crate) trait Operator {
+pub(crate) trait Operator: Send {
     /// The next batch, never an empty one; `None` at the end.
     fn next(&mut self, run: &mut Run) -> Result<Option<Batch>>;
 

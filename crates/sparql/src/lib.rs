@@ -3,6 +3,7 @@
 pub mod aggregate;
 mod algebra;
 mod batch;
+mod bind;
 mod engine;
 mod error;
 mod exec;
@@ -25,7 +26,7 @@ mod update;
 pub mod value;
 
 pub use batch::Batch;
-pub use engine::{Engine, QueryKind, QueryMemory, QueryOptions, QueryResult, Written};
+pub use engine::{Engine, QueryKind, QueryMemory, QueryOptions, QueryResult, Rows, Written};
 pub use error::QueryError;
 pub use guard::TextLimits;
 pub use results::ResultFormat;

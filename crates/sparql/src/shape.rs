@@ -35,6 +35,16 @@ pub(crate) fn param_of_literal(literal: &Literal) -> Option<u32> {
     (literal.datatype().as_str() == SCHEME).then(|| literal.value().parse().ok())?
 }
 
+/// The placeholder of a parameter that is an IRI; in patterns it stands for any term.
+pub(crate) fn iri_placeholder(number: usize) -> NamedNode {
+    NamedNode::new_unchecked(format!("{SCHEME}{number}"))
+}
+
+/// The placeholder of a parameter that is a literal.
+pub(crate) fn literal_placeholder(number: usize) -> Literal {
+    Literal::new_typed_literal(number.to_string(), NamedNode::new_unchecked(SCHEME))
+}
+
 /// Splits a text; `None` where it had better be taken as it is.
 pub(crate) fn shape(text: &str) -> Option<Shaped> {
     if text.contains(SCHEME) {

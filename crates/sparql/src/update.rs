@@ -11,6 +11,7 @@ mod data;
 mod document;
 mod modify;
 
+use crate::bind::bind_update;
 use crate::engine::{Engine, Parsed, parse_update};
 use crate::error::QueryError;
 use crate::exec::{Limits, TextKind};
@@ -43,6 +44,8 @@ pub struct UpdateOptions {
     pub using_graphs: Vec<String>,
     /// Graphs that WHERE can name.
     pub using_named_graphs: Vec<String>,
+    /// Values of variables of WHERE and the templates, as [`crate::QueryOptions::bindings`].
+    pub bindings: Vec<(String, snowmelt_graph::Term)>,
     /// Where LOAD may read from; from nowhere when empty.
     pub allow_load: Vec<LoadPermission>,
 }
@@ -63,7 +66,7 @@ struct Run<'a> {
     parsed: Parsed<'a>,
     base: Option<oxiri::Iri<String>>,
     limits: Limits,
-    txn: Transaction,
+    txn: &'a mut Transaction,
 }
 
 impl Engine {
@@ -79,24 +82,64 @@ impl Engine {
     fn update_with_room(&self, parsed: Parsed<'_>, options: &UpdateOptions) -> Result<Updated, QueryError> {
         let limits = Limits::from_now(options.timeout, options.cancel.clone());
         let _text = self.reserve_text(TextKind::Update, parsed.text, None, &limits)?;
-        let update = parse_update(parsed.text, options.base.as_deref())?;
-        let Some(txn) = self.database().begin_while(&|| limits.check().is_ok())? else {
+        let update = parse_bound(parsed.text, options)?;
+        let Some(mut txn) = self.database().begin_while(&|| limits.check().is_ok())? else {
             limits.check()?;
             return Err(QueryError::Cancelled);
         };
+        let changed = self.run_operations(&mut txn, &update, parsed, options, limits)?;
+        // Nothing to make durable: no number is used up.
+        if changed == Changed::default() {
+            return Ok(Updated { txn: txn.number() - 1, changed });
+        }
+        let committed = txn.commit()?;
+        Ok(Updated { txn: committed.txn, changed })
+    }
+
+    /// Runs an update in a transaction, without committing. After an error a part of the update may
+    /// have been done: the transaction is to be dropped.
+    ///
+    /// # Errors
+    /// Those of its text and of any of its operations.
+    pub fn update_in(
+        &self,
+        txn: &mut Transaction,
+        text: &str,
+        options: &UpdateOptions,
+    ) -> Result<Changed, QueryError> {
+        let room = self.text_limits().measure(text)?.stack_bytes();
+        with_room(room, || {
+            let parsed = Parsed { text, room };
+            let limits = Limits::from_now(options.timeout, options.cancel.clone());
+            let _text = self.reserve_text(TextKind::Update, text, None, &limits)?;
+            let update = parse_bound(text, options)?;
+            self.run_operations(txn, &update, parsed, options, limits)
+        })
+    }
+
+    fn run_operations(
+        &self,
+        txn: &mut Transaction,
+        update: &spargebra::Update,
+        parsed: Parsed<'_>,
+        options: &UpdateOptions,
+        limits: Limits,
+    ) -> Result<Changed, QueryError> {
         let mut run = Run { engine: self, options, parsed, base: update.base_iri.clone(), limits, txn };
         let mut changed = Changed::default();
         for operation in &update.operations {
             changed += run.operation(operation)?;
         }
         run.limits.check()?;
-        // Nothing to make durable: no number is used up.
-        if changed == Changed::default() {
-            return Ok(Updated { txn: run.txn.number() - 1, changed });
-        }
-        let committed = run.txn.commit()?;
-        Ok(Updated { txn: committed.txn, changed })
+        Ok(changed)
     }
+}
+
+/// Parses an update and puts its parameters in.
+fn parse_bound(text: &str, options: &UpdateOptions) -> Result<spargebra::Update, QueryError> {
+    let mut update = parse_update(text, options.base.as_deref())?;
+    bind_update(&mut update.operations, &options.bindings)?;
+    Ok(update)
 }
 
 impl Run<'_> {

@@ -8,8 +8,10 @@ use crate::error::QueryError;
 use crate::exec::{Boxed, Distinct, MemoryShare, Run, TextMemory};
 use crate::results::{GraphWriter, ResultFormat, SolutionWriter, write_boolean};
 use crate::stack::Deep;
-use snowmelt_graph::{Activity, TermId, TermRef};
+use snowmelt_graph::{Activity, Term, TermId, TermRef};
+use std::collections::VecDeque;
 use std::io::Write;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What kind of result a query has.
@@ -50,6 +52,81 @@ impl QueryMemory {
     /// Most bytes that its operators have held at once.
     pub fn most_bytes(&self) -> usize {
         self.0.most()
+    }
+}
+
+/// Rows of terms; `None` where a variable is unbound. After an error there are no more.
+pub struct Rows {
+    result: QueryResult,
+    /// The batch being decoded, and its rows that are not.
+    batch: Option<(Batch, Range<usize>)>,
+    decoded: VecDeque<Vec<Option<Term>>>,
+    /// rows decoded together: few where texts are long
+    at_once: usize,
+}
+
+/// Bytes of text decoded ahead of the caller, about.
+const DECODED_BYTES: usize = 1 << 18;
+/// Most rows decoded ahead of the caller.
+const DECODED_ROWS: usize = 1024;
+
+impl Rows {
+    /// The result they are from.
+    pub fn result(&self) -> &QueryResult {
+        &self.result
+    }
+
+    /// The next row; `None` at the end.
+    ///
+    /// # Errors
+    /// Those of running the query.
+    pub fn next_row(&mut self) -> Result<Option<Vec<Option<Term>>>, QueryError> {
+        while self.decoded.is_empty() {
+            let (batch, rest) = match self.batch.take() {
+                Some(under_way) => under_way,
+                None => {
+                    let Some(batch) = self.result.next_batch()? else { return Ok(None) };
+                    self.result.run.terms.begin_batch();
+                    let rows = 0..batch.rows;
+                    (batch, rows)
+                }
+            };
+            let now = rest.start..rest.end.min(rest.start + self.at_once);
+            self.decode(&batch, now.clone())?;
+            if now.end < rest.end {
+                self.batch = Some((batch, now.end..rest.end));
+            }
+        }
+        Ok(self.decoded.pop_front())
+    }
+
+    fn decode(&mut self, batch: &Batch, rows: Range<usize>) -> Result<(), QueryError> {
+        let Run { terms, source, .. } = &mut self.result.run;
+        let (decoded, mut bytes) = (&mut self.decoded, 0);
+        terms.in_parts(rows.clone(), &mut |terms, part| {
+            // a part that is begun again
+            decoded.truncate(part.start - rows.start);
+            let ids = batch.cols.iter().flat_map(|c| &c[part.clone()]).copied();
+            terms.prefetch(&mut source.session, ids)?;
+            for row in part {
+                let term = |ids: &Vec<TermId>| terms.with_term(ids[row], |t| t.to_owned());
+                let cells: Vec<Option<Term>> = batch.cols.iter().map(term).collect();
+                bytes += cells.iter().flatten().map(text_bytes).sum::<usize>();
+                decoded.push_back(cells);
+            }
+            Ok::<_, QueryError>(())
+        })?;
+        self.at_once = match bytes {
+            bytes if bytes > DECODED_BYTES => (self.at_once / 2).max(1),
+            _ => (self.at_once * 2).min(DECODED_ROWS),
+        };
+        Ok(())
+    }
+}
+
+fn text_bytes(term: &Term) -> usize {
+    match term {
+        Term::Iri(text) | Term::Blank(text) | Term::Literal { lexical: text, .. } => text.len(),
     }
 }
 
@@ -189,6 +266,11 @@ impl QueryResult {
             })?;
         }
         Ok(())
+    }
+
+    /// The terms row by row, decoded some rows at a time.
+    pub fn into_rows(self) -> Rows {
+        Rows { result: self, batch: None, decoded: VecDeque::new(), at_once: 16 }
     }
 
     /// Writes the whole result.

@@ -72,6 +72,7 @@ impl Run<'_> {
             memory: self.options.memory,
             cancel: self.limits.cancel.clone(),
             batch_rows: self.options.batch_rows,
+            bindings: self.options.bindings.clone(),
             ..QueryOptions::default()
         };
         let mut solutions = self.engine.query_in(session, &query, self.parsed, &options)?;
