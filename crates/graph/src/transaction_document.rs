@@ -46,6 +46,7 @@ impl Transaction {
         cancel: &dyn Interrupt,
     ) -> Result<Changed, LoadError> {
         let input = source.open(format, &Arc::default(), cancel)?;
+        let base = base.or(input.base.as_deref());
         let document = Document { name: &input.name, format: input.format, base, graph };
         self.insert_document(&document, input.read, cancel)
     }
@@ -104,6 +105,7 @@ pub fn check_source(
     cancel: &dyn Interrupt,
 ) -> Result<(), LoadError> {
     let input = source.open(format, &Arc::default(), cancel)?;
+    let base = base.or(input.base.as_deref());
     let document = Document { name: &input.name, format: input.format, base, graph: None };
     let full = |parsed: Parsed| {
         cancelled(cancel)?;

@@ -63,6 +63,11 @@ impl Store {
             return Err(StoreError::BuildBusy);
         }
         let turn = self.writers.enter();
+        // The state that is looked at while building must be the one that the build replaces.
+        if let Err(error) = self.commits.settle() {
+            self.building.store(false, Ordering::Release);
+            return Err(error);
+        }
         let before = self.commits.states.appended();
         let state = State { next_tree: before.catalog.next_tree, ..Default::default() };
         let txn = self.commits.next_txn.load(Ordering::Acquire).max(before.txn + 1);

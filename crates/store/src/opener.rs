@@ -1,11 +1,13 @@
 //! Opening the files and directories of a database: real ones, or what the configuration puts in their place.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use snowmelt_io::{Access, Device, FileDevice, IoError};
+use parking_lot::Mutex;
+use snowmelt_io::{Access, Device, FileDevice, IoError, IoErrorKind, MemoryDevice, Operation};
 
 use crate::config::StoreConfig;
 use crate::error::{Result, StoreError};
@@ -22,6 +24,27 @@ impl FileOpener {
         f: impl Fn(&Path, Access) -> std::result::Result<Arc<dyn Device>, IoError> + Send + Sync + 'static,
     ) -> Self {
         FileOpener(Arc::new(f))
+    }
+
+    /// Keeps every file in memory for as long as the opener or a device of it lives.
+    pub fn in_memory() -> Self {
+        let files: Mutex<HashMap<PathBuf, Arc<MemoryDevice>>> = Mutex::default();
+        FileOpener::new(move |path, access| {
+            let mut files = files.lock();
+            let name = path.to_string_lossy();
+            let errno = match (files.get(path), access) {
+                (Some(_), Access::CreateNew) => libc::EEXIST,
+                (Some(file), _) => return Ok(file.clone() as Arc<dyn Device>),
+                (None, Access::Read | Access::ReadWrite) => libc::ENOENT,
+                (None, Access::Create | Access::CreateNew) => {
+                    let file = Arc::new(MemoryDevice::new(&name));
+                    files.insert(path.to_path_buf(), file.clone());
+                    return Ok(file as Arc<dyn Device>);
+                }
+            };
+            let (device, kind) = (name.into(), IoErrorKind::Os { errno });
+            Err(IoError { device, operation: Operation::Open, offset: 0, len: 0, kind })
+        })
     }
 }
 

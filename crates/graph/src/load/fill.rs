@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use snowmelt_store::StoreConfig;
+use snowmelt_store::{Build, StoreConfig};
 
 use super::dictionary::DictionaryCounts;
 use super::error::LoadError;
 use super::merge::Old;
-use super::options::{Fill, LoadOptions, filled_pool_bytes};
+use super::options::{Fill, LoadOptions, Sizes, filled_pool_bytes};
 use super::progress::{LoadProgress, LoadReport, Phase, Teller, peak_bytes};
 use super::source::Source;
 use crate::database::Database;
@@ -37,16 +37,33 @@ pub(super) fn load(
     let memory = options.store.memory_bytes;
     let config = StoreConfig { pool_bytes: Some(filled_pool_bytes(memory)), ..options.store.clone() };
     let database = Database::open(path, &config)?;
-    let quads = database.state()?.quads();
+    let build = database.store().begin_build()?;
+    fill(&database, build, sources, options, progress, cancel)
+}
+
+/// The same into an open database, whose turn to write `build` has.
+pub(super) fn fill(
+    database: &Arc<Database>,
+    build: Build,
+    sources: Vec<Source>,
+    options: &LoadOptions,
+    progress: &dyn LoadProgress,
+    cancel: &AtomicBool,
+) -> Result<LoadReport, LoadError> {
+    let (quads, memory) = (database.state()?.quads(), options.store.memory_bytes);
     let fill = options.fill.unwrap_or_else(|| match most_statements(&sources) {
         Some(new) if !options.lenient && new < quads / 4 && new * PRIVATE_BYTES < memory / 4 => Fill::Insert,
         _ => Fill::Merge,
     });
     match fill {
-        Fill::Insert => insert(&database, sources, options, progress, cancel),
+        Fill::Insert => {
+            drop(build);
+            insert(database, sources, options, progress, cancel)
+        }
         Fill::Merge => {
-            let old = Old::of(&database)?;
-            super::run(path, database.store(), Some(old), sources, options, progress, cancel)
+            let (old, store) = (Old::of(database)?, database.store());
+            let sources = (sources, Sizes::new(options));
+            super::run(build, store, Some(old), sources, options, progress, cancel)
         }
     }
 }
@@ -61,7 +78,7 @@ fn most_statements(sources: &[Source]) -> Option<u64> {
 }
 
 /// One transaction for all sources.
-fn insert(
+pub(super) fn insert(
     database: &Arc<Database>,
     sources: Vec<Source>,
     options: &LoadOptions,
@@ -75,10 +92,11 @@ fn insert(
     let mut txn = database.begin()?;
     for source in sources {
         let input = source.open(options.format, &read_bytes, cancel)?;
+        progress.input(&input.name, input.format, input.told_by);
         let document = Document {
             name: &input.name,
             format: input.format,
-            base: options.base.as_deref(),
+            base: options.base.as_deref().or(input.base.as_deref()),
             graph: options.graph.as_deref(),
         };
         txn.insert_counted(&document, input.read, cancel, &mut |statements| {

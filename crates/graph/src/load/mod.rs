@@ -42,7 +42,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use snowmelt_store::{Store, StoreConfig, StoreError, remove_unfinished};
+use snowmelt_store::{Build, Store, StoreConfig, StoreError, remove_unfinished};
 
 use self::account::Account;
 use self::dictionary::{Dictionary, HashSorters, RECORD_KIND};
@@ -56,6 +56,7 @@ use self::runs::RunStore;
 use self::sorter::Sorter;
 use self::temp::TempSpace;
 use self::waiting::{Waiting, WaitingRows, WaitingSorters};
+use crate::database::Database;
 use crate::dict::{self, GraphMeta};
 use crate::interrupt::Interrupt;
 
@@ -64,7 +65,7 @@ pub use error::LoadError;
 pub use options::{Fill, LoadOptions, LoadSizes};
 pub use progress::{LoadProgress, LoadReport, Phase, Progress};
 pub(crate) use read::graph_name;
-pub use source::{Source, format_named, format_of_media_type};
+pub use source::{FormatToldBy, Source, format_named, format_of_media_type};
 
 /// Loads `sources` into the database at `path`, which is made if there is none.
 ///
@@ -88,7 +89,8 @@ pub fn load(
         drop(store);
         return fill::load(path, sources, options, progress, cancel);
     } else {
-        run(path, &store, None, sources, options, progress, cancel)
+        let build = store.begin_build()?;
+        run(build, &store, None, (sources, Sizes::new(options)), options, progress, cancel)
     };
     if result.is_err() && made {
         let stripes = store.stripe_files().to_vec();
@@ -98,20 +100,51 @@ pub fn load(
     result
 }
 
-fn run(
-    path: &Path,
-    store: &Arc<Store>,
-    old: Option<Old>,
+/// Loads `sources` into an open database, beside its readers: they see the state before until all
+/// is loaded. Writers wait. The store's settings count, not those of `options`; memory comes from
+/// its budget.
+///
+/// # Errors
+/// As [`load`]; all or nothing.
+pub fn load_into(
+    database: &Arc<Database>,
     sources: Vec<Source>,
     options: &LoadOptions,
     progress: &dyn LoadProgress,
     cancel: &AtomicBool,
 ) -> Result<LoadReport, LoadError> {
-    let temp = TempSpace::create(path)?;
+    let store = database.store();
+    // Half of what is free, since queries go on; a load that gets too little for building inserts.
+    let share = (store.memory().free() / 2).max(LEAST_MEMORY);
+    let reserved = store.memory().reserve("a load", share);
+    let memory_bytes = reserved.as_ref().map_or(LEAST_MEMORY, |_| share);
+    let config = StoreConfig { memory_bytes, ..store.config().clone() };
+    let options = LoadOptions { store: config, ..options.clone() };
+    check(&sources, &options)?;
+    if reserved.is_err() {
+        return fill::insert(database, sources, &options, progress, cancel);
+    }
+    let build = store.begin_build()?;
+    if database.state()?.quads() == 0 {
+        let sources = (sources, Sizes::new(&options));
+        return run(build, store, None, sources, &options, progress, cancel);
+    }
+    fill::fill(database, build, sources, &options, progress, cancel)
+}
+
+fn run(
+    build: Build,
+    store: &Arc<Store>,
+    old: Option<Old>,
+    (sources, sizes): (Vec<Source>, Sizes),
+    options: &LoadOptions,
+    progress: &dyn LoadProgress,
+    cancel: &AtomicBool,
+) -> Result<LoadReport, LoadError> {
+    let temp = TempSpace::create(store.dir())?;
     let bytes_total = sources.iter().map(Source::len_bytes).sum();
     let mut teller = Teller::new(progress, bytes_total);
-    let report =
-        Load { options, sizes: Sizes::new(options), store, old, temp, cancel }.run(sources, &mut teller)?;
+    let report = Load { options, sizes, build, old, temp, cancel }.run(sources, &mut teller)?;
     Ok(LoadReport {
         database_bytes: store.bytes(),
         seconds: teller.seconds,
@@ -162,7 +195,7 @@ pub(crate) fn cancelled(cancel: &dyn Interrupt) -> Result<(), LoadError> {
 struct Load<'a> {
     options: &'a LoadOptions,
     sizes: Sizes,
-    store: &'a Arc<Store>,
+    build: Build,
     /// what goes before the input
     old: Option<Old>,
     temp: Arc<TempSpace>,
@@ -171,7 +204,7 @@ struct Load<'a> {
 
 impl Load<'_> {
     fn run(self, sources: Vec<Source>, teller: &mut Teller<'_>) -> Result<LoadReport, LoadError> {
-        let Load { options, sizes, store, mut old, temp, cancel } = self;
+        let Load { options, sizes, build, mut old, temp, cancel } = self;
         let account = Account::new(sizes.run_bytes);
         let run_store = |name| RunStore::new(name, &temp, &account);
         // Hashes are sorted by the numbering thread alone, three trees at a time.
@@ -184,7 +217,6 @@ impl Load<'_> {
         let quads = Sorter::new(run_store("psog"), sizes.batch_rows, sizes.fan_in);
         let waiting_rows = WaitingRows::new(run_store("waiting-rows"));
 
-        let build = store.begin_build()?;
         let dictionary = Dictionary::new(&build, &hashes);
         let mut numbering = Numbering::new(dictionary, sizes.table_bytes, || {
             let sorters = WaitingSorters {
@@ -204,7 +236,9 @@ impl Load<'_> {
             graphs = old.each_quad(|quad| batch.push(quad), cancel)?;
             batch.finish()?;
         }
-        let reading = Reading { options, sizes, quads: &quads, waiting_rows: &waiting_rows, cancel };
+        let progress = teller.listener();
+        let (quads_of, rows_of) = (&quads, &waiting_rows);
+        let reading = Reading { options, sizes, quads: quads_of, waiting_rows: rows_of, progress, cancel };
         let summary = read::read(reading, sources, &mut numbering, teller)?;
         graphs.join(summary.graphs);
 

@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use oxrdfio::RdfFormat;
+
 use super::dictionary::DictionaryCounts;
+use super::source::FormatToldBy;
 
 /// What a load is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,6 +56,9 @@ pub struct Progress {
 pub trait LoadProgress: Sync {
     /// The state now.
     fn report(&self, progress: &Progress);
+
+    /// An input was opened; how its format is known.
+    fn input(&self, _name: &str, _format: RdfFormat, _told_by: FormatToldBy) {}
 }
 
 /// Says nothing.
@@ -108,6 +114,11 @@ impl<'a> Teller<'a> {
             Progress { phase: Phase::Read, triples: 0, bytes: 0, bytes_total, done: 0, total: bytes_total };
         to.report(&state);
         Teller { to, state, last: Instant::now(), phase_began: Instant::now(), seconds: Vec::new() }
+    }
+
+    /// The listener.
+    pub(super) fn listener(&self) -> &'a dyn LoadProgress {
+        self.to
     }
 
     /// A phase begins, of `total` steps.

@@ -27,7 +27,7 @@ use super::intern::{Interner, Parsed, Ref, position};
 use super::ntriples::{LineOptions, parse_chunk};
 use super::numbering::Numbering;
 use super::options::{LoadOptions, Sizes};
-use super::progress::Teller;
+use super::progress::{LoadProgress, Teller};
 use super::sorter::{Batch, Sorter};
 use super::source::{Lines, Source};
 use super::waiting::WaitingRows;
@@ -87,6 +87,7 @@ pub(super) struct Reading<'a> {
     pub(super) quads: &'a Arc<Sorter<4>>,
     /// Takes rows that mention waiting terms.
     pub(super) waiting_rows: &'a WaitingRows,
+    pub(super) progress: &'a dyn LoadProgress,
     pub(super) cancel: &'a AtomicBool,
 }
 
@@ -268,6 +269,7 @@ impl Reader<'_> {
         let opened = source.open(shared.reading.options.format, &shared.read_bytes, shared.reading.cancel);
         // A cancelled read is not the input's fault.
         let input = opened.map_err(|error| shared.go_on().err().unwrap_or(error))?;
+        shared.reading.progress.input(&input.name, input.format, input.told_by);
         let quads = match input.format {
             RdfFormat::NTriples => false,
             RdfFormat::NQuads => true,
@@ -294,7 +296,7 @@ impl Reader<'_> {
         let shared = self.shared;
         let options = DocumentOptions {
             format: input.format,
-            base: shared.reading.options.base.clone(),
+            base: shared.reading.options.base.clone().or(input.base),
             graph: shared.graph.clone(),
             lenient: shared.reading.options.lenient,
             // As many statements as a chunk of lines has.

@@ -125,9 +125,14 @@ impl Source {
         let counted = Counted { read, bytes: Arc::clone(read_bytes) };
         let window_log = if is_ours { OWN_WINDOW_LOG } else { SENT_WINDOW_LOG };
         let (read, text_head) = decompress(counted, window_log).map_err(failed)?;
-        let format =
-            format.or_else(|| path.as_deref().and_then(format_of_name)).unwrap_or_else(|| sniff(&text_head));
-        Ok(Input { name, format, read: Box::new(io::Cursor::new(text_head).chain(read)) })
+        let by_name = path.as_deref().and_then(format_of_name);
+        let (format, told_by) = match (format, by_name) {
+            (Some(format), _) => (format, FormatToldBy::Caller),
+            (None, Some(format)) => (format, FormatToldBy::Name),
+            (None, None) => (sniff(&text_head), FormatToldBy::Content),
+        };
+        let base = path.as_deref().and_then(file_iri);
+        Ok(Input { name, format, told_by, base, read: Box::new(io::Cursor::new(text_head).chain(read)) })
     }
 }
 
@@ -169,7 +174,35 @@ fn open_file(path: &Path) -> io::Result<File> {
 pub(crate) struct Input<'a> {
     pub(crate) name: String,
     pub(crate) format: RdfFormat,
+    pub(crate) told_by: FormatToldBy,
+    /// The IRI of its file, which relative IRIs are resolved against.
+    pub(crate) base: Option<String>,
     pub(crate) read: Text<'a>,
+}
+
+/// How the format of an input is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FormatToldBy {
+    /// The caller.
+    Caller,
+    /// The name of the file.
+    Name,
+    /// The first bytes: a guess.
+    Content,
+}
+
+/// The `file:` IRI of a path (RFC 8089).
+fn file_iri(path: &Path) -> Option<String> {
+    let path = std::path::absolute(path).ok()?;
+    let mut iri = String::from("file://");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'-' | b'.' | b'_' | b'~' => iri.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => iri.push(char::from(*byte)),
+            byte => iri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    Some(iri)
 }
 
 /// Something to read.
@@ -231,12 +264,12 @@ pub fn format_named(name: &str) -> Result<RdfFormat, LoadError> {
         })
 }
 
-/// What the extension says, behind `.gz` or `.zst`.
 /// The format of a media type, without parameters.
 pub fn format_of_media_type(media_type: &str) -> Option<RdfFormat> {
     RdfFormat::from_media_type(media_type)
 }
 
+/// The format that a file's extension means, behind `.gz` or `.zst`.
 fn format_of_name(path: &Path) -> Option<RdfFormat> {
     let name = path.file_name()?.to_str()?.to_ascii_lowercase();
     let plain = [".gz", ".zst", ".zstd"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
@@ -316,6 +349,12 @@ impl<R: Read> Lines<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_iri_of_a_file() {
+        assert_eq!(file_iri(Path::new("/a b/ü.ttl")).unwrap(), "file:///a%20b/%C3%BC.ttl");
+        assert!(file_iri(Path::new("x.ttl")).unwrap().ends_with("/x.ttl"));
+    }
 
     #[test]
     fn lines_stay_whole() {
