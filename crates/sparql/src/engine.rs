@@ -44,7 +44,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use template::Template;
 
-pub use result::{QueryKind, QueryMemory, QueryResult, Rows, Written};
+pub use result::{QueryKind, QueryMemory, QueryResult, TermRows, Written};
 pub(crate) use syntax::parse_update;
 
 /// Templates kept, and bytes of their texts; when there are more, the least recently used half goes. The templates themselves take up to 64 times as much.

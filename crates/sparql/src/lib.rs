@@ -26,7 +26,7 @@ mod update;
 pub mod value;
 
 pub use batch::Batch;
-pub use engine::{Engine, QueryKind, QueryMemory, QueryOptions, QueryResult, Rows, Written};
+pub use engine::{Engine, QueryKind, QueryMemory, QueryOptions, QueryResult, TermRows, Written};
 pub use error::QueryError;
 pub use guard::TextLimits;
 pub use results::ResultFormat;

@@ -236,9 +236,7 @@ impl Load<'_> {
             graphs = old.each_quad(|quad| batch.push(quad), cancel)?;
             batch.finish()?;
         }
-        let progress = teller.listener();
-        let (quads_of, rows_of) = (&quads, &waiting_rows);
-        let reading = Reading { options, sizes, quads: quads_of, waiting_rows: rows_of, progress, cancel };
+        let reading = Reading { options, sizes, quads: &quads, waiting_rows: &waiting_rows, cancel };
         let summary = read::read(reading, sources, &mut numbering, teller)?;
         graphs.join(summary.graphs);
 

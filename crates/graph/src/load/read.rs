@@ -87,7 +87,6 @@ pub(super) struct Reading<'a> {
     pub(super) quads: &'a Arc<Sorter<4>>,
     /// Takes rows that mention waiting terms.
     pub(super) waiting_rows: &'a WaitingRows,
-    pub(super) progress: &'a dyn LoadProgress,
     pub(super) cancel: &'a AtomicBool,
 }
 
@@ -97,6 +96,7 @@ struct Shared<'a> {
     graph: Option<NamedNode>,
     names: Vec<String>,
     read_bytes: Arc<AtomicU64>,
+    progress: &'a dyn LoadProgress,
     /// A thread has ended before its time.
     stop: AtomicBool,
 }
@@ -120,6 +120,7 @@ pub(super) fn read(
         graph: graph_name(reading.options.graph.as_deref())?,
         names: sources.iter().map(Source::name).collect(),
         read_bytes: Arc::default(),
+        progress: teller.listener(),
         stop: AtomicBool::new(false),
     };
     let (empty_tx, empty_rx) = unbounded();
@@ -269,7 +270,7 @@ impl Reader<'_> {
         let opened = source.open(shared.reading.options.format, &shared.read_bytes, shared.reading.cancel);
         // A cancelled read is not the input's fault.
         let input = opened.map_err(|error| shared.go_on().err().unwrap_or(error))?;
-        shared.reading.progress.input(&input.name, input.format, input.told_by);
+        shared.progress.input(&input.name, input.format, input.told_by);
         let quads = match input.format {
             RdfFormat::NTriples => false,
             RdfFormat::NQuads => true,

@@ -56,7 +56,7 @@ impl QueryMemory {
 }
 
 /// Rows of terms; `None` where a variable is unbound. After an error there are no more.
-pub struct Rows {
+pub struct TermRows {
     result: QueryResult,
     /// The batch being decoded, and its rows that are not.
     batch: Option<(Batch, Range<usize>)>,
@@ -70,7 +70,7 @@ const DECODED_BYTES: usize = 1 << 18;
 /// Most rows decoded ahead of the caller.
 const DECODED_ROWS: usize = 1024;
 
-impl Rows {
+impl TermRows {
     /// The result they are from.
     pub fn result(&self) -> &QueryResult {
         &self.result
@@ -269,8 +269,8 @@ impl QueryResult {
     }
 
     /// The terms row by row, decoded some rows at a time.
-    pub fn into_rows(self) -> Rows {
-        Rows { result: self, batch: None, decoded: VecDeque::new(), at_once: 16 }
+    pub fn into_rows(self) -> TermRows {
+        TermRows { result: self, batch: None, decoded: VecDeque::new(), at_once: 16 }
     }
 
     /// Writes the whole result.

@@ -1,0 +1,241 @@
+//! The handle of an open database.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use snowmelt_graph::{CheckReport, DumpFormat, Stats};
+
+use crate::error::{Error, Result};
+use crate::load::{Format, Loaded, Loader};
+use crate::open::Open;
+use crate::options::Options;
+use crate::prepared::{Prepared, Target};
+use crate::reads::Reads;
+use crate::rows::{Rows, Triples};
+use crate::transaction::{Changes, Transaction};
+
+/// An open database. Clones are handles to the same one; it is closed when the last is dropped.
+///
+/// ```
+/// # fn main() -> snowmelt::Result<()> {
+/// let db = snowmelt::Database::in_memory()?;
+/// db.update("INSERT DATA { <urn:ann> <urn:age> 30 }")?;
+/// let ages = db.query("SELECT ?age { ?s <urn:age> ?age }")?;
+/// let ages = ages.map(|row| row?.get("age")).collect::<snowmelt::Result<Vec<i64>>>()?;
+/// assert_eq!(ages, [30]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Database {
+    open: Arc<Open>,
+}
+
+impl Database {
+    /// Opens the database in a directory, with the default [`Options`].
+    ///
+    /// # Errors
+    /// [`Error::NotADatabase`] if there is none, [`Error::Locked`] if another process has it open,
+    /// [`Error::Damaged`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Options::new().open(path)
+    }
+
+    /// Makes an empty database in a directory, which is made if it is not there.
+    ///
+    /// # Errors
+    /// [`Error::Exists`] if there is a database already.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
+        Options::new().create(path)
+    }
+
+    /// Makes an empty database whose data lives in memory until the last handle is dropped. Sorts
+    /// and loads too large for memory still spill to the system's temporary directory.
+    ///
+    /// # Errors
+    /// Those of making the temporary directory that holds its lock.
+    pub fn in_memory() -> Result<Self> {
+        Options::new().in_memory()
+    }
+
+    /// Settings to open with, for those who need other ones.
+    pub fn options() -> Options {
+        Options::new()
+    }
+
+    pub(crate) fn of(open: Arc<Open>) -> Self {
+        Database { open }
+    }
+
+    /// Runs a query. SELECT gives its rows; ASK one row with the column `answer`; CONSTRUCT and
+    /// DESCRIBE rows with the columns `subject`, `predicate` and `object`.
+    ///
+    /// # Errors
+    /// Those of the text come here, those of the data with the rows.
+    pub fn query(&self, sparql: &str) -> Result<Rows> {
+        self.prepare(sparql).query()
+    }
+
+    /// Runs an ASK query.
+    ///
+    /// ```
+    /// # let db = snowmelt::Database::in_memory()?;
+    /// assert!(!db.ask("ASK { ?s ?p ?o }")?);
+    /// # Ok::<(), snowmelt::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Form`] if the text is another form of query; those of running it.
+    pub fn ask(&self, sparql: &str) -> Result<bool> {
+        self.prepare(sparql).ask()
+    }
+
+    /// Runs a CONSTRUCT or DESCRIBE query.
+    ///
+    /// ```
+    /// # let db = snowmelt::Database::in_memory()?;
+    /// # db.update("INSERT DATA { <urn:ann> <urn:knows> <urn:bob> }")?;
+    /// for triple in db.construct("CONSTRUCT { ?b <urn:knownBy> ?a } { ?a <urn:knows> ?b }")? {
+    ///     assert_eq!(triple?.to_string(), "<urn:bob> <urn:knownBy> <urn:ann>");
+    /// }
+    /// # Ok::<(), snowmelt::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Form`] if the text is another form of query; those of the text.
+    pub fn construct(&self, sparql: &str) -> Result<Triples> {
+        self.prepare(sparql).construct()
+    }
+
+    /// Runs an update request as one transaction. When this returns, it is durable.
+    ///
+    /// # Errors
+    /// Nothing has changed then.
+    pub fn update(&self, sparql: &str) -> Result<Changes> {
+        self.prepare(sparql).update()
+    }
+
+    /// A query or update with parameters and limits, to be run when they are set. Nothing is looked
+    /// at yet.
+    pub fn prepare<'a>(&'a self, sparql: &'a str) -> Prepared<'a> {
+        Prepared::new(Target::Database(&self.open), sparql)
+    }
+
+    /// Runs several steps as one transaction: committed if `f` succeeds, otherwise nothing has
+    /// changed. Other writers wait meanwhile, readers do not.
+    ///
+    /// ```
+    /// # let db = snowmelt::Database::in_memory()?;
+    /// db.transaction(|tx| {
+    ///     tx.update("INSERT DATA { <urn:stock> <urn:count> 1 }")?;
+    ///     if tx.ask("ASK { <urn:stock> <urn:count> ?n FILTER(?n < 0) }")? {
+    ///         return Err("out of stock".into());
+    ///     }
+    ///     Ok::<_, Box<dyn std::error::Error>>(())
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// That of `f`; [`Error::TransactionFailed`] if a step failed and `f` went on; those of the
+    /// commit.
+    pub fn transaction<T, E: From<Error>>(
+        &self,
+        f: impl FnOnce(&mut Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut transaction = Transaction::begin(&self.open)?;
+        let value = f(&mut transaction)?;
+        transaction.commit()?;
+        Ok(value)
+    }
+
+    /// Loads a file; its format is told by its name, or else by its first bytes. `.gz` and `.zst`
+    /// files are decompressed.
+    ///
+    /// # Errors
+    /// [`Error::Document`] with the place if the file is not what its format says; nothing has
+    /// changed then.
+    pub fn load(&self, path: impl AsRef<Path>) -> Result<Loaded> {
+        self.loader().file(path).run()
+    }
+
+    /// A load with options: several inputs, readers, graph, format, progress.
+    pub fn loader(&self) -> Loader<'_> {
+        Loader::new(&self.open)
+    }
+
+    /// Writes all quads. In a format without graphs (N-Triples, Turtle) a triple that is in several
+    /// graphs is written once for each. Returns how many were written.
+    ///
+    /// ```
+    /// # let db = snowmelt::Database::in_memory()?;
+    /// # db.update("INSERT DATA { <urn:ann> <urn:age> 30 }")?;
+    /// let mut out = Vec::new();
+    /// assert_eq!(db.dump(snowmelt::Format::NQuads, &mut out)?, 1);
+    /// # Ok::<(), snowmelt::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of writing; [`Error::Format`] for RDF/XML and JSON-LD, which dumps do not write.
+    pub fn dump(&self, format: Format, out: &mut dyn Write) -> Result<u64> {
+        let format = match format {
+            Format::NQuads => DumpFormat::NQuads,
+            Format::NTriples => DumpFormat::NTriples,
+            Format::Turtle => DumpFormat::Turtle,
+            Format::TriG => DumpFormat::TriG,
+            other => return Err(Error::Format { name: other.to_string() }),
+        };
+        Ok(self.open.graph().dump(format, out)?)
+    }
+
+    /// Counts and sizes: quads, terms, bytes by tree. Reads a few pages.
+    ///
+    /// # Errors
+    /// Those of reading them.
+    pub fn stats(&self) -> Result<Stats> {
+        Ok(self.open.graph().stats()?)
+    }
+
+    /// What was read since the database was opened, tree by tree and request by request.
+    pub fn reads(&self) -> Reads {
+        Reads::of(self.open.graph().store())
+    }
+
+    /// The plan of a query with its estimates, as text. Nothing is executed.
+    ///
+    /// # Errors
+    /// Those of the text.
+    pub fn explain(&self, sparql: &str) -> Result<String> {
+        self.prepare(sparql).explain()
+    }
+
+    /// Reads every page and every tree and compares the indexes with each other. Problems are in
+    /// the report.
+    ///
+    /// # Errors
+    /// When the check cannot be finished.
+    pub fn check(&self) -> Result<CheckReport> {
+        Ok(self.open.graph().check(&mut |_| {})?)
+    }
+
+    /// Copies the newest durable state into a new database in `target`, verifying every page.
+    /// Readers and writers go on.
+    ///
+    /// # Errors
+    /// [`Error::Exists`], [`Error::Damaged`], those of writing; [`Error::InMemory`] if there are no
+    /// files to copy.
+    pub fn backup(&self, target: impl AsRef<Path>) -> Result<()> {
+        if self.open.in_memory.is_some() {
+            return Err(Error::InMemory);
+        }
+        self.open.graph().store().backup(target.as_ref(), &[], |_| {})?;
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Database").field(&self.open.graph().store().dir()).finish()
+    }
+}

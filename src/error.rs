@@ -1,0 +1,232 @@
+//! What can go wrong, as a program can act on it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use snowmelt_graph::GraphError;
+use snowmelt_graph::load::LoadError;
+use snowmelt_sparql::QueryError;
+use snowmelt_store::StoreError;
+
+/// The result of this crate's functions.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why something was not done. Where it changes data, nothing has changed.
+///
+/// ```
+/// # let db = snowmelt::Database::in_memory()?;
+/// match db.query("SELECT ?s { ?s ?p }") {
+///     Err(snowmelt::Error::Syntax { line, column, .. }) => assert_eq!((line, column), (1, 13)),
+///     other => panic!("{:?}", other.map(drop)),
+/// }
+/// # Ok::<(), snowmelt::Error>(())
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The text is not SPARQL 1.1. The place counts from 1; 0 where it is unknown.
+    #[error("line {line}, column {column}: {message}")]
+    Syntax {
+        /// Line, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+        /// What is wrong there.
+        message: String,
+    },
+    /// SPARQL that is not supported.
+    #[error("line {line}, column {column}: {construct} is not supported")]
+    Unsupported {
+        /// The construct, as SPARQL writes it.
+        construct: String,
+        /// Line, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+    },
+    /// A parameter that the text has no place for, or that cannot be one.
+    #[error("the parameter ?{name}: {why}")]
+    Parameter {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// The text is another form of query than the function runs.
+    #[error("expected {expected}, but the text is {found}")]
+    Form {
+        /// The form the function runs.
+        expected: &'static str,
+        /// The form of the text.
+        found: &'static str,
+    },
+    /// A value of a row that was asked for and is not there, or of another type.
+    #[error("column {name}: {why}")]
+    Column {
+        /// The column.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// The time limit was reached.
+    #[error("stopped after the time limit of {0:?}")]
+    Timeout(Duration),
+    /// The flag to cancel was set.
+    #[error("cancelled")]
+    Cancelled,
+    /// More memory is needed than its limit or the budget allows.
+    #[error(transparent)]
+    Memory(Box<dyn std::error::Error + Send + Sync>),
+    /// Too many others run; later it may work.
+    #[error(transparent)]
+    Busy(Box<dyn std::error::Error + Send + Sync>),
+    /// A text, term or answer goes beyond a limit, which the message names.
+    #[error(transparent)]
+    TooLarge(Box<dyn std::error::Error + Send + Sync>),
+    /// A document that is not what its format says. Nothing was loaded.
+    #[error("{name}:{line}:{column}: {message}")]
+    Document {
+        /// The file, or the name of the reader.
+        name: String,
+        /// Line, from 1.
+        line: u64,
+        /// Column in characters, from 1; 0 where it is unknown.
+        column: u64,
+        /// What is wrong there.
+        message: String,
+    },
+    /// An input that cannot be read.
+    #[error("cannot read {name}: {source}")]
+    Input {
+        /// The file, or the name of the reader.
+        name: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A format that cannot be written or is unknown.
+    #[error("the format {name} is not supported here")]
+    Format {
+        /// The format.
+        name: String,
+    },
+    /// A setting that does not work.
+    #[error("{name}: {message}")]
+    Setting {
+        /// The setting.
+        name: &'static str,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// There is no database in the directory.
+    #[error("{}: not a Snowmelt database ({why})", .path.display())]
+    NotADatabase {
+        /// The directory.
+        path: PathBuf,
+        /// What is missing.
+        why: String,
+    },
+    /// There is a database already.
+    #[error("{}: there is already a database", .path.display())]
+    Exists {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Another process has it open.
+    #[error("{}: the database is in use by process {holder}", .path.display())]
+    Locked {
+        /// The directory.
+        path: PathBuf,
+        /// The process, as far as it is known.
+        holder: String,
+    },
+    /// It is open for reading only.
+    #[error("{}: open for reading only", .path.display())]
+    ReadOnly {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A device has no space left.
+    #[error("{}: no space left; nothing has changed: free some and try again", .path.display())]
+    DiskFull {
+        /// The file that could not grow.
+        path: PathBuf,
+    },
+    /// What is on the device is not what was written: restore the database from a copy.
+    #[error(transparent)]
+    Damaged(Box<dyn std::error::Error + Send + Sync>),
+    /// A step of the transaction failed before.
+    #[error("a step of the transaction failed, so nothing of it is done")]
+    TransactionFailed,
+    /// The database is in memory: there are no files to copy. Dump it instead.
+    #[error("a database in memory has no files to copy; dump it instead")]
+    InMemory,
+    /// Anything else, as the parts below say it.
+    #[error(transparent)]
+    Other(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<QueryError> for Error {
+    fn from(error: QueryError) -> Self {
+        use QueryError as E;
+        match error {
+            E::Parse { line, column, message } => Error::Syntax { line, column, message },
+            E::Unsupported { construct, line, column } => Error::Unsupported { construct, line, column },
+            E::Parameter { name, why } => Error::Parameter { name, why },
+            E::Timeout(after) => Error::Timeout(after),
+            E::Cancelled => Error::Cancelled,
+            E::Memory { .. } | E::TooMuch => Error::Memory(Box::new(error)),
+            E::Busy { .. } => Error::Busy(Box::new(error)),
+            E::TooLarge { .. } | E::TermTooLong { .. } | E::Search { .. } | E::Rows(_) => {
+                Error::TooLarge(Box::new(error))
+            }
+            E::Load(error) => error.into(),
+            E::Store(error) => error.into(),
+            other => Error::Other(Box::new(other)),
+        }
+    }
+}
+
+impl From<LoadError> for Error {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Syntax { file, line, column, message } => {
+                Error::Document { name: file, line, column, message }
+            }
+            LoadError::Input { file, source } => Error::Input { name: file, source },
+            LoadError::DiskFull { path } => Error::DiskFull { path },
+            LoadError::Store(error) => error.into(),
+            LoadError::Graph(error) => error.into(),
+            LoadError::Cancelled => Error::Cancelled,
+            other => Error::Other(Box::new(other)),
+        }
+    }
+}
+
+impl From<GraphError> for Error {
+    fn from(error: GraphError) -> Self {
+        match error {
+            GraphError::Store(error) => error.into(),
+            GraphError::TermTooLong(_) => Error::TooLarge(Box::new(error)),
+            GraphError::Record { .. } | GraphError::Dictionary { .. } | GraphError::Misplaced { .. } => {
+                Error::Damaged(Box::new(error))
+            }
+            other => Error::Other(Box::new(other)),
+        }
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotADatabase { path, why } => Error::NotADatabase { path, why },
+            StoreError::Exists { path } => Error::Exists { path },
+            StoreError::Locked { path, holder } => Error::Locked { path, holder },
+            StoreError::ReadOnly { path } => Error::ReadOnly { path },
+            StoreError::Full { path } => Error::DiskFull { path },
+            StoreError::Memory { .. } => Error::Memory(Box::new(error)),
+            StoreError::BuildBusy => Error::Busy(Box::new(error)),
+            error if error.is_damage() => Error::Damaged(Box::new(error)),
+            other => Error::Other(Box::new(other)),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! A query or update with its parameters and limits.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use snowmelt_sparql::{QueryKind, QueryOptions, QueryResult, UpdateOptions};
+
+use crate::error::{Error, Result};
+use crate::open::Open;
+use crate::rows::{Rows, Triples};
+use crate::transaction::{Changes, Transaction};
+use crate::value::{IntoTerm, of_oxrdf};
+
+/// What a text is run on.
+pub(crate) enum Target<'a> {
+    Database(&'a Open),
+    /// its state so far; an error dooms it
+    Transaction(&'a mut Transaction),
+}
+
+/// A text of SPARQL to be run, with parameters by name.
+///
+/// ```
+/// use snowmelt::NamedNode;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let db = snowmelt::Database::in_memory()?;
+/// # db.update("INSERT DATA { <urn:ann> <urn:age> 30 . <urn:bob> <urn:age> 17 }")?;
+/// let adults = "SELECT ?s { ?s <urn:age> ?age FILTER(?age >= ?least) }";
+/// for row in db.prepare(adults).bind("least", 18).query()? {
+///     assert_eq!(row?["s"], NamedNode::new("urn:ann")?.into());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "nothing runs before query, ask, construct, update or explain"]
+pub struct Prepared<'a> {
+    target: Target<'a>,
+    text: &'a str,
+    options: QueryOptions,
+}
+
+impl<'a> Prepared<'a> {
+    pub(crate) fn new(target: Target<'a>, text: &'a str) -> Self {
+        Prepared { target, text, options: QueryOptions::default() }
+    }
+
+    /// Gives a variable a value, as if it stood in the text in the variable's place. `name` is
+    /// without question mark. IRIs are [`NamedNode`](crate::NamedNode)s; strings, numbers and
+    /// booleans become literals; blank nodes are refused when the text is run.
+    pub fn bind(mut self, name: &str, value: impl IntoTerm) -> Self {
+        self.options.bindings.push((name.to_owned(), of_oxrdf(value.into_term())));
+        self
+    }
+
+    /// The longest it may run; the error is then [`Error::Timeout`].
+    pub fn timeout(mut self, longest: Duration) -> Self {
+        self.options.timeout = Some(longest);
+        self
+    }
+
+    /// The base of relative IRIs in the text.
+    pub fn base(mut self, iri: &str) -> Self {
+        self.options.base = Some(iri.to_owned());
+        self
+    }
+
+    /// Most bytes it may hold; the default is a quarter of the memory budget.
+    pub fn memory(mut self, bytes: usize) -> Self {
+        self.options.memory = Some(bytes);
+        self
+    }
+
+    /// Ends in [`Error::Cancelled`] once the flag is set, by another thread.
+    pub fn cancel(mut self, flag: Arc<AtomicBool>) -> Self {
+        self.options.cancel = Some(flag);
+        self
+    }
+
+    /// Runs a query of any form: see [`Database::query`](crate::Database::query).
+    ///
+    /// # Errors
+    /// Those of the text come here, those of the data with the rows.
+    pub fn query(self) -> Result<Rows> {
+        Ok(Rows::new(self.begin()?))
+    }
+
+    /// Runs an ASK query.
+    ///
+    /// # Errors
+    /// [`Error::Form`] if the text is another form of query; those of running it.
+    pub fn ask(self) -> Result<bool> {
+        let mut result = self.begin()?;
+        match result.kind() {
+            QueryKind::Boolean => Ok(result.answer()?),
+            found => Err(Error::Form { expected: "ASK", found: form(found) }),
+        }
+    }
+
+    /// Runs a CONSTRUCT or DESCRIBE query.
+    ///
+    /// # Errors
+    /// [`Error::Form`] if the text is another form of query; those of the text.
+    pub fn construct(self) -> Result<Triples> {
+        let result = self.begin()?;
+        match result.kind() {
+            QueryKind::Graph => Ok(Triples::new(result)),
+            found => Err(Error::Form { expected: "CONSTRUCT or DESCRIBE", found: form(found) }),
+        }
+    }
+
+    /// Runs an update: one transaction, or a step of the one it was prepared on.
+    ///
+    /// # Errors
+    /// Nothing has changed then.
+    pub fn update(self) -> Result<Changes> {
+        let QueryOptions { base, timeout, memory, cancel, bindings, .. } = self.options;
+        let options = UpdateOptions { base, timeout, memory, cancel, bindings, ..UpdateOptions::default() };
+        let changed = match self.target {
+            Target::Database(open) => open.engine.update(self.text, &options)?.changed,
+            Target::Transaction(tx) => {
+                tx.step(|open, txn| Ok(open.engine.update_in(txn, self.text, &options)?))?
+            }
+        };
+        Ok(changed.into())
+    }
+
+    /// The plan of a query with its estimates, as text. Nothing is executed.
+    ///
+    /// # Errors
+    /// Those of the text.
+    pub fn explain(self) -> Result<String> {
+        Ok(self.open().engine.explain(self.text, &self.options)?)
+    }
+
+    /// Runs a query to its end, throws its rows away, and gives the plan with rows, time and
+    /// reads of each operator, as text.
+    ///
+    /// # Errors
+    /// Those of running it.
+    pub fn analyze(self) -> Result<String> {
+        Ok(self.open().engine.analyze(self.text, &self.options)?)
+    }
+
+    fn open(&self) -> &Open {
+        match &self.target {
+            Target::Database(open) => open,
+            Target::Transaction(tx) => tx.open(),
+        }
+    }
+
+    fn begin(self) -> Result<QueryResult> {
+        Ok(match self.target {
+            Target::Database(open) => open.engine.query(self.text, &self.options)?,
+            Target::Transaction(tx) => tx.open().engine.query_on(tx.session()?, self.text, &self.options)?,
+        })
+    }
+}
+
+fn form(kind: QueryKind) -> &'static str {
+    match kind {
+        QueryKind::Solutions => "SELECT",
+        QueryKind::Boolean => "ASK",
+        QueryKind::Graph => "CONSTRUCT or DESCRIBE",
+    }
+}
