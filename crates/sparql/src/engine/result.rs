@@ -6,7 +6,7 @@ use crate::algebra::Form;
 use crate::batch::Batch;
 use crate::error::QueryError;
 use crate::exec::{Boxed, Distinct, MemoryShare, Run, TextMemory};
-use crate::results::{GraphWriter, ResultFormat, SolutionWriter, write_boolean};
+use crate::results::{GraphWriter, ResultFormat, SolutionWriter, TableStyle, write_boolean};
 use crate::stack::Deep;
 use snowmelt_graph::{Activity, Term, TermId, TermRef};
 use std::collections::VecDeque;
@@ -277,7 +277,24 @@ impl QueryResult {
     ///
     /// # Errors
     /// Those of running the query and of writing, among them a format that does not fit the kind.
-    pub fn write(mut self, format: ResultFormat, out: &mut dyn Write) -> Result<Written, QueryError> {
+    pub fn write(self, format: ResultFormat, out: &mut dyn Write) -> Result<Written, QueryError> {
+        self.write_as(format, &TableStyle::default(), out)
+    }
+
+    /// Writes the whole result as a table; triples as N-Triples.
+    ///
+    /// # Errors
+    /// As [`QueryResult::write`].
+    pub fn write_table(self, style: &TableStyle, out: &mut dyn Write) -> Result<Written, QueryError> {
+        self.write_as(ResultFormat::Table, style, out)
+    }
+
+    fn write_as(
+        mut self,
+        format: ResultFormat,
+        style: &TableStyle,
+        out: &mut dyn Write,
+    ) -> Result<Written, QueryError> {
         let mut rows = 0;
         match self.kind {
             QueryKind::Boolean => {
@@ -287,7 +304,10 @@ impl QueryResult {
             QueryKind::Solutions => {
                 // the first batch before the head: errors then come before any byte
                 let mut next = self.next_batch()?;
-                let mut writer = SolutionWriter::new(format, &self.variables, out)?;
+                let mut writer = match format {
+                    ResultFormat::Table => SolutionWriter::table(&self.variables, style.clone(), out),
+                    _ => SolutionWriter::new(format, &self.variables, out)?,
+                };
                 while let Some(batch) = next {
                     writer.write(
                         &mut self.run.terms,

@@ -26,6 +26,7 @@ use sparesults::{QueryResultsFormat, QueryResultsSerializer, WriterSolutionsSeri
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use table::Table;
+pub use table::TableStyle;
 use xml::Xml;
 
 /// Writes the answer of an ASK query.
@@ -83,11 +84,20 @@ impl<'w> SolutionWriter<'w> {
                 let serializer = QueryResultsSerializer::from_format(standard);
                 Form::Standard(Box::new(serializer.serialize_solutions_to_writer(out, names)?))
             }
-            None if format == ResultFormat::Table => Form::Table(Table::new(variables, out)),
+            None if format == ResultFormat::Table => {
+                return Ok(Self::table(variables, TableStyle::default(), out));
+            }
             None => return Err(wrong(format, "a table of solutions")),
         };
         let buffers = variables.iter().map(|_| TermBuffer::default()).collect();
         Ok(SolutionWriter { form, format, variables: variables.to_vec(), buffers })
+    }
+
+    /// Writes the head of a table that is laid out as asked.
+    pub fn table(variables: &[String], style: TableStyle, out: &'w mut dyn Write) -> Self {
+        let form = Form::Table(Table::new(variables, style, out));
+        let buffers = variables.iter().map(|_| TermBuffer::default()).collect();
+        SolutionWriter { form, format: ResultFormat::Table, variables: variables.to_vec(), buffers }
     }
 
     /// Writes a batch: `cols[i]` are the ids of variable i.
