@@ -16,6 +16,7 @@ mod graph;
 #[cfg(test)]
 mod hostile;
 mod result;
+mod star;
 mod syntax;
 mod template;
 #[cfg(test)]

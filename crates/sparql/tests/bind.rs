@@ -43,8 +43,11 @@ fn rows(engine: &Engine, text: &str, bindings: &[(&str, Term)]) -> Result<Vec<St
     Ok(rows)
 }
 
+/// A text, its parameters, and a text that says the same without.
+type Case = (&'static str, Vec<(&'static str, Term)>, &'static str);
+
 /// Texts with parameters, and texts that say the same without.
-fn cases() -> Vec<(&'static str, Vec<(&'static str, Term)>, &'static str)> {
+fn cases() -> Vec<Case> {
     let ann = || ("s", iri("urn:ann"));
     let age = |n: &str| ("a", typed(n, "integer"));
     let name = |n: &str| ("n", typed(n, "string"));

@@ -3,18 +3,42 @@
 use crate::error::{QueryError, place};
 use spargebra::{Query, SparqlParser, SparqlSyntaxError, Update};
 
-use super::QueryOptions;
+use super::{QueryOptions, star};
 
 /// Parses a text as a query.
 pub(super) fn parse(text: &str, options: &QueryOptions) -> Result<Query, QueryError> {
     let parser = parser(options.base.as_deref())?;
-    parsed(text, |text| parser.clone().parse_query(text))
+    let mut query = parsed(text, |text| parser.clone().parse_query(text)).map_err(|error| {
+        let parsed = || parser.clone().parse_update(text);
+        let is_update = is_short(text) && parsed().is_ok_and(|update| !update.operations.is_empty());
+        if is_update { other_kind(text, IS_UPDATE) } else { error }
+    })?;
+    star::keep_order(text, &mut query);
+    Ok(query)
+}
+
+const IS_UPDATE: &str = "this is an update, not a query; run it with `snowmelt update`, over HTTP by a POST to \
+    /update, in a program with `update`";
+const IS_QUERY: &str = "this is a query, not an update; run it with `snowmelt query`, over HTTP at /sparql, in a \
+    program with `query`";
+
+/// Whether a wrong text may be parsed as the other kind: memory was reserved for its own only.
+fn is_short(text: &str) -> bool {
+    text.len() <= 64 << 10
+}
+
+/// The error of a text that is right, but for the other function.
+fn other_kind(text: &str, message: &str) -> QueryError {
+    QueryError::parse_at(text, text.len() - text.trim_start().len(), message)
 }
 
 /// Parses a text as an update.
 pub(crate) fn parse_update(text: &str, base: Option<&str>) -> Result<Update, QueryError> {
     let parser = parser(base)?;
-    parsed(text, |text| parser.clone().parse_update(text))
+    parsed(text, |text| parser.clone().parse_update(text)).map_err(|error| {
+        let is_query = is_short(text) && parser.clone().parse_query(text).is_ok();
+        if is_query { other_kind(text, IS_QUERY) } else { error }
+    })
 }
 
 /// A parser with a base IRI.
@@ -116,7 +140,9 @@ fn explain(text: &str, at: usize, message: &str) -> (usize, String) {
         false => at,
     };
     if let Some((place, prefix)) = undeclared_prefix(text, from.min(name)..at) {
-        return (place, format!("the prefix {prefix} is not declared"));
+        let known = crate::prefixes::known_namespace(prefix.trim_end_matches(':'));
+        let hint = known.map(|iri| format!("; begin with PREFIX {prefix} <{iri}>")).unwrap_or_default();
+        return (place, format!("the prefix {prefix} is not declared{hint}"));
     }
     if !signs.is_empty() || keywords.is_empty() {
         let more = if signs.len() > MOST { ", …" } else { "" };
@@ -183,6 +209,23 @@ mod tests {
         assert!(r#where.starts_with("line 1, column 11: \"WHER\" is not understood; WHERE or"), "{where}");
         let limit = said("SELECT ?s {?s ?p ?o} LIMT 3");
         assert!(limit.starts_with("line 1, column 22: \"LIMT 3\" is not understood; "), "{limit}");
+    }
+
+    #[test]
+    fn a_text_of_the_other_kind_is_told() {
+        let update = said(" INSERT DATA { <urn:a> <urn:p> 1 }");
+        assert!(update.starts_with("line 1, column 2: this is an update, not a query; "), "{update}");
+        let query = parse_update("ASK { }", None).unwrap_err().to_string();
+        assert!(query.starts_with("line 1, column 1: this is a query, not an update; "), "{query}");
+        assert!(!said("").contains("update"), "{}", said(""));
+    }
+
+    #[test]
+    fn a_known_prefix_is_offered() {
+        let offered = said("SELECT * { ?s foaf:name ?o }");
+        let hint = "the prefix foaf: is not declared; begin with PREFIX foaf: <http://xmlns.com/foaf/0.1/>";
+        assert!(offered.ends_with(hint), "{offered}");
+        assert!(said("SELECT * { ?s nobody:name ?o }").ends_with("the prefix nobody: is not declared"));
     }
 
     #[test]
