@@ -4,17 +4,17 @@
 
 mod commands;
 mod control;
-mod device;
-mod open;
+mod prompt;
 mod running;
 mod signals;
 mod size;
-mod texts;
+mod switches;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
     backup, bsbm_generate, bsbm_run, check, compact, demo, dump, load, probe, query, serve, stats, update,
@@ -24,6 +24,9 @@ use commands::{
 #[derive(Parser)]
 #[command(name = "snowmelt", version, about, propagate_version = true)]
 struct Cli {
+    /// Switches from a file in TOML [default: snowmelt.toml in the database directory, if it is there]
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -33,9 +36,9 @@ enum Command {
     /// Show what planning the reads is worth: generate, load, and query from cold on a slow
     /// simulated volume
     Demo(demo::DemoArgs),
-    /// Load RDF files into a new database
+    /// Load RDF files: a new database is built, into a filled one they are inserted or merged
     Load(load::LoadArgs),
-    /// Answer one SPARQL query
+    /// Answer a SPARQL query, or ask for queries at a prompt
     Query(query::QueryArgs),
     /// Run one SPARQL Update request, all of it or nothing
     Update(update::UpdateArgs),
@@ -73,7 +76,11 @@ enum Bsbm {
 
 fn main() -> ExitCode {
     snowmelt_io::bound_heap();
-    let result = match Cli::parse().command {
+    let cli = match parsed() {
+        Ok(cli) => cli,
+        Err(error) => return failed(&error),
+    };
+    let result = match cli.command {
         Command::Demo(args) => demo::run(args),
         Command::Load(args) => load::run(args),
         Command::Query(args) => query::run(args),
@@ -91,12 +98,27 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // Not eprintln!, which panics when nobody reads.
-            let _ = writeln!(std::io::stderr(), "snowmelt: {}", one_line(&error));
-            ExitCode::FAILURE
-        }
+        Err(error) => failed(&error),
     }
+}
+
+/// The command line and what a configuration file adds to it. Ends the process for help and for
+/// wrong usage.
+fn parsed() -> anyhow::Result<Cli> {
+    let command = switches::topics::hide(Cli::command());
+    let args: Vec<_> = std::env::args_os().collect();
+    if let Some(help) = switches::topics::asked(&command, &args) {
+        print!("{help}");
+        std::process::exit(0);
+    }
+    let args = switches::file::with_config(&command, args)?;
+    Ok(Cli::from_arg_matches(&command.get_matches_from(args)).unwrap_or_else(|error| error.exit()))
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    // Not eprintln!, which panics when the reader is gone.
+    let _ = writeln!(std::io::stderr(), "snowmelt: {}", one_line(error));
+    ExitCode::FAILURE
 }
 
 /// The chain of causes in one line; a cause that the message before it already names is left out.

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::control::{self, Client, Found};
-use crate::open::OpenArgs;
+use crate::switches::open::OpenArgs;
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressStyle};
 use snowmelt_graph::CheckReport;

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::control::{self, Found};
-use crate::open::OpenArgs;
+use crate::switches::open::OpenArgs;
 use snowmelt_graph::GraphError;
 use snowmelt_server::control::{Command, Reply};
 use snowmelt_store::StoreError;

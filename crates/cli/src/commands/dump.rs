@@ -3,7 +3,7 @@
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-use crate::open::OpenArgs;
+use crate::switches::open::OpenArgs;
 use anyhow::{Context, bail};
 use snowmelt_graph::DumpFormat;
 

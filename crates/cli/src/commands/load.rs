@@ -3,16 +3,20 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::open::OpenArgs;
+use crate::switches::open::OpenArgs;
 use crate::{signals, size};
 use anyhow::Result;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
-use snowmelt_graph::load::{self, LoadOptions, LoadProgress, LoadReport, Phase, Progress, Source};
+use oxrdfio::RdfFormat;
+use parking_lot::Mutex;
+use snowmelt_graph::load::{
+    self, FormatToldBy, LoadError, LoadOptions, LoadProgress, LoadReport, Phase, Progress, Source,
+};
 
-/// Load RDF files into a new database.
+/// Load RDF files: a new database is built, into a filled one they are inserted or merged.
 #[derive(Debug, clap::Args)]
 pub struct LoadArgs {
-    /// The database directory; made if absent, must hold no data
+    /// The database directory; made if absent
     db: PathBuf,
     /// RDF files, plain or compressed with gzip or zstd; - is standard input
     #[arg(required = true, value_name = "FILE")]
@@ -20,7 +24,7 @@ pub struct LoadArgs {
     /// The graph for triples that name none [default: the default graph]
     #[arg(long, value_name = "IRI")]
     graph: Option<String>,
-    /// Base IRI for relative IRIs
+    /// Base IRI for relative IRIs [default: that of the file]
     #[arg(long, value_name = "IRI")]
     base: Option<String>,
     /// Where the data goes: a file or directory, normally each on another device [default: in DB]
@@ -56,20 +60,44 @@ pub fn run(args: LoadArgs) -> Result<()> {
     let stop = signals::stop_flag()?;
     let bar = Bar::new();
     let result = load::load(&args.db, sources, &options, &bar, &stop);
-    bar.0.finish_and_clear();
-    say(&result?);
-    Ok(())
+    bar.drawn.finish_and_clear();
+    let inputs = bar.inputs.into_inner();
+    match result {
+        Ok(report) => {
+            say(&inputs, &report);
+            Ok(())
+        }
+        Err(error) => Err(with_guess(error, &inputs)),
+    }
+}
+
+/// An input, its format, and how that is known.
+type Input = (String, RdfFormat, FormatToldBy);
+
+/// An error in an input whose format was guessed says so.
+fn with_guess(error: LoadError, inputs: &[Input]) -> anyhow::Error {
+    let LoadError::Syntax { file, .. } = &error else { return error.into() };
+    let is_guessed = |(name, _, told_by): &&Input| name == file && *told_by == FormatToldBy::Content;
+    match inputs.iter().find(is_guessed) {
+        Some((_, format, _)) => {
+            anyhow::anyhow!("{error} (read as {}, by its content; --format sets another)", format.name())
+        }
+        None => error.into(),
+    }
 }
 
 /// A progress bar: phase, how much of it is done, triples, rate, time left.
-struct Bar(ProgressBar);
+struct Bar {
+    drawn: ProgressBar,
+    inputs: Mutex<Vec<Input>>,
+}
 
 impl Bar {
     /// Drawn only when standard error is a terminal.
     fn new() -> Self {
         let bar = ProgressBar::new_spinner();
         bar.enable_steady_tick(Duration::from_millis(200));
-        Bar(bar)
+        Bar { drawn: bar, inputs: Mutex::default() }
     }
 
     /// The layout of a phase: with a bar when its end is known.
@@ -85,8 +113,12 @@ impl Bar {
 }
 
 impl LoadProgress for Bar {
+    fn input(&self, name: &str, format: RdfFormat, told_by: FormatToldBy) {
+        self.inputs.lock().push((name.to_owned(), format, told_by));
+    }
+
     fn report(&self, progress: &Progress) {
-        let bar = &self.0;
+        let bar = &self.drawn;
         if bar.prefix() != progress.phase.name() {
             bar.reset();
             bar.set_prefix(progress.phase.name());
@@ -105,15 +137,31 @@ impl LoadProgress for Bar {
 }
 
 /// What was done, on standard error.
-fn say(report: &LoadReport) {
+fn say(inputs: &[Input], report: &LoadReport) {
+    const MOST: usize = 8;
+    for (name, format, told_by) in inputs.iter().take(MOST) {
+        let how = match told_by {
+            FormatToldBy::Caller => "as asked",
+            FormatToldBy::Name => "by its name",
+            FormatToldBy::Content => "by its content; --format sets another",
+        };
+        eprintln!("{name}: {}, {how}", format.name());
+    }
+    if inputs.len() > MOST {
+        eprintln!("… and {} more", inputs.len() - MOST);
+    }
     let seconds = report.total_seconds();
     let rate = HumanCount((report.triples as f64 / seconds) as u64);
     eprintln!("{} triples in {seconds:.2} s, {rate} triples/s", HumanCount(report.triples));
     let phases = report.seconds.iter().map(|(phase, s)| format!("{} {s:.2}", phase.name()));
     eprintln!("seconds: {}", phases.collect::<Vec<_>>().join(", "));
-    let per_quad = report.database_bytes as f64 / report.quads.max(1) as f64;
     let bytes = size::show(report.database_bytes);
-    eprintln!("{} distinct quads, {bytes}, {per_quad:.1} bytes each", HumanCount(report.quads));
+    // Below a million the extents that are begun hide what a quad takes.
+    let each = match report.quads {
+        quads if quads < 1_000_000 => String::new(),
+        quads => format!(", {:.1} bytes each", report.database_bytes as f64 / quads as f64),
+    };
+    eprintln!("{} quads in the database, {bytes}{each}", HumanCount(report.quads));
     let peak = size::show(report.peak_bytes);
     eprintln!("peak memory {peak}, temporary files {}", size::show(report.temporary_bytes));
     if report.skipped > 0 {

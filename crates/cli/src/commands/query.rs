@@ -1,21 +1,24 @@
 //! `snowmelt query`: one query, its answer on standard output.
 
-use std::io::{BufWriter, IsTerminal, Read, Write};
+use std::io::{BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::open::OpenArgs;
+use crate::prompt::{Prompt, terminal_width};
 use crate::signals;
-use crate::texts::TextArgs;
-use anyhow::{Context, bail};
-use snowmelt_sparql::{Engine, QueryKind, QueryOptions, ResultFormat};
+use crate::switches::open::OpenArgs;
+use crate::switches::texts::{self, TextArgs};
+use anyhow::bail;
+use snowmelt_sparql::{
+    Engine, QueryKind, QueryOptions, QueryResult, ResultFormat, Shortener, TableStyle, declared_prefixes,
+};
 
 /// Answer one SPARQL query.
 #[derive(clap::Args)]
 pub struct QueryArgs {
     /// The database directory
     db: PathBuf,
-    /// The query; '-' reads it from standard input
+    /// The query; '-' reads it from standard input. Without one, a prompt asks for queries
     #[arg(conflicts_with = "file")]
     query: Option<String>,
     /// Read the query from a file
@@ -34,13 +37,15 @@ pub struct QueryArgs {
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
     #[command(flatten)]
-    texts: TextArgs,
-    #[command(flatten)]
     open: OpenArgs,
+    #[command(flatten)]
+    texts: TextArgs,
 }
 
+/// A format of answers by its short name.
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum AnswerFormat {
+#[allow(missing_docs)]
+pub enum AnswerFormat {
     Table,
     Json,
     Xml,
@@ -51,6 +56,28 @@ enum AnswerFormat {
 }
 
 impl AnswerFormat {
+    /// The format of a short name.
+    pub fn named(name: &str) -> Option<Self> {
+        <Self as clap::ValueEnum>::from_str(name, true).ok()
+    }
+
+    /// Writes an answer; a table in the style that is given.
+    ///
+    /// # Errors
+    /// A format that does not fit the kind of answer; those of running the query and of writing.
+    pub fn write(
+        format: Option<Self>,
+        result: QueryResult,
+        style: TableStyle,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<()> {
+        match Self::of(format, result.kind())? {
+            ResultFormat::Table => result.write_table(&style, out)?,
+            other => result.write(other, out)?,
+        };
+        Ok(())
+    }
+
     /// The writer for this format, if it fits the kind of answer.
     fn of(format: Option<Self>, kind: QueryKind) -> anyhow::Result<ResultFormat> {
         let graph = matches!(kind, QueryKind::Graph);
@@ -73,13 +100,23 @@ impl AnswerFormat {
 
 /// Runs the command.
 pub fn run(args: QueryArgs) -> anyhow::Result<()> {
-    let text = query_text(&args)?;
+    let is_prompt = args.query.is_none() && args.file.is_none() && std::io::stdin().is_terminal();
+    // the text first: a mistake there is told without opening anything
+    let text = if is_prompt {
+        String::new()
+    } else {
+        texts::text(args.query.as_deref(), args.file.as_deref(), "query")?
+    };
     let engine = Engine::with_text_limits(args.open.open_to_read(&args.db)?, args.texts.limits());
+    let stop = signals::stop_flag()?;
     let options = QueryOptions {
         timeout: args.timeout.map(std::time::Duration::from_secs_f64),
-        cancel: Some(Arc::clone(&signals::stop_flag()?)),
+        cancel: Some(stop.clone()),
         ..QueryOptions::default()
     };
+    if is_prompt {
+        return Prompt::new(Arc::new(engine), options, stop).run(&args.db);
+    }
     if args.explain || args.analyze {
         let report =
             if args.explain { engine.explain(&text, &options)? } else { engine.analyze(&text, &options)? };
@@ -87,32 +124,14 @@ pub fn run(args: QueryArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     let result = engine.query(&text, &options)?;
-    let format = AnswerFormat::of(args.format, result.kind())?;
     let stdout = std::io::stdout().lock();
     let terminal = stdout.is_terminal();
     let mut out = BufWriter::with_capacity(if terminal { 4096 } else { 1 << 18 }, stdout);
-    match result.write(format, &mut out).map_err(anyhow::Error::from).and_then(|_| Ok(out.flush()?)) {
+    let prefixes = Some(Shortener::new(declared_prefixes(&text)));
+    let style = TableStyle { width: terminal.then(terminal_width).flatten(), prefixes };
+    match AnswerFormat::write(args.format, result, style, &mut out).and_then(|()| Ok(out.flush()?)) {
         Err(error) if is_closed_pipe(&error) => Ok(()),
         other => other,
-    }
-}
-
-fn query_text(args: &QueryArgs) -> anyhow::Result<String> {
-    match (&args.query, &args.file) {
-        (_, Some(file)) => {
-            std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
-        }
-        (Some(text), None) if text != "-" => Ok(text.clone()),
-        (None, None) if std::io::stdin().is_terminal() => {
-            bail!("no query: give it as an argument, with --file F, or on standard input")
-        }
-        _ => {
-            let mut text = String::new();
-            std::io::stdin()
-                .read_to_string(&mut text)
-                .context("cannot read the query from standard input")?;
-            Ok(text)
-        }
     }
 }
 

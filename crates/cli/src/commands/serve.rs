@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::open::{OpenArgs, open};
-use crate::texts::TextArgs;
+use crate::switches::open::{OpenArgs, open, open_or_create};
+use crate::switches::texts::TextArgs;
 use crate::{running, signals, size};
 use snowmelt_server::{Limits, ServerConfig, serve};
 use snowmelt_sparql::{Engine, LoadPermission};
@@ -16,10 +16,10 @@ use snowmelt_store::{Mode, StoreConfig};
 /// Serve the SPARQL Protocol over HTTP on loopback.
 #[derive(clap::Args)]
 pub struct ServeArgs {
-    /// The database directory
+    /// The database directory; a missing or empty one becomes a new database
     db: PathBuf,
-    /// Address and port, loopback only
-    #[arg(long, default_value = "127.0.0.1:7878")]
+    /// Address and port, or a port alone; loopback only
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878", value_parser = address)]
     listen: SocketAddr,
     /// Where LOAD may read from: a folder or a file [default: nowhere]
     #[arg(long, value_name = "DIR", value_parser = LoadPermission::new)]
@@ -35,11 +35,11 @@ pub struct ServeArgs {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
     shutdown_deadline: Seconds,
     #[command(flatten)]
+    open: OpenArgs,
+    #[command(flatten)]
     limits: LimitArgs,
     #[command(flatten)]
     texts: TextArgs,
-    #[command(flatten)]
-    open: OpenArgs,
 }
 
 /// Bounds on what clients may ask for; the defaults are those of [`Limits`].
@@ -96,6 +96,17 @@ impl LimitArgs {
     }
 }
 
+/// An address with a port, or a port of 127.0.0.1.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.strip_prefix(':').unwrap_or(text).parse::<u16>();
+    let of_port = port.ok().map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+    let named = || text.strip_prefix("localhost:").and_then(|port| port.parse().ok());
+    of_port
+        .or_else(|| text.parse().ok())
+        .or_else(|| named().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port))))
+        .ok_or_else(|| "give a port (7878), or an address and a port (127.0.0.1:7878)".to_owned())
+}
+
 /// A time on the command line, in seconds.
 #[derive(Clone, Copy, Debug)]
 struct Seconds(Duration);
@@ -138,7 +149,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
     let options = StoreConfig { close_ms: deadline.as_millis() as u64, ..args.open.config() };
     let database = match args.read_only {
         true => open(&args.db, &StoreConfig { mode: Mode::ReadOnly, ..options })?,
-        false => open(&args.db, &options)?,
+        false => open_or_create(&args.db, &options)?,
     };
     let engine = Arc::new(Engine::with_text_limits(database, args.texts.limits()));
     let config = ServerConfig {

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use crate::control::{self, Found};
-use crate::open::OpenArgs;
+use crate::switches::open::OpenArgs;
 use snowmelt_server::control::{Command, Reply};
 
 /// Say what is stored: quads, terms, bytes per tree and per quad.

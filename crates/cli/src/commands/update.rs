@@ -1,14 +1,12 @@
 //! `snowmelt update`: one SPARQL Update request, all of it or nothing.
 
-use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::open::OpenArgs;
 use crate::signals;
-use crate::texts::TextArgs;
-use anyhow::{Context, bail};
+use crate::switches::open::OpenArgs;
+use crate::switches::texts::{self, TextArgs};
 use indicatif::HumanCount;
 use snowmelt_sparql::{Engine, LoadPermission, UpdateOptions};
 
@@ -30,14 +28,14 @@ pub struct UpdateArgs {
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
     #[command(flatten)]
-    texts: TextArgs,
-    #[command(flatten)]
     open: OpenArgs,
+    #[command(flatten)]
+    texts: TextArgs,
 }
 
 /// Runs the command.
 pub fn run(args: UpdateArgs) -> anyhow::Result<()> {
-    let text = update_text(&args)?;
+    let text = texts::text(args.update.as_deref(), args.file.as_deref(), "update")?;
     let engine = Engine::with_text_limits(args.open.open(&args.db)?, args.texts.limits());
     let options = UpdateOptions {
         timeout: args.timeout.map(Duration::from_secs_f64),
@@ -50,23 +48,4 @@ pub fn run(args: UpdateArgs) -> anyhow::Result<()> {
     let (inserted, deleted) = (HumanCount(updated.changed.inserted), HumanCount(updated.changed.deleted));
     eprintln!("{inserted} quads inserted, {deleted} deleted, in {:.3} s", begun.elapsed().as_secs_f64());
     Ok(())
-}
-
-fn update_text(args: &UpdateArgs) -> anyhow::Result<String> {
-    match (&args.update, &args.file) {
-        (_, Some(file)) => {
-            std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
-        }
-        (Some(text), None) if text != "-" => Ok(text.clone()),
-        (None, None) if std::io::stdin().is_terminal() => {
-            bail!("no update: give it as an argument, with --file F, or on standard input")
-        }
-        _ => {
-            let mut text = String::new();
-            std::io::stdin()
-                .read_to_string(&mut text)
-                .context("cannot read the update from standard input")?;
-            Ok(text)
-        }
-    }
 }

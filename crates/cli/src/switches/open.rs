@@ -9,8 +9,8 @@ use snowmelt_graph::{Database, GraphError, OpenOptions};
 use snowmelt_io::{Engine, Policy, QueueConfig};
 use snowmelt_store::{Checkpoints, JournalConfig, MemoryBudget, Mode, ReadAhead, StoreConfig, StoreError};
 
-use crate::device::DeviceChoice;
 use crate::size;
+use crate::switches::device::DeviceChoice;
 
 /// Switches of memory and I/O.
 #[derive(Clone, Debug, clap::Args)]
@@ -137,4 +137,24 @@ pub fn open_to_read(path: &Path, options: &OpenOptions) -> Result<Arc<Database>,
 /// Opens a database; the error names the path and what to do.
 pub fn open(path: &Path, options: &OpenOptions) -> anyhow::Result<Arc<Database>> {
     Database::open(path, options).with_context(|| format!("cannot open {}", path.display()))
+}
+
+/// Opens a database for a server; makes one where there is nothing: the directory is missing or
+/// empty.
+pub fn open_or_create(path: &Path, options: &OpenOptions) -> anyhow::Result<Arc<Database>> {
+    // what this command itself reads from the directory is no data
+    let is_data = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|entry| entry.file_name() != super::file::NAME)
+    };
+    let is_empty = match std::fs::read_dir(path) {
+        Ok(mut entries) => !entries.any(is_data),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    };
+    if !is_empty {
+        return open(path, options);
+    }
+    let made = Database::create(path, &[], options)
+        .with_context(|| format!("cannot make a database in {}", path.display()))?;
+    eprintln!("snowmelt: {} is a new, empty database", path.display());
+    Ok(made)
 }

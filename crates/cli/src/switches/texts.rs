@@ -1,6 +1,37 @@
-//! The switches of limits on the texts of queries and updates.
+//! Texts of queries and updates: where they come from, and the switches of their limits.
 
+use std::io::{IsTerminal, Read};
+use std::path::Path;
+
+use anyhow::{Context, bail};
 use snowmelt_sparql::TextLimits;
+
+/// A text from an argument, a file or standard input. `what` is `query` or `update`.
+///
+/// # Errors
+/// A file that cannot be read; no text; an argument that names a file.
+pub fn text(argument: Option<&str>, file: Option<&Path>, what: &str) -> anyhow::Result<String> {
+    if let Some(file) = file {
+        return std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()));
+    }
+    match argument {
+        Some(text) if text != "-" => {
+            if !text.contains(char::is_whitespace) && Path::new(text).is_file() {
+                bail!("{text} is a file, not the text of {what}: use --file {text}");
+            }
+            Ok(text.to_owned())
+        }
+        None if std::io::stdin().is_terminal() => {
+            bail!("no {what}: give it as an argument, with --file F, or on standard input")
+        }
+        _ => {
+            let mut text = String::new();
+            let read = std::io::stdin().read_to_string(&mut text);
+            read.with_context(|| format!("cannot read the {what} from standard input"))?;
+            Ok(text)
+        }
+    }
+}
 
 /// Switches of limits on texts. An error names the limit with its value; see
 /// `snowmelt_sparql::TextLimits`.

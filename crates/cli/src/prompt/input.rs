@@ -1,0 +1,168 @@
+//! What is typed: when it is whole, and what it asks for.
+
+/// What an input asks for.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Command<'a> {
+    Query(&'a str),
+    Explain(&'a str),
+    Analyze(&'a str),
+    Format(&'a str),
+    Timing,
+    /// list them
+    Prefixes,
+    /// name without colon, IRI
+    Prefix(&'a str, &'a str),
+    Stats,
+    Help,
+    Quit,
+    Unknown(&'a str),
+}
+
+impl<'a> Command<'a> {
+    /// Reads an input.
+    pub fn of(text: &'a str) -> Self {
+        let text = text.trim();
+        let text = text.strip_suffix(';').map_or(text, str::trim_end);
+        if !text.starts_with('\\') {
+            return match text {
+                "help" | "?" => Command::Help,
+                "quit" | "exit" => Command::Quit,
+                query => Command::Query(query),
+            };
+        }
+        let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let rest = rest.trim();
+        match word {
+            "\\explain" => Command::Explain(rest),
+            "\\analyze" => Command::Analyze(rest),
+            "\\format" => Command::Format(rest),
+            "\\timing" => Command::Timing,
+            "\\prefix" if rest.is_empty() => Command::Prefixes,
+            "\\prefix" => match rest.split_once(':').map(|(name, iri)| (name.trim(), iri.trim())) {
+                Some((name, iri)) if iri.len() > 2 && iri.starts_with('<') && iri.ends_with('>') => {
+                    Command::Prefix(name, &iri[1..iri.len() - 1])
+                }
+                _ => Command::Unknown("prefix of that form: write \\prefix NAME: <IRI>"),
+            },
+            "\\stats" => Command::Stats,
+            "\\help" | "\\?" | "\\h" => Command::Help,
+            "\\quit" | "\\q" => Command::Quit,
+            other => Command::Unknown(other),
+        }
+    }
+}
+
+/// Whether lines typed so far are a whole input.
+pub fn is_whole(text: &str) -> bool {
+    let trimmed = text.trim();
+    let has_query = ["\\explain", "\\analyze"].iter().any(|word| trimmed.starts_with(word));
+    if trimmed.is_empty() || (trimmed.starts_with('\\') && !has_query) {
+        return true;
+    }
+    if ["help", "?", "quit", "exit"].contains(&trimmed) || trimmed.ends_with(';') {
+        return true;
+    }
+    // an empty line ends whatever it is
+    let last = text.rsplit('\n').next().unwrap_or_default();
+    if text.contains('\n') && last.trim().is_empty() {
+        return true;
+    }
+    let (mut open, mut seen) = (0i64, false);
+    code(text, |c| match c {
+        '{' => (open, seen) = (open + 1, true),
+        '}' => open -= 1,
+        _ => {}
+    });
+    seen && open <= 0
+}
+
+/// Names before a colon, each once: prefixes that the text may use.
+pub fn used_prefixes(text: &str) -> Vec<&str> {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-' || c == '.';
+    let mut found: Vec<&str> = Vec::new();
+    for (at, _) in text.match_indices(':') {
+        let before = &text[..at];
+        let start =
+            before.char_indices().rev().take_while(|(_, c)| is_name(*c)).last().map_or(at, |(i, _)| i);
+        let name = &text[start..at];
+        if !name.is_empty() && name != "_" && !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    found
+}
+
+/// Calls `f` with the characters that are neither in a comment nor in an IRI nor in a string.
+fn code(text: &str, mut f: impl FnMut(char)) {
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '#' => while chars.next_if(|c| *c != '\n').is_some() {},
+            '"' | '\'' => {
+                while let Some(inner) = chars.next() {
+                    match inner {
+                        '\\' => drop(chars.next()),
+                        inner if inner == c => break,
+                        _ => {}
+                    }
+                }
+            }
+            '<' => {
+                let rest: String = chars.clone().take_while(|c| !c.is_whitespace()).collect();
+                if let Some(end) = rest.find('>').filter(|end| !rest[..*end].contains(['{', '}', '"'])) {
+                    let len = rest[..=end].chars().count();
+                    chars.by_ref().take(len).for_each(drop);
+                } else {
+                    f(c);
+                }
+            }
+            c => f(c),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_is_whole_when_its_braces_close() {
+        for whole in [
+            "",
+            "\\timing",
+            "SELECT * { ?s ?p ?o }",
+            "SELECT * {\n ?s ?p '}'\n} LIMIT 5",
+            "DESCRIBE <urn:a> ;",
+            "DESCRIBE <urn:a>\n",
+            "SELECT * {\n",
+            "ASK { ?a ?b \"{\" }",
+            "ASK { ?a <http://x#y> ?c } # {",
+            "\\explain ASK { }",
+            "help",
+        ] {
+            assert!(is_whole(whole), "{whole:?}");
+        }
+        for part in
+            ["SELECT *", "SELECT * {", "SELECT * { { }", "ASK { 'a }' ", "\\explain SELECT", "ASK # {}"]
+        {
+            assert!(!is_whole(part), "{part:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for() {
+        assert_eq!(Command::of(" ASK { } ; "), Command::Query("ASK { }"));
+        assert_eq!(Command::of("\\explain ASK { }"), Command::Explain("ASK { }"));
+        assert_eq!(Command::of("\\format  json"), Command::Format("json"));
+        assert_eq!(Command::of("\\prefix a: <urn:a:>"), Command::Prefix("a", "urn:a:"));
+        assert_eq!(Command::of("\\prefix : <urn:a:>"), Command::Prefix("", "urn:a:"));
+        assert_eq!(Command::of("\\prefix"), Command::Prefixes);
+        assert!(matches!(Command::of("\\prefix a"), Command::Unknown(_)));
+        assert_eq!(Command::of("exit"), Command::Quit);
+    }
+
+    #[test]
+    fn prefixes_are_found() {
+        assert_eq!(used_prefixes("ASK { ?s foaf:name _:b ; a ex-1:T , foaf:x }"), ["foaf", "ex-1"]);
+    }
+}

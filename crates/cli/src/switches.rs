@@ -1,0 +1,15 @@
+//! Switches that several commands share, how they are shown, and where else they can be set.
+//!
+//! | module   | what it is                                                            |
+//! |----------|-----------------------------------------------------------------------|
+//! | `open`   | memory, journal and I/O of every command that opens a database        |
+//! | `device` | which device: real or simulated                                       |
+//! | `texts`  | limits on the texts of queries and updates                            |
+//! | `topics` | `--help io`, `--help limits`: switches that `--help` alone leaves out |
+//! | `file`   | `--config FILE`: switches from a file                                 |
+
+pub mod device;
+pub mod file;
+pub mod open;
+pub mod texts;
+pub mod topics;
