@@ -15,8 +15,8 @@ use snowmelt_graph::{Database, GraphError};
 use snowmelt_server::control::{Address, Command, FILE_NAME, Reply, Request, VERSION};
 use snowmelt_store::{StoreConfig, StoreError};
 
-use crate::signals;
 use crate::switches::open::open_to_read;
+use snowmelt_base::signals;
 
 /// A database as a command finds it.
 pub enum Found {

@@ -6,8 +6,6 @@ mod commands;
 mod control;
 mod prompt;
 mod running;
-mod signals;
-mod size;
 mod switches;
 
 use std::io::Write;
@@ -24,7 +22,8 @@ use commands::{
 #[derive(Parser)]
 #[command(name = "snowmelt", version, about, propagate_version = true)]
 struct Cli {
-    /// Switches from a file in TOML [default: snowmelt.toml in the database directory, if it is there]
+    /// Switches from a file in TOML [default: snowmelt.toml in the database directory, if it is
+    /// there]
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
     #[command(subcommand)]

@@ -25,7 +25,7 @@ use snowmelt_sparql::{
 
 use crate::commands::query::AnswerFormat;
 use complete::Completion;
-use input::Command;
+use input::Entry;
 
 const HELP: &str = "\
 A query ends when its braces are closed, with a semicolon, or with an empty line.
@@ -106,36 +106,36 @@ impl Prompt {
 
     /// Runs one input. What goes wrong in it is written like an answer.
     fn input(&mut self, text: &str, out: &mut dyn Write) -> std::io::Result<Then> {
-        match Command::of(text) {
-            Command::Query(query) => self.query(query, out)?,
-            Command::Explain(query) => self.report(query, out, Engine::explain)?,
-            Command::Analyze(query) => self.report(query, out, Engine::analyze)?,
-            Command::Format(name) => match AnswerFormat::named(name) {
+        match Entry::of(text) {
+            Entry::Query(query) => self.query(query, out)?,
+            Entry::Explain(query) => self.report(query, out, Engine::explain)?,
+            Entry::Analyze(query) => self.report(query, out, Engine::analyze)?,
+            Entry::Format(name) => match AnswerFormat::named(name) {
                 Some(format) => self.format = Some(format),
                 None => {
                     writeln!(out, "{name:?} is no format; there are table, json, xml, csv, tsv, nt and ttl")?
                 }
             },
-            Command::Timing => {
+            Entry::Timing => {
                 self.is_timing = !self.is_timing;
                 writeln!(out, "Timing is {}.", if self.is_timing { "on" } else { "off" })?;
             }
-            Command::Prefixes => {
+            Entry::Prefixes => {
                 for (name, iri) in &self.prefixes {
                     writeln!(out, "{name}: <{iri}>")?;
                 }
             }
-            Command::Prefix(name, iri) => {
+            Entry::Prefix(name, iri) => {
                 self.prefixes.retain(|(known, _)| known != name);
                 self.prefixes.push((name.to_owned(), iri.to_owned()));
             }
-            Command::Stats => match self.engine.database().stats() {
+            Entry::Stats => match self.engine.database().stats() {
                 Ok(stats) => write!(out, "{stats}")?,
                 Err(error) => writeln!(out, "{error}")?,
             },
-            Command::Help => writeln!(out, "{HELP}")?,
-            Command::Quit => return Ok(Then::Quit),
-            Command::Unknown(word) => writeln!(out, "There is no {word}; \\help lists what there is.")?,
+            Entry::Help => writeln!(out, "{HELP}")?,
+            Entry::Quit => return Ok(Then::Quit),
+            Entry::Unknown(word) => writeln!(out, "There is no {word}; \\help lists what there is.")?,
         }
         out.flush()?;
         Ok(Then::GoOn)

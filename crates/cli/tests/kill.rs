@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use snowmelt_base::random::lcg;
 use support::{Client, Server, snowmelt};
 
 const WRITERS: usize = 16;
@@ -169,15 +170,14 @@ fn rounds() -> u64 {
 
 #[test]
 fn killed_servers_lose_no_acknowledged_commit() {
-    let mut random = snowmelt_io::test_seed(1);
+    let mut random = snowmelt_base::test_seed(1);
     let dir = tempfile::tempdir().unwrap();
     let db = database(dir.path());
     let acknowledged = Acknowledged::default();
     let mut times = Vec::new();
     let mut server = Server::start(&db, &[]);
     for _ in 0..rounds() {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let run = Duration::from_millis(20 + (random >> 33) % 600);
+        let run = Duration::from_millis(20 + (lcg(&mut random) >> 33) % 600);
         under_load(server, &acknowledged, run, Server::kill);
         let (again, first) = restart(&db, &acknowledged, &[]);
         server = again;

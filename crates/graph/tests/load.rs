@@ -197,10 +197,7 @@ fn bytes_of(db: &Path) -> BTreeMap<String, Vec<u8>> {
 /// N-Quads with every kind of term, repeated terms and quads, and new terms until the end.
 fn sample(statements: usize) -> Vec<u8> {
     let mut state = 0x1234_5678_9abc_def1_u64;
-    let mut random = move |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below
-    };
+    let mut random = move |below: u64| (snowmelt_base::random::lcg(&mut state) >> 33) % below;
     const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
     let mut out = Vec::new();
     for i in 0..statements as u64 {

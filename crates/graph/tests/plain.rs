@@ -3,6 +3,7 @@
 //!
 //! The seed is printed; `SNOWMELT_SEED` gives another one.
 
+use snowmelt_base::random::Random;
 use snowmelt_graph::dict::{GraphMeta, RECORD_META};
 use snowmelt_graph::load::{Fill, LoadOptions, Source, load};
 use snowmelt_graph::{
@@ -215,18 +216,6 @@ fn the_claim_is_kept_and_made() {
 }
 
 /// splitmix64
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % n
-    }
-}
-
 /// Commits, aborts, loads both ways, and openings, in any order.
 #[test]
 fn after_random_changes_the_claim_is_right() {

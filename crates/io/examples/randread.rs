@@ -1,16 +1,22 @@
-//! Random reads through the scheduler, to be compared with fio's at the same engine, depth and block size.
+//! Random reads through the scheduler, to be compared with fio's at the same engine, depth and
+//! block size.
 //!
-//!     randread FILE [block=8k] [depth=32] [engine=uring|threads|inline] [direct=on|off] [seconds=5] [from=sink|thread] [piece=BYTES] [sim=MODEL]
+//!     randread FILE [block=8k] [depth=32] [engine=uring|threads|inline] [direct=on|off]
+//!              [seconds=5] [from=sink|thread] [piece=BYTES] [sim=MODEL]
 //!
-//! Blocks are aligned to their size and not merged with others (gap 0). The buffers lie in huge pages, as a pool's frames do. With `piece=8k` a
-//! block is asked for as requests of that size in a batch, each with a buffer of its own, as a pool asks for an extent; the queue merges them. With `from=sink` each completion submits the next
-//! request, with `from=thread` another thread is woken to do it, as a query's thread would be. The JSON line
-//! it prints has iops, bytes per second, latency and the processor time of the process per request.
+//! Blocks are aligned to their size and not merged with others (gap 0). The buffers lie in huge
+//! pages, as a pool's frames do. With `piece=8k` a block is asked for as requests of that size
+//! in a batch, each with a buffer of its own, as a pool asks for an extent; the queue merges
+//! them. With `from=sink` each completion submits the next request, with `from=thread` another
+//! thread is woken to do it, as a query's thread would be. The JSON line it prints has iops,
+//! bytes per second, latency and the processor time of the process per request.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
+use snowmelt_base::random::{GOLDEN, mix};
+use snowmelt_base::size::parse;
 use snowmelt_io::*;
 
 struct Settings {
@@ -43,13 +49,13 @@ fn settings() -> Result<Settings, String> {
         let (name, value) = arg.split_once('=').ok_or_else(|| format!("{arg}: name=value"))?;
         let number = || value.parse::<f64>().map_err(|e| format!("{arg}: {e}"));
         match name {
-            "block" => s.block = size(value).ok_or_else(|| format!("{arg}: a size such as 8k or 2m"))?,
+            "block" => s.block = parse(value)?,
             "depth" => s.depth = number()? as u64,
             "engine" => s.engine = value.parse()?,
             "direct" => s.direct = value == "on",
             "seconds" => s.seconds = number()?,
             "from" => s.from_sink = value == "sink",
-            "piece" => s.piece = size(value).ok_or_else(|| format!("{arg}: a size such as 8k"))?,
+            "piece" => s.piece = parse(value)?,
             "sim" => s.sim = Some(value.to_string()),
             _ => return Err(format!("{name} is not a setting")),
         }
@@ -58,14 +64,6 @@ fn settings() -> Result<Settings, String> {
         s.piece = s.block;
     }
     Ok(s)
-}
-
-fn size(text: &str) -> Option<u64> {
-    let (digits, unit) = match text.to_ascii_lowercase().strip_suffix(['k', 'm']) {
-        Some(digits) => (digits.to_string(), if text.ends_with(['k', 'K']) { 1 << 10 } else { 1 << 20 }),
-        None => (text.to_string(), 1),
-    };
-    digits.parse::<u64>().ok().map(|n| n * unit)
 }
 
 /// The tag of a request is the number of its block in flight.
@@ -88,15 +86,14 @@ struct Load {
 
 impl Load {
     fn ask(&self, tag: u64, requests: &mut Vec<Request>) {
-        let mut z = self.random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let place = ((u128::from(z ^ (z >> 31)) * u128::from(self.blocks)) >> 64) as u64;
+        let word = mix(self.random.fetch_add(GOLDEN, Ordering::Relaxed));
+        let place = ((u128::from(word) * u128::from(self.blocks)) >> 64) as u64;
         let pieces = self.block / self.piece;
         self.missing[tag as usize].store(pieces, Ordering::Relaxed);
         for i in 0..pieces {
             let address = self.bufs[(tag * pieces + i) as usize];
-            // SAFETY: the buffers live until the queue is closed, and belong to this tag alone, of which one is in flight.
+            // SAFETY: the buffers live until the queue is closed, and belong to this tag alone,
+            // of which one is in flight.
             let buf = unsafe { RawBuf::read_into(address as *mut u8, self.piece as usize) };
             let offset = place * self.block + i * self.piece;
             requests.push(Request { offset, buf, class: Class::Demand, tag });

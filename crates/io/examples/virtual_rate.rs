@@ -1,4 +1,5 @@
-//! How much real time virtual time costs: requests simulated per second, in place and by batches through the queue.
+//! How much real time virtual time costs: requests simulated per second, in place and by
+//! batches through the queue.
 //!
 //!     virtual_rate [CLIENTS=16]
 #![allow(unsafe_code)]
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use snowmelt_base::random::lcg;
 use snowmelt_io::*;
 
 /// Counts completions; clients wait for their own.
@@ -43,13 +45,13 @@ fn run(model: DeviceModel, clients: usize, batch: u64, rounds: u64) -> (f64, f64
                 for round in 1..=rounds {
                     clock.charge_cpu(50_000);
                     for part in 0..batch {
-                        x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                        let offset = (x >> 33) % (32 << 10) * 8192;
+                        let offset = (lcg(&mut x) >> 33) % (32 << 10) * 8192;
                         if batch == 1 {
                             queue.read_now(offset, &mut buf, Class::Demand).expect("memory does not fail");
                             continue;
                         }
-                        // SAFETY: each part has its own place in the buffer, which outlives the wait below.
+                        // SAFETY: each part has its own place in the buffer, which outlives the
+                        // wait below.
                         let buf =
                             unsafe { RawBuf::read_into(buf.as_mut_ptr().add(8192 * part as usize), 8192) };
                         requests.push(Request { offset, buf, class: Class::Planned, tag: i as u64 });

@@ -1,9 +1,10 @@
-//! What requests cost on a device, and what follows from it.
+//! The cost of requests on a device, and the decisions that follow from it.
 //!
-//! A request costs a fixed time plus its bytes over the bandwidth. Two fixed times matter: `latency_ns`, what one request
-//! alone waits, and `ns_per_request`, what one more request adds when `depth` are outstanding. On a network volume the
-//! first is the way there and back, the second one over the IOPS cap; on an HDD both are a seek and half a turn, less with
-//! a deep queue. The gap worth reading through is what the device transfers in `ns_per_request`.
+//! A request costs a fixed time plus its bytes over the bandwidth. Two fixed times matter:
+//! `latency_ns`, what one request alone waits, and `ns_per_request`, what one more request adds
+//! when `depth` are outstanding. On a network volume the first is the way there and back, the
+//! second one over the IOPS cap; on an HDD both are a seek and half a turn, less with a deep
+//! queue. The gap worth reading through is what the device transfers in `ns_per_request`.
 
 use serde::{Deserialize, Serialize};
 
@@ -82,28 +83,32 @@ impl CostModel {
         self.depth.max(1)
     }
 
-    /// How far a sequential reader should be ahead, in bytes: what the device moves during two waits.
+    /// How far a sequential reader should be ahead, in bytes: what the device moves during two
+    /// waits.
     pub fn read_ahead_bytes(&self) -> u64 {
         (2 * self.bytes_per_latency()).clamp(128 << 10, 16 << 20)
     }
 
-    /// Bytes the device moves during one wait: with less outstanding, its bandwidth is not used.
+    /// Bytes the device moves during one wait: with less outstanding, its bandwidth is not
+    /// used.
     pub fn bytes_per_latency(&self) -> u64 {
         (u128::from(self.latency_ns) * u128::from(self.bytes_per_s) / 1_000_000_000) as u64
     }
 
-    /// How many pages of an extent must be wanted before reading it whole is cheaper than reading them one by one.
+    /// How many pages of an extent must be wanted before reading it whole is cheaper than
+    /// reading them one by one.
     pub fn extent_break_even(&self, page_bytes: u64, extent_bytes: u64) -> f64 {
         self.request_ns(extent_bytes) as f64 / self.request_ns(page_bytes) as f64
     }
 
-    /// True when reading a whole extent, of which `expected_pages` will be used, costs less device time than reading those alone.
+    /// True when reading a whole extent, of which `expected_pages` will be used, costs less
+    /// device time than reading those alone.
     pub fn extent_read_ahead_worth(&self, page_bytes: u64, extent_bytes: u64, expected_pages: f64) -> bool {
         expected_pages > self.extent_break_even(page_bytes, extent_bytes)
     }
 
-    /// True when a lone demand read should go in place; false where an arm wants all requests in one sorted queue: a slow
-    /// device on which many requests at once gain little.
+    /// True when a lone demand read should go in place; false where an arm wants all requests
+    /// in one sorted queue: a slow device on which many requests at once gain little.
     pub fn in_place(&self) -> bool {
         self.latency_ns < 1_000_000 || self.latency_ns >= 8 * self.ns_per_request
     }

@@ -1,9 +1,9 @@
-//! What a device says when it cannot do as asked: which device, which bytes, and why.
+//! Errors of devices: which device, which bytes, and why.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// What was being done to the device.
+/// The operation that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// Opening it.
@@ -69,13 +69,13 @@ pub enum IoErrorKind {
 pub struct IoError {
     /// Name of the device; the path when it is a file.
     pub device: Arc<str>,
-    /// What was tried.
+    /// The operation.
     pub operation: Operation,
     /// First byte, from the start of the device.
     pub offset: u64,
     /// Bytes asked for.
     pub len: u64,
-    /// Why it failed.
+    /// The cause.
     pub kind: IoErrorKind,
 }
 

@@ -1,85 +1,76 @@
 //! Bytes between memory and devices.
 //!
-//! The way of a byte: a caller asks a [`DeviceQueue`] (one per device), whose *scheduler* orders and merges the
-//! requests, whose *engine* (io_uring, threads, POSIX AIO, or the asking thread itself) carries them out on a [`Device`], and whose
-//! [`Sink`] hears of each request exactly once. A [`CostModel`] says what requests cost, and from it follow the
-//! gaps worth reading through, the depth, and the length of read-ahead; [`probe()`] measures it.
+//! A caller submits requests to a [`DeviceQueue`] (one per device). Its *schedule* orders and
+//! merges them, its *engine* (io_uring, threads, POSIX AIO, or the asking thread itself)
+//! carries them out on a [`Device`], and its [`Sink`] hears of each request exactly once. A
+//! [`CostModel`] gives the cost of requests; the gaps worth reading through, the depth and the
+//! length of read-ahead follow from it. [`probe()`] measures it.
 //!
-//! Two seams for tests and demonstrations: the device (file, memory, simulated, faulty) and the [`Clock`] (real or
-//! virtual). Everything that waits, waits on an [`EventCount`], so that a whole engine runs in virtual time.
+//! Layers, bottom to top. A module needs modules of the rows above it only; nothing here knows
+//! what a page is.
 //!
-//! Nothing here knows what a page means.
+//! | module         | holds                                                                                  |
+//! |----------------|----------------------------------------------------------------------------------------|
+//! | `error`, `notice`, `cost`, `latency` | plain data: errors, one-line notices, costs of requests, distributions |
+//! | `system`       | calls of the kernel for the laboratory: loop devices, page cache, calls that may hang  |
+//! | `memory`       | mappings, aligned buffers, limits of the heap                                          |
+//! | `time`         | the [`Clock`] (real or virtual) and the [`EventCount`], on which everything waits      |
+//! | `device`       | the seam [`Device`]: files, memory, faulty ones, power cuts, simulated disks           |
+//! | `queue`        | requests that wait: classes, policies, the schedule, the counters                      |
+//! | `engine`       | requests on their way: what is outstanding, and who carries it out                     |
+//! | `device_queue` | the front door: opens a queue with its engine, takes requests                          |
+//! | `shared_scan`  | scans of many readers that share what they read                                        |
+//! | `measure`      | the probe of a device, and steady loads on one file                                    |
+//!
+//! Two seams serve tests and demonstrations: the device and the clock. Since everything waits
+//! on an [`EventCount`], a whole engine runs in virtual time.
 
-mod apart;
-mod awaited;
-mod buffer;
-mod clock;
 mod cost;
-mod counters;
 mod device;
+mod device_queue;
+mod engine;
 mod error;
-mod event_count;
-mod faulty;
-mod file;
-mod heap;
-mod job;
-mod loop_device;
-mod mapping;
+mod latency;
+mod measure;
 mod memory;
-mod model;
-mod model_bounds;
-mod model_disk;
-mod model_named;
-mod model_volume;
 mod notice;
-mod operation;
-mod order;
-mod order_anticipatory;
-mod order_deadline;
-mod order_elevator;
-mod order_fair;
-mod page_cache;
-mod posix_aio;
-mod power;
-mod probe;
 mod queue;
-mod queue_config;
-mod schedule;
 mod shared_scan;
-mod simulated;
-mod sparse_memory;
-mod test_seed;
-mod threads;
-mod uring;
-mod virtual_time;
-mod wake;
-mod write_cache;
+mod system;
+mod time;
 
-pub use apart::{ApartCall, apart};
-pub use buffer::{AlignedBuf, BUFFER_ALIGN, RawBuf};
-pub use clock::{ClientGuard, ClientTicket, Clock};
 pub use cost::CostModel;
-pub use counters::{ClassCounters, DeviceCounters, Latency, LatencyMeter};
+pub use device::faulty::{Fault, FaultKind, FaultRates, FaultyDevice};
+pub use device::file::{Access, FileDevice};
+pub use device::memory::MemoryDevice;
+pub use device::power::PowerDisk;
+pub use device::simulated::SimulatedDevice;
+pub use device::simulated::activity::Activity;
+pub use device::simulated::model::DeviceModel;
+pub use device::simulated::model::bounds::{ANSWER_S, ModelError, OUTSTANDING, REQUEST_BYTES};
+pub use device::simulated::model::parameters::{DiskModel, VolumeModel};
+pub use device::simulated::urgent::run_urgently;
+pub use device::sparse::SparseMemoryDevice;
+pub use device::timed::TransferKind;
 pub use device::{Alignment, Device};
+pub use device_queue::DeviceQueue;
 pub use error::{IoError, IoErrorKind, Operation};
-pub use event_count::EventCount;
-pub use faulty::{Fault, FaultKind, FaultRates, FaultyDevice};
-pub use file::{Access, FileDevice};
-pub use heap::{bound_heap, trim_heap};
-pub use job::{CpuUse, Job, JobEngine, JobFile, JobResult, Pattern, Places, run_job, run_job_on};
-pub use loop_device::{
+pub use latency::{Latency, LatencyMeter};
+pub use measure::job::{CpuUse, Job, JobEngine, JobFile, JobResult, Pattern, Places, run_job, run_job_on};
+pub use measure::probe::{ProbeLimits, Profile, RatePoint, probe};
+pub use memory::buffer::{AlignedBuf, BUFFER_ALIGN, RawBuf};
+pub use memory::heap::{bound_heap, trim_heap};
+pub use memory::mapping::{HUGE_BYTES, Huge, Mapping};
+pub use notice::{notice, set_notice};
+pub use queue::config::{Engine, Policy, QueueConfig, Tuning};
+pub use queue::counters::{ClassCounters, DeviceCounters};
+pub use queue::request::{Class, Request, Sink};
+pub use shared_scan::{Piece, ScanDevices, ScanReader, ScannedPiece, SharedScan};
+pub use snowmelt_base::test_seed;
+pub use system::apart::{ApartCall, apart};
+pub use system::loop_device::{
     LoopOptions, block_discard, block_zero, loop_attach, loop_backing, loop_detach, loop_free,
 };
-pub use mapping::{HUGE_BYTES, Huge, Mapping};
-pub use memory::MemoryDevice;
-pub use model::{DeviceModel, DiskModel, TransferKind, VolumeModel};
-pub use model_bounds::{ANSWER_S, ModelError, OUTSTANDING, REQUEST_BYTES};
-pub use notice::{notice, set_notice};
-pub use page_cache::cached_pages;
-pub use power::PowerDisk;
-pub use probe::{ProbeLimits, Profile, RatePoint, probe};
-pub use queue::{Class, DeviceQueue, Engine, Policy, QueueConfig, Request, Sink, Tuning};
-pub use shared_scan::{Piece, ScanDevices, ScanReader, ScannedPiece, SharedScan};
-pub use simulated::{Activity, SimulatedDevice, run_urgently};
-pub use sparse_memory::SparseMemoryDevice;
-pub use test_seed::test_seed;
+pub use system::page_cache::cached_pages;
+pub use time::clock::{ClientGuard, ClientTicket, Clock};
+pub use time::event_count::EventCount;

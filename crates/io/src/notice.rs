@@ -1,4 +1,5 @@
-//! The few lines this crate has to say to a person (a fallback taken, time standing still). Where they go is the binary's choice.
+//! Notices to the user: a fallback was taken, time stands still. The binary chooses their
+//! destination.
 
 use parking_lot::RwLock;
 
@@ -6,7 +7,8 @@ type Hook = Box<dyn Fn(&str) + Send + Sync>;
 
 static HOOK: RwLock<Option<Hook>> = RwLock::new(None);
 
-/// Sends every later notice to `hook` (the default is standard error). The hook must not call back into this crate.
+/// Sends every later notice to `hook` (the default is standard error). The hook must not call
+/// back into this crate.
 pub fn set_notice(hook: impl Fn(&str) + Send + Sync + 'static) {
     *HOOK.write() = Some(Box::new(hook));
 }

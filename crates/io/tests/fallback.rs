@@ -1,4 +1,5 @@
-//! Where io_uring or O_DIRECT is refused, the fallback is taken, one line says so, and the bytes are the same.
+//! Where io_uring or O_DIRECT is refused, the fallback is taken, one line says so, and the
+//! bytes are the same.
 #![allow(unsafe_code)]
 
 mod common;
@@ -21,7 +22,8 @@ fn notices_of(act: impl FnOnce()) -> Vec<String> {
     NOTICES.lock().unwrap().clone()
 }
 
-/// Has the kernel refuse io_uring_setup to this thread and those it starts, as container runtimes do.
+/// Has the kernel refuse io_uring_setup to this thread and those it starts, as container
+/// runtimes do.
 fn refuse_io_uring() {
     let instruction = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
     let refuse = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;

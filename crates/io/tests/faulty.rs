@@ -1,4 +1,5 @@
-//! Faults: what a device can notice arrives as a typed error, what it cannot is in the list of faults; nothing else differs.
+//! Faults: what a device can notice arrives as a typed error, what it cannot is in the list of
+//! faults; nothing else differs.
 #![allow(unsafe_code)]
 
 mod common;
@@ -7,6 +8,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::sync::Arc;
 
 use common::*;
+use snowmelt_base::random::Random;
 use snowmelt_io::*;
 
 const PAGE: usize = 8192;
@@ -129,7 +131,8 @@ fn faults_under_a_simulated_device_arrive_in_virtual_time_and_repeat() {
     assert_ne!(run(seed), run(seed + 1));
 }
 
-/// Writes pages with a version number each, some fail; afterwards every page is the last acknowledged version, or a fault says why not.
+/// Writes pages with a version number each, some fail; afterwards every page is the last
+/// acknowledged version, or a fault says why not.
 #[test]
 fn every_fault_on_writing_is_known() {
     let seed = snowmelt_io::test_seed(21);

@@ -1,4 +1,5 @@
-//! The queue with every engine and policy: bytes read are the bytes there, each request is completed once.
+//! The queue with every engine and policy: bytes read are the bytes there, each request is
+//! completed once.
 #![allow(unsafe_code)]
 
 mod common;
@@ -7,6 +8,7 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use common::*;
+use snowmelt_base::random::Random;
 use snowmelt_io::*;
 
 const KIB: u64 = 1 << 10;
@@ -30,7 +32,8 @@ fn devices(bytes: &[u8]) -> Vec<(Option<tempfile::TempDir>, Arc<dyn Device>)> {
     vec![(None, memory), (Some(d1), direct), (Some(d2), buffered)]
 }
 
-/// Random batches of page reads, some adjacent, some with gaps, some twice, in random order and class.
+/// Random batches of page reads, some adjacent, some with gaps, some twice, in random order and
+/// class.
 fn read_and_compare(
     device: &Arc<dyn Device>,
     bytes: &[u8],
@@ -234,7 +237,8 @@ fn a_policy_that_holds_the_device_lets_go_in_real_time() {
             for depth in [1, 4] {
                 let clock = Clock::real();
                 let sink = Remember::new(&clock);
-                // Everything that is not adjacent is far, and the wait is short enough for a test.
+                // Everything that is not adjacent is far, and the wait is short enough for a
+                // test.
                 let cost = CostModel { ns_per_request: 0, ..CostModel::ssd() };
                 let tuning = Tuning { anticipate_ns: 1_000_000, ..Tuning::default() };
                 let config = QueueConfig {
@@ -271,7 +275,8 @@ fn posix_aio_keeps_many_outstanding() {
         let queues: Vec<_> = (0..n).map(|_| open().unwrap()).collect();
         queues.iter().map(|queue| queue.engine()).collect()
     };
-    // More queues than the C library has threads by default: each keeps one busy even when nothing is read.
+    // More queues than the C library has threads by default: each keeps one busy even when
+    // nothing is read.
     assert_eq!(engines(4, 30), ["posix-aio"; 30]);
     // Too many together: the last one is served by threads, and says so.
     assert_eq!(engines(700, 2), ["posix-aio", "threads"]);

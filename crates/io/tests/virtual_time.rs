@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use common::*;
+use snowmelt_base::random::Random;
 use snowmelt_io::*;
 
 const MS: u64 = 1_000_000;
@@ -126,7 +127,8 @@ fn simulated(model: DeviceModel, bytes: &[u8], clock: &Clock) -> Arc<dyn Device>
     Arc::new(SimulatedDevice::new(model, memory, clock))
 }
 
-/// `clients` threads read random pages, some in place and some through the queue; the log tells who got what when.
+/// `clients` threads read random pages, some in place and some through the queue; the log tells
+/// who got what when.
 fn crowd(model: DeviceModel, policy: Policy, clients: usize, seed: u64) -> Vec<(u64, usize, u64)> {
     let bytes = pattern(8 << 20);
     let clock = Clock::virtual_time(2);
@@ -217,7 +219,8 @@ fn the_elevator_beats_fifo_on_a_disk() {
     assert!(elevator * 5 < fifo * 4, "fifo {fifo} ns, elevator {elevator} ns");
 }
 
-/// `clients` each read a run of their own, far from the others', page after page; returns when each was done, in ms.
+/// `clients` each read a run of their own, far from the others', page after page; returns when
+/// each was done, in ms.
 fn scanners(policy: Policy, clients: usize, pages: u64) -> Vec<u64> {
     let bytes = vec![0; 1 << 20];
     let clock = Clock::virtual_time(clients);

@@ -1,4 +1,4 @@
-//! Why the laboratory could not do as asked: what, where, and what to do instead.
+//! Errors of the laboratory: what failed, where, and the remedy.
 
 use std::fmt::Display;
 use std::path::Path;

@@ -1,12 +1,27 @@
-//! The I/O laboratory: what a device really does, under any program.
+//! The I/O laboratory: measures what a device really does, under any program.
 //!
-//! Every command measures one thing, writes a *run folder* ([`Run`]: raw JSON lines, settings, machine) and one page to look
-//! at ([`report`]). A run that was disturbed says so itself.
+//! Every command measures one thing. It writes a *run folder* ([`Run`]: raw JSON lines,
+//! settings, machine) and one page to look at ([`report`]). A run that was disturbed says so
+//! itself.
 //!
-//! Stands on `io` alone: nothing here knows what a database is.
+//! Layers, bottom to top. A module needs modules of the rows above it only.
+//!
+//! | module   | holds                                                                        |
+//! |----------|------------------------------------------------------------------------------|
+//! | `undo`   | the journal of everything a command changes, and the signals that undo it    |
+//! | `error`, `stats` | errors; percentiles and spread                                       |
+//! | `machine` | processors, block devices, their counters, programs                         |
+//! | `report` | figures and tables as one page, SVG and PNG                                  |
+//! | `run`    | run folders, cells in turns, arguments in common, two runs compared          |
+//! | `target` | the file or device that is measured: its state, cold caches, data files      |
+//! | `trace`  | block events of the kernel, matched and added up                             |
+//! | `device` | emulated devices                                                             |
+//! | `read`, `write`, `scan`, `watch`, `restore` | the other commands                        |
+//!
+//! The crate stands on `snowmelt_io` alone: nothing here knows what a database is.
 
-/// Prints a line; when nobody reads any more (`| head`), the command goes on: what it changed must be set back, and the results are
-/// in the run folder.
+/// Prints a line. When the reader of the output is gone (`| head`), the command goes on: its
+/// changes must be set back, and the results are in the run folder.
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
@@ -15,73 +30,61 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-mod awake;
-mod cell_trace;
-mod cold;
-mod compare;
-pub mod cpu;
 mod device;
-mod device_work;
-pub mod diskstats;
 mod error;
-mod in_use;
-mod load;
 pub mod machine;
-mod picture;
-pub mod program;
 mod read;
-mod read_ahead;
-mod read_report;
 pub mod report;
-mod report_command;
 pub mod restore;
 mod run;
-mod rung;
 pub mod scan;
-pub mod signals;
-pub mod size;
 pub mod stats;
 mod target;
 pub mod trace;
-mod turns;
 pub mod undo;
 pub mod watch;
 mod write;
-mod write_report;
 
 pub use error::LabError;
+pub use machine::{cpu, diskstats, program};
+pub use run::arguments::OnOff;
 pub use run::{JsonLines, Run};
+pub use snowmelt_base::size;
+pub use undo::signals;
 
 /// Measure what storage really does, under this machine's kernel and any program.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Measure reads of a file or device, by size, depth, engine and cache
-    Read(Box<read::Args>),
+    Read(Box<read::ReadArgs>),
     /// Measure scattered writes until they are durable, by method and by when they are synced
-    Write(Box<write::Args>),
+    Write(Box<write::WriteArgs>),
     /// Put two runs of the same kind beside each other
-    Compare(compare::Args),
+    Compare(run::compare::CompareArgs),
     /// Write the page of a run folder again, or its figures as SVG and PNG
-    Report(report_command::Args),
+    Report(report::command::ReportArgs),
     /// Trace the requests a device gets
-    Trace(trace::Args),
+    Trace(trace::TraceArgs),
     /// Watch a program: processors, its I/O, devices, page faults, memory, once a second
-    Watch(watch::Args),
+    Watch(watch::WatchArgs),
     /// Scan a table in parallel under every scheduler
-    Scan(Box<scan::Args>),
+    Scan(Box<scan::ScanArgs>),
     /// Emulate a device as a block device that any program can use
-    Device(device::Args),
+    Device(device::DeviceArgs),
     /// Undo what killed commands left behind
-    Restore(restore::Args),
+    Restore(restore::RestoreArgs),
 }
 
 /// Carries a command out.
+///
+/// # Errors
+/// The command fails; see [`LabError`].
 pub fn run(command: Command) -> Result<(), LabError> {
     match command {
         Command::Read(args) => read::run(&args),
         Command::Write(args) => write::run(&args),
-        Command::Compare(args) => compare::run(&args),
-        Command::Report(args) => report_command::run(&args),
+        Command::Compare(args) => run::compare::run(&args),
+        Command::Report(args) => report::command::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Watch(args) => watch::run(&args),
         Command::Scan(args) => scan::run(&args),

@@ -1,4 +1,11 @@
-//! What the numbers were taken on: kernel, processors, memory, the device's queue, and how busy the machine was meanwhile.
+//! The machine on which numbers were taken: kernel, processors, memory, the device's queue, and
+//! how busy the machine was meanwhile.
+
+pub(crate) mod awake;
+pub mod cpu;
+pub(crate) mod device_work;
+pub mod diskstats;
+pub mod program;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -55,11 +62,13 @@ pub struct BlockDevice {
     pub dev: (u32, u32),
     /// Length in bytes.
     pub size_bytes: u64,
-    /// The file system it was found through, and where that is mounted; empty for the bare device.
+    /// The file system it was found through, and where that is mounted; empty for the bare
+    /// device.
     pub mount: String,
     /// The active scheduler.
     pub scheduler: String,
-    /// All of `queue/` that bears on the numbers: `read_ahead_kb`, `rotational`, `nr_requests` …
+    /// All of `queue/` that bears on the numbers: `read_ahead_kb`, `rotational`, `nr_requests`
+    /// …
     pub queue: BTreeMap<String, String>,
 }
 
@@ -77,8 +86,11 @@ const QUEUE_FILES: [&str; 10] = [
 ];
 
 impl BlockDevice {
-    /// The device that holds `path`: a file's, a directory's, or the block device itself. `None` where no block device is behind it
-    /// (tmpfs, overlay, network file systems).
+    /// The device that holds `path`: a file's, a directory's, or the block device itself.
+    /// `None` where no block device is behind it (tmpfs, overlay, network file systems).
+    ///
+    /// # Errors
+    /// The path cannot be looked at.
     pub fn of(path: &Path) -> Result<Option<BlockDevice>, LabError> {
         let meta = fs::metadata(path).map_err(|e| LabError::file("look at", path, e))?;
         let block = std::os::unix::fs::FileTypeExt::is_block_device(&meta.file_type());
@@ -137,7 +149,8 @@ fn mount_of((major, minor): (u32, u32)) -> Option<String> {
     })
 }
 
-/// Processor time of the whole machine since boot, in ticks, and this process's own and its children's.
+/// Processor time of the whole machine since boot, in ticks, and this process's own and its
+/// children's.
 #[derive(Debug, Clone, Copy)]
 pub struct CpuClock {
     total: u64,

@@ -1,28 +1,37 @@
-//! `lab read`: what reads cost, by size, depth, engine, alignment and cache.
+//! `lab read`: the cost of reads, by size, depth, engine, alignment and cache.
 //!
-//! 1. Every combination of the lists is a cell; those that cannot be (a depth of 64 with an engine that has one request at a
-//!    time, O_DIRECT off its grid) are left out, with a line that says so.
+//! 1. Every combination of the lists is a cell. Impossible ones (a depth of 64 with an engine
+//!    that has one request at a time, O_DIRECT off its grid) are left out, with a line that
+//!    says so.
 //! 2. Each repeat runs all cells ([`turns`]).
 //! 3. Nothing is ever written to the file.
+
+mod bench;
+mod cell;
+mod plan;
+mod report;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
-use snowmelt_io::{DeviceModel, JobEngine, Pattern, Policy};
+use snowmelt_io::{DeviceModel, Pattern, Policy};
 
-use crate::awake::Awake;
-use crate::load::{Bench, Cell, CellResult, EngineName, Memory, parse_pattern, show_pattern, too_small};
-use crate::read_ahead::ReadAhead;
-use crate::read_report::report;
+use crate::device::read_ahead::ReadAhead;
+use crate::machine::awake::Awake;
+use crate::read::bench::{ReadBench, too_small};
+use crate::read::cell::{BufferMemory, CellResult, name_of};
+use crate::read::plan::{Align, Planned, plan};
+use crate::read::report::report;
+use crate::run::arguments::{EngineName, OnOff, parse_pattern};
+use crate::run::turns::{self, Measured};
 use crate::target::Target;
-use crate::turns::{self, Measured};
-use crate::undo::Undo;
-use crate::{LabError, Run, signals, size};
+use crate::undo::{Undo, signals};
+use crate::{LabError, Run, size};
 
 /// Measure reads of a file or device, cell by cell; nothing is written to it.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct ReadArgs {
     /// A file on a disk, or a block device.
     path: PathBuf,
     /// Sizes of requests (fio: bs).
@@ -32,8 +41,8 @@ pub struct Args {
     #[arg(long, visible_alias = "iodepth", value_delimiter = ',', default_value = "1,4,16,64")]
     depth: Vec<u32>,
     /// Past the page cache, or through it, cold.
-    #[arg(long, value_delimiter = ',', default_value = "on,off")]
-    direct: Vec<Switch>,
+    #[arg(long, value_delimiter = ',', default_value = "on,off", hide_possible_values = true)]
+    direct: Vec<OnOff>,
     /// Who reads: uring, threads, inline, mmap, posix-aio (fio: ioengine).
     #[arg(long, visible_alias = "ioengine", value_delimiter = ',', default_value = "uring")]
     engine: Vec<EngineName>,
@@ -47,12 +56,13 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_name = "KB")]
     read_ahead_kb: Vec<u64>,
     /// Ask the kernel for the whole range before it is read (buffered cells).
-    #[arg(long, value_delimiter = ',', default_value = "off")]
-    prefetch: Vec<Switch>,
+    #[arg(long, value_delimiter = ',', default_value = "off", hide_possible_values = true)]
+    prefetch: Vec<OnOff>,
     /// What holds the buffers (fio: mem): a device takes what lies in a huge page in one piece.
     #[arg(long, visible_alias = "iomem", value_delimiter = ',', default_value = "malloc")]
-    mem: Vec<Memory>,
-    /// Send the load through the engine's own queue, in this order, instead of below it: fifo, elevator …
+    mem: Vec<BufferMemory>,
+    /// Send the load through the engine's own queue, in this order, instead of below it: fifo,
+    /// elevator …
     #[arg(long, value_name = "POLICY")]
     queue: Option<Policy>,
     /// Do not tell the kernel the pattern (fio: fadvise_hint=0).
@@ -73,13 +83,16 @@ pub struct Args {
     /// Seed of the random places.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Simulate a device over the file instead (hdd, wide-slow, nvme, or a file): needs neither root nor a disk.
+    /// Simulate a device over the file instead (hdd, wide-slow, nvme, or a file): needs neither
+    /// root nor a disk.
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Keep the processors from sleeping meanwhile (needs root): what waking takes is then in no latency.
+    /// Keep the processors from sleeping meanwhile (needs root): what waking takes is then in
+    /// no latency.
     #[arg(long)]
     awake: bool,
-    /// Trace the block layer during every cell and count what the kernel made of the requests (needs root).
+    /// Trace the block layer during every cell and count what the kernel made of the requests
+    /// (needs root).
     #[arg(long, conflicts_with = "model")]
     trace: bool,
     /// Folder for the results, new or empty.
@@ -87,43 +100,8 @@ pub struct Args {
     out: Option<PathBuf>,
 }
 
-/// On or off, as fio's 1 and 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Switch(pub bool);
-
-impl std::str::FromStr for Switch {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Switch, String> {
-        match text {
-            "on" | "1" => Ok(Switch(true)),
-            "off" | "0" => Ok(Switch(false)),
-            _ => Err(format!("'{text}' is neither on nor off")),
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Align {
-    Size,
-    Bytes(u64),
-}
-
-impl std::str::FromStr for Align {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Align, String> {
-        if text == "size" { Ok(Align::Size) } else { size::parse(text).map(Align::Bytes) }
-    }
-}
-
-/// A cell with what it takes to run it.
-struct Planned {
-    cell: Cell,
-    engine: EngineName,
-    pattern: Pattern,
-}
-
 /// Measures, and says where the report is.
-pub fn run(args: &Args) -> Result<(), LabError> {
+pub fn run(args: &ReadArgs) -> Result<(), LabError> {
     check(args)?;
     let model = args.model.as_deref().map(DeviceModel::named).transpose()?;
     let target = if model.is_some() { Target::any(&args.path)? } else { Target::look(&args.path)? };
@@ -139,7 +117,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     let stop = signals::stop_on_signal();
     let undo = Undo::open("read")?;
     let _awake = args.awake.then(Awake::hold).transpose()?;
-    let bench = Bench {
+    let bench = ReadBench {
         target: &target,
         range,
         runtime: Duration::from_secs_f64(args.runtime),
@@ -152,7 +130,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     };
 
     let mut run = Run::create("read", args.out.as_deref())?;
-    run.settings(&Settings::of(args, range));
+    run.settings(&ReadSettings::of(args, range));
     run.device(target.device.clone());
     run.compare_by("cells", &KEYS, &[("iops", true), ("cpu_us_per_io", false)]);
     target.doubts.iter().filter(|_| args.model.is_none()).for_each(|doubt| run.doubt(doubt));
@@ -204,7 +182,7 @@ pub const KEYS: [&str; 11] = [
 ];
 
 #[derive(Serialize)]
-struct Settings {
+struct ReadSettings {
     path: PathBuf,
     range_bytes: u64,
     runtime_s: f64,
@@ -216,9 +194,9 @@ struct Settings {
     model: Option<String>,
 }
 
-impl Settings {
-    fn of(args: &Args, range_bytes: u64) -> Settings {
-        Settings {
+impl ReadSettings {
+    fn of(args: &ReadArgs, range_bytes: u64) -> ReadSettings {
+        ReadSettings {
             path: args.path.clone(),
             range_bytes,
             runtime_s: args.runtime,
@@ -232,141 +210,16 @@ impl Settings {
     }
 }
 
-fn check(args: &Args) -> Result<(), LabError> {
+fn check(args: &ReadArgs) -> Result<(), LabError> {
     turns::check(args.runtime, args.repeats, &args.depth)?;
     let wrong = |why: &str| Err(LabError::Argument(why.into()));
     if args.sizes.iter().any(|bs| *bs > 1 << 30) {
         return wrong("--sizes must not be above 1g");
     }
-    if args.model.is_some() && (!args.read_ahead_kb.is_empty() || args.prefetch.contains(&Switch(true))) {
+    if args.model.is_some() && (!args.read_ahead_kb.is_empty() || args.prefetch.contains(&OnOff::On)) {
         return wrong("a model has no read-ahead of the kernel's: leave --read-ahead-kb and --prefetch out");
     }
     Ok(())
-}
-
-/// All cells that can be, and why the others cannot.
-fn plan(args: &Args, target: &Target) -> Result<(Vec<Planned>, Vec<String>), LabError> {
-    let mut plan: Vec<Planned> = Vec::new();
-    let mut left_out = Vec::new();
-    for engine in &args.engine {
-        for direct in &args.direct {
-            let unit = if direct.0 && args.model.is_none() {
-                target.open(false, true)?.alignment().offset
-            } else {
-                1
-            };
-            for pattern in &args.pattern {
-                for align in &args.align {
-                    for bs in &args.sizes {
-                        for (read_ahead_kb, prefetch) in kernel_ahead(args, direct.0) {
-                            for (mem, iodepth) in memory_and_depth(args) {
-                                let engine = args.queue.map_or(*engine, |policy| engine.queued(policy));
-                                let align = if let Align::Bytes(bytes) = align { *bytes } else { *bs };
-                                let rw = if *pattern == Pattern::Random { "randread" } else { "read" };
-                                let cell = Cell {
-                                    ioengine: engine.name().into(),
-                                    queue: args.queue.map(|policy| format!("{policy:?}").to_lowercase()),
-                                    rw: rw.into(),
-                                    bs: *bs,
-                                    iodepth,
-                                    direct: direct.0,
-                                    align,
-                                    pattern: show_pattern(*pattern),
-                                    read_ahead_kb,
-                                    prefetch,
-                                    mem,
-                                };
-                                match impossible(&cell, engine, unit as u64) {
-                                    Some(why) => left_out.push(why),
-                                    None => plan.push(Planned { cell, engine, pattern: *pattern }),
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-    left_out.sort();
-    left_out.dedup();
-    Ok((plan, left_out))
-}
-
-fn memory_and_depth(args: &Args) -> impl Iterator<Item = (Memory, u32)> {
-    args.mem.iter().flat_map(|mem| args.depth.iter().map(|depth| (*mem, *depth)))
-}
-
-/// What the kernel reads ahead, by its setting and when asked: only cells that use the page cache care.
-fn kernel_ahead(args: &Args, direct: bool) -> Vec<(Option<u64>, bool)> {
-    if direct {
-        return vec![(None, false)];
-    }
-    let settings = if args.read_ahead_kb.is_empty() {
-        vec![None]
-    } else {
-        args.read_ahead_kb.iter().map(|kb| Some(*kb)).collect()
-    };
-    settings.iter().flat_map(|kb| args.prefetch.iter().map(|prefetch| (*kb, prefetch.0))).collect()
-}
-
-/// Whether the kernel has transparent huge pages.
-const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
-
-/// Most memory for the buffers of a cell.
-const MOST_BYTES: u64 = 1 << 30;
-
-fn impossible(cell: &Cell, engine: EngineName, unit: u64) -> Option<String> {
-    let name = engine.name();
-    if engine.0.most_depth().is_some_and(|most| cell.iodepth > most) {
-        return Some(format!("{name} has one request at a time: no depth of {}", cell.iodepth));
-    }
-    if engine.0 == JobEngine::Mmap && cell.direct {
-        return Some("mapped memory is the page cache: no mmap with --direct on".into());
-    }
-    if cell.mem == Memory::MmapHuge
-        && std::fs::read_to_string(HUGE_PAGES).is_ok_and(|s| s.contains("[never]"))
-    {
-        return Some(format!("{HUGE_PAGES} says never: no mmaphuge until root writes madvise there"));
-    }
-    let bytes = u64::from(cell.iodepth) * cell.bs;
-    if bytes > MOST_BYTES {
-        let (bytes, most) = (size::show(bytes), size::show(MOST_BYTES));
-        return Some(format!("buffers take {most} at most: no {bytes} for {}", name_of(cell)));
-    }
-    if cell.direct && !(cell.bs.is_multiple_of(unit) && cell.align.is_multiple_of(unit)) {
-        return Some(format!("O_DIRECT takes multiples of {unit} bytes here: no {}", name_of(cell)));
-    }
-    None
-}
-
-/// A cell in a few words.
-pub fn name_of(cell: &Cell) -> String {
-    let mut name = format!(
-        "{} {} depth {} {}",
-        cell.ioengine,
-        size::show(cell.bs),
-        cell.iodepth,
-        if cell.direct { "direct" } else { "buffered" }
-    );
-    if cell.align != cell.bs {
-        name += &format!(" align {}", size::show(cell.align));
-    }
-    if cell.pattern != "random" {
-        name += &format!(" {}", cell.pattern);
-    }
-    if let Some(kb) = cell.read_ahead_kb {
-        name += &format!(" read-ahead {kb} KiB");
-    }
-    if let Some(queue) = &cell.queue {
-        name += &format!(" {queue}");
-    }
-    if cell.prefetch {
-        name += ", prefetch";
-    }
-    if cell.mem == Memory::MmapHuge {
-        name += " mmaphuge";
-    }
-    name
 }
 
 fn heading() -> String {
@@ -400,10 +253,10 @@ mod tests {
     #[derive(Parser)]
     struct Cli {
         #[command(flatten)]
-        args: Args,
+        args: ReadArgs,
     }
 
-    fn args(line: &str) -> Result<Args, String> {
+    fn args(line: &str) -> Result<ReadArgs, String> {
         let words = std::iter::once("read").chain(line.split(' '));
         Cli::try_parse_from(words).map(|cli| cli.args).map_err(|e| e.to_string())
     }
@@ -414,7 +267,7 @@ mod tests {
             ("f --sizes 4x", "4k"),
             ("f --engine libaio", "no engine is called 'libaio'"),
             ("f --pattern zipf", "no pattern is called 'zipf'"),
-            ("f --direct maybe", "neither on nor off"),
+            ("f --direct maybe", "possible values: on, off"),
             ("f --align odd", "not a size"),
         ] {
             let error = args(line).unwrap_err();
@@ -450,8 +303,9 @@ mod tests {
         let Some((_file, target)) = disk_file(1 << 20) else { return };
         let line = "f --mem malloc,mmaphuge --engine inline,mmap --sizes 4k,1000 --depth 1,4 --direct on,off --read-ahead-kb 0,128";
         let (cells, left_out) = plan(&args(line).unwrap(), &target).unwrap();
-        // psync: 4k direct, and 4k and 1000 buffered with two read-aheads; mmap: the buffered ones only; each with two kinds of memory.
-        let huge = cells.iter().filter(|p| p.cell.mem == Memory::MmapHuge).count();
+        // psync: 4k direct, and 4k and 1000 buffered with two read-aheads; mmap: the buffered
+        // ones only; each with two kinds of memory.
+        let huge = cells.iter().filter(|p| p.cell.mem == BufferMemory::MmapHuge).count();
         assert_eq!((cells.len() - huge, huge), (1 + 4 + 4, 1 + 4 + 4));
         assert!(
             cells.iter().all(|p| p.cell.iodepth == 1 && (!p.cell.direct || p.cell.read_ahead_kb.is_none()))

@@ -6,31 +6,37 @@ use std::path::{Path, PathBuf};
 use crate::device;
 use crate::undo::{Outcome, Step, UndoError, leftovers, state_dir};
 
-/// Undo what killed commands left behind, and end devices that hang: settings, loop devices, mounts, trace instances, cgroups, processes.
+/// Undo what killed commands left behind, and end devices that hang: settings, loop devices,
+/// mounts, trace instances, cgroups, processes.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct RestoreArgs {
     /// Only show what would be undone
     #[arg(long)]
     pub dry_run: bool,
     /// Also what was left in place on purpose
     #[arg(long)]
     pub all: bool,
-    /// Folder of the journals (default /run/snowmelt-lab; without root a folder for temporary files)
+    /// Folder of the journals (default /run/snowmelt-lab; without root a folder for temporary
+    /// files)
     #[arg(long)]
     pub state: Option<PathBuf>,
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Result<(), UndoError> {
+///
+/// # Errors
+/// The journals cannot be read, or something could not be undone.
+pub fn run(args: &RestoreArgs) -> Result<(), UndoError> {
     let dir = args.state.clone().unwrap_or_else(state_dir);
     let failures = restore_in(&dir, args)?;
     if failures.is_empty() { Ok(()) } else { Err(UndoError::Left(failures)) }
 }
 
-fn restore_in(dir: &Path, args: &Args) -> Result<Vec<String>, UndoError> {
+fn restore_in(dir: &Path, args: &RestoreArgs) -> Result<Vec<String>, UndoError> {
     let mut failures = Vec::new();
     let mut found = 0;
-    // Those that hang first: cut off, they take their things down or die, and nothing waits for them any more.
+    // Those that hang first: cut off, they take their things down or die, and nothing waits for
+    // them any more.
     for hung in device::hung(dir)? {
         found += 1;
         crate::say!("device {} hangs: its server (process {}) {}", hung.name, hung.pid, hung.why);

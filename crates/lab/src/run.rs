@@ -1,4 +1,4 @@
-//! A run folder: everything one measurement leaves behind.
+//! A run folder: everything that one measurement leaves.
 //!
 //! | file | content |
 //! |---|---|
@@ -9,6 +9,11 @@
 //! | `report.html` | the page |
 //!
 //! A folder is never written into twice.
+
+pub(crate) mod arguments;
+pub(crate) mod compare;
+pub(crate) mod grid;
+pub(crate) mod turns;
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -22,7 +27,8 @@ use crate::LabError;
 use crate::machine::{BlockDevice, CpuClock, Disturbance, Machine};
 use crate::report::Report;
 
-/// Share of the processors above which the hypervisor's or other programs' use puts a run in doubt.
+/// Share of the processors above which the hypervisor's or other programs' use puts a run in
+/// doubt.
 const STEAL_DOUBT: f64 = 0.02;
 const OTHERS_DOUBT: f64 = 0.10;
 
@@ -70,6 +76,9 @@ pub struct JsonLines {
 
 impl JsonLines {
     /// Adds a line; it is in the file when this returns.
+    ///
+    /// # Errors
+    /// The file cannot be written.
     pub fn write(&mut self, line: &impl Serialize) -> Result<(), LabError> {
         let fail = |e: std::io::Error| LabError::file("write", &self.path, e);
         serde_json::to_writer(&mut self.file, line).map_err(|e| fail(e.into()))?;
@@ -78,7 +87,11 @@ impl JsonLines {
 }
 
 impl Run {
-    /// Makes the folder: `out`, or `snowmelt-lab/KIND-TIME` here. A folder with anything in it is refused.
+    /// Makes the folder: `out`, or `snowmelt-lab/KIND-TIME` here. A folder with anything in it
+    /// is refused.
+    ///
+    /// # Errors
+    /// The folder is there and not empty, or cannot be made.
     pub fn create(kind: &str, out: Option<&Path>) -> Result<Run, LabError> {
         let began_at = utc_now();
         let path = match out {
@@ -125,8 +138,8 @@ impl Run {
         self.devices.push(device);
     }
 
-    /// How `lab compare` matches and judges the lines of this run: by the fields `keys`, judging each field of `measures`
-    /// (with true when more is better).
+    /// How `lab compare` matches and judges the lines of this run: by the fields `keys`,
+    /// judging each field of `measures` (with true when more is better).
     pub fn compare_by(&mut self, lines: &str, keys: &[&str], measures: &[(&str, bool)]) {
         self.comparison = Comparison {
             lines: lines.into(),
@@ -142,13 +155,17 @@ impl Run {
     }
 
     /// A new file `NAME.jsonl` in the folder.
+    ///
+    /// # Errors
+    /// The file cannot be made.
     pub fn lines(&self, name: &str) -> Result<JsonLines, LabError> {
         let path = self.path.join(format!("{name}.jsonl"));
         let file = File::create_new(&path).map_err(|e| LabError::file("create", &path, e))?;
         Ok(JsonLines { path, file: BufWriter::new(file) })
     }
 
-    /// None of its numbers comes from a clock: who else used the machine meanwhile does not matter.
+    /// None of its numbers comes from a clock: who else used the machine meanwhile does not
+    /// matter.
     pub fn untimed(&mut self) {
         self.untimed = true;
     }
@@ -162,6 +179,9 @@ impl Run {
     }
 
     /// Writes settings, machine and page; the path of the page.
+    ///
+    /// # Errors
+    /// A file of the folder cannot be written.
     pub fn finish(mut self, mut report: Report) -> Result<PathBuf, LabError> {
         let busy = self.began.until(CpuClock::now());
         if !self.untimed {
@@ -286,8 +306,8 @@ fn utc_now() -> String {
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
 }
 
-/// The date `days` after 1970-01-01, in the Gregorian calendar: 400 years are 146 097 days, and years begin in March, so that
-/// the day added in leap years is the last.
+/// The date `days` after 1970-01-01, in the Gregorian calendar: 400 years are 146 097 days, and
+/// years begin in March, so that the day added in leap years is the last.
 fn civil_date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468; // since 0000-03-01
     let (era, day_of_era) = (days / 146_097, days % 146_097);

@@ -1,8 +1,15 @@
-//! `lab scan`: full scans of a table at rising degrees of parallelism, under every scheduler and setting that is asked for.
+//! `lab scan`: full scans of a table at rising degrees of parallelism, under every scheduler
+//! and setting on the command line.
 //!
-//! For every round, setup and degree, in an order that rotates: set the device, read the settings back, open the files anew, throw them
-//! out of the page cache and prove it, scan, count. Everything is set back at the end, however that comes.
+//! For every round, setup and degree, in an order that rotates:
+//!
+//! 1. Set the device, and read the settings back.
+//! 2. Open the files anew, and throw them out of the page cache, with proof.
+//! 3. Scan, and count.
+//!
+//! At the end, however it comes, everything is set back.
 
+pub mod cell;
 pub mod measure;
 mod page;
 pub mod plan;
@@ -11,22 +18,24 @@ mod sweep;
 pub mod table;
 pub mod workers;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use plan::{Beside, Chunks, Data, Direct, Layout, Lists, Scheduler, Workers};
+use crate::scan::plan::{Beside, Chunks, Data, Layout, Lists, Scheduler, Workers};
+use crate::scan::table::ScanTable;
+use snowmelt_base::random::GOLDEN;
 use snowmelt_io::{Access, Device, FileDevice};
-use table::Table;
 
+use crate::device::read_ahead::ReadAhead;
 use crate::machine::BlockDevice;
-use crate::read_ahead::ReadAhead;
-use crate::trace::target::Target;
-use crate::undo::{Step, Undo};
+use crate::run::arguments::OnOff;
+use crate::target::data_file;
+use crate::trace::target::TraceTarget;
+use crate::undo::Undo;
 use crate::{LabError, Run, size};
 
 /// Scan a table in parallel under every scheduler: elapsed time against the number of workers.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct ScanArgs {
     /// The table: a file or block device, which is only read; with --table a folder
     path: PathBuf,
     /// Make a table of this size in the folder, and remove it in the end
@@ -41,7 +50,8 @@ pub struct Args {
     /// Degrees of parallelism
     #[arg(long, value_delimiter = ',', default_value = "1,2,3,4,5,6,7,8,20,40,80")]
     dop: Vec<u32>,
-    /// none, mq-deadline, kyber, bfq, bfq-anticipatory, as-is; tunables behind colons: mq-deadline:fifo_batch=1
+    /// none, mq-deadline, kyber, bfq, bfq-anticipatory, as-is; tunables behind colons:
+    /// mq-deadline:fifo_batch=1
     #[arg(long, value_delimiter = ',', default_value = "as-is")]
     scheduler: Vec<Scheduler>,
     /// Read-ahead of the device; without it, as it is
@@ -49,7 +59,7 @@ pub struct Args {
     read_ahead_kb: Vec<u64>,
     /// Past the page cache or through it
     #[arg(long, value_delimiter = ',', default_value = "on")]
-    direct: Vec<Direct>,
+    direct: Vec<OnOff>,
     /// Independent workers, or ones that share a scan through Snowmelt's elevator
     #[arg(long, value_delimiter = ',', default_value = "independent")]
     workers: Vec<Workers>,
@@ -95,7 +105,10 @@ pub struct Args {
 const SCRATCH_BYTES: u64 = 64 << 20;
 
 /// Runs the command.
-pub fn run(args: &Args) -> Result<(), LabError> {
+///
+/// # Errors
+/// The arguments make no sense together, a setting is refused, or a scan fails.
+pub fn run(args: &ScanArgs) -> Result<(), LabError> {
     let lists = lists(args)?;
     let setups = lists.setups();
     let place = match (args.table, args.path.is_dir()) {
@@ -115,9 +128,9 @@ pub fn run(args: &Args) -> Result<(), LabError> {
         _ => args.path.clone(),
     };
     check_layouts(args)?;
-    let mut targets: Vec<Target> = Vec::new();
+    let mut targets: Vec<TraceTarget> = Vec::new();
     for path in std::iter::once(&place).chain(&args.files) {
-        let target = Target::of(path).ok().filter(|t| targets.iter().all(|known| known.name != t.name));
+        let target = TraceTarget::of(path).ok().filter(|t| targets.iter().all(|known| known.name != t.name));
         targets.extend(target);
     }
     let devices: Vec<BlockDevice> = targets.iter().map(|target| target.device.clone()).collect();
@@ -156,7 +169,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     sweep.run(run)
 }
 
-fn lists(args: &Args) -> Result<Lists, LabError> {
+fn lists(args: &ScanArgs) -> Result<Lists, LabError> {
     let wrong = |what: &str| Err(LabError::Argument(what.to_string()));
     if args.dop.is_empty() || args.dop.contains(&0) || args.users.contains(&0) || args.repeat == 0 {
         return wrong("--dop, --users and --repeat begin at 1");
@@ -187,19 +200,19 @@ fn lists(args: &Args) -> Result<Lists, LabError> {
 }
 
 /// Refuses a table that cannot be laid out, before anything is made for it.
-fn check_layouts(args: &Args) -> Result<(), LabError> {
+fn check_layouts(args: &ScanArgs) -> Result<(), LabError> {
     let first = args.table.map_or_else(|| length(&args.path), Ok)?;
     let mut files = vec![(args.path.clone(), first)];
     for path in &args.files {
         files.push((path.clone(), length(path)?));
     }
     for layout in &args.layout {
-        Table::new(files.clone(), *layout, args.size).map_err(LabError::Argument)?;
+        ScanTable::new(files.clone(), *layout, args.size).map_err(LabError::Argument)?;
     }
     Ok(())
 }
 
-fn show(args: &Args, lists: &Lists, setups: &[plan::Setup], devices: &[BlockDevice]) {
+fn show(args: &ScanArgs, lists: &Lists, setups: &[plan::Setup], devices: &[BlockDevice]) {
     crate::say!(
         "{} setups at {} degrees of parallelism, {} times: {} scans",
         setups.len(),
@@ -223,7 +236,7 @@ fn show(args: &Args, lists: &Lists, setups: &[plan::Setup], devices: &[BlockDevi
     }
 }
 
-fn scratch(args: &Args, undo: &Undo) -> Result<Option<PathBuf>, LabError> {
+fn scratch(args: &ScanArgs, undo: &Undo) -> Result<Option<PathBuf>, LabError> {
     let Some(path) = args.scratch.as_ref().filter(|_| args.beside.contains(&Beside::Write)) else {
         return Ok(None);
     };
@@ -240,21 +253,9 @@ fn scratch(args: &Args, undo: &Undo) -> Result<Option<PathBuf>, LabError> {
     Ok(Some(path.clone()))
 }
 
-/// A file of bytes that do not compress, journalled and synced.
+/// A file of whole MiB for the scan, or for what goes on beside it.
 fn make_file(path: &Path, len: u64, undo: &Undo) -> Result<PathBuf, LabError> {
-    let step = Step::RemoveFile { path: path.to_path_buf() };
-    let (_, mut file) = undo.make(step, || std::fs::File::create_new(path))?;
-    let failed = |e| LabError::file("write", path, e);
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut block = vec![0u8; 1 << 20];
-    for _ in 0..len.div_ceil(block.len() as u64) {
-        for word in block.chunks_exact_mut(8) {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            word.copy_from_slice(&state.to_le_bytes());
-        }
-        file.write_all(&block).map_err(failed)?;
-    }
-    file.sync_all().map_err(failed)?;
+    data_file::make(path, len.next_multiple_of(1 << 20), GOLDEN, undo)?;
     Ok(path.to_path_buf())
 }
 

@@ -1,4 +1,4 @@
-//! Percentiles, medians, and what a second-by-second series says about steadiness.
+//! Percentiles, medians, and the steadiness of a second-by-second series.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ impl From<Histogram<u64>> for Latencies {
     }
 }
 
-/// What is said of latencies: names and unit as fio's `clat_ns`.
+/// Summary of latencies: names and unit as fio's `clat_ns`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencySummary {
     /// How many.
@@ -65,7 +65,7 @@ impl Latencies {
     }
 }
 
-/// What is said of a histogram of ns; all zero when it is empty.
+/// Summary of a histogram of ns; all zero when it is empty.
 pub fn summary(h: &Histogram<u64>) -> LatencySummary {
     if h.is_empty() {
         return LatencySummary::default();

@@ -1,4 +1,8 @@
-//! The file or device a command works on: what it is, and whether the laboratory can say anything about it.
+//! The file or device that a command works on, if the laboratory can measure it.
+
+pub(crate) mod cold;
+pub(crate) mod data_file;
+mod in_use;
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -18,7 +22,7 @@ pub struct Target {
     pub len: u64,
     /// The block device behind it.
     pub device: BlockDevice,
-    /// What makes measurements of it doubtful.
+    /// Reasons to doubt measurements of it.
     pub doubts: Vec<String>,
 }
 
@@ -81,7 +85,8 @@ impl Target {
     /// Opens it. With `direct` it is O_DIRECT or an error that says what works instead.
     pub fn open(&self, write: bool, direct: bool) -> Result<JobFile, LabError> {
         let refused = |e: &snowmelt_io::IoError| match &e.kind {
-            IoErrorKind::Os { errno } => direct && (*errno == 22 || *errno == 95), // EINVAL, EOPNOTSUPP
+            // EINVAL, EOPNOTSUPP.
+            IoErrorKind::Os { errno } => direct && (*errno == 22 || *errno == 95),
             IoErrorKind::Invalid(_) => direct,
             _ => false,
         };

@@ -1,10 +1,12 @@
-//! `lab trace`: what the device really gets, from the kernel's block events.
+//! `lab trace`: the requests that a device really gets, from the kernel's block events.
 //!
-//! The way of an event: the kernel writes it into the buffer of a processor, in a trace instance of our own that lets only one device
-//! through ([`tracefs`]); raw pages come out ([`ring_page`]) and are decoded by this kernel's formats ([`format`], [`event`]),
-//! put in order ([`collector`]), matched ([`pairing`]) and added up ([`tally`]).
+//! The way of an event: the kernel writes it into the buffer of a processor, in a trace
+//! instance of our own that lets only one device through ([`tracefs`]); raw pages come out
+//! ([`ring_page`]) and are decoded by this kernel's formats ([`mod@format`], [`event`]), put in
+//! order ([`collector`]), matched ([`pairing`]) and added up ([`tally`]).
 
 pub mod blktrace;
+pub(crate) mod cell;
 pub mod collector;
 pub mod event;
 pub mod family;
@@ -23,16 +25,17 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::program::{Ended, ProcessIo, Program};
+use crate::machine::program::{Ended, ProcessIo, Program};
+use crate::trace::event::Kind;
+use crate::trace::session::{Follow, Options, Session, Traced};
+use crate::trace::target::TraceTarget;
 use crate::undo::Undo;
-use crate::{LabError, Run, signals};
-use event::Kind;
-use session::{Follow, Options, Session, Traced};
-use target::Target;
+use crate::undo::signals;
+use crate::{LabError, Run};
 
 /// Trace the requests a device gets: as asked, split, merged, issued, completed.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct TraceArgs {
     /// The block device, or any file on it
     #[arg(long, short, value_name = "DEVICE|FILE")]
     device: PathBuf,
@@ -63,7 +66,7 @@ pub struct Args {
 }
 
 #[derive(Serialize)]
-struct Settings<'a> {
+struct TraceSettings<'a> {
     device: &'a str,
     command: &'a [String],
     pid: Option<u32>,
@@ -72,15 +75,19 @@ struct Settings<'a> {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Result<(), LabError> {
+///
+/// # Errors
+/// The device cannot be traced, the program cannot be started, or the run folder cannot be
+/// written.
+pub fn run(args: &TraceArgs) -> Result<(), LabError> {
     if args.interval_ms == 0 {
         return Err(LabError::Argument("--interval-ms must be at least 1".into()));
     }
-    let target = Target::of(&args.device)?;
+    let target = TraceTarget::of(&args.device)?;
     let undo = Undo::open("trace")?;
     let stop = signals::stop_on_signal();
     let mut run = Run::create("trace", args.out.as_deref())?;
-    run.settings(&Settings {
+    run.settings(&TraceSettings {
         device: &target.name,
         command: &args.command,
         pid: args.pid,

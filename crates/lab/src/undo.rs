@@ -1,17 +1,24 @@
-//! Nothing is left behind: a journal of everything a command changes or creates outside its own folder.
+//! Nothing is left behind: a journal of everything a command changes or creates outside its own
+//! folder.
 //!
-//! 1. Before a change, its [`Step`] (with the old value, where there is one) is written to the journal and synced.
+//! 1. Before a change, its [`Step`] (with the old value, where there is one) is written to the
+//!    journal and synced.
 //! 2. The change is made.
-//! 3. When the command ends, however it ends, the steps are undone in reverse order: on drop (return, error, panic), on
-//!    Ctrl-C, SIGTERM and SIGHUP (see [`crate::signals`]), and, after kill -9, by `snowmelt lab restore`.
+//! 3. When the command ends, however it ends, the steps are undone in reverse order: on drop
+//!    (return, error, panic), on Ctrl-C, SIGTERM and SIGHUP (see [`signals`]), and,
+//!    after kill -9, by `snowmelt lab restore`.
 //!
-//! A journal is a file of JSON lines in [`state_dir`]; its owner holds a lock on it while it lives, so whoever gets the
-//! lock knows that the owner is gone. A journal of an earlier boot has nothing to undo but files: settings, devices and mounts went with
-//! the kernel that held them. A torn last line is a change that was never made.
+//! A journal is a file of JSON lines in [`state_dir`]; its owner holds a lock on it while it
+//! lives, so the holder of the lock knows that the owner is gone. A journal of an earlier boot
+//! has nothing to undo but files: settings, devices and mounts went with the kernel that held
+//! them. A torn last line is a change that was never made.
 
 mod fuse;
 mod journal;
 mod mounts;
+mod outcome;
+pub mod signals;
+mod state_dir;
 mod step;
 
 use std::io;
@@ -19,17 +26,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-
 use snowmelt_io::LoopOptions;
 
 pub use fuse::abort;
-pub use journal::{Leftover, Living, leftovers, living, state_dir};
+pub use journal::{Leftover, Living, leftovers, living};
 pub use mounts::mounts_of;
-pub use step::{Outcome, Step, UNMOUNT_PATIENCE, process_start, set_queue_depth};
+pub use outcome::Outcome;
+pub use state_dir::state_dir;
+pub use step::{Step, UNMOUNT_PATIENCE, process_start, set_queue_depth};
 
-use crate::signals;
-use journal::JournalFile;
-use step::selected;
+use crate::undo::journal::JournalFile;
+use crate::undo::step::selected;
 
 /// Why a change could not be made or undone.
 #[derive(Debug, thiserror::Error)]
@@ -47,11 +54,11 @@ pub enum UndoError {
     Refused {
         /// The control file.
         path: PathBuf,
-        /// What was to be written.
+        /// The value to be written.
         value: String,
         /// As the system says.
         cause: io::Error,
-        /// What can be done about it.
+        /// The remedy.
         hint: &'static str,
     },
     /// A setting took the value, and shows another.
@@ -59,19 +66,19 @@ pub enum UndoError {
     NotTaken {
         /// The control file.
         path: PathBuf,
-        /// What was written.
+        /// The value that was written.
         value: String,
-        /// What it reads now.
+        /// The value it reads now.
         got: String,
     },
     /// Something could not be made; nothing of it is left.
     #[error("cannot {doing} ({cause}){hint}")]
     NotMade {
-        /// What was to be made.
+        /// The change that was to be made.
         doing: String,
         /// As the system says.
         cause: io::Error,
-        /// What can be done about it.
+        /// The remedy.
         hint: &'static str,
     },
     /// Some steps could not be undone.
@@ -83,30 +90,32 @@ pub enum UndoError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StepId(pub(crate) u64);
 
-/// The changes of one command; a handle that can be cloned. When the last clone is dropped, everything is undone.
+/// The changes of one command; a handle that can be cloned. When the last clone is dropped,
+/// everything is undone.
 #[derive(Clone)]
 pub struct Undo(Arc<Owner>);
 
-/// What the handles share; with the last of them it goes and everything is undone.
+/// Shared by the handles; when the last of them goes, everything is undone.
 struct Owner(Arc<Inner>);
 
-/// What the signals' thread knows too.
+/// Shared with the signals' thread as well.
 pub(crate) struct Inner {
-    state: Mutex<State>,
+    state: Mutex<UndoState>,
     path: PathBuf,
 }
 
-struct State {
+struct UndoState {
     journal: JournalFile,
     /// Not undone yet, in order of making.
     open: Vec<(StepId, Step)>,
     next: u64,
     kept: bool,
-    /// A signal ended the command: whoever still wants to change something waits for the end.
+    /// A signal ended the command: a thread that still wants to change something waits for the
+    /// end.
     ended: bool,
 }
 
-impl State {
+impl UndoState {
     fn will(&mut self, step: Step) -> Result<StepId, UndoError> {
         let id = StepId(self.next);
         self.journal.will(id, &step)?;
@@ -138,27 +147,40 @@ impl State {
 
 impl Undo {
     /// A new journal for the command `what` (`scan`, `device-disk1`, …).
+    ///
+    /// # Errors
+    /// The journal cannot be made.
     pub fn open(what: &str) -> Result<Undo, UndoError> {
         Undo::open_in(&state_dir(), what)
     }
 
     /// As [`Undo::open`], with the journal in `dir`.
+    ///
+    /// # Errors
+    /// The journal cannot be made.
     pub fn open_in(dir: &Path, what: &str) -> Result<Undo, UndoError> {
         let inner = signals::undo_on_signal(|| {
             let journal = JournalFile::create(dir, what)?;
             let path = journal.path().to_path_buf();
-            let state = State { journal, open: Vec::new(), next: 1, kept: false, ended: false };
+            let state = UndoState { journal, open: Vec::new(), next: 1, kept: false, ended: false };
             Ok::<_, UndoError>(Arc::new(Inner { state: Mutex::new(state), path }))
         })?;
         Ok(Undo(Arc::new(Owner(inner))))
     }
 
-    /// Writes `step` to the journal, synced, before the thing is done. Prefer [`Undo::make`], which a signal cannot come between.
+    /// Writes `step` to the journal, synced, before the thing is done. Prefer [`Undo::make`],
+    /// which a signal cannot come between.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
     pub fn will(&self, step: Step) -> Result<StepId, UndoError> {
         self.0.0.locked().will(step)
     }
 
     /// Journals `step`, then makes the change. When making fails there is nothing to undo.
+    ///
+    /// # Errors
+    /// The journal cannot be written, or the change fails.
     pub fn make<T>(
         &self,
         step: Step,
@@ -177,12 +199,19 @@ impl Undo {
         }
     }
 
-    /// The step needs no undoing any more: its thing was never made, or was taken down in the ordinary way.
+    /// The step needs no undoing any more: its thing was never made, or was taken down in the
+    /// ordinary way.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
     pub fn done(&self, id: StepId) -> Result<(), UndoError> {
         self.0.0.locked().done(id)
     }
 
     /// Undoes one step now.
+    ///
+    /// # Errors
+    /// The step could not be undone.
     pub fn undo_one(&self, id: StepId) -> Result<(), UndoError> {
         let mut state = self.0.0.locked();
         let Some((_, step)) = state.open.iter().find(|(other, _)| *other == id) else { return Ok(()) };
@@ -190,7 +219,11 @@ impl Undo {
         state.done(id)
     }
 
-    /// Sets a control file (sysfs, cgroup, tracefs), journals its old value, and checks that it reads back.
+    /// Sets a control file (sysfs, cgroup, tracefs), journals its old value, and checks that it
+    /// reads back.
+    ///
+    /// # Errors
+    /// The value is refused, reads back otherwise, or cannot be journalled.
     pub fn set(&self, path: &Path, value: &str) -> Result<(), UndoError> {
         let refused = |cause: io::Error| {
             let hint = refusal_hint(&cause);
@@ -215,12 +248,18 @@ impl Undo {
     }
 
     /// Makes a directory (cgroup, trace instance, mount point).
+    ///
+    /// # Errors
+    /// The folder cannot be made or journalled.
     pub fn make_dir(&self, path: &Path) -> Result<StepId, UndoError> {
         let step = Step::RemoveDir { path: path.to_path_buf() };
         self.make(step, || std::fs::create_dir(path)).map(|(id, ())| id)
     }
 
     /// Attaches `backing` to a free loop device and answers that.
+    ///
+    /// # Errors
+    /// There is no loop device, or attaching fails.
     pub fn attach_loop(&self, backing: &Path, options: &LoopOptions) -> Result<(StepId, PathBuf), UndoError> {
         let mut attempts = 0;
         loop {
@@ -245,8 +284,8 @@ impl Undo {
         }
     }
 
-    /// Journals the read-ahead of a loop device while nothing is attached: the kernel computes it anew whenever another setting
-    /// changes and when it is freed. Undone after that.
+    /// Journals the read-ahead of a loop device while nothing is attached: the kernel computes
+    /// it anew whenever another setting changes and when it is freed. Undone after that.
     fn keep_read_ahead(&self, device: &Path) -> Result<Option<StepId>, UndoError> {
         let name = device.file_name().unwrap_or_default();
         let path = Path::new("/sys/block").join(name).join("queue/read_ahead_kb");
@@ -256,16 +295,25 @@ impl Undo {
     }
 
     /// Journals a process that was just started, to be stopped with the command.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
     pub fn started(&self, pid: u32) -> Result<StepId, UndoError> {
         self.will(Step::Stop { pid, start: process_start(pid).unwrap_or(0) })
     }
 
     /// Undoes everything now, in reverse order. Steps that fail stay in the journal.
+    ///
+    /// # Errors
+    /// Steps failed; they stay in the journal.
     pub fn undo(&self) -> Result<(), UndoError> {
         self.0.0.locked().undo()
     }
 
     /// Leaves everything as it is, with its journal: [`leftovers`] shows it as kept.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
     pub fn keep(&self) -> Result<(), UndoError> {
         let mut state = self.0.0.locked();
         state.journal.keep()?;
@@ -281,7 +329,7 @@ impl Undo {
 
 impl Inner {
     /// The state; not for a thread that would go on changing things after a signal undid them.
-    fn locked(&self) -> MutexGuard<'_, State> {
+    fn locked(&self) -> MutexGuard<'_, UndoState> {
         loop {
             let state = self.state.lock();
             if !state.ended {
@@ -302,7 +350,8 @@ impl Inner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // A command that fails because a signal takes things down waits here: its end would leave the rest.
+        // A command that fails because a signal takes things down waits here: its end would
+        // leave the rest.
         let undone = self.0.locked().undo();
         if let Err(e) = undone {
             eprintln!("warning: {e}");
@@ -311,7 +360,8 @@ impl Drop for Owner {
     }
 }
 
-/// Undoes `steps` in reverse order; answers those that failed, in order of making, and why. `told` hears of each.
+/// Undoes `steps` in reverse order; answers those that failed, in order of making, and why.
+/// `told` hears of each.
 fn undo_steps(
     mut steps: Vec<(StepId, Step)>,
     told: &mut dyn FnMut(&Step, &io::Result<Outcome>),
@@ -321,7 +371,8 @@ fn undo_steps(
     let settings: Vec<Step> =
         steps.iter().filter(|(_, s)| matches!(s, Step::Set { .. })).map(|(_, s)| s.clone()).collect();
     while let Some((id, step)) = steps.pop() {
-        // A mount stays while something below it could not be undone: nobody would find that again.
+        // A mount stays while something below it could not be undone: it would not be found
+        // again.
         let holds = left.iter().any(|(_, below): &(StepId, Step)| below.lies_below(&step));
         let outcome = if holds { Err(io::ErrorKind::ResourceBusy.into()) } else { step.undo() };
         told(&step, &outcome);
@@ -330,14 +381,15 @@ fn undo_steps(
             left.push((id, step));
         }
     }
-    // One setting may reset another (a new scheduler resets nr_requests, most others the read-ahead), so all are looked at until
-    // nothing changes any more.
+    // One setting may reset another (a new scheduler resets nr_requests, most others the
+    // read-ahead), so all are looked at until nothing changes any more.
     for _ in 0..3 {
         let undone = settings.iter().filter(|step| matches!(step.undo(), Ok(Outcome::Undone))).count();
         if undone == 0 {
             break;
         }
     }
+    settings.iter().filter_map(Step::differs).for_each(|why| eprintln!("warning: {why}"));
     left.reverse();
     (left, failures)
 }

@@ -1,6 +1,7 @@
 //! `lab watch`: a program, the machine and the devices, once a second, on one axis of time.
 //!
-//! Needs no root: processors, diskstats and memory are open to all, a program's own I/O to its owner. `--trace` does.
+//! It needs no root: processors, diskstats and memory are open to all users, the I/O of a
+//! program to its owner. `--trace` needs root.
 
 pub mod iostat;
 mod page;
@@ -14,18 +15,19 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::machine::BlockDevice;
-use crate::program::{ProcessIo, Program};
+use crate::machine::program::{ProcessIo, Program};
 use crate::trace::session::{Follow, Options, Session};
-use crate::trace::target::Target;
+use crate::trace::target::TraceTarget;
 use crate::undo::Undo;
-use crate::{LabError, Run, signals};
-use iostat::DeviceSecond;
-use second::{Reading, Second};
-use tree::Tree;
+use crate::undo::signals;
+use crate::watch::iostat::DeviceSecond;
+use crate::watch::second::{Reading, Second};
+use crate::watch::tree::Tree;
+use crate::{LabError, Run};
 
 /// Watch a program: processors, its I/O, devices, page faults, memory, once a second.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct WatchArgs {
     /// A process that runs already
     #[arg(long, conflicts_with = "command")]
     pid: Option<u32>,
@@ -82,7 +84,10 @@ struct Everything<'a> {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Result<(), LabError> {
+///
+/// # Errors
+/// The program cannot be started or found, or the run folder cannot be written.
+pub fn run(args: &WatchArgs) -> Result<(), LabError> {
     if args.interval_ms == 0 {
         return Err(LabError::Argument("--interval-ms must be at least 1".into()));
     }
@@ -94,7 +99,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     let mut run = Run::create("watch", args.out.as_deref())?;
     let devices = devices(args, &mut run)?;
     let mut session = match args.device.first().filter(|_| args.trace) {
-        Some(path) => Some(Session::start(Target::of(path)?, trace_options(args), &undo)?),
+        Some(path) => Some(Session::start(TraceTarget::of(path)?, trace_options(args), &undo)?),
         None => None,
     };
     let program = match args.pid {
@@ -114,7 +119,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     Ok(())
 }
 
-fn trace_options(args: &Args) -> Options {
+fn trace_options(args: &WatchArgs) -> Options {
     Options {
         interval: Duration::from_millis(args.interval_ms),
         buffer_kb: 16 << 10,
@@ -125,10 +130,10 @@ fn trace_options(args: &Args) -> Options {
 }
 
 /// Names in diskstats: those asked for, or every whole device.
-fn devices(args: &Args, run: &mut Run) -> Result<Vec<String>, LabError> {
+fn devices(args: &WatchArgs, run: &mut Run) -> Result<Vec<String>, LabError> {
     let mut names = Vec::new();
     for path in &args.device {
-        let target = Target::of(path)?;
+        let target = TraceTarget::of(path)?;
         run.device(target.device.clone());
         names.push(target.name);
     }
@@ -146,7 +151,7 @@ struct Watched {
 }
 
 fn watch(
-    args: &Args,
+    args: &WatchArgs,
     program: Program,
     devices: &[String],
     stop: &signals::Stop,
@@ -189,7 +194,8 @@ fn watch(
     let (begin, last) = newest.expect("the loop ran once");
     keep(last.since(&begin, begun))?;
     let whole = last.since(&first, begun);
-    // A program started here began with nothing, also what it did before the first reading is its own.
+    // A program started here began with nothing, also what it did before the first reading is
+    // its own.
     let own = |then: u64| if args.pid.is_some() { then } else { 0 };
     let (then, now) = (first.tree(), last.tree());
     let from = if args.pid.is_some() { *then } else { tree::TreeCounts::default() };
@@ -213,14 +219,14 @@ fn watch(
 }
 
 /// The devices worth showing: those asked for, else those that did something.
-fn busy(whole: &Second, args: &Args) -> BTreeMap<String, DeviceSecond> {
+fn busy(whole: &Second, args: &WatchArgs) -> BTreeMap<String, DeviceSecond> {
     let did = |d: &DeviceSecond| d.r_s + d.w_s + d.d_s + d.f_s > 0.0;
     let shown = whole.devices.iter().filter(|(_, d)| !args.device.is_empty() || did(d));
     shown.map(|(name, d)| (name.clone(), *d)).collect()
 }
 
 fn finish(
-    args: &Args,
+    args: &WatchArgs,
     mut run: Run,
     watched: Watched,
     traced: Option<&crate::trace::session::Traced>,

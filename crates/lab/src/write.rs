@@ -1,38 +1,43 @@
-//! `lab write`: what scattered writes cost until they are durable, by method, with and without the targets read ahead, and by when
-//! they are synced.
+//! `lab write`: the cost of scattered writes until they are durable, by method, by the time of
+//! the sync, with and without the targets read ahead.
 //!
-//! The ladder of a recovery: a journal's pages go to scattered places of a large data file. A rung is one combination; each writes
-//! the same places, in portions as large as a journal file:
+//! The ladder of a recovery: a journal's pages go to scattered places of a large data file. A
+//! rung is one combination; each writes the same places, in portions as large as a journal
+//! file:
 //!
 //! 1. The file is thrown out of the page cache, with proof.
-//! 2. For each portion: its places are read ahead (`--prefetch on`), written, and synced as the policy says.
+//! 2. For each portion: its places are read ahead (`--prefetch on`), written, and synced as the
+//!    policy says.
 //! 3. Time is taken when the last write returned, and again when everything was durable.
 //!
 //! Only a file this command made itself is written to without `--destroy`.
 
-use std::fs::File;
-use std::io::Write;
+mod plan;
+mod report;
+mod rung;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
-use snowmelt_io::JobEngine;
 
-use crate::awake::Awake;
-use crate::load::EngineName;
-use crate::read::Switch;
-use crate::read_ahead::ReadAhead;
-use crate::rung::{Bench, Rung, RungResult, SyncPolicy};
-use crate::target::Target;
-use crate::turns::{self, Measured};
-use crate::undo::{Step, Undo};
-use crate::write_report::report;
-use crate::{LabError, Run, signals, size};
+use crate::device::read_ahead::ReadAhead;
+use crate::machine::awake::Awake;
+use crate::run::arguments::{EngineName, OnOff};
+use crate::run::turns::{self, Measured};
+use crate::target::{Target, data_file};
+use crate::undo::{Undo, signals};
+use crate::write::plan::plan;
+use crate::write::report::report;
+use crate::write::rung::{Rung, RungResult, SyncPolicy, WriteBench, name_of};
+use crate::{LabError, Run, size};
 
-/// Measure scattered writes of a file or device until they are durable. An existing file or device needs --destroy.
+/// Measure scattered writes of a file or device until they are durable. An existing file or
+/// device needs --destroy.
 #[derive(Debug, clap::Args)]
-pub struct Args {
-    /// A file to make (it is removed at the end), or with --destroy a file or block device whose content may be lost.
+pub struct WriteArgs {
+    /// A file to make (it is removed at the end), or with --destroy a file or block device
+    /// whose content may be lost.
     path: PathBuf,
     /// Overwrite what is in the file or on the device.
     #[arg(long)]
@@ -55,12 +60,14 @@ pub struct Args {
     #[arg(long, visible_alias = "iodepth", default_value_t = 32)]
     depth: u32,
     /// Past the page cache, or through it.
-    #[arg(long, value_delimiter = ',', default_value = "off,on")]
-    direct: Vec<Switch>,
-    /// Read the places to be written ahead, all of a portion at once, before it is written (buffered rungs).
-    #[arg(long, value_delimiter = ',', default_value = "off,on")]
-    prefetch: Vec<Switch>,
-    /// When to sync: each (every write), journal (every portion), end (once), background (while going on).
+    #[arg(long, value_delimiter = ',', default_value = "off,on", hide_possible_values = true)]
+    direct: Vec<OnOff>,
+    /// Read the places to be written ahead, all of a portion at once, before it is written
+    /// (buffered rungs).
+    #[arg(long, value_delimiter = ',', default_value = "off,on", hide_possible_values = true)]
+    prefetch: Vec<OnOff>,
+    /// When to sync: each (every write), journal (every portion), end (once), background (while
+    /// going on).
     #[arg(long, value_delimiter = ',', default_value = "journal,end,background")]
     sync: Vec<SyncPolicy>,
     /// Writes per rung.
@@ -78,7 +85,8 @@ pub struct Args {
     /// Seed of the places.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Keep the processors from sleeping meanwhile (needs root): what waking takes is then in no latency.
+    /// Keep the processors from sleeping meanwhile (needs root): what waking takes is then in
+    /// no latency.
     #[arg(long)]
     awake: bool,
     /// Folder for the results, new or empty.
@@ -87,7 +95,7 @@ pub struct Args {
 }
 
 /// Measures, and says where the report is.
-pub fn run(args: &Args) -> Result<(), LabError> {
+pub fn run(args: &WriteArgs) -> Result<(), LabError> {
     check(args)?;
     let stop = signals::stop_on_signal();
     let undo = Undo::open("write")?;
@@ -100,7 +108,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
         return Err(LabError::Argument(format!("nothing to measure: {}", left_out.join("; "))));
     }
     left_out.iter().for_each(|why| eprintln!("left out: {why}"));
-    let bench = Bench {
+    let bench = WriteBench {
         target: &target,
         writes: args.writes,
         journal_bytes: args.journal,
@@ -110,7 +118,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     };
 
     let mut run = Run::create("write", args.out.as_deref())?;
-    run.settings(&Settings::of(args, target.len));
+    run.settings(&WriteSettings::of(args, target.len));
     run.device(target.device.clone());
     run.compare_by("rungs", &KEYS, &[("durable_per_s", true), ("durable_s", false)]);
     crate::say!("{}", heading());
@@ -141,7 +149,7 @@ impl Measured for RungResult {
 const KEYS: [&str; 7] = ["ioengine", "bs", "iodepth", "direct", "prefetch", "sync", "rw"];
 
 #[derive(Serialize)]
-struct Settings {
+struct WriteSettings {
     path: PathBuf,
     len_bytes: u64,
     writes: u64,
@@ -152,9 +160,9 @@ struct Settings {
     awake: bool,
 }
 
-impl Settings {
-    fn of(args: &Args, len_bytes: u64) -> Settings {
-        Settings {
+impl WriteSettings {
+    fn of(args: &WriteArgs, len_bytes: u64) -> WriteSettings {
+        WriteSettings {
             path: args.path.clone(),
             len_bytes,
             writes: args.writes,
@@ -167,7 +175,7 @@ impl Settings {
     }
 }
 
-fn check(args: &Args) -> Result<(), LabError> {
+fn check(args: &WriteArgs) -> Result<(), LabError> {
     turns::check(args.runtime, args.repeats, &[args.depth])?;
     let wrong = |why: &str| Err(LabError::Argument(why.into()));
     if args.writes == 0 {
@@ -180,7 +188,7 @@ fn check(args: &Args) -> Result<(), LabError> {
 }
 
 /// Makes the file where there is none; refuses to touch what is there without --destroy.
-fn prepare(args: &Args, undo: &Undo) -> Result<(), LabError> {
+fn prepare(args: &WriteArgs, undo: &Undo) -> Result<(), LabError> {
     if args.path.exists() {
         if args.destroy {
             return Ok(());
@@ -191,94 +199,7 @@ fn prepare(args: &Args, undo: &Undo) -> Result<(), LabError> {
             "name a file that is not there yet, or allow it with --destroy",
         ));
     }
-    let step = Step::RemoveFile { path: args.path.clone() };
-    let (_, mut file) = undo.make(step, || File::create_new(&args.path))?;
-    let failed = |e: std::io::Error| LabError::file("write", &args.path, e);
-    // Written for real: holes and unwritten extents cost other times than data that is replaced.
-    let mut block = vec![0u8; 1 << 20];
-    let mut z = args.seed | 1;
-    let mut left = args.size;
-    while left > 0 {
-        block.chunks_exact_mut(8).for_each(|chunk| {
-            z ^= z << 13;
-            z ^= z >> 7;
-            z ^= z << 17;
-            chunk.copy_from_slice(&z.to_ne_bytes());
-        });
-        let n = left.min(block.len() as u64);
-        file.write_all(&block[..n as usize]).map_err(failed)?;
-        left -= n;
-    }
-    file.sync_all().map_err(failed)
-}
-
-type Plan = Vec<(Rung, EngineName)>;
-
-fn plan(args: &Args, target: &Target) -> Result<(Plan, Vec<String>), LabError> {
-    let mut plan = Vec::new();
-    let mut left_out: Vec<String> = Vec::new();
-    for bs in &args.sizes {
-        for sync in &args.sync {
-            for engine in &args.engine {
-                for direct in &args.direct {
-                    for prefetch in &args.prefetch {
-                        let rung = Rung {
-                            rw: "randwrite".into(),
-                            ioengine: engine.name().into(),
-                            bs: *bs,
-                            iodepth: engine.0.most_depth().unwrap_or(args.depth),
-                            direct: direct.0,
-                            prefetch: prefetch.0,
-                            sync: *sync,
-                        };
-                        match impossible(&rung, *engine, target)? {
-                            Some(why) => left_out.push(why),
-                            None => plan.push((rung, *engine)),
-                        }
-                    }
-                }
-            }
-        }
-    }
-    left_out.sort();
-    left_out.dedup();
-    Ok((plan, left_out))
-}
-
-fn impossible(rung: &Rung, engine: EngineName, target: &Target) -> Result<Option<String>, LabError> {
-    if engine.0 == JobEngine::Mmap && rung.direct {
-        return Ok(Some("mapped memory is the page cache: no mmap with --direct on".into()));
-    }
-    if rung.direct && rung.prefetch {
-        return Ok(Some(
-            "O_DIRECT does not see what was read ahead: no --prefetch on with --direct on".into(),
-        ));
-    }
-    if rung.direct {
-        let unit = target.open(false, true)?.alignment().offset as u64;
-        if !rung.bs.is_multiple_of(unit) {
-            return Ok(Some(format!(
-                "O_DIRECT takes multiples of {unit} bytes here: no size of {}",
-                rung.bs
-            )));
-        }
-    }
-    Ok(None)
-}
-
-/// A rung in a few words.
-pub fn name_of(rung: &Rung) -> String {
-    let mut name = format!("{} {}", rung.ioengine, if rung.direct { "direct" } else { "buffered" });
-    if rung.iodepth > 1 {
-        name += &format!(" depth {}", rung.iodepth);
-    }
-    if rung.bs != 4096 {
-        name += &format!(" {}", size::show(rung.bs));
-    }
-    if rung.prefetch {
-        name += ", prefetch";
-    }
-    format!("{name}, sync {}", rung.sync.as_str())
+    data_file::make(&args.path, args.size, args.seed, undo)
 }
 
 fn heading() -> String {
@@ -311,10 +232,10 @@ mod tests {
     #[derive(Parser)]
     struct Cli {
         #[command(flatten)]
-        args: Args,
+        args: WriteArgs,
     }
 
-    fn args(line: &str) -> Args {
+    fn args(line: &str) -> WriteArgs {
         Cli::parse_from(std::iter::once("write").chain(line.split(' '))).args
     }
 

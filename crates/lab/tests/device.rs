@@ -1,6 +1,8 @@
-//! Emulated devices for real: a block device with the bytes written to it, power cuts, and nothing left behind however the server ends.
+//! Emulated devices for real: a block device with the bytes written to it, power cuts, and
+//! nothing left behind however the server ends.
 //!
-//! Needs root, /dev/fuse and loop devices; skipped, with a line that says so, where one is missing.
+//! Needs root, /dev/fuse and loop devices; skipped, with a line that says so, where one is
+//! missing.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::path::{Path, PathBuf};
@@ -11,7 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use snowmelt_io::{Access, AlignedBuf, Device, FileDevice, loop_backing};
 use snowmelt_lab::undo::{process_start, state_dir};
 
-/// The turn of one test: a device that hangs on purpose is in the way of all others, also of those of another run.
+/// The turn of one test: a device that hangs on purpose is in the way of all others, also of
+/// those of another run.
 fn can_run() -> Option<std::fs::File> {
     let missing = ["/dev/fuse", "/dev/loop-control"].into_iter().find(|path| !Path::new(path).exists());
     let why = match missing {
@@ -195,7 +198,8 @@ fn whatever_ends_the_server_nothing_is_left() {
     assert!(listed.contains(&format!("device-{}", made.name)) && listed.contains("detach"), "{listed}");
     ok(&["device", "remove", &made.name]);
     assert_eq!(made.traces(), [""; 0], "after kill -9 and remove");
-    // The depth was raised again: the next device on the same loop device proves it in its self-test.
+    // The depth was raised again: the next device on the same loop device proves it in its
+    // self-test.
     let next = Made::new("next", &[]);
     assert!(next.record()["proven_depth"].as_u64() >= Some(64));
 }
@@ -339,7 +343,8 @@ fn models_that_never_answer_are_refused_before_anything_is_made() {
     }
 }
 
-/// A model as slow as models may be: attaching it holds nobody up, and the self-test ends when it is told to.
+/// A model as slow as models may be: attaching it holds nobody up, and the self-test ends when
+/// it is told to.
 #[test]
 fn a_device_that_does_not_stand_in_time_is_taken_back() {
     let Some(_turn) = can_run() else { return };
@@ -363,7 +368,8 @@ fn a_device_that_does_not_stand_in_time_is_taken_back() {
     assert_eq!(made.traces(), [""; 0]);
 }
 
-/// The server lives but answers nothing, and a reader waits in the kernel: whoever makes a device is told, and a restore ends it all.
+/// The server lives but answers nothing, and a reader waits in the kernel: whoever makes a
+/// device is told, and a restore ends it all.
 #[test]
 fn a_restore_cuts_off_a_live_server_that_hangs() {
     let Some(_turn) = can_run() else { return };
@@ -387,8 +393,8 @@ fn a_restore_cuts_off_a_live_server_that_hangs() {
     drop(Made::new("cutoff-3", &[]));
 }
 
-/// What mkfs and others do to a device changes its read-ahead: kept while it stands, put right before it is measured, and as it was
-/// when it is gone.
+/// What mkfs and others do to a device changes its read-ahead: kept while it stands, put right
+/// before it is measured, and as it was when it is gone.
 #[test]
 fn the_read_ahead_is_kept_and_given_back() {
     let Some(_turn) = can_run() else { return };
@@ -429,11 +435,13 @@ fn the_read_ahead_is_kept_and_given_back() {
     std::fs::write(&path, "2048").expect("written");
     ok(&["device", "remove", &made.name]);
     let old = before.into_iter().find(|(name, _)| Some(name.as_os_str()) == device.file_name());
-    let old = old.and_then(|(_, kb)| kb).unwrap_or("128".into()); // a loop device made for this has the usual one
+    // A loop device made for this has the usual one.
+    let old = old.and_then(|(_, kb)| kb).unwrap_or("128".into());
     assert_eq!(setting(&device, "read_ahead_kb"), old.trim(), "as before it was made");
 }
 
-/// A server that stops amid everything, with readers that wait for it in the kernel: `create` ends, and leaves nothing.
+/// A server that stops amid everything, with readers that wait for it in the kernel: `create`
+/// ends, and leaves nothing.
 #[test]
 fn a_server_that_says_nothing_is_given_up() {
     let Some(_turn) = can_run() else { return };
@@ -451,7 +459,8 @@ fn a_server_that_says_nothing_is_given_up() {
     assert_eq!((made.traces(), tasks(server)), (vec![], 0));
 }
 
-/// A server that was told to end unmounts first, which takes as long as the device: nobody cuts it off meanwhile.
+/// A server that was told to end unmounts first, which takes as long as the device: nobody cuts
+/// it off meanwhile.
 #[test]
 fn a_server_that_writes_out_for_long_is_no_hung_one() {
     let Some(_turn) = can_run() else { return };

@@ -1,7 +1,9 @@
-//! The trace, on pages recorded from a kernel (6.18, a loop device, mq-deadline), and live where root and tracefs allow it.
+//! The trace, on pages recorded from a kernel (6.18, a loop device, mq-deadline), and live
+//! where root and tracefs allow it.
 //!
-//! Recorded: three reads of 256 KiB past the page cache with max_sectors_kb 64, five of 4 KiB, six pages written and synced, two
-//! buffered reads of 8 KiB. `diskstats.txt` holds the device's line before and after.
+//! Recorded: three reads of 256 KiB past the page cache with max_sectors_kb 64, five of 4 KiB,
+//! six pages written and synced, two buffered reads of 8 KiB. `diskstats.txt` holds the
+//! device's line before and after.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,7 +18,7 @@ use snowmelt_lab::trace::format::Format;
 use snowmelt_lab::trace::ring_page::RingPage;
 use snowmelt_lab::trace::session::{Follow, Options, Session};
 use snowmelt_lab::trace::tally::Tally;
-use snowmelt_lab::trace::target::Target;
+use snowmelt_lab::trace::target::TraceTarget;
 use snowmelt_lab::undo::Undo;
 
 const FORMATS: &str = include_str!("data/trace/formats.txt");
@@ -107,7 +109,8 @@ fn blkparse_and_btt_accept_the_export() {
         let line = btt.lines().find(|line| line.starts_with(name)).unwrap_or_default();
         line.split_whitespace().last().unwrap_or_default().to_string()
     };
-    // btt does not follow the parts of a split bio to their ends, so only the first half of the way is compared.
+    // btt does not follow the parts of a split bio to their ends, so only the first half of the
+    // way is compared.
     assert_eq!((count("Q2G").as_str(), count("Q2M").as_str()), ("20", "5"), "{btt}");
 }
 
@@ -138,7 +141,7 @@ fn a_live_trace_agrees_with_diskstats_and_leaves_nothing() {
     let dir = tempfile::tempdir().expect("a folder");
     let undo = Undo::open_in(&dir.path().join("state"), "test").expect("a journal");
     let Some(device) = loop_device(dir.path(), &undo) else { return };
-    let target = Target::of(&device).expect("a block device");
+    let target = TraceTarget::of(&device).expect("a block device");
     let options = Options {
         interval: Duration::from_millis(100),
         buffer_kb: 1024,
@@ -174,10 +177,12 @@ fn a_live_trace_agrees_with_diskstats_and_leaves_nothing() {
     );
 }
 
-/// Count and sectors of events by their letter in blkparse's output and R or W; merges are M, whichever end they were made at.
+/// Count and sectors of events by their letter in blkparse's output and R or W; merges are M,
+/// whichever end they were made at.
 type Totals = std::collections::BTreeMap<(char, char), (u64, u64)>;
 
-/// Adds up lines like `7,0  1  704  0.351414164  919  Q  WS 2312 + 8 [dd]`; the kernel's own have no sequence number.
+/// Adds up lines like `7,0 1 704 0.351414164 919 Q WS 2312 + 8 [dd]`; the kernel's own have no
+/// sequence number.
 fn totals(text: &str) -> Totals {
     let mut totals = Totals::new();
     for line in text.lines().filter(|line| line.trim_start().starts_with("7,")) {
@@ -196,7 +201,8 @@ fn totals(text: &str) -> Totals {
     totals
 }
 
-/// The blktrace program on a device, in a mount namespace of its own, because it wants debugfs at its place.
+/// The blktrace program on a device, in a mount namespace of its own, because it wants debugfs
+/// at its place.
 struct Program {
     process: std::process::Child,
     dir: tempfile::TempDir,
@@ -237,7 +243,8 @@ impl Program {
     }
 }
 
-/// The kernel's blktrace, as text through tracefs: for kernels that are locked down, which keep blktrace's files shut.
+/// The kernel's blktrace, as text through tracefs: for kernels that are locked down, which keep
+/// blktrace's files shut.
 struct Tracer<'a> {
     tracefs: std::path::PathBuf,
     undo: &'a Undo,
@@ -302,7 +309,7 @@ fn a_live_trace_counts_what_blktrace_counts_beside_it() {
         requests: None,
         follow: Follow::Nobody,
     };
-    let target = Target::of(&device).expect("a block device");
+    let target = TraceTarget::of(&device).expect("a block device");
     let mut session = Session::start(target, options, &undo).expect("tracing works when blktrace does");
     session.follow(None).expect("reading");
     let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
@@ -317,9 +324,11 @@ fn a_live_trace_counts_what_blktrace_counts_beside_it() {
         file.read_exact_at(&mut large, i << 18).expect("read"); // split
     }
     let mut through = vec![0; 1 << 20];
-    File::open(&device).and_then(|mut file| file.read_exact(&mut through)).expect("read"); // by read-ahead
+    // By read-ahead.
+    File::open(&device).and_then(|mut file| file.read_exact(&mut through)).expect("read");
     let written = File::options().write(true).open(&device).expect("opened");
-    written.write_all_at(&through, 4 << 20).and_then(|()| written.sync_data()).expect("written"); // merged
+    // Merged
+    written.write_all_at(&through, 4 << 20).and_then(|()| written.sync_data()).expect("written");
     let traced = session.finish().expect("a trace");
     let theirs = match (program, tracer) {
         (Ok(program), _) => totals(&program.finish()),

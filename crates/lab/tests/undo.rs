@@ -1,6 +1,8 @@
-//! Everything that was changed is undone: on drop, on a signal, and by a restore after kill -9 of the owner.
+//! Everything that was changed is undone: on drop, on a signal, and by a restore after kill -9
+//! of the owner.
 //!
-//! The owner that is killed is this test program itself, run again for one test with a folder to work in.
+//! The owner that is killed is this test program itself, run again for one test with a folder
+//! to work in.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -126,7 +128,7 @@ fn after_kill_9_restore_undoes() {
     send(&child, Signal::KILL);
     child.wait().expect("ended");
     assert!(is_changed(dir.path()) && runs(sleeper));
-    let args = |dry_run| restore::Args { dry_run, all: false, state: Some(state.clone()) };
+    let args = |dry_run| restore::RestoreArgs { dry_run, all: false, state: Some(state.clone()) };
     restore::run(&args(true)).expect("shown");
     assert!(is_changed(dir.path()) && runs(sleeper), "a dry run changes nothing");
     restore::run(&args(false)).expect("restored");
@@ -188,10 +190,10 @@ fn kept_things_wait_for_all() {
     undo.keep().expect("kept");
     drop(undo);
     let state = dir.path().join("state");
-    restore::run(&restore::Args { dry_run: false, all: false, state: Some(state.clone()) })
+    restore::run(&restore::RestoreArgs { dry_run: false, all: false, state: Some(state.clone()) })
         .expect("nothing to do");
     assert!(is_changed(dir.path()));
-    restore::run(&restore::Args { dry_run: false, all: true, state: Some(state) }).expect("restored");
+    restore::run(&restore::RestoreArgs { dry_run: false, all: true, state: Some(state) }).expect("restored");
     assert!(!is_changed(dir.path()));
 }
 

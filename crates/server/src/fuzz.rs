@@ -133,12 +133,7 @@ mod tests {
 
     /// A draw of numbers below a bound.
     fn draw(mut random: u64) -> impl FnMut(usize) -> usize {
-        move |n| {
-            random ^= random >> 12;
-            random ^= random << 25;
-            random ^= random >> 27;
-            (random.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % n
-        }
+        move |n| (snowmelt_base::random::xorshift_star(&mut random) >> 33) as usize % n
     }
 
     #[test]

@@ -113,12 +113,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let engine = engine(dir.path());
         let mut random = 5u64;
-        let mut next = |n: usize| {
-            random ^= random >> 12;
-            random ^= random << 25;
-            random ^= random >> 27;
-            (random.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % n
-        };
+        let mut next = |n: usize| (snowmelt_base::random::xorshift_star(&mut random) >> 33) as usize % n;
         for text in QUERIES {
             assert!(
                 engine.explain(text, &QueryOptions::default()).is_ok()

@@ -99,10 +99,7 @@ fn what_the_engine_keeps_never_shows() {
         "PREFIX : <urn:> SELECT ?s { ?s :p2 ?n FILTER(?n > 2) FILTER NOT EXISTS { ?s :p1 ?n } }",
     ];
     let mut random = snowmelt_io::test_seed(1);
-    let mut below = |n: u64| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (random >> 33) % n
-    };
+    let mut below = |n: u64| (snowmelt_base::random::lcg(&mut random) >> 33) % n;
     let bench = Bench::new();
     for round in 0..60 {
         let mut quads = String::new();

@@ -129,7 +129,7 @@ fn commits(dir: &Path, clients: u64, run: Duration) -> Rate {
             scope.spawn(move || {
                 let mut n = client;
                 while begun.elapsed() < run {
-                    n = n.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                    snowmelt_base::random::lcg(&mut n);
                     let page = pages[(n >> 33) as usize % pages.len()];
                     let mut txn = store.begin().expect("the turn comes");
                     let at = (n >> 20) as usize % 1000 * 8;
@@ -160,12 +160,12 @@ fn restart(dir: &Path, bytes: u64) {
     while store.journal_stats().appended_bytes < bytes {
         let mut txn = store.begin().expect("the turn comes");
         for _ in 0..100 {
-            n = n.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            snowmelt_base::random::lcg(&mut n);
             let page = pages[(n >> 33) as usize % pages.len()];
             let p = txn.page_mut(tree, page).expect("the page is there");
             let mut m = n;
             for word in p.body_mut()[..2048].chunks_exact_mut(8) {
-                m = m.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                snowmelt_base::random::lcg(&mut m);
                 word.copy_from_slice(&m.to_le_bytes());
             }
         }

@@ -185,7 +185,7 @@ fn backlog(dir: &Path, tree: TreeId, pages: &[PageId], run: Duration, bytes: u64
 }
 
 fn next(x: &mut u64) -> u64 {
-    *x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+    snowmelt_base::random::lcg(x);
     (*x ^ (*x >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 17
 }
 

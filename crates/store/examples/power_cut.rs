@@ -13,8 +13,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::panic::catch_unwind;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cuts::crew::Crew;
@@ -41,10 +40,7 @@ fn main() {
     let first_seed = number(RandomState::new().hash_one(cuts) >> 16);
     let ledger = args.next();
     snowmelt_io::set_notice(|_| {});
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone()).expect("the signal may be handled");
-    }
+    let stop = snowmelt_base::signals::stop_flag().expect("the signals may be handled");
     println!("seeds from {first_seed} on");
     let begun = std::time::Instant::now();
     let (mut total, mut digest, mut wrong) = (Tally::default(), 0u64, None);

@@ -118,12 +118,7 @@ fn run(
 
 /// One page of the first tree, ten around and far from the same place of the second, eight of the third.
 fn query(r: &mut Reader, trees: &[Tree], random: &mut u64) {
-    let mut next = || {
-        *random ^= *random << 13;
-        *random ^= *random >> 7;
-        *random ^= *random << 17;
-        (*random >> 11) as f64 / (1u64 << 53) as f64
-    };
+    let mut next = || (snowmelt_base::random::xorshift(random) >> 11) as f64 / (1u64 << 53) as f64;
     let product = next();
     for (tree, (near, far)) in trees.iter().zip([(1, 0), (5, 5), (2, 6)]) {
         let n = tree.1.len();

@@ -58,10 +58,7 @@ impl Random {
     }
 
     pub(crate) fn word(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+        snowmelt_base::random::xorshift_star(&mut self.0)
     }
 
     /// Below `n`.

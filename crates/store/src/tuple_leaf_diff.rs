@@ -534,7 +534,7 @@ mod tests {
         let blocks: Vec<[u64; 3]> = old.iter().copied().collect();
         let mut lens = BTreeSet::new();
         for _ in 0..600 {
-            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            snowmelt_base::random::lcg(&mut random);
             let (before, pick) = (page.clone(), (random >> 33) as usize);
             let tail = Tail::parse(&page, 3, 300).unwrap();
             lens.insert(tail.len);
@@ -572,7 +572,7 @@ mod tests {
         let (mut page, mut diffs) = (begin.clone(), Vec::new());
         for step in 0..200 {
             let before = page.clone();
-            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            snowmelt_base::random::lcg(&mut random);
             let pick = (random >> 33) as usize;
             let (_, block_rows, _) = head(&page).unwrap();
             let blocks = rows_of_blocks(&page);

@@ -24,10 +24,7 @@ fn page(seed: u64, n: u64) -> PageBuf {
     p.set_header(PageKind::TupleLeaf, 0, (n % 1000) as u16);
     let mut x = seed ^ n.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     for word in p.body_mut().chunks_exact_mut(8) {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        word.copy_from_slice(&x.to_le_bytes());
+        word.copy_from_slice(&snowmelt_base::random::xorshift(&mut x).to_le_bytes());
     }
     p
 }

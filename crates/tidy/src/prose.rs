@@ -6,7 +6,8 @@ use crate::tree::SourceFile;
 /// Columns of prose.
 pub const MOST_COLUMNS: usize = 100;
 
-/// Lines of a source file whose comment goes beyond [`MOST_COLUMNS`]; those that hold an address or a table do not count.
+/// Lines of a source file whose comment goes beyond [`MOST_COLUMNS`]; those that hold an
+/// address or a table do not count.
 pub fn wide_comments(text: &str, lexed: &Lexed) -> usize {
     let lines: Vec<&str> = text.lines().collect();
     let mut wide: Vec<usize> = lexed
@@ -20,7 +21,8 @@ pub fn wide_comments(text: &str, lexed: &Lexed) -> usize {
     wide.len()
 }
 
-/// Lines of a document beyond [`MOST_COLUMNS`]; those in code, tables and with an address do not count.
+/// Lines of a document beyond [`MOST_COLUMNS`]; those in code, tables and with an address do
+/// not count.
 pub fn wide_lines(document: &str) -> usize {
     let mut in_code = false;
     let mut count = 0;

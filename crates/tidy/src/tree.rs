@@ -48,7 +48,8 @@ pub fn crates(root: &Path) -> io::Result<Vec<Crate>> {
     Ok(all)
 }
 
-/// All files with an ending below a folder, by path from `root`; none of builds and of stored databases.
+/// All files with an ending below a folder, by path from `root`; none of builds and of stored
+/// databases.
 ///
 /// # Errors
 /// A folder cannot be read.

@@ -1,5 +1,6 @@
 //! The habits of the source tree. What breaks them today is listed in `ratchet.tsv`, which only
-//! shrinks: after something was mended, `SNOWMELT_TIDY=lower cargo test -p snowmelt-tidy` lowers it.
+//! shrinks: after something was mended, `SNOWMELT_TIDY=lower cargo test -p snowmelt-tidy`
+//! lowers it.
 
 use snowmelt_tidy::ratchet::{self, Counts};
 use snowmelt_tidy::{arrows, circles, functions, lexer, names, prose, tree};

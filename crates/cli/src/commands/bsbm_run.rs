@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use crate::signals;
 use crate::switches::open::OpenArgs;
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
+use snowmelt_base::signals;
 use snowmelt_bench::ablation::{Ablation, Cell, Outcome, conditions, settings};
 use snowmelt_bench::bench::{Bench, ClientLoad, Until, count_products};
 use snowmelt_bench::cold_run::Plan;

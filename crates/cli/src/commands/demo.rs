@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::signals;
 use anyhow::{Result, bail};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use snowmelt_base::signals;
 use snowmelt_bench::bench::{Bench, ClientLoad, Until};
 use snowmelt_bench::cold;
 use snowmelt_bench::dataset;

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::switches::open::OpenArgs;
-use crate::{signals, size};
 use anyhow::Result;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use oxrdfio::RdfFormat;
 use parking_lot::Mutex;
+use snowmelt_base::{signals, size};
 use snowmelt_graph::load::{
     self, FormatToldBy, LoadError, LoadOptions, LoadProgress, LoadReport, Phase, Progress, Source,
 };
@@ -155,15 +155,15 @@ fn say(inputs: &[Input], report: &LoadReport) {
     eprintln!("{} triples in {seconds:.2} s, {rate} triples/s", HumanCount(report.triples));
     let phases = report.seconds.iter().map(|(phase, s)| format!("{} {s:.2}", phase.name()));
     eprintln!("seconds: {}", phases.collect::<Vec<_>>().join(", "));
-    let bytes = size::show(report.database_bytes);
+    let bytes = size::precise(report.database_bytes);
     // Below a million the extents that are begun hide what a quad takes.
     let each = match report.quads {
         quads if quads < 1_000_000 => String::new(),
         quads => format!(", {:.1} bytes each", report.database_bytes as f64 / quads as f64),
     };
     eprintln!("{} quads in the database, {bytes}{each}", HumanCount(report.quads));
-    let peak = size::show(report.peak_bytes);
-    eprintln!("peak memory {peak}, temporary files {}", size::show(report.temporary_bytes));
+    let peak = size::precise(report.peak_bytes);
+    eprintln!("peak memory {peak}, temporary files {}", size::precise(report.temporary_bytes));
     if report.skipped > 0 {
         eprintln!("{} malformed statements left out", HumanCount(report.skipped));
     }

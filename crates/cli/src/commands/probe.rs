@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use snowmelt_base::size;
 use snowmelt_io::{ProbeLimits, Profile, RatePoint};
 use snowmelt_store::{ReadAhead, Store, StoreConfig, profile_path, superblock};
 
@@ -88,7 +89,7 @@ fn print_table(profile: &Profile) {
         "reads", "depth", "per second", "MiB/s", "p50 µs", "p99 µs"
     );
     let row = |what: &str, p: &RatePoint| {
-        let what = format!("{what} {}", size(p.request_bytes));
+        let what = format!("{what} {}", size::about(p.request_bytes as f64));
         let mib = p.bytes_per_s / f64::from(1 << 20);
         let (p50, p99) = (p.p50_ns as f64 / 1e3, p.p99_ns as f64 / 1e3);
         println!("{what:<12} {:>6} {:>12.0} {mib:>10.1} {p50:>10.0} {p99:>10.0}", p.depth, p.per_s);
@@ -105,9 +106,9 @@ fn print_table(profile: &Profile) {
     );
     println!(
         "so: read through gaps up to {}, keep {} requests outstanding, scan {} ahead,",
-        size(cost.gap_bytes()),
+        size::about(cost.gap_bytes() as f64),
         cost.best_depth(),
-        size(cost.read_ahead_bytes()),
+        size::about(cost.read_ahead_bytes() as f64),
     );
     println!(
         "    read a 2 MiB extent whole when {:.0} or more of its 256 pages are wanted, {}",
@@ -116,13 +117,5 @@ fn print_table(profile: &Profile) {
     );
     for doubt in &profile.doubts {
         println!("note: {doubt}");
-    }
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        b if b >= 1 << 20 => format!("{} MiB", b >> 20),
-        b if b >= 1 << 10 => format!("{} KiB", b >> 10),
-        b => format!("{b} bytes"),
     }
 }

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::prompt::{Prompt, terminal_width};
-use crate::signals;
 use crate::switches::open::OpenArgs;
 use crate::switches::texts::{self, TextArgs};
 use anyhow::bail;
+use snowmelt_base::signals;
 use snowmelt_sparql::{
     Engine, QueryKind, QueryOptions, QueryResult, ResultFormat, Shortener, TableStyle, declared_prefixes,
 };

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::running;
 use crate::switches::open::{OpenArgs, open, open_or_create};
 use crate::switches::texts::TextArgs;
-use crate::{running, signals, size};
+use snowmelt_base::{signals, size};
 use snowmelt_server::{Limits, ServerConfig, serve};
 use snowmelt_sparql::{Engine, LoadPermission};
 use snowmelt_store::{Mode, StoreConfig};

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::signals;
 use crate::switches::open::OpenArgs;
 use crate::switches::texts::{self, TextArgs};
 use indicatif::HumanCount;
+use snowmelt_base::signals;
 use snowmelt_sparql::{Engine, LoadPermission, UpdateOptions};
 
 /// Run one SPARQL Update request.

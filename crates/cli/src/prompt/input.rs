@@ -2,7 +2,7 @@
 
 /// What an input asks for.
 #[derive(PartialEq, Eq, Debug)]
-pub enum Command<'a> {
+pub enum Entry<'a> {
     Query(&'a str),
     Explain(&'a str),
     Analyze(&'a str),
@@ -18,36 +18,36 @@ pub enum Command<'a> {
     Unknown(&'a str),
 }
 
-impl<'a> Command<'a> {
+impl<'a> Entry<'a> {
     /// Reads an input.
     pub fn of(text: &'a str) -> Self {
         let text = text.trim();
         let text = text.strip_suffix(';').map_or(text, str::trim_end);
         if !text.starts_with('\\') {
             return match text {
-                "help" | "?" => Command::Help,
-                "quit" | "exit" => Command::Quit,
-                query => Command::Query(query),
+                "help" | "?" => Entry::Help,
+                "quit" | "exit" => Entry::Quit,
+                query => Entry::Query(query),
             };
         }
         let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let rest = rest.trim();
         match word {
-            "\\explain" => Command::Explain(rest),
-            "\\analyze" => Command::Analyze(rest),
-            "\\format" => Command::Format(rest),
-            "\\timing" => Command::Timing,
-            "\\prefix" if rest.is_empty() => Command::Prefixes,
+            "\\explain" => Entry::Explain(rest),
+            "\\analyze" => Entry::Analyze(rest),
+            "\\format" => Entry::Format(rest),
+            "\\timing" => Entry::Timing,
+            "\\prefix" if rest.is_empty() => Entry::Prefixes,
             "\\prefix" => match rest.split_once(':').map(|(name, iri)| (name.trim(), iri.trim())) {
                 Some((name, iri)) if iri.len() > 2 && iri.starts_with('<') && iri.ends_with('>') => {
-                    Command::Prefix(name, &iri[1..iri.len() - 1])
+                    Entry::Prefix(name, &iri[1..iri.len() - 1])
                 }
-                _ => Command::Unknown("prefix of that form: write \\prefix NAME: <IRI>"),
+                _ => Entry::Unknown("prefix of that form: write \\prefix NAME: <IRI>"),
             },
-            "\\stats" => Command::Stats,
-            "\\help" | "\\?" | "\\h" => Command::Help,
-            "\\quit" | "\\q" => Command::Quit,
-            other => Command::Unknown(other),
+            "\\stats" => Entry::Stats,
+            "\\help" | "\\?" | "\\h" => Entry::Help,
+            "\\quit" | "\\q" => Entry::Quit,
+            other => Entry::Unknown(other),
         }
     }
 }
@@ -151,14 +151,14 @@ mod tests {
 
     #[test]
     fn what_is_asked_for() {
-        assert_eq!(Command::of(" ASK { } ; "), Command::Query("ASK { }"));
-        assert_eq!(Command::of("\\explain ASK { }"), Command::Explain("ASK { }"));
-        assert_eq!(Command::of("\\format  json"), Command::Format("json"));
-        assert_eq!(Command::of("\\prefix a: <urn:a:>"), Command::Prefix("a", "urn:a:"));
-        assert_eq!(Command::of("\\prefix : <urn:a:>"), Command::Prefix("", "urn:a:"));
-        assert_eq!(Command::of("\\prefix"), Command::Prefixes);
-        assert!(matches!(Command::of("\\prefix a"), Command::Unknown(_)));
-        assert_eq!(Command::of("exit"), Command::Quit);
+        assert_eq!(Entry::of(" ASK { } ; "), Entry::Query("ASK { }"));
+        assert_eq!(Entry::of("\\explain ASK { }"), Entry::Explain("ASK { }"));
+        assert_eq!(Entry::of("\\format  json"), Entry::Format("json"));
+        assert_eq!(Entry::of("\\prefix a: <urn:a:>"), Entry::Prefix("a", "urn:a:"));
+        assert_eq!(Entry::of("\\prefix : <urn:a:>"), Entry::Prefix("", "urn:a:"));
+        assert_eq!(Entry::of("\\prefix"), Entry::Prefixes);
+        assert!(matches!(Entry::of("\\prefix a"), Entry::Unknown(_)));
+        assert_eq!(Entry::of("exit"), Entry::Quit);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! `--config FILE`: switches from a file in TOML.
 //!
-//! A key is the long name of a switch: `memory = "4GiB"`, `read-only = true`, `stripe = ["/a", "/b"]`.
-//! Keys at the top are for every command that has such a switch; those of a table named after a
-//! command (`[serve]`) are for that command alone and must be switches of it. What stands on the
-//! command line counts before the file. Without `--config`, the file `snowmelt.toml` in the database
-//! directory is read if it is there.
+//! A key is the long name of a switch: `memory = "4GiB"`, `read-only = true`, `stripe = ["/a",
+//! "/b"]`. Keys at the top are for every command that has such a switch; those of a table named
+//! after a command (`[serve]`) are for that command alone and must be switches of it. What
+//! stands on the command line counts before the file. Without `--config`, the file
+//! `snowmelt.toml` in the database directory is read if it is there.
 //!
 //! The file is turned into arguments, so that a value is checked and named as one of the command
 //! line is.

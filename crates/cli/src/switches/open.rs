@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use clap::ValueEnum;
 use snowmelt_graph::{Database, GraphError, OpenOptions};
 use snowmelt_io::{Engine, Policy, QueueConfig};
 use snowmelt_store::{Checkpoints, JournalConfig, MemoryBudget, Mode, ReadAhead, StoreConfig, StoreError};
 
-use crate::size;
 use crate::switches::device::DeviceChoice;
+use snowmelt_base::size;
+use snowmelt_lab::OnOff;
 
 /// Switches of memory and I/O.
 #[derive(Clone, Debug, clap::Args)]
@@ -74,14 +74,6 @@ pub struct IoArgs {
     pub device: DeviceChoice,
 }
 
-/// A switch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[allow(missing_docs)]
-pub enum OnOff {
-    On,
-    Off,
-}
-
 impl OpenArgs {
     /// The store's settings.
     pub fn config(&self) -> StoreConfig {
@@ -117,7 +109,7 @@ impl IoArgs {
             queue,
             devices,
             journal: JournalConfig { devices: journal_devices, ..config.journal },
-            direct: self.direct == OnOff::On,
+            direct: self.direct.is_on(),
             read_ahead: self.read_ahead.clone(),
             ..config
         }

@@ -10,8 +10,8 @@ use clap::{Arg, Command};
 const TOPICS: [(&str, &[&str]); 2] =
     [("io", &["I/O", "Journal"]), ("limits", &["Limits", "Limits of queries and updates"])];
 
-/// Prepares the help of a command and its subcommands: switches of topics are hidden, and the topics
-/// are named.
+/// Prepares the help of a command and its subcommands: switches of topics are hidden, and the
+/// topics are named.
 pub fn hide(command: Command) -> Command {
     let command = command.mut_subcommands(hide);
     let topics = TOPICS.iter().filter(|(_, headings)| has(&command, headings));

@@ -34,6 +34,7 @@ use std::time::{Duration, Instant};
 use case::{Attack, Case, Scale};
 use client::ask;
 use probe::probe;
+use snowmelt_base::random::lcg;
 use target::{BEYOND_BUDGET, Settings, Target};
 
 const MIB: u64 = 1 << 20;
@@ -279,8 +280,7 @@ fn mended(cases: &[Case]) -> Vec<&Case> {
 /// Another order for each seed.
 fn shuffled(mut cases: Vec<&Case>, mut random: u64) -> Vec<&Case> {
     for i in (1..cases.len()).rev() {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        cases.swap(i, (random >> 33) as usize % (i + 1));
+        cases.swap(i, (lcg(&mut random) >> 33) as usize % (i + 1));
     }
     cases
 }
@@ -304,7 +304,7 @@ fn no_request_stops_the_server() {
     let mut suite = Suite { form: &SHORT, target: start(dir.path(), &SHORT) };
     let cases = cases();
     let mut wrong = alone(&mut suite, &cases);
-    let all = shuffled(mended(&cases), snowmelt_io::test_seed(1));
+    let all = shuffled(mended(&cases), snowmelt_base::test_seed(1));
     let found = suite.storm(STORM, &all);
     match unmended().get(STORM) {
         None => wrong.extend(found),
@@ -333,7 +333,7 @@ fn no_request_stops_the_server_at_length() {
         wrong.extend(found);
     }
     for round in 0..4 {
-        let all = shuffled(mended(&cases), snowmelt_io::test_seed(1) + round);
+        let all = shuffled(mended(&cases), snowmelt_base::test_seed(1) + round);
         wrong.extend(suite.storm(STORM, &all));
     }
     wrong.extend(suite.settled().err());

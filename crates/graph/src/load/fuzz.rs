@@ -110,10 +110,7 @@ _:x <e:p> "-12.50"^^<http://www.w3.org/2001/XMLSchema#decimal> .
 
     /// xorshift64*
     fn next(random: &mut u64) -> usize {
-        *random ^= *random >> 12;
-        *random ^= *random << 25;
-        *random ^= *random >> 27;
-        (random.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize
+        (snowmelt_base::random::xorshift_star(random) >> 33) as usize
     }
 
     /// Rounds: 20 000, or as many as `SNOWMELT_ROUNDS` says.

@@ -1,9 +1,11 @@
-//! What the tests share: a sink that remembers, a batch of buffers, a small random generator, a seed to repeat a failure.
+//! Tools of the tests: a sink that remembers, a batch of buffers, bytes that tell
+//! their place.
 #![allow(dead_code, unsafe_code)]
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use snowmelt_base::random::GOLDEN;
 use snowmelt_io::*;
 
 /// Remembers every completion; a second one for the same tag fails the test.
@@ -68,7 +70,8 @@ impl Batch {
         let mut bufs: Vec<AlignedBuf> = places.iter().map(|p| AlignedBuf::new(p.1)).collect();
         let requests = places.iter().zip(&mut bufs).enumerate();
         let requests = requests.map(|(i, (&(offset, len), buf))| {
-            // SAFETY: the batch owns the buffer; the tests wait for completion before they look or drop.
+            // SAFETY: the batch owns the buffer; the tests wait for completion before they look
+            // or drop.
             let buf = unsafe { RawBuf::read_into(buf.as_mut_ptr(), len) };
             Request { offset, buf, class, tag: first_tag + i as u64 }
         });
@@ -77,24 +80,7 @@ impl Batch {
     }
 }
 
-/// SplitMix64: small, seeded, good enough for tests.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
-
 /// Bytes that tell their offset.
 pub fn pattern(len: usize) -> Vec<u8> {
-    (0..len as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 29) as u8).collect()
+    (0..len as u64).map(|i| (i.wrapping_mul(GOLDEN) >> 29) as u8).collect()
 }

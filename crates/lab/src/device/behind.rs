@@ -1,4 +1,5 @@
-//! The emulated device behind a block device, if there is one: experiments begin with its buffers empty, and say so when it answered late.
+//! The emulated device behind a block device, if there is one. An experiment begins with the
+//! buffers of the device empty, and reports late answers.
 
 use std::path::Path;
 
@@ -43,7 +44,7 @@ impl Behind {
         self.record.spec.read_ahead_kb
     }
 
-    /// What it emulates, for reports.
+    /// Name of its model, for reports.
     pub(crate) fn model(&self) -> String {
         self.record.spec.model_name.clone()
     }

@@ -1,7 +1,9 @@
-//! `snowmelt lab device check`: a model, or a device that was made, against the published figures.
+//! `snowmelt lab device check`: a model, or a device that was made, against the published
+//! figures.
 //!
-//! The model is measured in virtual time, where it is exact and takes a second; a device that stands also through its block
-//! device, in real time, where this machine is part of what is measured.
+//! The model is measured in virtual time, which is exact and takes a second. A device that
+//! stands is measured through its block device as well, in real time; there the figures include
+//! this machine.
 
 use std::path::PathBuf;
 
@@ -10,18 +12,18 @@ use snowmelt_io::DeviceModel;
 
 use super::control::{self, Ask};
 use super::expected::{self, Expected, Scope, number};
-use super::measure::{Load, Target};
+use super::measure::{DeviceTarget, Load};
 use super::spec;
 use super::state::{self, Record};
+use crate::device::read_ahead::ReadAhead;
 use crate::machine::BlockDevice;
-use crate::read_ahead::ReadAhead;
 use crate::report::{Axis, Column, Figure, Plot, Report, Scale, Section, Series, Table};
 use crate::undo::Undo;
 use crate::{LabError, Run};
 
 /// Check a model or device against the published figures.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct CheckArgs {
     /// Name of a device that was made: measures its block device too
     #[arg(required_unless_present = "model")]
     pub name: Option<String>,
@@ -52,7 +54,7 @@ struct Checked {
 }
 
 /// Runs the command; an error when something is further from its source than it may be.
-pub fn run(args: &Args) -> Result<(), LabError> {
+pub fn run(args: &CheckArgs) -> Result<(), LabError> {
     let record = args.name.as_deref().map(state::load).transpose()?;
     let name = match (&record, &args.model) {
         (Some(record), _) => record.spec.model_name.clone(),
@@ -114,7 +116,7 @@ fn check(
     record: Option<&Record>,
     destroy: bool,
 ) -> Result<Checked, LabError> {
-    let in_model = (figure.measure)(&Target::model(model, capacity(model)))?;
+    let in_model = (figure.measure)(&DeviceTarget::model(model, capacity(model)))?;
     let measurable = match figure.scope {
         Scope::Model => false,
         Scope::Read => true,
@@ -140,7 +142,7 @@ fn on_device(figure: &Expected, record: &Record) -> Result<f64, LabError> {
     if let Some(read_ahead) = ReadAhead::of(&block_device(record)?) {
         read_ahead.hold(&undo)?;
     }
-    let target = Target::block_device(&record.device, figure.scope == Scope::Write)?;
+    let target = DeviceTarget::block_device(&record.device, figure.scope == Scope::Write)?;
     Ok((figure.measure)(&target)?)
 }
 
@@ -204,7 +206,7 @@ fn table(checked: &[Checked]) -> Table {
 fn depth_curve(model: &DeviceModel) -> Result<Plot, LabError> {
     let mut points = Vec::new();
     for depth in [1, 2, 4, 8, 16, 32, 64, 128] {
-        let target = Target::model(model, capacity(model));
+        let target = DeviceTarget::model(model, capacity(model));
         let load = Load { depth, requests: 2000 + 50 * depth, block: 4096, write: false };
         points.push((depth as f64, target.random(load, 3)?.per_s()));
     }
@@ -220,7 +222,7 @@ fn depth_curve(model: &DeviceModel) -> Result<Plot, LabError> {
 fn seek_curve(model: &DeviceModel, capacity_bytes: u64) -> Result<Plot, LabError> {
     let mut points = Vec::new();
     for way in [0.0002, 0.001, 0.005, 0.02, 0.06, 0.12, 0.2, 0.3, 0.41, 0.5, 0.61, 0.75, 0.9, 0.998] {
-        let target = Target::model(model, capacity(model));
+        let target = DeviceTarget::model(model, capacity(model));
         points.push((way * 100.0, target.seek_ms(way, capacity_bytes)?));
     }
     Ok(Plot {

@@ -33,7 +33,7 @@ pub struct CutArgs {
     pub seed: u64,
 }
 
-/// What a server can be asked.
+/// Requests to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ask {
@@ -43,7 +43,7 @@ pub enum Ask {
     PowerOn,
 }
 
-/// What it answers.
+/// Answers of a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
@@ -56,7 +56,7 @@ pub enum Answer {
 /// How a device is doing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// What it was asked since its counts were reset.
+    /// Its requests since the counts were reset.
     pub activity: Activity,
     /// How late it answered.
     pub lateness: Latency,
@@ -106,7 +106,8 @@ pub fn ask(record: &Record, ask: Ask) -> Result<Answer, LabError> {
     }
 }
 
-/// Asks, and waits for the answer for so long. The thread that waits is left behind: it can be killed.
+/// Asks, and waits for the answer for so long. The thread that waits is left behind: it can be
+/// killed.
 pub(super) fn ask_through(path: &Path, ask: Ask, patience: Duration) -> std::io::Result<Answer> {
     let (tell, told) = std::sync::mpsc::channel();
     let path = path.to_path_buf();
@@ -231,8 +232,8 @@ pub fn power_on(args: &NameArgs) -> Result<(), LabError> {
     expect_done(ask(&record, Ask::PowerOn)?)
 }
 
-/// Has the kernel forget what it caches of a block device: dirty pages fail to be written while the power is off, and are then
-/// dropped with the others.
+/// Has the kernel forget what it caches of a block device: dirty pages fail to be written while
+/// the power is off, and are then dropped with the others.
 fn forget_cached(device: &Path) -> Result<(), LabError> {
     let file = std::fs::File::open(device).map_err(|e| LabError::file("open", device, e))?;
     drop(file.sync_all()); // fails, since the power is off

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use snowmelt_io::DeviceModel;
 
-use super::server::Outcome;
+use super::server::StartOutcome;
 use super::spec::{self, LOOP_DEPTH, Spec, default_patience_s};
 use super::state::{self, Record};
 use super::{hung, remove};
@@ -19,13 +19,15 @@ use crate::{LabError, size};
 
 /// Make an emulated device.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
+pub struct CreateArgs {
     /// Name of the device in later commands
     pub name: String,
-    /// hdd-7200, hdd-10k, gp3, wide-slow, s3, nvme, or a TOML file (kind = "disk" or "volume", any parameter)
+    /// hdd-7200, hdd-10k, gp3, wide-slow, s3, nvme, or a TOML file (kind = "disk" or "volume",
+    /// any parameter)
     #[arg(long)]
     pub model: String,
-    /// Its length; a disk's whole capacity when not given (memory is used for what is written only)
+    /// Its length; a disk's whole capacity when not given (memory is used for what is written
+    /// only)
     #[arg(long, value_parser = size::parse)]
     pub size: Option<u64>,
     /// Keep the bytes in this file (made if need be) instead of in memory
@@ -43,16 +45,19 @@ pub struct Args {
     /// Remember unsynced writes, so that `lab device cut` can lose them
     #[arg(long)]
     pub power_cut: bool,
-    /// The kernel's scheduler: none, mq-deadline, kyber, bfq; mq-deadline for disks, none for others when not given
+    /// The kernel's scheduler: none, mq-deadline, kyber, bfq; mq-deadline for disks, none for
+    /// others when not given
     #[arg(long)]
     pub scheduler: Option<String>,
-    /// Requests the kernel hands to the device at once, 5 to 128; a disk's own queue (32), 128 for others when not given
+    /// Requests the kernel hands to the device at once, 5 to 128; a disk's own queue (32), 128
+    /// for others when not given
     #[arg(long, value_parser = clap::value_parser!(u32).range(5..=i64::from(LOOP_DEPTH)))]
     pub depth: Option<u32>,
     /// The kernel's read-ahead
     #[arg(long, default_value_t = 128)]
     pub read_ahead_kb: u32,
-    /// Seconds the device may take to stand, its self-test included; then everything is taken back
+    /// Seconds the device may take to stand, its self-test included; then everything is taken
+    /// back
     #[arg(long, default_value_t = default_patience_s(), value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub patience: u32,
 }
@@ -61,7 +66,7 @@ pub struct Args {
 const DEFAULT_BYTES: u64 = 16 << 30;
 
 /// Runs the command.
-pub fn run(args: &Args) -> Result<(), LabError> {
+pub fn run(args: &CreateArgs) -> Result<(), LabError> {
     let record = create(&args.spec()?)?;
     crate::say!("{}", record.device.display());
     eprintln!(
@@ -77,7 +82,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     Ok(())
 }
 
-impl Args {
+impl CreateArgs {
     fn spec(&self) -> Result<Spec, LabError> {
         spec::check_name(&self.name)?;
         let model = spec::model(&self.model, self.seed)?;
@@ -112,7 +117,7 @@ impl Args {
     }
 }
 
-/// The server works from another folder; and nobody's data is overwritten unasked.
+/// The server works from another folder; and data is never overwritten unasked.
 fn absolute(path: &Path, destroy: bool) -> Result<PathBuf, LabError> {
     if path.exists() && !destroy {
         return Err(LabError::refused(
@@ -151,7 +156,8 @@ pub fn create(spec: &Spec) -> Result<Record, LabError> {
     let mut server = start_server(spec)?;
     let step = undo.started(server.id())?;
     let outcome = wait_until_it_stands(spec, &mut server); // never for ever
-    // The server looks after itself from now on, or is gone. (After Ctrl-C this does not return: the signal's thread ends us.)
+    // The server looks after itself from now on, or is gone. (After Ctrl-C this does not
+    // return: the signal's thread ends us.)
     undo.done(step)?;
     if outcome.is_ok() {
         undo.done(log)?;
@@ -159,7 +165,7 @@ pub fn create(spec: &Spec) -> Result<Record, LabError> {
     outcome
 }
 
-/// What must be there before anything is made, each with what to do about it.
+/// Conditions that must hold before anything is made, each with its remedy.
 fn check_machine() -> Result<(), LabError> {
     let instead = "models in the process need no rights: `--device sim:hdd` of the database's commands, `lab device check --model`";
     if !rustix::process::geteuid().is_root() {
@@ -190,7 +196,8 @@ fn refuse_beside_hung() -> Result<(), LabError> {
     }
 }
 
-/// Starts this program again as `… device serve`: the words of our own command line up to `device` lead there.
+/// Starts this program again as `… device serve`: the words of our own command line up to
+/// `device` lead there.
 fn start_server(spec: &Spec) -> Result<Child, LabError> {
     let program = std::env::current_exe().map_err(|e| LabError::system("find this program", e))?;
     let words: Vec<_> = std::env::args_os().skip(1).take_while(|word| word != "device").collect();
@@ -224,10 +231,11 @@ fn wait_until_it_stands(spec: &Spec, server: &mut Child) -> Result<Record, LabEr
             Heard::Nothing => return Err(give_up(spec, server, &doing)),
         };
         match serde_json::from_str(&line) {
-            Ok(Outcome::Doing(what)) => doing = what,
-            Ok(Outcome::Ready(record)) => return Ok(*record),
-            Ok(Outcome::Failed(why)) => {
-                let _ = ends_within(server, END_PATIENCE); // it has undone everything, and has only to end
+            Ok(StartOutcome::Doing(what)) => doing = what,
+            Ok(StartOutcome::Ready(record)) => return Ok(*record),
+            Ok(StartOutcome::Failed(why)) => {
+                // It has undone everything, and has only to end.
+                let _ = ends_within(server, END_PATIENCE);
                 return Err(LabError::Argument(why));
             }
             Err(_) => return Err(gone(spec, server, line)),
@@ -241,8 +249,8 @@ const GRACE: Duration = Duration::from_secs(10);
 /// A server that has ended, or was told to, is gone by then.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The server ended without a word. When it was killed amid its self-test, its reads wait for a device that nobody serves, until that is
-/// taken away.
+/// The server ended without a word. When it was killed amid its self-test, its reads wait for a
+/// device without a server, until that is taken away.
 fn gone(spec: &Spec, server: &mut Child, said: String) -> LabError {
     if let Err(e) = remove::restore_leftovers(&spec.name) {
         return e.into();
@@ -253,11 +261,13 @@ fn gone(spec: &Spec, server: &mut Child, said: String) -> LabError {
     LabError::system("start the device's server", std::io::Error::other(why.trim().to_string()))
 }
 
-/// The server takes too long: cut off from the kernel it can take its things down, or be killed.
+/// The server takes too long: cut off from the kernel it can take its things down, or be
+/// killed.
 fn give_up(spec: &Spec, server: &mut Child, doing: &str) -> LabError {
     let seconds = Duration::from_secs(spec.patience_s.into()) + GRACE;
     let waits = hung::waits_in(server.id());
-    let _ = abort(&state::mount_path(&spec.name)); // where it is not mounted yet there is nothing to abort
+    // Where it is not mounted yet there is nothing to abort.
+    let _ = abort(&state::mount_path(&spec.name));
     for signals in [&[Signal::TERM, Signal::CONT][..], &[Signal::KILL]] {
         // It may have ended by itself.
         signals.iter().for_each(|signal| kill_process(Pid::from_child(server), *signal).unwrap_or(()));
@@ -292,7 +302,7 @@ fn ends_within(server: &mut Child, patience: Duration) -> bool {
     false
 }
 
-/// What the server says, line by line.
+/// Lines of the server.
 struct Said {
     pipe: ChildStdout,
     server: u32,
@@ -312,7 +322,8 @@ impl Said {
         Said { pipe: server.stdout.take().expect("it was piped"), server: server.id(), bytes: Vec::new() }
     }
 
-    /// The next line. A dead server is noticed although one of its threads, waiting for the device, keeps the pipe open.
+    /// The next line. A dead server is noticed although one of its threads, waiting for the
+    /// device, keeps the pipe open.
     fn line(&mut self, deadline: Instant) -> Heard {
         let tick = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
         loop {

@@ -1,8 +1,10 @@
-//! The file system behind an emulated device: one directory with one file, `disk`, as long as the device.
+//! The file system behind an emulated device: one directory with one file, `disk`, as long as
+//! the device.
 //!
-//! Everything that would make a deep queue shallow is asked away when the kernel says hello: asynchronous direct I/O (or the
-//! loop device would wait for each request), many background requests (the default is 12), requests of up to 1 MiB
-//! (the default is 128 KiB). Answers come from the model's delivering thread when they are due.
+//! At the first message of the kernel the server asks for everything that keeps a deep queue
+//! deep: asynchronous direct I/O (or the loop device would wait for each request), many
+//! background requests (the default is 12), requests of up to 1 MiB (the default is 128 KiB).
+//! Answers come from the delivering thread of the model when they are due.
 
 use std::ffi::OsStr;
 use std::sync::Arc;

@@ -1,16 +1,17 @@
-//! What was published about the devices that the models stand for, and how to measure it.
+//! Published figures of the devices that the models stand for, and how to measure them.
 //!
-//! A figure is right within 10 % of a published value, or inside a published range. Some can only be measured on the model
-//! itself: through a block device requests are at most 1 MiB, and no faster than this machine answers.
+//! A figure is right within 10 % of a published value, or inside a published range. Some can
+//! only be measured on the model itself: through a block device requests are at most 1 MiB, and
+//! no faster than this machine answers.
 
 use snowmelt_io::IoError;
 
-use super::measure::{Load, Target};
+use super::measure::{DeviceTarget, Load};
 
 /// How far a measured value may be from the published one.
 const TOLERANCE: f64 = 0.10;
 
-/// What a source says.
+/// A published figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Published {
     /// This, within 10 %.
@@ -49,14 +50,14 @@ pub fn number(value: f64) -> String {
 
 /// One published figure.
 pub struct Expected {
-    /// What it is about.
+    /// Its subject.
     pub what: &'static str,
     pub unit: &'static str,
     pub published: Published,
-    /// Who says so.
+    /// Its source.
     pub source: &'static str,
     pub scope: Scope,
-    pub measure: fn(&Target) -> Result<f64, IoError>,
+    pub measure: fn(&DeviceTarget) -> Result<f64, IoError>,
 }
 
 /// Where it can be measured.
@@ -85,7 +86,13 @@ const NVME: &str = "data-centre NVMe drives (Samsung PM9A3 80 µs; Micron 7300 3
 /// The capacity of the disk of E1, in bytes.
 const CHEETAH: u64 = 18_200_000_000;
 
-fn reads(t: &Target, depth: u64, block: u64, few: u64, many: u64) -> Result<super::measure::Sample, IoError> {
+fn reads(
+    t: &DeviceTarget,
+    depth: u64,
+    block: u64,
+    few: u64,
+    many: u64,
+) -> Result<super::measure::Sample, IoError> {
     t.random(Load { depth, requests: t.count(few, many), block, write: false }, 3)
 }
 
@@ -97,7 +104,7 @@ macro_rules! expected {
 
 use Published::{AtLeast, Range, Value};
 
-/// What is known of the device that `model` stands for; nothing for models of one's own.
+/// Figures of the device that `model` stands for; none for models of one's own.
 pub fn of(model: &str) -> Vec<Expected> {
     match model {
         "hdd-10k" => hdd_10k(),
@@ -138,7 +145,7 @@ fn hdd_7200() -> Vec<Expected> {
 }
 
 /// After the cache has been filled.
-fn sustained_writes(t: &Target) -> Result<f64, IoError> {
+fn sustained_writes(t: &DeviceTarget) -> Result<f64, IoError> {
     let writes = |requests, seed| t.random(Load { depth: 1, requests, block: 4096, write: true }, seed);
     writes(17_000, 3)?;
     Ok(writes(4_000, 4)?.per_s())
@@ -164,7 +171,7 @@ fn wide_slow() -> Vec<Expected> {
 }
 
 /// How much longer 32 reads at once take than one.
-fn at_once(t: &Target) -> Result<f64, IoError> {
+fn at_once(t: &DeviceTarget) -> Result<f64, IoError> {
     reads(t, 1, 8192, 100, 100)?; // after the bursts before, the budget is full again
     let one = reads(t, 1, 8192, 50, 50)?.mean_ms();
     let mut shortest = f64::MAX;

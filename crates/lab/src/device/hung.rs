@@ -1,7 +1,8 @@
 //! Devices that hang: their server lives, or threads of it do, but it does not answer.
 //!
-//! Whoever waits for such a device waits in the kernel, holds locks there, and keeps others waiting: the next device to be made,
-//! whatever lists devices. All of that ends at once when the connection to the server is aborted; so `lab restore` does, and
+//! A program that waits for such a device waits in the kernel, holds locks there, and keeps
+//! others waiting: the next device to be made, every program that lists devices. All of that
+//! ends at once when the connection to the server is aborted; so `lab restore` does, and
 //! `lab device create` looks for them before it begins.
 
 use std::path::{Path, PathBuf};
@@ -13,10 +14,12 @@ use super::control::{Answer, Ask, ask_through};
 use super::state;
 use crate::undo::{Living, Step, UndoError, abort, living, process_start};
 
-/// A server that has not answered for so long hangs: it answers before all ordinary programs, from memory.
+/// A server that has not answered for so long hangs: it answers before all ordinary programs,
+/// from memory.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A server whose connection was aborted takes its things down by itself, and is killed when it has not by then.
+/// A server whose connection was aborted takes its things down by itself, and is killed when it
+/// has not by then.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A device that hangs.
@@ -78,7 +81,8 @@ fn answers_within(name: &str, one: &Living, patience: Duration) -> Option<String
 }
 
 impl Hung {
-    /// Fails what waits for the device, and ends the server; it is gone, or an error says what it waits for. Bounded in time.
+    /// Fails what waits for the device, and ends the server; it is gone, or an error says what
+    /// it waits for. Bounded in time.
     pub fn end(&self) -> Result<(), String> {
         let aborted: Vec<_> = self.mounts.iter().map(|mount| abort(mount)).collect();
         let Some(pid) = Pid::from_raw(self.pid as i32) else { return Ok(()) };

@@ -7,14 +7,14 @@ use crate::{LabError, size};
 
 /// The devices there are.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct ListArgs {
     /// As JSON lines
     #[arg(long)]
     pub json: bool,
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Result<(), LabError> {
+pub fn run(args: &ListArgs) -> Result<(), LabError> {
     let records = state::all()?;
     if args.json {
         for record in &records {

@@ -1,7 +1,9 @@
-//! Measures a device from outside, in its own time: a model in virtual time, or a block device in real time.
+//! Measures a device from outside, in its own time: a model in virtual time, or a block device
+//! in real time.
 //!
-//! The same code does both: clients are threads that read or write in place, one request each. Only random reads of a block device go
-//! through one thread's ring, which hands many over at once: to wake as many threads takes longer than fast devices.
+//! The same code does both: clients are threads that read or write in place, one request each.
+//! Only random reads of a block device go through the ring of one thread, which submits many at
+//! once: waking as many threads takes longer than a fast device does.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::path::Path;
@@ -10,6 +12,7 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use snowmelt_base::random::{GOLDEN, mix};
 use snowmelt_io::{
     Access, AlignedBuf, Clock, Device, DeviceModel, FileDevice, IoError, Job, JobEngine, JobFile, Pattern,
     Places, SimulatedDevice, SparseMemoryDevice, run_job,
@@ -21,7 +24,7 @@ const MS: f64 = 1e6;
 const SECTOR: u64 = 512;
 
 /// Something to be measured.
-pub struct Target {
+pub struct DeviceTarget {
     device: Arc<dyn Device>,
     clock: Clock,
     len: u64,
@@ -74,22 +77,22 @@ pub struct Load {
     pub write: bool,
 }
 
-impl Target {
+impl DeviceTarget {
     /// A model with nothing around it, in virtual time; exact, and the same every time.
-    pub fn model(model: &DeviceModel, len: u64) -> Target {
+    pub fn model(model: &DeviceModel, len: u64) -> DeviceTarget {
         let clock = Clock::virtual_time(1024); // processors are not what is measured
         let bytes = Arc::new(SparseMemoryDevice::new("model", len, 1 << 40));
         let device = Arc::new(SimulatedDevice::new(model.clone(), bytes, &clock));
-        Target { device, clock, len, real: false, file: None }
+        DeviceTarget { device, clock, len, real: false, file: None }
     }
 
     /// A block device, past the page cache. Writes need `write`.
-    pub fn block_device(path: &Path, write: bool) -> Result<Target, IoError> {
+    pub fn block_device(path: &Path, write: bool) -> Result<DeviceTarget, IoError> {
         let access = if write { Access::ReadWrite } else { Access::Read };
         let device: Arc<dyn Device> = Arc::new(FileDevice::open(path, access, true)?);
         let len = device.len()?;
         let file = Some(JobFile::open(path, false, true)?);
-        Ok(Target { device, clock: Clock::real(), len, real: true, file })
+        Ok(DeviceTarget { device, clock: Clock::real(), len, real: true, file })
     }
 
     /// Length in bytes.
@@ -121,7 +124,8 @@ impl Target {
                 .map(|(i, ticket)| {
                     scope.spawn(move || {
                         if self.real {
-                            snowmelt_io::run_urgently(); // the device is measured, not who else uses the machine
+                            // The device is measured, not who else uses the machine.
+                            snowmelt_io::run_urgently();
                         }
                         let _part = ticket.enter();
                         body(i)
@@ -200,8 +204,8 @@ impl Target {
         self.run(Load { depth: 1, requests: bytes / block, block, write }, |n| start + n * block)
     }
 
-    /// Time of a read that the device has in its buffer, in milliseconds: the way there and back. With pauses as between seeks, in which
-    /// a processor falls asleep.
+    /// Time of a read that the device has in its buffer, in milliseconds: the way there and
+    /// back. With pauses as between seeks, in which a processor falls asleep.
     fn buffered_ms(&self) -> Result<f64, IoError> {
         let client = |_| -> Result<Vec<u64>, IoError> {
             let mut buf = AlignedBuf::new(SECTOR as usize);
@@ -218,16 +222,19 @@ impl Target {
         Ok(ns[ns.len() / 2] as f64 / MS)
     }
 
-    /// Seek time over `way` of the whole stroke of `capacity`, in milliseconds: the shortest of many reads from somewhere and
-    /// then that far away, in which the platter happened to stand right, less the way there and back.
+    /// Seek time over `way` of the whole stroke of `capacity`, in milliseconds: the shortest of
+    /// many reads from somewhere and then that far away, in which the platter happened to stand
+    /// right, less the way there and back.
     pub fn seek_ms(&self, way: f64, capacity: u64) -> Result<f64, IoError> {
         let distance = (way * capacity as f64) as u64 / SECTOR;
-        // A turn's worth of places, so that the platter stands everywhere once; never far from the distance.
+        // A turn's worth of places, so that the platter stands everywhere once; never far from
+        // the distance.
         let spread = (distance / 8).clamp(1, (2 << 20) / SECTOR);
         let room = (self.len / SECTOR).saturating_sub(distance + 1).max(1);
         let pairs = self.count(400, 1500);
         let buffered_ms = self.buffered_ms()?;
-        let no_seek_ns = ((2.0 * buffered_ms + 0.1) * MS) as u64; // what came from a buffer was no seek
+        // What came from a buffer was no seek.
+        let no_seek_ns = ((2.0 * buffered_ms + 0.1) * MS) as u64;
         let shortest = AtomicU64::new(u64::MAX);
         let client = |_| -> Result<(), IoError> {
             let mut buf = AlignedBuf::new(SECTOR as usize);
@@ -246,7 +253,8 @@ impl Target {
         Ok(shortest.into_inner() as f64 / MS - buffered_ms)
     }
 
-    /// How long a flush takes after `writes` scattered writes, in milliseconds: the mean of several.
+    /// How long a flush takes after `writes` scattered writes, in milliseconds: the mean of
+    /// several.
     pub fn flush_ms(&self, writes: u64) -> Result<f64, IoError> {
         let rounds = self.count(5, 40);
         let client = |_| -> Result<u64, IoError> {
@@ -269,10 +277,7 @@ impl Target {
     }
 }
 
-/// SplitMix64 of a seed and a number.
+/// A random number that depends on a seed and a number alone.
 fn random(seed: u64, n: u64) -> u64 {
-    let mut z = seed.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    mix(seed.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(n.wrapping_mul(GOLDEN)))
 }

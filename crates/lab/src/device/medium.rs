@@ -8,7 +8,8 @@ use snowmelt_io::{Device, IoError};
 
 use super::unsynced::{CutReport, Keep, SECTOR, Unsynced};
 
-/// Most bytes of unsynced writes kept for a cut; older ones count as durable, as with a drive's bounded cache.
+/// Most bytes of unsynced writes kept for a cut; older ones count as durable, as with a drive's
+/// bounded cache.
 const UNSYNCED_BYTES: u64 = 256 << 20;
 
 /// Error number of a device without power.
@@ -17,10 +18,10 @@ const EIO: i32 = 5;
 /// Bytes with power.
 pub struct Medium {
     backing: Arc<dyn Device>,
-    state: Mutex<State>,
+    state: Mutex<MediumState>,
 }
 
-struct State {
+struct MediumState {
     /// Counted on by every cut; a request that began before it fails.
     epoch: u64,
     on: bool,
@@ -39,7 +40,7 @@ impl Medium {
     /// With `power_cut`, unsynced writes can be lost.
     pub fn new(backing: Arc<dyn Device>, power_cut: bool) -> Medium {
         let unsynced = power_cut.then(|| Unsynced::new(UNSYNCED_BYTES));
-        Medium { backing, state: Mutex::new(State { epoch: 0, on: true, unsynced }) }
+        Medium { backing, state: Mutex::new(MediumState { epoch: 0, on: true, unsynced }) }
     }
 
     /// A read begins.
@@ -110,11 +111,12 @@ impl Medium {
         Ok(())
     }
 
-    fn still(&self, begun: Begun, state: &State) -> Result<(), i32> {
+    fn still(&self, begun: Begun, state: &MediumState) -> Result<(), i32> {
         if state.on && state.epoch == begun.epoch { Ok(()) } else { Err(EIO) }
     }
 
-    /// Cuts the power; nothing is answered until [`Medium::power_on`]. None when the device was not made for it.
+    /// Cuts the power; nothing is answered until [`Medium::power_on`]. None when the device was
+    /// not made for it.
     pub fn cut(&self, keep: Keep, seed: u64) -> Option<Result<CutReport, IoError>> {
         let mut state = self.state.lock();
         let state = &mut *state;
@@ -146,8 +148,9 @@ fn errno(error: IoError) -> i32 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use snowmelt_io::MemoryDevice;
+
+    use super::*;
 
     #[test]
     fn without_power_nothing_is_answered_and_what_was_under_way_fails() {

@@ -1,8 +1,9 @@
-//! The kernel's queue in front of an emulated device: told what kind of device it is, and how many requests it takes.
+//! The kernel's queue in front of an emulated device: its kind of device and its depth are set.
 //!
-//! A loop device hands on up to 128 requests at once whatever is behind it, and a scheduler has something to choose from only
-//! when more wait than that. So the depth is lowered to the device's own: `nr_requests`, written while there is no scheduler,
-//! is the number of tags of the device itself, and stays when a scheduler is chosen afterwards.
+//! A loop device hands on up to 128 requests at once, whatever is behind it. A scheduler has a
+//! choice only when more requests wait than that. So the depth is lowered to that of the
+//! device: `nr_requests`, written while there is no scheduler, is the number of tags of the
+//! device itself, and stays when a scheduler is chosen afterwards.
 
 use std::path::{Path, PathBuf};
 
@@ -25,8 +26,9 @@ pub fn describe(undo: &Undo, device: &Path, spec: &Spec) -> Result<(), LabError>
     // Without a cache the kernel need not flush.
     let volatile = spec.power_cut || spec.model.caches_writes();
     set("write_cache", if volatile { "write back" } else { "write through" })?;
-    // What a loop device learns to be impossible at the first request, whereupon the kernel computes the read-ahead anew, it is to
-    // know before that is set. Both are refused by our file system, and change nothing.
+    // What a loop device learns to be impossible at the first request, whereupon the kernel
+    // computes the read-ahead anew, it is to know before that is set. Both are refused by our
+    // file system, and change nothing.
     for refused in [snowmelt_io::block_discard(device, 0, 4096), snowmelt_io::block_zero(device, 0, 4096)] {
         drop(refused);
     }
@@ -41,6 +43,7 @@ pub fn limit(undo: &Undo, device: &Path, spec: &Spec) -> Result<(), LabError> {
         undo.make(step, || set_queue_depth(&queue, spec.depth))?;
     }
     undo.set(&queue.join("scheduler"), &spec.scheduler)?;
-    undo.set(&queue.join("read_ahead_kb"), &spec.read_ahead_kb.to_string())?; // other settings change it
+    // Other settings change it.
+    undo.set(&queue.join("read_ahead_kb"), &spec.read_ahead_kb.to_string())?;
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! `snowmelt lab device remove`: file systems, loop device, mount, server, in that order; by force when the server hangs.
+//! `snowmelt lab device remove`: file systems, loop device, mount, server, in that order; by
+//! force when the server hangs.
 
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use crate::undo::{UNMOUNT_PATIENCE, UndoError, abort, leftovers, mounts_of, stat
 
 /// Take devices down.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct RemoveArgs {
     /// Names of the devices
     #[arg(required_unless_present = "all")]
     pub names: Vec<String>,
@@ -29,7 +30,7 @@ pub struct Args {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs the command.
-pub fn run(args: &Args) -> Result<(), LabError> {
+pub fn run(args: &RemoveArgs) -> Result<(), LabError> {
     let records = match args.all {
         true => state::all()?,
         false => args.names.iter().map(|name| state::load(name)).collect::<Result<_, _>>()?,
@@ -93,7 +94,8 @@ fn ends_within(record: &Record, patience: Duration) -> bool {
     false
 }
 
-/// What a server that was killed has left, from its journal; which is locked until the last of its threads is gone.
+/// What a server that was killed has left, from its journal; which is locked until the last of
+/// its threads is gone.
 fn take_away_leftovers(record: &Record) -> Result<(), LabError> {
     let name = &record.spec.name;
     let began = Instant::now();

@@ -1,11 +1,12 @@
-//! Before anything is measured on an emulated device: do many requests really reach the model at once?
+//! Test of an emulated device before it is used: do many requests really reach the model at
+//! once, and how long is their way?
 //!
-//! A loop device that is not asynchronous, or FUSE without its background limits raised, would serve one request (or 12) at a
-//! time, and every scheduler would look alike. So reads are held back where they reach the server, and counted, until all
-//! are there or no more come.
+//! A loop device that is not asynchronous, or FUSE without its background limits raised, would
+//! serve one request (or 12) at a time, and every scheduler would look alike. So reads are held
+//! back where they reach the server, and counted, until all are there or no more come.
 //!
-//! And how long is a request on its way through the kernel and back? That much earlier the model hears of each, or
-//! fast devices would be slow.
+//! The way of a request through the kernel and back is measured as well. The model hears of
+//! each request earlier by that time, or fast devices would be slow.
 
 use std::io::IoSliceMut;
 use std::path::Path;
@@ -29,8 +30,9 @@ const QUIET: Duration = Duration::from_millis(500);
 
 type Held = Box<dyn FnOnce() + Send>;
 
-/// Holds requests back while it is closed. A new one lets them pass by the model: until the self-test nobody measures, and the
-/// kernel, which flushes and reads a device while it is attached, holds locks of all loop devices meanwhile.
+/// Holds requests back while it is closed. A new one lets them pass by the model: until the
+/// self-test nobody measures, and the kernel, which flushes and reads a device while it is
+/// attached, holds locks of all loop devices meanwhile.
 pub struct Gate {
     held: Mutex<Option<Vec<Held>>>,
     /// Requests pass by the model.
@@ -91,9 +93,10 @@ const TRIPS: u64 = 200;
 /// More than this is the machine's business, not the way's.
 const LONGEST_WAY_NS: u64 = 150_000;
 
-/// The time of reads that are answered at once, in nanoseconds: of four, the quickest, so that a busy moment is not made good
-/// for ever. Between two of them passes what a device of this latency takes, at most a millisecond: that long a processor rests,
-/// and the longer it did the longer it takes to wake.
+/// The time of reads that are answered at once, in nanoseconds: of four, the quickest, so that
+/// a busy moment is not made good for ever. Between two of them passes what a device of this
+/// latency takes, at most a millisecond: that long a processor rests, and the longer it did the
+/// longer it takes to wake.
 pub fn measure_way(device: &Path, gate: &Gate, latency: Duration) -> Result<u64, LabError> {
     let file = FileDevice::open(device, Access::Read, true)?;
     let blocks = (file.len()? / 4096).max(1);

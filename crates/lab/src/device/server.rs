@@ -1,10 +1,13 @@
-//! The server of one device: a process of its own, in the order in which things are made and (backwards) taken down.
+//! The server of one device: a process of its own, in the order in which things are made and
+//! (backwards) taken down.
 //!
-//! 1. mount point, FUSE mount; 2. loop device; 3. its queue; 4. proof of depth, depth lowered, scheduler; 5. socket, record.
+//! 1. mount point, FUSE mount; 2. loop device; 3. its queue; 4. proof of depth, depth lowered,
+//!    scheduler; 5. socket, record.
 //!
-//! Everything is in the undo journal, so that any end of this process (an order to stop, a signal, an error) takes all down,
-//! and after kill -9 `lab restore` does. It speaks to whoever started it, in lines of JSON: what it begins, so that one who waits
-//! too long knows for what, and how it went.
+//! Everything is in the undo journal, so that any end of this process (an order to stop, a
+//! signal, an error) takes all down, and after kill -9 `lab restore` does. It reports to the
+//! command that started it, in lines of JSON: each step it begins, so that a command that waits
+//! too long can name it, and the outcome.
 
 use std::io::{BufRead, Write};
 use std::os::unix::net::UnixListener;
@@ -26,10 +29,11 @@ use super::{queue, self_test};
 use crate::LabError;
 use crate::undo::{Step, Undo, abort, process_start};
 
-/// What the server says to whoever started it; `Doing` any number of times, then one of the others.
+/// Messages of the server to the command that started it; `Doing` any number of times, then one
+/// of the others.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum StartOutcome {
     /// It begins with this step.
     Doing(String),
     /// The device stands.
@@ -38,7 +42,8 @@ pub enum Outcome {
     Failed(String),
 }
 
-/// Threads that take requests from the kernel: bytes of a file are fetched by the thread that takes the request.
+/// Threads that take requests from the kernel: bytes of a file are fetched by the thread that
+/// takes the request.
 const FILE_THREADS: usize = 4;
 
 struct Server {
@@ -58,24 +63,25 @@ pub fn run() -> Result<(), LabError> {
     snowmelt_io::run_urgently();
     let outcome = stand();
     let said = match &outcome {
-        Ok((_, _, record)) => Outcome::Ready(Box::new(record.clone())),
-        Err(e) => Outcome::Failed(e.to_string()),
+        Ok((_, _, record)) => StartOutcome::Ready(Box::new(record.clone())),
+        Err(e) => StartOutcome::Failed(e.to_string()),
     };
     let heard = say(&said);
     let (server, _undo, _) = outcome?;
     if heard.is_err() {
-        return Ok(()); // whoever asked is gone; dropping the journal takes everything down
+        return Ok(()); // the command is gone; dropping the journal takes everything down
     }
     server.answer_for_ever()
 }
 
-fn say(what: &Outcome) -> std::io::Result<()> {
+fn say(what: &StartOutcome) -> std::io::Result<()> {
     let line = serde_json::to_string(what).expect("plain data");
     writeln!(std::io::stdout(), "{line}").and_then(|()| std::io::stdout().flush())
 }
 
 fn doing(what: &str) {
-    drop(say(&Outcome::Doing(what.to_string()))); // at the end it is seen whether anybody listens
+    // A reader that is gone is noticed at the end.
+    drop(say(&StartOutcome::Doing(what.to_string())));
 }
 
 fn stand() -> Result<(Server, Undo, Record), LabError> {
@@ -117,7 +123,8 @@ impl Server {
         let mount = state::mount_path(name);
         std::fs::create_dir_all(state::folder()).map_err(|e| LabError::file("make", &state::folder(), e))?;
         undo.will(Step::RemoveFile { path: state::log_path(name) })?;
-        // It goes last: a server that takes long to unmount still answers, and is not taken for one that hangs.
+        // It goes last: a server that takes long to unmount still answers, and is not taken for
+        // one that hangs.
         undo.will(Step::RemoveFile { path: state::socket_path(name) })?;
         undo.make_dir(&mount)?;
         doing("mounting its file system");
@@ -153,7 +160,8 @@ impl Server {
         Ok(record)
     }
 
-    /// The self-test, which ends: when its patience does, the connection is aborted, and with it whatever waits.
+    /// The self-test, which ends: when its patience does, the connection is aborted, and with
+    /// it whatever waits.
     fn test(&self, device: &Path, mount: &Path) -> Result<(u64, u64), LabError> {
         let patience = Duration::from_secs(self.spec.patience_s.into());
         let (over, is_over) = std::sync::mpsc::channel::<()>();
@@ -203,7 +211,7 @@ impl Server {
     fn write_down(&self, undo: &Undo, record: &Record) -> Result<(), LabError> {
         let path = state::record_path(&self.spec.name);
         let text = serde_json::to_string_pretty(record).expect("plain data");
-        // Written under another name first: whoever lists devices sees whole records.
+        // Written under another name first: a list of devices shows whole records only.
         let draft = path.with_extension("draft");
         undo.will(Step::RemoveFile { path: draft.clone() })?;
         undo.will(Step::RemoveFile { path: path.clone() })?;
@@ -216,7 +224,7 @@ impl Server {
         drop(std::fs::remove_file(&path)); // of a server that was killed
         let listener = UnixListener::bind(&path).map_err(|e| LabError::file("listen on", &path, e))?;
         for stream in listener.incoming() {
-            // Somebody who goes away in the middle is no reason to end.
+            // A client that goes away in the middle is no reason to end.
             drop(stream.and_then(|stream| control::serve(stream, |ask| self.answer(ask))));
         }
         Ok(())

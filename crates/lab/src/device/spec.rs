@@ -1,4 +1,4 @@
-//! What a device to be made is like.
+//! The description of a device to be made.
 
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,8 @@ pub struct Spec {
     pub patience_s: u32,
 }
 
-/// Most requests a loop device hands on at once (its queue's depth is fixed when the kernel starts).
+/// Most requests a loop device hands on at once (its queue's depth is fixed when the kernel
+/// starts).
 pub const LOOP_DEPTH: u32 = 128;
 
 /// Half as long again as the slowest model may take in the self-test.
@@ -49,7 +50,8 @@ impl Spec {
         matches!(model, DeviceModel::Disk(_))
     }
 
-    /// How late answers may be, at the 99th percentile: half a millisecond where an arm takes many, else 150 µs.
+    /// How late answers may be, at the 99th percentile: half a millisecond where an arm takes
+    /// many, else 150 µs.
     pub fn lateness_bound_ns(&self) -> u64 {
         match &self.model {
             DeviceModel::Disk(_) => 500_000,
@@ -62,7 +64,8 @@ impl Spec {
 /// The model of that name as a device on its own, with the seed of its chances.
 pub fn model(name: &str, seed: u64) -> Result<DeviceModel, LabError> {
     let mut model = match name {
-        // For a database's queue the caps alone decide; a device that is measured must also take its width at once.
+        // For a database's queue the caps alone decide; a device that is measured must also
+        // take its width at once.
         "wide-slow" => DeviceModel::wide_slow_burst(),
         "hdd-7200" | "hdd-10k" | "gp3" | "s3" | "nvme" | "hdd" => DeviceModel::named(name)?,
         path if Path::new(path).extension().is_some_and(|e| e == "toml") => {

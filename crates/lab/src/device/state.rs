@@ -1,4 +1,5 @@
-//! Where the devices are written down: `STATE/devices/NAME.json`, made by the server when the device stands, removed with it.
+//! Records of the devices: `STATE/devices/NAME.json`, made by the server when the device
+//! stands, removed with it.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,8 @@ pub struct Record {
     pub start: u64,
     /// Requests that reached the model at once in the self-test.
     pub proven_depth: u64,
-    /// Time of a request on its way through the kernel and back, which the model makes good, in nanoseconds.
+    /// Time of a request on its way through the kernel and back, which the model makes good, in
+    /// nanoseconds.
     #[serde(default)]
     pub way_ns: u64,
 }
@@ -55,7 +57,7 @@ pub fn mount_path(name: &str) -> PathBuf {
     folder().join(format!("{name}.mnt"))
 }
 
-/// What the server says to nobody.
+/// The log of the server.
 pub fn log_path(name: &str) -> PathBuf {
     folder().join(format!("{name}.log"))
 }
@@ -78,7 +80,8 @@ pub fn load(name: &str) -> Result<Record, LabError> {
     }
 }
 
-/// All records that this version understands, by name; of others a line says that they are there.
+/// All records that this version understands, by name; of others a line says that they are
+/// there.
 pub fn all() -> Result<Vec<Record>, LabError> {
     let folder = folder();
     let entries = match std::fs::read_dir(&folder) {

@@ -1,18 +1,21 @@
 //! The writes that a power cut may lose: all since the last flush, and what becomes of them.
 //!
-//! The bytes themselves are already where reads find them. Kept here are the writes in order, and for each sector they
-//! touch what it held when it was last durable. A cut starts from those sectors and applies to them whatever part of the
-//! writes survives. A flush makes durable what was acknowledged before it began.
+//! The bytes themselves are already where reads find them. This module keeps the writes in
+//! order, and for each sector they touch its content when it was last durable. A cut starts
+//! from those sectors and applies to them whatever part of the writes survives. A flush makes
+//! durable what was acknowledged before it began.
 //!
 //! A real cache is bounded: when the writes kept are more than that, the oldest are durable.
 //!
-//! `PowerDisk` of `io` cuts the power of files in memory, for tests of a store: it knows lengths and names, and its syncs are moments.
-//! Here flushes overlap with writes that are under way, and the bytes may be 18 GB on any device; the two share little but dice.
+//! `PowerDisk` of `io` cuts the power of files in memory, for tests of a store: it knows
+//! lengths and names, and its syncs are moments. Here flushes overlap with writes that are
+//! under way, and the bytes may be 18 GB on any device; the two share little but the generator.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{IoSlice, IoSliceMut};
 
 use serde::{Deserialize, Serialize};
+use snowmelt_base::random::Random;
 use snowmelt_io::{Device, IoError};
 
 /// Smallest part of a write that survives whole or not at all.
@@ -32,7 +35,7 @@ pub enum Keep {
     Prefix,
 }
 
-/// What a cut did.
+/// The effect of a cut.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CutReport {
     /// Writes that were not durable.
@@ -54,7 +57,7 @@ struct Write {
     flush: Option<u64>,
 }
 
-/// What a sector held when it was last durable, and how many unsynced writes touch it.
+/// Content of a sector when it was last durable, and how many unsynced writes touch it.
 struct Sector {
     durable: [u8; SECTOR as usize],
     writes: u32,
@@ -206,27 +209,16 @@ fn surviving(
     }
 }
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % n.max(1)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
     use snowmelt_io::MemoryDevice;
+
+    use super::*;
 
     const DEVICE_SECTORS: u64 = 64;
 
-    /// A device, its unsynced writes, and for each sector every content it may have after a cut.
+    /// A device, its unsynced writes, and for each sector every content it may have after a
+    /// cut.
     struct Bench {
         device: MemoryDevice,
         unsynced: Unsynced,
@@ -261,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_cut_leaves_any_part_of_what_was_not_flushed_and_nothing_else() {
-        let seed = snowmelt_io::test_seed(5);
+        let seed = snowmelt_base::test_seed(5);
         let mut random = Random(seed);
         let (mut torn, mut lost, mut kept) = (0, 0, 0);
         for round in 0..200 {
@@ -277,7 +269,8 @@ mod tests {
                     let now = bench.sectors();
                     bench.unsynced.flushed(flush);
                     for (possible, now) in bench.possible.iter_mut().zip(now) {
-                        // Durable is the last write before the flush began; the late one may be on top of it.
+                        // Durable is the last write before the flush began; the late one may be
+                        // on top of it.
                         let before = if now == 100 + fill { possible[possible.len() - 2] } else { now };
                         *possible = if now == before { vec![now] } else { vec![before, now] };
                     }

@@ -1,4 +1,5 @@
-//! Horizontal bars with their values, and a thin line from the smallest to the largest of several measurements.
+//! Horizontal bars with their values, and a thin line from the smallest to the largest of
+//! several measurements.
 
 use super::scale::{Axis, fit};
 use super::svg::{Anchor, Picture};

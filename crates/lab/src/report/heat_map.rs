@@ -8,7 +8,8 @@ const TOP: f64 = 20.0;
 const CELL_HEIGHT: f64 = 46.0;
 const MOST_WIDTH: f64 = 920.0;
 
-/// The viridis colours (public domain), from low to high: they keep their order in grey and for the colour-blind.
+/// The viridis colours (public domain), from low to high: they keep their order in grey and for
+/// the colour-blind.
 const COLOURS: [(u8, u8, u8); 9] = [
     (68, 1, 84),
     (71, 44, 122),

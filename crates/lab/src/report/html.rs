@@ -1,4 +1,5 @@
-//! The page: one file, no other, for screens and paper, dark and light, with and without scripts.
+//! The page: one file, no other, for screens and paper, dark and light, with and without
+//! scripts.
 
 use std::fmt::Write;
 

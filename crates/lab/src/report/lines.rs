@@ -121,7 +121,8 @@ fn name_aside(picture: &mut Picture, plot: &Plot, mut ends: Vec<((f64, f64), usi
     }
 }
 
-/// Moves sorted places apart to at least a name's height, staying between `top` and `bottom` while there is room.
+/// Moves sorted places apart to at least a name's height, staying between `top` and `bottom`
+/// while there is room.
 fn spread_out(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut places = Vec::with_capacity(wanted.len());
     let mut free = top;
@@ -165,7 +166,8 @@ fn description(plot: &Plot) -> String {
     text
 }
 
-/// A row per x, a column per series; clouds and long lines one row per point, the first of them only.
+/// A row per x, a column per series; clouds and long lines one row per point, the first of them
+/// only.
 pub(super) fn data(plot: &Plot) -> Table {
     let mut xs: Vec<f64> = plot.series.iter().flat_map(|s| s.points.iter().map(|p| p.0)).collect();
     xs.sort_by(f64::total_cmp);

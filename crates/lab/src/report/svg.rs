@@ -128,7 +128,8 @@ impl Picture {
         );
     }
 
-    /// The mark of a series at a point: each of the first six series has a shape of its own, so that colour is not all.
+    /// The mark of a series at a point: each of the first six series has a shape of its own, so
+    /// that colour is not all.
     pub(super) fn mark(&mut self, (x, y): (f64, f64), series: usize, tip: &str) {
         let class = format!("mark f{}", series % super::theme::SERIES_COLOURS);
         let polygon = |offsets: &[(f64, f64)]| {
@@ -166,7 +167,8 @@ impl Picture {
 
     /// For use inside a page, which brings the style.
     pub(super) fn inline(&self) -> String {
-        // No larger than drawn, whatever room there is: letters stay the same from figure to figure.
+        // No larger than drawn, whatever room there is: letters stay the same from figure to
+        // figure.
         self.element(&format!(" style=\"max-width:{:.0}px\"", self.width))
     }
 

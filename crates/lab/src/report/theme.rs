@@ -1,5 +1,5 @@
-//! Colours of pages and pictures. One style sheet speaks of colours by name; a page defines the names for light and dark, a
-//! picture that stands alone has them replaced.
+//! Colours of pages and pictures. One style sheet speaks of colours by name; a page defines the
+//! names for light and dark, a picture that stands alone has them replaced.
 
 /// Colours by name.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +61,8 @@ impl Theme {
 
     /// `style` with every `var(--name)` replaced by its colour.
     pub(super) fn resolve(&self, style: &str) -> String {
-        // Every use ends with the parenthesis, so no name is mistaken for the beginning of another.
+        // Every use ends with the parenthesis, so no name is mistaken for the beginning of
+        // another.
         self.colours
             .iter()
             .fold(style.to_string(), |style, (name, colour)| style.replace(&format!("var(--{name})"), colour))

@@ -1,16 +1,16 @@
-//! What the machine and the devices did during a cell.
+//! The work of the devices during a cell.
 
 use serde::Serialize;
 
 use crate::LabError;
-use crate::diskstats::DiskCounts;
+use crate::machine::diskstats::DiskCounts;
 use crate::trace::event::Kind;
 use crate::trace::session::Traced;
-use crate::trace::target::Target;
+use crate::trace::target::TraceTarget;
 
-/// What the devices got during a cell, all of them together; iostat's names.
+/// Requests of all devices together during a cell; iostat's names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct DeviceWork {
+pub struct ScanWork {
     /// Read requests.
     pub reads: u64,
     /// Bytes read from the devices.
@@ -33,12 +33,15 @@ pub struct DeviceWork {
 }
 
 /// The counts of several devices at one moment.
-pub fn counts(targets: &[Target]) -> Result<Vec<DiskCounts>, LabError> {
-    targets.iter().map(Target::counts).collect()
+///
+/// # Errors
+/// The kernel shows no counts of a device.
+pub fn counts(targets: &[TraceTarget]) -> Result<Vec<DiskCounts>, LabError> {
+    targets.iter().map(TraceTarget::counts).collect()
 }
 
-/// What was done between two moments `elapsed_s` apart.
-pub fn work(before: &[DiskCounts], after: &[DiskCounts], elapsed_s: f64) -> DeviceWork {
+/// The work between two moments `elapsed_s` apart.
+pub fn work(before: &[DiskCounts], after: &[DiskCounts], elapsed_s: f64) -> ScanWork {
     let mut sum = DiskCounts::default();
     for (before, after) in before.iter().zip(after) {
         let one = after.since(before);
@@ -50,7 +53,7 @@ pub fn work(before: &[DiskCounts], after: &[DiskCounts], elapsed_s: f64) -> Devi
     }
     let ms = (elapsed_s * 1e3).max(1e-9);
     let reads = sum.reads.max(1) as f64;
-    DeviceWork {
+    ScanWork {
         reads: sum.reads,
         read_bytes: sum.read_sectors * 512,
         rareq_kib: sum.read_sectors as f64 / 2.0 / reads,
@@ -62,9 +65,9 @@ pub fn work(before: &[DiskCounts], after: &[DiskCounts], elapsed_s: f64) -> Devi
     }
 }
 
-impl DeviceWork {
+impl ScanWork {
     /// Adds what the traces of the devices know.
-    pub fn with_traces(mut self, traces: &[Traced]) -> DeviceWork {
+    pub fn with_traces(mut self, traces: &[Traced]) -> ScanWork {
         let sum = |of: &dyn Fn(&Traced) -> f64| traces.iter().map(of).sum::<f64>();
         if !traces.is_empty() {
             self.seeks = Some(sum(&|t| t.tally.apart() as f64) as u64);
@@ -75,7 +78,7 @@ impl DeviceWork {
 }
 
 /// Why the counts of a cell do not fit together.
-pub fn disagreements(traces: &[Traced], work: &DeviceWork) -> Vec<String> {
+pub fn disagreements(traces: &[Traced], work: &ScanWork) -> Vec<String> {
     let mut doubts: Vec<String> = traces.iter().flat_map(Traced::doubts).collect();
     let traced: u64 = traces.iter().map(|t| t.tally.of(Kind::Read).completed_sectors * 512).sum();
     if !traces.is_empty() && traced.abs_diff(work.read_bytes) as f64 > 0.02 * work.read_bytes as f64 {

@@ -1,14 +1,16 @@
-//! A sweep as a page: elapsed time against the degree of parallelism first, as in the figure of 2006.
+//! A sweep as a page. Its first figure is elapsed time against the degree of parallelism, as in
+//! the figure of 2006.
 
+use super::cell::ScanCell;
 use super::plan::{Lists, Setup, Workers};
-use super::sweep::Cell;
+
 use crate::report::{Axis, Column, Figure, Plot, Report, Scale, Section, Series, Table, Unit};
 use crate::stats::median;
 
-pub(super) fn report(lists: &Lists, setups: &[Setup], cells: &[Cell]) -> Report {
+pub(super) fn report(lists: &Lists, setups: &[Setup], cells: &[ScanCell]) -> Report {
     let mut report = Report::new("Parallel full scans");
     report.summary = words(lists, setups, cells);
-    let plot = |title: &str, label: &str, unit: Unit, value: &dyn Fn(&Cell) -> Option<f64>| {
+    let plot = |title: &str, label: &str, unit: Unit, value: &dyn Fn(&ScanCell) -> Option<f64>| {
         let series = setups.iter().map(|setup| {
             let name = lists.name(setup);
             let points = over_dop(cells, &name, value);
@@ -70,7 +72,7 @@ pub(super) fn report(lists: &Lists, setups: &[Setup], cells: &[Cell]) -> Report 
 }
 
 /// Medians over the rounds, by degree.
-fn over_dop(cells: &[Cell], name: &str, value: &dyn Fn(&Cell) -> Option<f64>) -> Vec<(f64, f64)> {
+fn over_dop(cells: &[ScanCell], name: &str, value: &dyn Fn(&ScanCell) -> Option<f64>) -> Vec<(f64, f64)> {
     let mut dops: Vec<u32> = cells.iter().filter(|c| c.setup == name).map(|c| c.dop).collect();
     dops.sort_unstable();
     dops.dedup();
@@ -82,7 +84,7 @@ fn over_dop(cells: &[Cell], name: &str, value: &dyn Fn(&Cell) -> Option<f64>) ->
     dops.into_iter().filter_map(at).collect()
 }
 
-fn words(lists: &Lists, setups: &[Setup], cells: &[Cell]) -> Vec<String> {
+fn words(lists: &Lists, setups: &[Setup], cells: &[ScanCell]) -> Vec<String> {
     let mut words = Vec::new();
     for setup in setups {
         let name = lists.name(setup);
@@ -118,7 +120,7 @@ fn words(lists: &Lists, setups: &[Setup], cells: &[Cell]) -> Vec<String> {
     words
 }
 
-fn all(cells: &[Cell]) -> Figure {
+fn all(cells: &[ScanCell]) -> Figure {
     let names = [
         "workers",
         "round",

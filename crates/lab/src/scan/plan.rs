@@ -1,10 +1,14 @@
-//! What a sweep goes through: every combination of what was asked for, at every degree of parallelism, in an order that is
-//! rotated from round to round, so that nothing is always first.
+//! The setups of a sweep: every combination of the lists on the command line, at every degree
+//! of parallelism, in an order that rotates from round to round, so that no setup is always
+//! first.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
+
+use crate::run::arguments::OnOff;
+use crate::run::grid::grid;
 
 /// A kernel scheduler, with the tunables that make it what it is called.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -26,7 +30,8 @@ impl FromStr for Scheduler {
         let mut tunables = Vec::new();
         let kernel = match first {
             "as-is" => None,
-            // The closest living relative of the anticipatory scheduler: waits for the next near read of the process just served.
+            // The closest living relative of the anticipatory scheduler: waits for the next
+            // near read of the process just served.
             "bfq-anticipatory" => {
                 tunables.push(("low_latency".to_string(), "0".to_string()));
                 Some("bfq")
@@ -68,15 +73,6 @@ macro_rules! named {
     };
 }
 
-named! {
-    /// Whether the page cache is passed by.
-    Direct {
-        /// Past the page cache.
-        On = "on",
-        /// Through it, with the kernel's read-ahead.
-        Off = "off",
-    }
-}
 named! {
     /// How workers share a table.
     Workers {
@@ -157,7 +153,7 @@ pub struct Setup {
     /// The device's read-ahead; nothing leaves it.
     pub read_ahead_kb: Option<u64>,
     /// Past the page cache or through it.
-    pub direct: Direct,
+    pub direct: OnOff,
     /// Independent or coordinated.
     pub workers: Workers,
     /// Sizes of reads.
@@ -180,7 +176,7 @@ pub struct Lists {
     /// See [`Setup`]; empty leaves it.
     pub read_ahead_kb: Vec<u64>,
     /// See [`Setup`].
-    pub direct: Vec<Direct>,
+    pub direct: Vec<OnOff>,
     /// See [`Setup`].
     pub workers: Vec<Workers>,
     /// See [`Setup`].
@@ -202,45 +198,32 @@ impl Lists {
             true => vec![None],
             false => self.read_ahead_kb.iter().copied().map(Some).collect(),
         };
-        let mut setups = Vec::new();
-        for workers in &self.workers {
-            for scheduler in &self.schedulers {
-                for read_ahead_kb in &read_ahead {
-                    for direct in &self.direct {
-                        for (chunks, layout, users, data, beside) in self.rest() {
-                            setups.push(Setup {
-                                scheduler: scheduler.clone(),
-                                read_ahead_kb: *read_ahead_kb,
-                                direct: *direct,
-                                workers: *workers,
-                                chunks,
-                                layout,
-                                users,
-                                data,
-                                beside,
-                            });
-                        }
-                    }
-                }
-            }
-        }
-        setups
-    }
-
-    fn rest(&self) -> Vec<(Chunks, Layout, u32, Data, Beside)> {
-        let mut all = Vec::new();
-        for chunks in &self.chunks {
-            for layout in &self.layouts {
-                for users in &self.users {
-                    // One user alone scans the whole table either way.
-                    let data = if *users == 1 { &self.data[..1] } else { &self.data[..] };
-                    for data in data {
-                        all.extend(self.beside.iter().map(|b| (chunks.clone(), *layout, *users, *data, *b)));
-                    }
-                }
-            }
-        }
-        all
+        let lens = [
+            self.workers.len(),
+            self.schedulers.len(),
+            read_ahead.len(),
+            self.direct.len(),
+            self.chunks.len(),
+            self.layouts.len(),
+            self.users.len(),
+            self.data.len(),
+            self.beside.len(),
+        ];
+        // One user alone scans the whole table either way.
+        let differs = |&[.., users, data, _]: &[usize; 9]| self.users[users] != 1 || data == 0;
+        let setup =
+            |[workers, scheduler, kb, direct, chunks, layout, users, data, beside]: [usize; 9]| Setup {
+                scheduler: self.schedulers[scheduler].clone(),
+                read_ahead_kb: read_ahead[kb],
+                direct: self.direct[direct],
+                workers: self.workers[workers],
+                chunks: self.chunks[chunks].clone(),
+                layout: self.layouts[layout],
+                users: self.users[users],
+                data: self.data[data],
+                beside: self.beside[beside],
+            };
+        grid(lens).filter(differs).map(setup).collect()
     }
 
     /// The name of a setup among these: only what differs is said.
@@ -293,7 +276,7 @@ mod tests {
         Lists {
             schedulers: ["none", "bfq-anticipatory"].iter().map(|s| s.parse().expect("known")).collect(),
             read_ahead_kb: vec![0, 128],
-            direct: vec![Direct::On],
+            direct: vec![OnOff::On],
             workers: vec![Workers::Independent],
             chunks: vec!["128k".parse().expect("a size")],
             layouts: vec![Layout::Single],

@@ -16,7 +16,7 @@ pub struct Setting {
     pub value: String,
 }
 
-/// What a setup sets, in order: the scheduler first, because it brings its tunables with it.
+/// Settings of a setup, in order: the scheduler first, because it brings its tunables with it.
 pub fn of(setup: &Setup, devices: &[BlockDevice]) -> Vec<Setting> {
     let mut settings = Vec::new();
     for device in devices {
@@ -35,7 +35,11 @@ pub fn of(setup: &Setup, devices: &[BlockDevice]) -> Vec<Setting> {
     settings
 }
 
-/// Sets them, and reads each back. A scheduler that is chosen anew begins with its own defaults.
+/// Sets them, and reads each back. A scheduler that is chosen anew begins with its own
+/// defaults.
+///
+/// # Errors
+/// A setting is refused, or reads back otherwise.
 pub fn apply(setup: &Setup, devices: &[BlockDevice], undo: &Undo) -> Result<(), LabError> {
     for device in devices {
         let path = device.sys().join("queue/scheduler");
@@ -52,6 +56,9 @@ pub fn apply(setup: &Setup, devices: &[BlockDevice], undo: &Undo) -> Result<(), 
 }
 
 /// Refuses what this kernel, this device or this user cannot do, before anything is changed.
+///
+/// # Errors
+/// A device has no such scheduler, tunable or read-ahead.
 pub fn check(schedulers: &[Scheduler], read_ahead: &[u64], devices: &[BlockDevice]) -> Result<(), LabError> {
     let changes = !read_ahead.is_empty() || schedulers.iter().any(|s| s.kernel.is_some());
     if !changes {
@@ -88,7 +95,7 @@ pub fn check(schedulers: &[Scheduler], read_ahead: &[u64], devices: &[BlockDevic
     Ok(())
 }
 
-/// What a dry run shows: each file with the value it has and those it would get.
+/// Lines of a dry run: each file with the value it has and those it would get.
 pub fn describe(setups: &[Setup], devices: &[BlockDevice]) -> Vec<String> {
     let mut files: Vec<(PathBuf, Vec<String>)> = Vec::new();
     for setting in setups.iter().flat_map(|setup| of(setup, devices)) {
@@ -110,15 +117,16 @@ pub fn describe(setups: &[Setup], devices: &[BlockDevice]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::{Beside, Data, Direct, Layout, Workers};
+    use super::super::plan::{Beside, Data, Layout, Workers};
     use super::*;
+    use crate::run::arguments::OnOff;
 
     #[test]
     fn the_scheduler_comes_before_its_tunables() {
         let setup = Setup {
             scheduler: "bfq-anticipatory".parse().expect("known"),
             read_ahead_kb: Some(0),
-            direct: Direct::On,
+            direct: OnOff::On,
             workers: Workers::Independent,
             chunks: "128k".parse().expect("a size"),
             layout: Layout::Single,

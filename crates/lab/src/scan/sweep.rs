@@ -4,32 +4,31 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-
-use super::measure::{DeviceWork, counts, disagreements, work};
+use super::cell::ScanCell;
+use super::measure::{counts, disagreements, work};
 use super::plan::{Lists, Setup, order};
-use super::table::Table;
+use super::table::ScanTable;
 use super::workers::{Scanned, scan};
-use super::{Args, length, page, setting};
-use crate::cold::make_cold;
-use crate::cpu::{Cpu, CpuTicks};
+use super::{ScanArgs, length, page, setting};
 use crate::device::Behind;
+use crate::device::read_ahead::ReadAhead;
 use crate::machine::BlockDevice;
-use crate::program::Program;
-use crate::read_ahead::ReadAhead;
-use crate::signals::Stop;
-use crate::stats::LatencySummary;
+use crate::machine::cpu::CpuTicks;
+use crate::machine::program::Program;
+use crate::target::cold::make_cold;
 use crate::trace::session::{Follow, Options, Session, Traced};
-use crate::trace::target::Target;
+use crate::trace::target::TraceTarget;
 use crate::undo::Undo;
-use crate::{LabError, Run, signals};
+use crate::undo::signals;
+use crate::undo::signals::Stop;
+use crate::{LabError, Run};
 
 /// Everything a sweep needs.
 pub(super) struct Sweep<'a> {
-    pub args: &'a Args,
+    pub args: &'a ScanArgs,
     pub lists: &'a Lists,
     pub setups: &'a [Setup],
-    pub targets: Vec<Target>,
+    pub targets: Vec<TraceTarget>,
     pub devices: Vec<BlockDevice>,
     pub path: PathBuf,
     pub scratch: Option<PathBuf>,
@@ -38,41 +37,12 @@ pub(super) struct Sweep<'a> {
     pub read_ahead: Vec<ReadAhead>,
 }
 
-/// One measured cell: a line of `cells.jsonl`.
-#[derive(Debug, Clone, Serialize)]
-pub struct Cell {
-    /// Name of the setup: what differs between them.
-    pub setup: String,
-    /// Degree of parallelism.
-    pub dop: u32,
-    /// Which time.
-    pub round: usize,
-    /// From the common start to the end of the last worker.
-    pub elapsed_s: f64,
-    /// Bytes handed to workers.
-    pub bytes: u64,
-    /// Bytes handed to workers per second, in MB.
-    pub mb_per_s: f64,
-    /// When each user was through.
-    pub user_s: Vec<f64>,
-    /// Shares of the processors.
-    pub cpu: Cpu,
-    /// What the devices got.
-    pub device: DeviceWork,
-    /// Reads or writes beside the scan.
-    pub beside: LatencySummary,
-    /// Pages of the table in the page cache before the start; 0 is cold.
-    pub cached_pages: u64,
-    /// Everything that was set.
-    pub settings: Setup,
-}
-
 impl Sweep<'_> {
     pub(super) fn run(&self, mut run: Run) -> Result<(), LabError> {
         let stop = signals::stop_on_signal();
         let mut lines = run.lines("cells")?;
         run.compare_by("cells", &["setup", "dop", "round"], &[("elapsed_s", false), ("mb_per_s", true)]);
-        let mut cells: Vec<Cell> = Vec::new();
+        let mut cells: Vec<ScanCell> = Vec::new();
         let mut checksums = HashMap::new();
         let total = self.setups.len() * self.args.dop.len() * self.args.repeat;
         'sweep: for round in 0..self.args.repeat {
@@ -100,7 +70,7 @@ impl Sweep<'_> {
                     lines.write(&cell)?;
                     cells.push(cell);
                     let cell = cells.last().expect("just added");
-                    crate::say!("{:3}/{total} {}", cells.len(), line(cell));
+                    crate::say!("{:3}/{total} {}", cells.len(), cell.line());
                 }
             }
         }
@@ -121,7 +91,7 @@ impl Sweep<'_> {
         dop: u32,
         round: usize,
         stop: &Stop,
-    ) -> Result<(Cell, u64, Vec<String>), LabError> {
+    ) -> Result<(ScanCell, u64, Vec<String>), LabError> {
         setting::apply(setup, &self.devices, &self.undo)?;
         if setup.read_ahead_kb.is_none() {
             self.read_ahead.iter().try_for_each(|read_ahead| read_ahead.hold(&self.undo))?;
@@ -155,7 +125,7 @@ impl Sweep<'_> {
         doubts.extend(disagreements(&traces, &device));
         doubts.extend(emulated.iter().filter_map(Behind::doubt));
         let read = if self.args.exec.is_some() { device.read_bytes } else { scanned.bytes };
-        let cell = Cell {
+        let cell = ScanCell {
             setup: self.lists.name(setup),
             dop,
             round,
@@ -172,13 +142,13 @@ impl Sweep<'_> {
         Ok((cell, scanned.checksum, doubts))
     }
 
-    fn table(&self, setup: &Setup) -> Result<Table, LabError> {
+    fn table(&self, setup: &Setup) -> Result<ScanTable, LabError> {
         let with_len = |path: &PathBuf| Ok((path.clone(), length(path)?));
         let files: Vec<(PathBuf, u64)> = std::iter::once(&self.path)
             .chain(&self.args.files)
             .map(with_len)
             .collect::<Result<_, LabError>>()?;
-        Table::new(files, setup.layout, self.args.size).map_err(LabError::Argument)
+        ScanTable::new(files, setup.layout, self.args.size).map_err(LabError::Argument)
     }
 
     /// A trace of every device; without the rights for it, a doubt once.
@@ -193,7 +163,7 @@ impl Sweep<'_> {
             requests: None,
             follow: Follow::Nobody,
         };
-        let start = |target: &Target| Session::start(target.clone(), options.clone(), &self.undo);
+        let start = |target: &TraceTarget| Session::start(target.clone(), options.clone(), &self.undo);
         match self.targets.iter().map(start).collect::<Result<Vec<Session>, LabError>>() {
             Ok(mut sessions) => {
                 sessions.retain_mut(|session| session.follow(None).is_ok());
@@ -211,7 +181,7 @@ impl Sweep<'_> {
         &self,
         command: &str,
         dop: u32,
-        table: &Table,
+        table: &ScanTable,
         stop: &Stop,
         doubts: &mut Vec<String>,
     ) -> Result<Scanned, LabError> {
@@ -230,18 +200,6 @@ impl Sweep<'_> {
 
 fn fill_in(command: &str, dop: u32, path: &Path) -> String {
     command.replace("{dop}", &dop.to_string()).replace("{path}", &path.display().to_string())
-}
-
-fn line(cell: &Cell) -> String {
-    let seeks = cell.device.seeks.map_or(String::new(), |n| format!(", {n} seeks"));
-    let beside = match cell.beside.count {
-        0 => String::new(),
-        _ => format!(", beside p50 {:.1} ms", cell.beside.p50_ns as f64 / 1e6),
-    };
-    format!(
-        "{:40} dop {:3} {:8.2} s {:8.1} MB/s, requests {:6.1} KiB, queue {:6.1}{seeks}{beside}",
-        cell.setup, cell.dop, cell.elapsed_s, cell.mb_per_s, cell.device.rareq_kib, cell.device.aqu
-    )
 }
 
 #[cfg(test)]

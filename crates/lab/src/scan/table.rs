@@ -1,4 +1,4 @@
-//! A table over one or more files: where each of its bytes lies.
+//! A table over one or more files: the place of each of its bytes.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ const GRAIN: u64 = 1 << 20;
 
 /// A table and its layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Table {
+pub struct ScanTable {
     /// The files or devices.
     pub files: Vec<PathBuf>,
     layout: Layout,
@@ -23,9 +23,13 @@ pub struct Table {
     pub len: u64,
 }
 
-impl Table {
-    /// A table of at most `wanted` bytes on files of the given lengths; its length is a whole number of MiB.
-    pub fn new(files: Vec<(PathBuf, u64)>, layout: Layout, wanted: Option<u64>) -> Result<Table, String> {
+impl ScanTable {
+    /// A table of at most `wanted` bytes on files of the given lengths; its length is a whole
+    /// number of MiB.
+    ///
+    /// # Errors
+    /// The files are too few or too short for the layout; the message says so.
+    pub fn new(files: Vec<(PathBuf, u64)>, layout: Layout, wanted: Option<u64>) -> Result<ScanTable, String> {
         let used = if layout == Layout::Single { 1 } else { files.len() };
         if used < 2 && layout != Layout::Single {
             return Err(format!("layout {layout} needs several files: name them with --files"));
@@ -48,7 +52,7 @@ impl Table {
             return Err(format!("{} holds less than 1 MiB: that is no table", files[0].0.display()));
         }
         let files = files.into_iter().take(used).map(|(path, _)| path).collect();
-        Ok(Table { files, layout, len })
+        Ok(ScanTable { files, layout, len })
     }
 
     /// The piece that begins at `at` and is at most `most` bytes long, within `end`.
@@ -67,7 +71,8 @@ impl Table {
         Piece { device: device as usize, offset, len: most.min(left) as usize }
     }
 
-    /// The part of `n` that belongs to number `i`: contiguous, whole MiB where there are enough of them.
+    /// The part of `n` that belongs to number `i`: contiguous, whole MiB where there are enough
+    /// of them.
     pub fn part(&self, from: u64, to: u64, i: u64, n: u64) -> (u64, u64) {
         let grain = if to - from >= n * GRAIN { GRAIN } else { 4096 };
         let units = (to - from) / grain;
@@ -75,8 +80,9 @@ impl Table {
         (edge(i), edge(i + 1))
     }
 
-    /// All pieces from `from` to `to`, `size` long where the layout allows, in the order one scan should read them: one after the
-    /// other, and where parts of the table lie on devices of their own, a piece of each in turn.
+    /// All pieces from `from` to `to`, `size` long where the layout allows, in the order one
+    /// scan should read them: one after the other, and where parts of the table lie on devices
+    /// of their own, a piece of each in turn.
     pub fn pieces(&self, from: u64, to: u64, size: usize) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let mut at = from;
@@ -105,12 +111,13 @@ fn striped(at: u64, unit: u64, n: u64) -> (u64, u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::collections::BTreeSet;
 
-    fn table(layout: Layout) -> Table {
+    use super::*;
+
+    fn table(layout: Layout) -> ScanTable {
         let files = (0..4).map(|i| (PathBuf::from(format!("f{i}")), 5_000_000)).collect();
-        Table::new(files, layout, None).expect("large enough")
+        ScanTable::new(files, layout, None).expect("large enough")
     }
 
     #[test]
@@ -146,9 +153,9 @@ mod tests {
     #[test]
     fn a_table_that_is_too_large_is_refused_with_the_size_there_is() {
         let file = || vec![(PathBuf::from("f"), 3 << 20)];
-        let error = Table::new(file(), Layout::Single, Some(4 << 20)).expect_err("too large");
+        let error = ScanTable::new(file(), Layout::Single, Some(4 << 20)).expect_err("too large");
         assert!(error.contains("3145728") && error.contains("--size"), "{error}");
-        assert!(Table::new(file(), Layout::Jbod, None).expect_err("one file").contains("--files"));
-        assert_eq!(Table::new(file(), Layout::Single, Some(1_500_000)).expect("fits").len, 2 << 20);
+        assert!(ScanTable::new(file(), Layout::Jbod, None).expect_err("one file").contains("--files"));
+        assert_eq!(ScanTable::new(file(), Layout::Single, Some(1_500_000)).expect("fits").len, 2 << 20);
     }
 }

@@ -1,18 +1,21 @@
-//! One cell: so many workers scan the table, each checking what it read, while something else may go on beside them.
+//! One cell: workers scan the table, each adding up a checksum of its bytes, while another load
+//! may go on beside them.
 
+use std::io::{IoSlice, IoSliceMut};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
+use snowmelt_base::random::lcg;
 use snowmelt_io::{
     Access, AlignedBuf, Clock, Device, FileDevice, Policy, QueueConfig, ScanDevices, ScanReader, SharedScan,
 };
-use std::io::{IoSlice, IoSliceMut};
 
-use super::plan::{Beside, Data, Direct, Setup, Workers};
-use super::table::Table;
+use super::plan::{Beside, Data, Setup, Workers};
+use super::table::ScanTable;
 use crate::LabError;
+use crate::run::arguments::OnOff;
 use crate::stats::{Latencies, LatencySummary};
 
 /// Length of the pieces of a shared scan.
@@ -24,7 +27,7 @@ const DEPTH: u32 = 4;
 /// Size of the reads and writes beside a scan.
 const BLOCK: usize = 8192;
 
-/// What a cell found.
+/// The result of a cell.
 #[derive(Debug, Clone, Default)]
 pub struct Scanned {
     /// From the common start to the end of the last worker.
@@ -33,19 +36,20 @@ pub struct Scanned {
     pub user_s: Vec<f64>,
     /// Bytes handed to workers.
     pub bytes: u64,
-    /// Sum over the first word of every block of 4 KiB: the same for every way of reading the same bytes as often.
+    /// Sum over the first word of every block of 4 KiB: the same for every way of reading the
+    /// same bytes as often.
     pub checksum: u64,
     /// Times of the reads or writes beside the scan.
     pub beside: LatencySummary,
 }
 
 #[derive(Default)]
-struct Sums {
+struct ScanSums {
     bytes: AtomicU64,
     checksum: AtomicU64,
 }
 
-impl Sums {
+impl ScanSums {
     fn add(&self, bytes: &[u8]) {
         let words = bytes
             .chunks_exact(4096)
@@ -55,11 +59,12 @@ impl Sums {
     }
 }
 
-/// Opens every file of the table anew: the kernel takes the read-ahead of a device when a file is opened.
-fn open(table: &Table, direct: Direct) -> Result<Vec<Arc<FileDevice>>, LabError> {
+/// Opens every file of the table anew: the kernel takes the read-ahead of a device when a file
+/// is opened.
+fn open(table: &ScanTable, direct: OnOff) -> Result<Vec<Arc<FileDevice>>, LabError> {
     let open = |path: &PathBuf| {
-        let device = FileDevice::open(path, Access::Read, direct == Direct::On)?;
-        if direct == Direct::On && !device.is_direct() {
+        let device = FileDevice::open(path, Access::Read, direct == OnOff::On)?;
+        if direct == OnOff::On && !device.is_direct() {
             return Err(LabError::refused(
                 path.display(),
                 "its file system refuses O_DIRECT",
@@ -71,61 +76,92 @@ fn open(table: &Table, direct: Direct) -> Result<Vec<Arc<FileDevice>>, LabError>
     table.files.iter().map(open).collect()
 }
 
-/// Runs one cell; when `stop` is set, workers end with the read they are at, and what was found is worth nothing.
+/// The work of one worker, with its files open.
+struct Worker {
+    user: usize,
+    /// Its place in a shared scan; workers of their own have files and a range instead.
+    reader: Option<Arc<ScanReader>>,
+    files: Vec<Arc<FileDevice>>,
+    range: (u64, u64),
+}
+
+impl Worker {
+    fn work(
+        &self,
+        table: &ScanTable,
+        setup: &Setup,
+        sums: &ScanSums,
+        stop: &AtomicBool,
+    ) -> Result<(), LabError> {
+        match &self.reader {
+            Some(reader) => take_pieces(reader, sums, stop),
+            None => read_range(table, setup, &self.files, self.range, sums, stop),
+        }
+    }
+}
+
+/// The workers of a cell. Their files are opened here, before the start, as the processes of a
+/// parallel query open theirs.
+fn workers(table: &ScanTable, setup: &Setup, dop: u32) -> Result<Vec<Worker>, LabError> {
+    let users = u64::from(setup.users);
+    let part = |user| match setup.data {
+        Data::Same => (0, table.len),
+        Data::Different => table.part(0, table.len, user, users),
+    };
+    let parts: Vec<(u64, u64)> = (0..users).map(part).collect();
+    let shared = match setup.workers {
+        Workers::Coordinated => Some(share(table, setup, &parts)?),
+        Workers::Independent => None,
+    };
+    let mut all = Vec::new();
+    for (user, part) in parts.iter().enumerate() {
+        let reader = shared.as_ref().map(|scans| Arc::new(scans[user % scans.len()].join()));
+        for worker in 0..dop {
+            let files = if reader.is_some() { Vec::new() } else { open(table, setup.direct)? };
+            let range = table.part(part.0, part.1, u64::from(worker), u64::from(dop));
+            all.push(Worker { user, reader: reader.clone(), files, range });
+        }
+    }
+    assert_eq!(all.len(), (setup.users * dop) as usize, "every user has its workers");
+    Ok(all)
+}
+
+/// Runs one cell. When `stop` is set, workers end with the read they are at, and the result
+/// counts for nothing.
+///
+/// # Errors
+/// A file cannot be opened or read, or a thread cannot be started.
 pub fn scan(
-    table: &Table,
+    table: &ScanTable,
     setup: &Setup,
     dop: u32,
     scratch: Option<&Path>,
     stop: &AtomicBool,
 ) -> Result<Scanned, LabError> {
-    let sums = Sums::default();
-    let over = AtomicBool::new(false);
-    let parts: Vec<(u64, u64)> = (0..u64::from(setup.users))
-        .map(|user| match setup.data {
-            Data::Same => (0, table.len),
-            Data::Different => table.part(0, table.len, user, u64::from(setup.users)),
-        })
-        .collect();
-    let workers = (setup.users * dop) as usize;
-    let start = Barrier::new(workers + 1);
+    let workers = workers(table, setup, dop)?;
+    let (sums, over) = (ScanSums::default(), AtomicBool::new(false));
+    let start = Barrier::new(workers.len() + 1);
     let mut scanned = Scanned::default();
     std::thread::scope(|scope| -> Result<(), LabError> {
         let beside = (setup.beside != Beside::Nothing).then(|| {
             let over = &over;
             scope.spawn(move || beside(table, setup, scratch, over))
         });
-        let shared = match setup.workers {
-            Workers::Coordinated => Some(share(table, setup, &parts)?),
-            Workers::Independent => None,
-        };
         let mut handles = Vec::new();
-        for (user, part) in parts.iter().enumerate() {
-            let reader = shared.as_ref().map(|scans| Arc::new(scans[user % scans.len()].join()));
-            for worker in 0..dop {
-                let (reader, sums, start) = (reader.clone(), &sums, &start);
-                // Opened before the start, like the processes of a parallel query.
-                let files = match &reader {
-                    Some(_) => Vec::new(),
-                    None => open(table, setup.direct)?,
-                };
-                let range = table.part(part.0, part.1, u64::from(worker), u64::from(dop));
-                let work = move || -> Result<(usize, Instant), LabError> {
-                    start.wait();
-                    match reader {
-                        Some(reader) => take_pieces(&reader, sums, stop)?,
-                        None => read_range(table, setup, &files, range, sums, stop)?,
-                    }
-                    Ok((user, Instant::now()))
-                };
-                let thread = std::thread::Builder::new().name(format!("worker {worker}"));
-                let thread = thread.spawn_scoped(scope, work);
-                handles.push(thread.map_err(|e| LabError::system("start a worker", e))?);
-            }
+        for (number, worker) in workers.into_iter().enumerate() {
+            let (sums, start) = (&sums, &start);
+            let work = move || -> Result<(usize, Instant), LabError> {
+                start.wait();
+                worker.work(table, setup, sums, stop)?;
+                Ok((worker.user, Instant::now()))
+            };
+            let thread = std::thread::Builder::new().name(format!("worker {}", number as u32 % dop));
+            let thread = thread.spawn_scoped(scope, work);
+            handles.push(thread.map_err(|e| LabError::system("start a worker", e))?);
         }
         start.wait();
         let begun = Instant::now();
-        let mut ends = vec![begun; parts.len()];
+        let mut ends = vec![begun; setup.users as usize];
         let mut failure = None;
         for handle in handles {
             match handle.join().expect("workers do not panic") {
@@ -147,8 +183,9 @@ pub fn scan(
     Ok(scanned)
 }
 
-/// The shared scans of a cell: one of the whole table for all users, or one for each part; over the same queues.
-fn share(table: &Table, setup: &Setup, parts: &[(u64, u64)]) -> Result<Vec<Arc<SharedScan>>, LabError> {
+/// The shared scans of a cell: one of the whole table for all users, or one for each part; over
+/// the same queues.
+fn share(table: &ScanTable, setup: &Setup, parts: &[(u64, u64)]) -> Result<Vec<Arc<SharedScan>>, LabError> {
     let devices = open(table, setup.direct)?.into_iter().map(|device| device as Arc<dyn Device>).collect();
     let config = QueueConfig {
         policy: Policy::Elevator,
@@ -162,7 +199,7 @@ fn share(table: &Table, setup: &Setup, parts: &[(u64, u64)]) -> Result<Vec<Arc<S
     Ok(parts.iter().map(|(from, to)| devices.table(table.pieces(*from, *to, PIECE_BYTES), ahead)).collect())
 }
 
-fn take_pieces(reader: &ScanReader, sums: &Sums, stop: &AtomicBool) -> Result<(), LabError> {
+fn take_pieces(reader: &ScanReader, sums: &ScanSums, stop: &AtomicBool) -> Result<(), LabError> {
     while let Some(piece) = reader.next() {
         sums.add(&piece?);
         if stop.load(Ordering::Relaxed) {
@@ -173,11 +210,11 @@ fn take_pieces(reader: &ScanReader, sums: &Sums, stop: &AtomicBool) -> Result<()
 }
 
 fn read_range(
-    table: &Table,
+    table: &ScanTable,
     setup: &Setup,
     files: &[Arc<FileDevice>],
     (from, to): (u64, u64),
-    sums: &Sums,
+    sums: &ScanSums,
     stop: &AtomicBool,
 ) -> Result<(), LabError> {
     let largest = setup.chunks.bytes.iter().copied().max().unwrap_or(BLOCK);
@@ -198,7 +235,7 @@ fn read_range(
 
 /// Single blocks at random places, until the scan is over.
 fn beside(
-    table: &Table,
+    table: &ScanTable,
     setup: &Setup,
     scratch: Option<&Path>,
     over: &AtomicBool,
@@ -219,8 +256,7 @@ fn beside(
     let mut times = Latencies::default();
     let mut turn = 0u64;
     while !over.load(Ordering::Relaxed) {
-        turn = turn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let offset = (turn >> 33) % blocks.max(1) * BLOCK as u64;
+        let offset = (lcg(&mut turn) >> 33) % blocks.max(1) * BLOCK as u64;
         let begun = Instant::now();
         match setup.beside {
             Beside::Write => file.write_at(&[IoSlice::new(&buffer)], offset)?,
@@ -249,7 +285,7 @@ mod tests {
         let lists = Lists {
             schedulers: vec!["as-is".parse().expect("known")],
             read_ahead_kb: vec![],
-            direct: vec![Direct::Off],
+            direct: vec![OnOff::Off],
             workers: vec![Workers::Independent, Workers::Coordinated],
             chunks: vec!["8k+64k".parse().expect("sizes")],
             layouts: vec![Layout::Single, Layout::Jbod, Layout::StripeFine],
@@ -258,7 +294,7 @@ mod tests {
             beside: vec![Beside::Nothing],
         };
         for layout in [Layout::Single, Layout::Jbod, Layout::StripeFine] {
-            let table = Table::new(files.clone(), layout, None).expect("large enough");
+            let table = ScanTable::new(files.clone(), layout, None).expect("large enough");
             let mut sums = Vec::new();
             for setup in lists.setups().iter().filter(|s| s.layout == layout) {
                 for dop in [1, 3, 20] {
@@ -279,12 +315,12 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), vec![1; 8 << 20]).expect("written");
         let files = vec![(file.path().to_path_buf(), 8 << 20)];
-        let table = Table::new(files, Layout::Single, None).expect("large enough");
+        let table = ScanTable::new(files, Layout::Single, None).expect("large enough");
         for workers in [Workers::Independent, Workers::Coordinated] {
             let setup = Setup {
                 scheduler: "as-is".parse().expect("known"),
                 read_ahead_kb: None,
-                direct: Direct::Off,
+                direct: OnOff::Off,
                 workers,
                 chunks: "64k".parse().expect("a size"),
                 layout: Layout::Single,

@@ -1,4 +1,5 @@
-//! The trace in the binary format of blktrace, one file per processor, for blkparse, btt, and replay by fio.
+//! The trace in the binary format of blktrace, one file per processor, for blkparse, btt, and
+//! replay by fio.
 //!
 //! One record is 48 bytes, little endian here, and a payload:
 //!
@@ -55,6 +56,9 @@ impl BlktraceFiles {
     }
 
     /// Adds an event; they come in order of time.
+    ///
+    /// # Errors
+    /// A file cannot be written.
     pub fn write(&mut self, event: &BlockEvent) -> io::Result<()> {
         while self.files.len() <= usize::from(event.cpu) {
             let path = PathBuf::from(format!("{}.blktrace.{}", self.base.display(), self.files.len()));
@@ -105,6 +109,9 @@ impl BlktraceFiles {
     }
 
     /// Everything is in the files; how many there are.
+    ///
+    /// # Errors
+    /// A file cannot be written.
     pub fn finish(mut self) -> io::Result<usize> {
         for (file, _) in &mut self.files {
             file.flush()?;

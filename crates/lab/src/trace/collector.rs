@@ -1,8 +1,8 @@
 //! Events of all processors in the order of time, while tracing goes on.
 //!
-//! Each processor's buffer is in order by itself. Everything written before a round began is read in that round, so what is older
-//! than the beginning of the round (less a little, for an event being written just then) can be handed on in order; the rest
-//! waits for the next round.
+//! Each processor's buffer is in order by itself. Everything written before a round began is
+//! read in that round, so what is older than the beginning of the round (less a little, for an
+//! event being written just then) can be handed on in order; the rest waits for the next round.
 
 use std::io;
 
@@ -39,7 +39,11 @@ impl Collector {
         Collector { readers, decoder, waiting: Vec::new(), pages_after_loss: 0, bytes: 0 }
     }
 
-    /// Reads what there is and hands on, in order, what is older than the round. Answers the bytes read.
+    /// Reads what there is and hands on, in order, what is older than the round. Answers the
+    /// bytes read.
+    ///
+    /// # Errors
+    /// A buffer of the kernel cannot be read.
     pub fn round(&mut self, take: &mut dyn FnMut(Decoded)) -> io::Result<u64> {
         let until = monotonic_ns().saturating_sub(SLACK_NS);
         let read = self.read_all()?;
@@ -48,6 +52,9 @@ impl Collector {
     }
 
     /// The last round, when nothing is written any more.
+    ///
+    /// # Errors
+    /// A buffer of the kernel cannot be read.
     pub fn finish(&mut self, take: &mut dyn FnMut(Decoded)) -> io::Result<()> {
         self.read_all()?;
         self.hand_on(u64::MAX, take);
@@ -70,7 +77,8 @@ impl Collector {
     }
 
     fn hand_on(&mut self, until: u64, take: &mut dyn FnMut(Decoded)) {
-        // A few sorted runs behind each other, which the sort finds and merges; it is stable, so the order within a processor stays.
+        // A few sorted runs behind each other, which the sort finds and merges; it is stable,
+        // so the order within a processor stays.
         self.waiting.sort_by_key(Decoded::time_ns);
         let end = self.waiting.partition_point(|event| event.time_ns() < until);
         self.waiting.drain(..end).for_each(take);

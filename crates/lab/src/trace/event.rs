@@ -14,7 +14,7 @@
 
 use super::format::{Field, Format};
 
-/// What happened.
+/// The kinds of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // the table above
 pub enum Action {
@@ -46,7 +46,7 @@ impl Action {
     ];
 }
 
-/// What a request does; as the columns of diskstats.
+/// Kinds of requests, as the columns of diskstats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Kind {
@@ -75,7 +75,7 @@ impl Kind {
 pub struct Operation {
     /// What it does.
     pub kind: Kind,
-    /// Somebody waits for it.
+    /// A program waits for it.
     pub sync: bool,
     /// Read-ahead.
     pub ahead: bool,
@@ -88,7 +88,8 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Reads letters such as `RA`, `WS`, `FWFSM`. An F before the kind is a flush, behind it FUA.
+    /// Reads letters such as `RA`, `WS`, `FWFSM`. An F before the kind is a flush, behind it
+    /// FUA.
     pub fn parse(letters: &[u8]) -> Operation {
         let mut op =
             Operation { kind: Kind::Other, sync: false, ahead: false, meta: false, flush: false, fua: false };
@@ -182,7 +183,11 @@ pub enum Decoded {
 }
 
 impl Decoder {
-    /// A decoder for the given formats; `fork` is that of `sched_process_fork` when it is traced.
+    /// A decoder for the given formats; `fork` is that of `sched_process_fork` when it is
+    /// traced.
+    ///
+    /// # Errors
+    /// A format lacks a field; the message names it.
     pub fn new(blocks: &[(Action, Format)], fork: Option<&Format>) -> Result<Decoder, String> {
         let any = &blocks.first().ok_or("no events")?.1;
         let mut formats = Vec::new();

@@ -1,7 +1,8 @@
-//! Which threads belong to the program that is traced: it, and everything it starts.
+//! The threads of the program that is traced, and of everything it starts.
 //!
-//! New ones are told by fork events. Threads of the kernel that work for the program (io_uring's) have no such event: the first
-//! time an unknown thread appears, /proc says whose it is.
+//! New ones are told by fork events. Threads of the kernel that work for the program
+//! (io_uring's) have no such event: the first time an unknown thread appears, /proc says whose
+//! it is.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,7 +21,8 @@ impl Family {
 
     /// `parent` made `child`.
     pub fn forked(&mut self, parent: u32, child: u32) {
-        // The program itself was made by us; a number that is used again belongs to whom it says now.
+        // The program itself was made by us; a number that is used again belongs to whom it
+        // says now.
         let ours = child == self.root || self.contains(parent);
         self.known.insert(child, ours);
     }

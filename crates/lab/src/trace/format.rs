@@ -1,4 +1,5 @@
-//! Where an event's fields lie, as this kernel says (`events/block/*/format`): the layout differs from kernel to kernel.
+//! The places of an event's fields in this kernel (`events/block/*/format`): the layout differs
+//! from kernel to kernel.
 
 use std::collections::HashMap;
 
@@ -23,6 +24,9 @@ pub struct Format {
 
 impl Format {
     /// Reads the text of a format file.
+    ///
+    /// # Errors
+    /// The text is no format of an event; the message says why.
     pub fn parse(text: &str) -> Result<Format, String> {
         let mut id = None;
         let mut fields = HashMap::new();
@@ -40,6 +44,9 @@ impl Format {
     }
 
     /// A field by its name.
+    ///
+    /// # Errors
+    /// The event has no such field.
     pub fn field(&self, name: &str) -> Result<Field, String> {
         self.fields.get(name).copied().ok_or_else(|| format!("event {} has no field {name:?}", self.id))
     }

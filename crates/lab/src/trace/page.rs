@@ -4,9 +4,9 @@ use super::event::Kind;
 use super::session::Traced;
 use super::summary::{Layer, Summary, time};
 use super::tally::Tally;
-use crate::program::Ended;
+use crate::machine::program::Ended;
 use crate::report::{Axis, Bar, Bars, Column, Figure, Plot, Report, Scale, Section, Series, Table, Unit};
-use crate::size::{about, show};
+use crate::size::{about, exact};
 
 pub(super) fn report(traced: &Traced, ended: Option<&Ended>) -> Report {
     let sum = Summary::of(traced, ended);
@@ -122,7 +122,7 @@ fn sizes(sum: &Summary) -> Vec<Figure> {
         for size in &common {
             for (group, what, n) in [(0, "asked", size.bios), (1, "issued", size.requests)] {
                 if n > 0 {
-                    let name = format!("{} {what}", show(size.bytes));
+                    let name = format!("{} {what}", exact(size.bytes));
                     bars.push(Bar { name, value: n as f64, range: None, group });
                 }
             }

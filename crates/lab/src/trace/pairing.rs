@@ -1,11 +1,13 @@
-//! Which completion belongs to which request, and which request to which bio.
+//! Pairs completions with requests, and requests with bios.
 //!
-//! * A request is known by its first sector and kind between D and C. A partial completion moves it forward. Two of the same place
-//!   complete in order of issue.
-//! * A bio is known by its range of sectors between Q and the C that covers its last part. However bios were merged or
-//!   split on the way, a completion of n sectors completes n sectors of bios in its range, the oldest first.
+//! * A request is known by its first sector and kind between D and C. A partial completion
+//!   moves it forward. Two of the same place complete in order of issue.
+//! * A bio is known by its range of sectors between Q and the C that covers its last part.
+//!   However bios were merged or split on the way, a completion of n sectors completes n
+//!   sectors of bios in its range, the oldest first.
 //!
-//! Requests issued before tracing began complete without an issue: they count as completed, but have no times.
+//! Requests issued before tracing began complete without an issue: they count as completed, but
+//! have no times.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -43,7 +45,7 @@ pub struct BioDone {
     pub op: Operation,
 }
 
-/// Who asked.
+/// The program that asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asker {
     /// The thread.
@@ -70,7 +72,7 @@ struct Bio {
     asker: Asker,
 }
 
-/// What is under way.
+/// Requests under way.
 #[derive(Default)]
 pub struct Pairing {
     issued: HashMap<(u64, Kind), VecDeque<Issued>>,
@@ -133,7 +135,8 @@ impl Pairing {
         }
     }
 
-    /// A completion, of all or a part of a request. `bio_done` hears of the bios that are over with it.
+    /// A completion, of all or a part of a request. `bio_done` hears of the bios that are over
+    /// with it.
     pub fn completed(
         &mut self,
         event: &BlockEvent,
@@ -152,7 +155,8 @@ impl Pairing {
             error: event.error,
         };
         let Some(mut issued) = found else {
-            // An empty write that only flushes is never issued itself: a flush request is, in its place.
+            // An empty write that only flushes is never issued itself: a flush request is, in
+            // its place.
             self.unmatched += u64::from(event.sectors > 0);
             let before =
                 Issued { sector: event.sector, sectors: event.sectors, left: 0, op: event.op, issued_ns: 0 };
@@ -182,7 +186,8 @@ impl Pairing {
         first
     }
 
-    /// Takes the sectors of a completion off the bios in its range; answers who asked for the first.
+    /// Takes the sectors of a completion off the bios in its range; answers who asked for the
+    /// first.
     fn complete_bios(
         &mut self,
         event: &BlockEvent,
@@ -226,6 +231,8 @@ impl Pairing {
 
 #[cfg(test)]
 mod tests {
+    use snowmelt_base::random::{GOLDEN, lcg};
+
     use super::*;
 
     const ASKER: Asker = Asker { pid: 7, ours: true };
@@ -245,7 +252,8 @@ mod tests {
         }
     }
 
-    /// Completes and answers the request, if it is over, and the Q2C times of the bios that are.
+    /// Completes and answers the request, if it is over, and the Q2C times of the bios that
+    /// are.
     fn complete(pairing: &mut Pairing, t: u64, sector: u64, sectors: u32) -> (Option<RequestDone>, Vec<u64>) {
         let mut bios = Vec::new();
         let mut heard = |bio: BioDone| bios.push(bio.completed_ns - bio.queued_ns);
@@ -317,12 +325,9 @@ mod tests {
 
     #[test]
     fn random_merges_and_splits_lose_nothing() {
-        let seed = snowmelt_io::test_seed(3);
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let mut random = |n: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % n
-        };
+        let seed = snowmelt_base::test_seed(3);
+        let mut state = seed.wrapping_mul(GOLDEN) | 1;
+        let mut random = |n: u64| (lcg(&mut state) >> 33) % n;
         for round in 0..200 {
             let mut pairing = Pairing::default();
             let (mut queued, mut at) = (0, 0);

@@ -1,13 +1,14 @@
 //! One page of the kernel's trace ring buffer, as `trace_pipe_raw` hands it out.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 0..8 | time of the first event, ns |
 //! | 8..16 | bytes of data; bit 31: events were lost before this page |
 //! | 16.. | events |
 //!
-//! An event begins with 32 bits, 5 of type and length, 27 of time since the one before: 1 to 28 means that many
-//! words of payload; 0: the length is in the next word; 29: padding; 30: the next word extends the time; 31: absolute time.
+//! An event begins with 32 bits, 5 of type and length, 27 of time since the one before: 1 to 28
+//! means that many words of payload; 0: the length is in the next word; 29: padding; 30: the
+//! next word extends the time; 31: absolute time.
 
 const DATA: usize = 16;
 const LOST: u64 = 1 << 31;
@@ -88,6 +89,8 @@ impl<'a> Iterator for Events<'a> {
 
 #[cfg(test)]
 mod tests {
+    use snowmelt_base::random::{GOLDEN, lcg};
+
     use super::*;
 
     fn page(events: &[u32], flags: u64) -> Vec<u8> {
@@ -143,13 +146,13 @@ mod tests {
     #[test]
     fn damage_ends_the_page_without_a_panic() {
         assert!(RingPage::new(&[0; 10]).is_none());
-        let seed = snowmelt_io::test_seed(1);
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let seed = snowmelt_base::test_seed(1);
+        let mut state = seed.wrapping_mul(GOLDEN);
         for _ in 0..2_000 {
             let mut bytes = page(&[2, 7, 8, 30, 1, 1 << 5, 12, 10, 11, 1, 9], 0);
             for _ in 0..4 {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                bytes[(state >> 33) as usize % 64] = (state >> 25) as u8;
+                let word = lcg(&mut state);
+                bytes[(word >> 33) as usize % 64] = (word >> 25) as u8;
             }
             if let Some(page) = RingPage::new(&bytes) {
                 assert!(page.events().count() < 4096, "seed {seed}");

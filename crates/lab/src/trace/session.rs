@@ -1,9 +1,12 @@
-//! Tracing, from switching on to the sum: a thread reads while the program runs.
+//! A trace from its start to its sums: a thread reads while the program runs.
 //!
 //! 1. The instance is made, events and filters are set, nothing is written yet.
-//! 2. Tracing is switched on at a moment when diskstats does not change, so that both count the same requests.
-//! 3. The thread begins when it is told whom to follow (the kernel's buffers hold what was before), and reads 20 times a second.
-//! 4. Tracing is switched off at a quiet moment again, what is left is read, and the instance is removed.
+//! 2. Tracing is switched on at a moment when diskstats does not change, so that both count the
+//!    same requests.
+//! 3. The thread begins when it is told which program to follow, and reads 20 times a second.
+//!    The kernel's buffers hold the events from before.
+//! 4. Tracing is switched off at a quiet moment again, what is left is read, and the instance
+//!    is removed.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -20,13 +23,14 @@ use super::event::{Action, BlockEvent, Decoded, Decoder, Kind};
 use super::family::Family;
 use super::pairing::RequestDone;
 use super::tally::Tally;
-use super::target::Target;
+use super::target::TraceTarget;
 use super::tracefs::{Instance, TraceSwitch, find_tracefs};
-use crate::diskstats::DiskCounts;
+use crate::LabError;
+use crate::machine::diskstats::DiskCounts;
+use crate::undo::signals;
 use crate::undo::{StepId, Undo};
-use crate::{LabError, signals};
 
-/// What to trace, and what to keep of it.
+/// Settings of a trace.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Length of the intervals of the series.
@@ -44,7 +48,7 @@ pub struct Options {
 /// See [`Options::follow`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Follow {
-    /// Everybody's requests are the same.
+    /// Requests of all programs count alike.
     Nobody,
     /// The program and what it starts are told apart.
     Program,
@@ -60,7 +64,7 @@ pub struct Session {
     instance: Instance,
     instance_step: StepId,
     undo: Undo,
-    target: Target,
+    target: TraceTarget,
     options: Options,
     collector: Option<Collector>,
     start_ns: u64,
@@ -70,7 +74,7 @@ pub struct Session {
     reader: Option<JoinHandle<Result<Read, LabError>>>,
 }
 
-/// What the reading thread answers.
+/// The answer of the reading thread.
 struct Read {
     collector: Collector,
     consumer: Consumer,
@@ -78,15 +82,15 @@ struct Read {
 
 /// The sum of a session.
 pub struct Traced {
-    /// What was traced.
-    pub target: Target,
+    /// The device that was traced.
+    pub target: TraceTarget,
     /// All counts.
     pub tally: Tally,
     /// Events the kernel lost; more than none makes the trace invalid.
     pub lost: u64,
     /// Bytes of events.
     pub event_bytes: u64,
-    /// What diskstats counted meanwhile.
+    /// The counts of diskstats meanwhile.
     pub diskstats: DiskCounts,
     /// Both counts began and ended at moments when the device was quiet, so they must agree.
     pub exact: bool,
@@ -94,7 +98,10 @@ pub struct Traced {
 
 impl Session {
     /// Switches tracing on.
-    pub fn start(target: Target, options: Options, undo: &Undo) -> Result<Session, LabError> {
+    ///
+    /// # Errors
+    /// Tracing is not permitted here, or the trace instance cannot be made.
+    pub fn start(target: TraceTarget, options: Options, undo: &Undo) -> Result<Session, LabError> {
         let tracefs = find_tracefs(undo)?;
         let (instance, instance_step) = Instance::create(&tracefs, undo, options.buffer_kb)?;
         let mut formats = Vec::new();
@@ -130,6 +137,9 @@ impl Session {
     }
 
     /// Begins to read; requests of process `program` and of what it starts are told apart.
+    ///
+    /// # Errors
+    /// A file of the trace cannot be made, or a thread cannot be started.
     pub fn follow(&mut self, program: Option<u32>) -> Result<(), LabError> {
         let collector = self.collector.take().expect("a session is followed once");
         let mut consumer = Consumer::new(&self.options, &self.target, self.start_ns, program)?;
@@ -139,7 +149,8 @@ impl Session {
             let failed = |e| LabError::system("read the trace buffers", e);
             while !stop.load(Ordering::Acquire) {
                 if signals::ending() {
-                    return Err(LabError::Stopped); // and lets go of the instance, which is being removed
+                    // And lets go of the instance, which is being removed.
+                    return Err(LabError::Stopped);
                 }
                 let read = collector.round(&mut |event| consumer.take(event)).map_err(failed)?;
                 if read < 4 << 20 {
@@ -155,6 +166,9 @@ impl Session {
     }
 
     /// Switches tracing off and adds up.
+    ///
+    /// # Errors
+    /// The rest of the trace cannot be read, or a signal ended it.
     pub fn finish(mut self) -> Result<Traced, LabError> {
         if self.reader.is_none() {
             self.follow(None)?;
@@ -181,9 +195,10 @@ impl Session {
     }
 }
 
-/// Switches between two readings of diskstats that agree; when the device never is quiet, switches anyway and says so.
+/// Switches between two readings of diskstats that agree; when the device never is quiet,
+/// switches anyway and says so.
 fn quietly(
-    target: &Target,
+    target: &TraceTarget,
     switch: impl FnOnce() -> Result<(), LabError>,
 ) -> Result<(DiskCounts, bool), LabError> {
     let begun = Instant::now();
@@ -227,7 +242,7 @@ struct RequestLine {
 impl Consumer {
     fn new(
         options: &Options,
-        target: &Target,
+        target: &TraceTarget,
         start_ns: u64,
         program: Option<u32>,
     ) -> Result<Consumer, LabError> {

@@ -6,11 +6,11 @@ use super::KINDS;
 use super::event::Kind;
 use super::session::{Check, Traced};
 use super::tally::{AtSize, Counts};
-use crate::program::Ended;
+use crate::machine::program::Ended;
 use crate::size::about;
 use crate::stats::LatencySummary;
 
-/// What stands in `summary.jsonl`.
+/// The line of `summary.jsonl`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
     /// Name of the device.
@@ -155,7 +155,8 @@ pub fn layers(traced: &Traced, ended: Option<&Ended>) -> Vec<Layer> {
         let own = tally.ours.get(&kind).map(|(count, sectors)| (*count, sectors * 512));
         if let Some(io) = ended.and_then(|ended| ended.io) {
             let (count, bytes) = if kind == Kind::Read { (io.syscr, io.rchar) } else { (io.syscw, io.wchar) };
-            // Calls through io_uring and libaio are not in the kernel's count: then what the program asked of the device exceeds it.
+            // Calls through io_uring and libaio are not in the kernel's count: then what the
+            // program asked of the device exceeds it.
             if bytes >= own.map_or(0, |(_, bytes)| bytes) / 2 {
                 of_kind.push((calls, count, bytes));
             }

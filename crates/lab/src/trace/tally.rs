@@ -1,8 +1,10 @@
-//! What a trace adds up to: counts as diskstats has them, latencies, sizes, depth, order, and who asked.
+//! Sums of a trace: counts as diskstats has them, latencies, sizes, depth, order, and
+//! who asked.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use snowmelt_base::random::{GOLDEN, xorshift};
 
 use super::event::{Action, BlockEvent, Kind};
 use super::family::Family;
@@ -90,7 +92,7 @@ const DOTS: usize = 6000;
 pub struct Tally {
     start_ns: u64,
     interval_ns: u64,
-    /// Counts by kind, of everybody.
+    /// Counts by kind, of all programs.
     pub counts: BTreeMap<Kind, Counts>,
     /// Bios by the traced program itself: count and sectors, by kind.
     pub ours: BTreeMap<Kind, (u64, u64)>,
@@ -161,7 +163,7 @@ impl Tally {
                 ..Accumulating::default()
             },
             dots: Vec::new(),
-            random: 0x9e37_79b9_7f4a_7c15,
+            random: GOLDEN,
             depth_total: 0.0,
             last_ns: start_ns,
         }
@@ -245,10 +247,7 @@ impl Tally {
             self.dots.push(dot);
             return;
         }
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        let place = self.random % self.placed;
+        let place = xorshift(&mut self.random) % self.placed;
         if let Some(kept) = self.dots.get_mut(place as usize) {
             *kept = dot;
         }
@@ -356,7 +355,8 @@ impl Tally {
         if s > 0.0 { self.depth_total / 1e9 / s } else { 0.0 }
     }
 
-    /// Requests that began elsewhere than where the one before had ended; the first has none before it.
+    /// Requests that began elsewhere than where the one before had ended; the first has none
+    /// before it.
     pub fn apart(&self) -> u64 {
         self.placed.saturating_sub(self.sequential + 1)
     }

@@ -1,15 +1,16 @@
-//! What is traced: a whole disk, or the sectors of a partition; found from a device or from a file on it.
+//! The target of a trace: a whole disk, or the sectors of a partition; found from a device or
+//! from a file on it.
 
 use std::fs;
 use std::path::Path;
 
 use crate::LabError;
-use crate::diskstats::DiskCounts;
 use crate::machine::BlockDevice;
+use crate::machine::diskstats::DiskCounts;
 
 /// A device as events name it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Target {
+pub struct TraceTarget {
     /// The device and its queue.
     pub device: BlockDevice,
     /// Its own name in diskstats: of a partition `vda1`, not `vda`.
@@ -20,9 +21,12 @@ pub struct Target {
     pub sectors: Option<(u64, u64)>,
 }
 
-impl Target {
+impl TraceTarget {
     /// From a block device, or a file or directory on one.
-    pub fn of(path: &Path) -> Result<Target, LabError> {
+    ///
+    /// # Errors
+    /// There is no block device behind the path.
+    pub fn of(path: &Path) -> Result<TraceTarget, LabError> {
         let Some(device) = BlockDevice::of(path)? else {
             return Err(LabError::refused(
                 format!("tracing below {}", path.display()),
@@ -43,7 +47,7 @@ impl Target {
         } else {
             None
         };
-        Ok(Target { name, dev: (major << 20) | minor, sectors, device })
+        Ok(TraceTarget { name, dev: (major << 20) | minor, sectors, device })
     }
 
     /// The filter of its events.
@@ -55,6 +59,9 @@ impl Target {
     }
 
     /// The kernel's counts of it now.
+    ///
+    /// # Errors
+    /// The kernel shows no counts of the device.
     pub fn counts(&self) -> Result<DiskCounts, LabError> {
         DiskCounts::now(&self.name).ok_or_else(|| {
             LabError::refused(
@@ -90,13 +97,13 @@ mod tests {
             eprintln!("skipped: no /dev/shm");
             return;
         }
-        let error = Target::of(Path::new("/dev/shm")).expect_err("memory").to_string();
+        let error = TraceTarget::of(Path::new("/dev/shm")).expect_err("memory").to_string();
         assert!(error.contains("/dev/shm") && error.contains("lsblk"), "{error}");
     }
 
     #[test]
     fn a_partition_is_its_sectors() {
-        let target = Target {
+        let target = TraceTarget {
             device: BlockDevice::default(),
             name: "vda1".into(),
             dev: 254 << 20,

@@ -1,6 +1,8 @@
-//! A trace instance of our own: made in tracefs, its events and filters set, its per-processor buffers read as raw pages.
+//! A trace instance of our own: made in tracefs, its events and filters set, its per-processor
+//! buffers read as raw pages.
 //!
-//! Removing the instance takes everything in it away, so it is the only thing journalled (and the mount, where tracefs was not mounted).
+//! Removing the instance takes everything in it away, so it is the only thing journalled (and
+//! the mount, where tracefs was not mounted).
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,6 +22,9 @@ use crate::undo::{Step, StepId, Undo, state_dir};
 const WITHOUT: &str = "`lab watch` needs neither root nor tracefs and shows diskstats";
 
 /// Where tracefs is; mounted if it was not.
+///
+/// # Errors
+/// There is none, and it cannot be mounted.
 pub fn find_tracefs(undo: &Undo) -> Result<PathBuf, LabError> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let own = state_dir().join(format!("tracefs-{}", std::process::id()));
@@ -56,7 +61,7 @@ pub struct Instance {
     processors: Vec<usize>,
 }
 
-/// What a processor's buffer says of itself.
+/// Statistics of a processor's buffer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BufferStats {
     /// Events lost: overwritten, dropped, or interrupted while being written.
@@ -65,6 +70,9 @@ pub struct BufferStats {
 
 impl Instance {
     /// Makes an instance with `buffer_kb` of memory per processor. Nothing is traced yet.
+    ///
+    /// # Errors
+    /// The instance cannot be made: most often a lack of rights.
     pub fn create(tracefs: &Path, undo: &Undo, buffer_kb: u64) -> Result<(Instance, StepId), LabError> {
         let number = INSTANCES.fetch_add(1, Ordering::Relaxed);
         let name = format!("snowmelt-lab-{}-{number}", std::process::id());
@@ -75,7 +83,8 @@ impl Instance {
         // The clock of CLOCK_MONOTONIC, the same on all processors.
         instance.write("trace_clock", "mono")?;
         instance.write("buffer_size_kb", &buffer_kb.to_string())?;
-        // A full buffer drops the newest events and counts them. Names are in the events: no probe at every task switch.
+        // A full buffer drops the newest events and counts them. Names are in the events: no
+        // probe at every task switch.
         instance.write("options/overwrite", "0")?;
         if instance.dir.join("options/record-cmd").exists() {
             instance.write("options/record-cmd", "0")?;
@@ -83,7 +92,11 @@ impl Instance {
         Ok((instance, step))
     }
 
-    /// Turns an event on, for what `filter` lets through (all when empty), and answers its format.
+    /// Turns an event on, for what `filter` lets through (all when empty), and answers its
+    /// format.
+    ///
+    /// # Errors
+    /// This kernel has no such event, or refuses the filter.
     pub fn enable(&self, event: &str, filter: &str) -> Result<Format, LabError> {
         let folder = format!("events/{event}");
         let path = self.dir.join(&folder).join("format");
@@ -98,16 +111,25 @@ impl Instance {
     }
 
     /// Starts or stops writing events.
+    ///
+    /// # Errors
+    /// The switch cannot be set.
     pub fn switch(&self, on: TraceSwitch) -> Result<(), LabError> {
         self.write("tracing_on", if on == TraceSwitch::On { "1" } else { "0" })
     }
 
     /// One reader per processor.
+    ///
+    /// # Errors
+    /// A buffer cannot be opened.
     pub fn readers(&self) -> Result<Vec<PageReader>, LabError> {
         self.processors.iter().map(|cpu| PageReader::open(&self.dir, *cpu, self.page_bytes)).collect()
     }
 
     /// Sums over the processors.
+    ///
+    /// # Errors
+    /// The statistics cannot be read.
     pub fn stats(&self) -> Result<BufferStats, LabError> {
         let mut sum = BufferStats::default();
         for cpu in &self.processors {
@@ -154,13 +176,17 @@ impl PageReader {
         let source = options.open(&path).map_err(|e| LabError::file("open", &path, e))?;
         let pipe = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
         let (out, into) = pipe.map_err(|e| LabError::system("make a pipe", e))?;
-        let size = fcntl_setpipe_size(&into, PIPE_BYTES).unwrap_or(64 << 10); // the limit for users may be lower
+        // The limit for users may be lower.
+        let size = fcntl_setpipe_size(&into, PIPE_BYTES).unwrap_or(64 << 10);
         let buffer = vec![0; size.max(page_bytes)];
         Ok(PageReader { cpu, source, pipe: (into, out.into()), page_bytes, buffer })
     }
 
-    /// Hands all pages there are to `take`: whole ones by splice (they move, nothing is copied in the kernel), then the page still being
-    /// filled by read.
+    /// Hands all pages there are to `take`: whole ones by splice (they move, nothing is copied
+    /// in the kernel), then the page still being filled by read.
+    ///
+    /// # Errors
+    /// The buffer cannot be read.
     pub fn drain(&mut self, take: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         loop {
             let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;

@@ -1,8 +1,10 @@
-//! Ending a FUSE connection from outside: every request that waits for its server, and every later one, fails at once.
+//! Ending a FUSE connection from outside: every request that waits for its server, and every
+//! later one, fails at once.
 //!
-//! The kernel numbers connections by the device number of the mount, and shows each as a folder of its control file system
-//! (`/sys/fs/fuse/connections/N`), whose `abort` needs no lock that a hung device could hold. An unmount by force does the same
-//! first of all, and is tried where there is no such folder.
+//! The kernel numbers connections by the device number of the mount, and shows each as a folder
+//! of its control file system (`/sys/fs/fuse/connections/N`), whose `abort` needs no lock that
+//! a hung device could hold. An unmount by force does the same first of all, and is tried where
+//! there is no such folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,17 +13,21 @@ use std::time::Duration;
 use rustix::io::Errno;
 use snowmelt_io::{ApartCall, apart};
 
-use super::Outcome;
-use super::journal::state_dir;
 use super::mounts::unescape;
+use super::outcome::Outcome;
+use super::state_dir::state_dir;
 
 /// Where the control file system usually is.
 const CONTROL: &str = "/sys/fs/fuse/connections";
 
-/// An abort waits for nobody.
+/// An abort does not wait.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Fails all requests to the FUSE file system mounted on `target`, now and in future, whether its server lives or not.
+/// Fails all requests to the FUSE file system mounted on `target`, now and in future, whether
+/// its server lives or not.
+///
+/// # Errors
+/// The connection cannot be aborted, and the mount cannot be taken down by force.
 pub fn abort(target: &Path) -> io::Result<Outcome> {
     let table = std::fs::read_to_string("/proc/self/mountinfo")?;
     let Some(number) = connection_in(&table, target) else { return Ok(Outcome::Gone) };
@@ -42,7 +48,8 @@ fn abort_connection(number: u32) -> io::Result<()> {
     }
 }
 
-/// The control file system is not mounted on every machine: for a moment it is, on a folder of ours.
+/// The control file system is not mounted on every machine: for a moment it is, on a folder of
+/// ours.
 fn with_control(act: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     let folder = state_dir().join(format!("fuse-control-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
@@ -59,14 +66,16 @@ fn by_force(target: &Path) -> io::Result<Outcome> {
     match apart(ApartCall::UnmountByForce(target), PATIENCE) {
         Ok(_) => Ok(Outcome::Undone),
         Err(e) => match Errno::from_io_error(&e) {
-            Some(Errno::BUSY) => Ok(Outcome::Undone), // the requests have failed; who has files open keeps the mount
+            // The requests have failed; who has files open keeps the mount.
+            Some(Errno::BUSY) => Ok(Outcome::Undone),
             Some(Errno::INVAL | Errno::NOENT) => Ok(Outcome::Gone),
             _ => Err(e),
         },
     }
 }
 
-/// The number of the connection behind the FUSE mount on `target`, the topmost if there are several.
+/// The number of the connection behind the FUSE mount on `target`, the topmost if there are
+/// several.
 fn connection_in(table: &str, target: &Path) -> Option<u32> {
     let of_target = |line: &str| {
         let (mount, source) = line.split_once(" - ")?;

@@ -2,7 +2,7 @@
 //!
 //! | line | meaning |
 //! |---|---|
-//! | `{"command":…,"what":…,"pid":…,"boot":…}` | who writes; always the first |
+//! | `{"command":…,"what":…,"pid":…,"boot":…}` | the command that writes; always the first |
 //! | `{"id":3,"will":{"set":{…}}}` | the change about to be made |
 //! | `{"id":3,"done":true}` | needs no undoing any more |
 //! | `{"kept":true}` | left in place on purpose |
@@ -14,17 +14,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use super::step::{Outcome, is_stuck};
+use super::outcome::Outcome;
+use super::step::is_stuck;
 use super::{Step, StepId, UndoError, process_start, undo_steps};
-
-/// Where journals are kept: in /run, which ends with the boot as most changes do; without root in the folder for temporary files.
-pub fn state_dir() -> PathBuf {
-    let user = rustix::process::geteuid();
-    match user.is_root() && Path::new("/run").is_dir() {
-        true => PathBuf::from("/run/snowmelt-lab"),
-        false => std::env::temp_dir().join(format!("snowmelt-lab-{}", user.as_raw())),
-    }
-}
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -109,7 +101,7 @@ impl JournalFile {
     }
 }
 
-/// What a command that is gone left behind.
+/// Leftovers of a command that is gone.
 #[derive(Debug)]
 pub struct Leftover {
     /// The journal.
@@ -121,26 +113,31 @@ pub struct Leftover {
     /// Left in place on purpose.
     pub kept: bool,
     steps: Vec<(StepId, Step)>,
-    /// Held while we look at it, so that two restores do not meet; unless a thread of a dead owner holds it, then they may, and each step is
-    /// taken back by one of them.
+    /// Held while we look at it, so that two restores do not meet; unless a thread of a dead
+    /// owner holds it, then they may, and each step is taken back by one of them.
     _lock: File,
 }
 
 impl Leftover {
-    /// What would be undone, in that order.
+    /// Steps that would be undone, in that order.
     pub fn steps(&self) -> impl Iterator<Item = &Step> {
         self.steps.iter().rev().map(|(_, step)| step)
     }
 
     /// Undoes everything and removes the journal; `told` hears of each step.
+    ///
+    /// # Errors
+    /// Something could not be undone; it stays in the journal.
     pub fn restore(self, told: &mut dyn FnMut(&Step, &io::Result<Outcome>)) -> Result<(), UndoError> {
-        // The owner is dead: what it served is given up first, so that no other step waits for it.
+        // The owner is dead: what it served is given up first, so that no other step waits for
+        // it.
         let (serving, mut steps): (Vec<_>, Vec<_>) =
             self.steps.into_iter().partition(|(_, step)| matches!(step, Step::Serve { .. }));
         steps.extend(serving);
         let (left, failures) = undo_steps(steps, told);
         if !left.is_empty() {
-            return Err(UndoError::Left(failures)); // the journal stays; what is gone counts as undone next time
+            // The journal stays; what is gone counts as undone next time.
+            return Err(UndoError::Left(failures));
         }
         remove_if_there(&self.path).map_err(|cause| UndoError::Journal { path: self.path, cause })
     }
@@ -155,6 +152,9 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 }
 
 /// The journals in `dir` whose owners are gone, oldest last, so that undoing goes back in time.
+///
+/// # Errors
+/// The folder or a journal cannot be read.
 pub fn leftovers(dir: &Path) -> Result<Vec<Leftover>, UndoError> {
     let failed = |cause| UndoError::Journal { path: dir.to_path_buf(), cause };
     let entries = match std::fs::read_dir(dir) {
@@ -193,11 +193,14 @@ pub struct Living {
     pub start: u64,
     /// False when it was killed and only threads of it are left, which wait in the kernel.
     pub runs: bool,
-    /// What it would undo, in order of making.
+    /// Steps it would undo, in order of making.
     pub steps: Vec<Step>,
 }
 
 /// The commands that hold their journals in `dir`.
+///
+/// # Errors
+/// The folder or a journal cannot be read.
 pub fn living(dir: &Path) -> Result<Vec<Living>, UndoError> {
     let failed = |cause| UndoError::Journal { path: dir.to_path_buf(), cause };
     let entries = match std::fs::read_dir(dir) {
@@ -234,7 +237,8 @@ fn steps_in(text: &str) -> Vec<(StepId, Step)> {
     steps
 }
 
-/// True when the process has ended, although a thread of it, which waits for what it took down with it, still holds the lock.
+/// True when the process has ended, although a thread of it, which waits for what it took down
+/// with it, still holds the lock.
 fn owner_is_dead(path: &Path) -> bool {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     match text.lines().next().and_then(|line| serde_json::from_str(line).ok()) {
@@ -245,7 +249,8 @@ fn owner_is_dead(path: &Path) -> bool {
 
 fn read(path: PathBuf, lock: File) -> io::Result<Option<Leftover>> {
     let text = match std::fs::read_to_string(&path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None), // another restore was quicker
+        // Another restore was quicker.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,
     };
     let mut leftover = Leftover {
@@ -305,14 +310,16 @@ mod tests {
             .expect("written");
         let found = leftovers(dir.path()).expect("read");
         assert_eq!(found[0].steps().cloned().collect::<Vec<_>>(), [step("b"), set]);
-        // Another folder: a program that another test is just starting may hold the first journal's lock for a moment.
+        // Another folder: a program that another test is just starting may hold the first
+        // journal's lock for a moment.
         let dir_of_old = tempfile::tempdir().expect("a folder");
         std::fs::write(dir_of_old.path().join("old.journal"), header(1, "before") + &body).expect("written");
         let found = leftovers(dir_of_old.path()).expect("read");
         assert_eq!(found[0].steps().cloned().collect::<Vec<_>>(), [step("b")]);
     }
 
-    /// The journal of an owner that has died, while a thread of it still holds the lock: whoever restores finds it, also two at once.
+    /// The journal of an owner that has died, while a thread of it still holds the lock:
+    /// every restorer finds it, also two at once.
     #[test]
     fn of_a_dead_owner_what_it_served_is_given_up_first_and_two_may_restore() {
         let dir = tempfile::tempdir().expect("a folder");

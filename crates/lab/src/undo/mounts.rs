@@ -1,4 +1,4 @@
-//! Which file systems are mounted from a block device.
+//! The file systems that are mounted from a block device.
 
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,11 @@
-//! One change and how it is taken back.
+//! One change, and the way it is taken back.
 //!
-//! Undoing is careful about identity: a loop device is freed only while it still shows our file, a process is stopped only
-//! while its start time is the one recorded. What is gone already counts as undone.
+//! Undoing is careful about identity: a loop device is freed only while it still shows our
+//! file, a process is stopped only while its start time is the one recorded. What is gone
+//! already counts as undone.
 //!
-//! Undoing ends: calls that a hung device could hold are made apart (see [`snowmelt_io::apart`]), each with a deadline, and the error
-//! says what was waited for.
+//! Undoing ends: calls that a hung device could hold are made apart (see
+//! [`snowmelt_io::apart`]), each with a deadline, and the error says what was waited for.
 
 use std::fmt;
 use std::io;
@@ -17,8 +18,10 @@ use snowmelt_io::{ApartCall, apart};
 
 use super::fuse::abort;
 use super::mounts::mounts_of;
+use super::outcome::Outcome;
 
-/// For calls that wait for a device: one that answers within the bounds of models is done long before.
+/// For calls that wait for a device: one that answers within the bounds of models is done long
+/// before.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// For writing out what a file system still holds, which slow devices take long for.
@@ -32,9 +35,9 @@ pub enum Step {
     Set {
         /// The control file.
         path: PathBuf,
-        /// What it read before.
+        /// The value it had before.
         old: String,
-        /// What is written.
+        /// The value that is written.
         new: String,
     },
     /// A loop device is attached to a file; undone by freeing it.
@@ -44,7 +47,8 @@ pub enum Step {
         /// The file behind it.
         backing: PathBuf,
     },
-    /// A block device may be mounted by others; undone by unmounting whatever is mounted from it.
+    /// A block device may be mounted by others; undone by unmounting whatever is mounted from
+    /// it.
     UnmountAll {
         /// The block device.
         device: PathBuf,
@@ -63,8 +67,9 @@ pub enum Step {
         /// Where.
         target: PathBuf,
     },
-    /// A FUSE file system of ours is used; undone by failing the requests that wait for an answer, and all that come. A server that reads what it
-    /// serves itself, and was killed, would wait for ever, and what is set on a device above it would wait for its requests.
+    /// A FUSE file system of ours is used; undone by failing the requests that wait for an
+    /// answer, and all that come. A server that reads what it serves itself, and was killed,
+    /// would wait for ever, and what is set on a device above it would wait for its requests.
     Serve {
         /// Where it is mounted.
         target: PathBuf,
@@ -83,22 +88,17 @@ pub enum Step {
     Stop {
         /// Its number.
         pid: u32,
-        /// Its start time in clock ticks since boot, as in /proc/PID/stat: numbers are used again.
+        /// Its start time in clock ticks since boot, as in /proc/PID/stat: numbers are used
+        /// again.
         start: u64,
     },
 }
 
-/// How undoing went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// It was taken back.
-    Undone,
-    /// There was nothing left to take back.
-    Gone,
-}
-
 impl Step {
     /// Takes the change back.
+    ///
+    /// # Errors
+    /// The change could not be taken back.
     pub fn undo(&self) -> io::Result<Outcome> {
         match self {
             Step::Set { path, old, .. } => restore_value(path, old),
@@ -114,6 +114,13 @@ impl Step {
             Step::RemoveFile { path } => patiently(|| std::fs::remove_file(path)),
             Step::Stop { pid, start } => stop(*pid, *start),
         }
+    }
+
+    /// Of a setting that was set back: why it does not have its saved value, if so.
+    pub fn differs(&self) -> Option<String> {
+        let Step::Set { path, old, .. } = self else { return None };
+        let now = selected(&read_setting(path).ok()?);
+        (now != *old).then(|| format!("{} was set back to {old:?} but reads {now:?}", path.display()))
     }
 
     /// The change itself in words; `Display` says how it is taken back.
@@ -177,7 +184,8 @@ impl fmt::Display for Step {
     }
 }
 
-/// The value of a control file: the chosen one of a list such as `none [mq-deadline] kyber`, else the text.
+/// The value of a control file: the chosen one of a list such as `none [mq-deadline] kyber`,
+/// else the text.
 pub(crate) fn selected(text: &str) -> String {
     let chosen = text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
     chosen.unwrap_or(text.trim()).to_string()
@@ -213,7 +221,8 @@ fn restore_value(path: &Path, old: &str) -> io::Result<Outcome> {
     }
 }
 
-/// Reading and writing settings of a block device wait for others who set them, and those for its requests.
+/// Reading and writing settings of a block device wait for others who set them, and those for
+/// its requests.
 fn read_setting(path: &Path) -> io::Result<String> {
     let bytes = apart(ApartCall::Read(path), PATIENCE)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -248,8 +257,8 @@ fn shows(device: &Path, backing: &Path) -> bool {
     shown.trim_end_matches(" (deleted)") == resolved(backing).to_string_lossy()
 }
 
-/// The path as the kernel shows it. The file itself and the folder it is in are not looked at: they may be served by a process
-/// that does not answer.
+/// The path as the kernel shows it. The file itself and the folder it is in are not looked at:
+/// they may be served by a process that does not answer.
 fn resolved(backing: &Path) -> PathBuf {
     let parts = || {
         let folder = backing.parent()?;
@@ -259,9 +268,14 @@ fn resolved(backing: &Path) -> PathBuf {
     parts().unwrap_or_else(|| backing.to_path_buf())
 }
 
-/// Sets how many requests a block device itself takes at once: `nr_requests`, written while no scheduler is in front of it.
-/// (With a scheduler it is the number of requests the scheduler holds. Without, it shows the device's full depth after every change
-/// of scheduler even when the depth is lower, and a number that is shown already is not set: hence the detour by another.)
+/// Sets how many requests a block device itself takes at once: `nr_requests`, written while no
+/// scheduler is in front of it. (With a scheduler it is the number of requests the scheduler
+/// holds. Without, it shows the device's full depth after every change of scheduler even when
+/// the depth is lower, and a number that is shown already is not set: hence the detour by
+/// another.)
+///
+/// # Errors
+/// A control file of the queue cannot be read or written.
 pub fn set_queue_depth(queue: &Path, depth: u32) -> io::Result<()> {
     let scheduler = queue.join("scheduler");
     let chosen = selected(&read_setting(&scheduler)?);
@@ -284,7 +298,7 @@ fn unmount_all(device: &Path) -> io::Result<Outcome> {
 fn unmount(target: &Path) -> io::Result<Outcome> {
     let attempt = || apart(ApartCall::Unmount(target), UNMOUNT_PATIENCE).map(drop);
     match patiently(attempt) {
-        // Whoever still uses it keeps it, but nobody finds it any more.
+        // A program that still uses it keeps it; it cannot be found any more.
         Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {
             apart(ApartCall::UnmountLater(target), PATIENCE).map(|_| Outcome::Undone)
         }
@@ -343,6 +357,19 @@ mod tests {
         assert_eq!(selected("none [mq-deadline] kyber bfq \n"), "mq-deadline");
         assert_eq!(selected("128\n"), "128");
         assert_eq!(selected(""), "");
+    }
+
+    #[test]
+    fn a_setting_without_its_saved_value_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("scheduler");
+        let step = Step::Set { path: path.clone(), old: "none".into(), new: "bfq".into() };
+        assert_eq!(step.differs(), None, "the device is gone");
+        std::fs::write(&path, "none [bfq]\n").unwrap();
+        let told = step.differs().unwrap();
+        assert!(told.contains("scheduler") && told.contains("none") && told.contains("bfq"), "{told}");
+        std::fs::write(&path, "[none] bfq\n").unwrap();
+        assert_eq!(step.differs(), None);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! What a device did in a second, with the names and units of iostat -x.
+//! The work of a device in a second, with the names and units of iostat -x.
 
 use serde::Serialize;
 
-use crate::diskstats::DiskCounts;
+use crate::machine::diskstats::DiskCounts;
 
 /// One device, one interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -57,7 +57,8 @@ pub struct DeviceSecond {
     /// Mean number of requests waiting or under way.
     #[serde(rename = "aqu-sz")]
     pub aqu_sz: f64,
-    /// Share of the time with a request under way; says nothing of the limit of a device that serves many at once.
+    /// Share of the time with a request under way; says nothing of the limit of a device that
+    /// serves many at once.
     #[serde(rename = "%util")]
     pub util: f64,
 }

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::iostat::DeviceSecond;
 use super::tree::{Tree, TreeCounts};
-use crate::cpu::{Cpu, CpuTicks};
-use crate::diskstats::DiskCounts;
+use crate::machine::cpu::{Cpu, CpuTicks};
+use crate::machine::diskstats::DiskCounts;
 
 /// Everything at one moment.
 #[derive(Clone)]
@@ -164,7 +164,7 @@ fn program(before: &TreeCounts, after: &TreeCounts, seconds: f64) -> ProgramSeco
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::ProcessIo;
+    use crate::machine::program::ProcessIo;
 
     #[test]
     fn rates_are_per_second_whatever_the_length() {

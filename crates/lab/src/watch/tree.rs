@@ -1,14 +1,16 @@
-//! A process with everything it starts: processor time, I/O, page faults, memory, as sums that only grow.
+//! A process with everything it starts: processor time, I/O, page faults, memory, as sums that
+//! only grow.
 //!
-//! The kernel adds the counts of a child to its parent's when the parent waits for it. So the sum over the living members, each with
-//! what it has waited for, is whole, except for members whose parent is not one (daemons, whose parent became init): their last
-//! counts are kept here when they are gone.
+//! The kernel adds the counts of a child to its parent's when the parent waits for it. So the
+//! sum over the living members, each with what it has waited for, is whole, except for members
+//! whose parent is not one (daemons, whose parent became init): their last counts are kept here
+//! when they are gone.
 
 use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::program::ProcessIo;
+use crate::machine::program::ProcessIo;
 
 /// Sums over a process and everything it started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -221,11 +223,13 @@ mod tests {
         tree.update(&all.into(), &io);
         let sum = tree.sum();
         assert_eq!((sum.user_s, sum.processes, sum.threads, sum.io.rchar), (6.0, 3, 9, 24));
-        // The child is gone: the root waited for it and has its time. The grandchild is a daemon now, and stays one of us.
+        // The child is gone: the root waited for it and has its time. The grandchild is a
+        // daemon now, and stays one of us.
         tree.update(&[(10, stat(1, 5, 300)), (12, stat(1, 7, 350))].into(), &io);
         let sum = tree.sum();
         assert_eq!((sum.user_s, sum.processes), (6.5, 2));
-        // The daemon is gone: nobody of us has its time. Its number belongs to another now.
+        // The daemon is gone: none of its relatives has its time. Its number belongs to another
+        // now.
         tree.update(&[(10, stat(1, 5, 300)), (12, stat(1, 70, 1))].into(), &io);
         let sum = tree.sum();
         assert_eq!((sum.user_s, sum.processes, sum.io.rchar), (6.5, 1, 16));

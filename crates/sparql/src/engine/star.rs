@@ -12,14 +12,14 @@ use spargebra::algebra::GraphPattern;
 pub(super) fn keep_order(text: &str, query: &mut Query) {
     let Query::Select { pattern, .. } = query else { return };
     let mut places: FxHashMap<&str, usize> = FxHashMap::default();
-    let mut reached = Reached::Prologue;
+    let mut stage = Stage::Prologue;
     for (place, word) in (Words { text, at: 0 }).enumerate() {
         let is = |keyword: &str| word.eq_ignore_ascii_case(keyword);
-        reached = match (reached, word) {
-            (Reached::Prologue, _) if is("SELECT") => Reached::Select,
-            (Reached::Select, "*") => Reached::Star,
-            (Reached::Select, _) if !is("DISTINCT") && !is("REDUCED") => return,
-            (reached, _) => reached,
+        stage = match (stage, word) {
+            (Stage::Prologue, _) if is("SELECT") => Stage::Select,
+            (Stage::Select, "*") => Stage::Star,
+            (Stage::Select, _) if !is("DISTINCT") && !is("REDUCED") => return,
+            (stage, _) => stage,
         };
         if let Some(name) = word.strip_prefix(['?', '$']) {
             places.entry(name).or_insert(place);
@@ -32,7 +32,7 @@ pub(super) fn keep_order(text: &str, query: &mut Query) {
 
 /// How far the text has been read.
 #[derive(Clone, Copy)]
-enum Reached {
+enum Stage {
     Prologue,
     Select,
     Star,

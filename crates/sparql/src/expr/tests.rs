@@ -422,7 +422,7 @@ fn speed_of_filters() {
     let mut column = |range: u64| -> Vec<TermId> {
         (0..rows)
             .map(|_| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                snowmelt_base::random::lcg(&mut state);
                 snowmelt_graph::from_integer(((state >> 33) % range) as i64).unwrap()
             })
             .collect()

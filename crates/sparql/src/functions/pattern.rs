@@ -357,7 +357,7 @@ mod tests {
         let mut random = seed;
         let mut text = String::new();
         while text.len() < AT_ONCE / PATTERN_BYTES[0] * 2 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            snowmelt_base::random::lcg(&mut random);
             text.push(['a', 'b', 'c', ' ', 'é', '\n', '€', 'B', '-', '𝄞'][(random >> 33) as usize % 10]);
         }
         text

@@ -45,9 +45,6 @@ pub struct Random(pub u64);
 
 impl Random {
     pub fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        ((u128::from(self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)) * u128::from(n)) >> 64) as u64
+        ((u128::from(snowmelt_base::random::xorshift_star(&mut self.0)) * u128::from(n)) >> 64) as u64
     }
 }

@@ -234,14 +234,7 @@ mod tests {
 
     fn page(seed: u64) -> Vec<u8> {
         let mut x = seed | 1;
-        (0..8168)
-            .map(|_| {
-                x ^= x << 13;
-                x ^= x >> 7;
-                x ^= x << 17;
-                x as u8
-            })
-            .collect()
+        (0..8168).map(|_| snowmelt_base::random::xorshift(&mut x) as u8).collect()
     }
 
     #[test]

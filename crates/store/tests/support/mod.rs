@@ -124,10 +124,7 @@ impl Random {
         r
     }
     pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+        snowmelt_base::random::xorshift_star(&mut self.0)
     }
     pub fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize

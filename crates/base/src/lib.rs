@@ -1,0 +1,17 @@
+//! Small things that several crates need, each once.
+//!
+//! | module    | holds                                                                |
+//! |-----------|----------------------------------------------------------------------|
+//! | `size`    | bytes and counts as text, and bytes from text                        |
+//! | `random`  | seeded generators whose sequences never change                       |
+//! | `signals` | Ctrl-C and SIGTERM as a flag, and a thread that hears of signals     |
+//! | `seed`    | the seed of random tests                                             |
+//!
+//! Nothing here knows of devices, stores or queries.
+
+pub mod random;
+mod seed;
+pub mod signals;
+pub mod size;
+
+pub use seed::test_seed;

@@ -1,0 +1,15 @@
+//! The seed of random tests.
+
+/// The seed of a random test, printed. It is always `default`, so that a failure belongs to the
+/// change it appears with; `SNOWMELT_SEED=n` gives another one, `SNOWMELT_SEED=new` one from
+/// the clock.
+#[doc(hidden)]
+pub fn test_seed(default: u64) -> u64 {
+    let seed = match std::env::var("SNOWMELT_SEED").as_deref() {
+        Err(_) => default,
+        Ok("new") => std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970").as_nanos() as u64,
+        Ok(text) => text.parse().expect("SNOWMELT_SEED is a number or `new`"),
+    };
+    eprintln!("SNOWMELT_SEED={seed}");
+    seed
+}

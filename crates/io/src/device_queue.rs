@@ -1,0 +1,311 @@
+//! The queue of one device: requests in, completions out.
+//!
+//! `submit` puts a batch into the schedule under the queue's one mutex and wakes the engine
+//! that serves it:
+//!
+//! | engine | served by |
+//! |---|---|
+//! | `uring` | one thread that owns the ring; woken only when it sleeps and could start something |
+//! | `threads` | up to `depth` threads, one device request each |
+//! | `posix-aio` | one thread that lists control blocks for aio(7) and waits for any of them |
+//! | `inline` | the asking thread, before `submit` returns |
+//! | (simulated devices, for all but `inline`) | no thread: the model says when a request is over |
+//!
+//! Every submitted request is completed exactly once, also at shutdown: reads that were not
+//! begun then fail with [`Closed`](crate::IoErrorKind::Closed), all others are carried out. No
+//! lock is held while the sink is called, and the sink may submit.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::cost::CostModel;
+use crate::device::Device;
+use crate::device::timed::TimedDevice;
+use crate::engine::awaited::AWAITED;
+use crate::engine::serving::{Serving, is_delivering};
+use crate::engine::wake::Wake;
+use crate::engine::{posix_aio, threads, timed, uring};
+use crate::error::{IoError, Operation};
+use crate::memory::buffer::RawBuf;
+use crate::notice::notice;
+use crate::queue::config::{Engine, QueueConfig};
+use crate::queue::counters::DeviceCounters;
+use crate::queue::device_request::Pending;
+use crate::queue::order::Rules;
+use crate::queue::request::{Class, Request, Sink};
+use crate::queue::schedule::{Limits, Load};
+use crate::time::clock::Clock;
+
+/// The queue of one device. Closed when dropped.
+pub struct DeviceQueue {
+    shared: Arc<Serving>,
+    served: Served,
+}
+
+/// The engine that serves, after all fallbacks.
+#[derive(Clone)]
+enum Served {
+    Uring(Arc<Wake>),
+    PosixAio(Arc<Wake>),
+    Threads,
+    Inline,
+    Simulated(Arc<dyn TimedDevice>),
+}
+
+impl DeviceQueue {
+    /// A queue in front of `device`. Completions go to `sink`, which must not own the queue (or
+    /// be told to `close` it).
+    ///
+    /// # Errors
+    /// The engine cannot be started, and there is no fallback.
+    pub fn open(
+        device: Arc<dyn Device>,
+        config: QueueConfig,
+        clock: Clock,
+        sink: Arc<dyn Sink>,
+    ) -> Result<Arc<DeviceQueue>, IoError> {
+        let cost = config.cost.unwrap_or_else(|| device.cost());
+        let depth = config.depth.unwrap_or_else(|| cost.best_depth()).max(1) as usize;
+        let quantum_ns =
+            config.tuning.quantum_ns.unwrap_or_else(|| cost.request_ns(config.max_request_bytes));
+        let limits = Limits {
+            policy: config.policy,
+            rules: Rules { fairness: config.fairness, tuning: config.tuning, cost, quantum_ns },
+            gap_bytes: config.gap_bytes.unwrap_or_else(|| cost.gap_bytes()),
+            max_bytes: config.max_request_bytes,
+            unit: device.alignment().offset as u64,
+            patience: config.patience,
+            depth,
+            background: Load {
+                requests: (depth * 3 / 4).max(1),
+                bytes: 2 * cost.bytes_per_latency() + config.max_request_bytes.max(1),
+            },
+        };
+        let shared = Arc::new(Serving::new(device, clock, limits, sink));
+        let served = match (config.engine, shared.device.timed()) {
+            (Engine::Inline, _) => Served::Inline,
+            (_, Some(device)) => Served::Simulated(device),
+            // Without a model, a device takes no virtual time.
+            _ if shared.clock.is_virtual() => Served::Inline,
+            (Engine::Threads, None) => Served::Threads,
+            (Engine::Uring, None) => start_uring(&shared)?,
+            (Engine::PosixAio, None) => start_posix_aio(&shared)?,
+        };
+        Ok(Arc::new(DeviceQueue { shared, served }))
+    }
+
+    /// Submits all of `requests` and leaves the vector empty. Returns at once, except with the
+    /// `inline` engine. Every request is completed through the sink, whatever happens. To the
+    /// policies that tell clients apart, the client is the calling thread.
+    pub fn submit(&self, requests: &mut Vec<Request>) {
+        self.submit_for(this_thread(), requests);
+    }
+
+    /// The same for a client of that number (those of threads begin at 2^63).
+    pub fn submit_for(&self, client: u64, requests: &mut Vec<Request>) {
+        if requests.is_empty() {
+            return;
+        }
+        let shared = &self.shared;
+        shared.clock.settle();
+        let arrived_ns = shared.clock.now_ns();
+        // What is awaited is never merged: of a merge that failed each piece would be tried
+        // again, and a failed write must not be.
+        let pending = |request: Request| {
+            let alone = request.tag == AWAITED;
+            Pending { request, arrived_ns, order: 0, alone, client }
+        };
+        let mut state = shared.state.lock();
+        if state.closing {
+            drop(state);
+            requests.drain(..).for_each(|request| shared.fail_closed(&pending(request)));
+            return;
+        }
+        match &self.served {
+            Served::Inline => {
+                drop(state);
+                shared.serve_inline(requests.drain(..).map(pending));
+            }
+            Served::Threads => {
+                requests.drain(..).for_each(|request| state.schedule.push(pending(request)));
+                threads::wake(shared, state);
+            }
+            Served::Simulated(device) => {
+                requests.drain(..).for_each(|request| state.schedule.push(pending(request)));
+                drop(state);
+                timed::send_what_may(shared, device);
+            }
+            Served::Uring(wake) | Served::PosixAio(wake) => {
+                requests.drain(..).for_each(|request| state.schedule.push(pending(request)));
+                drop(state);
+                wake.wake();
+            }
+        }
+    }
+
+    /// Reads in the asking thread, past the schedule.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn read_now(&self, offset: u64, buf: &mut [u8], class: Class) -> Result<(), IoError> {
+        let len = buf.len() as u64;
+        self.shared.in_place(class, len, |device| device.read_at(&mut [IoSliceMut::new(buf)], offset))
+    }
+
+    /// Writes in the asking thread, past the schedule.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn write_now(&self, offset: u64, bufs: &[IoSlice<'_>], class: Class) -> Result<(), IoError> {
+        let len = bufs.iter().map(|b| b.len() as u64).sum();
+        self.shared.in_place(class, len, |device| device.write_at(bufs, offset))
+    }
+
+    /// Writes all of `parts` (offset, bytes) through the schedule, in this order and behind
+    /// what is more urgent than `class`; returns when all are over. None is merged or tried
+    /// again. Not to be called from within a sink. The first failure is the answer.
+    ///
+    /// # Errors
+    /// A write failed, or the queue is closed; the first failure is returned.
+    #[allow(unsafe_code)]
+    pub fn write_awaited(&self, parts: &[(u64, &[u8])], class: Class) -> Result<(), IoError> {
+        let awaited = &self.shared.awaited;
+        let _turn = awaited.turn.lock();
+        awaited.begin(parts.len());
+        let request = |(offset, bytes): &(u64, &[u8])| {
+            // SAFETY: the bytes are borrowed until all requests are over, which is when this
+            // returns.
+            let buf = unsafe { RawBuf::write_from(bytes.as_ptr(), bytes.len()) };
+            Request { offset: *offset, buf, class, tag: AWAITED }
+        };
+        self.submit(&mut parts.iter().map(request).collect());
+        awaited.wait()
+    }
+
+    /// Returns when everything whose completion was reported before is durable.
+    ///
+    /// # Errors
+    /// The device fails: what was written since the last sync may be lost.
+    pub fn sync(&self) -> Result<(), IoError> {
+        self.shared.clock.settle();
+        self.shared.device.sync()
+    }
+
+    /// The device behind the queue.
+    pub fn device(&self) -> &Arc<dyn Device> {
+        &self.shared.device
+    }
+
+    /// Costs of the device, as the queue assumes them.
+    pub fn cost(&self) -> &CostModel {
+        &self.shared.cost
+    }
+
+    /// Longest gap that is read through, in bytes.
+    pub fn gap_bytes(&self) -> u64 {
+        self.shared.limits.gap_bytes
+    }
+
+    /// Requests waiting or outstanding now.
+    pub fn backlog(&self) -> usize {
+        let state = self.shared.state.lock();
+        state.schedule.len() + state.outstanding.requests
+    }
+
+    /// The engine that really serves, after fallbacks.
+    pub fn engine(&self) -> &'static str {
+        match &self.served {
+            Served::Uring(_) => "uring",
+            Served::PosixAio(_) => "posix-aio",
+            Served::Threads => "threads",
+            Served::Inline => "inline",
+            Served::Simulated(_) => "simulated",
+        }
+    }
+
+    /// Counts since the queue was opened or last reset.
+    pub fn counters(&self) -> DeviceCounters {
+        self.shared.tally.lock().snapshot(self.shared.device.name(), self.engine())
+    }
+
+    /// Starts counting anew.
+    pub fn reset_counters(&self) {
+        self.shared.tally.lock().reset(self.shared.clock.now_ns());
+    }
+
+    /// Ends the queue: reads that wait fail with `Closed`, writes that wait and all that is
+    /// outstanding are carried out. Returns when the last request is completed (from inside a
+    /// sink: at once). Later submissions fail with `Closed`.
+    pub fn close(&self) {
+        let shared = &self.shared;
+        let mut state = shared.state.lock();
+        state.closing = true;
+        let reads = state.schedule.take_reads();
+        let threads = std::mem::take(&mut state.threads);
+        drop(state);
+        shared.work.notify_all();
+        shared.time.notify_all();
+        if let Served::Uring(wake) | Served::PosixAio(wake) = &self.served {
+            wake.wake();
+        }
+        reads.iter().for_each(|read| shared.fail_closed(read));
+        if is_delivering() {
+            return;
+        }
+        for thread in threads {
+            thread.join().expect("serving threads do not panic");
+        }
+        shared.drained.wait_until(|| {
+            let state = shared.state.lock();
+            state.outstanding.requests == 0 && state.schedule.is_empty()
+        });
+    }
+}
+
+/// The number of the calling thread as a client.
+fn this_thread() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1 << 63);
+    thread_local! {
+        static NUMBER: u64 = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    NUMBER.with(|number| *number)
+}
+
+/// The ring's thread; threads where there is no ring (with a notice) or no descriptor to use it
+/// on.
+fn start_uring(shared: &Arc<Serving>) -> Result<Served, IoError> {
+    let Some(fd) = shared.device.fd() else { return Ok(Served::Threads) };
+    let name = shared.device.name();
+    let wake = Arc::new(Wake::new().map_err(|e| IoError::os(name, Operation::Engine, 0, 0, &e))?);
+    match uring::start(shared, &wake, fd) {
+        Ok(()) => Ok(Served::Uring(wake)),
+        Err(e) => {
+            notice(&format!("{name}: io_uring is refused here ({e}); reading with threads instead"));
+            Ok(Served::Threads)
+        }
+    }
+}
+
+/// The thread that lists control blocks; threads where that cannot be had.
+fn start_posix_aio(shared: &Arc<Serving>) -> Result<Served, IoError> {
+    let Some(fd) = shared.device.fd() else { return Ok(Served::Threads) };
+    let name = shared.device.name();
+    let wake = Arc::new(Wake::new().map_err(|e| IoError::os(name, Operation::Engine, 0, 0, &e))?);
+    match posix_aio::start(shared, &wake, fd) {
+        Ok(()) => Ok(Served::PosixAio(wake)),
+        Err(e) => {
+            notice(&format!("{name}: POSIX AIO is not to be had here ({e}); reading with threads instead"));
+            Ok(Served::Threads)
+        }
+    }
+}
+
+impl Drop for DeviceQueue {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+#[cfg(test)]
+mod tests;

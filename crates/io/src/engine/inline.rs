@@ -1,0 +1,45 @@
+//! The `inline` engine: the asking thread carries out its own requests, before the call
+//! returns.
+
+use crate::device::Device;
+use crate::engine::serving::Serving;
+use crate::error::IoError;
+use crate::queue::device_request::Pending;
+use crate::queue::request::Class;
+use crate::queue::schedule::{Load, Next, Schedule};
+
+impl Serving {
+    /// Orders, merges and carries out a batch in this thread.
+    pub(crate) fn serve_inline(&self, batch: impl Iterator<Item = Pending>) {
+        let mut schedule = Schedule::new(self.limits);
+        batch.for_each(|pending| schedule.push(pending));
+        let mut request = Self::blank(&mut self.state.lock());
+        self.state.lock().outstanding.requests += 1;
+        // One client's batch: no policy holds it for another client.
+        while schedule.next(&mut request, Load::default(), self.clock.now_ns()) == Next::Begun {
+            request.started_ns = self.clock.now_ns();
+            self.tally.lock().started(&request, request.started_ns);
+            let end = request.execute(&*self.device, &self.scratch);
+            self.deliver(&mut request, end, self.clock.now_ns());
+            request.pieces.drain(..).for_each(|piece| schedule.push(Pending { alone: true, ..piece }));
+        }
+        assert!(schedule.is_empty(), "a batch is carried out whole");
+        request.len = 0; // it was not counted
+        self.retire(&mut self.state.lock(), request);
+    }
+
+    /// Carries out one request past the schedule, and counts it.
+    pub(crate) fn in_place(
+        &self,
+        class: Class,
+        len: u64,
+        act: impl FnOnce(&dyn Device) -> Result<(), IoError>,
+    ) -> Result<(), IoError> {
+        self.clock.settle();
+        let began = self.clock.now_ns();
+        self.tally.lock().begin_in_place(class, len, began);
+        let result = act(&*self.device);
+        self.tally.lock().end_in_place(class, began, self.clock.now_ns(), result.is_err());
+        result
+    }
+}

@@ -1,0 +1,207 @@
+//! The state a queue shares with its engine, and the steps of every engine: take, deliver,
+//! retire.
+//!
+//! 1. `take` makes the next device request from the schedule, under the lock.
+//! 2. The engine carries it out.
+//! 3. `deliver` completes its pieces, without the lock.
+//! 4. `retire` gives it back under the lock; pieces of a merge that failed wait again, each
+//!    alone.
+//!
+//! Invariant: a device request that was taken is delivered once and retired once.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use crate::cost::CostModel;
+use crate::device::Device;
+use crate::engine::awaited::{AWAITED, Awaited};
+use crate::error::{IoError, IoErrorKind, Operation};
+use crate::notice::notice;
+use crate::queue::config::Policy;
+use crate::queue::counters::QueueTally;
+use crate::queue::device_request::{DeviceRequest, Pending, Scratch};
+use crate::queue::request::{Request, Sink};
+use crate::queue::schedule::{Limits, Load, Next, Schedule};
+use crate::time::clock::Clock;
+use crate::time::event_count::EventCount;
+
+/// State shared by a queue and its engine.
+pub(crate) struct Serving {
+    pub(crate) device: Arc<dyn Device>,
+    pub(crate) clock: Clock,
+    pub(crate) cost: CostModel,
+    pub(crate) limits: Limits,
+    pub(crate) scratch: Scratch,
+    pub(crate) sink: Arc<dyn Sink>,
+    pub(crate) state: Mutex<ServingState>,
+    /// Wakes serving threads.
+    pub(crate) work: Condvar,
+    /// Wakes the timekeeper.
+    pub(crate) time: Condvar,
+    pub(crate) tally: Mutex<QueueTally>,
+    pub(crate) awaited: Awaited,
+    /// Notified when the last outstanding request of a closing queue is over.
+    pub(crate) drained: EventCount,
+}
+
+/// The part of it under the lock.
+pub(crate) struct ServingState {
+    pub(crate) schedule: Schedule,
+    /// Device requests outstanding, and their bytes.
+    pub(crate) outstanding: Load,
+    pub(crate) closing: bool,
+    /// Serving threads that sleep.
+    pub(crate) idle: usize,
+    /// One more sleeps until a policy lets go.
+    pub(crate) timekeeper: bool,
+    /// Simulated devices: when the queue will be asked again because a policy holds it.
+    pub(crate) alarm_ns: Option<u64>,
+    pub(crate) threads: Vec<std::thread::JoinHandle<()>>,
+    /// Device requests for reuse.
+    spare: Vec<DeviceRequest>,
+}
+
+thread_local! {
+    /// This thread is inside a sink: it must not wait for completions.
+    static DELIVERING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// True inside of a sink.
+pub(crate) fn is_delivering() -> bool {
+    DELIVERING.get()
+}
+
+impl Serving {
+    pub(crate) fn new(device: Arc<dyn Device>, clock: Clock, limits: Limits, sink: Arc<dyn Sink>) -> Serving {
+        Serving {
+            cost: limits.rules.cost,
+            limits,
+            scratch: Scratch::new(),
+            sink,
+            state: Mutex::new(ServingState {
+                schedule: Schedule::new(limits),
+                outstanding: Load::default(),
+                closing: false,
+                idle: 0,
+                timekeeper: false,
+                alarm_ns: None,
+                threads: Vec::new(),
+                spare: Vec::new(),
+            }),
+            work: Condvar::new(),
+            time: Condvar::new(),
+            tally: Mutex::new(QueueTally::new()),
+            awaited: Awaited::new(&clock),
+            drained: EventCount::new(&clock),
+            device,
+            clock,
+        }
+    }
+
+    /// A place for a device request.
+    pub(crate) fn blank(state: &mut ServingState) -> DeviceRequest {
+        state.spare.pop().unwrap_or_else(DeviceRequest::new)
+    }
+
+    /// Takes the next device request to carry out; the caller must `deliver` and `retire` it.
+    pub(crate) fn take(&self, state: &mut ServingState, now_ns: u64) -> Taken {
+        let mut request = Self::blank(state);
+        match state.schedule.next(&mut request, state.outstanding, now_ns) {
+            Next::Begun => {}
+            Next::Nothing => {
+                state.spare.push(request);
+                return Taken::Nothing;
+            }
+            Next::NotBefore(at) => {
+                state.spare.push(request);
+                return Taken::NotBefore(at);
+            }
+        }
+        state.outstanding.requests += 1;
+        state.outstanding.bytes += request.len;
+        request.started_ns = now_ns;
+        self.tally.lock().started(&request, now_ns);
+        Taken::Request(request)
+    }
+
+    /// Completes the pieces of a device request that is over. When a merge failed, the pieces
+    /// not reached stay in it, to be tried again alone.
+    pub(crate) fn deliver(&self, request: &mut DeviceRequest, end: Result<(), IoErrorKind>, now_ns: u64) {
+        let whole = request.complete_pieces();
+        let failed = match &end {
+            Ok(()) => 0,
+            Err(_) if request.pieces.len() == 1 => 1,
+            Err(_) => 0,
+        };
+        self.tally.lock().finished(request, whole + failed, failed, now_ns);
+        let outer = DELIVERING.replace(true);
+        for piece in request.pieces.drain(..whole) {
+            self.tell(piece.request.tag, Ok(()));
+        }
+        if let (1, Err(kind)) = (failed, end) {
+            let piece = request.pieces.pop().expect("the one that failed");
+            let operation = if request.write { Operation::Write } else { Operation::Read };
+            let (device, offset) = (self.device.name().clone(), piece.request.offset);
+            let error = IoError { device, operation, offset, len: request.len, kind };
+            self.tell(piece.request.tag, Err(error));
+        }
+        DELIVERING.set(outer);
+    }
+
+    /// Gives a delivered device request back; what is left in it waits again.
+    pub(crate) fn retire(&self, state: &mut ServingState, mut request: DeviceRequest) {
+        state.outstanding.requests -= 1;
+        state.outstanding.bytes -= request.len;
+        if self.limits.policy == Policy::Anticipatory {
+            state.schedule.over(&request, self.clock.now_ns());
+        }
+        for piece in request.pieces.drain(..) {
+            state.schedule.push(Pending { alone: true, ..piece });
+        }
+        state.spare.push(request);
+        if state.closing && state.outstanding.requests == 0 && state.schedule.is_empty() {
+            self.drained.notify_all();
+        }
+    }
+
+    fn tell(&self, tag: u64, result: Result<(), IoError>) {
+        match tag {
+            AWAITED => self.awaited.complete(result),
+            _ => self.sink.complete(tag, result),
+        }
+    }
+
+    pub(crate) fn fail_closed(&self, pending: &Pending) {
+        let Request { offset, buf, tag, .. } = pending.request;
+        let operation = if buf.is_write() { Operation::Write } else { Operation::Read };
+        let device = self.device.name().clone();
+        let error = IoError { device, operation, offset, len: buf.len() as u64, kind: IoErrorKind::Closed };
+        self.tell(tag, Err(error));
+    }
+}
+
+/// Answer of [`Serving::take`].
+pub(crate) enum Taken {
+    Request(DeviceRequest),
+    Nothing,
+    /// Ask again at this time.
+    NotBefore(u64),
+}
+
+/// Ends the process when a serving thread panics: the kernel may still write to memory that
+/// unwinding would free, and all other threads would wait for ever.
+pub(crate) struct NoUnwinding;
+
+impl Drop for NoUnwinding {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            notice("a thread that serves a device has failed (a bug, or a sink that panicked): giving up");
+            std::process::abort();
+        }
+    }
+}
+
+/// The state under its lock, for the engines.
+pub(crate) type Locked<'a> = MutexGuard<'a, ServingState>;

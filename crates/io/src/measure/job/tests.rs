@@ -1,0 +1,165 @@
+//! Every engine moves the bytes the job says, no others, and reports what cannot be done.
+
+use std::io::{Read, Write};
+
+use super::*;
+use crate::memory::mapping::HUGE_BYTES;
+
+const KIB: u64 = 1024;
+
+fn job(engine: JobEngine, bs: u64, len: u64) -> Job {
+    Job {
+        engine,
+        write: false,
+        bs,
+        huge_pages: false,
+        iodepth: engine.most_depth().unwrap_or(8),
+        places: Places::new(Pattern::Random, bs, bs, 0, len, 1).unwrap(),
+        first: 0,
+        most: len / bs,
+        runtime: Duration::from_secs(60),
+        interval: Duration::from_millis(100),
+    }
+}
+
+fn file_of(len: u64) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(&vec![0u8; len as usize]).unwrap();
+    file.flush().unwrap();
+    file
+}
+
+const ENGINES: [JobEngine; 4] = [JobEngine::Uring, JobEngine::Threads, JobEngine::Inline, JobEngine::Mmap];
+
+#[test]
+fn buffers_lie_side_by_side_and_do_not_overlap() {
+    for (bs, huge_pages) in [(1000, false), (4096, false), (1000, true), (5000, true)] {
+        let write = Job { write: true, huge_pages, ..job(JobEngine::Uring, bs, 8 * bs) };
+        let mut buffers = buffers::Buffers::new(&write, 3);
+        let all: Vec<&mut [u8]> = buffers.each().collect();
+        let starts: Vec<usize> = all.iter().map(|buf| buf.as_ptr() as usize).collect();
+        let stride = bs.next_multiple_of(4096) as usize;
+        assert_eq!(starts, [starts[0], starts[0] + stride, starts[0] + 2 * stride]);
+        assert!(starts[0].is_multiple_of(4096));
+        assert!(all.iter().all(|buf| buf.len() as u64 == bs && buf.iter().filter(|b| **b == 0).count() < 50));
+        assert!(all[0] != all[1] && all[1] != all[2]);
+    }
+}
+
+#[test]
+fn every_engine_reads_as_many_as_asked() {
+    let file = file_of(256 * KIB);
+    let opened = JobFile::open(file.path(), false, false).unwrap();
+    for engine in ENGINES {
+        let result = run_job(&opened, &job(engine, 4 * KIB, 256 * KIB), &AtomicBool::new(false)).unwrap();
+        assert_eq!((result.total_ios, result.io_bytes), (64, 256 * KIB), "{engine:?}");
+        assert_eq!(result.clat_ns.len(), 64);
+        assert_eq!(result.per_interval.iter().sum::<u64>(), 64);
+        assert!(result.iops() > 0.0 && result.bw_bytes() > 0.0);
+    }
+}
+
+#[test]
+fn every_engine_writes_each_place_once() {
+    for engine in ENGINES {
+        let file = file_of(256 * KIB);
+        let opened = JobFile::open(file.path(), true, false).unwrap();
+        let write = Job { write: true, ..job(engine, 4 * KIB, 256 * KIB) };
+        let half = Job { most: 32, ..write.clone() };
+        run_job(&opened, &half, &AtomicBool::new(false)).unwrap();
+        assert_eq!(written_blocks(file.path()), 32, "{engine:?}");
+        let rest = Job { first: 32, most: 32, ..write };
+        run_job(&opened, &rest, &AtomicBool::new(false)).unwrap();
+        assert_eq!(written_blocks(file.path()), 64, "{engine:?}");
+    }
+}
+
+fn written_blocks(path: &std::path::Path) -> usize {
+    let mut bytes = Vec::new();
+    File::open(path).unwrap().read_to_end(&mut bytes).unwrap();
+    bytes.chunks(4096).filter(|block| block.iter().any(|b| *b != 0)).count()
+}
+
+#[test]
+fn every_engine_transfers_buffers_in_huge_pages() {
+    for (engine, bs) in
+        ENGINES.into_iter().flat_map(|engine| [(engine, 4 * KIB), (engine, HUGE_BYTES as u64)])
+    {
+        let file = file_of(4 * bs);
+        let opened = JobFile::open(file.path(), true, false).unwrap();
+        let read = Job { huge_pages: true, ..job(engine, bs, 4 * bs) };
+        for job in [Job { write: true, ..read.clone() }, read] {
+            let result = run_job(&opened, &job, &AtomicBool::new(false)).unwrap();
+            assert_eq!((result.total_ios, result.io_bytes), (4, 4 * bs), "{engine:?}");
+        }
+        assert_eq!(written_blocks(file.path()) as u64, 4 * bs / 4096, "{engine:?}");
+    }
+}
+
+#[test]
+fn queues_carry_jobs_too() {
+    let file = file_of(256 * KIB);
+    let device = crate::FileDevice::open(file.path(), crate::Access::Read, false).unwrap();
+    let device: Arc<dyn Device> = Arc::new(device);
+    for engine in [Engine::Uring, Engine::Threads, Engine::Inline] {
+        let job = job(JobEngine::Queue(engine, Policy::Elevator), 4 * KIB, 256 * KIB);
+        let result = run_job_on(&device, &job, &AtomicBool::new(false)).unwrap();
+        assert_eq!(result.total_ios, 64, "{engine:?}");
+    }
+}
+
+#[test]
+fn time_and_stop_end_a_job() {
+    let file = file_of(64 * KIB);
+    let opened = JobFile::open(file.path(), false, false).unwrap();
+    for engine in ENGINES {
+        let endless =
+            Job { most: u64::MAX, runtime: Duration::from_millis(50), ..job(engine, 4 * KIB, 64 * KIB) };
+        let result = run_job(&opened, &endless, &AtomicBool::new(false)).unwrap();
+        assert!(result.total_ios > 0 && result.runtime_ns < 10_000_000_000, "{engine:?}");
+        let stopped = Job { runtime: Duration::from_secs(3600), ..endless };
+        let result = run_job(&opened, &stopped, &AtomicBool::new(true)).unwrap();
+        assert!(result.total_ios <= 16, "{engine:?}: {}", result.total_ios);
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let file = file_of(64 * KIB);
+    let opened = JobFile::open(file.path(), false, false).unwrap();
+    let stop = AtomicBool::new(false);
+    let beyond = job(JobEngine::Inline, 4 * KIB, 128 * KIB);
+    let error = run_job(&opened, &beyond, &stop).unwrap_err().to_string();
+    assert!(error.contains("65536 bytes only"), "{error}");
+    let none = Job { iodepth: 0, ..job(JobEngine::Uring, 4 * KIB, 64 * KIB) };
+    assert!(run_job(&opened, &none, &stop).is_err());
+    // A file that shrinks under the job.
+    file.as_file().set_len(32 * KIB).unwrap();
+    for engine in [JobEngine::Uring, JobEngine::Threads, JobEngine::Inline] {
+        let error = run_job(&opened, &job(engine, 4 * KIB, 64 * KIB), &stop).unwrap_err().to_string();
+        assert!(error.contains("only 0 bytes were moved"), "{engine:?}: {error}");
+    }
+    // Written through a descriptor that may only read.
+    for engine in [JobEngine::Uring, JobEngine::Threads, JobEngine::Inline, JobEngine::Mmap] {
+        let write = Job { write: true, ..job(engine, 4 * KIB, 32 * KIB) };
+        let opened = JobFile::open(file.path(), false, false).unwrap();
+        assert!(run_job(&opened, &write, &stop).is_err(), "{engine:?}");
+    }
+}
+
+#[test]
+fn direct_jobs_keep_to_the_grid() {
+    let file = file_of(256 * KIB);
+    let Ok(opened) = JobFile::open(file.path(), false, true) else {
+        println!("skipped: no O_DIRECT for temporary files here");
+        return;
+    };
+    let stop = AtomicBool::new(false);
+    let places = Places::new(Pattern::Random, 4 * KIB, 100, 0, 256 * KIB, 1).unwrap();
+    let odd = Job { places, ..job(JobEngine::Uring, 4 * KIB, 256 * KIB) };
+    let error = run_job(&opened, &odd, &stop).unwrap_err().to_string();
+    assert!(error.contains("multiples of"), "{error}");
+    for engine in [JobEngine::Uring, JobEngine::Threads, JobEngine::Inline] {
+        assert_eq!(run_job(&opened, &job(engine, 4 * KIB, 256 * KIB), &stop).unwrap().total_ios, 64);
+    }
+}

@@ -1,0 +1,211 @@
+//! Counts and latencies of the requests of one queue, per class.
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use crate::latency::{Latency, histogram};
+use crate::queue::device_request::DeviceRequest;
+use crate::queue::request::Class;
+
+/// Counts of one class of requests.
+#[derive(Debug, Clone, Serialize)]
+pub struct ClassCounters {
+    /// The class.
+    pub class: Class,
+    /// Requests that were submitted or done in place.
+    pub requests: u64,
+    /// Requests the device got for them.
+    pub device_requests: u64,
+    /// Bytes asked for.
+    pub bytes: u64,
+    /// Requests that travelled along with another.
+    pub merged: u64,
+    /// Bytes read only because they lay between two requests.
+    pub gap_bytes: u64,
+    /// Requests done in the asking thread.
+    pub in_place: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// Requests of a failed merge that were tried again alone.
+    pub retried: u64,
+    /// From submission to completion.
+    pub latency: Latency,
+}
+
+/// Counts of one device.
+#[derive(Debug, Clone, Serialize)]
+pub struct DeviceCounters {
+    /// Its name.
+    pub device: String,
+    /// The engine that serves it.
+    pub engine: &'static str,
+    /// One entry per class, in order of priority.
+    pub classes: Vec<ClassCounters>,
+    /// Time with at least one device request outstanding, in nanoseconds.
+    pub busy_ns: u64,
+    /// Mean number of device requests outstanding while busy.
+    pub mean_depth: f64,
+    /// From start to end of a device request.
+    pub service: Latency,
+}
+
+impl DeviceCounters {
+    /// The counts of one class.
+    pub fn class(&self, class: Class) -> &ClassCounters {
+        &self.classes[class as usize]
+    }
+
+    /// Requests of all classes.
+    pub fn requests(&self) -> u64 {
+        self.classes.iter().map(|c| c.requests).sum()
+    }
+
+    /// Device requests of all classes.
+    pub fn device_requests(&self) -> u64 {
+        self.classes.iter().map(|c| c.device_requests).sum()
+    }
+
+    /// Bytes asked for, of all classes.
+    pub fn bytes(&self) -> u64 {
+        self.classes.iter().map(|c| c.bytes).sum()
+    }
+
+    /// Bytes read only because they lay in a gap.
+    pub fn gap_bytes(&self) -> u64 {
+        self.classes.iter().map(|c| c.gap_bytes).sum()
+    }
+}
+
+/// The running counts behind [`DeviceCounters`].
+pub(crate) struct QueueTally {
+    classes: [ClassTally; Class::COUNT],
+    service: Histogram<u64>,
+    outstanding: u64,
+    changed_ns: u64,
+    busy_ns: u64,
+    depth_ns: u64,
+}
+
+struct ClassTally {
+    requests: u64,
+    device_requests: u64,
+    bytes: u64,
+    merged: u64,
+    gap_bytes: u64,
+    in_place: u64,
+    errors: u64,
+    retried: u64,
+    latency: Histogram<u64>,
+}
+
+impl QueueTally {
+    pub(crate) fn new() -> QueueTally {
+        let class = || ClassTally {
+            requests: 0,
+            device_requests: 0,
+            bytes: 0,
+            merged: 0,
+            gap_bytes: 0,
+            in_place: 0,
+            errors: 0,
+            retried: 0,
+            latency: histogram(),
+        };
+        QueueTally {
+            classes: std::array::from_fn(|_| class()),
+            service: histogram(),
+            outstanding: 0,
+            changed_ns: 0,
+            busy_ns: 0,
+            depth_ns: 0,
+        }
+    }
+
+    fn outstanding_changes(&mut self, now: u64) {
+        let passed = now.saturating_sub(self.changed_ns);
+        if self.outstanding > 0 {
+            self.busy_ns += passed;
+            self.depth_ns += passed * self.outstanding;
+        }
+        self.changed_ns = self.changed_ns.max(now);
+    }
+
+    /// A device request goes out.
+    pub(crate) fn started(&mut self, request: &DeviceRequest, now: u64) {
+        self.outstanding_changes(now);
+        self.outstanding += 1;
+        let class = &mut self.classes[request.class as usize];
+        class.device_requests += 1;
+        class.gap_bytes += request.gap_bytes;
+        class.merged += request.pieces.len() as u64 - 1;
+        let retried = request.pieces.iter().filter(|p| p.alone).count() as u64;
+        class.retried += retried;
+        class.requests += request.pieces.len() as u64 - retried;
+        class.bytes +=
+            request.pieces.iter().filter(|p| !p.alone).map(|p| p.request.buf.len() as u64).sum::<u64>();
+    }
+
+    /// A device request came back; the first `ended` pieces are over, `failed` of them with an
+    /// error.
+    pub(crate) fn finished(&mut self, request: &DeviceRequest, ended: usize, failed: usize, now: u64) {
+        self.outstanding_changes(now);
+        self.outstanding -= 1;
+        self.service.saturating_record(now.saturating_sub(request.started_ns));
+        let class = &mut self.classes[request.class as usize];
+        class.errors += failed as u64;
+        for piece in &request.pieces[..ended] {
+            class.latency.saturating_record(now.saturating_sub(piece.arrived_ns));
+        }
+    }
+
+    /// A request is begun in the asking thread.
+    pub(crate) fn begin_in_place(&mut self, class: Class, bytes: u64, now: u64) {
+        self.outstanding_changes(now);
+        self.outstanding += 1;
+        let class = &mut self.classes[class as usize];
+        class.requests += 1;
+        class.device_requests += 1;
+        class.in_place += 1;
+        class.bytes += bytes;
+    }
+
+    /// A request was ended in the asking thread.
+    pub(crate) fn end_in_place(&mut self, class: Class, began: u64, now: u64, failed: bool) {
+        self.outstanding_changes(now);
+        self.outstanding -= 1;
+        let taken = now.saturating_sub(began);
+        self.service.saturating_record(taken);
+        let class = &mut self.classes[class as usize];
+        class.latency.saturating_record(taken);
+        class.errors += u64::from(failed);
+    }
+
+    pub(crate) fn snapshot(&self, device: &str, engine: &'static str) -> DeviceCounters {
+        let classes = Class::ALL.iter().zip(&self.classes).map(|(&class, t)| ClassCounters {
+            class,
+            requests: t.requests,
+            device_requests: t.device_requests,
+            bytes: t.bytes,
+            merged: t.merged,
+            gap_bytes: t.gap_bytes,
+            in_place: t.in_place,
+            errors: t.errors,
+            retried: t.retried,
+            latency: Latency::of(&t.latency),
+        });
+        DeviceCounters {
+            device: device.to_string(),
+            engine,
+            classes: classes.collect(),
+            busy_ns: self.busy_ns,
+            mean_depth: self.depth_ns as f64 / self.busy_ns.max(1) as f64,
+            service: Latency::of(&self.service),
+        }
+    }
+
+    /// Starts counting anew; what is outstanding stays outstanding.
+    pub(crate) fn reset(&mut self, now: u64) {
+        let outstanding = self.outstanding;
+        *self = QueueTally { outstanding, changed_ns: now, ..QueueTally::new() };
+    }
+}

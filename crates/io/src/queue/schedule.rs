@@ -1,0 +1,199 @@
+//! The choice of the next request, and of those that go along with it.
+//!
+//! Requests wait in one lane per class. The first non-empty lane in order of priority is
+//! served, unless a lower one has been passed over `patience` times. Inside a lane the policy
+//! decides (`order.rs`); a policy that holds the device still for a moment holds it for the
+//! lanes below too, never for those above.
+//!
+//! The requests that follow the chosen one go along while they are of the same direction, at
+//! most a gap away (reads), and the whole stays within `max_bytes`. Requests that overlap are
+//! never merged, and never ordered against each other.
+
+use std::collections::VecDeque;
+
+use crate::device::IOV_MAX;
+use crate::queue::config::Policy;
+use crate::queue::device_request::{DeviceRequest, Pending, SCRATCH_BYTES};
+use crate::queue::order::{Choice, Order, Rules};
+use crate::queue::request::Class;
+
+/// The numbers a schedule obeys.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) policy: Policy,
+    pub(crate) rules: Rules,
+    /// Longest gap read through, in bytes.
+    pub(crate) gap_bytes: u64,
+    /// Longest merged device request, in bytes.
+    pub(crate) max_bytes: u64,
+    /// Offsets and lengths must be multiples of this for a gap to be read.
+    pub(crate) unit: u64,
+    pub(crate) patience: u32,
+    /// Device requests outstanding, all classes.
+    pub(crate) depth: usize,
+    /// Speculative and write-back requests are started only while less than this is
+    /// outstanding: on a device of which the bandwidth is the limit, what is outstanding is
+    /// what a demand read waits behind.
+    pub(crate) background: Load,
+}
+
+/// Device requests outstanding.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Load {
+    pub(crate) requests: usize,
+    pub(crate) bytes: u64,
+}
+
+/// Answer of a schedule to the question for the next request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// It was filled in.
+    Begun,
+    /// None before something arrives or is over.
+    Nothing,
+    /// None before this time, unless something arrives or is over.
+    NotBefore(u64),
+}
+
+pub(crate) struct Schedule {
+    limits: Limits,
+    lanes: [Lane; Class::COUNT],
+    waiting: usize,
+    arrivals: u64,
+}
+
+struct Lane {
+    /// To be tried again alone: first of all.
+    alone: VecDeque<Pending>,
+    order: Order,
+    passed_over: u32,
+}
+
+impl Schedule {
+    pub(crate) fn new(limits: Limits) -> Schedule {
+        assert!(
+            limits.depth > 0 && limits.background.requests > 0 && limits.background.bytes > 0,
+            "a queue without depth moves nothing"
+        );
+        let lane = |_| Lane { alone: VecDeque::new(), order: Order::new(limits.policy), passed_over: 0 };
+        Schedule { limits, lanes: std::array::from_fn(lane), waiting: 0, arrivals: 0 }
+    }
+
+    /// Requests that wait.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting == 0
+    }
+
+    pub(crate) fn push(&mut self, mut pending: Pending) {
+        pending.order = self.arrivals;
+        self.arrivals += 1;
+        self.waiting += 1;
+        let lane = &mut self.lanes[pending.request.class as usize];
+        if pending.alone {
+            lane.alone.push_back(pending);
+        } else {
+            lane.order.push(pending, &self.limits.rules);
+        }
+    }
+
+    /// Fills `request` with what should go out next, if anything, given how much is
+    /// outstanding.
+    pub(crate) fn next(&mut self, request: &mut DeviceRequest, outstanding: Load, now_ns: u64) -> Next {
+        if outstanding.requests >= self.limits.depth {
+            return Next::Nothing;
+        }
+        let Some(chosen) = self.choose_lane(outstanding) else { return Next::Nothing };
+        let limits = self.limits;
+        let lane = &mut self.lanes[chosen];
+        if let Some(alone) = lane.alone.pop_front() {
+            request.begin(alone);
+        } else {
+            match lane.order.choose(now_ns, &limits.rules) {
+                Choice::Take => {}
+                Choice::Hold => return Next::Nothing,
+                Choice::HoldUntil(at) => return Next::NotBefore(at),
+            }
+            request.begin(lane.order.pop().expect("a chosen lane is not empty"));
+            let mut buffers = 1;
+            while let Some(then) = lane.order.peek().and_then(|next| limits.fits(request, next, buffers)) {
+                request.append(lane.order.pop().expect("just looked at"));
+                buffers = then;
+            }
+            lane.order.sent(request, now_ns, &limits.rules);
+        }
+        self.note_passed_over(chosen);
+        self.waiting -= request.pieces.len();
+        Next::Begun
+    }
+
+    /// The device is done with `request`.
+    pub(crate) fn over(&mut self, request: &DeviceRequest, now_ns: u64) {
+        self.lanes[request.class as usize].order.over(request, now_ns);
+    }
+
+    fn choose_lane(&self, outstanding: Load) -> Option<usize> {
+        let background = self.limits.background;
+        let room = outstanding.requests < background.requests && outstanding.bytes < background.bytes;
+        let startable = |class: usize| class < Class::Speculative as usize || room;
+        let ready = |&class: &usize| !self.lanes[class].is_empty() && startable(class);
+        let first = (0..Class::COUNT).find(ready)?;
+        let impatient = (first + 1..Class::COUNT)
+            .filter(ready)
+            .find(|&class| self.lanes[class].passed_over >= self.limits.patience);
+        Some(impatient.unwrap_or(first))
+    }
+
+    /// Counts for every lane that waits below one that does not, or that was passed over for
+    /// `chosen`.
+    fn note_passed_over(&mut self, chosen: usize) {
+        let mut above = false;
+        for (class, lane) in self.lanes.iter_mut().enumerate() {
+            if class == chosen {
+                lane.passed_over = 0;
+                above = true;
+            } else if !lane.is_empty() {
+                lane.passed_over += u32::from(above);
+                above = true;
+            }
+        }
+    }
+
+    /// Takes out every read that waits (at shutdown; writes are still carried out).
+    pub(crate) fn take_reads(&mut self) -> Vec<Pending> {
+        let mut reads = Vec::new();
+        for lane in &mut self.lanes {
+            let all = lane.alone.drain(..).chain(lane.order.drain());
+            let (writes, mut gone): (Vec<_>, Vec<_>) = all.partition(|p| p.request.buf.is_write());
+            reads.append(&mut gone);
+            lane.alone.extend(writes);
+        }
+        self.waiting -= reads.len();
+        reads
+    }
+}
+
+impl Limits {
+    /// When `next` may go along with `request`: how many buffers they have together.
+    fn fits(&self, request: &DeviceRequest, next: &Pending, buffers: usize) -> Option<usize> {
+        let gap = next.request.offset.checked_sub(request.end())?;
+        let same_way = next.request.buf.is_write() == request.write;
+        let bridgeable =
+            gap == 0 || (!request.write && gap <= self.gap_bytes && gap.is_multiple_of(self.unit));
+        let buffers = buffers + 1 + (gap as usize).div_ceil(SCRATCH_BYTES);
+        let small = next.end() - request.offset <= self.max_bytes && buffers <= IOV_MAX;
+        (same_way && bridgeable && small).then_some(buffers)
+    }
+}
+
+impl Lane {
+    fn is_empty(&self) -> bool {
+        self.alone.is_empty() && self.order.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! Waiting for a condition without missing the moment it becomes true.
+//!
+//! 1. The waiter counts itself as waiting, reads the sequence number, then the condition. It
+//!    sleeps only while the number is the one it read.
+//! 2. The notifier makes the condition true, then looks for waiters. Only if there are some it
+//!    takes the lock and raises the number.
+//!
+//! Invariant: either the waiter sees the condition, or the notifier sees the waiter. No lock is
+//! held while a condition is evaluated.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::time::clock::Clock;
+
+/// Waiters and notifiers meet here. The only way anything in the engine blocks.
+pub struct EventCount {
+    clock: Clock,
+    id: u64,
+    waiters: AtomicU32,
+    sequence: Mutex<u64>,
+    raised: Condvar,
+}
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+impl EventCount {
+    /// An event count whose waiters wait in `clock`'s time.
+    pub fn new(clock: &Clock) -> EventCount {
+        EventCount {
+            clock: clock.clone(),
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            waiters: AtomicU32::new(0),
+            sequence: Mutex::new(0),
+            raised: Condvar::new(),
+        }
+    }
+
+    /// Returns when `condition` is true. Whoever makes it true must call
+    /// [`notify_all`](Self::notify_all) afterwards.
+    ///
+    /// The caller must hold no lock. The condition is evaluated several times, in virtual time
+    /// also by other threads (while this one is parked), so it should be short and look only at
+    /// shared state.
+    pub fn wait_until(&self, condition: impl FnMut() -> bool + Send) {
+        self.wait(None, condition);
+    }
+
+    /// The same for a condition that may become true without a word: in real time it is looked
+    /// at every so often, too.
+    pub fn wait_until_looking(&self, every: Duration, condition: impl FnMut() -> bool + Send) {
+        self.wait(Some(every), condition);
+    }
+
+    fn wait(&self, every: Option<Duration>, mut condition: impl FnMut() -> bool + Send) {
+        if condition() {
+            return;
+        }
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        match self.clock.virtual_clock() {
+            Some(v) => v.wait(self.id, &mut condition),
+            None => self.wait_real(every, &mut condition),
+        }
+        self.waiters.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn wait_real(&self, every: Option<Duration>, condition: &mut dyn FnMut() -> bool) {
+        loop {
+            let seen = *self.sequence.lock();
+            if condition() {
+                return;
+            }
+            let mut sequence = self.sequence.lock();
+            while *sequence == seen {
+                match every {
+                    None => self.raised.wait(&mut sequence),
+                    Some(every) if self.raised.wait_for(&mut sequence, every).timed_out() => break,
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+
+    /// Makes every waiter look at its condition again. Costs one load when there are no
+    /// waiters.
+    pub fn notify_all(&self) {
+        self.notify(|raised| {
+            raised.notify_all();
+        });
+    }
+
+    /// Wakes one waiter. Sufficient when all waiters have the same condition and the woken one
+    /// wakes the next. (In virtual time all of them look.)
+    pub fn notify_one(&self) {
+        self.notify(|raised| {
+            raised.notify_one();
+        });
+    }
+
+    fn notify(&self, raise: impl FnOnce(&Condvar)) {
+        fence(Ordering::SeqCst);
+        if self.waiters.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        match self.clock.virtual_clock() {
+            Some(v) => v.notify(self.id),
+            None => {
+                *self.sequence.lock() += 1;
+                raise(&self.raised);
+            }
+        }
+    }
+}

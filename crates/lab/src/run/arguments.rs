@@ -1,0 +1,143 @@
+//! Values of arguments that several commands take: on and off, engines, patterns.
+
+use serde::Serialize;
+use snowmelt_io::{Engine, JobEngine, Pattern, Policy};
+
+use crate::size;
+
+/// On or off; fio's 1 and 0 as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)] // they would make the help of every such argument longer
+pub enum OnOff {
+    #[value(alias = "1")]
+    On,
+    #[value(alias = "0")]
+    Off,
+}
+
+impl OnOff {
+    /// True for on.
+    pub fn is_on(self) -> bool {
+        self == OnOff::On
+    }
+}
+
+impl std::fmt::Display for OnOff {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.is_on() { "on" } else { "off" })
+    }
+}
+
+/// Engines by their names on the command line: fio's names and ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EngineName(pub JobEngine);
+
+impl std::str::FromStr for EngineName {
+    type Err = String;
+    fn from_str(name: &str) -> Result<EngineName, String> {
+        let engine = match name {
+            "uring" | "io_uring" => JobEngine::Uring,
+            "threads" => JobEngine::Threads,
+            "inline" | "psync" => JobEngine::Inline,
+            "mmap" => JobEngine::Mmap,
+            other => {
+                // Whatever engine the library has can serve through a queue.
+                let name = if other == "posixaio" { "posix-aio" } else { other };
+                let engine: Engine = name.parse().map_err(|_| {
+                    format!(
+                        "no engine is called '{other}': there are uring, threads, inline, mmap and posix-aio"
+                    )
+                })?;
+                JobEngine::Queue(engine, Policy::Fifo)
+            }
+        };
+        Ok(EngineName(engine))
+    }
+}
+
+impl EngineName {
+    /// fio's name where it has one.
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            JobEngine::Uring | JobEngine::Queue(Engine::Uring, _) => "io_uring",
+            JobEngine::Threads | JobEngine::Queue(Engine::Threads, _) => "threads",
+            JobEngine::Inline | JobEngine::Queue(Engine::Inline, _) => "psync",
+            JobEngine::Mmap => "mmap",
+            JobEngine::Queue(Engine::PosixAio, _) => "posixaio",
+        }
+    }
+
+    /// The same engine behind a queue of ours with this policy.
+    pub fn queued(self, policy: Policy) -> EngineName {
+        let engine = match self.0 {
+            JobEngine::Uring => Engine::Uring,
+            JobEngine::Threads => Engine::Threads,
+            JobEngine::Inline | JobEngine::Mmap => Engine::Inline,
+            JobEngine::Queue(engine, _) => engine,
+        };
+        EngineName(JobEngine::Queue(engine, policy))
+    }
+}
+
+/// A pattern as said on the command line: `random`, `sequential`, `stride:1m`.
+pub fn parse_pattern(text: &str) -> Result<Pattern, String> {
+    match text.split_once(':') {
+        None if text == "random" => Ok(Pattern::Random),
+        None if text == "sequential" => Ok(Pattern::Sequential),
+        None if text == "stride" => Err("how far? write for example stride:1m".into()),
+        Some(("stride", bytes)) => Ok(Pattern::Stride(size::parse(bytes)?)),
+        _ => Err(format!("no pattern is called '{text}': there are random, sequential and stride:SIZE")),
+    }
+}
+
+/// A pattern as it is said.
+pub fn show_pattern(pattern: Pattern) -> String {
+    match pattern {
+        Pattern::Random => "random".into(),
+        Pattern::Sequential => "sequential".into(),
+        Pattern::Stride(bytes) => format!("stride:{}", size::exact(bytes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+
+    use super::*;
+
+    #[test]
+    fn on_and_off_have_the_names_of_fio_too() {
+        for (text, value) in [("on", OnOff::On), ("1", OnOff::On), ("off", OnOff::Off), ("0", OnOff::Off)] {
+            assert_eq!(OnOff::from_str(text, false), Ok(value));
+        }
+        assert_eq!(OnOff::On.to_string(), "on");
+        assert_eq!(serde_json::to_string(&OnOff::Off).unwrap(), "\"off\"");
+    }
+
+    #[test]
+    fn engines_have_the_names_of_fio_and_ours() {
+        for (text, name) in [
+            ("uring", "io_uring"),
+            ("io_uring", "io_uring"),
+            ("inline", "psync"),
+            ("psync", "psync"),
+            ("mmap", "mmap"),
+            ("threads", "threads"),
+        ] {
+            assert_eq!(text.parse::<EngineName>().unwrap().name(), name);
+        }
+        let error = "libaio".parse::<EngineName>().unwrap_err();
+        assert!(error.contains("libaio") && error.contains("uring"), "{error}");
+    }
+
+    #[test]
+    fn patterns() {
+        for text in ["random", "sequential", "stride:1m"] {
+            assert_eq!(show_pattern(parse_pattern(text).unwrap()), text);
+        }
+        assert!(parse_pattern("stride").unwrap_err().contains("stride:1m"));
+        assert!(parse_pattern("zipf").unwrap_err().contains("zipf"));
+        assert!(parse_pattern("stride:x").is_err());
+    }
+}

@@ -1,0 +1,10 @@
+//! The outcome of undoing a step.
+
+/// How undoing went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was taken back.
+    Undone,
+    /// There was nothing left to take back.
+    Gone,
+}

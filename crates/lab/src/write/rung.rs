@@ -1,0 +1,368 @@
+//! One rung of the ladder of writes: the same scattered places, by one method, with one policy
+//! of syncing.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::{Duration, Instant};
+
+use rustix::fs::Advice;
+use serde::{Deserialize, Serialize};
+use snowmelt_io::{
+    Access, FileDevice, Job, JobEngine, JobFile, JobResult, Pattern, Places, run_job, run_job_on,
+};
+
+use crate::machine::device_work::DeviceWork;
+use crate::machine::diskstats::DiskCounts;
+use crate::run::arguments::EngineName;
+use crate::stats::{Latencies, LatencySummary};
+use crate::target::Target;
+use crate::target::cold::make_cold;
+use crate::{LabError, size};
+
+/// When written bytes are made durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SyncPolicy {
+    /// After every write.
+    Each,
+    /// After every portion, as large as a journal file.
+    Journal,
+    /// Once, at the end.
+    End,
+    /// By another thread, after each portion, while writing goes on.
+    Background,
+}
+
+impl SyncPolicy {
+    /// As on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SyncPolicy::Each => "each",
+            SyncPolicy::Journal => "journal",
+            SyncPolicy::End => "end",
+            SyncPolicy::Background => "background",
+        }
+    }
+}
+
+impl std::str::FromStr for SyncPolicy {
+    type Err = String;
+    fn from_str(text: &str) -> Result<SyncPolicy, String> {
+        let all = [SyncPolicy::Each, SyncPolicy::Journal, SyncPolicy::End, SyncPolicy::Background];
+        all.into_iter().find(|policy| policy.as_str() == text).ok_or_else(|| {
+            format!("no policy is called '{text}': there are each, journal, end and background")
+        })
+    }
+}
+
+/// Settings of a rung; names as fio's where it has them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rung {
+    /// `randwrite`.
+    pub rw: String,
+    /// The engine that writes.
+    pub ioengine: String,
+    /// Bytes per write.
+    pub bs: u64,
+    /// Writes outstanding.
+    pub iodepth: u32,
+    /// Past the page cache.
+    pub direct: bool,
+    /// The places of a portion are read ahead before it is written.
+    pub prefetch: bool,
+    /// When it is synced.
+    pub sync: SyncPolicy,
+}
+
+/// A rung in a few words.
+pub fn name_of(rung: &Rung) -> String {
+    let mut name = format!("{} {}", rung.ioengine, if rung.direct { "direct" } else { "buffered" });
+    if rung.iodepth > 1 {
+        name += &format!(" depth {}", rung.iodepth);
+    }
+    if rung.bs != 4096 {
+        name += &format!(" {}", size::exact(rung.bs));
+    }
+    if rung.prefetch {
+        name += ", prefetch";
+    }
+    format!("{name}, sync {}", rung.sync.as_str())
+}
+
+/// The result of a rung.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RungResult {
+    /// Its settings.
+    #[serde(flatten)]
+    pub rung: Rung,
+    /// Which turn, from 1.
+    pub repeat: u32,
+    /// Writes.
+    pub total_ios: u64,
+    /// Their bytes.
+    pub io_bytes: u64,
+    /// Seconds until the last write returned, reading ahead and syncs between included.
+    pub written_s: f64,
+    /// Seconds until everything was durable.
+    pub durable_s: f64,
+    /// Writes per second of that time.
+    pub durable_per_s: f64,
+    /// Bytes per second of that time.
+    pub durable_bytes_per_s: f64,
+    /// Seconds spent on asking for the targets to be read ahead.
+    pub prefetch_s: f64,
+    /// Latency of the writes.
+    pub clat: LatencySummary,
+    /// Number of syncs.
+    pub syncs: u64,
+    /// Seconds in syncs, all together.
+    pub sync_s: f64,
+    /// The longest of them, in ms.
+    pub sync_max_ms: f64,
+    /// Processor time in µs per write.
+    pub cpu_us_per_io: f64,
+    /// The work of the device meanwhile, for all programs.
+    pub device: Option<DeviceWork>,
+    /// Reasons to doubt it.
+    pub doubts: Vec<String>,
+}
+
+/// Settings that all rungs have in common.
+pub struct WriteBench<'a> {
+    /// The file or device that is written to.
+    pub target: &'a Target,
+    /// Writes per rung.
+    pub writes: u64,
+    /// Bytes per portion.
+    pub journal_bytes: u64,
+    /// Most time for writing.
+    pub runtime: Duration,
+    /// Seed of the places.
+    pub seed: u64,
+    /// Set by a signal.
+    pub stop: &'a AtomicBool,
+}
+
+/// Sums over the portions of a rung.
+#[derive(Default)]
+struct RungSums {
+    latencies: Latencies,
+    writes: u64,
+    cpu_ns: u64,
+    prefetch: Duration,
+    syncs: Syncs,
+}
+
+#[derive(Default, Clone, Copy)]
+struct Syncs {
+    count: u64,
+    total: Duration,
+    longest: Duration,
+}
+
+impl Syncs {
+    fn sync(&mut self, file: &JobFile, target: &Target) -> Result<(), LabError> {
+        let began = Instant::now();
+        rustix::fs::fdatasync(file.file()).map_err(|e| LabError::file("sync", &target.path, e))?;
+        let took = began.elapsed();
+        self.count += 1;
+        self.total += took;
+        self.longest = self.longest.max(took);
+        Ok(())
+    }
+}
+
+impl WriteBench<'_> {
+    /// Climbs a rung.
+    pub fn run(&self, rung: &Rung, engine: EngineName, repeat: u32) -> Result<RungResult, LabError> {
+        let file = self.target.open(true, rung.direct)?;
+        // A program that knows its places does not want the kernel's guesses.
+        let _ = rustix::fs::fadvise(file.file(), 0, None, Advice::Random);
+        let left = make_cold(file.file(), &self.target.path)?;
+        let mut doubts = Vec::new();
+        if left > 0 {
+            doubts.push(format!("{left} pages stayed in the page cache: not cold"));
+        }
+        let job = self.job(rung, engine, repeat)?;
+        let before = DiskCounts::now(&self.target.device.name);
+        let began = Instant::now();
+        let mut sums = RungSums::default();
+        let written = match rung.sync {
+            SyncPolicy::Background => self.with_background_sync(&file, &job, rung, &mut sums)?,
+            _ => {
+                self.portions(&file, &job, rung, &mut sums, &mut |sums| match rung.sync {
+                    SyncPolicy::Journal | SyncPolicy::Each => sums.syncs.sync(&file, self.target),
+                    _ => Ok(()),
+                })?;
+                let written = began.elapsed();
+                if rung.sync == SyncPolicy::End {
+                    sums.syncs.sync(&file, self.target)?;
+                }
+                written
+            }
+        };
+        let durable = began.elapsed();
+        let device = before
+            .zip(DiskCounts::now(&self.target.device.name))
+            .map(|(before, after)| DeviceWork::between(&before, &after, durable.as_secs_f64()));
+        if sums.writes < self.writes && !self.stop.load(Ordering::Relaxed) {
+            doubts.push(format!("only {} of {} writes in the time allowed", sums.writes, self.writes));
+        }
+        Ok(describe(rung, repeat, &sums, written, durable, device, doubts))
+    }
+
+    fn job(&self, rung: &Rung, engine: EngineName, repeat: u32) -> Result<Job, LabError> {
+        let seed = self.seed.wrapping_add(u64::from(repeat) << 32);
+        let places = Places::new(Pattern::Random, rung.bs, rung.bs, 0, self.target.len, seed);
+        let places = places.ok_or_else(|| {
+            LabError::refused(
+                self.target.path.display(),
+                format!("has only {} bytes, less than one write of {}", self.target.len, rung.bs),
+                "name a larger file, or smaller --sizes",
+            )
+        })?;
+        Ok(Job {
+            engine: engine.0,
+            write: true,
+            bs: rung.bs,
+            huge_pages: false,
+            iodepth: rung.iodepth,
+            places,
+            first: 0,
+            most: 0,
+            runtime: self.runtime,
+            interval: Duration::from_secs(1),
+        })
+    }
+
+    /// Writes portion by portion, calling `after` behind each.
+    fn portions(
+        &self,
+        file: &JobFile,
+        job: &Job,
+        rung: &Rung,
+        sums: &mut RungSums,
+        after: &mut dyn FnMut(&mut RungSums) -> Result<(), LabError>,
+    ) -> Result<(), LabError> {
+        let began = Instant::now();
+        let portion = match rung.sync {
+            SyncPolicy::Each => 1,
+            _ => (self.journal_bytes / rung.bs).max(1),
+        };
+        while sums.writes < self.writes {
+            let job = Job {
+                first: sums.writes,
+                most: portion.min(self.writes - sums.writes),
+                runtime: self.runtime.saturating_sub(began.elapsed()),
+                iodepth: if portion == 1 { 1 } else { job.iodepth },
+                ..job.clone()
+            };
+            if job.runtime.is_zero() || self.portion(file, &job, rung, sums)?.is_break() {
+                break;
+            }
+            after(sums)?;
+        }
+        Ok(())
+    }
+
+    /// Breaks when the portion was not completed.
+    fn portion(
+        &self,
+        file: &JobFile,
+        job: &Job,
+        rung: &Rung,
+        sums: &mut RungSums,
+    ) -> Result<ControlFlow<()>, LabError> {
+        if rung.prefetch {
+            let began = Instant::now();
+            for i in job.first..job.first + job.most {
+                let len = std::num::NonZeroU64::new(job.bs);
+                let advised = rustix::fs::fadvise(file.file(), job.places.at(i), len, Advice::WillNeed);
+                advised.map_err(|e| LabError::file("read ahead in", &self.target.path, e))?;
+            }
+            sums.prefetch += began.elapsed();
+        }
+        let result = self.write(file, job, rung.direct)?;
+        sums.writes += result.total_ios;
+        sums.cpu_ns += result.cpu.usr_ns + result.cpu.sys_ns;
+        sums.latencies.merge(&Latencies::from(result.clat_ns));
+        let whole = result.total_ios == job.most;
+        Ok(if whole { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    }
+
+    fn write(&self, file: &JobFile, job: &Job, direct: bool) -> Result<JobResult, LabError> {
+        if let JobEngine::Queue(..) = job.engine {
+            let device = FileDevice::open(&self.target.path, Access::ReadWrite, direct)?;
+            return Ok(run_job_on(&(Arc::new(device) as _), job, self.stop)?);
+        }
+        Ok(run_job(file, job, self.stop)?)
+    }
+
+    /// Writing goes on while another thread syncs what was written; the time until the last
+    /// write returned.
+    fn with_background_sync(
+        &self,
+        file: &JobFile,
+        job: &Job,
+        rung: &Rung,
+        sums: &mut RungSums,
+    ) -> Result<Duration, LabError> {
+        let began = Instant::now();
+        std::thread::scope(|scope| {
+            // One may wait: a sync covers everything written before it, so more would do
+            // nothing.
+            let (tell, told) = sync_channel(1);
+            let syncing = scope.spawn(move || sync_when_told(file, self.target, &told));
+            let written = self.portions(file, job, rung, sums, &mut |_| {
+                let _ = tell.try_send(());
+                Ok(())
+            });
+            let took = began.elapsed();
+            drop(tell);
+            sums.syncs = syncing.join().expect("the syncing thread does not panic")?;
+            written.map(|()| took)
+        })
+    }
+}
+
+fn sync_when_told(file: &JobFile, target: &Target, told: &Receiver<()>) -> Result<Syncs, LabError> {
+    let mut syncs = Syncs::default();
+    while told.recv().is_ok() {
+        syncs.sync(file, target)?;
+    }
+    syncs.sync(file, target)?; // what was written since the last one began
+    Ok(syncs)
+}
+
+fn describe(
+    rung: &Rung,
+    repeat: u32,
+    sums: &RungSums,
+    written: Duration,
+    durable: Duration,
+    device: Option<DeviceWork>,
+    doubts: Vec<String>,
+) -> RungResult {
+    let io_bytes = sums.writes * rung.bs;
+    let durable_s = durable.as_secs_f64();
+    RungResult {
+        rung: rung.clone(),
+        repeat,
+        total_ios: sums.writes,
+        io_bytes,
+        written_s: written.as_secs_f64(),
+        durable_s,
+        durable_per_s: sums.writes as f64 / durable_s.max(1e-9),
+        durable_bytes_per_s: io_bytes as f64 / durable_s.max(1e-9),
+        prefetch_s: sums.prefetch.as_secs_f64(),
+        clat: sums.latencies.summary(),
+        syncs: sums.syncs.count,
+        sync_s: sums.syncs.total.as_secs_f64(),
+        sync_max_ms: sums.syncs.longest.as_secs_f64() * 1e3,
+        cpu_us_per_io: sums.cpu_ns as f64 / 1e3 / sums.writes.max(1) as f64,
+        device,
+        doubts,
+    }
+}
