@@ -4,13 +4,16 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use snowmelt_graph::{CheckReport, DumpFormat, Stats};
+use oxrdf::Quad;
+use snowmelt_graph::{CheckReport, DumpFormat, GraphError, Stats};
+use snowmelt_store::StoreError;
 
 use crate::error::{Error, Result};
 use crate::load::{Format, Loaded, Loader};
 use crate::open::Open;
 use crate::options::Options;
 use crate::prepared::{Prepared, Target};
+use crate::quads::{QuadPattern, Quads};
 use crate::reads::Reads;
 use crate::rows::{Rows, Triples};
 use crate::transaction::{Changes, Transaction};
@@ -144,10 +147,112 @@ impl Database {
         &self,
         f: impl FnOnce(&mut Transaction) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut transaction = Transaction::begin(&self.open)?;
+        let mut transaction = self.begin()?;
         let value = f(&mut transaction)?;
         transaction.commit()?;
         Ok(value)
+    }
+
+    /// Begins a transaction that lives as long as its handle: for programs whose steps do not fit
+    /// into one function. Waits until the writer before it is done; a thread that begins a second
+    /// one before it ends the first waits for ever.
+    ///
+    /// ```
+    /// # let db = snowmelt::Database::in_memory()?;
+    /// let mut tx = db.begin()?;
+    /// tx.update("INSERT DATA { <urn:ann> <urn:age> 30 }")?;
+    /// assert!(!db.ask("ASK { ?s ?p ?o }")?); // nobody else sees it
+    /// tx.commit()?; // dropped instead, it would leave nothing
+    /// assert!(db.ask("ASK { ?s ?p ?o }")?);
+    /// # Ok::<(), snowmelt::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], and when nothing can be written any more.
+    pub fn begin(&self) -> Result<Transaction> {
+        Ok(self.begin_while(&|| true)?.expect("it does not give up"))
+    }
+
+    /// The same, as long as `go_on` says so while it waits; it is asked some tens of times a
+    /// second. `None` when it gave up.
+    ///
+    /// ```
+    /// # let db = snowmelt::Database::in_memory()?;
+    /// let first = db.begin()?;
+    /// assert!(db.begin_while(&|| false)?.is_none());
+    /// # drop(first);
+    /// # Ok::<(), snowmelt::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Database::begin`].
+    pub fn begin_while(&self, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Option<Transaction>> {
+        Transaction::begin_while(&self.open, go_on)
+    }
+
+    /// The quads that match a pattern, over all graphs unless it names one.
+    ///
+    /// ```
+    /// # use snowmelt::{NamedNode, QuadPattern};
+    /// # let db = snowmelt::Database::in_memory()?;
+    /// # db.update("INSERT DATA { <urn:ann> <urn:knows> <urn:bob> , <urn:cyd> }")?;
+    /// let ann = NamedNode::new_unchecked("urn:ann");
+    /// let about_ann = QuadPattern { subject: Some(ann.into()), ..QuadPattern::default() };
+    /// assert_eq!(db.quads(&about_ann)?.count(), 2);
+    /// # Ok::<(), snowmelt::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of looking its terms up; those of reading come with the quads.
+    pub fn quads(&self, pattern: &QuadPattern) -> Result<Quads> {
+        Quads::new(self.open.graph().session()?, pattern)
+    }
+
+    /// Whether a quad is there.
+    ///
+    /// ```
+    /// # use snowmelt::{GraphName, Literal, NamedNode, Quad};
+    /// # let db = snowmelt::Database::in_memory()?;
+    /// # db.update("INSERT DATA { <urn:ann> <urn:age> 30 }")?;
+    /// let iri = NamedNode::new_unchecked;
+    /// let quad = Quad::new(iri("urn:ann"), iri("urn:age"), Literal::from(30), GraphName::DefaultGraph);
+    /// assert!(db.contains(&quad)?);
+    /// # Ok::<(), snowmelt::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn contains(&self, quad: &Quad) -> Result<bool> {
+        self.quads(&quad.clone().into())?.is_any()
+    }
+
+    /// How many quads there are. Reads nothing.
+    ///
+    /// # Errors
+    /// When the state cannot be made.
+    pub fn quad_count(&self) -> Result<u64> {
+        Ok(self.open.graph().state()?.quads())
+    }
+
+    /// Moves scattered pages into key order, writes everything back and gives free space at the
+    /// end of the files back.
+    ///
+    /// ```
+    /// # let db = snowmelt::Database::in_memory()?;
+    /// # db.update("INSERT DATA { <urn:ann> <urn:age> 30 }")?;
+    /// db.compact()?;
+    /// assert_eq!(db.quad_count()?, 1);
+    /// # Ok::<(), snowmelt::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of reading and writing. On a full device pages stay where they are, without an error.
+    pub fn compact(&self) -> Result<()> {
+        match self.open.graph().relocate(|_| {}) {
+            Ok(_) | Err(GraphError::Store(StoreError::Full { .. })) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(self.open.graph().store().compact()?)
     }
 
     /// Loads a file; its format is told by its name, or else by its first bytes. `.gz` and `.zst`

@@ -53,6 +53,27 @@ impl<'a> Prepared<'a> {
         self
     }
 
+    /// Adds a graph to those that are, merged, the query's default graph. The graphs given here
+    /// and by [`Prepared::named_graph`] replace the dataset of the text (FROM, USING).
+    ///
+    /// ```
+    /// # let db = snowmelt::Database::in_memory()?;
+    /// # db.update("INSERT DATA { GRAPH <urn:g> { <urn:ann> <urn:age> 30 } }")?;
+    /// assert!(!db.ask("ASK { ?s ?p ?o }")?);
+    /// assert!(db.prepare("ASK { ?s ?p ?o }").default_graph("urn:g").ask()?);
+    /// # Ok::<(), snowmelt::Error>(())
+    /// ```
+    pub fn default_graph(mut self, iri: &str) -> Self {
+        self.options.default_graphs.push(iri.to_owned());
+        self
+    }
+
+    /// Adds a graph to those that GRAPH can name.
+    pub fn named_graph(mut self, iri: &str) -> Self {
+        self.options.named_graphs.push(iri.to_owned());
+        self
+    }
+
     /// The longest it may run; the error is then [`Error::Timeout`].
     pub fn timeout(mut self, longest: Duration) -> Self {
         self.options.timeout = Some(longest);
@@ -115,7 +136,9 @@ impl<'a> Prepared<'a> {
     /// Nothing has changed then.
     pub fn update(self) -> Result<Changes> {
         let QueryOptions { base, timeout, memory, cancel, bindings, .. } = self.options;
+        let (using_graphs, using_named_graphs) = (self.options.default_graphs, self.options.named_graphs);
         let options = UpdateOptions { base, timeout, memory, cancel, bindings, ..UpdateOptions::default() };
+        let options = UpdateOptions { using_graphs, using_named_graphs, ..options };
         let changed = match self.target {
             Target::Database(open) => open.engine.update(self.text, &options)?.changed,
             Target::Transaction(tx) => {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use oxrdf::{GraphName, Quad};
+use oxrdf::{BlankNode, GraphName, Quad, Term};
 use snowmelt_graph::load::Source;
 use snowmelt_graph::{
     BatchTerm, BlankNodes, Changed, QuadBatch, Session, TermId, TermRef, Transaction as GraphTransaction,
@@ -15,7 +15,9 @@ use crate::error::{Error, Result};
 use crate::load::Format;
 use crate::open::Open;
 use crate::prepared::{Prepared, Target};
+use crate::quads::{QuadPattern, Quads};
 use crate::rows::{Rows, Triples};
+use crate::value::to_oxrdf;
 
 /// Quads given to the indexes together.
 const BATCH_QUADS: usize = 1 << 14;
@@ -76,13 +78,18 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    pub(crate) fn begin(open: &Arc<Open>) -> Result<Self> {
-        let txn = open.graph().begin()?;
+    pub(crate) fn begin_while(open: &Arc<Open>, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Option<Self>> {
+        let Some(txn) = open.graph().begin_while(go_on)? else { return Ok(None) };
         let blanks = BlankNodes::default();
-        Ok(Transaction { open: open.clone(), txn, blanks, has_failed: false, has_changed: false })
+        Ok(Some(Transaction { open: open.clone(), txn, blanks, has_failed: false, has_changed: false }))
     }
 
-    pub(crate) fn commit(self) -> Result<()> {
+    /// Commits one that was begun with [`Database::begin`](crate::Database::begin); when this
+    /// returns, it is durable.
+    ///
+    /// # Errors
+    /// [`Error::TransactionFailed`] if a step failed; those of the journal. Nothing has changed.
+    pub fn commit(self) -> Result<()> {
         if self.has_failed {
             return Err(Error::TransactionFailed);
         }
@@ -150,6 +157,44 @@ impl Transaction {
     /// A query or update with parameters, to be run on the state so far.
     pub fn prepare<'a>(&'a mut self, sparql: &'a str) -> Prepared<'a> {
         Prepared::new(Target::Transaction(self), sparql)
+    }
+
+    /// The quads that match a pattern, in the state so far.
+    ///
+    /// # Errors
+    /// As [`Database::quads`](crate::Database::quads).
+    pub fn quads(&self, pattern: &QuadPattern) -> Result<Quads> {
+        Quads::new(self.session()?, pattern)
+    }
+
+    /// A blank node that is in no quad yet, by the label that answers will give it.
+    ///
+    /// ```
+    /// # use snowmelt::{GraphName, Literal, NamedNode, Quad};
+    /// # let db = snowmelt::Database::in_memory()?;
+    /// let mut tx = db.begin()?;
+    /// let node = tx.new_blank_node()?;
+    /// let age = NamedNode::new_unchecked("urn:age");
+    /// let quad = Quad::new(node, age, Literal::from(30), GraphName::DefaultGraph);
+    /// tx.insert([quad.clone()])?;
+    /// tx.commit()?;
+    /// assert!(db.contains(&quad)?);
+    /// # Ok::<(), snowmelt::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::TransactionFailed`] if a step failed before.
+    pub fn new_blank_node(&mut self) -> Result<BlankNode> {
+        let mut label = None;
+        self.step(|_, txn| {
+            let id = txn.new_blank_node();
+            label = Some(txn.session().decode_one(id)?);
+            Ok(Changed::default())
+        })?;
+        match label.map(to_oxrdf) {
+            Some(Term::BlankNode(node)) => Ok(node),
+            other => unreachable!("a blank node is decoded as one, not {other:?}"),
+        }
     }
 
     /// Adds quads; returns how many were not there before. A blank node whose label an answer of

@@ -49,6 +49,7 @@ pub use snowmelt_store::{
 };
 pub use state::{Carried, GraphState};
 pub use stats::{Stats, Terms, TreeSize};
+pub use subject_quads::each_quad_of;
 pub use term::{Kind, NUMBER_BITS, PAYLOAD_BITS, Term, TermId, TermRef};
 pub use term_inline::{
     DECIMAL, FIRST_REGISTERED, Inline, RDF_LANG_STRING, SHORT_STRING_BYTES, XSD, XSD_STRING, decimal_like,

@@ -9,7 +9,10 @@ use snowmelt_store::{Keys, Matches};
 const PART_ROWS: usize = 1 << 14;
 
 /// Calls `f` with every quad (subject, predicate, object, graph) of the subjects, which ascend.
-pub(crate) fn each_quad_of(
+///
+/// # Errors
+/// Those of the store, damage, and those of `f`.
+pub fn each_quad_of(
     session: &mut Session,
     subjects: &[u64],
     mut f: impl FnMut([u64; 4]) -> Result<()>,
