@@ -215,7 +215,8 @@ impl Database {
     /// # let db = snowmelt::Database::in_memory()?;
     /// # db.update("INSERT DATA { <urn:ann> <urn:age> 30 }")?;
     /// let iri = NamedNode::new_unchecked;
-    /// let quad = Quad::new(iri("urn:ann"), iri("urn:age"), Literal::from(30), GraphName::DefaultGraph);
+    /// let (ann, age) = (iri("urn:ann"), iri("urn:age"));
+    /// let quad = Quad::new(ann, age, Literal::from(30), GraphName::DefaultGraph);
     /// assert!(db.contains(&quad)?);
     /// # Ok::<(), snowmelt::Error>(())
     /// ```

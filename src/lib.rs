@@ -57,7 +57,7 @@ pub use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad
 pub use prepared::Prepared;
 pub use quads::{QuadPattern, Quads};
 pub use reads::{Reads, TreeReads};
-pub use rows::{Row, Rows, Triples};
+pub use rows::{Answer, Row, Rows, Triples};
 pub use snowmelt_graph::{Activity, CheckReport, Stats};
 pub use transaction::{Changes, Transaction};
 pub use value::{FromTerm, IntoTerm};

@@ -8,7 +8,7 @@ use snowmelt_sparql::{QueryKind, QueryOptions, QueryResult, UpdateOptions};
 
 use crate::error::{Error, Result};
 use crate::open::Open;
-use crate::rows::{Rows, Triples};
+use crate::rows::{Answer, Rows, Triples};
 use crate::transaction::{Changes, Transaction};
 use crate::value::{IntoTerm, of_oxrdf};
 
@@ -104,6 +104,32 @@ impl<'a> Prepared<'a> {
     /// Those of the text come here, those of the data with the rows.
     pub fn query(self) -> Result<Rows> {
         Ok(Rows::new(self.begin()?))
+    }
+
+    /// Runs a query of any form and gives the answer of that form, for programs that do not know
+    /// what text they were given.
+    ///
+    /// ```
+    /// use snowmelt::Answer;
+    /// # let db = snowmelt::Database::in_memory()?;
+    /// # db.update("INSERT DATA { <urn:ann> <urn:age> 30 }")?;
+    /// match db.prepare("DESCRIBE <urn:ann>").answer()? {
+    ///     Answer::Rows(rows) => println!("{} columns", rows.columns().len()),
+    ///     Answer::Boolean(answer) => println!("{answer}"),
+    ///     Answer::Triples(triples) => assert_eq!(triples.count(), 1),
+    /// }
+    /// # Ok::<(), snowmelt::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the text come here, those of the data with the rows.
+    pub fn answer(self) -> Result<Answer> {
+        let mut result = self.begin()?;
+        Ok(match result.kind() {
+            QueryKind::Solutions => Answer::Rows(Rows::new(result)),
+            QueryKind::Boolean => Answer::Boolean(result.answer()?),
+            QueryKind::Graph => Answer::Triples(Triples::new(result)),
+        })
     }
 
     /// Runs an ASK query.

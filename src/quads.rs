@@ -33,8 +33,9 @@ const DECODED_BYTES: usize = 1 << 18;
 /// use snowmelt::{GraphName, NamedNode, QuadPattern};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let db = snowmelt::Database::in_memory()?;
-/// # db.update("INSERT DATA { <urn:ann> <urn:age> 30 . GRAPH <urn:g> { <urn:ann> <urn:age> 31 } }")?;
-/// let ages = QuadPattern { predicate: Some(NamedNode::new("urn:age")?), ..QuadPattern::default() };
+/// # db.update("INSERT DATA { <urn:a> <urn:age> 30 . GRAPH <urn:g> { <urn:a> <urn:age> 31 } }")?;
+/// let age = Some(NamedNode::new("urn:age")?);
+/// let ages = QuadPattern { predicate: age, ..QuadPattern::default() };
 /// assert_eq!(db.quads(&ages)?.count(), 2);
 /// let here = QuadPattern { graph: Some(GraphName::DefaultGraph), ..ages };
 /// for quad in db.quads(&here)? {

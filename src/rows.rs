@@ -97,6 +97,16 @@ impl Iterator for Rows {
 
 impl std::iter::FusedIterator for Rows {}
 
+/// The answer of a query, by its form: see [`Prepared::answer`](crate::Prepared::answer).
+pub enum Answer {
+    /// Of SELECT.
+    Rows(Rows),
+    /// Of ASK.
+    Boolean(bool),
+    /// Of CONSTRUCT and DESCRIBE.
+    Triples(Triples),
+}
+
 /// A row of an answer.
 ///
 /// ```

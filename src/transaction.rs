@@ -197,6 +197,25 @@ impl Transaction {
         }
     }
 
+    /// Whether a blank node's label is one that answers give. Any other label stands for a new
+    /// node when it is inserted.
+    ///
+    /// ```
+    /// # use snowmelt::BlankNode;
+    /// # let db = snowmelt::Database::in_memory()?;
+    /// let mut tx = db.begin()?;
+    /// let node = tx.new_blank_node()?;
+    /// assert!(tx.has_blank_node(&node)?);
+    /// assert!(!tx.has_blank_node(&BlankNode::default())?);
+    /// # Ok::<(), snowmelt::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::TransactionFailed`] if a step failed before.
+    pub fn has_blank_node(&self, node: &BlankNode) -> Result<bool> {
+        Ok(self.session()?.resolve_one(TermRef::Blank(node.as_str()))?.is_some())
+    }
+
     /// Adds quads; returns how many were not there before. A blank node whose label an answer of
     /// this database gave is that node; any other label is a new node, the same one throughout the
     /// transaction.
