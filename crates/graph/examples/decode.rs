@@ -1,12 +1,14 @@
 //! How long a warm session takes per decoded term and per resolved constant:
 //! `cargo run --release -p snowmelt-graph --example decode`. Checks its answers first.
 
-#[path = "../tests/common/mod.rs"]
-mod common;
+#[path = "../tests/support/mod.rs"]
+mod support;
 
-use common::Builder;
-use snowmelt_graph::{Database, OpenOptions, Term, TermId, TermRef, XSD};
 use std::hint::black_box;
+
+use snowmelt_graph::{Database, OpenOptions, Term, TermId, TermRef, XSD};
+
+use support::Builder;
 
 /// Terms of each sort.
 const TERMS: usize = 200_000;

@@ -1,9 +1,11 @@
 //! How long the loader's encoder takes per literal: `cargo run --release -p snowmelt-graph --example encode`.
 
-use snowmelt_graph::dict::{Place, place};
-use snowmelt_graph::{TermRef, XSD_STRING, dict_code::Codes};
 use std::hint::black_box;
 use std::time::Instant;
+
+use snowmelt_graph::dict::code::Codes;
+use snowmelt_graph::dict::{Place, place};
+use snowmelt_graph::{TermRef, XSD_STRING};
 
 const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 

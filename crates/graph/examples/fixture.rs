@@ -4,16 +4,17 @@
 //! load): `closed` was closed, `crashed` is a copy made while it was open, with commits in its journal that were never written back. Beside
 //! each is what it holds, as sorted N-Quads. Made once for each file format, before the next one: see crates/graph/tests/fixtures/README.md.
 
-#[path = "../tests/common/archive.rs"]
+#[path = "../tests/support/archive.rs"]
 mod archive;
 
-use snowmelt_graph::load::{Fill, LoadOptions, Source, load};
-use snowmelt_graph::{Database, DumpFormat, Graphs, OpenOptions, TermRef};
-use snowmelt_store::{Checkpoints, JournalConfig};
 use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+use snowmelt_graph::load::{Fill, LoadOptions, Source, load};
+use snowmelt_graph::{Database, DumpFormat, Graphs, OpenOptions, TermRef};
+use snowmelt_store::{Checkpoints, JournalConfig};
 
 type Failed = Box<dyn std::error::Error>;
 

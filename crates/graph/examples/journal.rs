@@ -10,10 +10,11 @@
 //! *appended* are bytes of records; *written* are those of the blocks written to the files, of which the last is written again by the next
 //! commit.
 
-use snowmelt_graph::{BlankNodes, Database, DumpFormat, OpenOptions, QuadBatch, TermId, TermRef};
-use snowmelt_store::{JournalConfig, JournalStats};
 use std::sync::Arc;
 use std::time::Instant;
+
+use snowmelt_graph::{BlankNodes, Database, DumpFormat, OpenOptions, QuadBatch, TermId, TermRef};
+use snowmelt_store::{JournalConfig, JournalStats};
 
 type Failed = Box<dyn std::error::Error>;
 

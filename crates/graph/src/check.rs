@@ -14,17 +14,23 @@
 //! Sets are compared by [`Sum`]s, so nothing is sorted or held. A problem does not end the check: it is
 //! noted, and what can still be read is.
 
-use crate::database::Database;
-use crate::dict::Tree;
-use crate::error::{GraphError, Result};
-use crate::index::Index;
-use crate::session::Session;
-use crate::state::GraphState;
-use crate::term::TermId;
-use snowmelt_store::{Columns, Keys, Matches, TupleTree};
+mod dict;
+mod trees;
+
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+
+use snowmelt_store::{Columns, Keys, Matches, TupleTree};
+
+use crate::database::Database;
+use crate::database::state::GraphState;
+use crate::dict::Tree;
+use crate::error::{GraphError, Result};
+use crate::index::Index;
+use crate::interrupt::go_on;
+use crate::session::Session;
+use crate::term::TermId;
 
 /// Most problems described; the rest are counted.
 const DESCRIBED: usize = 100;
@@ -87,11 +93,6 @@ pub struct CheckProgress {
 /// Called now and then during a check; may end it.
 pub type Progress<'a> = &'a mut dyn FnMut(CheckProgress) -> ControlFlow<()>;
 
-/// Goes on, or not, as a [`Progress`] said.
-pub(crate) fn go_on(said: ControlFlow<()>) -> Result<()> {
-    if said.is_break() { Err(GraphError::Stopped) } else { Ok(()) }
-}
-
 /// An order-independent sum over rows: equal for equal multisets, different for different ones but for a
 /// chance of 2^-64.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -133,11 +134,11 @@ impl Database {
         let mut session = Session::new(self.clone(), state, snapshot);
         let mut report = CheckReport::default();
         check_pages(&mut session, &mut report, progress)?;
-        crate::check_trees::check_trees(&mut session, pages, &mut report, progress)?;
+        crate::check::trees::check_trees(&mut session, pages, &mut report, progress)?;
         let sums = check_indexes(&mut session, &mut report, progress)?;
         compare(&session.state.clone(), &sums, &mut report);
         check_graph_subjects(&mut session, &sums, &mut report, progress)?;
-        crate::check_dict::check_dictionary(&mut session, &mut report, progress)?;
+        crate::check::dict::check_dictionary(&mut session, &mut report, progress)?;
         Ok(report)
     }
 }

@@ -1,16 +1,19 @@
 //! An open graph: a store, and the state of the graph as of its newest transactions.
 
-use crate::dict_prefix::PrefixEncoder;
-use crate::error::Result;
-use crate::session::Session;
-use crate::state::GraphState;
-use crate::term::TermId;
-use parking_lot::{Mutex, RwLock};
-use rustc_hash::{FxHashMap, FxHashSet};
-use snowmelt_store::{Snapshot, Store};
+pub(crate) mod state;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::{FxHashMap, FxHashSet};
+use snowmelt_store::{Snapshot, Store};
+
+use crate::database::state::GraphState;
+use crate::dict::prefix::PrefixEncoder;
+use crate::error::Result;
+use crate::term::TermId;
 
 /// How to open a database: the store's settings.
 pub use snowmelt_store::StoreConfig as OpenOptions;
@@ -49,16 +52,6 @@ impl Database {
             prefixes: Mutex::default(),
             literals: RwLock::default(),
         }))
-    }
-
-    /// A session that sees the newest durable state. Each thread of a query has its own.
-    ///
-    /// # Errors
-    /// A catalog record that cannot be read.
-    pub fn session(self: &Arc<Self>) -> Result<Session> {
-        let snapshot = self.store.snapshot();
-        let state = self.state_of(&snapshot)?;
-        Ok(Session::new(self.clone(), state, snapshot))
     }
 
     /// The newest durable state.

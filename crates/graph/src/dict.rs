@@ -3,7 +3,7 @@
 //!
 //! | string tree       | kinds                                         | string                                      |
 //! |-------------------|-----------------------------------------------|---------------------------------------------|
-//! | [`Tree::Iri`]     | IRI                                           | varint prefix number, local name (`dict_prefix`) |
+//! | [`Tree::Iri`]     | IRI                                           | varint prefix number, local name (`dict::prefix`) |
 //! | [`Tree::Literal`] | string, literal (up to 64 bytes), value (any) | lexical form                                |
 //! | [`Tree::Text`]    | text: strings and literals above 64 bytes     | lexical form                                |
 //!
@@ -16,11 +16,15 @@
 //! [`HASH_BITS`]: enough to make false candidates rare, and they are told apart by reading the string. Tree,
 //! code and string together are the term.
 
-use crate::dict_code::{Annotation, Code, CodeSource, Codes, IN_STRING, PLAIN};
-use crate::error::{GraphError, Result};
-use crate::term::{Kind, TermId, TermRef};
-use crate::term_inline::{self, Inline};
+pub mod code;
+pub mod prefix;
+
 use twox_hash::XxHash3_64;
+
+use crate::dict::code::{Annotation, Code, CodeSource, Codes, IN_STRING, PLAIN};
+use crate::error::{GraphError, Result};
+use crate::term::inline::{self, Inline};
+use crate::term::{Kind, TermId, TermRef};
 
 /// Strings and literals whose lexical form is longer, in bytes, are texts: a tree of their own, so that
 /// labels stay dense.
@@ -34,7 +38,7 @@ pub const FORMAT: u32 = 1;
 pub const RECORD_META: &str = "graph";
 /// Catalog record of [`Codes`].
 pub const RECORD_CODES: &str = "codes";
-/// Catalog record of the IRI prefixes ([`crate::dict_prefix::Prefixes`]).
+/// Catalog record of the IRI prefixes ([`crate::dict::prefix::Prefixes`]).
 pub const RECORD_PREFIXES: &str = "prefixes";
 
 /// A string tree of the dictionary.
@@ -173,11 +177,11 @@ fn typed<'a>(
     codes: &mut impl CodeSource,
     scratch: &'a mut Vec<u8>,
 ) -> Place<'a> {
-    let kind = match term_inline::encode(lexical, datatype) {
+    let kind = match inline::encode(lexical, datatype) {
         Inline::Id(id) => return Place::Inline(id),
         Inline::No(kind) => kind,
         Inline::Shaped(body) => match codes.decimal_datatype(datatype) {
-            Code::Is(code) => return Place::Inline(term_inline::decimal_like(code, body)),
+            Code::Is(code) => return Place::Inline(inline::decimal_like(code, body)),
             Code::Full => Kind::Literal,
             Code::Unknown => return Place::Unknown,
         },

@@ -1,8 +1,9 @@
 //! What can go wrong between a graph and its store.
 
-use crate::term::TermId;
 use snowmelt_store::StoreError;
 use thiserror::Error;
+
+use crate::term::TermId;
 
 /// Result of this crate.
 pub type Result<T, E = GraphError> = std::result::Result<T, E>;

@@ -1,5 +1,7 @@
 //! The quad indexes: two orders of whole quads, three of distinct pairs.
 
+pub(crate) mod value_counts;
+
 /// A quad index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]

@@ -1,6 +1,9 @@
 //! What ends long work before its time.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{GraphError, Result};
 
 /// Asked again and again by work that takes long: a flag that somebody sets, a clock.
 pub trait Interrupt: Sync {
@@ -12,4 +15,9 @@ impl Interrupt for AtomicBool {
     fn is_set(&self) -> bool {
         self.load(Ordering::Relaxed)
     }
+}
+
+/// Goes on, or not, as a progress callback said.
+pub(crate) fn go_on(said: ControlFlow<()>) -> Result<()> {
+    if said.is_break() { Err(GraphError::Stopped) } else { Ok(()) }
 }

@@ -1,68 +1,63 @@
 //! RDF on trees: term ids, dictionary, quad indexes, load, dump.
+//!
+//! Each folder uses those above it and none below:
+//!
+//! | folder | what it is |
+//! |---|---|
+//! | `term` | ids of terms: numbers, dates and short strings are in the id itself |
+//! | `dict` | numbers of all other terms, codes of languages and datatypes, prefixes of IRIs |
+//! | `index` | the orders of quads, and counts of distinct values |
+//! | `database` | an open graph and the records of its state |
+//! | `session` | one state for one thread: rows, terms, statistics, dump |
+//! | `check` | every page, every tree, the indexes against each other |
+//! | `input` | from the bytes of an RDF document to batches of terms and rows |
+//! | `transaction` | changes: quads, terms, documents, whole graphs, order of leaves |
+//! | `load` | many documents at once: sorted outside memory, trees built bottom-up |
 
 mod check;
-mod check_dict;
-mod check_trees;
 mod database;
 pub mod dict;
-pub mod dict_code;
-pub mod dict_prefix;
-mod dump;
 mod error;
 mod index;
+mod input;
 mod interrupt;
 pub mod load;
-mod quad_batch;
-mod relocate;
 mod session;
-mod session_decode;
-mod session_resolve;
-mod state;
-mod stats;
-mod subject_quads;
 mod term;
-mod term_civil;
-mod term_inline;
-mod term_lexical;
-mod term_range;
 mod transaction;
-mod transaction_clear;
-mod transaction_document;
-mod transaction_quads;
-mod transaction_terms;
-mod value_counts;
 
-pub use check::{CheckProgress, CheckReport};
-pub use database::{Database, OpenOptions};
-pub use dict::{GraphMeta, Tree};
-pub use dump::DumpFormat;
-pub use error::{GraphError, Result};
-pub use index::{Column, Index};
-pub use interrupt::Interrupt;
-#[doc(hidden)]
-pub use load::fuzz;
-pub use quad_batch::{BatchTerm, QuadBatch};
-pub use session::{Lookup, LookupWay, Scan, Session};
 pub use snowmelt_store::{
     Activity, Charge, Columns, Committed, Keys, Levels, Matches, MemoryBudget, Pending, Relocated,
     Reservation,
 };
-pub use state::{Carried, GraphState};
-pub use stats::{Stats, Terms, TreeSize};
-pub use subject_quads::each_quad_of;
-pub use term::{Kind, NUMBER_BITS, PAYLOAD_BITS, Term, TermId, TermRef};
-pub use term_inline::{
+
+pub use check::{CheckProgress, CheckReport};
+pub use database::state::{Carried, GraphState};
+pub use database::{Database, OpenOptions};
+pub use dict::{GraphMeta, Tree};
+pub use error::{GraphError, Result};
+pub use index::value_counts::ValueCounts;
+pub use index::{Column, Index};
+#[doc(hidden)]
+pub use input::fuzz;
+pub use interrupt::Interrupt;
+pub use session::dump::DumpFormat;
+pub use session::stats::{Stats, Terms, TreeSize};
+pub use session::subject_quads::each_quad_of;
+pub use session::{Lookup, LookupWay, Scan, Session};
+pub use term::inline::{
     DECIMAL, FIRST_REGISTERED, Inline, RDF_LANG_STRING, SHORT_STRING_BYTES, XSD, XSD_STRING, decimal_like,
     encode, from_boolean, from_date, from_date_time, from_derived, from_double, from_float, from_integer,
     from_micros, is_comparable_datatype, short_string,
 };
-pub use term_lexical::{InlineValue, Lexical, ShortString};
-pub use term_range::{
+pub use term::lexical::{InlineValue, Lexical, ShortString};
+pub use term::range::{
     CompareOp, CompareValue, IdRanges, compare_instants, id_ranges_for_comparison, ids_of_kind,
 };
+pub use term::{Kind, NUMBER_BITS, PAYLOAD_BITS, Term, TermId, TermRef};
 pub use transaction::Transaction;
-pub use transaction_clear::Graphs;
-pub use transaction_document::{Document, check_source};
-pub use transaction_quads::Changed;
-pub use transaction_terms::BlankNodes;
-pub use value_counts::ValueCounts;
+pub use transaction::clear::Graphs;
+pub use transaction::document::{Document, check_source};
+pub use transaction::quad_batch::{BatchTerm, QuadBatch};
+pub use transaction::quads::Changed;
+pub use transaction::terms::BlankNodes;

@@ -1,16 +1,24 @@
 //! A session: the database as of one moment, for one thread of a query. Thin over the trees; terms are resolved in
-//! `session_resolve`, decoded in `session_decode`.
+//! `session::resolve`, decoded in `session::decode`.
 
-use crate::database::Database;
-use crate::error::Result;
-use crate::index::Index;
-use crate::session_decode::DecodeScratch;
-use crate::state::{Carried, GraphState};
-use crate::term::TermId;
+pub(crate) mod decode;
+pub(crate) mod dump;
+pub(crate) mod resolve;
+pub(crate) mod stats;
+pub(crate) mod subject_quads;
+
+use std::sync::Arc;
+
 use snowmelt_store::{
     Activity, AnyTree, Columns, Keys, Levels, Matches, Reader, ScanBounds, Snapshot, TupleLookup, TupleScan,
 };
-use std::sync::Arc;
+
+use crate::database::Database;
+use crate::database::state::{Carried, GraphState};
+use crate::error::Result;
+use crate::index::Index;
+use crate::session::decode::DecodeScratch;
+use crate::term::TermId;
 
 /// The database as of one moment, with the meters of what is done through it.
 pub struct Session {
@@ -18,6 +26,18 @@ pub struct Session {
     pub(crate) state: Arc<GraphState>,
     pub(crate) reader: Reader,
     pub(crate) scratch: DecodeScratch,
+}
+
+impl Database {
+    /// A session that sees the newest durable state. Each thread of a query has its own.
+    ///
+    /// # Errors
+    /// A catalog record that cannot be read.
+    pub fn session(self: &Arc<Self>) -> Result<Session> {
+        let snapshot = self.store().snapshot();
+        let state = self.state_of(&snapshot)?;
+        Ok(Session::new(self.clone(), state, snapshot))
+    }
 }
 
 impl Session {

@@ -25,10 +25,14 @@
 //! | 15 local        | a term a query made; never stored                                  |
 //!
 //! Invariants: a literal is inline exactly when its lexical form is the one the payload gives back
-//! (`term_inline` and `term_lexical` are inverse), so equal ids mean equal terms and the other way round;
+//! (`term::inline` and `term::lexical` are inverse), so equal ids mean equal terms and the other way round;
 //! within a kind (and datatype, for 8) the order of ids is the order of values, for the kinds 6 to 13.
 
-use crate::term_inline;
+mod civil;
+pub(crate) mod inline;
+pub(crate) mod lexical;
+pub(crate) mod range;
+
 use std::fmt;
 
 /// The kind of a term id: its upper four bits. The table is at the head of this file.
@@ -122,6 +126,8 @@ impl Kind {
 pub const PAYLOAD_BITS: u32 = 60;
 /// Bits of the number in ids that carry an annotation code.
 pub const NUMBER_BITS: u32 = 44;
+/// Annotation code of xsd:string.
+pub const PLAIN: u16 = 1;
 const PAYLOAD_MASK: u64 = (1 << PAYLOAD_BITS) - 1;
 const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
 
@@ -195,7 +201,7 @@ impl TermId {
     #[inline]
     pub fn inline(term: &TermRef<'_>) -> Option<TermId> {
         match *term {
-            TermRef::Literal { lexical, lang: None, datatype } => term_inline::encode(lexical, datatype).id(),
+            TermRef::Literal { lexical, lang: None, datatype } => inline::encode(lexical, datatype).id(),
             _ => None,
         }
     }
@@ -209,7 +215,7 @@ impl fmt::Debug for TermId {
             _ => {}
         }
         write!(f, "{} ", self.kind().name())?;
-        let mut lexical = crate::term_lexical::Lexical::new();
+        let mut lexical = crate::term::lexical::Lexical::new();
         if let Some(text) = lexical.write(*self) {
             write!(f, "{text:?}")
         } else if self.kind().has_code() {
@@ -244,7 +250,7 @@ pub enum Term {
 impl<'a> TermRef<'a> {
     /// A plain literal.
     pub const fn string(lexical: &'a str) -> Self {
-        TermRef::Literal { lexical, lang: None, datatype: term_inline::XSD_STRING }
+        TermRef::Literal { lexical, lang: None, datatype: inline::XSD_STRING }
     }
 
     /// A literal with a datatype.
@@ -254,7 +260,7 @@ impl<'a> TermRef<'a> {
 
     /// A literal with a language tag (lower case).
     pub const fn tagged(lexical: &'a str, lang: &'a str) -> Self {
-        TermRef::Literal { lexical, lang: Some(lang), datatype: term_inline::RDF_LANG_STRING }
+        TermRef::Literal { lexical, lang: Some(lang), datatype: inline::RDF_LANG_STRING }
     }
 
     /// The same term with its own strings.

@@ -1,24 +1,33 @@
 //! The write transaction of a graph: quads and terms come and go, all or nothing.
 //!
 //! 1. [`Database::begin`] waits for the turn of the writer and takes the newest appended state;
-//! 2. terms get ids (`transaction_terms`), quads enter and leave the indexes (`transaction_quads`), graphs are cleared (`transaction_clear`);
+//! 2. terms get ids (`transaction::terms`), quads enter and leave the indexes (`transaction::quads`), graphs are cleared (`transaction::clear`);
 //!    a [`Session`] of the transaction sees all of it, nobody else does;
 //! 3. [`Transaction::append`] puts leaves in order after a large batch (`relocate`), writes the catalog records that changed and hands the new [`GraphState`] to those who come after.
 //!
 //! Invariant: the records are written once, at the end; in between the state in memory is the truth.
 
-use crate::database::Database;
-use crate::dict::{RECORD_CODES, RECORD_META, RECORD_PREFIXES, Tree};
-use crate::dict_prefix::PrefixEncoder;
-use crate::error::Result;
-use crate::index::Index;
-use crate::session::Session;
-use crate::state::GraphState;
-use crate::term::TermId;
-use crate::value_counts::ValueCounts;
+pub(crate) mod clear;
+pub(crate) mod document;
+pub(crate) mod quad_batch;
+pub(crate) mod quads;
+mod relocate;
+pub(crate) mod terms;
+
+use std::sync::Arc;
+
 use rustc_hash::FxHashSet;
 use snowmelt_store::{Committed, Pending, Transaction as StoreTransaction};
-use std::sync::Arc;
+
+use crate::database::Database;
+use crate::database::state::GraphState;
+use crate::dict::prefix::PrefixEncoder;
+use crate::dict::{RECORD_CODES, RECORD_META, RECORD_PREFIXES, Tree};
+use crate::error::Result;
+use crate::index::Index;
+use crate::index::value_counts::ValueCounts;
+use crate::session::Session;
+use crate::term::TermId;
 
 /// Kind of every catalog record of a graph.
 const RECORD_KIND: u32 = 1;

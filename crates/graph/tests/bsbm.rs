@@ -1,10 +1,11 @@
 //! The whole way on real data: load the BSBM file of 1000 products, check, count, dump; the dump is the input.
 
-use snowmelt_graph::load::{LoadOptions, Source, load};
-use snowmelt_graph::{Database, DumpFormat, Index, OpenOptions, TermRef};
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
+
+use snowmelt_graph::load::{LoadOptions, Source, load};
+use snowmelt_graph::{Database, DumpFormat, Index, OpenOptions, TermRef};
 
 /// The file in the folder of shared test data, if that is here.
 fn bsbm_file() -> Option<PathBuf> {

@@ -1,14 +1,15 @@
 //! A check walks every tree from its root: inner nodes that are sound as pages but say something wrong are found, and no wrong row count in one of
 //! them makes an update drop what it was not asked to.
 
-use snowmelt_graph::load::Source;
-use snowmelt_graph::{Database, DumpFormat, Graphs, Index, OpenOptions, TermRef};
-use snowmelt_store::{PAGE_BYTES, PageId, PageKind, TreeId, header, page};
 use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+use snowmelt_graph::load::Source;
+use snowmelt_graph::{Database, DumpFormat, Graphs, Index, OpenOptions, TermRef};
+use snowmelt_store::{PAGE_BYTES, PageId, PageKind, TreeId, header, page};
 
 fn options() -> OpenOptions {
     OpenOptions { memory_bytes: 64 << 20, direct: false, extent_pages: 16, ..OpenOptions::default() }

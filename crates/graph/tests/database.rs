@@ -1,15 +1,17 @@
 //! Databases written with the crate's encodings: resolve, decode, counts, scans, dumps, checks, damage.
 
-mod common;
+mod support;
 
-use common::{Builder, Quad, build, database, options};
-use proptest::prelude::*;
-use snowmelt_graph::dict::Tree;
-use snowmelt_graph::dict_code::{Annotation, Code, CodeSource, MAX_ANNOTATIONS};
-use snowmelt_graph::*;
-use snowmelt_store::Store;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
+
+use proptest::prelude::*;
+use snowmelt_graph::dict::Tree;
+use snowmelt_graph::dict::code::{Annotation, Code, CodeSource, MAX_ANNOTATIONS};
+use snowmelt_graph::*;
+use snowmelt_store::Store;
+
+use support::{Builder, Quad, build, database, options};
 
 fn iri(name: impl std::fmt::Display) -> Term {
     Term::Iri(format!("http://a.example/{name}"))

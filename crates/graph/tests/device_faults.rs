@@ -12,10 +12,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use damage::{Damaged, FAULTS, Fault, damaged};
 use snowmelt_graph::{BlankNodes, Database, DumpFormat, Index, OpenOptions, QuadBatch, TermId, TermRef};
 use snowmelt_store::{Background, JournalConfig};
 use support::Random;
+
+use damage::{Damaged, FAULTS, Fault, damaged};
 
 /// The generator that the damage is drawn with.
 mod support {

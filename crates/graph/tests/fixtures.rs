@@ -1,15 +1,16 @@
 //! Each release opens its predecessor's files: databases stored by programs of earlier file formats open, hold what they held, are sound, and go on.
 
-#[path = "common/archive.rs"]
+#[path = "support/archive.rs"]
 mod archive;
 
-use snowmelt_graph::load::Source;
-use snowmelt_graph::{Database, DumpFormat, OpenOptions};
-use snowmelt_store::superblock::{FORMAT, offset};
 use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+use snowmelt_graph::load::Source;
+use snowmelt_graph::{Database, DumpFormat, OpenOptions};
+use snowmelt_store::superblock::{FORMAT, offset};
 
 const FIXTURES: [(u32, &[u8]); 2] =
     [(3, include_bytes!("fixtures/format-3.zst")), (4, include_bytes!("fixtures/format-4.zst"))];

@@ -1,6 +1,6 @@
 //! The graph's part of docs/format.md says what the code does: the table of kinds, and the constants in its text.
 
-use snowmelt_graph::{Kind, dict, dict_code};
+use snowmelt_graph::{Kind, dict};
 
 fn document() -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/format.md");
@@ -30,7 +30,7 @@ fn the_constants_in_the_text_are_the_code_s() {
     let graph = document.split("## The graph").nth(1).expect("the graph's section");
     assert!(graph.contains(&format!("upper {} bits of XXH3-64", dict::HASH_BITS)));
     assert!(graph.contains(&format!("of up to {} bytes", dict::MAX_SHORT_BYTES)));
-    assert_eq!((dict_code::IN_STRING, dict_code::PLAIN), (0, 1));
+    assert_eq!((dict::code::IN_STRING, dict::code::PLAIN), (0, 1));
     for record in [dict::RECORD_META, dict::RECORD_CODES, dict::RECORD_PREFIXES] {
         assert!(graph.contains(&format!("`{record}`")), "{record}");
     }

@@ -10,12 +10,14 @@
 //!
 //! A reader that takes a new session for each register, and one whose session is older than an acknowledged commit, must be found out.
 
-use snowmelt_graph::{BlankNodes, Database, Index, OpenOptions, QuadBatch, Session, TermId, TermRef};
-use snowmelt_graph::{Columns, from_integer};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+
+use snowmelt_graph::{
+    BlankNodes, Columns, Database, Index, OpenOptions, QuadBatch, Session, TermId, TermRef, from_integer,
+};
 
 const REGISTERS: usize = 12;
 const WRITERS: usize = 4;

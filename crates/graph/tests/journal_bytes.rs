@@ -1,13 +1,14 @@
 //! What commits of one quad put into the journal, in bytes: counted, so the same on every machine.
 
-use snowmelt_graph::load::{LoadOptions, Source, load};
-use snowmelt_graph::{BlankNodes, Database, OpenOptions, QuadBatch, TermId, TermRef};
-use snowmelt_store::{Background, JournalConfig, JournalStats};
 use std::fmt::Write;
 use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+use snowmelt_graph::load::{LoadOptions, Source, load};
+use snowmelt_graph::{BlankNodes, Database, OpenOptions, QuadBatch, TermId, TermRef};
+use snowmelt_store::{Background, JournalConfig, JournalStats};
 
 const SUBJECTS: u64 = 6000;
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use oxrdfio::{RdfFormat, RdfParser};
+use snowmelt_graph::dict::code::{Codes, PLAIN};
+use snowmelt_graph::dict::prefix::Prefixes;
 use snowmelt_graph::dict::{self, GraphMeta};
-use snowmelt_graph::dict_code::{Codes, PLAIN};
-use snowmelt_graph::dict_prefix::Prefixes;
 use snowmelt_graph::load::{
     Fill, LoadError, LoadOptions, LoadProgress, LoadReport, LoadSizes, Progress, Source, load,
 };

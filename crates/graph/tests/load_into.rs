@@ -1,9 +1,8 @@
 //! Loads into an open database, beside its readers and writers.
 
-use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::thread;
+use std::{fs, thread};
 
 use parking_lot::Mutex;
 use snowmelt_graph::load::{Fill, FormatToldBy, LoadOptions, LoadProgress, Progress, Source, load_into};

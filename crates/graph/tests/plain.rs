@@ -3,6 +3,11 @@
 //!
 //! The seed is printed; `SNOWMELT_SEED` gives another one.
 
+use std::io::Cursor;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use snowmelt_base::random::Random;
 use snowmelt_graph::dict::{GraphMeta, RECORD_META};
 use snowmelt_graph::load::{Fill, LoadOptions, Source, load};
@@ -11,10 +16,6 @@ use snowmelt_graph::{
     Transaction,
 };
 use snowmelt_store::Activity;
-use std::io::Cursor;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 fn options() -> OpenOptions {
     let mut options =

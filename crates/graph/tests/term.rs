@@ -1,10 +1,11 @@
 //! Term ids against the lexical forms and values they stand for.
 
+use std::cmp::Ordering;
+use std::str::FromStr;
+
 use oxsdatatypes::{Date, DateTime, Decimal, Double, Float};
 use proptest::prelude::*;
 use snowmelt_graph::*;
-use std::cmp::Ordering;
-use std::str::FromStr;
 
 fn xsd(name: &str) -> String {
     format!("{XSD}{name}")

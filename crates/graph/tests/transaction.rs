@@ -3,17 +3,18 @@
 //!
 //! The seed is printed; `SNOWMELT_SEED` gives another one.
 
+use std::collections::BTreeSet;
+use std::io::Cursor;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
 use snowmelt_graph::load::{LoadOptions, Source, load};
 use snowmelt_graph::{
     BlankNodes, Database, Document, DumpFormat, GraphError, Graphs, Index, Interrupt, OpenOptions, QuadBatch,
     Session, TermId, TermRef, Transaction, Tree,
 };
 use snowmelt_store::{Relocation, TupleTree};
-use std::collections::BTreeSet;
-use std::io::Cursor;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Subject, predicate, object and graph as N-Quads writes them; the default graph is empty.
 type Quad = [String; 4];

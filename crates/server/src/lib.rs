@@ -1,5 +1,5 @@
-//! The SPARQL Protocol and the Graph Store Protocol over HTTP. One `hyper` connection per client, one blocking thread per running query;
-//! nothing here knows how a query is answered.
+//! The SPARQL Protocol and the Graph Store Protocol over HTTP. One `hyper` connection per client, one
+//! blocking thread per running query; nothing here knows how a query is answered.
 
 #![forbid(unsafe_code)]
 

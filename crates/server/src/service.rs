@@ -5,25 +5,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hyper::HeaderMap;
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
-use hyper::{Method, Request, Response, StatusCode, header};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, header};
 use snowmelt_sparql::{Engine, LoadPermission, QueryError, QueryKind, QueryOptions, UpdateOptions};
 use tokio::sync::oneshot;
 
-use crate::ServerConfig;
 use crate::audience::{Audience, check_origin};
 use crate::body::{AnswerBody, AnswerWriter, Head, Turn};
 use crate::graph_store::{self, Target};
 use crate::guard::Link;
-use crate::intake;
 use crate::limits::Limits;
 use crate::negotiate::{self, Answer};
 use crate::request::{self, Operation, Refusal, Request as Asked};
 use crate::running::Register;
 use crate::slots::{Slot, Slots};
 use crate::spool::Spooled;
+use crate::{ServerConfig, intake};
 
 /// What all connections share.
 pub struct Service {

@@ -1,12 +1,14 @@
 //! A disk that breaks while a change is written: the client is told what is known of its change.
 
-mod common;
+mod support;
 
-use common::{Running, config};
+use std::sync::Arc;
+
 use snowmelt_graph::{Database, OpenOptions, TermRef};
 use snowmelt_io::PowerDisk;
 use snowmelt_store::{Background, FileOpener};
-use std::sync::Arc;
+
+use support::{Running, config};
 
 const EIO: i32 = rustix::io::Errno::IO.raw_os_error();
 

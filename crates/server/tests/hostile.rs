@@ -1,14 +1,16 @@
 //! Clients that are slow, silent, many, ambiguous or gone, over plain sockets. Deadlines are short here; what is looked at is how a connection ends, never
 //! when.
 
-mod common;
+mod support;
 
-use common::{Running, config, read_answer};
-use snowmelt_server::{Limits, MOST_REFUSED, ServerConfig};
 use std::fmt::Write as _;
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
+
+use snowmelt_server::{Limits, MOST_REFUSED, ServerConfig};
+
+use support::{Running, config, read_answer};
 
 const SHORT: Duration = Duration::from_millis(300);
 /// Longer than any of these tests should take.

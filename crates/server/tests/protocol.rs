@@ -1,11 +1,13 @@
 //! The SPARQL Protocol against a running server: forms, formats, errors, updates, whole graphs, keep-alive, a cut client.
 
-mod common;
+mod support;
 
-use common::{Running, config, read_answer};
-use snowmelt_server::ServerConfig;
 use std::fmt::Write as _;
 use std::io::{BufReader, Read, Write};
+
+use snowmelt_server::ServerConfig;
+
+use support::{Running, config, read_answer};
 
 fn running() -> Running {
     let mut data = String::new();

@@ -3,15 +3,18 @@
 //!
 //! The manifests' `www.example` is this server's address and `/gsp` its `/graphs`.
 
-mod common;
+mod support;
 
-use common::{Running, config};
-use libtest_mimic::{Arguments, Trial};
-use oxrdf::graph::CanonicalizationAlgorithm;
-use oxrdf::{BlankNode, Graph, NamedNode, NamedOrBlankNodeRef, Term, TermRef, vocab::rdf};
-use oxrdfio::{RdfFormat, RdfParser};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+use oxrdf::graph::CanonicalizationAlgorithm;
+use oxrdf::vocab::rdf;
+use oxrdf::{BlankNode, Graph, NamedNode, NamedOrBlankNodeRef, Term, TermRef};
+use oxrdfio::{RdfFormat, RdfParser};
+
+use support::{Running, config};
 
 const MF: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#";
 const UT: &str = "http://www.w3.org/2009/sparql/tests/test-update#";

@@ -3,10 +3,11 @@
 //! `explore DB QUERIES.jsonl [ROUNDS]`: DB is a database directory; each line of QUERIES has `query` (its number in the mix) and
 //! `sparql`. Prints QMpH for mixes of 25, and per query count, mean microseconds and rows.
 
-use snowmelt_graph::{Database, OpenOptions};
-use snowmelt_sparql::{Engine, QueryKind, QueryOptions, ResultFormat};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+
+use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_sparql::{Engine, QueryKind, QueryOptions, ResultFormat};
 
 /// Seconds this thread has been on a processor; 0 where the kernel does not say. On a shared machine the fairer clock.
 fn processor_seconds() -> f64 {

@@ -5,12 +5,13 @@
 //! DIRECTORY must not hold a database; what is made there is removed at the end. With *held* nothing is checkpointed meanwhile, with *once* all is before
 //! the last quarter of the requests: the difference between these quarters is what it costs that much is not checkpointed.
 
-use snowmelt_graph::{Database, OpenOptions};
-use snowmelt_sparql::{Engine, UpdateOptions};
-use snowmelt_store::{Checkpoints, JournalConfig};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_sparql::{Engine, UpdateOptions};
+use snowmelt_store::{Checkpoints, JournalConfig};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);

@@ -11,10 +11,12 @@ mod mentions;
 pub(crate) mod translate;
 mod vars;
 
-use crate::stack::with_room;
 use rustc_hash::FxHashMap;
 use spargebra::algebra::{AggregateExpression, Expression, PropertyPathExpression};
-use spargebra::term::{Literal, NamedNode, Variable};
+use spargebra::term::Variable;
+
+use crate::bounds::with_room;
+use crate::text::parameter::ConstTerm;
 
 pub(crate) use vars::VarSet;
 
@@ -25,22 +27,6 @@ pub(crate) struct Var(pub u32);
 /// A constant's number within one query.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct Const(pub u32);
-
-/// What stands behind a [`Const`].
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum ConstTerm {
-    /// written in every query of this shape
-    Fixed(GroundTerm),
-    /// the n-th parameter of the query's text
-    Param(u32),
-}
-
-/// A term without variables.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum GroundTerm {
-    Iri(NamedNode),
-    Literal(Literal),
-}
 
 /// A place in a pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -11,42 +11,40 @@
 //! updates make constants known, put literals where there were none, and move counts.
 
 mod describe;
+mod explain;
 mod facts;
 mod graph;
 #[cfg(test)]
 mod hostile;
 mod result;
-mod star;
-mod syntax;
 mod template;
 #[cfg(test)]
 mod tests;
 
-use crate::algebra::{Algebra, Form, GroundTerm, Var};
-use crate::bind;
-use crate::error::QueryError;
-use crate::exec::{
-    BatchRows, Boxed, Limits, Line, MemoryShare, Profile, Run, Shares, TextKind, TextMemory, build,
-    terms_within, text_bytes,
-};
-use crate::guard::TextLimits;
-use crate::plan::Plan;
-use crate::shape;
-use crate::source::Source;
-use crate::stack::{Deep, with_room};
-use crate::value::{LocalTerms, Terms};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::time::{Duration, Instant};
+
 use oxsdatatypes::DateTime;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{Activity, Database, Session, Term, TermId};
 use spargebra::Query;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+
+use crate::algebra::{Algebra, Form, Var};
+use crate::bounds::{
+    Active, Deep, Limits, Line, MemoryShare, Shares, TextKind, TextLimits, TextMemory, text_bytes, with_room,
+};
+use crate::error::QueryError;
+use crate::exec::source::Source;
+use crate::exec::{BatchRows, Boxed, Profile, Run, build, terms_within};
+use crate::plan::Plan;
+use crate::text::parameter::GroundTerm;
+use crate::text::{bind, shape, syntax};
+use crate::value::{LocalTerms, Terms};
 use template::Template;
 
 pub use result::{QueryKind, QueryMemory, QueryResult, TermRows, Written};
-pub(crate) use syntax::parse_update;
 
 /// Templates kept, and bytes of their texts; when there are more, the least recently used half goes. The templates themselves take up to 64 times as much.
 const TEMPLATES: usize = 1024;
@@ -163,7 +161,7 @@ impl Engine {
     ) -> Result<QueryResult, QueryError> {
         let room = self.text_limits.measure(text)?.stack_bytes();
         with_room(room, || {
-            let mut query = syntax::parse(text, options)?;
+            let mut query = syntax::parse(text, options.base.as_deref())?;
             bind::bind_query(&mut query, &options.bindings, 0)?;
             self.query_in(session, &query, Parsed { text, room }, options)
         })
@@ -210,7 +208,7 @@ impl Engine {
     pub fn explain(&self, text: &str, options: &QueryOptions) -> Result<String, QueryError> {
         let limits = limits(options);
         let Prepared { plan, run, .. } = self.prepare(text, options, &limits)?;
-        Ok(with_room(plan.room, || crate::explain::explain(&plan, &run, None)))
+        Ok(with_room(plan.room, || explain::explain(&plan, &run, None)))
     }
 
     /// Runs a query to its end, throws the rows away, and shows the plan with what really happened.
@@ -234,7 +232,7 @@ impl Engine {
             rows += batch.rows;
         }
         let run = result.into_run();
-        let report = with_room(plan.room, || crate::explain::explain(&plan, &run, run.profile.as_ref()));
+        let report = with_room(plan.room, || explain::explain(&plan, &run, run.profile.as_ref()));
         let activity = run.activity();
         Ok(format!(
             "{report}{rows} rows; planning {planned:.3?}, execution {:.3?}\n{activity}\n",
@@ -377,7 +375,7 @@ impl Engine {
         }
         let room = self.text_limits.measure(text)?.stack_bytes();
         let template = with_room(room, || {
-            let mut query = syntax::parse(text, options)?;
+            let mut query = syntax::parse(text, options.base.as_deref())?;
             bind::bind_query(&mut query, &options.bindings, 0)?;
             let parsed = Parsed { text, room };
             Template::new(&query, parsed, options, &bound, self, source, limits)
@@ -398,7 +396,7 @@ impl Engine {
         let Ok(measure) = self.text_limits.measure(shaped) else { return Ok(None) };
         let room = measure.stack_bytes();
         with_room(room, || {
-            let Ok(mut query) = syntax::parse(shaped, options) else { return Ok(None) };
+            let Ok(mut query) = syntax::parse(shaped, options.base.as_deref()) else { return Ok(None) };
             bind::bind_query(&mut query, &options.bindings, params.len() - options.bindings.len())?;
             let parsed = Parsed { text, room };
             Template::new(&query, parsed, options, params, self, source, limits).map(Some)
@@ -478,29 +476,10 @@ fn locate(error: QueryError, text: &str) -> QueryError {
     match error {
         QueryError::Unsupported { construct, line: 0, .. } => {
             let word = construct.split_whitespace().last().unwrap_or("").trim_matches(['<', '>']).to_owned();
-            let offset = crate::algebra::translate::find_keyword(text, &word).unwrap_or(0);
+            let offset = crate::text::keyword::find_keyword(text, &word).unwrap_or(0);
             QueryError::unsupported_at(text, offset, construct)
         }
         other => other,
-    }
-}
-
-/// Counts a query among the active ones while it lives.
-pub(crate) struct Active {
-    count: Arc<AtomicUsize>,
-    /// queries that were active when it began
-    others: usize,
-}
-
-impl Active {
-    fn new(count: &Arc<AtomicUsize>) -> Self {
-        Self { count: count.clone(), others: count.fetch_add(1, Ordering::Relaxed) }
-    }
-}
-
-impl Drop for Active {
-    fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -2,8 +2,6 @@
 //!
 //! Everything that comes from the query's text, its limits or the store is a value of [`QueryError`]; a panic would be a bug.
 
-use crate::limits::Stop;
-use crate::value::TermError;
 use std::time::Duration;
 
 /// Why a query gave no (whole) answer.
@@ -138,8 +136,8 @@ pub enum QueryError {
     Unwritable {
         /// The beginning of the term, escaped.
         term: String,
-        /// The format.
-        format: crate::ResultFormat,
+        /// The format's name.
+        format: &'static str,
         /// Why.
         why: &'static str,
         /// Formats that can.
@@ -183,29 +181,6 @@ impl QueryError {
     pub fn unsupported_at(text: &str, offset: usize, construct: impl Into<String>) -> Self {
         let (line, column) = place(text, offset);
         Self::Unsupported { construct: construct.into(), line, column }
-    }
-}
-
-impl From<Stop> for QueryError {
-    fn from(stop: Stop) -> Self {
-        match stop {
-            Stop::Cancelled => Self::Cancelled,
-            Stop::Timeout(limit) => Self::Timeout(limit),
-        }
-    }
-}
-
-impl From<TermError> for QueryError {
-    fn from(error: TermError) -> Self {
-        match error {
-            TermError::Store(error) => Self::Store(error),
-            TermError::TooLong { bytes, most } => Self::TermTooLong { bytes, most },
-            TermError::Memory { share_bytes, what } => Self::Memory { share_bytes, what },
-            TermError::Search { text_bytes, pattern_bytes } => Self::Search { text_bytes, pattern_bytes },
-            TermError::Cancelled => Self::Cancelled,
-            TermError::Timeout(limit) => Self::Timeout(limit),
-            TermError::TooMuch => Self::TooMuch,
-        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! what depends on it, while hash tables built from independent inputs stay.
 
 mod access;
+mod batch;
 mod build;
 mod distinct;
 mod extend;
@@ -15,7 +16,6 @@ mod hash;
 mod leaf;
 mod lookup;
 mod mask;
-mod memory;
 mod nested;
 mod parallel;
 mod path;
@@ -25,17 +25,16 @@ mod run;
 mod scan;
 mod slice;
 mod sort;
+pub(crate) mod source;
 mod spill;
 mod union;
 
-use crate::batch::Batch;
 use crate::error::QueryError;
 
-pub(crate) use crate::limits::Limits;
 pub(crate) use access::compared;
+pub use batch::Batch;
 pub(crate) use build::build;
 pub(crate) use distinct::Distinct;
-pub(crate) use memory::{Held, Line, MemoryShare, Shares, TextKind, TextMemory, text_bytes};
 pub(crate) use profile::Profile;
 pub(crate) use run::{BatchRows, Run, fill, terms_within};
 

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use snowmelt_graph::{Database, OpenOptions};
 
-pub use results::results;
-
 use crate::{Engine, QueryKind, QueryOptions, ResultFormat, UpdateOptions};
+
+pub use results::results;
 
 /// An engine over a new database in `dir`.
 ///
@@ -145,7 +145,7 @@ mod tests {
         let body = move || {
             let dir = tempfile::tempdir().unwrap();
             let engine = engine(dir.path());
-            crate::stack::scarcity::set(2);
+            crate::bounds::stack::scarcity::set(2);
             let (mut planned, mut refused) = (0, 0);
             for round in 0..rounds() {
                 let mut random = StdRng::seed_from_u64(seed + round);

@@ -1,35 +1,47 @@
 //! SPARQL: plan, optimise, execute in batches.
+//!
+//! Each folder uses those above it and none below:
+//!
+//! | folder | what it is |
+//! |---|---|
+//! | `error` | why a query gave no whole answer |
+//! | `bounds` | time, memory, stack and size of text, asked while a query works |
+//! | `text` | from characters to a syntax tree: shape, parameters, words of errors |
+//! | `algebra` | the syntax tree with scopes resolved, variables and constants numbered |
+//! | `rewrite` | the same algebra, cheaper: filters to where they bind, what cannot match |
+//! | `plan` | a tree of operators with fixed columns |
+//! | `optimise` | from algebra to plan: estimates, order of joins, ways of access |
+//! | `value` | what terms mean: numbers, dates, order, arithmetic |
+//! | `functions` | the functions of SPARQL on values |
+//! | `expr` | compiled expressions over columns of ids |
+//! | `aggregate` | one state per group |
+//! | `exec` | running operators: batches in, batches out |
+//! | `results` | rows and triples in the formats of answers |
+//! | `engine` | a query from its text to its result; templates kept by shape |
+//! | `update` | requests of changes, each one transaction |
 
 pub mod aggregate;
 mod algebra;
-mod batch;
-mod bind;
+mod bounds;
 mod engine;
 mod error;
 mod exec;
-mod explain;
 pub mod expr;
 mod functions;
 #[doc(hidden)]
 pub mod fuzz;
-mod guard;
-mod iri;
-mod limits;
 mod optimise;
 mod plan;
-mod prefixes;
 pub mod results;
 mod rewrite;
-mod shape;
-mod source;
-mod stack;
+mod text;
 mod update;
 pub mod value;
 
-pub use batch::Batch;
+pub use bounds::TextLimits;
 pub use engine::{Engine, QueryKind, QueryMemory, QueryOptions, QueryResult, TermRows, Written};
 pub use error::QueryError;
-pub use guard::TextLimits;
-pub use prefixes::{KNOWN_PREFIXES, Shortener, declared_prefixes, known_namespace};
+pub use exec::Batch;
 pub use results::{ResultFormat, TableStyle};
+pub use text::prefixes::{KNOWN_PREFIXES, Shortener, declared_prefixes, known_namespace};
 pub use update::{LoadPermission, UpdateOptions, Updated, graph_exists};

@@ -11,15 +11,15 @@ mod lower;
 mod order;
 mod star;
 
-use crate::algebra::{Algebra, Const, Var};
-use crate::error::QueryError;
-use crate::exec::Limits;
-use crate::plan::{GraphScope, Plan};
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{CompareOp, Index, TermId};
 
+use crate::algebra::{Algebra, Const, Var};
+use crate::bounds::Limits;
+use crate::error::QueryError;
+use crate::plan::{GraphScope, Plan};
+
 pub(crate) use estimate::Estimate;
-pub(crate) use star::children;
 
 /// What the optimiser asks the data, with the constants of the query that is planned first.
 pub(crate) trait Statistics {

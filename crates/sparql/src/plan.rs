@@ -10,12 +10,15 @@
 //! *Contexts.* Where the right side of EXISTS notices what it is evaluated for in more places than its first, the same rows are
 //! an [`Op::Context`] in each of them. What depends on a context is computed anew for the next.
 
-use crate::algebra::{Const, ExistsKind, SortKey, Var, VarSet};
-use crate::guard::plan_stack_bytes;
-use crate::optimise::children;
-use crate::stack::with_room;
+mod inputs;
+
 use snowmelt_graph::{CompareOp, Index, TermId};
 use spargebra::algebra::{AggregateExpression, Expression, PropertyPathExpression};
+
+use crate::algebra::{Const, ExistsKind, SortKey, Var, VarSet};
+use crate::bounds::{plan_stack_bytes, with_room};
+
+pub(crate) use inputs::{children, children_mut};
 
 /// An operator with what the optimiser expects of it.
 #[derive(Debug)]

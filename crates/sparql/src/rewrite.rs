@@ -11,16 +11,17 @@
 
 mod reject;
 
-use crate::algebra::translate::{iri_const, join, literal_const};
-use crate::algebra::{
-    Algebra, ApplyKind, Const, ConstTerm, ExistsKind, Node, Pattern, Slot, Var, VarSet, map,
-};
-use crate::error::QueryError;
-use crate::exec::Limits;
-use reject::{not_bound, rejects_unbound};
+use std::convert::Infallible;
+
 use spargebra::algebra::Expression;
 use spargebra::term::Variable;
-use std::convert::Infallible;
+
+use crate::algebra::translate::join;
+use crate::algebra::{Algebra, ApplyKind, Const, ExistsKind, Node, Pattern, Slot, Var, VarSet, map};
+use crate::bounds::Limits;
+use crate::error::QueryError;
+use crate::text::parameter::{ConstTerm, iri_const, literal_const};
+use reject::{not_bound, rejects_unbound};
 
 /// What a rewrite may ask about the data.
 pub(crate) trait Facts {

@@ -11,19 +11,21 @@ mod data;
 mod document;
 mod modify;
 
-use crate::bind::bind_update;
-use crate::engine::{Engine, Parsed, parse_update};
-use crate::error::QueryError;
-use crate::exec::{Limits, TextKind};
-use crate::stack::with_room;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
 use oxrdf::TermRef as RdfTerm;
 use snowmelt_graph::{Changed, GraphError, Graphs, Session, TermId, TermRef, Transaction};
 use spargebra::GraphUpdateOperation;
 use spargebra::algebra::{GraphTarget, QueryDataset};
 use spargebra::term::NamedNode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+
+use crate::bounds::{Limits, TextKind, with_room};
+use crate::engine::{Engine, Parsed};
+use crate::error::QueryError;
+use crate::text::bind::bind_update;
+use crate::text::syntax::parse_update;
 
 pub use document::LoadPermission;
 

@@ -4,16 +4,18 @@
 //! Bags are compared. Where ORDER BY leaves rows equal, any order will do; where LIMIT cuts between equal rows, any of them
 //! may be there, as long as they are rows of the uncut answer and their sort keys are the expected ones.
 
-mod common;
+mod support;
 
-use common::answer::{self, Answer, Solutions};
-use common::order::{self, Shape};
-use common::settings::{Fixture, Settings, Stored};
-use oxrdf::Term;
-use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
+
+use oxrdf::Term;
+use serde_json::Value;
+
+use support::answer::{self, Answer, Solutions};
+use support::order::{self, Shape};
+use support::settings::{Fixture, Settings, Stored};
 
 /// A query and its answer.
 struct Line {
@@ -23,7 +25,7 @@ struct Line {
 }
 
 fn lines(file: &str) -> Option<Vec<Line>> {
-    let path = common::shared(file)?;
+    let path = support::shared(file)?;
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let lines = text.lines().enumerate().map(|(i, line)| {
         let line: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{file}:{}: {e}", i + 1));
@@ -130,7 +132,7 @@ fn check_all(fixture: &Fixture, lines: &[Line], settings: &Settings) {
 
 /// Runs the lists under all settings. The data is loaded once for each size of extents.
 fn run(settings: &[Settings], files: &[&str]) {
-    let Some(data) = common::shared("bsbm/pc1000.nt.zst") else { return };
+    let Some(data) = support::shared("bsbm/pc1000.nt.zst") else { return };
     let Some(lists) = files.iter().map(|file| lines(file)).collect::<Option<Vec<_>>>() else { return };
     let mut stored: HashMap<u32, Arc<Stored>> = HashMap::new();
     for settings in settings {

@@ -3,15 +3,17 @@
 //! A folder holds `data.ttl` (or `data.trig`) and any number of `NAME.rq` with `NAME.srj` (solutions, booleans), `NAME.nt`
 //! (graphs) or `NAME.error` (part of the message of a refusal) beside it. A first line `# ordered` makes the order count.
 
-mod common;
+mod support;
 
-use common::answer::{self, Answer};
-use common::settings::{Fixture, Settings, Stored};
-use common::{data, order};
-use oxrdf::GraphName;
-use sparesults::QueryResultsFormat;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+
+use oxrdf::GraphName;
+use sparesults::QueryResultsFormat;
+
+use support::answer::{self, Answer};
+use support::settings::{Fixture, Settings, Stored};
+use support::{data, order};
 
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));

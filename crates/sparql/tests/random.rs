@@ -7,7 +7,7 @@
 //! EXISTS has queries of its own and a naive evaluator that follows the definition: oxigraph does not show the solution at hand to
 //! what a sub-select inside EXISTS hides.
 
-mod common;
+mod support;
 
 #[path = "random/exists.rs"]
 mod exists;
@@ -16,16 +16,17 @@ mod generate;
 #[path = "random/naive.rs"]
 mod naive;
 
-use common::answer::{self, Answer, Row, Solutions};
-use common::order;
-use common::settings::{Fixture, Settings};
-use exists::Exists;
-use generate::{Generator, Query};
-use naive::Naive;
 use oxigraph::sparql::{QueryResults, SparqlEvaluator};
 use oxigraph::store::Store;
 use oxrdf::{NamedNode, Quad, Term, Triple};
 use snowmelt_sparql::QueryError;
+
+use exists::Exists;
+use generate::{Generator, Query};
+use naive::Naive;
+use support::answer::{self, Answer, Row, Solutions};
+use support::order;
+use support::settings::{Fixture, Settings};
 
 /// The answer of the other one.
 fn oracle(store: &Store, query: &str) -> Result<Answer, String> {
@@ -218,7 +219,7 @@ fn the_naive_evaluator_agrees_with_the_written_answers() {
     let read =
         |path: &std::path::Path| std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let base = "http://example.org/";
-    let quads = common::data::read_file(&folder.join("data.trig"), base, &oxrdf::GraphName::DefaultGraph);
+    let quads = support::data::read_file(&folder.join("data.trig"), base, &oxrdf::GraphName::DefaultGraph);
     let naive = Naive::new(&quads.expect("our own data"));
     let mut files = 0;
     for entry in std::fs::read_dir(&folder).expect("our own folder") {

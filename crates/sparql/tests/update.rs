@@ -3,14 +3,15 @@
 //!
 //! The random test prints its seed; `SNOWMELT_SEED` gives another one.
 
-mod common;
+mod support;
 
-use snowmelt_graph::{Database, OpenOptions};
-use snowmelt_sparql::{Engine, LoadPermission, QueryError, QueryOptions, ResultFormat, UpdateOptions};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_sparql::{Engine, LoadPermission, QueryError, QueryOptions, ResultFormat, UpdateOptions};
 use tempfile::TempDir;
 
 struct Bench {

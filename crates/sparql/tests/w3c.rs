@@ -4,22 +4,24 @@
 //! What is left out or expected to fail stands in `w3c/exceptions.txt`, each with its reason: a listed test that passes is a
 //! failure too, so that the list stays true. Filters of the test program work on names: `cargo test --test w3c -- optional`.
 
-mod common;
+mod support;
 
 #[path = "w3c/manifest.rs"]
 mod manifest;
 
-use common::answer::{self, Answer, Solutions};
-use common::data;
-use common::settings::{Fixture, Settings};
-use libtest_mimic::{Arguments, Failed, Trial};
-use manifest::{Case, Kind};
-use oxrdf::dataset::CanonicalizationAlgorithm;
-use oxrdf::{Dataset, GraphName, NamedNode, Quad, Term, Triple};
-use sparesults::QueryResultsFormat;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use oxrdf::dataset::CanonicalizationAlgorithm;
+use oxrdf::{Dataset, GraphName, NamedNode, Quad, Term, Triple};
+use sparesults::QueryResultsFormat;
+
+use manifest::{Case, Kind};
+use support::answer::{self, Answer, Solutions};
+use support::data;
+use support::settings::{Fixture, Settings};
 
 const MANIFESTS: [&str; 5] = [
     "sparql10/manifest-evaluation.ttl",
@@ -31,7 +33,7 @@ const MANIFESTS: [&str; 5] = [
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let Some(root) = common::shared("w3c/sparql") else { return ExitCode::SUCCESS };
+    let Some(root) = support::shared("w3c/sparql") else { return ExitCode::SUCCESS };
     let exceptions = exceptions();
     let mut trials = Vec::new();
     let mut seen = Vec::new();

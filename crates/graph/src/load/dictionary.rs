@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use snowmelt_store::{Build, StringTreeBuilder, TreeWriter};
 
-use super::error::LoadError;
-use super::intern::Annotation;
 use super::sorter::{Batch, Sorter};
+use crate::database::state::GraphState;
+use crate::dict::code::{Code, CodeSource, Codes, IN_STRING, PLAIN};
+use crate::dict::prefix::PrefixEncoder;
 use crate::dict::{self, Entry, Place, Tree};
-use crate::dict_code::{Code, CodeSource, Codes, IN_STRING, PLAIN};
-use crate::dict_prefix::PrefixEncoder;
-use crate::state::GraphState;
+use crate::input::error::LoadError;
+use crate::input::intern::Annotation;
 use crate::term::{Kind, TermRef};
 
 /// Bytes of strings per tree from which its symbol table is made.

@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use snowmelt_store::{Build, StoreConfig};
 
 use super::dictionary::DictionaryCounts;
-use super::error::LoadError;
 use super::merge::Old;
 use super::options::{Fill, LoadOptions, Sizes, filled_pool_bytes};
 use super::progress::{LoadProgress, LoadReport, Phase, Teller, peak_bytes};
-use super::source::Source;
 use crate::database::Database;
 use crate::dict::Tree;
-use crate::transaction_document::Document;
+use crate::input::error::LoadError;
+use crate::input::source::Source;
+use crate::transaction::document::Document;
 
 /// Bytes of text of a statement, less than most have.
 const STATEMENT_BYTES: u64 = 80;

@@ -17,9 +17,7 @@ use std::thread;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use snowmelt_store::{Build, TupleTreeBuilder};
 
-use super::cancelled;
 use super::dictionary::{HashSorters, RECORD_KIND};
-use super::error::LoadError;
 use super::options::Sizes;
 use super::progress::{Phase, Teller};
 use super::read::{Graphs, spawn};
@@ -27,7 +25,9 @@ use super::runs::RunStore;
 use super::sorter::{Batch, Merge, Sorter};
 use crate::Index;
 use crate::dict::Tree;
-use crate::value_counts::ValueCounts;
+use crate::index::value_counts::ValueCounts;
+use crate::input::cancelled;
+use crate::input::error::LoadError;
 
 /// Rows handed from thread to thread at once.
 const STEP_ROWS: usize = 8192;

@@ -12,9 +12,6 @@ use std::sync::atomic::AtomicBool;
 
 use snowmelt_store::Columns;
 
-use super::cancelled;
-use super::error::LoadError;
-use super::intern::{Interner, Parsed, position};
 use super::numbering::Numbering;
 use super::read::Graphs;
 use super::sorter::{Merge, Sorter};
@@ -22,6 +19,9 @@ use crate::database::Database;
 use crate::dict::{Tree, dictionary_error, literal};
 use crate::error::GraphError;
 use crate::index::Index;
+use crate::input::cancelled;
+use crate::input::error::LoadError;
+use crate::input::intern::{Interner, Parsed, position};
 use crate::session::Session;
 use crate::term::{Kind, TermId, TermRef};
 

@@ -9,12 +9,12 @@
 //! do not, because waiting terms are numbered in the order they were met, after all that did not wait.
 
 use super::dictionary::Dictionary;
-use super::error::LoadError;
-use super::intern::{LocalTerm, Need, Parsed, Ref, local};
 use super::table::TermTable;
 use super::waiting::Waiting;
+use crate::input::error::LoadError;
+use crate::input::intern::{LocalTerm, Need, Parsed, Ref, local};
+use crate::term::inline::decimal_like;
 use crate::term::{Kind, TermId};
-use crate::term_inline::decimal_like;
 
 /// Gives ids to the terms of chunks.
 pub(super) struct Numbering<'a> {
@@ -91,7 +91,7 @@ impl<'a> Numbering<'a> {
         Ok(local(waiting.position(term.hash, kind, code, annotation, lexical)?))
     }
 
-    fn code(&mut self, index: u32, annotation: &super::intern::Annotation) -> u16 {
+    fn code(&mut self, index: u32, annotation: &crate::input::intern::Annotation) -> u16 {
         let known = &mut self.codes[index as usize];
         *known.get_or_insert_with(|| self.dictionary.code(annotation))
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use oxrdfio::RdfFormat;
 
 use super::dictionary::DictionaryCounts;
-use super::source::FormatToldBy;
+use crate::input::source::FormatToldBy;
 
 /// What a load is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

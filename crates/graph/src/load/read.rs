@@ -20,17 +20,17 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, select, unbounded};
 use oxrdf::NamedNode;
 use oxrdfio::RdfFormat;
 
-use super::cancelled;
-use super::document::{DocumentOptions, parse_document};
-use super::error::LoadError;
-use super::intern::{Interner, Parsed, Ref, position};
-use super::ntriples::{LineOptions, parse_chunk};
 use super::numbering::Numbering;
 use super::options::{LoadOptions, Sizes};
 use super::progress::{LoadProgress, Teller};
 use super::sorter::{Batch, Sorter};
-use super::source::{Lines, Source};
 use super::waiting::WaitingRows;
+use crate::input::document::{DocumentOptions, parse_document};
+use crate::input::error::LoadError;
+use crate::input::intern::{Interner, Parsed, Ref, position};
+use crate::input::ntriples::{LineOptions, parse_chunk};
+use crate::input::source::{Lines, Source};
+use crate::input::{cancelled, graph_name};
 use crate::term::TermId;
 
 /// How often a waiting thread looks whether another one failed.
@@ -169,16 +169,6 @@ pub(super) fn read(
     })
 }
 
-/// The graph of the options.
-pub(crate) fn graph_name(iri: Option<&str>) -> Result<Option<NamedNode>, LoadError> {
-    let Some(iri) = iri else { return Ok(None) };
-    let node = NamedNode::new(iri).map_err(|e| LoadError::Option {
-        option: "--graph",
-        message: format!("{iri} is no absolute IRI: {e}"),
-    })?;
-    Ok(Some(node))
-}
-
 /// A thread with a name that tools show.
 pub(super) fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
@@ -293,7 +283,7 @@ impl Reader<'_> {
         }
     }
 
-    fn document(&mut self, index: usize, input: super::source::Input<'_>) -> Result<(), LoadError> {
+    fn document(&mut self, index: usize, input: crate::input::source::Input<'_>) -> Result<(), LoadError> {
         let shared = self.shared;
         let options = DocumentOptions {
             format: input.format,

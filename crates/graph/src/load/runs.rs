@@ -9,9 +9,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::account::{Account, Taken};
-use super::error::LoadError;
 use super::pack::{self, BLOCK_ROWS};
 use super::temp::{TempFile, TempReader, TempSpace};
+use crate::input::error::LoadError;
 
 /// Packed bytes per segment: what is read from the file at once.
 const SEGMENT_BYTES: usize = 64 << 10;

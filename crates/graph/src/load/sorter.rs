@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::error::LoadError;
 use super::runs::{Run, RunReader, RunStore, RunWriter};
+use crate::input::error::LoadError;
 
 /// Sorts rows of N columns that may not fit in memory.
 #[derive(Debug)]

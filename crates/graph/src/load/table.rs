@@ -9,28 +9,14 @@
 //! cut into shards by the top bits of the hash, each an open-addressed array that doubles on its
 //! own, so that growing never needs a second copy of the whole.
 
+use crate::input::hash::TermHash;
+
 const SHARD_BITS: u32 = 6;
 const SHARDS: usize = 1 << SHARD_BITS;
 const VALUE_BITS: u32 = 40;
 const FIRST_SLOTS: usize = 64;
 /// Largest number the table can hold.
 pub(super) const MAX_NUMBER: u64 = (1 << VALUE_BITS) - 2;
-
-/// Hash of a term: what it is called by until it has a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct TermHash {
-    /// The first 64 bits.
-    pub(crate) high: u64,
-    /// 24 more bits.
-    pub(crate) low: u32,
-}
-
-impl TermHash {
-    /// From a 128-bit hash.
-    pub(crate) fn new(hash: u128) -> TermHash {
-        TermHash { high: (hash >> 64) as u64, low: (hash as u32) >> (32 - 24) }
-    }
-}
 
 /// Term hash → number, bounded in size.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::error::LoadError;
+use crate::input::error::LoadError;
 
 /// Name of the folder inside the database directory.
 pub(super) const TEMP_DIR: &str = "load.tmp";

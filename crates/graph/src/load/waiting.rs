@@ -21,15 +21,16 @@ use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
 
-use super::cancelled;
 use super::dictionary::Dictionary;
-use super::error::LoadError;
-use super::intern::{Annotation, Ref, position};
 use super::runs::{RunReader, RunStore, RunWriter};
 use super::sorter::{Batch, Merge, Sorter};
-use super::table::{TermHash, TermTable};
+use super::table::TermTable;
 use super::temp::{TempFile, TempReader};
-use crate::dict_code::IN_STRING;
+use crate::dict::code::IN_STRING;
+use crate::input::cancelled;
+use crate::input::error::LoadError;
+use crate::input::hash::TermHash;
+use crate::input::intern::{Annotation, Ref, position};
 use crate::term::{Kind, TermId};
 
 /// Bytes of terms compressed together.

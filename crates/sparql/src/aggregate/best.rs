@@ -3,9 +3,10 @@
 //! Ids whose order tells are compared as ids. Others keep their sort key beside them, so that a term is read once even if the
 //! cache has forgotten it since.
 
+use snowmelt_graph::TermId;
+
 use crate::expr::id_order;
 use crate::value::{Terms, push_order_key};
-use snowmelt_graph::TermId;
 
 #[derive(Default)]
 pub(super) struct Best {

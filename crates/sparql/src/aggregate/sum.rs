@@ -1,8 +1,9 @@
 //! The running total of SUM and AVG.
 
-use crate::value::{Arithmetic, Terms, Value, arithmetic};
 use oxsdatatypes::{Decimal, Double, Float};
 use snowmelt_graph::{FIRST_REGISTERED, InlineValue, Kind, TermId};
+
+use crate::value::{Arithmetic, Terms, Value, arithmetic};
 
 /// A total in the widest type met so far.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,9 @@
+use std::sync::Arc;
+
+use spargebra::algebra::Expression;
+
 use super::*;
 use crate::value::{LocalTerms, NoStore};
-use spargebra::algebra::Expression;
-use std::sync::Arc;
 
 fn terms() -> Terms {
     Terms::new(Arc::new(LocalTerms::new()), "2011-01-10T14:45:13".parse().unwrap(), None, 1 << 20)

@@ -9,20 +9,21 @@
 
 mod context;
 
-use super::mentions;
-use super::{
-    Algebra, Const, ConstTerm, Dataset, ExistsKind, Form, GraphSlot, GroundTerm, Node, Pattern, Slot,
-    SortKey, TemplateSlot, Var, VarSet, and, chained, map,
-};
-use crate::error::QueryError;
-use crate::shape;
-use context::{Context, graph_var};
 use rustc_hash::FxHashMap;
 use spargebra::Query;
 use spargebra::algebra::{Expression, GraphPattern, OrderExpression, PropertyPathExpression, QueryDataset};
 use spargebra::term::{
     GroundTerm as SparqlGround, Literal, NamedNode, NamedNodePattern, TermPattern, TriplePattern, Variable,
 };
+
+use super::{
+    Algebra, Const, Dataset, ExistsKind, Form, GraphSlot, Node, Pattern, Slot, SortKey, TemplateSlot, Var,
+    VarSet, and, chained, map, mentions,
+};
+use crate::error::QueryError;
+use crate::text::keyword::find_keyword;
+use crate::text::parameter::{ConstTerm, iri_const, literal_const};
+use context::{Context, graph_var};
 
 /// Translates a query; `text` serves to find the place of what is not supported, and going over the query takes `room`.
 pub(crate) fn translate(query: &Query, text: &str, room: usize) -> Result<Algebra, QueryError> {
@@ -628,29 +629,4 @@ fn is_sliced(pattern: &GraphPattern) -> bool {
         GraphPattern::Distinct { inner } | GraphPattern::Reduced { inner } => is_sliced(inner),
         _ => false,
     }
-}
-
-/// The constant an IRI stands for: itself, or a parameter of the text.
-pub(crate) fn iri_const(iri: &NamedNode) -> ConstTerm {
-    shape::param_of_iri(iri.as_str())
-        .map_or_else(|| ConstTerm::Fixed(GroundTerm::Iri(iri.clone())), ConstTerm::Param)
-}
-
-/// The constant a literal stands for: itself, or a parameter of the text.
-pub(crate) fn literal_const(literal: &Literal) -> ConstTerm {
-    shape::param_of_literal(literal)
-        .map_or_else(|| ConstTerm::Fixed(GroundTerm::Literal(literal.clone())), ConstTerm::Param)
-}
-
-/// Where a keyword stands as a word of its own, outside IRIs as far as a search can tell.
-pub(crate) fn find_keyword(text: &str, keyword: &str) -> Option<usize> {
-    let upper = text.to_ascii_uppercase();
-    let wanted = keyword.to_ascii_uppercase();
-    let word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
-    upper.match_indices(&wanted).map(|(i, _)| i).find(|i| {
-        let before = upper[..*i].chars().next_back();
-        let after = upper[i + wanted.len()..].chars().next();
-        !wanted.starts_with(char::is_alphanumeric)
-            || (!word(before) && before != Some('?') && before != Some('$') && !word(after))
-    })
 }

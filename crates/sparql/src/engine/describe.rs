@@ -3,11 +3,12 @@
 //!
 //! Some resources at a time: the predicates of all of them by SP, then their triples by PSOG, both batched; the blank nodes met come next.
 
-use crate::batch::Batch;
-use crate::error::QueryError;
-use crate::exec::{Held, Run};
 use rustc_hash::FxHashSet;
 use snowmelt_graph::{Index, Keys, Kind, Matches, TermId};
+
+use crate::bounds::Held;
+use crate::error::QueryError;
+use crate::exec::{Batch, Run};
 
 /// Resources described together.
 const SOME: usize = 1024;

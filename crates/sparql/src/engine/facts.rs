@@ -1,14 +1,17 @@
 //! Statistics, asked of the indexes and remembered: the optimiser's view of the data.
 
-use super::Engine;
-use crate::algebra::{Const, ConstTerm, GroundTerm};
-use crate::error::QueryError;
-use crate::exec::{Limits, compared};
-use crate::optimise::{PredicateStatistics, Statistics, Totals};
-use crate::rewrite::Facts;
-use crate::source::{Source, ground};
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{Columns, CompareOp, Index, Kind, TermId, ids_of_kind};
+
+use super::Engine;
+use crate::algebra::Const;
+use crate::bounds::Limits;
+use crate::error::QueryError;
+use crate::exec::compared;
+use crate::exec::source::Source;
+use crate::optimise::{PredicateStatistics, Statistics, Totals};
+use crate::rewrite::Facts;
+use crate::text::parameter::{ConstTerm, GroundTerm, ground};
 
 /// Values of a column that are counted to estimate how many there are.
 const SAMPLED_VALUES: u64 = 16;

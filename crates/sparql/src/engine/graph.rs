@@ -1,12 +1,13 @@
 //! The triples of CONSTRUCT and DESCRIBE, as an operator: what makes them a set, and spills, is the operator above.
 
+use std::sync::Arc;
+
+use snowmelt_graph::{TermId, TermRef};
+
 use super::describe::Described;
 use super::template::Template;
 use crate::algebra::{Form, TemplateSlot};
-use crate::batch::Batch;
-use crate::exec::{Boxed, Operator, Result, Run};
-use snowmelt_graph::{TermId, TermRef};
-use std::sync::Arc;
+use crate::exec::{Batch, Boxed, Operator, Result, Run};
 
 /// Solutions put into a template, or described.
 pub(super) struct Triples {

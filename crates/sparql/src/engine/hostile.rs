@@ -1,12 +1,13 @@
 //! Texts made to exhaust the stack: each is answered, refused by the parser, or refused by a limit that has a name.
 //!
 //! All run on a thread with 2 MiB of stack, as test threads and those of the server's pool have. Those that are answered run a
-//! second time with a quarter of the stack that [`crate::guard`] reckons with: its figures hold a fourfold reserve in this build.
+//! second time with a quarter of the stack that [`crate::bounds::text_limits`] reckons with: its figures hold a fourfold reserve in this build.
+
+use snowmelt_graph::{Database, OpenOptions};
 
 use super::{Engine, QueryOptions};
-use crate::stack::scarcity;
+use crate::bounds::stack::scarcity;
 use crate::{QueryError, UpdateOptions};
-use snowmelt_graph::{Database, OpenOptions};
 
 /// How a text ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

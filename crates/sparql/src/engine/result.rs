@@ -1,18 +1,19 @@
 //! A query's result: batches as they are asked for, or written out whole.
 
-use super::graph::Triples;
-use super::template::Template;
-use crate::algebra::Form;
-use crate::batch::Batch;
-use crate::error::QueryError;
-use crate::exec::{Boxed, Distinct, MemoryShare, Run, TextMemory};
-use crate::results::{GraphWriter, ResultFormat, SolutionWriter, TableStyle, write_boolean};
-use crate::stack::Deep;
-use snowmelt_graph::{Activity, Term, TermId, TermRef};
 use std::collections::VecDeque;
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
+
+use snowmelt_graph::{Activity, Term, TermId, TermRef};
+
+use super::graph::Triples;
+use super::template::Template;
+use crate::algebra::Form;
+use crate::bounds::{Deep, MemoryShare, TextMemory};
+use crate::error::QueryError;
+use crate::exec::{Batch, Boxed, Distinct, Run};
+use crate::results::{GraphWriter, ResultFormat, SolutionWriter, TableStyle, write_boolean};
 
 /// What kind of result a query has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

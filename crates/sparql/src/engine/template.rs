@@ -1,23 +1,24 @@
 //! What is kept of a query's shape: the algebra, the ids of its fixed constants, and a plan per magnitude of its parameters.
 
-use super::{Engine, Parsed, QueryOptions, facts, output};
-use crate::algebra::translate::translate;
-use crate::algebra::{Algebra, Const, ConstTerm, Dataset, GroundTerm, Node, Pattern, Slot, Var};
-use crate::error::QueryError;
-use crate::exec::Limits;
-use crate::guard::plan_stack_bytes;
-use crate::optimise::{Costs, plan};
-use crate::plan::{GraphScope, Plan};
-use crate::rewrite::rewrite;
-use crate::source::{Source, ground};
-use crate::stack::with_room;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{Index, TermId};
 use spargebra::Query;
 use spargebra::term::NamedNode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Engine, Parsed, QueryOptions, facts, output};
+use crate::algebra::translate::translate;
+use crate::algebra::{Algebra, Const, Dataset, Node, Pattern, Slot, Var};
+use crate::bounds::{Limits, plan_stack_bytes, with_room};
+use crate::error::QueryError;
+use crate::exec::source::Source;
+use crate::optimise::{Costs, plan};
+use crate::plan::{GraphScope, Plan};
+use crate::rewrite::rewrite;
+use crate::text::parameter::{ConstTerm, GroundTerm, ground};
 
 /// Plans kept of one shape; beyond, all are made anew.
 const PLANS: usize = 512;

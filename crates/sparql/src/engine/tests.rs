@@ -2,13 +2,15 @@
 //!
 //! Every case is run with the default batches and with batches of one row.
 
-use super::{Engine, QueryOptions};
-use crate::QueryError;
-use snowmelt_graph::load::{LoadOptions, Source, load};
-use snowmelt_graph::{Database, OpenOptions, Term};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+use snowmelt_graph::load::{LoadOptions, Source, load};
+use snowmelt_graph::{Database, OpenOptions, Term};
+
+use super::{Engine, QueryOptions};
+use crate::QueryError;
 
 const DATA: &str = r#"
 <e:a> <e:p> <e:b> . <e:a> <e:p> <e:c> . <e:b> <e:p> <e:c> . <e:c> <e:p> <e:d> .

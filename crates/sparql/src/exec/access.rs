@@ -1,12 +1,12 @@
 //! A visit to an index with this query's constants: what scans and look-ups have in common.
 
+use snowmelt_graph::{CompareOp, CompareValue, Index, TermId, id_ranges_for_comparison};
+
 use super::Run;
 use crate::algebra::Const;
-use crate::algebra::GroundTerm;
-use crate::batch::Batch;
+use crate::exec::Batch;
 use crate::plan::{Access, Src, Test};
-use crate::source::ground;
-use snowmelt_graph::{CompareOp, CompareValue, Index, TermId, id_ranges_for_comparison};
+use crate::text::parameter::{GroundTerm, ground};
 
 /// Where a part of a key is.
 #[derive(Clone, Copy)]

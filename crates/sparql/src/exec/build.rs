@@ -1,5 +1,8 @@
 //! From plan to operators: constants resolved, expressions compiled. Nothing is read from the indexes here.
 
+use snowmelt_graph::Index;
+use spargebra::algebra::{AggregateExpression, Expression};
+
 use super::access::{Key, Visit};
 use super::distinct::Distinct;
 use super::extend::{Extend, Filter, Project, Slice};
@@ -17,11 +20,9 @@ use super::slice::SliceBy;
 use super::sort::Sort;
 use super::union::Union;
 use super::{Boxed, Result, Run};
-use crate::batch::Batch;
+use crate::exec::Batch;
 use crate::expr::Expr;
 use crate::plan::{Op, PlanNode, Src};
-use snowmelt_graph::Index;
-use spargebra::algebra::{AggregateExpression, Expression};
 
 /// Makes a plan runnable for one query.
 pub(crate) fn build(node: &PlanNode, run: &mut Run) -> Result<Boxed> {

@@ -6,12 +6,14 @@
 //!
 //! Where the plan only wants less work later (`optional`), it stops looking when little is dropped or much is held.
 
-use super::rows::{Queue, hash_row};
-use super::spill::{Partitions, Reader};
-use super::{Boxed, Held, Operator, Result, Run};
-use crate::batch::Batch;
 use hashbrown::HashTable;
 use snowmelt_graph::TermId;
+
+use super::rows::{Queue, hash_row};
+use super::spill::{Partitions, Reader};
+use super::{Boxed, Operator, Result, Run};
+use crate::bounds::Held;
+use crate::exec::Batch;
 
 /// An optional distinct judges itself after this many rows.
 const TRIAL_ROWS: usize = 4096;

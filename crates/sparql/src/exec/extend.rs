@@ -1,9 +1,10 @@
 //! Operators row by row: filter, extend, project, slice.
 
-use super::{Boxed, Operator, Result, Run};
-use crate::batch::Batch;
-use crate::expr::Expr;
 use snowmelt_graph::TermId;
+
+use super::{Boxed, Operator, Result, Run};
+use crate::exec::Batch;
+use crate::expr::Expr;
 
 /// Rows whose conditions all hold.
 pub(super) struct Filter {

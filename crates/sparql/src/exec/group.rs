@@ -3,16 +3,18 @@
 //! Over the memory share, the rows that begin a new group from then on go to temporary files by the hash of their key, and each
 //! file is grouped on its own afterwards: groups already in memory go on taking their rows.
 
-use super::rows::{Queue, columns, hash_row};
-use super::spill::Partitions;
-use super::{Boxed, Held, Operator, Result, Run};
-use crate::aggregate::Aggregate;
-use crate::batch::Batch;
-use crate::error::QueryError;
-use crate::expr::{CompileError, Expr};
 use hashbrown::HashTable;
 use snowmelt_graph::TermId;
 use spargebra::algebra::AggregateExpression;
+
+use super::rows::{Queue, columns, hash_row};
+use super::spill::Partitions;
+use super::{Boxed, Operator, Result, Run};
+use crate::aggregate::Aggregate;
+use crate::bounds::Held;
+use crate::error::QueryError;
+use crate::exec::Batch;
+use crate::expr::{CompileError, Expr};
 
 pub(super) struct Group {
     pub input: Boxed,

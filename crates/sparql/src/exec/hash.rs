@@ -7,17 +7,18 @@
 //! Over the memory share both sides go to temporary files by the hash of their keys (GRACE join), and file after file is joined in
 //! memory. Not where columns may be unbound: a row without a key has no file.
 
+use snowmelt_graph::{TermId, from_boolean};
+
 use super::distinct::first_of_each;
 use super::mask::Mask;
 use super::nested::either;
 use super::rows::{Queue, append, columns, hash_row, same_row};
 use super::spill::{Partitions, Reader};
-use super::{Boxed, Held, Operator, Result, Run};
+use super::{Boxed, Operator, Result, Run};
 use crate::algebra::ExistsKind;
-use crate::batch::Batch;
-use crate::limits::Limits;
+use crate::bounds::{Held, Limits};
+use crate::exec::Batch;
 use crate::plan::JoinKind;
-use snowmelt_graph::{TermId, from_boolean};
 
 const NONE: u32 = u32::MAX;
 

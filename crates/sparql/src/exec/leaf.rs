@@ -1,9 +1,10 @@
 //! Leaves without I/O: unit, nothing, seed, context, values; and the list of graph names.
 
+use snowmelt_graph::{Columns, Index, TermId};
+
 use super::{Operator, Result, Run};
 use crate::algebra::{Const, Var};
-use crate::batch::Batch;
-use snowmelt_graph::{Columns, Index, TermId};
+use crate::exec::Batch;
 
 /// A batch given beforehand: unit, nothing, values, and the seed of each run.
 pub(super) struct Given {

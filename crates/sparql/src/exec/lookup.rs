@@ -10,11 +10,13 @@
 //! Every batch that comes out is bounded, however many rows a key has and however many input rows ask for it: the join stops in the
 //! middle of a key's matches and goes on there when it is asked again. Who asks no more, has no more read.
 
+use snowmelt_graph::{Columns, Index, Keys, LookupWay, Matches, Scan, TermId};
+
 use super::access::{Key, Visit};
 use super::{Boxed, Operator, Result, Run};
-use crate::batch::{Batch, gather};
+use crate::exec::Batch;
+use crate::exec::batch::gather;
 use crate::expr::Expr;
-use snowmelt_graph::{Columns, Index, Keys, LookupWay, Matches, Scan, TermId};
 
 /// A chunk of fewer keys is always looked up.
 const MERGE_KEYS: usize = 128;

@@ -8,13 +8,15 @@
 //! of which EXISTS needs one: so it is run for a few left rows first ([`Pace`]), it is left as soon as all of them have matched,
 //! and where it goes on with those that have, the others are put back and tried with fewer beside them.
 
+use hashbrown::HashTable;
+use snowmelt_graph::{TermId, from_boolean as boolean};
+
 use super::rows::{Queue, append, columns, hash_row, same_row};
 use super::{Boxed, Operator, Result, Run};
 use crate::algebra::{ExistsKind, Var};
-use crate::batch::{Batch, gather};
+use crate::exec::Batch;
+use crate::exec::batch::gather;
 use crate::plan::JoinKind;
-use hashbrown::HashTable;
-use snowmelt_graph::{TermId, from_boolean as boolean};
 
 pub(super) struct Nested {
     pub left: Boxed,

@@ -5,17 +5,19 @@
 //! thread. A thread has its own session and terms; local terms are the query's. Batches come back through a bounded channel.
 //! An error of one thread, or dropping the operator, stops all.
 
-use super::{Boxed, Held, Operator, Result, Run, build};
-use crate::batch::Batch;
-use crate::error::QueryError;
-use crate::plan::{Access, Op, Plan, PlanNode, Src};
-use crate::stack::with_room;
-use snowmelt_graph::{Activity, TermId};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+
+use snowmelt_graph::{Activity, TermId};
+
+use super::{Boxed, Operator, Result, Run, build};
+use crate::bounds::{Held, with_room};
+use crate::error::QueryError;
+use crate::exec::Batch;
+use crate::plan::{Access, Op, Plan, PlanNode, Src};
 
 /// A thread is worth its start from here on.
 const LEAST_MICROSECONDS: f64 = 5000.0;
@@ -106,7 +108,7 @@ fn is_light(node: &PlanNode) -> bool {
         _ => true,
     };
     light
-        && crate::optimise::children(&node.op).into_iter().all(|c| {
+        && crate::plan::children(&node.op).into_iter().all(|c| {
             is_light(c) || matches!(c.op, Op::Scan { .. } | Op::Unit | Op::Values { .. } | Op::Nothing)
         })
 }
@@ -217,7 +219,7 @@ fn find(node: &PlanNode, id: usize) -> Option<&PlanNode> {
     if node.id == id {
         return Some(node);
     }
-    crate::optimise::children(&node.op).into_iter().find_map(|c| find(c, id))
+    crate::plan::children(&node.op).into_iter().find_map(|c| find(c, id))
 }
 
 impl Operator for Parallel {

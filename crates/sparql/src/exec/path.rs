@@ -7,15 +7,18 @@
 //! What closures reach may be the square of the nodes. So start nodes are taken some at a time: as many as reach about [`PAIRS`] pairs, and
 //! fewer, down to one, when the memory share does not suffice. Their pairs are given out before the next ones are begun.
 
-use super::leaf::GraphNames;
-use super::{Boxed, Held, Operator, Result, Run};
-use crate::QueryError;
-use crate::batch::Batch;
-use crate::plan::{PathEnd, PathGraph, Src};
+use std::collections::VecDeque;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use snowmelt_graph::{Columns, Index, Keys, Matches, TermId};
 use spargebra::algebra::PropertyPathExpression as Path;
-use std::collections::VecDeque;
+
+use super::leaf::GraphNames;
+use super::{Boxed, Operator, Result, Run};
+use crate::QueryError;
+use crate::bounds::Held;
+use crate::exec::Batch;
+use crate::plan::{PathEnd, PathGraph, Src};
 
 pub(super) struct PathJoin {
     pub input: Boxed,
@@ -197,8 +200,8 @@ impl Walk<'_> {
     }
 
     fn predicate(&mut self, p: &spargebra::term::NamedNode) -> Result<Option<TermId>> {
-        let term = crate::algebra::translate::iri_const(p);
-        let ground = crate::source::ground(&term, &self.run.params);
+        let term = crate::text::parameter::iri_const(p);
+        let ground = crate::text::parameter::ground(&term, &self.run.params);
         Ok(self.run.source.resolve_constants(std::slice::from_ref(ground), &self.run.limits)?[0])
     }
 

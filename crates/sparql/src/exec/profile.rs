@@ -1,9 +1,11 @@
 //! EXPLAIN ANALYZE: what each operator really did. Wraps operators only when asked for.
 
-use super::{Boxed, Operator, Result, Run};
-use crate::batch::Batch;
-use snowmelt_graph::Activity;
 use std::time::{Duration, Instant};
+
+use snowmelt_graph::Activity;
+
+use super::{Boxed, Operator, Result, Run};
+use crate::exec::Batch;
 
 /// Counters of one operator; time and meters include its inputs.
 #[derive(Clone, Default, Debug)]

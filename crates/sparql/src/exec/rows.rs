@@ -1,9 +1,12 @@
 //! Rows by content: hashing and comparing them across columns, and cutting batches to size.
 
-use super::{Held, Run};
-use crate::batch::Batch;
-use snowmelt_graph::TermId;
 use std::collections::VecDeque;
+
+use snowmelt_graph::TermId;
+
+use super::Run;
+use crate::bounds::Held;
+use crate::exec::Batch;
 
 /// A hash of a row's ids in some columns. Multiplicative, upper bits mixed down.
 #[inline]

@@ -1,25 +1,24 @@
 //! What all operators of a running query share: the source, the terms, the constants, the limits.
 
-use super::memory::MemoryShare;
-use super::{Profile, Result};
-use crate::algebra::Var;
-use crate::algebra::translate::{iri_const, literal_const};
-use crate::algebra::{Algebra, Const, GroundTerm};
-use crate::algebra::{ConstTerm, map};
-use crate::batch::Batch;
-use crate::error::QueryError;
-use crate::expr::{CompileError, Expr, compile};
-use crate::limits::Limits;
-use crate::plan::Plan;
-use crate::source::{Source, ground};
-use crate::value::{LocalTerms, Terms};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use oxsdatatypes::DateTime;
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{Activity, Index, Keys, TermId};
 use spargebra::algebra::Expression;
-use std::convert::Infallible;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+
+use super::{Profile, Result};
+use crate::algebra::{Algebra, Const, Var, map};
+use crate::bounds::{Limits, MemoryShare};
+use crate::error::QueryError;
+use crate::exec::Batch;
+use crate::exec::source::Source;
+use crate::expr::{CompileError, Expr, compile};
+use crate::plan::Plan;
+use crate::text::parameter::{ConstTerm, GroundTerm, ground, iri_const, literal_const};
+use crate::value::{LocalTerms, Terms};
 
 /// Most bytes of decoded terms a thread keeps.
 const TERM_CACHE_BYTES: usize = 16 << 20;
@@ -85,7 +84,7 @@ pub(crate) struct Run {
     pub threads: usize,
     /// its place among the queries under way
     #[expect(dead_code, reason = "held for its drop")]
-    pub active: Option<crate::engine::Active>,
+    pub active: Option<crate::bounds::Active>,
     pub plan: Option<Arc<Plan>>,
     /// a forked thread's part of the first scan
     pub part: Option<(u64, u64)>,
@@ -181,7 +180,7 @@ impl Run {
     pub fn constant_or_local(&mut self, c: Const) -> TermId {
         self.consts[c.0 as usize].unwrap_or_else(|| {
             let term = ground(&self.algebra.consts[c.0 as usize], &self.params);
-            self.terms.intern(crate::source::term_ref(term))
+            self.terms.intern(crate::exec::source::term_ref(term))
         })
     }
 

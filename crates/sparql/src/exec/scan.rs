@@ -1,11 +1,13 @@
 //! Index scan: the rows under constant leading columns, in index order.
 
+use std::collections::VecDeque;
+
+use snowmelt_graph::{Columns, Index, Scan, TermId};
+
 use super::access::{Visit, ids, ids_at, ranges};
 use super::{Operator, Result, Run};
-use crate::batch::Batch;
+use crate::exec::Batch;
 use crate::plan::Access;
-use snowmelt_graph::{Columns, Index, Scan, TermId};
-use std::collections::VecDeque;
 
 pub(super) struct IndexScan {
     visit: Option<Visit>,

@@ -1,10 +1,12 @@
 //! OFFSET and LIMIT for each combination of some columns: those of a sub-select that is evaluated for many contexts at a time.
 
-use super::rows::{columns, hash_row, same_row};
-use super::{Boxed, Held, Operator, Result, Run};
-use crate::batch::Batch;
 use hashbrown::HashTable;
 use snowmelt_graph::TermId;
+
+use super::rows::{columns, hash_row, same_row};
+use super::{Boxed, Operator, Result, Run};
+use crate::bounds::Held;
+use crate::exec::Batch;
 
 pub(super) struct SliceBy {
     input: Boxed,

@@ -6,17 +6,19 @@
 //!
 //! A key is made once per row, from terms read once per batch in location order. Equal keys keep the order of arrival.
 
-use super::rows::{Queue, append};
-use super::spill::{Reader, SpillFile, Writer};
-use super::{Boxed, Held, MemoryShare, Operator, Result, Run};
-use crate::batch::Batch;
-use crate::error::QueryError;
-use crate::expr::Expr;
-use crate::limits::Limits;
-use crate::value::push_order_key;
-use snowmelt_graph::TermId;
 use std::cmp::Ordering;
 use std::path::PathBuf;
+
+use snowmelt_graph::TermId;
+
+use super::rows::{Queue, append};
+use super::spill::{Reader, SpillFile, Writer};
+use super::{Boxed, Operator, Result, Run};
+use crate::bounds::{Held, Limits, MemoryShare};
+use crate::error::QueryError;
+use crate::exec::Batch;
+use crate::expr::Expr;
+use crate::value::push_order_key;
 
 /// Runs merged at once.
 const FAN_IN: usize = 16;
@@ -372,7 +374,7 @@ impl Sort {
             let order = rows.order(self.limit.unwrap_or(usize::MAX), &limits)?;
             let Rows { mut batch, .. } = rows;
             // column by column, so that only one is there twice
-            batch.cols.iter_mut().for_each(|col| *col = crate::batch::gather(col, &order));
+            batch.cols.iter_mut().for_each(|col| *col = crate::exec::batch::gather(col, &order));
             batch.rows = order.len();
             let mut queue = Queue::default();
             queue.push_held(batch, held, run);

@@ -10,17 +10,19 @@
 //! in memory and in descriptors does not grow with it. Files are unlinked as soon as they are open: nothing is left behind, however the
 //! process ends.
 
-use super::rows::{append, columns, hash_row};
-use super::{Result, Run};
-use crate::batch::Batch;
-use crate::error::QueryError;
-use parking_lot::Mutex;
-use snowmelt_graph::TermId;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use snowmelt_graph::TermId;
+
+use super::rows::{append, columns, hash_row};
+use super::{Result, Run};
+use crate::error::QueryError;
+use crate::exec::Batch;
 
 /// Parts of one partitioning; a part that is still too large is an error of the memory share.
 const PARTITIONS: usize = 64;

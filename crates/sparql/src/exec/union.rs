@@ -2,7 +2,7 @@
 
 use super::extend::rearrange;
 use super::{Boxed, Operator, Result, Run};
-use crate::batch::Batch;
+use crate::exec::Batch;
 
 pub(super) struct Union {
     pub input: Option<Boxed>,

@@ -1,14 +1,16 @@
 //! From spargebra's expression to nodes.
 
-use super::Expr;
-use super::members::Members;
-use super::node::{IsA, Node, Order};
-use crate::algebra::visit;
-use crate::functions::{Func, Pattern};
-use crate::value::{Arithmetic, Cast, TermStore, Terms};
 use snowmelt_graph::{GraphError, TermId, TermRef};
 use spargebra::algebra::{Expression, Function};
 use spargebra::term::Variable;
+
+use super::Expr;
+use super::kernel::Order;
+use super::members::Members;
+use super::node::{IsA, Node};
+use crate::algebra::visit;
+use crate::functions::{Func, Pattern};
+use crate::value::{Arithmetic, Cast, TermStore, Terms};
 
 /// Why an expression cannot be compiled.
 #[derive(Debug, thiserror::Error)]

@@ -3,9 +3,10 @@
 //! `xsd:float(xsd:string(?price))` is how BSBM turns a price of its own currency type into a number. The text of an inline
 //! decimal is its value, so no text is made.
 
+use snowmelt_graph::{InlineValue, Kind, TermId, from_double, from_float, from_integer};
+
 use super::kernel::Slow;
 use crate::value::Cast;
-use snowmelt_graph::{InlineValue, Kind, TermId, from_double, from_float, from_integer};
 
 /// A number computed on ids.
 pub(crate) enum Number {

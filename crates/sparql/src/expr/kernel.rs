@@ -3,11 +3,32 @@
 //! Each answers from the 64 bits what it can and says "ask the values" ([`Slow`]) otherwise. Within a kind the order of ids is
 //! the order of values, so a comparison of two integers is one comparison of two words.
 
-use super::eval::Col;
-use super::node::Order;
-use crate::value::Arithmetic;
-use snowmelt_graph::{FIRST_REGISTERED, InlineValue, Kind, TermId, from_boolean, from_double, from_float};
 use std::cmp::Ordering;
+
+use snowmelt_graph::{FIRST_REGISTERED, InlineValue, Kind, TermId, from_boolean, from_double, from_float};
+
+use super::column::Col;
+use crate::value::Arithmetic;
+
+/// `<`, `<=`, `>`, `>=`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Order {
+    pub fn holds(self, ordering: Ordering) -> bool {
+        match self {
+            Order::Less => ordering.is_lt(),
+            Order::LessOrEqual => ordering.is_le(),
+            Order::Greater => ordering.is_gt(),
+            Order::GreaterOrEqual => ordering.is_ge(),
+        }
+    }
+}
 
 pub(crate) const TRUE: TermId = from_boolean(true);
 pub(crate) const FALSE: TermId = from_boolean(false);

@@ -1,30 +1,11 @@
 //! The nodes of a compiled expression.
 
+use snowmelt_graph::TermId;
+
+use super::kernel::Order;
 use super::members::Members;
 use crate::functions::{Func, Pattern};
 use crate::value::{Arithmetic, Cast};
-use snowmelt_graph::TermId;
-use std::cmp::Ordering;
-
-/// `<`, `<=`, `>`, `>=`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
-
-impl Order {
-    pub fn holds(self, ordering: Ordering) -> bool {
-        match self {
-            Order::Less => ordering.is_lt(),
-            Order::LessOrEqual => ordering.is_le(),
-            Order::Greater => ordering.is_gt(),
-            Order::GreaterOrEqual => ordering.is_ge(),
-        }
-    }
-}
 
 /// What a term is: isIRI, isBLANK, isLITERAL, isNUMERIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

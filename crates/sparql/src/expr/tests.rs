@@ -1,13 +1,15 @@
 //! Expressions by example: text in, term out. Each line is evaluated twice: with constants as written, and with its terms as
 //! columns of a batch, so that the kernels and the constant paths agree.
 
-use super::*;
-use crate::value::{LocalTerms, NoStore};
+use std::sync::Arc;
+
 use snowmelt_graph::TermRef;
 use spargebra::algebra::{Expression, GraphPattern};
 use spargebra::term::Variable;
 use spargebra::{Query, SparqlParser};
-use std::sync::Arc;
+
+use super::*;
+use crate::value::{LocalTerms, NoStore};
 
 fn terms() -> Terms {
     let now = "2011-01-10T14:45:13.815-05:00".parse().unwrap();

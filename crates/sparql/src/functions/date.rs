@@ -1,9 +1,11 @@
 //! Parts of dates and times (SPARQL 1.1, section 17.4.5), also of the types that have only some of them.
 
+use std::borrow::Cow;
+
+use oxsdatatypes::TimezoneOffset;
+
 use super::Func;
 use crate::value::{Temporal, Value};
-use oxsdatatypes::TimezoneOffset;
-use std::borrow::Cow;
 
 /// YEAR, MONTH, DAY, HOURS, MINUTES, SECONDS.
 pub(super) fn part(func: Func, v: &Value<'_>) -> Option<Value<'static>> {

@@ -1,11 +1,13 @@
 //! Hash functions: lower-case hexadecimal digits of the UTF-8 bytes of a string without language.
 
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use sha1::Digest;
+
 use super::Func;
 use super::string::plain;
 use crate::value::Value;
-use sha1::Digest;
-use std::borrow::Cow;
-use std::fmt::Write;
 
 pub(super) fn digest(func: Func, v: &Value<'_>) -> Option<Value<'static>> {
     let text = plain(v)?;

@@ -5,15 +5,17 @@
 //! The replacement is XPath's: `$1` is a group's number as long as it names one, `\$` and `\\` are themselves, any other use
 //! of the two characters is an error.
 
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use regex::{Regex, RegexBuilder};
+use regex_automata::util::syntax;
+
 use super::Func;
 use super::search::{Automata, DFA_BYTES, Stopped};
 use super::string::{like, plain, string};
 use crate::value::{Terms, Value};
-use regex::{Regex, RegexBuilder};
-use regex_automata::util::syntax;
-use std::cell::RefCell;
-use std::ops::Range;
-use std::sync::{Arc, OnceLock};
 
 /// Bytes of compiled patterns, in steps; the last is the most.
 const PATTERN_BYTES: [usize; 3] = [64 << 10, 256 << 10, 1 << 20];

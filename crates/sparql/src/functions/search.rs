@@ -8,12 +8,13 @@
 //! 2. a reverse DFA, from there, finds its start;
 //! 3. groups are found within the match only, in one go; the caller bounds its length.
 
-use super::pattern::Dialect;
-use regex_automata::hybrid::dfa::{Cache, DFA};
-use regex_automata::meta;
-use regex_automata::nfa::thompson;
-use regex_automata::{Anchored, Input, MatchKind};
 use std::ops::Range;
+
+use regex_automata::hybrid::dfa::{Cache, DFA};
+use regex_automata::nfa::thompson;
+use regex_automata::{Anchored, Input, MatchKind, meta};
+
+use super::pattern::Dialect;
 
 /// Bytes of a DFA's states; when they are used up it begins anew.
 pub(super) const DFA_BYTES: usize = 512 << 10;

@@ -1,8 +1,9 @@
 //! String functions (SPARQL 1.1, section 17.4.3). Lengths and places count characters (code points), from one.
 
+use std::borrow::Cow;
+
 use super::Func;
 use crate::value::{Terms, Value};
-use std::borrow::Cow;
 
 /// The text and language of a string literal; None for anything else.
 pub(super) fn string<'v>(v: &'v Value<'_>) -> Option<(&'v str, Option<&'v str>)> {

@@ -1,9 +1,11 @@
 //! Functions that make terms: IRI, BNODE, STRLANG, STRDT, UUID, STRUUID.
 
+use std::borrow::Cow;
+
+use oxiri::Iri;
+
 use super::string::plain;
 use crate::value::{Value, iri as iris, parse_literal};
-use oxiri::Iri;
-use std::borrow::Cow;
 
 /// IRI: a string resolved against the query's BASE; an error when it is no IRI.
 pub(super) fn iri(v: &Value<'_>, base: Option<&Iri<String>>) -> Option<Value<'static>> {

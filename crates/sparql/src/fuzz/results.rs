@@ -1,14 +1,16 @@
 //! Any terms as results, in every format: what is written is read back as the same terms, or was refused.
 
-use crate::QueryError;
-use crate::results::{GraphWriter, ResultFormat, SolutionWriter};
-use crate::value::{LocalTerms, NoStore, TermBuffer, Terms};
+use std::sync::Arc;
+
 use oxrdf::{Literal, NamedOrBlankNode, Term, Triple};
 use oxrdfio::{RdfFormat, RdfParser};
 use oxsdatatypes::DateTime;
 use snowmelt_graph::{TermId, TermRef};
 use sparesults::{QueryResultsFormat, QueryResultsParser, SliceQueryResultsParserOutput};
-use std::sync::Arc;
+
+use crate::QueryError;
+use crate::results::{GraphWriter, ResultFormat, SolutionWriter};
+use crate::value::{LocalTerms, NoStore, TermBuffer, Terms};
 
 /// Bytes as terms: a byte of kind, one of length, text. Each is written beside an unbound variable and as an object.
 ///

@@ -13,9 +13,10 @@
 //!
 //! The graph is the last column of the whole indexes: a filter, or one more bound column when p, s and o are bound.
 
+use snowmelt_graph::{Column, Index, TermId};
+
 use crate::algebra::{GraphSlot, Pattern, Slot, Var, VarSet};
 use crate::plan::{Access, Bounds, GraphScope, Src, Test};
-use snowmelt_graph::{Column, Index, TermId};
 
 /// One visit before its columns are numbered: the key's columns, and the variables it binds.
 #[derive(Clone, Debug)]

@@ -4,11 +4,12 @@
 //! and a *domain*: the distinct values without the other constants. Joins divide by the geometric mean of distinct values and
 //! domain: between containment (every value of the smaller side is met) and independence, because BSBM-like data is neither.
 
+use snowmelt_graph::{CompareOp, Index, TermId};
+use spargebra::algebra::Expression;
+
 use super::{Planner, PredicateStatistics};
 use crate::algebra::{ApplyKind, Const, GraphSlot, Node, Pattern, Slot, Var, VarSet};
 use crate::error::QueryError;
-use snowmelt_graph::{CompareOp, Index, TermId};
-use spargebra::algebra::Expression;
 
 /// Expected rows, and for each variable its distinct values and their domain.
 #[derive(Clone, Debug, Default)]
@@ -337,7 +338,7 @@ impl Planner<'_> {
     }
 
     fn literal(&self, l: &spargebra::term::Literal) -> Option<Const> {
-        let term = crate::algebra::translate::literal_const(l);
+        let term = crate::text::parameter::literal_const(l);
         self.algebra.consts.iter().position(|c| *c == term).map(|i| Const(i as u32))
     }
 

@@ -3,12 +3,13 @@
 //! n steps that each look at all elements left: n² looks, so a look must be short. It asks for the rows of a join alone, and of the
 //! conditions only those that read a variable of the element.
 
+use rustc_hash::FxHashMap;
+
 use super::Estimate;
 use super::order::Problem;
 use crate::algebra::{Var, VarSet};
+use crate::bounds::Limits;
 use crate::error::QueryError;
-use crate::exec::Limits;
-use rustc_hash::FxHashMap;
 
 /// Looks between two at the clock.
 const LOOKS: usize = 1 << 12;

@@ -6,6 +6,8 @@
 
 mod correlated;
 
+use spargebra::algebra::{AggregateExpression, AggregateFunction, Expression};
+
 use super::access::{Visit, visits};
 use super::estimate::joined;
 use super::order::{Condition, Element, Problem};
@@ -14,7 +16,6 @@ use crate::algebra::{ApplyKind, ExistsKind, GraphSlot, Node, Pattern, Slot, Sort
 use crate::error::QueryError;
 use crate::plan::{Bounds, JoinKind, Op, PathEnd, PathGraph, PlanNode, Src};
 use correlated::{contexts, from_right, swaps};
-use spargebra::algebra::{AggregateExpression, AggregateFunction, Expression};
 
 /// A plan being built.
 pub(super) struct Built {
@@ -1099,7 +1100,7 @@ fn flows(input: &Option<Built>, reads: &VarSet, certain: &VarSet, scope: &VarSet
 
 /// Whether a plan starts with a seed.
 fn seeded(node: &PlanNode) -> bool {
-    matches!(node.op, Op::Seed) || super::star::children(&node.op).first().is_some_and(|c| seeded(c))
+    matches!(node.op, Op::Seed) || crate::plan::children(&node.op).first().is_some_and(|c| seeded(c))
 }
 
 fn key_vars(visit: &Visit) -> VarSet {

@@ -7,8 +7,8 @@
 use super::greedy::greedy;
 use super::{Costs, Estimate};
 use crate::algebra::VarSet;
+use crate::bounds::Limits;
 use crate::error::QueryError;
-use crate::exec::Limits;
 
 /// Above this the 2ⁿ table costs more than it gains.
 const DP_ELEMENTS: usize = 10;

@@ -4,12 +4,13 @@
 //! all trees of a star are then read level by level at one depth of I/O. Not across operators that are expected to drop most
 //! rows (announcing for rows that die reads pages for nothing), unless there are few of them.
 
-use crate::algebra::{Var, VarSet};
-use crate::error::QueryError;
-use crate::exec::Limits;
-use crate::plan::{Op, PlanNode, Src};
 use rustc_hash::FxHashMap;
 use snowmelt_graph::Index;
+
+use crate::algebra::{Var, VarSet};
+use crate::bounds::Limits;
+use crate::error::QueryError;
+use crate::plan::{Op, PlanNode, Src, children, children_mut};
 
 /// So few keys are announced even if most of their rows are expected to be dropped: a depth of I/O costs more than their pages.
 const FEW_KEYS: f64 = 64.0;
@@ -105,41 +106,4 @@ fn assign(node: &mut PlanNode, stars: &mut Stars) {
         *star = stars.remove(&node.id).unwrap_or_default();
     }
     children_mut(&mut node.op).into_iter().for_each(|c| assign(c, stars));
-}
-
-/// The inputs of an operator in the order they run: to be read or to be changed.
-macro_rules! inputs {
-    ($op:ident, $as_deref:ident, $iter:ident) => {
-        match $op {
-            Op::Seed
-            | Op::Context { .. }
-            | Op::Unit
-            | Op::Nothing
-            | Op::Scan { .. }
-            | Op::Values { .. }
-            | Op::GraphNames { .. } => Vec::new(),
-            Op::Lookup { input, .. }
-            | Op::Filter { input, .. }
-            | Op::Extend { input, .. }
-            | Op::Group { input, .. }
-            | Op::Distinct { input, .. }
-            | Op::Sort { input, .. }
-            | Op::Slice { input, .. }
-            | Op::Project { input, .. }
-            | Op::Path { input, .. } => vec![input],
-            Op::Hash { left, right, .. } | Op::Nested { left, right, .. } => vec![left, right],
-            Op::Union { input, branches } => {
-                input.$as_deref().into_iter().chain(branches.$iter().map(|(plan, _)| plan)).collect()
-            }
-        }
-    };
-}
-
-/// The inputs of an operator, in the order they run.
-pub(crate) fn children(op: &Op) -> Vec<&PlanNode> {
-    inputs!(op, as_deref, iter)
-}
-
-fn children_mut(op: &mut Op) -> Vec<&mut PlanNode> {
-    inputs!(op, as_deref_mut, iter_mut)
 }

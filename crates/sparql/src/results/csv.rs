@@ -2,8 +2,9 @@
 //!
 //! Ours, because an IRI may have a comma or an apostrophe in it like any other value.
 
-use oxrdf::{TermRef, VariableRef};
 use std::io::{self, BufWriter, Write};
+
+use oxrdf::{TermRef, VariableRef};
 
 pub(super) struct Csv<'w> {
     out: BufWriter<&'w mut dyn Write>,

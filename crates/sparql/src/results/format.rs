@@ -1,9 +1,10 @@
 //! The result formats: names on the command line, media types on the wire.
 
-use oxrdfio::RdfFormat;
-use sparesults::QueryResultsFormat;
 use std::fmt;
 use std::str::FromStr;
+
+use oxrdfio::RdfFormat;
+use sparesults::QueryResultsFormat;
 
 /// A format of results. The first five are for solutions and booleans, the rest (and the table) for graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,11 +4,12 @@
 //! characters, RDF/XML writes a predicate as an element and so needs a name at its end, and no format has a notation for an IRI
 //! or a language tag that is none. The serialisers do not look; this does, term by term, before the reader is misled.
 
-use super::ResultFormat;
-use crate::QueryError;
-use crate::iri::is_iri;
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{LiteralRef, NamedNodeRef, TermRef};
+
+use super::ResultFormat;
+use crate::QueryError;
+use crate::text::iri::is_iri;
 
 /// Characters of a term that a message shows.
 const SHOWN_CHARS: usize = 60;
@@ -92,7 +93,7 @@ fn unwritable(
     if text.chars().nth(SHOWN_CHARS).is_some() {
         shown.push('…');
     }
-    QueryError::Unwritable { term: shown, format, why, instead }
+    QueryError::Unwritable { term: shown, format: format.name(), why, instead }
 }
 
 /// Whether XML 1.0 has all characters of a text (production 2, Char). A carriage return is written as a reference.

@@ -3,11 +3,13 @@
 //! Widths come from the head and the first rows. Without a width of the whole, later and longer
 //! cells push their row to the right; with one, columns share it and longer cells are cut.
 
-use crate::prefixes::Shortener;
-use oxrdf::{TermRef, VariableRef};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
+
+use oxrdf::{TermRef, VariableRef};
+
+use crate::text::prefixes::Shortener;
 
 /// Rows looked at before the first is written.
 const LOOK_AHEAD_ROWS: usize = 200;

@@ -1,7 +1,9 @@
+use std::sync::Arc;
+
+use snowmelt_graph::TermRef;
+
 use super::*;
 use crate::value::{LocalTerms, NoStore};
-use snowmelt_graph::TermRef;
-use std::sync::Arc;
 
 fn terms() -> Terms {
     Terms::new(Arc::new(LocalTerms::new()), "2011-01-10T14:45:13".parse().unwrap(), None, 1 << 20)

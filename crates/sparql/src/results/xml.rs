@@ -4,9 +4,10 @@
 //! a warm BSBM Explore mix, most of them to allocate each element. Whether XML has a notation for a
 //! term at all is looked at before (`refuse`).
 
+use std::io::{self, BufWriter, Write};
+
 use oxrdf::vocab::xsd;
 use oxrdf::{TermRef, VariableRef};
-use std::io::{self, BufWriter, Write};
 
 pub(super) struct Xml<'w> {
     out: BufWriter<&'w mut dyn Write>,

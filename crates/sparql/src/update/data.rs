@@ -1,9 +1,10 @@
 //! INSERT DATA and DELETE DATA: quads as they stand in the text.
 
-use super::{Run, term_ref};
-use crate::error::QueryError;
 use snowmelt_graph::{BlankNodes, Changed, QuadBatch, TermId, TermRef};
 use spargebra::term::{GraphName, GroundQuad, GroundTerm, Quad};
+
+use super::{Run, term_ref};
+use crate::error::QueryError;
 
 /// Quads changed together.
 const PART_QUADS: usize = 1 << 16;

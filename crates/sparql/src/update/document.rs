@@ -2,12 +2,14 @@
 //!
 //! Files only: a server that fetches whatever address a client names is a way into the network behind it.
 
-use super::Run;
-use crate::error::QueryError;
+use std::path::{Path, PathBuf};
+
 use snowmelt_graph::load::{LoadError, Source};
 use snowmelt_graph::{Changed, check_source};
 use spargebra::term::{GraphName, NamedNode};
-use std::path::{Path, PathBuf};
+
+use super::Run;
+use crate::error::QueryError;
 
 /// A directory that LOAD may read from, or a single file.
 #[derive(Clone, Debug, PartialEq, Eq)]

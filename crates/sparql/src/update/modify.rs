@@ -4,10 +4,8 @@
 //! them. Inserts wait for the last delete, because a quad that is both deleted and inserted is there afterwards; without deletes they go
 //! as they come, too. A small operation is one change of each index.
 
-use super::{Run, term_ref};
-use crate::batch::Batch;
-use crate::engine::{QueryOptions, QueryResult};
-use crate::error::QueryError;
+use std::hash::Hash;
+
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{BatchTerm, BlankNodes, Changed, Kind, QuadBatch, TermId, TermRef};
 use spargebra::Query;
@@ -16,7 +14,11 @@ use spargebra::term::{
     GraphNamePattern, GroundQuadPattern, GroundTermPattern, NamedNodePattern, QuadPattern, TermPattern,
     Variable,
 };
-use std::hash::Hash;
+
+use super::{Run, term_ref};
+use crate::engine::{QueryOptions, QueryResult};
+use crate::error::QueryError;
+use crate::exec::Batch;
 
 /// Quads changed together.
 const PART_QUADS: usize = 1 << 16;

@@ -4,9 +4,10 @@
 //! tags and datatypes are kept once and named by number in the tag. Nothing is freed but everything at once. Texts lie in blocks that
 //! are never moved, so that what is held is what was asked for, and growing copies nothing.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 use snowmelt_graph::TermRef;
-use std::sync::Arc;
 
 #[derive(Clone, Copy)]
 struct Entry {

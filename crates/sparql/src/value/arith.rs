@@ -3,8 +3,9 @@
 //! Promotion: integer → decimal → float → double; the wider operand's type is the result's, except that
 //! integer ÷ integer is a decimal. Overflow and division of an exact number by zero are errors (None).
 
-use super::{Temporal, Value};
 use oxsdatatypes::{Decimal, Double, Float};
+
+use super::{Temporal, Value};
 
 /// The four operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,10 +3,12 @@
 //! From a string, a cast reads the lexical form; between values it converts. A literal of an unknown datatype can
 //! be cast to xsd:string only (its lexical form), and from there to anything.
 
+use std::borrow::Cow;
+
+use oxsdatatypes::{Date, Decimal, Double, Float, GDay, GMonth, GMonthDay, GYear, GYearMonth, Integer, Time};
+
 use super::parse::{parse_boolean, parse_double, parse_float, parse_integer};
 use super::{Temporal, Value, iri};
-use oxsdatatypes::{Date, Decimal, Double, Float, GDay, GMonth, GMonthDay, GYear, GYearMonth, Integer, Time};
-use std::borrow::Cow;
 
 /// The target of a cast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,9 +3,10 @@
 //! None is the type error. Two literals that are not the same term are unequal only where both values are known;
 //! otherwise "unequal" cannot be said and the answer is an error.
 
+use std::cmp::Ordering;
+
 use super::arith::{Promoted, promote};
 use super::{Temporal, Value};
-use std::cmp::Ordering;
 
 /// `=`; `!=` is its negation.
 #[must_use]

@@ -1,9 +1,11 @@
 //! What can end an evaluation, other than SPARQL's error, which only leaves a value unbound.
 
-use crate::QueryError;
-use crate::limits::Stop;
-use snowmelt_graph::GraphError;
 use std::time::Duration;
+
+use snowmelt_graph::GraphError;
+
+use crate::QueryError;
+use crate::bounds::Stop;
 
 /// Why terms could not be read or made.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +58,20 @@ impl From<Stop> for TermError {
         match stop {
             Stop::Cancelled => TermError::Cancelled,
             Stop::Timeout(limit) => TermError::Timeout(limit),
+        }
+    }
+}
+
+impl From<TermError> for QueryError {
+    fn from(error: TermError) -> Self {
+        match error {
+            TermError::Store(error) => Self::Store(error),
+            TermError::TooLong { bytes, most } => Self::TermTooLong { bytes, most },
+            TermError::Memory { share_bytes, what } => Self::Memory { share_bytes, what },
+            TermError::Search { text_bytes, pattern_bytes } => Self::Search { text_bytes, pattern_bytes },
+            TermError::Cancelled => Self::Cancelled,
+            TermError::Timeout(limit) => Self::Timeout(limit),
+            TermError::TooMuch => Self::TooMuch,
         }
     }
 }

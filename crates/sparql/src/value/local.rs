@@ -12,15 +12,17 @@
 //!
 //! Shared by the threads of a query: a lock around the arena, taken once per batch.
 
-use super::TermError;
-use super::arena::{Stored, TermArena};
-use crate::QueryError;
-use crate::exec::Held;
+use std::hash::{Hash, Hasher, RandomState};
+
 use hashbrown::HashTable;
 use parking_lot::{RwLock, RwLockReadGuard};
 use rustc_hash::FxHasher;
 use snowmelt_graph::{Kind, TermId, TermRef};
-use std::hash::{Hash, Hasher, RandomState};
+
+use super::TermError;
+use super::arena::{Stored, TermArena};
+use crate::QueryError;
+use crate::bounds::Held;
 
 /// Set in ids that live only until their expression's batch is done; never seen outside expressions.
 const SCRATCH: u64 = 1 << 59;

@@ -19,8 +19,9 @@
 //! A number's rest is its distance from the shortest decimal of its nearest double: for one double it grows with the
 //! number, so the order is the exact one, and 0.1 as decimal ties with 0.1 as double.
 
-use super::{Temporal, Value};
 use oxsdatatypes::Decimal;
+
+use super::{Temporal, Value};
 
 const UNBOUND: u8 = 1;
 const BLANK: u8 = 2;

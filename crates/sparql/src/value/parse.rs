@@ -2,10 +2,12 @@
 //!
 //! One match on the datatype's local name. A lexical form outside the datatype's space gives [`Value::Other`].
 
-use super::{Temporal, Value, iri};
-use oxsdatatypes::{Double, Float};
 use std::borrow::Cow;
 use std::str::FromStr;
+
+use oxsdatatypes::{Double, Float};
+
+use super::{Temporal, Value, iri};
 
 /// The range of a type derived from xsd:integer, in 128 bits; None for a type that is not one.
 fn integer_range(local: &str) -> Option<(i128, i128)> {

@@ -1,7 +1,8 @@
 //! Stored terms of a session.
 
-use super::TermStore;
 use snowmelt_graph::{GraphError, Session, TermId, TermRef};
+
+use super::TermStore;
 
 impl TermStore for Session {
     fn resolve(&mut self, terms: &[TermRef<'_>]) -> Result<Vec<Option<TermId>>, GraphError> {

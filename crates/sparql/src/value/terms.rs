@@ -10,23 +10,24 @@
 //! [`TermError::TooMuch`], and [`Terms::in_parts`] does fewer rows at a time, down to one. What a single row needs is reserved.
 //! Functions that cannot fail note why they gave up ([`Terms::fits`], [`Terms::poll`]); who called them asks [`Terms::fault`].
 
-use super::arena::{Stored, TermArena};
-use super::local::{self, Known, LocalTerms, is_scratch};
-use super::{Temporal, TermError, TooMuch, Value, iri, parse_literal};
-use crate::QueryError;
-use crate::exec::Held;
-use crate::limits::Limits;
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::hash::BuildHasher;
+use std::ops::Range;
+use std::sync::Arc;
+
 use oxsdatatypes::{Date, DateTime, Decimal, Double, Float};
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{
     FIRST_REGISTERED, GraphError, InlineValue, Kind, Lexical, TermId, TermRef, from_boolean, from_double,
     from_float, from_integer, from_micros,
 };
-use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
-use std::hash::BuildHasher;
-use std::ops::Range;
-use std::sync::Arc;
+
+use super::arena::{Stored, TermArena};
+use super::local::{self, Known, LocalTerms, is_scratch};
+use super::{Temporal, TermError, TooMuch, Value, iri, parse_literal};
+use crate::QueryError;
+use crate::bounds::{Held, Limits};
 
 /// Where stored terms come from: a session, or [`NoStore`].
 pub trait TermStore {

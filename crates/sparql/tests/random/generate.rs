@@ -3,7 +3,8 @@
 //! The vocabulary is tiny, so that patterns meet: a dozen resources, five predicates, a few literals of each type, three graphs.
 //! Queries are text, built from the grammar top down with a budget that shrinks with depth.
 
-use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term, vocab::xsd};
+use oxrdf::vocab::xsd;
+use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};

@@ -8,14 +8,17 @@
 //!
 //! Literals are integers and booleans only: expressions are then simple enough to be right at sight.
 
-use crate::common::answer::{Answer, Row, Solutions};
-use oxrdf::{Literal, NamedNode, Quad, Term, vocab::xsd};
+use std::collections::{BTreeMap, BTreeSet};
+
+use oxrdf::vocab::xsd;
+use oxrdf::{Literal, NamedNode, Quad, Term};
 use spargebra::algebra::{
     AggregateExpression, AggregateFunction, Expression, Function, GraphPattern, PropertyPathExpression,
 };
 use spargebra::term::{GroundTerm, NamedNodePattern, TermPattern, TriplePattern};
 use spargebra::{Query, SparqlParser};
-use std::collections::{BTreeMap, BTreeSet};
+
+use crate::support::answer::{Answer, Row, Solutions};
 
 /// A term of the small vocabulary.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -1,8 +1,10 @@
 //! Manifests: lists of tests in Turtle.
 
-use oxrdf::{BlankNode, Graph, NamedNode, NamedNodeRef, NamedOrBlankNode, Term, TermRef, vocab::rdf};
-use oxrdfio::{RdfFormat, RdfParser};
 use std::path::{Path, PathBuf};
+
+use oxrdf::vocab::rdf;
+use oxrdf::{BlankNode, Graph, NamedNode, NamedNodeRef, NamedOrBlankNode, Term, TermRef};
+use oxrdfio::{RdfFormat, RdfParser};
 
 const MF: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#";
 const QT: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-query#";

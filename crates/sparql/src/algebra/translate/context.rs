@@ -12,13 +12,14 @@
 //! reads a name which the group may leave open) is joined with [`Node::Context`], all contexts at a time, each under a number;
 //! the number then goes through grouping, LIMIT and the like.
 
+use rustc_hash::FxHashSet;
+use spargebra::algebra::{AggregateExpression, AggregateFunction, Expression, GraphPattern};
+use spargebra::term::{Literal, Variable};
+
 use super::super::mentions;
 use super::{Scope, Translator, conjuncts, join};
 use crate::algebra::{ApplyKind, ContextVar, ExistsKind, GraphSlot, Node, Slot, Var, VarSet};
 use crate::error::QueryError;
-use rustc_hash::FxHashSet;
-use spargebra::algebra::{AggregateExpression, AggregateFunction, Expression, GraphPattern};
-use spargebra::term::{Literal, Variable};
 
 /// The solutions that a pattern is evaluated for.
 pub(super) struct Context {

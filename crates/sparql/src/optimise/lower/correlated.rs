@@ -3,12 +3,13 @@
 //! The right side is planned like any other: its contexts are a table, of which only the number of rows can be foreseen. Its rows
 //! come with their context's number, by which they meet the left ones.
 
+use spargebra::algebra::Expression;
+
 use super::{Built, Result, seeded};
 use crate::algebra::translate::join;
 use crate::algebra::{ApplyKind, ContextVar, Node, Var, VarSet};
 use crate::optimise::{Estimate, Planner};
 use crate::plan::{JoinKind, Op};
-use spargebra::algebra::Expression;
 
 impl Planner<'_> {
     /// Runs `right` for each batch of `left`, which is its context.
@@ -120,7 +121,7 @@ pub(super) fn from_right(left: &Built, right: &Node, kind: JoinKind, need: &VarS
 
 /// The contexts an operator reads that come from further up.
 pub(super) fn contexts(op: &Op) -> VarSet {
-    let mut set = crate::optimise::children(op).iter().fold(VarSet::default(), |a, c| a.union(&c.contexts));
+    let mut set = crate::plan::children(op).iter().fold(VarSet::default(), |a, c| a.union(&c.contexts));
     match op {
         Op::Context { row, .. } => set.insert(*row),
         Op::Nested { context: Some(row), .. } => set.remove(*row),

@@ -1,0 +1,239 @@
+//! The graph as of one transaction: handles of its trees, and the small tables that stay in memory.
+//!
+//! | catalog record     | what                                    |
+//! |--------------------|-----------------------------------------|
+//! | `graph`            | [`GraphMeta`]                           |
+//! | `codes`            | [`Codes`]: languages and datatypes      |
+//! | `prefixes`         | [`Prefixes`] of IRIs                    |
+//! | `iri` `lit` `text` | string trees                            |
+//! | `…-hash`           | their hash trees                        |
+//! | `psog` … `gs`      | quad indexes                            |
+//! | `…-values`         | [`ValueCounts`] of `psog` and `posg`    |
+//!
+//! Trees that hold nothing may be missing. A database into which nothing was put is an empty graph.
+//!
+//! Invariant: a state never changes once a session has it; a transaction works on a copy, which shares what it did not touch.
+
+use std::sync::{Arc, OnceLock};
+
+use snowmelt_store::{Snapshot, StringTree, TupleTree};
+
+use crate::dict::code::{Annotation, Codes, IN_STRING};
+use crate::dict::prefix::Prefixes;
+use crate::dict::{GraphMeta, RECORD_CODES, RECORD_META, RECORD_PREFIXES, Tree};
+use crate::error::{GraphError, Result};
+use crate::index::Index;
+use crate::index::value_counts::ValueCounts;
+use crate::term::inline::{RDF_LANG_STRING, XSD_STRING};
+use crate::term::{Kind, TermId};
+
+/// The graph as of one transaction.
+#[derive(Clone)]
+pub struct GraphState {
+    pub(crate) txn: u64,
+    pub(crate) meta: GraphMeta,
+    pub(crate) codes: Arc<Codes>,
+    pub(crate) prefixes: Arc<Prefixes>,
+    pub(crate) strings: [Option<StringTree>; Tree::ALL.len()],
+    pub(crate) hashes: [Option<TupleTree>; Tree::ALL.len()],
+    pub(crate) indexes: [Option<TupleTree>; Index::ALL.len()],
+    /// of PSOG and POSG
+    pub(crate) values: [Arc<ValueCounts>; 2],
+    /// pairs that came and went since the counts in `values` were last written
+    pub(crate) values_drift: u64,
+    /// quads added and removed since the database was opened
+    pub(crate) changed: u64,
+    /// whether all quads are in the default graph, once somebody asked
+    pub(crate) plain: OnceLock<bool>,
+}
+
+impl GraphState {
+    /// Reads the catalog records of transaction `txn`.
+    pub(crate) fn read(txn: u64, record: impl Fn(&str) -> Option<Vec<u8>>) -> Result<Self> {
+        let meta = record(RECORD_META).map(|bytes| GraphMeta::from_bytes(&bytes)).transpose()?;
+        let codes = record(RECORD_CODES).map(|bytes| Codes::from_bytes(&bytes)).transpose()?;
+        let prefixes = record(RECORD_PREFIXES).unwrap_or_default();
+        let mut state = GraphState {
+            txn,
+            meta: meta.unwrap_or_default(),
+            codes: Arc::new(codes.unwrap_or_default()),
+            prefixes: Arc::new(Prefixes::from_bytes(&prefixes)?),
+            strings: [const { None }; 3],
+            hashes: [const { None }; 3],
+            indexes: [const { None }; 5],
+            values: Default::default(),
+            values_drift: 1,
+            changed: 0,
+            plain: OnceLock::new(),
+        };
+        if state.meta.plain {
+            state.plain = true.into();
+        }
+        let tuples = |name, arity| record(name).map(|bytes| tuple_tree(name, arity, &bytes)).transpose();
+        for tree in Tree::ALL {
+            let strings = record(tree.name());
+            state.strings[tree as usize] = strings.map(|bytes| StringTree::from_bytes(&bytes)).transpose()?;
+            state.hashes[tree as usize] = tuples(tree.hash_name(), tree.hash_arity())?;
+        }
+        for index in Index::ALL {
+            state.indexes[index as usize] = tuples(index.name(), index.arity())?;
+            if let Some(bytes) = record(&ValueCounts::record_name(index.name())) {
+                state.values[index as usize] = Arc::new(ValueCounts::from_bytes(&bytes)?);
+            }
+        }
+        state.check_counts()?;
+        Ok(state)
+    }
+
+    /// What a snapshot sees.
+    pub(crate) fn of_snapshot(snapshot: &Snapshot) -> Result<Self> {
+        Self::read(snapshot.txn(), |name| snapshot.record(name).map(|bytes| bytes.to_vec()))
+    }
+
+    /// The last transaction it contains.
+    pub fn txn(&self) -> u64 {
+        self.txn
+    }
+
+    /// Quads added and removed since the database was opened: how far statistics may be off.
+    pub fn changed(&self) -> u64 {
+        self.changed
+    }
+
+    /// The records agree on how much there is: a missing tree must not look like an empty one.
+    fn check_counts(&self) -> Result<()> {
+        let quads = self.meta.quads;
+        for index in Index::ALL {
+            let rows = self.index(index).map_or(0, |tree| tree.rows());
+            let whole = index.arity() == 4;
+            if (whole && rows != quads) || (rows == 0) != (quads == 0) {
+                let why = format!("it has {rows} rows, but there are {quads} quads");
+                return Err(GraphError::record(index.name(), why));
+            }
+        }
+        for tree in Tree::ALL {
+            let strings = self.strings(tree).map_or(0, |strings| strings.len());
+            let hashes = self.hashes(tree).map_or(0, |hashes| hashes.rows());
+            if strings != hashes {
+                let why = format!("it has {hashes} rows for {strings} strings");
+                return Err(GraphError::record(tree.hash_name(), why));
+            }
+        }
+        Ok(())
+    }
+
+    /// Number of quads.
+    pub fn quads(&self) -> u64 {
+        self.meta.quads
+    }
+
+    /// The graph's record in the catalog.
+    pub fn meta(&self) -> &GraphMeta {
+        &self.meta
+    }
+
+    /// The languages and datatypes that ids carry as codes.
+    pub fn codes(&self) -> &Codes {
+        &self.codes
+    }
+
+    /// The prefixes of the IRI tree.
+    pub fn prefixes(&self) -> &Prefixes {
+        &self.prefixes
+    }
+
+    /// The tree of an index; `None` if it has no rows.
+    #[inline]
+    pub fn index(&self, index: Index) -> Option<&TupleTree> {
+        self.indexes[index as usize].as_ref()
+    }
+
+    /// Distinct subjects (PSOG) or objects (POSG) of a predicate; `None` where they were not counted.
+    pub fn distinct_values(&self, index: Index, predicate: TermId) -> Option<u64> {
+        self.values.get(index as usize)?.get(predicate.0)
+    }
+
+    /// The string tree; `None` if it has no strings.
+    #[inline]
+    pub fn strings(&self, tree: Tree) -> Option<&StringTree> {
+        self.strings[tree as usize].as_ref()
+    }
+
+    /// The hash tree; `None` if it has no rows.
+    #[inline]
+    pub fn hashes(&self, tree: Tree) -> Option<&TupleTree> {
+        self.hashes[tree as usize].as_ref()
+    }
+
+    /// Language and datatype of a literal, as far as its id tells: without I/O.
+    #[inline]
+    pub fn annotation_of(&self, id: TermId) -> Carried<'_> {
+        let kind = id.kind();
+        if kind == Kind::String {
+            return Carried::Is(Annotation::Plain);
+        }
+        if kind.has_code() {
+            return match self.codes.annotation_of(id.code()) {
+                Some(annotation) => Carried::Is(annotation),
+                None if id.code() == IN_STRING => Carried::InString,
+                None => Carried::NotALiteral,
+            };
+        }
+        match self.inline_datatype(id) {
+            Some(XSD_STRING) => Carried::Is(Annotation::Plain),
+            Some(datatype) => Carried::Is(Annotation::Datatype(datatype)),
+            None => Carried::NotALiteral,
+        }
+    }
+
+    /// Datatype of an inline id.
+    #[inline]
+    pub(crate) fn inline_datatype(&self, id: TermId) -> Option<&str> {
+        match id.fixed_datatype() {
+            Some(datatype) => Some(datatype),
+            None if id.kind() == Kind::Decimal => self.codes.decimal_datatype_of(id.decimal_code()),
+            None => None,
+        }
+    }
+}
+
+/// A tuple tree from its record.
+fn tuple_tree(name: &'static str, arity: usize, bytes: &[u8]) -> Result<TupleTree> {
+    let tree = TupleTree::from_bytes(bytes)?;
+    if tree.arity() != arity {
+        let why = format!("the tree has {} columns instead of {arity}", tree.arity());
+        return Err(GraphError::record(name, why));
+    }
+    Ok(tree)
+}
+
+/// What an id tells of its language and datatype.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Carried<'a> {
+    /// These.
+    Is(Annotation<'a>),
+    /// They stand in the dictionary string: decode the term. (Only in databases with thousands of languages
+    /// and datatypes.)
+    InString,
+    /// The id is not a literal's: an IRI, a blank node, unbound, made by a query, or of no stored term.
+    NotALiteral,
+}
+
+impl<'a> Carried<'a> {
+    /// The language tag: `Some(None)` for literals without, `None` where the id does not tell.
+    pub fn lang(self) -> Option<Option<&'a str>> {
+        match self {
+            Carried::Is(annotation) => Some(annotation.lang()),
+            _ => None,
+        }
+    }
+
+    /// The datatype IRI (rdf:langString with a language tag); `None` where the id does not tell.
+    pub fn datatype(self) -> Option<&'a str> {
+        match self {
+            Carried::Is(Annotation::Language(_)) => Some(RDF_LANG_STRING),
+            Carried::Is(annotation) => Some(annotation.datatype()),
+            _ => None,
+        }
+    }
+}

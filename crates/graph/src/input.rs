@@ -1,0 +1,39 @@
+//! From the bytes of an RDF document to batches of terms and rows.
+//!
+//! 1. [`source`] opens a file, stdin or a reader, decompresses it and tells its format.
+//! 2. [`guard`] measures a document's nesting before a parser recurses over it.
+//! 3. [`ntriples`] scans N-Triples and N-Quads; [`document`] has the other formats parsed.
+//! 4. [`intern`] makes of each chunk a dictionary of its own and rows of references into it.
+//!
+//! Loads and transactions build on this alike; nothing here knows a database.
+
+pub(crate) mod document;
+pub(crate) mod error;
+#[doc(hidden)]
+pub mod fuzz;
+mod guard;
+pub(crate) mod hash;
+pub(crate) mod intern;
+pub(crate) mod ntriples;
+pub(crate) mod source;
+mod tagwise;
+
+use oxrdf::NamedNode;
+
+use crate::interrupt::Interrupt;
+use error::LoadError;
+
+/// An error when the work was cancelled.
+pub(crate) fn cancelled(cancel: &dyn Interrupt) -> Result<(), LoadError> {
+    if cancel.is_set() { Err(LoadError::Cancelled) } else { Ok(()) }
+}
+
+/// The graph that an option names.
+pub(crate) fn graph_name(iri: Option<&str>) -> Result<Option<NamedNode>, LoadError> {
+    let Some(iri) = iri else { return Ok(None) };
+    let node = NamedNode::new(iri).map_err(|e| LoadError::Option {
+        option: "--graph",
+        message: format!("{iri} is no absolute IRI: {e}"),
+    })?;
+    Ok(Some(node))
+}

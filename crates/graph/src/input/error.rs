@@ -1,0 +1,88 @@
+//! What can go wrong in a load.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use snowmelt_store::StoreError;
+
+use crate::error::GraphError;
+
+/// Why a load stopped. Nothing has been loaded when one of these is returned.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The input is not what its format says.
+    #[error("{file}:{line}:{column}: {message}")]
+    Syntax {
+        /// The file, or `-` for standard input.
+        file: String,
+        /// Line, from 1.
+        line: u64,
+        /// Column in characters, from 1; 0 when the parser does not say.
+        column: u64,
+        /// What is wrong there.
+        message: String,
+    },
+    /// The input cannot be read.
+    #[error("cannot read {file}: {source}")]
+    Input {
+        /// The file, or `-` for standard input.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The format of an input is neither given nor visible.
+    #[error("{file}: unknown RDF format; name it with --format ({known})")]
+    Format {
+        /// The file, or `-` for standard input.
+        file: String,
+        /// The formats to choose from.
+        known: &'static str,
+    },
+    /// An option is not usable.
+    #[error("{option}: {message}")]
+    Option {
+        /// The option's name on the command line.
+        option: &'static str,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The device of the database has no space left for temporary files.
+    #[error("{path}: disk full while loading; free some space and start the load again")]
+    DiskFull {
+        /// The file that could not grow.
+        path: PathBuf,
+    },
+    /// A temporary file failed.
+    #[error("temporary file {path}: {source}")]
+    Temp {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The graph failed.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// The caller asked to stop.
+    #[error("load cancelled; the database is as it was")]
+    Cancelled,
+}
+
+impl LoadError {
+    /// True when the input is at fault: it cannot be read, or is not what its format says.
+    pub fn is_of_input(&self) -> bool {
+        matches!(self, LoadError::Syntax { .. } | LoadError::Input { .. } | LoadError::Format { .. })
+    }
+
+    /// An error of a temporary file, with a full disk told apart.
+    pub(crate) fn temp(path: &Path, source: io::Error) -> LoadError {
+        let path = path.to_path_buf();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => LoadError::DiskFull { path },
+            _ => LoadError::Temp { path, source },
+        }
+    }
+}

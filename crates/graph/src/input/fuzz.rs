@@ -1,0 +1,191 @@
+//! What the fuzz targets of `/fuzz` call: the scanner of a load, documents, and ids that say what they are, on any bytes.
+
+use std::sync::atomic::AtomicBool;
+
+use oxrdfio::{JsonLdProfileSet, RdfFormat};
+use oxttl::NQuadsParser;
+use snowmelt_store::MemoryBudget;
+
+use crate::input::document::{DocumentOptions, parse_document};
+use crate::input::intern::{Interner, Parsed};
+use crate::input::ntriples::{LineOptions, parse_chunk};
+use crate::{Lexical, TermId, encode};
+
+/// N-Triples and N-Quads. The scanner accepts nothing that the grammar does not.
+pub fn n_triples(data: &[u8]) {
+    let parse = |quads, lenient| {
+        let chunk = Parsed { text: data.to_vec(), ..Parsed::default() };
+        parse_chunk(&mut Interner::new(), 0, chunk, None, LineOptions { quads, lenient })
+    };
+    parse(false, true);
+    parse(true, true);
+    parse(false, false);
+    if parse(true, false).fault.is_none() {
+        for line in data.split(|b| *b == b'\n') {
+            let wrong = NQuadsParser::new().for_slice(line).any(|quad| quad.is_err());
+            assert!(!wrong, "a line that is none was accepted: {}", String::from_utf8_lossy(line));
+        }
+    }
+}
+
+/// Turtle, RDF/XML or JSON-LD as a load reads it, in small chunks and in one: an error or the same statements.
+fn document(format: RdfFormat, data: &[u8]) {
+    let parse = |chunk_rows, lenient| {
+        let options = DocumentOptions {
+            format,
+            base: Some("http://e/".into()),
+            graph: None,
+            lenient,
+            chunk_rows,
+            chunk_bytes: 1 << 20,
+            longest: 1 << 20,
+            budget: MemoryBudget::new(64 << 20),
+        };
+        let (mut rows, mut faults) = (0, 0);
+        let ended = parse_document(
+            data,
+            0,
+            options,
+            &AtomicBool::new(false),
+            || Ok(Parsed::default()),
+            |parsed| {
+                rows += parsed.rows.len();
+                faults += usize::from(parsed.fault.is_some());
+                Ok(())
+            },
+            "fuzz",
+        );
+        (rows, faults, ended.is_ok())
+    };
+    let (few, many) = (parse(2, false), parse(1 << 20, false));
+    assert_eq!(few, many, "{format:?} gives other statements in other chunks");
+    parse(1 << 20, true);
+}
+
+/// Turtle and TriG.
+pub fn turtle(data: &[u8]) {
+    document(RdfFormat::TriG, data);
+    document(RdfFormat::Turtle, data);
+}
+
+/// RDF/XML.
+pub fn rdf_xml(data: &[u8]) {
+    document(RdfFormat::RdfXml, data);
+}
+
+/// JSON-LD.
+pub fn json_ld(data: &[u8]) {
+    document(RdfFormat::JsonLd { profile: JsonLdProfileSet::empty() }, data);
+}
+
+/// An id, eight bytes, and a lexical form, the rest. What becomes an id is read from it as it was written.
+pub fn term_ids(data: &[u8]) {
+    let Some((id, text)) = data.split_first_chunk() else { return };
+    let id = TermId(u64::from_le_bytes(*id));
+    let mut lexical = Lexical::new();
+    let written = lexical.write(id).map(str::to_owned);
+    let Some(datatype) = id.fixed_datatype() else { return };
+    let mut again = |text: &str| {
+        if let Some(id) = encode(text, datatype).id() {
+            assert_eq!(lexical.write(id), Some(text), "{id:?} of {datatype}");
+        }
+    };
+    if let Ok(text) = std::str::from_utf8(text) {
+        again(text);
+    }
+    if let Some(text) = written {
+        again(&text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINES: &str = r#"<e:a> <e:p> <e:b> .
+<e:a> <e:p> "a \"label\" \u00e9"@en <e:g> . # a comment
+_:x <e:p> "-12.50"^^<http://www.w3.org/2001/XMLSchema#decimal> .
+<http://example.org/a%20b> <e:p> "2011-01-01T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> _:g .
+"#;
+
+    /// xorshift64*
+    fn next(random: &mut u64) -> usize {
+        (snowmelt_base::random::xorshift_star(random) >> 33) as usize
+    }
+
+    /// Rounds: 20 000, or as many as `SNOWMELT_ROUNDS` says.
+    fn rounds() -> u64 {
+        std::env::var("SNOWMELT_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(20_000)
+    }
+
+    #[test]
+    fn no_text_brings_the_scanner_down() {
+        let pieces: Vec<&[u8]> =
+            vec![b"<", b">", b"\"", b"\\u", b"^^", b"@", b".", b"_:", b"\n", b" ", b"\xff", b"#"];
+        let mut random = 7;
+        n_triples(LINES.as_bytes());
+        for _ in 0..rounds() {
+            let mut text = LINES.as_bytes().to_vec();
+            for _ in 0..1 + next(&mut random) % 4 {
+                let at = next(&mut random) % text.len();
+                let piece = pieces[next(&mut random) % pieces.len()];
+                let over = (at + next(&mut random) % 3).min(text.len());
+                text.splice(at..over, piece.iter().copied());
+            }
+            n_triples(&text);
+        }
+    }
+
+    const DOCUMENTS: [&str; 3] = [
+        "@prefix e: <e:> . @base <http://b/> . e:a e:p <x>, [ e:q ( 1 2.5 'x'@en ) ] ; a e:C . e:g { e:a e:p \"\"\"a\"b\"\"\"^^e:t }",
+        "<?xml version='1.0'?><!DOCTYPE r [<!ENTITY e 'e:'>]><rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:e='e:'><e:C rdf:about='&e;a' e:q='1'><e:p rdf:parseType='Collection'><rdf:Description rdf:ID='x'/></e:p><e:p xml:lang='en'>a&lt;b</e:p></e:C></rdf:RDF>",
+        "{\"@context\": {\"p\": {\"@id\": \"e:p\", \"@type\": \"@id\"}, \"@vocab\": \"e:\"}, \"@id\": \"e:a\", \"p\": [\"e:b\", {\"@id\": \"e:c\", \"q\": {\"@list\": [1, 2.5, true]}}], \"@graph\": [{\"@id\": \"_:x\", \"r\": {\"@value\": \"x\", \"@language\": \"en\"}}]}",
+    ];
+
+    #[test]
+    fn no_document_brings_its_reader_down() {
+        let readers = [turtle, rdf_xml, json_ld];
+        let pieces: Vec<&[u8]> = vec![
+            b"<", b">", b"\"", b"'", b"[", b"]", b"(", b")", b"{", b"}", b"&", b";", b":", b",", b"@", b"\\",
+            b"\xff", b"&e;", b"<e:p>", b"\"@id\"", b"rdf:li", b"\\u0000", b"]]>", b"<!--",
+        ];
+        let mut random = 17;
+        for (text, reader) in DOCUMENTS.iter().zip(readers) {
+            reader(text.as_bytes());
+            for _ in 0..rounds() / 10 {
+                let mut text = text.as_bytes().to_vec();
+                for _ in 0..1 + next(&mut random) % 4 {
+                    let at = next(&mut random) % text.len();
+                    let piece = pieces[next(&mut random) % pieces.len()];
+                    let over = (at + next(&mut random) % 3).min(text.len());
+                    text.splice(at..over, piece.iter().copied());
+                }
+                reader(&text);
+            }
+        }
+    }
+
+    #[test]
+    fn no_id_brings_its_reader_down() {
+        let texts = [
+            "1",
+            "-0",
+            "1.50",
+            "true",
+            "1e9",
+            "2011-02-29",
+            "2011-01-01T24:00:00Z",
+            "NaN",
+            "+INF",
+            "0001",
+            "",
+        ];
+        let mut random = 11;
+        for _ in 0..rounds() {
+            let mut id = (next(&mut random) as u64) << 33 | next(&mut random) as u64;
+            id ^= (next(&mut random) as u64) << 60;
+            let text = texts[next(&mut random) % texts.len()];
+            term_ids(&[&id.to_le_bytes(), text.as_bytes()].concat());
+        }
+    }
+}

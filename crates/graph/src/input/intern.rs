@@ -1,0 +1,338 @@
+//! The partial dictionary of one chunk of input.
+//!
+//! Terms are interned by what they are written as, so the work of a term (unescaping, checking,
+//! recognising numbers and dates) is done once per chunk, not once per occurrence. What comes out
+//! are rows of references. A reference is a finished [`TermId`] where the id carries the
+//! term, else (kind 15, which is never stored) the position in the chunk's list of terms, which is
+//! in order of first occurrence.
+
+use hashbrown::HashTable;
+use rustc_hash::FxHashMap;
+use twox_hash::{XxHash3_64, XxHash3_128};
+
+use crate::dict;
+use crate::dict::code::Annotation as AnnotationRef;
+use crate::input::hash::TermHash;
+use crate::term::inline::{self, Inline};
+use crate::term::{Kind, PAYLOAD_BITS, TermId, TermRef};
+
+/// A term id, or the position of a term in a list.
+pub(crate) type Ref = u64;
+
+/// Reference to position `index` of a list of terms.
+pub(crate) fn local(index: u64) -> Ref {
+    TermId::new(Kind::Local, index).0
+}
+
+/// The position a reference means; `None` when it is a finished id.
+pub(crate) fn position(reference: Ref) -> Option<u64> {
+    const LOCAL: u64 = (Kind::Local as u64) << PAYLOAD_BITS;
+    (reference >= LOCAL).then_some(reference & !LOCAL)
+}
+
+/// A stretch of the chunk's text, or of its extra bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span {
+    start: u32,
+    len: u32,
+}
+
+const IN_EXTRA: u32 = 1 << 31;
+
+/// What kind of number a term of the chunk needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// A number in the dictionary tree of this kind, or a number of a blank node.
+    Number(Kind),
+    /// A code for its datatype; then it is inline with this body. Without one, as a literal.
+    Code(u64),
+}
+
+/// A term that a chunk mentions and whose id only the whole load can say.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LocalTerm {
+    /// Names the term in the whole load.
+    pub(crate) hash: TermHash,
+    /// What it needs.
+    pub(crate) need: Need,
+    /// Language or datatype: index into [`Parsed::annotations`]; 0 = none.
+    pub(crate) annotation: u32,
+    /// IRI, or lexical form.
+    pub(crate) lexical: Span,
+}
+
+/// The language or datatype of literals.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Annotation {
+    /// xsd:string, or no literal at all.
+    Plain,
+    /// A language tag in lower case.
+    Language(Box<str>),
+    /// A datatype IRI.
+    Datatype(Box<str>),
+}
+
+impl From<AnnotationRef<'_>> for Annotation {
+    fn from(annotation: AnnotationRef<'_>) -> Self {
+        match annotation {
+            AnnotationRef::Plain => Annotation::Plain,
+            AnnotationRef::Language(tag) => Annotation::Language(tag.into()),
+            AnnotationRef::Datatype(iri) => Annotation::Datatype(iri.into()),
+        }
+    }
+}
+
+impl Annotation {
+    /// The same, by reference.
+    pub(crate) fn as_ref(&self) -> AnnotationRef<'_> {
+        match self {
+            Annotation::Plain => AnnotationRef::Plain,
+            Annotation::Language(tag) => AnnotationRef::Language(tag),
+            Annotation::Datatype(iri) => AnnotationRef::Datatype(iri),
+        }
+    }
+}
+
+/// Where a term begins in the chunk's text, when it stands there just as it is.
+pub(crate) type Place = Option<usize>;
+
+/// A place in a file where something is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// Line from 0, counted from the start of the chunk.
+    pub(crate) line: u64,
+    /// Column from 1; 0 = unknown.
+    pub(crate) column: u64,
+    /// What is wrong.
+    pub(crate) message: String,
+}
+
+/// One chunk, parsed.
+#[derive(Debug, Default)]
+pub(crate) struct Parsed {
+    /// Which input it is from.
+    pub(crate) source: usize,
+    /// The chunk as read; terms point into it.
+    pub(crate) text: Vec<u8>,
+    /// Terms that do not stand in the text as they are.
+    pub(crate) extra: Vec<u8>,
+    /// Terms without id, in order of first occurrence.
+    pub(crate) terms: Vec<LocalTerm>,
+    /// Languages and datatypes.
+    pub(crate) annotations: Vec<Annotation>,
+    /// Subject, predicate, object, graph.
+    pub(crate) rows: Vec<[Ref; 4]>,
+    /// For every term its id, or where it waits ([`super::waiting`]).
+    pub(crate) ids: Vec<Ref>,
+    /// The part of the waiting terms that `ids` refer to.
+    pub(crate) part: usize,
+    /// Bytes of the longest term met.
+    pub(crate) longest: usize,
+    /// Line ends in the chunk.
+    pub(crate) lines: u64,
+    /// Statements left out.
+    pub(crate) skipped: u64,
+    /// The first thing that is wrong, when that matters.
+    pub(crate) fault: Option<Fault>,
+}
+
+impl Parsed {
+    /// The bytes of a span.
+    pub(crate) fn bytes(&self, span: Span) -> &[u8] {
+        let start = (span.start & !IN_EXTRA) as usize;
+        let from = if span.start & IN_EXTRA == 0 { &self.text } else { &self.extra };
+        &from[start..start + span.len as usize]
+    }
+
+    /// What to say if a term is longer than any may be.
+    pub(crate) fn too_long(&self, most: usize) -> Option<String> {
+        (self.longest > most).then(|| {
+            format!(
+                "a term has {} bytes, and the longest allowed has {most}; --longest-term SIZE changes that",
+                self.longest
+            )
+        })
+    }
+
+    /// Bytes held, about.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.text.capacity()
+            + self.extra.capacity()
+            + self.terms.capacity() * size_of::<LocalTerm>()
+            + self.rows.capacity() * size_of::<[Ref; 4]>()
+            + self.ids.capacity() * size_of::<Ref>()
+    }
+
+    /// Forgets everything, keeping the memory.
+    pub(crate) fn clear(&mut self) {
+        self.text.clear();
+        self.extra.clear();
+        self.terms.clear();
+        self.annotations.clear();
+        self.rows.clear();
+        self.ids.clear();
+        self.longest = 0;
+        self.lines = 0;
+        self.skipped = 0;
+        self.fault = None;
+    }
+}
+
+/// Turns what is written into references, for one chunk after the other.
+#[derive(Debug)]
+pub(crate) struct Interner {
+    /// Hash of what was written → reference.
+    seen: HashTable<(TermHash, Ref)>,
+    /// Seed of the hashes of an annotation's literals → its index.
+    annotations: FxHashMap<u64, u32>,
+    blank_seed: u64,
+    /// The chunk being filled.
+    pub(crate) parsed: Parsed,
+}
+
+const IRI_SEED: u64 = 1;
+const WRITTEN_SEED: u64 = 2;
+const BLANK_SEED: u64 = 3;
+const STRING_SEED: u64 = 4;
+const LANGUAGE_SEED: u64 = 5;
+const DATATYPE_SEED: u64 = 6;
+
+impl Interner {
+    pub(crate) fn new() -> Self {
+        Interner {
+            seen: HashTable::new(),
+            annotations: FxHashMap::default(),
+            blank_seed: 0,
+            parsed: Parsed::default(),
+        }
+    }
+
+    /// Begins a chunk of input number `source`, reusing the memory of `parsed`.
+    pub(crate) fn begin(&mut self, source: usize, mut parsed: Parsed) {
+        self.seen.clear();
+        self.annotations.clear();
+        parsed.source = source;
+        parsed.annotations.push(Annotation::Plain);
+        // Blank nodes of different files are different.
+        let scope = (source as u64).to_le_bytes();
+        self.blank_seed = XxHash3_64::oneshot_with_seed(BLANK_SEED, &scope);
+        self.parsed = parsed;
+    }
+
+    /// The chunk, finished.
+    pub(crate) fn end(&mut self) -> Parsed {
+        std::mem::take(&mut self.parsed)
+    }
+
+    /// The hash of a term as it is written.
+    pub(crate) fn written(token: &[u8]) -> TermHash {
+        hash(WRITTEN_SEED, token)
+    }
+
+    /// The reference of what was written before and remembered.
+    pub(crate) fn find(&self, written: TermHash) -> Option<Ref> {
+        let found = self.seen.find(written.high, |e| e.0 == written)?;
+        Some(found.1)
+    }
+
+    /// Remembers the reference of what is written.
+    pub(crate) fn remember(&mut self, written: TermHash, reference: Ref) {
+        self.seen.insert_unique(written.high, (written, reference), |e| e.0.high);
+    }
+
+    /// The reference of an IRI.
+    pub(crate) fn iri(&mut self, iri: &[u8], place: Place) -> Ref {
+        let hash = hash(IRI_SEED, iri);
+        self.add(hash, Need::Number(Kind::Iri), 0, iri, place)
+    }
+
+    /// The reference of a blank node.
+    pub(crate) fn blank(&mut self, label: &[u8], place: Place) -> Ref {
+        let hash = hash(self.blank_seed, label);
+        self.add(hash, Need::Number(Kind::Blank), 0, label, place)
+    }
+
+    /// The reference of a literal with a language tag (lower case).
+    pub(crate) fn tagged(&mut self, lexical: &str, tag: &str, place: Place) -> Ref {
+        let (annotation, seed) = self.annotation(AnnotationRef::Language(tag));
+        let hash = hash(seed, lexical.as_bytes());
+        let need = Need::Number(dict::kind_by_length(Kind::Literal, lexical));
+        self.add(hash, need, annotation, lexical.as_bytes(), place)
+    }
+
+    /// The reference of a literal with a datatype.
+    pub(crate) fn typed(&mut self, lexical: &str, datatype: &str, place: Place) -> Ref {
+        let need = match inline::encode(lexical, datatype) {
+            Inline::Id(id) => return id.0,
+            Inline::Shaped(body) => Need::Code(body),
+            Inline::No(kind) => Need::Number(dict::kind_by_length(kind, lexical)),
+        };
+        let (annotation, seed) = self.annotation(AnnotationRef::of(None, datatype));
+        let hash = hash(seed, lexical.as_bytes());
+        self.add(hash, need, annotation, lexical.as_bytes(), place)
+    }
+
+    /// The reference of any term, from a parser that has its strings.
+    pub(crate) fn term(&mut self, term: TermRef<'_>) -> Ref {
+        let (seed, text) = match term {
+            TermRef::Iri(iri) => (IRI_SEED, iri),
+            TermRef::Blank(label) => (self.blank_seed, label),
+            TermRef::Literal { lexical, lang, datatype } => {
+                (self.annotation(AnnotationRef::of(lang, datatype)).1, lexical)
+            }
+        };
+        let whole = hash(seed, text.as_bytes());
+        if let Some(reference) = self.find(whole) {
+            return reference;
+        }
+        let reference = match term {
+            TermRef::Iri(iri) => self.iri(iri.as_bytes(), None),
+            TermRef::Blank(label) => self.blank(label.as_bytes(), None),
+            TermRef::Literal { lexical, lang: Some(tag), .. } => self.tagged(lexical, tag, None),
+            TermRef::Literal { lexical, datatype, .. } => self.typed(lexical, datatype, None),
+        };
+        self.remember(whole, reference);
+        reference
+    }
+
+    fn add(&mut self, hash: TermHash, need: Need, annotation: u32, bytes: &[u8], place: Place) -> Ref {
+        self.parsed.longest = self.parsed.longest.max(bytes.len());
+        let start = match place {
+            Some(start) => start as u32,
+            None => {
+                let start = self.parsed.extra.len();
+                self.parsed.extra.extend_from_slice(bytes);
+                start as u32 | IN_EXTRA
+            }
+        };
+        let reference = local(self.parsed.terms.len() as u64);
+        self.parsed.terms.push(LocalTerm {
+            hash,
+            need,
+            annotation,
+            lexical: Span { start, len: bytes.len() as u32 },
+        });
+        reference
+    }
+
+    /// The index of an annotation in this chunk and the seed of the hashes of its literals.
+    fn annotation(&mut self, annotation: AnnotationRef<'_>) -> (u32, u64) {
+        let (tag, name) = match annotation {
+            AnnotationRef::Plain => return (0, STRING_SEED),
+            AnnotationRef::Language(tag) => (LANGUAGE_SEED, tag),
+            AnnotationRef::Datatype(iri) => (DATATYPE_SEED, iri),
+        };
+        let seed = XxHash3_64::oneshot_with_seed(tag, name.as_bytes());
+        if let Some(&index) = self.annotations.get(&seed) {
+            return (index, seed);
+        }
+        let index = self.parsed.annotations.len() as u32;
+        self.parsed.annotations.push(annotation.into());
+        self.annotations.insert(seed, index);
+        (index, seed)
+    }
+}
+
+fn hash(seed: u64, bytes: &[u8]) -> TermHash {
+    TermHash::new(XxHash3_128::oneshot_with_seed(seed, bytes))
+}

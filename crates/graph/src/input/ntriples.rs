@@ -1,0 +1,439 @@
+//! N-Triples and N-Quads, line by line, straight from the text into references.
+//!
+//! The scanner knows the shapes nearly every line has: terms between spaces or tabs, then a dot. It finds
+//! where a term ends, asks the interner whether this very spelling has been seen in the chunk, and
+//! only looks inside a term that is new: there it is checked (IRI, language tag, UTF-8) and
+//! unescaped. A line with anything unusual, or wrong, goes to oxttl, which knows the whole
+//! grammar and says what is wrong and where. So the scanner may refuse, but never accept, more than oxttl does.
+
+use memchr::{memchr, memchr2};
+use oxttl::{NQuadsParser, NTriplesParser};
+
+use crate::input::intern::{Fault, Interner, Parsed, Ref};
+use crate::term::inline::{RDF_LANG_STRING, XSD_STRING};
+use crate::term::{TermId, TermRef};
+
+/// How to read lines.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LineOptions {
+    /// N-Quads: a graph may follow the object.
+    pub(crate) quads: bool,
+    /// Leave malformed lines out instead of stopping at the first.
+    pub(crate) lenient: bool,
+}
+
+/// Why the scanner does not read a line itself.
+struct Odd;
+
+/// Parses one chunk of whole lines of input `source`; everything is in the result, errors too.
+///
+/// `graph` is the graph of triples without one.
+pub(crate) fn parse_chunk(
+    interner: &mut Interner,
+    source: usize,
+    chunk: Parsed,
+    graph: Option<&str>,
+    options: LineOptions,
+) -> Parsed {
+    interner.begin(source, chunk);
+    let text = std::mem::take(&mut interner.parsed.text);
+    let default_graph = match graph {
+        Some(iri) => interner.term(TermRef::Iri(iri)),
+        None => TermId::DEFAULT_GRAPH.0,
+    };
+    let mut scanner = Scanner { interner, text: &text, at: 0, default_graph, options, subject: (0, 0, 0) };
+    scanner.run();
+    interner.parsed.text = text;
+    interner.end()
+}
+
+struct Scanner<'a> {
+    interner: &'a mut Interner,
+    text: &'a [u8],
+    at: usize,
+    default_graph: Ref,
+    options: LineOptions,
+    /// The last subject: start, end and reference. Most lines have the subject of the line before.
+    subject: (usize, usize, Ref),
+}
+
+impl Scanner<'_> {
+    fn run(&mut self) {
+        while self.at < self.text.len() {
+            let start = self.at;
+            match self.line() {
+                Ok(row) => self.interner.parsed.rows.extend(row),
+                Err(Odd) => {
+                    let len = memchr(b'\n', &self.text[start..]);
+                    let end = len.map_or(self.text.len(), |len| start + len);
+                    self.at = (end + 1).min(self.text.len());
+                    self.odd_line(start, end);
+                    if self.interner.parsed.fault.is_some() {
+                        return;
+                    }
+                }
+            }
+            self.interner.parsed.lines += 1;
+        }
+    }
+
+    /// Reads a line and goes behind its end.
+    fn line(&mut self) -> Result<Option<[Ref; 4]>, Odd> {
+        self.blanks();
+        if !matches!(self.peek(), b'<' | b'_') {
+            return self.end_of_line().map(|()| None);
+        }
+        let subject = self.subject()?;
+        self.blanks();
+        if self.peek() != b'<' {
+            return Err(Odd);
+        }
+        let predicate = self.iri()?;
+        self.blanks();
+        let object = match self.peek() {
+            b'<' => self.iri()?,
+            b'"' => self.literal()?,
+            b'_' => self.blank()?,
+            _ => return Err(Odd),
+        };
+        self.blanks();
+        let mut graph = self.default_graph;
+        if self.options.quads {
+            graph = match self.peek() {
+                b'<' => self.iri()?,
+                b'_' => self.blank()?,
+                _ => graph,
+            };
+            self.blanks();
+        }
+        if self.peek() != b'.' {
+            return Err(Odd);
+        }
+        self.at += 1;
+        self.blanks();
+        self.end_of_line()?;
+        Ok(Some([subject, predicate, object, graph]))
+    }
+
+    /// The next byte; NUL, which no line may contain outside a literal, at the end.
+    fn peek(&self) -> u8 {
+        self.text.get(self.at).copied().unwrap_or(0)
+    }
+
+    fn blanks(&mut self) {
+        while matches!(self.peek(), b' ' | b'\t') {
+            self.at += 1;
+        }
+    }
+
+    /// A comment may stand here, nothing else.
+    fn end_of_line(&mut self) -> Result<(), Odd> {
+        if self.peek() == b'\r' {
+            self.at += 1;
+        }
+        match self.text.get(self.at) {
+            None => {}
+            Some(b'\n') => self.at += 1,
+            Some(b'#') => {
+                let rest = &self.text[self.at..];
+                let len = memchr(b'\n', rest).unwrap_or(rest.len());
+                // A carriage return alone ends a comment too; oxttl knows what follows.
+                if memchr(b'\r', &rest[..len]).is_some_and(|cr| cr + 1 < len) {
+                    return Err(Odd);
+                }
+                self.at += rest.len().min(len + 1);
+            }
+            Some(_) => return Err(Odd),
+        }
+        Ok(())
+    }
+
+    fn subject(&mut self) -> Result<Ref, Odd> {
+        let (start, end, reference) = self.subject;
+        if end > start && self.text[self.at..].starts_with(&self.text[start..end]) {
+            self.at += end - start;
+            return Ok(reference);
+        }
+        if self.peek() == b'_' {
+            return self.blank();
+        }
+        let start = self.at;
+        let reference = self.iri()?;
+        self.subject = (start, self.at, reference);
+        Ok(reference)
+    }
+
+    fn iri(&mut self) -> Result<Ref, Odd> {
+        let start = self.at;
+        let len = memchr(b'>', &self.text[start..]).ok_or(Odd)?;
+        let end = start + len + 1;
+        let written = Interner::written(&self.text[start..end]);
+        let reference = match self.interner.find(written) {
+            Some(reference) => reference,
+            None => {
+                if !is_iri(&self.text[start + 1..end - 1]) {
+                    return Err(Odd);
+                }
+                let iri = &self.text[start + 1..end - 1];
+                let reference = self.interner.iri(iri, Some(start + 1));
+                self.interner.remember(written, reference);
+                reference
+            }
+        };
+        self.at = end;
+        Ok(reference)
+    }
+
+    /// A blank node whose label is letters, digits, `-` and `_`, followed by a space.
+    fn blank(&mut self) -> Result<Ref, Odd> {
+        let start = self.at;
+        if self.text.get(start + 1) != Some(&b':') {
+            return Err(Odd);
+        }
+        let label = &self.text[start + 2..];
+        let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
+        let len = label.iter().position(|b| !plain(b)).ok_or(Odd)?;
+        if len == 0 || label[0] == b'-' || !matches!(label[len], b' ' | b'\t') {
+            return Err(Odd);
+        }
+        let end = start + 2 + len;
+        let written = Interner::written(&self.text[start..end]);
+        let reference = match self.interner.find(written) {
+            Some(reference) => reference,
+            None => {
+                let label = &self.text[start + 2..end];
+                let reference = self.interner.blank(label, Some(start + 2));
+                self.interner.remember(written, reference);
+                reference
+            }
+        };
+        self.at = end;
+        Ok(reference)
+    }
+
+    fn literal(&mut self) -> Result<Ref, Odd> {
+        let start = self.at;
+        let (close, escaped) = closing_quote(&self.text[start + 1..])?;
+        let close = start + 1 + close;
+        let end = match self.text.get(close + 1) {
+            Some(b'@') => {
+                let tag = &self.text[close + 2..];
+                let in_tag = |b: &u8| b.is_ascii_alphanumeric() || *b == b'-';
+                close + 2 + tag.iter().position(|b| !in_tag(b)).ok_or(Odd)?
+            }
+            Some(b'^') => {
+                let datatype = &self.text[close + 1..];
+                if !datatype.starts_with(b"^^<") {
+                    return Err(Odd);
+                }
+                close + 1 + memchr(b'>', datatype).ok_or(Odd)? + 1
+            }
+            _ => close + 1,
+        };
+        let written = Interner::written(&self.text[start..end]);
+        let reference = match self.interner.find(written) {
+            Some(reference) => reference,
+            None => {
+                let reference = self.new_literal(start + 1, close, escaped, end)?;
+                self.interner.remember(written, reference);
+                reference
+            }
+        };
+        self.at = end;
+        Ok(reference)
+    }
+
+    fn new_literal(&mut self, start: usize, close: usize, escaped: bool, end: usize) -> Result<Ref, Odd> {
+        let text = self.text;
+        let lexical = std::str::from_utf8(&text[start..close]).map_err(|_| Odd)?;
+        if memchr2(b'\n', b'\r', lexical.as_bytes()).is_some() {
+            return Err(Odd);
+        }
+        let unescaped = if escaped { Some(unescape(lexical).ok_or(Odd)?) } else { None };
+        enum After<'a> {
+            Tag(String),
+            Type(&'a str),
+        }
+        let after = match text.get(close + 1) {
+            Some(b'@') if end > close + 1 => {
+                let tag = std::str::from_utf8(&text[close + 2..end]).map_err(|_| Odd)?;
+                if !is_tag(tag) {
+                    return Err(Odd);
+                }
+                After::Tag(tag.to_ascii_lowercase())
+            }
+            Some(b'^') if end > close + 1 => {
+                let datatype = &text[close + 4..end - 1];
+                if !is_iri(datatype) || datatype == RDF_LANG_STRING.as_bytes() {
+                    return Err(Odd);
+                }
+                After::Type(std::str::from_utf8(datatype).map_err(|_| Odd)?)
+            }
+            _ => After::Type(XSD_STRING),
+        };
+        let lexical = unescaped.as_deref().unwrap_or(lexical);
+        let place = (!escaped).then_some(start);
+        Ok(match after {
+            After::Tag(tag) => self.interner.tagged(lexical, &tag, place),
+            After::Type(datatype) => self.interner.typed(lexical, datatype, place),
+        })
+    }
+
+    /// A line the scanner does not read: oxttl does, or says what is wrong with it.
+    fn odd_line(&mut self, start: usize, end: usize) {
+        let line = &self.text[start..end];
+        let rows = if self.options.quads {
+            let parser = NQuadsParser::new().for_slice(line);
+            parser.map(|quad| quad.map(|q| self.quad(&q))).collect()
+        } else {
+            let parser = NTriplesParser::new().for_slice(line);
+            parser
+                .map(|triple| triple.map(|t| self.quad(&t.in_graph(oxrdf::GraphName::DefaultGraph))))
+                .collect::<Result<Vec<_>, _>>()
+        };
+        match rows {
+            Ok(rows) => self.interner.parsed.rows.extend(rows),
+            Err(_) if self.options.lenient => self.interner.parsed.skipped += 1,
+            Err(error) => {
+                // oxttl also counts carriage returns as line ends; here a line ends where chunks are cut.
+                let before = line.get(..error.location().start.offset as usize).unwrap_or(line);
+                self.interner.parsed.fault = Some(Fault {
+                    line: self.interner.parsed.lines,
+                    column: String::from_utf8_lossy(before).chars().count() as u64 + 1,
+                    message: error.message().to_owned(),
+                });
+            }
+        }
+    }
+
+    fn quad(&mut self, quad: &oxrdf::Quad) -> [Ref; 4] {
+        // In the order in which terms stand in the line: numbers go by first occurrence.
+        let subject = self.interner.term(quad.subject.as_ref().into());
+        let predicate = self.interner.term(quad.predicate.as_ref().into());
+        let object = self.interner.term(quad.object.as_ref().into());
+        let graph = match &quad.graph_name {
+            oxrdf::GraphName::DefaultGraph => self.default_graph,
+            oxrdf::GraphName::NamedNode(node) => self.interner.term(node.as_ref().into()),
+            oxrdf::GraphName::BlankNode(node) => self.interner.term(node.as_ref().into()),
+        };
+        [subject, predicate, object, graph]
+    }
+}
+
+/// Where the literal that begins `text` ends, and whether it contains escapes.
+fn closing_quote(text: &[u8]) -> Result<(usize, bool), Odd> {
+    let mut at = 0;
+    let mut escaped = false;
+    loop {
+        at += memchr2(b'"', b'\\', text.get(at..).ok_or(Odd)?).ok_or(Odd)?;
+        if text[at] == b'"' {
+            return Ok((at, escaped));
+        }
+        escaped = true;
+        at += 2;
+    }
+}
+
+/// Resolves the escapes of a literal; `None` where oxttl shall say what is wrong.
+fn unescape(text: &str) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = memchr(b'\\', rest.as_bytes()) {
+        out.push_str(&rest[..at]);
+        let escape = *rest.as_bytes().get(at + 1)?;
+        let mut len = 2;
+        out.push(match escape {
+            b't' => '\t',
+            b'b' => '\u{8}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b'f' => '\u{c}',
+            b'"' => '"',
+            b'\'' => '\'',
+            b'\\' => '\\',
+            b'u' | b'U' => {
+                let digits = if escape == b'u' { 4 } else { 8 };
+                let hex = rest.get(at + 2..at + 2 + digits)?;
+                if !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
+                    return None;
+                }
+                len += digits;
+                char::from_u32(u32::from_str_radix(hex, 16).ok()?)?
+            }
+            _ => return None,
+        });
+        rest = &rest[at + len..];
+    }
+    out.push_str(rest);
+    Some(out)
+}
+
+/// Language tags that need no further thought: a short primary tag, then short parts.
+fn is_tag(tag: &str) -> bool {
+    let mut parts = tag.split('-');
+    let primary = parts.next().unwrap_or("");
+    let letters = |s: &str| s.bytes().all(|b| b.is_ascii_alphabetic());
+    if !(2..=3).contains(&primary.len()) || !letters(primary) {
+        return oxrdf::Literal::new_language_tagged_literal("", tag).is_ok();
+    }
+    match (parts.next(), parts.next()) {
+        (None, None) => true,
+        (Some(region), None) if region.len() == 2 && letters(region) => true,
+        _ => oxrdf::Literal::new_language_tagged_literal("", tag).is_ok(),
+    }
+}
+
+/// Whether these bytes are an absolute IRI without escapes.
+///
+/// The common ones are recognised byte by byte; oxiri, inside oxrdf, decides about the others.
+fn is_iri(bytes: &[u8]) -> bool {
+    is_common_iri(bytes) || std::str::from_utf8(bytes).is_ok_and(|iri| oxrdf::NamedNode::new(iri).is_ok())
+}
+
+/// `scheme://host/rest` with plain characters, a fragment at most once.
+fn is_common_iri(bytes: &[u8]) -> bool {
+    let Some(rest) = bytes.strip_prefix(b"http://").or_else(|| bytes.strip_prefix(b"https://")) else {
+        return false;
+    };
+    let host = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
+    let end = rest.iter().position(|b| !host(b)).unwrap_or(rest.len());
+    if end == 0 {
+        return false;
+    }
+    match rest.get(end) {
+        None => return true,
+        Some(b'/' | b'?' | b'#') => {}
+        Some(_) => return false,
+    }
+    let path = &rest[end..];
+    let mut hashes = 0;
+    for &b in path {
+        hashes += u32::from(b == b'#');
+        if !PLAIN[usize::from(b)] {
+            return false;
+        }
+    }
+    hashes <= 1
+}
+
+/// Characters that may stand anywhere in path, query and fragment (the fragment's own mark is
+/// counted apart).
+const PLAIN: [bool; 256] = {
+    let mut plain = [false; 256];
+    let mut b = 0;
+    while b < 128 {
+        plain[b] = (b as u8).is_ascii_alphanumeric();
+        b += 1;
+    }
+    let marks = b"-._~!$&'()*+,;=:@/?#";
+    let mut i = 0;
+    while i < marks.len() {
+        plain[marks[i] as usize] = true;
+        i += 1;
+    }
+    plain
+};
+
+#[cfg(test)]
+#[path = "ntriples_tests.rs"]
+mod tests;

@@ -1,0 +1,262 @@
+//! Bulk load: from RDF files to a database, in one pass over the text.
+//!
+//! 1. **Read** (`read`): chunks of text become partial dictionaries and rows of references (`ntriples`, `document`,
+//!    `intern`); terms get numbers by first occurrence (`numbering`, `table`), strings go straight to the string
+//!    trees (`dictionary`); rows with ids are sorted batch by batch into packed runs (`sorter`, `runs`, `pack`).
+//! 2. **Terms** (`waiting`): only when the table of terms outgrew its memory: the rest is numbered by an external merge.
+//! 3. **Hashes**, **indexes** (`index`): runs are merged, trees are built from the bottom up.
+//! 4. **Commit**: the super-block is switched. Before that nothing is visible.
+//!
+//! Into a filled database there are two ways, and the cheaper one is taken (`fill`): a transaction that inserts, batch by batch, or the
+//! same four steps with what is there going first (`merge`).
+//!
+//! Invariants: memory is bounded by the budget (`options`), whatever the input; the bytes of the database depend on
+//! the input alone, not on threads or memory; temporary files (`temp`) live in one folder that goes when the load ends.
+
+mod account;
+mod dictionary;
+mod fill;
+mod index;
+mod merge;
+mod numbering;
+mod options;
+mod pack;
+mod progress;
+mod read;
+mod runs;
+mod sorter;
+mod table;
+mod temp;
+mod waiting;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use snowmelt_store::{Build, Store, StoreConfig, StoreError, remove_unfinished};
+
+use self::account::Account;
+use self::dictionary::{Dictionary, HashSorters, RECORD_KIND};
+use self::index::Indexer;
+use self::merge::Old;
+use self::numbering::Numbering;
+use self::options::{LEAST_MEMORY, POOL_BYTES, Sizes};
+use self::progress::Teller;
+use self::read::{Graphs, Reading};
+use self::runs::RunStore;
+use self::sorter::Sorter;
+use self::temp::TempSpace;
+use self::waiting::{Waiting, WaitingRows, WaitingSorters};
+use crate::database::Database;
+use crate::dict::{self, GraphMeta};
+use crate::input::{cancelled, graph_name};
+
+pub use crate::input::error::LoadError;
+pub use crate::input::source::{FormatToldBy, Source, format_named, format_of_media_type};
+pub use dictionary::DictionaryCounts;
+pub use options::{Fill, LoadOptions, LoadSizes};
+pub use progress::{LoadProgress, LoadReport, Phase, Progress};
+
+/// Loads `sources` into the database at `path`, which is made if there is none.
+///
+/// All or nothing: on an error, or when `cancel` becomes true, the database is as it was. The bytes of a database that was empty depend on the
+/// input alone.
+pub fn load(
+    path: &Path,
+    sources: Vec<Source>,
+    options: &LoadOptions,
+    progress: &dyn LoadProgress,
+    cancel: &AtomicBool,
+) -> Result<LoadReport, LoadError> {
+    check(&sources, options)?;
+    let fresh = !path.exists();
+    let (store, made) = open(path, options)?;
+    let filled = match store.catalog(dict::RECORD_META) {
+        Some(record) => GraphMeta::from_bytes(&record)?.quads > 0,
+        None => false,
+    };
+    let result = if filled {
+        drop(store);
+        return fill::load(path, sources, options, progress, cancel);
+    } else {
+        let build = store.begin_build()?;
+        run(build, &store, None, (sources, Sizes::new(options)), options, progress, cancel)
+    };
+    if result.is_err() && made {
+        let stripes = store.stripe_files().to_vec();
+        drop(store);
+        unmake(path, &stripes, fresh);
+    }
+    result
+}
+
+/// Loads `sources` into an open database, beside its readers: they see the state before until all
+/// is loaded. Writers wait. The store's settings count, not those of `options`; memory comes from
+/// its budget.
+///
+/// # Errors
+/// As [`load`]; all or nothing.
+pub fn load_into(
+    database: &Arc<Database>,
+    sources: Vec<Source>,
+    options: &LoadOptions,
+    progress: &dyn LoadProgress,
+    cancel: &AtomicBool,
+) -> Result<LoadReport, LoadError> {
+    let store = database.store();
+    // Half of what is free, since queries go on; a load that gets too little for building inserts.
+    let share = (store.memory().free() / 2).max(LEAST_MEMORY);
+    let reserved = store.memory().reserve("a load", share);
+    let memory_bytes = reserved.as_ref().map_or(LEAST_MEMORY, |_| share);
+    let config = StoreConfig { memory_bytes, ..store.config().clone() };
+    let options = LoadOptions { store: config, ..options.clone() };
+    check(&sources, &options)?;
+    if reserved.is_err() {
+        return fill::insert(database, sources, &options, progress, cancel);
+    }
+    let build = store.begin_build()?;
+    if database.state()?.quads() == 0 {
+        let sources = (sources, Sizes::new(&options));
+        return run(build, store, None, sources, &options, progress, cancel);
+    }
+    fill::fill(database, build, sources, &options, progress, cancel)
+}
+
+fn run(
+    build: Build,
+    store: &Arc<Store>,
+    old: Option<Old>,
+    (sources, sizes): (Vec<Source>, Sizes),
+    options: &LoadOptions,
+    progress: &dyn LoadProgress,
+    cancel: &AtomicBool,
+) -> Result<LoadReport, LoadError> {
+    let temp = TempSpace::create(store.dir())?;
+    let bytes_total = sources.iter().map(Source::len_bytes).sum();
+    let mut teller = Teller::new(progress, bytes_total);
+    let report = Load { options, sizes, build, old, temp, cancel }.run(sources, &mut teller)?;
+    Ok(LoadReport {
+        database_bytes: store.bytes(),
+        seconds: teller.seconds,
+        peak_bytes: progress::peak_bytes(),
+        ..report
+    })
+}
+
+/// Takes away a database this load has made: a failed load must not leave one that opens and is empty. What cannot be removed
+/// is an empty database, into which the next load goes.
+fn unmake(path: &Path, stripes: &[PathBuf], fresh: bool) {
+    remove_unfinished(path, stripes);
+    if fresh {
+        let _ = std::fs::remove_dir(path);
+    }
+}
+
+/// What can be known to fail before anything is touched.
+fn check(sources: &[Source], options: &LoadOptions) -> Result<(), LoadError> {
+    if options.store.memory_bytes < LEAST_MEMORY {
+        return Err(LoadError::Option {
+            option: "--memory",
+            message: format!("a load needs at least {} MiB", LEAST_MEMORY >> 20),
+        });
+    }
+    for source in sources {
+        source.check()?;
+    }
+    graph_name(options.graph.as_deref())?;
+    Ok(())
+}
+
+/// Opens the database, or makes it; true when it was made.
+fn open(path: &Path, options: &LoadOptions) -> Result<(Arc<Store>, bool), LoadError> {
+    let config = StoreConfig { pool_bytes: Some(POOL_BYTES), ..options.store.clone() };
+    let store = match Store::create(path, &options.stripes, config.clone()) {
+        Err(StoreError::Exists { .. }) => Store::open(path, config)?,
+        other => return Ok((other?, true)),
+    };
+    Ok((store, false))
+}
+
+struct Load<'a> {
+    options: &'a LoadOptions,
+    sizes: Sizes,
+    build: Build,
+    /// what goes before the input
+    old: Option<Old>,
+    temp: Arc<TempSpace>,
+    cancel: &'a AtomicBool,
+}
+
+impl Load<'_> {
+    fn run(self, sources: Vec<Source>, teller: &mut Teller<'_>) -> Result<LoadReport, LoadError> {
+        let Load { options, sizes, build, mut old, temp, cancel } = self;
+        let account = Account::new(sizes.run_bytes);
+        let run_store = |name| RunStore::new(name, &temp, &account);
+        // Hashes are sorted by the numbering thread alone, three trees at a time.
+        let hash_rows = (sizes.batch_rows / 2).max(1);
+        let hashes = HashSorters {
+            iri: Sorter::new(run_store("iri-hash"), hash_rows, sizes.fan_in),
+            literal: Sorter::new(run_store("lit-hash"), hash_rows, sizes.fan_in),
+            text: Sorter::new(run_store("text-hash"), hash_rows, sizes.fan_in),
+        };
+        let quads = Sorter::new(run_store("psog"), sizes.batch_rows, sizes.fan_in);
+        let waiting_rows = WaitingRows::new(run_store("waiting-rows"));
+
+        let dictionary = Dictionary::new(&build, &hashes);
+        let mut numbering = Numbering::new(dictionary, sizes.table_bytes, || {
+            let sorters = WaitingSorters {
+                hashes: Sorter::new(run_store("waiting-hashes"), hash_rows, sizes.fan_in),
+                repeats: Sorter::new(run_store("repeats"), hash_rows, sizes.fan_in),
+                repeated_ids: Sorter::new(run_store("repeated-ids"), hash_rows, sizes.fan_in),
+                ids: run_store("waiting-ids"),
+            };
+            Ok(Waiting::new(sorters, temp.file("waiting-terms")?, sizes.part_terms))
+        });
+        let mut graphs = Graphs::None;
+        let old_quads = old.as_ref().map_or(0, Old::quads);
+        if let Some(old) = &mut old {
+            let codes = |name| Sorter::new(run_store(name), hash_rows, sizes.fan_in);
+            old.number_terms(&mut numbering, &codes, cancel)?;
+            let mut batch = quads.batch();
+            graphs = old.each_quad(|quad| batch.push(quad), cancel)?;
+            batch.finish()?;
+        }
+        let reading = Reading { options, sizes, quads: &quads, waiting_rows: &waiting_rows, cancel };
+        let summary = read::read(reading, sources, &mut numbering, teller)?;
+        graphs.join(summary.graphs);
+
+        let Numbering { mut dictionary, waiting, .. } = numbering;
+        if let Some(waiting) = waiting {
+            teller.phase(Phase::Terms, Some(waiting.terms() * 2));
+            let mut batch = quads.batch();
+            waiting.resolve(&mut dictionary, waiting_rows, &mut batch, cancel, |done| teller.done(done))?;
+            batch.finish()?;
+        }
+        let terms = dictionary.finish(&build)?;
+        let mut indexer =
+            Indexer { build: &build, sizes, threads: options.threads, store: &run_store, cancel, teller };
+        indexer.hashes(&hashes, terms.iris + terms.literals + terms.texts)?;
+        let distinct = indexer.quads(quads, old_quads + summary.triples, graphs)?;
+
+        teller.phase(Phase::Commit, None);
+        let meta = GraphMeta {
+            quads: distinct,
+            blank_nodes: terms.blank_nodes,
+            plain: graphs.is_plain(),
+            ..GraphMeta::default()
+        };
+        build.put_record(dict::RECORD_META, RECORD_KIND, &meta.to_bytes());
+        cancelled(cancel)?;
+        build.commit()?;
+        teller.end_phase();
+        Ok(LoadReport {
+            triples: summary.triples,
+            skipped: summary.skipped,
+            quads: distinct,
+            terms,
+            input_bytes: summary.bytes,
+            temporary_bytes: temp.bytes(),
+            ..LoadReport::default()
+        })
+    }
+}

@@ -1,0 +1,221 @@
+//! From ids to terms: results, and what expressions need of them.
+//!
+//! 1. inline ids and blank nodes are written at once, without I/O;
+//! 2. the others are sorted by tree and number, so that strings that lie together are read together and each is
+//!    read once, however often it is asked for;
+//! 3. where more than one tree is needed and not all is resident, their pages are wished for together first.
+//!
+//! Nothing is allocated per term: strings are handed out where they lie, IRIs from one buffer.
+
+use snowmelt_store::{AnyTree, Keys, Levels, Reader};
+
+use crate::database::state::GraphState;
+use crate::dict::{Tree, blank_label, dictionary_error, literal};
+use crate::error::{GraphError, Result};
+use crate::session::Session;
+use crate::term::lexical::Lexical;
+use crate::term::{Kind, TermId, TermRef};
+
+/// Memory of a decode, kept for the next one.
+#[derive(Default)]
+pub(crate) struct DecodeScratch {
+    wanted: [Vec<Wanted>; Tree::ALL.len()],
+    numbers: [Vec<u64>; Tree::ALL.len()],
+    buffer: String,
+}
+
+/// An id to be decoded and its place among those asked for.
+#[derive(Clone, Copy)]
+struct Wanted {
+    id: TermId,
+    place: u32,
+}
+
+impl Session {
+    /// Calls `f` once for each id, with its place in `ids` and its term, in no particular order.
+    ///
+    /// # Errors Ids of no term (unbound, default graph, local, numbers the dictionary has not); damaged
+    /// strings; reads that fail.
+    pub fn decode(&mut self, ids: &[TermId], mut f: impl FnMut(usize, TermRef<'_>)) -> Result<()> {
+        let all = |place: usize, term: TermRef<'_>| {
+            f(place, term);
+            true
+        };
+        self.decode_while(ids, all)
+    }
+
+    /// The same, but reads no further once `f` says false: for who has no room for more.
+    ///
+    /// # Errors
+    /// As [`Session::decode`].
+    pub fn decode_while(
+        &mut self,
+        ids: &[TermId],
+        mut f: impl FnMut(usize, TermRef<'_>) -> bool,
+    ) -> Result<()> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let result = decode(&self.state, &mut self.reader, &mut scratch, ids, &mut f);
+        self.scratch = scratch;
+        result
+    }
+
+    /// Begins the reads that decoding these ids will need; free when everything is resident. Ids that need
+    /// none are passed over.
+    pub fn announce_terms(&mut self, ids: &[TermId]) -> Result<()> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.sort(ids, |_, _| Ok(()))?;
+        let result = announce(&self.state, &mut self.reader, &scratch.numbers);
+        self.scratch = scratch;
+        result
+    }
+
+    /// The term of one id.
+    pub fn decode_one(&mut self, id: TermId) -> Result<crate::Term> {
+        let mut term = None;
+        self.decode(&[id], |_, decoded| term = Some(decoded.to_owned()))?;
+        Ok(term.expect("every id is decoded or an error"))
+    }
+}
+
+impl DecodeScratch {
+    /// Sorts ids by tree and number; `other` gets those that are in no tree.
+    #[inline]
+    fn sort(&mut self, ids: &[TermId], mut other: impl FnMut(TermId, usize) -> Result<()>) -> Result<()> {
+        assert!(u32::try_from(ids.len()).is_ok(), "batches are below 2^32 rows");
+        self.wanted.iter_mut().for_each(Vec::clear);
+        self.numbers.iter_mut().for_each(Vec::clear);
+        for (place, &id) in ids.iter().enumerate() {
+            match Tree::of(id.kind()) {
+                Some(tree) => self.wanted[tree as usize].push(Wanted { id, place: place as u32 }),
+                None => other(id, place)?,
+            }
+        }
+        for (wanted, numbers) in self.wanted.iter_mut().zip(&mut self.numbers) {
+            if !wanted.is_sorted_by_key(|wanted| wanted.id.number()) {
+                wanted.sort_unstable_by_key(|wanted| wanted.id.number());
+            }
+            numbers.extend(wanted.iter().map(|wanted| wanted.id.number()));
+            numbers.dedup();
+        }
+        Ok(())
+    }
+}
+
+fn decode(
+    state: &GraphState,
+    reader: &mut Reader,
+    scratch: &mut DecodeScratch,
+    ids: &[TermId],
+    f: &mut impl FnMut(usize, TermRef<'_>) -> bool,
+) -> Result<()> {
+    let mut buffer = std::mem::take(&mut scratch.buffer);
+    let mut more = true;
+    scratch.sort(ids, |id, place| {
+        let alone = &mut |place: usize, term: TermRef<'_>| more = more && f(place, term);
+        without_dictionary(state, id, place, &mut buffer, alone)
+    })?;
+    let DecodeScratch { wanted, numbers, .. } = scratch;
+    if numbers.iter().filter(|numbers| !numbers.is_empty()).count() > 1 {
+        announce(state, reader, numbers)?;
+    }
+    for tree in Tree::ALL {
+        let (wanted, numbers) = (&wanted[tree as usize], &numbers[tree as usize]);
+        if more && !wanted.is_empty() {
+            more = from_tree(state, reader, tree, wanted, numbers, &mut buffer, f)?;
+        }
+    }
+    scratch.buffer = buffer;
+    Ok(())
+}
+
+/// Wishes for the pages of several trees together.
+fn announce(state: &GraphState, reader: &mut Reader, numbers: &[Vec<u64>; Tree::ALL.len()]) -> Result<()> {
+    let wanted = |tree: Tree| {
+        state
+            .strings(tree)
+            .filter(|strings| !numbers[tree as usize].is_empty() && !reader.resident(strings.id()))
+    };
+    let columns = Tree::ALL.map(|tree| [&numbers[tree as usize][..]]);
+    let trees =
+        Tree::ALL.map(|tree| Some((AnyTree::from(wanted(tree)?), Keys::new(&columns[tree as usize], None))));
+    if trees.iter().all(Option::is_none) {
+        return Ok(());
+    }
+    let trees: Vec<_> = trees.into_iter().flatten().collect();
+    Ok(snowmelt_store::announce(reader, &trees, Levels::Leaves)?)
+}
+
+/// Inline literals and blank nodes.
+#[inline]
+fn without_dictionary(
+    state: &GraphState,
+    id: TermId,
+    place: usize,
+    buffer: &mut String,
+    f: &mut impl FnMut(usize, TermRef<'_>),
+) -> Result<()> {
+    if id.kind() == Kind::Blank {
+        f(place, TermRef::Blank(blank_label(id.number(), buffer)));
+        return Ok(());
+    }
+    let mut lexical = Lexical::new();
+    match (lexical.write(id), state.inline_datatype(id)) {
+        (Some(lexical), Some(datatype)) => {
+            f(place, TermRef::typed(lexical, datatype));
+            Ok(())
+        }
+        _ => Err(GraphError::NotATerm { id }),
+    }
+}
+
+/// The terms of one tree; `wanted` is in the order of `numbers`, which are distinct. False when `f` wants no more.
+fn from_tree(
+    state: &GraphState,
+    reader: &mut Reader,
+    tree: Tree,
+    wanted: &[Wanted],
+    numbers: &[u64],
+    buffer: &mut String,
+    f: &mut impl FnMut(usize, TermRef<'_>) -> bool,
+) -> Result<bool> {
+    let last = wanted[wanted.len() - 1].id;
+    let strings = state.strings(tree).filter(|strings| last.number() < strings.len());
+    let strings = strings.ok_or_else(|| dictionary_error(last, "there is no such string"))?;
+    let all_distinct = wanted.len() == numbers.len();
+    let mut failure = None;
+    let more = strings.get_while(reader, numbers, |at, string| {
+        let number = numbers[at];
+        let first =
+            if all_distinct { at } else { wanted.partition_point(|wanted| wanted.id.number() < number) };
+        for wanted in wanted[first..].iter().take_while(|wanted| wanted.id.number() == number) {
+            match term(state, wanted.id, string, buffer) {
+                Ok(term) if f(wanted.place as usize, term) => {}
+                Ok(_) => return false,
+                Err(error) => failure = Some(error),
+            }
+        }
+        true
+    })?;
+    failure.map_or(Ok(more), Err)
+}
+
+/// The term of an id and its dictionary string.
+#[inline]
+fn term<'a>(
+    state: &'a GraphState,
+    id: TermId,
+    string: &'a [u8],
+    buffer: &'a mut String,
+) -> Result<TermRef<'a>> {
+    if id.kind() != Kind::Iri {
+        return literal(id, string, state.codes());
+    }
+    let (prefix, local) = state.prefixes().split(string).map_err(|why| dictionary_error(id, why))?;
+    if prefix.is_empty() {
+        return Ok(TermRef::Iri(local));
+    }
+    buffer.clear();
+    buffer.push_str(prefix);
+    buffer.push_str(local);
+    Ok(TermRef::Iri(buffer))
+}

@@ -1,0 +1,189 @@
+//! Writes the whole graph out.
+//!
+//! Quads come subject by subject, in the order of subject ids, which for a loaded database is nearly the
+//! order of the input. There is no index that begins with the subject and holds whole quads, so: (1) a
+//! stretch of the subject-predicate index is read; (2) its pairs are looked up in the predicate-subject
+//! index, together; (3) what is found is sorted and written. A stretch with many quads is written in parts,
+//! each sorted: order is a courtesy, memory is bounded.
+
+use std::collections::HashMap;
+use std::io::{BufWriter, Write};
+use std::sync::Arc;
+
+use oxrdf::{GraphNameRef, NamedNodeRef, NamedOrBlankNodeRef, QuadRef};
+use oxrdfio::{RdfFormat, RdfSerializer, WriterQuadSerializer};
+use snowmelt_store::{Columns, Keys, Matches};
+
+use crate::database::Database;
+use crate::error::{GraphError, Result};
+use crate::index::Index;
+use crate::session::Session;
+use crate::term::{Term, TermId, TermRef};
+
+/// Pairs read at a time.
+const STRETCH: usize = 16_384;
+/// Quads written at a time.
+const PART: usize = 65_536;
+
+/// Prefixes of the formats that have them.
+const PREFIXES: [(&str, &str); 8] = [
+    ("rdf", "http://www.w3.org/1999/02/22-rdf-syntax-ns#"),
+    ("rdfs", "http://www.w3.org/2000/01/rdf-schema#"),
+    ("xsd", "http://www.w3.org/2001/XMLSchema#"),
+    ("owl", "http://www.w3.org/2002/07/owl#"),
+    ("foaf", "http://xmlns.com/foaf/0.1/"),
+    ("dc", "http://purl.org/dc/elements/1.1/"),
+    ("dcterms", "http://purl.org/dc/terms/"),
+    ("skos", "http://www.w3.org/2004/02/skos/core#"),
+];
+
+/// A format of dumps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DumpFormat {
+    /// N-Quads.
+    NQuads,
+    /// N-Triples: named graphs are merged into one.
+    NTriples,
+    /// Turtle: named graphs are merged into one.
+    Turtle,
+    /// TriG.
+    TriG,
+}
+
+impl DumpFormat {
+    /// The format of a short name: nq, nt, ttl, trig.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "nq" => Some(DumpFormat::NQuads),
+            "nt" => Some(DumpFormat::NTriples),
+            "ttl" => Some(DumpFormat::Turtle),
+            "trig" => Some(DumpFormat::TriG),
+            _ => None,
+        }
+    }
+
+    /// Whether quads keep their graph.
+    pub fn has_graphs(self) -> bool {
+        matches!(self, DumpFormat::NQuads | DumpFormat::TriG)
+    }
+
+    fn rdf(self) -> RdfFormat {
+        match self {
+            DumpFormat::NQuads => RdfFormat::NQuads,
+            DumpFormat::NTriples => RdfFormat::NTriples,
+            DumpFormat::Turtle => RdfFormat::Turtle,
+            DumpFormat::TriG => RdfFormat::TriG,
+        }
+    }
+
+    fn serializer(self) -> RdfSerializer {
+        let serializer = RdfSerializer::from_format(self.rdf());
+        if matches!(self, DumpFormat::NQuads | DumpFormat::NTriples) {
+            return serializer;
+        }
+        PREFIXES.iter().fold(serializer, |serializer, (name, iri)| {
+            serializer.with_prefix(*name, *iri).expect("the prefixes are IRIs")
+        })
+    }
+}
+
+impl Database {
+    /// Writes all quads to `out` and answers how many were written: in formats without graphs a triple that
+    /// is in several graphs is written once for each.
+    pub fn dump(self: &Arc<Self>, format: DumpFormat, out: &mut dyn Write) -> Result<u64> {
+        let mut session = self.session()?;
+        let mut writer = QuadWriter::new(format, out);
+        let mut scan = session.scan(Index::Sp, &[], None);
+        let mut pairs = Columns::new(2);
+        while scan.next(&mut session, &mut pairs, STRETCH)? {
+            write_stretch(&mut session, &pairs, &mut writer)?;
+            pairs.clear();
+        }
+        writer.finish()
+    }
+}
+
+/// The quads of some pairs of subject and predicate.
+fn write_stretch(session: &mut Session, pairs: &Columns, writer: &mut QuadWriter<'_>) -> Result<()> {
+    let mut keys: Vec<(u64, u64)> =
+        pairs.cols[1].iter().copied().zip(pairs.cols[0].iter().copied()).collect();
+    keys.sort_unstable();
+    let (predicates, subjects): (Vec<u64>, Vec<u64>) = keys.into_iter().unzip();
+    let columns = [&predicates[..], &subjects[..]];
+    let mut lookup = session.lookup(Index::Psog, Keys::new(&columns, None));
+    let mut found = Matches::new(4, 2);
+    while lookup.next(session, &mut found, PART)? {
+        let rows = found.key.iter().zip(found.cols[0].iter().zip(&found.cols[1]));
+        let quads = rows.map(|(&key, (&object, &graph))| {
+            [subjects[key as usize], predicates[key as usize], object, graph].map(TermId)
+        });
+        writer.write(session, quads.collect())?;
+        found.clear();
+    }
+    Ok(())
+}
+
+struct QuadWriter<'a> {
+    serializer: WriterQuadSerializer<BufWriter<&'a mut dyn Write>>,
+    format: DumpFormat,
+    quads: u64,
+}
+
+impl<'a> QuadWriter<'a> {
+    fn new(format: DumpFormat, out: &'a mut dyn Write) -> Self {
+        QuadWriter { serializer: format.serializer().for_writer(BufWriter::new(out)), format, quads: 0 }
+    }
+
+    /// Decodes and writes quads, sorted by graph where the format groups by it, then subject, predicate, object.
+    fn write(&mut self, session: &mut Session, mut quads: Vec<[TermId; 4]>) -> Result<()> {
+        match self.format {
+            DumpFormat::TriG => quads.sort_unstable_by_key(|[s, p, o, g]| [*g, *s, *p, *o]),
+            _ => quads.sort_unstable(),
+        }
+        let mut ids: Vec<TermId> =
+            quads.iter().flatten().copied().filter(|id| *id != TermId::DEFAULT_GRAPH).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let mut terms: HashMap<TermId, Term> = HashMap::with_capacity(ids.len());
+        session.decode(&ids, |at, term| drop(terms.insert(ids[at], term.to_owned())))?;
+        for [subject, predicate, object, graph] in quads {
+            let graph_name = match graph {
+                TermId::DEFAULT_GRAPH => GraphNameRef::DefaultGraph,
+                _ if !self.format.has_graphs() => GraphNameRef::DefaultGraph,
+                _ => node(graph, &terms)?.into(),
+            };
+            let quad = QuadRef {
+                subject: node(subject, &terms)?,
+                predicate: named(predicate, &terms)?,
+                object: terms[&object].as_ref().into(),
+                graph_name,
+            };
+            self.serializer.serialize_quad(quad).map_err(GraphError::Write)?;
+            self.quads += 1;
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<u64> {
+        let mut out = self.serializer.finish().map_err(GraphError::Write)?;
+        out.flush().map_err(GraphError::Write)?;
+        Ok(self.quads)
+    }
+}
+
+/// A subject or graph name; a literal there means that an index is damaged.
+fn node(id: TermId, terms: &HashMap<TermId, Term>) -> Result<NamedOrBlankNodeRef<'_>> {
+    match terms[&id].as_ref() {
+        TermRef::Iri(iri) => Ok(NamedNodeRef::new_unchecked(iri).into()),
+        TermRef::Blank(label) => Ok(oxrdf::BlankNodeRef::new_unchecked(label).into()),
+        TermRef::Literal { .. } => Err(GraphError::Misplaced { id }),
+    }
+}
+
+/// A predicate.
+fn named(id: TermId, terms: &HashMap<TermId, Term>) -> Result<NamedNodeRef<'_>> {
+    match terms[&id].as_ref() {
+        TermRef::Iri(iri) => Ok(NamedNodeRef::new_unchecked(iri)),
+        _ => Err(GraphError::Misplaced { id }),
+    }
+}

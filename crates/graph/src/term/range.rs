@@ -1,0 +1,345 @@
+//! Comparison operators as ranges of ids, so that a filter becomes bounds of an index scan.
+//!
+//! Within an inline kind (and datatype code) ids are ordered by value, so the ids that satisfy `id OP
+//! constant` are one range; its ends are found by binary search over the payloads with the very comparison
+//! that SPARQL prescribes (numeric type promotion; dates with and without time zone are 14 hours apart before
+//! they compare), so the ranges cannot disagree with it. What is not inline, and dates near a constant of the
+//! other time zone form, is returned as ranges to check one by one. All other ids do not satisfy the operator
+//! (it is false, or a type error).
+
+use std::cmp::Ordering;
+use std::ops::RangeInclusive;
+
+use oxsdatatypes::{Decimal, Double, Float};
+
+use crate::term::inline::{
+    BODY_BITS, DAYS, DECIMAL, DECIMAL_OFFSET, DERIVED, DIGIT_BITS, MS_PER_DAY, SHORT_STRING_BYTES,
+    decimal_like, from_float, short_payload,
+};
+use crate::term::lexical::{InlineValue, double_of, float_of};
+use crate::term::{Kind, NUMBER_BITS, PLAIN, TermId};
+
+/// A comparison `?x OP constant`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum CompareOp {
+    Eq,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+impl CompareOp {
+    /// Whether the operator holds for a left side that compares so with the right side.
+    pub fn holds(self, ordering: Ordering) -> bool {
+        match self {
+            CompareOp::Eq => ordering.is_eq(),
+            CompareOp::Lt => ordering.is_lt(),
+            CompareOp::Le => ordering.is_le(),
+            CompareOp::Gt => ordering.is_gt(),
+            CompareOp::Ge => ordering.is_ge(),
+        }
+    }
+}
+
+/// The constant of a comparison.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum CompareValue<'a> {
+    /// xsd:integer, xsd:decimal and what derives from them.
+    Decimal(Decimal),
+    /// xsd:float.
+    Float(f32),
+    /// xsd:double.
+    Double(f64),
+    /// xsd:boolean.
+    Boolean(bool),
+    /// xsd:string.
+    String(&'a str),
+    /// xsd:date: days since 0001-01-01; `Z` or no time zone.
+    Date {
+        /// Days since 0001-01-01.
+        days: u32,
+        /// `Z`, or no time zone.
+        utc: bool,
+    },
+    /// xsd:dateTime: milliseconds since 0001-01-01T00:00:00; `Z` or no time zone.
+    DateTime {
+        /// Milliseconds since 0001-01-01T00:00:00.
+        ms: u64,
+        /// `Z`, or no time zone.
+        utc: bool,
+    },
+}
+
+impl From<InlineValue> for Option<CompareValue<'static>> {
+    /// The constant with an inline value; none for strings (they are not static) and registered datatypes.
+    fn from(value: InlineValue) -> Self {
+        Some(match value {
+            InlineValue::Integer(value) | InlineValue::Derived { value, .. } => {
+                CompareValue::Decimal(value.into())
+            }
+            InlineValue::Decimal { datatype: DECIMAL, micros, .. } => {
+                CompareValue::Decimal(decimal_of(micros))
+            }
+            InlineValue::Double(value) => CompareValue::Double(value),
+            InlineValue::Float(value) => CompareValue::Float(value),
+            InlineValue::Boolean(value) => CompareValue::Boolean(value),
+            InlineValue::Date { days, utc } => CompareValue::Date { days, utc },
+            InlineValue::DateTime { ms, utc } => CompareValue::DateTime { ms, utc },
+            InlineValue::String(_) | InlineValue::Decimal { .. } => return None,
+        })
+    }
+}
+
+/// Which ids satisfy a comparison. Ranges are disjoint, ascending, not empty.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct IdRanges {
+    /// Every id in here that is in the database satisfies it.
+    pub exact: Vec<RangeInclusive<u64>>,
+    /// These ids must be checked by value: literals in the dictionary, and dates whose order with the
+    /// constant depends on the time zone form.
+    pub check: Vec<RangeInclusive<u64>>,
+}
+
+impl IdRanges {
+    fn exact(&mut self, kind: Kind, range: Option<(u64, u64)>) {
+        push(&mut self.exact, kind, range);
+    }
+
+    fn check(&mut self, kind: Kind, range: Option<(u64, u64)>) {
+        push(&mut self.check, kind, range);
+    }
+}
+
+fn push(ranges: &mut Vec<RangeInclusive<u64>>, kind: Kind, range: Option<(u64, u64)>) {
+    if let Some((low, high)) = range {
+        ranges.push(TermId::new(kind, low).0..=TermId::new(kind, high).0);
+    }
+}
+
+/// All ids of a kind.
+pub fn ids_of_kind(kind: Kind) -> RangeInclusive<u64> {
+    TermId::new(kind, 0).0..=TermId::new(kind, (1 << 60) - 1).0
+}
+
+/// The ids that satisfy `?x op value`.
+pub fn id_ranges_for_comparison(op: CompareOp, value: CompareValue<'_>) -> IdRanges {
+    let mut ranges = IdRanges::default();
+    match value {
+        CompareValue::Decimal(_) | CompareValue::Float(_) | CompareValue::Double(_) => {
+            numeric(op, value, &mut ranges);
+        }
+        CompareValue::Boolean(constant) => {
+            let within = search(op, 0, 1, |payload| Some((payload == 1).cmp(&constant)));
+            ranges.exact(Kind::Boolean, within);
+        }
+        CompareValue::String(constant) => return strings(op, constant),
+        CompareValue::Date { days, utc } => {
+            let last = u64::from(DAYS) - 1;
+            zoned(op, Kind::Date, last, &mut ranges, |day, zone| {
+                compare_instants(day * MS_PER_DAY, zone, u64::from(days) * MS_PER_DAY, utc)
+            });
+        }
+        CompareValue::DateTime { ms, utc } => {
+            let last = u64::from(DAYS) * MS_PER_DAY - 1;
+            zoned(op, Kind::DateTime, last, &mut ranges, |at, zone| compare_instants(at, zone, ms, utc));
+        }
+    }
+    ranges.check.push(ids_of_kind(Kind::Value));
+    ranges
+}
+
+/// The payloads of `low..=high` that satisfy the operator, where `compare` (the value of a payload against
+/// the constant) goes from less through equal or not comparable to greater.
+fn search(
+    op: CompareOp,
+    low: u64,
+    high: u64,
+    compare: impl Fn(u64) -> Option<Ordering>,
+) -> Option<(u64, u64)> {
+    let not_less = first(low, high, |payload| compare(payload) != Some(Ordering::Less));
+    let greater = first(low, high, |payload| compare(payload) == Some(Ordering::Greater));
+    let any_equal = not_less < greater && compare(not_less) == Some(Ordering::Equal);
+    let (begin, end) = match op {
+        CompareOp::Eq if !any_equal => return None,
+        CompareOp::Eq => (not_less, greater),
+        CompareOp::Le if any_equal => (low, greater),
+        CompareOp::Lt | CompareOp::Le => (low, not_less),
+        CompareOp::Ge if any_equal => (not_less, high + 1),
+        CompareOp::Gt | CompareOp::Ge => (greater, high + 1),
+    };
+    (begin < end).then(|| (begin, end - 1))
+}
+
+/// The first payload of `low..=high` from which on `after` holds, or `high + 1`.
+fn first(low: u64, high: u64, after: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut end) = (low, high + 1);
+    while low < end {
+        let middle = low + (end - low) / 2;
+        if after(middle) {
+            end = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
+}
+
+fn decimal_of(micros: i64) -> Decimal {
+    Decimal::new(micros.into(), 6).expect("49 bits at six digits fit a decimal")
+}
+
+/// The numeric types after promotion (SPARQL 1.1 section 17.3): the wider of the two decides how they compare.
+#[derive(Clone, Copy)]
+enum Number {
+    Decimal(Decimal),
+    Float(f32),
+    Double(f64),
+}
+
+impl Number {
+    fn compare(self, other: Number) -> Option<Ordering> {
+        match (self, other) {
+            (Number::Decimal(left), Number::Decimal(right)) => Some(left.cmp(&right)),
+            (Number::Double(_), _) | (_, Number::Double(_)) => self.double().partial_cmp(&other.double()),
+            _ => self.float().partial_cmp(&other.float()),
+        }
+    }
+
+    fn double(self) -> f64 {
+        match self {
+            Number::Decimal(value) => Double::from(value).into(),
+            Number::Float(value) => value.into(),
+            Number::Double(value) => value,
+        }
+    }
+
+    fn float(self) -> f32 {
+        match self {
+            Number::Decimal(value) => Float::from(value).into(),
+            Number::Float(value) => value,
+            Number::Double(value) => value as f32,
+        }
+    }
+}
+
+fn numeric(op: CompareOp, value: CompareValue<'_>, ranges: &mut IdRanges) {
+    let constant = match value {
+        CompareValue::Decimal(value) => Number::Decimal(value),
+        CompareValue::Float(value) => Number::Float(value),
+        CompareValue::Double(value) => Number::Double(value),
+        _ => unreachable!("only numbers come here"),
+    };
+    if constant.double().is_nan() {
+        return;
+    }
+    let last = (1 << 60) - 1;
+    let number = |id: TermId| match id.inline_value() {
+        Some(InlineValue::Integer(value) | InlineValue::Derived { value, .. }) => {
+            Number::Decimal(value.into())
+        }
+        Some(InlineValue::Decimal { micros, .. }) => Number::Decimal(decimal_of(micros)),
+        other => unreachable!("an exact number, not {other:?}"),
+    };
+    let within = search(op, 0, last, |payload| number(TermId::new(Kind::Integer, payload)).compare(constant));
+    ranges.exact(Kind::Integer, within);
+
+    // The digits are below the value: search the values, then take in all digits.
+    let values = search(op, 0, 2 * DECIMAL_OFFSET as u64 - 1, |value| {
+        Number::Decimal(decimal_of(value as i64 - DECIMAL_OFFSET)).compare(constant)
+    });
+    ranges
+        .exact(Kind::Decimal, values.map(|(low, high)| (low << DIGIT_BITS, ((high + 1) << DIGIT_BITS) - 1)));
+    for code in 1..=DERIVED.len() as u8 {
+        let bodies =
+            search(op, 0, (1 << BODY_BITS) - 1, |body| number(decimal_like(code, body)).compare(constant));
+        let datatype = u64::from(code) << BODY_BITS;
+        ranges.exact(Kind::Decimal, bodies.map(|(low, high)| (datatype | low, datatype | high)));
+    }
+
+    let payload = |id: Option<TermId>| id.expect("infinity is inline").payload();
+    let (low, high) = (
+        payload(crate::term::inline::from_double(f64::NEG_INFINITY)),
+        payload(crate::term::inline::from_double(f64::INFINITY)),
+    );
+    let within = search(op, low, high, |payload| Number::Double(double_of(payload)).compare(constant));
+    ranges.exact(Kind::Double, within);
+    let (low, high) = (from_float(f32::NEG_INFINITY).payload(), from_float(f32::INFINITY).payload());
+    let within = search(op, low, high, |payload| Number::Float(float_of(payload as u32)).compare(constant));
+    ranges.exact(Kind::Float, within);
+}
+
+fn strings(op: CompareOp, constant: &str) -> IdRanges {
+    let mut ranges = IdRanges::default();
+    let bytes = constant.as_bytes();
+    let last = (1 << 60) - 1;
+    // A constant longer than inline strings is greater than its own beginning and less than what follows that.
+    let key = short_payload(&bytes[..bytes.len().min(SHORT_STRING_BYTES)]);
+    let long = bytes.len() > SHORT_STRING_BYTES;
+    let within = search(op, 0, last, |payload| match payload.cmp(&key) {
+        Ordering::Equal if long => Some(Ordering::Less),
+        ordering => Some(ordering),
+    });
+    ranges.exact(Kind::ShortString, within);
+    if op != CompareOp::Eq || long {
+        ranges.check(Kind::String, Some((0, last)));
+        let plain = u64::from(PLAIN) << NUMBER_BITS;
+        ranges.check(Kind::Text, Some((plain, plain | ((1 << NUMBER_BITS) - 1))));
+    }
+    ranges.check.sort_by_key(|range| *range.start());
+    ranges
+}
+
+const FOURTEEN_HOURS: u64 = 14 * 3_600_000;
+
+/// The order of two instants, in milliseconds, each in UTC or without time zone (XML Schema part 2, section
+/// 3.2.7.4).
+pub fn compare_instants(left: u64, left_utc: bool, right: u64, right_utc: bool) -> Option<Ordering> {
+    if left_utc == right_utc {
+        return Some(left.cmp(&right));
+    }
+    if left + FOURTEEN_HOURS < right {
+        Some(Ordering::Less)
+    } else if left > right + FOURTEEN_HOURS {
+        Some(Ordering::Greater)
+    } else {
+        None
+    }
+}
+
+/// Ranges for kinds with a time zone bit below the value: exact where both forms satisfy, to be checked where
+/// one does.
+fn zoned(
+    op: CompareOp,
+    kind: Kind,
+    last: u64,
+    ranges: &mut IdRanges,
+    compare: impl Fn(u64, bool) -> Option<Ordering>,
+) {
+    let [local, utc] = [false, true].map(|zone| search(op, 0, last, |value| compare(value, zone)));
+    if op == CompareOp::Eq {
+        ranges.exact(kind, local.map(|(value, _)| (value << 1, value << 1)));
+        ranges.exact(kind, utc.map(|(value, _)| (value << 1 | 1, value << 1 | 1)));
+        return;
+    }
+    let (local, utc) = match (local, utc) {
+        (Some(local), Some(utc)) => (local, utc),
+        (Some(one), None) | (None, Some(one)) => {
+            return ranges.check(kind, Some((one.0 << 1, one.1 << 1 | 1)));
+        }
+        (None, None) => return,
+    };
+    let both = (local.0.max(utc.0), local.1.min(utc.1));
+    let either = (local.0.min(utc.0), local.1.max(utc.1));
+    if both.0 > both.1 {
+        return ranges.check(kind, Some((either.0 << 1, either.1 << 1 | 1)));
+    }
+    ranges.exact(kind, Some((both.0 << 1, both.1 << 1 | 1)));
+    if either.0 < both.0 {
+        ranges.check(kind, Some((either.0 << 1, (both.0 << 1) - 1)));
+    }
+    if either.1 > both.1 {
+        ranges.check(kind, Some(((both.1 + 1) << 1, either.1 << 1 | 1)));
+    }
+}

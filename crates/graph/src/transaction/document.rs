@@ -1,0 +1,142 @@
+//! A whole document into a transaction: parsed as it is read, inserted batch by batch.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use oxrdfio::RdfFormat;
+use snowmelt_store::{MemoryBudget, Store};
+
+use crate::input::document::{DocumentOptions, parse_document};
+use crate::input::error::LoadError;
+use crate::input::intern::Parsed;
+use crate::input::source::Source;
+use crate::input::{cancelled, graph_name};
+use crate::interrupt::Interrupt;
+use crate::transaction::Transaction;
+use crate::transaction::quads::Changed;
+use crate::transaction::terms::BlankNodes;
+
+/// Statements inserted together.
+const BATCH_ROWS: usize = 1 << 15;
+/// Bytes of terms inserted together.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// A document to be inserted.
+#[derive(Clone, Debug)]
+pub struct Document<'a> {
+    /// What errors call it.
+    pub name: &'a str,
+    /// Its format.
+    pub format: RdfFormat,
+    /// Base of its relative IRIs.
+    pub base: Option<&'a str>,
+    /// The graph of statements that name none; the default graph when absent.
+    pub graph: Option<&'a str>,
+}
+
+impl Transaction {
+    /// Inserts all statements of a source, decompressed if need be; its format is told by name or content when it is not given. As
+    /// [`Transaction::insert_document`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn insert_source(
+        &mut self,
+        source: Source,
+        format: Option<RdfFormat>,
+        base: Option<&str>,
+        graph: Option<&str>,
+        cancel: &dyn Interrupt,
+    ) -> Result<Changed, LoadError> {
+        let input = source.open(format, &Arc::default(), cancel)?;
+        let base = base.or(input.base.as_deref());
+        let document = Document { name: &input.name, format: input.format, base, graph };
+        self.insert_document(&document, input.read, cancel)
+    }
+
+    /// Inserts all statements of a document; its blank nodes become new ones. Nothing is committed.
+    ///
+    /// # Errors
+    /// A document that cannot be read or is not what its format says, with its place; errors of the store; `cancel`. What was inserted before
+    /// stays in the transaction: drop it.
+    pub fn insert_document(
+        &mut self,
+        document: &Document<'_>,
+        read: impl Read,
+        cancel: &dyn Interrupt,
+    ) -> Result<Changed, LoadError> {
+        self.insert_counted(document, read, cancel, &mut |_| {})
+    }
+
+    /// The same; `read_statements` is told how many statements each batch had.
+    pub(crate) fn insert_counted(
+        &mut self,
+        document: &Document<'_>,
+        read: impl Read,
+        cancel: &dyn Interrupt,
+        read_statements: &mut dyn FnMut(u64),
+    ) -> Result<Changed, LoadError> {
+        let store = self.db.store().clone();
+        let mut blanks = BlankNodes::default();
+        let mut charge = store.memory().charge("a document");
+        let mut changed = Changed::default();
+        let full = |parsed: Parsed| {
+            cancelled(cancel)?;
+            let parsed = document.sound(parsed)?;
+            // looking up and changing the indexes takes the like of it three times more
+            charge.set((4 * parsed.held_bytes() + blanks.bytes()) as u64)?;
+            let quads = self.resolve_parsed(&parsed, &mut blanks)?;
+            changed += self.insert_ids(quads)?;
+            read_statements(parsed.rows.len() as u64);
+            Ok(())
+        };
+        let options = document.options(store.config().longest_string_bytes, store.memory())?;
+        parse_document(read, 0, options, cancel, || Ok(Parsed::default()), full, document.name)?;
+        Ok(changed)
+    }
+}
+
+/// Reads a source to its end without keeping anything: whether it can be inserted into a store.
+///
+/// # Errors
+/// As those of [`Transaction::insert_source`] that are the input's.
+pub fn check_source(
+    store: &Store,
+    source: Source,
+    format: Option<RdfFormat>,
+    base: Option<&str>,
+    cancel: &dyn Interrupt,
+) -> Result<(), LoadError> {
+    let input = source.open(format, &Arc::default(), cancel)?;
+    let base = base.or(input.base.as_deref());
+    let document = Document { name: &input.name, format: input.format, base, graph: None };
+    let full = |parsed: Parsed| {
+        cancelled(cancel)?;
+        document.sound(parsed).map(drop)
+    };
+    let options = document.options(store.config().longest_string_bytes, store.memory())?;
+    parse_document(input.read, 0, options, cancel, || Ok(Parsed::default()), full, document.name)
+}
+
+impl Document<'_> {
+    fn options(&self, longest: usize, budget: &MemoryBudget) -> Result<DocumentOptions, LoadError> {
+        Ok(DocumentOptions {
+            format: self.format,
+            base: self.base.map(str::to_owned),
+            graph: graph_name(self.graph)?,
+            lenient: false,
+            // A batch takes some 800 bytes of memory a row until it is in the indexes, and its texts four times.
+            chunk_rows: ((budget.free() / 2048) as usize).clamp(256, BATCH_ROWS),
+            chunk_bytes: ((budget.free() / 32) as usize).clamp(64 << 10, BATCH_BYTES),
+            longest,
+            budget: budget.clone(),
+        })
+    }
+
+    /// A chunk in which nothing is wrong.
+    fn sound(&self, parsed: Parsed) -> Result<Parsed, LoadError> {
+        let Some(fault) = parsed.fault else { return Ok(parsed) };
+        let (line, column) = (fault.line + 1, fault.column);
+        Err(LoadError::Syntax { file: self.name.to_owned(), line, column, message: fault.message })
+    }
+}

@@ -1,0 +1,92 @@
+//! Relocation: leaves that random inserts have scattered are moved into key order, where a scan and an extent read find them together.
+//!
+//! * After a large batch, a transaction moves the shuffled subtrees of the indexes most of whose leaves it has changed anyway. Not those of the hash
+//!   trees: nobody asks for neighbouring hashes, and a leaf that is moved is journaled whole.
+//! * [`Database::relocate`] moves all shuffled subtrees, in transactions of bounded size: offline, for `snowmelt compact`.
+//!
+//! String trees grow at their end only, so they have no order to lose.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use snowmelt_store::{Relocated, Relocation};
+
+use crate::database::Database;
+use crate::error::Result;
+use crate::interrupt::go_on;
+use crate::transaction::Transaction;
+
+/// Quads changed by a transaction from which on it looks for subtrees to move.
+const LARGE: u64 = 4096;
+
+/// Leaves moved by one transaction of [`Database::relocate`]: 32 MiB, which the journal then holds once.
+const PART: u64 = 4096;
+
+/// Trees that are looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trees {
+    Indexes,
+    All,
+}
+
+impl Transaction {
+    /// After a large batch: shuffled subtrees that are written anyway.
+    pub(crate) fn relocate_after_batch(&mut self) -> Result<()> {
+        if self.state.changed.saturating_sub(self.base().changed) >= LARGE {
+            self.relocate(Relocation::default(), Trees::Indexes)?;
+        }
+        Ok(())
+    }
+
+    /// Moves what the rule wants moved, in all tuple trees together as many leaves as it says.
+    fn relocate(&mut self, mut rule: Relocation, which: Trees) -> Result<Relocated> {
+        let state = Arc::make_mut(&mut self.state);
+        let hashes = if which == Trees::All { &mut state.hashes[..] } else { &mut [] };
+        let trees = state.indexes.iter_mut().chain(hashes).flatten();
+        let mut sum = Relocated::default();
+        for tree in trees {
+            let done = tree.relocate(&mut self.txn, &rule)?;
+            rule.most_leaves -= done.leaves;
+            sum += done;
+        }
+        Ok(sum)
+    }
+}
+
+impl Database {
+    /// Moves the leaves of all shuffled subtrees into key order, whoever changed them, part by part; after each, `moved` is told how many were.
+    ///
+    /// # Errors
+    /// Those of the store; what was moved by then stays moved.
+    pub fn relocate(self: &Arc<Self>, mut moved: impl FnMut(u64)) -> Result<Relocated> {
+        self.relocate_until(|leaves| {
+            moved(leaves);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// The same; ends in [`GraphError::Stopped`] between two parts when `moved` says so.
+    ///
+    /// # Errors
+    /// Those of the store; what was moved by then stays moved.
+    pub fn relocate_until(
+        self: &Arc<Self>,
+        mut moved: impl FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<Relocated> {
+        let rule = Relocation { changed: 0.0, most_leaves: PART, ..Relocation::default() };
+        let mut sum = Relocated::default();
+        loop {
+            let mut txn = self.begin()?;
+            txn.txn.use_reserve();
+            let done = txn.relocate(rule, Trees::All)?;
+            if done.subtrees == 0 {
+                return Ok(sum);
+            }
+            txn.commit()?;
+            // The next part may take the extents that this one has left.
+            self.store().checkpoint()?;
+            sum += done;
+            go_on(moved(sum.leaves))?;
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Aggregates: one state per group, fed column by column.
+//!
+//! The grouping operator numbers its groups densely from 0 and calls [`Aggregate::update`] with, for each row, the group and the id
+//! of the argument; [`Aggregate::finish`] gives one id per group. Inline numbers are added without leaving the ids.
+//!
+//! Errors (SPARQL 1.1, section 18.5.1): COUNT and SAMPLE pass over unbound values; to the others an unbound value or one they
+//! cannot take (a sum of strings) is an error of the group, and its result is unbound. Of no values at all, COUNT, SUM and
+//! AVG are 0, GROUP_CONCAT is "", the others unbound.
+
+mod best;
+mod sum;
+
+use rustc_hash::FxHashSet;
+use snowmelt_graph::{Kind, TermId, TermRef};
+use spargebra::algebra::{AggregateExpression, AggregateFunction};
+
+use crate::expr::CompileError;
+use crate::value::{TermError, TermStore, Terms, Value};
+use best::Best;
+use sum::Total;
+
+/// One aggregate over all groups.
+pub struct Aggregate {
+    state: State,
+    distinct: Option<Distinct>,
+}
+
+/// What was seen of each group; ids are normalised to stored ones, so that equal terms are equal ids.
+#[derive(Default)]
+struct Distinct {
+    values: FxHashSet<(u32, TermId)>,
+    rows: FxHashSet<(u32, Box<[TermId]>)>,
+}
+
+enum State {
+    /// rows; `all`: also those whose argument is unbound, for COUNT(*)
+    Count {
+        groups: Vec<i64>,
+        all: bool,
+    },
+    Sum(Vec<Total>),
+    Average(Vec<(Total, i64)>),
+    Best {
+        groups: Vec<Best>,
+        max: bool,
+        /// of the keys
+        bytes: usize,
+    },
+    Sample(Vec<TermId>),
+    Concat {
+        groups: Vec<Concat>,
+        separator: String,
+        bytes: usize,
+    },
+}
+
+/// GROUP_CONCAT of one group.
+enum Concat {
+    Empty,
+    Text(String),
+    Failed,
+}
+
+impl Aggregate {
+    /// The accumulator of an aggregate; custom aggregates are refused.
+    pub fn new(expression: &AggregateExpression) -> Result<Self, CompileError> {
+        let (state, distinct) = match expression {
+            AggregateExpression::CountSolutions { distinct } => {
+                (State::Count { groups: Vec::new(), all: true }, *distinct)
+            }
+            AggregateExpression::FunctionCall { name, distinct, .. } => (Self::state(name)?, *distinct),
+        };
+        // A value more or less of a kind changes neither the least, nor the greatest, nor that there is one.
+        let matters = !matches!(state, State::Best { .. } | State::Sample(_));
+        Ok(Aggregate { state, distinct: (distinct && matters).then(Distinct::default) })
+    }
+
+    fn state(name: &AggregateFunction) -> Result<State, CompileError> {
+        Ok(match name {
+            AggregateFunction::Count => State::Count { groups: Vec::new(), all: false },
+            AggregateFunction::Sum => State::Sum(Vec::new()),
+            AggregateFunction::Avg => State::Average(Vec::new()),
+            AggregateFunction::Min => State::Best { groups: Vec::new(), max: false, bytes: 0 },
+            AggregateFunction::Max => State::Best { groups: Vec::new(), max: true, bytes: 0 },
+            AggregateFunction::Sample => State::Sample(Vec::new()),
+            AggregateFunction::GroupConcat { separator } => State::Concat {
+                groups: Vec::new(),
+                separator: separator.clone().unwrap_or_else(|| " ".to_owned()),
+                bytes: 0,
+            },
+            AggregateFunction::Custom(iri) => {
+                return Err(CompileError::Unsupported(format!("aggregate {iri}")));
+            }
+        })
+    }
+
+    /// Whether it counts distinct solutions: then [`Aggregate::update_rows`] is to be called instead of
+    /// [`Aggregate::update`].
+    #[must_use]
+    pub fn counts_distinct_rows(&self) -> bool {
+        self.distinct.is_some() && matches!(self.state, State::Count { all: true, .. })
+    }
+
+    /// Bytes held, to be counted against the query's memory.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let distinct = self.distinct.as_ref().map_or(0, |d| {
+            let row_bytes = d.rows.iter().next().map_or(0, |r| r.1.len() * 8 + 16);
+            d.values.capacity() * 17 + d.rows.capacity() * 25 + d.rows.len() * row_bytes
+        });
+        distinct
+            + match &self.state {
+                State::Count { groups, .. } => groups.capacity() * 8,
+                State::Sum(groups) => groups.capacity() * size_of::<Total>(),
+                State::Average(groups) => groups.capacity() * size_of::<(Total, i64)>(),
+                State::Best { groups, bytes, .. } => groups.capacity() * size_of::<Best>() + bytes,
+                State::Sample(groups) => groups.capacity() * 8,
+                State::Concat { groups, bytes, .. } => groups.capacity() * size_of::<Concat>() + bytes,
+            }
+    }
+
+    /// Makes room for `groups` groups; new ones are empty.
+    pub fn resize(&mut self, groups: usize) {
+        match &mut self.state {
+            State::Count { groups: g, .. } => g.resize(groups, 0),
+            State::Sum(g) => g.resize(groups, Total::ZERO),
+            State::Average(g) => g.resize(groups, (Total::ZERO, 0)),
+            State::Best { groups: g, .. } => g.resize_with(groups, Best::default),
+            State::Sample(g) => g.resize(groups, TermId::UNDEF),
+            State::Concat { groups: g, .. } => g.resize_with(groups, || Concat::Empty),
+        }
+    }
+
+    /// Takes in rows: row i belongs to group `groups[i]` (below the size last given to [`Aggregate::resize`]) and its argument
+    /// is `args[i]`, ignored by COUNT(*).
+    pub fn update(
+        &mut self,
+        terms: &mut Terms,
+        store: &mut dyn TermStore,
+        groups: &[u32],
+        args: &[TermId],
+    ) -> Result<(), TermError> {
+        assert!(!self.counts_distinct_rows(), "update_rows is for COUNT(DISTINCT *)");
+        let Some(distinct) = &mut self.distinct else {
+            return self.state.update(terms, store, groups, args);
+        };
+        let mut args = args.to_vec();
+        terms.to_stored(store, &mut args)?;
+        let mut new_groups = Vec::new();
+        let mut new_args = Vec::new();
+        for (group, arg) in groups.iter().zip(args) {
+            // Each error counts: the first one fails its group.
+            if arg.is_undef() || distinct.values.insert((*group, arg)) {
+                new_groups.push(*group);
+                new_args.push(arg);
+            }
+        }
+        self.state.update(terms, store, &new_groups, &new_args)
+    }
+
+    /// COUNT(DISTINCT *): takes in whole solutions, `cols` being all variables in scope.
+    pub fn update_rows(
+        &mut self,
+        terms: &mut Terms,
+        store: &mut dyn TermStore,
+        groups: &[u32],
+        cols: &[Vec<TermId>],
+    ) -> Result<(), TermError> {
+        let (Some(distinct), State::Count { groups: counts, .. }) = (&mut self.distinct, &mut self.state)
+        else {
+            panic!("update_rows is for COUNT(DISTINCT *) alone");
+        };
+        let mut cols = cols.to_vec();
+        for col in &mut cols {
+            terms.to_stored(store, col)?;
+        }
+        for (row, group) in groups.iter().enumerate() {
+            let solution: Box<[TermId]> = cols.iter().map(|c| c[row]).collect();
+            counts[*group as usize] += i64::from(distinct.rows.insert((*group, solution)));
+        }
+        Ok(())
+    }
+
+    /// The result of each group. The ids last for the query.
+    pub fn finish(self, terms: &mut Terms) -> Vec<TermId> {
+        match self.state {
+            State::Count { groups, .. } => {
+                groups.into_iter().map(|n| push(terms, Some(Value::Integer(n)))).collect()
+            }
+            State::Sum(groups) => groups.into_iter().map(|total| push(terms, total.value())).collect(),
+            State::Average(groups) => {
+                groups.into_iter().map(|(total, count)| push(terms, total.average(count))).collect()
+            }
+            State::Best { groups, .. } => groups.into_iter().map(Best::id).collect(),
+            State::Sample(ids) => ids,
+            // each text is given away before the next one is kept
+            State::Concat { groups, .. } => groups
+                .into_iter()
+                .map(|group| match group {
+                    Concat::Empty => terms.intern(TermRef::string("")),
+                    Concat::Text(text) => terms.intern(TermRef::string(&text)),
+                    Concat::Failed => TermId::UNDEF,
+                })
+                .collect(),
+        }
+    }
+}
+
+fn push(terms: &mut Terms, value: Option<Value<'static>>) -> TermId {
+    value.map_or(TermId::UNDEF, |v| terms.push_kept(&v))
+}
+
+impl State {
+    fn update(
+        &mut self,
+        terms: &mut Terms,
+        store: &mut dyn TermStore,
+        rows: &[u32],
+        args: &[TermId],
+    ) -> Result<(), TermError> {
+        match self {
+            State::Count { groups, all: true } => rows.iter().for_each(|g| groups[*g as usize] += 1),
+            State::Count { groups, all: false } => {
+                rows.iter().zip(args).for_each(|(g, a)| groups[*g as usize] += i64::from(!a.is_undef()));
+            }
+            State::Sum(groups) => terms.in_parts(0..rows.len(), &mut |terms, part| {
+                prefetch_numbers(terms, store, &args[part.clone()])?;
+                rows[part.clone()]
+                    .iter()
+                    .zip(&args[part])
+                    .for_each(|(g, a)| groups[*g as usize].add(*a, terms));
+                Ok::<_, TermError>(())
+            })?,
+            State::Average(groups) => terms.in_parts(0..rows.len(), &mut |terms, part| {
+                prefetch_numbers(terms, store, &args[part.clone()])?;
+                for (g, a) in rows[part.clone()].iter().zip(&args[part]) {
+                    let (total, count) = &mut groups[*g as usize];
+                    total.add(*a, terms);
+                    *count += 1;
+                }
+                Ok::<_, TermError>(())
+            })?,
+            State::Best { groups, max, bytes } => terms.in_parts(0..rows.len(), &mut |terms, part| {
+                terms.prefetch(store, args[part.clone()].iter().copied())?;
+                for (g, a) in rows[part.clone()].iter().zip(&args[part]) {
+                    let best = &mut groups[*g as usize];
+                    *bytes -= best.bytes();
+                    best.update(*a, *max, terms);
+                    *bytes += best.bytes();
+                }
+                Ok::<_, TermError>(())
+            })?,
+            State::Sample(groups) => {
+                for (g, a) in rows.iter().zip(args) {
+                    let sample = &mut groups[*g as usize];
+                    if sample.is_undef() {
+                        *sample = *a;
+                    }
+                }
+            }
+            State::Concat { groups, separator, bytes } => {
+                terms.in_parts(0..rows.len(), &mut |terms, part| {
+                    terms.prefetch(store, args[part.clone()].iter().copied())?;
+                    for (g, a) in rows[part.clone()].iter().zip(&args[part]) {
+                        *bytes += groups[*g as usize].add(*a, separator, terms);
+                        if terms.poll(0).is_none() {
+                            return terms.fault();
+                        }
+                    }
+                    Ok::<_, TermError>(())
+                })?
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Only out-of-line numbers and local terms can count; nothing else is worth reading.
+fn prefetch_numbers(terms: &mut Terms, store: &mut dyn TermStore, args: &[TermId]) -> Result<(), TermError> {
+    let readable = |id: &TermId| matches!(id.kind(), Kind::Value | Kind::Local | Kind::Text);
+    terms.prefetch(store, args.iter().copied().filter(readable))
+}
+
+impl Concat {
+    /// Adds one value's text, unless the whole would be too long; gives the bytes it grew by.
+    fn add(&mut self, id: TermId, separator: &str, terms: &Terms) -> usize {
+        let added = terms.with_term(id, |term| {
+            let (TermRef::Iri(text) | TermRef::Literal { lexical: text, .. }) = term else { return None };
+            match self {
+                Concat::Failed => None,
+                Concat::Empty => {
+                    *self = Concat::Text(text.to_owned());
+                    Some(text.len())
+                }
+                Concat::Text(all) => {
+                    let before = all.capacity();
+                    terms.fits(all.len() + separator.len() + text.len())?;
+                    all.push_str(separator);
+                    all.push_str(text);
+                    Some(all.capacity() - before)
+                }
+            }
+        });
+        match added.flatten() {
+            Some(added) => added,
+            None => {
+                *self = Concat::Failed;
+                0
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,23 @@
+//! How many queries are under way: a core that works for another query is not there to fork to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Counts a query among the active ones while it lives.
+pub(crate) struct Active {
+    count: Arc<AtomicUsize>,
+    /// queries that were active when it began
+    pub others: usize,
+}
+
+impl Active {
+    pub fn new(count: &Arc<AtomicUsize>) -> Self {
+        Self { count: count.clone(), others: count.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,430 @@
+//! A query's share of the memory budget.
+//!
+//! 1. *Admission*: before it begins, a query reserves what it needs at least. When that is not there it waits, holding nothing, for
+//!    those that run to end; after a while it is refused as busy. So what runs can always go on, and nobody waits for a runner.
+//! 2. Whatever grows while it runs is held by a [`Held`], which reserves from the process's budget in steps. Those steps leave a rest, so
+//!    that the next query can begin.
+//! 3. A query that waits for its client lends what it does not use ([`MemoryShare::lend`]), and asks for its least when it goes on.
+//! 4. A long text reserves what its trees and plan will take before it is parsed ([`text_bytes`]).
+//! 5. A query over its share, or a budget that is used up, makes operators spill ([`Held::is_tight`]); what cannot spill ends the query
+//!    with an error that names the operator.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use snowmelt_graph::{MemoryBudget, Reservation};
+
+use crate::bounds::Limits;
+use crate::error::QueryError;
+
+type Result<T> = std::result::Result<T, QueryError>;
+
+/// Pause between two looks at the budget of a query that waits.
+const LOOK_NS: u64 = 2_000_000;
+
+/// What queries may take, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shares {
+    /// most of one query
+    pub share: usize,
+    /// least of one query, reserved before it begins
+    pub least: usize,
+}
+
+impl Shares {
+    /// The shares of a budget of which a pool took `pool` bytes; `asked`: what the caller wants a query to have.
+    pub fn of(total: u64, pool: u64, asked: Option<usize>) -> Self {
+        /// Queries that can begin at once in what the pool leaves: a wide device wants many.
+        const AT_ONCE: u64 = 32;
+        const LEAST: u64 = 512 << 10;
+        const MOST: u64 = 16 << 20;
+        let rest = total.saturating_sub(pool);
+        let share = asked.unwrap_or(total as usize / 4);
+        let least = (rest / AT_ONCE).clamp(LEAST, MOST).min(rest / 2) as usize;
+        Self { share, least: least.min(share) }
+    }
+}
+
+/// What a text becomes.
+#[derive(Clone, Copy)]
+pub(crate) enum TextKind {
+    Query,
+    /// most of a long one is data, which has no plan and is charged as quads
+    Update,
+}
+
+/// What the trees and the plan of a text take, of what a pool leaves of a budget; nothing for texts
+/// that fit into a query's least. Measured: 46 to 76 bytes for each byte of a query. A text that would
+/// need more than three quarters of the rest gets those, and so is alone with that.
+pub(crate) fn text_bytes(kind: TextKind, text: &str, total: u64, pool: u64) -> usize {
+    const SHORT: usize = 4 << 10;
+    let of_each = match kind {
+        TextKind::Query => 64,
+        TextKind::Update => 8,
+    };
+    let most = total.saturating_sub(pool) / 4 * 3;
+    if text.len() <= SHORT { 0 } else { (text.len() * of_each).min(most as usize) }
+}
+
+/// What a long text has reserved. It is to be dropped after the trees and the plan: then their memory goes back to the system.
+pub(crate) struct TextMemory {
+    pub budget: MemoryBudget,
+    pub reserved: Reservation,
+}
+
+impl Drop for TextMemory {
+    fn drop(&mut self) {
+        self.budget.ended(self.reserved.bytes());
+    }
+}
+
+/// Queries that wait for their least, in the order in which they came: those that come later do not overtake them.
+#[derive(Debug, Default)]
+pub(crate) struct Line {
+    waiting: Mutex<VecDeque<u64>>,
+    tickets: AtomicU64,
+}
+
+/// A place in the line, left when it is dropped.
+struct Place<'a> {
+    line: &'a Line,
+    ticket: u64,
+}
+
+impl Line {
+    /// Reserves once it is its turn and there is room, until `wait` is over; `sleep_ns` passes the time.
+    pub fn reserve(
+        &self,
+        budget: &MemoryBudget,
+        what: &'static str,
+        bytes: usize,
+        wait: Duration,
+        limits: &Limits,
+        sleep_ns: &dyn Fn(u64),
+    ) -> Result<Reservation> {
+        let begun = Instant::now();
+        let place = self.join();
+        let mut looks = 0;
+        loop {
+            if place.is_first()
+                && let Ok(reserved) = budget.reserve(what, bytes as u64)
+            {
+                return Ok(reserved);
+            }
+            limits.check()?;
+            // looks, not only time: a clock that stands still must not keep it here
+            if begun.elapsed() >= wait || looks * LOOK_NS >= wait.as_nanos() as u64 {
+                return Err(QueryError::Busy {
+                    waited: wait,
+                    least_bytes: bytes,
+                    free_bytes: budget.free(),
+                    total_bytes: budget.total(),
+                });
+            }
+            sleep_ns(LOOK_NS);
+            looks += 1;
+        }
+    }
+
+    fn join(&self) -> Place<'_> {
+        let mut waiting = self.waiting.lock();
+        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
+        waiting.push_back(ticket);
+        Place { line: self, ticket }
+    }
+}
+
+impl Place<'_> {
+    fn is_first(&self) -> bool {
+        self.line.waiting.lock().front() == Some(&self.ticket)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.line.waiting.lock().retain(|ticket| *ticket != self.ticket);
+    }
+}
+
+/// The memory of one query; clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct MemoryShare {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    shares: Shares,
+    used: AtomicUsize,
+    most: AtomicUsize,
+    budget: MemoryBudget,
+    reserved: Mutex<Reservation>,
+}
+
+impl MemoryShare {
+    /// Reserves the least, waiting for it until `wait` is over; `sleep_ns` passes the time.
+    pub fn admit(
+        shares: Shares,
+        budget: MemoryBudget,
+        line: &Line,
+        wait: Duration,
+        limits: &Limits,
+        sleep_ns: impl Fn(u64),
+    ) -> Result<Self> {
+        let reserved = line.reserve(&budget, "a query", shares.least, wait, limits, &sleep_ns)?;
+        let (used, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let inner = Inner { shares, used, most, budget, reserved: Mutex::new(reserved) };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// What the query may count on.
+    pub fn least(&self) -> usize {
+        self.inner.shares.least
+    }
+
+    /// Most bytes held at once.
+    pub fn most(&self) -> usize {
+        self.inner.most.load(Ordering::Relaxed)
+    }
+
+    /// Gives what is reserved and not used to others.
+    pub fn lend(&self) {
+        let mut reserved = self.inner.reserved.lock();
+        let spare = reserved.bytes().saturating_sub(self.inner.used.load(Ordering::Relaxed) as u64);
+        reserved.shrink(spare);
+    }
+
+    /// Reserves the least again, if there is room for it. Without it, the query has what it uses, and more as it can be had.
+    pub fn take_back(&self) -> bool {
+        let mut reserved = self.inner.reserved.lock();
+        let missing = (self.inner.shares.least as u64).saturating_sub(reserved.bytes());
+        missing == 0 || reserved.grow("a query", missing).is_ok()
+    }
+
+    /// An account of nothing yet.
+    pub fn held(&self) -> Held {
+        Held { share: Some(self.clone()), bytes: 0 }
+    }
+
+    fn step(&self) -> usize {
+        (self.inner.shares.least / 2).clamp(64 << 10, 1 << 20)
+    }
+
+    /// What a step of the budget leaves to queries that are about to begin.
+    fn rest(&self) -> u64 {
+        2 * self.inner.shares.least as u64
+    }
+
+    fn take(&self, bytes: usize, what: &'static str) -> Result<()> {
+        let inner = &*self.inner;
+        let used = inner.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let failed = || {
+            inner.used.fetch_sub(bytes, Ordering::Relaxed);
+            Err(QueryError::Memory { share_bytes: inner.shares.share, what })
+        };
+        if used > inner.shares.share {
+            return failed();
+        }
+        inner.most.fetch_max(used, Ordering::Relaxed);
+        let mut reserved = inner.reserved.lock();
+        let missing = used.saturating_sub(reserved.bytes() as usize);
+        if missing > 0 {
+            let step = missing.next_multiple_of(self.step()) as u64;
+            if reserved.grow_leaving("a query", step, self.rest()).is_err()
+                && reserved.grow("a query", missing as u64).is_err()
+            {
+                drop(reserved);
+                return failed();
+            }
+        }
+        Ok(())
+    }
+
+    fn give_back(&self, bytes: usize) {
+        let inner = &*self.inner;
+        let used = inner.used.fetch_sub(bytes, Ordering::Relaxed) - bytes;
+        if bytes == 0 {
+            return;
+        }
+        let mut reserved = inner.reserved.lock();
+        let keep = (used + self.step()).max(inner.shares.least);
+        let spare = (reserved.bytes() as usize).saturating_sub(keep);
+        reserved.shrink((spare / self.step() * self.step()) as u64);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.budget.ended(*self.most.get_mut() as u64);
+    }
+}
+
+/// Bytes that one part of a query holds; given back when it is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    /// absent for what no query owns
+    share: Option<MemoryShare>,
+    bytes: usize,
+}
+
+impl Held {
+    /// The part holds so many bytes now, or is about to; `what` names it in the error.
+    pub fn set(&mut self, bytes: usize, what: &'static str) -> Result<()> {
+        let Some(share) = &self.share else { return Ok(()) };
+        if bytes > self.bytes {
+            share.take(bytes - self.bytes, what)?;
+        } else {
+            share.give_back(self.bytes - bytes);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// Holds more.
+    pub fn add(&mut self, bytes: usize, what: &'static str) -> Result<()> {
+        self.set(self.bytes + bytes, what)
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Gives all back.
+    pub fn clear(&mut self) {
+        if let Some(share) = &self.share {
+            share.give_back(std::mem::take(&mut self.bytes));
+        }
+    }
+
+    /// Whether an operator that is about to hold `bytes` should spill instead: one leaves half of the share to the others, and
+    /// what is little goes on as long as the query's own least lasts.
+    pub fn is_tight(&self, bytes: usize) -> bool {
+        let Some(share) = &self.share else { return false };
+        let inner = &*share.inner;
+        let used = inner.used.load(Ordering::Relaxed) + bytes.saturating_sub(self.bytes);
+        let Shares { share: most, least } = inner.shares;
+        if bytes > most / 2 || used > most / 4 * 3 {
+            return true;
+        }
+        let beyond = (used + share.step()).saturating_sub(inner.reserved.lock().bytes() as usize) as u64;
+        bytes > least / 4 && beyond > 0 && beyond + share.rest() > inner.budget.free()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admit(shares: Shares, budget: &MemoryBudget) -> Result<MemoryShare> {
+        let wait = Duration::from_millis(20);
+        MemoryShare::admit(shares, budget.clone(), &Line::default(), wait, &Limits::default(), |_| {})
+    }
+
+    #[test]
+    fn the_budget_gets_back_what_queries_took() {
+        let budget = MemoryBudget::new(16 << 20);
+        let share = admit(Shares { share: usize::MAX, least: 1 << 20 }, &budget).unwrap();
+        assert_eq!(budget.used(), 1 << 20);
+        let mut held = share.held();
+        held.set(1 << 20, "test").unwrap();
+        assert_eq!(budget.used(), 1 << 20);
+        held.add(2 << 20, "test").unwrap();
+        assert_eq!(budget.used(), 3 << 20);
+        assert!(held.add(16 << 20, "test").is_err(), "more than the budget has");
+        assert_eq!(held.bytes(), 3 << 20);
+        held.set(100, "test").unwrap();
+        assert!(budget.used() <= 2 << 20);
+        drop((held, share));
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_share_is_a_bound_of_its_own() {
+        let budget = MemoryBudget::new(1 << 30);
+        let share = admit(Shares { share: 1000, least: 1000 }, &budget).unwrap();
+        let mut held = share.held();
+        assert!(held.is_tight(501) && !held.is_tight(500));
+        assert!(matches!(held.set(1001, "test"), Err(QueryError::Memory { share_bytes: 1000, .. })));
+    }
+
+    #[test]
+    fn queries_wait_for_their_least_and_then_are_refused() {
+        let budget = MemoryBudget::new(4 << 20);
+        let shares = Shares { share: 4 << 20, least: 3 << 20 };
+        let first = admit(shares, &budget).unwrap();
+        assert!(matches!(admit(shares, &budget), Err(QueryError::Busy { free_bytes: 1048576, .. })));
+        // what runs may take all that is left, but what can spill leaves it
+        let mut held = first.held();
+        assert!(held.is_tight(3 << 20), "the next one could not begin");
+        held.set(4 << 20, "test").unwrap();
+        drop((held, first));
+        drop(admit(shares, &budget).unwrap());
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn who_waits_is_not_overtaken() {
+        let budget = MemoryBudget::new(4 << 20);
+        let shares = Shares { share: 4 << 20, least: 3 << 20 };
+        let line = Line::default();
+        let running = Mutex::new(Some(admit(shares, &budget).unwrap()));
+        let wait = Duration::from_secs(1);
+        let now = |wait, pause: &dyn Fn()| {
+            MemoryShare::admit(shares, budget.clone(), &line, wait, &Limits::default(), |_| pause())
+        };
+        let first = now(wait, &|| {
+            // Room comes free while another one begins: it is not the first.
+            drop(running.lock().take());
+            assert!(matches!(now(Duration::ZERO, &|| ()), Err(QueryError::Busy { .. })));
+        });
+        drop(first.unwrap());
+        drop(now(Duration::ZERO, &|| ()).unwrap());
+    }
+
+    #[test]
+    fn a_query_that_waits_lends_what_it_does_not_use() {
+        let budget = MemoryBudget::new(4 << 20);
+        let shares = Shares { share: 4 << 20, least: 3 << 20 };
+        let first = admit(shares, &budget).unwrap();
+        let mut held = first.held();
+        held.set(1 << 20, "test").unwrap();
+        first.lend();
+        assert_eq!(budget.used(), 1 << 20);
+        let second = admit(shares, &budget).unwrap();
+        assert!(!first.take_back());
+        held.set(1 << 19, "test").unwrap();
+        assert!(!first.take_back());
+        drop(second);
+        assert!(first.take_back());
+        assert_eq!(budget.used(), 3 << 20);
+        drop((held, first));
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn many_queries_at_once_stay_within_the_budget() {
+        let budget = MemoryBudget::new(64 << 20);
+        let pool = budget.reserve("a pool", 48 << 20).unwrap();
+        let shares = Shares::of(budget.total(), pool.bytes(), None);
+        let running: Vec<MemoryShare> = (0..64).map_while(|_| admit(shares, &budget).ok()).collect();
+        assert_eq!(running.len(), 32);
+        let mut helds: Vec<Held> = running.iter().map(MemoryShare::held).collect();
+        for held in &mut helds {
+            while !held.is_tight(held.bytes() + 1000) {
+                held.add(1000, "test").unwrap();
+            }
+            assert!(held.bytes() >= shares.least / 4);
+        }
+        assert!(budget.peak() <= budget.total());
+    }
+}

@@ -1,0 +1,65 @@
+//! Stacks as large as a query is deep.
+//!
+//! What recurses over a query (parser, rewrites, planner, operators, drops) runs through [`with_room`]: on the thread's own stack
+//! while that has enough left, which it has for nearly all queries, and else on one made for the call. The thread stays the same,
+//! so counters kept per thread stay right; the memory is mapped, and only what is touched counts.
+
+/// Runs `f` with at least so much stack.
+pub(crate) fn with_room<R>(bytes: usize, f: impl FnOnce() -> R) -> R {
+    #[cfg(test)]
+    if let Some(less) = scarcity::less(bytes) {
+        return stacker::grow(less, f);
+    }
+    stacker::maybe_grow(bytes, bytes, f)
+}
+
+/// For tests: calls that ask for room on this thread get a part of it, and no more.
+#[cfg(test)]
+pub(crate) mod scarcity {
+    use std::cell::Cell;
+
+    thread_local!(static PART: Cell<usize> = const { Cell::new(1) });
+
+    /// From now on, one n-th of what exceeds `BASE_BYTES`.
+    pub(crate) fn set(n: usize) {
+        PART.set(n);
+    }
+
+    pub(super) fn less(bytes: usize) -> Option<usize> {
+        let base = crate::bounds::text_limits::BASE_BYTES;
+        (PART.get() > 1).then(|| base + bytes.saturating_sub(base) / PART.get())
+    }
+}
+
+/// A value whose parts hang together as deep as a query: dropped with room for it.
+#[derive(Debug)]
+pub(crate) struct Deep<T> {
+    // there until it is dropped
+    value: Option<T>,
+    bytes: usize,
+}
+
+impl<T> Deep<T> {
+    pub fn new(value: T, bytes: usize) -> Self {
+        Self { value: Some(value), bytes }
+    }
+
+    /// The same with something around it.
+    pub fn map(mut self, f: impl FnOnce(T) -> T) -> Self {
+        self.value = self.value.take().map(f);
+        self
+    }
+
+    /// Calls `f` with room for it.
+    pub fn with<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
+        let value = self.value.as_mut().expect("there until it is dropped");
+        with_room(self.bytes, || f(value))
+    }
+}
+
+impl<T> Drop for Deep<T> {
+    fn drop(&mut self) {
+        let value = self.value.take();
+        with_room(self.bytes, || drop(value));
+    }
+}

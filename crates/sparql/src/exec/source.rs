@@ -1,0 +1,112 @@
+//! The graph, as a query sees it: the one place that names session calls.
+
+use snowmelt_graph::{
+    Columns, Index, Keys, Levels, Lookup, LookupWay, Matches, Scan, Session, TermId, TermRef,
+};
+
+use crate::bounds::Limits;
+use crate::error::QueryError;
+use crate::text::parameter::GroundTerm;
+
+/// Constants looked up between two looks at the clock.
+const RESOLVED_TOGETHER: usize = 4096;
+
+/// A session.
+pub(crate) struct Source {
+    pub session: Session,
+}
+
+impl Source {
+    pub fn new(session: Session) -> Self {
+        Self { session }
+    }
+
+    /// The transaction it reads as of.
+    pub fn txn(&self) -> u64 {
+        self.session.state().txn()
+    }
+
+    pub fn count(
+        &mut self,
+        index: Index,
+        prefix: &[TermId],
+        range: Option<(u64, u64)>,
+    ) -> Result<u64, QueryError> {
+        Ok(self.session.count(index, prefix, range)?)
+    }
+
+    pub fn scan(&self, index: Index, prefix: &[TermId], range: Option<(u64, u64)>) -> Scan {
+        self.session.scan(index, prefix, range)
+    }
+
+    pub fn scan_next(
+        &mut self,
+        scan: &mut Scan,
+        out: &mut Columns,
+        max_rows: usize,
+    ) -> Result<bool, QueryError> {
+        Ok(scan.next(&mut self.session, out, max_rows)?)
+    }
+
+    pub fn lookup<'k>(&self, index: Index, keys: Keys<'k>) -> Lookup<'k> {
+        self.session.lookup(index, keys)
+    }
+
+    pub fn lookup_next(
+        &mut self,
+        lookup: &mut Lookup<'_>,
+        out: &mut Matches,
+        max_rows: usize,
+    ) -> Result<bool, QueryError> {
+        Ok(lookup.next(&mut self.session, out, max_rows)?)
+    }
+
+    /// A look-up whose keys the operator owns.
+    pub fn lookup_way(&self, index: Index, keys: &Keys<'_>) -> LookupWay {
+        self.session.lookup_way(index, keys)
+    }
+
+    pub fn lookup_way_next(
+        &mut self,
+        way: &mut LookupWay,
+        keys: &Keys<'_>,
+        out: &mut Matches,
+        max_rows: usize,
+    ) -> Result<bool, QueryError> {
+        Ok(way.next(&mut self.session, keys, out, max_rows)?)
+    }
+
+    /// Whether pages of an index may have to be read from the device: only then is it worth to look ahead.
+    pub fn is_cold(&mut self, index: Index) -> bool {
+        let id = self.session.state().index(index).map(|t| t.id());
+        id.is_some_and(|id| !self.session.reader().resident(id))
+    }
+
+    /// Starts the reads that these look-ups will need.
+    pub fn announce(&mut self, lookups: &[(Index, Keys<'_>)]) -> Result<(), QueryError> {
+        Ok(self.session.announce(lookups, Levels::Leaves)?)
+    }
+
+    /// The stored ids of constants: many in one call of the dictionary, which is not interrupted.
+    pub fn resolve_constants(
+        &mut self,
+        terms: &[GroundTerm],
+        limits: &Limits,
+    ) -> Result<Vec<Option<TermId>>, QueryError> {
+        let mut ids = Vec::with_capacity(terms.len());
+        for part in terms.chunks(RESOLVED_TOGETHER) {
+            limits.check()?;
+            let refs: Vec<TermRef<'_>> = part.iter().map(term_ref).collect();
+            ids.extend(self.session.resolve(&refs)?);
+        }
+        Ok(ids)
+    }
+}
+
+/// A constant as the dictionary takes it.
+pub(crate) fn term_ref(term: &GroundTerm) -> TermRef<'_> {
+    match term {
+        GroundTerm::Iri(iri) => TermRef::Iri(iri.as_str()),
+        GroundTerm::Literal(literal) => literal.as_ref().into(),
+    }
+}

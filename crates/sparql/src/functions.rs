@@ -1,0 +1,94 @@
+//! SPARQL's built-in functions on values, by family: strings, patterns, dates, hashes, terms.
+//!
+//! A function sees the values of its arguments, all of them bound, and gives a value or None, the error. What can be told from
+//! ids alone (STR, LANG, DATATYPE, the type tests, casts) is not here but with the expressions.
+//!
+//! A function that makes a longer text than it got asks [`Terms::fits`] before it makes it, and one that loops over a text asks
+//! [`Terms::poll`]: either ends the query.
+
+mod date;
+mod hash;
+mod pattern;
+mod search;
+mod string;
+mod term;
+
+pub(crate) use pattern::Pattern;
+pub(crate) use string::lang_matches;
+
+use spargebra::algebra::Function;
+
+use crate::value::{Terms, Value, round};
+
+macro_rules! functions {
+    ($($name:ident)*) => {
+        /// A built-in function.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Func {
+            $($name,)*
+        }
+
+        impl Func {
+            /// The function behind the algebra's name; None for those evaluated on ids and for unknown ones.
+            pub fn from_algebra(f: &Function) -> Option<Self> {
+                Some(match f {
+                    $(Function::$name => Func::$name,)*
+                    _ => return None,
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    Iri BNode Rand Abs Ceil Floor Round Concat SubStr StrLen Replace UCase LCase EncodeForUri Contains StrStarts StrEnds
+    StrBefore StrAfter Year Month Day Hours Minutes Seconds Timezone Tz Now Uuid StrUuid Md5 Sha1 Sha256 Sha384 Sha512
+    StrLang StrDt Regex
+}
+
+impl Func {
+    /// Whether it gives only booleans.
+    pub fn is_boolean(self) -> bool {
+        matches!(self, Func::Contains | Func::StrStarts | Func::StrEnds | Func::Regex)
+    }
+
+    /// Whether it gives another result each time it is called.
+    pub fn is_volatile(self) -> bool {
+        matches!(self, Func::Rand | Func::Uuid | Func::StrUuid | Func::BNode)
+    }
+}
+
+/// Calls a function; the parser has checked the number of arguments.
+pub(crate) fn call(func: Func, args: &[Value<'_>], terms: &Terms) -> Option<Value<'static>> {
+    match func {
+        Func::Abs => round::abs(&args[0]),
+        Func::Ceil => round::ceil(&args[0]),
+        Func::Floor => round::floor(&args[0]),
+        Func::Round => round::half_up(&args[0]),
+        Func::Rand => Some(Value::Double(rand::random::<f64>().into())),
+        Func::Iri => term::iri(&args[0], terms.base.as_ref()),
+        Func::BNode => Some(term::blank()),
+        Func::Uuid => Some(term::uuid()),
+        Func::StrUuid => Some(term::uuid_text()),
+        Func::StrLang => term::with_language(&args[0], &args[1]),
+        Func::StrDt => term::with_datatype(&args[0], &args[1]),
+        Func::Now => Some(Value::Temporal(crate::value::Temporal::DateTime(terms.now))),
+        Func::Year | Func::Month | Func::Day | Func::Hours | Func::Minutes | Func::Seconds => {
+            date::part(func, &args[0])
+        }
+        Func::Timezone => date::timezone(&args[0]),
+        Func::Tz => date::tz(&args[0]),
+        Func::Md5 | Func::Sha1 | Func::Sha256 | Func::Sha384 | Func::Sha512 => hash::digest(func, &args[0]),
+        Func::Regex | Func::Replace => pattern::call_dynamic(func, args, terms),
+        _ => string::call(func, args, terms),
+    }
+}
+
+/// REGEX or REPLACE with a pattern compiled before; `args` are the text, and the replacement if there is one.
+pub(crate) fn call_pattern(pattern: &Pattern, args: &[Value<'_>], terms: &Terms) -> Option<Value<'static>> {
+    match args {
+        [text] => pattern.matches(text, terms),
+        [text, replacement] => pattern.replace(text, replacement, terms),
+        _ => None,
+    }
+}

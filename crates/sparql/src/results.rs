@@ -1,0 +1,246 @@
+//! Results as text: solutions, booleans and graphs, streamed batch by batch.
+//!
+//! The formats are sparesults' and oxrdfio's; a row's terms are handed over borrowed, each decoded once
+//! per batch. The table for terminals, CSV and the XML of solutions are ours. Invariant: whatever is
+//! written is read back as the same terms (CSV: values); what a format has no notation for ends the
+//! result with [`QueryError::Unwritable`].
+
+mod csv;
+mod format;
+mod refuse;
+mod returns;
+mod table;
+mod xml;
+
+pub use format::ResultFormat;
+
+use std::io::{self, BufWriter, Write};
+use std::ops::Range;
+
+use oxrdf::{NamedOrBlankNodeRef, TripleRef, VariableRef};
+use oxrdfio::{RdfSerializer, WriterQuadSerializer};
+use snowmelt_graph::TermId;
+use sparesults::{QueryResultsFormat, QueryResultsSerializer, WriterSolutionsSerializer};
+
+use crate::QueryError;
+use crate::value::{TermBuffer, TermStore, Terms};
+use csv::Csv;
+use refuse::{refuse, refuse_triple};
+use returns::Returns;
+use table::Table;
+use xml::Xml;
+
+pub use table::TableStyle;
+
+/// Writes the answer of an ASK query.
+///
+/// # Errors
+/// When writing fails, or the format is one of graphs.
+pub fn write_boolean(format: ResultFormat, answer: bool, out: &mut dyn Write) -> io::Result<()> {
+    match format.solutions() {
+        Some(format) => {
+            QueryResultsSerializer::from_format(format).serialize_boolean_to_writer(out, answer)?;
+            Ok(())
+        }
+        None if format == ResultFormat::Table => writeln!(out, "{}", if answer { "yes" } else { "no" }),
+        None => Err(wrong(format, "a boolean")),
+    }
+}
+
+fn wrong(format: ResultFormat, what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("{what} cannot be written as {format}"))
+}
+
+/// Writes solutions.
+pub struct SolutionWriter<'w> {
+    form: Form<'w>,
+    format: ResultFormat,
+    variables: Vec<String>,
+    buffers: Vec<TermBuffer>,
+}
+
+enum Form<'w> {
+    Standard(Box<WriterSolutionsSerializer<BufWriter<&'w mut dyn Write>>>),
+    Csv(Csv<'w>),
+    Xml(Xml<'w>),
+    Table(Table<'w>),
+}
+
+type Out<'w> = BufWriter<Returns<&'w mut dyn Write>>;
+
+fn buffered(format: ResultFormat, out: &mut dyn Write) -> Out<'_> {
+    BufWriter::new(if format == ResultFormat::RdfXml { Returns::of_xml(out) } else { Returns::of_other(out) })
+}
+
+impl<'w> SolutionWriter<'w> {
+    /// Writes the head: the variables' names, without question mark, in the order of the columns.
+    ///
+    /// # Errors
+    /// When writing fails, or the format is one of graphs.
+    pub fn new(format: ResultFormat, variables: &[String], out: &'w mut dyn Write) -> io::Result<Self> {
+        let form = match format.solutions() {
+            Some(QueryResultsFormat::Csv) => Form::Csv(Csv::new(variables, out)?),
+            Some(QueryResultsFormat::Xml) => Form::Xml(Xml::new(variables, out)?),
+            Some(standard) => {
+                let names = variables.iter().map(oxrdf::Variable::new_unchecked).collect();
+                let out = BufWriter::new(out);
+                let serializer = QueryResultsSerializer::from_format(standard);
+                Form::Standard(Box::new(serializer.serialize_solutions_to_writer(out, names)?))
+            }
+            None if format == ResultFormat::Table => {
+                return Ok(Self::table(variables, TableStyle::default(), out));
+            }
+            None => return Err(wrong(format, "a table of solutions")),
+        };
+        let buffers = variables.iter().map(|_| TermBuffer::default()).collect();
+        Ok(SolutionWriter { form, format, variables: variables.to_vec(), buffers })
+    }
+
+    /// Writes the head of a table that is laid out as asked.
+    pub fn table(variables: &[String], style: TableStyle, out: &'w mut dyn Write) -> Self {
+        let form = Form::Table(Table::new(variables, style, out));
+        let buffers = variables.iter().map(|_| TermBuffer::default()).collect();
+        SolutionWriter { form, format: ResultFormat::Table, variables: variables.to_vec(), buffers }
+    }
+
+    /// Writes a batch: `cols[i]` are the ids of variable i.
+    ///
+    /// # Errors
+    /// When writing or reading terms fails.
+    pub fn write(
+        &mut self,
+        terms: &mut Terms,
+        store: &mut dyn TermStore,
+        cols: &[Vec<TermId>],
+        rows: usize,
+    ) -> Result<(), QueryError> {
+        assert_eq!(cols.len(), self.variables.len(), "one column per variable");
+        terms.begin_batch();
+        terms.in_parts(0..rows, &mut |terms, part| {
+            terms.prefetch(store, cols.iter().flat_map(|col| &col[part.clone()]).copied())?;
+            self.write_rows(terms, cols, part)
+        })
+    }
+
+    /// Writes rows whose terms can be read.
+    fn write_rows(
+        &mut self,
+        terms: &Terms,
+        cols: &[Vec<TermId>],
+        rows: Range<usize>,
+    ) -> Result<(), QueryError> {
+        for row in rows {
+            if terms.poll(64 * cols.len()).is_none() {
+                terms.fault()?;
+            }
+            let mut seen = Ok(());
+            let cells =
+                self.variables.iter().zip(cols).zip(&mut self.buffers).filter_map(|((name, col), buffer)| {
+                    let term = oxrdf::TermRef::from(terms.term(col[row], buffer)?);
+                    if seen.is_ok() {
+                        seen = refuse(self.format, term);
+                    }
+                    Some((VariableRef::new_unchecked(name), term))
+                });
+            match &mut self.form {
+                Form::Standard(writer) => writer.serialize(cells)?,
+                Form::Csv(csv) => csv.row(cells)?,
+                Form::Xml(xml) => xml.row(cells)?,
+                Form::Table(table) => table.row(cells)?,
+            }
+            seen?;
+        }
+        Ok(())
+    }
+
+    /// Writes the end.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn finish(self) -> io::Result<()> {
+        match self.form {
+            Form::Standard(writer) => writer.finish()?.flush(),
+            Form::Csv(csv) => csv.finish(),
+            Form::Xml(xml) => xml.finish(),
+            Form::Table(table) => table.finish(),
+        }
+    }
+}
+
+/// Writes the triples of CONSTRUCT and DESCRIBE.
+pub struct GraphWriter<'w> {
+    writer: WriterQuadSerializer<Out<'w>>,
+    format: ResultFormat,
+    buffers: [TermBuffer; 3],
+}
+
+impl<'w> GraphWriter<'w> {
+    /// Starts a graph. A table is written as N-Triples.
+    ///
+    /// # Errors
+    /// When the format is not one of graphs.
+    pub fn new(format: ResultFormat, out: &'w mut dyn Write) -> io::Result<Self> {
+        let standard = format.graph().ok_or_else(|| wrong(format, "a graph"))?;
+        let writer = RdfSerializer::from_format(standard).for_writer(buffered(format, out));
+        // a table of triples is N-Triples
+        let format = if format == ResultFormat::Table { ResultFormat::NTriples } else { format };
+        Ok(GraphWriter { writer, format, buffers: Default::default() })
+    }
+
+    /// Writes a batch of triples: subjects, predicates, objects. Those RDF does not allow (unbound parts, literals as subjects)
+    /// are left out, as CONSTRUCT demands.
+    ///
+    /// # Errors
+    /// When writing or reading terms fails.
+    pub fn write(
+        &mut self,
+        terms: &mut Terms,
+        store: &mut dyn TermStore,
+        triples: [&[TermId]; 3],
+    ) -> Result<(), QueryError> {
+        terms.begin_batch();
+        terms.in_parts(0..triples[0].len(), &mut |terms, part| {
+            terms.prefetch(store, triples.iter().flat_map(|col| &col[part.clone()]).copied())?;
+            self.write_triples(terms, triples.map(|col| &col[part.clone()]))
+        })
+    }
+
+    /// Writes triples whose terms can be read.
+    fn write_triples(&mut self, terms: &Terms, triples: [&[TermId]; 3]) -> Result<(), QueryError> {
+        let [subjects, predicates, objects] = triples;
+        for ((s, p), o) in subjects.iter().zip(predicates).zip(objects) {
+            if terms.poll(256).is_none() {
+                terms.fault()?;
+            }
+            let [sb, pb, ob] = &mut self.buffers;
+            let parts = (terms.term(*s, sb), terms.term(*p, pb), terms.term(*o, ob));
+            let (Some(s), Some(p), Some(o)) = parts else { continue };
+            let subject: NamedOrBlankNodeRef<'_> = match s.into() {
+                oxrdf::TermRef::NamedNode(node) => node.into(),
+                oxrdf::TermRef::BlankNode(node) => node.into(),
+                oxrdf::TermRef::Literal(_) => continue,
+            };
+            let oxrdf::TermRef::NamedNode(predicate) = p.into() else { continue };
+            let object = oxrdf::TermRef::from(o);
+            for term in [subject.into(), predicate.into(), object] {
+                refuse(self.format, term)?;
+            }
+            if self.format == ResultFormat::RdfXml {
+                refuse_triple(predicate, object)?;
+            }
+            self.writer.serialize_triple(TripleRef::new(subject, predicate, object))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the end.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn finish(self) -> io::Result<()> {
+        self.writer.finish()?.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests;

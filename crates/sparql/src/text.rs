@@ -1,0 +1,17 @@
+//! From the characters of a query to its syntax tree.
+//!
+//! 1. [`shape`] takes the constants out of a text, so that texts of equal shape share a plan.
+//! 2. [`syntax`] has spargebra parse it, and puts that parser's errors into words of the language.
+//! 3. [`star`] puts the variables of `SELECT *` into the order of the text.
+//! 4. [`bind`] puts parameters in the place of variables.
+//!
+//! A constant of the tree is a term or stands for a parameter: [`parameter`].
+
+pub(crate) mod bind;
+pub(crate) mod iri;
+pub(crate) mod keyword;
+pub(crate) mod parameter;
+pub(crate) mod prefixes;
+pub(crate) mod shape;
+mod star;
+pub(crate) mod syntax;

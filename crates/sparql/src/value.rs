@@ -1,0 +1,138 @@
+//! Values: what a term means to an operator or a function.
+//!
+//! A term is text (an IRI, a label, a lexical form with language or datatype); a [`Value`] is that text read once:
+//! numbers as numbers, dates as points in time, everything unknown kept as it stands. Operators work on values,
+//! term functions (STR, DATATYPE, sameTerm) on the text.
+//!
+//! Invariants:
+//! * a literal whose lexical form does not fit its datatype becomes [`Value::Other`]: it has no value, only a term;
+//! * derived integer types (xsd:int and so on) are read as [`Value::Integer`]: SPARQL promotes them before any
+//!   operator sees them (SPARQL 1.1, section 17.1);
+//! * no value is ever printed in another form than the canonical one of its datatype.
+//!
+//! `None` from any operation is SPARQL's error, which leaves the result unbound.
+
+mod arena;
+mod arith;
+mod cast;
+mod compare;
+mod fault;
+pub mod iri;
+mod local;
+mod order;
+mod parse;
+mod session;
+mod terms;
+
+pub use arith::{Arithmetic, arithmetic, negate, round};
+pub use cast::{Cast, cast};
+pub use compare::{compare, effective_boolean, equals};
+pub use fault::TermError;
+pub(crate) use fault::TooMuch;
+pub use local::LocalTerms;
+pub use order::push_order_key;
+pub use parse::{is_numeric_datatype, parse_literal};
+pub use terms::{NoStore, TermBuffer, TermStore, Terms};
+
+use std::borrow::Cow;
+
+use oxsdatatypes::{
+    Date, DateTime, DayTimeDuration, Decimal, Double, Duration, Float, GDay, GMonth, GMonthDay, GYear,
+    GYearMonth, Time, YearMonthDuration,
+};
+
+/// A term read for an operator. Text is borrowed from where the term was decoded, or owned when computed.
+#[derive(Clone, Debug)]
+pub enum Value<'a> {
+    /// An IRI.
+    Iri(Cow<'a, str>),
+    /// A blank node, by its label.
+    Blank(Cow<'a, str>),
+    /// A string without language.
+    String(Cow<'a, str>),
+    /// A string with a language tag.
+    LangString(Cow<'a, str>, Cow<'a, str>),
+    /// xsd:boolean.
+    Boolean(bool),
+    /// xsd:integer and the types derived from it, within 64 bits.
+    Integer(i64),
+    /// xsd:decimal with up to 18 digits after the point.
+    Decimal(Decimal),
+    /// xsd:float.
+    Float(Float),
+    /// xsd:double.
+    Double(Double),
+    /// A date, time, part of a date, or duration.
+    Temporal(Temporal),
+    /// A literal of an unknown datatype, or one whose lexical form does not fit its datatype.
+    Other {
+        /// The lexical form.
+        lexical: Cow<'a, str>,
+        /// The datatype's IRI.
+        datatype: Cow<'a, str>,
+    },
+}
+
+/// Dates, times, parts of dates, and durations.
+#[derive(Clone, Copy, Debug)]
+pub enum Temporal {
+    /// xsd:dateTime.
+    DateTime(DateTime),
+    /// xsd:date.
+    Date(Date),
+    /// xsd:time.
+    Time(Time),
+    /// xsd:gYear.
+    GYear(GYear),
+    /// xsd:gYearMonth.
+    GYearMonth(GYearMonth),
+    /// xsd:gMonth.
+    GMonth(GMonth),
+    /// xsd:gMonthDay.
+    GMonthDay(GMonthDay),
+    /// xsd:gDay.
+    GDay(GDay),
+    /// xsd:duration.
+    Duration(Duration),
+    /// xsd:yearMonthDuration.
+    YearMonthDuration(YearMonthDuration),
+    /// xsd:dayTimeDuration.
+    DayTimeDuration(DayTimeDuration),
+}
+
+impl Value<'_> {
+    /// The same value with all its text owned.
+    #[must_use]
+    pub fn into_owned(self) -> Value<'static> {
+        fn own(text: Cow<'_, str>) -> Cow<'static, str> {
+            Cow::Owned(text.into_owned())
+        }
+        match self {
+            Value::Iri(t) => Value::Iri(own(t)),
+            Value::Blank(t) => Value::Blank(own(t)),
+            Value::String(t) => Value::String(own(t)),
+            Value::LangString(t, l) => Value::LangString(own(t), own(l)),
+            Value::Boolean(v) => Value::Boolean(v),
+            Value::Integer(v) => Value::Integer(v),
+            Value::Decimal(v) => Value::Decimal(v),
+            Value::Float(v) => Value::Float(v),
+            Value::Double(v) => Value::Double(v),
+            Value::Temporal(v) => Value::Temporal(v),
+            Value::Other { lexical, datatype } => {
+                Value::Other { lexical: own(lexical), datatype: own(datatype) }
+            }
+        }
+    }
+
+    /// True for integers, decimals, floats and doubles.
+    #[must_use]
+    pub fn is_numeric(&self) -> bool {
+        matches!(self, Value::Integer(_) | Value::Decimal(_) | Value::Float(_) | Value::Double(_))
+    }
+
+    /// True for anything that is neither an IRI nor a blank node.
+    #[must_use]
+    pub fn is_literal(&self) -> bool {
+        !matches!(self, Value::Iri(_) | Value::Blank(_))
+    }
+}

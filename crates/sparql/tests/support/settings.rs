@@ -1,0 +1,185 @@
+//! Settings under which answers must not change, and a database opened with them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use oxrdf::{Quad, Triple};
+use oxrdfio::{RdfFormat, RdfParser};
+use snowmelt_graph::load::{self, LoadOptions, Source};
+use snowmelt_graph::{Database, DumpFormat, OpenOptions};
+use snowmelt_io::{Engine as IoEngine, QueueConfig};
+use snowmelt_sparql::results::ResultFormat;
+use snowmelt_sparql::{Engine, QueryError, QueryKind, QueryOptions, UpdateOptions, Updated};
+use snowmelt_store::{PAGE_BYTES, ReadAhead};
+use sparesults::QueryResultsFormat;
+
+use super::answer::{self, Answer};
+use super::data;
+
+/// How a database is opened and queried.
+#[derive(Clone)]
+pub struct Settings {
+    pub name: &'static str,
+    pub store: OpenOptions,
+    /// rows per batch; None: the engine's own choice
+    pub batch_rows: Option<usize>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let store = OpenOptions { memory_bytes: 256 << 20, direct: false, ..OpenOptions::default() };
+        Settings { name: "default settings", store, batch_rows: None }
+    }
+}
+
+impl Settings {
+    /// One hardship at a time, then several together.
+    pub fn hostile() -> Vec<Settings> {
+        let base = Settings::default();
+        let store = |name: &'static str, change: &dyn Fn(&mut OpenOptions)| {
+            let mut settings = Settings { name, ..base.clone() };
+            change(&mut settings.store);
+            settings
+        };
+        let ahead = |name: &'static str, change: &dyn Fn(&mut ReadAhead)| {
+            store(name, &|s| {
+                s.read_ahead = ReadAhead::all();
+                change(&mut s.read_ahead);
+            })
+        };
+        let engine =
+            |name, engine| store(name, &|s| s.queue = QueueConfig { engine, ..QueueConfig::default() });
+        vec![
+            store("a pool of 64 pages", &|s| s.pool_bytes = Some(64 * PAGE_BYTES as u64)),
+            engine("engine uring", IoEngine::Uring),
+            engine("engine threads", IoEngine::Threads),
+            engine("engine inline", IoEngine::Inline),
+            ahead("no start-up rule", &|r| r.start_up = false),
+            ahead("no extent rule", &|r| r.extent = false),
+            ahead("no planned rule", &|r| r.planned = false),
+            ahead("no scan rule", &|r| r.scan = false),
+            store("extents of 8 pages", &|s| s.extent_pages = 8),
+            Settings { name: "batches of one row", batch_rows: Some(1), ..base.clone() },
+            Settings {
+                batch_rows: Some(3),
+                ..store("64 pages, extents of 8, batches of 3, inline, no read-ahead", &|s| {
+                    s.pool_bytes = Some(64 * PAGE_BYTES as u64);
+                    s.extent_pages = 8;
+                    s.queue = QueueConfig { engine: IoEngine::Inline, ..QueueConfig::default() };
+                    s.read_ahead = ReadAhead::none();
+                })
+            },
+        ]
+    }
+}
+
+/// A loaded database in a folder of its own, which goes with it.
+pub struct Stored {
+    path: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Stored {
+    /// A database of these quads.
+    pub fn of_quads(quads: &[Quad], settings: &Settings) -> Arc<Self> {
+        let text = data::n_quads(quads);
+        let source =
+            Source::Reader { name: "test data".to_owned(), read: Box::new(std::io::Cursor::new(text)) };
+        Self::of_source(source, Some(RdfFormat::NQuads), settings)
+    }
+
+    /// A database of a file, compressed or not.
+    pub fn of_file(file: &Path, settings: &Settings) -> Arc<Self> {
+        Self::of_source(Source::File(file.to_owned()), None, settings)
+    }
+
+    fn of_source(source: Source, format: Option<RdfFormat>, settings: &Settings) -> Arc<Self> {
+        let folder = tempfile::Builder::new().prefix("snowmelt-test-").tempdir().expect("a temporary folder");
+        let path = folder.path().join("db");
+        let load_options =
+            LoadOptions { format, threads: 1, store: settings.store.clone(), ..LoadOptions::default() };
+        load::load(&path, vec![source], &load_options, &(), &AtomicBool::new(false))
+            .unwrap_or_else(|e| panic!("loading under {}: {e}", settings.name));
+        Arc::new(Stored { path, _folder: folder })
+    }
+}
+
+/// An engine on a database opened with some settings. One at a time per database.
+pub struct Fixture {
+    engine: Engine,
+    options: QueryOptions,
+    _stored: Arc<Stored>,
+}
+
+impl Fixture {
+    /// A database of these quads, opened.
+    pub fn open(quads: &[Quad], settings: &Settings) -> Self {
+        Self::on(Stored::of_quads(quads, settings), settings)
+    }
+
+    /// Opens a database that was loaded with the same extents.
+    pub fn on(stored: Arc<Stored>, settings: &Settings) -> Self {
+        let db = Database::open(&stored.path, &settings.store)
+            .unwrap_or_else(|e| panic!("opening under {}: {e}", settings.name));
+        let options = QueryOptions { batch_rows: settings.batch_rows, ..QueryOptions::default() };
+        Fixture { engine: Engine::new(db), options, _stored: stored }
+    }
+
+    /// The answer to a query, by way of the text it is written as.
+    pub fn answer(&self, query: &str, base: Option<&str>) -> Result<Answer, QueryError> {
+        let mut options = self.options.clone();
+        options.base = base.map(str::to_owned);
+        let result = self.engine.query(query, &options)?;
+        let format = match result.kind() {
+            QueryKind::Graph => ResultFormat::NTriples,
+            _ => ResultFormat::Json,
+        };
+        let is_graph = matches!(result.kind(), QueryKind::Graph);
+        let mut bytes = Vec::new();
+        result.write(format, &mut bytes)?;
+        if is_graph {
+            let parser = RdfParser::from_format(RdfFormat::NTriples);
+            let triples =
+                parser.for_slice(&bytes).map(|q| Triple::from(q.expect("what we write can be read")));
+            return Ok(Answer::Graph(triples.collect()));
+        }
+        Ok(answer::read(QueryResultsFormat::Json, &bytes).expect("what we write can be read"))
+    }
+
+    /// Runs an update; its commit is durable.
+    #[allow(dead_code, reason = "not all test programs change data")]
+    pub fn update(&self, text: &str, base: Option<&str>) -> Result<Updated, QueryError> {
+        let options = UpdateOptions {
+            base: base.map(str::to_owned),
+            batch_rows: self.options.batch_rows,
+            ..UpdateOptions::default()
+        };
+        self.engine.update(text, &options)
+    }
+
+    /// All quads there are.
+    #[allow(dead_code, reason = "not all test programs change data")]
+    pub fn quads(&self) -> Vec<Quad> {
+        let mut bytes = Vec::new();
+        self.engine.database().dump(DumpFormat::NQuads, &mut bytes).expect("a dump of a sound database");
+        let parser = RdfParser::from_format(RdfFormat::NQuads);
+        parser.for_slice(&bytes).map(|q| q.expect("what we write can be read")).collect()
+    }
+
+    /// What is wrong with the database, if anything.
+    #[allow(dead_code, reason = "not all test programs change data")]
+    pub fn check(&self) -> Result<(), String> {
+        let report = self.engine.database().check(&mut |_| {}).map_err(|e| e.to_string())?;
+        if report.is_sound() { Ok(()) } else { Err(format!("not sound: {:?}", report.problems)) }
+    }
+
+    /// The answer as text.
+    pub fn text(&self, query: &str, base: Option<&str>, format: ResultFormat) -> Result<String, QueryError> {
+        let mut options = self.options.clone();
+        options.base = base.map(str::to_owned);
+        let mut bytes = Vec::new();
+        self.engine.query(query, &options)?.write(format, &mut bytes)?;
+        Ok(String::from_utf8(bytes).expect("results are UTF-8"))
+    }
+}
