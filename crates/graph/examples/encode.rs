@@ -1,4 +1,5 @@
-//! How long the loader's encoder takes per literal: `cargo run --release -p snowmelt-graph --example encode`.
+//! How long the loader's encoder takes per literal: `cargo run --release -p snowmelt-graph
+//! --example encode`.
 
 use std::hint::black_box;
 use std::time::Instant;

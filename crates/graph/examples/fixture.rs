@@ -1,8 +1,11 @@
-//! Writes the databases that tests of later releases open: `cargo run -p snowmelt-graph --example fixture -- FILE`.
+//! Writes the databases that tests of later releases open: `cargo run -p snowmelt-graph
+//! --example fixture -- FILE`.
 //!
-//! FILE gets two small databases of the present file format with the same history (a load, random inserts and deletes, a graph cleared, a second
-//! load): `closed` was closed, `crashed` is a copy made while it was open, with commits in its journal that were never written back. Beside
-//! each is what it holds, as sorted N-Quads. Made once for each file format, before the next one: see crates/graph/tests/fixtures/README.md.
+//! FILE gets two small databases of the present file format with the same history (a load,
+//! random inserts and deletes, a graph cleared, a second load): `closed` was closed, `crashed`
+//! is a copy made while it was open, with commits in its journal that were never written back.
+//! Beside each is what it holds, as sorted N-Quads. Made once for each file format, before the
+//! next one: see crates/graph/tests/fixtures/README.md.
 
 #[path = "../tests/support/archive.rs"]
 mod archive;

@@ -1,6 +1,7 @@
 //! Loads files and prints what it took: `load DB MEMORY_MIB THREADS [SIZE=N...] FILE...`
 //!
-//! Sizes override what follows from the memory: chunk_bytes, batch_rows, table_bytes, run_bytes, part_terms, fan_in.
+//! Sizes override what follows from the memory: chunk_bytes, batch_rows, table_bytes,
+//! run_bytes, part_terms, fan_in.
 
 use std::sync::atomic::AtomicBool;
 

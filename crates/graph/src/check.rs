@@ -1,18 +1,22 @@
 //! Checks a whole database: pages, trees, the indexes against each other, the dictionary.
 //!
-//! 1. *pages*: every written page is read: checksum, page id, tree, the transaction that wrote it last;
-//! 2. *nodes*: each tree from its root, as the catalog names it: levels, separators, the row count of every child; every page in use in the
-//!    extent map is reached exactly once, by the tree it belongs to, and no other (`check_trees`);
-//! 3. *trees*: rows strictly ascending, as many as the catalog says, distinct prefixes as the catalog says;
+//! 1. *pages*: every written page is read: checksum, page id, tree, the transaction that wrote
+//!    it last;
+//! 2. *nodes*: each tree from its root, as the catalog names it: levels, separators, the row
+//!    count of every child; every page in use in the extent map is reached exactly once, by the
+//!    tree it belongs to, and no other (`check_trees`);
+//! 3. *trees*: rows strictly ascending, as many as the catalog says, distinct prefixes as the
+//!    catalog says;
 //! 4. *indexes*: POSG holds the quads of PSOG, and SP, OP, GS are their distinct pairs;
 //! 5. *terms*: every id in the indexes stands for a term (`check_dict`);
 //! 6. *dictionary*: every string is found by its hash, and every hash leads to a string that has it
 //!    (`check_dict`).
 //!
-//! What the journal has of the newest state is read through it: all pages of all trees as of one commit, and opening has read the rest of the journal.
+//! What the journal has of the newest state is read through it: all pages of all trees as of
+//! one commit, and opening has read the rest of the journal.
 //!
-//! Sets are compared by [`Sum`]s, so nothing is sorted or held. A problem does not end the check: it is
-//! noted, and what can still be read is.
+//! Sets are compared by [`Sum`]s, so nothing is sorted or held. A problem does not end the
+//! check: it is noted, and what can still be read is.
 
 mod dict;
 mod trees;
@@ -93,8 +97,8 @@ pub struct CheckProgress {
 /// Called now and then during a check; may end it.
 pub type Progress<'a> = &'a mut dyn FnMut(CheckProgress) -> ControlFlow<()>;
 
-/// An order-independent sum over rows: equal for equal multisets, different for different ones but for a
-/// chance of 2^-64.
+/// An order-independent sum over rows: equal for equal multisets, different for different ones
+/// but for a chance of 2^-64.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Sum {
     pub rows: u64,
@@ -103,7 +107,8 @@ pub(crate) struct Sum {
 
 impl Sum {
     pub fn add(&mut self, row: &[u64]) {
-        // Each value passes through a full mixer (that of splitmix64) so that no column can make up for another.
+        // Each value passes through a full mixer (that of splitmix64) so that no column can
+        // make up for another.
         let mut hash = row.len() as u64;
         for value in row {
             hash = (hash ^ value).wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -117,8 +122,8 @@ impl Sum {
 }
 
 impl Database {
-    /// Checks everything there is. Problems are in the report; an error means that the check could not be
-    /// finished.
+    /// Checks everything there is. Problems are in the report; an error means that the check
+    /// could not be finished.
     pub fn check(self: &Arc<Self>, progress: &mut dyn FnMut(CheckProgress)) -> Result<CheckReport> {
         self.check_until(&mut |at| {
             progress(at);
@@ -199,8 +204,8 @@ fn check_indexes(session: &mut Session, report: &mut CheckReport, progress: Prog
     Ok(sums)
 }
 
-/// Scans a tuple tree; calls `row` with each row and whether its first two columns are new. False if it could
-/// not be read to the end.
+/// Scans a tuple tree; calls `row` with each row and whether its first two columns are new.
+/// False if it could not be read to the end.
 fn check_tree(
     session: &mut Session,
     name: &'static str,
@@ -300,8 +305,8 @@ fn compare(state: &GraphState, sums: &Sums, report: &mut CheckReport) {
     }
 }
 
-/// GS against PSOG: subject by subject in the order of SP, the graphs of the subject's quads. All quads of a
-/// subject are seen together, so its distinct graphs are counted exactly.
+/// GS against PSOG: subject by subject in the order of SP, the graphs of the subject's quads.
+/// All quads of a subject are seen together, so its distinct graphs are counted exactly.
 fn check_graph_subjects(
     session: &mut Session,
     sums: &Sums,

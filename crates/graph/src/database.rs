@@ -37,7 +37,8 @@ impl Database {
         Self::of_store(Store::open(path, options.clone())?)
     }
 
-    /// Makes an empty database in `path` and opens it; its data lies in `stripes`, or in `path` if there are none.
+    /// Makes an empty database in `path` and opens it; its data lies in `stripes`, or in `path`
+    /// if there are none.
     pub fn create(path: &Path, stripes: &[PathBuf], options: &OpenOptions) -> Result<Arc<Self>> {
         Self::of_store(Store::create(path, stripes, options.clone())?)
     }
@@ -114,7 +115,8 @@ impl Database {
         *self.prefixes.lock() = None;
     }
 
-    /// The prefix table, if it is the one with so many prefixes. It comes back with the commit; after an abort it is made anew.
+    /// The prefix table, if it is the one with so many prefixes. It comes back with the commit;
+    /// after an abort it is made anew.
     pub(crate) fn take_prefix_encoder(&self, prefixes: usize) -> Option<PrefixEncoder> {
         self.prefixes.lock().take().filter(|encoder| encoder.len() == prefixes)
     }
@@ -126,8 +128,9 @@ impl Database {
         }
     }
 
-    /// The last transaction since the database was opened that gave the predicate a literal as object; 0 if none did. What was
-    /// found out as of that transaction or later, namely that its objects are all IRIs and blank nodes, still holds.
+    /// The last transaction since the database was opened that gave the predicate a literal as
+    /// object; 0 if none did. What was found out as of that transaction or later, namely that
+    /// its objects are all IRIs and blank nodes, still holds.
     pub fn literals_since(&self, predicate: TermId) -> u64 {
         self.literals.read().get(&predicate).copied().unwrap_or(0)
     }

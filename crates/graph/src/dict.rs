@@ -1,5 +1,5 @@
-//! The dictionary: which terms it holds, in which tree, as which bytes, found by which hash. Pure functions,
-//! for the loader that writes it and the session that reads it.
+//! The dictionary: which terms it holds, in which tree, as which bytes, found by which hash.
+//! Pure functions, for the loader that writes it and the session that reads it.
 //!
 //! | string tree       | kinds                                         | string                                      |
 //! |-------------------|-----------------------------------------------|---------------------------------------------|
@@ -8,11 +8,13 @@
 //! | [`Tree::Text`]    | text: strings and literals above 64 bytes     | lexical form                                |
 //!
 //! In the two literal trees the annotation stands in the id ([`Codes`]); where it has no code
-//! ([`IN_STRING`]), before the lexical form: `@` or `^`, varint length, language tag or datatype IRI.
+//! ([`IN_STRING`]), before the lexical form: `@` or `^`, varint length, language tag or
+//! datatype IRI.
 //!
-//! Numbers are dense from 0 per string tree, dealt out by first occurrence. Each string tree has a hash tree
-//! of rows (hash, number) for IRIs and (hash, number, code) for literals; the hash is XXH3-64 of the string
-//! (of an IRI: before its prefix is taken off), seeded with tree and code, and cut to its upper
+//! Numbers are dense from 0 per string tree, dealt out by first occurrence. Each string tree
+//! has a hash tree of rows (hash, number) for IRIs and (hash, number, code) for literals; the
+//! hash is XXH3-64 of the string (of an IRI: before its prefix is taken off), seeded with tree
+//! and code, and cut to its upper
 //! [`HASH_BITS`]: enough to make false candidates rare, and they are told apart by reading the string. Tree,
 //! code and string together are the term.
 
@@ -26,8 +28,8 @@ use crate::error::{GraphError, Result};
 use crate::term::inline::{self, Inline};
 use crate::term::{Kind, TermId, TermRef};
 
-/// Strings and literals whose lexical form is longer, in bytes, are texts: a tree of their own, so that
-/// labels stay dense.
+/// Strings and literals whose lexical form is longer, in bytes, are texts: a tree of their own,
+/// so that labels stay dense.
 pub const MAX_SHORT_BYTES: usize = 64;
 /// Bits of a hash kept in the hash trees.
 pub const HASH_BITS: u32 = 40;
@@ -139,8 +141,9 @@ impl Entry<'_> {
     }
 }
 
-/// The hash of a dictionary string, 64 bits. Sorting by it and then by number also sorts by [`index_hash`]
-/// only if no two hashes share their upper bits: sort rows of hash trees by what is stored.
+/// The hash of a dictionary string, 64 bits. Sorting by it and then by number also sorts by
+/// [`index_hash`] only if no two hashes share their upper bits: sort rows of hash trees by what
+/// is stored.
 #[inline]
 pub fn hash(tree: Tree, code: u16, string: &[u8]) -> u64 {
     XxHash3_64::oneshot_with_seed(u64::from(tree as u8) << 16 | u64::from(code), string)

@@ -1,17 +1,21 @@
 //! Bulk load: from RDF files to a database, in one pass over the text.
 //!
-//! 1. **Read** (`read`): chunks of text become partial dictionaries and rows of references (`ntriples`, `document`,
-//!    `intern`); terms get numbers by first occurrence (`numbering`, `table`), strings go straight to the string
-//!    trees (`dictionary`); rows with ids are sorted batch by batch into packed runs (`sorter`, `runs`, `pack`).
-//! 2. **Terms** (`waiting`): only when the table of terms outgrew its memory: the rest is numbered by an external merge.
+//! 1. **Read** (`read`): chunks of text become partial dictionaries and rows of references
+//!    (`ntriples`, `document`, `intern`); terms get numbers by first occurrence (`numbering`,
+//!    `table`), strings go straight to the string trees (`dictionary`); rows with ids are
+//!    sorted batch by batch into packed runs (`sorter`, `runs`, `pack`).
+//! 2. **Terms** (`waiting`): only when the table of terms outgrew its memory: the rest is
+//!    numbered by an external merge.
 //! 3. **Hashes**, **indexes** (`index`): runs are merged, trees are built from the bottom up.
 //! 4. **Commit**: the super-block is switched. Before that nothing is visible.
 //!
-//! Into a filled database there are two ways, and the cheaper one is taken (`fill`): a transaction that inserts, batch by batch, or the
-//! same four steps with what is there going first (`merge`).
+//! Into a filled database there are two ways, and the cheaper one is taken (`fill`): a
+//! transaction that inserts, batch by batch, or the same four steps with what is there going
+//! first (`merge`).
 //!
-//! Invariants: memory is bounded by the budget (`options`), whatever the input; the bytes of the database depend on
-//! the input alone, not on threads or memory; temporary files (`temp`) live in one folder that goes when the load ends.
+//! Invariants: memory is bounded by the budget (`options`), whatever the input; the bytes of
+//! the database depend on the input alone, not on threads or memory; temporary files (`temp`)
+//! live in one folder that goes when the load ends.
 
 mod account;
 mod dictionary;
@@ -59,8 +63,8 @@ pub use progress::{LoadProgress, LoadReport, Phase, Progress};
 
 /// Loads `sources` into the database at `path`, which is made if there is none.
 ///
-/// All or nothing: on an error, or when `cancel` becomes true, the database is as it was. The bytes of a database that was empty depend on the
-/// input alone.
+/// All or nothing: on an error, or when `cancel` becomes true, the database is as it was. The
+/// bytes of a database that was empty depend on the input alone.
 pub fn load(
     path: &Path,
     sources: Vec<Source>,
@@ -143,8 +147,8 @@ fn run(
     })
 }
 
-/// Takes away a database this load has made: a failed load must not leave one that opens and is empty. What cannot be removed
-/// is an empty database, into which the next load goes.
+/// Takes away a database this load has made: a failed load must not leave one that opens and is
+/// empty. What cannot be removed is an empty database, into which the next load goes.
 fn unmake(path: &Path, stripes: &[PathBuf], fresh: bool) {
     remove_unfinished(path, stripes);
     if fresh {
@@ -245,9 +249,7 @@ impl Load<'_> {
             plain: graphs.is_plain(),
             ..GraphMeta::default()
         };
-        build.put_record(dict::RECORD_META, RECORD_KIND, &meta.to_bytes());
-        cancelled(cancel)?;
-        build.commit()?;
+        commit(build, &meta, cancel)?;
         teller.end_phase();
         Ok(LoadReport {
             triples: summary.triples,
@@ -259,4 +261,11 @@ impl Load<'_> {
             ..LoadReport::default()
         })
     }
+}
+
+/// Makes the built trees the database's.
+fn commit(build: Build, meta: &GraphMeta, cancel: &AtomicBool) -> Result<(), LoadError> {
+    build.put_record(dict::RECORD_META, RECORD_KIND, &meta.to_bytes());
+    cancelled(cancel)?;
+    Ok(build.commit()?)
 }

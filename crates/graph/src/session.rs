@@ -1,5 +1,5 @@
-//! A session: the database as of one moment, for one thread of a query. Thin over the trees; terms are resolved in
-//! `session::resolve`, decoded in `session::decode`.
+//! A session: the database as of one moment, for one thread of a query. Thin over the trees;
+//! terms are resolved in `session::resolve`, decoded in `session::decode`.
 
 pub(crate) mod decode;
 pub(crate) mod dump;
@@ -71,12 +71,14 @@ impl Session {
         self.reader.meters
     }
 
-    /// Adds the activity to the database's total and sets it to zero; dropping the session does it too.
+    /// Adds the activity to the database's total and sets it to zero; dropping the session does
+    /// it too.
     pub fn flush(&mut self) {
         self.reader.flush();
     }
 
-    /// Whether all quads are in the default graph: as the graph's record says, or looked up once per state.
+    /// Whether all quads are in the default graph: as the graph's record says, or looked up
+    /// once per state.
     ///
     /// # Errors
     /// Those of reading GS.
@@ -84,7 +86,8 @@ impl Session {
         if let Some(known) = self.state.plain.get() {
             return Ok(*known);
         }
-        // By the row where the record does not say it, not by counts: a wrong one in an inner node must not hide graphs.
+        // By the row where the record does not say it, not by counts: a wrong one in an inner
+        // node must not hide graphs.
         let plain = !self.any(Index::Gs, (TermId::DEFAULT_GRAPH.0 + 1, u64::MAX))?;
         Ok(*self.state.plain.get_or_init(|| plain))
     }
@@ -94,8 +97,8 @@ impl Session {
         self.state.annotation_of(id)
     }
 
-    /// The language tag of a literal, without I/O; `None` without one, or where the id does not tell
-    /// ([`Session::annotation_of`] tells the two apart).
+    /// The language tag of a literal, without I/O; `None` without one, or where the id does not
+    /// tell ([`Session::annotation_of`] tells the two apart).
     pub fn lang_of(&self, id: TermId) -> Option<&str> {
         self.state.annotation_of(id).lang().flatten()
     }
@@ -105,7 +108,8 @@ impl Session {
         self.state.annotation_of(id).datatype()
     }
 
-    /// Exact number of rows with these leading values and, if given, the next column within the range (inclusive).
+    /// Exact number of rows with these leading values and, if given, the next column within the
+    /// range (inclusive).
     pub fn count(&mut self, index: Index, prefix: &[TermId], range: Option<(u64, u64)>) -> Result<u64> {
         let Some(tree) = self.state.index(index) else { return Ok(0) };
         let (mut low, mut high, mut len) = ([0; 5], [0; 5], prefix.len());
@@ -119,7 +123,8 @@ impl Session {
         Ok(tree.count(&mut self.reader, &low[..len], &high[..len])?)
     }
 
-    /// True when there is a row whose first column is within the range (inclusive). Looks at the row; counts of inner nodes have no say.
+    /// True when there is a row whose first column is within the range (inclusive). Looks at
+    /// the row; counts of inner nodes have no say.
     pub fn any(&mut self, index: Index, (least, greatest): (u64, u64)) -> Result<bool> {
         let Some(tree) = self.state.index(index) else { return Ok(false) };
         Ok(tree.has_row_between(&mut self.reader, &[least], &[greatest])?)
@@ -142,8 +147,8 @@ impl Session {
         LookupWay { inner: self.state.index(index).map(|tree| tree.lookup_way(keys)) }
     }
 
-    /// Begins the reads that these lookups will need, level by level over all trees together; free when
-    /// everything is resident. A hint: it waits for inner nodes at most.
+    /// Begins the reads that these lookups will need, level by level over all trees together;
+    /// free when everything is resident. A hint: it waits for inner nodes at most.
     pub fn announce(&mut self, lookups: &[(Index, Keys<'_>)], levels: Levels) -> Result<()> {
         let known =
             lookups.iter().filter_map(|(index, keys)| Some((self.state.index(*index)?.into(), *keys)));
@@ -184,7 +189,8 @@ pub struct LookupWay {
 }
 
 impl LookupWay {
-    /// Appends up to `max_rows` rows to `out`; false when there was none left. `keys` are those it began with.
+    /// Appends up to `max_rows` rows to `out`; false when there was none left. `keys` are those
+    /// it began with.
     pub fn next(
         &mut self,
         session: &mut Session,

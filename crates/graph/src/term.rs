@@ -24,9 +24,10 @@
 //! | 14 value        | as 4: a literal with a comparable datatype that is not inline      |
 //! | 15 local        | a term a query made; never stored                                  |
 //!
-//! Invariants: a literal is inline exactly when its lexical form is the one the payload gives back
-//! (`term::inline` and `term::lexical` are inverse), so equal ids mean equal terms and the other way round;
-//! within a kind (and datatype, for 8) the order of ids is the order of values, for the kinds 6 to 13.
+//! Invariants: a literal is inline exactly when its lexical form is the one the payload gives
+//! back (`term::inline` and `term::lexical` are inverse), so equal ids mean equal terms and the
+//! other way round; within a kind (and datatype, for 8) the order of ids is the order of
+//! values, for the kinds 6 to 13.
 
 mod civil;
 pub(crate) mod inline;
@@ -149,14 +150,16 @@ impl TermId {
         TermId(((kind as u64) << PAYLOAD_BITS) | payload)
     }
 
-    /// An id that carries an annotation code: kinds literal, text and value. The number is below 2^44 (asserted).
+    /// An id that carries an annotation code: kinds literal, text and value. The number is
+    /// below 2^44 (asserted).
     #[inline]
     pub const fn coded(kind: Kind, code: u16, number: u64) -> TermId {
         assert!(kind.has_code() && number <= NUMBER_MASK);
         TermId(((kind as u64) << PAYLOAD_BITS) | ((code as u64) << NUMBER_BITS) | number)
     }
 
-    /// The id of a dictionary term: as [`TermId::coded`] where the kind has a code, which is ignored elsewhere.
+    /// The id of a dictionary term: as [`TermId::coded`] where the kind has a code, which is
+    /// ignored elsewhere.
     #[inline]
     pub const fn dictionary(kind: Kind, code: u16, number: u64) -> TermId {
         if kind.has_code() { TermId::coded(kind, code, number) } else { TermId::new(kind, number) }
@@ -228,8 +231,9 @@ impl fmt::Debug for TermId {
 
 /// A term by reference, as RDF has it.
 ///
-/// Blank nodes are their labels without `_:`. Plain literals have the datatype xsd:string, literals with a
-/// language tag rdf:langString. Language tags are in lower case (the parsers see to it).
+/// Blank nodes are their labels without `_:`. Plain literals have the datatype xsd:string,
+/// literals with a language tag rdf:langString. Language tags are in lower case (the parsers
+/// see to it).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum TermRef<'a> {

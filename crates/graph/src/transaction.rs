@@ -1,11 +1,14 @@
 //! The write transaction of a graph: quads and terms come and go, all or nothing.
 //!
 //! 1. [`Database::begin`] waits for the turn of the writer and takes the newest appended state;
-//! 2. terms get ids (`transaction::terms`), quads enter and leave the indexes (`transaction::quads`), graphs are cleared (`transaction::clear`);
-//!    a [`Session`] of the transaction sees all of it, nobody else does;
-//! 3. [`Transaction::append`] puts leaves in order after a large batch (`relocate`), writes the catalog records that changed and hands the new [`GraphState`] to those who come after.
+//! 2. terms get ids (`transaction::terms`), quads enter and leave the indexes
+//!    (`transaction::quads`), graphs are cleared (`transaction::clear`); a [`Session`] of the
+//!    transaction sees all of it, nobody else does;
+//! 3. [`Transaction::append`] puts leaves in order after a large batch (`relocate`), writes the
+//!    catalog records that changed and hands the new [`GraphState`] to those who come after.
 //!
-//! Invariant: the records are written once, at the end; in between the state in memory is the truth.
+//! Invariant: the records are written once, at the end; in between the state in memory is the
+//! truth.
 
 pub(crate) mod clear;
 pub(crate) mod document;
@@ -32,7 +35,8 @@ use crate::term::TermId;
 /// Kind of every catalog record of a graph.
 const RECORD_KIND: u32 = 1;
 
-/// Changes to distinct values per predicate that are not worth writing the counts again: this, and a sixteenth of the pairs.
+/// Changes to distinct values per predicate that are not worth writing the counts again: this,
+/// and a sixteenth of the pairs.
 const VALUES_DRIFT: u64 = 64;
 
 /// Marks counts that are to be written with this commit.
@@ -59,7 +63,8 @@ impl Database {
         Ok(self.begin_while(&|| true)?.expect("it does not give up"))
     }
 
-    /// The same, as long as `go_on` says so while it waits; it is asked some tens of times a second. `None` when it gave up.
+    /// The same, as long as `go_on` says so while it waits; it is asked some tens of times a
+    /// second. `None` when it gave up.
     ///
     /// # Errors
     /// As [`Database::begin`].
@@ -124,7 +129,8 @@ impl Transaction {
         self.relocate_after_batch()?;
         self.write_records();
         let Transaction { db, txn, state, prefixes, literals, .. } = self;
-        // Before anybody can see the quads: whoever assumes that a predicate has no literals asks for this.
+        // Before anybody can see the quads: whoever assumes that a predicate has no literals
+        // asks for this.
         db.note_literals(&literals, txn.txn());
         let number = txn.txn();
         db.note_appended(state, prefixes);
@@ -171,7 +177,8 @@ impl Transaction {
         }
     }
 
-    /// The counts of distinct values are statistics: they are written when they are off by more than a little.
+    /// The counts of distinct values are statistics: they are written when they are off by more
+    /// than a little.
     fn decide_values(&mut self) {
         let pairs: u64 =
             [Index::Sp, Index::Op].iter().map(|i| self.state.index(*i).map_or(0, |t| t.rows())).sum();

@@ -1,4 +1,5 @@
-//! The whole way on real data: load the BSBM file of 1000 products, check, count, dump; the dump is the input.
+//! The whole way on real data: load the BSBM file of 1000 products, check, count, dump; the
+//! dump is the input.
 
 use std::collections::HashSet;
 use std::path::PathBuf;

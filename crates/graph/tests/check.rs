@@ -1,5 +1,6 @@
-//! A check walks every tree from its root: inner nodes that are sound as pages but say something wrong are found, and no wrong row count in one of
-//! them makes an update drop what it was not asked to.
+//! A check walks every tree from its root: inner nodes that are sound as pages but say
+//! something wrong are found, and no wrong row count in one of them makes an update drop what
+//! it was not asked to.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -15,7 +16,8 @@ fn options() -> OpenOptions {
     OpenOptions { memory_bytes: 64 << 20, direct: false, extent_pages: 16, ..OpenOptions::default() }
 }
 
-/// A database without journal, of two graphs: `http://a/g1`, which comes first, has about a third of the subjects of `http://a/g2`, scattered.
+/// A database without journal, of two graphs: `http://a/g1`, which comes first, has about a
+/// third of the subjects of `http://a/g2`, scattered.
 fn make(dir: &Path, subjects: u64) {
     snowmelt_io::set_notice(|_| {});
     let db = Database::create(dir, &[], &options()).unwrap();
@@ -73,7 +75,8 @@ fn pages_of(dir: &Path, kind: PageKind) -> Vec<(PageId, TreeId, String)> {
     found
 }
 
-/// Changes a page on the stripe and makes its checksum right: as a page it is sound, and of the transaction that wrote it last.
+/// Changes a page on the stripe and makes its checksum right: as a page it is sound, and of the
+/// transaction that wrote it last.
 fn forge(dir: &Path, id: PageId, tree: TreeId, change: impl FnOnce(&mut [u8])) {
     let file = dir.join("stripe-0");
     let mut bytes = std::fs::read(&file).unwrap();
@@ -113,10 +116,12 @@ fn a_wrong_inner_node_of_any_tree_is_found() {
 
 /// Makes an inner node lead to its first child twice.
 fn second_child_is_first(page: &mut [u8]) {
-    // The table behind byte 40: per column u64 base and u8 width; columns are the key's, the child and the rows before it.
+    // The table behind byte 40: per column u64 base and u8 width; columns are the key's, the
+    // child and the rows before it.
     let rows = usize::from(header(page).count());
     let is_string = header(page).kind() == PageKind::StringInner as u8;
-    // The child is the column before the last one; try the arities a tree may have until its values are pages that differ.
+    // The child is the column before the last one; try the arities a tree may have until its
+    // values are pages that differ.
     let arities = if is_string { 1..=1 } else { 2..=4 };
     for arity in arities {
         let columns = arity + 2;

@@ -1,4 +1,5 @@
-//! Databases written with the crate's encodings: resolve, decode, counts, scans, dumps, checks, damage.
+//! Databases written with the crate's encodings: resolve, decode, counts, scans, dumps, checks,
+//! damage.
 
 mod support;
 
@@ -160,7 +161,8 @@ fn annotations_without_a_code_stand_in_the_string() {
     assert_eq!(db.check(&mut |_| {}).unwrap().problems, [""; 0]);
 }
 
-/// With read-ahead of extents off, and only then: what is announced is read ahead, and decoding finds it.
+/// With read-ahead of extents off, and only then: what is announced is read ahead, and decoding
+/// finds it.
 #[test]
 fn announced_terms_are_read_ahead() {
     let dir = tempfile::tempdir().unwrap();
@@ -300,7 +302,8 @@ fn dumps_hold_all_quads() {
     ] {
         let mut out = Vec::new();
         assert_eq!(db.dump(format, &mut out).unwrap(), db.state().unwrap().quads());
-        // Parsed blank nodes keep their labels in N-Triples and N-Quads; the others are checked by their number.
+        // Parsed blank nodes keep their labels in N-Triples and N-Quads; the others are checked
+        // by their number.
         let dumped = parse(&out, parser);
         let expected = if format.has_graphs() { &expected } else { &triples };
         let named = |lines: &BTreeSet<String>| -> BTreeSet<String> {
@@ -423,8 +426,8 @@ fn checks_find_wrong_hashes() {
     }
 }
 
-/// Flips a bit in a page of each tree in turn: every read gives the right answer or an error that names the
-/// page, and the check names it.
+/// Flips a bit in a page of each tree in turn: every read gives the right answer or an error
+/// that names the page, and the check names it.
 #[test]
 fn damaged_pages_are_named() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Each release opens its predecessor's files: databases stored by programs of earlier file formats open, hold what they held, are sound, and go on.
+//! Each release opens its predecessor's files: databases stored by programs of earlier file
+//! formats open, hold what they held, are sound, and go on.
 
 #[path = "support/archive.rs"]
 mod archive;

@@ -1,4 +1,5 @@
-//! The graph's part of docs/format.md says what the code does: the table of kinds, and the constants in its text.
+//! The graph's part of docs/format.md says what the code does: the table of kinds, and the
+//! constants in its text.
 
 use snowmelt_graph::{Kind, dict};
 

@@ -1,14 +1,18 @@
 //! Snapshot isolation, checked on histories of concurrent readers and writers.
 //!
-//! Registers are quads `<register> <value> N`, each written together with a twin in another graph. A writer reads some registers in its
-//! transaction, writes some, and notes what it saw and when its commit was acknowledged. A reader takes a session and reads all registers,
-//! slowly, through different indexes. The checker knows the order of the commits (their numbers) and asks for every history:
+//! Registers are quads `<register> <value> N`, each written together with a twin in another
+//! graph. A writer reads some registers in its transaction, writes some, and notes what it saw
+//! and when its commit was acknowledged. A reader takes a session and reads all registers,
+//! slowly, through different indexes. The checker knows the order of the commits (their
+//! numbers) and asks for every history:
 //!
 //! 1. a session saw exactly the state after some commit: no half of one, no mixture of two;
-//! 2. that commit is not older than any that was acknowledged before the session began, and not newer than any that had begun when it ended;
+//! 2. that commit is not older than any that was acknowledged before the session began, and not
+//!    newer than any that had begun when it ended;
 //! 3. a transaction saw exactly the state before its own commit.
 //!
-//! A reader that takes a new session for each register, and one whose session is older than an acknowledged commit, must be found out.
+//! A reader that takes a new session for each register, and one whose session is older than an
+//! acknowledged commit, must be found out.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

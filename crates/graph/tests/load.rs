@@ -1,5 +1,6 @@
-//! Loads against oxrdfio: the quads of a loaded database are those a parser reads, whatever the threads,
-//! the memory and the compression, and the bytes of the database are the same every time.
+//! Loads against oxrdfio: the quads of a loaded database are those a parser reads, whatever the
+//! threads, the memory and the compression, and the bytes of the database are the same every
+//! time.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -135,7 +136,8 @@ impl Loaded {
         dict::literal(id, &string, &self.codes).unwrap().to_owned()
     }
 
-    /// All quads; checks on the way that the other indexes hold the same and that the hash trees find every term.
+    /// All quads; checks on the way that the other indexes hold the same and that the hash
+    /// trees find every term.
     fn quads(&mut self) -> Quads {
         let psog = self.rows(Index::Psog.name(), 4);
         let quads: Vec<[u64; 4]> = psog.iter().map(|r| [r[1], r[0], r[2], r[3]]).collect();
@@ -186,7 +188,8 @@ fn quads_of(db: &Path) -> Quads {
     Loaded::open(db).quads()
 }
 
-/// Every byte of a database's data, by file name: super-block and journal carry a random number that is the database's own.
+/// Every byte of a database's data, by file name: super-block and journal carry a random number
+/// that is the database's own.
 fn bytes_of(db: &Path) -> BTreeMap<String, Vec<u8>> {
     let files = fs::read_dir(db).unwrap().map(|f| f.unwrap());
     let named = files.map(|f| (f.file_name().into_string().unwrap(), fs::read(f.path()).unwrap()));
@@ -643,7 +646,8 @@ fn shared(path: &str) -> Option<PathBuf> {
     None
 }
 
-/// A benchmark data set, under default and hostile sizes: dumped, it is the input again, and every page is sound.
+/// A benchmark data set, under default and hostile sizes: dumped, it is the input again, and
+/// every page is sound.
 #[test]
 fn bsbm_comes_back() {
     let Some(file) = shared("bsbm/pc1000.nt.zst") else { return };
@@ -708,7 +712,8 @@ fn places_of_errors() {
     }
 }
 
-/// The W3C Turtle tests: the good files, loaded together, are what oxrdfio reads; each bad one is refused.
+/// The W3C Turtle tests: the good files, loaded together, are what oxrdfio reads; each bad one
+/// is refused.
 #[test]
 fn w3c_turtle() {
     let Some(folder) = shared("w3c/rdf/rdf11/rdf-turtle") else { return };

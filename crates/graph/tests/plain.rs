@@ -1,5 +1,6 @@
-//! The graph's record may claim that all quads are in the default graph. After every kind of change the claim, and what a session says, agree with the
-//! rows; a check finds a wrong claim; a true one spares a read.
+//! The graph's record may claim that all quads are in the default graph. After every kind of
+//! change the claim, and what a session says, agree with the rows; a check finds a wrong claim;
+//! a true one spares a read.
 //!
 //! The seed is printed; `SNOWMELT_SEED` gives another one.
 
@@ -152,7 +153,8 @@ const DEFAULT_ONLY: &[Quad] = &[(0, 0), (1, 0)];
 const NAMED_ONLY: &[Quad] = &[(0, 1), (1, 2)];
 const MIXED: &[Quad] = &[(0, 0), (1, 0), (0, 1), (2, 3)];
 
-/// From every kind of database by every two changes, asked in between or not: in one transaction and in two, and opened again.
+/// From every kind of database by every two changes, asked in between or not: in one
+/// transaction and in two, and opened again.
 #[test]
 fn after_every_two_changes_the_claim_is_right() {
     let changes = [
@@ -188,7 +190,8 @@ fn after_every_two_changes_the_claim_is_right() {
     }
 }
 
-/// A claim is not lost by changes of the default graph, and comes with an emptied database: it spares the read after the next opening.
+/// A claim is not lost by changes of the default graph, and comes with an emptied database: it
+/// spares the read after the next opening.
 #[test]
 fn the_claim_is_kept_and_made() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
-//! Transactions against a model: a set of quads. Random inserts, deletes and clears, all indexes checked against each other after every
-//! commit, sessions that must not move, transactions that leave nothing.
+//! Transactions against a model: a set of quads. Random inserts, deletes and clears, all
+//! indexes checked against each other after every commit, sessions that must not move,
+//! transactions that leave nothing.
 //!
 //! The seed is printed; `SNOWMELT_SEED` gives another one.
 
@@ -293,8 +294,8 @@ fn distinct_values_follow() {
     assert_eq!(distinct(&db.session().unwrap())[1], Some(left.len() as u64));
 }
 
-/// Large batches in random order scatter leaves; what is written anyway is put in order on the way, the rest by `relocate`, and nothing is
-/// changed by it.
+/// Large batches in random order scatter leaves; what is written anyway is put in order on the
+/// way, the rest by `relocate`, and nothing is changed by it.
 #[test]
 fn scattered_leaves_are_moved_and_stay_what_they_were() {
     let dir = tempfile::tempdir().unwrap();
@@ -358,15 +359,16 @@ fn disorder(db: &Arc<Database>, tree: Option<&TupleTree>) -> f64 {
     tree.disorder(&mut txn).unwrap()
 }
 
-/// Large batches order the indexes that they write anyway. Nobody asks for neighbouring hashes: these stay where the batches have scattered
-/// them, until `relocate` orders all trees.
+/// Large batches order the indexes that they write anyway. Nobody asks for neighbouring hashes:
+/// these stay where the batches have scattered them, until `relocate` orders all trees.
 #[test]
 fn large_batches_order_the_indexes_and_leave_the_hashes_alone() {
     let dir = tempfile::tempdir().unwrap();
     let db = Database::create(dir.path(), &[], &options()).unwrap();
     let mut random = Random(11);
     for round in 0..4 {
-        // New subjects, whose hashes go everywhere; objects in no order, so that each batch changes all leaves of POSG and OP.
+        // New subjects, whose hashes go everywhere; objects in no order, so that each batch
+        // changes all leaves of POSG and OP.
         let quads: Vec<Quad> = (0..10_000)
             .map(|i| {
                 let object =

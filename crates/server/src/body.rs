@@ -1,8 +1,8 @@
 //! From a thread that writes an answer to the connection that sends it.
 //!
 //! 1. The writer fills one chunk. An answer that ends within it goes out whole, with its length.
-//! 2. A longer one turns into a stream: chunks pass through a short queue, so a slow client slows the query
-//!    and not the server's memory.
+//! 2. A longer one turns into a stream: chunks pass through a short queue, so a slow client
+//!    slows the query and not the server's memory.
 //! 3. A query whose client does not read gives its slot, and the memory it has reserved and does
 //!    not use, to others while it waits. It ends when the connection is closed at the stall
 //!    deadline. (To cancel it at once would end every query whose client pauses.)
@@ -48,7 +48,8 @@ pub struct AnswerBody {
 enum Content {
     /// all of it
     Whole(Option<Bytes>),
-    /// chunks as the query produces them; an error breaks the connection, so that a cut answer is seen as cut
+    /// chunks as the query produces them; an error breaks the connection, so that a cut answer
+    /// is seen as cut
     Stream(mpsc::Receiver<Result<Bytes, io::Error>>),
 }
 
@@ -151,8 +152,8 @@ impl AnswerWriter {
         }
     }
 
-    /// Ends in an error: a refusal when nothing has left yet, else a broken connection, so that the client does
-    /// not take the part for the whole.
+    /// Ends in an error: a refusal when nothing has left yet, else a broken connection, so that
+    /// the client does not take the part for the whole.
     pub fn fail(self, refusal: Refusal) {
         drop(self.turn);
         match (self.head, self.chunks) {

@@ -1,7 +1,9 @@
-//! Connections: accepted up to a limit, served to their end, and closed so that the client gets the last answer.
+//! Connections: accepted up to a limit, served to their end, and closed so that the client gets
+//! the last answer.
 //!
-//! A connection that is closed while bytes of the client are unread is reset, and the reset may overtake the answer. So after the last answer the
-//! sending side is closed, and what still comes is thrown away for a while.
+//! A connection that is closed while bytes of the client are unread is reset, and the reset may
+//! overtake the answer. So after the last answer the sending side is closed, and what still
+//! comes is thrown away for a while.
 
 use std::future::Future;
 use std::io;
@@ -21,8 +23,8 @@ use crate::service::Service;
 
 /// How long bytes of a client are thrown away after the last answer.
 const LINGER: Duration = Duration::from_secs(5);
-/// Send and receive buffers of a connection in the system: memory of clients that do not read, and the step in which
-/// their progress is seen.
+/// Send and receive buffers of a connection in the system: memory of clients that do not read,
+/// and the step in which their progress is seen.
 const SOCKET_BYTES: u32 = 128 << 10;
 /// Connections that the system keeps until they are accepted.
 const BACKLOG: u32 = 1024;
@@ -40,7 +42,8 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Accepts connections until `shutdown` is ready, then waits for those there are up to the deadline and cancels their requests.
+/// Accepts connections until `shutdown` is ready, then waits for those there are up to the
+/// deadline and cancels their requests.
 pub async fn accept_until(
     listener: TcpListener,
     service: Arc<Service>,

@@ -1,12 +1,15 @@
-//! The commands `backup`, `check`, `compact` and `stats` beside a running server, over a Unix socket in the database's directory.
+//! The commands `backup`, `check`, `compact` and `stats` beside a running server, over a Unix
+//! socket in the database's directory.
 //!
 //! 1. The client connects to `control` and sends one line of JSON: a [`Request`].
 //! 2. The server looks at who that is: only the user it runs as, and root, are answered.
-//! 3. It sends lines of JSON: any number of [`Reply::Progress`], then one other [`Reply`]. The request is a command's arguments and
-//!    the last reply what the command prints, so both processes are of one version; another version is refused.
+//! 3. It sends lines of JSON: any number of [`Reply::Progress`], then one other [`Reply`]. The
+//!    request is a command's arguments and the last reply what the command prints, so both
+//!    processes are of one version; another version is refused.
 //! 4. A client that closes its sending side, or goes away, cancels what it asked for.
 //!
-//! The socket's file goes when the server ends. One that a killed server left is replaced by the next: who opens a database for writing is alone.
+//! The socket's file goes when the server ends. One that a killed server left is replaced by
+//! the next: who opens a database for writing is alone.
 
 mod listen;
 mod perform;
@@ -112,8 +115,9 @@ pub enum Reply {
     },
 }
 
-/// An address for the socket in `dir`. An address has at most 108 bytes; the way through a descriptor of the directory, which must be open while
-/// the address is used, is always short enough.
+/// An address for the socket in `dir`. An address has at most 108 bytes; the way through a
+/// descriptor of the directory, which must be open while the address is used, is always short
+/// enough.
 pub struct Address {
     /// to be bound or connected to
     pub path: PathBuf,

@@ -1,13 +1,14 @@
 //! Where requests begin and end in the bytes of a connection, and whether that is beyond doubt.
 //!
-//! The HTTP library forgives what two readers may understand differently: a `Content-Length` beside a `Transfer-Encoding`, or one that comes
-//! twice. This reads the same bytes first. It follows
+//! The HTTP library forgives what two readers may understand differently: a `Content-Length`
+//! beside a `Transfer-Encoding`, or one that comes twice. This reads the same bytes first. It
+//! follows
 //!
 //! 1. the head, line by line: its version and what frames the request;
 //! 2. the body: so many bytes, or chunks with their sizes and the trailer;
 //!
-//! and gives a verdict at the end of each head. After a doubtful head nothing is read on. Bytes that are no HTTP at all are passed on: the library
-//! refuses them.
+//! and gives a verdict at the end of each head. After a doubtful head nothing is read on. Bytes
+//! that are no HTTP at all are passed on: the library refuses them.
 
 /// What is wrong with a head; the text of a 400.
 pub type Doubt = &'static str;

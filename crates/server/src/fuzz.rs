@@ -1,4 +1,5 @@
-//! What the fuzz targets of `/fuzz` call: the head and body of a request, on any bytes; and a whole server, which gets bytes as they are.
+//! What the fuzz targets of `/fuzz` call: the head and body of a request, on any bytes; and a
+//! whole server, which gets bytes as they are.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -78,7 +79,8 @@ pub fn server(dir: &Path) -> SocketAddr {
     address.recv().expect("the server starts")
 }
 
-/// Bytes on a connection of their own; whatever the server makes of them, it answers the next request.
+/// Bytes on a connection of their own; whatever the server makes of them, it answers the next
+/// request.
 ///
 /// # Panics
 /// When it does not.

@@ -7,8 +7,8 @@
 //! | `/graphs/PATH`               | the graph whose name is the request's own URL                  |
 //! | POST `/graphs`               | a new graph; the answer's `Location` is its name               |
 //!
-//! A body is taken to the end before the transaction begins ([`crate::spool`]): a slow client keeps no writer waiting, and a body that breaks
-//! off changes nothing.
+//! A body is taken to the end before the transaction begins ([`crate::spool`]): a slow client
+//! keeps no writer waiting, and a body that breaks off changes nothing.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

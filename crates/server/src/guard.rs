@@ -1,9 +1,11 @@
 //! The bytes of one connection on their way to and from the HTTP library, under deadlines.
 //!
-//! * **Reading**: requests are told apart ([`Framing`]) and handed on one at a time. What comes after a request waits here until it is answered;
-//!   so the end of a connection is noticed although the client sent something more, and the query that runs for it ends.
-//! * **Deadlines**: for the head of a request, for the pause between two requests, for a client that does not read. A write goes on when a
-//!   third of the send buffer is free, so a client that takes a byte now and then is not taken for one that reads.
+//! * **Reading**: requests are told apart ([`Framing`]) and handed on one at a time. What comes
+//!   after a request waits here until it is answered; so the end of a connection is noticed
+//!   although the client sent something more, and the query that runs for it ends.
+//! * **Deadlines**: for the head of a request, for the pause between two requests, for a client
+//!   that does not read. A write goes on when a third of the send buffer is free, so a client
+//!   that takes a byte now and then is not taken for one that reads.
 //!
 //! The library sees a broken connection at a deadline; [`Link::ended`] says which it was.
 
@@ -60,7 +62,8 @@ impl Link {
     /// The body of the answer has been handed on to its end, or is not wanted.
     pub fn set_answered(&self) {
         self.answered.store(true, Ordering::Release);
-        // The library looks for the next request before it drops the answer, and then waits for bytes that may be here.
+        // The library looks for the next request before it drops the answer, and then waits for
+        // bytes that may be here.
         if let Some(connection) = self.waiting.lock().expect("no holder panics").take() {
             connection.wake();
         }

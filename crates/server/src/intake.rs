@@ -1,4 +1,5 @@
-//! Bodies of requests, taken to their end before anything begins: within a size, at a pace, in memory that is accounted for.
+//! Bodies of requests, taken to their end before anything begins: within a size, at a pace, in
+//! memory that is accounted for.
 
 use std::time::Duration;
 

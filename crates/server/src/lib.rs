@@ -1,5 +1,5 @@
-//! The SPARQL Protocol and the Graph Store Protocol over HTTP. One `hyper` connection per client, one
-//! blocking thread per running query; nothing here knows how a query is answered.
+//! The SPARQL Protocol and the Graph Store Protocol over HTTP. One `hyper` connection per
+//! client, one blocking thread per running query; nothing here knows how a query is answered.
 
 #![forbid(unsafe_code)]
 
@@ -81,8 +81,8 @@ pub enum ServerError {
     Runtime(std::io::Error),
 }
 
-/// Serves until `shutdown` is ready, then waits for running queries up to the deadline and cancels the rest.
-/// `ready` is told the bound address.
+/// Serves until `shutdown` is ready, then waits for running queries up to the deadline and
+/// cancels the rest. `ready` is told the bound address.
 pub fn serve(
     engine: Arc<Engine>,
     config: ServerConfig,

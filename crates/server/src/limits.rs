@@ -27,7 +27,8 @@ pub const HEAD_BYTES: usize = 128 << 10;
 pub struct Limits {
     /// queries running at the same time; others wait
     pub queries: usize,
-    /// updates and graphs on their way at the same time; they change one after the other and become durable together
+    /// updates and graphs on their way at the same time; they change one after the other and
+    /// become durable together
     pub changes: usize,
     /// the longest a query or change waits for its turn
     pub wait: Duration,
@@ -39,11 +40,13 @@ pub struct Limits {
     pub document_bytes: u64,
     /// connections served at the same time
     pub connections: usize,
-    /// from the first byte of a request to the end of its head; from connecting to the first byte, too
+    /// from the first byte of a request to the end of its head; from connecting to the first
+    /// byte, too
     pub head: Duration,
     /// from one answer to the next request on a connection
     pub idle: Duration,
-    /// in which a body must come on by [`LEAST_BODY_BYTES`], and in which a client must take some of its answer
+    /// in which a body must come on by [`LEAST_BODY_BYTES`], and in which a client must take
+    /// some of its answer
     pub stall: Duration,
 }
 

@@ -1,6 +1,8 @@
-//! `multipart/form-data` (RFC 7578) as far as documents are uploaded with it: parts with a Content-Type and their bytes.
+//! `multipart/form-data` (RFC 7578) as far as documents are uploaded with it: parts with a
+//! Content-Type and their bytes.
 //!
-//! Forms come from people and are small: their body is held in memory, up to [`MOST_BYTES`]. Large documents are sent as they are.
+//! Forms come from people and are small: their body is held in memory, up to [`MOST_BYTES`].
+//! Large documents are sent as they are.
 
 use std::io::Read;
 use std::path::Path;

@@ -1,5 +1,6 @@
-//! The operations of the SPARQL 1.1 Protocol: query (section 2.1: GET, POST with a form, POST with the query itself) and update
-//! (section 2.2: POST with a form, POST with the update itself).
+//! The operations of the SPARQL 1.1 Protocol: query (section 2.1: GET, POST with a form, POST
+//! with the query itself) and update (section 2.2: POST with a form, POST with the update
+//! itself).
 
 use hyper::{Method, StatusCode, header};
 

@@ -11,7 +11,8 @@ pub struct Register {
     next: AtomicU64,
 }
 
-/// A running request's entry. Dropping it cancels and forgets the request: the client has left, or the answer is over.
+/// A running request's entry. Dropping it cancels and forgets the request: the client has left,
+/// or the answer is over.
 pub struct Running {
     register: Arc<Register>,
     number: u64,

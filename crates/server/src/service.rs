@@ -1,4 +1,5 @@
-//! One HTTP request: is it meant for us, route, parse, run the query or update on a blocking thread, send the answer as it comes.
+//! One HTTP request: is it meant for us, route, parse, run the query or update on a blocking
+//! thread, send the answer as it comes.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -249,7 +250,8 @@ impl Service {
         slots.take(wait).await.ok_or(Failure::Busy { what, all: slots.all(), switch, wait })
     }
 
-    /// Runs a change on a blocking thread; it is told to stop when the client leaves, or at the time limit.
+    /// Runs a change on a blocking thread; it is told to stop when the client leaves, or at the
+    /// time limit.
     async fn change<T: Send + 'static>(
         &self,
         change: impl FnOnce(&AtomicBool) -> Result<T, Refusal> + Send + 'static,

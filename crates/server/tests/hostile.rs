@@ -1,5 +1,5 @@
-//! Clients that are slow, silent, many, ambiguous or gone, over plain sockets. Deadlines are short here; what is looked at is how a connection ends, never
-//! when.
+//! Clients that are slow, silent, many, ambiguous or gone, over plain sockets. Deadlines are
+//! short here; what is looked at is how a connection ends, never when.
 
 mod support;
 
@@ -180,7 +180,8 @@ fn a_body_that_does_not_come_on_is_not_waited_for() {
 #[test]
 fn clients_that_never_read_keep_nobody_out() {
     let server = running(Limits { queries: 4, ..patient() });
-    // More than there are turns, and more than memory would admit if they kept what they do not use.
+    // More than there are turns, and more than memory would admit if they kept what they do not
+    // use.
     const MUTE: usize = 70;
     let mute: Vec<TcpStream> = (0..MUTE)
         .map(|_| {

@@ -1,4 +1,5 @@
-//! The SPARQL Protocol against a running server: forms, formats, errors, updates, whole graphs, keep-alive, a cut client.
+//! The SPARQL Protocol against a running server: forms, formats, errors, updates, whole graphs,
+//! keep-alive, a cut client.
 
 mod support;
 

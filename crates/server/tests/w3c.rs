@@ -1,5 +1,5 @@
-//! The W3C's tests of the SPARQL 1.1 Protocol and of the Graph Store Protocol: requests in order, expected statuses and bodies, as their
-//! manifests say.
+//! The W3C's tests of the SPARQL 1.1 Protocol and of the Graph Store Protocol: requests in
+//! order, expected statuses and bodies, as their manifests say.
 //!
 //! The manifests' `www.example` is this server's address and `/gsp` its `/graphs`.
 

@@ -1,7 +1,9 @@
-//! Times a list of queries in-process, one client, results as XML, and says where the time goes per query of the mix.
+//! Times a list of queries in-process, one client, results as XML, and says where the time goes
+//! per query of the mix.
 //!
-//! `explore DB QUERIES.jsonl [ROUNDS]`: DB is a database directory; each line of QUERIES has `query` (its number in the mix) and
-//! `sparql`. Prints QMpH for mixes of 25, and per query count, mean microseconds and rows.
+//! `explore DB QUERIES.jsonl [ROUNDS]`: DB is a database directory; each line of QUERIES has
+//! `query` (its number in the mix) and `sparql`. Prints QMpH for mixes of 25, and per query
+//! count, mean microseconds and rows.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,7 +11,8 @@ use std::time::{Duration, Instant};
 use snowmelt_graph::{Database, OpenOptions};
 use snowmelt_sparql::{Engine, QueryKind, QueryOptions, ResultFormat};
 
-/// Seconds this thread has been on a processor; 0 where the kernel does not say. On a shared machine the fairer clock.
+/// Seconds this thread has been on a processor; 0 where the kernel does not say. On a shared
+/// machine the fairer clock.
 fn processor_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e9

@@ -1,9 +1,12 @@
-//! How fast INSERT DATA is: requests of so many quads each, parsing included, and where the time goes.
+//! How fast INSERT DATA is: requests of so many quads each, parsing included, and where the
+//! time goes.
 //!
 //!     cargo run --release -p snowmelt-sparql --example insert -- DIRECTORY [QUADS_PER_REQUEST] [REQUESTS] [held|once]
 //!
-//! DIRECTORY must not hold a database; what is made there is removed at the end. With *held* nothing is checkpointed meanwhile, with *once* all is before
-//! the last quarter of the requests: the difference between these quarters is what it costs that much is not checkpointed.
+//! DIRECTORY must not hold a database; what is made there is removed at the end. With *held*
+//! nothing is checkpointed meanwhile, with *once* all is before the last quarter of the
+//! requests: the difference between these quarters is what it costs that much is not
+//! checkpointed.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -1,11 +1,13 @@
 //! Aggregates: one state per group, fed column by column.
 //!
-//! The grouping operator numbers its groups densely from 0 and calls [`Aggregate::update`] with, for each row, the group and the id
-//! of the argument; [`Aggregate::finish`] gives one id per group. Inline numbers are added without leaving the ids.
+//! The grouping operator numbers its groups densely from 0 and calls [`Aggregate::update`]
+//! with, for each row, the group and the id of the argument; [`Aggregate::finish`] gives one id
+//! per group. Inline numbers are added without leaving the ids.
 //!
-//! Errors (SPARQL 1.1, section 18.5.1): COUNT and SAMPLE pass over unbound values; to the others an unbound value or one they
-//! cannot take (a sum of strings) is an error of the group, and its result is unbound. Of no values at all, COUNT, SUM and
-//! AVG are 0, GROUP_CONCAT is "", the others unbound.
+//! Errors (SPARQL 1.1, section 18.5.1): COUNT and SAMPLE pass over unbound values; to the
+//! others an unbound value or one they cannot take (a sum of strings) is an error of the group,
+//! and its result is unbound. Of no values at all, COUNT, SUM and AVG are 0, GROUP_CONCAT is
+//! "", the others unbound.
 
 mod best;
 mod sum;
@@ -25,7 +27,8 @@ pub struct Aggregate {
     distinct: Option<Distinct>,
 }
 
-/// What was seen of each group; ids are normalised to stored ones, so that equal terms are equal ids.
+/// What was seen of each group; ids are normalised to stored ones, so that equal terms are
+/// equal ids.
 #[derive(Default)]
 struct Distinct {
     values: FxHashSet<(u32, TermId)>,
@@ -70,7 +73,8 @@ impl Aggregate {
             }
             AggregateExpression::FunctionCall { name, distinct, .. } => (Self::state(name)?, *distinct),
         };
-        // A value more or less of a kind changes neither the least, nor the greatest, nor that there is one.
+        // A value more or less of a kind changes neither the least, nor the greatest, nor that
+        // there is one.
         let matters = !matches!(state, State::Best { .. } | State::Sample(_));
         Ok(Aggregate { state, distinct: (distinct && matters).then(Distinct::default) })
     }
@@ -94,8 +98,8 @@ impl Aggregate {
         })
     }
 
-    /// Whether it counts distinct solutions: then [`Aggregate::update_rows`] is to be called instead of
-    /// [`Aggregate::update`].
+    /// Whether it counts distinct solutions: then [`Aggregate::update_rows`] is to be called
+    /// instead of [`Aggregate::update`].
     #[must_use]
     pub fn counts_distinct_rows(&self) -> bool {
         self.distinct.is_some() && matches!(self.state, State::Count { all: true, .. })
@@ -131,8 +135,8 @@ impl Aggregate {
         }
     }
 
-    /// Takes in rows: row i belongs to group `groups[i]` (below the size last given to [`Aggregate::resize`]) and its argument
-    /// is `args[i]`, ignored by COUNT(*).
+    /// Takes in rows: row i belongs to group `groups[i]` (below the size last given to
+    /// [`Aggregate::resize`]) and its argument is `args[i]`, ignored by COUNT(*).
     pub fn update(
         &mut self,
         terms: &mut Terms,

@@ -1,9 +1,10 @@
 //! The algebra of a query: what is asked, before it is decided how.
 //!
-//! spargebra's tree is turned into [`Node`]s by [`translate`]: variables become dense numbers with SPARQL's scopes already
-//! resolved (a variable hidden by a sub-select gets a number of its own, a filter's variable that is not in scope becomes one
-//! that is never bound), constants become numbered [`Const`]s so that one algebra serves all queries of one shape, joins are
-//! flat, and EXISTS is a join of its own kind.
+//! spargebra's tree is turned into [`Node`]s by [`translate`]: variables become dense numbers
+//! with SPARQL's scopes already resolved (a variable hidden by a sub-select gets a number of
+//! its own, a filter's variable that is not in scope becomes one that is never bound),
+//! constants become numbered [`Const`]s so that one algebra serves all queries of one shape,
+//! joins are flat, and EXISTS is a join of its own kind.
 //!
 //! Invariant: within one [`Algebra`] equal numbers mean the same variable everywhere.
 
@@ -151,8 +152,8 @@ pub(crate) enum Node {
         conditions: Vec<Expression>,
         kind: ExistsKind,
     },
-    /// `right` is evaluated for the rows of `left`, which are its contexts: it says by `row`, a number that each distinct
-    /// context has, whose match its rows are
+    /// `right` is evaluated for the rows of `left`, which are its contexts: it says by `row`, a
+    /// number that each distinct context has, whose match its rows are
     Apply {
         left: Box<Node>,
         right: Box<Node>,
@@ -459,7 +460,8 @@ pub(crate) fn and(e: &Expression) -> Option<(&Expression, &Expression)> {
     if let Expression::And(a, b) = e { Some((a, b)) } else { None }
 }
 
-/// The parts that one connective joins, in order. A loop: the parser makes of a thousand parts a tree of a thousand levels.
+/// The parts that one connective joins, in order. A loop: the parser makes of a thousand parts
+/// a tree of a thousand levels.
 pub(crate) fn chained(
     expr: &Expression,
     sides: fn(&Expression) -> Option<(&Expression, &Expression)>,
@@ -493,8 +495,8 @@ fn balanced(
     parts.pop().expect("a connective has parts")
 }
 
-/// The same expression with each part passed through `f`, leaves first; of a chain of `||` or `&&` the parts and the whole. EXISTS
-/// is handed to `f` whole.
+/// The same expression with each part passed through `f`, leaves first; of a chain of `||` or
+/// `&&` the parts and the whole. EXISTS is handed to `f` whole.
 pub(crate) fn map<Err>(
     expr: &Expression,
     f: &mut impl FnMut(Expression) -> Result<Expression, Err>,

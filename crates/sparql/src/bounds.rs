@@ -1,7 +1,7 @@
 //! Bounds of a query: time and interruption, memory, stack, and the size of its text.
 //!
-//! Each is asked before or while the query works, never after: a query that goes beyond one ends with a
-//! [`QueryError`](crate::QueryError) that names it.
+//! Each is asked before or while the query works, never after: a query that goes beyond one
+//! ends with a [`QueryError`](crate::QueryError) that names it.
 
 mod active;
 pub(crate) mod limits;

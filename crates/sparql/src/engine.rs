@@ -1,14 +1,15 @@
 //! The engine: query text in, results out.
 //!
-//! 1. The text is split into shape and parameters; the shape's [`Template`] (parsed, translated, rewritten) comes from the cache
-//!    or is made.
+//! 1. The text is split into shape and parameters; the shape's [`Template`] (parsed,
+//!    translated, rewritten) comes from the cache or is made.
 //! 2. The constants are resolved: those of the shape once, the parameters in one dictionary call.
-//! 3. The exact counts of the patterns that hold parameters give a key of magnitudes; the template has a plan per key, so that a
-//!    rare and a frequent constant are planned apart.
+//! 3. The exact counts of the patterns that hold parameters give a key of magnitudes; the
+//!    template has a plan per key, so that a rare and a frequent constant are planned apart.
 //! 4. The plan is made runnable; batches are pulled as the caller asks.
 //!
-//! No result is ever cached. What is kept of a shape is checked against the state a query sees ([`Template::holds`]), because
-//! updates make constants known, put literals where there were none, and move counts.
+//! No result is ever cached. What is kept of a shape is checked against the state a query sees
+//! ([`Template::holds`]), because updates make constants known, put literals where there were
+//! none, and move counts.
 
 mod describe;
 mod explain;
@@ -46,11 +47,13 @@ use template::Template;
 
 pub use result::{QueryKind, QueryMemory, QueryResult, TermRows, Written};
 
-/// Templates kept, and bytes of their texts; when there are more, the least recently used half goes. The templates themselves take up to 64 times as much.
+/// Templates kept, and bytes of their texts; when there are more, the least recently used half
+/// goes. The templates themselves take up to 64 times as much.
 const TEMPLATES: usize = 1024;
 const TEMPLATE_BYTES: usize = 512 << 10;
 
-/// The longest text that is kept as a template: longer ones hold data, come once, and would make the templates large.
+/// The longest text that is kept as a template: longer ones hold data, come once, and would
+/// make the templates large.
 const KEPT_TEXT_BYTES: usize = 16 << 10;
 
 /// How long a query waits for the memory it needs at least, before it is refused as busy.
@@ -77,7 +80,8 @@ pub struct QueryOptions {
     pub threads: usize,
     /// The triples of a CONSTRUCT are known to be distinct: none is remembered.
     pub triples_are_distinct: bool,
-    /// Graphs merged into the default graph; with `named_graphs` replaces the query's own dataset if either is given.
+    /// Graphs merged into the default graph; with `named_graphs` replaces the query's own
+    /// dataset if either is given.
     pub default_graphs: Vec<String>,
     /// Graphs that can be named.
     pub named_graphs: Vec<String>,
@@ -172,7 +176,8 @@ impl Engine {
         &self.text_limits
     }
 
-    /// Begins a parsed query on what a session sees: the WHERE of an update. Nothing of it is kept. The thread has `room` for it.
+    /// Begins a parsed query on what a session sees: the WHERE of an update. Nothing of it is
+    /// kept. The thread has `room` for it.
     pub(crate) fn query_in(
         &self,
         session: Session,
@@ -432,7 +437,8 @@ impl Engine {
     }
 }
 
-/// A text that was parsed: for the places of errors, with the stack bytes that going over its tree takes.
+/// A text that was parsed: for the places of errors, with the stack bytes that going over its
+/// tree takes.
 #[derive(Clone, Copy)]
 pub(crate) struct Parsed<'a> {
     pub text: &'a str,

@@ -1,6 +1,7 @@
 //! What a query can end in, other than an answer.
 //!
-//! Everything that comes from the query's text, its limits or the store is a value of [`QueryError`]; a panic would be a bug.
+//! Everything that comes from the query's text, its limits or the store is a value of
+//! [`QueryError`]; a panic would be a bug.
 
 use std::time::Duration;
 
@@ -28,7 +29,8 @@ pub enum QueryError {
         /// Column in characters, from 1.
         column: usize,
     },
-    /// The text goes beyond a limit on depth, length in a row, or number: see [`TextLimits`](crate::TextLimits).
+    /// The text goes beyond a limit on depth, length in a row, or number: see
+    /// [`TextLimits`](crate::TextLimits).
     #[error("line {line}, column {column}: the text goes beyond {limit} = {most} here; make it smaller, or raise the limit (--{})", limit.replace('_', "-"))]
     TooLarge {
         /// The limit's name.
@@ -152,7 +154,8 @@ pub enum QueryError {
 }
 
 impl QueryError {
-    /// Whether a limit on time, rows or memory ended it: with more of that, or at another time, it may succeed.
+    /// Whether a limit on time, rows or memory ended it: with more of that, or at another time,
+    /// it may succeed.
     pub fn is_of_limits(&self) -> bool {
         matches!(
             self,

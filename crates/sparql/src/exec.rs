@@ -1,10 +1,12 @@
 //! Operators: batches in, batches out, pulled from the root.
 //!
-//! Each operator of a plan becomes one [`Operator`]; it asks its inputs for batches until it can give one. Everything runs in the
-//! asking thread. Between two batches an operator holds no page.
+//! Each operator of a plan becomes one [`Operator`]; it asks its inputs for batches until it
+//! can give one. Everything runs in the asking thread. Between two batches an operator holds no
+//! page.
 //!
-//! A plan whose first leaf is a seed is run again and again: [`Operator::reset`] hands a new seed down to that leaf and clears
-//! what depends on it, while hash tables built from independent inputs stay.
+//! A plan whose first leaf is a seed is run again and again: [`Operator::reset`] hands a new
+//! seed down to that leaf and clears what depends on it, while hash tables built from
+//! independent inputs stay.
 
 mod access;
 mod batch;

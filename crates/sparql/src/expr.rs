@@ -1,15 +1,18 @@
 //! Expressions: compiled once per query, evaluated over columns of term ids.
 //!
 //! The way of a batch:
-//! 1. [`compile`] turns spargebra's tree into [`Node`]s: variables become column numbers, constants become ids (stored, inline
-//!    or local, resolved in one dictionary call), static patterns are compiled, casts of a literal's text are fused;
-//! 2. each node turns the columns of its arguments into one column of ids: numbers, booleans, dates and short strings are
-//!    computed on the ids themselves (`kernel`);
-//! 3. rows whose ids say too little go the long way (`eval`): one dictionary call for all of them, then values.
+//! 1. [`compile`] turns spargebra's tree into [`Node`]s: variables become column numbers,
+//!    constants become ids (stored, inline or local, resolved in one dictionary call), static
+//!    patterns are compiled, casts of a literal's text are fused;
+//! 2. each node turns the columns of its arguments into one column of ids: numbers, booleans,
+//!    dates and short strings are computed on the ids themselves (`kernel`);
+//! 3. rows whose ids say too little go the long way (`eval`): one dictionary call for all of
+//!    them, then values.
 //!
-//! An id is an id everywhere: unbound and error are both [`TermId::UNDEF`], which is all SPARQL lets an expression tell apart;
-//! true and false are inline booleans. Results that are not inline live in the batch's scratch and are interned only if
-//! they leave the expression ([`Expr::eval_column`]); a filter keeps none.
+//! An id is an id everywhere: unbound and error are both [`TermId::UNDEF`], which is all SPARQL
+//! lets an expression tell apart; true and false are inline booleans. Results that are not
+//! inline live in the batch's scratch and are interned only if they leave the expression
+//! ([`Expr::eval_column`]); a filter keeps none.
 
 mod column;
 mod compile;
@@ -41,8 +44,8 @@ pub struct Expr {
 }
 
 impl Expr {
-    /// One id per row: inline, stored or local, UNDEF for unbound and error. `cols[i]` is the column of slot i; an empty column
-    /// stands for one that is unbound everywhere.
+    /// One id per row: inline, stored or local, UNDEF for unbound and error. `cols[i]` is the
+    /// column of slot i; an empty column stands for one that is unbound everywhere.
     pub fn eval_column(
         &self,
         terms: &mut Terms,

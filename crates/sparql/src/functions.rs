@@ -1,9 +1,11 @@
 //! SPARQL's built-in functions on values, by family: strings, patterns, dates, hashes, terms.
 //!
-//! A function sees the values of its arguments, all of them bound, and gives a value or None, the error. What can be told from
-//! ids alone (STR, LANG, DATATYPE, the type tests, casts) is not here but with the expressions.
+//! A function sees the values of its arguments, all of them bound, and gives a value or None,
+//! the error. What can be told from ids alone (STR, LANG, DATATYPE, the type tests, casts) is
+//! not here but with the expressions.
 //!
-//! A function that makes a longer text than it got asks [`Terms::fits`] before it makes it, and one that loops over a text asks
+//! A function that makes a longer text than it got asks [`Terms::fits`] before it makes it, and
+//! one that loops over a text asks
 //! [`Terms::poll`]: either ends the query.
 
 mod date;
@@ -29,7 +31,8 @@ macro_rules! functions {
         }
 
         impl Func {
-            /// The function behind the algebra's name; None for those evaluated on ids and for unknown ones.
+            /// The function behind the algebra's name; None for those evaluated on ids and for
+            /// unknown ones.
             pub fn from_algebra(f: &Function) -> Option<Self> {
                 Some(match f {
                     $(Function::$name => Func::$name,)*
@@ -84,7 +87,8 @@ pub(crate) fn call(func: Func, args: &[Value<'_>], terms: &Terms) -> Option<Valu
     }
 }
 
-/// REGEX or REPLACE with a pattern compiled before; `args` are the text, and the replacement if there is one.
+/// REGEX or REPLACE with a pattern compiled before; `args` are the text, and the replacement if
+/// there is one.
 pub(crate) fn call_pattern(pattern: &Pattern, args: &[Value<'_>], terms: &Terms) -> Option<Value<'static>> {
     match args {
         [text] => pattern.matches(text, terms),

@@ -1,5 +1,6 @@
-//! What the fuzz targets of `/fuzz` call: any text as a query, up to its plan, and as an update, which is carried out; texts
-//! over the whole grammar, made of bytes, against depth and time; any terms as results.
+//! What the fuzz targets of `/fuzz` call: any text as a query, up to its plan, and as an
+//! update, which is carried out; texts over the whole grammar, made of bytes, against depth and
+//! time; any terms as results.
 
 mod results;
 mod texts;
@@ -107,7 +108,8 @@ mod tests {
         std::env::var("SNOWMELT_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(400)
     }
 
-    /// Texts are cut into words, and words are lost, doubled, or put in from another text: most remain queries for a while.
+    /// Texts are cut into words, and words are lost, doubled, or put in from another text: most
+    /// remain queries for a while.
     #[test]
     fn no_text_brings_the_planner_down() {
         let dir = tempfile::tempdir().unwrap();
@@ -137,7 +139,8 @@ mod tests {
         }
     }
 
-    /// Texts of random bytes over the whole grammar, on a small stack: each is planned, or refused. `SNOWMELT_SEED` begins elsewhere.
+    /// Texts of random bytes over the whole grammar, on a small stack: each is planned, or
+    /// refused. `SNOWMELT_SEED` begins elsewhere.
     #[test]
     fn no_text_of_the_grammar_brings_the_planner_down() {
         let seed = std::env::var("SNOWMELT_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1u64);

@@ -1,8 +1,9 @@
 //! From algebra to plan.
 //!
-//! [`lower`] walks the algebra and chooses operators; the order of joins comes from [`order`] (dynamic programming, then
-//! greedy), on the estimates of [`estimate`] (exact counts where constants allow), and [`access`] turns a triple pattern into
-//! visits to indexes. Costs are microseconds of a warm core plus the expected device time of pages: see [`Costs`].
+//! [`lower`] walks the algebra and chooses operators; the order of joins comes from [`order`]
+//! (dynamic programming, then greedy), on the estimates of [`estimate`] (exact counts where
+//! constants allow), and [`access`] turns a triple pattern into visits to indexes. Costs are
+//! microseconds of a warm core plus the expected device time of pages: see [`Costs`].
 
 mod access;
 mod estimate;
@@ -27,7 +28,8 @@ pub(crate) trait Statistics {
     fn id(&mut self, c: Const) -> Option<TermId>;
     /// Exact number of index rows under a prefix.
     fn count(&mut self, index: Index, prefix: &[TermId]) -> Result<u64, QueryError>;
-    /// Exact number of rows of POSG under a predicate whose object satisfies a comparison (those to check included).
+    /// Exact number of rows of POSG under a predicate whose object satisfies a comparison
+    /// (those to check included).
     fn count_compared(
         &mut self,
         predicate: TermId,
@@ -72,7 +74,8 @@ pub(crate) struct Costs {
     pub hash_row: f64,
     /// an operator's start
     pub operator: f64,
-    /// device time of a page that is not resident, already divided by the device's depth; 0 when all is resident
+    /// device time of a page that is not resident, already divided by the device's depth; 0
+    /// when all is resident
     pub page: f64,
     /// index rows on a page
     pub rows_per_page: f64,
@@ -152,7 +155,8 @@ struct Planner<'a> {
     compared: bool,
     /// estimates of nodes already made, by address
     unit_memo: FxHashMap<usize, Estimate>,
-    /// the contexts around: the variable of their row numbers, their columns, what to expect of them
+    /// the contexts around: the variable of their row numbers, their columns, what to expect of
+    /// them
     contexts: Vec<(Var, Vec<Var>, Estimate)>,
     /// when to stop
     limits: &'a Limits,

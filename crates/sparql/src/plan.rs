@@ -1,14 +1,17 @@
 //! The physical plan: a tree of operators with every column position fixed.
 //!
-//! A plan belongs to a shape, not to a query: constants are numbers ([`Const`]) looked up in the running query's table,
-//! expressions still hold placeholders. It is immutable and shared by all queries of the shape.
+//! A plan belongs to a shape, not to a query: constants are numbers ([`Const`]) looked up in
+//! the running query's table, expressions still hold placeholders. It is immutable and shared
+//! by all queries of the shape.
 //!
-//! *Seeds.* The right side of OPTIONAL and EXISTS, and the branches of a UNION, are plans whose first leaf is [`Op::Seed`]: they
-//! are run once per batch of the left side, which enters there. So whatever an inner pattern shares with the outside is a
-//! bound key for its look-ups. A seed carries, where rows must be told apart afterwards, a column of row numbers.
+//! *Seeds.* The right side of OPTIONAL and EXISTS, and the branches of a UNION, are plans whose
+//! first leaf is [`Op::Seed`]: they are run once per batch of the left side, which enters
+//! there. So whatever an inner pattern shares with the outside is a bound key for its look-ups.
+//! A seed carries, where rows must be told apart afterwards, a column of row numbers.
 //!
-//! *Contexts.* Where the right side of EXISTS notices what it is evaluated for in more places than its first, the same rows are
-//! an [`Op::Context`] in each of them. What depends on a context is computed anew for the next.
+//! *Contexts.* Where the right side of EXISTS notices what it is evaluated for in more places
+//! than its first, the same rows are an [`Op::Context`] in each of them. What depends on a
+//! context is computed anew for the next.
 
 mod inputs;
 
@@ -129,7 +132,8 @@ pub(crate) enum Op {
         /// the variables of the new columns
         new: Vec<Var>,
         emit: Vec<u16>,
-        /// further visits whose keys are known here: their pages are announced together with this one's
+        /// further visits whose keys are known here: their pages are announced together with
+        /// this one's
         star: Vec<(Index, Vec<Src>)>,
     },
     /// the right side is built into a table, the left probes it; no keys: the product
@@ -146,8 +150,8 @@ pub(crate) enum Op {
         /// with the left column that stands in where this one is unbound
         keep_right: Vec<(u16, Option<u16>)>,
     },
-    /// the right side is run for each batch of the left, seeded with `seed` of its columns and the row number; or these are
-    /// the context of that variable
+    /// the right side is run for each batch of the left, seeded with `seed` of its columns and
+    /// the row number; or these are the context of that variable
     Nested {
         left: Box<PlanNode>,
         right: Box<PlanNode>,
@@ -165,7 +169,8 @@ pub(crate) enum Op {
         conditions: Vec<Expression>,
         keep: Vec<u16>,
     },
-    /// `keep` of the input, then the value; `stored`: local terms are looked up, because ids will be compared
+    /// `keep` of the input, then the value; `stored`: local terms are looked up, because ids
+    /// will be compared
     Extend {
         input: Box<PlanNode>,
         expr: Expression,
@@ -180,7 +185,8 @@ pub(crate) enum Op {
         graph: Option<Const>,
         of: Option<Vec<Const>>,
     },
-    /// per branch, where each column comes from; with an input each branch is seeded with its batches
+    /// per branch, where each column comes from; with an input each branch is seeded with its
+    /// batches
     Union {
         input: Option<Box<PlanNode>>,
         branches: Vec<(PlanNode, Vec<Option<u16>>)>,

@@ -1,9 +1,9 @@
 //! Results as text: solutions, booleans and graphs, streamed batch by batch.
 //!
-//! The formats are sparesults' and oxrdfio's; a row's terms are handed over borrowed, each decoded once
-//! per batch. The table for terminals, CSV and the XML of solutions are ours. Invariant: whatever is
-//! written is read back as the same terms (CSV: values); what a format has no notation for ends the
-//! result with [`QueryError::Unwritable`].
+//! The formats are sparesults' and oxrdfio's; a row's terms are handed over borrowed, each
+//! decoded once per batch. The table for terminals, CSV and the XML of solutions are ours.
+//! Invariant: whatever is written is read back as the same terms (CSV: values); what a format
+//! has no notation for ends the result with [`QueryError::Unwritable`].
 
 mod csv;
 mod format;
@@ -187,8 +187,8 @@ impl<'w> GraphWriter<'w> {
         Ok(GraphWriter { writer, format, buffers: Default::default() })
     }
 
-    /// Writes a batch of triples: subjects, predicates, objects. Those RDF does not allow (unbound parts, literals as subjects)
-    /// are left out, as CONSTRUCT demands.
+    /// Writes a batch of triples: subjects, predicates, objects. Those RDF does not allow
+    /// (unbound parts, literals as subjects) are left out, as CONSTRUCT demands.
     ///
     /// # Errors
     /// When writing or reading terms fails.

@@ -1,12 +1,16 @@
 //! Rewrites: the same answer by an easier way, whatever the data.
 //!
 //! Bottom-up, once per shape:
-//! 1. joins are flat; a sub-select that only hides variables opens (hidden variables have numbers of their own);
-//! 2. filters sink: into the left of OPTIONAL, MINUS and EXISTS, into each branch of UNION, below BIND, DISTINCT and GROUP BY;
-//! 3. `FILTER(!bound(?v))` over an OPTIONAL that binds ?v is an anti-join; a filter that is an error without ?v makes the
-//!    OPTIONAL a join;
-//! 4. `?v = <iri>` puts the IRI into the patterns; `?a = ?b` where one can only be an IRI makes them one variable;
-//! 5. OPTIONAL moves out of joins, where it is well-designed (Pérez et al., "Semantics and Complexity of SPARQL", 2009);
+//! 1. joins are flat; a sub-select that only hides variables opens (hidden variables have
+//!    numbers of their own);
+//! 2. filters sink: into the left of OPTIONAL, MINUS and EXISTS, into each branch of UNION,
+//!    below BIND, DISTINCT and GROUP BY;
+//! 3. `FILTER(!bound(?v))` over an OPTIONAL that binds ?v is an anti-join; a filter that is an
+//!    error without ?v makes the OPTIONAL a join;
+//! 4. `?v = <iri>` puts the IRI into the patterns; `?a = ?b` where one can only be an IRI makes
+//!    them one variable;
+//! 5. OPTIONAL moves out of joins, where it is well-designed (Pérez et al., "Semantics and
+//!    Complexity of SPARQL", 2009);
 //! 6. ORDER BY under DISTINCT moves above it, where the keys are shown.
 
 mod reject;
@@ -333,7 +337,8 @@ impl Rewriter<'_> {
         Const(i as u32)
     }
 
-    /// `Join(LeftJoin(A, B), C)` is `LeftJoin(Join(A, C), B)` where B shares with C only what A binds for certain.
+    /// `Join(LeftJoin(A, B), C)` is `LeftJoin(Join(A, C), B)` where B shares with C only what A
+    /// binds for certain.
     fn lift_optionals(&mut self, node: Node) -> Node {
         let Node::Join(mut nodes) = node else { return node };
         let mut lifted = Vec::new();

@@ -1,11 +1,14 @@
 //! SPARQL 1.1 Update: a request is a sequence of operations and one transaction.
 //!
 //! 1. The text is parsed whole; nothing is begun if it is not an update.
-//! 2. The operations run one after the other, each on what those before it left; a pattern is evaluated on the state before its own
-//!    operation, which does not move while the operation changes the graph.
-//! 3. All succeeded: one commit. One failed (without SILENT): the transaction is dropped, nothing has changed.
+//! 2. The operations run one after the other, each on what those before it left; a pattern is
+//!    evaluated on the state before its own operation, which does not move while the operation
+//!    changes the graph.
+//! 3. All succeeded: one commit. One failed (without SILENT): the transaction is dropped,
+//!    nothing has changed.
 //!
-//! Graphs without quads are not recorded: CREATE changes nothing, and a graph that is not there is as good as an empty one.
+//! Graphs without quads are not recorded: CREATE changes nothing, and a graph that is not there
+//! is as good as an empty one.
 
 mod data;
 mod document;
@@ -164,7 +167,8 @@ impl Run<'_> {
         }
     }
 
-    /// SILENT passes over a source that cannot be had; not over limits, and not over a store that fails.
+    /// SILENT passes over a source that cannot be had; not over limits, and not over a store
+    /// that fails.
     fn unless_fatal(&self, error: QueryError) -> Result<Changed, QueryError> {
         match error {
             QueryError::LoadRefused { .. } => Ok(Changed::default()),

@@ -1,13 +1,14 @@
 //! Values: what a term means to an operator or a function.
 //!
-//! A term is text (an IRI, a label, a lexical form with language or datatype); a [`Value`] is that text read once:
-//! numbers as numbers, dates as points in time, everything unknown kept as it stands. Operators work on values,
-//! term functions (STR, DATATYPE, sameTerm) on the text.
+//! A term is text (an IRI, a label, a lexical form with language or datatype); a [`Value`] is
+//! that text read once: numbers as numbers, dates as points in time, everything unknown kept as
+//! it stands. Operators work on values, term functions (STR, DATATYPE, sameTerm) on the text.
 //!
 //! Invariants:
-//! * a literal whose lexical form does not fit its datatype becomes [`Value::Other`]: it has no value, only a term;
-//! * derived integer types (xsd:int and so on) are read as [`Value::Integer`]: SPARQL promotes them before any
-//!   operator sees them (SPARQL 1.1, section 17.1);
+//! * a literal whose lexical form does not fit its datatype becomes [`Value::Other`]: it has no
+//!   value, only a term;
+//! * derived integer types (xsd:int and so on) are read as [`Value::Integer`]: SPARQL promotes
+//!   them before any operator sees them (SPARQL 1.1, section 17.1);
 //! * no value is ever printed in another form than the canonical one of its datatype.
 //!
 //! `None` from any operation is SPARQL's error, which leaves the result unbound.
@@ -41,7 +42,8 @@ use oxsdatatypes::{
     GYearMonth, Time, YearMonthDuration,
 };
 
-/// A term read for an operator. Text is borrowed from where the term was decoded, or owned when computed.
+/// A term read for an operator. Text is borrowed from where the term was decoded, or owned when
+/// computed.
 #[derive(Clone, Debug)]
 pub enum Value<'a> {
     /// An IRI.

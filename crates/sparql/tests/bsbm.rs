@@ -1,8 +1,9 @@
-//! The Berlin SPARQL Benchmark at 1000 products: every query of the shared lists against the answer that belongs to it, under
-//! default settings and under hostile ones.
+//! The Berlin SPARQL Benchmark at 1000 products: every query of the shared lists against the
+//! answer that belongs to it, under default settings and under hostile ones.
 //!
-//! Bags are compared. Where ORDER BY leaves rows equal, any order will do; where LIMIT cuts between equal rows, any of them
-//! may be there, as long as they are rows of the uncut answer and their sort keys are the expected ones.
+//! Bags are compared. Where ORDER BY leaves rows equal, any order will do; where LIMIT cuts
+//! between equal rows, any of them may be there, as long as they are rows of the uncut answer
+//! and their sort keys are the expected ones.
 
 mod support;
 

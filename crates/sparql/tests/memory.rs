@@ -1,5 +1,6 @@
-//! Queries that would hold more than there is: each class ends within the budget, with its answer or with an error that names a limit, and
-//! gives back what it took; alone and many at once.
+//! Queries that would hold more than there is: each class ends within the budget, with its
+//! answer or with an error that names a limit, and gives back what it took; alone and many at
+//! once.
 //!
 //! What the process really holds is measured from outside, by `tests/memory.rs` of the workspace.
 
@@ -245,7 +246,8 @@ fn an_update_that_holds_its_quads_is_within_the_budget() {
     assert!(fixture.engine.database().store().memory().peak() <= MEMORY);
 }
 
-/// Not a measurement: a query that does not look at its limits for a second fails this, whatever the machine does.
+/// Not a measurement: a query that does not look at its limits for a second fails this,
+/// whatever the machine does.
 #[test]
 fn cancelling_is_noticed_inside_every_operator() {
     let fixture = fixture(20_000);
@@ -263,7 +265,8 @@ fn cancelling_is_noticed_inside_every_operator() {
     }
 }
 
-/// Everything reaches everything of its colour in one step: 20,000 × 2,857 pairs, of which 2,857 from one node fit.
+/// Everything reaches everything of its colour in one step: 20,000 × 2,857 pairs, of which
+/// 2,857 from one node fit.
 #[test]
 fn a_sequence_in_a_closure_is_within_the_budget() {
     let fixture = fixture(20_000);

@@ -1,7 +1,9 @@
-//! The project's own queries: data, query and expected answer as files in `queries/`, run under default and hostile settings.
+//! The project's own queries: data, query and expected answer as files in `queries/`, run under
+//! default and hostile settings.
 //!
-//! A folder holds `data.ttl` (or `data.trig`) and any number of `NAME.rq` with `NAME.srj` (solutions, booleans), `NAME.nt`
-//! (graphs) or `NAME.error` (part of the message of a refusal) beside it. A first line `# ordered` makes the order count.
+//! A folder holds `data.ttl` (or `data.trig`) and any number of `NAME.rq` with `NAME.srj`
+//! (solutions, booleans), `NAME.nt` (graphs) or `NAME.error` (part of the message of a refusal)
+//! beside it. A first line `# ordered` makes the order count.
 
 mod support;
 

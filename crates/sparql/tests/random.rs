@@ -1,11 +1,12 @@
 //! Random graphs and random queries: our answers against those of oxigraph, in memory.
 //!
-//! Queries are made over everything that is implemented. What the two may do differently with right is not asked: the order and
-//! text of GROUP_CONCAT, comparisons of dates (oxigraph has none), the text of doubles, which rows a LIMIT keeps. `SNOWMELT_SEED=n` (or `new`) asks other queries,
-//! `SNOWMELT_ROUNDS=n` makes it longer.
+//! Queries are made over everything that is implemented. What the two may do differently with
+//! right is not asked: the order and text of GROUP_CONCAT, comparisons of dates (oxigraph has
+//! none), the text of doubles, which rows a LIMIT keeps. `SNOWMELT_SEED=n` (or `new`) asks
+//! other queries, `SNOWMELT_ROUNDS=n` makes it longer.
 //!
-//! EXISTS has queries of its own and a naive evaluator that follows the definition: oxigraph does not show the solution at hand to
-//! what a sub-select inside EXISTS hides.
+//! EXISTS has queries of its own and a naive evaluator that follows the definition: oxigraph
+//! does not show the solution at hand to what a sub-select inside EXISTS hides.
 
 mod support;
 
@@ -77,8 +78,9 @@ fn anonymous(mut answer: Answer) -> Answer {
     answer
 }
 
-/// Whether the query was answered, or refused: as not supported, or by both as no SPARQL (a BIND of a variable that a sub-select has). The other one is asked without order and limits: it does not
-/// order terms of different types consistently.
+/// Whether the query was answered, or refused: as not supported, or by both as no SPARQL (a
+/// BIND of a variable that a sub-select has). The other one is asked without order and limits:
+/// it does not order terms of different types consistently.
 fn check(fixture: &Fixture, store: &Store, query: &Query) -> Result<bool, String> {
     let text = format!("{}{}", query.body, query.tail);
     let actual = match fixture.answer(&text, None) {
@@ -151,7 +153,8 @@ fn random_queries_under_hostile_settings() {
     run(&Settings::hostile(), 22, 20);
 }
 
-/// A pattern as the WHERE of an update: what it finds for one variable goes into a graph and is looked up there.
+/// A pattern as the WHERE of an update: what it finds for one variable goes into a graph and is
+/// looked up there.
 fn check_update(fixture: &Fixture, naive: &Naive, pattern: &str) -> Result<(), String> {
     let expected =
         naive::answer(naive, &format!("SELECT DISTINCT ?a WHERE {{ {pattern} FILTER(BOUND(?a)) }}"))?;

@@ -1,5 +1,6 @@
-//! Updates and what the engine keeps between queries: an engine that has answered before answers as one that has just been made. And
-//! what the W3C's tests leave out: sequences, limits, LOAD.
+//! Updates and what the engine keeps between queries: an engine that has answered before
+//! answers as one that has just been made. And what the W3C's tests leave out: sequences,
+//! limits, LOAD.
 //!
 //! The random test prints its seed; `SNOWMELT_SEED` gives another one.
 

@@ -1,8 +1,10 @@
 //! The W3C's SPARQL 1.0 and 1.1 query and update tests, one by one, by manifest.
 //!
-//! Evaluation tests load the data into a database of their own, run the query and compare; syntax tests only ask for the plan.
-//! What is left out or expected to fail stands in `w3c/exceptions.txt`, each with its reason: a listed test that passes is a
-//! failure too, so that the list stays true. Filters of the test program work on names: `cargo test --test w3c -- optional`.
+//! Evaluation tests load the data into a database of their own, run the query and compare;
+//! syntax tests only ask for the plan. What is left out or expected to fail stands in
+//! `w3c/exceptions.txt`, each with its reason: a listed test that passes is a failure too, so
+//! that the list stays true. Filters of the test program work on names: `cargo test --test w3c
+//! -- optional`.
 
 mod support;
 
@@ -105,7 +107,8 @@ fn check_update_syntax(text: &str, case: &Case, positive: bool) -> Result<(), St
     }
 }
 
-/// Runs an update and compares everything there is afterwards; the indexes must agree with each other, too.
+/// Runs an update and compares everything there is afterwards; the indexes must agree with each
+/// other, too.
 fn update(text: &str, case: &Case) -> Result<(), String> {
     let fixture = Fixture::open(&quads(&case.data, &case.graphs)?, &Settings::default());
     fixture.update(text, Some(&case.base())).map_err(|e| e.to_string())?;

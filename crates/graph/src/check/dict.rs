@@ -1,11 +1,13 @@
 //! The dictionary part of a check.
 //!
-//! Ids in the indexes: inline ones have a value, the others a number below the length of their tree.
+//! Ids in the indexes: inline ones have a value, the others a number below the length of their
+//! tree.
 //!
-//! Strings and hash trees, a window of numbers at a time, so that memory is bounded: (1) the rows of the hash
-//! tree whose number is in the window give each number its code, exactly once; (2) the strings are read in
-//! order, each is made a term and placed anew: it must come to the same tree, code and string, and its hashes
-//! must add up to those of the rows; (3) the objects in use must have the kind and code of their number.
+//! Strings and hash trees, a window of numbers at a time, so that memory is bounded: (1) the
+//! rows of the hash tree whose number is in the window give each number its code, exactly once;
+//! (2) the strings are read in order, each is made a term and placed anew: it must come to the
+//! same tree, code and string, and its hashes must add up to those of the rows; (3) the objects
+//! in use must have the kind and code of their number.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
-//! The nodes of the trees: each tree is walked from its root, and the pages it uses are compared with the extent map.
+//! The nodes of the trees: each tree is walked from its root, and the pages it uses are
+//! compared with the extent map.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;

@@ -12,7 +12,8 @@
 //!
 //! Trees that hold nothing may be missing. A database into which nothing was put is an empty graph.
 //!
-//! Invariant: a state never changes once a session has it; a transaction works on a copy, which shares what it did not touch.
+//! Invariant: a state never changes once a session has it; a transaction works on a copy, which
+//! shares what it did not touch.
 
 use std::sync::{Arc, OnceLock};
 
@@ -148,7 +149,8 @@ impl GraphState {
         self.indexes[index as usize].as_ref()
     }
 
-    /// Distinct subjects (PSOG) or objects (POSG) of a predicate; `None` where they were not counted.
+    /// Distinct subjects (PSOG) or objects (POSG) of a predicate; `None` where they were not
+    /// counted.
     pub fn distinct_values(&self, index: Index, predicate: TermId) -> Option<u64> {
         self.values.get(index as usize)?.get(predicate.0)
     }
@@ -212,10 +214,11 @@ fn tuple_tree(name: &'static str, arity: usize, bytes: &[u8]) -> Result<TupleTre
 pub enum Carried<'a> {
     /// These.
     Is(Annotation<'a>),
-    /// They stand in the dictionary string: decode the term. (Only in databases with thousands of languages
-    /// and datatypes.)
+    /// They stand in the dictionary string: decode the term. (Only in databases with thousands
+    /// of languages and datatypes.)
     InString,
-    /// The id is not a literal's: an IRI, a blank node, unbound, made by a query, or of no stored term.
+    /// The id is not a literal's: an IRI, a blank node, unbound, made by a query, or of no
+    /// stored term.
     NotALiteral,
 }
 

@@ -6,12 +6,13 @@
 //! | 1 [`PLAIN`]     | xsd:string                                                                          |
 //! | 2..             | entry code − 2 of the table: a language tag or a datatype IRI                       |
 //!
-//! A second, smaller table gives codes 16 to 255 to datatypes of decimal-like literals (`"12.50"^^ex:USD`),
-//! which are then inline. Both tables are filled in order of first occurrence in the input and only grow; a
-//! name that found its table full never gets a code. So the place of a term never changes.
+//! A second, smaller table gives codes 16 to 255 to datatypes of decimal-like literals
+//! (`"12.50"^^ex:USD`), which are then inline. Both tables are filled in order of first
+//! occurrence in the input and only grow; a name that found its table full never gets a code.
+//! So the place of a term never changes.
 //!
-//! With many threads, names must be met in the order of the input all the same: the loader gives codes in the
-//! one stage that also gives numbers.
+//! With many threads, names must be met in the order of the input all the same: the loader
+//! gives codes in the one stage that also gives numbers.
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -228,7 +229,8 @@ impl Codes {
         }
     }
 
-    /// For the catalog record: per table a count, then per name its tag, length and bytes; little endian.
+    /// For the catalog record: per table a count, then per name its tag, length and bytes;
+    /// little endian.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for names in [&self.annotations, &self.decimals] {

@@ -1,11 +1,12 @@
 //! IRIs as prefix number and local name.
 //!
-//! The prefix ends after the last `/` or `#` that is not the last byte (a final separator does not make a
-//! prefix: the IRIs of a site's folders would each bring their own). Number 0 is the empty prefix. A prefix
-//! gets its number when it is seen a second time, so that prefixes used once do not fill the table: the first
-//! IRI with it is stored whole. "Seen before" is remembered by a small table of fingerprints in which a newer
-//! prefix replaces an older one; it depends on the order of the IRIs alone, so the same input gives the same
-//! bytes. The table ends at [`MAX_PREFIXES`]: further prefixes stay in their IRIs.
+//! The prefix ends after the last `/` or `#` that is not the last byte (a final separator does
+//! not make a prefix: the IRIs of a site's folders would each bring their own). Number 0 is the
+//! empty prefix. A prefix gets its number when it is seen a second time, so that prefixes used
+//! once do not fill the table: the first IRI with it is stored whole. "Seen before" is
+//! remembered by a small table of fingerprints in which a newer prefix replaces an older one;
+//! it depends on the order of the IRIs alone, so the same input gives the same bytes. The table
+//! ends at [`MAX_PREFIXES`]: further prefixes stay in their IRIs.
 
 use std::sync::Arc;
 

@@ -1,8 +1,10 @@
-//! How many distinct second columns there are under each first column of an index: for PSOG the subjects of a predicate, for
-//! POSG its objects. The optimiser's statistics, exact, counted when the index is built.
+//! How many distinct second columns there are under each first column of an index: for PSOG the
+//! subjects of a predicate, for POSG its objects. The optimiser's statistics, exact, counted
+//! when the index is built.
 //!
-//! The catalog record is pairs of u64, little-endian: predicate, distinct values; ascending. Predicates beyond the first
-//! [`MOST`] are left out (data with that many predicates has few rows under each).
+//! The catalog record is pairs of u64, little-endian: predicate, distinct values; ascending.
+//! Predicates beyond the first [`MOST`] are left out (data with that many predicates has few
+//! rows under each).
 
 use crate::error::{GraphError, Result};
 

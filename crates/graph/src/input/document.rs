@@ -1,5 +1,5 @@
-//! Formats that only a parser with memory can read (Turtle, TriG, RDF/XML, JSON-LD, N3): one thread,
-//! oxrdfio, cut into chunks of statements.
+//! Formats that only a parser with memory can read (Turtle, TriG, RDF/XML, JSON-LD, N3): one
+//! thread, oxrdfio, cut into chunks of statements.
 
 use std::io::Read;
 

@@ -1,4 +1,5 @@
-//! What the fuzz targets of `/fuzz` call: the scanner of a load, documents, and ids that say what they are, on any bytes.
+//! What the fuzz targets of `/fuzz` call: the scanner of a load, documents, and ids that say
+//! what they are, on any bytes.
 
 use std::sync::atomic::AtomicBool;
 
@@ -28,7 +29,8 @@ pub fn n_triples(data: &[u8]) {
     }
 }
 
-/// Turtle, RDF/XML or JSON-LD as a load reads it, in small chunks and in one: an error or the same statements.
+/// Turtle, RDF/XML or JSON-LD as a load reads it, in small chunks and in one: an error or the
+/// same statements.
 fn document(format: RdfFormat, data: &[u8]) {
     let parse = |chunk_rows, lenient| {
         let options = DocumentOptions {
@@ -78,7 +80,8 @@ pub fn json_ld(data: &[u8]) {
     document(RdfFormat::JsonLd { profile: JsonLdProfileSet::empty() }, data);
 }
 
-/// An id, eight bytes, and a lexical form, the rest. What becomes an id is read from it as it was written.
+/// An id, eight bytes, and a lexical form, the rest. What becomes an id is read from it as it
+/// was written.
 pub fn term_ids(data: &[u8]) {
     let Some((id, text)) = data.split_first_chunk() else { return };
     let id = TermId(u64::from_le_bytes(*id));

@@ -1,9 +1,10 @@
 //! Bounds on documents, kept while their bytes are read: the parsers behind have none.
 //!
-//! A parser keeps a stack for what is nested, the text of a term until its end, and in RDF/XML whatever entities stand for. Each of these
-//! can be made as large as somebody likes by a small document. So the bytes are looked at on their way to the parser, by a scanner
-//! that knows just enough of the format, and what is over a bound ends the reading with an error that names it. Scanners may count too
-//! much (a comment as nesting), never too little.
+//! A parser keeps a stack for what is nested, the text of a term until its end, and in RDF/XML
+//! whatever entities stand for. Each of these can be made as large as somebody likes by a small
+//! document. So the bytes are looked at on their way to the parser, by a scanner that knows
+//! just enough of the format, and what is over a bound ends the reading with an error that
+//! names it. Scanners may count too much (a comment as nesting), never too little.
 
 mod entities;
 mod nesting;
@@ -24,7 +25,8 @@ pub(super) const MOST_LEVELS: usize = 50_000;
 const LEVEL_BYTES: u64 = 256;
 const FREE_LEVELS: usize = 1_000;
 
-/// What the buffers of the parsers behind hold: a longer token would end them with an error that names no setting.
+/// What the buffers of the parsers behind hold: a longer token would end them with an error
+/// that names no setting.
 const TOKEN_BYTES: usize = (16 << 20) - (64 << 10);
 
 /// What a document may hold.
@@ -51,7 +53,8 @@ enum Scanner {
 pub(super) struct Guarded<R> {
     read: R,
     scanner: Scanner,
-    /// what is charged for levels, and for JSON-LD, which is kept until the outermost object ends: a context may come last
+    /// what is charged for levels, and for JSON-LD, which is kept until the outermost object
+    /// ends: a context may come last
     charge: Option<Charge>,
     json_bytes: Option<u64>,
 }

@@ -1,10 +1,11 @@
 //! N-Triples and N-Quads, line by line, straight from the text into references.
 //!
-//! The scanner knows the shapes nearly every line has: terms between spaces or tabs, then a dot. It finds
-//! where a term ends, asks the interner whether this very spelling has been seen in the chunk, and
-//! only looks inside a term that is new: there it is checked (IRI, language tag, UTF-8) and
-//! unescaped. A line with anything unusual, or wrong, goes to oxttl, which knows the whole
-//! grammar and says what is wrong and where. So the scanner may refuse, but never accept, more than oxttl does.
+//! The scanner knows the shapes nearly every line has: terms between spaces or tabs, then a
+//! dot. It finds where a term ends, asks the interner whether this very spelling has been seen
+//! in the chunk, and only looks inside a term that is new: there it is checked (IRI, language
+//! tag, UTF-8) and unescaped. A line with anything unusual, or wrong, goes to oxttl, which
+//! knows the whole grammar and says what is wrong and where. So the scanner may refuse, but
+//! never accept, more than oxttl does.
 
 use memchr::{memchr, memchr2};
 use oxttl::{NQuadsParser, NTriplesParser};
@@ -295,7 +296,8 @@ impl Scanner<'_> {
             Ok(rows) => self.interner.parsed.rows.extend(rows),
             Err(_) if self.options.lenient => self.interner.parsed.skipped += 1,
             Err(error) => {
-                // oxttl also counts carriage returns as line ends; here a line ends where chunks are cut.
+                // oxttl also counts carriage returns as line ends; here a line ends where
+                // chunks are cut.
                 let before = line.get(..error.location().start.offset as usize).unwrap_or(line);
                 self.interner.parsed.fault = Some(Fault {
                     line: self.interner.parsed.lines,

@@ -32,8 +32,9 @@ const FORMAT_NAMES: &str = "nt, nq, ttl, trig, rdf, jsonld, n3";
 /// First bytes of compressed files.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// Memory that a zstd file may ask for, as a power of two. Of our own files what `zstd --long=31` makes; of what others send 8 MiB, which is
-/// what every decoder has to have (RFC 8878, 3.1.1.1.2): a few bytes may ask for 2 GiB.
+/// Memory that a zstd file may ask for, as a power of two. Of our own files what `zstd
+/// --long=31` makes; of what others send 8 MiB, which is what every decoder has to have (RFC
+/// 8878, 3.1.1.1.2): a few bytes may ask for 2 GiB.
 const OWN_WINDOW_LOG: u32 = 31;
 const SENT_WINDOW_LOG: u32 = 23;
 /// What is looked at to tell compression and format.

@@ -1,7 +1,7 @@
 //! Places of errors in RDF/XML, whose parser does not tell any.
 //!
-//! The parser asks for more when it has used up what it got. So the text is handed out tag by tag, and where a fault is told, the parser
-//! was at the tag handed out last.
+//! The parser asks for more when it has used up what it got. So the text is handed out tag by
+//! tag, and where a fault is told, the parser was at the tag handed out last.
 
 use std::cell::Cell;
 use std::io::{self, Read};

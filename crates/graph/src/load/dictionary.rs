@@ -1,9 +1,9 @@
-//! The dictionary while it is written: strings, hashes, codes and prefixes of new terms, in the order
-//! of their numbers.
+//! The dictionary while it is written: strings, hashes, codes and prefixes of new terms, in the
+//! order of their numbers.
 //!
 //! A string tree wants a sample for its symbol table before its first string, so the first
-//! [`SAMPLE_BYTES`] of every tree wait in memory. The amount is fixed: what is written depends on the
-//! input alone, not on memory or threads.
+//! [`SAMPLE_BYTES`] of every tree wait in memory. The amount is fixed: what is written depends
+//! on the input alone, not on memory or threads.
 
 use std::sync::Arc;
 

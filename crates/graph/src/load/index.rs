@@ -7,8 +7,9 @@
 //! POSG sorter ─► POSG tree, OP sorter     SP sorter ─► SP tree, GS sorter     …
 //! ```
 //!
-//! The merge of PSOG removes duplicate quads, so everything behind it is counted once. Trees are built one at a
-//! time, because the place of their extents must not depend on which thread was faster.
+//! The merge of PSOG removes duplicate quads, so everything behind it is counted once. Trees
+//! are built one at a time, because the place of their extents must not depend on which thread
+//! was faster.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -58,7 +59,8 @@ impl Indexer<'_, '_> {
         Ok(())
     }
 
-    /// Writes all quad indexes; returns the number of distinct quads. `rows` is how many are in the sorter.
+    /// Writes all quad indexes; returns the number of distinct quads. `rows` is how many are in
+    /// the sorter.
     pub(super) fn quads(
         &mut self,
         psog: Arc<Sorter<4>>,

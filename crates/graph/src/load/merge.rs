@@ -1,11 +1,14 @@
-//! Loading into a filled database by merging: its terms and quads go through the load before the input does, and every tree is built anew.
+//! Loading into a filled database by merging: its terms and quads go through the load before
+//! the input does, and every tree is built anew.
 //!
 //! 1. The old codes, prefixes and blank nodes are taken over.
-//! 2. The old terms are numbered first, tree by tree in the order of their numbers. Numbers are dealt out by first occurrence, also to terms
-//!    that find the table full and wait, so every old term gets the number it had: old ids stay right.
+//! 2. The old terms are numbered first, tree by tree in the order of their numbers. Numbers are
+//!    dealt out by first occurrence, also to terms that find the table full and wait, so every
+//!    old term gets the number it had: old ids stay right.
 //! 3. The old quads go to the sorter as they are.
 //!
-//! Invariant: until the commit the old trees are untouched; a load that fails or is killed leaves them.
+//! Invariant: until the commit the old trees are untouched; a load that fails or is killed
+//! leaves them.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -148,7 +151,8 @@ impl Old {
         Ok(())
     }
 
-    /// Hands its quads to `push` as `[predicate, subject, object, graph]`, and says in which graphs they are.
+    /// Hands its quads to `push` as `[predicate, subject, object, graph]`, and says in which
+    /// graphs they are.
     pub(super) fn each_quad(
         &mut self,
         mut push: impl FnMut([u64; 4]) -> Result<(), LoadError>,

@@ -1,12 +1,13 @@
 //! Global numbers for the terms of all chunks, dealt out by first occurrence.
 //!
-//! Chunks come in input order. As long as the [`TermTable`] has room, a term is either known there or new:
-//! a new one gets the next number, and its string goes to the dictionary at once. So a load whose
-//! terms fit in the table reads every string once and writes it once.
+//! Chunks come in input order. As long as the [`TermTable`] has room, a term is either known
+//! there or new: a new one gets the next number, and its string goes to the dictionary at once.
+//! So a load whose terms fit in the table reads every string once and writes it once.
 //!
-//! When the table is full, the terms in it stay known (the early ones are the frequent ones), and
-//! everything else waits: see [`super::waiting`]. Which terms wait depends on memory; their numbers
-//! do not, because waiting terms are numbered in the order they were met, after all that did not wait.
+//! When the table is full, the terms in it stay known (the early ones are the frequent ones),
+//! and everything else waits: see [`super::waiting`]. Which terms wait depends on memory; their
+//! numbers do not, because waiting terms are numbered in the order they were met, after all
+//! that did not wait.
 
 use super::dictionary::Dictionary;
 use super::table::TermTable;

@@ -24,7 +24,8 @@ pub struct LoadOptions {
     pub store: StoreConfig,
     /// How a database that holds something is loaded into; the cheaper way when absent.
     pub fill: Option<Fill>,
-    /// Sizes that follow from the memory budget unless set here. What is loaded does not depend on them.
+    /// Sizes that follow from the memory budget unless set here. What is loaded does not depend
+    /// on them.
     pub sizes: LoadSizes,
 }
 
@@ -53,7 +54,8 @@ pub enum Fill {
     Merge,
 }
 
-/// Sizes of the parts of a load; `None` = by the memory budget. Tests set them low to take every path.
+/// Sizes of the parts of a load; `None` = by the memory budget. Tests set them low to take
+/// every path.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LoadSizes {
     /// Bytes of text per chunk.
@@ -98,8 +100,9 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// Shares out the budget: about a third each for the table of terms and for sorted runs, a tenth for a part of
-    /// waiting terms, a thirty-second per thread for rows being sorted, the rest for chunks, samples and pages.
+    /// Shares out the budget: about a third each for the table of terms and for sorted runs, a
+    /// tenth for a part of waiting terms, a thirty-second per thread for rows being sorted, the
+    /// rest for chunks, samples and pages.
     pub(super) fn new(options: &LoadOptions) -> Sizes {
         let memory = options.store.memory_bytes.max(LEAST_MEMORY);
         let knobs = options.sizes;

@@ -85,7 +85,8 @@ pub struct LoadReport {
     pub temporary_bytes: u64,
     /// Seconds of every phase, in order.
     pub seconds: Vec<(Phase, f64)>,
-    /// The most memory the process had resident, in bytes, as the system counts it; 0 where it does not say.
+    /// The most memory the process had resident, in bytes, as the system counts it; 0 where it
+    /// does not say.
     pub peak_bytes: u64,
 }
 

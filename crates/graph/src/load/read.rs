@@ -6,9 +6,9 @@
 //!              runs ◄─ sorters ◄─ rows with ids ◄───────────────────────────────────┘
 //! ```
 //!
-//! Parsers and sorters are the same threads: rows to be sorted come first, because they free memory. A fixed
-//! number of chunks goes round, so memory is bounded and a slow stage stops the ones before it.
-//! Threads look at a common flag while they wait, so one that fails ends all.
+//! Parsers and sorters are the same threads: rows to be sorted come first, because they free
+//! memory. A fixed number of chunks goes round, so memory is bounded and a slow stage stops the
+//! ones before it. Threads look at a common flag while they wait, so one that fails ends all.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -183,7 +183,8 @@ fn join<T>(thread: thread::ScopedJoinHandle<'_, Result<T, LoadError>>) -> Result
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The error that says more: a thread that only noticed another's failure says [`LoadError::Cancelled`].
+/// The error that says more: a thread that only noticed another's failure says
+/// [`LoadError::Cancelled`].
 pub(super) fn worse(a: Result<(), LoadError>, b: Result<(), LoadError>) -> Result<(), LoadError> {
     match (a, b) {
         (Err(LoadError::Cancelled), Err(b)) => Err(b),

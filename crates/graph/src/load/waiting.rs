@@ -8,8 +8,9 @@
 //!
 //! At the end:
 //!
-//! 3. The merge of (hash, position) shows which positions mean the same term. The first is the term's own, the
-//!    others are *repeats*: one bit per position in memory, and pairs (first, repeat) sorted by first.
+//! 3. The merge of (hash, position) shows which positions mean the same term. The first is the
+//!    term's own, the others are *repeats*: one bit per position in memory, and pairs (first,
+//!    repeat) sorted by first.
 //! 4. The strings are read in order: every first gets the next number, so numbers are by first
 //!    occurrence. Ids are written down by position, and as pairs (repeat, id), sorted by repeat.
 //! 5. Part by part, the ids of its positions are read and its rows completed.
@@ -125,7 +126,8 @@ impl Waiting {
     }
 
     /// Numbers everything that waits and completes the rows, which go to `quads` as
-    /// `[predicate, subject, object, graph]`. `done` hears how many of twice [`Waiting::terms`] steps are done.
+    /// `[predicate, subject, object, graph]`. `done` hears how many of twice [`Waiting::terms`]
+    /// steps are done.
     pub(super) fn resolve(
         mut self,
         dictionary: &mut Dictionary,

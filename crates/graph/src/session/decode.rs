@@ -1,9 +1,10 @@
 //! From ids to terms: results, and what expressions need of them.
 //!
 //! 1. inline ids and blank nodes are written at once, without I/O;
-//! 2. the others are sorted by tree and number, so that strings that lie together are read together and each is
-//!    read once, however often it is asked for;
-//! 3. where more than one tree is needed and not all is resident, their pages are wished for together first.
+//! 2. the others are sorted by tree and number, so that strings that lie together are read
+//!    together and each is read once, however often it is asked for;
+//! 3. where more than one tree is needed and not all is resident, their pages are wished for
+//!    together first.
 //!
 //! Nothing is allocated per term: strings are handed out where they lie, IRIs from one buffer.
 
@@ -59,8 +60,8 @@ impl Session {
         result
     }
 
-    /// Begins the reads that decoding these ids will need; free when everything is resident. Ids that need
-    /// none are passed over.
+    /// Begins the reads that decoding these ids will need; free when everything is resident.
+    /// Ids that need none are passed over.
     pub fn announce_terms(&mut self, ids: &[TermId]) -> Result<()> {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.sort(ids, |_, _| Ok(()))?;
@@ -168,7 +169,8 @@ fn without_dictionary(
     }
 }
 
-/// The terms of one tree; `wanted` is in the order of `numbers`, which are distinct. False when `f` wants no more.
+/// The terms of one tree; `wanted` is in the order of `numbers`, which are distinct. False when
+/// `f` wants no more.
 fn from_tree(
     state: &GraphState,
     reader: &mut Reader,

@@ -1,10 +1,11 @@
 //! Writes the whole graph out.
 //!
-//! Quads come subject by subject, in the order of subject ids, which for a loaded database is nearly the
-//! order of the input. There is no index that begins with the subject and holds whole quads, so: (1) a
-//! stretch of the subject-predicate index is read; (2) its pairs are looked up in the predicate-subject
-//! index, together; (3) what is found is sorted and written. A stretch with many quads is written in parts,
-//! each sorted: order is a courtesy, memory is bounded.
+//! Quads come subject by subject, in the order of subject ids, which for a loaded database is
+//! nearly the order of the input. There is no index that begins with the subject and holds
+//! whole quads, so: (1) a stretch of the subject-predicate index is read; (2) its pairs are
+//! looked up in the predicate-subject index, together; (3) what is found is sorted and written.
+//! A stretch with many quads is written in parts, each sorted: order is a courtesy, memory is
+//! bounded.
 
 use std::collections::HashMap;
 use std::io::{BufWriter, Write};
@@ -88,8 +89,8 @@ impl DumpFormat {
 }
 
 impl Database {
-    /// Writes all quads to `out` and answers how many were written: in formats without graphs a triple that
-    /// is in several graphs is written once for each.
+    /// Writes all quads to `out` and answers how many were written: in formats without graphs a
+    /// triple that is in several graphs is written once for each.
     pub fn dump(self: &Arc<Self>, format: DumpFormat, out: &mut dyn Write) -> Result<u64> {
         let mut session = self.session()?;
         let mut writer = QuadWriter::new(format, out);
@@ -134,7 +135,8 @@ impl<'a> QuadWriter<'a> {
         QuadWriter { serializer: format.serializer().for_writer(BufWriter::new(out)), format, quads: 0 }
     }
 
-    /// Decodes and writes quads, sorted by graph where the format groups by it, then subject, predicate, object.
+    /// Decodes and writes quads, sorted by graph where the format groups by it, then subject,
+    /// predicate, object.
     fn write(&mut self, session: &mut Session, mut quads: Vec<[TermId; 4]>) -> Result<()> {
         match self.format {
             DumpFormat::TriG => quads.sort_unstable_by_key(|[s, p, o, g]| [*g, *s, *p, *o]),

@@ -1,6 +1,7 @@
 //! From terms to ids: the constants of a query.
 //!
-//! 1. a term that is inline needs no lookup; one whose language or datatype has no code is in no database;
+//! 1. a term that is inline needs no lookup; one whose language or datatype has no code is in
+//!    no database;
 //! 2. the others are hashed and looked up in the hash trees, all terms of a tree together;
 //! 3. the candidates' strings are read, again together, and compared: hashes may collide.
 
@@ -39,7 +40,8 @@ struct Candidate {
 }
 
 impl Session {
-    /// The ids of terms; `None` for those that are not in the database (inline literals always have one).
+    /// The ids of terms; `None` for those that are not in the database (inline literals always
+    /// have one).
     ///
     /// Blank nodes are found by their display labels.
     pub fn resolve(&mut self, terms: &[TermRef<'_>]) -> Result<Vec<Option<TermId>>> {

@@ -31,7 +31,8 @@ pub struct Stats {
     pub graphs: u64,
     /// Terms by where they are kept.
     pub terms: Terms,
-    /// Distinct pairs of object and predicate, by kind of the object; kinds without any are left out.
+    /// Distinct pairs of object and predicate, by kind of the object; kinds without any are
+    /// left out.
     pub objects_by_kind: BTreeMap<&'static str, u64>,
     /// Trees, in the order of their ids, the store's own pages first.
     pub trees: Vec<TreeSize>,
@@ -184,7 +185,8 @@ impl fmt::Display for Stats {
         writeln!(f, "\n{:12} {:>14} {:>10} {:>14} {:>9}", "tree", "rows", "pages", "bytes", "per quad")?;
         let per_quad = |bytes: u64| if self.quads == 0 { 0.0 } else { bytes as f64 / self.quads as f64 };
         for TreeSize { name, rows, pages, bytes } in &self.trees {
-            // Of the written pages, not of the extents: the last extent of a small tree is mostly empty.
+            // Of the written pages, not of the extents: the last extent of a small tree is
+            // mostly empty.
             let written = per_quad(pages * PAGE_BYTES as u64);
             writeln!(f, "{name:12} {rows:>14} {pages:>10} {bytes:>14} {written:>9.2}")?;
         }

@@ -1,7 +1,8 @@
-//! Days and dates of the proleptic Gregorian calendar, years 1 to 9999, without branches on tables of months.
+//! Days and dates of the proleptic Gregorian calendar, years 1 to 9999, without branches on
+//! tables of months.
 //!
-//! The year is taken to begin in March, so that the leap day is its last; the length of the months before month m
-//! (March = 0) is then (153·m + 2) / 5.
+//! The year is taken to begin in March, so that the leap day is its last; the length of the
+//! months before month m (March = 0) is then (153·m + 2) / 5.
 
 /// Days since 0001-01-01. The date is valid (see [`is_valid`]).
 pub(crate) fn days_of(year: u32, month: u32, day: u32) -> u32 {

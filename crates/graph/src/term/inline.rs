@@ -1,10 +1,11 @@
-//! From a literal's lexical form to an inline id, by hand on the bytes: the loader does this for every literal.
+//! From a literal's lexical form to an inline id, by hand on the bytes: the loader does this
+//! for every literal.
 //!
-//! Only forms that `term::lexical` gives back byte for byte are inline: no plus sign, no leading zeros, no
-//! minus zero in integers and decimals, no hour 24, no time zone other than none and `Z`, no trailing zeros
-//! in fractions of seconds, canonical doubles and floats (`1.05E1`). Decimals keep their digits after the
-//! point (`1.50`), up to six. Everything else goes to the dictionary, under the kind that [`Inline::No`]
-//! names.
+//! Only forms that `term::lexical` gives back byte for byte are inline: no plus sign, no
+//! leading zeros, no minus zero in integers and decimals, no hour 24, no time zone other than
+//! none and `Z`, no trailing zeros in fractions of seconds, canonical doubles and floats
+//! (`1.05E1`). Decimals keep their digits after the point (`1.50`), up to six. Everything else
+//! goes to the dictionary, under the kind that [`Inline::No`] names.
 
 use crate::term::civil::{days_of, is_valid};
 use crate::term::{Kind, TermId};
@@ -21,7 +22,8 @@ pub const DECIMAL: u8 = 0;
 /// Codes of registered datatypes in decimal ids begin here; below are xsd:decimal and [`DERIVED`].
 pub const FIRST_REGISTERED: u8 = 16;
 
-/// A datatype derived from xsd:integer: its local name and bounds. Its code in decimal ids is its place + 1.
+/// A datatype derived from xsd:integer: its local name and bounds. Its code in decimal ids is
+/// its place + 1.
 pub(crate) struct Derived {
     pub name: &'static str,
     pub iri: &'static str,
@@ -74,8 +76,8 @@ pub const SHORT_STRING_BYTES: usize = 7;
 pub enum Inline {
     /// It is this id.
     Id(TermId),
-    /// It looks like a decimal number of a datatype that has no fixed code: inline once the datatype has one
-    /// ([`decimal_like`]), else in the dictionary under [`Kind::Literal`].
+    /// It looks like a decimal number of a datatype that has no fixed code: inline once the
+    /// datatype has one ([`decimal_like`]), else in the dictionary under [`Kind::Literal`].
     Shaped(u64),
     /// It goes to the dictionary under this kind: string, literal or value.
     No(Kind),
@@ -134,8 +136,8 @@ fn datatype_named(iri: &str) -> Datatype {
     }
 }
 
-/// Whether `datatype` is one whose literals are kept under [`Kind::Value`] when they are not inline: numbers,
-/// booleans, dates, times, durations.
+/// Whether `datatype` is one whose literals are kept under [`Kind::Value`] when they are not
+/// inline: numbers, booleans, dates, times, durations.
 pub fn is_comparable_datatype(datatype: &str) -> bool {
     !matches!(datatype_named(datatype), Datatype::String | Datatype::Unknown)
 }
@@ -178,7 +180,8 @@ pub fn short_string(bytes: &[u8]) -> Option<TermId> {
     Some(TermId::new(Kind::ShortString, short_payload(bytes)))
 }
 
-/// Bytes left aligned, zero filled, then the length: orders as the strings do, also with NUL in them.
+/// Bytes left aligned, zero filled, then the length: orders as the strings do, also with NUL in
+/// them.
 pub(crate) fn short_payload(bytes: &[u8]) -> u64 {
     let mut aligned = [0; 8];
     aligned[..bytes.len()].copy_from_slice(bytes);
@@ -194,8 +197,8 @@ pub fn from_integer(value: i64) -> Option<TermId> {
     Some(TermId::new(Kind::Integer, (value + INTEGER_OFFSET) as u64))
 }
 
-/// The id of a value of a datatype derived from integer, by its code (1 to 12), where it is in the datatype's
-/// bounds and fits 52 bits.
+/// The id of a value of a datatype derived from integer, by its code (1 to 12), where it is in
+/// the datatype's bounds and fits 52 bits.
 pub fn from_derived(code: u8, value: i64) -> Option<TermId> {
     let derived = &DERIVED[usize::from(code) - 1];
     let fits = (-DERIVED_OFFSET..DERIVED_OFFSET).contains(&value);
@@ -219,7 +222,8 @@ pub fn from_micros(value: i64) -> Option<TermId> {
     Some(decimal_like(DECIMAL, ((value + DECIMAL_OFFSET) as u64) << DIGIT_BITS | digits))
 }
 
-/// The id of an xsd:double, where its low four bits are zero. Its lexical form is the canonical one.
+/// The id of an xsd:double, where its low four bits are zero. Its lexical form is the canonical
+/// one.
 pub fn from_double(value: f64) -> Option<TermId> {
     let value = if value.is_nan() { f64::NAN } else { value };
     let bits = value.to_bits();
@@ -256,8 +260,8 @@ pub fn from_date(days: u32, utc: bool) -> Option<TermId> {
 /// Days from 0001-01-01 to 9999-12-31.
 pub(crate) const DAYS: u32 = 3_652_059;
 
-/// The id of an xsd:dateTime: milliseconds since 0001-01-01T00:00:00 (up to the end of 9999), without time
-/// zone or in UTC.
+/// The id of an xsd:dateTime: milliseconds since 0001-01-01T00:00:00 (up to the end of 9999),
+/// without time zone or in UTC.
 pub fn from_date_time(ms: u64, utc: bool) -> Option<TermId> {
     (ms < u64::from(DAYS) * MS_PER_DAY).then(|| TermId::new(Kind::DateTime, ms << 1 | u64::from(utc)))
 }
@@ -295,7 +299,8 @@ fn number(digits: &[u8]) -> Option<i64> {
 
 const POWERS: [i64; MAX_DIGITS + 1] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
 
-/// The lower 52 bits of a decimal id: `-?(0|[1-9][0-9]*)(\.[0-9]{1,6})?` below 2^48 / 10^6, minus zero excepted.
+/// The lower 52 bits of a decimal id: `-?(0|[1-9][0-9]*)(\.[0-9]{1,6})?` below 2^48 / 10^6,
+/// minus zero excepted.
 #[inline]
 pub(crate) fn decimal_body(bytes: &[u8]) -> Option<u64> {
     let (negative, bytes) = match bytes {

@@ -23,7 +23,8 @@ pub enum InlineValue {
         /// The value.
         value: i64,
     },
-    /// An xsd:decimal (code 0) or a literal of a registered datatype that looks like one (codes from 16).
+    /// An xsd:decimal (code 0) or a literal of a registered datatype that looks like one (codes
+    /// from 16).
     Decimal {
         /// Code of the datatype.
         datatype: u8,
@@ -98,8 +99,8 @@ impl TermId {
         }
     }
 
-    /// The datatype IRI of an inline id, where it is one of those the format fixes; `None` for registered
-    /// datatypes (decimal ids from code 16) and for ids that are not inline.
+    /// The datatype IRI of an inline id, where it is one of those the format fixes; `None` for
+    /// registered datatypes (decimal ids from code 16) and for ids that are not inline.
     pub fn fixed_datatype(self) -> Option<&'static str> {
         match self.kind() {
             Kind::ShortString => Some(XSD_STRING),
@@ -286,7 +287,8 @@ impl Lexical {
         }
     }
 
-    /// The canonical form of XML Schema 1.0: one digit, a point, at least one digit, `E`, the exponent.
+    /// The canonical form of XML Schema 1.0: one digit, a point, at least one digit, `E`, the
+    /// exponent.
     fn real(&mut self, value: impl fmt::UpperExp, nan: bool, infinite: bool, negative: bool) {
         if nan {
             return self.bytes(b"NaN");

@@ -1,11 +1,12 @@
 //! Comparison operators as ranges of ids, so that a filter becomes bounds of an index scan.
 //!
-//! Within an inline kind (and datatype code) ids are ordered by value, so the ids that satisfy `id OP
-//! constant` are one range; its ends are found by binary search over the payloads with the very comparison
-//! that SPARQL prescribes (numeric type promotion; dates with and without time zone are 14 hours apart before
-//! they compare), so the ranges cannot disagree with it. What is not inline, and dates near a constant of the
-//! other time zone form, is returned as ranges to check one by one. All other ids do not satisfy the operator
-//! (it is false, or a type error).
+//! Within an inline kind (and datatype code) ids are ordered by value, so the ids that satisfy
+//! `id OP constant` are one range; its ends are found by binary search over the payloads with
+//! the very comparison that SPARQL prescribes (numeric type promotion; dates with and without
+//! time zone are 14 hours apart before they compare), so the ranges cannot disagree with it.
+//! What is not inline, and dates near a constant of the other time zone form, is returned as
+//! ranges to check one by one. All other ids do not satisfy the operator (it is false, or a
+//! type error).
 
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
@@ -73,7 +74,8 @@ pub enum CompareValue<'a> {
 }
 
 impl From<InlineValue> for Option<CompareValue<'static>> {
-    /// The constant with an inline value; none for strings (they are not static) and registered datatypes.
+    /// The constant with an inline value; none for strings (they are not static) and registered
+    /// datatypes.
     fn from(value: InlineValue) -> Self {
         Some(match value {
             InlineValue::Integer(value) | InlineValue::Derived { value, .. } => {
@@ -97,8 +99,8 @@ impl From<InlineValue> for Option<CompareValue<'static>> {
 pub struct IdRanges {
     /// Every id in here that is in the database satisfies it.
     pub exact: Vec<RangeInclusive<u64>>,
-    /// These ids must be checked by value: literals in the dictionary, and dates whose order with the
-    /// constant depends on the time zone form.
+    /// These ids must be checked by value: literals in the dictionary, and dates whose order
+    /// with the constant depends on the time zone form.
     pub check: Vec<RangeInclusive<u64>>,
 }
 
@@ -150,8 +152,8 @@ pub fn id_ranges_for_comparison(op: CompareOp, value: CompareValue<'_>) -> IdRan
     ranges
 }
 
-/// The payloads of `low..=high` that satisfy the operator, where `compare` (the value of a payload against
-/// the constant) goes from less through equal or not comparable to greater.
+/// The payloads of `low..=high` that satisfy the operator, where `compare` (the value of a
+/// payload against the constant) goes from less through equal or not comparable to greater.
 fn search(
     op: CompareOp,
     low: u64,
@@ -190,7 +192,8 @@ fn decimal_of(micros: i64) -> Decimal {
     Decimal::new(micros.into(), 6).expect("49 bits at six digits fit a decimal")
 }
 
-/// The numeric types after promotion (SPARQL 1.1 section 17.3): the wider of the two decides how they compare.
+/// The numeric types after promotion (SPARQL 1.1 section 17.3): the wider of the two decides
+/// how they compare.
 #[derive(Clone, Copy)]
 enum Number {
     Decimal(Decimal),
@@ -274,7 +277,8 @@ fn strings(op: CompareOp, constant: &str) -> IdRanges {
     let mut ranges = IdRanges::default();
     let bytes = constant.as_bytes();
     let last = (1 << 60) - 1;
-    // A constant longer than inline strings is greater than its own beginning and less than what follows that.
+    // A constant longer than inline strings is greater than its own beginning and less than
+    // what follows that.
     let key = short_payload(&bytes[..bytes.len().min(SHORT_STRING_BYTES)]);
     let long = bytes.len() > SHORT_STRING_BYTES;
     let within = search(op, 0, last, |payload| match payload.cmp(&key) {
@@ -293,8 +297,8 @@ fn strings(op: CompareOp, constant: &str) -> IdRanges {
 
 const FOURTEEN_HOURS: u64 = 14 * 3_600_000;
 
-/// The order of two instants, in milliseconds, each in UTC or without time zone (XML Schema part 2, section
-/// 3.2.7.4).
+/// The order of two instants, in milliseconds, each in UTC or without time zone (XML Schema
+/// part 2, section 3.2.7.4).
 pub fn compare_instants(left: u64, left_utc: bool, right: u64, right_utc: bool) -> Option<Ordering> {
     if left_utc == right_utc {
         return Some(left.cmp(&right));
@@ -308,8 +312,8 @@ pub fn compare_instants(left: u64, left_utc: bool, right: u64, right_utc: bool) 
     }
 }
 
-/// Ranges for kinds with a time zone bit below the value: exact where both forms satisfy, to be checked where
-/// one does.
+/// Ranges for kinds with a time zone bit below the value: exact where both forms satisfy, to be
+/// checked where one does.
 fn zoned(
     op: CompareOp,
     kind: Kind,

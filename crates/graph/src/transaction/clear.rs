@@ -1,7 +1,7 @@
 //! Emptying graphs.
 //!
-//! Everything at once: the indexes begin anew, whatever there was. One graph among others: its subjects by GS, their quads, deleted part by
-//! part. The dictionary keeps its terms.
+//! Everything at once: the indexes begin anew, whatever there was. One graph among others: its
+//! subjects by GS, their quads, deleted part by part. The dictionary keeps its terms.
 
 use std::sync::Arc;
 
@@ -41,7 +41,8 @@ impl Transaction {
     pub fn clear(&mut self, graphs: Graphs, interrupt: &dyn Interrupt) -> Result<Changed> {
         let quads = self.state.quads();
         let mut session = self.session();
-        // Whether others would be lost is seen by their rows, not by counts: a wrong one in an inner node must not drop what nobody named.
+        // Whether others would be lost is seen by their rows, not by counts: a wrong one in an
+        // inner node must not drop what nobody named.
         let default = TermId::DEFAULT_GRAPH.0;
         let all = match graphs {
             Graphs::All => true,
@@ -80,7 +81,8 @@ impl Transaction {
         Ok(Changed { inserted: 0, deleted: quads })
     }
 
-    /// Deletes the quads of a range of graphs, as `session` sees them: deleting does not move what it sees.
+    /// Deletes the quads of a range of graphs, as `session` sees them: deleting does not move
+    /// what it sees.
     fn clear_range(
         &mut self,
         session: &Session,

@@ -35,8 +35,8 @@ pub struct Document<'a> {
 }
 
 impl Transaction {
-    /// Inserts all statements of a source, decompressed if need be; its format is told by name or content when it is not given. As
-    /// [`Transaction::insert_document`].
+    /// Inserts all statements of a source, decompressed if need be; its format is told by name
+    /// or content when it is not given. As [`Transaction::insert_document`].
     ///
     /// # Errors
     /// As there.
@@ -57,8 +57,8 @@ impl Transaction {
     /// Inserts all statements of a document; its blank nodes become new ones. Nothing is committed.
     ///
     /// # Errors
-    /// A document that cannot be read or is not what its format says, with its place; errors of the store; `cancel`. What was inserted before
-    /// stays in the transaction: drop it.
+    /// A document that cannot be read or is not what its format says, with its place; errors of
+    /// the store; `cancel`. What was inserted before stays in the transaction: drop it.
     pub fn insert_document(
         &mut self,
         document: &Document<'_>,
@@ -125,7 +125,8 @@ impl Document<'_> {
             base: self.base.map(str::to_owned),
             graph: graph_name(self.graph)?,
             lenient: false,
-            // A batch takes some 800 bytes of memory a row until it is in the indexes, and its texts four times.
+            // A batch takes some 800 bytes of memory a row until it is in the indexes, and its
+            // texts four times.
             chunk_rows: ((budget.free() / 2048) as usize).clamp(256, BATCH_ROWS),
             chunk_bytes: ((budget.free() / 32) as usize).clamp(64 << 10, BATCH_BYTES),
             longest,

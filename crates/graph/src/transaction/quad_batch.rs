@@ -1,4 +1,5 @@
-//! Quads on their way into the database: terms interned, so that the work of a term is done once per batch.
+//! Quads on their way into the database: terms interned, so that the work of a term is done
+//! once per batch.
 
 use crate::input::intern::{Interner, Parsed, Ref};
 use crate::term::{TermId, TermRef};
@@ -14,7 +15,8 @@ pub struct QuadBatch {
 }
 
 impl QuadBatch {
-    /// An empty batch. Equal labels of blank nodes mean the same node in batches of the same scope within one [`crate::BlankNodes`].
+    /// An empty batch. Equal labels of blank nodes mean the same node in batches of the same
+    /// scope within one [`crate::BlankNodes`].
     pub fn new(scope: usize) -> Self {
         let mut interner = Interner::new();
         interner.begin(scope, Parsed::default());

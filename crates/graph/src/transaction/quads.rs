@@ -2,9 +2,10 @@
 //!
 //! 1. PSOG takes all changes, sorted, in one pass, and says which of them really changed something;
 //! 2. those go to POSG, which must agree;
-//! 3. the pairs of SP and OP follow: an added quad's pairs are inserted; a removed quad's pair goes when the whole index has no row under
-//!    it any more;
-//! 4. GS last: whether a graph still has a subject is asked of the subject's quads, which SP by then knows.
+//! 3. the pairs of SP and OP follow: an added quad's pairs are inserted; a removed quad's pair
+//!    goes when the whole index has no row under it any more;
+//! 4. GS last: whether a graph still has a subject is asked of the subject's quads, which SP by
+//!    then knows.
 //!
 //! Invariant: SP, OP and GS hold exactly the distinct pairs of the quads, at every commit.
 
@@ -223,7 +224,8 @@ impl Transaction {
     }
 }
 
-/// Those of the pairs (x, predicate) under which `index`, which begins with predicate and x, has no row.
+/// Those of the pairs (x, predicate) under which `index`, which begins with predicate and x,
+/// has no row.
 fn without_rows(session: &mut Session, index: Index, pairs: Vec<[u64; 2]>) -> Result<Vec<[u64; 2]>> {
     let mut keys = pairs;
     keys.sort_unstable_by_key(|[x, predicate]| (*predicate, *x));
@@ -239,7 +241,8 @@ fn without_rows(session: &mut Session, index: Index, pairs: Vec<[u64; 2]>) -> Re
     Ok(gone)
 }
 
-/// Those of the pairs (graph, subject) of which there is no quad. `alone`: all quads are in the default graph.
+/// Those of the pairs (graph, subject) of which there is no quad. `alone`: all quads are in the
+/// default graph.
 fn without_quads(session: &mut Session, pairs: Vec<[u64; 2]>, alone: bool) -> Result<Vec<[u64; 2]>> {
     let mut subjects: Vec<u64> = pairs.iter().map(|pair| pair[1]).collect();
     subjects.sort_unstable();

@@ -1,8 +1,11 @@
-//! Relocation: leaves that random inserts have scattered are moved into key order, where a scan and an extent read find them together.
+//! Relocation: leaves that random inserts have scattered are moved into key order, where a scan
+//! and an extent read find them together.
 //!
-//! * After a large batch, a transaction moves the shuffled subtrees of the indexes most of whose leaves it has changed anyway. Not those of the hash
-//!   trees: nobody asks for neighbouring hashes, and a leaf that is moved is journaled whole.
-//! * [`Database::relocate`] moves all shuffled subtrees, in transactions of bounded size: offline, for `snowmelt compact`.
+//! * After a large batch, a transaction moves the shuffled subtrees of the indexes most of
+//!   whose leaves it has changed anyway. Not those of the hash trees: nobody asks for
+//!   neighbouring hashes, and a leaf that is moved is journaled whole.
+//! * [`Database::relocate`] moves all shuffled subtrees, in transactions of bounded size:
+//!   offline, for `snowmelt compact`.
 //!
 //! String trees grow at their end only, so they have no order to lose.
 
@@ -19,7 +22,8 @@ use crate::transaction::Transaction;
 /// Quads changed by a transaction from which on it looks for subtrees to move.
 const LARGE: u64 = 4096;
 
-/// Leaves moved by one transaction of [`Database::relocate`]: 32 MiB, which the journal then holds once.
+/// Leaves moved by one transaction of [`Database::relocate`]: 32 MiB, which the journal then
+/// holds once.
 const PART: u64 = 4096;
 
 /// Trees that are looked at.
@@ -54,7 +58,8 @@ impl Transaction {
 }
 
 impl Database {
-    /// Moves the leaves of all shuffled subtrees into key order, whoever changed them, part by part; after each, `moved` is told how many were.
+    /// Moves the leaves of all shuffled subtrees into key order, whoever changed them, part by
+    /// part; after each, `moved` is told how many were.
     ///
     /// # Errors
     /// Those of the store; what was moved by then stays moved.

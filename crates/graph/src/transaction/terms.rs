@@ -2,7 +2,8 @@
 //!
 //! 1. what its id can carry needs no dictionary; blank nodes get the next numbers;
 //! 2. the others are looked up in the hash trees, tree by tree, in one sorted pass, and verified;
-//! 3. those that are not there get the next numbers in the order of the batch: strings are appended, hash rows inserted.
+//! 3. those that are not there get the next numbers in the order of the batch: strings are
+//!    appended, hash rows inserted.
 
 use std::sync::Arc;
 
@@ -45,7 +46,8 @@ impl Transaction {
         TermId::blank(meta.blank_nodes - 1)
     }
 
-    /// The quads of a batch as ids, subject, predicate, object, graph; new terms are added to the dictionary.
+    /// The quads of a batch as ids, subject, predicate, object, graph; new terms are added to
+    /// the dictionary.
     pub(crate) fn resolve_parsed(
         &mut self,
         parsed: &Parsed,
@@ -91,7 +93,8 @@ impl Transaction {
         Ok(found.into_iter().map(|id| id.expect("every term was found or added")).collect())
     }
 
-    /// Where a term belongs; gives codes to new languages and datatypes, and numbers to blank nodes.
+    /// Where a term belongs; gives codes to new languages and datatypes, and numbers to blank
+    /// nodes.
     fn place_term(
         &mut self,
         parsed: &Parsed,
@@ -116,7 +119,8 @@ impl Transaction {
         match self.code(annotation) {
             Code::Is(code) => Ok(Placed::Entry(kind, if kind.has_code() { code } else { PLAIN })),
             Code::Full | Code::Unknown => {
-                // Rare: the table is full. The string is what the dictionary's own rules make of the term.
+                // Rare: the table is full. The string is what the dictionary's own rules make
+                // of the term.
                 let lexical =
                     std::str::from_utf8(parsed.bytes(term.lexical)).expect("parsers hand over UTF-8");
                 let whole =

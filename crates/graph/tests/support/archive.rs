@@ -1,6 +1,8 @@
-//! Stored databases: directories of files in one compressed file, for tests that open what an earlier release wrote.
+//! Stored databases: directories of files in one compressed file, for tests that open what an
+//! earlier release wrote.
 //!
-//! The archive is zstd over, for each file: u16 length of its path, the path, u64 length, its bytes. Little endian.
+//! The archive is zstd over, for each file: u16 length of its path, the path, u64 length, its
+//! bytes. Little endian.
 
 #![allow(dead_code)]
 

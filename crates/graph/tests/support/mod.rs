@@ -1,4 +1,5 @@
-//! Builds small databases from lists of quads, with the crate's encoders and none of the loader's machinery.
+//! Builds small databases from lists of quads, with the crate's encoders and none of the
+//! loader's machinery.
 #![allow(dead_code)]
 
 use snowmelt_graph::dict::{self, GraphMeta, Place, Tree};

@@ -151,7 +151,8 @@ async fn run(
         tokio::select! {
             reply = told.recv() => {
                 let Some(reply) = reply else { return };
-                // After the last word the channel closes; a client that is gone has `entry` cancel the command.
+                // After the last word the channel closes; a client that is gone has `entry`
+                // cancel the command.
                 if !send(&mut write, &reply).await {
                     return;
                 }

@@ -1,7 +1,7 @@
 //! The least or greatest term of a group, in the order of ORDER BY.
 //!
-//! Ids whose order tells are compared as ids. Others keep their sort key beside them, so that a term is read once even if the
-//! cache has forgotten it since.
+//! Ids whose order tells are compared as ids. Others keep their sort key beside them, so that a
+//! term is read once even if the cache has forgotten it since.
 
 use snowmelt_graph::TermId;
 

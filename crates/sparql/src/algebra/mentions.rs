@@ -1,5 +1,5 @@
-//! The names a pattern or an expression mentions, in whatever place: also those only a filter reads, those inside EXISTS and
-//! those a sub-select hides.
+//! The names a pattern or an expression mentions, in whatever place: also those only a filter
+//! reads, those inside EXISTS and those a sub-select hides.
 
 use rustc_hash::FxHashSet;
 use spargebra::algebra::{AggregateExpression, Expression, GraphPattern, OrderExpression};

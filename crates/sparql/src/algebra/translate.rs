@@ -1,9 +1,11 @@
 //! spargebra's tree to ours.
 //!
-//! 1. Names become numbers. A sub-select has a scope of its own: only its projected names are those of the outside.
-//! 2. A variable of an expression that is not in scope there becomes one that is never bound (bottom-up semantics).
-//! 3. EXISTS leaves the expressions: a conjunct becomes a semi- or anti-join, any other a join that marks. What is evaluated
-//!    for a solution, inside EXISTS, is in `context`.
+//! 1. Names become numbers. A sub-select has a scope of its own: only its projected names are
+//!    those of the outside.
+//! 2. A variable of an expression that is not in scope there becomes one that is never bound
+//!    (bottom-up semantics).
+//! 3. EXISTS leaves the expressions: a conjunct becomes a semi- or anti-join, any other a join
+//!    that marks. What is evaluated for a solution, inside EXISTS, is in `context`.
 //! 4. GRAPH moves into its patterns; what binds nothing there is joined with the list of graphs.
 //! 5. Constants are numbered; placeholders of the text's parameters are recognised.
 
@@ -25,7 +27,8 @@ use crate::text::keyword::find_keyword;
 use crate::text::parameter::{ConstTerm, iri_const, literal_const};
 use context::{Context, graph_var};
 
-/// Translates a query; `text` serves to find the place of what is not supported, and going over the query takes `room`.
+/// Translates a query; `text` serves to find the place of what is not supported, and going over
+/// the query takes `room`.
 pub(crate) fn translate(query: &Query, text: &str, room: usize) -> Result<Algebra, QueryError> {
     let mut t = Translator {
         text,
@@ -144,7 +147,8 @@ impl Translator<'_> {
         self.modifiers(pattern, scope, GraphSlot::Default)
     }
 
-    /// The solution modifiers of one SELECT, down to its projection; inside, the scope is `scope` itself.
+    /// The solution modifiers of one SELECT, down to its projection; inside, the scope is
+    /// `scope` itself.
     fn modifiers(
         &mut self,
         pattern: &GraphPattern,
@@ -166,7 +170,8 @@ impl Translator<'_> {
                 let mut vars: Vec<Var> = variables.iter().map(|v| self.var(v, scope)).collect();
                 let shown: VarSet = vars.iter().copied().collect();
                 let of_context = self.context_vars(scope).intersection(&node.scope());
-                // a hidden name would not meet the context outside; a row too many would have been counted
+                // a hidden name would not meet the context outside; a row too many would have
+                // been counted
                 if !of_context.is_subset(&shown) || (scope.sliced && !of_context.is_empty()) {
                     node = self.in_context(node, scope);
                 }
@@ -244,7 +249,8 @@ impl Translator<'_> {
         })
     }
 
-    /// The patterns that stand beside each other. A loop: the parser makes of a thousand a tree of a thousand levels.
+    /// The patterns that stand beside each other. A loop: the parser makes of a thousand a tree
+    /// of a thousand levels.
     fn side_by_side(
         &mut self,
         pattern: &GraphPattern,
@@ -324,7 +330,8 @@ impl Translator<'_> {
         Ok(self.path_between(s, path, o, g))
     }
 
-    /// Sequences, alternatives and inverses become joins, unions and swapped patterns; the rest stays a path.
+    /// Sequences, alternatives and inverses become joins, unions and swapped patterns; the rest
+    /// stays a path.
     fn path_between(&mut self, s: Slot, path: &PropertyPathExpression, o: Slot, g: GraphSlot) -> Node {
         use PropertyPathExpression as P;
         match path {
@@ -371,8 +378,8 @@ impl Translator<'_> {
         Ok(if bound { node } else { join(vec![Node::GraphNames(slot), node]) })
     }
 
-    /// GRAPH ?g where the inside names ?g as well: there it is a variable like any other, and only the result is joined with
-    /// the graph's name (SPARQL 1.1, 18.6).
+    /// GRAPH ?g where the inside names ?g as well: there it is a variable like any other, and
+    /// only the result is joined with the graph's name (SPARQL 1.1, 18.6).
     fn graph_seen_inside(
         &mut self,
         v: &Variable,
@@ -519,7 +526,8 @@ impl Translator<'_> {
     fn dataset(&mut self, dataset: Option<&QueryDataset>) -> Dataset {
         let Some(dataset) = dataset else { return Dataset::default() };
         let mut list = |graphs: &[NamedNode]| graphs.iter().map(|g| self.iri(g)).collect::<Vec<_>>();
-        // FROM without FROM NAMED comes with an empty list; without a list (WITH) all named graphs stay.
+        // FROM without FROM NAMED comes with an empty list; without a list (WITH) all named
+        // graphs stay.
         Dataset { default: Some(list(&dataset.default)), named: dataset.named.as_deref().map(list) }
     }
 

@@ -1,4 +1,5 @@
-//! When a query must end before its time: the clock, a flag set from outside, another thread of it that failed.
+//! When a query must end before its time: the clock, a flag set from outside, another thread of
+//! it that failed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +34,8 @@ impl Limits {
         Self { timeout, deadline, cancel, max_rows: None, stop: None }
     }
 
-    /// Asked by every operator for every batch, and by whatever loops longer than some milliseconds in between.
+    /// Asked by every operator for every batch, and by whatever loops longer than some
+    /// milliseconds in between.
     pub fn check(&self) -> Result<(), Stop> {
         let set = |flag: &Option<Arc<AtomicBool>>| flag.as_ref().is_some_and(|c| c.load(Ordering::Relaxed));
         if set(&self.cancel) || set(&self.stop) {

@@ -1,13 +1,16 @@
 //! A query's share of the memory budget.
 //!
-//! 1. *Admission*: before it begins, a query reserves what it needs at least. When that is not there it waits, holding nothing, for
-//!    those that run to end; after a while it is refused as busy. So what runs can always go on, and nobody waits for a runner.
-//! 2. Whatever grows while it runs is held by a [`Held`], which reserves from the process's budget in steps. Those steps leave a rest, so
-//!    that the next query can begin.
-//! 3. A query that waits for its client lends what it does not use ([`MemoryShare::lend`]), and asks for its least when it goes on.
+//! 1. *Admission*: before it begins, a query reserves what it needs at least. When that is not
+//!    there it waits, holding nothing, for those that run to end; after a while it is refused
+//!    as busy. So what runs can always go on, and nobody waits for a runner.
+//! 2. Whatever grows while it runs is held by a [`Held`], which reserves from the process's
+//!    budget in steps. Those steps leave a rest, so that the next query can begin.
+//! 3. A query that waits for its client lends what it does not use ([`MemoryShare::lend`]), and
+//!    asks for its least when it goes on.
 //! 4. A long text reserves what its trees and plan will take before it is parsed ([`text_bytes`]).
-//! 5. A query over its share, or a budget that is used up, makes operators spill ([`Held::is_tight`]); what cannot spill ends the query
-//!    with an error that names the operator.
+//! 5. A query over its share, or a budget that is used up, makes operators spill
+//!    ([`Held::is_tight`]); what cannot spill ends the query with an error that names the
+//!    operator.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,7 +38,8 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// The shares of a budget of which a pool took `pool` bytes; `asked`: what the caller wants a query to have.
+    /// The shares of a budget of which a pool took `pool` bytes; `asked`: what the caller wants
+    /// a query to have.
     pub fn of(total: u64, pool: u64, asked: Option<usize>) -> Self {
         /// Queries that can begin at once in what the pool leaves: a wide device wants many.
         const AT_ONCE: u64 = 32;
@@ -56,9 +60,10 @@ pub(crate) enum TextKind {
     Update,
 }
 
-/// What the trees and the plan of a text take, of what a pool leaves of a budget; nothing for texts
-/// that fit into a query's least. Measured: 46 to 76 bytes for each byte of a query. A text that would
-/// need more than three quarters of the rest gets those, and so is alone with that.
+/// What the trees and the plan of a text take, of what a pool leaves of a budget; nothing for
+/// texts that fit into a query's least. Measured: 46 to 76 bytes for each byte of a query. A
+/// text that would need more than three quarters of the rest gets those, and so is alone with
+/// that.
 pub(crate) fn text_bytes(kind: TextKind, text: &str, total: u64, pool: u64) -> usize {
     const SHORT: usize = 4 << 10;
     let of_each = match kind {
@@ -69,7 +74,8 @@ pub(crate) fn text_bytes(kind: TextKind, text: &str, total: u64, pool: u64) -> u
     if text.len() <= SHORT { 0 } else { (text.len() * of_each).min(most as usize) }
 }
 
-/// What a long text has reserved. It is to be dropped after the trees and the plan: then their memory goes back to the system.
+/// What a long text has reserved. It is to be dropped after the trees and the plan: then their
+/// memory goes back to the system.
 pub(crate) struct TextMemory {
     pub budget: MemoryBudget,
     pub reserved: Reservation,
@@ -81,7 +87,8 @@ impl Drop for TextMemory {
     }
 }
 
-/// Queries that wait for their least, in the order in which they came: those that come later do not overtake them.
+/// Queries that wait for their least, in the order in which they came: those that come later do
+/// not overtake them.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     waiting: Mutex<VecDeque<u64>>,
@@ -95,7 +102,8 @@ struct Place<'a> {
 }
 
 impl Line {
-    /// Reserves once it is its turn and there is room, until `wait` is over; `sleep_ns` passes the time.
+    /// Reserves once it is its turn and there is room, until `wait` is over; `sleep_ns` passes
+    /// the time.
     pub fn reserve(
         &self,
         budget: &MemoryBudget,
@@ -197,7 +205,8 @@ impl MemoryShare {
         reserved.shrink(spare);
     }
 
-    /// Reserves the least again, if there is room for it. Without it, the query has what it uses, and more as it can be had.
+    /// Reserves the least again, if there is room for it. Without it, the query has what it
+    /// uses, and more as it can be had.
     pub fn take_back(&self) -> bool {
         let mut reserved = self.inner.reserved.lock();
         let missing = (self.inner.shares.least as u64).saturating_sub(reserved.bytes());
@@ -300,8 +309,9 @@ impl Held {
         }
     }
 
-    /// Whether an operator that is about to hold `bytes` should spill instead: one leaves half of the share to the others, and
-    /// what is little goes on as long as the query's own least lasts.
+    /// Whether an operator that is about to hold `bytes` should spill instead: one leaves half
+    /// of the share to the others, and what is little goes on as long as the query's own least
+    /// lasts.
     pub fn is_tight(&self, bytes: usize) -> bool {
         let Some(share) = &self.share else { return false };
         let inner = &*share.inner;

@@ -1,8 +1,9 @@
 //! Stacks as large as a query is deep.
 //!
-//! What recurses over a query (parser, rewrites, planner, operators, drops) runs through [`with_room`]: on the thread's own stack
-//! while that has enough left, which it has for nearly all queries, and else on one made for the call. The thread stays the same,
-//! so counters kept per thread stay right; the memory is mapped, and only what is touched counts.
+//! What recurses over a query (parser, rewrites, planner, operators, drops) runs through
+//! [`with_room`]: on the thread's own stack while that has enough left, which it has for nearly
+//! all queries, and else on one made for the call. The thread stays the same, so counters kept
+//! per thread stay right; the memory is mapped, and only what is touched counts.
 
 /// Runs `f` with at least so much stack.
 pub(crate) fn with_room<R>(bytes: usize, f: impl FnOnce() -> R) -> R {

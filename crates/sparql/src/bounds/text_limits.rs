@@ -1,9 +1,10 @@
 //! What a text asks of those who recurse over it, measured before any of them does.
 //!
-//! The parser, the rewrites, the planner and the operators go down a query's tree by recursion, and so does dropping it. How deep
-//! that is follows from the text: from brackets within each other, and from what builds on what stands before it in a row. One
-//! pass over the tokens ([`scan`]) measures both; what goes beyond a limit is refused with its place, the rest is run with a stack
-//! that suffices ([`crate::bounds`]).
+//! The parser, the rewrites, the planner and the operators go down a query's tree by recursion,
+//! and so does dropping it. How deep that is follows from the text: from brackets within each
+//! other, and from what builds on what stands before it in a row. One pass over the tokens
+//! ([`scan`]) measures both; what goes beyond a limit is refused with its place, the rest is
+//! run with a stack that suffices ([`crate::bounds`]).
 //!
 //! | limit | counts | why |
 //! |---|---|---|
@@ -25,7 +26,8 @@ use crate::error::QueryError;
 pub struct TextLimits {
     /// `query_depth`: brackets, calls, groups and `!` within each other.
     pub depth: usize,
-    /// `query_chain`: parts in a row that build on those before them, as OPTIONAL and `+` do, along the deepest way.
+    /// `query_chain`: parts in a row that build on those before them, as OPTIONAL and `+` do,
+    /// along the deepest way.
     pub chain: usize,
     /// `query_branches`: parts of equal rank, as UNION and `||` join them, along the deepest way.
     pub branches: usize,
@@ -61,7 +63,8 @@ pub(crate) struct Measure {
 /// Stack bytes that any thread has left.
 pub(crate) const BASE_BYTES: usize = 256 << 10;
 
-/// Stack bytes per unit of each measure: at least four times what a development build was measured to use.
+/// Stack bytes per unit of each measure: at least four times what a development build was
+/// measured to use.
 const DEPTH_BYTES: usize = 32 << 10;
 const CHAIN_BYTES: usize = 8 << 10;
 const BRANCH_BYTES: usize = 2 << 10;
@@ -76,7 +79,8 @@ impl Measure {
     }
 }
 
-/// Stack for what goes over a plan whose longest way from the root has so many operators, for a text that takes `text_bytes`.
+/// Stack for what goes over a plan whose longest way from the root has so many operators, for a
+/// text that takes `text_bytes`.
 pub(crate) fn plan_stack_bytes(text_bytes: usize, levels: usize) -> usize {
     text_bytes + levels * OPERATOR_BYTES
 }
@@ -85,8 +89,8 @@ impl TextLimits {
     /// Measures a text.
     ///
     /// # Errors
-    /// [`QueryError::TooLarge`] names the first limit that it goes beyond, and where. What is no query may pass: the parser
-    /// refuses it where this pass stopped.
+    /// [`QueryError::TooLarge`] names the first limit that it goes beyond, and where. What is
+    /// no query may pass: the parser refuses it where this pass stopped.
     pub(crate) fn measure(&self, text: &str) -> Result<Measure, QueryError> {
         scan::measure(text, self)
             .map_err(|over| QueryError::too_large_at(text, over.at, over.limit, over.most))

@@ -1,7 +1,8 @@
-//! DESCRIBE: concise bounded descriptions (Stickler, W3C member submission 2005): a resource's triples, and those of the blank
-//! nodes they lead to.
+//! DESCRIBE: concise bounded descriptions (Stickler, W3C member submission 2005): a resource's
+//! triples, and those of the blank nodes they lead to.
 //!
-//! Some resources at a time: the predicates of all of them by SP, then their triples by PSOG, both batched; the blank nodes met come next.
+//! Some resources at a time: the predicates of all of them by SP, then their triples by PSOG,
+//! both batched; the blank nodes met come next.
 
 use rustc_hash::FxHashSet;
 use snowmelt_graph::{Index, Keys, Kind, Matches, TermId};

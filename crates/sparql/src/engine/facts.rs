@@ -58,7 +58,8 @@ pub(super) fn drifted(quads: u64, changed: u64, source: &Source) -> bool {
     source.session.state().changed().abs_diff(changed) > DRIFT_QUADS + quads / 8
 }
 
-/// Statistics of predicates, and how many quads there were and had changed when the first was taken.
+/// Statistics of predicates, and how many quads there were and had changed when the first was
+/// taken.
 #[derive(Default)]
 pub(super) struct Predicates {
     quads: u64,
@@ -94,7 +95,8 @@ pub(super) fn predicate(
     Ok(found)
 }
 
-/// Exact where the database counted them; else the rows of the first values, leaping from one to the next, taken as typical.
+/// Exact where the database counted them; else the rows of the first values, leaping from one
+/// to the next, taken as typical.
 fn distinct(source: &mut Source, index: Index, p: TermId, rows: f64) -> Result<f64, QueryError> {
     if let Some(exact) = source.session.state().distinct_values(index, p) {
         return Ok(exact as f64);

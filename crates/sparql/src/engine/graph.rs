@@ -1,4 +1,5 @@
-//! The triples of CONSTRUCT and DESCRIBE, as an operator: what makes them a set, and spills, is the operator above.
+//! The triples of CONSTRUCT and DESCRIBE, as an operator: what makes them a set, and spills, is
+//! the operator above.
 
 use std::sync::Arc;
 

@@ -1,7 +1,10 @@
-//! Texts made to exhaust the stack: each is answered, refused by the parser, or refused by a limit that has a name.
+//! Texts made to exhaust the stack: each is answered, refused by the parser, or refused by a
+//! limit that has a name.
 //!
-//! All run on a thread with 2 MiB of stack, as test threads and those of the server's pool have. Those that are answered run a
-//! second time with a quarter of the stack that [`crate::bounds::text_limits`] reckons with: its figures hold a fourfold reserve in this build.
+//! All run on a thread with 2 MiB of stack, as test threads and those of the server's pool
+//! have. Those that are answered run a second time with a quarter of the stack that
+//! [`crate::bounds::text_limits`] reckons with: its figures hold a fourfold reserve in this
+//! build.
 
 use snowmelt_graph::{Database, OpenOptions};
 
@@ -69,7 +72,8 @@ fn update(engine: &Engine, text: &str) -> End {
 
 type Case = (&'static str, String, End);
 
-/// Runs the cases on a thread with a small stack, the answered ones also with little of what they ask for.
+/// Runs the cases on a thread with a small stack, the answered ones also with little of what
+/// they ask for.
 #[track_caller]
 fn check(run: fn(&Engine, &str) -> End, cases: Vec<Case>) {
     let small = std::thread::Builder::new().stack_size(2 << 20);

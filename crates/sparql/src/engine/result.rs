@@ -40,12 +40,14 @@ pub struct Written {
 pub struct QueryMemory(MemoryShare);
 
 impl QueryMemory {
-    /// Lets other queries have what is reserved for this one and not used: while its client does not read.
+    /// Lets other queries have what is reserved for this one and not used: while its client
+    /// does not read.
     pub fn lend(&self) {
         self.0.lend();
     }
 
-    /// Reserves again what a query is sure of; `false` when there is no room for it now. It can go on without, and may then fail for want of memory.
+    /// Reserves again what a query is sure of; `false` when there is no room for it now. It can
+    /// go on without, and may then fail for want of memory.
     pub fn take_back(&self) -> bool {
         self.0.take_back()
     }
@@ -194,8 +196,8 @@ impl QueryResult {
         self.run
     }
 
-    /// The next rows, never an empty batch; `None` at the end. Columns are those of the variables, or subject, predicate and
-    /// object; a boolean true is one row without columns.
+    /// The next rows, never an empty batch; `None` at the end. Columns are those of the
+    /// variables, or subject, predicate and object; a boolean true is one row without columns.
     ///
     /// # Errors
     /// Those of running the query; there is nothing after an error.
@@ -222,8 +224,8 @@ impl QueryResult {
         }
     }
 
-    /// Replaces query-local ids by those of the stored terms that are equal, and makes the rest readable by [`QueryResult::with_term`]
-    /// until the next call.
+    /// Replaces query-local ids by those of the stored terms that are equal, and makes the rest
+    /// readable by [`QueryResult::with_term`] until the next call.
     pub(crate) fn resolve_locals(&mut self, cols: &mut [Vec<TermId>]) -> Result<(), QueryError> {
         let Run { terms, source, .. } = &mut self.run;
         terms.begin_batch();
@@ -247,7 +249,8 @@ impl QueryResult {
         Ok(self.next_batch()?.is_some())
     }
 
-    /// Calls `f` with the terms of a row after the other: `None` where unbound. A convenience for few rows.
+    /// Calls `f` with the terms of a row after the other: `None` where unbound. A convenience
+    /// for few rows.
     ///
     /// # Errors
     /// Those of running the query.

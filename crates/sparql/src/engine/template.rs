@@ -1,4 +1,5 @@
-//! What is kept of a query's shape: the algebra, the ids of its fixed constants, and a plan per magnitude of its parameters.
+//! What is kept of a query's shape: the algebra, the ids of its fixed constants, and a plan per
+//! magnitude of its parameters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -120,8 +121,8 @@ impl Template {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Whether the template is right for what the session sees. An older state than its own may lack what the template knows of; a newer
-    /// one may have what it does not.
+    /// Whether the template is right for what the session sees. An older state than its own may
+    /// lack what the template knows of; a newer one may have what it does not.
     pub fn holds(&self, source: &mut Source, limits: &Limits) -> Result<bool, QueryError> {
         let (txn, basis) = (source.txn(), &self.basis);
         let checked = basis.holds.load(Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! Queries on a small graph, each with its answer: what the algebra, the rewrites and the operators must get right together.
+//! Queries on a small graph, each with its answer: what the algebra, the rewrites and the
+//! operators must get right together.
 //!
 //! Every case is run with the default batches and with batches of one row.
 
@@ -471,7 +472,8 @@ fn large_texts_are_planned_and_run_at_once() {
     assert_eq!(count(&format!("SELECT * {{ VALUES ?o {{ {} <e:c> }} }}", iris(100_000).join(" "))), 100_001);
 }
 
-/// A token set before, or a deadline that has passed, ends the query before it is planned: 2,000 patterns, 100,000 constants.
+/// A token set before, or a deadline that has passed, ends the query before it is planned:
+/// 2,000 patterns, 100,000 constants.
 #[test]
 fn planning_stops_when_it_must() {
     let f = open(DATA);
@@ -490,7 +492,8 @@ fn planning_stops_when_it_must() {
     }
 }
 
-/// Two sides with 70 columns in common, each unbound in some: rows meet where both are bound, also beyond the 32nd and 64th.
+/// Two sides with 70 columns in common, each unbound in some: rows meet where both are bound,
+/// also beyond the 32nd and 64th.
 #[test]
 fn sides_with_many_columns_in_common_are_joined() {
     const COLUMNS: usize = 70;

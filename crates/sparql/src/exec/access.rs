@@ -121,7 +121,8 @@ impl Visit {
         self.checks.iter().any(|c| matches!(c, Check::Col(..)))
     }
 
-    /// Drops rows that differ from the one before in the graph alone. `same_key(a, b)`: whether two rows have one key.
+    /// Drops rows that differ from the one before in the graph alone. `same_key(a, b)`: whether
+    /// two rows have one key.
     pub fn merge(
         &self,
         cols: &[Vec<u64>],

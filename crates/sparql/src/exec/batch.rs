@@ -1,7 +1,8 @@
 //! A batch: some solutions, column by column, as term ids.
 //!
-//! Columns are numbered by the operator that made the batch; which variable a column holds is fixed when the query is
-//! planned. Invariant: every column has `rows` entries (a batch without columns still has rows).
+//! Columns are numbered by the operator that made the batch; which variable a column holds is
+//! fixed when the query is planned. Invariant: every column has `rows` entries (a batch without
+//! columns still has rows).
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
-//! From plan to operators: constants resolved, expressions compiled. Nothing is read from the indexes here.
+//! From plan to operators: constants resolved, expressions compiled. Nothing is read from the
+//! indexes here.
 
 use snowmelt_graph::Index;
 use spargebra::algebra::{AggregateExpression, Expression};

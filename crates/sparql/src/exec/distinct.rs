@@ -1,10 +1,11 @@
 //! DISTINCT: rows not seen before, in the order they come.
 //!
-//! Seen rows are kept column by column with a table of their hashes. Over the memory share the rest of the input goes to
-//! temporary files by hash, and each file is made distinct on its own (against what was already given out, which went to the
-//! files first).
+//! Seen rows are kept column by column with a table of their hashes. Over the memory share the
+//! rest of the input goes to temporary files by hash, and each file is made distinct on its own
+//! (against what was already given out, which went to the files first).
 //!
-//! Where the plan only wants less work later (`optional`), it stops looking when little is dropped or much is held.
+//! Where the plan only wants less work later (`optional`), it stops looking when little is
+//! dropped or much is held.
 
 use hashbrown::HashTable;
 use snowmelt_graph::TermId;

@@ -1,7 +1,8 @@
 //! GROUP BY: groups in a hash table, numbered as they come; aggregates per group number.
 //!
-//! Over the memory share, the rows that begin a new group from then on go to temporary files by the hash of their key, and each
-//! file is grouped on its own afterwards: groups already in memory go on taking their rows.
+//! Over the memory share, the rows that begin a new group from then on go to temporary files by
+//! the hash of their key, and each file is grouped on its own afterwards: groups already in
+//! memory go on taking their rows.
 
 use hashbrown::HashTable;
 use snowmelt_graph::TermId;

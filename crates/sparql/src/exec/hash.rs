@@ -1,11 +1,13 @@
 //! Hash join, on columns that may be unbound.
 //!
-//! The right side is read whole, once, and grouped by its *mask*: which of the join columns are bound. A left row meets a group
-//! on the columns both have bound, for which the group has a hash table (made when first needed). Where nothing is ever unbound
-//! there is one group with one table, and this is the ordinary hash join; without common columns it is the product.
+//! The right side is read whole, once, and grouped by its *mask*: which of the join columns are
+//! bound. A left row meets a group on the columns both have bound, for which the group has a
+//! hash table (made when first needed). Where nothing is ever unbound there is one group with
+//! one table, and this is the ordinary hash join; without common columns it is the product.
 //!
-//! Over the memory share both sides go to temporary files by the hash of their keys (GRACE join), and file after file is joined in
-//! memory. Not where columns may be unbound: a row without a key has no file.
+//! Over the memory share both sides go to temporary files by the hash of their keys (GRACE
+//! join), and file after file is joined in memory. Not where columns may be unbound: a row
+//! without a key has no file.
 
 use snowmelt_graph::{TermId, from_boolean};
 
@@ -169,7 +171,8 @@ impl HashJoin {
         Ok(())
     }
 
-    /// The next left batch: from the left side, or from the next file, whose right rows are built first.
+    /// The next left batch: from the left side, or from the next file, whose right rows are
+    /// built first.
     fn next_left(&mut self, run: &mut Run) -> Result<Option<Batch>> {
         let Some(mut files) = self.files.take() else { return self.left.next(run) };
         let batch = self.next_from(&mut files, run);
@@ -298,7 +301,8 @@ impl HashJoin {
         Ok(true)
     }
 
-    /// The ordinary case: one group, all columns bound. Same result as [`HashJoin::probe`], without its bookkeeping per row.
+    /// The ordinary case: one group, all columns bound. Same result as [`HashJoin::probe`],
+    /// without its bookkeeping per row.
     fn probe_plain(&mut self, most: usize, pairs: &mut Pairs, limits: &Limits) -> Result<bool> {
         let built = self.built.as_mut().expect("built before probing");
         let probe = self.current.as_mut().expect("probing a batch");

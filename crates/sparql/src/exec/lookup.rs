@@ -1,14 +1,19 @@
 //! Batched index nested-loop join: for each input row the index rows under its key.
 //!
-//! 1. The keys of the batch are sorted and made distinct, so that the index is walked once, in order.
-//! 2. The first look-up of a star announces the keys of the others, so that the pages of all its trees are read together.
-//!    While a batch is worked on, the pages of the next one are on their way.
-//! 3. Where the keys lie dense in the index, the rows between the first and the last are scanned and merged with them instead
-//!    (exact counts tell): a merge join, chosen batch by batch.
-//! 4. Found rows are tested and filtered on the new columns alone; only then are they paired with their input rows.
+//! 1. The keys of the batch are sorted and made distinct, so that the index is walked once, in
+//!    order.
+//! 2. The first look-up of a star announces the keys of the others, so that the pages of all
+//!    its trees are read together. While a batch is worked on, the pages of the next one are on
+//!    their way.
+//! 3. Where the keys lie dense in the index, the rows between the first and the last are
+//!    scanned and merged with them instead (exact counts tell): a merge join, chosen batch by
+//!    batch.
+//! 4. Found rows are tested and filtered on the new columns alone; only then are they paired
+//!    with their input rows.
 //!
-//! Every batch that comes out is bounded, however many rows a key has and however many input rows ask for it: the join stops in the
-//! middle of a key's matches and goes on there when it is asked again. Who asks no more, has no more read.
+//! Every batch that comes out is bounded, however many rows a key has and however many input
+//! rows ask for it: the join stops in the middle of a key's matches and goes on there when it
+//! is asked again. Who asks no more, has no more read.
 
 use snowmelt_graph::{Columns, Index, Keys, LookupWay, Matches, Scan, TermId};
 
@@ -183,8 +188,8 @@ impl LookupJoin {
     }
 }
 
-/// Whether the rows between the first and the last key of a chunk had better be scanned: the key's one varying column and its
-/// range.
+/// Whether the rows between the first and the last key of a chunk had better be scanned: the
+/// key's one varying column and its range.
 fn dense(
     visit: &Visit,
     sorted: &Sorted,
@@ -207,12 +212,14 @@ fn prefix(visit: &Visit, col: usize) -> Vec<TermId> {
     visit.key[..col].iter().filter_map(|k| if let Key::Is(id) = k { Some(*id) } else { None }).collect()
 }
 
-/// The index's columns a merge reads: the key's from the varying one on, and what is wanted after it.
+/// The index's columns a merge reads: the key's from the varying one on, and what is wanted
+/// after it.
 fn merge_columns(visit: &Visit, col: usize) -> u8 {
     (col..visit.key.len()).fold(visit.wanted << visit.key.len(), |w, c| w | 1 << c)
 }
 
-/// The scanned rows whose key is among the sorted, distinct `keys`, of which those before `at` are done.
+/// The scanned rows whose key is among the sorted, distinct `keys`, of which those before `at`
+/// are done.
 fn merge(visit: &Visit, col: usize, keys: &[u64], at: &mut usize, from: usize, columns: Columns) -> Matches {
     let mut selected: Vec<u32> = Vec::new();
     let mut key: Vec<u32> = Vec::new();
@@ -342,8 +349,8 @@ fn select(
 }
 
 impl Found {
-    /// Pairs of input rows and found rows, by their place among those that passed: up to `most`, from where the last call ended.
-    /// Also whether each found row has just one.
+    /// Pairs of input rows and found rows, by their place among those that passed: up to
+    /// `most`, from where the last call ended. Also whether each found row has just one.
     fn pairs(&mut self, visit: &Visit, sorted: &Sorted, most: usize) -> (Vec<u32>, Vec<u32>, bool) {
         let expected = (self.rows - self.row).min(most);
         let mut left: Vec<u32> = Vec::with_capacity(expected);
@@ -376,7 +383,8 @@ impl Found {
         self.row == self.rows
     }
 
-    /// A new column: of all rows that passed, taken out if nobody needs it again, else of the `right` ones.
+    /// A new column: of all rows that passed, taken out if nobody needs it again, else of the
+    /// `right` ones.
     fn column(&mut self, visit: &Visit, of: usize, right: &[u32], straight: bool) -> Vec<TermId> {
         let has_new = !self.new.is_empty();
         if straight {

@@ -1,7 +1,7 @@
 //! Sets of join columns: bit i is the i-th column two sides have in common.
 //!
-//! A query may have any number of common columns. The first 64 are in one word, which is all that ordinary queries need; only what
-//! lies beyond is on the heap.
+//! A query may have any number of common columns. The first 64 are in one word, which is all
+//! that ordinary queries need; only what lies beyond is on the heap.
 
 /// A set of columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

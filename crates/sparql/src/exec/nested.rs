@@ -1,12 +1,14 @@
 //! OPTIONAL and EXISTS by seeds: the right side is run once per batch of the left.
 //!
-//! The seed holds the *distinct* combinations of the left's columns that the right side reads, each with its number; the right
-//! side's rows come back with that number and are paired with all left rows of it, in bounded batches: a right row that meets many left
-//! rows is paired over several of them.
+//! The seed holds the *distinct* combinations of the left's columns that the right side reads,
+//! each with its number; the right side's rows come back with that number and are paired with
+//! all left rows of it, in bounded batches: a right row that meets many left rows is paired
+//! over several of them.
 //!
-//! A correlated right side finds the same rows as its context, wherever it asks for them. It may have very many matches for each,
-//! of which EXISTS needs one: so it is run for a few left rows first ([`Pace`]), it is left as soon as all of them have matched,
-//! and where it goes on with those that have, the others are put back and tried with fewer beside them.
+//! A correlated right side finds the same rows as its context, wherever it asks for them. It
+//! may have very many matches for each, of which EXISTS needs one: so it is run for a few left
+//! rows first ([`Pace`]), it is left as soon as all of them have matched, and where it goes on
+//! with those that have, the others are put back and tried with fewer beside them.
 
 use hashbrown::HashTable;
 use snowmelt_graph::{TermId, from_boolean as boolean};
@@ -48,7 +50,8 @@ pub(super) struct Pace {
 /// Left rows of the first run.
 const FIRST: usize = 64;
 
-/// Right rows of one run that are not too many: with more it is ended, unless it is for one left row.
+/// Right rows of one run that are not too many: with more it is ended, unless it is for one
+/// left row.
 const FOUND: usize = 1 << 14;
 
 impl Default for Pace {
@@ -97,7 +100,8 @@ pub(super) struct Pending {
     done: usize,
 }
 
-/// Numbers the distinct rows of some columns; the number of each row, and the first row of each number.
+/// Numbers the distinct rows of some columns; the number of each row, and the first row of each
+/// number.
 fn number(batch: &Batch, cols: &[usize]) -> (Vec<u32>, Vec<u32>) {
     let of = columns(batch, cols);
     let mut table: HashTable<u32> = HashTable::with_capacity(batch.rows.min(1 << 12));
@@ -213,7 +217,8 @@ impl Nested {
         }
     }
 
-    /// Whether the right side can add nothing: a match is known for every left row, and none is paired.
+    /// Whether the right side can add nothing: a match is known for every left row, and none is
+    /// paired.
     fn is_settled(&self) -> bool {
         self.kind != JoinKind::Left && self.current.as_ref().is_some_and(|c| c.open == 0)
     }
@@ -225,7 +230,8 @@ impl Nested {
         self.give(&current, |_| true, run);
     }
 
-    /// Whether the right side has gone on for so long that left rows without a match had better be tried with fewer others.
+    /// Whether the right side has gone on for so long that left rows without a match had better
+    /// be tried with fewer others.
     fn is_late(&self) -> bool {
         let several = self.current.as_ref().is_some_and(|c| c.open > 0 && c.matched.len() > 1);
         several && self.context.is_some() && self.kind != JoinKind::Left && self.pace.found > FOUND
@@ -264,7 +270,8 @@ impl Nested {
                 None => vec![TermId::UNDEF; rows.len()],
             });
         }
-        // together with the last matched rows: a batch each would make all operators above run twice
+        // together with the last matched rows: a batch each would make all operators above run
+        // twice
         let mut whole = std::mem::take(&mut self.matched);
         append(&mut whole, out);
         self.queue.push(whole, run);

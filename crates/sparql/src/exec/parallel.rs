@@ -1,9 +1,11 @@
-//! Forked work: the range of a pipeline's first scan is cut into parts, and threads run the pipeline on one part after the other.
+//! Forked work: the range of a pipeline's first scan is cut into parts, and threads run the
+//! pipeline on one part after the other.
 //!
-//! Only below operators that take their whole input anyway (group, sort, distinct, the build side of a hash join), only for
-//! pipelines of scans, look-ups and operators row by row, and only if the plan expects [`LEAST_MICROSECONDS`] of work for each
-//! thread. A thread has its own session and terms; local terms are the query's. Batches come back through a bounded channel.
-//! An error of one thread, or dropping the operator, stops all.
+//! Only below operators that take their whole input anyway (group, sort, distinct, the build
+//! side of a hash join), only for pipelines of scans, look-ups and operators row by row, and
+//! only if the plan expects [`LEAST_MICROSECONDS`] of work for each thread. A thread has its
+//! own session and terms; local terms are the query's. Batches come back through a bounded
+//! channel. An error of one thread, or dropping the operator, stops all.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,11 +1,14 @@
 //! Property paths that are no joins: `?`, `*`, `+` and negated sets.
 //!
-//! A path is a relation; [`Walk::pairs`] gives, for a sorted set of nodes, the pairs (node, reached), by one batched look-up per
-//! predicate and step. Closures go breadth first over all start nodes at once, a visited set per start node. Inside a closure
-//! duplicates do not count (SPARQL 1.1, 18.4), outside sequences and alternatives were turned into joins and unions before.
+//! A path is a relation; [`Walk::pairs`] gives, for a sorted set of nodes, the pairs (node,
+//! reached), by one batched look-up per predicate and step. Closures go breadth first over all
+//! start nodes at once, a visited set per start node. Inside a closure duplicates do not count
+//! (SPARQL 1.1, 18.4), outside sequences and alternatives were turned into joins and unions
+//! before.
 //!
-//! What closures reach may be the square of the nodes. So start nodes are taken some at a time: as many as reach about [`PAIRS`] pairs, and
-//! fewer, down to one, when the memory share does not suffice. Their pairs are given out before the next ones are begun.
+//! What closures reach may be the square of the nodes. So start nodes are taken some at a time:
+//! as many as reach about [`PAIRS`] pairs, and fewer, down to one, when the memory share does
+//! not suffice. Their pairs are given out before the next ones are begun.
 
 use std::collections::VecDeque;
 
@@ -145,7 +148,8 @@ impl Walk<'_> {
         Reached { list: Vec::new(), held: self.run.memory.held() }
     }
 
-    /// For each of the sorted, distinct nodes, what the path reaches from it (`forward`) or what reaches it.
+    /// For each of the sorted, distinct nodes, what the path reaches from it (`forward`) or
+    /// what reaches it.
     fn pairs(&mut self, path: &Path, nodes: &[TermId], forward: bool) -> Result<Reached> {
         self.run.check()?;
         match path {
@@ -319,8 +323,9 @@ impl Walk<'_> {
         Ok(pairs)
     }
 
-    /// Between two variables zero steps lead only from nodes of the graph (SPARQL 1.1, 18.4): takes away the pairs of those
-    /// that a join bound to something else. Who has another pair is a node.
+    /// Between two variables zero steps lead only from nodes of the graph (SPARQL 1.1, 18.4):
+    /// takes away the pairs of those that a join bound to something else. Who has another pair
+    /// is a node.
     fn only_nodes(&mut self, nodes: &[TermId], pairs: &mut Reached) -> Result<()> {
         let pairs = &mut pairs.list;
         let mut doubtful: Vec<bool> = vec![false; nodes.len()];
@@ -362,7 +367,8 @@ impl Walk<'_> {
     }
 }
 
-/// How many of the pairs, which are sorted by node, to take: about `some`, and none of a node without the others.
+/// How many of the pairs, which are sorted by node, to take: about `some`, and none of a node
+/// without the others.
 fn whole_nodes(pairs: &[(u32, TermId)], some: usize) -> usize {
     let last = pairs[some.clamp(1, pairs.len()) - 1].1;
     pairs.partition_point(|p| p.1 <= last)

@@ -1,4 +1,5 @@
-//! OFFSET and LIMIT for each combination of some columns: those of a sub-select that is evaluated for many contexts at a time.
+//! OFFSET and LIMIT for each combination of some columns: those of a sub-select that is
+//! evaluated for many contexts at a time.
 
 use hashbrown::HashTable;
 use snowmelt_graph::TermId;

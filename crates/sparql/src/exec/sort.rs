@@ -1,10 +1,12 @@
 //! ORDER BY: rows under binary keys whose byte order is SPARQL's order.
 //!
-//! * With a limit: the best rows so far are kept; when twice as many have gathered, the worse half goes.
-//! * Without: all rows, sorted at the end; over the memory share sorted runs go to a temporary file and are merged, some at a time,
-//!   until one merge can give out the rows.
+//! * With a limit: the best rows so far are kept; when twice as many have gathered, the worse
+//!   half goes.
+//! * Without: all rows, sorted at the end; over the memory share sorted runs go to a temporary
+//!   file and are merged, some at a time, until one merge can give out the rows.
 //!
-//! A key is made once per row, from terms read once per batch in location order. Equal keys keep the order of arrival.
+//! A key is made once per row, from terms read once per batch in location order. Equal keys
+//! keep the order of arrival.
 
 use std::cmp::Ordering;
 use std::path::PathBuf;
@@ -23,7 +25,8 @@ use crate::value::push_order_key;
 /// Runs merged at once.
 const FAN_IN: usize = 16;
 
-/// Rows sorted at once: longer lists are merged from such parts, so that the limits are looked at in between.
+/// Rows sorted at once: longer lists are merged from such parts, so that the limits are looked
+/// at in between.
 const SORTED_AT_ONCE: usize = 1 << 16;
 
 /// Bytes that sorting takes beside a row: prefix and number, twice, and the number in order.
@@ -182,7 +185,8 @@ impl Gather<'_> {
     }
 }
 
-/// Bytes of a block of a run: those of all runs that are merged at once fit into what a query has at least.
+/// Bytes of a block of a run: those of all runs that are merged at once fit into what a query
+/// has at least.
 fn block_bytes(memory: &MemoryShare) -> usize {
     (memory.least() / 4 / FAN_IN).clamp(4 << 10, 256 << 10)
 }

@@ -76,7 +76,8 @@ impl Source {
         Ok(way.next(&mut self.session, keys, out, max_rows)?)
     }
 
-    /// Whether pages of an index may have to be read from the device: only then is it worth to look ahead.
+    /// Whether pages of an index may have to be read from the device: only then is it worth to
+    /// look ahead.
     pub fn is_cold(&mut self, index: Index) -> bool {
         let id = self.session.state().index(index).map(|t| t.id());
         id.is_some_and(|id| !self.session.reader().resident(id))

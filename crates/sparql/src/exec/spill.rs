@@ -6,9 +6,10 @@
 //! | 4     | columns                            |
 //! | …     | the columns, little-endian, lz4    |
 //!
-//! An operator has one file, however many runs or partitions it writes: each keeps a list of where its blocks are. So what a spill needs
-//! in memory and in descriptors does not grow with it. Files are unlinked as soon as they are open: nothing is left behind, however the
-//! process ends.
+//! An operator has one file, however many runs or partitions it writes: each keeps a list of
+//! where its blocks are. So what a spill needs in memory and in descriptors does not grow with
+//! it. Files are unlinked as soon as they are open: nothing is left behind, however the process
+//! ends.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

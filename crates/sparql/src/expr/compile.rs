@@ -23,8 +23,9 @@ pub enum CompileError {
     Store(#[from] GraphError),
 }
 
-/// Compiles an expression. `slot` gives a variable's column, None for one that is never bound. EXISTS must have been replaced
-/// by a variable before. Constants are resolved in one dictionary call.
+/// Compiles an expression. `slot` gives a variable's column, None for one that is never bound.
+/// EXISTS must have been replaced by a variable before. Constants are resolved in one
+/// dictionary call.
 pub fn compile(
     expression: &Expression,
     slot: &dyn Fn(&Variable) -> Option<usize>,
@@ -125,8 +126,8 @@ impl Compiler<'_> {
         list.iter().map(|e| self.node(e)).collect()
     }
 
-    /// A chain of one connective as one node. The order of its parts is free (SPARQL's && and || commute, errors
-    /// included), so the cheap ones come first and spare the others rows.
+    /// A chain of one connective as one node. The order of its parts is free (SPARQL's && and
+    /// || commute, errors included), so the cheap ones come first and spare the others rows.
     fn flat<'e>(
         &mut self,
         make: fn(Vec<Node>) -> Node,

@@ -111,7 +111,8 @@ impl<'b> Eval<'_, 'b> {
         }
     }
 
-    /// A function of one argument, once that is evaluated; the function gets its column and the number of rows.
+    /// A function of one argument, once that is evaluated; the function gets its column and the
+    /// number of rows.
     fn of_one(
         &mut self,
         a: &Node,

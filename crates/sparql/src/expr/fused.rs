@@ -1,7 +1,7 @@
 //! Casts between numbers on ids, and the fused cast of a number's text.
 //!
-//! `xsd:float(xsd:string(?price))` is how BSBM turns a price of its own currency type into a number. The text of an inline
-//! decimal is its value, so no text is made.
+//! `xsd:float(xsd:string(?price))` is how BSBM turns a price of its own currency type into a
+//! number. The text of an inline decimal is its value, so no text is made.
 
 use snowmelt_graph::{InlineValue, Kind, TermId, from_double, from_float, from_integer};
 
@@ -63,7 +63,8 @@ fn double_of_micros(micros: i64) -> f64 {
 /// The nearest float, unless rounding twice could miss it: then the text decides.
 fn float_of_micros(micros: i64) -> Result<f32, Slow> {
     let wide = double_of_micros(micros);
-    // The 29 bits a float has not: exactly half is the only case in which the first rounding matters.
+    // The 29 bits a float has not: exactly half is the only case in which the first rounding
+    // matters.
     const HALF: u64 = 1 << 28;
     if wide.to_bits() & (2 * HALF - 1) == HALF {
         return Err(Slow);

@@ -1,7 +1,8 @@
 //! Operators on ids alone.
 //!
-//! Each answers from the 64 bits what it can and says "ask the values" ([`Slow`]) otherwise. Within a kind the order of ids is
-//! the order of values, so a comparison of two integers is one comparison of two words.
+//! Each answers from the 64 bits what it can and says "ask the values" ([`Slow`]) otherwise.
+//! Within a kind the order of ids is the order of values, so a comparison of two integers is
+//! one comparison of two words.
 
 use std::cmp::Ordering;
 
@@ -229,8 +230,8 @@ fn compare_with(
     out
 }
 
-/// Kinds in which one id is one value and equality never errs: everything but numbers that have several forms or NaN,
-/// literals whose datatype may be unknown, and local terms.
+/// Kinds in which one id is one value and equality never errs: everything but numbers that have
+/// several forms or NaN, literals whose datatype may be unknown, and local terms.
 const PLAIN: u16 = 1 << Kind::Iri as u16
     | 1 << Kind::Blank as u16
     | 1 << Kind::String as u16

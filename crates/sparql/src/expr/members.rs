@@ -1,8 +1,9 @@
 //! `IN` a long list of constants: the list as a set.
 //!
-//! IRIs, plain strings, integers and booleans are equal if their ids are, so one look into a set answers for a row that has such
-//! a value. What is left of the list (other literals, variables) is compared one by one, as in a short list, and so are rows whose
-//! value has several forms. A computed term is looked up in the dictionary first.
+//! IRIs, plain strings, integers and booleans are equal if their ids are, so one look into a
+//! set answers for a row that has such a value. What is left of the list (other literals,
+//! variables) is compared one by one, as in a short list, and so are rows whose value has
+//! several forms. A computed term is looked up in the dictionary first.
 
 use rustc_hash::FxHashSet;
 use snowmelt_graph::{Kind, TermId};

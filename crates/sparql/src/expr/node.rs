@@ -45,7 +45,8 @@ pub(crate) enum Node {
     Cast(Cast, Box<Node>),
     /// a cast to a number of what STR gives: `xsd:double(str(?price))`
     CastText(Cast, Box<Node>),
-    /// REGEX or REPLACE with a constant pattern; None: the pattern is malformed, an error for every row
+    /// REGEX or REPLACE with a constant pattern; None: the pattern is malformed, an error for
+    /// every row
     Static(Func, Option<Box<Pattern>>, Vec<Node>),
     Call(Func, Vec<Node>),
     /// BNODE of a string: one blank node per solution and string
@@ -73,8 +74,8 @@ impl Node {
         }
     }
 
-    /// Whether the node is worked out on ids alone for the usual operands: cheap enough to compute for rows that may not
-    /// need it.
+    /// Whether the node is worked out on ids alone for the usual operands: cheap enough to
+    /// compute for rows that may not need it.
     pub fn is_cheap(&self) -> bool {
         match self {
             Node::Const(_) | Node::Slot(_) | Node::Bound(_) => true,

@@ -1,5 +1,6 @@
-//! Expressions by example: text in, term out. Each line is evaluated twice: with constants as written, and with its terms as
-//! columns of a batch, so that the kernels and the constant paths agree.
+//! Expressions by example: text in, term out. Each line is evaluated twice: with constants as
+//! written, and with its terms as columns of a batch, so that the kernels and the constant
+//! paths agree.
 
 use std::sync::Arc;
 
@@ -40,7 +41,8 @@ fn constant(text: &str) -> String {
     show(&mut terms, id)
 }
 
-/// The same expression with every constant replaced by a variable bound to it, over three equal rows and one of UNDEF.
+/// The same expression with every constant replaced by a variable bound to it, over three equal
+/// rows and one of UNDEF.
 fn columns(text: &str) -> String {
     let mut terms = terms();
     let mut cols = Vec::new();
@@ -414,7 +416,8 @@ fn named_blank_nodes_belong_to_a_solution() {
     assert_ne!(run("bnode('y')", &extended)[0], first[0]);
 }
 
-/// Not a test of correctness: prints nanoseconds per row. Run with `--release -- --ignored --nocapture speed`.
+/// Not a test of correctness: prints nanoseconds per row. Run with `--release -- --ignored
+/// --nocapture speed`.
 #[test]
 #[ignore = "a measurement"]
 fn speed_of_filters() {

@@ -1,4 +1,5 @@
-//! Parts of dates and times (SPARQL 1.1, section 17.4.5), also of the types that have only some of them.
+//! Parts of dates and times (SPARQL 1.1, section 17.4.5), also of the types that have only some
+//! of them.
 
 use std::borrow::Cow;
 

@@ -1,9 +1,10 @@
-//! REGEX and REPLACE: XPath's patterns and replacements on the regex crate (linear time: no pattern can
-//! stall a query), and on its automata where a text is long for its pattern ([`super::search`]).
+//! REGEX and REPLACE: XPath's patterns and replacements on the regex crate (linear time: no
+//! pattern can stall a query), and on its automata where a text is long for its pattern
+//! ([`super::search`]).
 //!
-//! XPath's dialect is the crate's, back-references and character class subtraction apart; those patterns are errors.
-//! The replacement is XPath's: `$1` is a group's number as long as it names one, `\$` and `\\` are themselves, any other use
-//! of the two characters is an error.
+//! XPath's dialect is the crate's, back-references and character class subtraction apart; those
+//! patterns are errors. The replacement is XPath's: `$1` is a group's number as long as it
+//! names one, `\$` and `\\` are themselves, any other use of the two characters is an error.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -20,10 +21,12 @@ use crate::value::{Terms, Value};
 /// Bytes of compiled patterns, in steps; the last is the most.
 const PATTERN_BYTES: [usize; 3] = [64 << 10, 256 << 10, 1 << 20];
 
-/// Bytes of the longest pattern: its tree takes a hundred times as many, and longer ones compile to more than the most anyway.
+/// Bytes of the longest pattern: its tree takes a hundred times as many, and longer ones
+/// compile to more than the most anyway.
 const LONGEST: usize = 64 << 10;
 
-/// Bytes of a text times those of its compiled pattern up to which a search is not interrupted: within a tenth of a second.
+/// Bytes of a text times those of its compiled pattern up to which a search is not interrupted:
+/// within a tenth of a second.
 const AT_ONCE: usize = (32 << 10) * PATTERN_BYTES[0];
 
 /// The same for the groups of a match in a long text: within a second.
@@ -84,7 +87,8 @@ impl Dialect {
 pub(crate) struct Pattern {
     regex: Regex,
     dialect: Dialect,
-    /// what it takes compiled, rounded up: at worst a search takes that long for each byte of the text
+    /// what it takes compiled, rounded up: at worst a search takes that long for each byte of
+    /// the text
     bytes: usize,
     /// for long texts, made for the first one; None: it has none
     automata: Arc<OnceLock<Option<Automata>>>,
@@ -145,7 +149,8 @@ impl Pattern {
         Some(like(out.finish()?, lang))
     }
 
-    /// The same matches as the crate's iterator has: an empty one is none where the one before ends.
+    /// The same matches as the crate's iterator has: an empty one is none where the one before
+    /// ends.
     fn replace_long(&self, text: &str, parts: &[Part], out: &mut Replaced<'_>, terms: &Terms) -> Option<()> {
         let has_groups = parts.iter().any(|part| matches!(part, Part::Group(1..)));
         let automata = self.automata(text, terms)?;
@@ -247,7 +252,8 @@ enum Part {
     Group(usize),
 }
 
-/// XPath's replacement, cut into what stands there and the groups it names; groups that are not there are empty.
+/// XPath's replacement, cut into what stands there and the groups it names; groups that are not
+/// there are empty.
 fn parts(replacement: &str, groups: usize) -> Option<Vec<Part>> {
     let mut parts = Vec::new();
     let mut text = String::new();
@@ -280,7 +286,8 @@ fn parts(replacement: &str, groups: usize) -> Option<Vec<Part>> {
     Some(parts)
 }
 
-/// REGEX(text, pattern, flags?) and REPLACE(text, pattern, replacement, flags?) with computed patterns: the last one is kept.
+/// REGEX(text, pattern, flags?) and REPLACE(text, pattern, replacement, flags?) with computed
+/// patterns: the last one is kept.
 pub(super) fn call_dynamic(func: Func, args: &[Value<'_>], terms: &Terms) -> Option<Value<'static>> {
     thread_local! {
         static LAST: RefCell<Option<(String, String, Option<Pattern>)>> = const { RefCell::new(None) };

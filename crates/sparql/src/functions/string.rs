@@ -1,4 +1,5 @@
-//! String functions (SPARQL 1.1, section 17.4.3). Lengths and places count characters (code points), from one.
+//! String functions (SPARQL 1.1, section 17.4.3). Lengths and places count characters (code
+//! points), from one.
 
 use std::borrow::Cow;
 
@@ -30,7 +31,8 @@ pub(super) fn like(text: String, lang: Option<&str>) -> Value<'static> {
     }
 }
 
-/// Two strings that may be compared: the second has no language, or that of the first (section 17.4.3.1.2).
+/// Two strings that may be compared: the second has no language, or that of the first (section
+/// 17.4.3.1.2).
 fn compatible<'v>(a: &'v Value<'_>, b: &'v Value<'_>) -> Option<(&'v str, &'v str, Option<&'v str>)> {
     let ((a, la), (b, lb)) = (string(a)?, string(b)?);
     (lb.is_none() || la == lb).then_some((a, b, la))
@@ -100,7 +102,8 @@ fn concat(args: &[Value<'_>], terms: &Terms) -> Option<Value<'static>> {
     Some(like(text, common.flatten()))
 }
 
-/// SUBSTR as XPath's fn:substring: the characters at places p with round(start) ≤ p < round(start) + round(length).
+/// SUBSTR as XPath's fn:substring: the characters at places p with round(start) ≤ p <
+/// round(start) + round(length).
 fn sub_str(args: &[Value<'_>]) -> Option<Value<'static>> {
     let (text, lang) = string(&args[0])?;
     let start = place(&args[1])?;

@@ -1,4 +1,5 @@
-//! Any terms as results, in every format: what is written is read back as the same terms, or was refused.
+//! Any terms as results, in every format: what is written is read back as the same terms, or
+//! was refused.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use crate::QueryError;
 use crate::results::{GraphWriter, ResultFormat, SolutionWriter};
 use crate::value::{LocalTerms, NoStore, TermBuffer, Terms};
 
-/// Bytes as terms: a byte of kind, one of length, text. Each is written beside an unbound variable and as an object.
+/// Bytes as terms: a byte of kind, one of length, text. Each is written beside an unbound
+/// variable and as an object.
 ///
 /// # Panics
 /// When something is read back otherwise than it was written.
@@ -126,8 +128,8 @@ fn solutions(terms: &mut Terms, format: ResultFormat, id: TermId) {
     assert_eq!(cells, [e(), None, e(), None, e(), None], "{format}: {}", text());
 }
 
-/// What parsers of XML may pass over: characters that it does not have, carriage returns that it reads as line feeds, and elements
-/// whose names are a prefix alone.
+/// What parsers of XML may pass over: characters that it does not have, carriage returns that
+/// it reads as line feeds, and elements whose names are a prefix alone.
 fn well_formed(format: ResultFormat, out: &[u8]) {
     if !matches!(format, ResultFormat::Xml | ResultFormat::RdfXml) {
         return;

@@ -1,7 +1,8 @@
 //! Random texts over the whole grammar: bytes decide what comes next, so that a fuzzer can steer.
 //!
-//! Whatever the bytes are, the text has at most [`MOST_BYTES`] and a few more to close what is open. Constructs are put around each
-//! other by loops, up to 255 times at once, so that texts reach every limit on depth and length.
+//! Whatever the bytes are, the text has at most [`MOST_BYTES`] and a few more to close what is
+//! open. Constructs are put around each other by loops, up to 255 times at once, so that texts
+//! reach every limit on depth and length.
 
 /// The longest text, but for its end.
 const MOST_BYTES: usize = 10 << 10;

@@ -11,7 +11,8 @@
 //! | g            | GS (g) → s, SP (s) → p, PSOG (p s) → o   |
 //! | nothing      | PSOG () → p s o                          |
 //!
-//! The graph is the last column of the whole indexes: a filter, or one more bound column when p, s and o are bound.
+//! The graph is the last column of the whole indexes: a filter, or one more bound column when
+//! p, s and o are bound.
 
 use snowmelt_graph::{Column, Index, TermId};
 
@@ -78,8 +79,8 @@ fn slot(p: &Pattern, column: Column) -> Option<Slot> {
 }
 
 impl Visit {
-    /// The visit with its columns numbered by the input's; the variables it puts out, of those wanted, in order.
-    /// `None`: it can find nothing.
+    /// The visit with its columns numbered by the input's; the variables it puts out, of those
+    /// wanted, in order. `None`: it can find nothing.
     pub fn number(
         &self,
         input: &[Var],

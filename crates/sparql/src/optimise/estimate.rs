@@ -1,8 +1,9 @@
 //! How many solutions to expect.
 //!
-//! A pattern's rows are exact where its constants are a prefix of an index; its variables have a number of distinct values
-//! and a *domain*: the distinct values without the other constants. Joins divide by the geometric mean of distinct values and
-//! domain: between containment (every value of the smaller side is met) and independence, because BSBM-like data is neither.
+//! A pattern's rows are exact where its constants are a prefix of an index; its variables have
+//! a number of distinct values and a *domain*: the distinct values without the other constants.
+//! Joins divide by the geometric mean of distinct values and domain: between containment (every
+//! value of the smaller side is met) and independence, because BSBM-like data is neither.
 
 use snowmelt_graph::{CompareOp, Index, TermId};
 use spargebra::algebra::Expression;
@@ -342,7 +343,8 @@ impl Planner<'_> {
         self.algebra.consts.iter().position(|c| *c == term).map(|i| Const(i as u32))
     }
 
-    /// The constant predicate whose object a variable is, in some pattern of a join, and that predicate's rows.
+    /// The constant predicate whose object a variable is, in some pattern of a join, and that
+    /// predicate's rows.
     fn object_of(&mut self, v: Var, over: &[Node]) -> Result<Option<(TermId, f64)>, QueryError> {
         for node in over {
             if let Node::Pattern(Pattern { p: Slot::Const(p), o: Slot::Var(o), .. }) = node

@@ -1,7 +1,8 @@
 //! The order of a long join: the cheapest next step each time.
 //!
-//! n steps that each look at all elements left: n² looks, so a look must be short. It asks for the rows of a join alone, and of the
-//! conditions only those that read a variable of the element.
+//! n steps that each look at all elements left: n² looks, so a look must be short. It asks for
+//! the rows of a join alone, and of the conditions only those that read a variable of the
+//! element.
 
 use rustc_hash::FxHashMap;
 

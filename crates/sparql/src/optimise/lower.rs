@@ -1,8 +1,9 @@
 //! The algebra, operator by operator, to a plan.
 //!
-//! `lower(node, input)` plans `Join(input, node)`: where that gives the same answer the input flows into the node, so that its
-//! bindings become keys of look-ups; elsewhere the node is planned on its own and hash-joined. `need` is what must come out:
-//! everything else is dropped as early as possible, and under DISTINCT (`dup`) rows that became equal are merged then.
+//! `lower(node, input)` plans `Join(input, node)`: where that gives the same answer the input
+//! flows into the node, so that its bindings become keys of look-ups; elsewhere the node is
+//! planned on its own and hash-joined. `need` is what must come out: everything else is dropped
+//! as early as possible, and under DISTINCT (`dup`) rows that became equal are merged then.
 
 mod correlated;
 
@@ -1089,8 +1090,9 @@ impl Planner<'_> {
     }
 }
 
-/// Whether an input may flow into a node that reads `reads` at a place where only `certain` is sure to be bound the same:
-/// what the input binds must be bound there too, or be unknown to the node altogether (an outer variable of EXISTS).
+/// Whether an input may flow into a node that reads `reads` at a place where only `certain` is
+/// sure to be bound the same: what the input binds must be bound there too, or be unknown to
+/// the node altogether (an outer variable of EXISTS).
 fn flows(input: &Option<Built>, reads: &VarSet, certain: &VarSet, scope: &VarSet) -> bool {
     input.as_ref().is_none_or(|i| {
         let shared = i.vars().intersection(reads);

@@ -1,8 +1,9 @@
 //! The order of a join.
 //!
-//! Up to [`DP_ELEMENTS`] elements: dynamic programming over sets of elements, left-deep (Selinger et al., SIGMOD 1979); a step to
-//! an unconnected element is only tried when it is small or nothing else is left. Beyond: the cheapest next step each time
-//! ([`super::greedy`]). A step's cost is the cheaper of look-ups and a hash join.
+//! Up to [`DP_ELEMENTS`] elements: dynamic programming over sets of elements, left-deep
+//! (Selinger et al., SIGMOD 1979); a step to an unconnected element is only tried when it is
+//! small or nothing else is left. Beyond: the cheapest next step each time ([`super::greedy`]).
+//! A step's cost is the cheaper of look-ups and a hash join.
 
 use super::greedy::greedy;
 use super::{Costs, Estimate};
@@ -22,7 +23,8 @@ pub(super) struct Element {
     pub rows_first: f64,
     /// its cost on its own
     pub own_cost: f64,
-    /// visits to indexes per input row, when the bound variables are keys; `None`: it can only stand alone
+    /// visits to indexes per input row, when the bound variables are keys; `None`: it can only
+    /// stand alone
     pub visits: Option<f64>,
 }
 
@@ -116,7 +118,8 @@ impl Problem<'_> {
         if element.visits.is_some() { self.costs.scan(element.rows_first) } else { element.own_cost }
     }
 
-    /// The cost of joining an element to what is there, of which it shares variables if `connected`, to find so many rows.
+    /// The cost of joining an element to what is there, of which it shares variables if
+    /// `connected`, to find so many rows.
     pub fn next_cost(&self, before: &Estimate, e: usize, connected: bool, found: f64) -> f64 {
         let (element, costs, input) = (&self.elements[e], &self.costs, before.rows);
         let apart = element.own_cost

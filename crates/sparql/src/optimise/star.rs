@@ -1,8 +1,9 @@
 //! Star prefetch, planned: which look-ups can be announced together.
 //!
-//! A look-up whose key variables are known before an earlier operator runs is announced there, with that operator's own keys:
-//! all trees of a star are then read level by level at one depth of I/O. Not across operators that are expected to drop most
-//! rows (announcing for rows that die reads pages for nothing), unless there are few of them.
+//! A look-up whose key variables are known before an earlier operator runs is announced there,
+//! with that operator's own keys: all trees of a star are then read level by level at one depth
+//! of I/O. Not across operators that are expected to drop most rows (announcing for rows that
+//! die reads pages for nothing), unless there are few of them.
 
 use rustc_hash::FxHashMap;
 use snowmelt_graph::Index;
@@ -12,7 +13,8 @@ use crate::bounds::Limits;
 use crate::error::QueryError;
 use crate::plan::{Op, PlanNode, Src, children, children_mut};
 
-/// So few keys are announced even if most of their rows are expected to be dropped: a depth of I/O costs more than their pages.
+/// So few keys are announced even if most of their rows are expected to be dropped: a depth of
+/// I/O costs more than their pages.
 const FEW_KEYS: f64 = 64.0;
 
 /// A key part by variable, so that it can be found in another operator's input.

@@ -1,4 +1,5 @@
-//! Solutions as CSV (SPARQL 1.1 Query Results CSV Format): values without types, fields quoted where they must be.
+//! Solutions as CSV (SPARQL 1.1 Query Results CSV Format): values without types, fields quoted
+//! where they must be.
 //!
 //! Ours, because an IRI may have a comma or an apostrophe in it like any other value.
 

@@ -1,8 +1,9 @@
 //! Terms that a format has no way to write.
 //!
-//! What is written must be read back as the same term, or not be written at all: XML 1.0 has no notation for most control
-//! characters, RDF/XML writes a predicate as an element and so needs a name at its end, and no format has a notation for an IRI
-//! or a language tag that is none. The serialisers do not look; this does, term by term, before the reader is misled.
+//! What is written must be read back as the same term, or not be written at all: XML 1.0 has no
+//! notation for most control characters, RDF/XML writes a predicate as an element and so needs
+//! a name at its end, and no format has a notation for an IRI or a language tag that is none.
+//! The serialisers do not look; this does, term by term, before the reader is misled.
 
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{LiteralRef, NamedNodeRef, TermRef};
@@ -96,9 +97,11 @@ fn unwritable(
     QueryError::Unwritable { term: shown, format: format.name(), why, instead }
 }
 
-/// Whether XML 1.0 has all characters of a text (production 2, Char). A carriage return is written as a reference.
+/// Whether XML 1.0 has all characters of a text (production 2, Char). A carriage return is
+/// written as a reference.
 fn is_xml_text(text: &str) -> bool {
-    // without branches, so that several bytes are looked at together; in UTF-8 U+FFFE and U+FFFF begin with 0xEF
+    // without branches, so that several bytes are looked at together; in UTF-8 U+FFFE and
+    // U+FFFF begin with 0xEF
     let odd = text.bytes().fold(false, |odd, b| odd | (b < b' ') | (b == 0xEF));
     !odd || text.chars().all(|c| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{1_0000}'..))
 }

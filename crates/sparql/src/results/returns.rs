@@ -1,7 +1,8 @@
 //! XML with its carriage returns as references.
 //!
-//! A reader of XML takes a carriage return for a line feed (XML 1.0, 2.11), so one that belongs to a term is written `&#13;`. The
-//! serialisers end lines with line feeds and write no carriage return of their own: all that come by belong to terms.
+//! A reader of XML takes a carriage return for a line feed (XML 1.0, 2.11), so one that belongs
+//! to a term is written `&#13;`. The serialisers end lines with line feeds and write no
+//! carriage return of their own: all that come by belong to terms.
 
 use std::io::{self, Write};
 

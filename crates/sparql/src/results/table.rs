@@ -152,7 +152,8 @@ fn line(out: &mut dyn Write, widths: &[usize], is_cut: bool, cells: &[String]) -
     writeln!(out, "{}", text.trim_end())
 }
 
-/// Strings without quotes, numbers and dates without datatype: this is for eyes. Control characters are escaped.
+/// Strings without quotes, numbers and dates without datatype: this is for eyes. Control
+/// characters are escaped.
 fn shown(term: TermRef<'_>) -> String {
     match term {
         TermRef::NamedNode(node) => format!("<{}>", node.as_str()),

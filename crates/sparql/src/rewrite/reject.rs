@@ -1,7 +1,8 @@
 //! Which conditions cannot hold while a variable is unbound.
 //!
-//! An expression that reads an unbound variable is an error, and a filter drops errors; only BOUND, COALESCE, IF, IN, `||`
-//! and `&&` can turn an error into something else (SPARQL 1.1, 17.2 and 17.4.1).
+//! An expression that reads an unbound variable is an error, and a filter drops errors; only
+//! BOUND, COALESCE, IF, IN, `||` and `&&` can turn an error into something else (SPARQL 1.1,
+//! 17.2 and 17.4.1).
 
 use spargebra::algebra::{Expression as E, Function};
 use spargebra::term::Variable;

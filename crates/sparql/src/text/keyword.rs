@@ -1,8 +1,9 @@
 //! Where a word of the language stands in a text.
 //!
-//! The syntax tree keeps no places, so an error about a construct that parsed finds its place by the
-//! construct's keyword. A search in a text can be wrong: it takes a word inside a string or a comment
-//! for the keyword. So the answer is used for the place of an error and for nothing else.
+//! The syntax tree keeps no places, so an error about a construct that parsed finds its place
+//! by the construct's keyword. A search in a text can be wrong: it takes a word inside a string
+//! or a comment for the keyword. So the answer is used for the place of an error and for
+//! nothing else.
 
 /// The offset of a keyword that is a word of its own and no variable; `None` if there is none.
 pub(crate) fn find_keyword(text: &str, keyword: &str) -> Option<usize> {

@@ -1,7 +1,8 @@
 //! Constants of a syntax tree: terms, or placeholders of a query's parameters.
 //!
-//! The placeholder of an IRI is `<snowmelt-param:N>`, of a literal `"N"^^<snowmelt-param:>`. A text that
-//! contains the scheme itself gets no placeholders ([`super::shape`]), so none is ever forged.
+//! The placeholder of an IRI is `<snowmelt-param:N>`, of a literal `"N"^^<snowmelt-param:>`. A
+//! text that contains the scheme itself gets no placeholders ([`super::shape`]), so none is
+//! ever forged.
 
 use spargebra::term::{Literal, NamedNode};
 

@@ -1,12 +1,14 @@
 //! The shape of a query's text: the text with its constants taken out.
 //!
-//! Full IRIs and literals become numbered parameters, equal ones the same number; everything else stays as it is. Two texts of
-//! equal shape parse to the same algebra but for the parameters, so parsing (tens of microseconds) and planning are done once
-//! per shape. One pass over the bytes, no grammar: what is cut out wrongly makes a text that does not parse, and then the
-//! caller falls back to the text as it is.
+//! Full IRIs and literals become numbered parameters, equal ones the same number; everything
+//! else stays as it is. Two texts of equal shape parse to the same algebra but for the
+//! parameters, so parsing (tens of microseconds) and planning are done once per shape. One pass
+//! over the bytes, no grammar: what is cut out wrongly makes a text that does not parse, and
+//! then the caller falls back to the text as it is.
 //!
-//! Not cut out, because the algebra depends on them: IRIs of PREFIX, BASE, FROM, datatypes and function calls; numbers after
-//! LIMIT and OFFSET; literals with a prefixed datatype; anything with an escape.
+//! Not cut out, because the algebra depends on them: IRIs of PREFIX, BASE, FROM, datatypes and
+//! function calls; numbers after LIMIT and OFFSET; literals with a prefixed datatype; anything
+//! with an escape.
 //!
 //! Constants become the placeholders of [`super::parameter`].
 

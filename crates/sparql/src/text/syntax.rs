@@ -53,8 +53,9 @@ fn parsed<T>(text: &str, parse: impl Fn(&str) -> Result<T, SparqlSyntaxError>) -
     parse(text).map_err(|error| {
         let error = error.to_string();
         let (at, message) = placed(text, &error);
-        // The parser goes over a wrong text twice. The second time it takes each label of a blank node for used already, goes no further, and does
-        // not hear what was expected at the end of its way.
+        // The parser goes over a wrong text twice. The second time it takes each label of a
+        // blank node for used already, goes no further, and does not hear what was expected at
+        // the end of its way.
         let bare = without_labels(text);
         let (at, message) = match bare.as_ref().map(|bare| parse(bare).map_err(|e| e.to_string())) {
             Some(Ok(_)) => (at, "a blank node has the label of one in another graph pattern".into()),
@@ -110,8 +111,9 @@ fn offset(text: &str, line: usize, column: usize) -> Option<usize> {
 
 /// Where it went wrong, and what could have stood there.
 ///
-/// The parser lists all it could have gone on with after the longest way it went, classes of characters among it. The words and signs of the
-/// language are of more use. It has gone as far as a keyword is long when it compares that: where only keywords are wanted, it went wrong
+/// The parser lists all it could have gone on with after the longest way it went, classes of
+/// characters among it. The words and signs of the language are of more use. It has gone as far
+/// as a keyword is long when it compares that: where only keywords are wanted, it went wrong
 /// somewhere from there on, and what else was wanted is not in the list.
 fn explain(text: &str, at: usize, message: &str) -> (usize, String) {
     const MOST: usize = 8;

@@ -1,6 +1,7 @@
 //! LOAD: a document of quads from where the server's operator allows it, and from nowhere else.
 //!
-//! Files only: a server that fetches whatever address a client names is a way into the network behind it.
+//! Files only: a server that fetches whatever address a client names is a way into the network
+//! behind it.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,8 @@ use crate::error::QueryError;
 pub struct LoadPermission(PathBuf);
 
 impl LoadPermission {
-    /// Everything in a directory (links that lead out of it excepted), or one file: a path, or a `file:` IRI.
+    /// Everything in a directory (links that lead out of it excepted), or one file: a path, or
+    /// a `file:` IRI.
     ///
     /// # Errors
     /// A line for people: what is not there, or not a file's IRI.
@@ -41,7 +43,8 @@ impl LoadPermission {
 }
 
 impl Run<'_> {
-    /// Inserts a document into a graph. One whose errors are passed over (`silent`) is read twice, so that half of it does not stay.
+    /// Inserts a document into a graph. One whose errors are passed over (`silent`) is read
+    /// twice, so that half of it does not stay.
     pub(super) fn load(
         &mut self,
         source: &NamedNode,

@@ -1,8 +1,9 @@
 //! DELETE/INSERT WHERE: the solutions of a pattern, put into templates.
 //!
-//! The pattern is evaluated on the state before the operation, batch by batch. Deletes may go as they come: the evaluation does not see
-//! them. Inserts wait for the last delete, because a quad that is both deleted and inserted is there afterwards; without deletes they go
-//! as they come, too. A small operation is one change of each index.
+//! The pattern is evaluated on the state before the operation, batch by batch. Deletes may go
+//! as they come: the evaluation does not see them. Inserts wait for the last delete, because a
+//! quad that is both deleted and inserted is there afterwards; without deletes they go as they
+//! come, too. A small operation is one change of each index.
 
 use std::hash::Hash;
 
@@ -273,7 +274,8 @@ impl<'t> Change<'t> {
         solutions.with_term(id, |term| insert.term(term)).expect("a bound value is a term")
     }
 
-    /// Whether a quad of the template is one of RDF: everything bound, no literal where none may be.
+    /// Whether a quad of the template is one of RDF: everything bound, no literal where none
+    /// may be.
     fn fits(&self, template: &[Place; 4], cols: &[Vec<TermId>], row: usize, solutions: &QueryResult) -> bool {
         let kind = |place: &Place| match place {
             Place::Column(col) => match cols[*col][row] {

@@ -1,8 +1,9 @@
 //! Terms packed into blocks of memory: the store behind decoded, computed and interned terms.
 //!
-//! An entry is 16 bytes: where the text starts (or a double's bits), its length, and a tag that says what it is; language
-//! tags and datatypes are kept once and named by number in the tag. Nothing is freed but everything at once. Texts lie in blocks that
-//! are never moved, so that what is held is what was asked for, and growing copies nothing.
+//! An entry is 16 bytes: where the text starts (or a double's bits), its length, and a tag that
+//! says what it is; language tags and datatypes are kept once and named by number in the tag.
+//! Nothing is freed but everything at once. Texts lie in blocks that are never moved, so that
+//! what is held is what was asked for, and growing copies nothing.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
 //! Arithmetic: SPARQL's numeric operators with XPath's type promotion, and dates with durations.
 //!
-//! Promotion: integer → decimal → float → double; the wider operand's type is the result's, except that
-//! integer ÷ integer is a decimal. Overflow and division of an exact number by zero are errors (None).
+//! Promotion: integer → decimal → float → double; the wider operand's type is the result's,
+//! except that integer ÷ integer is a decimal. Overflow and division of an exact number by zero
+//! are errors (None).
 
 use oxsdatatypes::{Decimal, Double, Float};
 
@@ -100,7 +101,8 @@ pub fn arithmetic(op: Arithmetic, a: &Value<'_>, b: &Value<'_>) -> Option<Value<
     })
 }
 
-/// Dates and durations: date − date, date ± duration, duration ± duration (XPath operators, beyond SPARQL's table).
+/// Dates and durations: date − date, date ± duration, duration ± duration (XPath operators,
+/// beyond SPARQL's table).
 fn temporal(op: Arithmetic, a: &Value<'_>, b: &Value<'_>) -> Option<Value<'static>> {
     use Temporal as T;
     let (Value::Temporal(a), Value::Temporal(b)) = (a, b) else {

@@ -1,7 +1,9 @@
-//! Casts: xsd:TYPE(value) as constructor functions (SPARQL 1.1, section 17.5; XPath functions, section 19).
+//! Casts: xsd:TYPE(value) as constructor functions (SPARQL 1.1, section 17.5; XPath functions,
+//! section 19).
 //!
-//! From a string, a cast reads the lexical form; between values it converts. A literal of an unknown datatype can
-//! be cast to xsd:string only (its lexical form), and from there to anything.
+//! From a string, a cast reads the lexical form; between values it converts. A literal of an
+//! unknown datatype can be cast to xsd:string only (its lexical form), and from there to
+//! anything.
 
 use std::borrow::Cow;
 
@@ -84,7 +86,8 @@ fn to_string(v: &Value<'_>) -> Option<Value<'static>> {
     Some(Value::String(Cow::Owned(text.unwrap_or_else(|| v.text().into_owned()))))
 }
 
-/// XPath writes floats and doubles of moderate size without exponent; None for the others, whose text is the canonical one.
+/// XPath writes floats and doubles of moderate size without exponent; None for the others,
+/// whose text is the canonical one.
 fn real_text(value: impl std::fmt::Display, wide: f64) -> Option<String> {
     (wide == 0.0 || (1e-6..1e6).contains(&wide.abs())).then(|| value.to_string())
 }

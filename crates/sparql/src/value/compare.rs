@@ -1,7 +1,7 @@
 //! Equality, order and truth of values (SPARQL 1.1, sections 17.2.2, 17.3, 17.4.1.7).
 //!
-//! None is the type error. Two literals that are not the same term are unequal only where both values are known;
-//! otherwise "unequal" cannot be said and the answer is an error.
+//! None is the type error. Two literals that are not the same term are unequal only where both
+//! values are known; otherwise "unequal" cannot be said and the answer is an error.
 
 use std::cmp::Ordering;
 
@@ -78,7 +78,8 @@ fn temporal_compare(a: &Temporal, b: &Temporal) -> Option<Ordering> {
 
 fn temporal_equals(a: &Temporal, b: &Temporal) -> Option<bool> {
     if a.datatype() == b.datatype() {
-        // A moment with a time zone and one without may be incomparable: then equality is not known either.
+        // A moment with a time zone and one without may be incomparable: then equality is not
+        // known either.
         return match temporal_compare(a, b) {
             Some(order) => Some(order == Ordering::Equal),
             None if duration(a).is_some() => Some(false),
@@ -100,7 +101,8 @@ fn duration(v: &Temporal) -> Option<oxsdatatypes::Duration> {
     }
 }
 
-/// The effective boolean value. A literal of a boolean or numeric type with a malformed lexical form is false.
+/// The effective boolean value. A literal of a boolean or numeric type with a malformed lexical
+/// form is false.
 #[must_use]
 pub fn effective_boolean(v: &Value<'_>) -> Option<bool> {
     match v {

@@ -1,14 +1,17 @@
 //! Query-local terms: what expressions compute and the store may not know.
 //!
-//! An id of kind `Local` is an index into one arena per query. Terms are interned: within a query equal local terms have
-//! equal ids. The rule by which they meet stored terms:
+//! An id of kind `Local` is an index into one arena per query. Terms are interned: within a
+//! query equal local terms have equal ids. The rule by which they meet stored terms:
 //!
 //! 1. a computed term that can be inline *is* inline: it never comes here;
-//! 2. other computed terms are local, even if the dictionary knows them: most are only printed, so no look-up is paid;
+//! 2. other computed terms are local, even if the dictionary knows them: most are only printed,
+//!    so no look-up is paid;
 //! 3. where ids are compared as ids (join, group, distinct, minus) the operator first calls
-//!    [`Terms::to_stored`](super::Terms::to_stored), which replaces a local id by the stored id of the same term where there
-//!    is one. The answer is remembered per local term, so the dictionary is asked once.
-//! 4. operators of expressions (`=`, sameTerm, IN) compare local terms by their text and need no look-up.
+//!    [`Terms::to_stored`](super::Terms::to_stored), which replaces a local id by the stored id
+//!    of the same term where there is one. The answer is remembered per local term, so the
+//!    dictionary is asked once.
+//! 4. operators of expressions (`=`, sameTerm, IN) compare local terms by their text and need
+//!    no look-up.
 //!
 //! Shared by the threads of a query: a lock around the arena, taken once per batch.
 
@@ -24,7 +27,8 @@ use super::arena::{Stored, TermArena};
 use crate::QueryError;
 use crate::bounds::Held;
 
-/// Set in ids that live only until their expression's batch is done; never seen outside expressions.
+/// Set in ids that live only until their expression's batch is done; never seen outside
+/// expressions.
 const SCRATCH: u64 = 1 << 59;
 
 pub(crate) fn scratch_id(index: u32) -> TermId {

@@ -1,9 +1,10 @@
 //! ORDER BY as bytes: each value becomes a key whose byte order is the order of the values.
 //!
-//! Order: unbound < blank nodes < IRIs < literals (SPARQL 1.1, section 15.1); among literals, where the standard says
-//! nothing: numbers by value, strings by code point, language strings, booleans, temporal values by type, then the
-//! others by datatype and lexical form. Sorting, top-k and spilled runs need nothing but `memcmp`, and the order is
-//! total whatever is compared.
+//! Order: unbound < blank nodes < IRIs < literals (SPARQL 1.1, section 15.1); among literals,
+//! where the standard says nothing: numbers by value, strings by code point, language strings,
+//! booleans, temporal values by type, then the others by datatype and lexical form. Sorting,
+//! top-k and spilled runs need nothing but `memcmp`, and the order is total whatever is
+//! compared.
 //!
 //! | class byte        | key                                                                             |
 //! |-------------------|---------------------------------------------------------------------------------|
@@ -15,9 +16,10 @@
 //! | 20.. temporal     | 16 bytes on the time line (no time zone counts as UTC)                          |
 //! | 64 other          | datatype, lexical form                                                          |
 //!
-//! Text: its bytes with 0 written as 0 255, ended by 0 0. So no key is a prefix of another.
-//! A number's rest is its distance from the shortest decimal of its nearest double: for one double it grows with the
-//! number, so the order is the exact one, and 0.1 as decimal ties with 0.1 as double.
+//! Text: its bytes with 0 written as 0 255, ended by 0 0. So no key is a prefix of another. A
+//! number's rest is its distance from the shortest decimal of its nearest double: for one
+//! double it grows with the number, so the order is the exact one, and 0.1 as decimal ties with
+//! 0.1 as double.
 
 use oxsdatatypes::Decimal;
 
@@ -102,7 +104,8 @@ fn push_decimal(v: Decimal, out: &mut Vec<u8>) {
     push_double(nearest, rest_of(v, nearest), out);
 }
 
-/// What separates a number from the shortest decimal of its nearest double, in 10^-18; None when nothing does.
+/// What separates a number from the shortest decimal of its nearest double, in 10^-18; None
+/// when nothing does.
 fn rest_of(v: Decimal, nearest: f64) -> Option<i128> {
     let shortest: Decimal = nearest.to_string().parse().ok()?;
     let rest = i128::from_be_bytes(v.to_be_bytes()) - i128::from_be_bytes(shortest.to_be_bytes());

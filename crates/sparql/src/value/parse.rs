@@ -1,6 +1,7 @@
 //! Reading a literal: (lexical form, language, datatype) → [`Value`], and back to text.
 //!
-//! One match on the datatype's local name. A lexical form outside the datatype's space gives [`Value::Other`].
+//! One match on the datatype's local name. A lexical form outside the datatype's space gives
+//! [`Value::Other`].
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -91,7 +92,8 @@ pub(super) fn parse_integer(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// Rust reads "inf", "infinity" and "nan" in any case; XML Schema knows only INF, +INF, -INF and NaN.
+/// Rust reads "inf", "infinity" and "nan" in any case; XML Schema knows only INF, +INF, -INF
+/// and NaN.
 fn is_float_lexical(text: &str) -> bool {
     matches!(text, "INF" | "+INF" | "-INF" | "NaN")
         || text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'+' | b'-' | b'e' | b'E'))
@@ -143,8 +145,8 @@ impl Value<'_> {
     }
 }
 
-/// The canonical form of XML Schema 1.0, as inline ids give it back: `1.05E1`. `value` keeps the width that decides which
-/// digits are the shortest.
+/// The canonical form of XML Schema 1.0, as inline ids give it back: `1.05E1`. `value` keeps
+/// the width that decides which digits are the shortest.
 fn scientific(value: impl std::fmt::UpperExp, wide: f64) -> String {
     if wide.is_nan() {
         return "NaN".to_owned();

@@ -1,14 +1,17 @@
 //! The terms a query works with, per thread: decoded from the dictionary, computed, or inline.
 //!
-//! Expressions ask in two steps: [`Terms::prefetch`] for all ids of a batch, which reads what is missing in one dictionary
-//! call in location order, then [`Terms::value`] or [`Terms::with_term`] for each, which never waits. A decoded term stays
-//! until the cache is over its bound and a new batch begins, so a term is normally read once per query.
+//! Expressions ask in two steps: [`Terms::prefetch`] for all ids of a batch, which reads what
+//! is missing in one dictionary call in location order, then [`Terms::value`] or
+//! [`Terms::with_term`] for each, which never waits. A decoded term stays until the cache is
+//! over its bound and a new batch begins, so a term is normally read once per query.
 //!
 //! Invariant: between two calls of [`Terms::begin_batch`] nothing prefetched or computed goes away.
 //!
-//! Texts may be long and a batch has many rows. So what a batch holds is bounded: over the bound the evaluation ends with
-//! [`TermError::TooMuch`], and [`Terms::in_parts`] does fewer rows at a time, down to one. What a single row needs is reserved.
-//! Functions that cannot fail note why they gave up ([`Terms::fits`], [`Terms::poll`]); who called them asks [`Terms::fault`].
+//! Texts may be long and a batch has many rows. So what a batch holds is bounded: over the
+//! bound the evaluation ends with [`TermError::TooMuch`], and [`Terms::in_parts`] does fewer
+//! rows at a time, down to one. What a single row needs is reserved. Functions that cannot fail
+//! note why they gave up ([`Terms::fits`], [`Terms::poll`]); who called them asks
+//! [`Terms::fault`].
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -33,7 +36,8 @@ use crate::bounds::{Held, Limits};
 pub trait TermStore {
     /// The ids of terms; None for those not stored (and not inline).
     fn resolve(&mut self, terms: &[TermRef<'_>]) -> Result<Vec<Option<TermId>>, GraphError>;
-    /// Calls `f` with the index and the term of each id, until it says false; ids are distinct dictionary or blank node ids.
+    /// Calls `f` with the index and the term of each id, until it says false; ids are distinct
+    /// dictionary or blank node ids.
     fn decode(
         &mut self,
         ids: &[TermId],
@@ -151,8 +155,8 @@ impl Guard {
 }
 
 impl Terms {
-    /// Terms of one thread. `locals` and `now` are the query's; `base` is its BASE, `cache_limit_bytes` what decoded terms
-    /// may hold.
+    /// Terms of one thread. `locals` and `now` are the query's; `base` is its BASE,
+    /// `cache_limit_bytes` what decoded terms may hold.
     #[must_use]
     pub fn new(
         locals: Arc<LocalTerms>,
@@ -177,7 +181,8 @@ impl Terms {
         }
     }
 
-    /// The same under a query's limits: `cache` bytes of terms are kept, `held` is for what exceeds them, `room` for the texts of a batch.
+    /// The same under a query's limits: `cache` bytes of terms are kept, `held` is for what
+    /// exceeds them, `room` for the texts of a batch.
     pub(crate) fn guarded(
         mut self,
         limits: Limits,
@@ -199,7 +204,8 @@ impl Terms {
             + self.named_blanks.capacity() * 24
     }
 
-    /// Starts a batch: drops computed terms that were not kept, and the cache when it is over its bound.
+    /// Starts a batch: drops computed terms that were not kept, and the cache when it is over
+    /// its bound.
     pub fn begin_batch(&mut self) {
         self.scratch.clear();
         if self.cache.bytes() > self.cache_limit_bytes {
@@ -267,8 +273,9 @@ impl Terms {
         }
     }
 
-    /// Calls `f` for all rows, or, when their texts are too much for the room of a batch, for some after the other: in halves, down to a
-    /// single row. What `f` did before it failed with [`TermError::TooMuch`] must not matter.
+    /// Calls `f` for all rows, or, when their texts are too much for the room of a batch, for
+    /// some after the other: in halves, down to a single row. What `f` did before it failed
+    /// with [`TermError::TooMuch`] must not matter.
     pub(crate) fn in_parts<E>(&mut self, rows: Range<usize>, f: &mut OfRows<'_, E>) -> Result<(), E>
     where
         E: From<TermError> + TooMuch,
@@ -461,7 +468,8 @@ impl Terms {
         })
     }
 
-    /// The term behind a prefetched, computed or inline id, borrowing `buffer` where its text is made on the spot.
+    /// The term behind a prefetched, computed or inline id, borrowing `buffer` where its text
+    /// is made on the spot.
     #[must_use]
     pub fn term<'a>(&'a self, id: TermId, buffer: &'a mut TermBuffer) -> Option<TermRef<'a>> {
         if id.kind() == Kind::Special {
@@ -479,13 +487,14 @@ impl Terms {
         })
     }
 
-    /// Appends the ORDER BY key of a prefetched, computed or inline id (or UNDEF): keys compare as bytes, see
-    /// [`push_order_key`](super::push_order_key).
+    /// Appends the ORDER BY key of a prefetched, computed or inline id (or UNDEF): keys compare
+    /// as bytes, see [`push_order_key`](super::push_order_key).
     pub fn push_order_key(&self, id: TermId, descending: bool, out: &mut Vec<u8>) {
         super::push_order_key(self.value(id).as_ref(), descending, out);
     }
 
-    /// An id for a computed value: inline where possible, else valid until the batch ends (see [`Terms::keep`]).
+    /// An id for a computed value: inline where possible, else valid until the batch ends (see
+    /// [`Terms::keep`]).
     pub fn push(&mut self, value: &Value<'_>) -> TermId {
         match value {
             Value::Boolean(v) => return from_boolean(*v),
@@ -546,7 +555,8 @@ impl Terms {
         }
     }
 
-    /// An id for a computed value that lasts for the whole query; what the batch computed before is gone.
+    /// An id for a computed value that lasts for the whole query; what the batch computed
+    /// before is gone.
     pub(crate) fn push_kept(&mut self, value: &Value<'_>) -> TermId {
         let mut id = self.push(value);
         if is_scratch(id) {
@@ -592,7 +602,8 @@ impl Terms {
         self.sites
     }
 
-    /// The blank node that a call gives for a prefetched string in a solution, told by its bindings.
+    /// The blank node that a call gives for a prefetched string in a solution, told by its
+    /// bindings.
     pub(crate) fn named_blank(&mut self, site: u32, solution: u64, name: TermId) -> TermId {
         let Some(Value::String(name)) = self.value(name) else { return TermId::UNDEF };
         let name = name.into_owned();
@@ -603,8 +614,8 @@ impl Terms {
         self.push_term(TermRef::Blank(&label))
     }
 
-    /// Replaces local ids by the stored ids of the same terms, where the dictionary has them: afterwards equal terms have
-    /// equal ids, stored or not.
+    /// Replaces local ids by the stored ids of the same terms, where the dictionary has them:
+    /// afterwards equal terms have equal ids, stored or not.
     pub fn to_stored(&self, store: &mut dyn TermStore, ids: &mut [TermId]) -> Result<(), TermError> {
         let mut asked: Vec<TermId> = ids.iter().copied().filter(|id| id.kind() == Kind::Local).collect();
         if asked.is_empty() {
@@ -720,7 +731,8 @@ fn decimal_of(micros: i128) -> Decimal {
     Decimal::from_be_bytes((micros * UNITS_PER_MICRO).to_be_bytes())
 }
 
-/// A point in time as oxsdatatypes keeps it: seconds since 0001-01-01T00:00:00, then the time zone's minutes or -1.
+/// A point in time as oxsdatatypes keeps it: seconds since 0001-01-01T00:00:00, then the time
+/// zone's minutes or -1.
 fn moment(micros: i128, utc: bool) -> [u8; 18] {
     let mut bytes = [0; 18];
     bytes[..16].copy_from_slice(&decimal_of(micros).to_be_bytes());

@@ -1,9 +1,10 @@
 //! Random queries about EXISTS, for the naive evaluator.
 //!
-//! EXISTS stands wherever an expression may stand, its inside uses every form of pattern, and all levels draw from the same few
-//! names, so that an inner OPTIONAL, MINUS, BIND, VALUES, sub-select, GRAPH or path looks outside again and again. Kept out is
-//! only what the definitions leave open: AS never names a variable that the solution at hand may have, and a sub-select inside
-//! EXISTS has LIMIT only where nothing but its number of rows counts.
+//! EXISTS stands wherever an expression may stand, its inside uses every form of pattern, and
+//! all levels draw from the same few names, so that an inner OPTIONAL, MINUS, BIND, VALUES,
+//! sub-select, GRAPH or path looks outside again and again. Kept out is only what the
+//! definitions leave open: AS never names a variable that the solution at hand may have, and a
+//! sub-select inside EXISTS has LIMIT only where nothing but its number of rows counts.
 
 use oxrdf::{BlankNode, GraphName, Literal, NamedOrBlankNode, Quad, Term};
 use rand::rngs::StdRng;
@@ -126,7 +127,8 @@ impl Exists {
         format!("{not}EXISTS {{ {inside} }}")
     }
 
-    /// The inside of braces. Now and then there are no triples at all: everything then comes from outside.
+    /// The inside of braces. Now and then there are no triples at all: everything then comes
+    /// from outside.
     fn group(&mut self, depth: u32) -> String {
         let mut parts = Vec::new();
         if self.depth == 0 || self.chance(80) {

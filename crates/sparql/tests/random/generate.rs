@@ -1,7 +1,8 @@
 //! Random graphs and queries from one seed.
 //!
-//! The vocabulary is tiny, so that patterns meet: a dozen resources, five predicates, a few literals of each type, three graphs.
-//! Queries are text, built from the grammar top down with a budget that shrinks with depth.
+//! The vocabulary is tiny, so that patterns meet: a dozen resources, five predicates, a few
+//! literals of each type, three graphs. Queries are text, built from the grammar top down with
+//! a budget that shrinks with depth.
 
 use oxrdf::vocab::xsd;
 use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
@@ -80,8 +81,8 @@ impl Generator {
         BlankNode::new_unchecked(format!("x{n}"))
     }
 
-    /// No doubles, floats or booleans: oxigraph rewrites the text of the first two and does not order the last; they come
-    /// from casts and comparisons.
+    /// No doubles, floats or booleans: oxigraph rewrites the text of the first two and does not
+    /// order the last; they come from casts and comparisons.
     fn literal(&mut self) -> Literal {
         let n = self.rng.random_range(-3..12);
         match self.rng.random_range(0..12) {
@@ -285,8 +286,9 @@ impl Generator {
         format!("VALUES ({a} {b}) {{ {} }}", cells.join(" "))
     }
 
-    /// Not `p|q`: the standard keeps a pair that both have twice, oxigraph once. No term at the end of a path of zero steps: by the
-    /// standard (and its tests) such a path matches it whether or not the graph has it, in oxigraph only if it does.
+    /// Not `p|q`: the standard keeps a pair that both have twice, oxigraph once. No term at the
+    /// end of a path of zero steps: by the standard (and its tests) such a path matches it
+    /// whether or not the graph has it, in oxigraph only if it does.
     fn path(&mut self) -> String {
         let own = [
             "(<http://e/p>/<http://e/q>)+",
@@ -330,7 +332,8 @@ impl Generator {
         }
     }
 
-    /// A variable of a pattern (computed ones have other names), or a literal: no boolean, no double.
+    /// A variable of a pattern (computed ones have other names), or a literal: no boolean, no
+    /// double.
     fn plain(&mut self) -> String {
         let vars: Vec<String> = self.vars.iter().filter(|v| v.starts_with("?v")).cloned().collect();
         match vars.choose(&mut self.rng) {

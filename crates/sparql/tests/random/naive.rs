@@ -1,12 +1,14 @@
 //! A naive evaluator: SPARQL by its definitions, with nested loops, for small data.
 //!
-//! EXISTS is what SPARQL 1.2 (18.6, "Evaluation Semantics") says: the pattern is evaluated with the solution at hand as its
-//! *context*, and every group begins with that context instead of nothing. That is `substitute` of SPARQL 1.1 without its
-//! holes: blank nodes stay themselves, VALUES and sub-selects are defined, and MINUS inside EXISTS sees the outer bindings on
-//! both of its sides. spargebra's tree does not show where groups begin; a leaf joined with the context is the same, as joining
-//! twice with one solution changes nothing.
+//! EXISTS is what SPARQL 1.2 (18.6, "Evaluation Semantics") says: the pattern is evaluated with
+//! the solution at hand as its *context*, and every group begins with that context instead of
+//! nothing. That is `substitute` of SPARQL 1.1 without its holes: blank nodes stay themselves,
+//! VALUES and sub-selects are defined, and MINUS inside EXISTS sees the outer bindings on both
+//! of its sides. spargebra's tree does not show where groups begin; a leaf joined with the
+//! context is the same, as joining twice with one solution changes nothing.
 //!
-//! Literals are integers and booleans only: expressions are then simple enough to be right at sight.
+//! Literals are integers and booleans only: expressions are then simple enough to be right at
+//! sight.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -78,8 +80,9 @@ impl Value {
         }
     }
 
-    /// What `<` compares: numbers with numbers, booleans with booleans. A term of another kind is not below itself, which
-    /// `<=` needs (17.3 defines it by `=`) and which for `<` is lenient.
+    /// What `<` compares: numbers with numbers, booleans with booleans. A term of another kind
+    /// is not below itself, which `<=` needs (17.3 defines it by `=`) and which for `<` is
+    /// lenient.
     fn below(&self, other: &Self) -> Option<bool> {
         match (self, other) {
             (Self::Integer(a), Self::Integer(b)) => Some(a < b),
@@ -333,7 +336,8 @@ impl Naive {
         found
     }
 
-    /// Keys and aggregates. What HAVING names besides is sampled by the definition; here only the context's can be meant.
+    /// Keys and aggregates. What HAVING names besides is sampled by the definition; here only
+    /// the context's can be meant.
     fn group(
         &self,
         rows: &[Solution],

@@ -1,7 +1,8 @@
 //! Answers, and when two of them are the same.
 //!
-//! Solutions are bags: order is looked at elsewhere (`order`). Numbers are compared by value within their datatype (relative
-//! 1e-9, xsd:float 1e-5: sums depend on the order of their terms). Blank nodes are compared up to their names.
+//! Solutions are bags: order is looked at elsewhere (`order`). Numbers are compared by value
+//! within their datatype (relative 1e-9, xsd:float 1e-5: sums depend on the order of their
+//! terms). Blank nodes are compared up to their names.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,4 +1,5 @@
-//! What the query tests share: answers and their comparison, databases made for a test, settings that make life hard.
+//! What the query tests share: answers and their comparison, databases made for a test,
+//! settings that make life hard.
 
 #![allow(dead_code, reason = "each test program uses its part")]
 

@@ -1,6 +1,7 @@
 //! ORDER BY and LIMIT: what a query's order leaves open is accepted, what it fixes is checked.
 //!
-//! Keys are looked at where they can be read off the projected columns: a variable, or a cast or STR of one.
+//! Keys are looked at where they can be read off the projected columns: a variable, or a cast
+//! or STR of one.
 
 use std::cmp::Ordering;
 

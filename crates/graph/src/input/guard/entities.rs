@@ -17,7 +17,8 @@ pub(super) struct Entities {
 }
 
 impl Entities {
-    /// Takes in a byte of the document type declaration; at the end of each declaration in it, that one.
+    /// Takes in a byte of the document type declaration; at the end of each declaration in it,
+    /// that one.
     pub(super) fn byte(&mut self, byte: u8) -> Result<(), String> {
         self.text.push(byte);
         if self.text.len() > MOST_DECLARED {

@@ -1,16 +1,19 @@
 //! EXISTS, and the filter of an OPTIONAL that has one: patterns evaluated for a solution.
 //!
-//! The meaning is that of SPARQL 1.2, 18.6: inside EXISTS every group begins with the solution at hand, its *context*, where
-//! elsewhere it begins with nothing. SPARQL 1.1 says `substitute(pattern, μ)`, which gives the same answers where it is defined
-//! and free of its errata: a blank node of the context stands for itself; AS and VALUES of a name that the context binds must
-//! agree with it; a sub-select sees the context also under names that it does not project; and both sides of a MINUS bind
-//! what the context binds, so that they are disjoint only where it binds nothing. A path does not match a term of zero steps
-//! that the graph does not have, though the context binds it.
+//! The meaning is that of SPARQL 1.2, 18.6: inside EXISTS every group begins with the solution
+//! at hand, its *context*, where elsewhere it begins with nothing. SPARQL 1.1 says
+//! `substitute(pattern, μ)`, which gives the same answers where it is defined and free of its
+//! errata: a blank node of the context stands for itself; AS and VALUES of a name that the
+//! context binds must agree with it; a sub-select sees the context also under names that it
+//! does not project; and both sides of a MINUS bind what the context binds, so that they are
+//! disjoint only where it binds nothing. A path does not match a term of zero steps that the
+//! graph does not have, though the context binds it.
 //!
-//! Most groups do not notice: a join may meet the context last instead of first. Where all of an EXISTS is like that it becomes
-//! a semi-join with its pattern evaluated once. A group that does notice (a filter, BIND, OPTIONAL, MINUS or sub-select that
-//! reads a name which the group may leave open) is joined with [`Node::Context`], all contexts at a time, each under a number;
-//! the number then goes through grouping, LIMIT and the like.
+//! Most groups do not notice: a join may meet the context last instead of first. Where all of
+//! an EXISTS is like that it becomes a semi-join with its pattern evaluated once. A group that
+//! does notice (a filter, BIND, OPTIONAL, MINUS or sub-select that reads a name which the group
+//! may leave open) is joined with [`Node::Context`], all contexts at a time, each under a
+//! number; the number then goes through grouping, LIMIT and the like.
 
 use rustc_hash::FxHashSet;
 use spargebra::algebra::{AggregateExpression, AggregateFunction, Expression, GraphPattern};
@@ -61,7 +64,8 @@ impl Translator<'_> {
         Ok(Node::Apply { left, right, row: context.row, vars, kind: ApplyKind::Exists(kind) })
     }
 
-    /// The scope inside an EXISTS over the solutions of `left`. Names that those do not bind are others inside.
+    /// The scope inside an EXISTS over the solutions of `left`. Names that those do not bind
+    /// are others inside.
     fn enter(
         &mut self,
         left: Node,
@@ -141,7 +145,8 @@ impl Translator<'_> {
         }
     }
 
-    /// The node joined with the context, if that may bind one of these names where the node does not.
+    /// The node joined with the context, if that may bind one of these names where the node
+    /// does not.
     pub(super) fn seeing(&mut self, node: Node, names: &FxHashSet<&str>, scope: &mut Scope) -> Node {
         let Some(c) = scope.context else { return node };
         let certain = node.certain();
@@ -165,7 +170,8 @@ impl Translator<'_> {
         names.iter().filter_map(|n| scope.vars.get(&n.0).copied()).collect()
     }
 
-    /// The context's number, for what must keep contexts apart: it is to be grouped by, projected and so on.
+    /// The context's number, for what must keep contexts apart: it is to be grouped by,
+    /// projected and so on.
     pub(super) fn row_of(&self, node: &Node, scope: &Scope) -> Option<Var> {
         let row = self.contexts[scope.context?].row;
         node.scope().contains(row).then_some(row)
@@ -210,7 +216,8 @@ impl Translator<'_> {
             let conditions = conjuncts(expr).into_iter().map(|c| self.plain(c, &visible, scope)).collect();
             return Ok(Node::LeftJoin { left: Box::new(left), right: Box::new(right), conditions });
         }
-        // EXISTS sees the pair: the right side is evaluated for the rows of the left, which are its context
+        // EXISTS sees the pair: the right side is evaluated for the rows of the left, which are
+        // its context
         if let Some(graph) = graph_var(g)
             && !left.certain().contains(graph)
         {
@@ -229,7 +236,8 @@ impl Translator<'_> {
         Ok(Node::Apply { left: Box::new(left), right, row, vars, kind: ApplyKind::Left })
     }
 
-    /// The left side of an OPTIONAL or MINUS, with the context and the graph if the right side has them.
+    /// The left side of an OPTIONAL or MINUS, with the context and the graph if the right side
+    /// has them.
     fn beside(&mut self, left: Node, right: &Node, scope: &mut Scope, g: GraphSlot) -> Node {
         let mut left = self.seeing_vars(left, &right.scope(), scope);
         if self.has_context(right, scope) {
@@ -328,7 +336,8 @@ impl Translator<'_> {
         })
     }
 
-    /// The one group of an aggregate without GROUP BY, for each context and graph: it is there even if it has no solution.
+    /// The one group of an aggregate without GROUP BY, for each context and graph: it is there
+    /// even if it has no solution.
     fn group_of_all(
         &mut self,
         inner: Node,

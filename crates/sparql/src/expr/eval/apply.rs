@@ -32,7 +32,8 @@ impl<'b> Eval<'_, 'b> {
         Ok(())
     }
 
-    /// A function of one column to ids that exist already: `fast` on the id, `value` for what it leaves.
+    /// A function of one column to ids that exist already: `fast` on the id, `value` for what
+    /// it leaves.
     pub(super) fn map(
         &mut self,
         a: &Col<'_>,

@@ -1,4 +1,5 @@
-//! STR, LANG, DATATYPE and their kin: from ids and annotation codes where those tell, else from the text.
+//! STR, LANG, DATATYPE and their kin: from ids and annotation codes where those tell, else from
+//! the text.
 
 use std::hash::BuildHasher;
 
@@ -161,10 +162,12 @@ impl<'b> Eval<'_, 'b> {
         Ok(own(out, &[a, b]))
     }
 
-    /// BNODE(string): the same blank node for the same string in one solution, another one in every other solution.
+    /// BNODE(string): the same blank node for the same string in one solution, another one in
+    /// every other solution.
     ///
-    /// A solution is told by what it binds, computed terms apart (they may be the nodes of an earlier call), and by how often this
-    /// expression has met the same bindings: solutions come to all expressions of a query in one order.
+    /// A solution is told by what it binds, computed terms apart (they may be the nodes of an
+    /// earlier call), and by how often this expression has met the same bindings: solutions
+    /// come to all expressions of a query in one order.
     pub(super) fn named_blank(
         &mut self,
         site: u32,

@@ -5,8 +5,8 @@ use snowmelt_graph::TermId;
 use super::{Col, Eval, FALSE, Node, Result, TRUE, kernel, picked};
 
 impl<'b> Eval<'_, 'b> {
-    /// `&&` and `||`: `decided` is the truth value that ends the matter for a row; later parts see only the other rows,
-    /// unless they are so cheap that sorting rows out costs more.
+    /// `&&` and `||`: `decided` is the truth value that ends the matter for a row; later parts
+    /// see only the other rows, unless they are so cheap that sorting rows out costs more.
     pub(super) fn connective(
         &mut self,
         parts: &[Node],

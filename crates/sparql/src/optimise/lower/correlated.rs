@@ -1,7 +1,9 @@
-//! Right sides that are evaluated for the rows of the left, their context ([`Node::Apply`], [`Op::Context`]).
+//! Right sides that are evaluated for the rows of the left, their context ([`Node::Apply`],
+//! [`Op::Context`]).
 //!
-//! The right side is planned like any other: its contexts are a table, of which only the number of rows can be foreseen. Its rows
-//! come with their context's number, by which they meet the left ones.
+//! The right side is planned like any other: its contexts are a table, of which only the number
+//! of rows can be foreseen. Its rows come with their context's number, by which they meet the
+//! left ones.
 
 use spargebra::algebra::Expression;
 
@@ -48,7 +50,8 @@ impl Planner<'_> {
         Ok(self.nested_op(left, built, (col, row, Some(row)), seed, kind, &from_right, need))
     }
 
-    /// An OPTIONAL whose conditions read what the right side may leave open and the left may bind: they are asked of the pair.
+    /// An OPTIONAL whose conditions read what the right side may leave open and the left may
+    /// bind: they are asked of the pair.
     pub(super) fn left_join_of_pairs(
         &mut self,
         left: &Node,
@@ -111,7 +114,8 @@ impl Planner<'_> {
     }
 }
 
-/// What of an OPTIONAL comes from its right side: what the left does not have, or may leave open, where there is a match.
+/// What of an OPTIONAL comes from its right side: what the left does not have, or may leave
+/// open, where there is a match.
 pub(super) fn from_right(left: &Built, right: &Node, kind: JoinKind, need: &VarSet) -> VarSet {
     match kind {
         JoinKind::Left => need.intersection(&right.scope()).minus(&left.vars().intersection(&left.certain)),
@@ -130,8 +134,8 @@ pub(super) fn contexts(op: &Op) -> VarSet {
     set
 }
 
-/// Whether an inner join had better build its table on the left: on the smaller side, but rather on one that stays the same
-/// from seed to seed and from context to context.
+/// Whether an inner join had better build its table on the left: on the smaller side, but
+/// rather on one that stays the same from seed to seed and from context to context.
 pub(super) fn swaps(left: &Built, right: &Built) -> bool {
     match (left.node.contexts.is_empty(), right.node.contexts.is_empty()) {
         (true, false) => !seeded(&left.node),

@@ -19,7 +19,8 @@ impl Scan<'_> {
             return Ok(true);
         }
         if self.bytes[self.at..].starts_with(b"<<") {
-            // closed by ">>", which is not worth telling from two comparisons: these terms are not supported anyway
+            // closed by ">>", which is not worth telling from two comparisons: these terms are
+            // not supported anyway
             let doublings = self.frame().doublings;
             self.push(Kind::Terms, b'>', doublings)?;
             self.at += 2;
