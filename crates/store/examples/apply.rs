@@ -1,8 +1,10 @@
 //! What changes cost: `cargo run --release -p snowmelt-store --example apply [-- ROWS [BATCHES]]`.
 //!
-//! Builds the trees of ROWS (default 10 million) quads made up after BSBM's shapes, then adds BATCHES (default 100) batches of 10 000 random
-//! quads, each its own transaction, then takes them again. Prints rows a second (processor time of the thread, without the commit), the
-//! size of each tree against one built in bulk from the same rows, and the bytes of pages that a single row changes.
+//! Builds the trees of ROWS (default 10 million) quads made up after BSBM's shapes, then adds
+//! BATCHES (default 100) batches of 10 000 random quads, each its own transaction, then takes
+//! them again. Prints rows a second (processor time of the thread, without the commit), the
+//! size of each tree against one built in bulk from the same rows, and the bytes of pages that
+//! a single row changes.
 
 mod made_up;
 
@@ -116,7 +118,8 @@ fn single(store: &Arc<Store>, tree: &mut TupleTree, rows: &[Row], random: &mut R
     println!("  one row changes {bytes:.0} bytes of {pages:.1} pages on average, at most {most} bytes");
 }
 
-/// For each page of the tree that transaction `number` changed: how many bytes differ, its header apart.
+/// For each page of the tree that transaction `number` changed: how many bytes differ, its
+/// header apart.
 fn difference(store: &Arc<Store>, old: &mut Reader, tree: &TupleTree, number: u64) -> Vec<usize> {
     let mut new = Reader::new(store, store.snapshot());
     let mut touched = Vec::new();

@@ -1,11 +1,14 @@
-//! What commits cost, against a bare loop on the same device: `cargo run --release -p snowmelt-store --example commits -- DIR [seconds]`.
-//! The first four in turns, so many seconds each.
+//! What commits cost, against a bare loop on the same device: `cargo run --release -p
+//! snowmelt-store --example commits -- DIR [seconds]`. The first four in turns, so many seconds
+//! each.
 //!
-//! 1. *bare*: one thread overwrites blocks of a preallocated, written file (O_DIRECT) and calls fdatasync after each;
+//! 1. *bare*: one thread overwrites blocks of a preallocated, written file (O_DIRECT) and calls
+//!    fdatasync after each;
 //! 2. *bare, O_DSYNC*: the same with the write and the sync in one call;
 //! 3. *commits, 1 client*: one page changed by 8 bytes per transaction, durable when it returns;
 //! 4. *commits, 32 clients*: the same from 32 threads;
-//! 5. *restart*: closed without checkpoint, opened again: what recovery reads and how long until the first page is read.
+//! 5. *restart*: closed without checkpoint, opened again: what recovery reads and how long
+//!    until the first page is read.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};

@@ -1,7 +1,9 @@
-//! Many faults of devices: `nice -n 19 cargo run --release -p snowmelt-store --example device_faults -- [cases] [first seed] [threads]`.
+//! Many faults of devices: `nice -n 19 cargo run --release -p snowmelt-store --example
+//! device_faults -- [cases] [first seed] [threads]`.
 //!
-//! Ends with the outcomes by file and fault, and each case that broke a promise with its seed: run it again with `-- 50 SEED 1`. A case that takes longer than two
-//! minutes ends the run: it hangs.
+//! Ends with the outcomes by file and fault, and each case that broke a promise with its seed:
+//! run it again with `-- 50 SEED 1`. A case that takes longer than two minutes ends the run: it
+//! hangs.
 
 #[path = "../tests/support/device_faults.rs"]
 mod device_faults;

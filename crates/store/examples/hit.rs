@@ -1,8 +1,8 @@
 //! What a hit in the pool costs: `cargo run --release -p snowmelt-store --example hit`.
 //!
-//! Pins and unpins resident pages, in one thread and in two, over working sets that fit the processor's caches and that do not; prints
-//! nanoseconds of processor time per page (so that other work on the machine counts less). Each page's header is looked at, as
-//! every tree does.
+//! Pins and unpins resident pages, in one thread and in two, over working sets that fit the
+//! processor's caches and that do not; prints nanoseconds of processor time per page (so that
+//! other work on the machine counts less). Each page's header is looked at, as every tree does.
 
 use std::sync::Arc;
 

@@ -1,9 +1,14 @@
-//! Whom the checkpointer makes wait: `cargo run --release -p snowmelt-store --example pauses -- DIR [seconds] [MiB of journal]`.
+//! Whom the checkpointer makes wait: `cargo run --release -p snowmelt-store --example pauses --
+//! DIR [seconds] [MiB of journal]`.
 //!
-//! 1. *readers alone*: four threads read eight random pages per query, a quarter of the pages in memory;
-//! 2. *with 1,000 commits/s, checkpoints held*: sixteen threads commit one page each in turns, durable;
-//! 3. *with 1,000 commits/s, checkpoints without end*: the same, one checkpoint after the other. What 3 has above 2 is the checkpointer's;
-//! 4. *commits, one client*: per second with nothing in the journal and with so many MiB that are not written back.
+//! 1. *readers alone*: four threads read eight random pages per query, a quarter of the pages
+//!    in memory;
+//! 2. *with 1,000 commits/s, checkpoints held*: sixteen threads commit one page each in turns,
+//!    durable;
+//! 3. *with 1,000 commits/s, checkpoints without end*: the same, one checkpoint after the
+//!    other. What 3 has above 2 is the checkpointer's;
+//! 4. *commits, one client*: per second with nothing in the journal and with so many MiB that
+//!    are not written back.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

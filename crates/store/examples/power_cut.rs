@@ -1,8 +1,10 @@
-//! Many power cuts: `nice -n 19 cargo run --release -p snowmelt-store --example power_cut -- [cuts] [first seed] [ledger]`.
+//! Many power cuts: `nice -n 19 cargo run --release -p snowmelt-store --example power_cut --
+//! [cuts] [first seed] [ledger]`.
 //!
-//! Every second seed is a run with threads. Without a first seed it takes one that nobody has had. Ends with the tally, or with the seed of the
-//! first wrong answer; with a ledger (docs/power-cuts.tsv) it adds a line there, so that the runs add up. Ctrl-C and SIGTERM end it
-//! after the seed under way, with the line of what was done.
+//! Every second seed is a run with threads. Without a first seed it takes one that nobody has
+//! had. Ends with the tally, or with the seed of the first wrong answer; with a ledger
+//! (docs/power-cuts.tsv) it adds a line there, so that the runs add up. Ctrl-C and SIGTERM end
+//! it after the seed under way, with the line of what was done.
 
 #[path = "../tests/support/cuts.rs"]
 mod cuts;
@@ -89,7 +91,8 @@ fn add_line(path: &str, first_seed: u64, total: &Tally, digest: u64, result: &st
     file.and_then(|mut f| f.write_all(line.as_bytes())).expect("the ledger can be written");
 }
 
-/// The date, as in 2026-01-31 (UTC). After Hinnant, "chrono-compatible low-level date algorithms": civil_from_days.
+/// The date, as in 2026-01-31 (UTC). After Hinnant, "chrono-compatible low-level date
+/// algorithms": civil_from_days.
 fn today() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
     let days = seconds / 86_400 + 719_468;

@@ -1,8 +1,11 @@
-//! Which read-ahead rule is worth what, below the trees: `cargo run --release -p snowmelt-store --example rules`.
+//! Which read-ahead rule is worth what, below the trees: `cargo run --release -p snowmelt-store
+//! --example rules`.
 //!
-//! Sixteen clients ask queries of three dependent batches of pages (one page, then ten, then eight; partly neighbours, partly random) of a
-//! database of 160 MB that starts cold, on simulated devices in virtual time. Prints milliseconds until 300 and 1500 queries are
-//! answered, reads per query, and the share of pages read ahead that was used; best settings first.
+//! Sixteen clients ask queries of three dependent batches of pages (one page, then ten, then
+//! eight; partly neighbours, partly random) of a database of 160 MB that starts cold, on
+//! simulated devices in virtual time. Prints milliseconds until 300 and 1500 queries are
+//! answered, reads per query, and the share of pages read ahead that was used; best settings
+//! first.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -116,7 +119,8 @@ fn run(
     (rules, [first.load(Relaxed) / 1_000_000, all / 1_000_000], reads, used)
 }
 
-/// One page of the first tree, ten around and far from the same place of the second, eight of the third.
+/// One page of the first tree, ten around and far from the same place of the second, eight of
+/// the third.
 fn query(r: &mut Reader, trees: &[Tree], random: &mut u64) {
     let mut next = || (snowmelt_base::random::xorshift(random) >> 11) as f64 / (1u64 << 53) as f64;
     let product = next();

@@ -1,13 +1,15 @@
 //! Star prefetch: the leaves of many keys in many trees, at the I/O depth of one tree.
 //!
-//! Patterns that share a subject look up the same keys in several places. (1) All roots are wished for together; (2) level by
-//! level, every tree takes one step and wishes for its next level before any tree waits for its own; (3) the leaves are
-//! wished for and not waited for. What is resident costs a look at the counters.
+//! Patterns that share a subject look up the same keys in several places. (1) All roots are
+//! wished for together; (2) level by level, every tree takes one step and wishes for its next
+//! level before any tree waits for its own; (3) the leaves are wished for and not waited for.
+//! What is resident costs a look at the counters.
 
 use crate::error::Result;
 use crate::string::StringTree;
-use crate::tuple::{Keys, TupleTree};
+use crate::tuple::TupleTree;
 use crate::tuple_descent::{Descent, Shape};
+use crate::tuple_rows::Keys;
 use crate::{Reader, WishKind};
 
 /// A tree whose rows are looked up by leading columns or by id.
@@ -51,7 +53,8 @@ pub enum Levels {
 
 /// Starts the reads that looking up these keys will need. Waits for inner nodes, not for leaves.
 ///
-/// A hint: together the trees wish for at most [`Reader::wish_limit`] pages a level; what goes beyond is read when it is looked up.
+/// A hint: together the trees wish for at most [`Reader::wish_limit`] pages a level; what goes
+/// beyond is read when it is looked up.
 ///
 /// # Errors
 /// Reading an inner node failed, or one contradicts the format.

@@ -1,6 +1,8 @@
-//! Background work: one function, [`Work::step`], that a thread of the store calls in production and a test, or a client in virtual time, calls itself.
+//! Background work: one function, [`Work::step`], that a thread of the store calls in
+//! production and a test, or a client in virtual time, calls itself.
 //!
-//! 1. make durable what was appended and is waited for by nobody, have a journal file ready, and do a piece of checkpoint work;
+//! 1. make durable what was appended and is waited for by nobody, have a journal file ready,
+//!    and do a piece of checkpoint work;
 //! 2. read the warm list back, while there is something to read and room for it;
 //! 3. save it every few minutes.
 
@@ -18,9 +20,10 @@ use crate::commit::Commits;
 use crate::fetch::Fetch;
 use crate::journal::room::Made;
 use crate::meters::Activity;
-use crate::warm;
+use crate::{warm, warming};
 
-/// Pause while there is nothing to do, in nanoseconds: what [`Store::step`](crate::Store::step) answers then, at least.
+/// Pause while there is nothing to do, in nanoseconds: what [`Store::step`](crate::Store::step)
+/// answers then, at least.
 pub const IDLE_NS: u64 = 1_000_000_000;
 
 /// What there is to do besides answering.
@@ -80,7 +83,7 @@ impl Work {
             return u64::MAX;
         }
         let mut meters = Activity::default();
-        let more = self.fetch.warm_up.step(&self.fetch, &mut meters);
+        let more = warming::step(&self.fetch, &mut meters);
         self.fetch.core.meters.add(meters);
         let now = self.fetch.clock.now_ns();
         if now >= self.next_save_ns.load(Relaxed) {
@@ -90,12 +93,13 @@ impl Work {
         if more { WARMING_NS } else { self.next_save_ns.load(Relaxed).saturating_sub(now) }
     }
 
-    /// Saves the warm list. Not while the last one is still being read back: it would be replaced by a part of itself.
+    /// Saves the warm list. Not while the last one is still being read back: it would be
+    /// replaced by a part of itself.
     pub fn save(&self) {
         if !self.fetch.warm_up.is_done() || self.commits.config.is_read_only() {
             return;
         }
-        let list = warm::collect(&self.fetch);
+        let list = warming::collect(&self.fetch);
         if list.is_empty() {
             return;
         }

@@ -1,11 +1,16 @@
 //! Copying a database while it is used: one consistent state, every page verified on the way.
 //!
-//! 1. what is appended is made durable, and a snapshot is taken together with the extent map that belongs to it;
-//! 2. extent by extent: pages with versions come from the version table, the others from the stripe, past the pool. While the snapshot lives, no
-//!    later version reaches a stripe; a page is looked up in the table before its stripe is read, so one written back meanwhile is right too;
-//! 3. the copy gets the same pages under the same numbers, then catalog and map by a checkpoint of its own.
+//! 1. what is appended is made durable, and a snapshot is taken together with the extent map
+//!    that belongs to it;
+//! 2. extent by extent: pages with versions come from the version table, the others from the
+//!    stripe, past the pool. While the snapshot lives, no later version reaches a stripe; a
+//!    page is looked up in the table before its stripe is read, so one written back meanwhile
+//!    is right too;
+//! 3. the copy gets the same pages under the same numbers, then catalog and map by a checkpoint
+//!    of its own.
 //!
-//! The copy has no journal to recover. Restoring is copying the copy. Its super-block is written last, so what a cut leaves is no database.
+//! The copy has no journal to recover. Restoring is copying the copy. Its super-block is
+//! written last, so what a cut leaves is no database.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -15,9 +20,12 @@ use snowmelt_io::AlignedBuf;
 
 use crate::config::{Background, Mode, StoreConfig};
 use crate::error::{Result, StoreError};
+use crate::extent::Extent;
+use crate::geometry::ExtentId;
 use crate::page::{self, Damage, PAGE_BYTES, PageId, TreeId, header};
+use crate::rebuild::rebuild;
 use crate::snapshot::Snapshot;
-use crate::space::{Extent, ExtentId, Space};
+use crate::space::Space;
 use crate::state::State;
 use crate::store::{Store, remove_unfinished};
 use crate::versions::Seen;
@@ -37,10 +45,12 @@ pub struct CopyProgress {
 }
 
 impl Store {
-    /// Copies the newest durable state into a new database in `target`, with its data in `stripes` (none: in `target`). Readers and writers go
-    /// on. A failed copy is removed; what a cut leaves of one is no database.
+    /// Copies the newest durable state into a new database in `target`, with its data in
+    /// `stripes` (none: in `target`). Readers and writers go on. A failed copy is removed; what
+    /// a cut leaves of one is no database.
     ///
-    /// Errors: damage in a page; the copy took longer than readers may; what writing the copy meets.
+    /// Errors: damage in a page; the copy took longer than readers may; what writing the copy
+    /// meets.
     pub fn backup(
         &self,
         target: &Path,
@@ -127,7 +137,8 @@ impl Store {
         }
     }
 
-    /// Fills `buf` with an extent as the snapshot sees it, pages not in use zeroed, and answers how many are in use.
+    /// Fills `buf` with an extent as the snapshot sees it, pages not in use zeroed, and answers
+    /// how many are in use.
     fn extent_as_of(
         &self,
         snapshot: &Snapshot,
@@ -140,7 +151,7 @@ impl Store {
         let used: Vec<(u32, PageId)> = used.map(|i| (i, self.geometry.page(id, i))).collect();
         let txn = snapshot.txn();
         let versions: Vec<Seen> =
-            used.iter().map(|(_, page)| self.fetch.core.pool.versions.see(*page, txn)).collect();
+            used.iter().map(|(_, page)| self.fetch.core.pages.versions.see(*page, txn)).collect();
         let last =
             used.iter().zip(&versions).filter(|(_, seen)| matches!(seen, Seen::Stripe)).map(|((i, _), _)| *i);
         let read = last.max().map_or(0, |i| (i as usize + 1) * PAGE_BYTES);
@@ -169,7 +180,8 @@ impl Store {
         Ok(used.len() as u64)
     }
 
-    /// Fills `bytes` with a page of which the version table said `seen`; in them is what its stripe had after that.
+    /// Fills `bytes` with a page of which the version table said `seen`; in them is what its
+    /// stripe had after that.
     fn page_as_of(
         &self,
         txn: u64,
@@ -196,15 +208,16 @@ impl Store {
                 }
                 Seen::Journal(version, way) => (version, way),
             };
-            let failed = match self.commits.journal.rebuild(page, version, &way) {
+            let failed = match rebuild(&self.commits.journal, page, version, &way) {
                 Ok(state) => {
                     seal_into(bytes, &state, page, tree);
                     return Ok(());
                 }
                 Err(e) => e,
             };
-            // It may have been written back since we looked, and its place in the journal used again.
-            seen = match core.pool.versions.see(page, txn) {
+            // It may have been written back since we looked, and its place in the journal used
+            // again.
+            seen = match core.pages.versions.see(page, txn) {
                 Seen::Journal(now, _) if now == version => return Err(failed),
                 now => now,
             };

@@ -1,12 +1,15 @@
-//! Building trees in bulk: pages are written in key order, in whole extents, past the pool; one commit makes them the database.
+//! Building trees in bulk: pages are written in key order, in whole extents, past the pool; one
+//! commit makes them the database.
 //!
-//! 1. each [`TreeWriter`] takes extents of its own, fills one in memory, writes it, takes the next (more at a time as the tree grows, so
-//!    that large trees lie in long runs);
-//! 2. [`Build::commit`] syncs the stripes and the directories, then commits the switch through the journal like any transaction: dropped trees,
-//!    new trees, their extents, records. A checkpoint follows, so that the next open finds it in the super-block.
+//! 1. each [`TreeWriter`] takes extents of its own, fills one in memory, writes it, takes the
+//!    next (more at a time as the tree grows, so that large trees lie in long runs);
+//! 2. [`Build::commit`] syncs the stripes and the directories, then commits the switch through
+//!    the journal like any transaction: dropped trees, new trees, their extents, records. A
+//!    checkpoint follows, so that the next open finds it in the super-block.
 //!
-//! Invariant: until the journal's record is durable the files hold the old state untouched, so a build that fails, is dropped or is killed
-//! leaves it. What it had written lies in extents no map mentions.
+//! Invariant: until the journal's record is durable the files hold the old state untouched, so
+//! a build that fails, is dropped or is killed leaves it. What it had written lies in extents
+//! no map mentions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,19 +20,21 @@ use snowmelt_io::AlignedBuf;
 
 use crate::catalog::{Catalog, Record};
 use crate::error::{Result, StoreError};
+use crate::extent::Extent;
+use crate::geometry::ExtentId;
 use crate::journal::record::Packed;
 use crate::page::{self, PAGE_BYTES, PageBuf, PageId, TreeId};
 use crate::reserve::MayUse;
-use crate::space::{Extent, ExtentId};
 use crate::state;
-use crate::store::{Store, count_pages};
+use crate::store::Store;
 use crate::transaction_pack::Packer;
 use crate::writer::Turn;
 
 /// Most extents a tree takes at a time.
 const MOST_EXTENTS_AT_ONCE: u32 = 16;
 
-/// A build under way; dropping it without [`Build::commit`] leaves the old state. Clones are handles to the same build.
+/// A build under way; dropping it without [`Build::commit`] leaves the old state. Clones are
+/// handles to the same build.
 #[derive(Debug)]
 pub struct Build {
     shared: Arc<Shared>,
@@ -56,7 +61,8 @@ struct State {
 }
 
 impl Store {
-    /// Begins a bulk build, when the transaction under way has ended. One at a time; none after a failed write of the super-block, until the database is opened again.
+    /// Begins a bulk build, when the transaction under way has ended. One at a time; none after
+    /// a failed write of the super-block, until the database is opened again.
     pub fn begin_build(self: &Arc<Self>) -> Result<Build> {
         self.commits.check_poison()?;
         if self.building.swap(true, Ordering::AcqRel) {
@@ -116,7 +122,8 @@ impl Build {
         self.shared.txn
     }
 
-    /// Makes the build the database. When this returns the new state is durable; on an error the old state stays.
+    /// Makes the build the database. When this returns the new state is durable; on an error
+    /// the old state stays.
     pub fn commit(self) -> Result<()> {
         let shared = &self.shared;
         let state = shared.state.lock();
@@ -155,7 +162,7 @@ impl Shared {
     /// Commits the switch, then has it checkpointed.
     fn switch(&self) -> Result<()> {
         let commits = &self.store.commits;
-        let most = self.store.fetch.core.pool.most_pages() / self.store.geometry.extent_pages as u64;
+        let most = self.store.fetch.core.pages.pool.most_pages() / self.store.geometry.extent_pages as u64;
         if self.store.fetch.core.space.read().len() > most {
             let why = "the database has grown beyond what it was opened for: close it and build again";
             return Err(StoreError::Config(why.into()));
@@ -176,7 +183,7 @@ impl Shared {
             }
         };
         commits.wait(&new, sequence)?;
-        count_pages(&self.store.fetch.core);
+        self.store.fetch.core.count_pages();
         // The build is durable; if this cannot be done now, the checkpointer does it later.
         let _ = commits.checkpoint_all(u64::MAX);
         Ok(())
@@ -223,7 +230,8 @@ impl Drop for Shared {
     }
 }
 
-/// Writes the pages of one tree of a build, in order. Several may be used at once from several threads.
+/// Writes the pages of one tree of a build, in order. Several may be used at once from several
+/// threads.
 pub struct TreeWriter {
     shared: Arc<Shared>,
     tree: TreeId,
@@ -248,7 +256,8 @@ impl TreeWriter {
         self.pages
     }
 
-    /// Id of the page the next [`TreeWriter::append`] writes. Page ids grow by one within an extent; the next extent may lie anywhere.
+    /// Id of the page the next [`TreeWriter::append`] writes. Page ids grow by one within an
+    /// extent; the next extent may lie anywhere.
     pub fn next_id(&mut self) -> PageId {
         if self.at == self.extents.len() {
             let want = (self.extents.len() as u32).clamp(1, MOST_EXTENTS_AT_ONCE);
@@ -265,8 +274,9 @@ impl TreeWriter {
         run * self.shared.store.geometry.extent_pages - self.filled
     }
 
-    /// Seals a copy of `page` (whose kind, level, count and body the caller has set) and writes it, whole extents at a time. Answers its id.
-    /// Errors: the disk is full, a failed write; the build is lost then.
+    /// Seals a copy of `page` (whose kind, level, count and body the caller has set) and writes
+    /// it, whole extents at a time. Answers its id. Errors: the disk is full, a failed write;
+    /// the build is lost then.
     pub fn append(&mut self, page: &mut PageBuf) -> Result<PageId> {
         let id = self.next_id();
         page::seal(page, id, self.tree, self.shared.txn);

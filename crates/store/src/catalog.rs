@@ -1,7 +1,9 @@
-//! The catalog: which trees there are, and what each says about itself. Together with the extent map it is the *meta run*.
+//! The catalog: which trees there are, and what each says about itself. Together with the
+//! extent map it is the *meta run*.
 //!
-//! It is read once at open and written whole by each checkpoint. It is small, so a checksummed run beats a tree: one read, no structure to
-//! descend before the structures are known. Layout, little endian, one after the other:
+//! It is read once at open and written whole by each checkpoint. It is small, so a checksummed
+//! run beats a tree: one read, no structure to descend before the structures are known. Layout,
+//! little endian, one after the other:
 //!
 //! | bytes | field                                                                              |
 //! |-------|------------------------------------------------------------------------------------|
@@ -10,19 +12,17 @@
 //! | 4     | number of records; for each: u16 name length, name, u32 kind, u32 length, bytes    |
 //! |       | the directory of the extent map ([`crate::map_segment`])                           |
 //!
-//! In format 3 the extent map itself followed: u64 number of extents; for each u32 tree (0xFFFFFFFF free), u64 overflow extent (all ones:
-//! none), bitmap of allocated pages in u64 words.
+//! In format 3 the extent map itself followed: u64 number of extents; for each u32 tree
+//! (0xFFFFFFFF free), u64 overflow extent (all ones: none), bitmap of allocated pages in u64
+//! words.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::cursor::Cursor;
 use crate::encoding::{Bad, Decode};
-use crate::journal::diff::{put, take};
 use crate::page::TreeId;
-use crate::space::{Extent, words};
-
-const FREE: u32 = u32::MAX;
-const NO_OVERFLOW: u64 = u64::MAX;
+use crate::varint::{put, take};
 
 /// One catalog record: what a tree (or the graph) says about itself, opaque to the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,9 +45,10 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Appends what changed in the records since `old`, whose records must have the same names, kinds and lengths; false when they have not. The
-    /// records lie end to end, in the order of their names; of each byte that changed: the bytes between it and the one before, a varint, and
-    /// new − old (mod 256). A counter that goes up by one is two bytes.
+    /// Appends what changed in the records since `old`, whose records must have the same names,
+    /// kinds and lengths; false when they have not. The records lie end to end, in the order of
+    /// their names; of each byte that changed: the bytes between it and the one before, a
+    /// varint, and new − old (mod 256). A counter that goes up by one is two bytes.
     pub(crate) fn diff(&self, old: &Catalog, out: &mut Vec<u8>) -> bool {
         let alike = |((a, old), (b, new)): ((&String, &Record), (&String, &Record))| {
             a == b && old.kind == new.kind && old.bytes.len() == new.bytes.len()
@@ -118,7 +119,8 @@ fn put_name(out: &mut Vec<u8>, name: &str) {
     out.extend(name.as_bytes());
 }
 
-/// Reads the catalog from the front of a meta run. The checksum was right, so `Err` means a bug or another format; it says what does not fit.
+/// Reads the catalog from the front of a meta run. The checksum was right, so `Err` means a bug
+/// or another format; it says what does not fit.
 pub(crate) fn decode(r: &mut Cursor<'_>) -> Result<Catalog, &'static str> {
     let mut catalog = Catalog { next_tree: r.u32()?, ..Default::default() };
     for _ in 0..r.u32()? {
@@ -132,50 +134,6 @@ pub(crate) fn decode(r: &mut Cursor<'_>) -> Result<Catalog, &'static str> {
         catalog.records.insert(name, Record { kind, bytes: r.take(len)?.into() });
     }
     Ok(catalog)
-}
-
-/// Reads the extent map that format 3 put behind the catalog: nothing is known of who wrote which page.
-pub(crate) fn decode_whole_map(r: &mut Cursor<'_>, extent_pages: u32) -> Result<Vec<Extent>, &'static str> {
-    let n = r.u64()?;
-    let entry_bytes = 12 + 8 * words(extent_pages) as u64;
-    if n.checked_mul(entry_bytes) != Some(r.bytes.len() as u64) {
-        return Err("the extent map has a wrong length");
-    }
-    let mut extents = Vec::with_capacity(n as usize);
-    for _ in 0..n {
-        let mut e = Extent::free(extent_pages);
-        e.tree = Some(r.u32()?).filter(|t| *t != FREE).map(TreeId);
-        e.overflow = Some(r.u64()?).filter(|o| *o != NO_OVERFLOW);
-        for w in &mut e.allocated {
-            *w = r.u64()?;
-        }
-        e.written = e.allocated.clone();
-        extents.push(e);
-    }
-    Ok(extents)
-}
-
-/// Bytes that are read from the front.
-pub(crate) struct Cursor<'a> {
-    pub bytes: &'a [u8],
-}
-
-impl<'a> Cursor<'a> {
-    pub fn take(&mut self, n: usize) -> Result<&'a [u8], &'static str> {
-        let (head, tail) = self.bytes.split_at_checked(n).ok_or("the meta run ends too early")?;
-        self.bytes = tail;
-        Ok(head)
-    }
-    pub fn u32(&mut self) -> Result<u32, &'static str> {
-        Ok(u32::from_le_bytes(self.take(4)?.try_into().expect("four bytes")))
-    }
-    pub fn u64(&mut self) -> Result<u64, &'static str> {
-        Ok(u64::from_le_bytes(self.take(8)?.try_into().expect("eight bytes")))
-    }
-    fn name(&mut self) -> Result<String, &'static str> {
-        let len = u16::from_le_bytes(self.take(2)?.try_into().expect("two bytes"));
-        String::from_utf8(self.take(len as usize)?.to_vec()).map_err(|_| "a name is not UTF-8")
-    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
-//! Checking every page: header, checksum, place and owner of all that was ever written, past the pool.
+//! Checking every page: header, checksum, place and owner of all that was ever written, past
+//! the pool.
 
 use std::ops::ControlFlow;
 
 use snowmelt_io::AlignedBuf;
 
 use crate::error::StoreError;
+use crate::geometry::ExtentId;
 use crate::page::{self, Damage, PAGE_BYTES, PageId};
-use crate::space::ExtentId;
 use crate::store::Store;
 
 /// How far a check is.
@@ -23,8 +24,9 @@ pub struct CheckProgress {
 }
 
 impl Store {
-    /// Reads and verifies every page of the committed state; `on_error` gets each page that is damaged or cannot be read, `progress` is
-    /// called after each extent. Answers the final progress.
+    /// Reads and verifies every page of the committed state; `on_error` gets each page that is
+    /// damaged or cannot be read, `progress` is called after each extent. Answers the final
+    /// progress.
     pub fn check_pages(
         &self,
         on_error: impl FnMut(StoreError),
@@ -66,7 +68,7 @@ impl Store {
         let used = (0..self.geometry.extent_pages).filter(|i| extent.is_allocated(*i));
         let used: Vec<(u32, PageId)> = used.map(|i| (i, self.geometry.page(id, i))).collect();
         // Pages with versions are on their way to the stripe; what is there now may be older.
-        let settled: Vec<bool> = used.iter().map(|(_, page)| !core.pool.versions.has(*page)).collect();
+        let settled: Vec<bool> = used.iter().map(|(_, page)| !core.pages.versions.has(*page)).collect();
         let end =
             used.iter().zip(&settled).filter(|(_, settled)| **settled).map(|((i, _), _)| *i as usize + 1);
         let whole = &mut buf[..end.max().unwrap_or(0) * PAGE_BYTES];
@@ -80,7 +82,8 @@ impl Store {
         used.len() as u64
     }
 
-    /// Checks a page against what the map says of it now. Commits and checkpoints go on: what is wrong is looked at again before it is said.
+    /// Checks a page against what the map says of it now. Commits and checkpoints go on: what
+    /// is wrong is looked at again before it is said.
     fn check_page(&self, page: PageId, bytes: &mut [u8], mut is_read: bool) -> Result<(), StoreError> {
         /// Looks at a page that keeps changing: each would have to meet a write-back of its own.
         const LOOKS: usize = 4;
@@ -106,7 +109,7 @@ impl Store {
                 },
                 Some((None, _)) => Damage::NotAllocated,
             };
-            if core.pool.versions.has(page) {
+            if core.pages.versions.has(page) {
                 // It is on its way to the stripe by now.
                 return Ok(());
             }

@@ -1,18 +1,25 @@
-//! The checkpointer: writes page versions back to their stripes, in steps that are short and stop nobody.
+//! The checkpointer: writes page versions back to their stripes, in steps that are short and
+//! stop nobody.
 //!
-//! 1. *begin*: C is the newest state that every live snapshot may see. All pages with a version up to C are to be written, sorted by place; the next
-//!    change of each is logged as an image again;
-//! 2. *write*, a batch per step, as fast as the journal grows: adjacent pages in one request, behind all reads; then the page's frame is renewed, the
-//!    page counts as written, the version leaves the table;
-//! 3. *end*: meta run (catalog as of C, what changed of the map, as it is), stripes synced, journal synced up to where the map was taken, super-block; then
-//!    journal files that nothing needs are used again, and extents freed up to C are given out again.
+//! 1. *begin*: C is the newest state that every live snapshot may see. All pages with a version
+//!    up to C are to be written, sorted by place; the next change of each is logged as an image
+//!    again;
+//! 2. *write*, a batch per step, as fast as the journal grows: adjacent pages in one request,
+//!    behind all reads; then the page's frame is renewed, the page counts as written, the
+//!    version leaves the table;
+//! 3. *end*: meta run (catalog as of C, what changed of the map, as it is), stripes synced,
+//!    journal synced up to where the map was taken, super-block; then journal files that
+//!    nothing needs are used again, and extents freed up to C are given out again.
 //!
-//! Until the super-block is durable everything before it is still in the journal, so a crash at any point loses nothing. A snapshot that
-//! holds C back for too long is given up: its reader gets a clear error.
+//! Until the super-block is durable everything before it is still in the journal, so a crash at
+//! any point loses nothing. A snapshot that holds C back for too long is given up: its reader
+//! gets a clear error.
 //!
-//! Pace: with B the bytes of journal a recovery may read, a checkpoint begins at a quarter of B and has written all its pages when the journal has
-//! grown by another quarter, or after `checkpoint_s`, whichever comes first. So the journal stays near half of B; from three quarters on writers are
-//! slowed ([`Commits::slow_down`]). No lock that commits or readers need is held for longer than a short piece of work, and none during I/O.
+//! Pace: with B the bytes of journal a recovery may read, a checkpoint begins at a quarter of B
+//! and has written all its pages when the journal has grown by another quarter, or after
+//! `checkpoint_s`, whichever comes first. So the journal stays near half of B; from three
+//! quarters on writers are slowed ([`Commits::slow_down`]). No lock that commits or readers
+//! need is held for longer than a short piece of work, and none during I/O.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,8 +34,8 @@ use crate::long_lock::LongLock;
 use crate::meta::NewMeta;
 use crate::page::{self, PAGE_BYTES, PageBuf, PageId, header};
 use crate::pool::Thrown;
+use crate::rebuild::rebuild;
 use crate::state::State;
-use crate::store::count_pages;
 use crate::superblock::{MetaForm, SuperBlock};
 use crate::versions::Seen;
 
@@ -102,7 +109,8 @@ impl Checkpointer {
 }
 
 impl Commits {
-    /// One short piece of checkpoint work. Errors have been noted: a full disk makes it try again later, anything else poisons the store.
+    /// One short piece of checkpoint work. Errors have been noted: a full disk makes it try
+    /// again later, anything else poisons the store.
     pub fn checkpoint_step(&self, begin: Begin) -> Result<Step> {
         self.check_poison()?;
         let mut running = self.checkpointer.running.lock();
@@ -144,7 +152,7 @@ impl Commits {
             }
         }
         self.checkpointer.last_ns.store(now_ns, Ordering::Relaxed);
-        self.fetch.core.pool.versions.keep_from(None);
+        self.fetch.core.pages.versions.keep_from(None);
         *running = None;
         result
     }
@@ -181,7 +189,7 @@ impl Commits {
         waited_ns >= settings.checkpoint_s.saturating_mul(1_000_000_000)
             || appended - c.last_bytes.load(Ordering::Relaxed) >= self.spread_bytes()
             || (waited_ns >= settings.checkpoint_s.saturating_mul(10_000_000) && self.is_late())
-            || self.fetch.core.pool.versions.memory_pages() > self.version_pages / 2
+            || self.fetch.core.pages.versions.memory_pages() > self.version_pages / 2
     }
 
     /// Bytes of journal after which a checkpoint begins, and over which its pages are spread.
@@ -189,7 +197,8 @@ impl Commits {
         self.config.journal.checkpoint_bytes.min(self.bound_bytes() / 4)
     }
 
-    /// True when the journal is longer than the pace explains: a reader or a large transaction held it back.
+    /// True when the journal is longer than the pace explains: a reader or a large transaction
+    /// held it back.
     fn is_late(&self) -> bool {
         self.bytes_to_recover() > self.bound_bytes() / 8 * 5
     }
@@ -197,7 +206,7 @@ impl Commits {
     /// Pages that may be written now.
     fn due_pages(&self, r: &Running) -> usize {
         let settings = &self.config.journal;
-        let pages = &self.fetch.core.pool.versions;
+        let pages = &self.fetch.core.pages.versions;
         if self.is_late() || pages.memory_pages() > self.version_pages / 4 * 3 {
             return HURRIED_BATCH;
         }
@@ -209,7 +218,8 @@ impl Commits {
         due.saturating_sub(r.at).min(BATCH)
     }
 
-    /// Pauses a writer for a moment when the journal comes near its bound, the longer the nearer: so nobody has to wait for long when it is reached.
+    /// Pauses a writer for a moment when the journal comes near its bound, the longer the
+    /// nearer: so nobody has to wait for long when it is reached.
     pub fn slow_down(&self) {
         let (bytes, bound) = (self.bytes_to_recover(), self.bound_bytes());
         let near = bound / 4 * 3;
@@ -242,7 +252,8 @@ impl Commits {
         self.cancel_old_readers();
         let (meters, clock) = (&self.journal.meters, &self.config.clock);
         let state = {
-            // In one step for commits, which drop versions that only older readers would see: from now on they leave what C needs.
+            // In one step for commits, which drop versions that only older readers would see:
+            // from now on they leave what C needs.
             let _order = self.order.lock();
             let _held = meters.order_hold.hold(clock);
             let state = match self.config.plant {
@@ -252,14 +263,15 @@ impl Commits {
             if state.txn <= self.block.lock().txn {
                 return None;
             }
-            self.fetch.core.pool.versions.keep_from(Some(state.txn));
+            self.fetch.core.pages.versions.keep_from(Some(state.txn));
             state
         };
         let bytes = meters.read_appended();
         let mut pages =
-            self.fetch.core.pool.versions.begin_write_back(state.txn, &meters.versions_hold, clock);
+            self.fetch.core.pages.versions.begin_write_back(state.txn, &meters.versions_hold, clock);
         {
-            // What was packed before may hold diffs against versions that are about to leave: it is packed again.
+            // What was packed before may hold diffs against versions that are about to leave:
+            // it is packed again.
             let _order = self.order.lock();
             let _held = meters.order_hold.hold(clock);
             self.generation.fetch_add(1, Ordering::AcqRel);
@@ -283,7 +295,7 @@ impl Commits {
             let tree = header(&state).tree();
             if self.fetch.core.space.read().tree_as_of(*page, r.state.txn) != Some(tree) {
                 // The tree was dropped; nobody who could see this page is left.
-                self.fetch.core.pool.forget_versions(*page, *txn);
+                self.fetch.core.pages.forget_versions(*page, *txn);
                 continue;
             }
             page::seal(&mut state, *page, tree, *txn);
@@ -300,10 +312,10 @@ impl Commits {
 
     /// The version of just this transaction; `None` when it has left the table.
     fn version(&self, page: PageId, txn: u64) -> Result<Option<PageBuf>> {
-        match self.fetch.core.pool.versions.see(page, txn) {
+        match self.fetch.core.pages.versions.see(page, txn) {
             Seen::Stripe => Ok(None),
             Seen::Memory(state) => Ok(Some((*state).clone())),
-            Seen::Journal(txn, way) => Ok(Some(self.journal.rebuild(page, txn, &way)?)),
+            Seen::Journal(txn, way) => Ok(Some(rebuild(&self.journal, page, txn, &way)?)),
         }
     }
 
@@ -336,8 +348,8 @@ impl Commits {
         self.journal.meters.wrote_back(batch.len() as u64);
         for (page, txn, state) in batch {
             // A frame that is still held by a reader long gone stays for the next time.
-            if core.pool.renew(*page, state) {
-                core.pool.forget_versions(*page, *txn);
+            if core.pages.pool.renew(*page, state) {
+                core.pages.forget_versions(*page, *txn);
             }
         }
         Ok(())
@@ -345,7 +357,7 @@ impl Commits {
 
     fn end_checkpoint(&self, r: &Running) -> Result<()> {
         self.set_lengths()?;
-        let meta = NewMeta::take(&self.fetch, &r.state.catalog, &self.meta);
+        let meta = NewMeta::take(&self.fetch.core.space, &r.state.catalog, &self.meta);
         // The map may get shorter while this one is written.
         self.keep_length(meta.extents);
         let ended = self.switch_state(r, meta);
@@ -362,7 +374,7 @@ impl Commits {
         let switched = (|| {
             // The run may have lengthened the map.
             self.set_lengths()?;
-            meta.write(&self.fetch, r.state.txn)?;
+            meta.write(self.fetch.geometry, &self.fetch.stripes, r.state.txn)?;
             if self.config.plant != Some(Plant::SkipStripeSync) {
                 self.fetch.stripes.sync()?;
             }
@@ -396,26 +408,28 @@ impl Commits {
             Ok(first) => first,
             Err(e) => {
                 if self.poison.get().is_none() {
-                    meta.give_up(&self.fetch);
+                    meta.give_up(&self.fetch.core.space);
                 }
                 return Err(e);
             }
         };
-        meta.settle(&self.fetch, &self.meta);
+        meta.settle(&self.fetch.core.space, &self.meta);
         self.journal.recycle(first);
         self.give_out_again(r.state.txn);
         self.checkpointer.last_bytes.store(r.bytes, Ordering::Relaxed);
         self.journal.meters.checkpointed();
-        count_pages(&self.fetch.core);
+        self.fetch.core.count_pages();
         Ok(())
     }
 
-    /// The first journal file that a recovery from C, a version in the table or a transaction under way needs.
+    /// The first journal file that a recovery from C, a version in the table or a transaction
+    /// under way needs.
     fn first_needed_file(&self, txn: u64) -> u64 {
         let mut first = self.journal.first_file_after(txn);
-        // Pins first: what a transaction wrote early goes from its pin into the table when it commits, never back.
+        // Pins first: what a transaction wrote early goes from its pin into the table when it
+        // commits, never back.
         let pinned = self.journal.first_pinned();
-        for other in [pinned, self.fetch.core.pool.versions.first_file()] {
+        for other in [pinned, self.fetch.core.pages.versions.first_file()] {
             first = other.map_or(first, |f| f.min(first));
         }
         first
@@ -429,14 +443,14 @@ impl Commits {
             let pages = (0..self.fetch.geometry.extent_pages).map(|i| self.fetch.geometry.page(extent, i));
             let mut held = false;
             for page in pages {
-                match core.pool.throw_out(page) {
+                match core.pages.pool.throw_out(page) {
                     Thrown::Out(tree) => core.meters.with(tree, |m| {
                         m.resident.fetch_sub(1, Ordering::Relaxed);
                     }),
                     Thrown::Held => held = true,
                     Thrown::Absent => {}
                 }
-                core.pool.forget_versions(page, txn);
+                core.pages.forget_versions(page, txn);
             }
             if !held {
                 core.space.write().free(extent);

@@ -1,7 +1,9 @@
-//! Proving that a start is cold: throw a database's files out of the page cache and count what is left with cachestat(2).
+//! Proving that a start is cold: throw a database's files out of the page cache and count what
+//! is left with cachestat(2).
 //!
-//! With O_DIRECT and an empty pool nothing of ours reads through the page cache, but a file that was loaded or copied before may lie in it, and
-//! buffered engines would profit. What a hypervisor or a disk keeps cannot be seen from here.
+//! With O_DIRECT and an empty pool nothing of ours reads through the page cache, but a file
+//! that was loaded or copied before may lie in it, and buffered engines would profit. What a
+//! hypervisor or a disk keeps cannot be seen from here.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -24,8 +26,8 @@ pub struct Cached {
     pub pages: u64,
 }
 
-/// Writes back and throws out all files of the database in `dir`, and answers what the page cache still holds of each: all zero when
-/// nothing else uses them. The database may be open.
+/// Writes back and throws out all files of the database in `dir`, and answers what the page
+/// cache still holds of each: all zero when nothing else uses them. The database may be open.
 pub fn evict(dir: &Path) -> Result<Vec<Cached>> {
     files(dir)?.iter().map(|f| evict_file(f)).collect()
 }

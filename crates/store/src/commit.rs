@@ -1,6 +1,8 @@
-//! What commits share: the states, the journal, the super-block, the live snapshots. Writers, readers and the checkpointer meet here.
+//! What commits share: the states, the journal, the super-block, the live snapshots. Writers,
+//! readers and the checkpointer meet here.
 //!
-//! Lock order: the writers' turn, then `order`, then `block`; none is held while a device works. What is held meanwhile is a
+//! Lock order: the writers' turn, then `order`, then `block`; none is held while a device
+//! works. What is held meanwhile is a
 //! [`LongLock`]: the lengths of the stripes, the making of a journal file, the turn to write the super-block, the checkpointer's.
 
 use std::path::PathBuf;
@@ -9,18 +11,17 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use crate::catalog::Catalog;
 use crate::checkpoint::Checkpointer;
 use crate::config::{Checkpoints, StoreConfig};
 use crate::current::CurrentBlock;
 use crate::error::{Result, StoreError};
 use crate::fetch::Fetch;
 use crate::journal::record::Packed;
-use crate::journal::{Appended, Journal, Room, change};
+use crate::journal::{Appended, Journal, Room};
 use crate::journal_meters::JournalStats;
 use crate::long_lock::LongLock;
 use crate::meta_pages::MetaState;
-use crate::page::{PAGE_BYTES, TreeId};
+use crate::page::PAGE_BYTES;
 use crate::reserve::{MayUse, Reserve};
 use crate::snapshot::{Snapshot, Snapshots};
 use crate::state::{State, States};
@@ -44,9 +45,11 @@ pub(crate) struct Commits {
     pub replayed_per_s: u64,
     /// Why nothing may be written any more.
     pub poison: Arc<OnceLock<Arc<StoreError>>>,
-    /// Held while a commit is appended and published, and while a checkpoint is begun or takes the map: neither sees half of the other.
+    /// Held while a commit is appended and published, and while a checkpoint is begun or takes
+    /// the map: neither sees half of the other.
     pub order: Mutex<()>,
-    /// Checkpoints begun: a commit packed before one may hold diffs whose images are on their way out.
+    /// Checkpoints begun: a commit packed before one may hold diffs whose images are on their
+    /// way out.
     pub generation: AtomicU64,
     /// Lowest number the next transaction may have.
     pub next_txn: AtomicU64,
@@ -55,13 +58,14 @@ pub(crate) struct Commits {
     pub version_pages: u64,
 }
 
-/// How long the stripes are. Whoever changes that has the turn meanwhile: a stripe must not be cut for what the map was, when somebody else has
-/// lengthened it since and written there.
+/// How long the stripes are. Whoever changes that has the turn meanwhile: a stripe must not be
+/// cut for what the map was, when somebody else has lengthened it since and written there.
 #[derive(Default)]
 pub(crate) struct Lengths {
     /// They are as long as so many extents need.
     extents: u64,
-    /// They must be as long as so many extents need: the map that a checkpoint is about to make durable has them.
+    /// They must be as long as so many extents need: the map that a checkpoint is about to make
+    /// durable has them.
     floor: u64,
 }
 
@@ -85,7 +89,8 @@ impl Commits {
         }
     }
 
-    /// Remembers why nothing may be written any more. A full disk is no reason, nor is what passes: nothing that was acknowledged is in doubt.
+    /// Remembers why nothing may be written any more. A full disk is no reason, nor is what
+    /// passes: nothing that was acknowledged is in doubt.
     pub fn poisoned_by(&self, e: &StoreError) {
         if !e.is_passing() {
             let cause = Arc::new(e.clone());
@@ -95,9 +100,11 @@ impl Commits {
         }
     }
 
-    /// Makes room in the journal. New files are told to the super-block, so that a missing one is missed.
+    /// Makes room in the journal. New files are told to the super-block, so that a missing one
+    /// is missed.
     pub fn reserve(&self, records: &[Packed], may_use: MayUse) -> Result<Room> {
-        // First on the stripes: what is committed can be written back, and so the journal be used again.
+        // First on the stripes: what is committed can be written back, and so the journal be
+        // used again.
         let extents = self.fetch.core.space.read().len();
         let longer = match self.lengthen(extents, extents) {
             Err(StoreError::Full { .. }) if may_use == MayUse::Reserve && self.spare.release() => {
@@ -119,8 +126,9 @@ impl Commits {
         Ok(room)
     }
 
-    /// The same when there is no room for another file: a checkpoint lets files be used again, and what is committed is sure to be written back, so
-    /// the last of them may have the reserve.
+    /// The same when there is no room for another file: a checkpoint lets files be used again,
+    /// and what is committed is sure to be written back, so the last of them may have the
+    /// reserve.
     fn reserve_on_full_disk(&self, records: &[Packed], full: StoreError) -> Result<Room> {
         if self.config.journal.checkpoints == Checkpoints::Continuous {
             self.checkpoint_all(u64::MAX)?;
@@ -157,14 +165,15 @@ impl Commits {
 
     /// Makes a new super-block durable.
     pub fn switch_block(&self, change: impl FnOnce(&SuperBlock) -> SuperBlock) -> Result<()> {
-        self.block.switch(&self.journal.meters, &self.config.clock, change)
+        self.block.switch(&self.journal.meters.block_hold, &self.config.clock, change)
     }
 
     /// Bytes of journal that make a recovery take as long as it may.
     pub fn bound_bytes(&self) -> u64 {
         let settings = &self.config.journal;
         let bytes = (settings.recovery_s.max(0.0) * self.replayed_per_s as f64) as u64;
-        // Files are used again whole, so fewer than a few would have everybody wait for the last one.
+        // Files are used again whole, so fewer than a few would have everybody wait for the
+        // last one.
         bytes.max(4 * settings.file_bytes).min(settings.most_bytes)
     }
 
@@ -174,8 +183,9 @@ impl Commits {
         self.journal.bytes_since(first)
     }
 
-    /// Appends the records of a commit and has `publish` publish it, in one step as far as checkpoints see; not if a checkpoint was begun
-    /// since `generation`: then the commit must be packed again.
+    /// Appends the records of a commit and has `publish` publish it, in one step as far as
+    /// checkpoints see; not if a checkpoint was begun since `generation`: then the commit must
+    /// be packed again.
     pub fn append(
         &self,
         records: &[Packed],
@@ -195,14 +205,15 @@ impl Commits {
         self.states.append(state.clone());
         drop(order);
         self.journal.meters.committed();
-        let versions = &self.fetch.core.pool.versions;
+        let versions = &self.fetch.core.pages.versions;
         if versions.in_memory() > self.version_pages {
             versions.shrink(self.version_pages / 4 * 3, self.states.visible().txn);
         }
         Some(appended)
     }
 
-    /// Makes an appended commit durable and visible. When that fails, nobody knows what the device has of it.
+    /// Makes an appended commit durable and visible. When that fails, nobody knows what the
+    /// device has of it.
     pub fn wait(&self, state: &Arc<State>, sequence: u64) -> Result<()> {
         self.sync_and_show(state, sequence).map_err(|e| match e {
             StoreError::Poisoned { cause } => StoreError::OutcomeUnknown { cause },
@@ -241,8 +252,8 @@ impl Commits {
         Ok(())
     }
 
-    /// Makes the stripes long enough for the extents before `end`, with room for them: before any of them is written. For those before `ahead`, if
-    /// there is room for so many.
+    /// Makes the stripes long enough for the extents before `end`, with room for them: before
+    /// any of them is written. For those before `ahead`, if there is room for so many.
     pub fn lengthen(&self, end: u64, ahead: u64) -> Result<()> {
         let mut lengths = self.lengths.lock();
         if lengths.extents >= end {
@@ -264,7 +275,7 @@ impl Commits {
 
     /// Counters of commits, journal and checkpoints.
     pub fn stats(&self) -> JournalStats {
-        let (versioned_pages, versions, versions_in_memory) = self.fetch.core.pool.versions.counts();
+        let (versioned_pages, versions, versions_in_memory) = self.fetch.core.pages.versions.counts();
         let block = self.block.lock().clone();
         let bytes_to_recover = self.journal.bytes_since(block.journal);
         JournalStats {
@@ -274,7 +285,7 @@ impl Commits {
             versioned_pages,
             versions,
             versions_in_memory,
-            versions_bytes: self.fetch.core.pool.versions.memory_pages() * PAGE_BYTES as u64,
+            versions_bytes: self.fetch.core.pages.versions.memory_pages() * PAGE_BYTES as u64,
             oldest_reader: self.snapshots.oldest(),
             newest: self.states.visible().txn,
             checkpointed: block.txn,
@@ -282,27 +293,5 @@ impl Commits {
             stalled: self.checkpointer.stalled().map(|e| e.to_string()),
             ..self.journal.meters.read()
         }
-    }
-}
-
-/// Appends what changed between two catalogs to a payload.
-pub(crate) fn put_catalog_changes(out: &mut Vec<u8>, old: &Catalog, new: &Catalog) {
-    let gone: Vec<TreeId> = old.trees.keys().filter(|id| !new.trees.contains_key(id)).copied().collect();
-    gone.into_iter().for_each(|id| change::put_drop_tree(out, id));
-    for (id, name) in new.trees.iter().filter(|(id, _)| !old.trees.contains_key(id)) {
-        change::put_new_tree(out, *id, name);
-    }
-    for name in old.records.keys().filter(|name| !new.records.contains_key(*name)) {
-        change::put_drop_record(out, name);
-    }
-    let mut diff = Vec::new();
-    if new.diff(old, &mut diff) {
-        if !diff.is_empty() {
-            change::put_records(out, &diff);
-        }
-        return;
-    }
-    for (name, record) in new.records.iter().filter(|(name, record)| old.records.get(*name) != Some(record)) {
-        change::put_record(out, name, record);
     }
 }

@@ -10,18 +10,21 @@ use crate::machine::machine_memory;
 use crate::memory::MemoryBudget;
 use crate::opener::FileOpener;
 use crate::page::PAGE_BYTES;
-use crate::readahead::ReadAhead;
+use crate::rules::ReadAhead;
 
 /// Settings of a store; passed in full, usually as `StoreConfig { …, ..StoreConfig::default() }`.
 #[derive(Clone)]
 pub struct StoreConfig {
     /// What the database may be used for.
     pub mode: Mode,
-    /// Pages in an extent, for new databases; an existing one keeps its own. 1 to 65536, default 256 (2 MiB).
+    /// Pages in an extent, for new databases; an existing one keeps its own. 1 to 65536,
+    /// default 256 (2 MiB).
     pub extent_pages: u32,
-    /// The whole memory budget in bytes: pool, queries and load. Default: half of the memory of the machine or cgroup.
+    /// The whole memory budget in bytes: pool, queries and load. Default: half of the memory of
+    /// the machine or cgroup.
     pub memory_bytes: u64,
-    /// The budget of the process, for all databases it has open; `None`: a budget of `memory_bytes` for this database alone.
+    /// The budget of the process, for all databases it has open; `None`: a budget of
+    /// `memory_bytes` for this database alone.
     pub budget: Option<MemoryBudget>,
     /// The longest string of a term, in bytes: of queries, updates and loads. Default 16 MiB.
     pub longest_string_bytes: usize,
@@ -43,7 +46,8 @@ pub struct StoreConfig {
     pub files: Option<FileOpener>,
     /// Seconds a reader may hold back the checkpointer before its snapshot is given up.
     pub reader_age_s: u64,
-    /// Bytes of disk kept free for work that makes a full disk less full: see `reserve`. Default (`None`): four extents. 0: none is kept.
+    /// Bytes of disk kept free for work that makes a full disk less full: see `reserve`.
+    /// Default (`None`): four extents. 0: none is kept.
     pub reserve_bytes: Option<u64>,
     /// Milliseconds closing may take for writing pages back; what is left stays in the journal.
     pub close_ms: u64,
@@ -61,8 +65,9 @@ pub struct StoreConfig {
 pub enum Mode {
     /// Everything, by one process.
     ReadWrite,
-    /// Reading, by any number of processes. No file is made, written or lengthened, so it may lie on media that cannot be written;
-    /// what a crash left in the journal is recovered in memory.
+    /// Reading, by any number of processes. No file is made, written or lengthened, so it may
+    /// lie on media that cannot be written; what a crash left in the journal is recovered in
+    /// memory.
     ReadOnly,
 }
 
@@ -75,19 +80,25 @@ pub struct JournalConfig {
     pub part_bytes: usize,
     /// Bytes of diffs of a page after which it is written whole again. Default 32 KiB.
     pub diff_bytes: u32,
-    /// Private pages of a transaction that are kept in memory; more are written to the journal early. Default: a sixth of the frames.
+    /// Private pages of a transaction that are kept in memory; more are written to the journal
+    /// early. Default: a sixth of the frames.
     pub private_pages: Option<usize>,
-    /// Pages of memory for versions and what is known of them; other versions are read from the journal. Default: a sixth of the frames, so that
-    /// the pool, these and the private pages are within the memory budget.
+    /// Pages of memory for versions and what is known of them; other versions are read from the
+    /// journal. Default: a sixth of the frames, so that the pool, these and the private pages
+    /// are within the memory budget.
     pub version_pages: Option<usize>,
-    /// Seconds a recovery may take, as far as the device's costs are known. Writing back keeps up with that, and writers near it are slowed. Default 5.
+    /// Seconds a recovery may take, as far as the device's costs are known. Writing back keeps
+    /// up with that, and writers near it are slowed. Default 5.
     pub recovery_s: f64,
-    /// Bytes of memory that reading the journal back may take. Default: the whole memory budget, whose pool is still empty then.
+    /// Bytes of memory that reading the journal back may take. Default: the whole memory
+    /// budget, whose pool is still empty then.
     pub recovery_bytes: Option<u64>,
-    /// Bytes of journal after which a checkpoint begins; earlier when that is more than a quarter of what `recovery_s` allows. Default 256 MiB.
+    /// Bytes of journal after which a checkpoint begins; earlier when that is more than a
+    /// quarter of what `recovery_s` allows. Default 256 MiB.
     pub checkpoint_bytes: u64,
-    /// Seconds after which a checkpoint begins however little there is, and in which it ends when little is written meanwhile. Default 60: the first change of a page
-    /// after a checkpoint is journaled as an image, so frequent checkpoints make long journals.
+    /// Seconds after which a checkpoint begins however little there is, and in which it ends
+    /// when little is written meanwhile. Default 60: the first change of a page after a
+    /// checkpoint is journaled as an image, so frequent checkpoints make long journals.
     pub checkpoint_s: u64,
     /// Bytes of journal beyond which writers wait for the checkpointer. Default 1 GiB.
     pub most_bytes: u64,
@@ -124,7 +135,8 @@ impl Default for JournalConfig {
 pub enum Checkpoints {
     /// Yes.
     Continuous,
-    /// Only when [`Store::checkpoint`](crate::Store::checkpoint) is called: to measure restarts. The journal grows without bound, and closing leaves it.
+    /// Only when [`Store::checkpoint`](crate::Store::checkpoint) is called: to measure
+    /// restarts. The journal grows without bound, and closing leaves it.
     Held,
 }
 

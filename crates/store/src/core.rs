@@ -1,11 +1,12 @@
 //! What is shared between readers and arriving reads: pool, space, meters, failures.
 //!
-//! The device queues hold a share of it (arrivals must find the pool), so it holds no queue itself. Every read ends in
-//! [`Core::arrive`], whoever carried it out: there the page is verified once, published or failed.
+//! The device queues hold a share of it (arrivals must find the pool), so it holds no queue
+//! itself. Every read ends in [`Core::arrive`], whoever carried it out: there the page is
+//! verified once, published or failed.
 
 #![allow(unsafe_code)]
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,12 +18,14 @@ use snowmelt_io::{IoError, Sink};
 use crate::error::StoreError;
 use crate::meters::Meters;
 use crate::page::{self, Damage, PageId, TreeId};
-use crate::pool::{PageRef, Pin, Pool, Rule, Taken};
+use crate::pool::{PageRef, Pin, Taken};
+use crate::rules::Rule;
 use crate::space::Space;
+use crate::visible::VisiblePages;
 
 /// See the head of the file.
 pub(crate) struct Core {
-    pub pool: Pool,
+    pub pages: VisiblePages,
     pub space: RwLock<Space>,
     pub meters: Meters,
     /// Stripe files, for errors.
@@ -31,7 +34,8 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// A read of `page` has ended. Verifies what came, publishes or fails the page, remembers the failure for those who wait.
+    /// A read of `page` has ended. Verifies what came, publishes or fails the page, remembers
+    /// the failure for those who wait.
     pub fn arrive(
         &self,
         page: PageId,
@@ -46,11 +50,11 @@ impl Core {
             Ok(()) => {
                 let tree = owner.expect("a verified page has an owner");
                 self.meters.with(tree, |m| m.resident.fetch_add(1, Relaxed));
-                Ok(self.pool.publish(page, pin))
+                Ok(self.pages.pool.publish(page, pin))
             }
             Err(e) => {
                 self.failures.remember(page, &e);
-                self.pool.fail(page);
+                self.pages.pool.fail(page);
                 Err(e)
             }
         }
@@ -60,13 +64,16 @@ impl Core {
         let (owner, expected) = self.space.read().expected(page);
         let verified = match owner {
             // SAFETY: the read of this page is complete and we are the one who ends it.
-            Some(tree) => page::verify_written(unsafe { self.pool.arrived(page) }, page, tree, expected),
+            Some(tree) => {
+                page::verify_written(unsafe { self.pages.pool.arrived(page) }, page, tree, expected)
+            }
             None => Err(Damage::NotAllocated),
         };
         let verified = match verified {
-            // It was being written back while it was read, or is to be: its versions are in the table until that has ended and this read too
-            // (`Pool::renew`), and whoever sees the stripe may see either state.
-            Err(Damage::Stale { .. }) if self.pool.versions.has(page) => Ok(()),
+            // It was being written back while it was read, or is to be: its versions are in the
+            // table until that has ended and this read too (`Pool::renew`), and whoever sees
+            // the stripe may see either state.
+            Err(Damage::Stale { .. }) if self.pages.versions.has(page) => Ok(()),
             other => other,
         };
         (owner, verified.map_err(|why| self.damaged(page, why)))
@@ -92,7 +99,7 @@ impl Core {
     /// Counts what had to leave for frames just taken, and answers the frames.
     pub fn account(&self, taken: Taken) -> Vec<u32> {
         for e in &taken.evicted {
-            self.meters.with(self.pool.tree_in(e.frame), |m| {
+            self.meters.with(self.pages.pool.tree_in(e.frame), |m| {
                 m.resident.fetch_sub(1, Relaxed);
                 if let Some(rule) = Rule::from_bits(e.unused_rule) {
                     m.evicted_unused(rule);
@@ -101,11 +108,35 @@ impl Core {
         }
         taken.frames
     }
+
+    /// Tells the meters how many pages each tree has. The map is looked at a piece at a time:
+    /// nobody waits for the whole.
+    pub fn count_pages(&self) {
+        /// Extents looked at while the map is locked.
+        const PIECE: usize = 4096;
+        let mut pages: HashMap<TreeId, u64> = HashMap::new();
+        let mut at = 0;
+        loop {
+            let space = self.space.read();
+            for (_, e) in space.iter().skip(at).take(PIECE) {
+                if let Some(tree) = e.tree {
+                    *pages.entry(tree).or_default() += e.pages() as u64;
+                }
+            }
+            at += PIECE;
+            if at as u64 >= space.len() {
+                break;
+            }
+        }
+        for (tree, n) in pages {
+            self.meters.with(tree, |m| m.pages.store(n, Relaxed));
+        }
+    }
 }
 
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Core({} frames)", self.pool.frame_count())
+        write!(f, "Core({} frames)", self.pages.pool.frame_count())
     }
 }
 
@@ -124,7 +155,8 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
-    /// A waiter that misses its failure because more than these came after it only reads once more itself.
+    /// A waiter that misses its failure because more than these came after it only reads once
+    /// more itself.
     const KEPT: usize = 256;
 
     /// A mark in time, taken before a page is looked at.

@@ -6,9 +6,8 @@ use parking_lot::{Mutex, MutexGuard};
 use snowmelt_io::Clock;
 
 use crate::error::Result;
-use crate::journal::TailPlace;
-use crate::journal_meters::JournalMeters;
 use crate::long_lock::LongLock;
+use crate::longest::Longest;
 use crate::superblock::{SuperBlock, SuperBlockFile};
 
 /// See the head of the file.
@@ -44,10 +43,10 @@ impl CurrentBlock {
         self.file.make_room()
     }
 
-    /// Makes a new state durable.
+    /// Makes a new state durable. `held` learns how long the block is locked.
     pub fn switch(
         &self,
-        meters: &JournalMeters,
+        held: &Longest,
         clock: &Clock,
         change: impl FnOnce(&SuperBlock) -> SuperBlock,
     ) -> Result<()> {
@@ -56,18 +55,8 @@ impl CurrentBlock {
         let new = SuperBlock { sequence: old.sequence + 1, ..change(&old) };
         self.file.write(&new)?;
         let mut block = self.block.lock();
-        let _held = meters.block_hold.hold(clock);
+        let _held = held.hold(clock);
         *block = new;
         Ok(())
-    }
-}
-
-impl SuperBlock {
-    /// The same state, which also says that the journal is there up to `place`. What it said before stays said.
-    pub(crate) fn with_tail(self, place: TailPlace) -> SuperBlock {
-        if place.sequence <= self.synced {
-            return self;
-        }
-        SuperBlock { synced: place.sequence, tail_file: place.file, tail_offset: place.offset, ..self }
     }
 }

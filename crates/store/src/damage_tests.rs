@@ -1,6 +1,8 @@
-//! Whole trees with damaged pages: bytes changed behind the checksum's back. Every operation answers or gives the typed error.
+//! Whole trees with damaged pages: bytes changed behind the checksum's back. Every operation
+//! answers or gives the typed error.
 //!
-//! The damaged page is put in place through the door for page versions, so no checksum is in its way.
+//! The damaged page is put in place through the door for page versions, so no checksum is in
+//! its way.
 
 use std::ops::Bound;
 

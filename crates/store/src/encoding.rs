@@ -1,8 +1,10 @@
-//! What every page-body encoding shares: the error of a body that does not decode, and checked loads.
+//! What every page-body encoding shares: the error of a body that does not decode, and checked
+//! loads.
 //!
-//! A page that reached us passed its checksum, so a body that does not decode is a bug or a forgery; it is still
-//! input, so every decoder checks the bounds of what it reads and answers [`Bad`], never a panic. The tree code turns
-//! `Bad` into `StoreError::Damaged` with file, offset and page.
+//! A page that reached us passed its checksum, so a body that does not decode is a bug or a
+//! forgery; it is still input, so every decoder checks the bounds of what it reads and answers
+//! [`Bad`], never a panic. The tree code turns `Bad` into `StoreError::Damaged` with file,
+//! offset and page.
 //!
 //! All integers in bodies are little endian; `uN` fields need no alignment.
 
@@ -71,7 +73,8 @@ pub(crate) fn part(bytes: &[u8], at: usize, len: usize) -> Decode<&[u8]> {
     bytes.get(at..).and_then(|b| b.get(..len)).ok_or(Bad("a field lies outside the page"))
 }
 
-/// First position of `from .. to` for which `below` does not hold, or `to`; it holds for none behind that one.
+/// First position of `from .. to` for which `below` does not hold, or `to`; it holds for none
+/// behind that one.
 #[inline]
 pub(crate) fn partition(
     from: usize,
@@ -115,6 +118,20 @@ pub(crate) fn load_varint(bytes: &[u8], at: &mut usize) -> Decode<u64> {
         }
     }
     Err(Bad("an integer of more than 64 bits"))
+}
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Loads the cache lines of `page[from..to]` at once. A probe would otherwise miss them one
+/// after the other, each miss waiting for the one before.
+#[inline]
+pub(crate) fn touch(page: &[u8], from: usize, to: usize) {
+    let mut all = 0;
+    for line in page.get(from..to.min(page.len())).unwrap_or_default().iter().step_by(LINE) {
+        all |= line;
+    }
+    std::hint::black_box(all);
 }
 
 #[cfg(test)]

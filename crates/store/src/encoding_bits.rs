@@ -1,11 +1,13 @@
 //! Bit-packed blocks of up to 128 integers.
 //!
 //! Two layouts:
-//! * **lanes** (u32 values, 0 to 32 bits): the layout of `bitpacking::BitPacker4x`. Value `i` lies in lane `i % 4`;
-//!   lane words of 32 bits are interleaved, so 16 bytes hold one word of each lane. Because values fill the lanes in order,
-//!   the first `n` values need only the first `lanes_len(n, bits)` bytes: a short block is a prefix of a full one.
-//!   128 values unpack in about 20 ns; one value can be fetched alone.
-//! * **stream** (u64 values, 33 to 64 bits): value `i` at bit `i * bits`, little endian. Fetched one by one.
+//! * **lanes** (u32 values, 0 to 32 bits): the layout of `bitpacking::BitPacker4x`. Value `i`
+//!   lies in lane `i % 4`; lane words of 32 bits are interleaved, so 16 bytes hold one word of
+//!   each lane. Because values fill the lanes in order, the first `n` values need only the
+//!   first `lanes_len(n, bits)` bytes: a short block is a prefix of a full one. 128 values
+//!   unpack in about 20 ns; one value can be fetched alone.
+//! * **stream** (u64 values, 33 to 64 bits): value `i` at bit `i * bits`, little endian.
+//!   Fetched one by one.
 
 use crate::encoding::{Bad, Decode, load};
 use bitpacking::{BitPacker, BitPacker4x};
@@ -32,7 +34,8 @@ pub(crate) fn pack(values: &[u32; BLOCK], n: usize, bits: u32, out: &mut Vec<u8>
     out.extend_from_slice(&scratch[..lanes_len(n, bits)]);
 }
 
-/// Appends the first `n` of non-decreasing values as differences in lanes; the first difference is from 0.
+/// Appends the first `n` of non-decreasing values as differences in lanes; the first difference
+/// is from 0.
 pub(crate) fn pack_sorted(values: &[u32; BLOCK], n: usize, bits: u32, out: &mut Vec<u8>) {
     if bits == 0 {
         return;

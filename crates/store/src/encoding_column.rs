@@ -1,7 +1,9 @@
-//! One column of one block (up to 128 rows) of a tuple leaf: chooses the encoding, writes it, finds values in it.
+//! One column of one block (up to 128 rows) of a tuple leaf: chooses the encoding, writes it,
+//! finds values in it.
 //!
-//! A segment is `tag u8` and what the tag says; `first` is the column's value in the block's first row, which the
-//! restart key holds. `packed` means lanes (see `encoding_bits`); varints are LEB128.
+//! A segment is `tag u8` and what the tag says; `first` is the column's value in the block's
+//! first row, which the restart key holds. `packed` means lanes (see `encoding_bits`); varints
+//! are LEB128.
 //!
 //! ```text
 //! 0 constant                                                             first
@@ -14,9 +16,10 @@
 //!                                                                        (high base + high << shift) << 32 | low base + low
 //! ```
 //!
-//! `stride` is a common divisor of all differences (dates in milliseconds). Delta needs a non-decreasing column; frame and
-//! delta need a range below 2³² strides. Split keeps blocks that mix kinds of ids small: few high halves, dense low ones.
-//! The shortest segment is taken, at a tie the one cheaper to read.
+//! `stride` is a common divisor of all differences (dates in milliseconds). Delta needs a
+//! non-decreasing column; frame and delta need a range below 2³² strides. Split keeps blocks
+//! that mix kinds of ids small: few high halves, dense low ones. The shortest segment is taken,
+//! at a tie the one cheaper to read.
 
 use crate::encoding::{Bad, Decode, bits, byte_width, load, load_u8, load_varint, part, store, store_varint};
 use crate::encoding_bits::{
@@ -186,7 +189,8 @@ fn try_dict(values: &[u64], dict: &mut PageDict, best: usize) -> Option<[u32; BL
     Some(indices)
 }
 
-/// High halves from a small table, low halves in a frame; false when there are too many high halves.
+/// High halves from a small table, low halves in a frame; false when there are too many high
+/// halves.
 fn write_split(values: &[u64], out: &mut Vec<u8>) -> bool {
     let mut highs: Vec<u32> = Vec::with_capacity(SPLIT_MAX);
     let (mut index, mut low) = ([0u32; BLOCK], [0u32; BLOCK]);
@@ -261,7 +265,8 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Finds the segment at `at` for a block of `n` rows that begins with `first`, and checks that it lies inside.
+    /// Finds the segment at `at` for a block of `n` rows that begins with `first`, and checks
+    /// that it lies inside.
     #[inline]
     pub(crate) fn parse(page: &[u8], at: usize, first: u64, n: usize) -> Decode<Segment> {
         let mut s = Segment { base: first, stride: 1, ..Segment::default() };
@@ -494,7 +499,8 @@ impl Column {
         }
     }
 
-    /// First row of `from .. to`, a stretch in which the column does not decrease, whose value is not below `key`.
+    /// First row of `from .. to`, a stretch in which the column does not decrease, whose value
+    /// is not below `key`.
     #[inline]
     pub(crate) fn lower(&self, from: usize, to: usize, key: u64) -> usize {
         match self.form {
@@ -538,7 +544,8 @@ impl Column {
     }
 }
 
-/// Partition point that looks near the front first: the next key of a sorted batch is usually close.
+/// Partition point that looks near the front first: the next key of a sorted batch is usually
+/// close.
 #[inline]
 fn gallop<T>(values: &[T], below: impl Fn(&T) -> bool) -> usize {
     let mut step = 1;

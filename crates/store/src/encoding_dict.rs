@@ -1,8 +1,8 @@
 //! The page dictionary: values that columns of many blocks share, kept once per page and column.
 //!
-//! A block then stores small indices into it (predicates in SP, classes and countries in PSOG). The dictionary grows in
-//! order of first occurrence while blocks are added, so indices written earlier stay valid; a block that is taken back
-//! takes its entries with it.
+//! A block then stores small indices into it (predicates in SP, classes and countries in PSOG).
+//! The dictionary grows in order of first occurrence while blocks are added, so indices written
+//! earlier stay valid; a block that is taken back takes its entries with it.
 
 use crate::encoding::byte_width;
 
@@ -66,7 +66,8 @@ impl PageDict {
         Some(self.values.len() - 1)
     }
 
-    /// Forgets every entry from `len` on. Undoing insertions in reverse order restores the probe sequences.
+    /// Forgets every entry from `len` on. Undoing insertions in reverse order restores the
+    /// probe sequences.
     pub(crate) fn truncate(&mut self, len: usize) {
         if self.values.len() == len {
             return;

@@ -1,15 +1,16 @@
 //! A sorted table of u64 columns inside a page, searched without decoding.
 //!
-//! Restart keys of a leaf, separators, children and row counts of an inner node all have this shape. Each column is an
-//! array of fixed-width integers relative to the column's base, the width (0 to 8 bytes) chosen per page:
+//! Restart keys of a leaf, separators, children and row counts of an inner node all have this
+//! shape. Each column is an array of fixed-width integers relative to the column's base, the
+//! width (0 to 8 bytes) chosen per page:
 //!
 //! ```text
 //! per column: base u64 | width u8        (HEAD bytes)
 //! per column: rows × width bytes         value = base + integer
 //! ```
 //!
-//! Rows are sorted lexicographically by their key columns; a search looks at one column after the other, so columns
-//! that are constant in the page cost one comparison.
+//! Rows are sorted lexicographically by their key columns; a search looks at one column after
+//! the other, so columns that are constant in the page cost one comparison.
 
 use crate::encoding::{Bad, Decode, byte_width, load, partition, store};
 
@@ -61,7 +62,8 @@ pub(crate) fn write_table(columns: &[&[u64]], out: &mut Vec<u8>) {
     }
 }
 
-/// A table found in a page: where its columns are. All accesses take the page the table was parsed from.
+/// A table found in a page: where its columns are. All accesses take the page the table was
+/// parsed from.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Table {
     /// Rows of every column.
@@ -74,7 +76,8 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Finds the table of `columns` columns and `rows` rows at `at`, and checks that it lies inside the page.
+    /// Finds the table of `columns` columns and `rows` rows at `at`, and checks that it lies
+    /// inside the page.
     #[inline]
     pub(crate) fn parse(page: &[u8], at: usize, columns: usize, rows: usize) -> Decode<Table> {
         let mut table = Table { rows, ..Table::default() };
@@ -104,7 +107,8 @@ impl Table {
         Ok(self.base[column].wrapping_add(relative))
     }
 
-    /// Writes other values into a column; false, and nothing written, when they do not fit its base and width.
+    /// Writes other values into a column; false, and nothing written, when they do not fit its
+    /// base and width.
     pub(crate) fn replace(&self, page: &mut [u8], column: usize, values: &[u64]) -> bool {
         let (base, width, at) = (self.base[column], self.width[column] as usize, self.at[column] as usize);
         let fits = |v: &u64| v.checked_sub(base).is_some_and(|r| byte_width(r) <= width);
@@ -140,7 +144,8 @@ impl Table {
         partition(from, to, |i| Ok(below(self.value(page, column, i)?)))
     }
 
-    /// Number of rows whose leading columns are below `key` (`key.len()` columns, lexicographically).
+    /// Number of rows whose leading columns are below `key` (`key.len()` columns,
+    /// lexicographically).
     #[inline]
     #[cfg(test)]
     pub(crate) fn lower(&self, page: &[u8], key: &[u64]) -> Decode<usize> {

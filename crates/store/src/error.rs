@@ -1,6 +1,8 @@
-//! What can go wrong below the trees. Each error names the file, and where it applies the offset and the page.
+//! What can go wrong below the trees. Each error names the file, and where it applies the
+//! offset and the page.
 //!
-//! Errors are cheap to clone (the cause is shared), because one failed read is told to every thread that waited for it.
+//! Errors are cheap to clone (the cause is shared), because one failed read is told to every
+//! thread that waited for it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -90,7 +92,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// Another version of the file format.
-    #[error("{}: written in file format {found}, this program reads formats {} to {expected}; use a program that reads it, or dump with that and load again", .path.display(), crate::superblock::OLDEST_FORMAT)]
+    #[error("{}: written in file format {found}, this program reads formats {} to {expected}; use a program that reads it, or dump with that and load again", .path.display(), crate::format_version::OLDEST_FORMAT)]
     Format {
         /// Super-block file.
         path: PathBuf,
@@ -181,7 +183,8 @@ pub enum StoreError {
         /// The database.
         path: PathBuf,
     },
-    /// The journal says more than fits into memory, so some of it would have to be written back first.
+    /// The journal says more than fits into memory, so some of it would have to be written back
+    /// first.
     #[error(
         "{path}: recovering the journal in {memory} bytes of memory would have to write: give more with --memory, or open it for writing"
     )]
@@ -245,8 +248,9 @@ impl StoreError {
         }
     }
 
-    /// True when what failed may work a little later, and nothing that was acknowledged is in doubt: the disk is full, or the system is short of
-    /// descriptors or memory. Not to be asked of a failed sync of what was acknowledged.
+    /// True when what failed may work a little later, and nothing that was acknowledged is in
+    /// doubt: the disk is full, or the system is short of descriptors or memory. Not to be
+    /// asked of a failed sync of what was acknowledged.
     pub fn is_passing(&self) -> bool {
         let errno = match self {
             StoreError::Full { .. } | StoreError::Poisoned { .. } | StoreError::OutcomeUnknown { .. } => {
@@ -259,7 +263,8 @@ impl StoreError {
         errno.is_some_and(|e| [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EAGAIN].contains(&e))
     }
 
-    /// True when the error says that the data on a device is wrong, not that it could not be fetched.
+    /// True when the error says that the data on a device is wrong, not that it could not be
+    /// fetched.
     pub fn is_damage(&self) -> bool {
         matches!(
             self,

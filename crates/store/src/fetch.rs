@@ -2,11 +2,13 @@
 //!
 //! Three ways to the device:
 //! 1. a lone demand read in place, in the thread that needs it;
-//! 2. a demand read through the queue, where the device's arm wants one sorted queue, or where the rest of its extent comes along: with an
-//!    arm in the same request, without one behind it;
+//! 2. a demand read through the queue, where the device's arm wants one sorted queue, or where
+//!    the rest of its extent comes along: with an arm in the same request, without one behind
+//!    it;
 //! 3. batches (plans, scans, the rest of extents) through the queue, never waited for here.
 //!
-//! Invariant: whatever is started here ends in `Core::arrive`, and is counted once, as `disk`, and as `spec_disk` too if nobody waited for it.
+//! Invariant: whatever is started here ends in `Core::arrive`, and is counted once, as `disk`,
+//! and as `spec_disk` too if nobody waited for it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,11 +19,12 @@ use snowmelt_io::{Class, Clock, IoError, Request};
 
 use crate::core::Core;
 use crate::error::{Result, StoreError};
+use crate::geometry::{ExtentId, Geometry};
 use crate::meters::Activity;
 use crate::page::{PageId, TreeId};
-use crate::pool::{PageRef, Pin, Rule};
-use crate::readahead::{Advice, ReadAhead};
-use crate::space::{ExtentId, Geometry};
+use crate::pool::{PageRef, Pin};
+use crate::readahead::Advice;
+use crate::rules::{ReadAhead, Rule};
 use crate::stripes::Stripes;
 use crate::warm::WarmUp;
 
@@ -67,13 +70,15 @@ impl Fetch {
         }
     }
 
-    /// Reads an absent page of `tree` that somebody waits for, and what rules 1, 2 and 5 say should come along.
+    /// Reads an absent page of `tree` that somebody waits for, and what rules 1, 2 and 5 say
+    /// should come along.
     pub fn demand(&self, tree: TreeId, page: PageId, meters: &mut Activity) -> Result<Demand> {
         let frame = self.wait_for_frame()?;
-        // Before the page is in flight: nothing that could panic may come between that and its read.
+        // Before the page is in flight: nothing that could panic may come between that and its
+        // read.
         let rest = self.rest_of_extent(tree, page, 1);
-        if !self.core.pool.start(page, frame, None) {
-            self.core.pool.give_back(frame);
+        if !self.core.pages.pool.start(page, frame, None) {
+            self.core.pages.pool.give_back(frame);
             return Ok(Demand::Started);
         }
         meters.disk += 1;
@@ -98,36 +103,38 @@ impl Fetch {
     fn read_in_place(&self, page: PageId) -> Result<PageRef> {
         #[allow(unsafe_code)]
         // SAFETY: the caller put the page in flight, and it is read nowhere else.
-        let frame = unsafe { self.core.pool.in_place(page) };
+        let frame = unsafe { self.core.pages.pool.in_place(page) };
         let read = self.stripes.read(self.geometry.place(page), frame, Class::Demand);
         let page = self.core.arrive(page, read, Pin::Yes)?;
         Ok(page.expect("a page that arrives for a reader is pinned"))
     }
 
-    /// A frame; waits while all are pinned or in flight, and gives up after `frame_wait_ms`. Looks again and again instead of being
-    /// woken, because a wake-up would make every unpin dearer for a case that is rare.
+    /// A frame; waits while all are pinned or in flight, and gives up after `frame_wait_ms`.
+    /// Looks again and again instead of being woken, because a wake-up would make every unpin
+    /// dearer for a case that is rare.
     fn wait_for_frame(&self) -> Result<u32> {
         const PAUSE_NS: u64 = 200_000;
         let begun = self.clock.now_ns();
         loop {
-            if let Some(frame) = self.core.account(self.core.pool.take_frames(1)).pop() {
+            if let Some(frame) = self.core.account(self.core.pages.pool.take_frames(1)).pop() {
                 return Ok(frame);
             }
             let waited_ms = (self.clock.now_ns() - begun) / 1_000_000;
             if waited_ms >= self.frame_wait_ms {
-                let frames = self.core.pool.frame_count() as usize;
+                let frames = self.core.pages.pool.frame_count() as usize;
                 return Err(StoreError::PoolExhausted { frames, waited_ms });
             }
             self.clock.sleep_ns(PAUSE_NS);
         }
     }
 
-    /// Starts the reads of exactly these absent pages of `tree` (sorted), without those that wait on the warm list of a device with an arm, and
-    /// of the rest of their extents where rules 1, 2 and 5 say so.
-    /// Answers how many of `pages` were started.
+    /// Starts the reads of exactly these absent pages of `tree` (sorted), without those that
+    /// wait on the warm list of a device with an arm, and of the rest of their extents where
+    /// rules 1, 2 and 5 say so. Answers how many of `pages` were started.
     pub fn plan(&self, tree: TreeId, pages: &[PageId], rule: Rule, meters: &mut Activity) -> u64 {
         let coming;
-        // What comes soon in the device's order anyway need not call an arm away; where many are read at once it does no harm.
+        // What comes soon in the device's order anyway need not call an arm away; where many
+        // are read at once it does no harm.
         let pages = if self.stripes.cost(0).in_place() || self.warm_up.is_done() {
             pages
         } else {
@@ -159,7 +166,8 @@ impl Fetch {
         started
     }
 
-    /// Starts the reads of absent pages and answers how many. Never waits: what finds no frame is not read.
+    /// Starts the reads of absent pages and answers how many. Never waits: what finds no frame
+    /// is not read.
     pub fn start(
         &self,
         tree: TreeId,
@@ -174,7 +182,8 @@ impl Fetch {
         started
     }
 
-    /// Puts those of `pages` in flight that are absent and find a frame; `started` is called for each.
+    /// Puts those of `pages` in flight that are absent and find a frame; `started` is called
+    /// for each.
     pub fn put_in_flight(
         &self,
         tree: TreeId,
@@ -183,7 +192,7 @@ impl Fetch {
         meters: &mut Activity,
         mut started: impl FnMut(PageId),
     ) -> u64 {
-        let pool = &self.core.pool;
+        let pool = &self.core.pages.pool;
         // The warm list only fills what is free.
         let taken =
             if rule == Rule::Warm { pool.take_fresh(pages.len()) } else { pool.take_frames(pages.len()) };
@@ -227,11 +236,12 @@ impl Fetch {
 
     fn request(&self, page: PageId, class: Class) -> Request {
         let offset = self.geometry.place(page).offset;
-        Request { offset, buf: self.core.pool.target(page), class, tag: page.0 }
+        Request { offset, buf: self.core.pages.pool.target(page), class, tag: page.0 }
     }
 
-    /// Rules 1, 2 and 5: which other pages of the extent to read now that `misses` of its pages, `page` among them, are missed. What the warm
-    /// list says of it is known better than what the other rules guess.
+    /// Rules 1, 2 and 5: which other pages of the extent to read now that `misses` of its
+    /// pages, `page` among them, are missed. What the warm list says of it is known better than
+    /// what the other rules guess.
     fn rest_of_extent(&self, tree: TreeId, page: PageId, misses: u32) -> Option<(Rule, Vec<PageId>)> {
         let extent = self.geometry.extent_of(page);
         if let Some(listed) = self.warm_up.take(extent, self.geometry) {
@@ -239,7 +249,7 @@ impl Fetch {
             pages.retain(|p| *p != page && listed.has(self.geometry.index_of(*p)));
             return Some((Rule::Warm, pages));
         }
-        let start_up = self.read_ahead.start_up && !self.core.pool.was_full();
+        let start_up = self.read_ahead.start_up && !self.core.pages.pool.was_full();
         let again = self.missed_again(extent, misses);
         let candidates = [start_up.then_some(Rule::StartUp), again.then_some(Rule::Extent)];
         let mut candidates = candidates.into_iter().flatten().peekable();
@@ -253,7 +263,8 @@ impl Fetch {
         Some((candidates.find(chosen)?, pages))
     }
 
-    /// Rule 2: true when the misses of the extent within the window have reached their number; they are counted anew then.
+    /// Rule 2: true when the misses of the extent within the window have reached their number;
+    /// they are counted anew then.
     fn missed_again(&self, extent: ExtentId, misses: u32) -> bool {
         let r = &self.read_ahead;
         if !r.extent {
@@ -281,9 +292,9 @@ impl Fetch {
         let advice = Advice {
             absent: absent as u64,
             so_far,
-            regret: self.core.pool.regret(),
+            regret: self.core.pages.pool.regret(),
             outstanding: self.stripes.backlog(stripe) as u64,
-            frames: u64::from(self.core.pool.frame_count()),
+            frames: u64::from(self.core.pages.pool.frame_count()),
             tree_pages,
             database_pages: self.core.space.read().len() * extent_pages,
             extent_pages,
@@ -297,7 +308,7 @@ impl Fetch {
         let Some(e) = space.extent(extent) else { return Vec::new() };
         let written = (0..self.geometry.extent_pages).filter(|i| e.is_written(*i));
         let pages = written.map(|i| self.geometry.page(extent, i));
-        pages.filter(|p| self.core.pool.peek_absent(*p)).collect()
+        pages.filter(|p| self.core.pages.pool.peek_absent(*p)).collect()
     }
 
     /// Fills `buf` from consecutive pages of one extent, past the pool: for checks.

@@ -1,7 +1,9 @@
-//! What the fuzz targets of `/fuzz` call: every decoder of what comes from a disk, on any bytes. Nothing may panic, hang or ask for all memory.
+//! What the fuzz targets of `/fuzz` call: every decoder of what comes from a disk, on any
+//! bytes. Nothing may panic, hang or ask for all memory.
 //!
-//! Checksums are left out of the way: a fuzzer would not get past them, and a forger would. The test below runs the same functions over changed
-//! pages, records and super-blocks of a real database.
+//! Checksums are left out of the way: a fuzzer would not get past them, and a forger would. The
+//! test below runs the same functions over changed pages, records and super-blocks of a real
+//! database.
 
 use crate::encoding::Decode;
 use crate::journal::{change, diff, record};
@@ -158,10 +160,10 @@ pub fn meta(data: &[u8]) {
         }
     }
     for extent_pages in [8, 256] {
-        let mut r = catalog::Cursor { bytes: data };
+        let mut r = crate::cursor::Cursor { bytes: data };
         if catalog::decode(&mut r).is_ok() {
-            let _ = map_segment::decode_directory(&mut catalog::Cursor { bytes: r.bytes });
-            let _ = catalog::decode_whole_map(&mut r, extent_pages);
+            let _ = map_segment::decode_directory(&mut crate::cursor::Cursor { bytes: r.bytes });
+            let _ = map_segment::decode_whole_map(&mut r, extent_pages);
         }
         let _ = map_segment::decode(data, extent_pages);
     }
@@ -250,7 +252,8 @@ mod tests {
         let block = std::fs::read(dir.join(FILE_NAME)).unwrap();
         let mut meta: Vec<Vec<u8>> = block.chunks(SLOT_BYTES).take(2).map(<[u8]>::to_vec).collect();
         let mut extents: Vec<_> = store.store.extents().into_iter().map(|(_, e)| e).collect();
-        extents.resize(map_segment::SEGMENT, crate::space::Extent::free(store.store.geometry().extent_pages));
+        extents
+            .resize(crate::extent::SEGMENT, crate::extent::Extent::free(store.store.geometry().extent_pages));
         let segment = map_segment::encode(&extents);
         let place = map_segment::SegmentPlace { first: PageId(0), bytes: segment.len() as u32, checksum: 0 };
         let mut run = catalog::encode(&store.store.catalog_all());

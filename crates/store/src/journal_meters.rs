@@ -3,38 +3,9 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use snowmelt_io::{Clock, Latency, LatencyMeter};
+use snowmelt_io::{Latency, LatencyMeter};
 
-/// The longest time something was held.
-#[derive(Debug, Default)]
-pub(crate) struct Longest(AtomicU64);
-
-impl Longest {
-    /// Measures until the answer is dropped.
-    pub fn hold<'a>(&'a self, clock: &'a Clock) -> Held<'a> {
-        Held { of: self, clock, since_ns: clock.now_ns() }
-    }
-    /// Notes a time.
-    pub fn note(&self, ns: u64) {
-        self.0.fetch_max(ns, Relaxed);
-    }
-    fn read(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-}
-
-/// See [`Longest::hold`].
-pub(crate) struct Held<'a> {
-    of: &'a Longest,
-    clock: &'a Clock,
-    since_ns: u64,
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.of.note(self.clock.now_ns().saturating_sub(self.since_ns));
-    }
-}
+use crate::longest::Longest;
 
 /// The live counters.
 #[derive(Default)]
@@ -62,7 +33,8 @@ pub(crate) struct JournalMeters {
     longest_slowed: Longest,
 }
 
-/// What commits, journal and checkpoints did since the database was opened, and how much is waiting.
+/// What commits, journal and checkpoints did since the database was opened, and how much is
+/// waiting.
 #[derive(Clone, Debug, Default)]
 pub struct JournalStats {
     /// Transactions committed.
@@ -111,13 +83,15 @@ pub struct JournalStats {
     pub cancelled_readers: u64,
     /// Bytes of journal that make a recovery take as long as it may.
     pub bound_bytes: u64,
-    /// Transactions that were slowed down because the journal came near that, and by how much together.
+    /// Transactions that were slowed down because the journal came near that, and by how much
+    /// together.
     pub slowed: u64,
     /// Nanoseconds of that.
     pub slowed_ns: u64,
     /// The longest of these pauses, in nanoseconds.
     pub longest_slowed_ns: u64,
-    /// The longest time the checkpointer held the commits' order, the extent map, a part of the version table, the super-block's copy: nanoseconds.
+    /// The longest time the checkpointer held the commits' order, the extent map, a part of the
+    /// version table, the super-block's copy: nanoseconds.
     pub longest_holds_ns: [u64; 4],
     /// Why nothing may be written any more, if so.
     pub poisoned: Option<String>,

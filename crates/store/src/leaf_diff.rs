@@ -1,9 +1,7 @@
-//! What changed in a leaf, said in rows or strings instead of bytes; the first byte tells who understands the rest.
-
-use twox_hash::XxHash3_64;
+//! What changed in a leaf, said in rows or strings instead of bytes; the first byte tells who
+//! understands the rest.
 
 use crate::encoding::Decode;
-use crate::journal::change::SKIPPED;
 use crate::page::PageBuf;
 use crate::string_leaf_diff;
 use crate::tuple_leaf_diff;
@@ -17,15 +15,11 @@ pub(crate) fn can_follow(diff: &[u8], next: &[u8]) -> bool {
     is_of_strings(diff) == is_of_strings(next)
 }
 
-/// Makes the changes in a page: one, or several that can follow each other. After an error it is no page any more.
+/// Makes the changes in a page: one, or several that can follow each other. After an error it
+/// is no page any more.
 pub(crate) fn apply(page: &mut PageBuf, diffs: &[&[u8]]) -> Decode<()> {
     match diffs.first().is_some_and(|diff| is_of_strings(diff)) {
         true => string_leaf_diff::apply(page, diffs),
         false => tuple_leaf_diff::apply(page, diffs),
     }
-}
-
-/// What a page that is made anew must have to be the one that was described.
-pub(crate) fn check(page: &[u8]) -> u32 {
-    XxHash3_64::oneshot(&page[SKIPPED..]) as u32
 }

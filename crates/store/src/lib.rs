@@ -1,8 +1,9 @@
 //! Durable sorted trees: space, pool, pages, read-ahead, snapshots.
 //!
-//! The way of a page: a tree asks its [`Reader`] (or wishes for many pages at once), the pool has it or not, the stripes' queues bring it,
-//! it is verified and stays in a frame until it is evicted. The way of a new page: a tree's builder appends it to a
-//! [`TreeWriter`], the build writes whole extents, [`Build::commit`] switches the super-block.
+//! The way of a page: a tree asks its [`Reader`] (or wishes for many pages at once), the pool
+//! has it or not, the stripes' queues bring it, it is verified and stays in a frame until it is
+//! evicted. The way of a new page: a tree's builder appends it to a [`TreeWriter`], the build
+//! writes whole extents, [`Build::commit`] switches the super-block.
 //!
 //! Nothing here knows RDF, SQL or terms; nothing above here names a frame or a device.
 
@@ -18,10 +19,14 @@ mod commit;
 mod config;
 mod core;
 mod current;
+mod cursor;
 mod error;
+mod extent;
 mod fetch;
+mod format_version;
 #[doc(hidden)]
 pub mod fuzz;
+mod geometry;
 pub mod journal;
 mod journal_meters;
 mod leaf_diff;
@@ -34,15 +39,19 @@ mod meta_pages;
 mod meters;
 mod opener;
 pub mod page;
+mod page_image;
 mod page_use;
 mod pool;
 mod readahead;
 mod reader;
+mod rebuild;
 mod recovery;
 mod reserve;
+mod rules;
 mod snapshot;
 pub mod space;
 mod state;
+mod step;
 mod store;
 mod stripes;
 pub mod superblock;
@@ -51,9 +60,12 @@ mod transaction;
 mod transaction_pack;
 mod transaction_pages;
 mod transaction_space;
+mod varint;
 mod versions;
+mod visible;
 mod waiting;
 mod warm;
+mod warming;
 mod writer;
 mod written_by;
 
@@ -66,6 +78,7 @@ pub use config::{
     Background, Checkpoints, DeviceWrap, JournalConfig, LEAST_FRAMES, Mode, Plant, Salvage, StoreConfig,
 };
 pub use error::{Result, StoreError};
+pub use geometry::Geometry;
 pub use journal_meters::JournalStats;
 pub use machine::machine_memory;
 pub use memory::{Charge, MemoryBudget, Reservation};
@@ -74,11 +87,11 @@ pub use opener::FileOpener;
 pub use page::{BODY_BYTES, Damage, HEADER_BYTES, PAGE_BYTES, PageBuf, PageId, PageKind, TreeId, header};
 pub use page_use::PageUse;
 pub use pool::PageRef;
-pub use readahead::{ReadAhead, Rule, ScanAhead, Waited};
+pub use readahead::{ScanAhead, Waited};
 pub use reader::{Reader, WishKind};
 pub use recovery::RecoveryTrace;
+pub use rules::{ReadAhead, Rule};
 pub use snapshot::Snapshot;
-pub use space::Geometry;
 pub use store::{DEFAULT_STRIPE, Store, remove_unfinished};
 pub use stripes::profile_path;
 pub use transaction::{Committed, Pending, Transaction};
@@ -91,6 +104,7 @@ mod encoding_dict;
 mod encoding_table;
 mod long_lock;
 mod long_value;
+mod longest;
 mod record;
 mod record_apply;
 mod record_build;
@@ -105,11 +119,13 @@ mod string_leaf;
 mod string_leaf_diff;
 mod string_symbols;
 mod tree_change;
+mod tree_levels;
 mod tree_read;
 mod tree_spare;
 mod tuple;
 mod tuple_apply;
 mod tuple_build;
+mod tuple_changes;
 mod tuple_check;
 mod tuple_descent;
 mod tuple_distinct;
@@ -120,6 +136,7 @@ mod tuple_leaf_change;
 mod tuple_leaf_diff;
 mod tuple_lookup;
 mod tuple_relocate;
+mod tuple_rows;
 mod tuple_scan;
 mod tuple_tail;
 
@@ -129,12 +146,13 @@ pub use record_build::RecordTreeBuilder;
 pub use record_key::{BadKey, KeyReader, KeyWriter};
 pub use string::StringTree;
 pub use string_build::StringTreeBuilder;
-pub use tuple::{Columns, Keys, Matches, ScanBounds, TupleTree};
-pub use tuple_apply::{Applied, Changes};
+pub use tuple::TupleTree;
 pub use tuple_build::TupleTreeBuilder;
+pub use tuple_changes::{Applied, Changes};
 pub use tuple_leaf_build::MAX_ARITY;
 pub use tuple_lookup::{LookupWay, TupleLookup};
 pub use tuple_relocate::{Relocated, Relocation};
+pub use tuple_rows::{Columns, Keys, Matches, ScanBounds};
 pub use tuple_scan::TupleScan;
 
 #[cfg(test)]
@@ -153,3 +171,5 @@ mod tree_tests;
 mod tuple_apply_tests;
 #[cfg(test)]
 mod tuple_tests;
+#[cfg(test)]
+mod visible_tests;

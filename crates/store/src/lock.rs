@@ -1,8 +1,10 @@
-//! One process at a time: an exclusive `flock` on the super-block, and one on the file `lock`, which holds the holder's process id for the error
-//! message.
+//! One process at a time: an exclusive `flock` on the super-block, and one on the file `lock`,
+//! which holds the holder's process id for the error message.
 //!
-//! The super-block is what counts: whoever deletes `lock` lets nobody in. `lock` comes first, because a database that is being made has no
-//! super-block yet. The kernel drops both with the process, so a killed process leaves nothing to clean up. Reading the super-block needs no lock.
+//! The super-block is what counts: whoever deletes `lock` lets nobody in. `lock` comes first,
+//! because a database that is being made has no super-block yet. The kernel drops both with the
+//! process, so a killed process leaves nothing to clean up. Reading the super-block needs no
+//! lock.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, Write};
@@ -38,7 +40,8 @@ impl Lock {
             Some(text.trim().to_string()).filter(|t| !t.is_empty())
         })?;
         let super_block = hold_super_block(dir)?;
-        // The number is only for the message; failing to write it (a full disk) does not weaken the lock.
+        // The number is only for the message; failing to write it (a full disk) does not weaken
+        // the lock.
         let _ = file
             .set_len(0)
             .and_then(|()| file.rewind())
@@ -46,8 +49,8 @@ impl Lock {
         Ok(Lock { _file: Some(file), super_block })
     }
 
-    /// Keeps writers out, and lets other readers in. Nothing is made or written. Where files cannot be locked nobody can write, either, as far as anybody
-    /// can tell.
+    /// Keeps writers out, and lets other readers in. Nothing is made or written. Where files
+    /// cannot be locked nobody can write, either, as far as anybody can tell.
     pub fn share(dir: &Path) -> Result<Lock> {
         let path = dir.join(superblock::FILE_NAME);
         let file = match File::open(&path) {
@@ -70,7 +73,8 @@ impl Lock {
     }
 }
 
-/// Locks the super-block; `None` when there is none: it is yet to be made, or lies on a simulated disk.
+/// Locks the super-block; `None` when there is none: it is yet to be made, or lies on a
+/// simulated disk.
 fn hold_super_block(dir: &Path) -> Result<Option<File>> {
     let path = dir.join(superblock::FILE_NAME);
     let file = match OpenOptions::new().read(true).write(true).open(&path) {
@@ -128,7 +132,8 @@ mod tests {
         Lock::take(dir.path()).unwrap();
     }
 
-    /// Deleting `lock` lets nobody in, whether the super-block was there before or was made under the lock.
+    /// Deleting `lock` lets nobody in, whether the super-block was there before or was made
+    /// under the lock.
     #[test]
     fn without_the_lock_file_the_super_block_is_still_locked() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! A lock that may be held while a device works: those who want it wait in the clock's time, so that in virtual time the turn passes on to
-//! whoever can go on, the holder among them.
+//! A lock that may be held while a device works: those who want it wait in the clock's time, so
+//! that in virtual time the turn passes on to whoever can go on, the holder among them.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,7 @@
 //! Values too large for a leaf: runs of whole pages, LZ4 block-compressed.
 //!
-//! Each page of a run holds the next 8160 bytes at most (kind 7, header count = bytes). The leaf keeps a reference:
+//! Each page of a run holds the next 8160 bytes at most (kind 7, header count = bytes). The
+//! leaf keeps a reference:
 //!
 //! ```text
 //! form u8 (0 plain, 1 LZ4) | value bytes varint | stored bytes varint | pieces varint
@@ -24,10 +25,12 @@ const MOST_BYTES: u64 = 4 << 30;
 /// Most LZ4 can shrink: a length of 255 takes a byte.
 const LZ4_RATIO: u64 = 256;
 
-/// Writes `value` as a run of pages, each handed to `write`, which answers its id, and answers the reference for the leaf.
+/// Writes `value` as a run of pages, each handed to `write`, which answers its id, and answers
+/// the reference for the leaf.
 ///
 /// # Errors
-/// Writing failed; the value is longer than 4 GiB, or lies in more pieces than a leaf can list (`most` bytes).
+/// Writing failed; the value is longer than 4 GiB, or lies in more pieces than a leaf can list
+/// (`most` bytes).
 pub(crate) fn write_long(
     mut write: impl FnMut(&mut PageBuf) -> Result<PageId>,
     value: &[u8],
@@ -110,7 +113,8 @@ impl LongRef {
         Ok(LongRef { form, len, stored, pages })
     }
 
-    /// Reads the value into `out`, replacing what was there. `leaf` is the page of the reference, for errors.
+    /// Reads the value into `out`, replacing what was there. `leaf` is the page of the
+    /// reference, for errors.
     pub(crate) fn read(
         &self,
         reader: &mut Reader,

@@ -1,7 +1,9 @@
-//! How much memory this process may take: the smallest limit of its cgroup, of those around it, and of the machine.
+//! How much memory this process may take: the smallest limit of its cgroup, of those around it,
+//! and of the machine.
 //!
-//! A process is in one cgroup of each hierarchy (`/proc/self/cgroup`), and every cgroup on the way to the root may have a limit: a service in a
-//! slice, a container in a pod. In a container the root of what is mounted is the container's own cgroup.
+//! A process is in one cgroup of each hierarchy (`/proc/self/cgroup`), and every cgroup on the
+//! way to the root may have a limit: a service in a slice, a container in a pod. In a container
+//! the root of what is mounted is the container's own cgroup.
 
 use std::path::Path;
 
@@ -13,7 +15,8 @@ pub fn machine_memory() -> u64 {
     cgroup_limit(&own, Path::new("/sys/fs/cgroup")).map_or(machine, |limit| limit.min(machine))
 }
 
-/// The smallest memory limit of the cgroups that `own` (the text of `/proc/self/cgroup`) names, and of those above them.
+/// The smallest memory limit of the cgroups that `own` (the text of `/proc/self/cgroup`) names,
+/// and of those above them.
 fn cgroup_limit(own: &str, mounted: &Path) -> Option<u64> {
     own.lines().chain(["0::/", "0:memory:/"]).filter_map(|line| limit_of_line(line, mounted)).min()
 }

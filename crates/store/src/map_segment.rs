@@ -1,7 +1,8 @@
-//! The extent map on disk: segments of 64 extents, each in pages of its own, and a directory of them at the end of the meta run.
+//! The extent map on disk: segments of 64 extents, each in pages of its own, and a directory of
+//! them at the end of the meta run.
 //!
-//! A checkpoint writes the segments that changed, to pages that the durable state does not use; the directory has the checksum of each, so that a
-//! segment whose write was lost is seen.
+//! A checkpoint writes the segments that changed, to pages that the durable state does not use;
+//! the directory has the checksum of each, so that a segment whose write was lost is seen.
 //!
 //! | bytes | directory                                                                                  |
 //! |-------|--------------------------------------------------------------------------------------------|
@@ -17,13 +18,10 @@
 
 use twox_hash::XxHash3_64;
 
-use crate::catalog::Cursor;
+use crate::cursor::Cursor;
+use crate::extent::{Extent, SEGMENT, words};
 use crate::page::{BODY_BYTES, PageId, TreeId};
-use crate::space::Extent;
 use crate::written_by::WrittenBy;
-
-/// Extents of a segment.
-pub(crate) const SEGMENT: usize = 64;
 
 const FREE: u32 = u32::MAX;
 const NO_OVERFLOW: u64 = u64::MAX;
@@ -124,6 +122,28 @@ pub(crate) fn decode_directory(r: &mut Cursor<'_>) -> Result<(u64, Vec<SegmentPl
     Ok((extents, segments.collect::<Result<_, &'static str>>()?))
 }
 
+/// Reads the extent map that format 3 put behind the catalog: nothing is known of who wrote
+/// which page.
+pub(crate) fn decode_whole_map(r: &mut Cursor<'_>, extent_pages: u32) -> Result<Vec<Extent>, &'static str> {
+    let n = r.u64()?;
+    let entry_bytes = 12 + 8 * words(extent_pages) as u64;
+    if n.checked_mul(entry_bytes) != Some(r.bytes.len() as u64) {
+        return Err("the extent map has a wrong length");
+    }
+    let mut extents = Vec::with_capacity(n as usize);
+    for _ in 0..n {
+        let mut e = Extent::free(extent_pages);
+        e.tree = Some(r.u32()?).filter(|t| *t != FREE).map(TreeId);
+        e.overflow = Some(r.u64()?).filter(|o| *o != NO_OVERFLOW);
+        for w in &mut e.allocated {
+            *w = r.u64()?;
+        }
+        e.written = e.allocated.clone();
+        extents.push(e);
+    }
+    Ok(extents)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,7 +182,8 @@ mod tests {
         }
     }
 
-    /// The table of writes takes less than a thousandth of the database, even when every page was written by another transaction.
+    /// The table of writes takes less than a thousandth of the database, even when every page
+    /// was written by another transaction.
     #[test]
     fn the_map_is_small() {
         let mut extents = vec![Extent::filled(256, TreeId(1), 256); SEGMENT];

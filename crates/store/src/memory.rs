@@ -1,11 +1,13 @@
-//! The one memory budget of a process: pools, queries, loads, recovery, uploads and results of all open databases reserve from
-//! it before they allocate.
+//! The one memory budget of a process: pools, queries, loads, recovery, uploads and results of
+//! all open databases reserve from it before they allocate.
 //!
-//! A reservation is a number, not memory: whoever holds it may allocate that much and gives it back by dropping it. Invariant: the
-//! sum of all reservations never exceeds the budget, so no request can get the process killed.
+//! A reservation is a number, not memory: whoever holds it may allocate that much and gives it
+//! back by dropping it. Invariant: the sum of all reservations never exceeds the budget, so no
+//! request can get the process killed.
 //!
-//! Two ways to ask. Who cannot do with less asks for all that is left ([`Reservation::grow`]). Who has another way, because it can
-//! spill, leaves a rest for those who begin ([`Reservation::grow_leaving`]). Nobody waits for memory while holding some.
+//! Two ways to ask. Who cannot do with less asks for all that is left ([`Reservation::grow`]).
+//! Who has another way, because it can spill, leaves a rest for those who begin
+//! ([`Reservation::grow_leaving`]). Nobody waits for memory while holding some.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,7 +66,8 @@ impl MemoryBudget {
         Ok(r)
     }
 
-    /// Somebody has ended who held up to `most` bytes: what that left free in the heap goes back to the system.
+    /// Somebody has ended who held up to `most` bytes: what that left free in the heap goes
+    /// back to the system.
     pub fn ended(&self, most: u64) {
         if most >= LARGE_BYTES {
             snowmelt_io::trim_heap();

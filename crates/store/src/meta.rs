@@ -1,23 +1,28 @@
-//! Reading and writing the meta run: the catalog, whole, and the directory of the extent map, whose segments lie in pages of their own.
+//! Reading and writing the meta run: the catalog, whole, and the directory of the extent map,
+//! whose segments lie in pages of their own.
 //!
-//! A checkpoint writes the run and the segments that changed, always to pages that the durable state does not use ([`MetaPages`]); then the super-block
-//! names the run. Until that is durable the state before it is untouched.
+//! A checkpoint writes the run and the segments that changed, always to pages that the durable
+//! state does not use ([`MetaPages`]); then the super-block names the run. Until that is
+//! durable the state before it is untouched.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use snowmelt_io::AlignedBuf;
 use twox_hash::XxHash3_64;
 
-use crate::catalog::{self, Catalog, Cursor};
+use crate::catalog::{self, Catalog};
+use crate::cursor::Cursor;
 use crate::error::{Result, StoreError};
-use crate::fetch::Fetch;
-use crate::map_segment::{self, SEGMENT, SegmentPlace};
+use crate::extent::Extent;
+use crate::extent::SEGMENT;
+use crate::geometry::Geometry;
+use crate::map_segment::{self, SegmentPlace};
 use crate::meta_pages::{MetaPages, MetaState};
 use crate::page::{self, BODY_BYTES, Damage, HEADER_BYTES, PAGE_BYTES, PageId, TreeId};
-use crate::space::{Extent, Geometry};
-use crate::stripes::{self, Devices};
+use crate::space::Space;
+use crate::stripes::{self, Devices, Stripes};
 use crate::superblock::{FILE_NAME, MetaForm, MetaRun, SuperBlock};
 
 /// Bytes of one write of the run: a reader waits behind few of them.
@@ -51,7 +56,7 @@ pub(crate) fn read_meta(
     let catalog = catalog::decode(&mut r).map_err(corrupt)?;
     let (extents, segments) = match block.meta_form {
         MetaForm::Whole => {
-            (catalog::decode_whole_map(&mut r, block.extent_pages).map_err(corrupt)?, Vec::new())
+            (map_segment::decode_whole_map(&mut r, block.extent_pages).map_err(corrupt)?, Vec::new())
         }
         MetaForm::Segments => {
             let (extents, segments) = map_segment::decode_directory(&mut r).map_err(corrupt)?;
@@ -116,7 +121,8 @@ impl MetaReader<'_> {
         Ok(bodies)
     }
 
-    /// The extent map: the segments in the order of their places, so that neighbours are read together by the device.
+    /// The extent map: the segments in the order of their places, so that neighbours are read
+    /// together by the device.
     fn map(&self, extents: u64, segments: &[SegmentPlace]) -> Result<Vec<Extent>> {
         let extent_pages = self.geometry.extent_pages;
         let mut map = vec![Extent::free(extent_pages); segments.len() * SEGMENT];
@@ -149,31 +155,34 @@ pub(crate) struct NewMeta {
 }
 
 impl NewMeta {
-    /// Takes what changed of the map, a segment at a time: nobody waits for the whole; and pages for it. What commits change meanwhile may be in it or not,
-    /// extent by extent; made again by a recovery, their changes give the same map. They must be durable before it is.
-    pub fn take(fetch: &Fetch, catalog: &Catalog, durable: &Mutex<MetaState>) -> NewMeta {
+    /// Takes what changed of the map, a segment at a time: nobody waits for the whole; and
+    /// pages for it. What commits change meanwhile may be in it or not, extent by extent; made
+    /// again by a recovery, their changes give the same map. They must be durable before it is.
+    pub fn take(space: &RwLock<Space>, catalog: &Catalog, durable: &Mutex<MetaState>) -> NewMeta {
         let catalog = catalog::encode(catalog);
+        let geometry = space.read().geometry();
         let mut parts: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
         loop {
-            let changed = fetch.core.space.read().changed_segments();
+            let changed = space.read().changed_segments();
             for s in changed {
-                let extents = fetch.core.space.write().take_segment(s);
+                let extents = space.write().take_segment(s);
                 parts.insert(s, map_segment::encode(&extents));
             }
-            let extents = fetch.core.space.read().durable_len();
+            let extents = space.read().durable_len();
             let state = durable.lock().clone();
-            match NewMeta::place(state, fetch.geometry, extents, &catalog, &parts) {
+            match NewMeta::place(state, geometry, extents, &catalog, &parts) {
                 Ok(new) => return new,
                 // Taking extents changes the map.
                 Err(wanted) => {
-                    let taken = fetch.core.space.write().take_for_meta(wanted);
+                    let taken = space.write().take_for_meta(wanted);
                     durable.lock().extents.extend(taken);
                 }
             }
         }
     }
 
-    /// Finds pages for all that is to be written; `Err` says how many consecutive extents are wanting.
+    /// Finds pages for all that is to be written; `Err` says how many consecutive extents are
+    /// wanting.
     fn place(
         mut state: MetaState,
         geometry: Geometry,
@@ -213,8 +222,7 @@ impl NewMeta {
     }
 
     /// Writes the segments and the run.
-    pub fn write(&self, fetch: &Fetch, txn: u64) -> Result<()> {
-        let geometry = fetch.geometry;
+    pub fn write(&self, geometry: Geometry, stripes: &Stripes, txn: u64) -> Result<()> {
         for (first, bytes) in &self.writes {
             let pages = sealed_pages(bytes, *first, txn);
             let mut at = *first;
@@ -223,7 +231,7 @@ impl NewMeta {
                 let in_extent = (geometry.extent_pages - geometry.index_of(at)) as usize * PAGE_BYTES;
                 let (piece, later) = rest.split_at(rest.len().min(in_extent).min(PIECE_BYTES));
                 let place = geometry.place(at);
-                fetch.stripes.write_back(place.stripe, &[(place.offset, piece)])?;
+                stripes.write_back(place.stripe, &[(place.offset, piece)])?;
                 (at, rest) = (PageId(at.0 + (piece.len() / PAGE_BYTES) as u64), later);
             }
         }
@@ -231,20 +239,20 @@ impl NewMeta {
     }
 
     /// The super-block names the run: what only the state before it used is free.
-    pub fn settle(self, fetch: &Fetch, durable: &Mutex<MetaState>) {
+    pub fn settle(self, space: &RwLock<Space>, durable: &Mutex<MetaState>) {
         let mut state = durable.lock();
         let extents = std::mem::take(&mut state.extents);
         *state = MetaState { extents, ..self.state };
-        let unused = state.settle(fetch.geometry, &mut fetch.core.space.write());
+        let mut space = space.write();
+        let unused = state.settle(space.geometry(), &mut space);
         state.extents.retain(|e| !unused.contains(e));
-        let mut space = fetch.core.space.write();
         // From the end, so that each can be cut off.
         unused.iter().rev().for_each(|e| space.release_meta(*e));
     }
 
     /// The run is not to be used.
-    pub fn give_up(self, fetch: &Fetch) {
-        fetch.core.space.write().change_segments(self.taken);
+    pub fn give_up(self, space: &RwLock<Space>) {
+        space.write().change_segments(self.taken);
     }
 }
 

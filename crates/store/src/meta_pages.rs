@@ -1,13 +1,18 @@
-//! The pages of the meta run and of the extent map's segments: which are in use, and where new ones go.
+//! The pages of the meta run and of the extent map's segments: which are in use, and where new
+//! ones go.
 //!
-//! They lie in extents of the store's own (tree 0). Which of their pages are in use follows from the run and its directory; the map does not say it.
-//! Invariant: a page that the durable state uses is never given out, so a state that is not yet durable can be dropped at any moment.
+//! They lie in extents of the store's own (tree 0). Which of their pages are in use follows
+//! from the run and its directory; the map does not say it. Invariant: a page that the durable
+//! state uses is never given out, so a state that is not yet durable can be dropped at any
+//! moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::extent::{Extent, words};
+use crate::geometry::{ExtentId, Geometry};
 use crate::map_segment::SegmentPlace;
 use crate::page::{BODY_BYTES, PageId, TreeId};
-use crate::space::{Extent, ExtentId, Geometry, Space, words};
+use crate::space::Space;
 use crate::superblock::MetaRun;
 
 /// Where the durable state keeps catalog and map.
@@ -33,7 +38,8 @@ impl MetaState {
         }
     }
 
-    /// Tells the space which pages are in use; answers the extents that can be given up: those without any, but for one.
+    /// Tells the space which pages are in use; answers the extents that can be given up: those
+    /// without any, but for one.
     pub fn settle(&self, geometry: Geometry, space: &mut Space) -> Vec<ExtentId> {
         let mut unused = Vec::new();
         for (id, used) in MetaPages::of(self, geometry).used {
@@ -78,8 +84,9 @@ impl MetaPages {
         }
     }
 
-    /// Takes consecutive free pages: in one extent when they have room there, else from the begin of one through consecutive extents. `Err` says how many
-    /// more consecutive extents are needed.
+    /// Takes consecutive free pages: in one extent when they have room there, else from the
+    /// begin of one through consecutive extents. `Err` says how many more consecutive extents
+    /// are needed.
     pub fn take(&mut self, pages: u32) -> Result<PageId, u32> {
         let k = self.geometry.extent_pages;
         let first = if pages <= k { self.within(pages) } else { self.through(pages.div_ceil(k)) };

@@ -1,8 +1,10 @@
-//! Meters: what was touched, read, read ahead, used of that, and thrown out unused; per tree, and per reader as *activity*.
+//! Meters: what was touched, read, read ahead, used of that, and thrown out unused; per tree,
+//! and per reader as *activity*.
 //!
-//! Hot paths count in the reader (plain integers); a reader adds its activity to the store's total when it is dropped. Per-tree counters
-//! are atomics, touched only when a page moves or a reader says how many rows it found. Invariant: `spec_disk <= disk`, because both are counted at
-//! the one place where a read is started.
+//! Hot paths count in the reader (plain integers); a reader adds its activity to the store's
+//! total when it is dropped. Per-tree counters are atomics, touched only when a page moves or a
+//! reader says how many rows it found. Invariant: `spec_disk <= disk`, because both are counted
+//! at the one place where a read is started.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,9 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use parking_lot::{Mutex, RwLock};
 
 use crate::page::TreeId;
-use crate::pool::Rule;
+use crate::rules::Rule;
 
-/// What a query, a client or the whole store did. All fields are counts since the start (or the last reset).
+/// What a query, a client or the whole store did. All fields are counts since the start (or the
+/// last reset).
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Activity {
     /// Index lookups, found or not.
@@ -114,7 +117,8 @@ impl fmt::Display for Short {
 /// Fate of the pages one read-ahead rule asked for.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct AheadStats {
-    /// Pages whose read the rule started, and those that were waiting for use when the meters were reset.
+    /// Pages whose read the rule started, and those that were waiting for use when the meters
+    /// were reset.
     pub issued: u64,
     /// Those somebody used.
     pub used: u64,
@@ -242,7 +246,8 @@ impl TreeMeter {
             counter.store(0, Relaxed);
         }
         for a in &self.ahead {
-            // Pages read ahead and not yet asked for are carried over: they will count as used or in vain later.
+            // Pages read ahead and not yet asked for are carried over: they will count as used
+            // or in vain later.
             let settled = a.used.swap(0, Relaxed) + a.evicted_unused.swap(0, Relaxed);
             let issued = a.issued.load(Relaxed);
             a.issued.store(issued.saturating_sub(settled), Relaxed);

@@ -1,4 +1,5 @@
-//! Opening the files and directories of a database: real ones, or what the configuration puts in their place.
+//! Opening the files and directories of a database: real ones, or what the configuration puts
+//! in their place.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,17 +10,18 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use snowmelt_io::{Access, Device, FileDevice, IoError, IoErrorKind, MemoryDevice, Operation};
 
-use crate::config::StoreConfig;
 use crate::error::{Result, StoreError};
 
 type OpenFn = dyn Fn(&Path, Access) -> std::result::Result<Arc<dyn Device>, IoError> + Send + Sync;
 
-/// Opens every file of a database (super-block, stripes, journal) in place of the file system: for simulated power cuts.
+/// Opens every file of a database (super-block, stripes, journal) in place of the file system:
+/// for simulated power cuts.
 #[derive(Clone)]
 pub struct FileOpener(Arc<OpenFn>);
 
 impl FileOpener {
-    /// Opens with `f`, which gets path and access. A file that is not there must be reported as ENOENT.
+    /// Opens with `f`, which gets path and access. A file that is not there must be reported as
+    /// ENOENT.
     pub fn new(
         f: impl Fn(&Path, Access) -> std::result::Result<Arc<dyn Device>, IoError> + Send + Sync + 'static,
     ) -> Self {
@@ -57,14 +59,15 @@ impl fmt::Debug for FileOpener {
 /// A directory, kept open so that making its entries durable needs no new descriptor.
 pub(crate) struct Directory {
     path: PathBuf,
-    /// `None` where the configuration puts something in the place of files: that has no directories.
+    /// `None` where the configuration puts something in the place of files: that has no
+    /// directories.
     file: Option<File>,
 }
 
 impl Directory {
     /// Opens the directory at `path`.
-    pub fn open(path: &Path, config: &StoreConfig) -> Result<Directory> {
-        let file = match config.files {
+    pub fn open(path: &Path, files: Option<&FileOpener>) -> Result<Directory> {
+        let file = match files {
             None => Some(File::open(path).map_err(StoreError::file(path, "open the directory"))?),
             Some(_) => None,
         };
@@ -72,9 +75,9 @@ impl Directory {
     }
 
     /// The directory that the file at `path` lies in.
-    pub fn of(path: &Path, config: &StoreConfig) -> Result<Directory> {
+    pub fn of(path: &Path, files: Option<&FileOpener>) -> Result<Directory> {
         let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Directory::open(parent, config)
+        Directory::open(parent, files)
     }
 
     /// Makes the names in it durable.

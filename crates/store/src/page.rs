@@ -1,4 +1,5 @@
-//! The page: 8192 bytes, a 32-byte header that proves where the page belongs, and a body for the trees.
+//! The page: 8192 bytes, a 32-byte header that proves where the page belongs, and a body for
+//! the trees.
 //!
 //! | offset | bytes | field    | meaning                                              |
 //! |--------|-------|----------|------------------------------------------------------|
@@ -11,8 +12,8 @@
 //! | 30     | 2     | count    | entries in the page; its meaning is the tree's       |
 //! | 32     | 8160  | body     | belongs to the tree                                  |
 //!
-//! All integers are little endian. Invariant: a page is sealed once, just before it is written, and verified on every
-//! read from a device, so whoever holds a page may trust its header.
+//! All integers are little endian. Invariant: a page is sealed once, just before it is written,
+//! and verified on every read from a device, so whoever holds a page may trust its header.
 
 use twox_hash::XxHash3_64;
 
@@ -171,12 +172,14 @@ impl Header<'_> {
     }
 }
 
-/// One page in memory, aligned for O_DIRECT, zeroed when made. Used by builders and by page versions.
+/// One page in memory, aligned for O_DIRECT, zeroed when made. Used by builders and by page
+/// versions.
 #[derive(Clone)]
 #[repr(C, align(4096))]
 struct Aligned([u8; PAGE_BYTES]);
 
-/// An owned page of [`PAGE_BYTES`] bytes. Builders fill body, kind, level and count; the store seals the rest.
+/// An owned page of [`PAGE_BYTES`] bytes. Builders fill body, kind, level and count; the store
+/// seals the rest.
 #[derive(Clone)]
 pub struct PageBuf(Box<Aligned>);
 
@@ -243,7 +246,8 @@ impl std::fmt::Debug for PageBuf {
     }
 }
 
-/// Completes the header: page, transaction, owner, checksum. Kind, level and count are the caller's.
+/// Completes the header: page, transaction, owner, checksum. Kind, level and count are the
+/// caller's.
 pub fn seal(page: &mut [u8], id: PageId, tree: TreeId, txn: u64) {
     assert_eq!(page.len(), PAGE_BYTES, "a page is {PAGE_BYTES} bytes");
     page[offset::PAGE..offset::PAGE + 8].copy_from_slice(&id.0.to_le_bytes());
@@ -253,7 +257,8 @@ pub fn seal(page: &mut [u8], id: PageId, tree: TreeId, txn: u64) {
     page[offset::CHECKSUM..offset::CHECKSUM + 8].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Completes the header of a page version in memory: all but the checksum, which only what goes to a stripe needs.
+/// Completes the header of a page version in memory: all but the checksum, which only what goes
+/// to a stripe needs.
 pub(crate) fn mark(page: &mut [u8], id: PageId, tree: TreeId, txn: u64) {
     assert_eq!(page.len(), PAGE_BYTES, "a page is {PAGE_BYTES} bytes");
     page[offset::CHECKSUM..offset::CHECKSUM + 8].fill(0);
@@ -314,7 +319,8 @@ pub enum Damage {
     Content(String),
 }
 
-/// What is wrong with a page of transaction `found` where the one with the low half `expected` wrote last.
+/// What is wrong with a page of transaction `found` where the one with the low half `expected`
+/// wrote last.
 fn stale(found: u64, expected: u32) -> String {
     // Of numbers whose high halves are the same or neighbours.
     let is_newer = (found as u32).wrapping_sub(expected) < 1 << 31;
@@ -340,7 +346,8 @@ pub fn verify(page: &[u8], id: PageId, tree: TreeId) -> Result<(), Damage> {
     Ok(())
 }
 
-/// The same for a page that was last written with the transaction whose low half is `expected`, if that is known.
+/// The same for a page that was last written with the transaction whose low half is `expected`,
+/// if that is known.
 pub fn verify_written(page: &[u8], id: PageId, tree: TreeId, expected: Option<u32>) -> Result<(), Damage> {
     verify(page, id, tree)?;
     let found = header(page).txn();

@@ -1,13 +1,15 @@
-//! Which pages the trees use, against the extent map: each page in use is reached exactly once, by the tree that owns its extent, and no other is.
+//! Which pages the trees use, against the extent map: each page in use is reached exactly once,
+//! by the tree that owns its extent, and no other is.
 //!
 //! Memory: a bit per page and 100 bytes per extent, less than a ten-thousandth of the database.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Result;
+use crate::extent::Extent;
+use crate::geometry::{ExtentId, Geometry};
 use crate::page::{PageId, TreeId};
 use crate::snapshot::Snapshot;
-use crate::space::{Extent, ExtentId, Geometry};
 use crate::store::Store;
 
 /// The pages in use as of a snapshot, and which of them were reached so far.
@@ -59,8 +61,9 @@ impl PageUse {
         is_second.then(|| format!("page {page} of tree {} is used twice", tree.0))
     }
 
-    /// After all: calls `found` with what is wrong about the pages that nobody reached. Trees in `unread` could not be read to their end, so theirs are left
-    /// out; `trees` are all there are.
+    /// After all: calls `found` with what is wrong about the pages that nobody reached. Trees
+    /// in `unread` could not be read to their end, so theirs are left out; `trees` are all
+    /// there are.
     pub fn unreached(
         &self,
         trees: &BTreeSet<TreeId>,

@@ -1,176 +1,20 @@
-//! The read-ahead rules: what to read that nobody has asked for yet.
+//! Weighing the read-ahead rules: is the rest of an extent worth reading, how far ahead does a
+//! scan go?
 //!
-//! 1. *start-up*: until the pool has been full once, a missed page brings the rest of its extent.
-//! 2. *extent*: afterwards the n-th miss of an extent within a window brings the rest.
-//! 3. *planned*: the exact pages of a batch, announced by the trees with `Reader::wish`.
-//! 4. *scan*: the leaves ahead of a scan, as far as [`ScanAhead`] says.
-//! 5. *warm list*: what was resident at the last shutdown, see `warm`.
-//!
-//! Each can be switched off; `auto` weighs 1 and 2 by the device's cost model, what the rule's pages were worth so far, and what
-//! the pages are worth that leave for them ([`Advice`]). Read-ahead never waits: without free frames it is dropped.
+//! The rules themselves are in `rules`. `auto` weighs rules 1 and 2 by the device's cost model,
+//! by the worth of the rule's pages so far, and by the worth of the pages that leave for them
+//! ([`Advice`]); [`ScanAhead`] finds the distance of rule 4.
 
 use snowmelt_io::CostModel;
 
 use crate::meters::AheadStats;
 use crate::page::PAGE_BYTES;
 
-/// The rule that brought a page. The numbers 1 to 5 are stored in the page's word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Rule {
-    /// The pool was never full: the whole extent.
-    StartUp = 1,
-    /// Repeated misses of an extent: the rest of it.
-    Extent = 2,
-    /// Exactly the pages of a batch.
-    Planned = 3,
-    /// Leaves ahead of a scan.
-    Scan = 4,
-    /// Resident at the last shutdown.
-    Warm = 5,
-}
-
-impl Rule {
-    /// All rules, in the order of their numbers.
-    pub const ALL: [Rule; 5] = [Rule::StartUp, Rule::Extent, Rule::Planned, Rule::Scan, Rule::Warm];
-
-    /// The rule with a number; `None` for 0 and what does not exist.
-    pub fn from_bits(bits: u8) -> Option<Rule> {
-        Self::ALL.get((bits as usize).checked_sub(1)?).copied()
-    }
-
-    /// Position in [`Rule::ALL`].
-    pub fn index(self) -> usize {
-        self as usize - 1
-    }
-
-    /// True when its pages may well never be used, so that they enter the pool at the cold end.
-    pub fn is_guess(self) -> bool {
-        matches!(self, Rule::StartUp | Rule::Extent | Rule::Warm)
-    }
-
-    /// Name in options, tables and metrics.
-    pub fn name(self) -> &'static str {
-        match self {
-            Rule::StartUp => "start-up",
-            Rule::Extent => "extent",
-            Rule::Planned => "planned",
-            Rule::Scan => "scan",
-            Rule::Warm => "warm-list",
-        }
-    }
-}
-
-/// Which rules are on, and their sizes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadAhead {
-    /// Rule 1.
-    pub start_up: bool,
-    /// Rule 2.
-    pub extent: bool,
-    /// Rule 3.
-    pub planned: bool,
-    /// Rule 4.
-    pub scan: bool,
-    /// Rule 5.
-    pub warm_list: bool,
-    /// Use a rule that is on only where it is expected to pay.
-    pub auto: bool,
-    /// Rule 2: misses of an extent that trigger.
-    pub extent_misses: u32,
-    /// Rule 2: milliseconds within which they must fall.
-    pub extent_window_ms: u64,
-    /// Rule 4: most leaves ahead.
-    pub scan_leaves: u32,
-    /// Rule 5: seconds between savings of the list.
-    pub warm_save_s: u64,
-}
-
-impl ReadAhead {
-    /// Every rule, weighed.
-    pub fn auto() -> Self {
-        ReadAhead { auto: true, ..Self::all() }
-    }
-
-    /// Every rule, always.
-    pub fn all() -> Self {
-        ReadAhead {
-            start_up: true,
-            extent: true,
-            planned: true,
-            scan: true,
-            warm_list: true,
-            auto: false,
-            extent_misses: 2,
-            extent_window_ms: 20_000,
-            scan_leaves: 3000,
-            warm_save_s: 300,
-        }
-    }
-
-    /// No rule: every page is read when it is asked for.
-    pub fn none() -> Self {
-        ReadAhead {
-            start_up: false,
-            extent: false,
-            planned: false,
-            scan: false,
-            warm_list: false,
-            ..Self::all()
-        }
-    }
-
-    /// Reads `auto`, `none`, `all`, or a comma-separated list of rule names.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => return Ok(Self::auto()),
-            "none" => return Ok(Self::none()),
-            "all" => return Ok(Self::all()),
-            _ => {}
-        }
-        let mut r = Self::none();
-        for name in text.split(',') {
-            let rule = Rule::ALL.into_iter().find(|r| r.name() == name.trim());
-            let rule = rule.ok_or_else(|| {
-                format!("no read-ahead rule {name:?}: start-up, extent, planned, scan, warm-list, none, all or auto")
-            })?;
-            *r.switch(rule) = true;
-        }
-        Ok(r)
-    }
-
-    fn switch(&mut self, rule: Rule) -> &mut bool {
-        match rule {
-            Rule::StartUp => &mut self.start_up,
-            Rule::Extent => &mut self.extent,
-            Rule::Planned => &mut self.planned,
-            Rule::Scan => &mut self.scan,
-            Rule::Warm => &mut self.warm_list,
-        }
-    }
-
-    /// True when the rule is switched on.
-    pub fn is_on(&self, rule: Rule) -> bool {
-        match rule {
-            Rule::StartUp => self.start_up,
-            Rule::Extent => self.extent,
-            Rule::Planned => self.planned,
-            Rule::Scan => self.scan,
-            Rule::Warm => self.warm_list,
-        }
-    }
-}
-
-impl Default for ReadAhead {
-    fn default() -> Self {
-        Self::auto()
-    }
-}
-
 /// What `auto` knows when it weighs rule 1 or 2 for an extent.
 ///
-/// Reading `absent` pages along occupies the device for one request of their length. It gains a visit to the device for each of them that will
-/// be wanted; it loses one for each page that has to leave for them and will be wanted again. Both shares are measured.
+/// Reading `absent` pages along occupies the device for one request of their length. It gains a
+/// visit to the device for each of them that will be wanted; it loses one for each page that
+/// has to leave for them and will be wanted again. Both shares are measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Advice {
     /// Pages of the extent that would be read along.
@@ -205,7 +49,8 @@ impl Advice {
         gain_ns > cost.request_ns(self.absent * PAGE_BYTES as u64) as f64
     }
 
-    /// What a later visit for one page would cost: the time of the device when many wait for it, all of its latency when one waits alone.
+    /// What a later visit for one page would cost: the time of the device when many wait for
+    /// it, all of its latency when one waits alone.
     fn visit_ns(&self, cost: &CostModel) -> f64 {
         let transfer_ns = cost.request_ns(PAGE_BYTES as u64) - cost.ns_per_request;
         let share_ns = cost.latency_ns / (self.outstanding + 1);
@@ -214,8 +59,9 @@ impl Advice {
 
     /// The chance that an absent page of the extent will be used while it is in the pool.
     ///
-    /// Before anything was measured, the smaller the pool the less. Afterwards the share of pages used, of those whose fate is known; those
-    /// that still may be used weigh a little, so that guesses that nobody ever uses stop even while nothing is evicted.
+    /// Before anything was measured, the smaller the pool the less. Afterwards the share of
+    /// pages used, of those whose fate is known; those that still may be used weigh a little,
+    /// so that guesses that nobody ever uses stop even while nothing is evicted.
     fn chance(&self) -> f64 {
         let fits = (self.frames as f64 / self.database_pages.max(1) as f64).min(1.0);
         let AheadStats { issued, used, evicted_unused } = self.so_far;
@@ -229,8 +75,9 @@ impl Advice {
 
 /// How far a scan reads ahead (rule 4). One per scan.
 ///
-/// After two consecutive leaves the distance starts at `FIRST` leaves; it doubles while the consumer finds leaves not yet there, and shrinks by an
-/// eighth for each leaf that was there long before it was needed.
+/// After two consecutive leaves the distance starts at `FIRST` leaves; it doubles while the
+/// consumer finds leaves not yet there, and shrinks by an eighth for each leaf that was there
+/// long before it was needed.
 #[derive(Clone, Debug)]
 pub struct ScanAhead {
     consecutive: u32,
@@ -249,8 +96,8 @@ impl ScanAhead {
         ScanAhead { consecutive: 0, distance: Self::FIRST.min(most), ready: 0, most }
     }
 
-    /// Tells that the scan has visited its next leaf and whether it had to wait for it. Answers how many leaves beyond this
-    /// one should be read or on their way now.
+    /// Tells that the scan has visited its next leaf and whether it had to wait for it. Answers
+    /// how many leaves beyond this one should be read or on their way now.
     pub fn visited(&mut self, waited: Waited) -> u32 {
         self.consecutive += 1;
         if self.consecutive < 2 {
@@ -291,22 +138,8 @@ pub enum Waited {
 mod tests {
     use super::*;
 
-    #[test]
-    fn options_parse() {
-        assert_eq!(ReadAhead::parse("none"), Ok(ReadAhead::none()));
-        assert_eq!(ReadAhead::parse("auto"), Ok(ReadAhead::auto()));
-        let r = ReadAhead::parse("start-up,planned").unwrap();
-        assert!(r.start_up && r.planned && !r.extent && !r.scan && !r.warm_list && !r.auto);
-        assert!(ReadAhead::parse("start-up,bogus").unwrap_err().contains("bogus"));
-        for rule in Rule::ALL {
-            assert!(ReadAhead::parse(rule.name()).unwrap().is_on(rule));
-            assert_eq!(Rule::from_bits(rule as u8), Some(rule));
-        }
-        assert_eq!(Rule::from_bits(0), None);
-        assert_eq!(Rule::from_bits(7), None);
-    }
-
-    /// An extent of 256 pages of which one is missed, nothing measured yet, a pool for the whole database.
+    /// An extent of 256 pages of which one is missed, nothing measured yet, a pool for the
+    /// whole database.
     fn advice() -> Advice {
         Advice {
             absent: 255,

@@ -1,7 +1,9 @@
-//! The reader: how trees get pages. One per thread of a query; it carries the snapshot and the meters.
+//! The reader: how trees get pages. One per thread of a query; it carries the snapshot and the
+//! meters.
 //!
-//! A page that is resident costs a load, a compare and a pin. A page in flight is waited for, whoever started it. An absent page is read
-//! in place by the thread that needs it, and the read-ahead rules look at the miss.
+//! A page that is resident costs a load, a compare and a pin. A page in flight is waited for,
+//! whoever started it. An absent page is read in place by the thread that needs it, and the
+//! read-ahead rules look at the miss.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,11 +14,14 @@ use crate::fetch::{Demand, Fetch};
 use crate::journal::Loc;
 use crate::meters::Activity;
 use crate::page::{Damage, PageId, TreeId, header};
-use crate::pool::{Look, PageRef, Rule};
+use crate::pool::PageRef;
+use crate::rebuild::rebuild;
+use crate::rules::Rule;
 use crate::snapshot::Snapshot;
 use crate::store::Store;
 use crate::transaction_pages::{Private, PrivatePage};
 use crate::versions::Seen;
+use crate::visible::Sight;
 
 /// Why pages are wished for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,7 +80,7 @@ impl Reader {
             let page = page.clone();
             return self.private_page(tree, id, &page);
         }
-        let page = match self.core.pool.quick(id) {
+        let page = match self.core.pages.pool.quick(id) {
             Some(page) => page,
             None => self.page_slow(tree, id).map_err(|e| self.too_old_or(e))?,
         };
@@ -102,7 +107,7 @@ impl Reader {
         match &page.state {
             Private::Memory(state) => Ok(PageRef::of(state.clone())),
             Private::Journal(loc) => {
-                let state = self.store.commits.journal.rebuild(id, self.snapshot.txn(), &[*loc])?;
+                let state = rebuild(&self.store.commits.journal, id, self.snapshot.txn(), &[*loc])?;
                 Ok(PageRef::of(Arc::new(state)))
             }
         }
@@ -111,10 +116,11 @@ impl Reader {
     /// A version that only the journal has; kept in memory if there is room.
     fn journaled(&self, id: PageId, txn: u64, way: &[Loc]) -> Result<Option<PageRef>> {
         let commits = &self.store.commits;
-        let versions = &self.core.pool.versions;
-        let state = match commits.journal.rebuild(id, txn, way) {
+        let versions = &self.core.pages.versions;
+        let state = match rebuild(&commits.journal, id, txn, way) {
             Ok(state) => Arc::new(state),
-            // It may have been written back since we looked, and its place in the journal used again.
+            // It may have been written back since we looked, and its place in the journal used
+            // again.
             Err(e) => match versions.see(id, self.txn) {
                 Seen::Journal(now, _) if now == txn => return Err(e),
                 _ => return Ok(None),
@@ -135,30 +141,32 @@ impl Reader {
     fn page_slow(&mut self, tree: TreeId, id: PageId) -> Result<PageRef> {
         let store = self.store.clone();
         let (fetch, core) = (&store.fetch, &store.fetch.core);
-        // A read of our own through the queue is waited for like those of others, but not counted as one.
+        // A read of our own through the queue is waited for like those of others, but not
+        // counted as one.
         let mut own = false;
         loop {
             let mark = core.failures.mark();
-            let look = core.pool.look(id, self.txn);
-            // The versions that a snapshot given up should see may be gone, with an older state still on the stripe.
+            let look = core.pages.look(id, self.txn);
+            // The versions that a snapshot given up should see may be gone, with an older state
+            // still on the stripe.
             if self.snapshot.is_cancelled() {
                 return Err(StoreError::SnapshotTooOld { txn: self.txn });
             }
             match look {
-                Look::Here(page, first_use) => {
+                Sight::Here(page, first_use) => {
                     if let Some(rule) = first_use {
                         core.meters.with(tree, |m| m.used(rule));
                     }
                     return Ok(page);
                 }
-                Look::InFlight => {
+                Sight::InFlight => {
                     self.meters.waits += u64::from(!own);
-                    self.timed(fetch, |_| core.pool.wait(id));
+                    self.timed(fetch, |_| core.pages.pool.wait(id));
                     if let Some(e) = core.failures.since(mark, id) {
                         return Err(e);
                     }
                 }
-                Look::Absent => {
+                Sight::Absent => {
                     self.check_owner(tree, id)?;
                     match self.timed(fetch, |r| fetch.demand(tree, id, &mut r.meters))? {
                         Demand::Page(page) => return Ok(page),
@@ -168,12 +176,12 @@ impl Reader {
                         return Err(e);
                     }
                 }
-                Look::Journal(txn, way) => {
+                Sight::Journal(txn, way) => {
                     if let Some(page) = self.timed(fetch, |r| r.journaled(id, txn, &way))? {
                         return Ok(page);
                     }
                 }
-                Look::Nowhere => return Err(core.damaged(id, Damage::NotAllocated)),
+                Sight::Nowhere => return Err(core.damaged(id, Damage::NotAllocated)),
             }
         }
     }
@@ -196,9 +204,10 @@ impl Reader {
         }
     }
 
-    /// Starts the reads of those of `pages` (sorted, distinct) that are absent, at most [`Reader::wish_limit`] of them, and never waits.
-    /// What the warm list of a device with an arm still waits for is left to it.
-    /// Answers how many were started. A hint: failures show when the page is asked for.
+    /// Starts the reads of those of `pages` (sorted, distinct) that are absent, at most
+    /// [`Reader::wish_limit`] of them, and never waits. What the warm list of a device with an
+    /// arm still waits for is left to it. Answers how many were started. A hint: failures show
+    /// when the page is asked for.
     pub fn wish(&mut self, tree: TreeId, pages: &[PageId], kind: WishKind) -> u64 {
         let rule = match kind {
             WishKind::Planned => Rule::Planned,
@@ -208,7 +217,7 @@ impl Reader {
         if !store.fetch.read_ahead.is_on(rule) {
             return 0;
         }
-        let pool = &store.fetch.core.pool;
+        let pool = &store.fetch.core.pages.pool;
         let space = store.fetch.core.space.read();
         let mine = |p: &PageId| pool.is_absent(*p) && space.owner(*p) == Some(tree);
         let absent: Vec<PageId> = pages.iter().copied().filter(mine).take(self.wish_limit()).collect();
@@ -222,7 +231,7 @@ impl Reader {
 
     /// Most pages worth wishing for at a time: a quarter of the frames.
     pub fn wish_limit(&self) -> usize {
-        (self.core.pool.frame_count() as usize / 4).max(1)
+        (self.core.pages.pool.frame_count() as usize / 4).max(1)
     }
 
     /// Leaves a scan may read ahead: rule 4's limit, 0 when it is off.
@@ -246,7 +255,8 @@ impl Reader {
         self.core.meters.add(std::mem::take(&mut self.meters));
     }
 
-    /// The error for a page whose header and checksum are right but whose content makes no sense to its tree.
+    /// The error for a page whose header and checksum are right but whose content makes no
+    /// sense to its tree.
     pub fn damaged(&self, id: PageId, why: impl Into<String>) -> StoreError {
         self.core.damaged(id, Damage::Content(why.into()))
     }

@@ -1,6 +1,8 @@
-//! Record trees: sorted byte keys → bytes. The catalog now; rows of tables and secondary indexes later.
+//! Record trees: sorted byte keys → bytes. The catalog now; rows of tables and secondary
+//! indexes later.
 //!
-//! Keys are compared as bytes (see `record_key` for keys of several columns). This file: the handle, `get` and range scans.
+//! Keys are compared as bytes (see `record_key` for keys of several columns). This file: the
+//! handle, `get` and range scans.
 
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -11,8 +13,7 @@ use crate::error::{Result, StoreError};
 use crate::long_value::LongRef;
 use crate::page::{PageId, PageKind, TreeId};
 use crate::record_page::{Equal, RecordPage};
-use crate::tree_read::decoded;
-use crate::tuple_descent::wish_sorted;
+use crate::tree_read::{decoded, wish_sorted};
 use crate::{PageRef, Reader, ScanAhead, Waited, WishKind};
 
 /// A record tree as of a build or a change. Cheap to clone; holds no page.

@@ -1,10 +1,13 @@
 //! Changes to a record tree, in batches sorted by key: records put, replaced, taken.
 //!
-//! 1. down: a node hands each child its part of the changes; the children that get one are wished for together;
-//! 2. a leaf carries its changes out in place as long as they fit (a slot and a record each), else its records are packed anew, into several
-//!    pages of about equal size when one is not enough; runs of long values come and go with their records;
-//! 3. up: a node whose children only changed their counts is changed in place, else it is packed anew like a leaf. Empty pages are
-//!    given back, a split root gets a level above it, a root with one child gives way to it.
+//! 1. down: a node hands each child its part of the changes; the children that get one are
+//!    wished for together;
+//! 2. a leaf carries its changes out in place as long as they fit (a slot and a record each),
+//!    else its records are packed anew, into several pages of about equal size when one is not
+//!    enough; runs of long values come and go with their records;
+//! 3. up: a node whose children only changed their counts is changed in place, else it is
+//!    packed anew like a leaf. Empty pages are given back, a split root gets a level above it,
+//!    a root with one child gives way to it.
 
 use crate::encoding::{Decode, store_varint};
 use crate::error::{Result, StoreError};
@@ -59,7 +62,8 @@ enum Now {
 type Edit<'a> = (&'a [u8], Option<(Vec<u8>, bool)>);
 
 impl RecordTree {
-    /// Makes an empty tree. The caller stores [`RecordTree::to_bytes`] as a record, after every change.
+    /// Makes an empty tree. The caller stores [`RecordTree::to_bytes`] as a record, after every
+    /// change.
     pub fn create(txn: &mut Transaction, name: &str) -> Result<RecordTree> {
         Ok(RecordTree::new(txn.new_tree(name), PageId(0), 0, 0, 0))
     }
@@ -67,7 +71,8 @@ impl RecordTree {
     /// Puts and takes records; keys ascend strictly. On an error the transaction must be given up.
     ///
     /// # Errors
-    /// A key is longer than a quarter page, reading a page failed, a page contradicts the format, there is no space left.
+    /// A key is longer than a quarter page, reading a page failed, a page contradicts the
+    /// format, there is no space left.
     pub fn apply(&mut self, txn: &mut Transaction, changes: &[RecordChange<'_>]) -> Result<RecordsApplied> {
         assert!(changes.is_sorted_by(|a, b| a.0 < b.0), "changes of records ascend strictly");
         if let Some((key, _)) = changes.iter().find(|(key, _)| key.len() > MOST_KEY) {
@@ -240,7 +245,8 @@ impl Apply<'_> {
         Ok(if nodes.len() == 1 { Now::Records(more) } else { Now::Nodes(nodes) })
     }
 
-    /// Looks the changes up in a leaf; gives the runs of old values back and writes those of new ones.
+    /// Looks the changes up in a leaf; gives the runs of old values back and writes those of
+    /// new ones.
     fn edits<'a>(
         &mut self,
         at: PageId,
@@ -304,7 +310,8 @@ impl Apply<'_> {
         self.write(at, level, lowest, children.into_iter().map(entry).collect())
     }
 
-    /// Packs records into the page there is, and into others near it. The first node's separator is the lower of `lowest` and its first key.
+    /// Packs records into the page there is, and into others near it. The first node's
+    /// separator is the lower of `lowest` and its first key.
     fn write(
         &mut self,
         at: Option<PageId>,

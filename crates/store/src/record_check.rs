@@ -1,5 +1,5 @@
-//! Checks a record tree as a whole: every page decodes, keys ascend across leaves, separators part them, counts are exact, long values can
-//! be read.
+//! Checks a record tree as a whole: every page decodes, keys ascend across leaves, separators
+//! part them, counts are exact, long values can be read.
 
 use crate::Reader;
 use crate::encoding::Decode;
@@ -22,7 +22,8 @@ impl RecordTree {
     /// Reads the whole tree and compares what it says with what it holds.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`](crate::StoreError::Damaged) with the first page that contradicts another one or the handle.
+    /// [`StoreError::Damaged`](crate::StoreError::Damaged) with the first page that contradicts
+    /// another one or the handle.
     pub fn check(&self, reader: &mut Reader) -> Result<()> {
         self.check_pages(reader, &mut |_| {})
     }

@@ -9,11 +9,13 @@
 //!     records: suffix bytes varint | value bytes · 2 + long varint | key behind the prefix | value
 //! ```
 //!
-//! Records lie anywhere behind the prefix: right behind it in pages built in bulk, at the page's end in pages that were changed, so that
-//! a record can be added with its slot alone moving others (`insert`, `remove`, `replace`).
+//! Records lie anywhere behind the prefix: right behind it in pages built in bulk, at the
+//! page's end in pages that were changed, so that a record can be added with its slot alone
+//! moving others (`insert`, `remove`, `replace`).
 //!
-//! `long` says that the value is a reference (see `long_value`). The value of an inner node's record is its child: page varint,
-//! records of the subtree varint; its key is above every key of the children before it and not above any of its own.
+//! `long` says that the value is a reference (see `long_value`). The value of an inner node's
+//! record is its child: page varint, records of the subtree varint; its key is above every key
+//! of the children before it and not above any of its own.
 
 use std::cmp::Ordering;
 
@@ -21,7 +23,8 @@ use crate::encoding::{BODY, Bad, Decode, load_u16, load_varint, part, partition,
 use crate::page::{BODY_BYTES, PageBuf, PageKind, header, offset};
 use crate::record_key::{bounded, common_prefix};
 
-/// Most bytes of a key, and of a value that is kept in its leaf: a record fills at most half a page.
+/// Most bytes of a key, and of a value that is kept in its leaf: a record fills at most half a
+/// page.
 pub(crate) const MOST_KEY: usize = BODY_BYTES / 4;
 pub(crate) const MOST_VALUE: usize = BODY_BYTES / 4;
 
@@ -130,7 +133,8 @@ fn store_record(out: &mut Vec<u8>, suffix: &[u8], value: &[u8], long: bool) {
     out.extend_from_slice(value);
 }
 
-/// Adds a record as number `i`; false, and nothing changed, when the page must be packed anew for it.
+/// Adds a record as number `i`; false, and nothing changed, when the page must be packed anew
+/// for it.
 pub(crate) fn insert(
     page: &mut [u8],
     found: &RecordPage,
@@ -159,7 +163,8 @@ pub(crate) fn insert(
     Ok(true)
 }
 
-/// Takes record number `i` out of a page that has others. Its bytes stay free until the page is packed anew.
+/// Takes record number `i` out of a page that has others. Its bytes stay free until the page is
+/// packed anew.
 pub(crate) fn remove(page: &mut [u8], found: &RecordPage, i: usize) {
     assert!(i < found.len && found.len > 1, "an empty page is given back");
     let (slot, prefix_end) = (BODY + HEAD + 2 * i, found.prefix_at + found.prefix);
@@ -167,7 +172,8 @@ pub(crate) fn remove(page: &mut [u8], found: &RecordPage, i: usize) {
     set_count(page, found.len - 1);
 }
 
-/// Gives record number `i` another value of the same length; false, and nothing changed, when it has another one.
+/// Gives record number `i` another value of the same length; false, and nothing changed, when
+/// it has another one.
 pub(crate) fn replace(
     page: &mut [u8],
     found: &RecordPage,

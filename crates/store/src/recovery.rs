@@ -1,14 +1,19 @@
-//! Recovery: what the journal says beyond the super-block's state, as catalog, extent map and page versions.
+//! Recovery: what the journal says beyond the super-block's state, as catalog, extent map and
+//! page versions.
 //!
-//! 1. the meta run gives the catalog as of the checkpoint C and the extent map as of C or a little later;
-//! 2. the journal is read and checked ([`scan`]); of each page the way to its newest version is kept ([`replay`]). The versions of the latest
-//!    commits are kept in memory, as many as there is room for, as their image and what changed since, which is made when somebody looks.
-//!    The pages are shared among the processors;
+//! 1. the meta run gives the catalog as of the checkpoint C and the extent map as of C or a
+//!    little later;
+//! 2. the journal is read and checked ([`scan`]); of each page the way to its newest version is
+//!    kept ([`replay`]). The versions of the latest commits are kept in memory, as many as
+//!    there is room for, as their image and what changed since, which is made when somebody
+//!    looks. The pages are shared among the processors;
 //! 3. commits after C change catalog and map; parts whose commit is missing are forgotten;
-//! 4. pages with a version after C enter the version table, and the database is open: writing them back is the checkpointer's business.
-//!    Nothing is written, but for journals of which not even the places of all changes fit into the memory budget: their pages are
-//!    written back a slice at a time, with one reading of the journal for each ([`redo`]).
+//! 4. pages with a version after C enter the version table, and the database is open: writing
+//!    them back is the checkpointer's business. Nothing is written, but for journals of which
+//!    not even the places of all changes fit into the memory budget: their pages are written
+//!    back a slice at a time, with one reading of the journal for each ([`redo`]).
 
+mod part;
 mod read;
 mod redo;
 mod replay;
@@ -19,13 +24,13 @@ use std::thread::available_parallelism;
 use crate::catalog::Catalog;
 use crate::config::{JournalConfig, StoreConfig};
 use crate::error::{Result, StoreError};
-use crate::journal::TailPlace;
+use crate::extent::Extent;
+use crate::geometry::Geometry;
 use crate::journal::scan::{Found, Needed};
 use crate::page::{PAGE_BYTES, PageId};
-use crate::space::{Extent, Geometry};
+use crate::step::Step;
 use crate::stripes::Devices;
-use crate::superblock::SuperBlock;
-use crate::versions::Step;
+use crate::superblock::{SuperBlock, TailPlace};
 use crate::waiting::WaitingPage;
 use read::read_journal;
 use replay::{Limits, PageWay, Replay, Slice};
@@ -76,7 +81,8 @@ pub struct RecoveryTrace {
     pub pages: u64,
     /// Those of them that are in memory.
     pub pages_in_memory: u64,
-    /// Pages that were written back before the database opened: the memory budget could not hold what the journal says.
+    /// Pages that were written back before the database opened: the memory budget could not
+    /// hold what the journal says.
     pub pages_written_back: u64,
     /// So many of the newest commits have all their pages in memory.
     pub newest_commits_in_memory: u64,
@@ -122,7 +128,8 @@ pub(crate) fn recover(
     let (catalog, mut extents) = (std::mem::take(&mut first.catalog), std::mem::take(&mut first.extents));
     let (txn, last_number, commits) = (first.txn, first.last_number, first.commits);
     let newest = std::mem::take(&mut first.newest);
-    // Only what is in use must be there: extents that were built and dropped since may have been cut off by an earlier recovery.
+    // Only what is in use must be there: extents that were built and dropped since may have
+    // been cut off by an earlier recovery.
     let on_stripe = |e: &Extent| e.tree.is_some() && e.written.iter().any(|w| *w != 0);
     let last = extents.iter().rposition(on_stripe).map_or(0, |i| i as u64 + 1);
     let least_extents = block.extents.max(last);
@@ -165,8 +172,9 @@ fn shares(config: &StoreConfig) -> usize {
     if config.runs_threads() { available_parallelism().map_or(1, usize::from).min(MOST) } else { 1 }
 }
 
-/// Limits of each share: together an eighth of the memory budget for images, as in the version table, a sixteenth each for what waits and
-/// for places. The parts of a transaction are the same memory for all shares.
+/// Limits of each share: together an eighth of the memory budget for images, as in the version
+/// table, a sixteenth each for what waits and for places. The parts of a transaction are the
+/// same memory for all shares.
 fn limits(config: &StoreConfig, shares: usize) -> Result<Limits> {
     let memory = config.recovery_bytes() as usize;
     let share_of = |part: usize| (memory / part / shares).max(1);
@@ -179,7 +187,8 @@ fn limits(config: &StoreConfig, shares: usize) -> Result<Limits> {
     })
 }
 
-/// True of a page that the newest state uses. Versions of others would only be in the way of those who get their extents next.
+/// True of a page that the newest state uses. Versions of others would only be in the way of
+/// those who get their extents next.
 fn is_in_use(extents: &[Extent], geometry: Geometry, page: PageId) -> bool {
     let extent = extents.get(geometry.extent_of(page) as usize);
     extent.is_some_and(|e| e.tree.is_some() && e.is_allocated(geometry.index_of(page)))
@@ -208,7 +217,8 @@ struct Passes<'a> {
 }
 
 impl Passes<'_> {
-    /// One slice after the other, in the calling thread: heaps of other threads would keep what they once had.
+    /// One slice after the other, in the calling thread: heaps of other threads would keep what
+    /// they once had.
     fn run(&mut self, replays: Vec<Replay>, extents: &mut [Extent]) -> Result<()> {
         let (shares, after) = (replays.len(), replays[0].after);
         let of_share = |(share, r): (usize, Replay)| r.slices.into_iter().map(move |slice| (share, slice));

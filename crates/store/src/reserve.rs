@@ -1,8 +1,10 @@
-//! The reserve: room on the disk that is taken when a database is made, so that a full disk does not keep anybody from making it less full.
+//! The reserve: room on the disk that is taken when a database is made, so that a full disk
+//! does not keep anybody from making it less full.
 //!
-//! File `reserve` in the database's directory. It holds nothing. What only gives room back, or makes the journal usable again, may have it when
-//! the disk is full: checkpoints, commits that make no stripe longer, compacting. It is then cut to nothing, and taken again by the next checkpoint that finds
-//! room: all of it, or as much as there is.
+//! File `reserve` in the database's directory. It holds nothing. What only gives room back, or
+//! makes the journal usable again, may have it when the disk is full: checkpoints, commits that
+//! make no stripe longer, compacting. It is then cut to nothing, and taken again by the next
+//! checkpoint that finds room: all of it, or as much as there is.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +38,8 @@ pub(crate) enum MayUse {
 }
 
 impl Reserve {
-    /// Opens or makes it, with `bytes` if there is so much room. That it cannot be had is no error: a database must open on a full disk.
+    /// Opens or makes it, with `bytes` if there is so much room. That it cannot be had is no
+    /// error: a database must open on a full disk.
     pub fn open(dir: &Path, bytes: u64, config: &StoreConfig) -> Reserve {
         let path = dir.join(FILE_NAME);
         let open = || opener::open(config.files.as_ref(), &path, Access::Create, Caching::Buffered);

@@ -1,8 +1,9 @@
 //! Snapshots: every read says as of which commit it reads.
 //!
-//! A snapshot is the last commit it may see and the catalog as of it; one taken inside a transaction also carries that transaction's pages, frozen.
-//! Live snapshots are registered, because a checkpoint may write a page version to its stripe only when every live snapshot may see it.
-//! Invariant: `oldest()` is never newer than a live snapshot.
+//! A snapshot is the last commit it may see and the catalog as of it; one taken inside a
+//! transaction also carries that transaction's pages, frozen. Live snapshots are registered,
+//! because a checkpoint may write a page version to its stripe only when every live snapshot
+//! may see it. Invariant: `oldest()` is never newer than a live snapshot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,8 +31,8 @@ struct Entry {
 }
 
 impl Snapshots {
-    /// Registers a snapshot that sees what `state` answers; asked under the lock, so that no snapshot
-    /// is missed between reading the state and registering it.
+    /// Registers a snapshot that sees what `state` answers; asked under the lock, so that no
+    /// snapshot is missed between reading the state and registering it.
     pub(crate) fn take(self: &Arc<Self>, now_ns: u64, state: impl FnOnce() -> Arc<State>) -> Snapshot {
         let mut live = self.live.lock();
         let state = state();
@@ -49,7 +50,8 @@ impl Snapshots {
         self.live.lock().keys().next().copied()
     }
 
-    /// What every live snapshot may see: the state of the oldest one, or `visible` when there is none that is older.
+    /// What every live snapshot may see: the state of the oldest one, or `visible` when there
+    /// is none that is older.
     pub(crate) fn oldest_state(&self, visible: impl FnOnce() -> Arc<State>) -> Arc<State> {
         let live = self.live.lock();
         // Asked under the lock: a snapshot that is taken later sees at least this.
@@ -60,7 +62,8 @@ impl Snapshots {
         }
     }
 
-    /// Gives up the snapshots of transactions before `txn` that were all taken before `before_ns`; answers how many.
+    /// Gives up the snapshots of transactions before `txn` that were all taken before
+    /// `before_ns`; answers how many.
     pub(crate) fn cancel(&self, txn: u64, before_ns: u64) -> u64 {
         let mut live = self.live.lock();
         let old: Vec<u64> =
@@ -98,7 +101,8 @@ impl Snapshot {
         self.state.txn
     }
 
-    /// True when it sees changes that are not committed, so that its number does not say what it sees.
+    /// True when it sees changes that are not committed, so that its number does not say what
+    /// it sees.
     pub fn is_private(&self) -> bool {
         self.pages.is_some()
     }

@@ -1,185 +1,21 @@
 //! Space: which extent belongs to which tree, which pages of it are written, and where a page lies.
 //!
-//! Page `p` is page `p mod k` of extent `p div k` (k = pages per extent). Extent `e` is the `e div n`-th extent of the file of
-//! stripe `e mod n` (n stripes). An extent has one owner, so reading it whole never drags in foreign pages; its bitmap says which
-//! of its pages were ever written, so read-ahead skips the rest.
+//! Page `p` is page `p mod k` of extent `p div k` (k = pages per extent). Extent `e` is the `e
+//! div n`-th extent of the file of stripe `e mod n` (n stripes). An extent has one owner, so
+//! reading it whole never drags in foreign pages; its bitmap says which of its pages were ever
+//! written, so read-ahead skips the rest.
 //!
-//! A page is *allocated* when the newest state uses it and *written* when its stripe has it: between a commit and its checkpoint a page may be
-//! one and not the other. The files keep what is allocated; read-ahead and readers go by what is written.
+//! A page is *allocated* when the newest state uses it and *written* when its stripe has it:
+//! between a commit and its checkpoint a page may be one and not the other. The files keep what
+//! is allocated; read-ahead and readers go by what is written.
 //!
-//! Invariant: extents handed to a build or a transaction are invisible to readers until it commits, and an extent that a commit frees
-//! stays as it is for the readers of older snapshots.
+//! Invariant: extents handed to a build or a transaction are invisible to readers until it
+//! commits, and an extent that a commit frees stays as it is for the readers of older
+//! snapshots.
 
-use crate::map_segment::SEGMENT;
-use crate::page::{PAGE_BYTES, PageId, TreeId};
-use crate::written_by::WrittenBy;
-
-/// Number of an extent, counted over all stripes.
-pub type ExtentId = u64;
-
-/// Sizes that turn a page number into a place. Copied wherever it is needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Geometry {
-    /// Pages in an extent.
-    pub extent_pages: u32,
-    /// Stripes the extents are dealt to.
-    pub stripes: u32,
-}
-
-/// Where a page lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Index of the stripe.
-    pub stripe: usize,
-    /// Byte offset in the stripe's file.
-    pub offset: u64,
-}
-
-impl Geometry {
-    /// Bytes in an extent.
-    pub fn extent_bytes(&self) -> u64 {
-        self.extent_pages as u64 * PAGE_BYTES as u64
-    }
-
-    /// The extent of a page.
-    #[inline]
-    pub fn extent_of(&self, page: PageId) -> ExtentId {
-        page.0 / self.extent_pages as u64
-    }
-
-    /// Index of a page within its extent.
-    #[inline]
-    pub fn index_of(&self, page: PageId) -> u32 {
-        (page.0 % self.extent_pages as u64) as u32
-    }
-
-    /// A page of an extent.
-    #[inline]
-    pub fn page(&self, extent: ExtentId, index: u32) -> PageId {
-        PageId(extent * self.extent_pages as u64 + index as u64)
-    }
-
-    /// Where an extent begins. For numbers no database reaches the offset saturates: they are only named in errors.
-    pub fn extent_place(&self, extent: ExtentId) -> Place {
-        Place {
-            stripe: (extent % self.stripes as u64) as usize,
-            offset: (extent / self.stripes as u64).saturating_mul(self.extent_bytes()),
-        }
-    }
-
-    /// Where a page begins.
-    #[inline]
-    pub fn place(&self, page: PageId) -> Place {
-        let mut place = self.extent_place(self.extent_of(page));
-        place.offset = place.offset.saturating_add(self.index_of(page) as u64 * PAGE_BYTES as u64);
-        place
-    }
-
-    /// Bytes the file of `stripe` has when the database has `extents` extents.
-    pub fn stripe_bytes(&self, stripe: usize, extents: u64) -> u64 {
-        let (stripe, n) = (stripe as u64, self.stripes as u64);
-        let here = if extents > stripe { (extents - stripe).div_ceil(n) } else { 0 };
-        here * self.extent_bytes()
-    }
-}
-
-/// One extent of the map.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Extent {
-    /// Owner; `None` when the extent is free.
-    pub tree: Option<TreeId>,
-    /// The extent that takes the pages of splits when this one is full.
-    pub overflow: Option<ExtentId>,
-    /// Bit i: page i is on the stripe. `extent_pages` bits, lowest first.
-    pub written: Box<[u64]>,
-    /// Bit i: page i is in use.
-    pub allocated: Box<[u64]>,
-    /// What the stripe has of each page that is written.
-    pub written_by: WrittenBy,
-}
-
-impl Extent {
-    /// A free extent.
-    pub fn free(extent_pages: u32) -> Self {
-        let none: Box<[u64]> = vec![0; words(extent_pages)].into();
-        Extent {
-            tree: None,
-            overflow: None,
-            written: none.clone(),
-            allocated: none,
-            written_by: WrittenBy::UNKNOWN,
-        }
-    }
-
-    /// An extent of `tree` whose first `pages` pages are written.
-    pub fn filled(extent_pages: u32, tree: TreeId, pages: u32) -> Self {
-        let mut e = Self::free(extent_pages);
-        e.tree = Some(tree);
-        for i in 0..pages {
-            e.written[i as usize / 64] |= 1 << (i % 64);
-        }
-        e.allocated = e.written.clone();
-        e
-    }
-
-    /// The same, all its pages written with this transaction.
-    pub fn by(mut self, txn: u64) -> Self {
-        self.written_by = WrittenBy::same(txn);
-        self
-    }
-
-    /// True when none of its pages is in use.
-    pub fn is_unused(&self) -> bool {
-        self.allocated.iter().all(|w| *w == 0)
-    }
-
-    /// The first page that is not in use.
-    pub fn first_unused(&self, extent_pages: u32) -> Option<u32> {
-        let word = self.allocated.iter().position(|w| *w != u64::MAX)?;
-        let index = word as u32 * 64 + self.allocated[word].trailing_ones();
-        (index < extent_pages).then_some(index)
-    }
-
-    /// True when page `index` is in use.
-    #[inline]
-    pub fn is_allocated(&self, index: u32) -> bool {
-        self.allocated[index as usize / 64] >> (index % 64) & 1 == 1
-    }
-
-    /// Says whether page `index` is in use.
-    pub fn set_allocated(&mut self, index: u32, used: Used) {
-        let bit = 1 << (index % 64);
-        match used {
-            Used::Yes => self.allocated[index as usize / 64] |= bit,
-            Used::No => self.allocated[index as usize / 64] &= !bit,
-        }
-    }
-
-    /// True when page `index` was written.
-    #[inline]
-    pub fn is_written(&self, index: u32) -> bool {
-        self.written[index as usize / 64] >> (index % 64) & 1 == 1
-    }
-
-    /// Number of pages written.
-    pub fn pages(&self) -> u32 {
-        self.written.iter().map(|w| w.count_ones()).sum()
-    }
-}
-
-/// Whether a page is in use.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Used {
-    /// By the newest state.
-    Yes,
-    /// It may be allocated.
-    No,
-}
-
-/// Words of a bitmap over the pages of an extent.
-pub(crate) fn words(extent_pages: u32) -> usize {
-    (extent_pages as usize).div_ceil(64)
-}
+use crate::extent::{Extent, SEGMENT};
+use crate::geometry::{ExtentId, Geometry};
+use crate::page::{PageId, TreeId};
 
 /// What became of an extent that no committed tree owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,7 +36,8 @@ pub struct Space {
     geometry: Geometry,
     extents: Vec<Extent>,
     uses: Vec<Use>,
-    /// By segment of the map: what a checkpoint keeps of it may have changed since it was last taken.
+    /// By segment of the map: what a checkpoint keeps of it may have changed since it was last
+    /// taken.
     changed: Vec<bool>,
     /// What a resting extent looks like from outside.
     free: Extent,
@@ -246,8 +83,9 @@ impl Space {
         if e.is_written(self.geometry.index_of(page)) { e.tree } else { None }
     }
 
-    /// Its owner as [`Space::owner`] says it, and what its stripe must have: the low half of the transaction it was last written with. `None` when
-    /// that is not known, and for pages that the newest state does not use.
+    /// Its owner as [`Space::owner`] says it, and what its stripe must have: the low half of
+    /// the transaction it was last written with. `None` when that is not known, and for pages
+    /// that the newest state does not use.
     pub fn expected(&self, page: PageId) -> (Option<TreeId>, Option<u32>) {
         let Some(e) = self.extent(self.geometry.extent_of(page)) else { return (None, None) };
         let index = self.geometry.index_of(page);
@@ -258,7 +96,8 @@ impl Space {
         }
     }
 
-    /// The pages of an extent of the newest state whose last write, as far as is known, is newer than `txn`; `newest` is the newest transaction there is.
+    /// The pages of an extent of the newest state whose last write, as far as is known, is
+    /// newer than `txn`; `newest` is the newest transaction there is.
     pub fn written_since(&self, extent: ExtentId, txn: u64, newest: u64) -> Vec<PageId> {
         let e = self.newest(extent);
         let is_newer = |i: u32| {
@@ -282,8 +121,9 @@ impl Space {
         self.iter().filter(move |(_, e)| e.tree == Some(tree)).map(|(id, _)| id)
     }
 
-    /// Takes up to `want` ≥ 1 consecutive extents: the first free run that is long enough, else new ones at the end.
-    /// Answers the first; all `want` are the caller's until [`Space::release`] or [`Space::commit`].
+    /// Takes up to `want` ≥ 1 consecutive extents: the first free run that is long enough, else
+    /// new ones at the end. Answers the first; all `want` are the caller's until
+    /// [`Space::release`] or [`Space::commit`].
     pub fn allocate(&mut self, want: u32) -> ExtentId {
         assert!(want > 0, "no extents asked for");
         let first = self.first_free_run(want as usize);
@@ -324,7 +164,8 @@ impl Space {
         }
     }
 
-    /// Appends these extents as they are to be kept with a new meta run: what committed trees own, without the run before.
+    /// Appends these extents as they are to be kept with a new meta run: what committed trees
+    /// own, without the run before.
     pub fn copy_durable(&self, range: std::ops::Range<usize>, map: &mut Vec<Extent>) {
         map.extend(range.map(|i| match self.uses.get(i) {
             Some(Use::Owned) if self.extents[i].tree != Some(TreeId::META) => self.extents[i].clone(),
@@ -356,7 +197,8 @@ impl Space {
         self.changed.iter().enumerate().filter(|(_, changed)| **changed).map(|(i, _)| i).collect()
     }
 
-    /// The extents of a segment as they are to be kept, free ones beyond the end. It counts as unchanged from now on.
+    /// The extents of a segment as they are to be kept, free ones beyond the end. It counts as
+    /// unchanged from now on.
     pub fn take_segment(&mut self, segment: usize) -> Vec<Extent> {
         if let Some(changed) = self.changed.get_mut(segment) {
             *changed = false;
@@ -378,7 +220,8 @@ impl Space {
         self.uses.iter().rposition(|u| *u == Use::Owned).map_or(0, |i| i as u64 + 1)
     }
 
-    /// Takes `want` consecutive extents for the store's own pages: they are part of the map at once.
+    /// Takes `want` consecutive extents for the store's own pages: they are part of the map at
+    /// once.
     pub fn take_for_meta(&mut self, want: u32) -> std::ops::Range<ExtentId> {
         let first = self.allocate(want);
         for i in first..first + u64::from(want) {
@@ -417,8 +260,9 @@ impl Space {
         }
     }
 
-    /// Makes a transaction's changes those of the newest state: extents whose owner, overflow or allocation it changed, and trees it dropped.
-    /// An extent without an owner was emptied: it rests, if anybody may see what was in it.
+    /// Makes a transaction's changes those of the newest state: extents whose owner, overflow
+    /// or allocation it changed, and trees it dropped. An extent without an owner was emptied:
+    /// it rests, if anybody may see what was in it.
     pub fn apply(
         &mut self,
         txn: u64,
@@ -495,6 +339,7 @@ impl Space {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::geometry::Place;
 
     const G: Geometry = Geometry { extent_pages: 8, stripes: 3 };
 

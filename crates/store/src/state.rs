@@ -1,7 +1,9 @@
-//! The states of a database: what a commit changes beside pages, and which commit readers and the next writer see.
+//! The states of a database: what a commit changes beside pages, and which commit readers and
+//! the next writer see.
 //!
-//! A commit is first *appended*: the next writer builds on it. When it is durable it becomes *visible*: new snapshots see it. So `visible`
-//! is never newer than `appended`, and both only grow.
+//! A commit is first *appended*: the next writer builds on it. When it is durable it becomes
+//! *visible*: new snapshots see it. So `visible` is never newer than `appended`, and both only
+//! grow.
 
 use std::sync::Arc;
 

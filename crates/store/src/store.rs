@@ -1,13 +1,13 @@
 //! The store: a directory with a super-block, a lock and stripes, opened as one thing.
 //!
-//! Opening: take the lock → super-block → meta run (extent map, catalog) → journal (what was committed since) → stripes (lengths checked,
-//! leftovers of an unfinished build cut off) → an empty pool and the version table. Nothing else is read and nothing is written, so opening takes
-//! a few device requests whatever the size of the database, and the time to read the journal.
+//! Opening: take the lock → super-block → meta run (extent map, catalog) → journal (what was
+//! committed since) → stripes (lengths checked, leftovers of an unfinished build cut off) → an
+//! empty pool and the version table. Nothing else is read and nothing is written, so opening
+//! takes a few device requests whatever the size of the database, and the time to read the
+//! journal.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
@@ -22,7 +22,9 @@ use crate::config::{Checkpoints, Mode, StoreConfig};
 use crate::core::Core;
 use crate::current::CurrentBlock;
 use crate::error::{Result, StoreError};
+use crate::extent::Extent;
 use crate::fetch::Fetch;
+use crate::geometry::{ExtentId, Geometry};
 use crate::journal::Journal;
 use crate::journal_meters::JournalStats;
 use crate::lock::Lock;
@@ -35,11 +37,12 @@ use crate::pool::Pool;
 use crate::recovery::{RecoveryTrace, recover};
 use crate::reserve::{self, Reserve};
 use crate::snapshot::Snapshot;
-use crate::space::{Extent, ExtentId, Geometry, Space};
+use crate::space::Space;
 use crate::state::{State, States};
 use crate::stripes::{self, Devices};
 use crate::superblock::{MetaForm, SuperBlock, SuperBlockFile};
 use crate::superblock_file::Opened;
+use crate::visible::VisiblePages;
 use crate::warm::{self, WarmUp};
 use crate::writer::WriterGate;
 
@@ -67,8 +70,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Makes an empty database in `dir` (made if absent) and opens it. Without `stripes` the data lies in one file in `dir`; a stripe
-    /// that is a directory gets a file in it.
+    /// Makes an empty database in `dir` (made if absent) and opens it. Without `stripes` the
+    /// data lies in one file in `dir`; a stripe that is a directory gets a file in it.
     pub fn create(dir: &Path, stripes: &[PathBuf], config: StoreConfig) -> Result<Arc<Store>> {
         let store = Self::create_nameless(dir, stripes, config)?;
         store.commits.block.write()?;
@@ -135,7 +138,8 @@ impl Store {
         if let Some(line) = notice {
             snowmelt_io::notice(&line);
         }
-        // A process that was killed may have left it written and not synced; what it says was durable must be before anything is used again.
+        // A process that was killed may have left it written and not synced; what it says was
+        // durable must be before anything is used again.
         if !config.is_read_only() {
             super_file.sync()?;
         }
@@ -173,20 +177,20 @@ impl Store {
         let frames = config.frames()?;
         let pool_memory = memory.reserve("the pool", frames as u64 * PAGE_BYTES as u64)?;
         let core = Arc::new(Core {
-            pool: Pool::new(frames, most_pages(geometry, extents), &config.clock)?,
+            pages: VisiblePages::new(Pool::new(frames, most_pages(geometry, extents), &config.clock)?),
             space: RwLock::new(Space::new(geometry, found.extents)),
             meters: Meters::default(),
             files: block.stripes.iter().map(|p| stripes::resolve(dir, p)).collect(),
             failures: Default::default(),
         });
-        count_pages(&core);
+        core.count_pages();
         let sink: Arc<dyn Sink> = core.clone();
         let stripes = devices.into_stripes(&config, &sink)?;
         let listed = config.read_ahead.warm_list.then(|| warm::load(dir, geometry.extent_pages)).flatten();
         let warm_up = WarmUp::new(listed.unwrap_or_default(), frames as u64, geometry);
         let fetch = Arc::new(Fetch::new(core, stripes, geometry, warm_up, &config));
         for p in found.pages {
-            fetch.core.pool.restore_version(p.page, p.txn, p.waiting, p.history);
+            fetch.core.pages.restore_version(p.page, p.txn, p.waiting, p.history);
         }
         let replayed_per_s = replayed_per_s(&found.trace, fetch.stripes.cost(0).bytes_per_s);
         let poison: Arc<OnceLock<_>> = Arc::default();
@@ -251,8 +255,9 @@ impl Store {
         }))
     }
 
-    /// Does the background work that is due and answers in how many nanoseconds it wants to be called again: at least [`IDLE_NS`](crate::IDLE_NS) when
-    /// there was nothing to do. With [`Background::Thread`] a thread does this.
+    /// Does the background work that is due and answers in how many nanoseconds it wants to be
+    /// called again: at least [`IDLE_NS`](crate::IDLE_NS) when there was nothing to do. With
+    /// [`Background::Thread`] a thread does this.
     pub fn step(&self) -> u64 {
         self.work.step()
     }
@@ -304,7 +309,7 @@ impl Store {
 
     /// Frames of the pool.
     pub fn frames(&self) -> u32 {
-        self.fetch.core.pool.frame_count()
+        self.fetch.core.pages.pool.frame_count()
     }
 
     /// Bytes of the pool.
@@ -323,8 +328,9 @@ impl Store {
         self.fetch.core.space.read().iter().map(|(id, extent)| (id, extent.clone())).collect()
     }
 
-    /// The pages of an extent that changed after transaction `txn`: those written back since, and those with a version that is yet to be.
-    /// Pages of which nothing is known count as changed. For copies of what changed.
+    /// The pages of an extent that changed after transaction `txn`: those written back since,
+    /// and those with a version that is yet to be. Pages of which nothing is known count as
+    /// changed. For copies of what changed.
     pub fn pages_written_since(&self, extent: ExtentId, txn: u64) -> Vec<PageId> {
         let core = &self.fetch.core;
         let newest = self.commits.states.visible().txn;
@@ -333,7 +339,7 @@ impl Store {
             (space.written_since(extent, txn, newest), space.newest(extent).clone())
         };
         let used = (0..self.geometry.extent_pages).filter(|i| map.is_allocated(*i));
-        pages.extend(used.map(|i| self.geometry.page(extent, i)).filter(|p| core.pool.versions.has(*p)));
+        pages.extend(used.map(|i| self.geometry.page(extent, i)).filter(|p| core.pages.versions.has(*p)));
         pages.sort_unstable();
         pages.dedup();
         pages
@@ -366,16 +372,17 @@ impl Store {
     /// Publishes a hand-made version of a page: snapshots as of `txn` and later see it.
     #[doc(hidden)]
     pub fn publish_version(&self, page: PageId, txn: u64, state: PageBuf) {
-        self.fetch.core.pool.publish_version(page, txn, Some(Arc::new(state)), None, 0);
+        self.fetch.core.pages.publish_version(page, txn, Some(Arc::new(state)), None, 0);
     }
 
     /// Drops the versions of a page up to and including `txn`.
     #[doc(hidden)]
     pub fn forget_versions(&self, page: PageId, txn: u64) {
-        self.fetch.core.pool.forget_versions(page, txn);
+        self.fetch.core.pages.forget_versions(page, txn);
     }
 
-    /// What commits, journal and checkpoints did since the database was opened, and how much is waiting.
+    /// What commits, journal and checkpoints did since the database was opened, and how much is
+    /// waiting.
     pub fn journal_stats(&self) -> JournalStats {
         self.commits.stats()
     }
@@ -390,7 +397,8 @@ impl Store {
         self.commits.poison.get().filter(|_| !self.config.is_read_only()).cloned()
     }
 
-    /// Writes all pages back that may be, and starts the journal anew as far as that goes. True when nothing is left in the journal.
+    /// Writes all pages back that may be, and starts the journal anew as far as that goes. True
+    /// when nothing is left in the journal.
     pub fn checkpoint(&self) -> Result<bool> {
         self.commits.settle()?;
         self.commits.checkpoint_all(u64::MAX)
@@ -409,7 +417,8 @@ impl Store {
         self.stripe_files().iter().map(len).sum()
     }
 
-    /// After an open with [`Salvage::CutJournal`](crate::Salvage): commits and checkpoints what is left, so that the damage is behind it.
+    /// After an open with [`Salvage::CutJournal`](crate::Salvage): commits and checkpoints what
+    /// is left, so that the damage is behind it.
     pub fn settle_salvage(self: &Arc<Self>) -> Result<()> {
         let mut txn = self.begin()?;
         let number = txn.txn();
@@ -418,7 +427,8 @@ impl Store {
         self.checkpoint().map(drop)
     }
 
-    /// Slows a writer whose turn it is when the journal comes near its bound, while somebody else works on that.
+    /// Slows a writer whose turn it is when the journal comes near its bound, while somebody
+    /// else works on that.
     pub(crate) fn slow_down(&self) {
         let commits = &self.commits;
         let held_back = || {
@@ -448,7 +458,8 @@ impl Store {
             }
             let durable = commits.block.lock().txn;
             if commits.snapshots.oldest().is_some_and(|oldest| oldest <= durable) {
-                // A reader holds it back; a longer journal is better than a writer that waits for that.
+                // A reader holds it back; a longer journal is better than a writer that waits
+                // for that.
                 return Ok(());
             }
             if self.background.is_some() {
@@ -500,7 +511,8 @@ impl std::fmt::Debug for Store {
     }
 }
 
-/// Takes back what was made of a database that was not finished, as far as that goes: its files in `dir`, and its stripes.
+/// Takes back what was made of a database that was not finished, as far as that goes: its files
+/// in `dir`, and its stripes.
 pub fn remove_unfinished(dir: &Path, stripes: &[PathBuf]) {
     let names = [crate::superblock::FILE_NAME, crate::lock::FILE_NAME, warm::FILE_NAME, reserve::FILE_NAME];
     let own = |name: &str| name.starts_with("journal-") || names.contains(&name);
@@ -535,8 +547,8 @@ fn say_recovered(dir: &Path, trace: &RecoveryTrace) {
     }
 }
 
-/// Bytes of journal a second of recovery takes: what the device reads and what the processor makes of it, as measured at this open if that says
-/// anything.
+/// Bytes of journal a second of recovery takes: what the device reads and what the processor
+/// makes of it, as measured at this open if that says anything.
 fn replayed_per_s(trace: &RecoveryTrace, device_bytes_per_s: u64) -> u64 {
     /// Without a measurement: commits of one quad take twice as long, of a hundred a quarter.
     const USUAL: u64 = 100_000_000;
@@ -550,29 +562,6 @@ fn replayed_per_s(trace: &RecoveryTrace, device_bytes_per_s: u64) -> u64 {
 /// Pages the translation array covers: room to grow costs only address space.
 fn most_pages(geometry: Geometry, extents: u64) -> u64 {
     (extents * geometry.extent_pages as u64 * 4).max(1 << 28)
-}
-
-/// Tells the meters how many pages each tree has. The map is looked at a piece at a time: nobody waits for the whole.
-pub(crate) fn count_pages(core: &Core) {
-    /// Extents looked at while the map is locked.
-    const PIECE: usize = 4096;
-    let mut pages: HashMap<TreeId, u64> = HashMap::new();
-    let mut at = 0;
-    loop {
-        let space = core.space.read();
-        for (_, e) in space.iter().skip(at).take(PIECE) {
-            if let Some(tree) = e.tree {
-                *pages.entry(tree).or_default() += e.pages() as u64;
-            }
-        }
-        at += PIECE;
-        if at as u64 >= space.len() {
-            break;
-        }
-    }
-    for (tree, n) in pages {
-        core.meters.with(tree, |m| m.pages.store(n, Relaxed));
-    }
 }
 
 /// The paths the super-block will name.

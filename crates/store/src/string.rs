@@ -1,7 +1,8 @@
 //! String trees: dense ids 0, 1, 2 … → bytes; one string is read without decoding its neighbours.
 //!
-//! A batch of sorted ids descends level by level like a tuple lookup (inner nodes by first id, see `tuple_inner`), wishing for each
-//! level; short strings are handed out as their leaves are visited, long ones at the end, their pages wished for together.
+//! A batch of sorted ids descends level by level like a tuple lookup (inner nodes by first id,
+//! see `tuple_inner`), wishing for each level; short strings are handed out as their leaves are
+//! visited, long ones at the end, their pages wished for together.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -14,11 +15,11 @@ use crate::long_value::{LongRef, wish_long};
 use crate::page::{PageId, PageKind, TreeId};
 use crate::string_leaf::{GROUP, StringLeaf};
 use crate::string_symbols::Symbols;
+use crate::tree_levels::Top;
 use crate::tree_read::decoded;
 use crate::tree_spare;
-use crate::tuple::Keys;
 use crate::tuple_descent::{Descent, Shape};
-use crate::tuple_inner::Top;
+use crate::tuple_rows::Keys;
 use crate::{PageRef, Reader};
 
 /// A string tree as of a build or a change. Cheap to clone; holds no page.
@@ -129,8 +130,8 @@ impl StringTree {
         self.pages
     }
 
-    /// Calls `f` for each of `ids` (ascending, duplicates allowed) with its position in `ids` and its string: short strings in
-    /// order, then the long ones in order.
+    /// Calls `f` for each of `ids` (ascending, duplicates allowed) with its position in `ids`
+    /// and its string: short strings in order, then the long ones in order.
     ///
     /// # Errors
     /// Reading a page failed, a page contradicts the format, or there is no such id.
@@ -179,7 +180,8 @@ impl StringTree {
         Ok(more)
     }
 
-    /// Hands out the short strings of a chunk, leaf by leaf, and collects the references to the long ones.
+    /// Hands out the short strings of a chunk, leaf by leaf, and collects the references to the
+    /// long ones.
     fn visit(
         &self,
         reader: &mut Reader,

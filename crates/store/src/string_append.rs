@@ -1,7 +1,8 @@
 //! Strings added behind the last one of a string tree.
 //!
-//! The last leaf grows, then new leaves follow near it; long values get runs of pages. The symbol table stays the tree's; only while a
-//! tree is empty it is trained anew, from the first strings. Readers of older snapshots keep the length and the root they have.
+//! The last leaf grows, then new leaves follow near it; long values get runs of pages. The
+//! symbol table stays the tree's; only while a tree is empty it is trained anew, from the first
+//! strings. Readers of older snapshots keep the length and the root they have.
 
 use fsst::Compressor;
 
@@ -19,12 +20,14 @@ use crate::tuple_inner::{Child, Inner};
 /// Most strings a symbol table is trained from.
 const SAMPLE: usize = 1000;
 
-/// Always part of the sample, so that the first strings of a tree, if they are few, do not make what follows expensive.
+/// Always part of the sample, so that the first strings of a tree, if they are few, do not make
+/// what follows expensive.
 const TYPICAL: &[u8] = b"http://www.example.org/2000/01/ontology/resource#Name_of_the_first THE QUICK BROWN FOX JUMPS OVER \
     the lazy dog, and then: \"it's said\" (in 1234567890 words) that all is as good as new; is it? yes & no! data/item-17.html";
 
 impl StringTree {
-    /// Makes an empty tree. The caller stores [`StringTree::to_bytes`] as a record, after every change.
+    /// Makes an empty tree. The caller stores [`StringTree::to_bytes`] as a record, after every
+    /// change.
     ///
     /// # Errors
     /// Those of the transaction.
@@ -36,10 +39,12 @@ impl StringTree {
         Ok(tree)
     }
 
-    /// Adds strings; answers the id of the first, the others follow. On an error the transaction must be given up.
+    /// Adds strings; answers the id of the first, the others follow. On an error the
+    /// transaction must be given up.
     ///
     /// # Errors
-    /// Reading a page failed, a page contradicts the format, a value is longer than 4 GiB, there is no space left.
+    /// Reading a page failed, a page contradicts the format, a value is longer than 4 GiB,
+    /// there is no space left.
     pub fn append(&mut self, txn: &mut Transaction, values: &[&[u8]]) -> Result<u64> {
         let first = self.len;
         if values.is_empty() {

@@ -1,7 +1,8 @@
 //! Builds a string tree: strings get the ids 0, 1, 2 … in the order they are pushed.
 //!
-//! Strings are collected and compressed in batches (several at a time keep the processor busy), then placed in leaves. What
-//! takes more than a quarter page compressed becomes a run of pages written at once, and its leaf a reference.
+//! Strings are collected and compressed in batches (several at a time keep the processor busy),
+//! then placed in leaves. What takes more than a quarter page compressed becomes a run of pages
+//! written at once, and its leaf a reference.
 
 use fsst::Compressor;
 
@@ -12,7 +13,8 @@ use crate::page::{PageBuf, PageId, PageKind};
 use crate::string::StringTree;
 use crate::string_leaf::{GroupOrder, MOST, StringLeafBuilder};
 use crate::string_symbols::{train, write_symbols};
-use crate::tuple_inner::{Child, write_levels};
+use crate::tree_levels::write_levels;
+use crate::tuple_inner::Child;
 
 /// Bytes collected before they are compressed.
 const BATCH_BYTES: usize = 64 << 10;
@@ -33,7 +35,8 @@ pub struct StringTreeBuilder {
 }
 
 impl StringTreeBuilder {
-    /// A tree written by `writer`. Its symbols are trained from `sample`: a few hundred typical strings.
+    /// A tree written by `writer`. Its symbols are trained from `sample`: a few hundred typical
+    /// strings.
     ///
     /// # Errors
     /// Writing the symbol table failed.

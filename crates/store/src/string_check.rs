@@ -1,4 +1,5 @@
-//! Checks a string tree as a whole: every page decodes, ids are dense, counts are exact, every string can be read.
+//! Checks a string tree as a whole: every page decodes, ids are dense, counts are exact, every
+//! string can be read.
 
 use crate::encoding::Decode;
 use crate::error::Result;
@@ -25,7 +26,8 @@ impl StringTree {
     /// Reads the whole tree and compares what it says with what it holds.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`](crate::StoreError::Damaged) with the first page that contradicts another one or the handle.
+    /// [`StoreError::Damaged`](crate::StoreError::Damaged) with the first page that contradicts
+    /// another one or the handle.
     pub fn check(&self, reader: &mut Reader) -> Result<()> {
         self.check_pages(reader, &mut |_| {})
     }

@@ -9,9 +9,10 @@
 //!     groups: lengths (bit stream of the width's bits), then the strings' codes one behind the other
 //! ```
 //!
-//! Widths 0..7 mean 3, 4, 5, 6, 7, 8, 9, 11 bits. So a string's place takes ⅛ byte for the group and a few bits for its length.
-//! The bytes of a long string are a reference (see `long_value`); of a short one FSST codes. A string is never longer than
-//! [`MOST`] bytes in a leaf.
+//! Widths 0..7 mean 3, 4, 5, 6, 7, 8, 9, 11 bits. So a string's place takes ⅛ byte for the
+//! group and a few bits for its length. The bytes of a long string are a reference (see
+//! `long_value`); of a short one FSST codes. A string is never longer than [`MOST`] bytes in a
+//! leaf.
 
 use crate::encoding::{BODY, Bad, Decode, bits, load, load_u16, part, store};
 use crate::encoding_bits::{pack_stream, stream_len, stream_value};
@@ -40,7 +41,8 @@ fn width_code(length: usize) -> usize {
 pub(crate) enum GroupOrder {
     /// Behind the fixed fields, one after the other.
     Upwards,
-    /// From the page's end towards its begin: when strings are appended, the groups that are complete stay where they are.
+    /// From the page's end towards its begin: when strings are appended, the groups that are
+    /// complete stay where they are.
     Downwards,
 }
 
@@ -51,7 +53,8 @@ pub(crate) struct StringLeafBuilder {
     lengths: Vec<u16>,
     codes: Vec<u8>,
     long: Vec<u16>,
-    /// Bytes of the groups that are complete, their words included; and the widest length of the current one.
+    /// Bytes of the groups that are complete, their words included; and the widest length of
+    /// the current one.
     done: usize,
     widest: usize,
 }

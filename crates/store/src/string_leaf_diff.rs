@@ -1,5 +1,6 @@
-//! What was appended to a leaf of a string tree, as strings: their group moves as a whole, so their bytes are no longer where they were,
-//! and strings that are alike are hard to tell apart by their bytes.
+//! What was appended to a leaf of a string tree, as strings: their group moves as a whole, so
+//! their bytes are no longer where they were, and strings that are alike are hard to tell apart
+//! by their bytes.
 //!
 //! | bytes  | field                                                              |
 //! |--------|--------------------------------------------------------------------|
@@ -8,21 +9,21 @@
 //! | varint | each string that came: length, 1 bit to the left; bit 0: a reference |
 //! | …      | its bytes                                                          |
 //!
-//! The page is made anew by [`StringLeafBuilder`], its groups from the end downwards. Invariant: a diff is made only where this gives the very
-//! bytes of the new page.
+//! The page is made anew by [`StringLeafBuilder`], its groups from the end downwards.
+//! Invariant: a diff is made only where this gives the very bytes of the new page.
 
 use crate::encoding::{Bad, Decode, part};
-use crate::journal::change::SKIPPED;
-use crate::journal::diff::{put, take};
-use crate::leaf_diff::check;
 use crate::page::{PageBuf, PageKind, header, offset};
+use crate::page_image::SKIPPED;
+use crate::page_image::check;
 use crate::string_leaf::{GroupOrder, MOST, StringLeaf, StringLeafBuilder};
+use crate::varint::{put, take};
 
 /// First byte of a diff.
 pub(crate) const APPENDED: u8 = 3;
 
-/// Appends the difference between two leaves to `out`. False when the new one is not the old one with a few strings more; what was
-/// appended is useless then.
+/// Appends the difference between two leaves to `out`. False when the new one is not the old
+/// one with a few strings more; what was appended is useless then.
 pub(crate) fn diff(old: &[u8], new: &[u8], out: &mut Vec<u8>) -> bool {
     let leaf = |page: &[u8]| header(page).kind() == PageKind::StringLeaf as u8;
     leaf(old)
@@ -50,7 +51,8 @@ fn try_diff(old: &[u8], new: &[u8], out: &mut Vec<u8>) -> Decode<bool> {
     Ok(finish(&mut builder, old)[SKIPPED..] == new[SKIPPED..])
 }
 
-/// Makes changes that follow each other, all of strings that came: the leaf is made once, so only the last one's checksum is of a page there is.
+/// Makes changes that follow each other, all of strings that came: the leaf is made once, so
+/// only the last one's checksum is of a page there is.
 pub(crate) fn apply(page: &mut PageBuf, diffs: &[&[u8]]) -> Decode<()> {
     let mut builder = StringLeafBuilder::default();
     builder.resume(page)?;

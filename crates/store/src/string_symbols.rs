@@ -1,7 +1,8 @@
 //! The FSST symbol table of a string tree: up to 255 byte sequences of 1 to 8 bytes, one code each.
 //!
-//! FSST (Boncz, Neumann, Leis, VLDB 2020): a string becomes a sequence of one-byte codes; code 255 is followed by a literal
-//! byte. Any string can be decoded alone. The table is trained once per tree and lies in a page of its own:
+//! FSST (Boncz, Neumann, Leis, VLDB 2020): a string becomes a sequence of one-byte codes; code
+//! 255 is followed by a literal byte. Any string can be decoded alone. The table is trained
+//! once per tree and lies in a page of its own:
 //!
 //! ```text
 //! header count = symbols
@@ -78,7 +79,8 @@ impl Symbols {
             .map_err(|_| Bad("symbols that no compressor would choose"))
     }
 
-    /// Decodes `codes` into `buffer`, which grows as needed and is never shrunk; answers the string.
+    /// Decodes `codes` into `buffer`, which grows as needed and is never shrunk; answers the
+    /// string.
     pub(crate) fn decode<'b>(&self, codes: &[u8], buffer: &'b mut Vec<u8>) -> Decode<&'b [u8]> {
         let most = 8 * codes.len() + 8;
         if buffer.len() < most {

@@ -1,6 +1,7 @@
 //! The stripes: one file per device, each with its own queue and counters.
 //!
-//! A stripe's device is the file, opened with or without O_DIRECT, and whatever the configuration wraps around it (a simulated or a faulty device).
+//! A stripe's device is the file, opened with or without O_DIRECT, and whatever the
+//! configuration wraps around it (a simulated or a faulty device).
 
 use std::fs::File;
 use std::io::{IoSlice, IoSliceMut};
@@ -13,8 +14,8 @@ use snowmelt_io::{
 
 use crate::config::StoreConfig;
 use crate::error::{Result, StoreError};
+use crate::geometry::{Geometry, Place};
 use crate::opener::{self, Caching, Directory};
-use crate::space::{Geometry, Place};
 
 /// Where the stripe named `path` in the super-block is.
 pub(crate) fn resolve(dir: &Path, path: &Path) -> PathBuf {
@@ -55,7 +56,8 @@ impl Devices {
         Ok(())
     }
 
-    /// Makes the files as long as `extents` extents need, with room for them if there is any. What is beyond was written by a build that never committed; what is missing is of
+    /// Makes the files as long as `extents` extents need, with room for them if there is any.
+    /// What is beyond was written by a build that never committed; what is missing is of
     /// transactions whose pages are still in the journal.
     pub fn set_lengths(&self, geometry: Geometry, extents: u64) -> Result<()> {
         for (i, (path, device)) in self.list.iter().enumerate() {
@@ -95,7 +97,7 @@ impl Devices {
             }
             let queue = DeviceQueue::open(device, settings, config.clock.clone(), sink.clone())
                 .map_err(StoreError::device(&path, "set up the queue of the stripe"))?;
-            let dir = Directory::of(&path, config)?;
+            let dir = Directory::of(&path, config.files.as_ref())?;
             list.push(Stripe { path, queue, dir });
         }
         Ok(Stripes { list, real: config.files.is_none() })
@@ -109,8 +111,8 @@ pub fn profile_path(stripe: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// What the device of a stripe costs, if it was probed. A profile that cannot be read is said and passed over: it only makes
-/// reads slower, never wrong.
+/// What the device of a stripe costs, if it was probed. A profile that cannot be read is said
+/// and passed over: it only makes reads slower, never wrong.
 fn probed_cost(stripe: &Path) -> Option<CostModel> {
     let path = profile_path(stripe);
     if !path.exists() {
@@ -172,8 +174,9 @@ impl Stripes {
             .map_err(StoreError::device(&s.path, "write to the stripe"))
     }
 
-    /// Writes sorted pieces (offset, bytes) of one stripe behind whatever is more urgent; returns when all are written. On files that
-    /// stand for a disk whose power is cut, one after the other in the calling thread: a seed is a run.
+    /// Writes sorted pieces (offset, bytes) of one stripe behind whatever is more urgent;
+    /// returns when all are written. On files that stand for a disk whose power is cut, one
+    /// after the other in the calling thread: a seed is a run.
     pub fn write_back(&self, stripe: usize, parts: &[(u64, &[u8])]) -> Result<()> {
         let s = &self.list[stripe];
         let written = match self.real {
@@ -194,8 +197,9 @@ impl Stripes {
         Ok(())
     }
 
-    /// Makes the files as long as `extents` extents need. Those that are so already are left alone: even setting the same length again has a file
-    /// system wait for all that is being read.
+    /// Makes the files as long as `extents` extents need. Those that are so already are left
+    /// alone: even setting the same length again has a file system wait for all that is being
+    /// read.
     pub fn set_extents(&self, geometry: Geometry, extents: u64) -> Result<()> {
         for (i, s) in self.list.iter().enumerate() {
             let bytes = geometry.stripe_bytes(i, extents);
@@ -210,7 +214,8 @@ impl Stripes {
         Ok(())
     }
 
-    /// Makes the files at least as long as `extents` extents need, with room for all of them where the devices can promise that.
+    /// Makes the files at least as long as `extents` extents need, with room for all of them
+    /// where the devices can promise that.
     pub fn lengthen(&self, geometry: Geometry, extents: u64) -> Result<()> {
         for (i, s) in self.list.iter().enumerate() {
             let bytes = geometry.stripe_bytes(i, extents);

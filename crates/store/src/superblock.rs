@@ -1,7 +1,8 @@
 //! The super-block: the one place that says which state of the database is the current one.
 //!
-//! File `superblock` in the database's directory: two slots of 8192 bytes, and a copy of both 64 KiB behind ([`crate::superblock_file`]). A
-//! checkpoint with sequence s writes both copies of slot s mod 2. What was committed after `txn` is in the journal.
+//! File `superblock` in the database's directory: two slots of 8192 bytes, and a copy of both
+//! 64 KiB behind ([`crate::superblock_file`]). A checkpoint with sequence s writes both copies
+//! of slot s mod 2. What was committed after `txn` is in the journal.
 //!
 //! | offset | bytes | field         | meaning                                            |
 //! |--------|-------|---------------|----------------------------------------------------|
@@ -29,8 +30,8 @@
 //! | 144    | 112   | reserved      | 0                                                  |
 //! | 256    | –     | paths         | for each stripe: u16 length, UTF-8 path            |
 //!
-//! In format 3 the paths began at byte 128, and byte 100 was 0. A relative stripe path is relative to the database's directory, so that a
-//! directory can be moved as a whole.
+//! In format 3 the paths began at byte 128, and byte 100 was 0. A relative stripe path is
+//! relative to the database's directory, so that a directory can be moved as a whole.
 
 use std::path::PathBuf;
 
@@ -39,6 +40,7 @@ use twox_hash::XxHash3_64;
 use crate::error::{Result, StoreError};
 use crate::page::{PAGE_BYTES, PageId};
 
+pub use crate::format_version::{FORMAT, OLDEST_FORMAT};
 pub use crate::superblock_file::SuperBlockFile;
 
 /// Name of the file.
@@ -47,10 +49,6 @@ pub const FILE_NAME: &str = "superblock";
 pub const SLOT_BYTES: usize = 8192;
 /// First bytes of each slot after the checksum.
 pub const MAGIC: [u8; 8] = *b"SNOWMELT";
-/// Version of the file format this program writes.
-pub const FORMAT: u32 = 4;
-/// The oldest version it reads; the first checkpoint writes the present one.
-pub const OLDEST_FORMAT: u32 = 3;
 
 /// Byte offsets of the fields, compared with docs/format.md by a test.
 pub mod offset {
@@ -104,6 +102,17 @@ pub mod offset {
     pub const PATHS_3: usize = 128;
 }
 
+/// Where a record of the journal ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TailPlace {
+    /// Of the record.
+    pub sequence: u64,
+    /// The file it is in, 0 when nobody knows.
+    pub file: u64,
+    /// Its end in that file.
+    pub offset: u64,
+}
+
 /// The contents of a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuperBlock {
@@ -127,7 +136,8 @@ pub struct SuperBlock {
     pub before: (u64, u64),
     /// Records up to this sequence were durable when the state was written.
     pub synced: u64,
-    /// The journal file that holds the last of them, 0 when that is not known, and up to which byte it must be there.
+    /// The journal file that holds the last of them, 0 when that is not known, and up to which
+    /// byte it must be there.
     pub tail_file: u64,
     /// See `tail_file`.
     pub tail_offset: u64,
@@ -258,6 +268,17 @@ impl SuperBlock {
             tail_offset: later(offset::TAIL_OFFSET),
             stripes,
         })
+    }
+}
+
+impl SuperBlock {
+    /// The same state, which also says that the journal is there up to `place`. What it said
+    /// before stays said.
+    pub(crate) fn with_tail(self, place: TailPlace) -> SuperBlock {
+        if place.sequence <= self.synced {
+            return self;
+        }
+        SuperBlock { synced: place.sequence, tail_file: place.file, tail_offset: place.offset, ..self }
     }
 }
 

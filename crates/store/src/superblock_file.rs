@@ -1,13 +1,18 @@
 //! The file of the super-block: two slots, each twice.
 //!
-//! 1. Slot s begins at byte s · 8 KiB, its second copy 64 KiB behind it, so that one bad place of a device takes one of them.
-//! 2. *Writing* a state writes both copies of its slot, then syncs once. One sync is enough: until it returns the other slot, which is not
-//!    touched, has the state before in both of its copies, and any whole copy of the new state may be opened, because all that it refers to
-//!    was made durable before. Whatever a cut leaves of the two copies, one of these two states opens.
-//! 3. *Opening* takes the valid copy with the highest sequence. A copy of its slot that does not have that state is written again by the next write.
+//! 1. Slot s begins at byte s · 8 KiB, its second copy 64 KiB behind it, so that one bad place
+//!    of a device takes one of them.
+//! 2. *Writing* a state writes both copies of its slot, then syncs once. One sync is enough:
+//!    until it returns the other slot, which is not touched, has the state before in both of
+//!    its copies, and any whole copy of the new state may be opened, because all that it refers
+//!    to was made durable before. Whatever a cut leaves of the two copies, one of these two
+//!    states opens.
+//! 3. *Opening* takes the valid copy with the highest sequence. A copy of its slot that does
+//!    not have that state is written again by the next write.
 //!
-//! A database of format 3 has the first copies only. The first write makes the file longer (before it writes anything else: a full disk is
-//! noticed while the old state is whole) and, when the new state is durable, clears the old slot: no older program may open it then.
+//! A database of format 3 has the first copies only. The first write makes the file longer
+//! (before it writes anything else: a full disk is noticed while the old state is whole) and,
+//! when the new state is durable, clears the old slot: no older program may open it then.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::path::{Path, PathBuf};
@@ -17,8 +22,9 @@ use parking_lot::Mutex;
 use snowmelt_io::{Access, Device};
 
 use crate::error::{Result, StoreError};
+use crate::format_version::FORMAT;
 use crate::opener::{self, Caching, FileOpener};
-use crate::superblock::{FILE_NAME, FORMAT, SLOT_BYTES, SuperBlock, Unusable, format_of};
+use crate::superblock::{FILE_NAME, SLOT_BYTES, SuperBlock, Unusable, format_of};
 
 /// Slots, and copies of each.
 const SLOTS: u64 = 2;
@@ -57,7 +63,8 @@ pub(crate) struct Opened {
     pub block: SuperBlock,
     /// Worth a line in the log.
     pub notice: Option<String>,
-    /// Neither copy of the other slot can be used, so a newer state may be lost: said with errors that this state leads to.
+    /// Neither copy of the other slot can be used, so a newer state may be lost: said with
+    /// errors that this state leads to.
     pub doubt: Option<String>,
 }
 
@@ -70,7 +77,8 @@ struct Copy {
 }
 
 impl SuperBlockFile {
-    /// Makes the file without a state: it becomes a database's with the first [`SuperBlockFile::write`].
+    /// Makes the file without a state: it becomes a database's with the first
+    /// [`SuperBlockFile::write`].
     pub fn create(dir: &Path, opener: Option<&FileOpener>) -> Result<Self> {
         let path = dir.join(FILE_NAME);
         let device = match opener::open(opener, &path, Access::CreateNew, Caching::Buffered) {
@@ -216,7 +224,8 @@ impl SuperBlockFile {
         StoreError::Corrupt { path, why }
     }
 
-    /// Makes sure that the next [`SuperBlockFile::write`] needs no room. When it fails nothing is in doubt.
+    /// Makes sure that the next [`SuperBlockFile::write`] needs no room. When it fails nothing
+    /// is in doubt.
     pub fn make_room(&self) -> Result<()> {
         let mut first = self.first.lock();
         if first.lengthen {
@@ -227,7 +236,8 @@ impl SuperBlockFile {
         Ok(())
     }
 
-    /// Writes the state into both copies of its slot and syncs them. When this returns, the state is the one that opens.
+    /// Writes the state into both copies of its slot and syncs them. When this returns, the
+    /// state is the one that opens.
     pub fn write(&self, block: &SuperBlock) -> Result<()> {
         let bytes = block.encode()?;
         self.make_room()?;

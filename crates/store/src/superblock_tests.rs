@@ -1,4 +1,5 @@
-//! The super-block: states alternate, copies heal, torn and rotten ones are told apart, format 3 is left behind.
+//! The super-block: states alternate, copies heal, torn and rotten ones are told apart, format
+//! 3 is left behind.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -51,7 +52,8 @@ fn states_alternate_and_the_newest_opens() {
     }
 }
 
-/// Both copies are written before one sync: whatever a cut leaves of each, the state before or the new one opens.
+/// Both copies are written before one sync: whatever a cut leaves of each, the state before or
+/// the new one opens.
 #[test]
 fn a_torn_write_at_any_sector_of_both_copies_leaves_a_whole_state() {
     let dir = tempfile::tempdir().unwrap();
@@ -77,7 +79,8 @@ fn a_torn_write_at_any_sector_of_both_copies_leaves_a_whole_state() {
     }
 }
 
-/// Any single copy may rot in any way: the newest state opens, which copy it was is said, and the next write makes it whole again.
+/// Any single copy may rot in any way: the newest state opens, which copy it was is said, and
+/// the next write makes it whole again.
 #[test]
 fn a_rotten_copy_is_said_and_healed() {
     type Spoil = fn(&mut [u8]);

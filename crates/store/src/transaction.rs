@@ -1,10 +1,13 @@
-//! The write transaction: changes private copies of pages, takes and gives back space, changes the catalog; a commit makes it one state.
+//! The write transaction: changes private copies of pages, takes and gives back space, changes
+//! the catalog; a commit makes it one state.
 //!
 //! 1. [`Store::begin`] waits for the turn; the transaction builds on the newest appended state;
-//! 2. [`Transaction::page_mut`] copies a page at its first change; readers go on with the old one. Copies for which there is no room are
-//!    written to the journal as parts of the transaction;
-//! 3. [`Transaction::append`] packs what changed into records (`transaction_pack`), appends them, publishes the copies in the version table
-//!    under the transaction's number and gives the turn on;
+//! 2. [`Transaction::page_mut`] copies a page at its first change; readers go on with the old
+//!    one. Copies for which there is no room are written to the journal as parts of the
+//!    transaction;
+//! 3. [`Transaction::append`] packs what changed into records (`transaction_pack`), appends
+//!    them, publishes the copies in the version table under the transaction's number and gives
+//!    the turn on;
 //! 4. [`Pending::wait`] returns when the commit is durable.
 //!
 //! Invariant: a transaction that is dropped, fails or is cut off by a crash leaves nothing.
@@ -15,13 +18,14 @@ use std::sync::atomic::Ordering;
 use crate::catalog::Record;
 use crate::commit::Commits;
 use crate::error::{Result, StoreError};
+use crate::geometry::ExtentId;
 use crate::journal::Pin;
 use crate::page::{self, PageBuf, PageId, TreeId};
 use crate::pool::PageRef;
 use crate::reader::{Reader, WishKind};
+use crate::rebuild::rebuild;
 use crate::reserve::MayUse;
 use crate::snapshot::Snapshot;
-use crate::space::ExtentId;
 use crate::state::State;
 use crate::store::Store;
 use crate::transaction_pack::{Packer, pack_images};
@@ -63,15 +67,17 @@ pub struct Pending {
 }
 
 impl Store {
-    /// Begins the write transaction; waits until the one before it has been appended or dropped, and while the journal is longer than it may be.
-    /// Snapshot isolation, one writer at a time.
+    /// Begins the write transaction; waits until the one before it has been appended or
+    /// dropped, and while the journal is longer than it may be. Snapshot isolation, one writer
+    /// at a time.
     ///
     /// Errors: nothing may be written after a failed write; no space.
     pub fn begin(self: &Arc<Self>) -> Result<Transaction> {
         Ok(self.begin_while(&|| true)?.expect("it does not give up"))
     }
 
-    /// The same, as long as `go_on` says so while it waits; it is asked some tens of times a second. `None` when it gave up.
+    /// The same, as long as `go_on` says so while it waits; it is asked some tens of times a
+    /// second. `None` when it gave up.
     pub fn begin_while(self: &Arc<Self>, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Option<Transaction>> {
         self.wait_for_room()?;
         let Some(turn) = self.writers.enter_while(go_on) else { return Ok(None) };
@@ -103,7 +109,8 @@ impl Transaction {
         self.state.txn
     }
 
-    /// Lets it use up what is kept free for work that makes a full disk less full: it gives back more than it takes.
+    /// Lets it use up what is kept free for work that makes a full disk less full: it gives
+    /// back more than it takes.
     pub fn use_reserve(&mut self) {
         self.may_use = MayUse::Reserve;
     }
@@ -113,7 +120,8 @@ impl Transaction {
         &self.store
     }
 
-    /// A frozen view of the state with all changes made so far. Readers on it see the private pages; later changes copy, so it never moves.
+    /// A frozen view of the state with all changes made so far. Readers on it see the private
+    /// pages; later changes copy, so it never moves.
     pub fn snapshot(&self) -> Snapshot {
         self.base.with_changes(self.state.clone(), self.pages.clone())
     }
@@ -123,14 +131,15 @@ impl Transaction {
         match self.pages.get(id).map(|p| &p.state) {
             Some(Private::Memory(page)) => Ok(PageRef::of(page.clone())),
             Some(Private::Journal(loc)) => {
-                let page = self.store.commits.journal.rebuild(id, self.txn(), &[*loc])?;
+                let page = rebuild(&self.store.commits.journal, id, self.txn(), &[*loc])?;
                 Ok(PageRef::of(Arc::new(page)))
             }
             None => self.reader.page(tree, id),
         }
     }
 
-    /// Starts the reads of those of `pages` (sorted, distinct) that are absent and not private; never waits.
+    /// Starts the reads of those of `pages` (sorted, distinct) that are absent and not private;
+    /// never waits.
     pub(crate) fn wish(&mut self, tree: TreeId, pages: &[PageId]) {
         let visible: Vec<PageId> = pages.iter().copied().filter(|p| self.pages.get(*p).is_none()).collect();
         if visible.len() > 1 && !self.reader.resident(tree) {
@@ -159,7 +168,8 @@ impl Transaction {
         Ok(Arc::make_mut(&mut self.pages).get_mut(id).expect("the page is private and in memory by now"))
     }
 
-    /// A new page of `tree`, zeroed and private: from the extent of `near` if it has room, else from its overflow extent.
+    /// A new page of `tree`, zeroed and private: from the extent of `near` if it has room, else
+    /// from its overflow extent.
     pub fn allocate(&mut self, tree: TreeId, near: Option<PageId>) -> Result<PageId> {
         if !self.state.catalog.trees.contains_key(&tree) {
             return Err(StoreError::NoTree { tree: tree.0 });
@@ -265,7 +275,8 @@ impl Transaction {
         self.append()?.wait()
     }
 
-    /// Commits without waiting: the next writer may begin and builds on this one, readers see it when it is durable.
+    /// Commits without waiting: the next writer may begin and builds on this one, readers see
+    /// it when it is durable.
     ///
     /// Errors: the disk is full, or an earlier write has failed; nothing has happened then.
     pub fn append(mut self) -> Result<Pending> {
@@ -291,12 +302,12 @@ impl Transaction {
             let mut packer = Packer::new(&commits.config.journal);
             packer.catalog(self.base.catalog(), &self.state.catalog);
             changes.iter().for_each(|change| packer.extent(change));
-            private.iter().for_each(|(id, page)| packer.page(*id, page, &self.store.fetch.core.pool));
+            private.iter().for_each(|(id, page)| packer.page(*id, page, &self.store.fetch.core.pages));
             let packed = packer.finish();
             let room = commits.reserve(&packed.records, self.may_use)?;
             let (space, store, dropped) = (&mut self.space, &self.store, &self.dropped);
             let appended = commits.append(&packed.records, room, &self.state, generation, |appended| {
-                packed.publish(&store.fetch.core.pool, txn, appended, store.commits.oldest_readable());
+                packed.publish(&store.fetch.core.pages, txn, appended, store.commits.oldest_readable());
                 store.fetch.core.space.write().apply(txn, space.finish(), dropped);
             });
             if let Some(appended) = appended {

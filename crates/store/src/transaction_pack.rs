@@ -1,21 +1,22 @@
-//! Packing what a transaction changed into journal records, and publishing its pages when these have their place.
+//! Packing what a transaction changed into journal records, and publishing its pages when these
+//! have their place.
 
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
-use crate::commit::put_catalog_changes;
 use crate::config::JournalConfig;
-use crate::journal::change::{self, ExtentChange, SKIPPED};
+use crate::journal::change::{self, ExtentChange};
 use crate::journal::record::{Kind, Packed};
 use crate::journal::{Appended, Loc, diff};
 use crate::journal_meters::JournalMeters;
 use crate::meters::Meters;
 use crate::page::{PAGE_BYTES, PageBuf, PageId, TreeId};
-use crate::pool::Pool;
+use crate::page_image::SKIPPED;
+use crate::step::Step;
 use crate::string_leaf_diff;
 use crate::transaction_pages::{Private, PrivatePage};
 use crate::tuple_leaf_diff;
-use crate::versions::Step;
+use crate::visible::VisiblePages;
 
 /// Appends the difference between two pages; false when it has none to give.
 type Diff = fn(&[u8], &[u8], &mut Vec<u8>) -> bool;
@@ -100,7 +101,7 @@ impl Packer {
 
     /// What changed between two catalogs.
     pub fn catalog(&mut self, old: &Catalog, new: &Catalog) {
-        put_catalog_changes(&mut self.payload, old, new);
+        change::put_catalog_changes(&mut self.payload, old, new);
     }
 
     /// What changed of an extent.
@@ -113,8 +114,9 @@ impl Packer {
         change::put_built(&mut self.payload, first, extents, tree, pages);
     }
 
-    /// A page: as a diff against the newest version if there is one to build on and the diff is small, else whole.
-    pub fn page(&mut self, id: PageId, page: &PrivatePage, pool: &Pool) {
+    /// A page: as a diff against the newest version if there is one to build on and the diff is
+    /// small, else whole.
+    pub fn page(&mut self, id: PageId, page: &PrivatePage, visible: &VisiblePages) {
         let tree = page.tree;
         let state = match &page.state {
             Private::Journal(loc) => {
@@ -137,7 +139,7 @@ impl Packer {
             self.full.push(Packed::new(Kind::Part, std::mem::take(&mut self.payload)));
         }
         let at = At(self.payload.len() as u32);
-        let base = if page.stands_alone { None } else { pool.versions.base(id, self.diff_bytes) };
+        let base = if page.stands_alone { None } else { visible.versions.base(id, self.diff_bytes) };
         let diff_bytes = base.and_then(|base| self.diff(id, &base, state));
         if diff_bytes.is_none() {
             change::put_image(&mut self.payload, id, state);
@@ -191,7 +193,7 @@ impl PackedCommit {
     }
 
     /// Publishes the pages as versions of `txn`; nobody reads as of a transaction before `oldest`.
-    pub fn publish(&self, pool: &Pool, txn: u64, appended: &Appended, oldest: u64) {
+    pub fn publish(&self, visible: &VisiblePages, txn: u64, appended: &Appended, oldest: u64) {
         for p in &self.pages {
             let loc = match p.place {
                 Place::Record(record, at) => {
@@ -201,7 +203,7 @@ impl PackedCommit {
                 Place::Journal(loc) => loc,
             };
             let step = Step { txn, loc, diff_bytes: p.diff_bytes };
-            pool.publish_version(p.page, txn, p.state.clone(), Some(step), oldest);
+            visible.publish_version(p.page, txn, p.state.clone(), Some(step), oldest);
         }
     }
 }

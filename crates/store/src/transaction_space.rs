@@ -1,9 +1,12 @@
-//! The space a write transaction takes and gives back: a layer over the extent map that becomes part of it at commit.
+//! The space a write transaction takes and gives back: a layer over the extent map that becomes
+//! part of it at commit.
 //!
-//! A new page comes from the extent of a page near it; if that is full, from the extent's overflow extent, and so on along the chain; the
-//! end of the chain gets a new extent. Extents filled at about the same time share an overflow extent, so that random inserts into a large tree
-//! do not double it, and pages stay near their origin. An extent whose last page is given back is given back itself; extents that lead to it
-//! lead nowhere then. Invariant: a transaction that ends without commit gives every extent back.
+//! A new page comes from the extent of a page near it; if that is full, from the extent's
+//! overflow extent, and so on along the chain; the end of the chain gets a new extent. Extents
+//! filled at about the same time share an overflow extent, so that random inserts into a large
+//! tree do not double it, and pages stay near their origin. An extent whose last page is given
+//! back is given back itself; extents that lead to it lead nowhere then. Invariant: a
+//! transaction that ends without commit gives every extent back.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,11 +14,11 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::error::{Result, StoreError};
+use crate::extent::{Extent, Used};
 use crate::fetch::Fetch;
+use crate::geometry::ExtentId;
 use crate::journal::change::ExtentChange;
 use crate::page::{PageId, TreeId};
-use crate::space::{Extent, ExtentId, Used};
-use crate::tuple_relocate::fresh_pages;
 
 /// Extents that share one overflow extent.
 const SHARERS: u32 = 8;
@@ -56,7 +59,8 @@ impl PrivateSpace {
         }
     }
 
-    /// Takes a page for `tree` from an extent that was free, the one in `fresh` as long as it has room; some pages of each stay free.
+    /// Takes a page for `tree` from an extent that was free, the one in `fresh` as long as it
+    /// has room; some pages of each stay free.
     pub fn allocate_fresh(&mut self, tree: TreeId, fresh: &mut Option<ExtentId>) -> Result<PageId> {
         let extent_pages = self.fetch.geometry.extent_pages;
         let has_room =
@@ -148,7 +152,8 @@ impl PrivateSpace {
         taken.or_else(|| self.fetch.core.space.read().of_tree(tree).last())
     }
 
-    /// Gives the full extent `at` an overflow extent: the tree's latest one if few lead to it and it has room, else a new one.
+    /// Gives the full extent `at` an overflow extent: the tree's latest one if few lead to it
+    /// and it has room, else a new one.
     fn lead_on(&mut self, tree: TreeId, at: ExtentId) -> Result<ExtentId> {
         let extent_pages = self.fetch.geometry.extent_pages;
         let shared = self.overflow.get(&tree).copied().filter(|(e, sharers)| {
@@ -164,7 +169,7 @@ impl PrivateSpace {
     }
 
     fn take(&mut self, tree: TreeId) -> Result<ExtentId> {
-        let most = self.fetch.core.pool.most_pages() / self.fetch.geometry.extent_pages as u64;
+        let most = self.fetch.core.pages.pool.most_pages() / self.fetch.geometry.extent_pages as u64;
         let mut space = self.fetch.core.space.write();
         let id = space.allocate(1);
         if id >= most {
@@ -188,4 +193,9 @@ impl Drop for PrivateSpace {
             space.release(id);
         }
     }
+}
+
+/// Pages of a fresh extent that are filled.
+pub(crate) fn fresh_pages(extent_pages: u32) -> u32 {
+    (extent_pages - extent_pages / 8).max(1)
 }

@@ -1,10 +1,13 @@
-//! From changed leaves up to the root: how inner nodes of tuple and string trees take the changes of their children.
+//! From changed leaves up to the root: how inner nodes of tuple and string trees take the
+//! changes of their children.
 //!
-//! Level by level: (1) a node whose children only changed their row counts is corrected in place; (2) else its children are spliced and
-//! the node is written anew, or split into several of about equal size, new pages near the old one; (3) a node without children is given back;
+//! Level by level: (1) a node whose children only changed their row counts is corrected in
+//! place; (2) else its children are spliced and the node is written anew, or split into several
+//! of about equal size, new pages near the old one; (3) a node without children is given back;
 //! (4) a root that was split gets new levels above it, a root with one child gives way to it.
 //!
-//! Invariant: the first separator of a node only falls, so whatever is routed into a node finds a child there.
+//! Invariant: the first separator of a node only falls, so whatever is routed into a node finds
+//! a child there.
 
 use crate::encoding::Decode;
 use crate::error::Result;
@@ -17,7 +20,8 @@ use crate::tuple_inner::{Child, Inner, correct, fill_node, fitting, lengthen};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Visit {
     pub page: PageId,
-    /// Its parent, as a position among the visits of the level above, and its place among the parent's children.
+    /// Its parent, as a position among the visits of the level above, and its place among the
+    /// parent's children.
     pub parent: usize,
     pub child: usize,
 }
@@ -59,7 +63,8 @@ pub(crate) struct Ascent<'t> {
 }
 
 impl Ascent<'_> {
-    /// Takes the changes of leaves, in key order, up to the root. `levels[l]` are the nodes visited on level `l + 1`.
+    /// Takes the changes of leaves, in key order, up to the root. `levels[l]` are the nodes
+    /// visited on level `l + 1`.
     pub(crate) fn run(&mut self, levels: &[Vec<Visit>], mut changed: Vec<Changed>) -> Result<()> {
         for (i, visits) in levels.iter().enumerate() {
             let mut above = Vec::new();
@@ -120,7 +125,8 @@ impl Ascent<'_> {
         }
     }
 
-    /// Writes a node in the page it had and, when it does not fit, in others near it; none are left when it has no children.
+    /// Writes a node in the page it had and, when it does not fit, in others near it; none are
+    /// left when it has no children.
     fn write(&mut self, page: PageId, level: u8, children: &[Child]) -> Result<Vec<Child>> {
         if children.is_empty() {
             self.txn.release(self.shape.id, page);

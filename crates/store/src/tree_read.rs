@@ -1,9 +1,8 @@
-//! What all readers of trees share: errors that name the page, cache lines fetched together, buffers used again.
+//! Shared by all readers of trees: errors that name the page, and wishes for pages in key order.
 
 use crate::encoding::Decode;
 use crate::error::Result;
 use crate::page::{PageId, TreeId};
-use crate::tuple_descent::wish_sorted;
 use crate::{Reader, WishKind};
 
 /// Turns what a decoder says of `page` into the store's error.
@@ -31,16 +30,13 @@ pub(crate) fn walk_ahead(
     wish_sorted(reader, tree, &pages, WishKind::Scan);
 }
 
-/// Bytes of a cache line.
-const LINE: usize = 64;
-
-/// Loads the cache lines of `page[from..to]` at once. A probe would otherwise miss them one after the other, each miss waiting for
-/// the one before.
-#[inline]
-pub(crate) fn touch(page: &[u8], from: usize, to: usize) {
-    let mut all = 0;
-    for line in page.get(from..to.min(page.len())).unwrap_or_default().iter().step_by(LINE) {
-        all |= line;
+/// Wishes for pages that are in key order: after splits that need not be page order.
+pub(crate) fn wish_sorted(reader: &mut Reader, tree: TreeId, pages: &[PageId], kind: WishKind) {
+    if pages.is_sorted() {
+        reader.wish(tree, pages, kind);
+    } else {
+        let mut pages = pages.to_vec();
+        pages.sort_unstable();
+        reader.wish(tree, &pages, kind);
     }
-    std::hint::black_box(all);
 }

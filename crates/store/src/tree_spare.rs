@@ -1,7 +1,7 @@
 //! Buffers that lookups, scans and counts hand on to the next one of their thread.
 //!
-//! A query makes many small lookups; allocating a descent and a cursor for each would cost as much as the probe. What is
-//! handed on is memory, never content.
+//! A query makes many small lookups; allocating a descent and a cursor for each would cost as
+//! much as the probe. What is handed on is memory, never content.
 
 use std::cell::RefCell;
 

@@ -1,4 +1,5 @@
-//! What the tests of all trees share: stores of default and of hostile size, and a seeded generator.
+//! What the tests of all trees share: stores of default and of hostile size, and a seeded
+//! generator.
 
 use std::sync::Arc;
 
@@ -67,7 +68,8 @@ impl Random {
     }
 }
 
-/// Seeds of the random tests: the one in `SNOWMELT_SEED`, else a few fixed ones. Failing tests print theirs.
+/// Seeds of the random tests: the one in `SNOWMELT_SEED`, else a few fixed ones. Failing tests
+/// print theirs.
 pub(crate) fn seeds(n: u64) -> Vec<u64> {
     let first = snowmelt_io::test_seed(1);
     if std::env::var_os("SNOWMELT_SEED").is_some() { vec![first] } else { (1..=n).collect() }

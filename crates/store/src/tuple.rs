@@ -1,19 +1,22 @@
 //! Tuple trees: 1 to 4 columns of u64, sorted and unique, clustered.
 //!
-//! This file: the handle of a tree and exact counts. Reading rows: `tuple_scan`, `tuple_lookup`, both on the level by
-//! level descent of `tuple_descent`. Building: `tuple_build`. Pages: `tuple_leaf`, `tuple_inner`.
+//! This file: the handle of a tree and exact counts. Reading rows: `tuple_scan`,
+//! `tuple_lookup`, both on the level by level descent of `tuple_descent`. Building:
+//! `tuple_build`. Pages: `tuple_leaf`, `tuple_inner`.
 
 use std::path::PathBuf;
 
 use crate::encoding::{Decode, load};
 use crate::error::{Result, StoreError};
 use crate::page::{PageId, PageKind, TreeId};
+use crate::tree_levels::Top;
 use crate::tree_read::decoded;
 use crate::tree_spare;
 use crate::tuple_descent::Shape;
-use crate::tuple_inner::{Inner, Key, Top};
+use crate::tuple_inner::{Inner, Key};
 use crate::tuple_leaf_build::MAX_ARITY;
 use crate::tuple_lookup::{LookupWay, TupleLookup};
+use crate::tuple_rows::{Bounds, Columns, Keys, ScanBounds};
 use crate::tuple_scan::TupleScan;
 use crate::{Reader, WishKind};
 
@@ -25,145 +28,6 @@ pub struct TupleTree {
     pub(crate) leaves: u64,
     pub(crate) pages: u64,
     pub(crate) distinct: [u64; MAX_ARITY],
-}
-
-/// Which rows a scan returns.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ScanBounds<'a> {
-    /// Values of the leading columns.
-    pub prefix: &'a [u64],
-    /// Least and greatest value of the column behind the prefix, both inclusive.
-    pub range: Option<(u64, u64)>,
-}
-
-/// Keys of a batched lookup.
-#[derive(Clone, Copy, Debug)]
-pub struct Keys<'a> {
-    /// Leading columns, each of `rows` values; rows ascend (duplicates allowed).
-    pub cols: &'a [&'a [u64]],
-    /// Number of keys.
-    pub rows: usize,
-    /// Least and greatest value of the column behind the keys, both inclusive, the same for all keys.
-    pub range: Option<(u64, u64)>,
-}
-
-impl<'a> Keys<'a> {
-    /// Keys of at least one column.
-    pub fn new(cols: &'a [&'a [u64]], range: Option<(u64, u64)>) -> Keys<'a> {
-        Keys { cols, rows: cols.first().map_or(1, |c| c.len()), range }
-    }
-
-    /// Least and greatest key prefix of key `k`, and how many columns count.
-    #[inline]
-    pub(crate) fn bounds(&self, k: usize) -> Bounds {
-        let mut b = Bounds { lo: Key::default(), hi: Key::default(), len: self.cols.len() };
-        for (c, column) in self.cols.iter().enumerate() {
-            b.lo[c] = column[k];
-            b.hi[c] = column[k];
-        }
-        if let Some((lo, hi)) = self.range {
-            b.lo[b.len] = lo;
-            b.hi[b.len] = hi;
-            b.len += 1;
-        }
-        b
-    }
-
-    /// True when key `k` equals the one before it.
-    #[inline]
-    pub(crate) fn repeats(&self, k: usize) -> bool {
-        k > 0 && self.cols.iter().all(|c| c[k] == c[k - 1])
-    }
-
-    /// Asserts what the caller promised: fitting columns, keys in order.
-    pub(crate) fn check(&self, arity: usize) {
-        let len = self.cols.len() + usize::from(self.range.is_some());
-        assert!(len <= arity, "{len} key columns for a tree of {arity}");
-        assert!(self.cols.iter().all(|c| c.len() == self.rows), "key columns of one length");
-        let ordered = |k: usize| {
-            let differs = self.cols.iter().find(|c| c[k] != c[k - 1]);
-            differs.is_none_or(|c| c[k] > c[k - 1])
-        };
-        assert!((1..self.rows).all(ordered), "keys of a lookup are sorted");
-    }
-}
-
-/// Rows between two key prefixes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
-    pub lo: Key,
-    pub hi: Key,
-    pub len: usize,
-}
-
-impl Bounds {
-    #[inline]
-    pub(crate) fn lo(&self) -> &[u64] {
-        &self.lo[..self.len]
-    }
-
-    #[inline]
-    pub(crate) fn hi(&self) -> &[u64] {
-        &self.hi[..self.len]
-    }
-}
-
-/// Rows of a scan, column by column.
-#[derive(Clone, Debug, Default)]
-pub struct Columns {
-    /// One vector per column of the tree; those not wanted stay empty.
-    pub cols: Vec<Vec<u64>>,
-    /// Bit per column: which ones to fill.
-    pub wanted: u8,
-    /// Rows appended so far, also when no column is wanted.
-    pub rows: usize,
-}
-
-impl Columns {
-    /// All `arity` columns are wanted.
-    pub fn new(arity: usize) -> Columns {
-        Columns::of(arity, u8::MAX)
-    }
-
-    /// Only the columns whose bit is set in `wanted` are filled.
-    pub fn of(arity: usize, wanted: u8) -> Columns {
-        Columns { cols: vec![Vec::new(); arity], wanted, rows: 0 }
-    }
-
-    /// Empties the vectors, keeping their memory.
-    pub fn clear(&mut self) {
-        self.cols.iter_mut().for_each(Vec::clear);
-        self.rows = 0;
-    }
-}
-
-/// Rows found by a lookup.
-#[derive(Clone, Debug, Default)]
-pub struct Matches {
-    /// For each row the index of its key.
-    pub key: Vec<u32>,
-    /// One vector per column behind the key columns; those not wanted stay empty.
-    pub cols: Vec<Vec<u64>>,
-    /// Bit per vector of `cols`: which ones to fill.
-    pub wanted: u8,
-}
-
-impl Matches {
-    /// For keys of `key_columns` columns in a tree of `arity`; all other columns are wanted.
-    pub fn new(arity: usize, key_columns: usize) -> Matches {
-        Matches::of(arity, key_columns, u8::MAX)
-    }
-
-    /// As [`Matches::new`], but only the columns whose bit is set are filled: bit 0 is the first column behind the key.
-    pub fn of(arity: usize, key_columns: usize, wanted: u8) -> Matches {
-        Matches { key: Vec::new(), cols: vec![Vec::new(); arity - key_columns], wanted }
-    }
-
-    /// Empties the vectors, keeping their memory.
-    pub fn clear(&mut self) {
-        self.key.clear();
-        self.cols.iter_mut().for_each(Vec::clear);
-    }
 }
 
 /// Version of the catalog record.
@@ -263,7 +127,8 @@ impl TupleTree {
         self.distinct[columns - 1]
     }
 
-    /// Rows whose leading columns are not below `lo` and not above `hi`; exact, reads two paths from the root.
+    /// Rows whose leading columns are not below `lo` and not above `hi`; exact, reads two paths
+    /// from the root.
     pub fn count(&self, reader: &mut Reader, lo: &[u64], hi: &[u64]) -> Result<u64> {
         assert!(
             lo.len() <= self.shape.arity && hi.len() <= self.shape.arity,
@@ -309,7 +174,8 @@ impl TupleTree {
         self.rows_between_leaves(reader, lo, hi, upto.wrapping_sub(below))
     }
 
-    /// What the inner nodes say of the rows of a range that ends in another leaf than it begins in, unless it cannot be.
+    /// What the inner nodes say of the rows of a range that ends in another leaf than it begins
+    /// in, unless it cannot be.
     fn rows_between_leaves(&self, reader: &mut Reader, lo: &[u64], hi: &[u64], rows: u64) -> Result<u64> {
         let len = lo.len().min(hi.len());
         if lo[..len] > hi[..len] {
@@ -323,7 +189,8 @@ impl TupleTree {
         Ok(rows)
     }
 
-    /// True when there is a row whose leading columns are not below `lo` and not above `hi`: looks at the row, counts of inner nodes have no say.
+    /// True when there is a row whose leading columns are not below `lo` and not above `hi`:
+    /// looks at the row, counts of inner nodes have no say.
     pub fn has_row_between(&self, reader: &mut Reader, lo: &[u64], hi: &[u64]) -> Result<bool> {
         let len = lo.len().max(hi.len());
         let (mut least, mut most) = (Key::default(), [u64::MAX; MAX_ARITY]);
@@ -352,7 +219,8 @@ impl TupleTree {
         decoded(reader, at, found)
     }
 
-    /// Rows of a range, in order. The scan keeps its own copy of this handle, so that an operator may own it.
+    /// Rows of a range, in order. The scan keeps its own copy of this handle, so that an
+    /// operator may own it.
     pub fn scan(&self, bounds: ScanBounds<'_>) -> TupleScan {
         TupleScan::new(self, bounds)
     }

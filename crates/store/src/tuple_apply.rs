@@ -1,7 +1,8 @@
 //! Changes to a tuple tree, in batches: rows added and rows taken, sorted.
 //!
-//! 1. down: level by level the distinct children of all rows are computed and wished for together, then visited, as a lookup does; at
-//!    most as many leaves at a time as may be wished for;
+//! 1. down: level by level the distinct children of all rows are computed and wished for
+//!    together, then visited, as a lookup does; at most as many leaves at a time as may be
+//!    wished for;
 //! 2. leaves: each takes its changes in its tail or is packed anew (`tuple_leaf_change`);
 //! 3. up: counts, splits and empty nodes go to the root (`tree_change`);
 //! 4. the numbers of distinct prefixes are settled (`tuple_distinct`).
@@ -13,67 +14,9 @@ use crate::transaction::Transaction;
 use crate::tree_change::{Ascent, Changed, Now, Split, Visit, put};
 use crate::tuple::TupleTree;
 use crate::tuple_build::separator;
+use crate::tuple_changes::{Applied, Changes};
 use crate::tuple_inner::{Child, Inner, Key};
 use crate::tuple_leaf_change::{LeafChange, LeafChanger, Piece};
-
-/// Rows to add to a tuple tree and rows to take from it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
-    /// One vector per column of the tree; rows ascend strictly.
-    pub cols: Vec<Vec<u64>>,
-    /// For each row: added, or taken.
-    pub insert: Vec<bool>,
-}
-
-impl Changes {
-    /// No changes yet, for a tree of `arity` columns.
-    pub fn new(arity: usize) -> Changes {
-        Changes { cols: vec![Vec::new(); arity], insert: Vec::new() }
-    }
-
-    /// Appends a row, which must be above the last one.
-    pub fn push(&mut self, row: &[u64], insert: bool) {
-        assert_eq!(row.len(), self.cols.len(), "a row has as many columns as its tree");
-        self.cols.iter_mut().zip(row).for_each(|(column, &v)| column.push(v));
-        self.insert.push(insert);
-    }
-
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        self.insert.len()
-    }
-
-    /// True when there is nothing to change.
-    pub fn is_empty(&self) -> bool {
-        self.insert.is_empty()
-    }
-
-    /// Row `i`, unused columns 0.
-    #[inline]
-    pub(crate) fn row(&self, i: usize) -> Key {
-        let mut row = Key::default();
-        row.iter_mut().zip(&self.cols).for_each(|(v, column)| *v = column[i]);
-        row
-    }
-
-    /// Asserts what the caller promised.
-    fn check(&self, arity: usize) {
-        assert_eq!(self.cols.len(), arity, "changes have as many columns as their tree");
-        assert!(self.cols.iter().all(|c| c.len() == self.len()), "columns of one length");
-        assert!((1..self.len()).all(|i| self.row(i - 1) < self.row(i)), "changes ascend strictly");
-    }
-}
-
-/// What came of changes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Applied {
-    /// Rows added that were not there.
-    pub inserted: u64,
-    /// Rows taken that were there.
-    pub deleted: u64,
-    /// For each change: it had an effect.
-    pub effective: Vec<bool>,
-}
 
 /// A leaf and the changes that fall into it.
 struct LeafVisit {
@@ -93,7 +36,8 @@ struct Route {
 }
 
 impl TupleTree {
-    /// Makes an empty tree of `arity` (1 to 4) columns. The caller stores [`TupleTree::to_bytes`] as a record, after every change.
+    /// Makes an empty tree of `arity` (1 to 4) columns. The caller stores
+    /// [`TupleTree::to_bytes`] as a record, after every change.
     ///
     /// # Errors
     /// Those of the transaction.
@@ -143,7 +87,8 @@ impl TupleTree {
         Ok(changes.len())
     }
 
-    /// As many changes from `from` on as the wish limit allows leaves; answers where the next part begins.
+    /// As many changes from `from` on as the wish limit allows leaves; answers where the next
+    /// part begins.
     fn apply_part(
         &mut self,
         txn: &mut Transaction,
@@ -158,7 +103,8 @@ impl TupleTree {
         while let Some(visit) = visits.next() {
             let (inserted, deleted) = (applied.inserted, applied.deleted);
             let Visit { parent, child, page } = visit.at;
-            // What stands for the leaf, and for how many pages; nothing for none when the leaf stays where it is.
+            // What stands for the leaf, and for how many pages; nothing for none when the leaf
+            // stays where it is.
             let now = match self.change_leaf(txn, leaf, changes, visit, applied)? {
                 LeafChange::Nothing => continue,
                 LeafChange::Tail => {
@@ -236,8 +182,9 @@ impl TupleTree {
         next.map_err(|bad| txn.damaged(parent, bad.0))
     }
 
-    /// Writes leaves that stand for those in `pages`, one or two, and near them what more is needed. Pages left over are given back. The first and the
-    /// last leaf stay in their pages: most of their rows were there, so that the journal need not repeat them.
+    /// Writes leaves that stand for those in `pages`, one or two, and near them what more is
+    /// needed. Pages left over are given back. The first and the last leaf stay in their pages:
+    /// most of their rows were there, so that the journal need not repeat them.
     fn write_leaves(
         &mut self,
         txn: &mut Transaction,
@@ -314,7 +261,8 @@ impl TupleTree {
         Ok(route)
     }
 
-    /// Finds the children of a node that changes fall into; false when there are more than `limit` on the level.
+    /// Finds the children of a node that changes fall into; false when there are more than
+    /// `limit` on the level.
     #[allow(clippy::too_many_arguments)]
     fn children(
         &self,

@@ -1,4 +1,5 @@
-//! Changed tuple trees against an ordered set: random transactions, tiny extents, snapshots taken in between.
+//! Changed tuple trees against an ordered set: random transactions, tiny extents, snapshots
+//! taken in between.
 
 use std::collections::BTreeSet;
 
@@ -258,8 +259,9 @@ fn leaves(tree: &TupleTree, txn: &mut Transaction) -> Vec<Child> {
     Inner::parse(&root, PageKind::TupleInner, tree.arity(), 1).unwrap().all(&root).unwrap()
 }
 
-/// Two full leaves become three. The last one holds rows of the second only, so it stays in that one's page, and the new page comes
-/// between: the journal need not repeat what did not move.
+/// Two full leaves become three. The last one holds rows of the second only, so it stays in
+/// that one's page, and the new page comes between: the journal need not repeat what did not
+/// move.
 #[test]
 fn the_first_and_the_last_of_leaves_that_split_keep_their_pages() {
     let store = TestStore::new(Sizes::Default);
@@ -269,7 +271,8 @@ fn the_first_and_the_last_of_leaves_that_split_keep_their_pages() {
     let mut txn = store.store.begin().unwrap();
     let before = leaves(&tree, &mut txn);
     assert!(before.len() > 3, "the first two of {} leaves are full", before.len());
-    // Half as many rows again, all of them for the first leaf: more than its tail takes, less than fills another one.
+    // Half as many rows again, all of them for the first leaf: more than its tail takes, less
+    // than fills another one.
     let fence = before[1].separator[0];
     let below_fence = |_| {
         let mut new = row(&mut random, 4, DEEP);

@@ -1,15 +1,18 @@
-//! Builds a tuple tree bottom-up from sorted rows: leaves as they fill, the levels above them at the end.
+//! Builds a tuple tree bottom-up from sorted rows: leaves as they fill, the levels above them
+//! at the end.
 
 use crate::TreeWriter;
 use crate::encoding_bits::BLOCK;
 use crate::error::Result;
 use crate::page::{PageBuf, PageKind};
+use crate::tree_levels::write_levels;
 use crate::tuple::TupleTree;
-use crate::tuple_inner::{Child, Key, write_levels};
+use crate::tuple_inner::{Child, Key};
 use crate::tuple_leaf_build::{LeafBuilder, MAX_ARITY};
 use crate::tuple_tail::body_with_room;
 
-/// Rows of a tail for which a leaf keeps room: changes that fall into it soon after cost bytes of the journal, not pages.
+/// Rows of a tail for which a leaf keeps room: changes that fall into it soon after cost bytes
+/// of the journal, not pages.
 const SPARE_ROWS: usize = 8;
 
 /// Rows buffered before leaves are filled.
@@ -63,7 +66,8 @@ impl TupleTreeBuilder {
         if self.buffer[0].len() >= BUFFER { self.fill(BLOCK) } else { Ok(()) }
     }
 
-    /// Adds rows given as columns of equal length; they must ascend strictly and be above the last one.
+    /// Adds rows given as columns of equal length; they must ascend strictly and be above the
+    /// last one.
     pub fn push_columns(&mut self, columns: &[&[u64]]) -> Result<()> {
         assert_eq!(columns.len(), self.arity, "a row has as many columns as its tree");
         let n = columns[0].len();

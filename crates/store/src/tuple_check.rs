@@ -1,5 +1,5 @@
-//! Checks a tuple tree as a whole: every page decodes, rows ascend across leaves, separators part them, every count is exact, tails fit
-//! their blocks.
+//! Checks a tuple tree as a whole: every page decodes, rows ascend across leaves, separators
+//! part them, every count is exact, tails fit their blocks.
 
 use crate::encoding::{Bad, Decode};
 use crate::error::Result;

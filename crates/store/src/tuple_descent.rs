@@ -1,18 +1,20 @@
 //! From sorted keys to leaves, level by level.
 //!
-//! For all keys of a chunk together: (1) begin at the root; (2) on each level find, for every key, the children that may
-//! hold its rows; neighbouring keys share children; (3) wish for the distinct children together; (4) go on with them.
-//! So the I/O depth is the height of the tree, whatever the number of keys.
+//! For all keys of a chunk together: (1) begin at the root; (2) on each level find, for every
+//! key, the children that may hold its rows; neighbouring keys share children; (3) wish for the
+//! distinct children together; (4) go on with them. So the I/O depth is the height of the tree,
+//! whatever the number of keys.
 //!
-//! A level never has more than `limit` pages: the chunk is cut behind a key, or inside one at a separator from which the next
-//! chunk resumes. Invariant: `spans[i]` are the nodes of key `first + i` on the current level; neither end ever falls.
+//! A level never has more than `limit` pages: the chunk is cut behind a key, or inside one at a
+//! separator from which the next chunk resumes. Invariant: `spans[i]` are the nodes of key
+//! `first + i` on the current level; neither end ever falls.
 
 use crate::encoding::{Bad, Decode};
 use crate::error::Result;
 use crate::page::{PageId, PageKind, TreeId};
-use crate::tree_read::decoded;
-use crate::tuple::{Bounds, Keys};
+use crate::tree_read::{decoded, wish_sorted};
 use crate::tuple_inner::{Inner, Key};
+use crate::tuple_rows::{Bounds, Keys};
 use crate::{PageRef, Reader, WishKind};
 
 /// Most keys of a chunk.
@@ -76,7 +78,8 @@ impl Descent {
         self.spans.clear();
     }
 
-    /// Begins a chunk at key `first`, which was cut at `resume` before; at most `limit` pages a level.
+    /// Begins a chunk at key `first`, which was cut at `resume` before; at most `limit` pages a
+    /// level.
     pub(crate) fn begin(
         &mut self,
         tree: &Shape,
@@ -229,7 +232,8 @@ impl Descent {
         Ok(Here { index, page, node, child: 0, fence: None })
     }
 
-    /// Ends the chunk at the `i`-th key: inside it when some of its children are in, else before it.
+    /// Ends the chunk at the `i`-th key: inside it when some of its children are in, else
+    /// before it.
     fn cut_at(&mut self, i: usize, first: Option<u32>, separator: Key) {
         match first {
             Some(first) => {
@@ -246,7 +250,8 @@ impl Descent {
 }
 
 impl Here {
-    /// First and last child for a key; `starts` and `ends` say that its rows begin before and go on behind this node.
+    /// First and last child for a key; `starts` and `ends` say that its rows begin before and
+    /// go on behind this node.
     #[inline]
     fn range(
         &self,
@@ -279,16 +284,5 @@ impl Here {
                 if next < self.node.children { Some(self.node.separator(&self.page, next)?) } else { None };
         }
         Ok(())
-    }
-}
-
-/// Wishes for pages that are in key order: after splits that need not be page order.
-pub(crate) fn wish_sorted(reader: &mut Reader, tree: TreeId, pages: &[PageId], kind: WishKind) {
-    if pages.is_sorted() {
-        reader.wish(tree, pages, kind);
-    } else {
-        let mut pages = pages.to_vec();
-        pages.sort_unstable();
-        reader.wish(tree, &pages, kind);
     }
 }

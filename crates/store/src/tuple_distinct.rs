@@ -1,10 +1,13 @@
 //! Keeps the numbers of distinct prefixes of a tuple tree exact while rows come and go.
 //!
-//! A row brings a new prefix of m columns when neither of its neighbours has it, and takes one along under the same condition. Neighbours are
-//! looked at inside the leaf. Where the leaf ends and nobody seen shares the prefix, the answer is *open*; it is given when all changes
-//! are made, by counting: a prefix is there after them, or not, and the rows changed say whether it was there before.
+//! A row brings a new prefix of m columns when neither of its neighbours has it, and takes one
+//! along under the same condition. Neighbours are looked at inside the leaf. Where the leaf
+//! ends and nobody seen shares the prefix, the answer is *open*; it is given when all changes
+//! are made, by counting: a prefix is there after them, or not, and the rows changed say
+//! whether it was there before.
 //!
-//! An open prefix and one told by its neighbours are never the same: the latter lies inside one leaf with other rows around it.
+//! An open prefix and one told by its neighbours are never the same: the latter lies inside one
+//! leaf with other rows around it.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +15,7 @@ use crate::Reader;
 use crate::error::Result;
 use crate::transaction::Transaction;
 use crate::tuple::TupleTree;
-use crate::tuple_apply::{Applied, Changes};
+use crate::tuple_changes::{Applied, Changes};
 use crate::tuple_inner::Key;
 use crate::tuple_leaf_build::MAX_ARITY;
 

@@ -1,4 +1,5 @@
-//! Inner nodes of tuple and string trees: separators, children and exact row counts, searched without decoding.
+//! Inner nodes of tuple and string trees: separators, children and exact row counts, searched
+//! without decoding.
 //!
 //! Body, from byte 32 of the page (header count = children, level ≥ 1):
 //!
@@ -9,17 +10,18 @@
 //!     corrections: from the page's end downwards, child u16 | rows i16
 //! ```
 //!
-//! A correction says that a child has so many rows more (or less) than the table says: so a row that is added changes some six bytes
-//! of each node above it, and not the count of every child behind. They are worked into the table when there is no room for another one.
+//! A correction says that a child has so many rows more (or less) than the table says: so a row
+//! that is added changes some six bytes of each node above it, and not the count of every child
+//! behind. They are worked into the table when there is no room for another one.
 //!
-//! A separator is above every row of the children before it and not above the first row of its own child; columns
-//! behind the first one that tells the two apart are 0, so that they take no bytes. The first separator of a level counts as below every
-//! row, whatever it holds. Levels fall by one from parent to child, which also means that no damaged page can lead a descent in circles.
+//! A separator is above every row of the children before it and not above the first row of its
+//! own child; columns behind the first one that tells the two apart are 0, so that they take no
+//! bytes. The first separator of a level counts as below every row, whatever it holds. Levels
+//! fall by one from parent to child, which also means that no damaged page can lead a descent
+//! in circles.
 
-use crate::TreeWriter;
 use crate::encoding::{BODY, Bad, Decode, load, load_u8, load_u16, store};
 use crate::encoding_table::{Span, Table, table_len, write_table};
-use crate::error::Result;
 use crate::page::{BODY_BYTES, PAGE_BYTES, PageBuf, PageId, PageKind, header};
 use crate::tuple_leaf_build::MAX_ARITY;
 
@@ -94,7 +96,8 @@ impl Inner {
             .collect()
     }
 
-    /// Child in which the first row not below `key` (leading columns) lies, or begins the next one; not before `from`.
+    /// Child in which the first row not below `key` (leading columns) lies, or begins the next
+    /// one; not before `from`.
     #[inline]
     pub(crate) fn lower(&self, page: &[u8], key: &[u64], from: usize) -> Decode<usize> {
         Ok(self.table.lower_from(page, key, from)?.max(from + 1) - 1)
@@ -146,39 +149,6 @@ pub(crate) struct Child {
     pub rows: u64,
 }
 
-/// What the upper levels of a tree came to.
-pub(crate) struct Top {
-    /// Root; the only leaf when there is one.
-    pub root: PageId,
-    /// Levels, leaves included.
-    pub height: u8,
-    /// Inner nodes written.
-    pub inner: u64,
-}
-
-/// Writes the inner nodes above `children` (at least one), level by level.
-pub(crate) fn write_levels(
-    writer: &mut TreeWriter,
-    kind: PageKind,
-    arity: usize,
-    mut children: Vec<Child>,
-) -> Result<Top> {
-    let (mut height, mut inner) = (1, 0);
-    while children.len() > 1 {
-        let mut above = Vec::new();
-        let mut rest = &children[..];
-        while !rest.is_empty() {
-            let (node, behind) = rest.split_at(fitting(rest, kind, arity));
-            above.push(write_node(writer, kind, arity, height, node)?);
-            rest = behind;
-        }
-        inner += above.len() as u64;
-        height += 1;
-        children = above;
-    }
-    Ok(Top { root: children[0].page, height, inner })
-}
-
 /// How many of the children fit into one node.
 pub(crate) fn fitting(children: &[Child], kind: PageKind, arity: usize) -> usize {
     let most = BODY_BYTES - if kind == PageKind::TupleInner { CORRECTIONS_MAX * CORRECTION } else { 0 };
@@ -223,23 +193,12 @@ pub(crate) fn fill_node(page: &mut PageBuf, kind: PageKind, arity: usize, level:
 /// One more than the most rows of a subtree; the byte above is the number of corrections.
 const MOST_ROWS: u64 = 1 << (8 * (CORRECTIONS_AT - BODY));
 
-fn write_node(
-    writer: &mut TreeWriter,
-    kind: PageKind,
-    arity: usize,
-    level: u8,
-    node: &[Child],
-) -> Result<Child> {
-    let mut page = PageBuf::new();
-    let rows = fill_node(&mut page, kind, arity, level, node);
-    Ok(Child { separator: node[0].separator, page: writer.append(&mut page)?, rows })
-}
-
 fn correction_at(i: usize) -> usize {
     PAGE_BYTES - (i + 1) * CORRECTION
 }
 
-/// Changes the row counts of children (ascending) of the node in `page`; false, and nothing changed, when that takes a wider table.
+/// Changes the row counts of children (ascending) of the node in `page`; false, and nothing
+/// changed, when that takes a wider table.
 pub(crate) fn correct(page: &mut [u8], arity: usize, level: u8, more: &[(usize, i64)]) -> Decode<bool> {
     let node = Inner::parse(page, PageKind::TupleInner, arity, level)?;
     let rows = more.iter().fold(node.rows(page)?, |rows, (_, more)| rows.wrapping_add_signed(*more));

@@ -1,19 +1,21 @@
 //! Finds rows in a leaf of a tuple tree and unpacks only what is asked for.
 //!
-//! A probe: (1) binary search on the restart keys; (2) in that block, column by column, the rows that equal the key,
-//! unpacking a column only when it must be; (3) single values of the other columns where the encoding allows.
-//! The cursor remembers block and unpacked columns, so the next key of a sorted batch continues where the last one
-//! ended. Layout: see `tuple_leaf_build`.
+//! A probe: (1) binary search on the restart keys; (2) in that block, column by column, the
+//! rows that equal the key, unpacking a column only when it must be; (3) single values of the
+//! other columns where the encoding allows. The cursor remembers block and unpacked columns, so
+//! the next key of a sorted batch continues where the last one ended. Layout: see
+//! `tuple_leaf_build`.
 //!
-//! Positions are *visible* ones: when the leaf has a tail (see `tuple_tail`), what is found in the blocks is shifted by the rows of the
-//! tail before it. A leaf without a tail pays one comparison for this.
+//! Positions are *visible* ones: when the leaf has a tail (see `tuple_tail`), what is found in
+//! the blocks is shifted by the rows of the tail before it. A leaf without a tail pays one
+//! comparison for this.
 
+use crate::encoding::touch;
 use crate::encoding::{Bad, Decode, load, load_u8, load_u16};
 use crate::encoding_bits::BLOCK;
 use crate::encoding_column::{Column, DictRef, Segment};
 use crate::encoding_table::Table;
 use crate::page::{PageKind, header};
-use crate::tree_read::touch;
 use crate::tuple_leaf_build::{DICT_HEAD, MAX_ARITY};
 use crate::tuple_tail::{Spot, Tail};
 use std::cmp::Ordering;
@@ -103,7 +105,8 @@ impl Leaf {
     }
 }
 
-/// A position in a leaf with what is known of its block. Every call takes the page the cursor was opened on.
+/// A position in a leaf with what is known of its block. Every call takes the page the cursor
+/// was opened on.
 #[derive(Default)]
 pub(crate) struct LeafCursor {
     leaf: Leaf,
@@ -184,7 +187,8 @@ impl LeafCursor {
     #[inline]
     fn enter(&mut self, page: &[u8], block: usize) -> Decode<()> {
         if block != self.block {
-            // All lines of the block at once: it is about 300 bytes, and several columns will be read.
+            // All lines of the block at once: it is about 300 bytes, and several columns will
+            // be read.
             let (from, to) = self.leaf.block_bytes(page, block)?;
             touch(page, from, to);
             self.begins = from;
@@ -224,7 +228,8 @@ impl LeafCursor {
         Ok(())
     }
 
-    /// First row of `from .. to` of the block whose column is not below `key`; the column does not decrease there.
+    /// First row of `from .. to` of the block whose column is not below `key`; the column does
+    /// not decrease there.
     #[inline]
     fn column_lower(
         &mut self,
@@ -304,7 +309,8 @@ impl LeafCursor {
         Ok(hi)
     }
 
-    /// First row of the leaf whose leading columns are not below `key`, given that it is not before row `from`.
+    /// First row of the leaf whose leading columns are not below `key`, given that it is not
+    /// before row `from`.
     #[inline]
     pub(crate) fn lower(&mut self, page: &[u8], from: usize, key: &[u64]) -> Decode<usize> {
         if self.leaf.tailed {
@@ -313,7 +319,8 @@ impl LeafCursor {
         self.lower_in_blocks(page, from, key)
     }
 
-    /// First row of the leaf whose leading columns are above `key`, given that it is not before row `from`.
+    /// First row of the leaf whose leading columns are above `key`, given that it is not before
+    /// row `from`.
     #[inline]
     pub(crate) fn upper(&mut self, page: &[u8], from: usize, key: &[u64]) -> Decode<usize> {
         if self.leaf.tailed {
@@ -380,7 +387,8 @@ impl LeafCursor {
         Ok(block * BLOCK + self.block_upper(page, from, key)?)
     }
 
-    /// Rows whose leading columns lie between `lo` and `hi`, which differ in the last column at most; none is before row `from`.
+    /// Rows whose leading columns lie between `lo` and `hi`, which differ in the last column at
+    /// most; none is before row `from`.
     #[inline]
     pub(crate) fn find(
         &mut self,

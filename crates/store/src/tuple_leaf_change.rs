@@ -1,10 +1,13 @@
 //! One leaf of a tuple tree and the changes that fall into it: what becomes of it.
 //!
-//! 1. each change is looked up: adding a row that is there, or taking one that is not, has no effect;
+//! 1. each change is looked up: adding a row that is there, or taking one that is not, has no
+//!    effect;
 //! 2. if the tail has room for what is left, it takes it (few bytes of the page change);
-//! 3. else blocks, tail and changes are merged, and the caller has them packed anew: into one leaf or, when they do not fit, into several
-//!    of about equal size. It may have the next leaf joined first: two full leaves become three (as in a B*-tree), two sparse ones become one.
-//!    Rows that all come behind the leaf's last one fill the leaves to the last byte, as a bulk build does.
+//! 3. else blocks, tail and changes are merged, and the caller has them packed anew: into one
+//!    leaf or, when they do not fit, into several of about equal size. It may have the next
+//!    leaf joined first: two full leaves become three (as in a B*-tree), two sparse ones become
+//!    one. Rows that all come behind the leaf's last one fill the leaves to the last byte, as a
+//!    bulk build does.
 //!
 //! Nothing here writes a page that a reader may see: the caller gives pages that are its own.
 
@@ -13,7 +16,7 @@ use std::ops::Range;
 use crate::encoding::{BODY, Bad, Decode};
 use crate::encoding_bits::BLOCK;
 use crate::page::{BODY_BYTES, PageBuf};
-use crate::tuple_apply::Changes;
+use crate::tuple_changes::Changes;
 use crate::tuple_distinct::PrefixChanges;
 use crate::tuple_inner::Key;
 use crate::tuple_leaf::LeafCursor;
@@ -23,7 +26,8 @@ use crate::tuple_tail::{self, Tail, body_with_room, has_room};
 /// Rows of a tail for which a leaf that is packed anew keeps room.
 const SPARE_ROWS: usize = 8;
 
-/// How full leaves become at most that are packed with others; their rows are not all of the same size.
+/// How full leaves become at most that are packed with others; their rows are not all of the
+/// same size.
 const DENSE: f64 = 0.92;
 
 /// A leaf that is packed anew and fuller than this stays alone.
@@ -103,7 +107,8 @@ impl LeafChanger {
         }
     }
 
-    /// Finds out what the changes `range` do to the leaf in `page`; `effective` has one entry for each of them.
+    /// Finds out what the changes `range` do to the leaf in `page`; `effective` has one entry
+    /// for each of them.
     pub(crate) fn change(
         &mut self,
         page: &[u8],
@@ -141,7 +146,8 @@ impl LeafChanger {
         self.merge(page, changes)
     }
 
-    /// True when the merged rows are better packed together with those of the next leaf: when they need a second leaf, or little of one.
+    /// True when the merged rows are better packed together with those of the next leaf: when
+    /// they need a second leaf, or little of one.
     pub(crate) fn wants_next(&self) -> bool {
         self.fill == Fill::Even
             && ((SPARSE > self.leaves && !self.new[0].is_empty()) || (1.0..2.0).contains(&self.leaves))
@@ -165,7 +171,8 @@ impl LeafChanger {
         Ok(())
     }
 
-    /// Writes the edits of the last [`LeafChanger::change`] into the tail of `page`, which is a copy of the page it was given.
+    /// Writes the edits of the last [`LeafChanger::change`] into the tail of `page`, which is a
+    /// copy of the page it was given.
     pub(crate) fn write_tail(&self, page: &mut [u8], changes: &Changes) -> Decode<()> {
         for edit in &self.edits {
             let tail = Tail::parse(page, self.arity, self.cursor.block_rows())?;
@@ -225,7 +232,8 @@ impl LeafChanger {
     /// Tells, edit by edit, what each row shares with its neighbours at that time.
     fn note_prefixes(&mut self, page: &[u8], changes: &Changes) -> Decode<()> {
         let (edits, len) = (std::mem::take(&mut self.edits), self.cursor.len());
-        // The neighbour on the left of visible position `next`, when it is not the old row before it.
+        // The neighbour on the left of visible position `next`, when it is not the old row
+        // before it.
         let (mut next, mut carried): (usize, Option<Key>) = (0, None);
         for edit in &edits {
             let (row, at) = (changes.row(edit.change), self.visible(edit));
@@ -248,7 +256,8 @@ impl LeafChanger {
         Ok(())
     }
 
-    /// Number of leading columns that the old row at visible position `at` has in common with `row`.
+    /// Number of leading columns that the old row at visible position `at` has in common with
+    /// `row`.
     fn shared(&mut self, page: &[u8], at: usize, row: &Key) -> Decode<usize> {
         for (c, &v) in row.iter().enumerate().take(self.arity) {
             if self.value(page, at, c)? != v {

@@ -1,7 +1,9 @@
-//! What changed in a leaf of a tuple tree, as rows: a row in the tail takes a third of the bytes it changes there, and of a leaf that was
-//! packed anew hardly a byte is where it was, while few rows came or went.
+//! What changed in a leaf of a tuple tree, as rows: a row in the tail takes a third of the
+//! bytes it changes there, and of a leaf that was packed anew hardly a byte is where it was,
+//! while few rows came or went.
 //!
-//! The first byte says how the new page is made of the old one; until the diff ends follow, for 1, changes of the tail:
+//! The first byte says how the new page is made of the old one; until the diff ends follow, for
+//! 1, changes of the tail:
 //!
 //! | bytes  | field                                                                                                       |
 //! |--------|-------------------------------------------------------------------------------------------------------------|
@@ -17,21 +19,22 @@
 //! | varint | rows that stay, rows that go, rows that come: a step; what follows the last one stays                       |
 //! | varint | each column of each row that comes: its difference, zigzag, to the one of the row that comes before it      |
 //!
-//! Entries find their slots as in `tuple_tail`; what is packed anew is what [`LeafBuilder`] makes of the rows. Invariant: a diff is made
-//! only where this gives the very bytes of the new page.
+//! Entries find their slots as in `tuple_tail`; what is packed anew is what [`LeafBuilder`]
+//! makes of the rows. Invariant: a diff is made only where this gives the very bytes of the new
+//! page.
 
 use std::cmp::Ordering;
 
 use crate::encoding::{Bad, Decode};
 use crate::encoding_bits::BLOCK;
-use crate::journal::change::SKIPPED;
-use crate::journal::diff::{put, take, unzigzag, zigzag};
-use crate::leaf_diff::check;
 use crate::page::{HEADER_BYTES, PAGE_BYTES, PageBuf, PageKind, header, offset};
+use crate::page_image::SKIPPED;
+use crate::page_image::check;
 use crate::tuple_inner::Key;
 use crate::tuple_leaf::LeafCursor;
 use crate::tuple_leaf_build::{LeafBuilder, MAX_ARITY};
 use crate::tuple_tail::{self, TAIL_MAX, Tail};
+use crate::varint::{put, take, unzigzag, zigzag};
 
 /// First bytes of a diff.
 const IN_TAIL: u8 = 1;
@@ -50,8 +53,8 @@ fn are_leaves(old: &[u8], new: &[u8]) -> bool {
     leaf(old) && leaf(new) && header(old).tree() == header(new).tree()
 }
 
-/// Appends the difference between two leaves that differ in their tails to `out`. False when they do not or it is not that simple; what
-/// was appended is useless then.
+/// Appends the difference between two leaves that differ in their tails to `out`. False when
+/// they do not or it is not that simple; what was appended is useless then.
 pub(crate) fn diff_in_tail(old: &[u8], new: &[u8], out: &mut Vec<u8>) -> bool {
     are_leaves(old, new) && try_diff_in_tail(old, new, out).unwrap_or(false)
 }
@@ -172,8 +175,9 @@ fn head(page: &[u8]) -> Decode<(usize, usize, Key)> {
     Ok((arity, cursor.block_rows(), first))
 }
 
-/// Appends the difference between two leaves to `out`, the new one packed anew. False when there is none to be given, or only one of more
-/// than `limit` bytes; what was appended is useless then.
+/// Appends the difference between two leaves to `out`, the new one packed anew. False when
+/// there is none to be given, or only one of more than `limit` bytes; what was appended is
+/// useless then.
 pub(crate) fn diff(old: &[u8], new: &[u8], limit: usize, out: &mut Vec<u8>) -> bool {
     if !are_leaves(old, new) {
         return false;
@@ -218,8 +222,9 @@ pub(crate) fn diff(old: &[u8], new: &[u8], limit: usize, out: &mut Vec<u8>) -> b
     out.len() <= end
 }
 
-/// Makes changes that follow each other. Up to the last one that packs the leaf anew only the rows count: it is packed once, and only that
-/// one's checksum is of a page there is. After an error it is no page any more.
+/// Makes changes that follow each other. Up to the last one that packs the leaf anew only the
+/// rows count: it is packed once, and only that one's checksum is of a page there is. After an
+/// error it is no page any more.
 pub(crate) fn apply(page: &mut PageBuf, diffs: &[&[u8]]) -> Decode<()> {
     /// A row that comes takes about so much of a diff.
     const ROW_BYTES: usize = 12;
@@ -240,8 +245,9 @@ pub(crate) fn apply(page: &mut PageBuf, diffs: &[&[u8]]) -> Decode<()> {
     Ok(())
 }
 
-/// The rows of a leaf, while changes are made that end with packing it anew. What comes and goes is only noted: most changes do not say
-/// where in the leaf they are, and to sort many rows in at once costs a fraction of moving the rows behind each of them.
+/// The rows of a leaf, while changes are made that end with packing it anew. What comes and
+/// goes is only noted: most changes do not say where in the leaf they are, and to sort many
+/// rows in at once costs a fraction of moving the rows behind each of them.
 struct LeafRows {
     arity: usize,
     /// Rows, without what is noted.
@@ -402,7 +408,8 @@ fn lower(columns: &Columns, from: usize, row: &Key) -> usize {
     lo
 }
 
-/// How row `i` of one leaf compares with row `j` of another; the end of one is above all rows of the other.
+/// How row `i` of one leaf compares with row `j` of another; the end of one is above all rows
+/// of the other.
 fn compare(a: &Columns, i: usize, b: &Columns, j: usize, arity: usize) -> Option<Ordering> {
     match (i < a[0].len(), j < b[0].len()) {
         (false, false) => None,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::page::PageBuf;
-use crate::tuple_apply::Changes;
+use crate::tuple_changes::Changes;
 use crate::tuple_leaf_build::LeafBuilder;
 use crate::tuple_leaf_change::{LeafChange, LeafChanger};
 use proptest::prelude::*;

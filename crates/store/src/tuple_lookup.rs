@@ -1,20 +1,23 @@
 //! Batched lookup: the rows of many sorted keys, in key order.
 //!
-//! Chunk by chunk: the descent finds the leaves of all keys of a chunk and wishes for them together; then the leaves are visited
-//! in key order. A key that follows its predecessor in the same leaf, often in the same block, continues where that ended. Output may be cut anywhere; the
-//! lookup resumes there. No pin is held between calls.
+//! Chunk by chunk: the descent finds the leaves of all keys of a chunk and wishes for them
+//! together; then the leaves are visited in key order. A key that follows its predecessor in
+//! the same leaf, often in the same block, continues where that ended. Output may be cut
+//! anywhere; the lookup resumes there. No pin is held between calls.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use crate::encoding::Decode;
+use crate::encoding::touch;
 use crate::error::Result;
 use crate::page::PageId;
-use crate::tree_read::{decoded, touch};
+use crate::tree_read::decoded;
 use crate::tree_spare::{self, Spare};
-use crate::tuple::{Bounds, Keys, Matches, TupleTree};
+use crate::tuple::TupleTree;
 use crate::tuple_descent::{Descent, Shape};
 use crate::tuple_leaf::{Leaf, LeafCursor};
+use crate::tuple_rows::{Bounds, Keys, Matches};
 use crate::{PageRef, Reader};
 
 /// A lookup under way; see [`TupleTree::lookup`].
@@ -23,7 +26,8 @@ pub struct TupleLookup<'a> {
     way: LookupWay,
 }
 
-/// A lookup under way, without its keys: for who owns the keys and hands them in at each call; see [`TupleTree::lookup_way`].
+/// A lookup under way, without its keys: for who owns the keys and hands them in at each call;
+/// see [`TupleTree::lookup_way`].
 pub struct LookupWay {
     shape: Shape,
     plan: Descent,
@@ -83,7 +87,8 @@ impl LookupWay {
         }
     }
 
-    /// Appends up to `max_rows` rows to `out`; false when there was none left. `keys` are those it began with.
+    /// Appends up to `max_rows` rows to `out`; false when there was none left. `keys` are those
+    /// it began with.
     ///
     /// # Errors
     /// Reading a page failed, or a page contradicts the format.
@@ -187,8 +192,9 @@ impl LookupWay {
         Ok(())
     }
 
-    /// Software pipeline over the leaves of a resident tree: the directory of a leaf is loaded [`AHEAD`] leaves before its visit, the block of
-    /// its first key one leaf before. So misses overlap with work, and with each other.
+    /// Software pipeline over the leaves of a resident tree: the directory of a leaf is loaded
+    /// [`AHEAD`] leaves before its visit, the block of its first key one leaf before. So misses
+    /// overlap with work, and with each other.
     #[inline]
     fn look_ahead(&self, reader: &mut Reader, keys: &Keys<'_>, page: &mut Pinned) -> Result<()> {
         if !self.resident {
@@ -256,7 +262,8 @@ impl LookupWay {
     }
 }
 
-/// Bytes at the begin of a leaf that are loaded ahead: header, restart keys of 128-row blocks, offsets.
+/// Bytes at the begin of a leaf that are loaded ahead: header, restart keys of 128-row blocks,
+/// offsets.
 const DIRECTORY: usize = 448;
 
 /// Leaves pinned ahead of the current one.
@@ -284,8 +291,8 @@ impl Pinned {
     }
 }
 
-/// Rows of a key in an open leaf, none of them before `from`; in the key's first leaf they begin at its lower bound, in its last one they end at its
-/// upper bound.
+/// Rows of a key in an open leaf, none of them before `from`; in the key's first leaf they
+/// begin at its lower bound, in its last one they end at its upper bound.
 #[inline]
 fn rows_of(
     cursor: &mut LeafCursor,

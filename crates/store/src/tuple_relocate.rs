@@ -1,21 +1,26 @@
 //! Relocation: the leaves of a shuffled subtree are moved into fresh extents, in key order.
 //!
-//! Splits put new leaves where there is room, so after random inserts neighbours in key order lie in different extents, and reading an extent
-//! ahead brings little of what comes next. The *disorder* of a node above leaves is the share of its leaves from which the way to the next
-//! one leads to another extent or backwards, beyond what leaves in order need: 0 as built in bulk, near 1 after random inserts.
+//! Splits put new leaves where there is room, so after random inserts neighbours in key order
+//! lie in different extents, and reading an extent ahead brings little of what comes next. The
+//! *disorder* of a node above leaves is the share of its leaves from which the way to the next
+//! one leads to another extent or backwards, beyond what leaves in order need: 0 as built in
+//! bulk, near 1 after random inserts.
 //!
-//! 1. down: the nodes above the leaves, level by level, each level wished for together; when the rule wants changed leaves, only nodes that
-//!    the transaction has changed, so that a tree in which little was changed costs next to nothing;
-//! 2. a subtree is moved when its disorder is as large as the rule wants, and so is the share of its leaves that the transaction has changed
-//!    anyway (they are written in any case);
-//! 3. its leaves are copied in key order; an eighth of every extent stays free, so that the next splits stay near;
+//! 1. down: the nodes above the leaves, level by level, each level wished for together; when
+//!    the rule wants changed leaves, only nodes that the transaction has changed, so that a
+//!    tree in which little was changed costs next to nothing;
+//! 2. a subtree is moved when its disorder is as large as the rule wants, and so is the share
+//!    of its leaves that the transaction has changed anyway (they are written in any case);
+//! 3. its leaves are copied in key order; an eighth of every extent stays free, so that the
+//!    next splits stay near;
 //! 4. up: the nodes above get the new pages (`tree_change`); the old ones are given back.
 
 use crate::encoding::Decode;
 use crate::error::Result;
+use crate::geometry::{ExtentId, Geometry};
 use crate::page::{PageBuf, PageId, PageKind};
-use crate::space::{ExtentId, Geometry};
 use crate::transaction::Transaction;
+use crate::transaction_space::fresh_pages;
 use crate::tree_change::{Ascent, Changed, Now, Split, Visit, put};
 use crate::tuple::TupleTree;
 use crate::tuple_inner::{Child, Inner};
@@ -58,7 +63,8 @@ impl std::ops::AddAssign for Relocated {
 }
 
 impl TupleTree {
-    /// Moves the leaves of shuffled subtrees into fresh extents. On an error the transaction must be given up.
+    /// Moves the leaves of shuffled subtrees into fresh extents. On an error the transaction
+    /// must be given up.
     ///
     /// # Errors
     /// Reading a page failed, a page contradicts the format, there is no space left.
@@ -192,9 +198,4 @@ fn disorder(leaves: &[Child], geometry: Geometry) -> f64 {
     // Leaves in order change extents, too, with an eighth of each left free.
     let needed = leaves.len() / fresh_pages(geometry.extent_pages) as usize + 1;
     away.saturating_sub(needed) as f64 / steps as f64
-}
-
-/// Pages of a fresh extent that are filled.
-pub(crate) fn fresh_pages(extent_pages: u32) -> u32 {
-    (extent_pages - extent_pages / 8).max(1)
 }

@@ -1,19 +1,21 @@
 //! Scan of a range, in order.
 //!
-//! The leaves to come are found stretch by stretch through the inner nodes (the separator behind a stretch is where the next begins),
-//! so the leaves need no links. Read-ahead rule 4: after two consecutive leaves, as far ahead as [`ScanAhead`] says, at most to the
-//! end of the range. No pin is held between calls.
+//! The leaves to come are found stretch by stretch through the inner nodes (the separator
+//! behind a stretch is where the next begins), so the leaves need no links. Read-ahead rule 4:
+//! after two consecutive leaves, as far ahead as [`ScanAhead`] says, at most to the end of the
+//! range. No pin is held between calls.
 
 use std::collections::VecDeque;
 
 use crate::error::Result;
 use crate::page::PageId;
-use crate::tree_read::decoded;
+use crate::tree_read::{decoded, wish_sorted};
 use crate::tree_spare::{self, Spare};
-use crate::tuple::{Bounds, Columns, Keys, ScanBounds, TupleTree};
-use crate::tuple_descent::{Descent, Shape, wish_sorted};
+use crate::tuple::TupleTree;
+use crate::tuple_descent::{Descent, Shape};
 use crate::tuple_inner::Key;
 use crate::tuple_leaf::LeafCursor;
+use crate::tuple_rows::{Bounds, Columns, Keys, ScanBounds};
 use crate::{PageRef, Reader, ScanAhead, Waited, WishKind};
 
 /// Leaves found at a time when nothing has to be read.

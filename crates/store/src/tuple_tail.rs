@@ -1,6 +1,8 @@
-//! The tail of a tuple leaf: up to 32 rows that were added to or taken from the leaf since its blocks were packed.
+//! The tail of a tuple leaf: up to 32 rows that were added to or taken from the leaf since its
+//! blocks were packed.
 //!
-//! It grows from the end of the page, so that one changed row touches few bytes (a journal diff of about 50):
+//! It grows from the end of the page, so that one changed row touches few bytes (a journal diff
+//! of about 50):
 //!
 //! ```text
 //! 36    rows of the tail u16 | 38: its first byte u16                             both 0 without a tail
@@ -8,11 +10,12 @@
 //!       slot s begins at 8160 − (s + 1) · (2 + 8 · arity): position u16, then the row, one u64 per column
 //! ```
 //!
-//! A tombstone hides the equal row of the blocks; any other row of the tail is not in the blocks. `position` is the number of
-//! rows of the blocks below the row; it stays right because the blocks do not change as long as there is a tail.
+//! A tombstone hides the equal row of the blocks; any other row of the tail is not in the
+//! blocks. `position` is the number of rows of the blocks below the row; it stays right because
+//! the blocks do not change as long as there is a tail.
 //!
-//! Positions of rows in a leaf count what a reader sees (*visible* positions): rows of the blocks without the hidden ones, rows of the tail
-//! between them.
+//! Positions of rows in a leaf count what a reader sees (*visible* positions): rows of the
+//! blocks without the hidden ones, rows of the tail between them.
 
 use crate::encoding::{BODY, Bad, Decode, load, load_u16, partition};
 use crate::page::PAGE_BYTES;
@@ -62,7 +65,8 @@ pub(crate) struct Tail {
 pub(crate) enum Spot {
     /// A row of the tail.
     Tail(usize),
-    /// The row of the blocks with this position, and how many follow it undisturbed, itself included.
+    /// The row of the blocks with this position, and how many follow it undisturbed, itself
+    /// included.
     Blocks(usize, usize),
 }
 
@@ -184,7 +188,8 @@ impl Tail {
     }
 }
 
-/// Adds row `row` to the tail of a leaf, as number `at` in key order, or a tombstone for it. The caller has seen that there is room.
+/// Adds row `row` to the tail of a leaf, as number `at` in key order, or a tombstone for it.
+/// The caller has seen that there is room.
 pub(crate) fn add(page: &mut [u8], tail: &Tail, at: usize, row: &[u64], position: usize, dead: bool) {
     assert!(tail.len < TAIL_MAX && at <= tail.len, "a full tail is merged");
     let used = tail.slots[..tail.len].iter().fold(0u32, |used, &s| used | 1 << s);

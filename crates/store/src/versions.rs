@@ -1,13 +1,18 @@
-//! The version table: pages of which some snapshot must see another state than the one on the stripe.
+//! The version table: pages of which some snapshot must see another state than the one on the
+//! stripe.
 //!
-//! Page → versions in the order of their transactions. A reader finds the `versioned` bit in the page's word and asks here; it gets the newest
-//! version its snapshot may see, or nothing, which means the page on the stripe. Versions enter by commits and by recovery, and leave when the
-//! checkpointer has written them back. A version is in memory, made or (after a recovery) as changes that wait, or only in the journal: there the
-//! page's *history* leads to it, an image and the diffs after it.
+//! Page → versions in the order of their transactions. A reader finds the `versioned` bit in
+//! the page's word and asks here; it gets the newest version its snapshot may see, or nothing,
+//! which means the page on the stripe. Versions enter by commits and by recovery, and leave
+//! when the checkpointer has written them back. A version is in memory, made or (after a
+//! recovery) as changes that wait, or only in the journal: there the page's *history* leads to
+//! it, an image and the diffs after it.
 //!
-//! Invariants: a version is immutable once published; a page has its bit set exactly while it has versions (the bit changes under the lock of
-//! the page's shard); every version's history begins with an image and lies in files that are kept; so does, while a checkpoint runs, the image
-//! that the first change after its state builds on, though commits may have dropped the versions that need it: recovery begins there.
+//! Invariants: a version is immutable once published; a page has its bit set exactly while it
+//! has versions (the bit changes under the lock of the page's shard); every version's history
+//! begins with an image and lies in files that are kept; so does, while a checkpoint runs, the
+//! image that the first change after its state builds on, though commits may have dropped the
+//! versions that need it: recovery begins there.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -18,8 +23,9 @@ use rustc_hash::FxHashMap;
 use snowmelt_io::Clock;
 
 use crate::journal::Loc;
-use crate::journal_meters::Longest;
+use crate::longest::Longest;
 use crate::page::{PAGE_BYTES, PageBuf, PageId};
+use crate::step::Step;
 use crate::waiting::WaitingPage;
 
 /// Locks the pages are spread over.
@@ -38,7 +44,8 @@ pub(crate) struct Versions {
     waiting: AtomicU64,
     /// Where the next search for versions to drop from memory begins.
     hand: AtomicU64,
-    /// The transaction as of which a checkpoint under way writes pages; `u64::MAX` while there is none.
+    /// The transaction as of which a checkpoint under way writes pages; `u64::MAX` while there
+    /// is none.
     recovery_from: AtomicU64,
 }
 
@@ -69,15 +76,6 @@ enum State {
     Waiting(Box<WaitingPage>),
 }
 
-/// A change of a page in the journal.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
-    pub txn: u64,
-    pub loc: Loc,
-    /// Bytes of the diff; `None` for an image.
-    pub diff_bytes: Option<u32>,
-}
-
 /// What a snapshot sees of a page.
 #[derive(Debug)]
 pub(crate) enum Seen {
@@ -103,7 +101,8 @@ impl Default for Versions {
 }
 
 impl Versions {
-    /// A recovery may begin as of `txn` when the checkpoint under way has ended; `None` when there is none. No commit publishes meanwhile.
+    /// A recovery may begin as of `txn` when the checkpoint under way has ended; `None` when
+    /// there is none. No commit publishes meanwhile.
     pub fn keep_from(&self, txn: Option<u64>) {
         self.recovery_from.store(txn.unwrap_or(u64::MAX), Relaxed);
     }
@@ -112,10 +111,11 @@ impl Versions {
         &self.shards[page.0 as usize % SHARDS]
     }
 
-    /// Adds the state of `page` as of `txn`, which must be newer than the versions there are; `mark` sets the page's bit. `step` is the change in
-    /// the journal; without one the version can only be in memory. Versions that nobody who reads as of `oldest` or later can see are dropped: a
-    /// page that every commit changes keeps few. (A checkpoint that meant to write one of them leaves the page to the next: its newer version is
-    /// in the journal.)
+    /// Adds the state of `page` as of `txn`, which must be newer than the versions there are;
+    /// `mark` sets the page's bit. `step` is the change in the journal; without one the version
+    /// can only be in memory. Versions that nobody who reads as of `oldest` or later can see
+    /// are dropped: a page that every commit changes keeps few. (A checkpoint that meant to
+    /// write one of them leaves the page to the next: its newer version is in the journal.)
     pub fn publish(
         &self,
         page: PageId,
@@ -228,7 +228,8 @@ impl Versions {
         chain.seen(i)
     }
 
-    /// Makes a version of a page that waits. One that cannot be made is left to who reads it back from the journal: there the error says where.
+    /// Makes a version of a page that waits. One that cannot be made is left to who reads it
+    /// back from the journal: there the error says where.
     fn settle(&self, page: PageId, chain: &mut Chain, version: usize) {
         let state = &mut chain.versions[version].state;
         let waiting = match std::mem::replace(state, State::Journal) {
@@ -242,7 +243,8 @@ impl Versions {
         }
     }
 
-    /// The newest state, if the next change may be logged as a diff against it: `limit` is the most bytes of diffs after an image.
+    /// The newest state, if the next change may be logged as a diff against it: `limit` is the
+    /// most bytes of diffs after an image.
     pub fn base(&self, page: PageId, limit: u32) -> Option<Arc<PageBuf>> {
         let pages = self.shard(page).read();
         let chain = pages.get(&page)?;
@@ -275,8 +277,8 @@ impl Versions {
         }
     }
 
-    /// Drops the versions of `page` up to and including `txn`, when they are on the stripe or nobody can see them; `unmark` clears the page's
-    /// bit when none is left.
+    /// Drops the versions of `page` up to and including `txn`, when they are on the stripe or
+    /// nobody can see them; `unmark` clears the page's bit when none is left.
     pub fn forget(&self, page: PageId, txn: u64, unmark: impl FnOnce()) {
         let mut pages = self.shard(page).write();
         let Some(chain) = pages.get_mut(&page) else { return };
@@ -292,8 +294,9 @@ impl Versions {
         }
     }
 
-    /// The pages that have a version of `txn` or older, with the newest such version; their next change will be an image. Commits go on
-    /// meanwhile: those packed before this returns may still bring a diff.
+    /// The pages that have a version of `txn` or older, with the newest such version; their
+    /// next change will be an image. Commits go on meanwhile: those packed before this returns
+    /// may still bring a diff.
     pub fn begin_write_back(&self, txn: u64, hold: &Longest, clock: &Clock) -> Vec<(PageId, u64)> {
         let mut found = Vec::new();
         for shard in &self.shards {
@@ -317,8 +320,8 @@ impl Versions {
         self.shards.iter().filter_map(of_shard).min()
     }
 
-    /// Drops versions of transactions up to `durable` from memory, until at most `most` are left or all were looked at. First those that are
-    /// put together quickly.
+    /// Drops versions of transactions up to `durable` from memory, until at most `most` are
+    /// left or all were looked at. First those that are put together quickly.
     pub fn shrink(&self, most: u64, durable: u64) {
         /// Changes that are put together quickly.
         const FEW: usize = 8;
@@ -389,8 +392,8 @@ impl Chain {
         self.history[self.image_of(txn)..upto].iter().map(|s| s.loc).collect()
     }
 
-    /// Drops the changes that neither the version of `oldest` nor later ones need, but for the image that a recovery from `from` begins with;
-    /// answers how many.
+    /// Drops the changes that neither the version of `oldest` nor later ones need, but for the
+    /// image that a recovery from `from` begins with; answers how many.
     fn prune(&mut self, oldest: u64, from: u64) -> usize {
         let before = self.history.len();
         let image = self.image_of(oldest);

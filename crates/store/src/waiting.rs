@@ -1,15 +1,18 @@
-//! A page whose newest state is not made yet: an image, and the changes after it as the journal has them.
+//! A page whose newest state is not made yet: an image, and the changes after it as the journal
+//! has them.
 //!
-//! A recovery only collects: to make a page of its changes takes as long as to read a hundred of them, and most pages are not asked for at
-//! once. What follows each other is made together, when somebody looks.
+//! A recovery only collects: to make a page of its changes takes as long as to read a hundred
+//! of them, and most pages are not asked for at once. What follows each other is made together,
+//! when somebody looks.
 
 use crate::encoding::Decode;
 use crate::journal::Loc;
-use crate::journal::change::SKIPPED;
-use crate::journal::diff::{self, put, take, unzigzag, zigzag};
+use crate::journal::diff;
 use crate::leaf_diff;
 use crate::page::{PageBuf, PageId, header, mark};
-use crate::versions::Step;
+use crate::page_image::SKIPPED;
+use crate::step::Step;
+use crate::varint::{put, take, unzigzag, zigzag};
 
 /// What a change speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +28,8 @@ pub(crate) struct WaitingPage {
     /// Transaction and place of the image, and of the last change.
     begin: Place,
     end: Place,
-    /// Each change: its place, less that of the one before; its bytes · 2 + 1 if it speaks of rows; itself.
+    /// Each change: its place, less that of the one before; its bytes · 2 + 1 if it speaks of
+    /// rows; itself.
     changes: Vec<u8>,
     count: usize,
 }
@@ -88,7 +92,8 @@ impl WaitingPage {
         })
     }
 
-    /// Makes the changes: the image is the newest state then. After an error, which says which change cannot be made, it is no page any more.
+    /// Makes the changes: the image is the newest state then. After an error, which says which
+    /// change cannot be made, it is no page any more.
     pub fn settle(&mut self) -> Result<(), (Loc, &'static str)> {
         if self.count == 0 {
             return Ok(());
@@ -125,7 +130,8 @@ impl WaitingPage {
     }
 }
 
-/// The changes after `begin`; they were written by [`WaitingPage::add`], so that nothing can be wrong with them.
+/// The changes after `begin`; they were written by [`WaitingPage::add`], so that nothing can be
+/// wrong with them.
 fn changes(begin: Place, mut rest: &[u8]) -> impl Iterator<Item = Change<'_>> {
     let mut last = begin;
     std::iter::from_fn(move || {
@@ -179,7 +185,8 @@ mod tests {
         page
     }
 
-    /// A page of state 1, its image in transaction 1, and changes that make it the states 2 to `last`, each in the transaction of its number.
+    /// A page of state 1, its image in transaction 1, and changes that make it the states 2 to
+    /// `last`, each in the transaction of its number.
     fn waiting(last: u64) -> WaitingPage {
         let mut waiting = WaitingPage::default();
         waiting.set_image(1, loc(1), &[1; 100]);
@@ -263,7 +270,8 @@ mod tests {
         }
     }
 
-    /// The changes of a page that waits come before those of a later commit, whenever they come into the history.
+    /// The changes of a page that waits come before those of a later commit, whenever they come
+    /// into the history.
     #[test]
     fn later_commits_come_after_what_waits() {
         let versions = recovered();

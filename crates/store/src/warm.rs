@@ -1,4 +1,5 @@
-//! The warm list (rule 5): what was resident, hottest extents first, saved at shutdown and every few minutes, read back at the next start.
+//! The warm list (rule 5): what was resident, hottest extents first, saved at shutdown and
+//! every few minutes, read back at the next start.
 //!
 //! File `warm` in the database's directory, replaced by renaming; little endian:
 //!
@@ -11,23 +12,21 @@
 //! | each  | u64 extent, bitmap of resident pages in u64 words                                           |
 //! | 8     | XXH3-64 of all before                                                                       |
 //!
-//! It is advice: a list that is missing, damaged or out of date costs time, never an answer, so no error comes from it. Reading it back uses only
-//! frames that were never used and the lowest read class, a few extents at a time, so that it yields to everybody. Who needs a page of an extent
-//! that waits takes the extent's listed pages along.
+//! It is advice: a list that is missing, damaged or out of date costs time, never an answer, so
+//! no error comes from it. Reading it back uses only frames that were never used and the lowest
+//! read class, a few extents at a time, so that it yields to everybody. Who needs a page of an
+//! extent that waits takes the extent's listed pages along.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use parking_lot::Mutex;
-use snowmelt_io::Class;
 use twox_hash::XxHash3_64;
 
 use crate::error::{Result, StoreError};
-use crate::fetch::Fetch;
-use crate::meters::Activity;
+use crate::extent::words;
+use crate::geometry::{ExtentId, Geometry};
 use crate::page::PageId;
-use crate::pool::{Rule, Touched};
-use crate::space::{ExtentId, Geometry, words};
 
 /// Name of the file.
 pub const FILE_NAME: &str = "warm";
@@ -36,12 +35,12 @@ const FORMAT: u32 = 1;
 
 /// Resident pages of an extent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct WarmEntry {
     pub extent: ExtentId,
     pub pages: Box<[u64]>,
 }
 
-impl Entry {
+impl WarmEntry {
     fn count(&self) -> u64 {
         self.pages.iter().map(|w| w.count_ones() as u64).sum()
     }
@@ -51,29 +50,8 @@ impl Entry {
     }
 }
 
-/// The used resident pages of the pool, by extent, hottest first: a page touched again since the clock's hand passed counts three times.
-pub(crate) fn collect(fetch: &Fetch) -> Vec<Entry> {
-    let mut found: HashMap<ExtentId, (u64, Entry)> = HashMap::new();
-    fetch.core.pool.each_resident(|page, touched| {
-        let heat = match touched {
-            Touched::Never => return,
-            Touched::Once => 1,
-            Touched::Often => 3,
-        };
-        let extent = fetch.geometry.extent_of(page);
-        let fresh = || (0, Entry { extent, pages: vec![0; words(fetch.geometry.extent_pages)].into() });
-        let (sum, entry) = found.entry(extent).or_insert_with(fresh);
-        *sum += heat;
-        let index = fetch.geometry.index_of(page);
-        entry.pages[index as usize / 64] |= 1 << (index % 64);
-    });
-    let mut list: Vec<_> = found.into_values().collect();
-    list.sort_unstable_by(|(ha, a), (hb, b)| hb.cmp(ha).then(a.extent.cmp(&b.extent)));
-    list.into_iter().map(|(_, e)| e).collect()
-}
-
 /// Writes the list.
-pub(crate) fn save(dir: &Path, extent_pages: u32, list: &[Entry]) -> Result<()> {
+pub(crate) fn save(dir: &Path, extent_pages: u32, list: &[WarmEntry]) -> Result<()> {
     let mut out = Vec::new();
     out.extend(MAGIC);
     out.extend(FORMAT.to_le_bytes());
@@ -90,7 +68,7 @@ pub(crate) fn save(dir: &Path, extent_pages: u32, list: &[Entry]) -> Result<()> 
 }
 
 /// Reads the list; `None` when there is none that can be used.
-pub(crate) fn load(dir: &Path, extent_pages: u32) -> Option<Vec<Entry>> {
+pub(crate) fn load(dir: &Path, extent_pages: u32) -> Option<Vec<WarmEntry>> {
     let bytes = std::fs::read(dir.join(FILE_NAME)).ok()?;
     let (body, sum) = bytes.split_last_chunk::<8>()?;
     if XxHash3_64::oneshot(body) != u64::from_le_bytes(*sum) {
@@ -106,7 +84,7 @@ pub(crate) fn load(dir: &Path, extent_pages: u32) -> Option<Vec<Entry>> {
     let word = |w: &[u8]| u64::from_le_bytes(w.try_into().expect("eight bytes"));
     right.then(|| {
         let entry =
-            |e: &[u8]| Entry { extent: word(&e[..8]), pages: e[8..].chunks_exact(8).map(word).collect() };
+            |e: &[u8]| WarmEntry { extent: word(&e[..8]), pages: e[8..].chunks_exact(8).map(word).collect() };
         entries.chunks_exact(size).map(entry).collect()
     })
 }
@@ -119,19 +97,20 @@ pub(crate) struct WarmUp {
 /// What is still to be read from one stripe, in device order.
 #[derive(Default)]
 struct Waiting {
-    extents: BTreeMap<ExtentId, Entry>,
-    /// Reading goes on here, and at the end begins anew: when a miss has called the arm away, it does not first go back.
+    extents: BTreeMap<ExtentId, WarmEntry>,
+    /// Reading goes on here, and at the end begins anew: when a miss has called the arm away,
+    /// it does not first go back.
     hand: ExtentId,
 }
 
 impl Waiting {
-    fn take_next(&mut self) -> Option<Entry> {
+    fn take_next(&mut self) -> Option<WarmEntry> {
         let ahead = self.extents.range(self.hand..).next();
         let (&next, _) = ahead.or_else(|| self.extents.first_key_value())?;
         self.take(next)
     }
 
-    fn take(&mut self, extent: ExtentId) -> Option<Entry> {
+    fn take(&mut self, extent: ExtentId) -> Option<WarmEntry> {
         let entry = self.extents.remove(&extent)?;
         self.hand = extent;
         Some(entry)
@@ -140,9 +119,9 @@ impl Waiting {
 
 impl WarmUp {
     /// Chooses the hottest entries that fit the pool.
-    pub fn new(list: Vec<Entry>, frames: u64, geometry: Geometry) -> WarmUp {
+    pub fn new(list: Vec<WarmEntry>, frames: u64, geometry: Geometry) -> WarmUp {
         let mut room = frames - frames / 8;
-        let fits = |entry: &Entry| {
+        let fits = |entry: &WarmEntry| {
             let left = room.checked_sub(entry.count());
             room = left.unwrap_or(room);
             left.is_some()
@@ -160,8 +139,18 @@ impl WarmUp {
     }
 
     /// Takes an extent from those that wait: the caller reads its pages now.
-    pub fn take(&self, extent: ExtentId, geometry: Geometry) -> Option<Entry> {
+    pub fn take(&self, extent: ExtentId, geometry: Geometry) -> Option<WarmEntry> {
         self.stripes.lock()[geometry.extent_place(extent).stripe].take(extent)
+    }
+
+    /// Takes the next extent of a stripe in device order.
+    pub fn take_next(&self, stripe: usize) -> Option<WarmEntry> {
+        self.stripes.lock()[stripe].take_next()
+    }
+
+    /// Forgets what is still waiting: the pool has no room for it.
+    pub fn give_up(&self) {
+        self.stripes.lock().iter_mut().for_each(|waiting| waiting.extents.clear());
     }
 
     /// Those of `pages` that are not on the list any more, or never were.
@@ -174,39 +163,14 @@ impl WarmUp {
         };
         pages.iter().filter(others).copied().collect()
     }
-
-    /// Asks for the next extents of devices that have little to do; gives up when the pool is full. True when there is more to do.
-    pub fn step(&self, fetch: &Fetch, meters: &mut Activity) -> bool {
-        /// Requests a device may have waiting when more are added: enough to keep it busy until the next step.
-        const BACKLOG: usize = 512;
-        let stripes = self.stripes.lock().len();
-        for stripe in 0..stripes {
-            while fetch.stripes.backlog(stripe) < BACKLOG {
-                if fetch.core.pool.fresh_left() == 0 {
-                    self.stripes.lock().iter_mut().for_each(|waiting| waiting.extents.clear());
-                }
-                let next = self.stripes.lock()[stripe].take_next();
-                let Some(entry) = next else { break };
-                Self::read(fetch, &entry, meters);
-            }
-        }
-        !self.is_done()
-    }
-
-    fn read(fetch: &Fetch, entry: &Entry, meters: &mut Activity) {
-        let Some(tree) = fetch.core.space.read().extent(entry.extent).and_then(|e| e.tree) else { return };
-        let mut pages: Vec<PageId> = fetch.absent_in_extent(entry.extent);
-        pages.retain(|p| entry.has(fetch.geometry.index_of(*p)));
-        fetch.start(tree, &pages, Rule::Warm, Class::Speculative, meters);
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn entry(extent: u64, bits: u64) -> Entry {
-        Entry { extent, pages: [bits].into() }
+    fn entry(extent: u64, bits: u64) -> WarmEntry {
+        WarmEntry { extent, pages: [bits].into() }
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! Which transaction each page of an extent was last written to its stripe with: what a later read must find there. An older page that is sound in
-//! itself means that a write was lost.
+//! Which transaction each page of an extent was last written to its stripe with: what a later
+//! read must find there. An older page that is sound in itself means that a write was lost.
 //!
-//! Only the low 32 bits are kept; 0 says that it is not known, and then nothing is compared. Extents that a build wrote are of one transaction, so most of a
-//! large database takes a few bytes per extent, in memory and in the map:
+//! Only the low 32 bits are kept; 0 says that it is not known, and then nothing is compared.
+//! Extents that a build wrote are of one transaction, so most of a large database takes a few
+//! bytes per extent, in memory and in the map:
 //!
 //! | bytes | form                                                                        |
 //! |-------|-----------------------------------------------------------------------------|
@@ -35,7 +36,8 @@ impl WrittenBy {
         WrittenBy(Form::Same(txn as u32))
     }
 
-    /// The low half of the transaction that page `index` was written with; `None` when it is not known.
+    /// The low half of the transaction that page `index` was written with; `None` when it is
+    /// not known.
     #[inline]
     pub fn of(&self, index: u32) -> Option<u32> {
         let low = match &self.0 {

@@ -1,4 +1,5 @@
-//! What a disk, a file system or another process can do to a database: a typed error with the place, never a panic, never a wrong page.
+//! What a disk, a file system or another process can do to a database: a typed error with the
+//! place, never a panic, never a wrong page.
 
 mod support;
 
@@ -71,7 +72,8 @@ fn flipped_bits_are_found_and_named() {
     assert!(end.pages > 40 && found[0].contains("page 3 at byte 24576"), "{found:?}");
 }
 
-/// Bits turned and ends cut off in every file there is beside a database and in it, also those that only make it faster.
+/// Bits turned and ends cut off in every file there is beside a database and in it, also those
+/// that only make it faster.
 #[test]
 fn damage_in_any_file_is_an_error_or_a_right_answer() {
     let mut random = Random::new(seed());
@@ -315,7 +317,8 @@ fn read_errors_reach_every_waiter_and_pass() {
     }
 }
 
-/// Stops the device at every single write and sync of a build, reopens, and finds the old state or, after the last of them, the new.
+/// Stops the device at every single write and sync of a build, reopens, and finds the old state
+/// or, after the last of them, the new.
 #[test]
 fn a_build_that_fails_anywhere_leaves_the_old_state() {
     for errno in [libc::EIO, libc::ENOSPC] {
@@ -416,7 +419,8 @@ fn evicted_files_are_out_of_the_page_cache() {
     assert!(files.len() >= 2 && files.iter().all(|f| f.pages == 0), "{files:?}");
 }
 
-/// When no copy of the newest state is left and the one before it no longer opens, the super-block is blamed, not the file where that shows.
+/// When no copy of the newest state is left and the one before it no longer opens, the
+/// super-block is blamed, not the file where that shows.
 #[test]
 fn a_lost_super_block_is_named_and_not_the_stripe() {
     let dir = tempfile::tempdir().unwrap();

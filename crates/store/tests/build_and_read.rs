@@ -1,4 +1,5 @@
-//! Trees built in bulk come back page for page, through pools of every size, and commits are all or nothing.
+//! Trees built in bulk come back page for page, through pools of every size, and commits are
+//! all or nothing.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! A process that has no descriptor left: what is open goes on, and what needs one is refused until there are some. (Alone in its file: the limit is
-//! the process's.)
+//! A process that has no descriptor left: what is open goes on, and what needs one is refused
+//! until there are some. (Alone in its file: the limit is the process's.)
 
 #[path = "support/rounds.rs"]
 mod rounds;
@@ -22,7 +22,8 @@ fn a_shortage_of_descriptors_passes() {
     let pages = Pages::create(&store, 20);
     pages.write(&store, 1).unwrap();
     let limit = getrlimit(Resource::Nofile);
-    // Reading the directory takes one, which is free again afterwards: none is left below the lowest free one.
+    // Reading the directory takes one, which is free again afterwards: none is left below the
+    // lowest free one.
     let free = std::fs::File::open("/dev/null").unwrap();
     let lowest = std::os::fd::AsRawFd::as_raw_fd(&free) as u64;
     drop(free);

@@ -1,4 +1,5 @@
-//! Every file × every fault of a device × closed and crashed: a right answer or an error that names the place. The long run is `examples/device_faults.rs`.
+//! Every file × every fault of a device × closed and crashed: a right answer or an error that
+//! names the place. The long run is `examples/device_faults.rs`.
 
 #[path = "support/device_faults.rs"]
 mod device_faults;

@@ -90,7 +90,8 @@ fn builds_over_a_faulty_device_are_right_or_typed_errors() {
         let built = try_build_tree(&store, "t", 2, 60);
         slot.lock().clone().unwrap().set_rates(FaultRates::default());
         drop(store);
-        // A fault that says nothing may have hit any extent, the old ones too (misdirected): then their pages say so.
+        // A fault that says nothing may have hit any extent, the old ones too (misdirected):
+        // then their pages say so.
         let store = match Store::open(dir.path(), config(64, ReadAhead::none())) {
             Ok(store) => store,
             Err(StoreError::Damaged { .. } | StoreError::Corrupt { .. } | StoreError::Truncated { .. }) => {

@@ -1,4 +1,5 @@
-//! docs/format.md against the code: its tables list the same fields at the same bytes, and a file written now is as it says.
+//! docs/format.md against the code: its tables list the same fields at the same bytes, and a
+//! file written now is as it says.
 
 mod support;
 
@@ -142,7 +143,8 @@ fn the_kinds_are_as_documented() {
     assert_eq!(documented, code);
 }
 
-/// Follows the document by hand from the super-block to a page of a tree, with nothing of the store but its files.
+/// Follows the document by hand from the super-block to a page of a tree, with nothing of the
+/// store but its files.
 #[test]
 fn a_database_can_be_read_by_the_document() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! A disk that is really full, simulated and real: reads go on, what makes it less full works, and writing goes on when there is room, without
-//! opening anything again.
+//! A disk that is really full, simulated and real: reads go on, what makes it less full works,
+//! and writing goes on when there is room, without opening anything again.
 //!
-//! The real ones are small file systems in files, mounted as loop devices: ext4 and xfs. That takes root, mkfs and mount; where one is missing the test
-//! says so and is skipped.
+//! The real ones are small file systems in files, mounted as loop devices: ext4 and xfs. That
+//! takes root, mkfs and mount; where one is missing the test says so and is skipped.
 
 #[path = "support/rounds.rs"]
 mod rounds;
@@ -121,7 +121,8 @@ fn change_rows(store: &Arc<Store>, insert: bool) -> Result<u64, StoreError> {
     Ok(left)
 }
 
-/// Fills a disk, makes it less full, fills it again, gets more room, and so on; `more` gives it more room.
+/// Fills a disk, makes it less full, fills it again, gets more room, and so on; `more` gives it
+/// more room.
 fn is_full_and_goes_on(at: &Path, open: impl Fn() -> StoreConfig, more: impl FnOnce()) {
     let store = Store::create(at, &[], open()).unwrap();
     let mut filled = Filled::default();

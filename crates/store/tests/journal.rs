@@ -1,4 +1,5 @@
-//! The journal beyond power cuts: damage, full disks, errors, large transactions, groups, old readers, closing in time, backups.
+//! The journal beyond power cuts: damage, full disks, errors, large transactions, groups, old
+//! readers, closing in time, backups.
 
 #[path = "support/rounds.rs"]
 mod rounds;
@@ -54,7 +55,8 @@ fn names_a_place(e: &StoreError) -> bool {
         || matches!(e, StoreError::NotADatabase { .. } | StoreError::Format { .. } | StoreError::Read { .. })
 }
 
-/// Found by the power-cut simulator: after a first recovery the dropped extents were cut off, and the second missed them.
+/// Found by the power-cut simulator: after a first recovery the dropped extents were cut off,
+/// and the second missed them.
 #[test]
 fn what_was_built_and_dropped_is_not_missed() {
     let at = dir();
@@ -88,7 +90,8 @@ fn what_was_built_and_dropped_is_not_missed() {
 /// Bytes of a journal file before its first record.
 const HEAD: usize = 4096;
 
-/// A store of some pages that was written once and closed: what is written next begins journal file 1.
+/// A store of some pages that was written once and closed: what is written next begins journal
+/// file 1.
 struct Closed {
     at: tempfile::TempDir,
     disk: PowerDisk,
@@ -131,8 +134,9 @@ impl Closed {
     }
 }
 
-/// Found by the power-cut simulator (seed 3000250): a commit that was lost came back, when the next file got the number of the one whose head
-/// had not reached the disk, and then its head, but not its first record, did.
+/// Found by the power-cut simulator (seed 3000250): a commit that was lost came back, when the
+/// next file got the number of the one whose head had not reached the disk, and then its head,
+/// but not its first record, did.
 #[test]
 fn a_lost_commit_does_not_come_back() {
     let closed = Closed::new(3);
@@ -145,7 +149,8 @@ fn a_lost_commit_does_not_come_back() {
     assert_eq!(closed.round(&lost), 1);
 }
 
-/// A commit is lost, what came after it is not; it is tried again, and the power fails before the next: that one is still lost.
+/// A commit is lost, what came after it is not; it is tried again, and the power fails before
+/// the next: that one is still lost.
 #[test]
 fn what_followed_a_lost_commit_does_not_follow_it_tried_again() {
     let closed = Closed::new(1);
@@ -173,7 +178,8 @@ fn what_followed_a_lost_commit_does_not_follow_it_tried_again() {
     assert_eq!(closed.round(&again), 2);
 }
 
-/// Found by the power-cut simulator (seed 1000657): the journal had the spilled page, and then a change of the state before the transaction.
+/// Found by the power-cut simulator (seed 1000657): the journal had the spilled page, and then
+/// a change of the state before the transaction.
 #[test]
 fn a_page_given_back_and_taken_again_is_logged_whole() {
     for transactions in [1, 2] {
@@ -238,7 +244,8 @@ fn salvage_opens_what_is_before_the_damage() {
     assert!(salvaged > 0);
 }
 
-/// Writes, syncs, lengths and new files that rounds of commits and checkpoints come to when nothing fails.
+/// Writes, syncs, lengths and new files that rounds of commits and checkpoints come to when
+/// nothing fails.
 fn steps_of(rounds: std::ops::Range<u64>) -> u64 {
     let at = dir();
     let disk = PowerDisk::new(0);
@@ -325,7 +332,8 @@ fn a_failed_write_poisons_and_loses_nothing() {
     assert!(poisoned > 20);
 }
 
-/// A load on a disk that is full, or fails, from its `k`th write on: the new state if it said so, else the old one.
+/// A load on a disk that is full, or fails, from its `k`th write on: the new state if it said
+/// so, else the old one.
 #[test]
 fn a_load_that_fails_anywhere_leaves_the_old_state() {
     let begin = |seed: u64| {
@@ -372,7 +380,8 @@ fn a_load_that_fails_anywhere_leaves_the_old_state() {
     }
 }
 
-/// Every single read of opening, reading and copying fails once: an error that names the place, and the next try is right.
+/// Every single read of opening, reading and copying fails once: an error that names the place,
+/// and the next try is right.
 #[test]
 fn a_failed_read_anywhere_is_an_error_and_passes() {
     let at = dir();
@@ -496,8 +505,10 @@ fn a_reader_that_takes_too_long_is_told_so() {
     assert_eq!(pages.round(&store).unwrap(), 2);
 }
 
-/// Found by the power-cut simulator (seed 4000653): while a checkpoint as of C ran, commits dropped the versions of a page around C, which nobody
-/// could see any more; the file with the image that the first change after C builds on was used again, and no recovery from C went past that change.
+/// Found by the power-cut simulator (seed 4000653): while a checkpoint as of C ran, commits
+/// dropped the versions of a page around C, which nobody could see any more; the file with the
+/// image that the first change after C builds on was used again, and no recovery from C went
+/// past that change.
 #[test]
 fn what_a_recovery_begins_with_is_kept() {
     let at = dir();
@@ -534,7 +545,8 @@ fn what_a_recovery_begins_with_is_kept() {
     assert_eq!(reader(&store).page(pages.tree, pages.list[0]).unwrap()[32], 4);
 }
 
-/// A checkpoint begins and gives the reader up; before it has written the version that the reader should see, commits have dropped it.
+/// A checkpoint begins and gives the reader up; before it has written the version that the
+/// reader should see, commits have dropped it.
 #[test]
 fn a_reader_given_up_sees_no_older_state() {
     let at = dir();
@@ -573,8 +585,9 @@ fn of_one_record(mood: &Arc<Mood>) -> StoreConfig {
     StoreConfig { journal, background: Background::Caller, ..config(64, ReadAhead::none()) }
 }
 
-/// A reader is about to read a version from a journal file, when the version is written back and the file used again, for the same page at the
-/// same place. (Under load a reader may sleep for so long.)
+/// A reader is about to read a version from a journal file, when the version is written back
+/// and the file used again, for the same page at the same place. (Under load a reader may sleep
+/// for so long.)
 #[test]
 fn a_version_is_not_taken_from_a_file_used_again() {
     let at = dir();
@@ -679,7 +692,8 @@ fn a_backup_is_one_state_while_writers_go_on() {
     assert_eq!(pages.round(&store).unwrap(), 59);
 }
 
-/// Found by the power-cut simulator: an unfinished copy opened as an empty database, and the stripes of an empty one's copy were not synced.
+/// Found by the power-cut simulator: an unfinished copy opened as an empty database, and the
+/// stripes of an empty one's copy were not synced.
 #[test]
 fn a_backup_cut_anywhere_is_whole_or_no_database() {
     for rounds in [0, 3] {

@@ -1,4 +1,5 @@
-//! Damage in the newest journal file, where no later record can tell: the super-block says which file must be there, and how far.
+//! Damage in the newest journal file, where no later record can tell: the super-block says
+//! which file must be there, and how far.
 
 #[path = "support/rounds.rs"]
 mod rounds;
@@ -133,7 +134,8 @@ fn a_longer_file_is_read_to_its_length() {
     }
 }
 
-/// The window: after a crash, what the newest file got since it was begun, when all of it is lost from some place on. Closing leaves none.
+/// The window: after a crash, what the newest file got since it was begun, when all of it is
+/// lost from some place on. Closing leaves none.
 #[test]
 fn only_what_follows_the_last_claim_can_be_lost() {
     for left in [Left::Closed, Left::Crashed] {
@@ -152,7 +154,8 @@ fn only_what_follows_the_last_claim_can_be_lost() {
     }
 }
 
-/// A file that is begun is missed as soon as a commit in it is acknowledged, though no checkpoint has run since.
+/// A file that is begun is missed as soon as a commit in it is acknowledged, though no
+/// checkpoint has run since.
 #[test]
 fn a_file_that_was_begun_is_missed() {
     let at = dir();

@@ -1,5 +1,6 @@
-//! Writes that a device acknowledged and lost: an older page that is sound in itself is found at the next read, wherever it lies, and nothing else is taken
-//! for one. Also what the table of writes costs, and what it knows.
+//! Writes that a device acknowledged and lost: an older page that is sound in itself is found
+//! at the next read, wherever it lies, and nothing else is taken for one. Also what the table
+//! of writes costs, and what it knows.
 
 #[path = "support/rounds.rs"]
 mod rounds;
@@ -18,7 +19,8 @@ use snowmelt_store::{
 };
 use support::{Mood, Random, build_tree, config, page, reader, reopen, seed};
 
-/// Settings of a database on a disk in memory that keeps as much of its journal as usual, in small files.
+/// Settings of a database on a disk in memory that keeps as much of its journal as usual, in
+/// small files.
 fn on(disk: &PowerDisk) -> StoreConfig {
     let journal = JournalConfig { file_bytes: 64 << 10, ..JournalConfig::default() };
     StoreConfig { journal, ..rounds::on(disk) }
@@ -40,7 +42,8 @@ fn last_round(i: usize) -> u64 {
     }
 }
 
-/// A database that was checkpointed three times, with the changes of two more rounds in its journal.
+/// A database that was checkpointed three times, with the changes of two more rounds in its
+/// journal.
 fn history(at: &Path, disk: &PowerDisk) -> Pages {
     snowmelt_io::set_notice(|_| {});
     let store = Store::create(at, &[], on(disk)).unwrap();
@@ -161,8 +164,9 @@ fn a_backup_stops_at_a_lost_write() {
     assert!(known, "the copy's map says who wrote its pages");
 }
 
-/// A read ahead that begins before a page is written back and ends after it brings the older state. That is no lost write: the page's versions are still in
-/// the table, and the frame gets the new state.
+/// A read ahead that begins before a page is written back and ends after it brings the older
+/// state. That is no lost write: the page's versions are still in the table, and the frame gets
+/// the new state.
 #[test]
 fn a_read_under_way_while_its_page_is_written_back_is_no_lost_write() {
     snowmelt_io::set_notice(|_| {});
@@ -203,7 +207,8 @@ fn a_read_under_way_while_its_page_is_written_back_is_no_lost_write() {
     assert_eq!(mood.reads.load(SeqCst), reads, "the frame was kept and has the new state");
 }
 
-/// Readers, read-ahead, checks and backups beside commits and checkpoints: nothing is taken for a lost write.
+/// Readers, read-ahead, checks and backups beside commits and checkpoints: nothing is taken for
+/// a lost write.
 #[test]
 fn nothing_else_is_taken_for_a_lost_write() {
     snowmelt_io::set_notice(|_| {});

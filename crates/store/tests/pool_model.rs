@@ -1,5 +1,6 @@
-//! The pool against its model: whatever is read, in any order, by any number of threads, through any engine and with any rule, is what was
-//! written; and what was pinned stays as it is while others come and go.
+//! The pool against its model: whatever is read, in any order, by any number of threads,
+//! through any engine and with any rule, is what was written; and what was pinned stays as it
+//! is while others come and go.
 
 mod support;
 

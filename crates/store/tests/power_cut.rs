@@ -1,4 +1,5 @@
-//! Power cuts at any write, also during recovery: every acknowledged commit is there, nothing else is. The long run is `examples/power_cut.rs`.
+//! Power cuts at any write, also during recovery: every acknowledged commit is there, nothing
+//! else is. The long run is `examples/power_cut.rs`.
 
 #[path = "support/cuts.rs"]
 mod cuts;
@@ -11,8 +12,8 @@ use cuts::{Cuts, Tally};
 use snowmelt_store::Plant;
 use support::seed;
 
-/// Cuts the power until it was cut `cuts` times, over as many seeds as that takes; the first wrong answer with its seed. `one` makes the run
-/// of a seed: in this directory, so many cuts.
+/// Cuts the power until it was cut `cuts` times, over as many seeds as that takes; the first
+/// wrong answer with its seed. `one` makes the run of a seed: in this directory, so many cuts.
 fn over_seeds(
     first_seed: u64,
     cuts: u64,
@@ -46,7 +47,8 @@ fn run_crew(first_seed: u64, cuts: u64, plant: Option<Plant>) -> Result<Tally, S
     })
 }
 
-/// A seed is a run: without that a failing one could not be run again. `once` answers the digest and the tally of a run.
+/// A seed is a run: without that a failing one could not be run again. `once` answers the
+/// digest and the tally of a run.
 fn is_a_run(once: impl Fn(&Path, u64) -> (u64, Tally)) {
     let seed = seed();
     snowmelt_io::set_notice(|_| {});
@@ -82,8 +84,9 @@ fn a_seed_is_a_run_of_threads() {
     });
 }
 
-/// A checkpoint told the super-block of a file that was not there yet: after a power cut the database did not open. Threads find it, and so does one
-/// thread, since files are made in steps.
+/// A checkpoint told the super-block of a file that was not there yet: after a power cut the
+/// database did not open. Threads find it, and so does one thread, since files are made in
+/// steps.
 #[test]
 fn a_slot_that_counts_too_early_is_found_by_threads() {
     let plant = Plant::CountSlotEarly;

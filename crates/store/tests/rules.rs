@@ -260,7 +260,8 @@ fn dead_guesses_are_counted_and_leave_first() {
     assert_eq!(r.meters.disk, disk);
 }
 
-/// What `auto` does on three devices when an extent is missed at start-up, with room for everything.
+/// What `auto` does on three devices when an extent is missed at start-up, with room for
+/// everything.
 #[test]
 fn auto_reads_extents_where_the_device_likes_it() {
     let issued = |cost| {
@@ -272,12 +273,14 @@ fn auto_reads_extents_where_the_device_likes_it() {
     };
     assert_eq!(issued(CostModel::hdd()), 7);
     assert_eq!(issued(CostModel::network()), 7);
-    // One client waits alone here: each page that will be wanted saves it a whole latency, also on flash, and nothing has to leave.
+    // One client waits alone here: each page that will be wanted saves it a whole latency, also
+    // on flash, and nothing has to leave.
     let flash = CostModel { ns_per_request: 100, ..CostModel::nvme() };
     assert_eq!(issued(flash), 7);
 }
 
-/// Who misses a page before the list has come to its extent takes the extent's listed pages along, and only these.
+/// Who misses a page before the list has come to its extent takes the extent's listed pages
+/// along, and only these.
 #[test]
 fn a_miss_takes_the_listed_pages_of_its_extent_along() {
     for cost in [CostModel::nvme(), CostModel::hdd()] {
@@ -298,7 +301,8 @@ fn a_miss_takes_the_listed_pages_of_its_extent_along() {
     }
 }
 
-/// What the list brings soon in the device's order does not call an arm away; without an arm nothing is gained by waiting for the list.
+/// What the list brings soon in the device's order does not call an arm away; without an arm
+/// nothing is gained by waiting for the list.
 #[test]
 fn with_an_arm_only_what_is_not_on_the_list_is_planned() {
     for (cost, planned) in [(CostModel::hdd(), 1), (CostModel::nvme(), 2)] {

@@ -1,4 +1,5 @@
-//! Write transactions against a model: what each snapshot sees, what a dropped transaction leaves, where new pages lie.
+//! Write transactions against a model: what each snapshot sees, what a dropped transaction
+//! leaves, where new pages lie.
 
 mod support;
 

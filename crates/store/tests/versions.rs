@@ -1,4 +1,5 @@
-//! The door for updates: versions of pages made by hand are seen by the snapshots that may see them, and by no other.
+//! The door for updates: versions of pages made by hand are seen by the snapshots that may see
+//! them, and by no other.
 
 mod support;
 

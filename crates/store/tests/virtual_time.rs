@@ -1,5 +1,5 @@
-//! The pool on simulated devices in virtual time: planning beats reading on demand where it must, runs repeat exactly, and sixteen clients
-//! neither lose a page nor a wake-up.
+//! The pool on simulated devices in virtual time: planning beats reading on demand where it
+//! must, runs repeat exactly, and sixteen clients neither lose a page nor a wake-up.
 
 mod support;
 
@@ -36,7 +36,8 @@ fn simulated(
     }
 }
 
-/// `clients` clients, each reading `batches` batches of 64 random pages; milliseconds of virtual time and what it took.
+/// `clients` clients, each reading `batches` batches of 64 random pages; milliseconds of
+/// virtual time and what it took.
 fn run(dir: &Path, tree: &TestTree, c: StoreConfig, clients: usize, batches: usize) -> (u64, Activity) {
     let clock = c.clock.clone();
     let store = Store::open(dir, c).unwrap();
@@ -81,8 +82,8 @@ fn planning_wins_on_a_wide_and_slow_volume() {
         };
         let (demand, planned) = (time(ReadAhead::none()), time(only_planned()));
         eprintln!("{clients} clients: on demand {demand} ms, planned {planned} ms");
-        // Sixteen clients on demand already keep sixteen requests outstanding; then the volume's 3000 IOPS are the limit, and what
-        // planning can still save is what it merges.
+        // Sixteen clients on demand already keep sixteen requests outstanding; then the
+        // volume's 3000 IOPS are the limit, and what planning can still save is what it merges.
         assert!(demand >= least * planned, "{clients} clients: {demand} ms on demand, {planned} ms planned");
     }
 }
@@ -132,7 +133,8 @@ fn sixteen_clients_on_every_device_with_a_tiny_pool() {
     }
 }
 
-/// The warm list is read back by a client that plays the background thread, and is there when the others come.
+/// The warm list is read back by a client that plays the background thread, and is there when
+/// the others come.
 #[test]
 fn the_warm_list_in_virtual_time() {
     let dir = tempfile::tempdir().unwrap();

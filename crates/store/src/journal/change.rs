@@ -13,19 +13,16 @@
 //! | 9   | extents written by a build                 | first number, extents, owner, pages in each from its first on                          |
 //! | 10  | diff of a leaf by rows (`leaf_diff`)       | page, bytes, diff                                                                      |
 //!
-//! Numbers are varints; a name is its length and its bytes. Invariant: made again on a state that already contains them, changes
-//! 3 and 5 to 9 give the same state once all later ones are made again too, so recovery may begin with a newer catalog than pages.
+//! Numbers are varints; a name is its length and its bytes. Invariant: made again on a state
+//! that already contains them, changes 3 and 5 to 9 give the same state once all later ones are
+//! made again too, so recovery may begin with a newer catalog than pages.
 
-use super::diff::{put, take};
-use crate::catalog::Record;
+use crate::catalog::{Catalog, Record};
 use crate::encoding::{Bad, Decode};
-use crate::page::{PAGE_BYTES, PageId, TreeId};
-use crate::space::ExtentId;
-
-/// Bytes of a page before those that are kept: checksum, page number and transaction are known anyway.
-pub const SKIPPED: usize = 24;
-/// Bytes of a page that are kept.
-pub const KEPT: usize = PAGE_BYTES - SKIPPED;
+use crate::geometry::ExtentId;
+use crate::page::{PageId, TreeId};
+use crate::page_image::{KEPT, SKIPPED};
+use crate::varint::{put, take};
 
 /// One change; borrows from the payload.
 #[derive(Debug, PartialEq, Eq)]
@@ -93,6 +90,28 @@ pub fn put_records(out: &mut Vec<u8>, diff: &[u8]) {
 pub fn put_drop_record(out: &mut Vec<u8>, name: &str) {
     out.push(5);
     put_bytes(out, name.as_bytes());
+}
+
+/// Appends what changed between two catalogs to a payload.
+pub(crate) fn put_catalog_changes(out: &mut Vec<u8>, old: &Catalog, new: &Catalog) {
+    let gone: Vec<TreeId> = old.trees.keys().filter(|id| !new.trees.contains_key(id)).copied().collect();
+    gone.into_iter().for_each(|id| put_drop_tree(out, id));
+    for (id, name) in new.trees.iter().filter(|(id, _)| !old.trees.contains_key(id)) {
+        put_new_tree(out, *id, name);
+    }
+    for name in old.records.keys().filter(|name| !new.records.contains_key(*name)) {
+        put_drop_record(out, name);
+    }
+    let mut diff = Vec::new();
+    if new.diff(old, &mut diff) {
+        if !diff.is_empty() {
+            put_records(out, &diff);
+        }
+        return;
+    }
+    for (name, record) in new.records.iter().filter(|(name, record)| old.records.get(*name) != Some(record)) {
+        put_record(out, name, record);
+    }
 }
 
 /// Appends a new tree.
@@ -198,6 +217,7 @@ fn take_u32(p: &mut &[u8]) -> Decode<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::PAGE_BYTES;
 
     #[test]
     fn changes_round_trip() {

@@ -1,6 +1,7 @@
 //! What changed in a page, in few bytes.
 //!
-//! The new bytes are described from front to back by steps, each *copy* bytes taken from the old page and *changed* bytes given:
+//! The new bytes are described from front to back by steps, each *copy* bytes taken from the
+//! old page and *changed* bytes given:
 //!
 //! | bytes             | field                                                                                              |
 //! |-------------------|----------------------------------------------------------------------------------------------------|
@@ -8,13 +9,15 @@
 //! | varint            | changed bytes; both 0: no step but a new *shift* follows, zigzag varint                            |
 //! | changed           | new byte − old byte (mod 256)                                                                      |
 //!
-//! The old byte of position i is the one at i + shift (0 at first; outside the page: 0), so that what an insertion moved is copied, not given.
-//! Differences instead of bytes make "one more in each of 300 counters" a pattern, which the compression of the record removes.
-//! What follows the last step is copied.
+//! The old byte of position i is the one at i + shift (0 at first; outside the page: 0), so
+//! that what an insertion moved is copied, not given. Differences instead of bytes make "one
+//! more in each of 300 counters" a pattern, which the compression of the record removes. What
+//! follows the last step is copied.
 
 use std::ops::Range;
 
 use crate::encoding::{Bad, Decode};
+use crate::varint::{put, take, unzigzag, zigzag};
 
 /// Equal bytes that end a changed stretch: fewer cost less than a new step.
 const WORTH_A_STEP: usize = 4;
@@ -23,8 +26,8 @@ const MAYBE_MOVED: usize = 12;
 /// Equal bytes at another shift that prove a move.
 const MOVED: usize = 12;
 
-/// Appends the description of `new` given `old` (of the same length) to `out`. False when it would take more than `limit` bytes; what was
-/// appended is useless then.
+/// Appends the description of `new` given `old` (of the same length) to `out`. False when it
+/// would take more than `limit` bytes; what was appended is useless then.
 pub fn diff(old: &[u8], new: &[u8], limit: usize, out: &mut Vec<u8>) -> bool {
     assert_eq!(old.len(), new.len(), "only a page of the same size is compared");
     let end = out.len() + limit;
@@ -77,8 +80,8 @@ pub fn apply(old: &[u8], mut diff: &[u8], new: &mut [u8]) -> Decode<()> {
     Ok(())
 }
 
-/// Makes the old page the new one by touching only what changed. False when the diff moves bytes: then nothing has happened, and it takes
-/// [`apply`] and a second page.
+/// Makes the old page the new one by touching only what changed. False when the diff moves
+/// bytes: then nothing has happened, and it takes [`apply`] and a second page.
 pub fn apply_in_place(page: &mut [u8], diff: &[u8]) -> Decode<bool> {
     // Twice over the diff, so that a page is never left half changed.
     let (mut at, mut steps) = (0usize, diff);
@@ -124,7 +127,8 @@ fn equal_run(old: &[u8], new: &[u8], at: usize, shift: isize) -> usize {
     whole + old[whole..n].iter().zip(&new[whole..n]).take_while(|(a, b)| a == b).count()
 }
 
-/// Where the changed stretch that begins at `from` ends, and the shift from there on if it is another one.
+/// Where the changed stretch that begins at `from` ends, and the shift from there on if it is
+/// another one.
 fn next_equal(
     old: &[u8],
     new: &[u8],
@@ -171,7 +175,8 @@ impl Index {
         (word.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - Self::BITS)) as usize
     }
 
-    /// The first of these places of the new page whose bytes the old page has elsewhere, and the shift between them.
+    /// The first of these places of the new page whose bytes the old page has elsewhere, and
+    /// the shift between them.
     fn find_moved(&self, old: &[u8], new: &[u8], mut places: Range<usize>) -> Option<(usize, isize)> {
         places.find_map(|i| {
             let place = self.places[Self::slot(new.get(i..i + 8)?)] as usize;
@@ -179,37 +184,6 @@ impl Index {
             (place != u16::MAX as usize && equal_run(old, new, i, shift) >= MOVED).then_some((i, shift))
         })
     }
-}
-
-/// Appends a varint.
-pub fn put(out: &mut Vec<u8>, mut v: u64) {
-    while v >= 0x80 {
-        out.push(v as u8 | 0x80);
-        v >>= 7;
-    }
-    out.push(v as u8);
-}
-
-/// Takes a varint from the front.
-pub fn take(bytes: &mut &[u8]) -> Decode<u64> {
-    let mut v = 0u64;
-    for i in 0..10 {
-        let (byte, rest) = bytes.split_first().ok_or(Bad("a number ends too early"))?;
-        *bytes = rest;
-        v |= u64::from(byte & 0x7F) << (7 * i);
-        if byte & 0x80 == 0 {
-            return Ok(v);
-        }
-    }
-    Err(Bad("a number is too long"))
-}
-
-pub(crate) fn zigzag(v: i64) -> u64 {
-    ((v << 1) ^ (v >> 63)) as u64
-}
-
-pub(crate) fn unzigzag(v: u64) -> i64 {
-    (v >> 1) as i64 ^ -((v & 1) as i64)
 }
 
 #[cfg(test)]

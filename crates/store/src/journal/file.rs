@@ -1,8 +1,10 @@
-//! The files of the journal: numbered slots `journal-0`, `journal-1`, … in the database's directory, written whole once, used again and again.
+//! The files of the journal: numbered slots `journal-0`, `journal-1`, … in the database's
+//! directory, written whole once, used again and again.
 //!
-//! A slot's file is filled with zeros and synced before its first use, so that commits overwrite written blocks: a sync then has no metadata
-//! to write. Each use gives it the next *number*. Slots are made in order and never removed while the database is open, so opening finds
-//! them without listing a directory.
+//! A slot's file is filled with zeros and synced before its first use, so that commits
+//! overwrite written blocks: a sync then has no metadata to write. Each use gives it the next
+//! *number*. Slots are made in order and never removed while the database is open, so opening
+//! finds them without listing a directory.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::path::{Path, PathBuf};
@@ -73,7 +75,8 @@ impl JournalFile {
         dir.join(format!("journal (file {number})"))
     }
 
-    /// Its head, if it has one, and the file that the record behind the head says it is of, if there is one.
+    /// Its head, if it has one, and the file that the record behind the head says it is of, if
+    /// there is one.
     pub fn begin(&self) -> Result<(Option<FileHead>, Option<u64>)> {
         if self.bytes < (FILE_HEAD + BLOCK) as u64 {
             return Ok((None, None));

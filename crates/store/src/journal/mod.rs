@@ -1,14 +1,17 @@
 //! The journal: what makes a commit durable before its pages are on their stripes.
 //!
-//! 1. a writer packs its changes into records ([`change`], [`record`]), makes sure there is room ([`Journal::reserve`], see [`room`]) and appends them in
-//!    memory ([`Journal::append`]): the next writer may build on them;
-//! 2. whoever waits first becomes the leader, writes everything appended so far with one request per file and syncs ([`Journal::sync_to`]):
-//!    the others' commits come along;
+//! 1. a writer packs its changes into records ([`change`], [`record`]), makes sure there is
+//!    room ([`Journal::reserve`], see [`room`]) and appends them in memory
+//!    ([`Journal::append`]): the next writer may build on them;
+//! 2. whoever waits first becomes the leader, writes everything appended so far with one
+//!    request per file and syncs ([`Journal::sync_to`]): the others' commits come along;
 //! 3. files are used again when nothing in them is needed any more ([`Journal::recycle`]).
 //!
-//! Only whole blocks are written; the last one is written again with what follows. A sector that holds synced bytes is only ever overwritten by
-//! a sector that begins with the same bytes, so a torn write cannot harm them. After every open a new file is begun, and every record
-//! carries the life (opening) that wrote it, so that what a crash left behind the end is never taken for a continuation.
+//! Only whole blocks are written; the last one is written again with what follows. A sector
+//! that holds synced bytes is only ever overwritten by a sector that begins with the same
+//! bytes, so a torn write cannot harm them. After every open a new file is begun, and every
+//! record carries the life (opening) that wrote it, so that what a crash left behind the end is
+//! never taken for a continuation.
 
 pub(crate) mod change;
 pub(crate) mod diff;
@@ -33,9 +36,7 @@ use crate::current::CurrentBlock;
 use crate::error::{Result, StoreError};
 use crate::journal_meters::JournalMeters;
 use crate::opener::Directory;
-use crate::page::{PageBuf, PageId};
-use crate::waiting::{How, WaitingPage};
-use change::Change;
+use crate::superblock::TailPlace;
 use file::{BLOCK, JournalFile};
 use record::{ALIGN, FILE_HEAD, FileHead, Head, Link, Packed};
 
@@ -123,17 +124,6 @@ pub(crate) struct End {
     pub previous: u64,
 }
 
-/// Where a record ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TailPlace {
-    /// Of the record.
-    pub sequence: u64,
-    /// The file it is in, 0 when nobody knows.
-    pub file: u64,
-    /// Its end in that file.
-    pub offset: u64,
-}
-
 /// A record's file, offset and payload.
 type Unpacked = (u64, u64, Arc<[u8]>);
 
@@ -149,7 +139,8 @@ pub(crate) struct Appended {
 }
 
 impl Journal {
-    /// The journal as [`scan`] found it: files in use with the highest transaction in each, those that are free, and the end.
+    /// The journal as [`scan`] found it: files in use with the highest transaction in each,
+    /// those that are free, and the end.
     pub fn new(
         dir: PathBuf,
         config: &StoreConfig,
@@ -157,7 +148,7 @@ impl Journal {
         poison: Arc<OnceLock<Arc<StoreError>>>,
         found: scan::Found,
     ) -> Result<Journal> {
-        let dir_handle = Directory::open(&dir, config)?;
+        let dir_handle = Directory::open(&dir, config.files.as_ref())?;
         let end = found.end;
         let unsynced = found.used.values().map(|(f, _)| f.clone()).collect();
         let last_txn = found.used.iter().map(|(n, (_, txn))| (*n, *txn)).collect();
@@ -208,7 +199,8 @@ impl Journal {
         self.files.lock().slots
     }
 
-    /// Ends the file that is being written, so that nothing of it is needed once its transactions are checkpointed. Only when nobody writes.
+    /// Ends the file that is being written, so that nothing of it is needed once its
+    /// transactions are checkpointed. Only when nobody writes.
     pub fn end_file(&self) {
         let mut tail = self.tail.lock();
         assert!(!tail.dirty && tail.full.is_empty(), "a file ends when all of it is written");
@@ -314,7 +306,8 @@ impl Journal {
         }
     }
 
-    /// The leader's work. Any failure poisons the store: nobody knows what the device has of what was written.
+    /// The leader's work. Any failure poisons the store: nobody knows what the device has of
+    /// what was written.
     fn flush(&self) -> Result<()> {
         let (pieces, end) = self.take_pieces();
         let begins = pieces.iter().any(|p| p.begin == 0);
@@ -338,7 +331,9 @@ impl Journal {
             *self.synced_place.lock() = end;
             if begins {
                 // From now on a file that is not there is missed.
-                self.block.switch(&self.meters, &self.config.clock, |block| block.clone().with_tail(end))?;
+                self.block.switch(&self.meters.block_hold, &self.config.clock, |block| {
+                    block.clone().with_tail(end)
+                })?;
             }
             let before = self.synced.swap(end.sequence, Ordering::Release);
             self.meters.synced(end.sequence - before, self.config.clock.now_ns() - begun);
@@ -367,7 +362,8 @@ impl Journal {
         (pieces, end)
     }
 
-    /// The first file that holds a record of a transaction after `txn`; beyond the last if there is none.
+    /// The first file that holds a record of a transaction after `txn`; beyond the last if
+    /// there is none.
     pub fn first_file_after(&self, txn: u64) -> u64 {
         let tail = self.tail.lock();
         // The file that is being written may get such a record at any time.
@@ -376,7 +372,8 @@ impl Journal {
         files.last_txn.iter().find(|(_, last)| **last > txn).map_or(next, |(file, _)| *file)
     }
 
-    /// Sequence and checksum of the record before the first one of a file in use, or of the next file.
+    /// Sequence and checksum of the record before the first one of a file in use, or of the
+    /// next file.
     pub fn before(&self, file: u64) -> (u64, u64) {
         let tail = self.tail.lock();
         let begun = self.files.lock().before.get(&file).copied();
@@ -394,7 +391,8 @@ impl Journal {
         Pin { journal: self.clone(), file }
     }
 
-    /// Lets files before `first` be used again. Everything in them must be on its stripe, and the durable super-block must say so.
+    /// Lets files before `first` be used again. Everything in them must be on its stripe, and
+    /// the durable super-block must say so.
     pub fn recycle(&self, first: u64) {
         let current = {
             let tail = self.tail.lock();
@@ -435,24 +433,6 @@ impl Journal {
         files.used.range(first..).map(|(n, f)| if open && *n == number { position } else { f.bytes }).sum()
     }
 
-    /// The page that these changes describe: an image and the diffs after it.
-    pub fn rebuild(&self, page: PageId, txn: u64, changes: &[Loc]) -> Result<PageBuf> {
-        let mut waiting = WaitingPage::default();
-        for loc in changes {
-            let payload = self.payload(*loc)?;
-            let mut rest = payload.get(loc.at as usize..).unwrap_or_default();
-            let damaged = |why| Err(self.damaged(loc.file, loc.offset, why));
-            match change::next(&mut rest) {
-                Ok(Change::Image { page: p, bytes }) if p == page => waiting.set_image(txn, *loc, bytes),
-                Ok(Change::Diff { page: p, diff }) if p == page => waiting.add(txn, *loc, How::Bytes, diff),
-                Ok(Change::Rows { page: p, diff }) if p == page => waiting.add(txn, *loc, How::Rows, diff),
-                Ok(_) => return damaged("the record there is about something else"),
-                Err(bad) => return damaged(bad.0),
-            }
-        }
-        waiting.into_page(page).map_err(|(loc, why)| self.damaged(loc.file, loc.offset, why))
-    }
-
     /// The unpacked payload of the record at a place.
     pub fn payload(&self, loc: Loc) -> Result<Arc<[u8]>> {
         /// Records kept unpacked.
@@ -465,7 +445,8 @@ impl Journal {
         let file = self.files.lock().used.get(&loc.file).cloned();
         let file = file.ok_or_else(|| self.damaged(loc.file, loc.offset, "the file is no longer kept"))?;
         let bytes = read_record(&file, loc.offset)?;
-        // The file may have been used again since we asked for it: then it has sound records of a later number, at the same places perhaps.
+        // The file may have been used again since we asked for it: then it has sound records of
+        // a later number, at the same places perhaps.
         let payload: Option<Arc<[u8]>> = record::decode(&bytes, self.identity)
             .filter(|(head, _)| head.file == loc.file)
             .and_then(|(head, stored)| record::unpack(&head, stored).map(Into::into));
@@ -478,7 +459,8 @@ impl Journal {
         Ok(payload)
     }
 
-    fn damaged(&self, file: u64, offset: u64, why: &str) -> StoreError {
+    /// The error for a record that is not what it should be.
+    pub fn damaged(&self, file: u64, offset: u64, why: &str) -> StoreError {
         let path = self.files.lock().used.get(&file).map(|f| f.path.clone());
         let path = path.unwrap_or_else(|| self.dir.join(format!("journal (file {file})")));
         StoreError::JournalDamaged { file: path, offset, why: why.into() }

@@ -1,8 +1,9 @@
 //! Journal files and their records as bytes.
 //!
-//! A file begins with a head of 4096 bytes; records follow, each at a multiple of 8. A record's checksum covers everything behind it, so a record
-//! is whole or not there; its *sequence* and the checksum of the record before it (*previous*) chain the records across files; *synced* is the
-//! highest sequence known durable when it was made.
+//! A file begins with a head of 4096 bytes; records follow, each at a multiple of 8. A record's
+//! checksum covers everything behind it, so a record is whole or not there; its *sequence* and
+//! the checksum of the record before it (*previous*) chain the records across files; *synced*
+//! is the highest sequence known durable when it was made.
 //!
 //! | offset | bytes | file head                                    |
 //! |--------|-------|----------------------------------------------|
@@ -224,7 +225,8 @@ pub fn encode(packed: &Packed, link: Link, out: &mut Vec<u8>) -> u64 {
     sum
 }
 
-/// Reads the head of the record at the front of `bytes`, if it looks like one; its checksum is not looked at.
+/// Reads the head of the record at the front of `bytes`, if it looks like one; its checksum is
+/// not looked at.
 pub fn peek(bytes: &[u8]) -> Option<Head> {
     if bytes.len() < HEAD || bytes[offset::MAGIC..][..4] != MAGIC {
         return None;
@@ -250,7 +252,8 @@ pub fn peek(bytes: &[u8]) -> Option<Head> {
     })
 }
 
-/// Reads the record at the front of `bytes`: head and stored payload. `None` when there is no whole, sound record of this database.
+/// Reads the record at the front of `bytes`: head and stored payload. `None` when there is no
+/// whole, sound record of this database.
 pub fn decode(bytes: &[u8], identity: u64) -> Option<(Head, &[u8])> {
     let head = peek(bytes)?;
     let whole = bytes.get(..HEAD + head.stored as usize)?;

@@ -1,9 +1,11 @@
 //! Room in the journal: free files, and the making of new ones.
 //!
-//! A file is made in short steps: 1. opened, 2. filled with zeros, a piece per step, 3. synced, and its directory, 4. *published*: only now its
-//! slot counts, and the super-block may be told of it. Background work does a step at a time ([`Journal::prepare`]); a commit that needs room
-//! now does those that are left ([`Journal::reserve`]). One file is made at a time, so slots are counted without a hole, and what a failure or
-//! a crash leaves is the last slot's file, which no super-block mentions: it is made again.
+//! A file is made in short steps: 1. opened, 2. filled with zeros, a piece per step, 3. synced,
+//! and its directory, 4. *published*: only now its slot counts, and the super-block may be told
+//! of it. Background work does a step at a time ([`Journal::prepare`]); a commit that needs
+//! room now does those that are left ([`Journal::reserve`]). One file is made at a time, so
+//! slots are counted without a hole, and what a failure or a crash leaves is the last slot's
+//! file, which no super-block mentions: it is made again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,7 +70,8 @@ impl Maker {
 }
 
 impl Journal {
-    /// Makes sure that these records can be appended. Only the writer whose turn it is may call this and append.
+    /// Makes sure that these records can be appended. Only the writer whose turn it is may call
+    /// this and append.
     ///
     /// Errors: the disk is full and no file is free; nothing has happened then.
     pub fn reserve(&self, records: &[Packed]) -> Result<Room> {
@@ -116,7 +119,8 @@ impl Journal {
         self.make_step(&mut making, self.config.journal.file_bytes.min(FIRST_FILE_BYTES), Length::Usual)
     }
 
-    /// A free file of at least `least` bytes, or a new one: of the usual length, or on a full disk as short as will do.
+    /// A free file of at least `least` bytes, or a new one: of the usual length, or on a full
+    /// disk as short as will do.
     fn next_file(&self, least: u64) -> Result<Arc<JournalFile>> {
         match self.next_file_of(least, Length::Usual) {
             Err(StoreError::Full { .. }) => self.next_file_of(least, Length::Least),

@@ -1,9 +1,12 @@
-//! Reading the journal back at open: all files from the first needed one on, checked, record by record, in order.
+//! Reading the journal back at open: all files from the first needed one on, checked, record by
+//! record, in order.
 //!
 //! 1. the heads say which slot holds which file; files before the first needed one are free;
-//! 2. all needed files are read as one stream, by several threads at once and within the memory budget ([`super::stream`]);
-//! 3. records are followed along the chain. Where it ends: if any sound record anywhere says that the missing one was durable, the journal is
-//!    damaged there, an error that names the place; else a write was cut short there, and that is the end.
+//! 2. all needed files are read as one stream, by several threads at once and within the memory
+//!    budget ([`super::stream`]);
+//! 3. records are followed along the chain. Where it ends: if any sound record anywhere says
+//!    that the missing one was durable, the journal is damaged there, an error that names the
+//!    place; else a write was cut short there, and that is the end.
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -13,12 +16,13 @@ use std::sync::Arc;
 use snowmelt_io::AlignedBuf;
 use twox_hash::XxHash3_64;
 
+use super::End;
 use super::file::{BLOCK, JournalFile};
 use super::record::{self, ALIGN, FILE_HEAD, FileHead, Head};
 use super::stream::{FileStream, Reading, Stretch, Threads, read_in_order};
-use super::{End, TailPlace};
 use crate::config::{Salvage, StoreConfig};
 use crate::error::{Result, StoreError};
+use crate::superblock::TailPlace;
 
 /// Bytes of a file made ahead that are looked at.
 const FRONT: u64 = 1 << 20;
@@ -130,7 +134,8 @@ pub(crate) fn scan(
     scan.check_synced(dir)?;
     let highest = heads.iter().flatten().map(|h| h.file).max().unwrap_or(0);
     let highest = scan.found.end.number.max(highest);
-    // A file whose head was lost, but not its first record: a new head of the same number before it would make it real again.
+    // A file whose head was lost, but not its first record: a new head of the same number
+    // before it would make it real again.
     let possible = |file: &u64| *file <= highest + order.len() as u64 + scan.found.free.len() as u64;
     let highest = first_records.into_iter().filter(possible).max().map_or(highest, |lost| highest.max(lost));
     scan.found.end.number = highest;
@@ -139,8 +144,9 @@ pub(crate) fn scan(
 }
 
 impl Found {
-    /// Leaves out the files behind the last slot that counts: nobody was told of them, since they were not finished or not durable when the
-    /// database was last open. They will be made again.
+    /// Leaves out the files behind the last slot that counts: nobody was told of them, since
+    /// they were not finished or not durable when the database was last open. They will be made
+    /// again.
     fn leave_unfinished(&mut self) {
         let used = self.used.values().map(|(file, _)| file.slot + 1).max().unwrap_or(0);
         self.slots = self.slots.max(used);
@@ -149,8 +155,8 @@ impl Found {
     }
 }
 
-/// True of a file that was made ahead and never used: files are written from front to back, so nothing follows zeros of this length. It
-/// need not be read whole.
+/// True of a file that was made ahead and never used: files are written from front to back, so
+/// nothing follows zeros of this length. It need not be read whole.
 fn begins_with_zeros(file: &JournalFile) -> Result<bool> {
     let mut front = AlignedBuf::new(file.bytes.min(FRONT) as usize);
     file.read(0, &mut front)?;
@@ -209,7 +215,8 @@ impl Scan<'_, '_> {
             self.found.place = TailPlace { sequence: self.found.end.sequence, file: head.file, offset: stop };
         }
         self.found.used.insert(head.file, (file.clone(), last_txn));
-        // The next file may go on from here. If this file itself shows that more was durable, none does.
+        // The next file may go on from here. If this file itself shows that more was durable,
+        // none does.
         self.stop = Some((file.clone(), stop));
         if file.bytes < head.bytes {
             let why = format!(
@@ -221,7 +228,8 @@ impl Scan<'_, '_> {
         self.look_for_synced(stream, stop)
     }
 
-    /// True when the file's head continues the chain. What a crash left of a file that nobody was promised does not.
+    /// True when the file's head continues the chain. What a crash left of a file that nobody
+    /// was promised does not.
     fn continues(&self, head: &FileHead) -> bool {
         let end = self.found.end;
         (head.sequence, head.previous) == (end.sequence + 1, end.previous)
@@ -274,7 +282,8 @@ impl Scan<'_, '_> {
         Ok(None)
     }
 
-    /// What the super-block calls durable must be there: every file up to the one it names, and that one up to the place it names.
+    /// What the super-block calls durable must be there: every file up to the one it names, and
+    /// that one up to the place it names.
     fn check_synced(&mut self, dir: &Path) -> Result<()> {
         let TailPlace { sequence, file, offset } = self.needed.tail;
         if self.found.end.sequence >= sequence {
@@ -322,7 +331,8 @@ impl Scan<'_, '_> {
     }
 }
 
-/// Records longer than this are checked before they are taken into memory whole: their length may be what is damaged.
+/// Records longer than this are checked before they are taken into memory whole: their length
+/// may be what is damaged.
 const LARGE: u64 = 2 << 20;
 
 /// True of a record whose bytes have the checksum that its head says. Reads them a piece at a time.

@@ -1,9 +1,11 @@
 //! Journal files as one stream of bytes, read ahead by several threads in little memory.
 //!
 //! 1. the stretches of all files that are to be read are cut into chunks, in order;
-//! 2. threads read chunks, at most a window of them ahead of the consumer ([`Reading`]: both follow from the memory budget);
-//! 3. the consumer sees one file at a time through a [`FileStream`]: bytes from a position on, as many as it asks for. It only
-//!    ever moves forward, so that what lies behind it is dropped.
+//! 2. threads read chunks, at most a window of them ahead of the consumer ([`Reading`]: both
+//!    follow from the memory budget);
+//! 3. the consumer sees one file at a time through a [`FileStream`]: bytes from a position on,
+//!    as many as it asks for. It only ever moves forward, so that what lies behind it is
+//!    dropped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -73,7 +75,8 @@ pub(crate) fn read_in_order(files: &[Stretch], how: Reading, then: &mut OnFile<'
     let read = |n: usize, spare: Option<AlignedBuf>| {
         let Chunk { file, at, bytes } = chunks[n];
         debug_assert!(bytes.is_multiple_of(BLOCK), "whole blocks are read");
-        // Fresh memory costs more than the rest of a read from a fast device, so buffers are used again.
+        // Fresh memory costs more than the rest of a read from a fast device, so buffers are
+        // used again.
         let mut buf = spare.filter(|b| b.len() == bytes).unwrap_or_else(|| AlignedBuf::new(bytes));
         files[file].file.read(at, &mut buf).map(|()| buf)
     };
@@ -199,7 +202,8 @@ impl FileStream<'_> {
         &self.stretch.file
     }
 
-    /// `bytes` bytes from `at` on, or those up to the end if there are fewer. What lies before `at` cannot be asked for again.
+    /// `bytes` bytes from `at` on, or those up to the end if there are fewer. What lies before
+    /// `at` cannot be asked for again.
     pub fn see(&mut self, at: u64, bytes: u64) -> Result<&[u8]> {
         assert!(at >= self.begin, "a file is read from front to back");
         let end = at.saturating_add(bytes).min(self.bytes());

@@ -1,7 +1,8 @@
 //! Frames: the fixed memory that pages are read into, and which page each holds.
 //!
-//! Invariant: a frame's bytes are written only while its page is in flight (by the device) and read only while its page is resident
-//! and pinned. The page's word decides which; the frames themselves know nothing of it.
+//! Invariant: a frame's bytes are written only while its page is in flight (by the device) and
+//! read only while its page is resident and pinned. The page's word decides which; the frames
+//! themselves know nothing of it.
 
 #![allow(unsafe_code)]
 
@@ -59,18 +60,20 @@ impl Frames {
     /// The bytes of a frame.
     ///
     /// # Safety
-    /// Until the slice is gone the frame's page must be resident and pinned, or in flight with its read complete and not yet published
-    /// by the caller.
+    /// Until the slice is gone the frame's page must be resident and pinned, or in flight with
+    /// its read complete and not yet published by the caller.
     #[inline]
     pub unsafe fn bytes<'a>(&self, frame: u32) -> &'a [u8] {
-        // SAFETY: the address is that of PAGE_BYTES bytes inside the mapping; the caller promises that nobody writes them.
+        // SAFETY: the address is that of PAGE_BYTES bytes inside the mapping; the caller
+        // promises that nobody writes them.
         unsafe { std::slice::from_raw_parts(self.address(frame), PAGE_BYTES) }
     }
 
     /// The bytes of a frame, to be filled.
     ///
     /// # Safety
-    /// The caller must be the only one who knows the frame: it put the frame's page in flight and nobody else reads into it.
+    /// The caller must be the only one who knows the frame: it put the frame's page in flight
+    /// and nobody else reads into it.
     pub unsafe fn bytes_mut<'a>(&self, frame: u32) -> &'a mut [u8] {
         // SAFETY: as above, and the caller promises exclusive use.
         unsafe { std::slice::from_raw_parts_mut(self.address(frame), PAGE_BYTES) }

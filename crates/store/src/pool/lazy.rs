@@ -1,7 +1,7 @@
 //! Flat arrays beside the frames, in memory that exists when it is touched.
 //!
-//! Reserving address space costs nothing, so the translation array can cover a database that is yet to grow, and opening a large
-//! pool takes no time. Untouched memory reads as zero.
+//! Reserving address space costs nothing, so the translation array can cover a database that is
+//! yet to grow, and opening a large pool takes no time. Untouched memory reads as zero.
 
 #![allow(unsafe_code)]
 
@@ -42,8 +42,8 @@ impl LazyWords {
     #[inline]
     pub fn get(&self, i: u64) -> Option<&AtomicU64> {
         if i < self.len as u64 {
-            // SAFETY: i is within the mapping, which is zeroed (a valid AtomicU64), 8-byte aligned and lives as long as self; all
-            // access is through atomics.
+            // SAFETY: i is within the mapping, which is zeroed (a valid AtomicU64), 8-byte
+            // aligned and lives as long as self; all access is through atomics.
             Some(unsafe { &*self.mapping.start().cast::<AtomicU64>().add(i as usize) })
         } else {
             None

@@ -1,23 +1,25 @@
 //! The pool: pages of the database in fixed frames, found without hashing.
 //!
-//! One word per page of the database (`word`) in a flat, lazily populated array (`lazy`), after the translation of vmcache (Leis et al.,
-//! SIGMOD 2023) but with frames of our own (`frames`), so that an eviction costs no system call and no fault. `replace` chooses what to
-//! evict. The steps of a page:
+//! One word per page of the database (`word`) in a flat, lazily populated array (`lazy`), after
+//! the translation of vmcache (Leis et al., SIGMOD 2023) but with frames of our own (`frames`),
+//! so that an eviction costs no system call and no fault. `replace` chooses what to evict. The
+//! steps of a page:
 //!
-//! 1. *absent*; a reader or a read-ahead rule takes a frame and swaps the word to *in flight*: exactly one wins, the others meet it there;
-//! 2. the read ends: verified → *resident*; failed → *absent* again, the frame is returned, the failure is told to those who waited;
+//! 1. *absent*; a reader or a read-ahead rule takes a frame and swaps the word to *in flight*:
+//!    exactly one wins, the others meet it there;
+//! 2. the read ends: verified → *resident*; failed → *absent* again, the frame is returned, the
+//!    failure is told to those who waited;
 //! 3. pinned and unpinned by readers: a pin is one compare-and-swap;
 //! 4. evicted when resident, unpinned and chosen → *absent*.
 //!
-//! Invariant: a frame's bytes change only while its page is in flight, so visible pages are immutable.
+//! Invariant: a frame's bytes change only while its page is in flight, so visible pages are
+//! immutable.
 
 #![allow(unsafe_code)]
 
 mod frames;
 mod lazy;
 mod replace;
-#[cfg(test)]
-mod tests;
 mod word;
 
 use std::mem::ManuallyDrop;
@@ -35,13 +37,11 @@ use replace::Replacer;
 pub(crate) use replace::Taken;
 
 use crate::error::Result;
-use crate::journal::Loc;
 use crate::page::{PAGE_BYTES, PageBuf, PageId};
-pub use crate::readahead::Rule;
-use crate::versions::{Seen, Step, Versions};
-use crate::waiting::WaitingPage;
+use crate::rules::Rule;
 
-/// Waiters are spread over this many event counts, so that a finished read wakes few who wait for others.
+/// Waiters are spread over this many event counts, so that a finished read wakes few who wait
+/// for others.
 const WAIT_SHARDS: usize = 64;
 
 /// The pool.
@@ -55,27 +55,27 @@ pub(crate) struct Pool {
     regrets: AtomicU64,
     /// Pages of plans and scans that nobody has visited yet.
     unvisited: AtomicI64,
-    /// Pages with more than the state on the stripe.
-    pub versions: Versions,
     waits: Box<[EventCount]>,
 }
 
 /// What a look at a page found.
 #[derive(Debug)]
-pub(crate) enum Look {
+pub(crate) enum Look<V> {
     /// It is here. The rule is set for the first user of a page that was read ahead.
     Here(PageRef, Option<Rule>),
-    /// Its read is under way. The rule is set for the first who waits for a page that is being read ahead.
+    /// Its read is under way. The rule is set for the first who waits for a page that is being
+    /// read ahead.
     InFlight,
     /// Nobody has it.
     Absent,
-    /// What is to be seen is a version that only the journal has: of this transaction, put together from these changes.
-    Journal(u64, Vec<Loc>),
+    /// The frame is not what is to be seen, but this version.
+    Version(V),
     /// The page number lies beyond what the pool can ever hold.
     Nowhere,
 }
 
-/// A pinned page. Holds the page in memory until dropped; hold it for one batch of work, and none while waiting for others.
+/// A pinned page. Holds the page in memory until dropped; hold it for one batch of work, and
+/// none while waiting for others.
 #[derive(Debug)]
 pub struct PageRef {
     start: *const u8,
@@ -90,7 +90,8 @@ enum Hold {
     Version(#[allow(dead_code)] Arc<PageBuf>),
 }
 
-// SAFETY: a PageRef only reads bytes that do not change while it lives, and unpins with an atomic operation.
+// SAFETY: a PageRef only reads bytes that do not change while it lives, and unpins with an
+// atomic operation.
 unsafe impl Send for PageRef {}
 // SAFETY: as above; all access through &PageRef is reading.
 unsafe impl Sync for PageRef {}
@@ -106,8 +107,9 @@ impl Deref for PageRef {
     type Target = [u8];
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start` is the first byte of a whole page: either a frame whose page is resident and pinned by us, which the pool
-        // neither changes, evicts nor unmaps (see Drop of Pool), or a version we own a share of.
+        // SAFETY: `start` is the first byte of a whole page: either a frame whose page is
+        // resident and pinned by us, which the pool neither changes, evicts nor unmaps (see
+        // Drop of Pool), or a version we own a share of.
         unsafe { std::slice::from_raw_parts(self.start, PAGE_BYTES) }
     }
 }
@@ -116,7 +118,8 @@ impl Drop for PageRef {
     #[inline]
     fn drop(&mut self) {
         if let Hold::Frame(word) = self.hold {
-            // SAFETY: the table outlives every pin (see Drop of Pool). This is the last access: once the pin is gone the pool may be unmapped.
+            // SAFETY: the table outlives every pin (see Drop of Pool). This is the last access:
+            // once the pin is gone the pool may be unmapped.
             unsafe { (*word).fetch_sub(word::PIN, Release) };
         }
     }
@@ -132,7 +135,6 @@ impl Pool {
             full: AtomicBool::new(false),
             regrets: AtomicU64::new(0),
             unvisited: AtomicI64::new(0),
-            versions: Versions::default(),
             waits: (0..WAIT_SHARDS).map(|_| EventCount::new(clock)).collect(),
         })
     }
@@ -157,7 +159,8 @@ impl Pool {
         self.replacer.lock().fresh_left()
     }
 
-    /// The quick way in: a resident page that was used before and has no versions. One load, one compare, one pin.
+    /// The quick way in: a resident page that was used before and has no versions. One load,
+    /// one compare, one pin.
     #[inline]
     pub fn quick(&self, page: PageId) -> Option<PageRef> {
         let word = self.table.get(page.0)?;
@@ -177,17 +180,16 @@ impl Pool {
         PageRef { start: self.frames.address(word::frame(before)), hold: Hold::Frame(word) }
     }
 
-    /// The whole way in, for a snapshot as of `txn`.
-    pub fn look(&self, page: PageId, txn: u64) -> Look {
+    /// The whole way in. `version` is asked for a versioned page: it answers what is to be seen
+    /// instead of the state on the stripe, or `None`.
+    pub fn look<V>(&self, page: PageId, version: impl Fn() -> Option<V>) -> Look<V> {
         let Some(word) = self.table.get(page.0) else { return Look::Nowhere };
         loop {
             let w = word.load(Acquire);
-            if w & word::VERSIONED != 0 {
-                match self.versions.see(page, txn) {
-                    Seen::Memory(v) => return Look::Here(PageRef::of(v), None),
-                    Seen::Journal(txn, way) => return Look::Journal(txn, way),
-                    Seen::Stripe => {}
-                }
+            if w & word::VERSIONED != 0
+                && let Some(version) = version()
+            {
+                return Look::Version(version);
             }
             match word::state(w) {
                 word::RESIDENT => {
@@ -211,7 +213,9 @@ impl Pool {
         }
     }
 
-    /// True when a read of the page would have to be started; versioned pages are left to those who know what they may see. Marks a resident page as touched, so that it stays for its coming use.
+    /// True when a read of the page would have to be started; versioned pages are left to those
+    /// who know what they may see. Marks a resident page as touched, so that it stays for its
+    /// coming use.
     pub fn is_absent(&self, page: PageId) -> bool {
         let Some(word) = self.table.get(page.0) else { return false };
         let w = word.load(Relaxed);
@@ -237,16 +241,17 @@ impl Pool {
         taken
     }
 
-    /// What a frame is worth to those who do not guess: the share of the pages that were used and left which were wanted again soon. 0
-    /// while nothing has to leave.
+    /// What a frame is worth to those who do not guess: the share of the pages that were used
+    /// and left which were wanted again soon. 0 while nothing has to leave.
     pub fn regret(&self) -> f64 {
         let left = self.replacer.lock().left_count();
         // Some must have left before their share says anything.
         self.regrets.load(Relaxed) as f64 / (left + u64::from(self.frame_count()) / 8 + 1) as f64
     }
 
-    /// How many more pages may be planned, all readers together: until the pool has been full as many as anybody likes, afterwards
-    /// so many that those not visited yet hold at most half of the frames. More would throw each other out before their visit.
+    /// How many more pages may be planned, all readers together: until the pool has been full
+    /// as many as anybody likes, afterwards so many that those not visited yet hold at most
+    /// half of the frames. More would throw each other out before their visit.
     pub fn plannable(&self) -> usize {
         if !self.was_full() {
             return usize::MAX;
@@ -255,7 +260,8 @@ impl Pool {
         (self.frame_count() as usize / 2).saturating_sub(unvisited)
     }
 
-    /// A page was used for the first time, evicted, or failed; `rule` are the bits of the rule that had brought it.
+    /// A page was used for the first time, evicted, or failed; `rule` are the bits of the rule
+    /// that had brought it.
     fn planned_settled(&self, rule: u8) {
         if Rule::from_bits(rule).is_some_and(|r| !r.is_guess()) {
             self.unvisited.fetch_sub(1, Relaxed);
@@ -276,12 +282,13 @@ impl Pool {
 
     /// The header's tree of an evicted page, whose frame the caller has taken and not yet reused.
     pub fn tree_in(&self, frame: u32) -> crate::page::TreeId {
-        // SAFETY: the caller got the frame from `take_frames`, so no device writes it and no reader holds it.
+        // SAFETY: the caller got the frame from `take_frames`, so no device writes it and no
+        // reader holds it.
         crate::page::header(unsafe { self.frames.bytes(frame) }).tree()
     }
 
-    /// Puts an absent page in flight into `frame`; `rule` is `None` when somebody waits for it. False when somebody was faster; the frame
-    /// is still the caller's then.
+    /// Puts an absent page in flight into `frame`; `rule` is `None` when somebody waits for it.
+    /// False when somebody was faster; the frame is still the caller's then.
     pub fn start(&self, page: PageId, frame: u32, rule: Option<Rule>) -> bool {
         let word = self.table.at(page.0);
         // Referenced, so that the page is still there when the one who waits for it has woken.
@@ -309,20 +316,22 @@ impl Pool {
         false
     }
 
-    /// The frame of a page that the caller has just put in flight, for a device to fill. To be used for one request, whose completion is
-    /// what publishes or fails the page.
+    /// The frame of a page that the caller has just put in flight, for a device to fill. To be
+    /// used for one request, whose completion is what publishes or fails the page.
     pub fn target(&self, page: PageId) -> RawBuf {
         let w = self.table.at(page.0).load(Acquire);
         assert_eq!(word::state(w), word::IN_FLIGHT, "only a page in flight is filled");
-        // SAFETY: a frame stays mapped while its page is in flight, because the queue's sink owns the pool; nobody reads or writes it
-        // until the page is published, which the request's completion does.
+        // SAFETY: a frame stays mapped while its page is in flight, because the queue's sink
+        // owns the pool; nobody reads or writes it until the page is published, which the
+        // request's completion does.
         unsafe { RawBuf::read_into(self.frames.address(word::frame(w)), PAGE_BYTES) }
     }
 
     /// The bytes that arrived for a page in flight whose read is complete and not yet published.
     ///
     /// # Safety
-    /// Only the one who completes the read may call this, and must drop the slice before publishing or failing the page.
+    /// Only the one who completes the read may call this, and must drop the slice before
+    /// publishing or failing the page.
     pub unsafe fn arrived(&self, page: PageId) -> &[u8] {
         let w = self.table.at(page.0).load(Acquire);
         assert_eq!(word::state(w), word::IN_FLIGHT, "only a page in flight arrives");
@@ -338,7 +347,8 @@ impl Pool {
     pub unsafe fn in_place(&self, page: PageId) -> &mut [u8] {
         let w = self.table.at(page.0).load(Acquire);
         assert_eq!(word::state(w), word::IN_FLIGHT, "only a page in flight is filled");
-        // SAFETY: nobody else reads into the frame (caller), and nobody looks at it before it is resident.
+        // SAFETY: nobody else reads into the frame (caller), and nobody looks at it before it
+        // is resident.
         unsafe { self.frames.bytes_mut(word::frame(w)) }
     }
 
@@ -387,8 +397,9 @@ impl Pool {
         self.waits[page.0 as usize % WAIT_SHARDS].wait_until(|| !Self::await_arrival(word));
     }
 
-    /// True while the page is in flight, and then marked as awaited. Marked at every look: between two looks the page may have arrived,
-    /// been evicted and be in flight again, and that flight knows nothing of us.
+    /// True while the page is in flight, and then marked as awaited. Marked at every look:
+    /// between two looks the page may have arrived, been evicted and be in flight again, and
+    /// that flight knows nothing of us.
     fn await_arrival(word: &AtomicU64) -> bool {
         let mut w = word.load(Acquire);
         while word::state(w) == word::IN_FLIGHT {
@@ -400,7 +411,8 @@ impl Pool {
         false
     }
 
-    /// Calls `f` for every resident page with whether it was touched since the clock's hand passed and which rule's unused guess it is.
+    /// Calls `f` for every resident page with whether it was touched since the clock's hand
+    /// passed and which rule's unused guess it is.
     pub fn each_resident(&self, mut f: impl FnMut(PageId, Touched)) {
         let used = self.frames.count() - self.fresh_left();
         for frame in 0..used {
@@ -417,39 +429,19 @@ impl Pool {
         }
     }
 
-    /// Publishes a version of a page that snapshots as of `txn` and later see; nobody reads as of a transaction before `oldest`.
-    pub fn publish_version(
-        &self,
-        page: PageId,
-        txn: u64,
-        state: Option<Arc<PageBuf>>,
-        step: Option<Step>,
-        oldest: u64,
-    ) {
-        let word = self.table.at(page.0);
-        self.versions.publish(page, txn, state, step, oldest, || {
-            word.fetch_or(word::VERSIONED, AcqRel);
-        });
+    /// Notes that a page has versions: whoever looks for it asks for them first.
+    pub fn mark_versioned(&self, page: PageId) {
+        self.table.at(page.0).fetch_or(word::VERSIONED, AcqRel);
     }
 
-    /// Puts in the only version of a page that recovery found.
-    pub fn restore_version(&self, page: PageId, txn: u64, state: Option<WaitingPage>, history: Vec<Step>) {
-        let word = self.table.at(page.0);
-        self.versions.restore(page, txn, state, history, || {
-            word.fetch_or(word::VERSIONED, AcqRel);
-        });
+    /// Notes that a page has no versions any more.
+    pub fn unmark_versioned(&self, page: PageId) {
+        self.table.at(page.0).fetch_and(!word::VERSIONED, AcqRel);
     }
 
-    /// Drops versions up to and including `txn`.
-    pub fn forget_versions(&self, page: PageId, txn: u64) {
-        let word = self.table.at(page.0);
-        self.versions.forget(page, txn, || {
-            word.fetch_and(!word::VERSIONED, AcqRel);
-        });
-    }
-
-    /// Makes the frame of a versioned page, if it has one, hold what its stripe has by now. False when somebody holds the old state: it can
-    /// be tried again later. The page has versions and no live snapshot sees the stripe, so nobody asks for the frame meanwhile.
+    /// Makes the frame of a versioned page, if it has one, hold what its stripe has by now.
+    /// False when somebody holds the old state: it can be tried again later. The page has
+    /// versions and no live snapshot sees the stripe, so nobody asks for the frame meanwhile.
     pub fn renew(&self, page: PageId, now: &[u8]) -> bool {
         let word = self.table.at(page.0);
         let mut w = word.load(Acquire);
@@ -542,8 +534,9 @@ pub(crate) enum Touched {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // A PageRef holds no share of the pool (that would cost more than the pin), so memory that is still pinned is never unmapped.
-        // Acquire in any_pinned meets the Release of the last unpin.
+        // A PageRef holds no share of the pool (that would cost more than the pin), so memory
+        // that is still pinned is never unmapped. Acquire in any_pinned meets the Release of
+        // the last unpin.
         if !self.any_pinned() {
             // SAFETY: dropped once, here; no pin is left, and new ones need a pool.
             unsafe {

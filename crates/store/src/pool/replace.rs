@@ -1,18 +1,23 @@
-//! Which frame is used next: never-used frames first, then returned ones, then the cold end, then the clock.
+//! Which frame is used next: never-used frames first, then returned ones, then the cold end,
+//! then the clock.
 //!
-//! 1. *Fresh* frames are handed out in order until each was used once: only then does memory become scarce.
-//! 2. The *cold end* is a queue of frames filled by guesses (whole extents, the warm list). A guess nobody used is evicted in the order
-//!    of arrival, before anything else when the guesses hold more than a quarter of the frames, else every fourth time, so that
-//!    neither guesses push out what is used nor dead guesses stay for ever.
-//! 3. The *clock*'s hand passes over all frames: a page touched since the last round is spared once, an unused guess is left to the
-//!    cold end. A page enters unreferenced just behind the hand, so it has a full round to be touched again.
+//! 1. *Fresh* frames are handed out in order until each was used once: only then does memory
+//!    become scarce.
+//! 2. The *cold end* is a queue of frames filled by guesses (whole extents, the warm list). A
+//!    guess nobody used is evicted in the order of arrival, before anything else when the
+//!    guesses hold more than a quarter of the frames, else every fourth time, so that neither
+//!    guesses push out what is used nor dead guesses stay for ever.
+//! 3. The *clock*'s hand passes over all frames: a page touched since the last round is spared
+//!    once, an unused guess is left to the cold end. A page enters unreferenced just behind the
+//!    hand, so it has a full round to be touched again.
 //!
-//! Exactly planned pages are no guesses: they enter like pages read on demand. Invariant: a frame is in at most one of
-//! (fresh, returned, holding a page), so it is handed out once.
+//! Exactly planned pages are no guesses: they enter like pages read on demand. Invariant: a
+//! frame is in at most one of (fresh, returned, holding a page), so it is handed out once.
 //!
-//! *Regret*: a page that had been used and left is marked until a quarter of the frames' number of others have left after it. If it is wanted
-//! again while it is marked, it would still be there had the guesses (which may hold as many frames) not taken its place. The share of
-//! such pages is what a frame is worth to those who do not guess.
+//! *Regret*: a page that had been used and left is marked until a quarter of the frames' number
+//! of others have left after it. If it is wanted again while it is marked, it would still be
+//! there had the guesses (which may hold as many frames) not taken its place. The share of such
+//! pages is what a frame is worth to those who do not guess.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
@@ -22,6 +27,7 @@ use super::frames::Frames;
 use super::lazy::LazyWords;
 use super::word;
 use crate::page::PageId;
+use crate::rules::Rule;
 
 /// A page that was thrown out.
 #[derive(Clone, Copy, Debug)]
@@ -122,8 +128,9 @@ impl Replacer {
         self.evict_by_clock(frames, table).or_else(|| self.evict_cold(frames, table))
     }
 
-    /// The oldest guess that nobody used. Used ones leave the queue; those still in flight go to its end, and so does, once, one that somebody
-    /// meant to use: without that use it would keep its frame for ever, since the clock leaves guesses alone. Two rounds at most.
+    /// The oldest guess that nobody used. Used ones leave the queue; those still in flight go
+    /// to its end, and so does, once, one that somebody meant to use: without that use it would
+    /// keep its frame for ever, since the clock leaves guesses alone. Two rounds at most.
     fn evict_cold(&mut self, frames: &Frames, table: &LazyWords) -> Option<Evicted> {
         for _ in 0..2 * self.cold.len() {
             let (frame, page) = self.cold.pop_front()?;
@@ -188,7 +195,7 @@ impl Replacer {
 
 /// Unused pages of the rules that guess; those of a plan or a scan will be used.
 fn is_guess(w: u64) -> bool {
-    super::Rule::from_bits(word::rule(w)).is_some_and(|r| r.is_guess())
+    Rule::from_bits(word::rule(w)).is_some_and(|r| r.is_guess())
 }
 
 /// Evicts the page of a word if nobody uses it; `mark` stays in its word.

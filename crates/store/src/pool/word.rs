@@ -27,7 +27,8 @@ pub const VERSIONED: u64 = 1 << 54;
 pub const AWAITED: u64 = 1 << 55;
 pub const LATELY: u64 = 1 << 56;
 
-/// What must be exactly `RESIDENT` for the quick way in: with half of all possible pins the slow way looks after the rest.
+/// What must be exactly `RESIDENT` for the quick way in: with half of all possible pins the
+/// slow way looks after the rest.
 pub const QUICK: u64 = STATE | RULE | VERSIONED | 1 << 47;
 
 #[inline]

@@ -1,7 +1,9 @@
-//! Writing pages back before the database opens: only when the journal says more than the memory budget can hold.
+//! Writing pages back before the database opens: only when the journal says more than the
+//! memory budget can hold.
 //!
-//! It is the checkpointer's work done early. Until the next checkpoint's super-block is durable the journal says all of it once more, so a crash
-//! at any point loses nothing, and what a page was before is needed by nobody.
+//! It is the checkpointer's work done early. Until the next checkpoint's super-block is durable
+//! the journal says all of it once more, so a crash at any point loses nothing, and what a page
+//! was before is needed by nobody.
 
 use std::path::Path;
 
@@ -9,11 +11,13 @@ use snowmelt_io::AlignedBuf;
 
 use super::replay::Replay;
 use crate::error::Result;
+use crate::extent::Extent;
+use crate::geometry::Geometry;
 use crate::page::{self, PAGE_BYTES, PageBuf, PageId, header};
-use crate::space::{Extent, Geometry};
 use crate::stripes::Devices;
 
-/// Writes the newest versions of a share's pages to their stripes, in the order of their places; answers how many.
+/// Writes the newest versions of a share's pages to their stripes, in the order of their
+/// places; answers how many.
 pub(super) fn write_back(
     dir: &Path,
     devices: &Devices,
@@ -43,7 +47,8 @@ pub(super) fn write_back(
         let mut made = made.map_err(|(loc, why)| super::damaged(dir, loc.file, loc.offset, why))?;
         let tree = header(&made).tree();
         if extents[geometry.extent_of(id) as usize].tree != Some(tree) {
-            // Written early by a transaction that did not keep the extent, which is somebody else's now: a meta run's perhaps.
+            // Written early by a transaction that did not keep the extent, which is somebody
+            // else's now: a meta run's perhaps.
             continue;
         }
         page::seal(&mut made, id, tree, txn);

@@ -1,11 +1,14 @@
 //! What the records of the journal say of a share of the pages, and of catalog and extent map.
 //!
-//! Of each page the way to its newest version is kept: an image and the changes after it, in memory ([`WaitingPage`]) or as places in the
-//! journal. How much memory all of them may take is bounded ([`Limits`]):
+//! Of each page the way to its newest version is kept: an image and the changes after it, in
+//! memory ([`WaitingPage`]) or as places in the journal. How much memory all of them may take
+//! is bounded ([`Limits`]):
 //!
-//! * images beyond their limit leave memory, those changed longest ago first: only their places stay;
+//! * images beyond their limit leave memory, those changed longest ago first: only their places
+//!   stay;
 //! * changes that wait beyond their limit are made;
-//! * places beyond their limit end the attempt to keep all pages: the share is cut into [`Slice`]s, and the journal is read once for each.
+//! * places beyond their limit end the attempt to keep all pages: the share is cut into
+//!   [`Slice`]s, and the journal is read once for each.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -13,16 +16,17 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::read::{Part, Payload};
+use super::part::{Part, Payload};
 use crate::catalog::{Catalog, Record};
 use crate::error::Result;
+use crate::extent::{Extent, Used};
+use crate::geometry::Geometry;
 use crate::journal::Loc;
 use crate::journal::change::{self, Change, ExtentChange};
 use crate::journal::file::JournalFile;
 use crate::journal::record::{Head, Kind};
 use crate::page::{PageId, TreeId};
-use crate::space::{Extent, Geometry, Used};
-use crate::versions::Step;
+use crate::step::Step;
 use crate::waiting::{How, WaitingPage};
 
 /// Memory of a page's way besides its places and what waits.
@@ -66,7 +70,8 @@ impl Slice {
         number % self.of == self.at
     }
 
-    /// Cuts it into halves; this is one of them, the other is answered. `None` when it cannot be cut.
+    /// Cuts it into halves; this is one of them, the other is answered. `None` when it cannot
+    /// be cut.
     fn halve(&mut self) -> Option<Slice> {
         if self.of == Self::FINEST {
             return None;
@@ -155,7 +160,8 @@ pub(super) struct Replay {
     pub newest: VecDeque<u64>,
     pub ways: FxHashMap<PageId, PageWay>,
     held: Held,
-    /// Pages that are or were in memory, with the transaction that had last changed them when they were put here: those at the front leave first.
+    /// Pages that are or were in memory, with the transaction that had last changed them when
+    /// they were put here: those at the front leave first.
     leaving: VecDeque<(PageId, u64)>,
     /// Parts of a transaction whose commit has not been seen.
     parts: Vec<Part>,
@@ -291,7 +297,8 @@ impl Replay {
         way.txn = txn;
         way.history.clear();
         way.history.push(Step { txn, loc, diff_bytes: None });
-        // An image of the checkpoint's state is looked up when a later change needs it, but for pages that are written back at once.
+        // An image of the checkpoint's state is looked up when a later change needs it, but for
+        // pages that are written back at once.
         if txn <= self.after && self.slice == Some(Slice::ALL) {
             way.waiting = None;
             return self.held.add(way.held());
@@ -312,7 +319,8 @@ impl Replay {
         how: How,
     ) -> std::result::Result<(), &'static str> {
         let Some(way) = self.ways.get_mut(&page).filter(|w| !w.history.is_empty()) else {
-            // The image may lie before the first needed file when the page has been written back since.
+            // The image may lie before the first needed file when the page has been written
+            // back since.
             return if txn > self.after { Err("a page is changed whose image is missing") } else { Ok(()) };
         };
         self.held.remove(way.held());
@@ -345,8 +353,9 @@ impl Replay {
         images || self.held.places + self.ways.len() * WAY_BYTES > self.limits.places
     }
 
-    /// Leaves half of the pages to another reading; false when there is nothing to be left. Pages that have left memory would have to be
-    /// read back one by one: the first cut leaves all pages to others.
+    /// Leaves half of the pages to another reading; false when there is nothing to be left.
+    /// Pages that have left memory would have to be read back one by one: the first cut leaves
+    /// all pages to others.
     fn cut_slice(&mut self) -> bool {
         let Some(mut slice) = self.slice else { return false };
         let was_all = slice.is_all();

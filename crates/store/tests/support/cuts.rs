@@ -1,7 +1,9 @@
-//! The power-cut simulator: random transactions, loads, backups on a disk whose power is cut, against a model, from one seed in one thread.
+//! The power-cut simulator: random transactions, loads, backups on a disk whose power is cut,
+//! against a model, from one seed in one thread.
 //!
-//! The model keeps every state since the last acknowledged commit. After each cut the database is opened again (perhaps with another cut
-//! during that) and must be exactly one of these states: every acknowledged commit is there, and nothing else is. A backup must be the one
+//! The model keeps every state since the last acknowledged commit. After each cut the database
+//! is opened again (perhaps with another cut during that) and must be exactly one of these
+//! states: every acknowledged commit is there, and nothing else is. A backup must be the one
 //! state it was begun at, or, unfinished, no database.
 
 use std::path::Path;
@@ -156,7 +158,8 @@ impl<'a> Cuts<'a> {
         self.tally.spilled += stats.records - stats.commits.min(stats.records);
     }
 
-    /// Opens the database, perhaps with a cut meanwhile, and compares it. `None` when the cut came first.
+    /// Opens the database, perhaps with a cut meanwhile, and compares it. `None` when the cut
+    /// came first.
     fn reopen(&mut self) -> Result<Option<Open>, Wrong> {
         let config = self.config();
         if self.random.below(3) == 0 {

@@ -1,4 +1,5 @@
-//! What the power-cut simulator does to a database: changes in transactions, and loads in bulk, with what they do to the model.
+//! What the power-cut simulator does to a database: changes in transactions, and loads in bulk,
+//! with what they do to the model.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -83,7 +84,8 @@ fn put(txn: &mut Transaction, next: &mut Model, tree: TreeId, page: PageId, byte
     Ok(())
 }
 
-/// A row of two columns, the second of which packs badly, so that there are leaves enough to shuffle.
+/// A row of two columns, the second of which packs badly, so that there are leaves enough to
+/// shuffle.
 fn row(random: &mut Random) -> (u64, u64) {
     let n = random.below(250) as u64;
     (random.below(40) as u64, n.wrapping_mul(0x9e37_79b9_7f4a_7c15))
@@ -169,7 +171,8 @@ fn change_records(random: &mut Random, txn: &mut Transaction, next: &mut Model) 
     Ok(())
 }
 
-/// A load: trees are written in bulk, old rows and strings merged with new ones. What is left is its commit; `None` when it was given up.
+/// A load: trees are written in bulk, old rows and strings merged with new ones. What is left
+/// is its commit; `None` when it was given up.
 pub fn load(
     random: &mut Random,
     build: Build,

@@ -1,4 +1,5 @@
-//! Backups in the power-cut simulator: a copy is one state, finished or no database, whatever happens to the power meanwhile.
+//! Backups in the power-cut simulator: a copy is one state, finished or no database, whatever
+//! happens to the power meanwhile.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,9 +1,12 @@
-//! The power-cut simulator with threads: writers, a loader, a checkpointer, the store's background work, readers and a backup use one database
-//! at a time, each in a real thread, and the power goes in the midst.
+//! The power-cut simulator with threads: writers, a loader, a checkpointer, the store's
+//! background work, readers and a backup use one database at a time, each in a real thread, and
+//! the power goes in the midst.
 //!
-//! Time is virtual: one of the threads runs at a time. Each request to the disk takes a time that the seed decides (`snowmelt_io::PowerDisk`), and
-//! while one waits for its request, or for another thread, the next one runs. So what each does comes between any two requests of another,
-//! and a seed is a run. Now and then it is not the power that goes but the process: then what was written stays, and is not durable.
+//! Time is virtual: one of the threads runs at a time. Each request to the disk takes a time
+//! that the seed decides (`snowmelt_io::PowerDisk`), and while one waits for its request, or
+//! for another thread, the next one runs. So what each does comes between any two requests of
+//! another, and a seed is a run. Now and then it is not the power that goes but the process:
+//! then what was written stays, and is not durable.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -152,7 +155,8 @@ impl<'a> Crew<'a> {
         self.tally.cut_backups += cut_backups;
     }
 
-    /// Opens the database, perhaps with a cut meanwhile, and compares it. `None` when the cut came first.
+    /// Opens the database, perhaps with a cut meanwhile, and compares it. `None` when the cut
+    /// came first.
     fn reopen(&mut self) -> Result<Option<Arc<Store>>, Wrong> {
         let config = self.config();
         let cut = if self.random.below(3) == 0 { self.random.below(6) as u64 } else { u64::MAX / 2 };
@@ -261,8 +265,8 @@ impl<'a> Crew<'a> {
         Ok(())
     }
 
-    /// A commit that failed is no state, unless nobody knows: a thread that begins before the store is
-    /// given up builds on the state before.
+    /// A commit that failed is no state, unless nobody knows: a thread that begins before the
+    /// store is given up builds on the state before.
     fn refused(&self, commit: u64, error: StoreError) -> Stop {
         if !matches!(error, StoreError::OutcomeUnknown { .. }) {
             self.past.lock().states.retain(|m| m.number() != commit);
@@ -298,7 +302,8 @@ impl<'a> Crew<'a> {
         Ok(())
     }
 
-    /// A snapshot sees one whole state, no older than what was acknowledged before, and still does when others went on.
+    /// A snapshot sees one whole state, no older than what was acknowledged before, and still
+    /// does when others went on.
     fn read(&self, store: &Arc<Store>, random: &mut Random) -> Result<(), Stop> {
         let oldest = self.past.lock().acknowledged;
         let snapshot = store.snapshot();

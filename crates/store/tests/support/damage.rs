@@ -15,7 +15,8 @@ pub enum Fault {
     StalePage,
     /// a sector, a block or the whole file as it was before
     StaleBlock,
-    /// what was meant for one place lies at another as well, and the one place has what it had before
+    /// what was meant for one place lies at another as well, and the one place has what it had
+    /// before
     Misdirected,
     Deleted,
 }
@@ -37,7 +38,8 @@ pub enum Damaged {
     Gone,
 }
 
-/// The bytes after a fault; `old` are those of the same file at an earlier time. `None` when the fault cannot befall them or would change nothing.
+/// The bytes after a fault; `old` are those of the same file at an earlier time. `None` when
+/// the fault cannot befall them or would change nothing.
 pub fn damaged(random: &mut Random, fault: Fault, before: &[u8], old: Option<&[u8]>) -> Option<Damaged> {
     let mut bytes = before.to_vec();
     match fault {
@@ -91,7 +93,8 @@ fn block(random: &mut Random, bytes: &[u8]) -> Option<std::ops::Range<usize>> {
     Some(begin..end)
 }
 
-/// Puts a block of `size` as it was before in place, one where that makes a difference; everything when there is no bound.
+/// Puts a block of `size` as it was before in place, one where that makes a difference;
+/// everything when there is no bound.
 fn make_stale(random: &mut Random, bytes: &mut Vec<u8>, old: &[u8], size: usize) -> Option<()> {
     if size == usize::MAX {
         *bytes = old.to_vec();

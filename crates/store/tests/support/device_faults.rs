@@ -1,12 +1,17 @@
-//! The device-fault campaign: whatever a device does to a file that was written, the database gives a right answer or an error that names the place.
+//! The device-fault campaign: whatever a device does to a file that was written, the database
+//! gives a right answer or an error that names the place.
 //!
-//! 1. A history of one seed: transactions, loads, checkpoints on a disk in memory; all states are kept, and copies of the disk on the way.
+//! 1. A history of one seed: transactions, loads, checkpoints on a disk in memory; all states
+//!    are kept, and copies of the disk on the way.
 //! 2. Two ends: closed, and crashed (killed, or the power cut) with everything acknowledged.
-//! 3. A case: one file of an end is damaged in one way; the database is opened, checked, read whole and compared with the states.
+//! 3. A case: one file of an end is damaged in one way; the database is opened, checked, read
+//!    whole and compared with the states.
 //! 4. A case that is right goes on: a transaction more, closed, opened, compared again.
 //!
-//! The one loss that is allowed: in a crashed database whose journal is damaged, commits after the last position that another file names. The super-block
-//! is that other file; a commit counts as named when it was acknowledged before an operation in which the super-block changed.
+//! The one loss that is allowed: in a crashed database whose journal is damaged, commits after
+//! the last position that another file names. The super-block is that other file; a commit
+//! counts as named when it was acknowledged before an operation in which the super-block
+//! changed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -249,7 +254,8 @@ fn superblock(dir: &Path, disk: &PowerDisk) -> Option<Vec<u8>> {
     disk.bytes(&dir.join(snowmelt_store::superblock::FILE_NAME))
 }
 
-/// Damages one file, chosen by kind first, so that each kind has its share. `None` when the fault cannot befall it or would change nothing.
+/// Damages one file, chosen by kind first, so that each kind has its share. `None` when the
+/// fault cannot befall it or would change nothing.
 fn damage(random: &mut Random, fault: Fault, disk: &PowerDisk, older: &[PowerDisk]) -> Option<PathBuf> {
     let paths = disk.paths();
     let name = |p: &Path| p.file_name().expect("it is a file").to_string_lossy().into_owned();
@@ -290,7 +296,8 @@ fn judge(
     match state.compare(&store, &snapshot) {
         Ok(()) => {}
         Err(why) if is_wrong(&why) => return Err(format!("a wrong answer in state {number}: {why}")),
-        // The damage is told although a part of the state may be gone: nobody takes this for the whole.
+        // The damage is told although a part of the state may be gone: nobody takes this for
+        // the whole.
         Err(why) => return names(&why, file).map(|()| Outcome::NotRead),
     }
     if number < left.last {

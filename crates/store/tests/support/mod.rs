@@ -1,4 +1,5 @@
-//! What the store's tests share: pages that say who they are, trees of them, a seeded generator, and a device that misbehaves on request.
+//! What the store's tests share: pages that say who they are, trees of them, a seeded
+//! generator, and a device that misbehaves on request.
 
 #![allow(dead_code)]
 
@@ -182,7 +183,8 @@ impl Mood {
         *self.gate.lock() = Gate::ForNext;
     }
 
-    /// Holds the next read back until [`Mood::open_gate`] when it has its bytes, and lets those after it pass.
+    /// Holds the next read back until [`Mood::open_gate`] when it has its bytes, and lets those
+    /// after it pass.
     pub fn hold_behind_next(&self) {
         *self.gate.lock() = Gate::BehindNext;
     }

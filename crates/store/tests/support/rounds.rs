@@ -1,4 +1,5 @@
-//! A tree of pages that is written in rounds on a disk in memory: a state is the number of its round.
+//! A tree of pages that is written in rounds on a disk in memory: a state is the number of its
+//! round.
 
 #![allow(dead_code)]
 

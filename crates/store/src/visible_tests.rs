@@ -1,11 +1,16 @@
-//! The pool and its versions under threads that do everything at once, against a model that says what each of them may see.
+//! The pool and its versions under threads that do everything at once, against a model that
+//! says what each of them may see.
 //!
-//! 1. Transactions come one after the other; number `t` changes page `t % PAGES`. A page is full of its number and that of the transaction.
-//! 2. Readers see the state of a page as of the last transaction when they began, whether it is read, waited for, guessed or a version.
-//! 3. A checkpointer writes versions that every reader may see to the stripe, renews the frames, and drops the versions.
+//! 1. Transactions come one after the other; number `t` changes page `t % PAGES`. A page is
+//!    full of its number and that of the transaction.
+//! 2. Readers see the state of a page as of the last transaction when they began, whether it is
+//!    read, waited for, guessed or a version.
+//! 3. A checkpointer writes versions that every reader may see to the stripe, renews the
+//!    frames, and drops the versions.
 //!
-//! Small enough for Miri, and of use under ThreadSanitizer (`.ci/sanitize`): the bytes of frames are not atomic, so an order that the words
-//! of the pages do not establish is a data race there.
+//! Small enough for Miri, and of use under ThreadSanitizer (`.ci/sanitize`): the bytes of
+//! frames are not atomic, so an order that the words of the pages do not establish is a data
+//! race there.
 
 #![allow(unsafe_code)]
 
@@ -16,20 +21,23 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use parking_lot::{Mutex, RwLock};
 use snowmelt_io::Clock;
 
-use super::{Look, PageRef, Pin, Pool};
 use crate::page::{PageBuf, PageId};
-use crate::readahead::Rule;
+use crate::pool::{PageRef, Pin, Pool};
+use crate::rules::Rule;
+use crate::visible::{Sight, VisiblePages};
 
 const PAGES: u64 = 12;
 const FRAMES: u32 = 6;
 
 struct Bench {
-    pool: Pool,
-    /// The transaction that each page on the stripe is as of; a device, too, reads and writes a page one after the other.
+    pages: VisiblePages,
+    /// The transaction that each page on the stripe is as of; a device, too, reads and writes a
+    /// page one after the other.
     stripe: [Mutex<u64>; PAGES as usize],
     /// The last transaction.
     last: AtomicU64,
-    /// Visits of readers so far: commits keep step with them, or all would be over before the first reader begins.
+    /// Visits of readers so far: commits keep step with them, or all would be over before the
+    /// first reader begins.
     visits: AtomicU64,
     /// Held by whoever has a snapshot; taken alone for a moment, it waits for all older ones.
     snapshots: RwLock<()>,
@@ -68,7 +76,7 @@ impl Drop for Over<'_> {
 impl Bench {
     fn new() -> Bench {
         Bench {
-            pool: Pool::new(FRAMES, PAGES, &Clock::real()).expect("a pool"),
+            pages: VisiblePages::new(Pool::new(FRAMES, PAGES, &Clock::real()).expect("a pool")),
             stripe: Default::default(),
             last: AtomicU64::new(0),
             visits: AtomicU64::new(0),
@@ -79,21 +87,21 @@ impl Bench {
     fn read_stripe(&self, page: u64) {
         let txn = *self.stripe[page as usize].lock();
         // SAFETY: the caller has just put the page in flight, and gives the frame to nobody.
-        content(page, txn, unsafe { self.pool.in_place(PageId(page)) });
+        content(page, txn, unsafe { self.pages.pool.in_place(PageId(page)) });
     }
 
     /// What a reader as of `txn` sees; waits, reads, and has reads fail on the way.
     fn visit(&self, page: u64, txn: u64, random: &mut Random) -> PageRef {
-        let pool = &self.pool;
+        let pool = &self.pages.pool;
         let id = PageId(page);
         loop {
             if let Some(here) = pool.quick(id) {
                 return here;
             }
-            match pool.look(id, txn) {
-                Look::Here(here, _) => return here,
-                Look::InFlight => pool.wait(id),
-                Look::Absent => {
+            match self.pages.look(id, txn) {
+                Sight::Here(here, _) => return here,
+                Sight::InFlight => pool.wait(id),
+                Sight::Absent => {
                     let Some(&frame) = pool.take_frames(1).frames.first() else {
                         std::thread::yield_now();
                         continue;
@@ -138,16 +146,16 @@ impl Bench {
             let page = random.below(PAGES);
             let id = PageId(page);
             if random.below(4) == 0 {
-                self.pool.throw_out(id);
-            } else if self.pool.is_absent(id)
-                && let Some(&frame) = self.pool.take_frames(1).frames.first()
+                self.pages.pool.throw_out(id);
+            } else if self.pages.pool.is_absent(id)
+                && let Some(&frame) = self.pages.pool.take_frames(1).frames.first()
             {
                 let rule = if random.below(2) == 0 { Rule::Extent } else { Rule::Planned };
-                if self.pool.start(id, frame, Some(rule)) {
+                if self.pages.pool.start(id, frame, Some(rule)) {
                     self.read_stripe(page);
-                    self.pool.publish(id, Pin::No);
+                    self.pages.pool.publish(id, Pin::No);
                 } else {
-                    self.pool.give_back(frame);
+                    self.pages.pool.give_back(frame);
                 }
             }
             drop(snapshot);
@@ -159,7 +167,7 @@ impl Bench {
             let page = txn % PAGES;
             let mut state = PageBuf::new();
             content(page, txn, &mut state);
-            self.pool.publish_version(PageId(page), txn, Some(Arc::new(state)), None, 0);
+            self.pages.publish_version(PageId(page), txn, Some(Arc::new(state)), None, 0);
             self.last.store(txn, Release);
             while self.visits.load(Relaxed) < txn {
                 std::thread::yield_now();
@@ -180,10 +188,10 @@ impl Bench {
                 }
                 content(page, txn, &mut state);
                 *self.stripe[page as usize].lock() = txn;
-                while !self.pool.renew(PageId(page), &state) {
+                while !self.pages.pool.renew(PageId(page), &state) {
                     std::thread::yield_now(); // a reader of before still holds the old state
                 }
-                self.pool.forget_versions(PageId(page), txn);
+                self.pages.forget_versions(PageId(page), txn);
             }
             done = last;
             std::thread::yield_now();
@@ -210,7 +218,7 @@ fn every_reader_sees_its_snapshot_whatever_others_do() {
         assert_eq!(*bench.stripe[page as usize].lock(), newest(page, steps), "all was written back");
         bench.visit(page, steps, &mut random);
     }
-    assert_eq!(bench.pool.versions.counts().0, 0, "no version is left");
+    assert_eq!(bench.pages.versions.counts().0, 0, "no version is left");
 }
 
 /// A page outlives the pool it is pinned in.
@@ -230,11 +238,11 @@ fn what_is_pinned_outlives_the_pool() {
 fn guesses_that_were_asked_for_and_never_used_leave() {
     let bench = Bench::new();
     for page in 0..u64::from(FRAMES) {
-        let frame = bench.pool.take_frames(1).frames[0];
-        assert!(bench.pool.start(PageId(page), frame, Some(Rule::Extent)));
+        let frame = bench.pages.pool.take_frames(1).frames[0];
+        assert!(bench.pages.pool.start(PageId(page), frame, Some(Rule::Extent)));
         bench.read_stripe(page);
-        bench.pool.publish(PageId(page), Pin::No);
-        assert!(!bench.pool.is_absent(PageId(page)), "it is here, and marked for its use");
+        bench.pages.pool.publish(PageId(page), Pin::No);
+        assert!(!bench.pages.pool.is_absent(PageId(page)), "it is here, and marked for its use");
     }
-    assert_eq!(bench.pool.take_frames(1).frames.len(), 1, "no page is pinned");
+    assert_eq!(bench.pages.pool.take_frames(1).frames.len(), 1, "no page is pinned");
 }

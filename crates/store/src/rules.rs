@@ -1,0 +1,183 @@
+//! The read-ahead rules: what to read that nobody has asked for yet, and which rules are on.
+//!
+//! 1. *start-up*: until the pool has been full once, a missed page brings the rest of its extent.
+//! 2. *extent*: afterwards the n-th miss of an extent within a window brings the rest.
+//! 3. *planned*: the exact pages of a batch, announced by the trees with `Reader::wish`.
+//! 4. *scan*: the leaves ahead of a scan, as far as `ScanAhead` says.
+//! 5. *warm list*: what was resident at the last shutdown, see `warm`.
+//!
+//! Each can be switched off; `auto` weighs 1 and 2 before each use (`readahead`). Read-ahead never
+//! waits: without free frames it is dropped.
+
+/// The rule that brought a page. The numbers 1 to 5 are stored in the page's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Rule {
+    /// The pool was never full: the whole extent.
+    StartUp = 1,
+    /// Repeated misses of an extent: the rest of it.
+    Extent = 2,
+    /// Exactly the pages of a batch.
+    Planned = 3,
+    /// Leaves ahead of a scan.
+    Scan = 4,
+    /// Resident at the last shutdown.
+    Warm = 5,
+}
+
+impl Rule {
+    /// All rules, in the order of their numbers.
+    pub const ALL: [Rule; 5] = [Rule::StartUp, Rule::Extent, Rule::Planned, Rule::Scan, Rule::Warm];
+
+    /// The rule with a number; `None` for 0 and what does not exist.
+    pub fn from_bits(bits: u8) -> Option<Rule> {
+        Self::ALL.get((bits as usize).checked_sub(1)?).copied()
+    }
+
+    /// Position in [`Rule::ALL`].
+    pub fn index(self) -> usize {
+        self as usize - 1
+    }
+
+    /// True when its pages may well never be used, so that they enter the pool at the cold end.
+    pub fn is_guess(self) -> bool {
+        matches!(self, Rule::StartUp | Rule::Extent | Rule::Warm)
+    }
+
+    /// Name in options, tables and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rule::StartUp => "start-up",
+            Rule::Extent => "extent",
+            Rule::Planned => "planned",
+            Rule::Scan => "scan",
+            Rule::Warm => "warm-list",
+        }
+    }
+}
+
+/// Which rules are on, and their sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadAhead {
+    /// Rule 1.
+    pub start_up: bool,
+    /// Rule 2.
+    pub extent: bool,
+    /// Rule 3.
+    pub planned: bool,
+    /// Rule 4.
+    pub scan: bool,
+    /// Rule 5.
+    pub warm_list: bool,
+    /// Use a rule that is on only where it is expected to pay.
+    pub auto: bool,
+    /// Rule 2: misses of an extent that trigger.
+    pub extent_misses: u32,
+    /// Rule 2: milliseconds within which they must fall.
+    pub extent_window_ms: u64,
+    /// Rule 4: most leaves ahead.
+    pub scan_leaves: u32,
+    /// Rule 5: seconds between savings of the list.
+    pub warm_save_s: u64,
+}
+
+impl ReadAhead {
+    /// Every rule, weighed.
+    pub fn auto() -> Self {
+        ReadAhead { auto: true, ..Self::all() }
+    }
+
+    /// Every rule, always.
+    pub fn all() -> Self {
+        ReadAhead {
+            start_up: true,
+            extent: true,
+            planned: true,
+            scan: true,
+            warm_list: true,
+            auto: false,
+            extent_misses: 2,
+            extent_window_ms: 20_000,
+            scan_leaves: 3000,
+            warm_save_s: 300,
+        }
+    }
+
+    /// No rule: every page is read when it is asked for.
+    pub fn none() -> Self {
+        ReadAhead {
+            start_up: false,
+            extent: false,
+            planned: false,
+            scan: false,
+            warm_list: false,
+            ..Self::all()
+        }
+    }
+
+    /// Reads `auto`, `none`, `all`, or a comma-separated list of rule names.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => return Ok(Self::auto()),
+            "none" => return Ok(Self::none()),
+            "all" => return Ok(Self::all()),
+            _ => {}
+        }
+        let mut r = Self::none();
+        for name in text.split(',') {
+            let rule = Rule::ALL.into_iter().find(|r| r.name() == name.trim());
+            let rule = rule.ok_or_else(|| {
+                format!("no read-ahead rule {name:?}: start-up, extent, planned, scan, warm-list, none, all or auto")
+            })?;
+            *r.switch(rule) = true;
+        }
+        Ok(r)
+    }
+
+    fn switch(&mut self, rule: Rule) -> &mut bool {
+        match rule {
+            Rule::StartUp => &mut self.start_up,
+            Rule::Extent => &mut self.extent,
+            Rule::Planned => &mut self.planned,
+            Rule::Scan => &mut self.scan,
+            Rule::Warm => &mut self.warm_list,
+        }
+    }
+
+    /// True when the rule is switched on.
+    pub fn is_on(&self, rule: Rule) -> bool {
+        match rule {
+            Rule::StartUp => self.start_up,
+            Rule::Extent => self.extent,
+            Rule::Planned => self.planned,
+            Rule::Scan => self.scan,
+            Rule::Warm => self.warm_list,
+        }
+    }
+}
+
+impl Default for ReadAhead {
+    fn default() -> Self {
+        Self::auto()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_parse() {
+        assert_eq!(ReadAhead::parse("none"), Ok(ReadAhead::none()));
+        assert_eq!(ReadAhead::parse("auto"), Ok(ReadAhead::auto()));
+        let r = ReadAhead::parse("start-up,planned").unwrap();
+        assert!(r.start_up && r.planned && !r.extent && !r.scan && !r.warm_list && !r.auto);
+        assert!(ReadAhead::parse("start-up,bogus").unwrap_err().contains("bogus"));
+        for rule in Rule::ALL {
+            assert!(ReadAhead::parse(rule.name()).unwrap().is_on(rule));
+            assert_eq!(Rule::from_bits(rule as u8), Some(rule));
+        }
+        assert_eq!(Rule::from_bits(0), None);
+        assert_eq!(Rule::from_bits(7), None);
+    }
+}
