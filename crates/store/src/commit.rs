@@ -5,27 +5,29 @@
 //! works. What is held meanwhile is a
 //! [`LongLock`]: the lengths of the stripes, the making of a journal file, the turn to write the super-block, the checkpointer's.
 
+pub(crate) mod checkpoint;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use crate::checkpoint::Checkpointer;
-use crate::config::{Checkpoints, StoreConfig};
-use crate::current::CurrentBlock;
+use crate::commit::checkpoint::Checkpointer;
 use crate::error::{Result, StoreError};
-use crate::fetch::Fetch;
+use crate::files::reserve::{MayUse, Reserve};
+use crate::history::snapshot::{Snapshot, Snapshots};
+use crate::history::state::{State, States};
+use crate::journal::meters::JournalStats;
 use crate::journal::record::Packed;
 use crate::journal::{Appended, Journal, Room};
-use crate::journal_meters::JournalStats;
-use crate::long_lock::LongLock;
-use crate::meta_pages::MetaState;
 use crate::page::PAGE_BYTES;
-use crate::reserve::{MayUse, Reserve};
-use crate::snapshot::{Snapshot, Snapshots};
-use crate::state::{State, States};
+use crate::read::fetch::Fetch;
+use crate::settings::config::{Checkpoints, StoreConfig};
+use crate::space::meta_pages::MetaState;
 use crate::superblock::SuperBlock;
+use crate::superblock::current::CurrentBlock;
+use crate::sync::long_lock::LongLock;
 
 /// See the head of the file.
 pub(crate) struct Commits {

@@ -92,7 +92,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// Another version of the file format.
-    #[error("{}: written in file format {found}, this program reads formats {} to {expected}; use a program that reads it, or dump with that and load again", .path.display(), crate::format_version::OLDEST_FORMAT)]
+    #[error("{}: written in file format {found}, this program reads formats {} to {expected}; use a program that reads it, or dump with that and load again", .path.display(), crate::format::version::OLDEST_FORMAT)]
     Format {
         /// Super-block file.
         path: PathBuf,

@@ -5,17 +5,20 @@
 //! test below runs the same functions over changed pages, records and super-blocks of a real
 //! database.
 
-use crate::encoding::Decode;
-use crate::journal::{change, diff, record};
-use crate::long_value::LongRef;
+use crate::format::catalog;
+use crate::format::diff;
+use crate::format::encoding::Decode;
+use crate::format::inner::Inner;
+use crate::format::record::page::{Equal, RecordPage};
+use crate::format::string::leaf::StringLeaf;
+use crate::format::string::symbols::Symbols;
+use crate::format::tuple::leaf::LeafCursor;
+use crate::journal::{change, record};
 use crate::page::{HEADER_BYTES, PAGE_BYTES, PageBuf, PageKind};
-use crate::record_page::{Equal, RecordPage};
-use crate::string_leaf::StringLeaf;
-use crate::string_symbols::Symbols;
+use crate::space::segment;
 use crate::superblock::{SLOT_BYTES, SuperBlock};
-use crate::tuple_inner::Inner;
-use crate::tuple_leaf::LeafCursor;
-use crate::{PageId, catalog, map_segment, page};
+use crate::tree::long_value::LongRef;
+use crate::{PageId, page};
 
 /// What the first byte of [`tree_page`]'s input chooses from.
 const KINDS: [PageKind; 6] = [
@@ -160,12 +163,12 @@ pub fn meta(data: &[u8]) {
         }
     }
     for extent_pages in [8, 256] {
-        let mut r = crate::cursor::Cursor { bytes: data };
+        let mut r = crate::format::cursor::Cursor { bytes: data };
         if catalog::decode(&mut r).is_ok() {
-            let _ = map_segment::decode_directory(&mut crate::cursor::Cursor { bytes: r.bytes });
-            let _ = map_segment::decode_whole_map(&mut r, extent_pages);
+            let _ = segment::decode_directory(&mut crate::format::cursor::Cursor { bytes: r.bytes });
+            let _ = segment::decode_whole_map(&mut r, extent_pages);
         }
-        let _ = map_segment::decode(data, extent_pages);
+        let _ = segment::decode(data, extent_pages);
     }
     if data.len() >= PAGE_BYTES {
         let _ = page::verify(&data[..PAGE_BYTES], PageId(1), crate::TreeId(1));
@@ -175,7 +178,7 @@ pub fn meta(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree_tests::{Random, Sizes, TestStore, seeds};
+    use crate::tests::trees::{Random, Sizes, TestStore, seeds};
     use crate::{
         RecordTreeBuilder, StringTreeBuilder, TupleTreeBuilder, header,
         superblock::{FILE_NAME, offset},
@@ -252,12 +255,14 @@ mod tests {
         let block = std::fs::read(dir.join(FILE_NAME)).unwrap();
         let mut meta: Vec<Vec<u8>> = block.chunks(SLOT_BYTES).take(2).map(<[u8]>::to_vec).collect();
         let mut extents: Vec<_> = store.store.extents().into_iter().map(|(_, e)| e).collect();
-        extents
-            .resize(crate::extent::SEGMENT, crate::extent::Extent::free(store.store.geometry().extent_pages));
-        let segment = map_segment::encode(&extents);
-        let place = map_segment::SegmentPlace { first: PageId(0), bytes: segment.len() as u32, checksum: 0 };
+        extents.resize(
+            crate::space::extent::SEGMENT,
+            crate::space::extent::Extent::free(store.store.geometry().extent_pages),
+        );
+        let segment = segment::encode(&extents);
+        let place = segment::SegmentPlace { first: PageId(0), bytes: segment.len() as u32, checksum: 0 };
         let mut run = catalog::encode(&store.store.catalog_all());
-        map_segment::encode_directory(&mut run, 9, &[place]);
+        segment::encode_directory(&mut run, 9, &[place]);
         meta.extend([run, segment]);
         assert!(meta[0][offset::MAGIC..].starts_with(b"SNOWMELT"));
         Seeds { pages, journal, meta }

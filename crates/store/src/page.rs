@@ -15,6 +15,9 @@
 //! All integers are little endian. Invariant: a page is sealed once, just before it is written,
 //! and verified on every read from a device, so whoever holds a page may trust its header.
 
+pub(crate) mod geometry;
+pub(crate) mod image;
+
 use twox_hash::XxHash3_64;
 
 /// Bytes in a page, on the device and in memory.

@@ -21,17 +21,17 @@ mod replay;
 use std::path::Path;
 use std::thread::available_parallelism;
 
-use crate::catalog::Catalog;
-use crate::config::{JournalConfig, StoreConfig};
 use crate::error::{Result, StoreError};
-use crate::extent::Extent;
-use crate::geometry::Geometry;
+use crate::files::stripes::Devices;
+use crate::format::catalog::Catalog;
+use crate::history::step::Step;
+use crate::history::waiting::WaitingPage;
 use crate::journal::scan::{Found, Needed};
+use crate::page::geometry::Geometry;
 use crate::page::{PAGE_BYTES, PageId};
-use crate::step::Step;
-use crate::stripes::Devices;
+use crate::settings::config::{JournalConfig, StoreConfig};
+use crate::space::extent::Extent;
 use crate::superblock::{SuperBlock, TailPlace};
-use crate::waiting::WaitingPage;
 use read::read_journal;
 use replay::{Limits, PageWay, Replay, Slice};
 

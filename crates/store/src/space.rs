@@ -13,9 +13,14 @@
 //! commits, and an extent that a commit frees stays as it is for the readers of older
 //! snapshots.
 
-use crate::extent::{Extent, SEGMENT};
-use crate::geometry::{ExtentId, Geometry};
+pub(crate) mod extent;
+pub(crate) mod meta;
+pub(crate) mod meta_pages;
+pub(crate) mod segment;
+
+use crate::page::geometry::{ExtentId, Geometry};
 use crate::page::{PageId, TreeId};
+use crate::space::extent::{Extent, SEGMENT};
 
 /// What became of an extent that no committed tree owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -339,7 +344,7 @@ impl Space {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::geometry::Place;
+    use crate::page::geometry::Place;
 
     const G: Geometry = Geometry { extent_pages: 8, stripes: 3 };
 

@@ -6,6 +6,8 @@
 //! takes a few device requests whatever the size of the database, and the time to read the
 //! journal.
 
+pub(crate) mod background;
+
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -14,37 +16,37 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::{Mutex, RwLock};
 use snowmelt_io::{Access, DeviceCounters, Sink};
 
-use crate::background::{BackgroundThread, Work};
-use crate::catalog::Catalog;
-use crate::checkpoint::{Begin, Checkpointer, Step};
 use crate::commit::Commits;
-use crate::config::{Checkpoints, Mode, StoreConfig};
-use crate::core::Core;
-use crate::current::CurrentBlock;
+use crate::commit::checkpoint::{Begin, Checkpointer, Step};
 use crate::error::{Result, StoreError};
-use crate::extent::Extent;
-use crate::fetch::Fetch;
-use crate::geometry::{ExtentId, Geometry};
+use crate::files::lock::Lock;
+use crate::files::reserve::{self, Reserve};
+use crate::files::stripes::{self, Devices};
+use crate::format::catalog::Catalog;
+use crate::history::snapshot::Snapshot;
+use crate::history::state::{State, States};
 use crate::journal::Journal;
-use crate::journal_meters::JournalStats;
-use crate::lock::Lock;
-use crate::long_lock::LongLock;
-use crate::memory::{MemoryBudget, Reservation};
-use crate::meta::{Meta, read_meta};
-use crate::meters::{Activity, Meters, TreeStats};
+use crate::journal::meters::JournalStats;
+use crate::page::geometry::{ExtentId, Geometry};
 use crate::page::{PAGE_BYTES, PageBuf, PageId, TreeId};
 use crate::pool::Pool;
+use crate::read::core::Core;
+use crate::read::fetch::Fetch;
+use crate::read::meters::{Activity, Meters, TreeStats};
+use crate::read::visible::VisiblePages;
+use crate::read::warm::{self, WarmUp};
 use crate::recovery::{RecoveryTrace, recover};
-use crate::reserve::{self, Reserve};
-use crate::snapshot::Snapshot;
+use crate::settings::config::{Checkpoints, Mode, StoreConfig};
+use crate::settings::memory::{MemoryBudget, Reservation};
 use crate::space::Space;
-use crate::state::{State, States};
-use crate::stripes::{self, Devices};
+use crate::space::extent::Extent;
+use crate::space::meta::{Meta, read_meta};
+use crate::store::background::{BackgroundThread, Work};
+use crate::superblock::current::CurrentBlock;
+use crate::superblock::file::Opened;
 use crate::superblock::{MetaForm, SuperBlock, SuperBlockFile};
-use crate::superblock_file::Opened;
-use crate::visible::VisiblePages;
-use crate::warm::{self, WarmUp};
-use crate::writer::WriterGate;
+use crate::sync::long_lock::LongLock;
+use crate::sync::turn::WriterGate;
 
 /// Name of the only stripe of a database that was made without any.
 pub const DEFAULT_STRIPE: &str = "stripe-0";
@@ -514,7 +516,8 @@ impl std::fmt::Debug for Store {
 /// Takes back what was made of a database that was not finished, as far as that goes: its files
 /// in `dir`, and its stripes.
 pub fn remove_unfinished(dir: &Path, stripes: &[PathBuf]) {
-    let names = [crate::superblock::FILE_NAME, crate::lock::FILE_NAME, warm::FILE_NAME, reserve::FILE_NAME];
+    let names =
+        [crate::superblock::FILE_NAME, crate::files::lock::FILE_NAME, warm::FILE_NAME, reserve::FILE_NAME];
     let own = |name: &str| name.starts_with("journal-") || names.contains(&name);
     let inside = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let inside = inside.filter(|entry| entry.file_name().to_str().is_some_and(own));

@@ -1,7 +1,7 @@
 //! The super-block: the one place that says which state of the database is the current one.
 //!
 //! File `superblock` in the database's directory: two slots of 8192 bytes, and a copy of both
-//! 64 KiB behind ([`crate::superblock_file`]). A checkpoint with sequence s writes both copies
+//! 64 KiB behind ([`crate::superblock::file`]). A checkpoint with sequence s writes both copies
 //! of slot s mod 2. What was committed after `txn` is in the journal.
 //!
 //! | offset | bytes | field         | meaning                                            |
@@ -33,6 +33,11 @@
 //! In format 3 the paths began at byte 128, and byte 100 was 0. A relative stripe path is
 //! relative to the database's directory, so that a directory can be moved as a whole.
 
+pub(crate) mod current;
+pub(crate) mod file;
+#[cfg(test)]
+mod tests;
+
 use std::path::PathBuf;
 
 use twox_hash::XxHash3_64;
@@ -40,8 +45,8 @@ use twox_hash::XxHash3_64;
 use crate::error::{Result, StoreError};
 use crate::page::{PAGE_BYTES, PageId};
 
-pub use crate::format_version::{FORMAT, OLDEST_FORMAT};
-pub use crate::superblock_file::SuperBlockFile;
+pub use crate::format::version::{FORMAT, OLDEST_FORMAT};
+pub use crate::superblock::file::SuperBlockFile;
 
 /// Name of the file.
 pub const FILE_NAME: &str = "superblock";

@@ -5,24 +5,24 @@
 //! | 1   | page image                                 | page, bytes, the page from byte 24 on without the zeros at its end                     |
 //! | 2   | page diff against the state before         | page, bytes, diff                                                                      |
 //! | 3   | catalog record                             | name, kind, bytes, bytes of the record                                                 |
-//! | 4   | catalog records, what changed in their bytes| bytes, diff ([`Catalog::diff`](crate::catalog::Catalog::diff))                          |
+//! | 4   | catalog records, what changed in their bytes| bytes, diff ([`Catalog::diff`](crate::format::catalog::Catalog::diff))                          |
 //! | 5   | catalog record dropped                     | name                                                                                   |
 //! | 6   | new tree                                   | number, name                                                                           |
 //! | 7   | dropped tree                               | number                                                                                 |
 //! | 8   | extent                                     | number, owner + 1, overflow + 1, pages now in use: count, indices; no more in use: count, indices |
 //! | 9   | extents written by a build                 | first number, extents, owner, pages in each from its first on                          |
-//! | 10  | diff of a leaf by rows (`leaf_diff`)       | page, bytes, diff                                                                      |
+//! | 10  | diff of a leaf by rows (`format::leaf_diff`)       | page, bytes, diff                                                                      |
 //!
 //! Numbers are varints; a name is its length and its bytes. Invariant: made again on a state
 //! that already contains them, changes 3 and 5 to 9 give the same state once all later ones are
 //! made again too, so recovery may begin with a newer catalog than pages.
 
-use crate::catalog::{Catalog, Record};
-use crate::encoding::{Bad, Decode};
-use crate::geometry::ExtentId;
+use crate::format::catalog::{Catalog, Record};
+use crate::format::encoding::{Bad, Decode};
+use crate::format::varint::{put, take};
+use crate::page::geometry::ExtentId;
+use crate::page::image::{KEPT, SKIPPED};
 use crate::page::{PageId, TreeId};
-use crate::page_image::{KEPT, SKIPPED};
-use crate::varint::{put, take};
 
 /// One change; borrows from the payload.
 #[derive(Debug, PartialEq, Eq)]

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use snowmelt_io::{Access, AlignedBuf, Device};
 
 use super::record::{self, FILE_HEAD, FileHead};
-use crate::config::StoreConfig;
 use crate::error::{Result, StoreError};
-use crate::opener::{self, Caching};
+use crate::settings::config::StoreConfig;
+use crate::settings::opener::{self, Caching};
 
 /// Bytes in which the journal is written; a multiple of every device's unit.
 pub const BLOCK: usize = 4096;

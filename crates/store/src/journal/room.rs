@@ -15,9 +15,9 @@ use snowmelt_io::AlignedBuf;
 use super::file::{BLOCK, JournalFile};
 use super::record::{FILE_HEAD, Packed};
 use super::{Journal, Room};
-use crate::config::Plant;
 use crate::error::{Result, StoreError};
-use crate::long_lock::LongLock;
+use crate::settings::config::Plant;
+use crate::sync::long_lock::LongLock;
 
 /// Bytes of the first file of a database: small, because many databases never need more.
 const FIRST_FILE_BYTES: u64 = 1 << 20;

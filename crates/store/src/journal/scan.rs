@@ -20,8 +20,8 @@ use super::End;
 use super::file::{BLOCK, JournalFile};
 use super::record::{self, ALIGN, FILE_HEAD, FileHead, Head};
 use super::stream::{FileStream, Reading, Stretch, Threads, read_in_order};
-use crate::config::{Salvage, StoreConfig};
 use crate::error::{Result, StoreError};
+use crate::settings::config::{Salvage, StoreConfig};
 use crate::superblock::TailPlace;
 
 /// Bytes of a file made ahead that are looked at.

@@ -27,7 +27,7 @@ use super::frames::Frames;
 use super::lazy::LazyWords;
 use super::word;
 use crate::page::PageId;
-use crate::rules::Rule;
+use crate::settings::read_ahead::Rule;
 
 /// A page that was thrown out.
 #[derive(Clone, Copy, Debug)]

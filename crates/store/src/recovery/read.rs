@@ -8,11 +8,11 @@ use std::thread::ScopedJoinHandle;
 use super::damaged;
 use super::part::Payload;
 use super::replay::Replay;
-use crate::config::StoreConfig;
 use crate::error::Result;
 use crate::journal::file::JournalFile;
 use crate::journal::record::{self, Head};
 use crate::journal::scan::{self, Found, Needed};
+use crate::settings::config::StoreConfig;
 
 /// Reads and unpacks the records and has each share take in what they say: in a thread of its
 /// own when there are several.

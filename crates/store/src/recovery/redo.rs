@@ -11,10 +11,10 @@ use snowmelt_io::AlignedBuf;
 
 use super::replay::Replay;
 use crate::error::Result;
-use crate::extent::Extent;
-use crate::geometry::Geometry;
+use crate::files::stripes::Devices;
+use crate::page::geometry::Geometry;
 use crate::page::{self, PAGE_BYTES, PageBuf, PageId, header};
-use crate::stripes::Devices;
+use crate::space::extent::Extent;
 
 /// Writes the newest versions of a share's pages to their stripes, in the order of their
 /// places; answers how many.

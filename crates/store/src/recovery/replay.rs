@@ -17,17 +17,17 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::part::{Part, Payload};
-use crate::catalog::{Catalog, Record};
 use crate::error::Result;
-use crate::extent::{Extent, Used};
-use crate::geometry::Geometry;
+use crate::format::catalog::{Catalog, Record};
+use crate::history::step::Step;
+use crate::history::waiting::{How, WaitingPage};
 use crate::journal::Loc;
 use crate::journal::change::{self, Change, ExtentChange};
 use crate::journal::file::JournalFile;
 use crate::journal::record::{Head, Kind};
+use crate::page::geometry::Geometry;
 use crate::page::{PageId, TreeId};
-use crate::step::Step;
-use crate::waiting::{How, WaitingPage};
+use crate::space::extent::{Extent, Used};
 
 /// Memory of a page's way besides its places and what waits.
 const WAY_BYTES: usize = 256;

@@ -1,0 +1,329 @@
+//! Building trees in bulk: pages are written in key order, in whole extents, past the pool; one
+//! commit makes them the database.
+//!
+//! 1. each [`TreeWriter`] takes extents of its own, fills one in memory, writes it, takes the
+//!    next (more at a time as the tree grows, so that large trees lie in long runs);
+//! 2. [`Build::commit`] syncs the stripes and the directories, then commits the switch through
+//!    the journal like any transaction: dropped trees, new trees, their extents, records. A
+//!    checkpoint follows, so that the next open finds it in the super-block.
+//!
+//! Invariant: until the journal's record is durable the files hold the old state untouched, so
+//! a build that fails, is dropped or is killed leaves it. What it had written lies in extents
+//! no map mentions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use parking_lot::Mutex;
+use snowmelt_io::AlignedBuf;
+
+use crate::access::pack::Packer;
+use crate::error::{Result, StoreError};
+use crate::files::reserve::MayUse;
+use crate::format::catalog::{Catalog, Record};
+use crate::history::state;
+use crate::journal::record::Packed;
+use crate::page::geometry::ExtentId;
+use crate::page::{self, PAGE_BYTES, PageBuf, PageId, TreeId};
+use crate::space::extent::Extent;
+use crate::store::Store;
+use crate::sync::turn::Turn;
+
+/// Most extents a tree takes at a time.
+const MOST_EXTENTS_AT_ONCE: u32 = 16;
+
+/// A build under way; dropping it without [`Build::commit`] leaves the old state. Clones are
+/// handles to the same build.
+#[derive(Debug)]
+pub struct Build {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    store: Arc<Store>,
+    txn: u64,
+    state: Mutex<State>,
+    /// No transaction begins while a build is under way.
+    _turn: Turn,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next_tree: u32,
+    trees: BTreeMap<TreeId, String>,
+    unfinished: BTreeMap<TreeId, String>,
+    records: BTreeMap<String, Record>,
+    dropped: Vec<TreeId>,
+    built: Vec<(ExtentId, Extent)>,
+    poison: Option<Arc<StoreError>>,
+}
+
+impl Store {
+    /// Begins a bulk build, when the transaction under way has ended. One at a time; none after
+    /// a failed write of the super-block, until the database is opened again.
+    pub fn begin_build(self: &Arc<Self>) -> Result<Build> {
+        self.commits.check_poison()?;
+        if self.building.swap(true, Ordering::AcqRel) {
+            return Err(StoreError::BuildBusy);
+        }
+        let turn = self.writers.enter();
+        // The state that is looked at while building must be the one that the build replaces.
+        if let Err(error) = self.commits.settle() {
+            self.building.store(false, Ordering::Release);
+            return Err(error);
+        }
+        let before = self.commits.states.appended();
+        let state = State { next_tree: before.catalog.next_tree, ..Default::default() };
+        let txn = self.commits.next_txn.load(Ordering::Acquire).max(before.txn + 1);
+        // What it writes carries its number: nobody else may use it, even if the build is given up.
+        self.commits.next_txn.fetch_max(txn + 1, Ordering::AcqRel);
+        let (store, state) = (self.clone(), Mutex::new(state));
+        Ok(Build { shared: Arc::new(Shared { store, txn, state, _turn: turn }) })
+    }
+}
+
+impl Build {
+    /// Begins a new tree. A tree of the same name in the committed state is replaced at commit.
+    pub fn new_tree(&self, name: &str) -> TreeWriter {
+        let mut state = self.shared.state.lock();
+        let id = TreeId(state.next_tree);
+        state.next_tree += 1;
+        state.trees.insert(id, name.to_string());
+        state.unfinished.insert(id, name.to_string());
+        drop(state);
+        let buffer = AlignedBuf::huge(self.shared.store.geometry.extent_bytes() as usize);
+        TreeWriter {
+            shared: self.shared.clone(),
+            tree: id,
+            buffer,
+            filled: 0,
+            extents: Vec::new(),
+            at: 0,
+            pages: 0,
+        }
+    }
+
+    /// Stores a record in the catalog, replacing one of the same name. `kind` is the writer's.
+    pub fn put_record(&self, name: &str, kind: u32, bytes: &[u8]) {
+        self.shared.state.lock().records.insert(name.to_string(), Record { kind, bytes: bytes.into() });
+    }
+
+    /// Drops the committed tree of this name and its record, if there is one.
+    pub fn drop_tree(&self, name: &str) {
+        let before = self.shared.store.commits.states.appended();
+        let ids = before.catalog.trees.iter().filter(|(_, n)| *n == name).map(|(id, _)| *id);
+        self.shared.state.lock().dropped.extend(ids);
+    }
+
+    /// Transaction number of the pages this build writes.
+    pub fn txn(&self) -> u64 {
+        self.shared.txn
+    }
+
+    /// Makes the build the database. When this returns the new state is durable; on an error
+    /// the old state stays.
+    pub fn commit(self) -> Result<()> {
+        let shared = &self.shared;
+        let state = shared.state.lock();
+        if let Some(cause) = &state.poison {
+            return Err(StoreError::Poisoned { cause: cause.clone() });
+        }
+        if let Some(name) = state.unfinished.values().next() {
+            return Err(StoreError::Unfinished { name: name.clone() });
+        }
+        drop(state);
+        shared.store.commits.set_lengths()?;
+        shared.store.fetch.stripes.sync()?;
+        shared.switch()
+    }
+}
+
+impl Shared {
+    /// The catalog after the commit, and the trees that go.
+    fn new_catalog(&self, state: &State, old: &Catalog) -> (Catalog, Vec<TreeId>) {
+        let mut catalog = old.clone();
+        catalog.next_tree = state.next_tree;
+        let replaced = |name: &String| state.trees.values().any(|n| n == name);
+        let gone = |id: &TreeId, name: &String| replaced(name) || state.dropped.contains(id);
+        let dropped: Vec<TreeId> =
+            catalog.trees.iter().filter(|(id, name)| gone(id, name)).map(|(id, _)| *id).collect();
+        for id in &dropped {
+            if let Some(name) = catalog.trees.remove(id) {
+                catalog.records.remove(&name);
+            }
+        }
+        catalog.trees.extend(state.trees.clone());
+        catalog.records.extend(state.records.clone());
+        (catalog, dropped)
+    }
+
+    /// Commits the switch, then has it checkpointed.
+    fn switch(&self) -> Result<()> {
+        let commits = &self.store.commits;
+        let most = self.store.fetch.core.pages.pool.most_pages() / self.store.geometry.extent_pages as u64;
+        if self.store.fetch.core.space.read().len() > most {
+            let why = "the database has grown beyond what it was opened for: close it and build again";
+            return Err(StoreError::Config(why.into()));
+        }
+        let old = commits.states.appended();
+        let (packed, catalog, dropped) = self.pack(&old.catalog);
+        let new = Arc::new(state::State { txn: self.txn, catalog });
+        let sequence = loop {
+            let generation = commits.generation.load(Ordering::Acquire);
+            let room = commits.reserve(&packed, MayUse::Journal)?;
+            let appended = commits.append(&packed, room, &new, generation, |_| {
+                let mut space = self.store.fetch.core.space.write();
+                space.place(self.state.lock().built.drain(..));
+                space.apply(self.txn, [], &dropped);
+            });
+            if let Some(appended) = appended {
+                break appended.sequence;
+            }
+        };
+        commits.wait(&new, sequence)?;
+        self.store.fetch.core.count_pages();
+        // The build is durable; if this cannot be done now, the checkpointer does it later.
+        let _ = commits.checkpoint_all(u64::MAX);
+        Ok(())
+    }
+
+    fn pack(&self, old: &Catalog) -> (Vec<Packed>, Catalog, Vec<TreeId>) {
+        let mut state = self.state.lock();
+        let (catalog, dropped) = self.new_catalog(&state, old);
+        let mut packer = Packer::new(&self.store.config.journal);
+        packer.catalog(old, &catalog);
+        state.built.sort_unstable_by_key(|(id, _)| *id);
+        let follows = |a: &(ExtentId, Extent), b: &(ExtentId, Extent)| {
+            b.0 == a.0 + 1 && (b.1.tree, b.1.pages()) == (a.1.tree, a.1.pages())
+        };
+        for run in state.built.chunk_by(follows) {
+            let (first, extent) = &run[0];
+            let tree = extent.tree.expect("an extent of a build has an owner");
+            packer.built(*first, run.len() as u64, tree, extent.pages());
+        }
+        drop(state);
+        (packer.finish().records, catalog, dropped)
+    }
+
+    fn poison(&self, e: &StoreError) {
+        self.state.lock().poison.get_or_insert_with(|| Arc::new(e.clone()));
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if self.store.commits.poison.get().is_some() {
+            // The journal may say that these extents are the database: they stay as they are.
+            return self.store.building.store(false, Ordering::Release);
+        }
+        let state = self.state.get_mut();
+        let mut space = self.store.fetch.core.space.write();
+        for (extent, _) in state.built.drain(..) {
+            space.release(extent);
+        }
+        drop(space);
+        // Only to give back the room on the device early; the next open does it too.
+        let _ = self.store.commits.set_lengths();
+        self.store.building.store(false, Ordering::Release);
+    }
+}
+
+/// Writes the pages of one tree of a build, in order. Several may be used at once from several
+/// threads.
+pub struct TreeWriter {
+    shared: Arc<Shared>,
+    tree: TreeId,
+    /// Pages of the current extent.
+    buffer: AlignedBuf,
+    /// Pages in it.
+    filled: u32,
+    /// Extents taken; those from `at` on are not written yet, the first of them is the current one.
+    extents: Vec<ExtentId>,
+    at: usize,
+    pages: u64,
+}
+
+impl TreeWriter {
+    /// The tree's id.
+    pub fn id(&self) -> TreeId {
+        self.tree
+    }
+
+    /// Pages appended so far.
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// Id of the page the next [`TreeWriter::append`] writes. Page ids grow by one within an
+    /// extent; the next extent may lie anywhere.
+    pub fn next_id(&mut self) -> PageId {
+        if self.at == self.extents.len() {
+            let want = (self.extents.len() as u32).clamp(1, MOST_EXTENTS_AT_ONCE);
+            let first = self.shared.store.fetch.core.space.write().allocate(want);
+            self.extents.extend(first..first + want as u64);
+        }
+        self.shared.store.geometry.page(self.extents[self.at], self.filled)
+    }
+
+    /// Pages that can still be appended with consecutive ids, the next one included.
+    pub fn consecutive(&mut self) -> u32 {
+        self.next_id();
+        let run = self.extents[self.at..].windows(2).take_while(|w| w[1] == w[0] + 1).count() as u32 + 1;
+        run * self.shared.store.geometry.extent_pages - self.filled
+    }
+
+    /// Seals a copy of `page` (whose kind, level, count and body the caller has set) and writes
+    /// it, whole extents at a time. Answers its id. Errors: the disk is full, a failed write;
+    /// the build is lost then.
+    pub fn append(&mut self, page: &mut PageBuf) -> Result<PageId> {
+        let id = self.next_id();
+        page::seal(page, id, self.tree, self.shared.txn);
+        self.buffer[self.filled as usize * PAGE_BYTES..][..PAGE_BYTES].copy_from_slice(page);
+        self.filled += 1;
+        self.pages += 1;
+        if self.filled == self.shared.store.geometry.extent_pages {
+            self.write_extent()?;
+        }
+        Ok(id)
+    }
+
+    fn write_extent(&mut self) -> Result<()> {
+        let store = &self.shared.store;
+        let extent = self.extents[self.at];
+        let bytes = &self.buffer[..self.filled as usize * PAGE_BYTES];
+        let ahead = (extent + 1).next_multiple_of(MOST_EXTENTS_AT_ONCE.into());
+        let longer = store.commits.lengthen(extent + 1, ahead);
+        longer.inspect_err(|e| self.shared.poison(e))?;
+        store
+            .fetch
+            .stripes
+            .write(store.geometry.extent_place(extent), bytes)
+            .inspect_err(|e| self.shared.poison(e))?;
+        let filled = Extent::filled(store.geometry.extent_pages, self.tree, self.filled);
+        let filled = filled.by(self.shared.txn);
+        self.shared.state.lock().built.push((extent, filled));
+        self.at += 1;
+        self.filled = 0;
+        Ok(())
+    }
+
+    /// Writes what is left. A tree that is dropped without this makes the build fail at commit.
+    pub fn finish(mut self) -> Result<TreeId> {
+        if self.filled > 0 {
+            self.write_extent()?;
+        }
+        self.shared.state.lock().unfinished.remove(&self.tree);
+        Ok(self.tree)
+    }
+}
+
+impl Drop for TreeWriter {
+    fn drop(&mut self) {
+        let mut space = self.shared.store.fetch.core.space.write();
+        for extent in &self.extents[self.at..] {
+            space.release(*extent);
+        }
+    }
+}

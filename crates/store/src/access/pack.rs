@@ -1,0 +1,209 @@
+//! Packing what a transaction changed into journal records, and publishing its pages when these
+//! have their place.
+
+use std::sync::Arc;
+
+use crate::format::catalog::Catalog;
+use crate::format::diff;
+use crate::format::string::append_diff;
+use crate::format::tuple::row_diff;
+use crate::history::private::{Private, PrivatePage};
+use crate::history::step::Step;
+use crate::journal::change::{self, ExtentChange};
+use crate::journal::meters::JournalMeters;
+use crate::journal::record::{Kind, Packed};
+use crate::journal::{Appended, Loc};
+use crate::page::image::SKIPPED;
+use crate::page::{PAGE_BYTES, PageBuf, PageId, TreeId};
+use crate::read::meters::Meters;
+use crate::read::visible::VisiblePages;
+use crate::settings::config::JournalConfig;
+
+/// Appends the difference between two pages; false when it has none to give.
+type Diff = fn(&[u8], &[u8], &mut Vec<u8>) -> bool;
+
+/// A place in the payload of a record that has no place yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At(u32);
+
+impl At {
+    /// The place when the record is at `offset` of `file`.
+    pub fn in_record(self, file: u64, offset: u64) -> Loc {
+        Loc { file, offset, at: self.0 }
+    }
+}
+
+/// Packs page images: records, each with where its pages are.
+pub(crate) fn pack_images(
+    pages: &[(PageId, Arc<PageBuf>)],
+    settings: &JournalConfig,
+) -> Vec<(Packed, Vec<(PageId, At)>)> {
+    let mut done = Vec::new();
+    let mut rest = pages;
+    while !rest.is_empty() {
+        let (mut payload, mut places) = (Vec::new(), Vec::new());
+        while let Some(((page, state), later)) = rest.split_first()
+            && (payload.is_empty() || payload.len() + PAGE_BYTES <= settings.part_bytes)
+        {
+            places.push((*page, At(payload.len() as u32)));
+            change::put_image(&mut payload, *page, state);
+            rest = later;
+        }
+        done.push((Packed::new(Kind::Part, payload), places));
+    }
+    done
+}
+
+/// Collects the changes of a commit.
+pub(crate) struct Packer {
+    part_bytes: usize,
+    diff_bytes: u32,
+    payload: Vec<u8>,
+    full: Vec<Packed>,
+    pages: Vec<PackedPage>,
+    catalog_bytes: usize,
+}
+
+/// The records of a commit and the pages in them.
+pub(crate) struct PackedCommit {
+    pub records: Vec<Packed>,
+    pages: Vec<PackedPage>,
+    catalog_bytes: usize,
+}
+
+struct PackedPage {
+    page: PageId,
+    tree: TreeId,
+    /// In the payload.
+    bytes: usize,
+    state: Option<Arc<PageBuf>>,
+    place: Place,
+    diff_bytes: Option<u32>,
+}
+
+enum Place {
+    /// In this record of the commit.
+    Record(usize, At),
+    /// It was written before.
+    Journal(Loc),
+}
+
+impl Packer {
+    pub fn new(settings: &JournalConfig) -> Packer {
+        Packer {
+            part_bytes: settings.part_bytes,
+            diff_bytes: settings.diff_bytes,
+            payload: Vec::new(),
+            full: Vec::new(),
+            pages: Vec::new(),
+            catalog_bytes: 0,
+        }
+    }
+
+    /// What changed between two catalogs.
+    pub fn catalog(&mut self, old: &Catalog, new: &Catalog) {
+        change::put_catalog_changes(&mut self.payload, old, new);
+    }
+
+    /// What changed of an extent.
+    pub fn extent(&mut self, change: &ExtentChange) {
+        change::put_extent(&mut self.payload, change);
+    }
+
+    /// Extents that a build wrote.
+    pub fn built(&mut self, first: u64, extents: u64, tree: crate::page::TreeId, pages: u32) {
+        change::put_built(&mut self.payload, first, extents, tree, pages);
+    }
+
+    /// A page: as a diff against the newest version if there is one to build on and the diff is
+    /// small, else whole.
+    pub fn page(&mut self, id: PageId, page: &PrivatePage, visible: &VisiblePages) {
+        let tree = page.tree;
+        let state = match &page.state {
+            Private::Journal(loc) => {
+                let (place, bytes) = (Place::Journal(*loc), PAGE_BYTES);
+                return self.pages.push(PackedPage {
+                    page: id,
+                    tree,
+                    bytes,
+                    state: None,
+                    place,
+                    diff_bytes: None,
+                });
+            }
+            Private::Memory(state) => state,
+        };
+        if self.pages.is_empty() {
+            self.catalog_bytes = self.payload.len();
+        }
+        if self.payload.len() + PAGE_BYTES > self.part_bytes && !self.payload.is_empty() {
+            self.full.push(Packed::new(Kind::Part, std::mem::take(&mut self.payload)));
+        }
+        let at = At(self.payload.len() as u32);
+        let base = if page.stands_alone { None } else { visible.versions.base(id, self.diff_bytes) };
+        let diff_bytes = base.and_then(|base| self.diff(id, &base, state));
+        if diff_bytes.is_none() {
+            change::put_image(&mut self.payload, id, state);
+        }
+        let place = Place::Record(self.full.len(), at);
+        let bytes = self.payload.len() - at.0 as usize;
+        self.pages.push(PackedPage { page: id, tree, bytes, state: Some(state.clone()), place, diff_bytes });
+    }
+
+    fn diff(&mut self, id: PageId, old: &PageBuf, new: &PageBuf) -> Option<u32> {
+        const MOST: usize = PAGE_BYTES / 2;
+        let in_rows: [Diff; 3] =
+            [row_diff::diff_in_tail, append_diff::diff, |old, new, out| row_diff::diff(old, new, MOST, out)];
+        let mut bytes = Vec::new();
+        let said = in_rows.iter().any(|diff| {
+            bytes.clear();
+            diff(old, new, &mut bytes)
+        });
+        if said {
+            change::put_rows(&mut self.payload, id, &bytes);
+            return Some(bytes.len() as u32);
+        }
+        bytes.clear();
+        diff::diff(&old[SKIPPED..], &new[SKIPPED..], MOST, &mut bytes).then(|| {
+            change::put_diff(&mut self.payload, id, &bytes);
+            bytes.len() as u32
+        })
+    }
+
+    /// The records; the last one is the commit.
+    pub fn finish(mut self) -> PackedCommit {
+        if self.pages.is_empty() {
+            self.catalog_bytes = self.payload.len();
+        }
+        self.full.push(Packed::new(Kind::Commit, self.payload));
+        PackedCommit { records: self.full, pages: self.pages, catalog_bytes: self.catalog_bytes }
+    }
+}
+
+impl PackedCommit {
+    /// Counts what of which tree was put into the journal.
+    pub fn count(&self, meters: &Meters, journal: &JournalMeters) {
+        journal.catalog(self.catalog_bytes as u64);
+        for p in &self.pages {
+            meters.with(p.tree, |m| match p.diff_bytes {
+                Some(_) => m.diff(p.bytes as u64),
+                None => m.image(p.bytes as u64),
+            });
+        }
+    }
+
+    /// Publishes the pages as versions of `txn`; nobody reads as of a transaction before `oldest`.
+    pub fn publish(&self, visible: &VisiblePages, txn: u64, appended: &Appended, oldest: u64) {
+        for p in &self.pages {
+            let loc = match p.place {
+                Place::Record(record, at) => {
+                    let (file, offset) = appended.places[record];
+                    at.in_record(file, offset)
+                }
+                Place::Journal(loc) => loc,
+            };
+            let step = Step { txn, loc, diff_bytes: p.diff_bytes };
+            visible.publish_version(p.page, txn, p.state.clone(), Some(step), oldest);
+        }
+    }
+}

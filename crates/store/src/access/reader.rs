@@ -1,0 +1,269 @@
+//! The reader: how trees get pages. One per thread of a query; it carries the snapshot and the
+//! meters.
+//!
+//! A page that is resident costs a load, a compare and a pin. A page in flight is waited for,
+//! whoever started it. An absent page is read in place by the thread that needs it, and the
+//! read-ahead rules look at the miss.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::error::{Result, StoreError};
+use crate::history::private::{Private, PrivatePage};
+use crate::history::rebuild::rebuild;
+use crate::history::snapshot::Snapshot;
+use crate::history::versions::Seen;
+use crate::journal::Loc;
+use crate::page::{Damage, PageId, TreeId, header};
+use crate::pool::PageRef;
+use crate::read::core::Core;
+use crate::read::fetch::{Demand, Fetch};
+use crate::read::meters::Activity;
+use crate::read::visible::Sight;
+use crate::settings::read_ahead::Rule;
+use crate::store::Store;
+
+/// Why pages are wished for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WishKind {
+    /// The exact pages of a batch (rule 3).
+    Planned,
+    /// Leaves ahead of a scan (rule 4).
+    Scan,
+}
+
+/// A reader of pages as of a snapshot.
+#[derive(Debug)]
+pub struct Reader {
+    store: Arc<Store>,
+    /// The store's, one step nearer.
+    core: Arc<Core>,
+    snapshot: Snapshot,
+    /// The last commit whose pages it may see.
+    txn: u64,
+    /// What this reader did; added to the store's total when it is dropped.
+    pub meters: Activity,
+}
+
+impl Reader {
+    /// A reader as of `snapshot`.
+    pub fn new(store: &Arc<Store>, snapshot: Snapshot) -> Reader {
+        let txn = snapshot.committed_txn();
+        Reader {
+            store: store.clone(),
+            core: store.fetch.core.clone(),
+            snapshot,
+            txn,
+            meters: Activity::default(),
+        }
+    }
+
+    /// The store it reads from.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// The snapshot it reads as of.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// The page `id` of `tree`, pinned and verified. Waits for the device when it is not resident.
+    ///
+    /// Errors: damage, a failed read, all frames pinned for too long.
+    #[inline]
+    pub fn page(&mut self, tree: TreeId, id: PageId) -> Result<PageRef> {
+        self.meters.pages += 1;
+        if let Some(private) = self.snapshot.private_pages()
+            && let Some(page) = private.get(id)
+        {
+            let page = page.clone();
+            return self.private_page(tree, id, &page);
+        }
+        let page = match self.core.pages.pool.quick(id) {
+            Some(page) => page,
+            None => self.page_slow(tree, id).map_err(|e| self.too_old_or(e))?,
+        };
+        let head = header(&page);
+        // What a later commit wrote is never given out, whatever went wrong.
+        if head.txn() > self.txn {
+            return Err(StoreError::SnapshotTooOld { txn: self.txn });
+        }
+        let owner = head.tree();
+        if owner == tree { Ok(page) } else { Err(self.too_old_or(self.foreign(id, owner, tree))) }
+    }
+
+    /// A snapshot that was given up may find anything: that says more than what it found.
+    #[cold]
+    fn too_old_or(&self, e: StoreError) -> StoreError {
+        if self.snapshot.is_cancelled() { StoreError::SnapshotTooOld { txn: self.txn } } else { e }
+    }
+
+    #[cold]
+    fn private_page(&self, tree: TreeId, id: PageId, page: &PrivatePage) -> Result<PageRef> {
+        if page.tree != tree {
+            return Err(self.foreign(id, page.tree, tree));
+        }
+        match &page.state {
+            Private::Memory(state) => Ok(PageRef::of(state.clone())),
+            Private::Journal(loc) => {
+                let state = rebuild(&self.store.commits.journal, id, self.snapshot.txn(), &[*loc])?;
+                Ok(PageRef::of(Arc::new(state)))
+            }
+        }
+    }
+
+    /// A version that only the journal has; kept in memory if there is room.
+    fn journaled(&self, id: PageId, txn: u64, way: &[Loc]) -> Result<Option<PageRef>> {
+        let commits = &self.store.commits;
+        let versions = &self.core.pages.versions;
+        let state = match rebuild(&commits.journal, id, txn, way) {
+            Ok(state) => Arc::new(state),
+            // It may have been written back since we looked, and its place in the journal used
+            // again.
+            Err(e) => match versions.see(id, self.txn) {
+                Seen::Journal(now, _) if now == txn => return Err(e),
+                _ => return Ok(None),
+            },
+        };
+        if versions.in_memory() < commits.version_pages {
+            versions.keep(id, txn, state.clone());
+        }
+        Ok(Some(PageRef::of(state)))
+    }
+
+    #[cold]
+    fn foreign(&self, id: PageId, found: TreeId, expected: TreeId) -> StoreError {
+        self.core.damaged(id, Damage::WrongTree { found: found.0, expected: expected.0 })
+    }
+
+    #[cold]
+    fn page_slow(&mut self, tree: TreeId, id: PageId) -> Result<PageRef> {
+        let store = self.store.clone();
+        let (fetch, core) = (&store.fetch, &store.fetch.core);
+        // A read of our own through the queue is waited for like those of others, but not
+        // counted as one.
+        let mut own = false;
+        loop {
+            let mark = core.failures.mark();
+            let look = core.pages.look(id, self.txn);
+            // The versions that a snapshot given up should see may be gone, with an older state
+            // still on the stripe.
+            if self.snapshot.is_cancelled() {
+                return Err(StoreError::SnapshotTooOld { txn: self.txn });
+            }
+            match look {
+                Sight::Here(page, first_use) => {
+                    if let Some(rule) = first_use {
+                        core.meters.with(tree, |m| m.used(rule));
+                    }
+                    return Ok(page);
+                }
+                Sight::InFlight => {
+                    self.meters.waits += u64::from(!own);
+                    self.timed(fetch, |_| core.pages.pool.wait(id));
+                    if let Some(e) = core.failures.since(mark, id) {
+                        return Err(e);
+                    }
+                }
+                Sight::Absent => {
+                    self.check_owner(tree, id)?;
+                    match self.timed(fetch, |r| fetch.demand(tree, id, &mut r.meters))? {
+                        Demand::Page(page) => return Ok(page),
+                        Demand::Started => own = true,
+                    }
+                    if let Some(e) = core.failures.since(mark, id) {
+                        return Err(e);
+                    }
+                }
+                Sight::Journal(txn, way) => {
+                    if let Some(page) = self.timed(fetch, |r| r.journaled(id, txn, &way))? {
+                        return Ok(page);
+                    }
+                }
+                Sight::Nowhere => return Err(core.damaged(id, Damage::NotAllocated)),
+            }
+        }
+    }
+
+    fn timed<T>(&mut self, fetch: &Fetch, f: impl FnOnce(&mut Self) -> T) -> T {
+        let begun = fetch.clock.now_ns();
+        let t = f(self);
+        self.meters.wait_ns += fetch.clock.now_ns() - begun;
+        t
+    }
+
+    /// Only pages that were written, and for this tree, are read.
+    fn check_owner(&self, tree: TreeId, id: PageId) -> Result<()> {
+        let core = &self.core;
+        let owner = core.space.read().owner(id);
+        match owner {
+            Some(owner) if owner == tree => Ok(()),
+            Some(owner) => Err(self.foreign(id, owner, tree)),
+            None => Err(core.damaged(id, Damage::NotAllocated)),
+        }
+    }
+
+    /// Starts the reads of those of `pages` (sorted, distinct) that are absent, at most
+    /// [`Reader::wish_limit`] of them, and never waits. What the warm list of a device with an
+    /// arm still waits for is left to it. Answers how many were started. A hint: failures show
+    /// when the page is asked for.
+    pub fn wish(&mut self, tree: TreeId, pages: &[PageId], kind: WishKind) -> u64 {
+        let rule = match kind {
+            WishKind::Planned => Rule::Planned,
+            WishKind::Scan => Rule::Scan,
+        };
+        let store = self.store.clone();
+        if !store.fetch.read_ahead.is_on(rule) {
+            return 0;
+        }
+        let pool = &store.fetch.core.pages.pool;
+        let space = store.fetch.core.space.read();
+        let mine = |p: &PageId| pool.is_absent(*p) && space.owner(*p) == Some(tree);
+        let absent: Vec<PageId> = pages.iter().copied().filter(mine).take(self.wish_limit()).collect();
+        let absent = &absent[..absent.len().min(pool.plannable())];
+        drop(space);
+        if absent.is_empty() {
+            return 0;
+        }
+        store.fetch.plan(tree, absent, rule, &mut self.meters)
+    }
+
+    /// Most pages worth wishing for at a time: a quarter of the frames.
+    pub fn wish_limit(&self) -> usize {
+        (self.core.pages.pool.frame_count() as usize / 4).max(1)
+    }
+
+    /// Leaves a scan may read ahead: rule 4's limit, 0 when it is off.
+    pub fn scan_leaves(&self) -> u32 {
+        let r = &self.store.fetch.read_ahead;
+        if r.scan { r.scan_leaves.min(self.wish_limit() as u32) } else { 0 }
+    }
+
+    /// True when every page of the tree is resident, so that wishing is pointless.
+    pub fn resident(&self, tree: TreeId) -> bool {
+        self.core.meters.with(tree, |m| m.resident.load(Relaxed) >= m.pages.load(Relaxed))
+    }
+
+    /// Counts `rows` rows found in `tree`.
+    pub fn touch(&mut self, tree: TreeId, rows: u64) {
+        self.core.meters.with(tree, |m| m.touches.fetch_add(rows, Relaxed));
+    }
+
+    /// Adds the meters to the store's total and sets them to zero.
+    pub fn flush(&mut self) {
+        self.core.meters.add(std::mem::take(&mut self.meters));
+    }
+
+    /// The error for a page whose header and checksum are right but whose content makes no
+    /// sense to its tree.
+    pub fn damaged(&self, id: PageId, why: impl Into<String>) -> StoreError {
+        self.core.damaged(id, Damage::Content(why.into()))
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}

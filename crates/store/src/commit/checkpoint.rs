@@ -1,0 +1,460 @@
+//! The checkpointer: writes page versions back to their stripes, in steps that are short and
+//! stop nobody.
+//!
+//! 1. *begin*: C is the newest state that every live snapshot may see. All pages with a version
+//!    up to C are to be written, sorted by place; the next change of each is logged as an image
+//!    again;
+//! 2. *write*, a batch per step, as fast as the journal grows: adjacent pages in one request,
+//!    behind all reads; then the page's frame is renewed, the page counts as written, the
+//!    version leaves the table;
+//! 3. *end*: meta run (catalog as of C, what changed of the map, as it is), stripes synced,
+//!    journal synced up to where the map was taken, super-block; then journal files that
+//!    nothing needs are used again, and extents freed up to C are given out again.
+//!
+//! Until the super-block is durable everything before it is still in the journal, so a crash at
+//! any point loses nothing. A snapshot that holds C back for too long is given up: its reader
+//! gets a clear error.
+//!
+//! Pace: with B the bytes of journal a recovery may read, a checkpoint begins at a quarter of B
+//! and has written all its pages when the journal has grown by another quarter, or after
+//! `checkpoint_s`, whichever comes first. So the journal stays near half of B; from three
+//! quarters on writers are slowed ([`Commits::slow_down`]). No lock that commits or readers
+//! need is held for longer than a short piece of work, and none during I/O.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use snowmelt_io::{AlignedBuf, Clock};
+
+use crate::commit::Commits;
+use crate::error::{Result, StoreError};
+use crate::history::rebuild::rebuild;
+use crate::history::state::State;
+use crate::history::versions::Seen;
+use crate::page::{self, PAGE_BYTES, PageBuf, PageId, header};
+use crate::pool::Thrown;
+use crate::settings::config::{Checkpoints, Plant};
+use crate::space::meta::NewMeta;
+use crate::superblock::{MetaForm, SuperBlock};
+use crate::sync::long_lock::LongLock;
+
+/// Pages written by one step when it is in no hurry: a reader waits behind few of them.
+const BATCH: usize = 32;
+/// The same when somebody waits for the end.
+const HURRIED_BATCH: usize = 256;
+/// Pause of a checkpoint that is ahead of its pace.
+const AHEAD_NS: u64 = 5_000_000;
+/// Longest pause of a writer near the bound.
+const MOST_SLOWED_NS: u64 = 4_000_000;
+
+/// Progress of the checkpoint under way.
+pub(crate) struct Checkpointer {
+    running: LongLock<Option<Running>>,
+    /// Why writing back waits: no space.
+    stalled: Mutex<Option<Arc<StoreError>>>,
+    /// When the last checkpoint ended or was given up.
+    last_ns: AtomicU64,
+    /// Bytes appended to the journal when it began.
+    last_bytes: AtomicU64,
+}
+
+struct Running {
+    /// The state as of which pages are written.
+    state: Arc<State>,
+    pages: Vec<(PageId, u64)>,
+    at: usize,
+    /// Bytes appended to the journal when it began, and when that was.
+    bytes: u64,
+    begun_ns: u64,
+}
+
+/// When a checkpoint begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Begin {
+    /// If there is enough to do.
+    WhenDue,
+    /// If there is anything to do.
+    Now,
+}
+
+/// What a step came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// There is more to do.
+    More,
+    /// There is more to do, in so many nanoseconds.
+    Later(u64),
+    /// A checkpoint ended.
+    Ended,
+    /// Nothing is to be done, or nothing can be.
+    Idle,
+}
+
+impl Checkpointer {
+    /// Nothing under way.
+    pub fn new(clock: &Clock) -> Checkpointer {
+        Checkpointer {
+            running: LongLock::new(None, clock),
+            stalled: Mutex::default(),
+            last_ns: AtomicU64::new(0),
+            last_bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// Why writing back waits, if it does.
+    pub fn stalled(&self) -> Option<Arc<StoreError>> {
+        self.stalled.lock().clone()
+    }
+}
+
+impl Commits {
+    /// One short piece of checkpoint work. Errors have been noted: a full disk makes it try
+    /// again later, anything else poisons the store.
+    pub fn checkpoint_step(&self, begin: Begin) -> Result<Step> {
+        self.check_poison()?;
+        let mut running = self.checkpointer.running.lock();
+        let result = match &mut *running {
+            None => {
+                if !self.is_due(begin) {
+                    return Ok(Step::Idle);
+                }
+                *running = self.begin_checkpoint();
+                return Ok(if running.is_some() { Step::More } else { Step::Idle });
+            }
+            Some(r) if r.at < r.pages.len() => {
+                let most = match begin {
+                    Begin::Now => HURRIED_BATCH,
+                    Begin::WhenDue => self.due_pages(r),
+                };
+                if most == 0 {
+                    return Ok(Step::Later(AHEAD_NS));
+                }
+                self.write_batch(r, most).map(|()| Step::More)
+            }
+            Some(r) => self.end_checkpoint(r).map(|()| Step::Ended),
+        };
+        let now_ns = self.config.clock.now_ns();
+        match &result {
+            Ok(Step::More) => return result,
+            // The same step again: what it needs it gives back, when the journal is used again.
+            Err(StoreError::Full { .. }) if self.poison.get().is_none() && self.spare.release() => {
+                return Ok(Step::More);
+            }
+            Ok(_) => *self.checkpointer.stalled.lock() = None,
+            Err(e) => {
+                self.poisoned_by(e);
+                let mut stalled = self.checkpointer.stalled.lock();
+                if stalled.is_none() {
+                    snowmelt_io::notice(&format!("a checkpoint was given up: {e}"));
+                }
+                *stalled = Some(Arc::new(e.clone()));
+            }
+        }
+        self.checkpointer.last_ns.store(now_ns, Ordering::Relaxed);
+        self.fetch.core.pages.versions.keep_from(None);
+        *running = None;
+        result
+    }
+
+    /// Checkpoints until all is written back that may be. True when nothing is left.
+    pub fn checkpoint_all(&self, until_ns: u64) -> Result<bool> {
+        loop {
+            let step = self.checkpoint_step(Begin::Now)?;
+            let durable = self.block.lock().txn;
+            if durable >= self.states.visible().txn && step == Step::Idle {
+                return Ok(true);
+            }
+            if step == Step::Idle || self.config.clock.now_ns() >= until_ns {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn is_due(&self, begin: Begin) -> bool {
+        let durable = self.block.lock().txn;
+        if self.states.visible().txn <= durable {
+            return false;
+        }
+        if begin == Begin::Now || self.config.journal.checkpoints == Checkpoints::Held {
+            return begin == Begin::Now;
+        }
+        let c = &self.checkpointer;
+        let waited_ns = self.config.clock.now_ns().saturating_sub(c.last_ns.load(Ordering::Relaxed));
+        if c.stalled.lock().is_some() {
+            return waited_ns >= 1_000_000_000;
+        }
+        let appended = self.journal.meters.read_appended();
+        let settings = &self.config.journal;
+        waited_ns >= settings.checkpoint_s.saturating_mul(1_000_000_000)
+            || appended - c.last_bytes.load(Ordering::Relaxed) >= self.spread_bytes()
+            || (waited_ns >= settings.checkpoint_s.saturating_mul(10_000_000) && self.is_late())
+            || self.fetch.core.pages.versions.memory_pages() > self.version_pages / 2
+    }
+
+    /// Bytes of journal after which a checkpoint begins, and over which its pages are spread.
+    fn spread_bytes(&self) -> u64 {
+        self.config.journal.checkpoint_bytes.min(self.bound_bytes() / 4)
+    }
+
+    /// True when the journal is longer than the pace explains: a reader or a large transaction
+    /// held it back.
+    fn is_late(&self) -> bool {
+        self.bytes_to_recover() > self.bound_bytes() / 8 * 5
+    }
+
+    /// Pages that may be written now.
+    fn due_pages(&self, r: &Running) -> usize {
+        let settings = &self.config.journal;
+        let pages = &self.fetch.core.pages.versions;
+        if self.is_late() || pages.memory_pages() > self.version_pages / 4 * 3 {
+            return HURRIED_BATCH;
+        }
+        let grown = self.journal.meters.read_appended() - r.bytes;
+        let passed_ns = self.config.clock.now_ns().saturating_sub(r.begun_ns);
+        let by_bytes = grown as f64 / self.spread_bytes().max(1) as f64;
+        let by_time = passed_ns as f64 / (settings.checkpoint_s.max(1) as f64 * 1e9);
+        let due = (by_bytes.max(by_time) * r.pages.len() as f64) as usize;
+        due.saturating_sub(r.at).min(BATCH)
+    }
+
+    /// Pauses a writer for a moment when the journal comes near its bound, the longer the
+    /// nearer: so nobody has to wait for long when it is reached.
+    pub fn slow_down(&self) {
+        let (bytes, bound) = (self.bytes_to_recover(), self.bound_bytes());
+        let near = bound / 4 * 3;
+        if bytes <= near {
+            return;
+        }
+        let share = ((bytes - near) as f64 / (bound - near).max(1) as f64).min(1.0);
+        let ns = (share * share * MOST_SLOWED_NS as f64) as u64;
+        self.config.clock.sleep_ns(ns);
+        self.journal.meters.slowed(ns);
+    }
+
+    /// Gives up snapshots that hold the checkpointer back for too long.
+    fn cancel_old_readers(&self) {
+        let now_ns = self.config.clock.now_ns();
+        let age_ns = self.config.reader_age_s.saturating_mul(1_000_000_000);
+        if let Some(before_ns) = now_ns.checked_sub(age_ns) {
+            let n = self.snapshots.cancel(self.states.visible().txn, before_ns);
+            if n > 0 {
+                self.journal.meters.cancelled(n);
+                snowmelt_io::notice(&format!(
+                    "{n} readers older than {} s were given up: they held back the checkpoint",
+                    self.config.reader_age_s
+                ));
+            }
+        }
+    }
+
+    fn begin_checkpoint(&self) -> Option<Running> {
+        self.cancel_old_readers();
+        let (meters, clock) = (&self.journal.meters, &self.config.clock);
+        let state = {
+            // In one step for commits, which drop versions that only older readers would see:
+            // from now on they leave what C needs.
+            let _order = self.order.lock();
+            let _held = meters.order_hold.hold(clock);
+            let state = match self.config.plant {
+                Some(Plant::WriteUnderReader) => self.states.visible(),
+                _ => self.snapshots.oldest_state(|| self.states.visible()),
+            };
+            if state.txn <= self.block.lock().txn {
+                return None;
+            }
+            self.fetch.core.pages.versions.keep_from(Some(state.txn));
+            state
+        };
+        let bytes = meters.read_appended();
+        let mut pages =
+            self.fetch.core.pages.versions.begin_write_back(state.txn, &meters.versions_hold, clock);
+        {
+            // What was packed before may hold diffs against versions that are about to leave:
+            // it is packed again.
+            let _order = self.order.lock();
+            let _held = meters.order_hold.hold(clock);
+            self.generation.fetch_add(1, Ordering::AcqRel);
+        }
+        let geometry = self.fetch.geometry;
+        pages.sort_unstable_by_key(|(page, _)| {
+            let place = geometry.place(*page);
+            (place.stripe, place.offset)
+        });
+        Some(Running { state, pages, at: 0, bytes, begun_ns: clock.now_ns() })
+    }
+
+    fn write_batch(&self, r: &mut Running, most: usize) -> Result<()> {
+        if r.at == 0 {
+            self.set_lengths()?;
+        }
+        let end = (r.at + most).min(r.pages.len());
+        let mut batch: Vec<(PageId, u64, PageBuf)> = Vec::new();
+        for (page, txn) in &r.pages[r.at..end] {
+            let Some(mut state) = self.version(*page, *txn)? else { continue };
+            let tree = header(&state).tree();
+            if self.fetch.core.space.read().tree_as_of(*page, r.state.txn) != Some(tree) {
+                // The tree was dropped; nobody who could see this page is left.
+                self.fetch.core.pages.forget_versions(*page, *txn);
+                continue;
+            }
+            page::seal(&mut state, *page, tree, *txn);
+            batch.push((*page, *txn, state));
+        }
+        self.write_pages(&batch)?;
+        r.at = end;
+        Ok(())
+    }
+
+    fn is_next(&self, a: PageId, b: PageId) -> bool {
+        b.0 == a.0 + 1 && self.fetch.geometry.extent_of(a) == self.fetch.geometry.extent_of(b)
+    }
+
+    /// The version of just this transaction; `None` when it has left the table.
+    fn version(&self, page: PageId, txn: u64) -> Result<Option<PageBuf>> {
+        match self.fetch.core.pages.versions.see(page, txn) {
+            Seen::Stripe => Ok(None),
+            Seen::Memory(state) => Ok(Some((*state).clone())),
+            Seen::Journal(txn, way) => Ok(Some(rebuild(&self.journal, page, txn, &way)?)),
+        }
+    }
+
+    /// Writes sorted pages, adjacent ones in one request; then their versions leave the table.
+    fn write_pages(&self, batch: &[(PageId, u64, PageBuf)]) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let geometry = self.fetch.geometry;
+        let mut bytes = AlignedBuf::new(batch.len() * PAGE_BYTES);
+        for (to, (.., state)) in bytes.chunks_exact_mut(PAGE_BYTES).zip(batch) {
+            to.copy_from_slice(state);
+        }
+        let mut rest = &bytes[..];
+        for of_stripe in batch.chunk_by(|a, b| geometry.place(a.0).stripe == geometry.place(b.0).stripe) {
+            let mut parts = Vec::new();
+            for run in of_stripe.chunk_by(|a, b| self.is_next(a.0, b.0)) {
+                let (now, later) = rest.split_at(run.len() * PAGE_BYTES);
+                parts.push((geometry.place(run[0].0).offset, now));
+                rest = later;
+            }
+            self.fetch.stripes.write_back(geometry.place(of_stripe[0].0).stripe, &parts)?;
+        }
+        let core = &self.fetch.core;
+        {
+            let mut space = core.space.write();
+            let _held = self.journal.meters.map_hold.hold(&self.config.clock);
+            batch.iter().for_each(|(page, txn, _)| space.set_written(*page, *txn));
+        }
+        self.journal.meters.wrote_back(batch.len() as u64);
+        for (page, txn, state) in batch {
+            // A frame that is still held by a reader long gone stays for the next time.
+            if core.pages.pool.renew(*page, state) {
+                core.pages.forget_versions(*page, *txn);
+            }
+        }
+        Ok(())
+    }
+
+    fn end_checkpoint(&self, r: &Running) -> Result<()> {
+        self.set_lengths()?;
+        let meta = NewMeta::take(&self.fetch.core.space, &r.state.catalog, &self.meta);
+        // The map may get shorter while this one is written.
+        self.keep_length(meta.extents);
+        let ended = self.switch_state(r, meta);
+        self.keep_length(0);
+        ended?;
+        self.set_lengths()?;
+        self.spare.refill();
+        Ok(())
+    }
+
+    /// Makes the state of a checkpoint that of the super-block.
+    fn switch_state(&self, r: &Running, meta: NewMeta) -> Result<()> {
+        let sequence = self.journal.last_sequence();
+        let switched = (|| {
+            // The run may have lengthened the map.
+            self.set_lengths()?;
+            meta.write(self.fetch.geometry, &self.fetch.stripes, r.state.txn)?;
+            if self.config.plant != Some(Plant::SkipStripeSync) {
+                self.fetch.stripes.sync()?;
+            }
+            // The map may hold what commits after C changed: these must be durable before it is.
+            self.journal.sync_to(sequence)?;
+            self.block.make_room()?;
+            let first = self.first_needed_file(r.state.txn);
+            if self.config.plant == Some(Plant::ReuseJournalEarly) {
+                self.journal.recycle(u64::MAX);
+            }
+            let switched = self.switch_block(|block| {
+                let state = SuperBlock {
+                    txn: r.state.txn,
+                    extents: meta.extents,
+                    meta: meta.run(),
+                    meta_form: MetaForm::Segments,
+                    journal: first,
+                    before: self.journal.before(first),
+                    slots: self.journal.slots(),
+                    ..block.clone()
+                };
+                state.with_tail(self.journal.synced_place())
+            });
+            switched.inspect_err(|e| {
+                // Even with a full disk nobody knows which state it says.
+                let _ = self.poison.set(Arc::new(e.clone()));
+            })?;
+            Ok(first)
+        })();
+        let first = match switched {
+            Ok(first) => first,
+            Err(e) => {
+                if self.poison.get().is_none() {
+                    meta.give_up(&self.fetch.core.space);
+                }
+                return Err(e);
+            }
+        };
+        meta.settle(&self.fetch.core.space, &self.meta);
+        self.journal.recycle(first);
+        self.give_out_again(r.state.txn);
+        self.checkpointer.last_bytes.store(r.bytes, Ordering::Relaxed);
+        self.journal.meters.checkpointed();
+        self.fetch.core.count_pages();
+        Ok(())
+    }
+
+    /// The first journal file that a recovery from C, a version in the table or a transaction
+    /// under way needs.
+    fn first_needed_file(&self, txn: u64) -> u64 {
+        let mut first = self.journal.first_file_after(txn);
+        // Pins first: what a transaction wrote early goes from its pin into the table when it
+        // commits, never back.
+        let pinned = self.journal.first_pinned();
+        for other in [pinned, self.fetch.core.pages.versions.first_file()] {
+            first = other.map_or(first, |f| f.min(first));
+        }
+        first
+    }
+
+    /// Extents that commits up to C freed: their pages leave the pool, then they may be anybody's.
+    fn give_out_again(&self, txn: u64) {
+        let core = &self.fetch.core;
+        let resting = core.space.read().resting(txn);
+        for extent in resting {
+            let pages = (0..self.fetch.geometry.extent_pages).map(|i| self.fetch.geometry.page(extent, i));
+            let mut held = false;
+            for page in pages {
+                match core.pages.pool.throw_out(page) {
+                    Thrown::Out(tree) => core.meters.with(tree, |m| {
+                        m.resident.fetch_sub(1, Ordering::Relaxed);
+                    }),
+                    Thrown::Held => held = true,
+                    Thrown::Absent => {}
+                }
+                core.pages.forget_versions(page, txn);
+            }
+            if !held {
+                core.space.write().free(extent);
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The stripes: one file per device, each with its own queue and counters.
+//!
+//! A stripe's device is the file, opened with or without O_DIRECT, and whatever the
+//! configuration wraps around it (a simulated or a faulty device).
+
+use std::fs::File;
+use std::io::{IoSlice, IoSliceMut};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use snowmelt_io::{
+    Access, Class, CostModel, Device, DeviceCounters, DeviceQueue, IoError, Profile, Request, Sink, notice,
+};
+
+use crate::error::{Result, StoreError};
+use crate::page::geometry::{Geometry, Place};
+use crate::settings::config::StoreConfig;
+use crate::settings::opener::{self, Caching, Directory};
+
+/// Where the stripe named `path` in the super-block is.
+pub(crate) fn resolve(dir: &Path, path: &Path) -> PathBuf {
+    if path.is_absolute() { path.to_path_buf() } else { dir.join(path) }
+}
+
+/// The devices of a store that is being opened: enough to read its meta run.
+pub(crate) struct Devices {
+    list: Vec<(PathBuf, Arc<dyn Device>)>,
+}
+
+impl Devices {
+    /// Opens the files, making them when `access` says so.
+    pub fn open(paths: &[PathBuf], access: Access, config: &StoreConfig) -> Result<Devices> {
+        let mut list = Vec::new();
+        for (i, path) in paths.iter().enumerate() {
+            let what = if access == Access::CreateNew { "create the stripe" } else { "open the stripe" };
+            let caching = if config.direct { Caching::Direct } else { Caching::Buffered };
+            let mut device = opener::open(config.files.as_ref(), path, access, caching)
+                .map_err(StoreError::device(path, what))?;
+            if let Some(wrap) = &config.devices {
+                device = wrap.wrap(i, device).map_err(StoreError::device(path, what))?;
+            }
+            list.push((path.clone(), device));
+        }
+        Ok(Devices { list })
+    }
+
+    /// Checks that the files hold at least `extents` extents.
+    pub fn check_lengths(&self, geometry: Geometry, extents: u64) -> Result<()> {
+        for (i, (path, device)) in self.list.iter().enumerate() {
+            let found = device.len().map_err(StoreError::device(path, "look at the stripe"))?;
+            let expected = geometry.stripe_bytes(i, extents);
+            if found < expected {
+                return Err(StoreError::Truncated { path: path.clone(), found, expected });
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the files as long as `extents` extents need, with room for them if there is any.
+    /// What is beyond was written by a build that never committed; what is missing is of
+    /// transactions whose pages are still in the journal.
+    pub fn set_lengths(&self, geometry: Geometry, extents: u64) -> Result<()> {
+        for (i, (path, device)) in self.list.iter().enumerate() {
+            let found = device.len().map_err(StoreError::device(path, "look at the stripe"))?;
+            let whole = geometry.stripe_bytes(i, extents);
+            // A full disk must not keep anybody from reading.
+            if found < whole && device.lengthen(whole).is_ok() {
+                continue;
+            }
+            if found != whole {
+                device.set_len(whole).map_err(StoreError::device(path, "set the length of the stripe"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills `buf` from a place.
+    pub fn read(&self, place: Place, buf: &mut [u8]) -> std::result::Result<(), IoError> {
+        self.list[place.stripe].1.read_at(&mut [IoSliceMut::new(buf)], place.offset)
+    }
+
+    /// Writes `bytes` to a place.
+    pub fn write(&self, place: Place, bytes: &[u8]) -> Result<()> {
+        let (path, device) = &self.list[place.stripe];
+        device
+            .write_at(&[IoSlice::new(bytes)], place.offset)
+            .map_err(StoreError::device(path, "write to the stripe"))
+    }
+
+    /// Puts a queue before each device. Completions go to `sink`.
+    pub fn into_stripes(self, config: &StoreConfig, sink: &Arc<dyn Sink>) -> Result<Stripes> {
+        let mut list = Vec::new();
+        for (path, device) in self.list {
+            let mut settings = config.queue.clone();
+            if settings.cost.is_none() && config.devices.is_none() {
+                settings.cost = probed_cost(&path);
+            }
+            let queue = DeviceQueue::open(device, settings, config.clock.clone(), sink.clone())
+                .map_err(StoreError::device(&path, "set up the queue of the stripe"))?;
+            let dir = Directory::of(&path, config.files.as_ref())?;
+            list.push(Stripe { path, queue, dir });
+        }
+        Ok(Stripes { list, real: config.files.is_none() })
+    }
+}
+
+/// Where a probe of a stripe's device leaves its profile: beside the stripe.
+pub fn profile_path(stripe: &Path) -> PathBuf {
+    let mut name = stripe.as_os_str().to_owned();
+    name.push(".profile.json");
+    PathBuf::from(name)
+}
+
+/// What the device of a stripe costs, if it was probed. A profile that cannot be read is said
+/// and passed over: it only makes reads slower, never wrong.
+fn probed_cost(stripe: &Path) -> Option<CostModel> {
+    let path = profile_path(stripe);
+    if !path.exists() {
+        return None;
+    }
+    match Profile::load(&path) {
+        Ok(profile) => Some(profile.cost),
+        Err(error) => {
+            notice(&format!("{error}; going on with default costs: probe the device again"));
+            None
+        }
+    }
+}
+
+/// The open stripes of a store.
+pub(crate) struct Stripes {
+    list: Vec<Stripe>,
+    /// They are files of the file system, with directories.
+    real: bool,
+}
+
+struct Stripe {
+    path: PathBuf,
+    queue: Arc<DeviceQueue>,
+    dir: Directory,
+}
+
+impl Stripes {
+    /// Number of stripes.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// What requests of a stripe cost.
+    pub fn cost(&self, stripe: usize) -> &CostModel {
+        self.list[stripe].queue.cost()
+    }
+
+    /// Hands requests to the queue of a stripe.
+    pub fn submit(&self, stripe: usize, requests: &mut Vec<Request>) {
+        self.list[stripe].queue.submit(requests);
+    }
+
+    /// Requests of a stripe that wait or are under way.
+    pub fn backlog(&self, stripe: usize) -> usize {
+        self.list[stripe].queue.backlog()
+    }
+
+    /// Fills `buf` from a place, in the calling thread.
+    pub fn read(&self, place: Place, buf: &mut [u8], class: Class) -> std::result::Result<(), IoError> {
+        self.list[place.stripe].queue.read_now(place.offset, buf, class)
+    }
+
+    /// Writes `bytes` to a place, in the calling thread.
+    pub fn write(&self, place: Place, bytes: &[u8]) -> Result<()> {
+        let s = &self.list[place.stripe];
+        s.queue
+            .write_now(place.offset, &[IoSlice::new(bytes)], Class::WriteBack)
+            .map_err(StoreError::device(&s.path, "write to the stripe"))
+    }
+
+    /// Writes sorted pieces (offset, bytes) of one stripe behind whatever is more urgent;
+    /// returns when all are written. On files that stand for a disk whose power is cut, one
+    /// after the other in the calling thread: a seed is a run.
+    pub fn write_back(&self, stripe: usize, parts: &[(u64, &[u8])]) -> Result<()> {
+        let s = &self.list[stripe];
+        let written = match self.real {
+            true => s.queue.write_awaited(parts, Class::WriteBack),
+            false => parts
+                .iter()
+                .try_for_each(|(at, bytes)| s.queue.write_now(*at, &[IoSlice::new(bytes)], Class::WriteBack)),
+        };
+        written.map_err(StoreError::device(&s.path, "write to the stripe"))
+    }
+
+    /// Makes everything written durable, the directory entries too.
+    pub fn sync(&self) -> Result<()> {
+        for s in &self.list {
+            s.queue.sync().map_err(StoreError::device(&s.path, "sync the stripe"))?;
+            s.dir.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the files as long as `extents` extents need. Those that are so already are left
+    /// alone: even setting the same length again has a file system wait for all that is being
+    /// read.
+    pub fn set_extents(&self, geometry: Geometry, extents: u64) -> Result<()> {
+        for (i, s) in self.list.iter().enumerate() {
+            let bytes = geometry.stripe_bytes(i, extents);
+            let now = s.queue.device().len().map_err(StoreError::device(&s.path, "look at the stripe"))?;
+            if now == bytes {
+                continue;
+            }
+            let device = s.queue.device();
+            let set = if now < bytes { device.lengthen(bytes) } else { device.set_len(bytes) };
+            set.map_err(StoreError::device(&s.path, "set the length of the stripe"))?;
+        }
+        Ok(())
+    }
+
+    /// Makes the files at least as long as `extents` extents need, with room for all of them
+    /// where the devices can promise that.
+    pub fn lengthen(&self, geometry: Geometry, extents: u64) -> Result<()> {
+        for (i, s) in self.list.iter().enumerate() {
+            let bytes = geometry.stripe_bytes(i, extents);
+            let longer = s.queue.device().lengthen(bytes);
+            longer.map_err(StoreError::device(&s.path, "lengthen the stripe"))?;
+        }
+        Ok(())
+    }
+
+    /// Counters of every device.
+    pub fn counters(&self) -> Vec<DeviceCounters> {
+        self.list.iter().map(|s| s.queue.counters()).collect()
+    }
+
+    /// Sets the devices' counters to zero.
+    pub fn reset_counters(&self) {
+        self.list.iter().for_each(|s| s.queue.reset_counters());
+    }
+}
+
+/// Makes the directory entry of `path` durable.
+pub(crate) fn sync_parent(path: &Path) -> Result<()> {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(parent).and_then(|d| d.sync_all()).map_err(StoreError::file(parent, "sync the directory"))
+}

@@ -1,0 +1,413 @@
+//! The version table: pages of which some snapshot must see another state than the one on the
+//! stripe.
+//!
+//! Page → versions in the order of their transactions. A reader finds the `versioned` bit in
+//! the page's word and asks here; it gets the newest version its snapshot may see, or nothing,
+//! which means the page on the stripe. Versions enter by commits and by recovery, and leave
+//! when the checkpointer has written them back. A version is in memory, made or (after a
+//! recovery) as changes that wait, or only in the journal: there the page's *history* leads to
+//! it, an image and the diffs after it.
+//!
+//! Invariants: a version is immutable once published; a page has its bit set exactly while it
+//! has versions (the bit changes under the lock of the page's shard); every version's history
+//! begins with an image and lies in files that are kept; so does, while a checkpoint runs, the
+//! image that the first change after its state builds on, though commits may have dropped the
+//! versions that need it: recovery begins there.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
+use snowmelt_io::Clock;
+
+use crate::history::step::Step;
+use crate::history::waiting::WaitingPage;
+use crate::journal::Loc;
+use crate::page::{PAGE_BYTES, PageBuf, PageId};
+use crate::sync::longest::Longest;
+
+/// Locks the pages are spread over.
+const SHARDS: usize = 1024;
+
+/// The version table.
+#[derive(Debug)]
+pub(crate) struct Versions {
+    shards: Box<[RwLock<FxHashMap<PageId, Chain>>]>,
+    /// Versions, and those in memory.
+    count: AtomicU64,
+    in_memory: AtomicU64,
+    /// Steps of all histories.
+    steps: AtomicU64,
+    /// Bytes of changes that wait.
+    waiting: AtomicU64,
+    /// Where the next search for versions to drop from memory begins.
+    hand: AtomicU64,
+    /// The transaction as of which a checkpoint under way writes pages; `u64::MAX` while there
+    /// is none.
+    recovery_from: AtomicU64,
+}
+
+/// Versions of one page, oldest first.
+#[derive(Debug, Default)]
+struct Chain {
+    versions: Vec<Version>,
+    /// Changes in the journal since the image that the oldest version needs.
+    history: Vec<Step>,
+    /// Bytes of diffs since the last image.
+    diff_bytes: u32,
+    /// The page was written back: the next change must be an image.
+    needs_image: bool,
+}
+
+#[derive(Debug)]
+struct Version {
+    txn: u64,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Only in the journal.
+    Journal,
+    Memory(Arc<PageBuf>),
+    /// In memory, to be made. The page's history is without what waits here.
+    Waiting(Box<WaitingPage>),
+}
+
+/// What a snapshot sees of a page.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    /// The page on the stripe.
+    Stripe,
+    Memory(Arc<PageBuf>),
+    /// The version of this transaction, to be put together from these changes.
+    Journal(u64, Vec<Loc>),
+}
+
+impl Default for Versions {
+    fn default() -> Self {
+        Versions {
+            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            count: AtomicU64::new(0),
+            in_memory: AtomicU64::new(0),
+            steps: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
+            hand: AtomicU64::new(0),
+            recovery_from: AtomicU64::new(u64::MAX),
+        }
+    }
+}
+
+impl Versions {
+    /// A recovery may begin as of `txn` when the checkpoint under way has ended; `None` when
+    /// there is none. No commit publishes meanwhile.
+    pub fn keep_from(&self, txn: Option<u64>) {
+        self.recovery_from.store(txn.unwrap_or(u64::MAX), Relaxed);
+    }
+
+    fn shard(&self, page: PageId) -> &RwLock<FxHashMap<PageId, Chain>> {
+        &self.shards[page.0 as usize % SHARDS]
+    }
+
+    /// Adds the state of `page` as of `txn`, which must be newer than the versions there are;
+    /// `mark` sets the page's bit. `step` is the change in the journal; without one the version
+    /// can only be in memory. Versions that nobody who reads as of `oldest` or later can see
+    /// are dropped: a page that every commit changes keeps few. (A checkpoint that meant to
+    /// write one of them leaves the page to the next: its newer version is in the journal.)
+    pub fn publish(
+        &self,
+        page: PageId,
+        txn: u64,
+        state: Option<Arc<PageBuf>>,
+        step: Option<Step>,
+        oldest: u64,
+        mark: impl FnOnce(),
+    ) {
+        let mut pages = self.shard(page).write();
+        let chain = pages.entry(page).or_default();
+        assert!(
+            chain.versions.last().is_none_or(|v| v.txn < txn),
+            "versions of a page are published in order"
+        );
+        assert!(state.is_some() || step.is_some(), "a version is somewhere");
+        if let Some(step) = step {
+            match step.diff_bytes {
+                Some(bytes) => chain.diff_bytes += bytes,
+                None => (chain.diff_bytes, chain.needs_image) = (0, false),
+            }
+            assert!(step.diff_bytes.is_none() || !chain.history.is_empty(), "a diff follows an image");
+            chain.history.push(step);
+            self.steps.fetch_add(1, Relaxed);
+        }
+        self.add(chain, txn, state.map_or(State::Journal, State::Memory));
+        let seen = chain.versions.partition_point(|v| v.txn <= oldest).saturating_sub(1);
+        self.drop_first(chain, seen);
+        if seen > 0 {
+            let oldest = chain.versions[0].txn;
+            self.prune(chain, oldest);
+        }
+        mark();
+    }
+
+    /// Puts in the only version of a page that recovery found; `history` is without what waits.
+    pub fn restore(
+        &self,
+        page: PageId,
+        txn: u64,
+        waiting: Option<WaitingPage>,
+        history: Vec<Step>,
+        mark: impl FnOnce(),
+    ) {
+        let mut chain = Chain { history, needs_image: true, ..Chain::default() };
+        self.waiting.fetch_add(waiting.as_ref().map_or(0, |w| w.bytes() as u64), Relaxed);
+        self.add(&mut chain, txn, waiting.map_or(State::Journal, |w| State::Waiting(Box::new(w))));
+        chain.prune(txn, u64::MAX);
+        self.steps.fetch_add(chain.history.len() as u64, Relaxed);
+        self.shard(page).write().insert(page, chain);
+        mark();
+    }
+
+    /// Adds the newest version of a page.
+    fn add(&self, chain: &mut Chain, txn: u64, state: State) {
+        self.count.fetch_add(1, Relaxed);
+        self.in_memory.fetch_add(u64::from(state.is_in_memory()), Relaxed);
+        chain.versions.push(Version { txn, state });
+    }
+
+    /// Drops the `n` oldest versions of a page.
+    fn drop_first(&self, chain: &mut Chain, n: usize) {
+        for v in chain.versions.drain(..n) {
+            self.count.fetch_sub(1, Relaxed);
+            self.in_memory.fetch_sub(u64::from(v.state.is_in_memory()), Relaxed);
+            if let State::Waiting(w) = v.state {
+                self.waiting.fetch_sub(w.bytes() as u64, Relaxed);
+            }
+        }
+    }
+
+    /// Drops the states from memory of the versions up to `durable`.
+    fn leave(&self, chain: &mut Chain, durable: u64) {
+        for i in 0..chain.versions.len() {
+            let v = &mut chain.versions[i];
+            if v.txn > durable || !v.state.is_in_memory() {
+                continue;
+            }
+            self.in_memory.fetch_sub(1, Relaxed);
+            if let State::Waiting(w) = std::mem::replace(&mut v.state, State::Journal) {
+                self.no_longer_waits(chain, &w);
+            }
+        }
+    }
+
+    /// Puts what waited into the history, which has at least the image before it.
+    fn no_longer_waits(&self, chain: &mut Chain, waiting: &WaitingPage) {
+        self.waiting.fetch_sub(waiting.bytes() as u64, Relaxed);
+        let steps: Vec<Step> = waiting.steps().collect();
+        self.steps.fetch_add(steps.len() as u64, Relaxed);
+        if let Some(first) = steps.first() {
+            let at = chain.history.partition_point(|s| s.txn <= first.txn);
+            chain.history.splice(at..at, steps);
+        }
+    }
+
+    /// What a snapshot as of `txn` sees.
+    pub fn see(&self, page: PageId, txn: u64) -> Seen {
+        let pages = self.shard(page).read();
+        let seen = pages.get(&page).and_then(|chain| chain.version_of(txn).map(|i| (chain, i)));
+        let Some((chain, i)) = seen else { return Seen::Stripe };
+        if !matches!(chain.versions[i].state, State::Waiting(_)) {
+            return chain.seen(i);
+        }
+        drop(pages);
+        let mut pages = self.shard(page).write();
+        let seen = pages.get_mut(&page).and_then(|chain| chain.version_of(txn).map(|i| (chain, i)));
+        let Some((chain, i)) = seen else { return Seen::Stripe };
+        self.settle(page, chain, i);
+        chain.seen(i)
+    }
+
+    /// Makes a version of a page that waits. One that cannot be made is left to who reads it
+    /// back from the journal: there the error says where.
+    fn settle(&self, page: PageId, chain: &mut Chain, version: usize) {
+        let state = &mut chain.versions[version].state;
+        let waiting = match std::mem::replace(state, State::Journal) {
+            State::Waiting(waiting) => waiting,
+            other => return *state = other,
+        };
+        self.no_longer_waits(chain, &waiting);
+        match waiting.into_page(page) {
+            Ok(made) => chain.versions[version].state = State::Memory(Arc::new(made)),
+            Err(_) => drop(self.in_memory.fetch_sub(1, Relaxed)),
+        }
+    }
+
+    /// The newest state, if the next change may be logged as a diff against it: `limit` is the
+    /// most bytes of diffs after an image.
+    pub fn base(&self, page: PageId, limit: u32) -> Option<Arc<PageBuf>> {
+        let pages = self.shard(page).read();
+        let chain = pages.get(&page)?;
+        if chain.needs_image || chain.history.is_empty() || chain.diff_bytes >= limit {
+            return None;
+        }
+        match &chain.versions.last()?.state {
+            State::Memory(state) => Some(state.clone()),
+            _ => None,
+        }
+    }
+
+    fn prune(&self, chain: &mut Chain, oldest: u64) {
+        let gone = chain.prune(oldest, self.recovery_from.load(Relaxed));
+        self.steps.fetch_sub(gone as u64, Relaxed);
+    }
+
+    /// True when the page has versions.
+    pub fn has(&self, page: PageId) -> bool {
+        self.shard(page).read().contains_key(&page)
+    }
+
+    /// Keeps a version that was read back.
+    pub fn keep(&self, page: PageId, txn: u64, state: Arc<PageBuf>) {
+        let mut pages = self.shard(page).write();
+        let Some(chain) = pages.get_mut(&page) else { return };
+        if let Some(v) = chain.versions.iter_mut().find(|v| v.txn == txn && !v.state.is_in_memory()) {
+            v.state = State::Memory(state);
+            self.in_memory.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Drops the versions of `page` up to and including `txn`, when they are on the stripe or
+    /// nobody can see them; `unmark` clears the page's bit when none is left.
+    pub fn forget(&self, page: PageId, txn: u64, unmark: impl FnOnce()) {
+        let mut pages = self.shard(page).write();
+        let Some(chain) = pages.get_mut(&page) else { return };
+        let gone = chain.versions.partition_point(|v| v.txn <= txn);
+        self.drop_first(chain, gone);
+        match chain.versions.first().map(|v| v.txn) {
+            Some(oldest) => self.prune(chain, oldest),
+            None => {
+                let gone = pages.remove(&page).map_or(0, |chain| chain.history.len());
+                self.steps.fetch_sub(gone as u64, Relaxed);
+                unmark();
+            }
+        }
+    }
+
+    /// The pages that have a version of `txn` or older, with the newest such version; their
+    /// next change will be an image. Commits go on meanwhile: those packed before this returns
+    /// may still bring a diff.
+    pub fn begin_write_back(&self, txn: u64, hold: &Longest, clock: &Clock) -> Vec<(PageId, u64)> {
+        let mut found = Vec::new();
+        for shard in &self.shards {
+            let mut pages = shard.write();
+            let _held = hold.hold(clock);
+            for (page, chain) in pages.iter_mut() {
+                if let Some(v) = chain.versions.iter().rev().find(|v| v.txn <= txn) {
+                    found.push((*page, v.txn));
+                    chain.needs_image = true;
+                }
+            }
+        }
+        found
+    }
+
+    /// The first journal file that some version needs.
+    pub fn first_file(&self) -> Option<u64> {
+        let of_shard = |shard: &RwLock<FxHashMap<PageId, Chain>>| {
+            shard.read().values().filter_map(|c| c.history.first()).map(|s| s.loc.file).min()
+        };
+        self.shards.iter().filter_map(of_shard).min()
+    }
+
+    /// Drops versions of transactions up to `durable` from memory, until at most `most` are
+    /// left or all were looked at. First those that are put together quickly.
+    pub fn shrink(&self, most: u64, durable: u64) {
+        /// Changes that are put together quickly.
+        const FEW: usize = 8;
+        for limit in [FEW, 8 * FEW, 64 * FEW, usize::MAX] {
+            for _ in 0..SHARDS {
+                if self.in_memory.load(Relaxed) <= most {
+                    return;
+                }
+                let hand = self.hand.fetch_add(1, Relaxed) as usize % SHARDS;
+                for chain in self.shards[hand].write().values_mut() {
+                    if !chain.history.is_empty() && chain.changes() <= limit {
+                        self.leave(chain, durable);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Pages with versions, versions, and those in memory.
+    pub fn counts(&self) -> (u64, u64, u64) {
+        let pages = self.shards.iter().map(|s| s.read().len() as u64).sum();
+        (pages, self.count.load(Relaxed), self.in_memory.load(Relaxed))
+    }
+
+    /// Versions in memory.
+    pub fn in_memory(&self) -> u64 {
+        self.in_memory.load(Relaxed)
+    }
+
+    /// Memory of all versions and histories, in pages.
+    pub fn memory_pages(&self) -> u64 {
+        let steps = self.steps.load(Relaxed) * size_of::<Step>() as u64;
+        let versions = self.count.load(Relaxed) * size_of::<Version>() as u64;
+        self.in_memory() + (steps + versions + self.waiting.load(Relaxed)) / PAGE_BYTES as u64
+    }
+}
+
+impl State {
+    fn is_in_memory(&self) -> bool {
+        !matches!(self, State::Journal)
+    }
+}
+
+impl Chain {
+    /// The version that a snapshot as of `txn` sees.
+    fn version_of(&self, txn: u64) -> Option<usize> {
+        self.versions.partition_point(|v| v.txn <= txn).checked_sub(1)
+    }
+
+    /// What is seen of a version that does not wait.
+    fn seen(&self, version: usize) -> Seen {
+        let v = &self.versions[version];
+        match &v.state {
+            State::Memory(state) => Seen::Memory(state.clone()),
+            _ => Seen::Journal(v.txn, self.way_to(v.txn)),
+        }
+    }
+
+    /// Changes that its versions are put together from.
+    fn changes(&self) -> usize {
+        let waiting = |v: &Version| if let State::Waiting(w) = &v.state { w.len() } else { 0 };
+        self.history.len() + self.versions.iter().map(waiting).sum::<usize>()
+    }
+
+    /// The changes that make the version of `txn`.
+    fn way_to(&self, txn: u64) -> Vec<Loc> {
+        let upto = self.history.partition_point(|s| s.txn <= txn);
+        self.history[self.image_of(txn)..upto].iter().map(|s| s.loc).collect()
+    }
+
+    /// Drops the changes that neither the version of `oldest` nor later ones need, but for the
+    /// image that a recovery from `from` begins with; answers how many.
+    fn prune(&mut self, oldest: u64, from: u64) -> usize {
+        let before = self.history.len();
+        let image = self.image_of(oldest);
+        let first = self.image_of(oldest.min(from));
+        if first < image {
+            self.history.drain(first + 1..image);
+        }
+        self.history.drain(..first);
+        before - self.history.len()
+    }
+
+    /// The last image up to and including `txn`.
+    fn image_of(&self, txn: u64) -> usize {
+        let upto = self.history.partition_point(|s| s.txn <= txn);
+        self.history[..upto].iter().rposition(|s| s.diff_bytes.is_none()).unwrap_or(0)
+    }
+}

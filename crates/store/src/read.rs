@@ -1,0 +1,13 @@
+//! From a page number to a pinned page: pool and versions together, reads from the stripes, read-ahead.
+//!
+//! 1. [`visible`] finds the page in the pool or among the versions;
+//! 2. [`fetch`] asks the stripes for what is absent, and for what [`advice`] says should come along;
+//! 3. every read ends in [`core`], where the page is verified and published or failed.
+
+pub(crate) mod advice;
+pub(crate) mod core;
+pub(crate) mod fetch;
+pub(crate) mod meters;
+pub(crate) mod visible;
+pub(crate) mod warm;
+pub(crate) mod warming;

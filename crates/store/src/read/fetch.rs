@@ -1,0 +1,318 @@
+//! Fetching: which pages to ask the devices for, and asking for them.
+//!
+//! Three ways to the device:
+//! 1. a lone demand read in place, in the thread that needs it;
+//! 2. a demand read through the queue, where the device's arm wants one sorted queue, or where
+//!    the rest of its extent comes along: with an arm in the same request, without one behind
+//!    it;
+//! 3. batches (plans, scans, the rest of extents) through the queue, never waited for here.
+//!
+//! Invariant: whatever is started here ends in `Core::arrive`, and is counted once, as `disk`,
+//! and as `spec_disk` too if nobody waited for it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use parking_lot::Mutex;
+use snowmelt_io::{Class, Clock, IoError, Request};
+
+use crate::error::{Result, StoreError};
+use crate::files::stripes::Stripes;
+use crate::page::geometry::{ExtentId, Geometry};
+use crate::page::{PageId, TreeId};
+use crate::pool::{PageRef, Pin};
+use crate::read::advice::Advice;
+use crate::read::core::Core;
+use crate::read::meters::Activity;
+use crate::read::warm::WarmUp;
+use crate::settings::read_ahead::{ReadAhead, Rule};
+
+/// Everything that reads pages into the pool.
+pub(crate) struct Fetch {
+    pub core: Arc<Core>,
+    pub stripes: Stripes,
+    pub geometry: Geometry,
+    pub read_ahead: ReadAhead,
+    pub clock: Clock,
+    pub frame_wait_ms: u64,
+    /// Rule 5.
+    pub warm_up: WarmUp,
+    /// Rule 2: extent → first miss of the window (ms) and misses since.
+    history: Mutex<HashMap<ExtentId, (u64, u32)>>,
+}
+
+/// What came of a demand read.
+pub(crate) enum Demand {
+    /// Here it is.
+    Page(PageRef),
+    /// It is being read; look again.
+    Started,
+}
+
+impl Fetch {
+    pub fn new(
+        core: Arc<Core>,
+        stripes: Stripes,
+        geometry: Geometry,
+        warm_up: WarmUp,
+        config: &crate::settings::config::StoreConfig,
+    ) -> Fetch {
+        Fetch {
+            warm_up,
+            core,
+            stripes,
+            geometry,
+            read_ahead: config.read_ahead.clone(),
+            clock: config.clock.clone(),
+            frame_wait_ms: config.frame_wait_ms,
+            history: Mutex::default(),
+        }
+    }
+
+    /// Reads an absent page of `tree` that somebody waits for, and what rules 1, 2 and 5 say
+    /// should come along.
+    pub fn demand(&self, tree: TreeId, page: PageId, meters: &mut Activity) -> Result<Demand> {
+        let frame = self.wait_for_frame()?;
+        // Before the page is in flight: nothing that could panic may come between that and its
+        // read.
+        let rest = self.rest_of_extent(tree, page, 1);
+        if !self.core.pages.pool.start(page, frame, None) {
+            self.core.pages.pool.give_back(frame);
+            return Ok(Demand::Started);
+        }
+        meters.disk += 1;
+        self.core.meters.with(tree, |m| m.reads.fetch_add(1, Relaxed));
+        let place = self.geometry.place(page);
+        if self.stripes.cost(place.stripe).in_place() {
+            let demanded = self.read_in_place(page)?;
+            if let Some((rule, pages)) = rest {
+                self.start(tree, &pages, rule, Class::Speculative, meters);
+            }
+            return Ok(Demand::Page(demanded));
+        }
+        let mut batch = vec![self.request(page, Class::Demand)];
+        if let Some((rule, pages)) = rest {
+            self.put_in_flight(tree, &pages, rule, meters, |p| batch.push(self.request(p, Class::Demand)));
+            batch.sort_unstable_by_key(|r| r.offset);
+        }
+        self.stripes.submit(place.stripe, &mut batch);
+        Ok(Demand::Started)
+    }
+
+    fn read_in_place(&self, page: PageId) -> Result<PageRef> {
+        #[allow(unsafe_code)]
+        // SAFETY: the caller put the page in flight, and it is read nowhere else.
+        let frame = unsafe { self.core.pages.pool.in_place(page) };
+        let read = self.stripes.read(self.geometry.place(page), frame, Class::Demand);
+        let page = self.core.arrive(page, read, Pin::Yes)?;
+        Ok(page.expect("a page that arrives for a reader is pinned"))
+    }
+
+    /// A frame; waits while all are pinned or in flight, and gives up after `frame_wait_ms`.
+    /// Looks again and again instead of being woken, because a wake-up would make every unpin
+    /// dearer for a case that is rare.
+    fn wait_for_frame(&self) -> Result<u32> {
+        const PAUSE_NS: u64 = 200_000;
+        let begun = self.clock.now_ns();
+        loop {
+            if let Some(frame) = self.core.account(self.core.pages.pool.take_frames(1)).pop() {
+                return Ok(frame);
+            }
+            let waited_ms = (self.clock.now_ns() - begun) / 1_000_000;
+            if waited_ms >= self.frame_wait_ms {
+                let frames = self.core.pages.pool.frame_count() as usize;
+                return Err(StoreError::PoolExhausted { frames, waited_ms });
+            }
+            self.clock.sleep_ns(PAUSE_NS);
+        }
+    }
+
+    /// Starts the reads of exactly these absent pages of `tree` (sorted), without those that
+    /// wait on the warm list of a device with an arm, and of the rest of their extents where
+    /// rules 1, 2 and 5 say so. Answers how many of `pages` were started.
+    pub fn plan(&self, tree: TreeId, pages: &[PageId], rule: Rule, meters: &mut Activity) -> u64 {
+        let coming;
+        // What comes soon in the device's order anyway need not call an arm away; where many
+        // are read at once it does no harm.
+        let pages = if self.stripes.cost(0).in_place() || self.warm_up.is_done() {
+            pages
+        } else {
+            coming = self.warm_up.without(pages, self.geometry);
+            &coming
+        };
+        let mut started = 0;
+        let mut extents = Vec::new();
+        for group in pages.chunk_by(|a, b| self.geometry.extent_of(*a) == self.geometry.extent_of(*b)) {
+            if let Some(rest) = self.rest_of_extent(tree, group[0], group.len() as u32) {
+                extents.push(rest);
+            }
+        }
+        let class = if rule.is_guess() { Class::Speculative } else { Class::Planned };
+        if extents.is_empty() || self.stripes.cost(0).in_place() {
+            started += self.start(tree, pages, rule, class, meters);
+            for (rule, rest) in extents {
+                self.start(tree, &rest, rule, Class::Speculative, meters);
+            }
+            return started;
+        }
+        // One sorted batch, so that each extent is one device request.
+        let mut batches = self.batches();
+        started += self.put_in_flight(tree, pages, rule, meters, |p| self.push(&mut batches, p, class));
+        for (rule, rest) in extents {
+            self.put_in_flight(tree, &rest, rule, meters, |p| self.push(&mut batches, p, class));
+        }
+        self.submit(batches);
+        started
+    }
+
+    /// Starts the reads of absent pages and answers how many. Never waits: what finds no frame
+    /// is not read.
+    pub fn start(
+        &self,
+        tree: TreeId,
+        pages: &[PageId],
+        rule: Rule,
+        class: Class,
+        meters: &mut Activity,
+    ) -> u64 {
+        let mut batches = self.batches();
+        let started = self.put_in_flight(tree, pages, rule, meters, |p| self.push(&mut batches, p, class));
+        self.submit(batches);
+        started
+    }
+
+    /// Puts those of `pages` in flight that are absent and find a frame; `started` is called
+    /// for each.
+    pub fn put_in_flight(
+        &self,
+        tree: TreeId,
+        pages: &[PageId],
+        rule: Rule,
+        meters: &mut Activity,
+        mut started: impl FnMut(PageId),
+    ) -> u64 {
+        let pool = &self.core.pages.pool;
+        // The warm list only fills what is free.
+        let taken =
+            if rule == Rule::Warm { pool.take_fresh(pages.len()) } else { pool.take_frames(pages.len()) };
+        let mut frames = self.core.account(taken).into_iter();
+        let mut n = 0;
+        for page in pages {
+            let Some(frame) = frames.next() else { break };
+            if pool.start(*page, frame, Some(rule)) {
+                n += 1;
+                started(*page);
+            } else {
+                pool.give_back(frame);
+            }
+        }
+        frames.for_each(|f| pool.give_back(f));
+        meters.disk += n;
+        meters.spec_disk += n;
+        self.core.meters.with(tree, |m| {
+            m.reads.fetch_add(n, Relaxed);
+            m.issued(rule, n);
+        });
+        n
+    }
+
+    fn batches(&self) -> Vec<Vec<Request>> {
+        (0..self.stripes.len()).map(|_| Vec::new()).collect()
+    }
+
+    fn push(&self, batches: &mut [Vec<Request>], page: PageId, class: Class) {
+        batches[self.geometry.place(page).stripe].push(self.request(page, class));
+    }
+
+    fn submit(&self, batches: Vec<Vec<Request>>) {
+        for (stripe, mut batch) in batches.into_iter().enumerate() {
+            if !batch.is_empty() {
+                batch.sort_unstable_by_key(|r| r.offset);
+                self.stripes.submit(stripe, &mut batch);
+            }
+        }
+    }
+
+    fn request(&self, page: PageId, class: Class) -> Request {
+        let offset = self.geometry.place(page).offset;
+        Request { offset, buf: self.core.pages.pool.target(page), class, tag: page.0 }
+    }
+
+    /// Rules 1, 2 and 5: which other pages of the extent to read now that `misses` of its
+    /// pages, `page` among them, are missed. What the warm list says of it is known better than
+    /// what the other rules guess.
+    fn rest_of_extent(&self, tree: TreeId, page: PageId, misses: u32) -> Option<(Rule, Vec<PageId>)> {
+        let extent = self.geometry.extent_of(page);
+        if let Some(listed) = self.warm_up.take(extent, self.geometry) {
+            let mut pages = self.absent_in_extent(extent);
+            pages.retain(|p| *p != page && listed.has(self.geometry.index_of(*p)));
+            return Some((Rule::Warm, pages));
+        }
+        let start_up = self.read_ahead.start_up && !self.core.pages.pool.was_full();
+        let again = self.missed_again(extent, misses);
+        let candidates = [start_up.then_some(Rule::StartUp), again.then_some(Rule::Extent)];
+        let mut candidates = candidates.into_iter().flatten().peekable();
+        candidates.peek()?;
+        let mut pages = self.absent_in_extent(extent);
+        pages.retain(|p| *p != page);
+        if pages.is_empty() {
+            return None;
+        }
+        let chosen = |r: &Rule| !self.read_ahead.auto || self.is_worth_it(tree, extent, *r, pages.len());
+        Some((candidates.find(chosen)?, pages))
+    }
+
+    /// Rule 2: true when the misses of the extent within the window have reached their number;
+    /// they are counted anew then.
+    fn missed_again(&self, extent: ExtentId, misses: u32) -> bool {
+        let r = &self.read_ahead;
+        if !r.extent {
+            return false;
+        }
+        let now = self.clock.now_ns() / 1_000_000;
+        let mut history = self.history.lock();
+        let (since, count) = history.entry(extent).or_insert((now, 0));
+        // Another thread may have looked at the clock earlier and come later.
+        if now.saturating_sub(*since) > r.extent_window_ms {
+            (*since, *count) = (now, 0);
+        }
+        *count += misses;
+        let reached = *count >= r.extent_misses;
+        if reached {
+            history.remove(&extent);
+        }
+        reached
+    }
+
+    fn is_worth_it(&self, tree: TreeId, extent: ExtentId, rule: Rule, absent: usize) -> bool {
+        let (so_far, tree_pages) = self.core.meters.with(tree, |m| (m.ahead(rule), m.pages.load(Relaxed)));
+        let stripe = self.geometry.extent_place(extent).stripe;
+        let extent_pages = u64::from(self.geometry.extent_pages);
+        let advice = Advice {
+            absent: absent as u64,
+            so_far,
+            regret: self.core.pages.pool.regret(),
+            outstanding: self.stripes.backlog(stripe) as u64,
+            frames: u64::from(self.core.pages.pool.frame_count()),
+            tree_pages,
+            database_pages: self.core.space.read().len() * extent_pages,
+            extent_pages,
+        };
+        advice.is_worth_it(self.stripes.cost(stripe))
+    }
+
+    /// The written pages of an extent that are absent.
+    pub fn absent_in_extent(&self, extent: ExtentId) -> Vec<PageId> {
+        let space = self.core.space.read();
+        let Some(e) = space.extent(extent) else { return Vec::new() };
+        let written = (0..self.geometry.extent_pages).filter(|i| e.is_written(*i));
+        let pages = written.map(|i| self.geometry.page(extent, i));
+        pages.filter(|p| self.core.pages.pool.peek_absent(*p)).collect()
+    }
+
+    /// Fills `buf` from consecutive pages of one extent, past the pool: for checks.
+    pub fn read_past_pool(&self, first: PageId, buf: &mut [u8]) -> std::result::Result<(), IoError> {
+        self.stripes.read(self.geometry.place(first), buf, Class::Speculative)
+    }
+}

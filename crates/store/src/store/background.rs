@@ -1,0 +1,150 @@
+//! Background work: one function, [`Work::step`], that a thread of the store calls in
+//! production and a test, or a client in virtual time, calls itself.
+//!
+//! 1. make durable what was appended and is waited for by nobody, have a journal file ready,
+//!    and do a piece of checkpoint work;
+//! 2. read the warm list back, while there is something to read and room for it;
+//! 3. save it every few minutes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::commit::Commits;
+use crate::commit::checkpoint::{Begin, Step};
+use crate::journal::room::Made;
+use crate::read::fetch::Fetch;
+use crate::read::meters::Activity;
+use crate::read::warm;
+use crate::read::warming;
+
+/// Pause while there is nothing to do, in nanoseconds: what [`Store::step`](crate::Store::step)
+/// answers then, at least.
+pub const IDLE_NS: u64 = 1_000_000_000;
+
+/// What there is to do besides answering.
+pub(crate) struct Work {
+    pub fetch: Arc<Fetch>,
+    pub commits: Arc<Commits>,
+    pub dir: PathBuf,
+    pub next_save_ns: AtomicU64,
+}
+
+impl Work {
+    /// Work for a store that has just been opened.
+    pub fn new(commits: Arc<Commits>) -> Work {
+        let (fetch, dir) = (commits.fetch.clone(), commits.dir.clone());
+        let work = Work { fetch, commits, dir, next_save_ns: AtomicU64::new(0) };
+        work.plan_save();
+        work
+    }
+
+    fn plan_save(&self) {
+        let pause_ns = self.fetch.read_ahead.warm_save_s.saturating_mul(1_000_000_000);
+        self.next_save_ns.store(self.fetch.clock.now_ns().saturating_add(pause_ns), Relaxed);
+    }
+
+    /// Does what is due, briefly, and answers in how many nanoseconds it wants to be called again.
+    pub fn step(&self) -> u64 {
+        self.commit_step().min(self.warm_step())
+    }
+
+    /// Errors have been noted, and are told to the next writer.
+    fn commit_step(&self) -> u64 {
+        /// Pause while something may soon be due.
+        const SOON_NS: u64 = 20_000_000;
+        let c = &self.commits;
+        if c.poison.get().is_some() {
+            return IDLE_NS;
+        }
+        if c.settle().is_err() {
+            return SOON_NS;
+        }
+        // When there is no room for another file of the journal, checkpoints are what makes some.
+        let made = c.journal.prepare().and_then(|made| c.note_slots().map(|()| made));
+        let step = c.checkpoint_step(Begin::WhenDue);
+        match step {
+            Ok(Step::More) => return 0,
+            _ if matches!(made, Ok(Made::Partly)) => return 0,
+            Ok(Step::Later(ns)) => return ns,
+            _ => {}
+        }
+        if c.states.visible().txn > c.block.lock().txn { SOON_NS } else { IDLE_NS }
+    }
+
+    fn warm_step(&self) -> u64 {
+        /// Pause while the devices work off what the warm list asked for.
+        const WARMING_NS: u64 = 2_000_000;
+        if !self.fetch.read_ahead.warm_list {
+            return u64::MAX;
+        }
+        let mut meters = Activity::default();
+        let more = warming::step(&self.fetch, &mut meters);
+        self.fetch.core.meters.add(meters);
+        let now = self.fetch.clock.now_ns();
+        if now >= self.next_save_ns.load(Relaxed) {
+            self.save();
+            self.plan_save();
+        }
+        if more { WARMING_NS } else { self.next_save_ns.load(Relaxed).saturating_sub(now) }
+    }
+
+    /// Saves the warm list. Not while the last one is still being read back: it would be
+    /// replaced by a part of itself.
+    pub fn save(&self) {
+        if !self.fetch.warm_up.is_done() || self.commits.config.is_read_only() {
+            return;
+        }
+        let list = warming::collect(&self.fetch);
+        if list.is_empty() {
+            return;
+        }
+        // Advice only: a full disk or a read-only directory must not hurt anybody.
+        if let Err(e) = warm::save(&self.dir, self.fetch.geometry.extent_pages, &list) {
+            snowmelt_io::notice(&format!("{e}; going on without"));
+        }
+    }
+}
+
+/// The thread that does the work; stopped and joined when dropped.
+pub(crate) struct BackgroundThread {
+    stop: Arc<(Mutex<bool>, Condvar)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl BackgroundThread {
+    pub fn start(work: Arc<Work>) -> std::io::Result<BackgroundThread> {
+        let stop = Arc::new((Mutex::new(false), Condvar::new()));
+        let signal = stop.clone();
+        let run = move || {
+            let (stopped, changed) = &*signal;
+            let mut wait_ns = work.step();
+            let mut guard = stopped.lock();
+            while !*guard {
+                let pause = Duration::from_nanos(wait_ns.min(60_000_000_000));
+                if pause.is_zero() || changed.wait_for(&mut guard, pause).timed_out() {
+                    drop(guard);
+                    wait_ns = work.step();
+                    guard = stopped.lock();
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("snowmelt-store".into()).spawn(run)?;
+        Ok(BackgroundThread { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for BackgroundThread {
+    fn drop(&mut self) {
+        *self.stop.0.lock() = true;
+        self.stop.1.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The current state of the super-block, and the turn to write the next one.
+
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
+use snowmelt_io::Clock;
+
+use crate::error::Result;
+use crate::superblock::{SuperBlock, SuperBlockFile};
+use crate::sync::long_lock::LongLock;
+use crate::sync::longest::Longest;
+
+/// See the head of the file.
+pub(crate) struct CurrentBlock {
+    file: SuperBlockFile,
+    /// The turn to write. Whoever has it may wait for the device, but for no other lock.
+    turn: LongLock<()>,
+    /// Not held while it is written: commits look at it.
+    block: Mutex<SuperBlock>,
+}
+
+impl CurrentBlock {
+    /// What `file` says, or will say when it is first written, is `block`.
+    pub fn new(file: SuperBlockFile, block: SuperBlock, clock: &Clock) -> Arc<CurrentBlock> {
+        Arc::new(CurrentBlock { file, turn: LongLock::new((), clock), block: Mutex::new(block) })
+    }
+
+    /// The newest durable state.
+    pub fn lock(&self) -> MutexGuard<'_, SuperBlock> {
+        self.block.lock()
+    }
+
+    /// Writes the state as it is: a new database has its first one then.
+    pub fn write(&self) -> Result<()> {
+        let _turn = self.turn.lock();
+        let block = self.block.lock().clone();
+        self.file.write(&block)
+    }
+
+    /// Makes sure that the next write needs no room. When it fails nothing is in doubt.
+    pub fn make_room(&self) -> Result<()> {
+        let _turn = self.turn.lock();
+        self.file.make_room()
+    }
+
+    /// Makes a new state durable. `held` learns how long the block is locked.
+    pub fn switch(
+        &self,
+        held: &Longest,
+        clock: &Clock,
+        change: impl FnOnce(&SuperBlock) -> SuperBlock,
+    ) -> Result<()> {
+        let _turn = self.turn.lock();
+        let old = self.block.lock().clone();
+        let new = SuperBlock { sequence: old.sequence + 1, ..change(&old) };
+        self.file.write(&new)?;
+        let mut block = self.block.lock();
+        let _held = held.hold(clock);
+        *block = new;
+        Ok(())
+    }
+}

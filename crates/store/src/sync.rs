@@ -1,0 +1,5 @@
+//! Locks and turns whose waiters wait in the clock's time.
+
+pub(crate) mod long_lock;
+pub(crate) mod longest;
+pub(crate) mod turn;

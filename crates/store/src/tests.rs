@@ -1,0 +1,9 @@
+//! Whole trees against simple models, under default and hostile sizes.
+
+mod damage;
+mod format;
+mod record;
+mod string;
+pub(crate) mod trees;
+mod tuple;
+mod tuple_apply;

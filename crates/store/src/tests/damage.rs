@@ -1,0 +1,134 @@
+//! Whole trees with damaged pages: bytes changed behind the checksum's back. Every operation
+//! answers or gives the typed error.
+//!
+//! The damaged page is put in place through the door for page versions, so no checksum is in
+//! its way.
+
+use std::ops::Bound;
+
+use crate::tests::trees::{Random, Sizes, TestStore, seeds};
+use crate::{
+    Columns, Keys, Matches, PAGE_BYTES, PageBuf, PageId, Reader, RecordTree, RecordTreeBuilder, Result,
+    ScanBounds, StoreError, StringTree, StringTreeBuilder, TreeId, TupleTree, TupleTreeBuilder, header,
+};
+
+struct Trees {
+    tuples: TupleTree,
+    strings: StringTree,
+    records: RecordTree,
+}
+
+fn build(store: &TestStore, random: &mut Random) -> Trees {
+    let build = store.store.begin_build().unwrap();
+    let mut rows: Vec<[u64; 3]> = (0..60_000)
+        .map(|_| {
+            let kind = [1 << 60, (4 << 60) | random.below(9) << 44, random.word()][random.below(3) as usize];
+            [random.below(3), 100 + random.below(30_000), kind | random.below(1 << 22)]
+        })
+        .collect();
+    rows.sort_unstable();
+    rows.dedup();
+    let mut tuples = TupleTreeBuilder::new(build.new_tree("tuples"), 3);
+    rows.iter().for_each(|r| tuples.push(r).unwrap());
+    let mut strings =
+        StringTreeBuilder::new(build.new_tree("strings"), &[b"some words that come again"]).unwrap();
+    for i in 0..20_000u64 {
+        let long = if i % 900 == 0 { 20_000 } else { random.below(40) as usize };
+        strings.push(&b"words that come again and again".repeat(1 + long / 31)[..long]).unwrap();
+    }
+    let mut records = RecordTreeBuilder::new(build.new_tree("records"));
+    for i in 0..20_000u64 {
+        let value = vec![i as u8; if i % 900 == 0 { 30_000 } else { 20 }];
+        records.push(format!("key/{i:08}").as_bytes(), &value).unwrap();
+    }
+    let trees = Trees {
+        tuples: tuples.finish().unwrap(),
+        strings: strings.finish().unwrap(),
+        records: records.finish().unwrap(),
+    };
+    build.commit().unwrap();
+    trees
+}
+
+/// Every read operation once; answers the first error.
+fn use_all(trees: &Trees, reader: &mut Reader, random: &mut Random) -> Result<()> {
+    let t = &trees.tuples;
+    t.count(reader, &[1], &[1, 5000])?;
+    t.count(reader, &[0, 20_000], &[2, 500, 7])?;
+    let mut out = Columns::new(3);
+    let mut scan = t.scan(ScanBounds { prefix: &[random.below(3)], range: Some((3000, 12_000)) });
+    while scan.next(reader, &mut out, 5000)? {}
+    let (p, mut s) =
+        (vec![random.below(3); 300], (0..300).map(|_| 100 + random.below(30_000)).collect::<Vec<_>>());
+    s.sort_unstable();
+    let columns: [&[u64]; 2] = [&p, &s];
+    let mut lookup = t.lookup(Keys::new(&columns, None));
+    let mut found = Matches::new(3, 2);
+    while lookup.next(reader, &mut found, 1000)? {}
+    let mut ids: Vec<u64> = (0..300).map(|_| random.below(20_000)).collect();
+    ids.extend((0..22).map(|i| i * 900));
+    ids.sort_unstable();
+    trees.strings.get(reader, &ids, |_, _| ())?;
+    let mut value = Vec::new();
+    for _ in 0..50 {
+        trees.records.get(reader, format!("key/{:08}", random.below(21_000)).as_bytes(), &mut value)?;
+    }
+    let mut scan = trees.records.scan(Bound::Included(b"key/00003"), Bound::Excluded(b"key/00009"));
+    while scan.next(reader, 100, |_, _| ())? {}
+    Ok(())
+}
+
+/// The pages of a tree: every id that can be read.
+fn pages(reader: &mut Reader, tree: TreeId) -> Vec<PageId> {
+    (0..4000).map(PageId).filter(|&id| reader.page(tree, id).is_ok()).collect()
+}
+
+#[test]
+fn damaged_pages_give_typed_errors() {
+    for seed in seeds(2) {
+        eprintln!("seed {seed}");
+        let mut random = Random::new(seed);
+        let store = TestStore::new(if seed % 2 == 0 { Sizes::Hostile } else { Sizes::Default });
+        let trees = build(&store, &mut random);
+        let mut reader = store.reader();
+        use_all(&trees, &mut reader, &mut random).expect("nothing is damaged yet");
+        let all: Vec<(TreeId, PageId)> = [trees.tuples.id(), trees.strings.id(), trees.records.id()]
+            .iter()
+            .flat_map(|&t| pages(&mut reader, t).into_iter().map(move |p| (t, p)))
+            .collect();
+        let inner: Vec<_> = all
+            .iter()
+            .copied()
+            .filter(|&(t, p)| {
+                let page = reader.page(t, p).expect("it was there");
+                header(&page).level() > 0
+            })
+            .collect();
+        assert!(all.len() > 200 && inner.len() >= 3);
+        let mut errors = 0;
+        for round in 0..200 {
+            let from = if round % 3 == 0 { &inner } else { &all };
+            let (tree, id) = from[random.below(from.len() as u64) as usize];
+            let mut page = PageBuf::new();
+            page.copy_from_slice(&reader.page(tree, id).unwrap());
+            for _ in 0..1 + random.below(6) {
+                let within = [64, 400, PAGE_BYTES as u64][random.below(3) as usize].max(40);
+                let at = 28 + random.below(within - 28) as usize;
+                page[at] = random.word() as u8;
+            }
+            let txn = reader.snapshot().txn();
+            store.store.publish_version(id, txn, page);
+            // A handle of its own, so that the symbol table is read again.
+            let strings = StringTree::from_bytes(&trees.strings.to_bytes()).unwrap();
+            let trees = Trees { strings, tuples: trees.tuples.clone(), records: trees.records.clone() };
+            match use_all(&trees, &mut store.reader(), &mut random) {
+                Ok(()) => {}
+                Err(StoreError::Damaged { .. }) => errors += 1,
+                Err(other) => panic!("seed {seed}: {other}"),
+            }
+            store.store.forget_versions(id, txn);
+        }
+        assert!(errors > 10, "damage was never met");
+        use_all(&trees, &mut reader, &mut random).expect("nothing is damaged any more");
+    }
+}
