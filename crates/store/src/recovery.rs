@@ -18,6 +18,7 @@ mod read;
 mod redo;
 mod replay;
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::thread::available_parallelism;
 
@@ -112,13 +113,7 @@ pub(crate) fn recover(
     let limits = limits(config, shares)?;
     let replay = |share: usize| Replay::new(dir, (share, shares), limits, block.txn, geometry, state.clone());
     let mut replays: Vec<Replay> = (0..shares).map(replay).collect();
-    let needed = Needed {
-        identity: block.identity,
-        first: block.journal,
-        before: block.before,
-        tail: TailPlace { sequence: block.synced, file: block.tail_file, offset: block.tail_offset },
-        slots: block.slots,
-    };
+    let needed = needed(block);
     let found = read_journal(dir, config, needed, &mut replays.iter_mut().collect::<Vec<_>>())?;
     for (file, _) in found.used.values().filter(|_| !config.is_read_only()) {
         // What was read back must stay before anything is built on it.
@@ -128,11 +123,7 @@ pub(crate) fn recover(
     let (catalog, mut extents) = (std::mem::take(&mut first.catalog), std::mem::take(&mut first.extents));
     let (txn, last_number, commits) = (first.txn, first.last_number, first.commits);
     let newest = std::mem::take(&mut first.newest);
-    // Only what is in use must be there: extents that were built and dropped since may have
-    // been cut off by an earlier recovery.
-    let on_stripe = |e: &Extent| e.tree.is_some() && e.written.iter().any(|w| *w != 0);
-    let last = extents.iter().rposition(on_stripe).map_or(0, |i| i as u64 + 1);
-    let least_extents = block.extents.max(last);
+    let least_extents = least_extents(block, &extents);
     let mut pages = Vec::new();
     for replay in replays.iter_mut().filter(|r| r.slices.is_empty()) {
         pages.extend(versions(replay, &extents, geometry));
@@ -148,22 +139,52 @@ pub(crate) fn recover(
         devices.set_lengths(geometry, block.extents.max(extents.len() as u64))?;
         passes.run(replays, &mut extents)?;
     }
-    let last_absent = pages.iter().filter(|p| p.waiting.is_none()).map(|p| p.txn).max().unwrap_or(0);
-    let trace = RecoveryTrace {
+    let mut trace = trace(&found, &pages, &newest, &passes);
+    (trace.commits, trace.seconds) = (commits, (config.clock.now_ns() - begun) as f64 / 1e9);
+    Ok(Recovered { catalog, extents, txn, last_number, pages, least_extents, found, trace })
+}
+
+/// What the super-block says of the journal.
+fn needed(block: &SuperBlock) -> Needed {
+    Needed {
+        identity: block.identity,
+        first: block.journal,
+        before: block.before,
+        tail: TailPlace { sequence: block.synced, file: block.tail_file, offset: block.tail_offset },
+        slots: block.slots,
+    }
+}
+
+/// Extents that must be on the stripes. Only what is in use must be there: extents that were built
+/// and dropped since may have been cut off by an earlier recovery.
+fn least_extents(block: &SuperBlock, extents: &[Extent]) -> u64 {
+    let on_stripe = |e: &Extent| e.tree.is_some() && e.written.iter().any(|w| *w != 0);
+    let last = extents.iter().rposition(on_stripe).map_or(0, |i| i as u64 + 1);
+    block.extents.max(last)
+}
+
+/// What was read, without commits and time.
+fn trace(
+    found: &Found,
+    pages: &[RecoveredPage],
+    newest: &VecDeque<u64>,
+    passes: &Passes<'_>,
+) -> RecoveryTrace {
+    let absent = pages.iter().filter(|p| p.waiting.is_none());
+    let last_absent = absent.map(|p| p.txn).max().unwrap_or(0);
+    RecoveryTrace {
         files: found.used.len() as u64,
         read_bytes: found.read_bytes * passes.readings,
         requests: found.requests * passes.readings,
         concurrency: found.concurrency as u64,
         records: found.records,
         record_bytes: found.bytes,
-        commits,
         newest_commits_in_memory: newest.iter().filter(|txn| **txn > last_absent).count() as u64,
         pages: pages.len() as u64,
         pages_in_memory: pages.iter().filter(|p| p.waiting.is_some()).count() as u64,
         pages_written_back: passes.written,
-        seconds: (config.clock.now_ns() - begun) as f64 / 1e9,
-    };
-    Ok(Recovered { catalog, extents, txn, last_number, pages, least_extents, found, trace })
+        ..RecoveryTrace::default()
+    }
 }
 
 /// Shares of the pages: each goes over every record, so that more of them gain little.

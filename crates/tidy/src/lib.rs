@@ -3,6 +3,7 @@
 //! | module      | finds                                                              |
 //! |-------------|--------------------------------------------------------------------|
 //! | `circles`   | modules that need each other, at each level of folders             |
+//! | `folders`   | folders in circles, arrows against the table of folders in `lib.rs`    |
 //! | `functions` | functions that are too long to be seen at once                     |
 //! | `names`     | types of one crate with the same bare name                         |
 //! | `prose`     | comments and documents that are too wide, files without a head     |
@@ -14,6 +15,7 @@
 
 pub mod arrows;
 pub mod circles;
+pub mod folders;
 pub mod functions;
 pub mod lexer;
 pub mod names;

@@ -3,7 +3,7 @@
 //! lowers it.
 
 use snowmelt_tidy::ratchet::{self, Counts};
-use snowmelt_tidy::{arrows, circles, functions, lexer, names, prose, tree};
+use snowmelt_tidy::{arrows, circles, folders, functions, lexer, names, prose, tree};
 use std::fs;
 
 /// Modules of a circle that need no entry.
@@ -18,11 +18,16 @@ fn found() -> Counts {
         }
     };
     for of in tree::crates(&root).unwrap() {
-        for circle in circles::circles(&arrows::arrows(&of)) {
+        let arrows = arrows::arrows(&of);
+        for circle in circles::circles(&arrows) {
+            let within = [std::slice::from_ref(&of.name), &circle.within[..]].concat().join("::");
             if circle.members.len() > SMALL_CIRCLE {
-                let within = [std::slice::from_ref(&of.name), &circle.within[..]].concat().join("::");
-                add("circle", within, circle.members.len());
+                add("circle", within.clone(), circle.members.len());
             }
+            add("folder in a circle", within, folders::in_circle(&of, &circle));
+        }
+        for wrong in folders::against_table(&of, &arrows) {
+            add("against the table of folders", format!("{}: {wrong}", of.name), 1);
         }
         for (name, count) in names::twins(&of) {
             add("types of one name", format!("{}: {name}", of.name), count);

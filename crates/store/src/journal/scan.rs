@@ -77,40 +77,8 @@ pub(crate) fn scan(
     needed: Needed,
     on_record: &mut OnRecord<'_>,
 ) -> Result<Found> {
-    let slots = JournalFile::open_all(dir, config)?;
-    if slots.len() < needed.slots as usize {
-        let path = dir.join(format!("journal-{}", slots.len()));
-        let why = "the file is missing, and with it perhaps commits";
-        return Err(StoreError::JournalDamaged { file: path, offset: 0, why: why.into() });
-    }
-    let mut files = BTreeMap::new();
-    let (mut free, mut headless, mut first_records) = (Vec::new(), Vec::new(), Vec::new());
-    for mut file in slots {
-        let (head, first_record) = file.begin()?;
-        first_records.extend(first_record);
-        // What follows the length that a file was made with is not the journal's.
-        file.bytes = file.bytes.min(head.map_or(MOST_HEADLESS, |h| h.bytes / BLOCK as u64 * BLOCK as u64));
-        let file = Arc::new(file);
-        match head.filter(|h| h.identity == needed.identity || h.file == 0) {
-            Some(head) if head.file >= needed.first => drop(files.insert(head.file, (head, file))),
-            Some(_) => free.push(file),
-            None if begins_with_zeros(&file)? => free.push(file),
-            None => headless.push(file),
-        }
-    }
-    let found = Found {
-        used: BTreeMap::new(),
-        before: BTreeMap::new(),
-        free,
-        slots: needed.slots,
-        end: End { number: needed.first - 1, sequence: needed.before.0, previous: needed.before.1 },
-        place: TailPlace { sequence: needed.before.0, file: 0, offset: 0 },
-        bytes: 0,
-        records: 0,
-        requests: 0,
-        concurrency: 1,
-        read_bytes: 0,
-    };
+    let Slots { files, free, headless, first_records } = Slots::open(dir, config, needed)?;
+    let found = Found::nothing(needed, free);
     let mut scan = Scan { needed, found, stop: None, on_record, salvage: config.journal.salvage };
     // Those without a head come last: they can only show that something is missing.
     let order: Vec<Stretch> = (files.values().map(|(_, f)| f).chain(&headless))
@@ -143,7 +111,64 @@ pub(crate) fn scan(
     Ok(scan.found)
 }
 
+/// The files of the journal, told apart by their heads.
+#[derive(Default)]
+struct Slots {
+    /// Those that may be needed, by number.
+    files: BTreeMap<u64, (FileHead, Arc<JournalFile>)>,
+    free: Vec<Arc<JournalFile>>,
+    /// Their heads cannot be read.
+    headless: Vec<Arc<JournalFile>>,
+    /// Numbers that the first records of files name.
+    first_records: Vec<u64>,
+}
+
+impl Slots {
+    fn open(dir: &Path, config: &StoreConfig, needed: Needed) -> Result<Slots> {
+        let slots = JournalFile::open_all(dir, config)?;
+        if slots.len() < needed.slots as usize {
+            let path = dir.join(format!("journal-{}", slots.len()));
+            let why = "the file is missing, and with it perhaps commits";
+            return Err(StoreError::JournalDamaged { file: path, offset: 0, why: why.into() });
+        }
+        let mut found = Slots::default();
+        for mut file in slots {
+            let (head, first_record) = file.begin()?;
+            found.first_records.extend(first_record);
+            // What follows the length that a file was made with is not the journal's.
+            let made_with = head.map_or(MOST_HEADLESS, |h| h.bytes / BLOCK as u64 * BLOCK as u64);
+            file.bytes = file.bytes.min(made_with);
+            let file = Arc::new(file);
+            match head.filter(|h| h.identity == needed.identity || h.file == 0) {
+                Some(head) if head.file >= needed.first => drop(found.files.insert(head.file, (head, file))),
+                Some(_) => found.free.push(file),
+                None if begins_with_zeros(&file)? => found.free.push(file),
+                None => found.headless.push(file),
+            }
+        }
+        Ok(found)
+    }
+}
+
 impl Found {
+    /// Before anything was read.
+    fn nothing(needed: Needed, free: Vec<Arc<JournalFile>>) -> Found {
+        let (sequence, previous) = needed.before;
+        Found {
+            used: BTreeMap::new(),
+            before: BTreeMap::new(),
+            free,
+            slots: needed.slots,
+            end: End { number: needed.first - 1, sequence, previous },
+            place: TailPlace { sequence, file: 0, offset: 0 },
+            bytes: 0,
+            records: 0,
+            requests: 0,
+            concurrency: 1,
+            read_bytes: 0,
+        }
+    }
+
     /// Leaves out the files behind the last slot that counts: nobody was told of them, since
     /// they were not finished or not durable when the database was last open. They will be made
     /// again.

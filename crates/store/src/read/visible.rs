@@ -42,7 +42,7 @@ pub(crate) enum Sight {
 }
 
 /// A version that is seen instead of the stripe's state.
-enum Version {
+enum Newer {
     Memory(PageRef),
     Journal(u64, Vec<Loc>),
 }
@@ -57,13 +57,13 @@ impl VisiblePages {
     pub fn look(&self, page: PageId, txn: u64) -> Sight {
         let version = || match self.versions.see(page, txn) {
             Seen::Stripe => None,
-            Seen::Memory(state) => Some(Version::Memory(PageRef::of(state))),
-            Seen::Journal(txn, way) => Some(Version::Journal(txn, way)),
+            Seen::Memory(state) => Some(Newer::Memory(PageRef::of(state))),
+            Seen::Journal(txn, way) => Some(Newer::Journal(txn, way)),
         };
         match self.pool.look(page, version) {
             Look::Here(page, rule) => Sight::Here(page, rule),
-            Look::Version(Version::Memory(page)) => Sight::Here(page, None),
-            Look::Version(Version::Journal(txn, way)) => Sight::Journal(txn, way),
+            Look::Version(Newer::Memory(page)) => Sight::Here(page, None),
+            Look::Version(Newer::Journal(txn, way)) => Sight::Journal(txn, way),
             Look::InFlight => Sight::InFlight,
             Look::Absent => Sight::Absent,
             Look::Nowhere => Sight::Nowhere,

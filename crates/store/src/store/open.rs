@@ -1,0 +1,330 @@
+//! Making and opening a store.
+//!
+//! 1. the lock is taken, the super-block read; of a new store it is made;
+//! 2. the meta run gives the catalog and the extent map, the journal what was committed since;
+//! 3. the stripes get their lengths: leftovers of an unfinished build are cut off;
+//! 4. an empty pool, queues, the version table and the journal's end are put together.
+//!
+//! Nothing else is read, and of the stripes nothing is written, so that opening takes a few device
+//! requests whatever the size of the database, and the time to read the journal.
+
+use super::{DEFAULT_STRIPE, Store};
+use crate::commit::Commits;
+use crate::commit::checkpoint::Checkpointer;
+use crate::error::{Result, StoreError};
+use crate::files::lock::Lock;
+use crate::files::reserve::Reserve;
+use crate::files::stripes::{self, Devices};
+use crate::history::state::{State, States};
+use crate::journal::Journal;
+use crate::page::PAGE_BYTES;
+use crate::page::geometry::Geometry;
+use crate::pool::Pool;
+use crate::read::core::Core;
+use crate::read::fetch::Fetch;
+use crate::read::meters::Meters;
+use crate::read::visible::VisiblePages;
+use crate::read::warm::{self, WarmUp};
+use crate::recovery::Recovered;
+use crate::recovery::{RecoveryTrace, recover};
+use crate::settings::config::{Mode, StoreConfig};
+use crate::space::Space;
+use crate::space::meta::{Meta, read_meta};
+use crate::space::meta_pages::MetaState;
+use crate::store::background::{BackgroundThread, Work};
+use crate::superblock::TailPlace;
+use crate::superblock::current::CurrentBlock;
+use crate::superblock::file::Opened;
+use crate::superblock::{MetaForm, SuperBlock, SuperBlockFile};
+use crate::sync::long_lock::LongLock;
+use crate::sync::turn::WriterGate;
+use parking_lot::{Mutex, RwLock};
+use snowmelt_io::{Access, Sink};
+use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
+
+impl Store {
+    /// Makes an empty database in `dir` (made if absent) and opens it. Without `stripes` the
+    /// data lies in one file in `dir`; a stripe that is a directory gets a file in it.
+    pub fn create(dir: &Path, stripes: &[PathBuf], config: StoreConfig) -> Result<Arc<Store>> {
+        let store = Self::create_nameless(dir, stripes, config)?;
+        store.commits.block.write()?;
+        Ok(store)
+    }
+
+    /// The same, but until a checkpoint writes the super-block, what is in `dir` is no database.
+    pub(crate) fn create_nameless(
+        dir: &Path,
+        stripes: &[PathBuf],
+        config: StoreConfig,
+    ) -> Result<Arc<Store>> {
+        if !(1..=65536).contains(&config.extent_pages) {
+            return Err(StoreError::Config(format!(
+                "extents of {} pages do not work: 1 to 65536",
+                config.extent_pages
+            )));
+        }
+        if config.is_read_only() {
+            return Err(StoreError::ReadOnly { path: dir.to_path_buf() });
+        }
+        make_dir(dir)?;
+        if config.files.is_none() && dir.join(crate::superblock::FILE_NAME).exists() {
+            return Err(StoreError::Exists { path: dir.to_path_buf() });
+        }
+        let mut lock = Lock::take(dir)?;
+        let named = stripe_files(dir, stripes)?;
+        let paths: Vec<PathBuf> = named.iter().map(|p| stripes::resolve(dir, p)).collect();
+        let devices = Devices::open(&paths, Access::CreateNew, &config)?;
+        let block = SuperBlock {
+            extent_pages: config.extent_pages,
+            sequence: 0,
+            txn: 0,
+            extents: 0,
+            meta: None,
+            meta_form: MetaForm::Whole,
+            identity: RandomState::new().hash_one(dir),
+            journal: 1,
+            slots: 0,
+            before: (0, 0),
+            synced: 0,
+            tail_file: 0,
+            tail_offset: 0,
+            stripes: named,
+        };
+        let super_file = SuperBlockFile::create(dir, config.files.as_ref())?;
+        lock.take_super_block(dir)?;
+        let real = config.files.is_none();
+        for path in paths.iter().chain([&dir.join(crate::superblock::FILE_NAME)]).filter(|_| real) {
+            stripes::sync_parent(path)?;
+        }
+        Self::assemble(dir, config, lock, super_file, block, devices)
+    }
+
+    /// Opens the database in `dir`.
+    pub fn open(dir: &Path, config: StoreConfig) -> Result<Arc<Store>> {
+        if config.files.is_none() && !dir.join(crate::superblock::FILE_NAME).exists() {
+            let why = if dir.is_dir() { "it has no super-block" } else { "no such directory" };
+            return Err(StoreError::NotADatabase { path: dir.to_path_buf(), why: why.into() });
+        }
+        let lock = if config.is_read_only() { Lock::share(dir)? } else { Lock::take(dir)? };
+        let Opened { file: super_file, block, notice, doubt } =
+            SuperBlockFile::open_as(dir, config.access(), config.files.as_ref())?;
+        if let Some(line) = notice {
+            snowmelt_io::notice(&line);
+        }
+        // A process that was killed may have left it written and not synced; what it says was
+        // durable must be before anything is used again.
+        if !config.is_read_only() {
+            super_file.sync()?;
+        }
+        let files: Vec<PathBuf> = block.stripes.iter().map(|p| stripes::resolve(dir, p)).collect();
+        let devices = Devices::open(&files, config.access(), &config)?;
+        Self::assemble(dir, config, lock, super_file, block, devices).map_err(|e| match doubt {
+            Some(doubt) if e.is_damage() => {
+                let path = dir.join(crate::superblock::FILE_NAME);
+                StoreError::Corrupt { path, why: format!("{doubt}: {e}") }
+            }
+            _ => e,
+        })
+    }
+
+    fn assemble(
+        dir: &Path,
+        config: StoreConfig,
+        lock: Lock,
+        super_file: SuperBlockFile,
+        block: SuperBlock,
+        devices: Devices,
+    ) -> Result<Arc<Store>> {
+        let geometry = Geometry { extent_pages: block.extent_pages, stripes: block.stripes.len() as u32 };
+        devices.check_lengths(geometry, block.extents)?;
+        let Meta { catalog, extents, state: mut meta } = read_meta(dir, &block, geometry, &devices)?;
+        let mut found = recover(dir, &config, &block, geometry, (catalog, extents), &devices)?;
+        meta.adopt_extents(&mut found.extents, geometry);
+        say_recovered(dir, &found.trace);
+        devices.check_lengths(geometry, found.least_extents)?;
+        if !config.is_read_only() {
+            devices.set_lengths(geometry, block.extents.max(found.extents.len() as u64))?;
+        }
+        let memory = config.memory();
+        let frames = config.frames()?;
+        let pool_memory = memory.reserve("the pool", frames as u64 * PAGE_BYTES as u64)?;
+        let extents = std::mem::take(&mut found.extents);
+        let core = new_core(dir, &config, &block, Space::new(geometry, extents), frames)?;
+        let fetch = new_fetch(dir, &config, core, devices)?;
+        let recovery = found.trace.clone();
+        let commits = new_commits(dir, &config, fetch.clone(), (super_file, block), meta, found)?;
+        let work = Arc::new(Work::new(commits.clone()));
+        let background = config
+            .runs_threads()
+            .then(|| BackgroundThread::start(work.clone()))
+            .transpose()
+            .map_err(StoreError::file(dir, "start the background thread"))?;
+        Ok(Arc::new(Store {
+            dir: dir.to_path_buf(),
+            geometry,
+            fetch,
+            work,
+            background,
+            commits,
+            writers: WriterGate::new(&config.clock),
+            config,
+            building: AtomicBool::new(false),
+            recovery,
+            memory,
+            _pool_memory: pool_memory,
+            _lock: lock,
+        }))
+    }
+}
+
+/// An empty pool over the space.
+fn new_core(
+    dir: &Path,
+    config: &StoreConfig,
+    block: &SuperBlock,
+    space: Space,
+    frames: u32,
+) -> Result<Arc<Core>> {
+    let pool = Pool::new(frames, most_pages(space.geometry(), space.len()), &config.clock)?;
+    let core = Arc::new(Core {
+        pages: VisiblePages::new(pool),
+        space: RwLock::new(space),
+        meters: Meters::default(),
+        files: block.stripes.iter().map(|p| stripes::resolve(dir, p)).collect(),
+        failures: Default::default(),
+    });
+    core.count_pages();
+    Ok(core)
+}
+
+/// Queues before the stripes' devices, and the warm list.
+fn new_fetch(dir: &Path, config: &StoreConfig, core: Arc<Core>, devices: Devices) -> Result<Arc<Fetch>> {
+    let geometry = core.space.read().geometry();
+    let frames = core.pages.pool.frame_count();
+    let sink: Arc<dyn Sink> = core.clone();
+    let stripes = devices.into_stripes(config, &sink)?;
+    let listed = config.read_ahead.warm_list.then(|| warm::load(dir, geometry.extent_pages)).flatten();
+    let warm_up = WarmUp::new(listed.unwrap_or_default(), frames.into(), geometry);
+    Ok(Arc::new(Fetch::new(core, stripes, geometry, warm_up, config)))
+}
+
+/// The state that the super-block and the journal give, ready for commits.
+fn new_commits(
+    dir: &Path,
+    config: &StoreConfig,
+    fetch: Arc<Fetch>,
+    (super_file, block): (SuperBlockFile, SuperBlock),
+    meta: MetaState,
+    found: Recovered,
+) -> Result<Arc<Commits>> {
+    for p in found.pages {
+        fetch.core.pages.restore_version(p.page, p.txn, p.waiting, p.history);
+    }
+    let replayed_per_s = replayed_per_s(&found.trace, fetch.stripes.cost(0).bytes_per_s);
+    let poison: Arc<OnceLock<_>> = Arc::default();
+    if config.is_read_only() {
+        let _ = poison.set(Arc::new(StoreError::ReadOnly { path: dir.to_path_buf() }));
+    }
+    let reserve_bytes = match config.mode {
+        Mode::ReadWrite => config.reserve_bytes.unwrap_or(4 * fetch.geometry.extent_bytes()),
+        Mode::ReadOnly => 0,
+    };
+    let spare = Reserve::open(dir, reserve_bytes, config);
+    let block = CurrentBlock::new(super_file, cut_at_damage(block, found.found.place), &config.clock);
+    let journal = Journal::new(dir.to_path_buf(), config, block.clone(), Arc::clone(&poison), found.found)?;
+    Ok(Arc::new(Commits {
+        dir: dir.to_path_buf(),
+        fetch,
+        states: States::new(State { txn: found.txn, catalog: found.catalog }),
+        snapshots: Arc::default(),
+        journal: Arc::new(journal),
+        meta: Mutex::new(meta),
+        block,
+        spare,
+        lengths: LongLock::new(Default::default(), &config.clock),
+        replayed_per_s,
+        poison,
+        order: Mutex::default(),
+        generation: AtomicU64::new(0),
+        next_txn: AtomicU64::new(found.last_number + 1),
+        checkpointer: Checkpointer::new(&config.clock),
+        version_pages: config.version_pages()? as u64,
+        config: config.clone(),
+    }))
+}
+
+/// Where the journal was cut at damage, as asked, what is behind the cut is no longer missed.
+fn cut_at_damage(block: SuperBlock, place: TailPlace) -> SuperBlock {
+    if place.sequence < block.synced {
+        return SuperBlock {
+            synced: place.sequence,
+            tail_file: place.file,
+            tail_offset: place.offset,
+            ..block
+        };
+    }
+    block
+}
+
+/// Makes a directory and those above it, durably.
+fn make_dir(dir: &Path) -> Result<()> {
+    let missing: Vec<&Path> =
+        dir.ancestors().take_while(|d| !d.as_os_str().is_empty() && !d.exists()).collect();
+    std::fs::create_dir_all(dir).map_err(StoreError::file(dir, "make the directory"))?;
+    missing.into_iter().try_for_each(stripes::sync_parent)
+}
+
+/// A line for the log when there was something to recover.
+fn say_recovered(dir: &Path, trace: &RecoveryTrace) {
+    if trace.commits > 0 {
+        snowmelt_io::notice(&format!(
+            "{}: recovered {} commits after the checkpoint: {} bytes of journal in {} requests, {} at a time, {:.3} s; {} pages will be written back",
+            dir.display(),
+            trace.commits,
+            trace.read_bytes,
+            trace.requests,
+            trace.concurrency,
+            trace.seconds,
+            trace.pages
+        ));
+    }
+}
+
+/// Bytes of journal a second of recovery takes: what the device reads and what the processor
+/// makes of it, as measured at this open if that says anything.
+fn replayed_per_s(trace: &RecoveryTrace, device_bytes_per_s: u64) -> u64 {
+    /// Without a measurement: commits of one quad take twice as long, of a hundred a quarter.
+    const USUAL: u64 = 100_000_000;
+    /// Less says more about opening files than about reading.
+    const ENOUGH_BYTES: u64 = 64 << 20;
+    let measured = (trace.read_bytes >= ENOUGH_BYTES)
+        .then(|| (trace.read_bytes as f64 / trace.seconds.max(1e-3)) as u64);
+    measured.unwrap_or(USUAL).min(device_bytes_per_s).max(1)
+}
+
+/// Pages the translation array covers: room to grow costs only address space.
+fn most_pages(geometry: Geometry, extents: u64) -> u64 {
+    (extents * geometry.extent_pages as u64 * 4).max(1 << 28)
+}
+
+/// The paths the super-block will name.
+fn stripe_files(dir: &Path, stripes: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    if stripes.is_empty() {
+        return Ok(vec![PathBuf::from(DEFAULT_STRIPE)]);
+    }
+    let name = dir.file_name().map_or("database".into(), |n| n.to_string_lossy().into_owned());
+    let absolute = |p: &Path| std::path::absolute(p).map_err(StoreError::file(p, "find the stripe"));
+    let file = |(i, p): (usize, &PathBuf)| {
+        if p.is_dir() { absolute(&p.join(format!("{name}.stripe-{i}"))) } else { absolute(p) }
+    };
+    let files = stripes.iter().enumerate().map(file).collect::<Result<Vec<_>>>()?;
+    for (i, f) in files.iter().enumerate() {
+        if files[..i].contains(f) {
+            return Err(StoreError::Config(format!("the stripe {} is named twice", f.display())));
+        }
+    }
+    Ok(files)
+}
