@@ -19,6 +19,7 @@
 //! | `results` | rows and triples in the formats of answers |
 //! | `engine` | a query from its text to its result; templates kept by shape |
 //! | `update` | requests of changes, each one transaction |
+//! | `fuzz` | entry points of the fuzz targets: texts and results from strangers |
 
 pub mod aggregate;
 mod algebra;
