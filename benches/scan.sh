@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Experiment E5: full scans by 1 to 80 workers under every scheduler, independent and coordinated, on the emulated 10,000 rpm disk.
-# Writes the figure to docs/lab-scan-hdd-10k.svg, and the run folder beside what else DATA holds. About half an hour; on a machine that
+# Writes the figure to docs/src/img/lab-scan-hdd-10k.svg, and the run folder beside what else DATA holds. About half an hour; on a machine that
 # does nothing else.
 #
 #   sudo -E benches/scan.sh [REPEATS] [SIZE]      3 and 192m unless given
@@ -16,7 +16,7 @@ ahead=$(chrt -f 10 true 2> /dev/null && echo chrt -f 10 || true)
 measure $ahead "$SNOWMELT" lab scan "$device" --size "$size" --dop 1,2,3,4,5,6,7,8,20,40,80 --repeat "$repeats" \
     --scheduler none,mq-deadline,kyber,bfq,bfq-anticipatory --workers independent,coordinated --out "$run"
 "$SNOWMELT" lab report "$run" --svg "$run-svg" > /dev/null
-cp "$run-svg"/01-*.svg "$here/../docs/lab-scan-hdd-10k.svg"
+cp "$run-svg"/01-*.svg "$here/../docs/src/img/lab-scan-hdd-10k.svg"
 python3 - "$run/cells.jsonl" <<'PY'
 import json, statistics, sys
 

@@ -5,6 +5,8 @@
 
 mod commands;
 mod control;
+#[cfg(test)]
+mod pages;
 mod prompt;
 mod running;
 mod switches;

@@ -1,11 +1,11 @@
-//! The graph's part of docs/format.md says what the code does: the table of kinds, and the
-//! constants in its text.
+//! The graph's part of docs/src/reference/format.md says what the code does: the table of
+//! kinds, and the constants in its text.
 
 use snowmelt_graph::{Kind, dict};
 
 fn document() -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/format.md");
-    std::fs::read_to_string(path).expect("docs/format.md is part of the project")
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/reference/format.md");
+    std::fs::read_to_string(path).expect("docs/src/reference/format.md is part of the project")
 }
 
 #[test]

@@ -3,8 +3,8 @@
 //!
 //! Every second seed is a run with threads. Without a first seed it takes one that nobody has
 //! had. Ends with the tally, or with the seed of the first wrong answer; with a ledger
-//! (docs/power-cuts.tsv) it adds a line there, so that the runs add up. Ctrl-C and SIGTERM end
-//! it after the seed under way, with the line of what was done.
+//! (docs/src/measurements/power-cuts.tsv) it adds a line there, so that the runs add up. Ctrl-C
+//! and SIGTERM end it after the seed under way, with the line of what was done.
 
 #[path = "../tests/support/cuts.rs"]
 mod cuts;

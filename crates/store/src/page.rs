@@ -27,7 +27,7 @@ pub const HEADER_BYTES: usize = 32;
 /// Bytes a tree may use in each page.
 pub const BODY_BYTES: usize = PAGE_BYTES - HEADER_BYTES;
 
-/// Byte offsets of the header's fields, compared with docs/format.md by a test.
+/// Byte offsets of the header's fields, compared with docs/src/reference/format.md by a test.
 pub mod offset {
     /// XXH3-64 of the rest of the page.
     pub const CHECKSUM: usize = 0;

@@ -55,7 +55,7 @@ pub const SLOT_BYTES: usize = 8192;
 /// First bytes of each slot after the checksum.
 pub const MAGIC: [u8; 8] = *b"SNOWMELT";
 
-/// Byte offsets of the fields, compared with docs/format.md by a test.
+/// Byte offsets of the fields, compared with docs/src/reference/format.md by a test.
 pub mod offset {
     /// XXH3-64 of the rest of the slot.
     pub const CHECKSUM: usize = 0;

@@ -1,5 +1,5 @@
-//! docs/format.md against the code: its tables list the same fields at the same bytes, and a
-//! file written now is as it says.
+//! docs/src/reference/format.md against the code: its tables list the same fields at the same
+//! bytes, and a file written now is as it says.
 
 mod support;
 
@@ -9,7 +9,7 @@ use snowmelt_store::{BODY_BYTES, HEADER_BYTES, PAGE_BYTES, PageKind, ReadAhead, 
 use support::{build_tree, config};
 
 fn document() -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/format.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/reference/format.md");
     std::fs::read_to_string(path).unwrap()
 }
 

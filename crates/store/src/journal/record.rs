@@ -54,7 +54,7 @@ pub const ALIGN: usize = 8;
 /// Bits of a life.
 pub const LIFE_BITS: u32 = 24;
 
-/// Byte offsets in the head of a file, compared with docs/format.md by a test.
+/// Byte offsets in the head of a file, compared with docs/src/reference/format.md by a test.
 pub mod file_offset {
     pub const CHECKSUM: usize = 0;
     pub const MAGIC: usize = 8;
@@ -68,7 +68,7 @@ pub mod file_offset {
     pub const SYNCED: usize = 64;
 }
 
-/// Byte offsets in the head of a record, compared with docs/format.md by a test.
+/// Byte offsets in the head of a record, compared with docs/src/reference/format.md by a test.
 pub mod offset {
     pub const CHECKSUM: usize = 0;
     pub const MAGIC: usize = 8;

@@ -1,4 +1,4 @@
-//! The numbers of docs/format.md, "Page bodies", are those of the code.
+//! The numbers of docs/src/reference/format.md, "Page bodies", are those of the code.
 
 use crate::format::encoding;
 use crate::format::encoding::bits;
@@ -42,8 +42,8 @@ fn the_document_has_the_numbers_of_the_code() {
         ("PLAIN", long_value::PLAIN.into()),
         ("LZ4", long_value::LZ4.into()),
     ];
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/format.md");
-    let text = std::fs::read_to_string(path).expect("docs/format.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/reference/format.md");
+    let text = std::fs::read_to_string(path).expect("docs/src/reference/format.md");
     let bodies =
         text.split("\n## ").find(|s| s.starts_with("Page bodies")).expect("a section on page bodies");
     let mut documented: Vec<(String, usize)> = Vec::new();

@@ -1,0 +1,33 @@
+//! `cargo run -p snowmelt-book [DIR]`: renders the book to HTML, in `docs/book` unless DIR says
+//! otherwise, and checks its links. Needs no network.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use snowmelt_book::{links, pages, render, root};
+
+fn main() -> ExitCode {
+    let target = std::env::args_os().nth(1).map(PathBuf::from);
+    match run(target.as_deref()) {
+        Ok(problems) if problems.is_empty() => ExitCode::SUCCESS,
+        Ok(problems) => {
+            eprintln!("{}\n{} problems", problems.join("\n"), problems.len());
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Renders and checks; the problems found.
+fn run(target: Option<&Path>) -> Result<Vec<String>> {
+    let target = target.map(std::path::absolute).transpose()?;
+    let book = render(&root(), target.as_deref())?;
+    println!("{}", std::path::absolute(book.join("index.html"))?.display());
+    let mut problems = pages::unlisted(&root().join("src"))?;
+    problems.extend(links::broken(&book)?);
+    Ok(problems)
+}

@@ -1,0 +1,64 @@
+//! The book renders, each page is in its table of contents, and each link leads somewhere. Small
+//! books with a mistake each show that the checks find it.
+
+use std::fs;
+use std::path::Path;
+
+use snowmelt_book::{links, pages, render, root};
+
+#[test]
+fn the_book_is_whole() {
+    let target = tempfile::tempdir().unwrap();
+    let book = render(&root(), Some(target.path())).unwrap();
+    assert!(book.join("index.html").is_file());
+    assert_eq!(pages::unlisted(&root().join("src")).unwrap(), [""; 0]);
+    assert_eq!(links::broken(&book).unwrap(), [""; 0]);
+}
+
+/// A book of two pages; `text` is on the first.
+fn small(folder: &Path, text: &str) {
+    let src = folder.join("src");
+    fs::create_dir_all(src.join("part")).unwrap();
+    fs::write(folder.join("book.toml"), "[book]\ntitle = \"small\"\n").unwrap();
+    fs::write(src.join("SUMMARY.md"), "# Summary\n\n[One](one.md)\n\n- [Two](part/two.md)\n").unwrap();
+    fs::write(src.join("one.md"), format!("# One\n\n{text}\n")).unwrap();
+    fs::write(src.join("part/two.md"), "# Two\n\n## A place\n\n[back](../one.md#one)\n").unwrap();
+}
+
+/// The problems of a small book, each without the page it is on.
+fn problems(text: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    small(folder.path(), text);
+    let book = render(folder.path(), None).unwrap();
+    let mut found = links::broken(&book).unwrap();
+    // The first page is rendered twice: it is index.html, too.
+    found.retain(|line| line.starts_with("one.html: "));
+    found.into_iter().map(|line| line.trim_start_matches("one.html: ").to_owned()).collect()
+}
+
+#[test]
+fn sound_links_pass() {
+    assert_eq!(
+        problems("[a](part/two.md) [b](part/two.md#a-place) [c](#one) [d](https://example.org/#x)"),
+        [""; 0]
+    );
+}
+
+#[test]
+fn broken_links_are_found() {
+    assert_eq!(problems("[a](part/three.md)"), ["part/three.html (no such file)"]);
+    assert_eq!(problems("[a](part/two.md#b-place)"), ["part/two.html#b-place (no such place)"]);
+    assert_eq!(problems("[a](#two)"), ["#two (no such place)"]);
+    assert_eq!(problems("![a](img/none.svg)"), ["img/none.svg (no such file)"]);
+    assert_eq!(problems("[a](../book.toml)"), ["../book.toml (leaves the book)"]);
+}
+
+#[test]
+fn unlisted_pages_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    small(folder.path(), "");
+    let src = folder.path().join("src");
+    assert_eq!(pages::unlisted(&src).unwrap(), [""; 0]);
+    fs::write(src.join("part/three.md"), "# Three\n").unwrap();
+    assert_eq!(pages::unlisted(&src).unwrap(), ["part/three.md is not in SUMMARY.md"]);
+}
