@@ -1,5 +1,6 @@
 //! An open graph: a store, and the state of the graph as of its newest transactions.
 
+mod resources;
 pub(crate) mod state;
 
 use std::collections::BTreeMap;

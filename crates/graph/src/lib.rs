@@ -27,8 +27,8 @@ mod term;
 mod transaction;
 
 pub use snowmelt_store::{
-    Activity, Charge, Columns, Committed, Keys, Levels, Matches, MemoryBudget, Pending, Relocated,
-    Reservation,
+    Activity, Charge, Columns, Committed, CopyProgress, JournalStats, Keys, Levels, Matches, MemoryBudget,
+    Pending, RecoveryTrace, Relocated, Reservation,
 };
 
 pub use check::{CheckProgress, CheckReport};
@@ -60,4 +60,6 @@ pub use transaction::clear::Graphs;
 pub use transaction::document::{Document, check_source};
 pub use transaction::quad_batch::{BatchTerm, QuadBatch};
 pub use transaction::quads::Changed;
+pub use transaction::relocate::{CompactStep, Compacted};
 pub use transaction::terms::BlankNodes;
+pub use transaction::whole_graph::{GraphDocument, GraphStored, GraphWrite};

@@ -71,6 +71,17 @@ impl Session {
         self.reader.meters
     }
 
+    /// Counts threads that work for this session's query.
+    pub fn count_forks(&mut self, threads: usize) {
+        self.reader.meters.fork += threads as u64;
+    }
+
+    /// Whether all pages of an index are in memory, so that no visit to it waits for a device.
+    pub fn is_resident(&self, index: Index) -> bool {
+        let id = self.state.index(index).map(|tree| tree.id());
+        id.is_none_or(|id| self.reader.resident(id))
+    }
+
     /// Adds the activity to the database's total and sets it to zero; dropping the session does
     /// it too.
     pub fn flush(&mut self) {

@@ -14,8 +14,9 @@ pub(crate) mod clear;
 pub(crate) mod document;
 pub(crate) mod quad_batch;
 pub(crate) mod quads;
-mod relocate;
+pub(crate) mod relocate;
 pub(crate) mod terms;
+pub(crate) mod whole_graph;
 
 use std::sync::Arc;
 

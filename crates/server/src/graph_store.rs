@@ -10,12 +10,12 @@
 //! A body is taken to the end before the transaction begins ([`crate::spool`]): a slow client
 //! keeps no writer waiting, and a body that breaks off changes nothing.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use hyper::{HeaderMap, Method, StatusCode, header};
 use snowmelt_graph::load::{LoadError, Source, format_of_media_type};
-use snowmelt_graph::{Changed, Graphs, TermId, TermRef, Transaction};
-use snowmelt_sparql::{Engine, QueryError, graph_exists};
+use snowmelt_graph::{GraphDocument, GraphError, GraphWrite};
+use snowmelt_sparql::{Engine, QueryError};
 
 use crate::multipart;
 use crate::request::{Refusal, media_type};
@@ -76,7 +76,7 @@ pub fn query_of(engine: &Engine, target: &Target) -> Result<String, Refusal> {
         Target::Default => Ok("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }".to_owned()),
         Target::Named(graph) => {
             let mut session = engine.database().session().map_err(failed)?;
-            if !graph_exists(&mut session, graph).map_err(failed)? {
+            if !session.has_graph(Some(graph)).map_err(failed)? {
                 return Err(not_found(graph));
             }
             Ok(format!("CONSTRUCT {{ ?s ?p ?o }} WHERE {{ GRAPH <{graph}> {{ ?s ?p ?o }} }}"))
@@ -89,11 +89,11 @@ fn not_found(graph: &str) -> Refusal {
     (StatusCode::NOT_FOUND, format!("there is no graph <{graph}>"))
 }
 
-/// PUT (`replace`) or POST: the body's triples become the graph's, or are added to it.
+/// PUT (replace) or POST (add): the body's triples become the graph's, or are added to it.
 pub fn store(
     engine: &Engine,
     target: &Target,
-    replace: bool,
+    write: GraphWrite,
     headers: &HeaderMap,
     body: Spooled,
     base: &str,
@@ -107,84 +107,51 @@ pub fn store(
             (Some(name.clone()), Some(name))
         }
     };
+    let database = engine.database();
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
     let parts = match multipart::boundary(content_type) {
-        Some(boundary) => {
-            let store = engine.database().store();
-            multipart::parts(body, &boundary, store.memory(), store.dir())?
-        }
+        Some(boundary) => multipart::parts(body, &boundary, database.memory(), database.dir())?,
         None => vec![(content_type.to_owned(), body)],
     };
-    let mut txn = begin(engine, cancel)?;
-    let mut session = txn.session();
-    let id = match &graph {
-        None => Some(TermId::DEFAULT_GRAPH),
-        Some(graph) => session.resolve_one(TermRef::Iri(graph)).map_err(failed)?,
-    };
-    let before = match id {
-        Some(id) => session.count(snowmelt_graph::Index::Gs, &[id], None).map_err(failed)?,
-        None => 0,
-    };
-    drop(session);
-    let mut changed = Changed::default();
-    if let (true, Some(id)) = (replace, id) {
-        changed += txn.clear(Graphs::One(id), cancel).map_err(failed)?;
-    }
-    for (content_type, part) in parts {
-        let kind = media_type(&content_type);
-        let format = format_of_media_type(&kind).filter(|format| !format.supports_datasets());
-        if format.is_none() && !kind.is_empty() && kind != "application/octet-stream" {
-            return Err((
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                format!(
-                    "Content-Type '{kind}' is not that of a graph: send text/turtle, application/n-triples or application/rdf+xml"
-                ),
-            ));
-        }
-        let source = Source::Reader { name: "the request body".to_owned(), read: Box::new(part) };
-        let inserted = txn.insert_source(
-            source,
-            format,
-            Some(graph.as_deref().unwrap_or(base)),
-            graph.as_deref(),
-            cancel,
-        );
-        changed += inserted.map_err(|error| refusal_of_load(&error))?;
-    }
-    // Replacing a graph by itself is still a change of nothing.
-    if changed != Changed::default() {
-        txn.commit().map_err(failed)?;
-    }
-    Ok(Stored { created: before == 0 && graph.is_some(), location })
+    let documents = parts.into_iter().map(document).collect::<Result<Vec<_>, _>>()?;
+    let base = graph.as_deref().unwrap_or(base);
+    let stored = database
+        .store_graph(graph.as_deref(), write, documents, base, cancel)
+        .map_err(|error| refusal_of_load(&error))?;
+    Ok(Stored { created: !stored.was_there && graph.is_some(), location })
 }
 
-/// Begins a transaction once it is its turn; not if it is cancelled before.
-fn begin(engine: &Engine, cancel: &AtomicBool) -> Result<Transaction, Refusal> {
-    let begun = engine.database().begin_while(&|| !cancel.load(Ordering::Relaxed)).map_err(failed)?;
-    begun.ok_or_else(|| crate::service::refusal(&QueryError::Cancelled))
+/// A part of a body as a document of its media type.
+fn document((content_type, part): (String, Spooled)) -> Result<GraphDocument, Refusal> {
+    let kind = media_type(&content_type);
+    let format = format_of_media_type(&kind).filter(|format| !format.supports_datasets());
+    if format.is_none() && !kind.is_empty() && kind != "application/octet-stream" {
+        return Err((
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            format!(
+                "Content-Type '{kind}' is not that of a graph: send text/turtle, application/n-triples or application/rdf+xml"
+            ),
+        ));
+    }
+    let source = Source::Reader { name: "the request body".to_owned(), read: Box::new(part) };
+    Ok(GraphDocument { source, format })
 }
 
-/// DELETE: the graph is emptied; 404 if it has no name that anybody knows.
-pub fn delete(engine: &Engine, target: &Target, cancel: &AtomicBool) -> Result<Changed, Refusal> {
-    let mut txn = begin(engine, cancel)?;
-    let id = match target {
-        Target::Default => TermId::DEFAULT_GRAPH,
+/// DELETE: the graph is emptied; 404 if it has no quads, the default graph excepted.
+pub fn delete(engine: &Engine, target: &Target, cancel: &AtomicBool) -> Result<(), Refusal> {
+    let graph = match target {
+        Target::Default => None,
+        Target::Named(graph) => Some(graph.as_str()),
         Target::New => {
             return Err((StatusCode::BAD_REQUEST, "which graph? ask for /graphs?graph=IRI".into()));
         }
-        Target::Named(graph) => {
-            let mut session = txn.session();
-            if !graph_exists(&mut session, graph).map_err(failed)? {
-                return Err(not_found(graph));
-            }
-            session.resolve_one(TermRef::Iri(graph)).map_err(failed)?.ok_or_else(|| not_found(graph))?
-        }
     };
-    let changed = txn.clear(Graphs::One(id), cancel).map_err(failed)?;
-    if changed != Changed::default() {
-        txn.commit().map_err(failed)?;
+    match engine.database().delete_graph(graph, cancel) {
+        Ok(Some(_)) => Ok(()),
+        Ok(None) => Err(not_found(graph.unwrap_or_default())),
+        Err(GraphError::Stopped) => Err(crate::service::refusal(&QueryError::Cancelled)),
+        Err(error) => Err(failed(error)),
     }
-    Ok(changed)
 }
 
 fn failed(error: impl Into<QueryError>) -> Refusal {
@@ -192,6 +159,9 @@ fn failed(error: impl Into<QueryError>) -> Refusal {
 }
 
 fn refusal_of_load(error: &LoadError) -> Refusal {
+    if matches!(error, LoadError::Cancelled) {
+        return crate::service::refusal(&QueryError::Cancelled);
+    }
     let status =
         if error.is_of_input() { StatusCode::BAD_REQUEST } else { StatusCode::INTERNAL_SERVER_ERROR };
     (status, error.to_string())

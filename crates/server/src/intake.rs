@@ -89,7 +89,7 @@ pub async fn hold(body: Incoming, limits: &Limits, database: &Database) -> Resul
     /// The body, and the text that is made of it.
     const COPIES: u64 = 2;
     let mut intake = Intake::new(body, limits.body_bytes, "--max-update", limits)?;
-    let mut memory = database.store().memory().reserve("a request", 0).map_err(|e| no_memory(&e))?;
+    let mut memory = database.memory().reserve("a request", 0).map_err(|e| no_memory(&e))?;
     let mut bytes = Vec::new();
     while let Some(more) = intake.next().await? {
         if bytes.len() + more.len() > bytes.capacity() {
@@ -107,7 +107,7 @@ pub async fn spool(body: Incoming, limits: &Limits, database: &Database) -> Resu
     let unwritten =
         |e: std::io::Error| (StatusCode::INSUFFICIENT_STORAGE, format!("the body cannot be kept: {e}"));
     let mut intake = Intake::new(body, limits.document_bytes, "--max-document", limits)?;
-    let mut spool = Spool::new(database.store().memory(), database.store().dir());
+    let mut spool = Spool::new(database.memory(), database.dir());
     while let Some(bytes) = intake.next().await? {
         // A write to a file waits for the disk when there is much to write.
         tokio::task::block_in_place(|| spool.write(&bytes)).map_err(unwritten)?;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, header};
+use snowmelt_graph::GraphWrite;
 use snowmelt_sparql::{Engine, LoadPermission, QueryError, QueryKind, QueryOptions, UpdateOptions};
 use tokio::sync::oneshot;
 
@@ -207,7 +208,8 @@ impl Service {
                 self.may_change()?;
                 let body = intake::spool(body, &self.limits, self.engine.database()).await?;
                 let replace = head.method == Method::PUT;
-                self.store_graph(target, replace, head.headers, body, format!("http://{host}/graphs")).await
+                let write = if replace { GraphWrite::Replace } else { GraphWrite::Add };
+                self.store_graph(target, write, head.headers, body, format!("http://{host}/graphs")).await
             }
             Method::DELETE => {
                 self.may_change()?;
@@ -224,16 +226,14 @@ impl Service {
     async fn store_graph(
         &self,
         target: Target,
-        replace: bool,
+        write: GraphWrite,
         headers: HeaderMap,
         body: Spooled,
         base: String,
     ) -> Answered {
         let engine = Arc::clone(&self.engine);
         let stored = self
-            .change(move |cancel| {
-                graph_store::store(&engine, &target, replace, &headers, body, &base, cancel)
-            })
+            .change(move |cancel| graph_store::store(&engine, &target, write, &headers, body, &base, cancel))
             .await?;
         let status = if stored.created { StatusCode::CREATED } else { StatusCode::NO_CONTENT };
         let mut response = empty(status);

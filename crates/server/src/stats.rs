@@ -5,9 +5,7 @@ use snowmelt_graph::Database;
 
 /// Commits and their groups, journal, version table, readers, checkpoints, and the last recovery.
 pub fn journal(database: &Database) -> Value {
-    let store = database.store();
-    let stats = store.journal_stats();
-    let recovery = store.recovery();
+    let (stats, recovery) = (database.journal_stats(), database.recovery());
     let per = |of: u64, by: u64| if by == 0 { 0.0 } else { of as f64 / by as f64 };
     json!({
         "commits": stats.commits,

@@ -140,7 +140,7 @@ impl Engine {
 
     /// What all finished queries (and everything else on this database) did.
     pub fn activity(&self) -> Activity {
-        self.db.store().activity()
+        self.db.activity()
     }
 
     /// Begins a query. Errors of the text come here; those of the data while the result is read.
@@ -260,15 +260,13 @@ impl Engine {
         wait: Option<Duration>,
         limits: &Limits,
     ) -> Result<Option<TextMemory>, QueryError> {
-        let store = self.db.store();
-        let budget = store.memory();
-        let bytes = text_bytes(kind, text, budget.total(), store.pool_bytes());
+        let budget = self.db.memory();
+        let bytes = text_bytes(kind, text, budget.total(), self.db.pool_bytes());
         if bytes == 0 {
             return Ok(None);
         }
-        let clock = store.config().clock.clone();
         let wait = wait.unwrap_or(MEMORY_WAIT);
-        let sleep_ns = |ns| clock.sleep_ns(ns);
+        let sleep_ns = |ns| self.db.sleep_ns(ns);
         let reserved = self.texts.reserve(budget, "the text of a query", bytes, wait, limits, &sleep_ns)?;
         Ok(Some(TextMemory { budget: budget.clone(), reserved }))
     }
@@ -308,13 +306,12 @@ impl Engine {
         };
         let (default_graphs, named_graphs) =
             (graphs(&algebra.dataset.default), graphs(&algebra.dataset.named));
-        let budget = self.db.store().memory().clone();
-        let store = self.db.store();
-        let shares = Shares::of(budget.total(), store.pool_bytes(), options.memory);
-        let clock = store.config().clock.clone();
+        let budget = self.db.memory().clone();
+        let shares = Shares::of(budget.total(), self.db.pool_bytes(), options.memory);
         let wait = options.memory_wait.unwrap_or(MEMORY_WAIT);
-        let memory = MemoryShare::admit(shares, budget, &self.line, wait, limits, |ns| clock.sleep_ns(ns))?;
-        let longest = store.config().longest_string_bytes;
+        let sleep_ns = |ns| self.db.sleep_ns(ns);
+        let memory = MemoryShare::admit(shares, budget, &self.line, wait, limits, sleep_ns)?;
+        let longest = self.db.longest_term_bytes();
         let (locals, now) = (Arc::new(LocalTerms::held_by(memory.held())), DateTime::now());
         let base = algebra.base.as_ref().and_then(|b| oxiri::Iri::parse(b.clone()).ok());
         let active = Active::new(&self.active);

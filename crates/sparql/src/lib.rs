@@ -45,4 +45,4 @@ pub use error::QueryError;
 pub use exec::Batch;
 pub use results::{ResultFormat, TableStyle};
 pub use text::prefixes::{KNOWN_PREFIXES, Shortener, declared_prefixes, known_namespace};
-pub use update::{LoadPermission, UpdateOptions, Updated, graph_exists};
+pub use update::{LoadPermission, UpdateOptions, Updated};

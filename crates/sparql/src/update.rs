@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use oxrdf::TermRef as RdfTerm;
-use snowmelt_graph::{Changed, GraphError, Graphs, Session, TermId, TermRef, Transaction};
+use snowmelt_graph::{Changed, GraphError, Graphs, TermId, TermRef, Transaction};
 use spargebra::GraphUpdateOperation;
 use spargebra::algebra::{GraphTarget, QueryDataset};
 use spargebra::term::NamedNode;
@@ -93,12 +93,7 @@ impl Engine {
             return Err(QueryError::Cancelled);
         };
         let changed = self.run_operations(&mut txn, &update, parsed, options, limits)?;
-        // Nothing to make durable: no number is used up.
-        if changed == Changed::default() {
-            return Ok(Updated { txn: txn.number() - 1, changed });
-        }
-        let committed = txn.commit()?;
-        Ok(Updated { txn: committed.txn, changed })
+        Ok(Updated { txn: txn.commit_unless_unchanged(changed)?, changed })
     }
 
     /// Runs an update in a transaction, without committing. After an error a part of the update may
@@ -195,12 +190,10 @@ impl Run<'_> {
             GraphTarget::DefaultGraph => Graphs::One(TermId::DEFAULT_GRAPH),
             GraphTarget::NamedGraphs => Graphs::Named,
             GraphTarget::AllGraphs => Graphs::All,
-            GraphTarget::NamedNode(graph) => {
-                match self.txn.session().resolve_one(TermRef::Iri(graph.as_str()))? {
-                    Some(graph) => Graphs::One(graph),
-                    None => return Ok(Changed::default()),
-                }
-            }
+            GraphTarget::NamedNode(graph) => match self.txn.session().graph_id(Some(graph.as_str()))? {
+                Some(graph) => Graphs::One(graph),
+                None => return Ok(Changed::default()),
+            },
         };
         let changed = self.txn.clear(graphs, &self.limits);
         changed.map_err(|error| match error {
@@ -210,8 +203,7 @@ impl Run<'_> {
     }
 
     fn create(&mut self, graph: &NamedNode, silent: bool) -> Result<Changed, QueryError> {
-        let mut session = self.txn.session();
-        if !silent && graph_exists(&mut session, graph.as_str())? {
+        if !silent && self.txn.session().has_graph(Some(graph.as_str()))? {
             return Err(QueryError::GraphExists(graph.as_str().to_owned()));
         }
         Ok(Changed::default())
@@ -221,15 +213,6 @@ impl Run<'_> {
     fn stopped(&self) -> QueryError {
         self.limits.check().err().map_or(QueryError::Cancelled, QueryError::from)
     }
-}
-
-/// Whether a graph of this name has quads.
-///
-/// # Errors
-/// Those of the store.
-pub fn graph_exists(session: &mut Session, graph: &str) -> Result<bool, QueryError> {
-    let Some(id) = session.resolve_one(TermRef::Iri(graph))? else { return Ok(false) };
-    Ok(session.count(snowmelt_graph::Index::Gs, &[id], None)? > 0)
 }
 
 /// A term of a text as the dictionary takes it.

@@ -4,8 +4,9 @@ use std::io::Read;
 use std::sync::Arc;
 
 use oxrdfio::RdfFormat;
-use snowmelt_store::{MemoryBudget, Store};
+use snowmelt_store::MemoryBudget;
 
+use crate::database::Database;
 use crate::input::document::{DocumentOptions, parse_document};
 use crate::input::error::LoadError;
 use crate::input::intern::Parsed;
@@ -76,9 +77,9 @@ impl Transaction {
         cancel: &dyn Interrupt,
         read_statements: &mut dyn FnMut(u64),
     ) -> Result<Changed, LoadError> {
-        let store = self.db.store().clone();
+        let db = self.db.clone();
         let mut blanks = BlankNodes::default();
-        let mut charge = store.memory().charge("a document");
+        let mut charge = db.memory().charge("a document");
         let mut changed = Changed::default();
         let full = |parsed: Parsed| {
             cancelled(cancel)?;
@@ -90,18 +91,18 @@ impl Transaction {
             read_statements(parsed.rows.len() as u64);
             Ok(())
         };
-        let options = document.options(store.config().longest_string_bytes, store.memory())?;
+        let options = document.options(db.longest_term_bytes(), db.memory())?;
         parse_document(read, 0, options, cancel, || Ok(Parsed::default()), full, document.name)?;
         Ok(changed)
     }
 }
 
-/// Reads a source to its end without keeping anything: whether it can be inserted into a store.
+/// Reads a source to its end without keeping anything: whether it can be inserted into a database.
 ///
 /// # Errors
 /// As those of [`Transaction::insert_source`] that are the input's.
 pub fn check_source(
-    store: &Store,
+    database: &Database,
     source: Source,
     format: Option<RdfFormat>,
     base: Option<&str>,
@@ -114,7 +115,7 @@ pub fn check_source(
         cancelled(cancel)?;
         document.sound(parsed).map(drop)
     };
-    let options = document.options(store.config().longest_string_bytes, store.memory())?;
+    let options = document.options(database.longest_term_bytes(), database.memory())?;
     parse_document(input.read, 0, options, cancel, || Ok(Parsed::default()), full, document.name)
 }
 

@@ -10,12 +10,13 @@
 //! String trees grow at their end only, so they have no order to lose.
 
 use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use snowmelt_store::{Relocated, Relocation};
+use snowmelt_store::{CopyProgress, Relocated, Relocation, StoreError};
 
 use crate::database::Database;
-use crate::error::Result;
+use crate::error::{GraphError, Result};
 use crate::interrupt::go_on;
 use crate::transaction::Transaction;
 
@@ -25,6 +26,26 @@ const LARGE: u64 = 4096;
 /// Leaves moved by one transaction of [`Database::relocate`]: 32 MiB, which the journal then
 /// holds once.
 const PART: u64 = 4096;
+
+/// How far a compaction is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CompactStep {
+    /// so many leaves have been moved
+    Moved(u64),
+    /// free space is about to be given back
+    WritingBack,
+}
+
+/// What a compaction did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Compacted {
+    /// Bytes of the stripes before.
+    pub before_bytes: u64,
+    /// And after.
+    pub after_bytes: u64,
+    /// Leaves moved.
+    pub leaves: u64,
+}
 
 /// Trees that are looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,6 +89,44 @@ impl Database {
             moved(leaves);
             ControlFlow::Continue(())
         })
+    }
+
+    /// Moves all shuffled subtrees into key order, then gives free space back to the system; both bring
+    /// the file near the size of a fresh load. `moved` is told the leaves moved so far and the step.
+    ///
+    /// # Errors
+    /// Those of the store, and [`GraphError::Stopped`] when `moved` says so; what was moved stays moved.
+    pub fn compact_until(
+        self: &Arc<Self>,
+        mut go_on_after: impl FnMut(CompactStep) -> ControlFlow<()>,
+    ) -> Result<Compacted> {
+        let before = self.store().stripe_bytes()?;
+        let mut moved = 0;
+        let relocated = self.relocate_until(|leaves| {
+            moved = leaves;
+            go_on_after(CompactStep::Moved(leaves))
+        });
+        match relocated {
+            // What was moved stays moved; giving space back needs none.
+            Ok(_) | Err(GraphError::Store(StoreError::Full { .. })) => {}
+            Err(error) => return Err(error),
+        }
+        go_on(go_on_after(CompactStep::WritingBack))?;
+        self.store().compact()?;
+        Ok(Compacted { before_bytes: before, after_bytes: self.store().stripe_bytes()?, leaves: moved })
+    }
+
+    /// Copies the database as of now into `target`, while readers and writers go on.
+    ///
+    /// # Errors
+    /// Those of the store and of the target's device.
+    pub fn backup_until(
+        &self,
+        target: &Path,
+        stripes: &[PathBuf],
+        told: impl FnMut(CopyProgress) -> ControlFlow<()>,
+    ) -> Result<CopyProgress> {
+        Ok(self.store().backup_until(target, stripes, told)?)
     }
 
     /// The same; ends in [`GraphError::Stopped`] between two parts when `moved` says so.

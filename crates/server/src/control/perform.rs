@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use snowmelt_graph::{Database, GraphError};
+use snowmelt_graph::{CompactStep, Database, GraphError};
 use snowmelt_sparql::Engine;
-use snowmelt_store::StoreError;
 use tokio::sync::mpsc;
 
 use super::{Command, Reply};
@@ -70,22 +69,11 @@ fn check(database: &std::sync::Arc<Database>, mut teller: Teller<'_>) -> Done {
 }
 
 fn compact(database: &std::sync::Arc<Database>, mut teller: Teller<'_>) -> Done {
-    let before = database.store().stripe_bytes()?;
-    let mut moved = 0;
-    let relocated = database.relocate_until(|leaves| {
-        moved = leaves;
-        teller.tell("moving pages into order", leaves, 0)
-    });
-    match relocated {
-        // What was moved stays moved; giving space back needs none.
-        Ok(_) | Err(GraphError::Store(StoreError::Full { .. })) => {}
-        Err(e) => return Err(e),
-    }
-    if teller.tell("writing back", 0, 0).is_break() {
-        return Err(GraphError::Stopped);
-    }
-    database.store().compact()?;
-    Ok(Reply::Compacted { before, after: database.store().stripe_bytes()?, moved })
+    let done = database.compact_until(|step| match step {
+        CompactStep::Moved(leaves) => teller.tell("moving pages into order", leaves, 0),
+        CompactStep::WritingBack => teller.tell("writing back", 0, 0),
+    })?;
+    Ok(Reply::Compacted { before: done.before_bytes, after: done.after_bytes, moved: done.leaves })
 }
 
 fn backup(
@@ -95,7 +83,6 @@ fn backup(
     mut teller: Teller<'_>,
 ) -> Done {
     let done = database
-        .store()
         .backup_until(target, stripes, |at| teller.tell("copying extents", at.extents_done, at.extents))?;
     Ok(Reply::BackedUp { pages: done.pages, txn: done.txn })
 }

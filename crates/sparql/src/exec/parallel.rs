@@ -177,7 +177,7 @@ impl Parallel {
             let handle = std::thread::Builder::new().name("query".to_owned()).spawn(body);
             handles.push(handle.map_err(QueryError::Write)?);
         }
-        run.source.session.reader().meters.fork += self.threads as u64;
+        run.source.session.count_forks(self.threads);
         self.running = Some((receiver, handles));
         Ok(())
     }

@@ -79,8 +79,7 @@ impl Source {
     /// Whether pages of an index may have to be read from the device: only then is it worth to
     /// look ahead.
     pub fn is_cold(&mut self, index: Index) -> bool {
-        let id = self.session.state().index(index).map(|t| t.id());
-        id.is_some_and(|id| !self.session.reader().resident(id))
+        !self.session.is_resident(index)
     }
 
     /// Starts the reads that these look-ups will need.

@@ -73,7 +73,7 @@ impl Run<'_> {
         let base = Some(source.as_str());
         let source = || Source::File(path.clone());
         let checked = if silent {
-            check_source(self.txn.database().store(), source(), None, base, &self.limits)
+            check_source(self.txn.database(), source(), None, base, &self.limits)
         } else {
             Ok(())
         };

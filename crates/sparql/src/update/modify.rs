@@ -79,10 +79,11 @@ impl Run<'_> {
             ..QueryOptions::default()
         };
         let mut solutions = self.engine.query_in(session, &query, self.parsed, &options)?;
-        let share = self.options.memory.unwrap_or(self.txn.database().store().memory().total() as usize / 4);
+        let budget = self.txn.database().memory();
+        let share = self.options.memory.unwrap_or(budget.total() as usize / 4);
         // what changes it takes beside the quads: terms looked up, rows of each index
         const CHANGED: usize = 4;
-        let mut charge = self.txn.database().store().memory().charge("the quads of an update");
+        let mut charge = budget.charge("the quads of an update");
         let mut change = Change::new(&templates, known);
         let mut changed = Changed::default();
         while let Some(batch) = solutions.next_batch()? {

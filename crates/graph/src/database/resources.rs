@@ -1,0 +1,49 @@
+//! What work on a database may use, what it has used, and how its journal fares.
+
+use std::path::Path;
+
+use snowmelt_store::{Activity, JournalStats, MemoryBudget, RecoveryTrace};
+
+use super::Database;
+
+impl Database {
+    /// The budget that all memory of the database comes from, the pool's included.
+    pub fn memory(&self) -> &MemoryBudget {
+        self.store().memory()
+    }
+
+    /// Bytes of the page pool.
+    pub fn pool_bytes(&self) -> u64 {
+        self.store().pool_bytes()
+    }
+
+    /// Bytes of the longest term that may be stored.
+    pub fn longest_term_bytes(&self) -> usize {
+        self.store().config().longest_string_bytes
+    }
+
+    /// Its folder: temporary files of work on it go there.
+    pub fn dir(&self) -> &Path {
+        self.store().dir()
+    }
+
+    /// Sleeps by the database's clock, which may be virtual.
+    pub fn sleep_ns(&self, ns: u64) {
+        self.store().config().clock.sleep_ns(ns);
+    }
+
+    /// Reads and time of all that was done on it and has been flushed.
+    pub fn activity(&self) -> Activity {
+        self.store().activity()
+    }
+
+    /// Commits, journal, versions and checkpoints since it was opened.
+    pub fn journal_stats(&self) -> JournalStats {
+        self.store().journal_stats()
+    }
+
+    /// What opening it read from the journal.
+    pub fn recovery(&self) -> &RecoveryTrace {
+        self.store().recovery()
+    }
+}
