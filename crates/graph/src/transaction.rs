@@ -122,7 +122,8 @@ impl Transaction {
         Ok(self.append()?.wait()?)
     }
 
-    /// Commits without waiting: the next writer builds on it, readers see it when it is durable.
+    /// Commits without waiting: the next writer builds on it, readers see it when it is
+    /// durable.
     ///
     /// # Errors
     /// As [`Transaction::commit`].

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use snowmelt_graph::Database;
 
-/// Commits and their groups, journal, version table, readers, checkpoints, and the last recovery.
+/// Commits and their groups, journal, version table, readers, checkpoints, and the last
+/// recovery.
 pub fn journal(database: &Database) -> Value {
     let (stats, recovery) = (database.journal_stats(), database.recovery());
     let per = |of: u64, by: u64| if by == 0 { 0.0 } else { of as f64 / by as f64 };

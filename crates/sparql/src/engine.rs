@@ -2,7 +2,8 @@
 //!
 //! 1. The text is split into shape and parameters; the shape's [`Template`] (parsed,
 //!    translated, rewritten) comes from the cache or is made.
-//! 2. The constants are resolved: those of the shape once, the parameters in one dictionary call.
+//! 2. The constants are resolved: those of the shape once, the parameters in one dictionary
+//!    call.
 //! 3. The exact counts of the patterns that hold parameters give a key of magnitudes; the
 //!    template has a plan per key, so that a rare and a frequent constant are planned apart.
 //! 4. The plan is made runnable; batches are pulled as the caller asks.
@@ -143,7 +144,8 @@ impl Engine {
         self.db.activity()
     }
 
-    /// Begins a query. Errors of the text come here; those of the data while the result is read.
+    /// Begins a query. Errors of the text come here; those of the data while the result is
+    /// read.
     ///
     /// # Errors
     /// See [`QueryError`].
@@ -216,7 +218,8 @@ impl Engine {
         Ok(with_room(plan.room, || explain::explain(&plan, &run, None)))
     }
 
-    /// Runs a query to its end, throws the rows away, and shows the plan with what really happened.
+    /// Runs a query to its end, throws the rows away, and shows the plan with what really
+    /// happened.
     ///
     /// # Errors
     /// Those of running it.
@@ -385,8 +388,8 @@ impl Engine {
         Ok((if short { self.keep(key, template) } else { Arc::new(template) }, bound))
     }
 
-    /// The template of a text without its constants, given that and the parameters; `None` where
-    /// that is no query.
+    /// The template of a text without its constants, given that and the parameters; `None`
+    /// where that is no query.
     fn shaped_template(
         &self,
         (shaped, params): (&str, &[GroundTerm]),

@@ -45,7 +45,8 @@ pub struct UpdateOptions {
     pub cancel: Option<Arc<AtomicBool>>,
     /// Rows of a batch; default: adaptive.
     pub batch_rows: Option<usize>,
-    /// Graphs merged into the default graph of WHERE; not together with USING or WITH in the text.
+    /// Graphs merged into the default graph of WHERE; not together with USING or WITH in the
+    /// text.
     pub using_graphs: Vec<String>,
     /// Graphs that WHERE can name.
     pub using_named_graphs: Vec<String>,
@@ -78,7 +79,8 @@ impl Engine {
     /// Runs an update; when it returns, what it did is durable.
     ///
     /// # Errors
-    /// Those of its text, of any of its operations, and of the commit; nothing has changed then.
+    /// Those of its text, of any of its operations, and of the commit; nothing has changed
+    /// then.
     pub fn update(&self, text: &str, options: &UpdateOptions) -> Result<Updated, QueryError> {
         let room = self.text_limits().measure(text)?.stack_bytes();
         with_room(room, || self.update_with_room(Parsed { text, room }, options))
@@ -96,8 +98,8 @@ impl Engine {
         Ok(Updated { txn: txn.commit_unless_unchanged(changed)?, changed })
     }
 
-    /// Runs an update in a transaction, without committing. After an error a part of the update may
-    /// have been done: the transaction is to be dropped.
+    /// Runs an update in a transaction, without committing. After an error a part of the update
+    /// may have been done: the transaction is to be dropped.
     ///
     /// # Errors
     /// Those of its text and of any of its operations.

@@ -55,7 +55,8 @@ impl Transaction {
         self.insert_document(&document, input.read, cancel)
     }
 
-    /// Inserts all statements of a document; its blank nodes become new ones. Nothing is committed.
+    /// Inserts all statements of a document; its blank nodes become new ones. Nothing is
+    /// committed.
     ///
     /// # Errors
     /// A document that cannot be read or is not what its format says, with its place; errors of
@@ -97,7 +98,8 @@ impl Transaction {
     }
 }
 
-/// Reads a source to its end without keeping anything: whether it can be inserted into a database.
+/// Reads a source to its end without keeping anything: whether it can be inserted into a
+/// database.
 ///
 /// # Errors
 /// As those of [`Transaction::insert_source`] that are the input's.

@@ -91,11 +91,13 @@ impl Database {
         })
     }
 
-    /// Moves all shuffled subtrees into key order, then gives free space back to the system; both bring
-    /// the file near the size of a fresh load. `moved` is told the leaves moved so far and the step.
+    /// Moves all shuffled subtrees into key order, then gives free space back to the system;
+    /// both bring the file near the size of a fresh load. `moved` is told the leaves moved so
+    /// far and the step.
     ///
     /// # Errors
-    /// Those of the store, and [`GraphError::Stopped`] when `moved` says so; what was moved stays moved.
+    /// Those of the store, and [`GraphError::Stopped`] when `moved` says so; what was moved
+    /// stays moved.
     pub fn compact_until(
         self: &Arc<Self>,
         mut go_on_after: impl FnMut(CompactStep) -> ControlFlow<()>,

@@ -1,5 +1,5 @@
-//! One graph as a whole, each change one transaction: documents become its quads or are added to
-//! them, or it is emptied.
+//! One graph as a whole, each change one transaction: documents become its quads or are added
+//! to them, or it is emptied.
 //!
 //! Graphs without quads are not recorded: an empty graph is one that is not there.
 
@@ -46,8 +46,8 @@ pub struct GraphStored {
 }
 
 impl Session {
-    /// The id of a graph, by its name; `None` as name is the default graph. `None` as id: no term of
-    /// the database is the name, so the graph has no quads.
+    /// The id of a graph, by its name; `None` as name is the default graph. `None` as id: no
+    /// term of the database is the name, so the graph has no quads.
     ///
     /// # Errors
     /// Those of the dictionary.
@@ -69,12 +69,12 @@ impl Session {
 }
 
 impl Database {
-    /// Puts documents into a graph, the default graph without a name; durable when it returns. Relative
-    /// IRIs are resolved against `base`.
+    /// Puts documents into a graph, the default graph without a name; durable when it returns.
+    /// Relative IRIs are resolved against `base`.
     ///
     /// # Errors
-    /// A document that is not what its format says, errors of the store, [`LoadError::Cancelled`].
-    /// Nothing has changed then.
+    /// A document that is not what its format says, errors of the store,
+    /// [`LoadError::Cancelled`]. Nothing has changed then.
     pub fn store_graph(
         self: &Arc<Self>,
         name: Option<&str>,
@@ -102,11 +102,12 @@ impl Database {
         Ok(GraphStored { was_there, changed })
     }
 
-    /// Removes all quads of a graph, of the default graph without a name; durable when it returns. `None`:
-    /// there is no graph of this name. The default graph is always there.
+    /// Removes all quads of a graph, of the default graph without a name; durable when it
+    /// returns. `None`: there is no graph of this name. The default graph is always there.
     ///
     /// # Errors
-    /// Those of the store; [`GraphError::Stopped`] when it is interrupted. Nothing has changed then.
+    /// Those of the store; [`GraphError::Stopped`] when it is interrupted. Nothing has changed
+    /// then.
     pub fn delete_graph(
         self: &Arc<Self>,
         name: Option<&str>,
@@ -126,8 +127,8 @@ impl Database {
 }
 
 impl Transaction {
-    /// Commits if something changed; without a change nothing is made durable and no number is used
-    /// up. Returns the transaction as of which readers see the result.
+    /// Commits if something changed; without a change nothing is made durable and no number is
+    /// used up. Returns the transaction as of which readers see the result.
     ///
     /// # Errors
     /// As [`Transaction::commit`].

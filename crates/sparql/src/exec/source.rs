@@ -87,7 +87,8 @@ impl Source {
         Ok(self.session.announce(lookups, Levels::Leaves)?)
     }
 
-    /// The stored ids of constants: many in one call of the dictionary, which is not interrupted.
+    /// The stored ids of constants: many in one call of the dictionary, which is not
+    /// interrupted.
     pub fn resolve_constants(
         &mut self,
         terms: &[GroundTerm],
