@@ -161,7 +161,7 @@ impl Database {
     /// # let db = snowmelt::Database::in_memory()?;
     /// let mut tx = db.begin()?;
     /// tx.update("INSERT DATA { <urn:ann> <urn:age> 30 }")?;
-    /// assert!(!db.ask("ASK { ?s ?p ?o }")?); // nobody else sees it
+    /// assert!(!db.ask("ASK { ?s ?p ?o }")?); // no other session sees it
     /// tx.commit()?; // dropped instead, it would leave nothing
     /// assert!(db.ask("ASK { ?s ?p ?o }")?);
     /// # Ok::<(), snowmelt::Error>(())
@@ -303,7 +303,7 @@ impl Database {
         Ok(self.open.graph().stats()?)
     }
 
-    /// What was read since the database was opened, tree by tree and request by request.
+    /// Reads since the database was opened, by tree and by request.
     pub fn reads(&self) -> Reads {
         Reads::of(self.open.graph().store())
     }

@@ -1,4 +1,4 @@
-//! What can go wrong, as a program can act on it.
+//! Errors by the way a program can act on them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub enum Error {
         line: usize,
         /// Column in characters, from 1.
         column: usize,
-        /// What is wrong there.
+        /// The fault at that place.
         message: String,
     },
     /// SPARQL that is not supported.
@@ -92,7 +92,7 @@ pub enum Error {
         line: u64,
         /// Column in characters, from 1; 0 where it is unknown.
         column: u64,
-        /// What is wrong there.
+        /// The fault at that place.
         message: String,
     },
     /// An input that cannot be read.
@@ -100,7 +100,7 @@ pub enum Error {
     Input {
         /// The file, or the name of the reader.
         name: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A format that cannot be written or is unknown.
@@ -114,7 +114,7 @@ pub enum Error {
     Setting {
         /// The setting.
         name: &'static str,
-        /// What is wrong with it.
+        /// Its fault.
         message: String,
     },
     /// There is no database in the directory.
@@ -122,7 +122,7 @@ pub enum Error {
     NotADatabase {
         /// The directory.
         path: PathBuf,
-        /// What is missing.
+        /// The missing thing.
         why: String,
     },
     /// There is a database already.
@@ -151,7 +151,7 @@ pub enum Error {
         /// The file that could not grow.
         path: PathBuf,
     },
-    /// What is on the device is not what was written: restore the database from a copy.
+    /// Data on the device differs from the data written: restore the database from a copy.
     #[error(transparent)]
     Damaged(Box<dyn std::error::Error + Send + Sync>),
     /// A step of the transaction failed before.

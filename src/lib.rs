@@ -49,6 +49,11 @@ mod rows;
 mod transaction;
 mod value;
 
+/// The README's program compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub use database::Database;
 pub use error::{Error, Result};
 pub use load::{Format, LoadProgress, Loaded, Loader};

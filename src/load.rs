@@ -66,7 +66,7 @@ pub struct LoadProgress {
     pub total: Option<u64>,
 }
 
-/// What a load did.
+/// Counts of a load.
 ///
 /// ```
 /// # let db = snowmelt::Database::in_memory()?;

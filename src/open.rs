@@ -1,4 +1,4 @@
-//! What the handles of an open database share.
+//! State that the handles of an open database share.
 
 use std::sync::Arc;
 

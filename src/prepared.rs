@@ -12,7 +12,7 @@ use crate::rows::{Answer, Rows, Triples};
 use crate::transaction::{Changes, Transaction};
 use crate::value::{IntoTerm, of_oxrdf};
 
-/// What a text is run on.
+/// The state a text is run on.
 pub(crate) enum Target<'a> {
     Database(&'a Open),
     /// its state so far; an error dooms it

@@ -8,7 +8,7 @@
 //! | graph alone | its subjects from GS, some at a time, then their quads |
 //! | nothing | all of PSOG |
 //!
-//! What the range of an index cannot bound is compared row by row.
+//! Parts that the range of an index cannot bound are compared row by row.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use std::fmt;
 use snowmelt_graph::Activity;
 use snowmelt_store::Store;
 
-/// What was read since a database was opened.
+/// Reads since a database was opened.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -32,7 +32,7 @@ pub struct Reads {
     pub trees: Vec<TreeReads>,
 }
 
-/// What was read of one tree.
+/// Reads of one tree.
 ///
 /// ```
 /// # let db = snowmelt::Database::in_memory()?;

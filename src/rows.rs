@@ -57,7 +57,7 @@ impl Rows {
         &self.columns
     }
 
-    /// What the query has done so far: look-ups, rows moved over, pages read.
+    /// The query's counters so far: look-ups, rows moved over, pages read.
     pub fn activity(&self) -> Activity {
         match &self.source {
             Source::Rows(rows) => rows.result().activity(),
@@ -191,7 +191,7 @@ impl Triples {
         Triples { rows: Rows::new(result) }
     }
 
-    /// What the query has done so far.
+    /// The query's counters so far.
     pub fn activity(&self) -> Activity {
         self.rows.activity()
     }

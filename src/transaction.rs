@@ -22,7 +22,7 @@ use crate::value::to_oxrdf;
 /// Quads given to the indexes together.
 const BATCH_QUADS: usize = 1 << 14;
 
-/// What a change did.
+/// Counts of a change.
 ///
 /// ```
 /// # let db = snowmelt::Database::in_memory()?;

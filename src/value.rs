@@ -4,7 +4,7 @@ use oxrdf::vocab::xsd;
 use oxrdf::{BlankNode, Literal, NamedNode, Term};
 use snowmelt_graph::Term as StoredTerm;
 
-/// What can be the value of a parameter: see [`Prepared::bind`](crate::Prepared::bind).
+/// Values of parameters: see [`Prepared::bind`](crate::Prepared::bind).
 ///
 /// Strings are plain literals; an IRI is a [`NamedNode`].
 ///
@@ -43,7 +43,7 @@ macro_rules! literals {
 terms!(Term, NamedNode, Literal, BlankNode);
 literals!(&str, String, bool, i32, i64, u32, u64, f32, f64);
 
-/// What a value of an answer can be read as: see [`Row::get`](crate::Row::get).
+/// Types that a value of an answer can be read as: see [`Row::get`](crate::Row::get).
 ///
 /// ```
 /// use snowmelt::{FromTerm, Literal};

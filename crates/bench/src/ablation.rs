@@ -1,4 +1,4 @@
-//! What each read-ahead rule is worth: every rule on and off, on modelled devices, in virtual time.
+//! The worth of each read-ahead rule: every rule on and off, on modelled devices, in virtual time.
 //!
 //! 1. `settings`: no rule, each alone, all but each, all, and `auto`; with the conditions
 //!    (device, pool, queue, clients) they make the cells.
@@ -41,7 +41,7 @@ pub use settings::{Conditions, Model, Setting, conditions, settings};
 pub use table::{Judgement, Outcome, Worth};
 use view::{Source, WarmLists};
 
-/// What to run.
+/// The cells to run.
 pub struct Ablation<'a> {
     /// The database.
     pub db: PathBuf,
@@ -72,7 +72,7 @@ pub struct Cell {
     pub conditions: Conditions,
     /// With which rules.
     pub setting: Setting,
-    /// What came out.
+    /// Results of the cells.
     pub figures: Figures,
 }
 

@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 use snowmelt_store::cold;
 
-/// What was found.
+/// Proof that the files are cold.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Proof {
     /// Files of the database.

@@ -25,7 +25,7 @@ use super::sampler::Sample;
 /// The share of warm throughput that counts as full speed.
 pub const FULL: f64 = 0.9;
 
-/// What a run from cold showed.
+/// Findings of a run from cold.
 #[derive(Clone, Debug, Serialize)]
 pub struct ColdReport {
     /// That it was cold.
@@ -68,7 +68,7 @@ pub struct Plan<'a> {
     pub db: &'a Path,
     /// How to open it.
     pub options: &'a OpenOptions,
-    /// What it gets.
+    /// Its options.
     pub load: ClientLoad,
     /// The cold phase lasts at most so many seconds.
     pub most_seconds: u64,
@@ -120,7 +120,7 @@ impl Plan<'_> {
 }
 
 impl ColdReport {
-    /// What was reached and what it cost, in a few lines.
+    /// The time to full speed and its cost, in a few lines.
     pub fn text(&self) -> String {
         let full = match self.open_to_full_s {
             Some(s) => format!(

@@ -36,7 +36,7 @@ impl CpuModel {
             + self.byte_ns * bytes as f64) as u64
     }
 
-    /// What its reads cost on top.
+    /// Additional cost of its reads.
     pub fn reads_ns(&self, activity: &Activity) -> u64 {
         (self.read_ns * activity.disk as f64) as u64
     }

@@ -46,7 +46,7 @@ fn property_bytes(text: &[u8]) -> Option<usize> {
     Some(tail + text[tail..].iter().position(|b| *b == b'>')? + 1)
 }
 
-/// What lies before the first `mark`, and the pieces that begin with one.
+/// The text before the first `mark`, and the pieces that begin with one.
 fn parts<'a>(text: &'a [u8], mark: &[u8]) -> (&'a [u8], Vec<&'a [u8]>) {
     let mut starts = Vec::new();
     let mut from = 0;

@@ -16,7 +16,7 @@ use super::curve::Curve;
 use super::digest::digest;
 use super::target::Target;
 
-/// What one execution of one query did.
+/// One execution of one query.
 #[derive(Clone, Debug)]
 pub struct Record {
     /// The query's number in its use case.
@@ -95,7 +95,7 @@ impl<'a> Mixes<'a> {
 
 /// How mixes are driven.
 pub struct Drive<'a> {
-    /// Who answers.
+    /// The engine or endpoint that answers.
     pub target: &'a dyn Target,
     /// Real or virtual.
     pub clock: &'a Clock,
@@ -105,7 +105,7 @@ pub struct Drive<'a> {
     pub on_query: &'a (dyn Fn(&Record) + Sync),
 }
 
-/// What a run did.
+/// All records of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
     /// When its clients started, in nanoseconds of its clock.

@@ -1,7 +1,7 @@
 //! A SPARQL endpoint as the target of a run: HTTP/1.1 over plain sockets, a connection per
 //! query or one kept per client.
 //!
-//! What the original driver of the benchmark does: GET with the query in the URL, SPARQL XML or
+//! The protocol of the benchmark's original driver: GET with the query in the URL, SPARQL XML or
 //! RDF/XML wanted, the whole answer read. The server's answer may be framed by length, by
 //! chunks or by the end of the connection.
 

@@ -1,4 +1,4 @@
-//! What a store counted during a run: the activity line, the trees sorted by reads, the devices
+//! The store's counters of a run: the activity line, the trees sorted by reads, the devices
 //! by class.
 
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use super::text_table::TextTable;
 /// All counters of a store at one moment.
 #[derive(Clone, Debug)]
 pub struct Meters {
-    /// What all queries together did.
+    /// Activity of all queries together.
     pub activity: Activity,
     /// Tree by tree.
     pub trees: Vec<TreeStats>,
@@ -24,7 +24,7 @@ impl Meters {
         Self { activity: store.activity(), trees: store.tree_stats(), devices: store.device_counters() }
     }
 
-    /// What became of the pages of one rule, all trees together.
+    /// Uses of the pages that one rule read, all trees together.
     pub fn ahead(&self, rule: Rule) -> AheadStats {
         self.trees.iter().fold(AheadStats::default(), |mut sum, tree| {
             sum += tree.ahead[rule.index()];
@@ -32,7 +32,7 @@ impl Meters {
         })
     }
 
-    /// What became of all pages read ahead.
+    /// Uses of all pages read ahead.
     pub fn ahead_total(&self) -> AheadStats {
         Rule::ALL.iter().fold(AheadStats::default(), |mut sum, rule| {
             sum += self.ahead(*rule);
@@ -45,8 +45,8 @@ impl Meters {
         self.trees.iter().map(|tree| tree.reads).sum()
     }
 
-    /// Pages that were read and used: those somebody waited for, and those read ahead that
-    /// somebody came to use.
+    /// Pages that were read and used: those a reader waited for, and those read ahead that
+    /// a reader came to use.
     pub fn pages_used(&self) -> u64 {
         self.pages_read().saturating_sub(self.activity.spec_disk) + self.ahead_total().used
     }
@@ -94,7 +94,7 @@ impl Meters {
         out
     }
 
-    /// What was read, and how.
+    /// The reads, by way and cost.
     pub fn reads_line(&self) -> String {
         format!(
             "{} pages read, {} of them ahead ({:.0} %), of which {:.0} % used; {} requests of {} on average, depth {:.1}",

@@ -14,7 +14,7 @@ const LEAST: usize = 9;
 /// One curve.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    /// What is shown, in a few letters.
+    /// Short name of the curve.
     pub title: String,
     /// Seconds of the run.
     pub seconds: f64,

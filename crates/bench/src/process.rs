@@ -1,4 +1,4 @@
-//! What the kernel knows of this process: when it was started, how much processor time it has used.
+//! The kernel's figures of this process: its start, and the processor time it has used.
 
 use std::fs;
 

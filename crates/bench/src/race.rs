@@ -1,5 +1,7 @@
 //! Curves of several runs side by side, and how often sooner one was at full speed than another.
 
+mod picture;
+
 use super::cold_run::FULL;
 use super::drive::Run;
 use super::plot::{self, Panel};
@@ -11,7 +13,7 @@ pub struct Entry {
     pub title: String,
     /// When its database was begun to be opened, in nanoseconds of its clock.
     pub begun_ns: u64,
-    /// What it did.
+    /// Its records.
     pub run: Run,
 }
 
@@ -42,6 +44,11 @@ impl Race {
         const INTERVAL_S: f64 = 0.25;
         let panels: Vec<Panel> = self.entries.iter().map(|entry| panel(entry, INTERVAL_S)).collect();
         plot::draw(&panels, self.warm_rate(), width, height)
+    }
+
+    /// The cold runs as an SVG picture that stands alone; `conditions` is its second line.
+    pub fn picture(&self, conditions: &str) -> String {
+        picture::draw(self, conditions)
     }
 
     /// When each was at full speed, and how often sooner that was.
@@ -121,6 +128,17 @@ mod tests {
         assert!(text.contains("slow           at full speed after 20.0 s"), "{text}");
         assert!(text.contains("10 × sooner"), "{text}");
         assert!(race.plot(80, 8).lines().all(|line| line.chars().count() <= 80));
+    }
+
+    #[test]
+    fn the_picture_has_a_line_and_a_label_for_each_cold_run() {
+        let never = entry("a <slow> one", (1..=30).map(f64::from));
+        let race = Race { entries: vec![never, warming("fast", 3), warming("warm", 0)] };
+        let svg = race.picture("4 clients");
+        assert_eq!(svg.matches("<polyline").count(), 2);
+        assert!(svg.contains("a &lt;slow&gt; one: not at full speed in 30 s"), "{svg}");
+        assert!(svg.contains("fast: full speed after 3.0 s"), "{svg}");
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }
 
     #[test]

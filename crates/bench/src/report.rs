@@ -1,4 +1,4 @@
-//! What a run of mixes amounts to: query mixes per hour, and per query the counts and times
+//! Summary of a run: query mixes per hour, and per query the counts and times
 //! that BSBM defines.
 
 use std::collections::BTreeMap;

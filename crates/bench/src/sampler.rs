@@ -1,4 +1,4 @@
-//! What happens second by second: a thread that looks at the counters at equal intervals, and
+//! Counters second by second: a thread that looks at the counters at equal intervals, and
 //! prints a line if asked.
 //!
 //! A run is *steady* when the last five intervals brought no new best (more than 2 % above the

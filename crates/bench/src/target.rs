@@ -1,4 +1,4 @@
-//! Who answers the queries of a run: the engine in this process (`in_process`), or an endpoint
+//! The target of a run's queries: the engine in this process (`in_process`), or an endpoint
 //! (`http`).
 
 use anyhow::Result;
@@ -11,7 +11,7 @@ pub trait Target: Sync {
     fn answer(&self, query: &Query, answer: &mut Vec<u8>) -> Result<Answered>;
 }
 
-/// What is known of an answer beside its bytes.
+/// Facts about an answer beside its bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Answered {
     /// Solutions or triples.

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 use crate::tags::tags;
 
-/// What a page has and where it leads.
+/// Anchors and links of a page.
 struct Page {
     ids: BTreeSet<String>,
     links: BTreeSet<String>,

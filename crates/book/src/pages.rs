@@ -1,4 +1,4 @@
-//! Pages of the source that the table of contents does not name: nobody would find them.
+//! Pages of the source that the table of contents does not name: no reader would find them.
 
 use std::path::Path;
 

@@ -40,7 +40,7 @@ pub fn tags(page: &str) -> Vec<Tag<'_>> {
     found
 }
 
-/// What follows the next `end`; nothing when there is none.
+/// The text after the next `end`; nothing when there is none.
 fn after<'a>(text: &'a str, end: &str) -> &'a str {
     text.find(end).map_or("", |at| &text[at + end.len()..])
 }

@@ -1,4 +1,4 @@
-//! What can go wrong outside this crate's control.
+//! Errors from outside: files, word lists, templates.
 
 use std::io;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub enum Error {
         path: PathBuf,
         /// Its line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Its fault.
         problem: &'static str,
     },
     /// Output failed.

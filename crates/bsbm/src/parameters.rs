@@ -107,7 +107,7 @@ impl Parameters {
     }
 }
 
-/// What parameters of one query share.
+/// Data that the parameters of one query share.
 #[derive(Default)]
 struct Drawn {
     product_type: Option<u32>,

@@ -10,7 +10,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// What a query asks for, hence the form of its result.
+/// Query form, which decides the form of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum QueryKind {

@@ -132,7 +132,7 @@ impl FromStr for UseCase {
 pub struct Query {
     /// Its number in the use case.
     pub number: u32,
-    /// What it asks for.
+    /// Its question.
     pub kind: QueryKind,
     /// Its SPARQL text.
     pub text: String,

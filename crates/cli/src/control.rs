@@ -20,7 +20,7 @@ use snowmelt_base::signals;
 
 /// A database as a command finds it.
 pub enum Found {
-    /// nobody has it
+    /// it is free
     Open(Arc<Database>),
     /// a server has it, which does what it is asked
     Served(Client),

@@ -155,7 +155,7 @@ fn who_goes_away_or_presses_ctrl_c_cancels() {
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
         assert!(!ended.status.success() && said.contains("stopped before the end"), "{command:?}: {said}");
     }
-    // What was begun of a copy is gone, so that the next one can be made in its place.
+    // The unfinished copy is gone, so that the next one can be made in its place.
     assert!(!bench.path("copy").exists());
     let mut gone = UnixStream::connect(socket(&bench.path("db"))).unwrap();
     gone.write_all(b"{\"version\":1,\"command\":\"check\"}\n").unwrap();
@@ -191,7 +191,7 @@ fn wait_for_commands(server: &Server, count: u64) {
 
 #[test]
 fn only_the_servers_user_and_root_are_obeyed() {
-    /// Nobody in particular.
+    /// An ordinary user.
     const OTHER: u32 = 65_534;
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can ask as somebody else");

@@ -23,7 +23,7 @@ use support::{Client, Server, snowmelt};
 const WRITERS: usize = 16;
 const READERS: usize = 16;
 
-/// What was acknowledged, by writer.
+/// Acknowledged commits, by writer.
 #[derive(Default)]
 struct Acknowledged([AtomicU64; WRITERS]);
 

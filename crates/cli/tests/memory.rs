@@ -1,4 +1,4 @@
-//! What the process really holds while it works on what would take more than there is: its
+//! Memory the process really holds while it works on more than there is: its
 //! greatest resident size, seen from outside, stays within `--memory` and what the program
 //! itself takes.
 //!

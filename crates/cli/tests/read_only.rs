@@ -16,7 +16,7 @@ use std::time::SystemTime;
 use support::{Server, snowmelt};
 use tempfile::TempDir;
 
-/// Somebody without rights, whom root can be.
+/// A user without rights, whose identity root can take.
 const OTHER: u32 = 65_534;
 
 struct Bench {
@@ -54,7 +54,7 @@ impl Bench {
             assert_eq!(server.client().update(&format!("INSERT DATA {{ {more} }}")).unwrap().0, 200);
         }
         server.kill();
-        // What reading does not need.
+        // Files that reading does not need.
         for name in ["lock", "server", "control", "warm", "reserve"] {
             let _ = std::fs::remove_file(bench.path("db").join(name));
         }
@@ -72,7 +72,7 @@ impl Bench {
         self.dir.path().join(name)
     }
 
-    /// The command, as somebody who cannot write to the database.
+    /// The command, as a user who cannot write to the database.
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
         command.args(args).args(["--memory", "256MiB"]).current_dir(self.dir.path());

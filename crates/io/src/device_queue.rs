@@ -110,7 +110,7 @@ impl DeviceQueue {
         let shared = &self.shared;
         shared.clock.settle();
         let arrived_ns = shared.clock.now_ns();
-        // What is awaited is never merged: of a merge that failed each piece would be tried
+        // An awaited request is never merged: of a merge that failed each piece would be tried
         // again, and a failed write must not be.
         let pending = |request: Request| {
             let alone = request.tag == AWAITED;

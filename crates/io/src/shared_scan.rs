@@ -211,7 +211,7 @@ impl SharedScan {
 
 impl Drop for SharedScan {
     fn drop(&mut self) {
-        // What is still in flight is waited for; no reader is left who would ask for more.
+        // Reads in flight are waited for; no reader is left who would ask for more.
         let (shared, id) = (&self.devices.shared, self.table);
         let is_over = || {
             let state = shared.state.lock();

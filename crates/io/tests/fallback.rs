@@ -2,13 +2,13 @@
 //! bytes are the same.
 #![allow(unsafe_code)]
 
-mod common;
+mod support;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use common::*;
 use snowmelt_io::*;
+use support::*;
 
 /// Notices of this process; tests take the lock, since there is one hook.
 static NOTICES: Mutex<Vec<String>> = Mutex::new(Vec::new());

@@ -2,14 +2,14 @@
 //! faults; nothing else differs.
 #![allow(unsafe_code)]
 
-mod common;
+mod support;
 
 use std::io::{IoSlice, IoSliceMut};
 use std::sync::Arc;
 
-use common::*;
 use snowmelt_base::random::Random;
 use snowmelt_io::*;
+use support::*;
 
 const PAGE: usize = 8192;
 const PAGES: usize = 256;
@@ -158,7 +158,7 @@ fn every_fault_on_writing_is_known() {
             want[page * PAGE..][..PAGE].copy_from_slice(&bytes);
         }
     }
-    // What was held back is read as if it were there.
+    // A write that is held back is read as if it were there.
     let mut before = vec![0; PAGES * PAGE];
     device.set_rates(FaultRates::default());
     device.read_at(&mut [IoSliceMut::new(&mut before)], 0).unwrap();

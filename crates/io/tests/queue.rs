@@ -2,14 +2,14 @@
 //! completed once.
 #![allow(unsafe_code)]
 
-mod common;
+mod support;
 
 use std::io::IoSlice;
 use std::sync::Arc;
 
-use common::*;
 use snowmelt_base::random::Random;
 use snowmelt_io::*;
+use support::*;
 
 const KIB: u64 = 1 << 10;
 

@@ -1,13 +1,13 @@
 //! Virtual time: order, jumps, processors; and simulated devices in virtual and in real time.
 
-mod common;
+mod support;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use common::*;
 use snowmelt_base::random::Random;
 use snowmelt_io::*;
+use support::*;
 
 const MS: u64 = 1_000_000;
 

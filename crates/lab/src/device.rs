@@ -51,7 +51,7 @@ enum DeviceCommand {
     Create(create::CreateArgs),
     /// The devices there are
     List(list::ListArgs),
-    /// What a device was asked, how deep its queue was, how late it answered
+    /// Requests of a device, how deep its queue was, how late it answered
     Status(control::NameArgs),
     /// Empty the device's own buffers and start its counts anew (the page cache is another
     /// matter)

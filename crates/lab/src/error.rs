@@ -14,11 +14,11 @@ pub enum LabError {
     /// This machine, or the caller's rights, do not allow it.
     #[error("{what}: {why}; {instead}")]
     Refused {
-        /// What was to be done, and to what.
+        /// The refused action and its object.
         what: String,
-        /// What stands against it.
+        /// The reason of the refusal.
         why: String,
-        /// What works instead, or what to do.
+        /// The next step: an alternative, or a remedy.
         instead: String,
     },
     /// A device failed.
@@ -33,9 +33,9 @@ pub enum LabError {
     /// The operating system failed.
     #[error("{doing}: {error}")]
     System {
-        /// What was being done, and to what: `open /dev/vda`.
+        /// The failed action and its object: `open /dev/vda`.
         doing: String,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
     /// Ctrl-C or SIGTERM; everything changed was restored.

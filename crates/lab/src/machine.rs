@@ -192,7 +192,7 @@ impl CpuClock {
         clock
     }
 
-    /// What happened since.
+    /// The change since the first look.
     pub fn until(self, later: CpuClock) -> Disturbance {
         let total = later.total.saturating_sub(self.total).max(1) as f64;
         let steal = later.steal.saturating_sub(self.steal) as f64;

@@ -43,7 +43,7 @@ pub struct ReadArgs {
     /// Past the page cache, or through it, cold.
     #[arg(long, value_delimiter = ',', default_value = "on,off", hide_possible_values = true)]
     direct: Vec<OnOff>,
-    /// Who reads: uring, threads, inline, mmap, posix-aio (fio: ioengine).
+    /// Engine of the reads: uring, threads, inline, mmap, posix-aio (fio: ioengine).
     #[arg(long, visible_alias = "ioengine", value_delimiter = ',', default_value = "uring")]
     engine: Vec<EngineName>,
     /// Offsets are multiples of this: bytes, or `size` for the request's own.
@@ -58,7 +58,7 @@ pub struct ReadArgs {
     /// Ask the kernel for the whole range before it is read (buffered cells).
     #[arg(long, value_delimiter = ',', default_value = "off", hide_possible_values = true)]
     prefetch: Vec<OnOff>,
-    /// What holds the buffers (fio: mem): a device takes what lies in a huge page in one piece.
+    /// Memory of the buffers (fio: mem): a device takes a buffer in a huge page in one piece.
     #[arg(long, visible_alias = "iomem", value_delimiter = ',', default_value = "malloc")]
     mem: Vec<BufferMemory>,
     /// Send the load through the engine's own queue, in this order, instead of below it: fifo,

@@ -71,9 +71,9 @@ pub enum Figure {
 /// Series over two axes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plot {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// What to see in it; may be empty.
+    /// The finding, as a caption; may be empty.
     pub note: String,
     /// The horizontal axis.
     pub x: Axis,
@@ -100,21 +100,21 @@ pub struct Series {
 /// Values over two lists of names.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HeatMap {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// What to see in it; may be empty.
+    /// The finding, as a caption; may be empty.
     pub note: String,
-    /// What the columns are.
+    /// Title of the columns.
     pub x_label: String,
     /// The columns.
     pub x: Vec<String>,
-    /// What the rows are.
+    /// Title of the rows.
     pub y_label: String,
     /// The rows, from the top.
     pub y: Vec<String>,
     /// Row by row; `None` was not measured.
     pub cells: Vec<Vec<Option<f64>>>,
-    /// What the values are.
+    /// Title of the values.
     pub unit: Unit,
     /// Colours by the logarithm.
     pub log: bool,
@@ -123,11 +123,11 @@ pub struct HeatMap {
 /// Horizontal bars.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bars {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// What to see in it; may be empty.
+    /// The finding, as a caption; may be empty.
     pub note: String,
-    /// What the values are.
+    /// Title of the values.
     pub label: String,
     /// Their unit.
     pub unit: Unit,
@@ -151,9 +151,9 @@ pub struct Bar {
 /// Rows and columns.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// What to see in it; may be empty.
+    /// The finding, as a caption; may be empty.
     pub note: String,
     /// Headings.
     pub columns: Vec<Column>,
@@ -221,7 +221,7 @@ impl Section {
 }
 
 impl Figure {
-    /// What it shows.
+    /// Its title.
     pub fn title(&self) -> &str {
         match self {
             Figure::Lines(plot) | Figure::Scatter(plot) => &plot.title,
@@ -231,7 +231,7 @@ impl Figure {
         }
     }
 
-    /// What to see in it.
+    /// The finding, as a caption.
     pub fn note(&self) -> &str {
         match self {
             Figure::Lines(plot) | Figure::Scatter(plot) => &plot.note,

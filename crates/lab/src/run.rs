@@ -128,7 +128,7 @@ impl Run {
         &self.path
     }
 
-    /// What was asked for, for `settings.json`.
+    /// The settings, for `settings.json`.
     pub fn settings(&mut self, settings: &impl Serialize) {
         self.settings = serde_json::to_value(settings).expect("settings are plain data");
     }

@@ -72,10 +72,10 @@ pub struct ScanArgs {
     /// Scans at once, each of so many workers
     #[arg(long, value_delimiter = ',', default_value = "1")]
     users: Vec<u32>,
-    /// What several users scan
+    /// Data that several users scan
     #[arg(long, value_delimiter = ',', default_value = "same")]
     data: Vec<Data>,
-    /// What else goes on meanwhile
+    /// Load beside the scan
     #[arg(long, value_delimiter = ',', default_value = "nothing")]
     beside: Vec<Beside>,
     /// File for --beside write: made and removed, or an existing one with --destroy

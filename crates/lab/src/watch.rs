@@ -54,7 +54,7 @@ pub struct WatchArgs {
 /// Sums over the whole watch: `watch.json`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Total {
-    /// What was watched.
+    /// The watched program and device.
     pub program: String,
     /// Its exit code, when it was started here.
     pub code: Option<i32>,

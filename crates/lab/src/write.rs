@@ -48,7 +48,7 @@ pub struct WriteArgs {
     /// Sizes of writes (fio: bs).
     #[arg(long, visible_alias = "bs", value_delimiter = ',', default_value = "4k", value_parser = size::parse)]
     sizes: Vec<u64>,
-    /// Who writes: inline, mmap, threads, uring, posix-aio (fio: ioengine).
+    /// Engine of the writes: inline, mmap, threads, uring, posix-aio (fio: ioengine).
     #[arg(
         long,
         visible_alias = "ioengine",

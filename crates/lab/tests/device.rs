@@ -343,7 +343,7 @@ fn models_that_never_answer_are_refused_before_anything_is_made() {
     }
 }
 
-/// A model as slow as models may be: attaching it holds nobody up, and the self-test ends when
+/// A model as slow as models may be: attaching it holds up no other, and the self-test ends when
 /// it is told to.
 #[test]
 fn a_device_that_does_not_stand_in_time_is_taken_back() {
@@ -357,7 +357,7 @@ fn a_device_that_does_not_stand_in_time_is_taken_back() {
     let words = ["device", "create", &made.name, "--model", path, "--size", "64m", "--patience", "1"];
     let mut create = Command::new(program()).args(words).stderr(Stdio::piped()).spawn().expect("it starts");
     std::thread::sleep(Duration::from_millis(300));
-    let beside = Made::new("beside", &[]); // nobody waits for the slow one
+    let beside = Made::new("beside", &[]); // it does not wait for the slow one
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(8), "{took:?}");
     drop(beside);
@@ -368,7 +368,7 @@ fn a_device_that_does_not_stand_in_time_is_taken_back() {
     assert_eq!(made.traces(), [""; 0]);
 }
 
-/// The server lives but answers nothing, and a reader waits in the kernel: whoever makes a
+/// The server lives but answers nothing, and a reader waits in the kernel: a caller that makes a
 /// device is told, and a restore ends it all.
 #[test]
 fn a_restore_cuts_off_a_live_server_that_hangs() {
@@ -393,7 +393,7 @@ fn a_restore_cuts_off_a_live_server_that_hangs() {
     drop(Made::new("cutoff-3", &[]));
 }
 
-/// What mkfs and others do to a device changes its read-ahead: kept while it stands, put right
+/// The work of mkfs and others on a device changes its read-ahead: kept while it stands, put right
 /// before it is measured, and as it was when it is gone.
 #[test]
 fn the_read_ahead_is_kept_and_given_back() {
@@ -459,7 +459,7 @@ fn a_server_that_says_nothing_is_given_up() {
     assert_eq!((made.traces(), tasks(server)), (vec![], 0));
 }
 
-/// A server that was told to end unmounts first, which takes as long as the device: nobody cuts
+/// A server that was told to end unmounts first, which takes as long as the device: nothing cuts
 /// it off meanwhile.
 #[test]
 fn a_server_that_writes_out_for_long_is_no_hung_one() {

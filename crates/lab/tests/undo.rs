@@ -169,7 +169,7 @@ fn what_cannot_be_undone_stays_in_the_journal() {
     std::fs::write(dir.path().join("instance/foreign"), "not ours").expect("written");
     let Err(UndoError::Left(left)) = undo.undo() else { panic!("a directory with a foreign file stays") };
     assert_eq!(left.len(), 1, "{left:?}");
-    // What holds something that stays must stay too, so that it is found again.
+    // The holder of something that stays must stay too, so that it is found again.
     let outer = Undo::open_in(&dir.path().join("state"), "test").expect("a journal");
     outer.make_dir(&dir.path().join("outer")).expect("made");
     outer.make_dir(&dir.path().join("outer/inner")).expect("made");

@@ -20,7 +20,7 @@ pub fn in_circle(of: &Crate, circle: &Circle) -> usize {
     circle.members.iter().filter(is_folder).count()
 }
 
-/// What the table at the head of `lib.rs` says wrongly: folders that are missing, and arrows that
+/// Faults of the table at the head of `lib.rs`: folders that are missing, and arrows that
 /// go down, as `from > to`. None for a crate without a table.
 pub fn against_table(of: &Crate, arrows: &BTreeSet<(Module, Module)>) -> Vec<String> {
     let head = of.files.iter().find(|file| file.module.is_empty());

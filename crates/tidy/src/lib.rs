@@ -6,7 +6,7 @@
 //! | `folders`   | folders in circles, arrows against the table of folders in `lib.rs`    |
 //! | `functions` | functions that are too long to be seen at once                     |
 //! | `names`     | types of one crate with the same bare name                         |
-//! | `prose`     | comments and documents that are too wide, files without a head     |
+//! | `prose`     | comments without a subject, lines that are too wide, missing heads |
 //! | `ratchet`   | differences to the list of what is tolerated, which only shrinks   |
 //!
 //! The rules themselves are in `tests/tidy.rs`; `ratchet.tsv` is the list.

@@ -1,10 +1,12 @@
-//! Comments and documents that are too wide, and files without a head.
+//! Comments that are too wide or vague, documents that are too wide, files without a head.
 
 use crate::lexer::Lexed;
 use crate::tree::SourceFile;
 
 /// Columns of prose.
 pub const MOST_COLUMNS: usize = 100;
+
+const VAGUE: [&str; 4] = ["nobody", "somebody", "whoever", "everybody"];
 
 /// Lines of a source file whose comment goes beyond [`MOST_COLUMNS`]; those that hold an
 /// address or a table do not count.
@@ -19,6 +21,18 @@ pub fn wide_comments(text: &str, lexed: &Lexed) -> usize {
         .collect();
     wide.dedup();
     wide.len()
+}
+
+/// Comments without a noun as their subject: doc comments that begin with "What" or "Who", and
+/// comments with one of the words of [`VAGUE`].
+pub fn vague_comments(lexed: &Lexed) -> usize {
+    lexed.comments.iter().filter(|(_, comment)| is_vague(comment)).count()
+}
+
+fn is_vague(comment: &str) -> bool {
+    let mut words = comment.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty()).peekable();
+    let begins = comment.starts_with("//") && matches!(words.peek(), Some(&("What" | "Who")));
+    begins || words.any(|word| VAGUE.iter().any(|vague| word.eq_ignore_ascii_case(vague)))
 }
 
 /// Lines of a document beyond [`MOST_COLUMNS`]; those in code, tables and with an address do
@@ -51,6 +65,13 @@ pub fn has_head(file: &SourceFile) -> bool {
 mod tests {
     use super::*;
     use crate::lexer::lex;
+
+    #[test]
+    fn subjects_are_nouns() {
+        let vague = "/// What a load did.\n/// Who asks.\n// wakes whoever waits\n";
+        let clear = "/// Counts of a load, and what they mean.\n/// Whose turn it is.\nlet nobody = 1;\n";
+        assert_eq!(vague_comments(&lex(&format!("{vague}{clear}"))), 3);
+    }
 
     #[test]
     fn width_is_that_of_the_line() {

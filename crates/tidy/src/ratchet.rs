@@ -42,7 +42,7 @@ pub fn lower(path: &Path, listed: &Counts, found: &Counts) -> io::Result<()> {
     fs::write(path, head + &lines)
 }
 
-/// What is wrong with the tree as measured by the list, a line each.
+/// Faults of the tree beyond the list, a line each.
 pub fn compare(listed: &Counts, found: &Counts) -> (Vec<String>, Vec<String>) {
     let mut more = Vec::new();
     let mut fewer = Vec::new();

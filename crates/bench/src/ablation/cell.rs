@@ -18,19 +18,19 @@ use crate::meters::Meters;
 const CORES: usize = 2;
 /// Full speed must hold for so many mixes.
 const STRETCH_MIXES: usize = 25;
-/// What counts as full speed: E1's and the benchmark's share of warm throughput.
+/// Full speed: E1's and the benchmark's share of warm throughput.
 const FULL: f64 = 0.9;
 /// Memory for queries beside the pool, in bytes.
 const QUERY_BYTES: u64 = 256 << 20;
 
-/// What came out of a cell. Times in seconds of virtual time, from before the database was opened.
+/// The result of a cell. Times in seconds of virtual time, from before the database was opened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figures {
     /// Until full speed, if it was reached.
     pub to_full_s: Option<f64>,
     /// Until all mixes were done.
     pub seconds: f64,
-    /// What the mixes take when everything is resident: their modelled processor time on the
+    /// Time of the mixes when everything is resident: their modelled processor time on the
     /// processors they can use.
     pub warm_s: f64,
     /// Pages read.
@@ -45,7 +45,7 @@ pub struct Figures {
     pub ahead_share: f64,
     /// Share of those that were used.
     pub used_share: f64,
-    /// Meters: pages read, and those nobody waited for when they were started.
+    /// Meters: pages read, and those without a waiting reader when their read was started.
     pub disk: u64,
     /// See `disk`.
     pub spec_disk: u64,

@@ -1,4 +1,4 @@
-//! What the clients of a cell ask.
+//! The queries of a cell's clients.
 
 use anyhow::Result;
 use serde::Serialize;

@@ -107,7 +107,7 @@ impl Model {
     }
 }
 
-/// What a setting runs under.
+/// Conditions of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conditions {
     /// The device.
@@ -118,7 +118,7 @@ pub struct Conditions {
     pub policy: Policy,
     /// Clients.
     pub clients: usize,
-    /// What they ask.
+    /// Their queries.
     pub load: Load,
 }
 

@@ -43,7 +43,7 @@ impl Source {
     pub fn open(dir: &Path) -> Result<Self> {
         let config = StoreConfig { read_ahead: ReadAhead::none(), ..StoreConfig::default() };
         let held = Store::open(dir, config)?;
-        // What is in the journal is not on the stripes, and views have no journal.
+        // Changes in the journal are not on the stripes, and views have no journal.
         held.checkpoint()?;
         let mut block = SuperBlockFile::peek(dir)?;
         (block.slots, block.synced) = (0, block.before.0);

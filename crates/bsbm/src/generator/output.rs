@@ -12,7 +12,7 @@ use crate::error::Error;
 
 const BLOCK_BYTES: usize = 1 << 18;
 
-/// What has been written of one of the two outputs.
+/// State of one of the two outputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Triples, one a line.

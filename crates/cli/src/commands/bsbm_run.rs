@@ -81,7 +81,7 @@ enum ReportFormat {
     Json,
 }
 
-/// What every kind of run ends in.
+/// Settings that every kind of run shares.
 struct Measured {
     qmph: f64,
     queries: Vec<QueryReport>,

@@ -36,7 +36,7 @@ pub fn run(args: CompactArgs) -> anyhow::Result<()> {
     let mut leaves = 0;
     match database.relocate(|n| leaves = n) {
         Ok(_) => {}
-        // What was moved stays moved; giving space back needs none.
+        // Moved leaves stay moved; giving space back needs no space.
         Err(GraphError::Store(e @ StoreError::Full { .. })) => {
             eprintln!("{e}; not all pages were moved into key order");
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use snowmelt_base::signals;
 use snowmelt_bench::bench::{Bench, ClientLoad, Until};
@@ -31,6 +31,8 @@ const MOST_ON_DEMAND_S: u64 = 40;
 const MOST_PLANNED_S: u64 = 20;
 /// The warm run, and the one before it that warms.
 const WARM_S: u64 = 4;
+/// The simulated volume, as people know such volumes.
+const VOLUME: &str = "3 ms, 32 at once, 3000 IOPS, 125 MiB/s";
 /// Columns of the plot.
 const WIDTH: usize = 80;
 
@@ -43,6 +45,9 @@ pub struct DemoArgs {
     /// Make the database here and keep it [default: a temporary directory]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Draw the two cold runs into this file (SVG)
+    #[arg(long, value_name = "FILE.svg")]
+    picture: Option<PathBuf>,
 }
 
 /// Runs the command.
@@ -55,10 +60,7 @@ pub fn run(args: DemoArgs) -> Result<()> {
     let load =
         ClientLoad { products: args.products, seed: DEFAULT_SEED, use_case: UseCase::Explore, clients: 4 };
     let demo = Demo { db: home.path(), load, stop: &stop };
-    println!(
-        "\nExplore from cold, {} clients, on a simulated network volume (3 ms, 32 at once, 3000 IOPS, 125 MiB/s)",
-        load.clients
-    );
+    println!("\nExplore from cold, {} clients, on a simulated network volume ({VOLUME})", load.clients);
     let (slow, slow_meters) =
         demo.cold("page by page", ReadAhead::none(), Until::steady(MOST_ON_DEMAND_S))?;
     let (fast, meters) = demo.cold("planned", ReadAhead::auto(), Until::steady(MOST_PLANNED_S))?;
@@ -66,6 +68,13 @@ pub fn run(args: DemoArgs) -> Result<()> {
     let race = Race { entries: vec![slow, fast, warm] };
     println!("\nThroughput, of {:.0} query mixes per hour when warm:\n", race.warm_rate() / 25.0 * 3600.0);
     println!("{}\n{}", race.plot(WIDTH, 8), race.verdict());
+    if let Some(file) = &args.picture {
+        let conditions =
+            format!("Berlin SPARQL Benchmark, Explore, {} clients; a volume of {VOLUME}", load.clients);
+        std::fs::write(file, race.picture(&conditions))
+            .with_context(|| format!("cannot write {}", file.display()))?;
+        println!("the picture is in {}\n", file.display());
+    }
     println!("page by page   {}", slow_meters.activity);
     println!("planned        {}", meters.activity);
     println!("\nplanned: {}", meters.reads_line());

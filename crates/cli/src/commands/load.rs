@@ -136,7 +136,7 @@ impl LoadProgress for Bar {
     }
 }
 
-/// What was done, on standard error.
+/// Prints the load's report on standard error.
 fn say(inputs: &[Input], report: &LoadReport) {
     const MOST: usize = 8;
     for (name, format, told_by) in inputs.iter().take(MOST) {

@@ -146,7 +146,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 pub fn run(args: ServeArgs) -> anyhow::Result<()> {
     let stop = signals::stop_flag()?;
     let deadline = args.shutdown_deadline.0;
-    // What the deadline leaves unwritten stays in the journal.
+    // Changes that the deadline leaves unwritten stay in the journal.
     let options = StoreConfig { close_ms: deadline.as_millis() as u64, ..args.open.config() };
     let database = match args.read_only {
         true => open(&args.db, &StoreConfig { mode: Mode::ReadOnly, ..options })?,

@@ -1,4 +1,4 @@
-//! What Tab offers at the prompt: keywords, prefixes, predicates of the database, variables.
+//! Completion by Tab at the prompt: keywords, prefixes, predicates of the database, variables.
 
 use std::cell::OnceCell;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! What is typed: when it is whole, and what it asks for.
+//! Input at the prompt: when it is complete, and which entry it is.
 
-/// What an input asks for.
+/// A complete input: a query, or a command of the prompt.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Entry<'a> {
     Query(&'a str),

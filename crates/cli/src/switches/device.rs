@@ -11,7 +11,7 @@ use snowmelt_io::{
 };
 use snowmelt_store::DeviceWrap;
 
-/// What stands between the queue and the database's files.
+/// The device between the queue and the database's files.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeviceChoice {
     /// nothing

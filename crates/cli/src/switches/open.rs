@@ -46,7 +46,7 @@ fn checkpoints(text: &str) -> Result<Checkpoints, String> {
 /// Switches of I/O alone, for commands with a memory switch of their own.
 #[derive(Clone, Debug, clap::Args)]
 pub struct IoArgs {
-    /// Who carries out reads: io_uring, a pool of threads, POSIX AIO (lio_listio), or the
+    /// Engine of the reads: io_uring, a pool of threads, POSIX AIO (lio_listio), or the
     /// thread that asks
     #[arg(
         long,

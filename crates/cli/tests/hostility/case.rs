@@ -25,7 +25,7 @@ type Bytes = Box<dyn Fn(&str) -> Vec<u8> + Send + Sync>;
 type Text = Box<dyn Fn(&Scale) -> String + Send + Sync>;
 type Body = Box<dyn Fn(&Scale, &mut dyn Write) -> io::Result<()> + Send + Sync>;
 
-/// What is sent.
+/// The attack.
 pub enum Attack {
     Query(Text),
     Update(Text),

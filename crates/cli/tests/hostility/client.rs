@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// Bytes of a body that are kept to be looked at.
 const KEPT_BYTES: usize = 1 << 20;
 
-/// What a client saw.
+/// The outcome as a client saw it.
 #[derive(Debug)]
 pub enum Reply {
     /// an answer, to its end
@@ -194,7 +194,7 @@ pub fn percent_encode(text: &str) -> String {
     out
 }
 
-/// Writes a body whose length nobody knows yet.
+/// Writes a body of unknown length.
 pub struct Chunked<'a>(pub &'a mut dyn Write);
 
 impl Write for Chunked<'_> {

@@ -299,7 +299,7 @@ fn updates() -> Vec<Case> {
     ]
 }
 
-/// What only looks deep, and what only is broken.
+/// Texts that only look deep, and texts that are only broken.
 fn texts() -> Vec<Case> {
     let broken = |name, text: fn(&Scale) -> String| query(name, text, Right::Status(&[400]));
     vec![

@@ -289,7 +289,7 @@ fn pipeline(target: &Target, n: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Queries end when nobody waits for them.
+/// Queries end when their client has gone.
 fn leave(target: &Target, _: &Scale) -> Result<(), String> {
     let query = percent_encode("SELECT (COUNT(DISTINCT *) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }");
     let request = format!("GET /sparql?query={query} HTTP/1.1\r\nHost: {}\r\n\r\n", target.address);

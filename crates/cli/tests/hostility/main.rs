@@ -197,7 +197,7 @@ impl Suite<'_> {
         wrong.into_iter().map(|error| format!("{name}: {error}")).collect()
     }
 
-    /// What is resident when everything has ended: at most the budget, of which the pool keeps
+    /// Resident memory when everything has ended: at most the budget, of which the pool keeps
     /// its part, and the program.
     fn settled(&self) -> Result<(), String> {
         let bound = self.form.memory_bytes + 64 * MIB;

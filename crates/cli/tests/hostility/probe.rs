@@ -1,4 +1,4 @@
-//! The query that everybody else would ask: it must be answered, and rightly, whatever happened
+//! The query of an innocent client: it must be answered, and rightly, whatever happened
 //! before.
 
 use std::time::Duration;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a server may need beyond its budget: code, stacks, what the allocator holds back.
+/// Memory a server may need beyond its budget: code, stacks, what the allocator holds back.
 pub const BEYOND_BUDGET: u64 = 128 << 20;
 
 /// A memory cgroup, removed when dropped.

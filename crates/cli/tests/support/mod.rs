@@ -17,7 +17,7 @@ pub struct Server {
 impl Server {
     /// Starts a server on a database and waits until it says where it listens.
     pub fn start(db: &Path, args: &[&str]) -> Server {
-        // What a killed server left would be taken for the address of this one.
+        // The file a killed server left would be taken for the address of this one.
         let announcement = db.join("server");
         let _ = std::fs::remove_file(&announcement);
         let mut child = snowmelt()

@@ -247,7 +247,7 @@ impl Device for FaultyDevice {
             drop(state);
             return self.inner.read_at(bufs, offset);
         }
-        // What is held may lie beyond the end of the inner device.
+        // A held write may lie beyond the end of the inner device.
         let end = state.held.iter().map(|(at, b)| at + b.len() as u64).max().unwrap_or(0);
         if self.inner.len()? < end {
             self.inner.set_len(end)?;

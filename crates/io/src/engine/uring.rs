@@ -134,8 +134,8 @@ impl RingServer<'_> {
                 match server.enter(&submitter, usize::from(!ready), until) {
                     Ok(_) => server.pause = FIRST_PAUSE,
                     Err(e) if is_one(&e, &HARMLESS) => {}
-                    // What was not taken stays in the submission queue. Completions, if there
-                    // are any, make room.
+                    // Entries that were not taken stay in the submission queue. Completions, if
+                    // there are any, make room.
                     Err(e) if is_one(&e, &PASSING) => {
                         completions.sync();
                         if completions.is_empty() {

@@ -22,7 +22,7 @@ fn pieces(n: usize) -> Vec<Piece> {
     (0..n).map(|i| Piece { device: 0, offset: (i * PIECE) as u64, len: PIECE }).collect()
 }
 
-/// What the workers of one reader were handed, sorted.
+/// Chunks that the workers of one reader were handed, sorted.
 fn scan(reader: &ScanReader, workers: usize) -> Vec<u8> {
     let all = Mutex::new(Vec::new());
     std::thread::scope(|scope| {

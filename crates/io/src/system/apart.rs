@@ -94,7 +94,7 @@ pub fn apart(call: ApartCall<'_>, patience: Duration) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Kills the child and, where it dies at once, takes it away; else whoever becomes its parent
+/// Kills the child and, where it dies at once, takes it away; else its next parent
 /// does.
 fn give_up(child: libc::pid_t) {
     // SAFETY: a signal to a child of ours that was not waited for.

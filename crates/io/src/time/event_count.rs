@@ -38,7 +38,7 @@ impl EventCount {
         }
     }
 
-    /// Returns when `condition` is true. Whoever makes it true must call
+    /// Returns when `condition` is true. The thread that makes it true must call
     /// [`notify_all`](Self::notify_all) afterwards.
     ///
     /// The caller must hold no lock. The condition is evaluated several times, in virtual time

@@ -25,7 +25,7 @@ pub struct NameArgs {
 pub struct CutArgs {
     /// Name of the device (made with --power-cut)
     pub name: String,
-    /// What survives of the unsynced writes
+    /// Unsynced writes that survive
     #[arg(long, value_enum, default_value = "random")]
     pub keep: Keep,
     /// Which, of the possible outcomes

@@ -233,7 +233,7 @@ impl DeviceTarget {
         let room = (self.len / SECTOR).saturating_sub(distance + 1).max(1);
         let pairs = self.count(400, 1500);
         let buffered_ms = self.buffered_ms()?;
-        // What came from a buffer was no seek.
+        // A read from a buffer was no seek.
         let no_seek_ns = ((2.0 * buffered_ms + 0.1) * MS) as u64;
         let shortest = AtomicU64::new(u64::MAX);
         let client = |_| -> Result<(), IoError> {

@@ -26,9 +26,9 @@ pub fn describe(undo: &Undo, device: &Path, spec: &Spec) -> Result<(), LabError>
     // Without a cache the kernel need not flush.
     let volatile = spec.power_cut || spec.model.caches_writes();
     set("write_cache", if volatile { "write back" } else { "write through" })?;
-    // What a loop device learns to be impossible at the first request, whereupon the kernel
-    // computes the read-ahead anew, it is to know before that is set. Both are refused by our
-    // file system, and change nothing.
+    // A feature that a loop device learns to be impossible at the first request, whereupon the
+    // kernel computes the read-ahead anew, it is to know before that is set. Both are refused
+    // by our file system, and change nothing.
     for refused in [snowmelt_io::block_discard(device, 0, 4096), snowmelt_io::block_zero(device, 0, 4096)] {
         drop(refused);
     }

@@ -94,7 +94,7 @@ fn ends_within(record: &Record, patience: Duration) -> bool {
     false
 }
 
-/// What a server that was killed has left, from its journal; which is locked until the last of
+/// Remains of a killed server, from its journal; which is locked until the last of
 /// its threads is gone.
 fn take_away_leftovers(record: &Record) -> Result<(), LabError> {
     let name = &record.spec.name;

@@ -31,8 +31,8 @@ const QUIET: Duration = Duration::from_millis(500);
 type Held = Box<dyn FnOnce() + Send>;
 
 /// Holds requests back while it is closed. A new one lets them pass by the model: until the
-/// self-test nobody measures, and the kernel, which flushes and reads a device while it is
-/// attached, holds locks of all loop devices meanwhile.
+/// self-test has no measurement beside it, and the kernel, which flushes and reads a device
+/// while it is attached, holds locks of all loop devices meanwhile.
 pub struct Gate {
     held: Mutex<Option<Vec<Held>>>,
     /// Requests pass by the model.

@@ -73,7 +73,7 @@ impl DiskCounts {
         DiskCounts::parse(&std::fs::read_to_string("/proc/diskstats").ok()?, device)
     }
 
-    /// What was added since `before`; `in_flight` stays what it is. Counters of 32 bits wrap.
+    /// The increase since `before`; `in_flight` stays what it is. Counters of 32 bits wrap.
     pub fn since(&self, before: &DiskCounts) -> DiskCounts {
         let minus = |now: u64, then: u64| match now.checked_sub(then) {
             Some(difference) => difference,

@@ -143,7 +143,7 @@ impl ProcessIo {
         }
     }
 
-    /// What was added since `before`.
+    /// The increase since `before`.
     pub fn since(self, before: ProcessIo) -> ProcessIo {
         ProcessIo {
             rchar: self.rchar.saturating_sub(before.rchar),

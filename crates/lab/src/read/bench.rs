@@ -126,7 +126,7 @@ impl ReadBench<'_> {
         let seed = self.seed.wrapping_add(u64::from(repeat) << 32);
         let places = Places::new(pattern, cell.bs, cell.align, 0, self.range, seed);
         let places = places.ok_or_else(|| too_small(self.target, self.range, cell.bs))?;
-        // What was read once is in the page cache, and no longer the device's.
+        // A block that was read once is in the page cache, and no longer the device's.
         let once = self.once || (!cell.direct && self.model.is_none());
         // Shorter intervals while the whole is short: ten of them tell more than three.
         let interval = if self.runtime >= Duration::from_secs(8) {

@@ -58,7 +58,7 @@ impl Variants {
         let first = groups.first().map(|g| parts(g.cell)).unwrap_or_default();
         let mut differ: [bool; PARTS] =
             std::array::from_fn(|i| groups.iter().any(|g| parts(g.cell)[i] != first[i]));
-        // What is always worth saying, and the only name there is when cells differ in nothing.
+        // Always worth saying, and the only name when all cells are alike.
         differ[2] = true;
         let mut variants = Variants { differ, names: Vec::new() };
         let mut seen = BTreeSet::new();
@@ -310,7 +310,7 @@ fn traced(groups: &[CellGroup<'_>]) -> Vec<Figure> {
     });
     let bars = Bars {
         title: "By the block trace: pieces in which a request reached the device".into(),
-        note: "Bios queued by this process, divided by its requests; nobody else's are in it. Where the kernel reads page by page, \
+        note: "Bios queued by this process, divided by its requests; no other process counts. Where the kernel reads page by page, \
                they are the pages that a request touches and that are not cached yet."
             .into(),
         label: "bios per request".into(),

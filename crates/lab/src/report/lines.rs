@@ -147,7 +147,7 @@ fn name_above(picture: &mut Picture, plot: &Plot) {
     }
 }
 
-/// What is told to those who do not see it.
+/// Description for readers who cannot see the picture.
 fn description(plot: &Plot) -> String {
     let mut text = format!("{} over {}.", plot.y.label, plot.x.label);
     for series in &plot.series {

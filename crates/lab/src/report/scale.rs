@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// An axis.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Axis {
-    /// What is measured along it.
+    /// The measured quantity.
     pub label: String,
     /// In which unit the values are.
     pub unit: Unit,

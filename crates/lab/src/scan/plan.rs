@@ -96,7 +96,7 @@ named! {
     }
 }
 named! {
-    /// What several users scan.
+    /// Data that several users scan.
     Data {
         /// All the whole table.
         Same = "same",
@@ -105,7 +105,7 @@ named! {
     }
 }
 named! {
-    /// What else goes on meanwhile.
+    /// Load beside the scan.
     Beside {
         /// Nothing.
         Nothing = "nothing",
@@ -164,7 +164,7 @@ pub struct Setup {
     pub users: u32,
     /// Of what.
     pub data: Data,
-    /// What else goes on.
+    /// Load beside the scan.
     pub beside: Beside,
 }
 

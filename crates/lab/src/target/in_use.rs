@@ -14,7 +14,7 @@ impl Target {
             return Ok(());
         }
         let dev = meta.rdev();
-        let instead = "its data would be destroyed under whoever uses it: unmount it first";
+        let instead = "its data would be destroyed while in use: unmount it first";
         if let Some((place, _)) = mounts().into_iter().find(|(_, mounted)| *mounted == dev) {
             return Err(LabError::refused(self.path.display(), format!("is mounted on {place}"), instead));
         }

@@ -73,7 +73,7 @@ impl Kind {
 /// The letters of `rwbs`, as bits for export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
-    /// What it does.
+    /// Its operation.
     pub kind: Kind,
     /// A program waits for it.
     pub sync: bool,
@@ -128,9 +128,9 @@ pub struct BlockEvent {
     pub time_ns: u64,
     /// The processor it happened on.
     pub cpu: u16,
-    /// What happened.
+    /// The event.
     pub action: Action,
-    /// What the request does.
+    /// The operation of the request.
     pub op: Operation,
     /// First sector (of 512 bytes).
     pub sector: u64,

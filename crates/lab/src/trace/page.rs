@@ -27,7 +27,7 @@ pub(crate) fn sections(traced: &Traced, ended: Option<&Ended>) -> Vec<Section> {
         Section::new("Latency", vec![latencies(&sum)]).with_text(
             "Q2C is from the kernel's asking to the answer, Q2D its part before the request is issued, D2C its part at the device.",
         ),
-        Section::new("Who asked", vec![askers(&traced.tally)]),
+        Section::new("Requests by program", vec![askers(&traced.tally)]),
         Section::new("Against /proc/diskstats", vec![checks(&sum)]),
     ]
 }
@@ -148,7 +148,7 @@ fn line(title: &str, y: Axis, series: Vec<Series>) -> Figure {
 }
 
 fn over_time(tally: &Tally) -> Vec<Figure> {
-    // What was left of the last interval says little when it is short.
+    // The rest of the last interval says little when it is short.
     let (whole, last) = match &tally.intervals[..] {
         [whole @ .., before, last] if last.end_s - before.end_s < 0.5 * tally.intervals[0].end_s => {
             (whole, Some(before))

@@ -20,13 +20,13 @@ pub struct RequestDone {
     pub sector: u64,
     /// Sectors, as issued.
     pub sectors: u32,
-    /// What it did.
+    /// Its operation.
     pub op: Operation,
     /// When it was issued; 0 when that was before tracing began.
     pub issued_ns: u64,
     /// When the device answered for the last of it.
     pub completed_ns: u64,
-    /// Who asked for its first bio, when that was seen.
+    /// The program that asked for its first bio, when that was seen.
     pub asker: Option<Asker>,
     /// An error number, or 0.
     pub error: i32,
@@ -41,7 +41,7 @@ pub struct BioDone {
     pub issued_ns: u64,
     /// When its last part was answered.
     pub completed_ns: u64,
-    /// What it did.
+    /// Its operation.
     pub op: Operation,
 }
 

@@ -70,7 +70,7 @@ pub struct OfKind {
 pub struct Layer {
     /// Of reads or of writes.
     pub kind: &'static str,
-    /// Who asks whom.
+    /// The callers and the device they ask.
     pub what: &'static str,
     /// How many calls, bios or requests.
     pub count: u64,
@@ -127,7 +127,7 @@ fn of_kind(traced: &Traced, kind: Kind) -> Option<OfKind> {
     })
 }
 
-/// What was asked, and what became of it on the way down, for reads and for writes.
+/// Requests as asked and as they reached the device, for reads and for writes.
 pub fn layers(traced: &Traced, ended: Option<&Ended>) -> Vec<Layer> {
     let tally = &traced.tally;
     let mut layers = Vec::new();

@@ -81,7 +81,7 @@ pub struct Dot {
     pub at_s: f64,
     /// Where, in bytes.
     pub offset: f64,
-    /// What it does.
+    /// Its operation.
     pub kind: Kind,
 }
 

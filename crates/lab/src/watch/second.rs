@@ -23,7 +23,7 @@ pub struct Reading {
 /// The machine's memory, in bytes, named as in /proc/meminfo.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Memory {
-    /// What programs could still have.
+    /// Memory that programs could still have.
     pub available: u64,
     /// The page cache.
     pub cached: u64,
@@ -112,7 +112,7 @@ impl Reading {
         }
     }
 
-    /// What happened since `before`; `begun` is when the watch began.
+    /// The change since `before`; `begun` is when the watch began.
     pub fn since(&self, before: &Reading, begun: Instant) -> Second {
         let length_s = self.seconds_after(before);
         let devices = self.devices.iter().filter_map(|(name, after)| {

@@ -77,7 +77,7 @@ fn summary(groups: &[RungGroup<'_>]) -> Vec<String> {
     lines
 }
 
-/// What reading the targets ahead was worth where it mattered most.
+/// The largest gain of reading the targets ahead.
 fn prefetch_gain(groups: &[RungGroup<'_>]) -> Option<String> {
     let rate = |g: &RungGroup<'_>| g.median(|r| r.durable_per_s);
     let gain = |with: &RungGroup<'_>| {

@@ -21,7 +21,7 @@ pub(super) struct PowerState {
     /// The step at which the power goes.
     pub(super) cut_at: Option<u64>,
     pub(super) off: bool,
-    /// Times the power came back. Who opened a file before that is a process that is no more.
+    /// Times the power came back. A file opened before that belongs to a process that is no more.
     pub(super) epoch: u64,
     /// Steps from which on writes fail, with which error.
     pub(super) failing: Option<(u64, i32)>,

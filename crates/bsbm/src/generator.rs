@@ -27,7 +27,7 @@ use text::{COUNTRY, END, END_DATE, END_IRI, END_PLAIN, Text};
 use crate::draw::Country;
 use crate::random::JavaRandom;
 
-/// What to generate.
+/// Settings of a generated data set.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Number of products: the scale factor. 2785 give a million triples, 284,826 a hundred
@@ -39,7 +39,7 @@ pub struct Config {
     pub update_transactions: Option<u32>,
 }
 
-/// What was written.
+/// Counts of a generated data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// The data set.
