@@ -3,6 +3,7 @@
 //! | module  | does                                                                     |
 //! |---------|--------------------------------------------------------------------------|
 //! | `links` | finds links of rendered pages that lead nowhere: files and anchors       |
+//! | `names` | finds names of files and functions that the source does not have          |
 //! | `pages` | finds pages that the table of contents does not name                     |
 //! | `tags`  | reads the start tags of a rendered page                                  |
 //!
@@ -12,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod links;
+pub mod names;
 pub mod pages;
 pub mod tags;
 

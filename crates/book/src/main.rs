@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use snowmelt_book::{links, pages, render, root};
+use snowmelt_book::{links, names, pages, render, root};
 
 fn main() -> ExitCode {
     let target = std::env::args_os().nth(1).map(PathBuf::from);
@@ -28,6 +28,7 @@ fn run(target: Option<&Path>) -> Result<Vec<String>> {
     let book = render(&root(), target.as_deref())?;
     println!("{}", std::path::absolute(book.join("index.html"))?.display());
     let mut problems = pages::unlisted(&root().join("src"))?;
+    problems.extend(names::unknown(&root().join("src"), &root().join(".."))?);
     problems.extend(links::broken(&book)?);
     Ok(problems)
 }

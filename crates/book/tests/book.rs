@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use snowmelt_book::{links, pages, render, root};
+use snowmelt_book::{links, names, pages, render, root};
 
 #[test]
 fn the_book_is_whole() {
@@ -61,4 +61,18 @@ fn unlisted_pages_are_found() {
     assert_eq!(pages::unlisted(&src).unwrap(), [""; 0]);
     fs::write(src.join("part/three.md"), "# Three\n").unwrap();
     assert_eq!(pages::unlisted(&src).unwrap(), ["part/three.md is not in SUMMARY.md"]);
+}
+
+#[test]
+fn the_source_has_what_the_book_names() {
+    assert_eq!(names::unknown(&root().join("src"), &root().join("..")).unwrap(), [""; 0]);
+}
+
+#[test]
+fn unknown_names_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    small(folder.path(), "`crates/io/src/lib.rs` `crates/io/src/none.rs` `a::no_such_function`");
+    let found = names::unknown(&folder.path().join("src"), &root().join("..")).unwrap();
+    let expected = ["crates/io/src/none.rs", "a::no_such_function"];
+    assert_eq!(found, expected.map(|name| format!("one.md: `{name}` is not in the source")));
 }
