@@ -2,23 +2,29 @@
 //!
 //! [`lower`] walks the algebra and chooses operators; the order of joins comes from [`order`]
 //! (dynamic programming, then greedy), on the estimates of [`estimate`] (exact counts where
-//! constants allow), and [`access`] turns a triple pattern into visits to indexes. Costs are
-//! microseconds of a warm core plus the expected device time of pages: see [`Costs`].
+//! constants allow), and [`access`] turns a triple pattern into visits to indexes.
+//!
+//! Costs are microseconds of a warm core: see [`Costs`]. Device time is not part of them. A plan
+//! serves cold and warm runs alike, and which pages a run must wait for is known only when it
+//! runs: the operators then announce their reads together ([`star`]).
 
 mod access;
 mod estimate;
 mod greedy;
+mod guess;
 mod lower;
+mod memo;
 mod order;
 mod star;
 
-use rustc_hash::FxHashMap;
 use snowmelt_graph::{CompareOp, Index, TermId};
 
 use crate::algebra::{Algebra, Const, Var};
 use crate::bounds::Limits;
 use crate::error::QueryError;
 use crate::plan::{GraphScope, Plan};
+
+use memo::{Estimates, Nodes};
 
 pub(crate) use estimate::Estimate;
 
@@ -74,9 +80,6 @@ pub(crate) struct Costs {
     pub hash_row: f64,
     /// an operator's start
     pub operator: f64,
-    /// device time of a page that is not resident, already divided by the device's depth; 0
-    /// when all is resident
-    pub page: f64,
     /// index rows on a page
     pub rows_per_page: f64,
 }
@@ -90,7 +93,6 @@ impl Default for Costs {
             scan_row: 0.003,
             hash_row: 0.03,
             operator: 0.5,
-            page: 0.0,
             rows_per_page: 700.0,
         }
     }
@@ -105,11 +107,11 @@ impl Costs {
         let one_by_one = leaves * self.key + keys * self.near_key;
         // dense keys are merged with a scan
         let merged = self.key + rows * self.scan_row * 2.0 + keys * self.row;
-        self.operator + one_by_one.min(merged) + leaves * self.page + found * self.row
+        self.operator + one_by_one.min(merged) + found * self.row
     }
 
     pub fn scan(&self, rows: f64) -> f64 {
-        self.operator + self.key + rows * self.scan_row + rows / self.rows_per_page * self.page
+        self.operator + self.key + rows * self.scan_row
     }
 
     pub fn hash(&self, build: f64, probe: f64, found: f64) -> f64 {
@@ -122,19 +124,20 @@ pub(crate) fn plan(
     algebra: &Algebra,
     statistics: &mut dyn Statistics,
     scope: GraphScope,
-    costs: Costs,
     output: &[Var],
     limits: &Limits,
 ) -> Result<Plan, QueryError> {
+    let made = Nodes::default();
     let mut planner = Planner {
         algebra,
+        made: &made,
         statistics,
         scope,
-        costs,
+        costs: Costs::default(),
         nodes: 0,
         fresh: algebra.names.len() as u32,
         compared: false,
-        unit_memo: FxHashMap::default(),
+        estimates: Estimates::default(),
         contexts: Vec::new(),
         limits,
     };
@@ -145,6 +148,8 @@ pub(crate) fn plan(
 
 struct Planner<'a> {
     algebra: &'a Algebra,
+    /// nodes made here, beside the algebra's
+    made: &'a Nodes,
     statistics: &'a mut dyn Statistics,
     scope: GraphScope,
     costs: Costs,
@@ -153,8 +158,7 @@ struct Planner<'a> {
     fresh: u32,
     /// whether ids computed here may meet stored ones
     compared: bool,
-    /// estimates of nodes already made, by address
-    unit_memo: FxHashMap<usize, Estimate>,
+    estimates: Estimates<'a>,
     /// the contexts around: the variable of their row numbers, their columns, what to expect of
     /// them
     contexts: Vec<(Var, Vec<Var>, Estimate)>,

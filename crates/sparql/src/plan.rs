@@ -14,6 +14,7 @@
 //! context is computed anew for the next.
 
 mod inputs;
+mod sound;
 
 use snowmelt_graph::{CompareOp, Index, TermId};
 use spargebra::algebra::{AggregateExpression, Expression, PropertyPathExpression};
@@ -269,6 +270,7 @@ impl Plan {
             open.extend(children(&node.op).into_iter().map(|c| (c, level + 1)));
         }
         let room = plan_stack_bytes(text_room, levels);
+        with_room(room, || sound::assert_sound(&root, nodes));
         Self { root, nodes, room }
     }
 }

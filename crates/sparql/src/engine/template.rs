@@ -16,7 +16,7 @@ use crate::algebra::{Algebra, Const, Dataset, Node, Pattern, Slot, Var};
 use crate::bounds::{Limits, plan_stack_bytes, with_room};
 use crate::error::QueryError;
 use crate::exec::source::Source;
-use crate::optimise::{Costs, plan};
+use crate::optimise::plan;
 use crate::plan::{GraphScope, Plan};
 use crate::rewrite::rewrite;
 use crate::text::parameter::{ConstTerm, GroundTerm, ground};
@@ -188,8 +188,7 @@ impl Template {
         let (algebra, scope) = (&*self.algebra, self.scope.clone());
         // what goes down a plan while it is made goes down the algebra, too
         let room = plan_stack_bytes(algebra.room, algebra.root.all().len());
-        let plan =
-            with_room(room, || plan(algebra, &mut data, scope, Costs::default(), &self.output, limits))?;
+        let plan = with_room(room, || plan(algebra, &mut data, scope, &self.output, limits))?;
         let plan = Arc::new(plan);
         let mut plans = self.plans.write();
         if plans.len() >= PLANS {

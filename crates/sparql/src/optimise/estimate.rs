@@ -6,8 +6,12 @@
 //! value of the smaller side is met) and independence, because BSBM-like data is neither.
 
 use snowmelt_graph::{CompareOp, Index, TermId};
-use spargebra::algebra::Expression;
+use spargebra::algebra::{AggregateExpression, Expression};
 
+use super::guess::{
+    BOUND, CONDITION, EQUAL, FUNCTION, GRAPHS_JOINED, HAS_MATCH, LEAST_SHARE, ORDERED, SUBJECTS_OF_PAIR,
+    VALUES_OF_PAIR,
+};
 use super::{Planner, PredicateStatistics};
 use crate::algebra::{ApplyKind, Const, GraphSlot, Node, Pattern, Slot, Var, VarSet};
 use crate::error::QueryError;
@@ -110,6 +114,31 @@ impl Estimate {
         Self { rows, vars }
     }
 
+    /// The solutions of both, as UNION has them.
+    pub fn add(&mut self, other: &Self) {
+        self.rows += other.rows;
+        for v in &other.vars {
+            match self.vars.binary_search_by_key(&v.0, |x| x.0) {
+                Ok(i) => self.vars[i].1 += v.1,
+                Err(i) => self.vars.insert(i, *v),
+            }
+        }
+    }
+
+    /// One solution for each combination of the keys.
+    fn grouped(&self, keys: &[Var], aggregates: &[(Var, AggregateExpression)]) -> Self {
+        let groups = self.combinations(&keys.iter().copied().collect()).max(1.0);
+        let mut out = Estimate { rows: groups, vars: Vec::new() };
+        for k in keys {
+            let domain = self.vars.iter().find(|x| x.0 == *k).map_or(groups, |x| x.2);
+            out.set(*k, self.distinct(*k).min(groups), domain);
+        }
+        for (v, _) in aggregates {
+            out.set(*v, groups, groups);
+        }
+        out
+    }
+
     /// Distinct combinations of some variables to expect.
     pub fn combinations(&self, vars: &VarSet) -> f64 {
         let product = vars.iter().filter_map(|v| self.of(v)).fold(1.0, |a, x| a * self.clamped(x.1));
@@ -125,20 +154,21 @@ pub(super) fn joined(node: &Node) -> &[Node] {
     }
 }
 
-impl Planner<'_> {
+impl<'a> Planner<'a> {
     /// Expected solutions of a node on its own.
-    pub(super) fn estimate(&mut self, node: &Node) -> Result<Estimate, QueryError> {
-        let address = std::ptr::from_ref(node) as usize;
-        if let Some(e) = self.unit_memo.get(&address) {
+    pub(super) fn estimate(&mut self, node: &'a Node) -> Result<Estimate, QueryError> {
+        if let Some(e) = self.estimates.get(node) {
             return Ok(e.clone());
         }
         self.limits.check()?;
         let estimate = self.estimate_new(node)?;
-        self.unit_memo.insert(address, estimate.clone());
+        assert!(estimate.rows >= 0.0, "rows to expect are a number, not {}", estimate.rows);
+        debug_assert!(estimate.vars.is_sorted_by(|a, b| a.0 < b.0), "an estimate's variables ascend");
+        self.estimates.insert(node, estimate.clone());
         Ok(estimate)
     }
 
-    fn estimate_new(&mut self, node: &Node) -> Result<Estimate, QueryError> {
+    fn estimate_new(&mut self, node: &'a Node) -> Result<Estimate, QueryError> {
         Ok(match node {
             Node::Unit => Estimate::unit(),
             Node::Pattern(p) => self.pattern(p)?,
@@ -147,7 +177,7 @@ impl Planner<'_> {
                 let rows = totals.quads.max(1.0);
                 self.spread(node, rows, totals.subjects.max(1.0))
             }
-            Node::GraphNames(_) => self.spread(node, 100.0, 100.0),
+            Node::GraphNames(_) => self.spread(node, GRAPHS_JOINED, GRAPHS_JOINED),
             Node::Context { row, vars } => self.context_estimate(*row, vars),
             Node::Join(nodes) => {
                 let mut all = Estimate::unit();
@@ -164,20 +194,13 @@ impl Planner<'_> {
             }
             Node::Exists { left, .. }
             | Node::Minus { left, .. }
-            | Node::Apply { left, kind: ApplyKind::Exists(_), .. } => self.estimate(left)?.scaled(0.5),
+            | Node::Apply { left, kind: ApplyKind::Exists(_), .. } => self.estimate(left)?.scaled(HAS_MATCH),
             // the right side is only planned where it is run
             Node::Apply { left, kind: ApplyKind::Left, .. } => self.estimate(left)?,
             Node::Union(nodes) => {
                 let mut sum = Estimate::default();
                 for n in nodes {
-                    let e = self.estimate(n)?;
-                    sum.rows += e.rows;
-                    for (v, distinct, domain) in e.vars {
-                        match sum.vars.binary_search_by_key(&v, |x| x.0) {
-                            Ok(i) => sum.vars[i].1 += distinct,
-                            Err(i) => sum.vars.insert(i, (v, distinct, domain)),
-                        }
-                    }
+                    sum.add(&self.estimate(n)?);
                 }
                 sum
             }
@@ -196,19 +219,7 @@ impl Planner<'_> {
                 e
             }
             Node::Values { rows, .. } => self.spread(node, rows.len() as f64, rows.len() as f64),
-            Node::Group { inner, keys, aggregates } => {
-                let e = self.estimate(inner)?;
-                let groups = e.combinations(&keys.iter().copied().collect()).max(1.0);
-                let mut out = Estimate { rows: groups, vars: Vec::new() };
-                for k in keys {
-                    let domain = e.vars.iter().find(|x| x.0 == *k).map_or(groups, |x| x.2);
-                    out.set(*k, e.distinct(*k).min(groups), domain);
-                }
-                for (v, _) in aggregates {
-                    out.set(*v, groups, groups);
-                }
-                out
-            }
+            Node::Group { inner, keys, aggregates } => self.estimate(inner)?.grouped(keys, aggregates),
             Node::Distinct(inner) => {
                 let mut e = self.estimate(inner)?;
                 e.rows = e.combinations(&inner.scope()).max(e.rows.min(1.0));
@@ -236,7 +247,8 @@ impl Planner<'_> {
         e
     }
 
-    fn pattern(&mut self, p: &Pattern) -> Result<Estimate, QueryError> {
+    /// Expected solutions of a pattern.
+    pub(super) fn pattern(&mut self, p: &Pattern) -> Result<Estimate, QueryError> {
         let ids = [p.s, p.p, p.o].map(|slot| match slot {
             Slot::Const(c) => Some(self.statistics.id(c)),
             Slot::Var(_) => None,
@@ -289,11 +301,11 @@ impl Planner<'_> {
             (None, Some(p), Some(o)) => count(self, Index::Posg, &[p, o]),
             (None, Some(p), None) => count(self, Index::Psog, &[p]),
             // pairs, of which most have one value
-            (Some(s), None, None) => Ok(count(self, Index::Sp, &[s])? * 2),
+            (Some(s), None, None) => Ok(count(self, Index::Sp, &[s])? * VALUES_OF_PAIR),
             (Some(_), None, Some(_)) => Ok(1),
             (None, None, Some(o)) => {
                 let pairs = count(self, Index::Op, &[o])?;
-                Ok(pairs * 8)
+                Ok(pairs * SUBJECTS_OF_PAIR)
             }
             (None, None, None) => Ok(all as u64),
         }
@@ -306,17 +318,17 @@ impl Planner<'_> {
             && let Some((p, rows)) = self.object_of(v, over)?
             && let Some(n) = self.statistics.count_compared(p, op, c)?
         {
-            return Ok((n as f64 / rows.max(1.0)).clamp(1e-6, 1.0));
+            return Ok((n as f64 / rows.max(1.0)).clamp(LEAST_SHARE, 1.0));
         }
         Ok(match condition {
-            E::Equal(..) | E::SameTerm(..) => 0.05,
-            E::Greater(..) | E::GreaterOrEqual(..) | E::Less(..) | E::LessOrEqual(..) => 0.33,
-            E::Not(e) if matches!(**e, E::Equal(..) | E::SameTerm(..)) => 0.95,
+            E::Equal(..) | E::SameTerm(..) => EQUAL,
+            E::Greater(..) | E::GreaterOrEqual(..) | E::Less(..) | E::LessOrEqual(..) => ORDERED,
+            E::Not(e) if matches!(**e, E::Equal(..) | E::SameTerm(..)) => 1.0 - EQUAL,
             E::And(a, b) => self.selectivity(a, over)? * self.selectivity(b, over)?,
             E::Or(a, b) => (self.selectivity(a, over)? + self.selectivity(b, over)?).min(1.0),
-            E::Bound(_) => 0.8,
-            E::FunctionCall(..) => 0.3,
-            _ => 0.5,
+            E::Bound(_) => BOUND,
+            E::FunctionCall(..) => FUNCTION,
+            _ => CONDITION,
         })
     }
 

@@ -7,25 +7,23 @@
 
 use spargebra::algebra::Expression;
 
-use super::{Built, Result, seeded};
+use super::nested::{Seeding, want_of_right};
+use super::{Result, Subplan, Want, seeded};
 use crate::algebra::translate::join;
 use crate::algebra::{ApplyKind, ContextVar, Node, Var, VarSet};
 use crate::optimise::{Estimate, Planner};
-use crate::plan::{JoinKind, Op};
+use crate::plan::{JoinKind, Op, children};
 
-impl Planner<'_> {
+impl<'a> Planner<'a> {
     /// Runs `right` for each batch of `left`, which is its context.
-    #[allow(clippy::too_many_arguments)] // the parts of one node and its surroundings
     pub(super) fn correlated(
         &mut self,
-        left: Built,
-        right: &Node,
-        row: Var,
-        vars: &VarSet,
+        left: Subplan,
+        right: &'a Node,
+        (row, vars): (Var, &VarSet),
         kind: ApplyKind,
-        need: &VarSet,
-        dup: bool,
-    ) -> Result<Built> {
+        want: &Want,
+    ) -> Result<Subplan> {
         let seed = left.cols(vars);
         let mut seed_vars = left.pick(&seed);
         seed_vars.push(row);
@@ -36,52 +34,49 @@ impl Planner<'_> {
             ApplyKind::Left => JoinKind::Left,
             ApplyKind::Exists(kind) => JoinKind::Exists(kind),
         };
-        let from_right = from_right(&left, right, kind, need);
+        let from_right = from_right(&left, right, kind, &want.vars);
         let mut right_need = from_right.clone();
         right_need.insert(row);
         self.contexts.push((row, seed_vars, estimate));
-        let built = self.lower(right, None, &right_need, dup || kind != JoinKind::Left);
+        let built = self.lower(right, None, &want_of_right(right_need, kind, want));
         self.contexts.pop();
         let built = built?;
-        let Some(col) = built.node.col(row) else {
+        let Some(col_of_row) = built.node.col(row) else {
             // the right side cannot give anything
-            return Ok(self.unmatched(left, kind, need));
+            return Ok(self.unmatched(left, kind, &want.vars));
         };
-        Ok(self.nested_op(left, built, (col, row, Some(row)), seed, kind, &from_right, need))
+        let seeding = Seeding { seed, row: col_of_row, row_var: row, context: Some(row) };
+        Ok(self.nested_op(left, built, seeding, kind, &from_right, &want.vars))
     }
 
     /// An OPTIONAL whose conditions read what the right side may leave open and the left may
     /// bind: they are asked of the pair.
     pub(super) fn left_join_of_pairs(
         &mut self,
-        left: &Node,
-        right: &Node,
+        left: &'a Node,
+        right: &'a Node,
         conditions: &[Expression],
-        input: Option<Built>,
-        need: &VarSet,
-        dup: bool,
-    ) -> Result<Built> {
+        input: Option<Subplan>,
+        want: &Want,
+    ) -> Result<Subplan> {
         let reads = right.scope().union(&self.reads(conditions));
         let (vars, certain) = (left.scope().intersection(&reads), left.certain());
         let row = self.fresh();
         let of_left = |v: Var| ContextVar { of: v, here: v, certain: certain.contains(v) };
         let context = Node::Context { row, vars: vars.iter().map(of_left).collect() };
         let pairs = Box::new(join(vec![context, right.clone()]));
-        let pairs = Node::Filter { inner: pairs, conditions: conditions.to_vec() };
-        let left = self.lower(left, input, &need.union(&reads), dup)?;
-        let memo = std::mem::take(&mut self.unit_memo);
-        let built = self.correlated(left, &pairs, row, &vars, ApplyKind::Left, need, dup);
-        self.unit_memo = memo;
-        built
+        let pairs = self.made.keep(Node::Filter { inner: pairs, conditions: conditions.to_vec() });
+        let left = self.lower(left, input, &want.with(&reads))?;
+        self.correlated(left, pairs, (row, &vars), ApplyKind::Left, want)
     }
 
     pub(super) fn context(
         &mut self,
         row: Var,
         vars: &[ContextVar],
-        current: Option<Built>,
+        current: Option<Subplan>,
         live: &VarSet,
-    ) -> Built {
+    ) -> Subplan {
         let (_, seed, _) =
             self.contexts.iter().rfind(|c| c.0 == row).expect("inside the right side of its node");
         let col = |v: Var| seed.iter().position(|s| *s == v).map(|c| c as u16);
@@ -116,7 +111,7 @@ impl Planner<'_> {
 
 /// What of an OPTIONAL comes from its right side: what the left does not have, or may leave
 /// open, where there is a match.
-pub(super) fn from_right(left: &Built, right: &Node, kind: JoinKind, need: &VarSet) -> VarSet {
+pub(super) fn from_right(left: &Subplan, right: &Node, kind: JoinKind, need: &VarSet) -> VarSet {
     match kind {
         JoinKind::Left => need.intersection(&right.scope()).minus(&left.vars().intersection(&left.certain)),
         _ => VarSet::default(),
@@ -125,7 +120,7 @@ pub(super) fn from_right(left: &Built, right: &Node, kind: JoinKind, need: &VarS
 
 /// The contexts an operator reads that come from further up.
 pub(super) fn contexts(op: &Op) -> VarSet {
-    let mut set = crate::plan::children(op).iter().fold(VarSet::default(), |a, c| a.union(&c.contexts));
+    let mut set = children(op).iter().fold(VarSet::default(), |a, c| a.union(&c.contexts));
     match op {
         Op::Context { row, .. } => set.insert(*row),
         Op::Nested { context: Some(row), .. } => set.remove(*row),
@@ -136,7 +131,7 @@ pub(super) fn contexts(op: &Op) -> VarSet {
 
 /// Whether an inner join had better build its table on the left: on the smaller side, but
 /// rather on one that stays the same from seed to seed and from context to context.
-pub(super) fn swaps(left: &Built, right: &Built) -> bool {
+pub(super) fn swaps(left: &Subplan, right: &Subplan) -> bool {
     match (left.node.contexts.is_empty(), right.node.contexts.is_empty()) {
         (true, false) => !seeded(&left.node),
         (false, true) => false,

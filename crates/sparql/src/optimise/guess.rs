@@ -1,0 +1,47 @@
+//! Figures for what no statistic tells. Each stands for "some" in a comparison of plans; none was
+//! fitted to more than the queries of the benchmark and the test suites.
+
+/// Share of rows that have (or have not) a match on the other side of EXISTS or MINUS.
+pub(super) const HAS_MATCH: f64 = 0.5;
+
+/// Share of rows for which an equality holds.
+pub(super) const EQUAL: f64 = 0.05;
+
+/// Share of rows for which a comparison by order holds.
+pub(super) const ORDERED: f64 = 0.33;
+
+/// Share of rows that have a value for an optional variable.
+pub(super) const BOUND: f64 = 0.8;
+
+/// Share of rows that a function lets pass.
+pub(super) const FUNCTION: f64 = 0.3;
+
+/// Share of rows that any other condition lets pass.
+pub(super) const CONDITION: f64 = 0.5;
+
+/// Least share that a counted comparison is taken to let pass: counts move, plans stay.
+pub(super) const LEAST_SHARE: f64 = 1e-6;
+
+/// Named graphs, where their names are read.
+pub(super) const NAMED_GRAPHS: f64 = 10.0;
+
+/// Named graphs, where they are joined with.
+pub(super) const GRAPHS_JOINED: f64 = 100.0;
+
+/// Predicates of a subject that are read for one of its values.
+pub(super) const VALUES_OF_PAIR: u64 = 2;
+
+/// Subjects with one object by one predicate.
+pub(super) const SUBJECTS_OF_PAIR: u64 = 8;
+
+/// Visits to indexes for a row of which only the predicate is unknown.
+pub(super) const UNKNOWN_PREDICATE_VISITS: f64 = 2.0;
+
+/// Visits to indexes for a row of a right side that tells none.
+pub(super) const UNKNOWN_VISITS: f64 = 2.0;
+
+/// Visits to indexes for a row that enters a path.
+pub(super) const PATH_VISITS: f64 = 20.0;
+
+/// Cost of a node with a left and a right side, in costs of its left side.
+pub(super) const TWO_SIDES: f64 = 3.0;

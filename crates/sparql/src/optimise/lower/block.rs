@@ -1,0 +1,159 @@
+//! Operators that take their whole input: GROUP BY, ORDER BY, OFFSET and LIMIT, DISTINCT.
+
+use spargebra::algebra::{AggregateExpression, AggregateFunction};
+
+use super::{Copies, Result, Subplan, Want};
+use crate::algebra::{Node, SortKey, Var, VarSet};
+use crate::optimise::Planner;
+use crate::plan::Op;
+
+/// Sorting a row costs as much as putting it into so many hash tables.
+const SORT_HASHES: f64 = 2.0;
+
+impl<'a> Planner<'a> {
+    /// An operator that takes its whole input before it gives a row, on its own.
+    pub(super) fn block(&mut self, node: &'a Node, want: &Want) -> Result<Subplan> {
+        let need = &want.vars;
+        match node {
+            Node::Distinct(inner) => {
+                let scope = inner.scope();
+                let keep = if want.copies == Copies::Merge { scope.intersection(need) } else { scope };
+                let built = self.lower(inner, None, &Want::new(keep, Copies::Merge))?;
+                let built = self.distinct(built, false);
+                Ok(self.trim(built, need))
+            }
+            Node::Sort { inner, keys } => self.sort(inner, keys, None, need),
+            Node::Slice { inner, offset, limit, per } => self.slice(inner, (*offset, *limit), per, need),
+            Node::Group { inner, keys, aggregates } => self.group(node, inner, keys, aggregates, need),
+            _ => self.lower(node, None, want),
+        }
+    }
+
+    /// OFFSET and LIMIT, of the rows of each combination of `per`. Over a sort, that keeps no more rows
+    /// than it must.
+    fn slice(
+        &mut self,
+        inner: &'a Node,
+        (offset, limit): (u64, Option<u64>),
+        per: &[Var],
+        need: &VarSet,
+    ) -> Result<Subplan> {
+        let most = limit.filter(|_| per.is_empty()).map(|l| l.saturating_add(offset));
+        let need = &need.union(&per.iter().copied().collect());
+        let built = match (sorted(inner), most) {
+            (Some((inner, keys)), most) => self.sort(inner, keys, most, need)?,
+            (None, _) => {
+                self.lower(inner, None, &Want::new(need.intersection(&inner.scope()), Copies::Count))?
+            }
+        };
+        let mut estimate = built.estimate.clone();
+        estimate.rows = limit.map_or(estimate.rows, |l| estimate.rows.min(l as f64));
+        let (vars, certain, cost) = (built.node.vars.clone(), built.certain.clone(), built.node.cost);
+        let per = per.iter().filter_map(|v| built.node.col(*v)).collect();
+        let built = self.make(
+            Op::Slice { input: Box::new(built.node), offset, limit, per },
+            vars,
+            estimate,
+            certain,
+            cost,
+        );
+        Ok(self.trim(built, need))
+    }
+
+    fn sort(
+        &mut self,
+        inner: &'a Node,
+        keys: &[SortKey],
+        limit: Option<u64>,
+        need: &VarSet,
+    ) -> Result<Subplan> {
+        let reads = keys.iter().fold(VarSet::default(), |a, k| a.union(&self.algebra.vars_of(&k.expr)));
+        let built = self.lower(inner, None, &Want::new(need.union(&reads), Copies::Count))?;
+        let keep = built.cols(need);
+        let vars = built.pick(&keep);
+        let mut estimate = built.estimate.clone();
+        estimate.rows = limit.map_or(estimate.rows, |l| estimate.rows.min(l as f64));
+        let cost = built.node.cost + built.estimate.rows * self.costs.hash_row * SORT_HASHES;
+        let certain = built.certain.clone();
+        Ok(self.make(
+            Op::Sort { input: Box::new(built.node), keys: keys.to_vec(), limit, keep },
+            vars,
+            estimate,
+            certain,
+            cost,
+        ))
+    }
+
+    fn group(
+        &mut self,
+        node: &'a Node,
+        inner: &'a Node,
+        keys: &[Var],
+        aggregates: &[(Var, AggregateExpression)],
+        need: &VarSet,
+    ) -> Result<Subplan> {
+        let used: Vec<&(Var, AggregateExpression)> =
+            aggregates.iter().filter(|a| need.contains(a.0)).collect();
+        let mut reads: VarSet = keys.iter().copied().collect();
+        for (_, a) in &used {
+            match a {
+                AggregateExpression::CountSolutions { distinct: true } => reads = reads.union(&inner.scope()),
+                AggregateExpression::CountSolutions { distinct: false } => {}
+                AggregateExpression::FunctionCall { expr, .. } => {
+                    reads = reads.union(&self.algebra.vars_of(expr))
+                }
+            }
+        }
+        let merges = used.iter().all(|(_, a)| ignores_duplicates(a));
+        let copies = if merges { Copies::Merge } else { Copies::Count };
+        let before = std::mem::replace(&mut self.compared, true);
+        let built = self.lower(inner, None, &Want::new(reads, copies));
+        self.compared = before;
+        let built = built?;
+        // a key that nothing binds is a column all the same
+        let mut cols: Vec<Var> = built.node.vars.clone();
+        cols.extend(keys.iter().filter(|k| built.node.col(**k).is_none()));
+        let built = self.exactly(built, &cols);
+        let key_cols = keys.iter().map(|k| built.col(*k)).collect();
+        let mut estimate = self.estimate(node)?;
+        estimate.rows = estimate.rows.min(built.estimate.rows).max(1.0);
+        let cost = built.node.cost + built.estimate.rows * self.costs.hash_row * (1.0 + used.len() as f64);
+        let vars: Vec<Var> = keys.iter().copied().chain(used.iter().map(|a| a.0)).collect();
+        let certain = node.certain();
+        let op = Op::Group {
+            input: Box::new(built.node),
+            keys: key_cols,
+            aggregates: used.iter().map(|a| a.1.clone()).collect(),
+            stored: self.compared,
+        };
+        let built = self.make(op, vars, estimate, certain, cost);
+        Ok(self.trim(built, need))
+    }
+
+    /// Without copies; `optional`: only there to make later work less.
+    pub(super) fn distinct(&mut self, built: Subplan, optional: bool) -> Subplan {
+        let mut estimate = built.estimate.clone();
+        estimate.rows = estimate.combinations(&built.vars()).max(estimate.rows.min(1.0));
+        let cost = built.node.cost + built.estimate.rows * self.costs.hash_row;
+        let (vars, certain) = (built.node.vars.clone(), built.certain.clone());
+        self.make(Op::Distinct { input: Box::new(built.node), optional }, vars, estimate, certain, cost)
+    }
+}
+
+/// The sort at the end of a select without DISTINCT.
+fn sorted(node: &Node) -> Option<(&Node, &[SortKey])> {
+    match node {
+        Node::Sort { inner, keys } => Some((inner, keys)),
+        Node::Project { inner, .. } => sorted(inner),
+        _ => None,
+    }
+}
+
+fn ignores_duplicates(a: &AggregateExpression) -> bool {
+    use AggregateFunction::{Max, Min, Sample};
+    match a {
+        AggregateExpression::CountSolutions { distinct } => *distinct,
+        AggregateExpression::FunctionCall { name: Min | Max | Sample, .. } => true,
+        AggregateExpression::FunctionCall { distinct, .. } => *distinct,
+    }
+}

@@ -1,0 +1,298 @@
+//! Joins: patterns and what stands beside them, step by step in the order of least cost.
+
+use spargebra::algebra::Expression;
+
+use super::{Copies, Result, Subplan, Want, flows};
+use crate::algebra::translate::join;
+use crate::algebra::{ApplyKind, Node, Pattern, Slot, VarSet};
+use crate::optimise::guess::{PATH_VISITS, TWO_SIDES, UNKNOWN_PREDICATE_VISITS, UNKNOWN_VISITS};
+use crate::optimise::order::{Condition, Element, Problem};
+use crate::optimise::{Estimate, Planner};
+use crate::plan::{JoinKind, Op};
+
+/// Up to so many rows, merging copies costs more than it saves.
+const FEW_ROWS: f64 = 16.0;
+
+/// One step of a join.
+#[derive(Clone, Copy)]
+struct Step<'a, 's> {
+    node: &'a Node,
+    /// all that is joined
+    nodes: &'a [Node],
+    /// what the steps after it mention
+    later: &'s VarSet,
+    is_last: bool,
+}
+
+impl<'a> Planner<'a> {
+    /// Nodes joined in the best order, conditions asked as soon as nothing to come can change them.
+    pub(super) fn join_group(
+        &mut self,
+        nodes: &'a [Node],
+        conditions: &[Expression],
+        input: Option<Subplan>,
+        want: &Want,
+    ) -> Result<Subplan> {
+        let scope = nodes.iter().fold(VarSet::default(), |a, n| a.union(&n.scope()));
+        let certain = nodes.iter().fold(VarSet::default(), |a, n| a.union(&n.certain()));
+        let reads = self.reads(conditions);
+        if !flows(&input, &reads, &certain, &scope) {
+            let inner = Box::new(join(nodes.to_vec()));
+            let node = self.made.keep(Node::Filter { inner, conditions: conditions.to_vec() });
+            return self.apart(node, input, want);
+        }
+        let order = self.order(nodes, conditions, input.as_ref())?;
+        let mut open: Vec<Expression> = conditions.to_vec();
+        let mut current = input;
+        let later = self.mentioned_later(nodes, &order);
+        for (position, later) in order.iter().zip(&later) {
+            let is_last = position == order.last().expect("it is one of them");
+            let step = Step { node: &nodes[*position], nodes, later, is_last };
+            current = Some(self.join_step(&step, current, &mut open, want)?);
+        }
+        let mut built = match current {
+            Some(built) => built,
+            None => self.unit(),
+        };
+        if !open.is_empty() {
+            built = self.filter(built, open, &want.vars, nodes)?;
+        }
+        Ok(self.trim(built, &want.vars))
+    }
+
+    /// For each step of a join, what the steps after it mention.
+    fn mentioned_later(&self, nodes: &[Node], order: &[usize]) -> Vec<VarSet> {
+        let mut later = Vec::with_capacity(order.len());
+        let mut all = VarSet::default();
+        for position in order.iter().rev() {
+            later.push(all.clone());
+            all = all.union(&self.mentioned(&nodes[*position]));
+        }
+        later.reverse();
+        later
+    }
+
+    /// Every variable a node names, in patterns or expressions.
+    fn mentioned(&self, node: &Node) -> VarSet {
+        let all = |nodes: &[Node]| nodes.iter().fold(VarSet::default(), |a, n| a.union(&self.mentioned(n)));
+        match node {
+            Node::Unit
+            | Node::Pattern(_)
+            | Node::Path { .. }
+            | Node::GraphNames(_)
+            | Node::Context { .. }
+            | Node::Values { .. } => node.scope(),
+            Node::Join(nodes) | Node::Union(nodes) => all(nodes),
+            Node::LeftJoin { left, right, conditions } | Node::Exists { left, right, conditions, .. } => {
+                self.mentioned(left).union(&self.mentioned(right)).union(&self.reads(conditions))
+            }
+            Node::Minus { left, right, .. } => self.mentioned(left).union(&right.scope()),
+            Node::Apply { left, right, vars, kind: ApplyKind::Left, .. } => {
+                self.mentioned(left).union(vars).union(&right.scope())
+            }
+            Node::Apply { left, vars, .. } => self.mentioned(left).union(vars),
+            Node::Filter { inner, conditions } => self.mentioned(inner).union(&self.reads(conditions)),
+            Node::Extend { inner, expr, .. } => {
+                self.mentioned(inner).union(&self.algebra.vars_of(expr)).union(&node.scope())
+            }
+            // sub-selects are evaluated on their own
+            Node::Project { .. }
+            | Node::Distinct(_)
+            | Node::Reduced(_)
+            | Node::Sort { .. }
+            | Node::Slice { .. }
+            | Node::Group { .. } => node.scope(),
+        }
+    }
+
+    fn order(
+        &mut self,
+        nodes: &'a [Node],
+        conditions: &[Expression],
+        input: Option<&Subplan>,
+    ) -> Result<Vec<usize>> {
+        if nodes.len() < 2 {
+            return Ok((0..nodes.len()).collect());
+        }
+        let mut filters = Vec::with_capacity(conditions.len());
+        for c in conditions {
+            filters
+                .push(Condition { vars: self.algebra.vars_of(c), selectivity: self.selectivity(c, nodes)? });
+        }
+        let mut elements = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            let estimate = self.estimate(node)?;
+            let mut rows_first = estimate.rows;
+            if let Node::Pattern(Pattern { o: Slot::Var(o), .. }) = node {
+                let only: VarSet = [*o].into_iter().collect();
+                for (c, f) in conditions.iter().zip(&filters) {
+                    if f.vars == only && self.comparison(c).is_some() {
+                        rows_first *= f.selectivity;
+                    }
+                }
+            }
+            let visits = self.visits_of(node);
+            let own_cost = self.own_cost(node, &estimate)?;
+            elements.push(Element { scope: node.scope(), estimate, rows_first, own_cost, visits });
+        }
+        let problem = Problem {
+            start: input.map_or_else(Estimate::unit, |i| i.estimate.clone()),
+            bound: input.map(Subplan::vars).unwrap_or_default(),
+            elements: &elements,
+            conditions: &filters,
+            costs: self.costs,
+        };
+        problem.solve(self.limits)
+    }
+
+    /// Index visits per input row when the input flows into the node.
+    fn visits_of(&self, node: &Node) -> Option<f64> {
+        let sum = |nodes: &[Node]| nodes.iter().map(|n| self.visits_of(n)).sum::<Option<f64>>();
+        match node {
+            Node::Pattern(p) => {
+                Some(if matches!(p.p, Slot::Var(_)) { UNKNOWN_PREDICATE_VISITS } else { 1.0 })
+            }
+            Node::Path { .. } => Some(PATH_VISITS),
+            Node::Join(nodes) | Node::Union(nodes) => sum(nodes),
+            Node::Filter { inner, .. } | Node::Extend { inner, .. } | Node::Project { inner, .. } => {
+                self.visits_of(inner)
+            }
+            Node::LeftJoin { left, right, .. }
+            | Node::Exists { left, right, .. }
+            | Node::Apply { left, right, .. } => {
+                Some(self.visits_of(left)? + self.visits_of(right).unwrap_or(UNKNOWN_VISITS))
+            }
+            _ => None,
+        }
+    }
+
+    /// The cost of a node on its own, roughly: all rows that pass through it.
+    fn own_cost(&mut self, node: &'a Node, estimate: &Estimate) -> Result<f64> {
+        Ok(match node {
+            Node::Pattern(_) => self.costs.scan(estimate.rows),
+            Node::Join(nodes) | Node::Union(nodes) => {
+                let mut sum = estimate.rows * self.costs.hash_row;
+                for n in nodes {
+                    let e = self.estimate(n)?;
+                    sum += self.own_cost(n, &e)?;
+                }
+                sum
+            }
+            Node::Filter { inner, .. }
+            | Node::Extend { inner, .. }
+            | Node::Project { inner, .. }
+            | Node::Distinct(inner)
+            | Node::Reduced(inner)
+            | Node::Group { inner, .. }
+            | Node::Sort { inner, .. }
+            | Node::Slice { inner, .. } => {
+                let e = self.estimate(inner)?;
+                e.rows * self.costs.hash_row + self.own_cost(inner, &e)?
+            }
+            Node::LeftJoin { left, .. }
+            | Node::Exists { left, .. }
+            | Node::Apply { left, .. }
+            | Node::Minus { left, .. } => {
+                let e = self.estimate(left)?;
+                TWO_SIDES * self.own_cost(left, &e)?
+            }
+            _ => estimate.rows * self.costs.row,
+        })
+    }
+
+    fn join_step(
+        &mut self,
+        step: &Step<'a, '_>,
+        current: Option<Subplan>,
+        open: &mut Vec<Expression>,
+        want: &Want,
+    ) -> Result<Subplan> {
+        let Step { node, nodes, later, is_last } = *step;
+        let before = current.as_ref().map(Subplan::vars).unwrap_or_default();
+        let after = before.union(&node.scope());
+        self.limits.check()?;
+        let live = want.vars.union(later).union(&self.reads(open));
+        let certain = current.as_ref().map(|c| c.certain.clone()).unwrap_or_default().union(&node.certain());
+        // conditions that nothing to come can change
+        let (ready, wait): (Vec<Expression>, Vec<Expression>) =
+            std::mem::take(open).into_iter().partition(|c| {
+                let vars = self.algebra.vars_of(c);
+                vars.iter().all(|v| certain.contains(v) || !later.contains(v))
+                    && (vars.intersects(&after) || is_last)
+            });
+        *open = wait;
+        let mut built = match node {
+            Node::Pattern(p) => self.pattern_step(p, current, &live, &ready)?,
+            Node::Path { .. } => self.path_step(node, current, &live)?,
+            Node::GraphNames(slot) => self.graph_names(*slot, current, &live),
+            Node::Context { row, vars } => self.context(*row, vars, current, &live),
+            Node::Values { vars, rows } => {
+                let estimate = self.estimate(node)?;
+                let op = Op::Values { rows: rows.clone() };
+                let values = self.make(op, vars.clone(), estimate, node.certain(), 0.0);
+                match current {
+                    Some(current) => self.hash(current, values, JoinKind::Inner, &live),
+                    None => self.trim(values, &live),
+                }
+            }
+            other => self.lower(other, current, &want.of(live.clone()))?,
+        };
+        let live = want.vars.union(later).union(&self.reads(open));
+        if !ready.is_empty() {
+            built = self.apply_conditions(built, ready, nodes, &live)?;
+        }
+        let built = self.trim_dead(built, &live);
+        // a join variable that is of no use any more leaves duplicates behind
+        let lost = before.minus(&built.vars());
+        let fans_out = lost.intersects(&node.scope()) && built.estimate.rows > FEW_ROWS;
+        let merges = want.copies == Copies::Merge && !is_last;
+        Ok(if merges && fans_out && !built.node.vars.is_empty() { self.distinct(built, true) } else { built })
+    }
+
+    fn trim_dead(&mut self, built: Subplan, live: &VarSet) -> Subplan {
+        if built.vars().is_subset(live) { built } else { self.trim(built, live) }
+    }
+
+    /// Conditions over what a join step gave: inside its look-up where they only read new columns.
+    fn apply_conditions(
+        &mut self,
+        built: Subplan,
+        ready: Vec<Expression>,
+        nodes: &[Node],
+        live: &VarSet,
+    ) -> Result<Subplan> {
+        let mut estimate = built.estimate.clone();
+        for c in &ready {
+            estimate.rows *= self.selectivity(c, nodes)?;
+        }
+        let mut built = built;
+        let mut outside = Vec::new();
+        for condition in ready {
+            let vars = self.algebra.vars_of(&condition);
+            match &mut built.node.op {
+                Op::Lookup { keep, conditions, .. }
+                    if vars.iter().all(|v| built.node.vars[keep.len()..].contains(&v)) =>
+                {
+                    conditions.push(condition)
+                }
+                _ => outside.push(condition),
+            }
+        }
+        if outside.is_empty() {
+            narrow_lookup(&mut built, live);
+            built.node.rows = estimate.rows;
+            built.estimate = estimate;
+            return Ok(built);
+        }
+        Ok(self.filter_op(built, outside, live, estimate))
+    }
+}
+
+/// Puts out only the live new columns of a look-up whose conditions have been evaluated inside.
+fn narrow_lookup(built: &mut Subplan, live: &VarSet) {
+    if let Op::Lookup { keep, new, emit, .. } = &mut built.node.op {
+        built.node.vars.truncate(keep.len());
+        emit.retain(|c| live.contains(new[*c as usize]));
+        built.node.vars.extend(emit.iter().map(|c| new[*c as usize]));
+    }
+}

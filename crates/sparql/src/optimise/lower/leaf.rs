@@ -1,0 +1,198 @@
+//! One step of a join: a pattern by look-ups or a scan, a path, the names of graphs.
+
+use snowmelt_graph::Column;
+use spargebra::algebra::Expression;
+
+use super::{Result, Subplan, seeded};
+use crate::algebra::{GraphSlot, Node, Pattern, Slot, VarSet};
+use crate::optimise::access::{Visit, visits};
+use crate::optimise::guess::{NAMED_GRAPHS, PATH_VISITS};
+use crate::optimise::{Estimate, Planner};
+use crate::plan::{Bounds, JoinKind, Op, PathEnd, PathGraph, Src};
+
+impl<'a> Planner<'a> {
+    pub(super) fn pattern_step(
+        &mut self,
+        p: &Pattern,
+        current: Option<Subplan>,
+        live: &VarSet,
+        ready: &[Expression],
+    ) -> Result<Subplan> {
+        let live = live.union(&self.reads(ready));
+        let estimate = self.pattern(p)?;
+        let Some(current) = current else { return self.scan(p, &live, estimate, ready) };
+        let shared = current.vars().intersection(&p.vars());
+        let joined = current.estimate.join(&estimate);
+        let lookup = self.costs.lookup(current.estimate.rows, estimate.rows, joined.rows);
+        let apart = self.costs.scan(estimate.rows)
+            + self.costs.hash(
+                estimate.rows.min(current.estimate.rows),
+                estimate.rows.max(current.estimate.rows),
+                joined.rows,
+            );
+        if shared.is_empty()
+            || !shared.is_subset(&current.certain)
+            || (apart < lookup && !seeded(&current.node))
+        {
+            let scan_need = live.union(&shared);
+            let scan = self.scan(p, &scan_need, estimate, ready)?;
+            return Ok(self.hash(current, scan, JoinKind::Inner, &live));
+        }
+        self.lookups(p, current, &live, joined)
+    }
+
+    fn scan(
+        &mut self,
+        p: &Pattern,
+        live: &VarSet,
+        estimate: Estimate,
+        ready: &[Expression],
+    ) -> Result<Subplan> {
+        let bounds = self.bounds(p, ready);
+        let list = visits(p, &VarSet::default(), !bounds.is_empty());
+        let ends = list[0].rest.first() == Some(&Column::Object);
+        let bounds = if ends { bounds } else { Vec::new() };
+        let later = list[1..].iter().fold(live.clone(), |a, v| a.union(&key_vars(v)));
+        let Some((access, vars)) = list[0].number(&[], &later, &self.scope, bounds) else {
+            return Ok(self.nothing());
+        };
+        let cost = self.costs.scan(estimate.rows);
+        let certain = list[0].binds.clone();
+        let mut built = self.make(Op::Scan { access }, vars, estimate, certain, cost);
+        for (i, visit) in list.iter().enumerate().skip(1) {
+            built = match self.lookup(visit, &list[i + 1..], built, live)? {
+                Some(built) => built,
+                None => return Ok(self.nothing()),
+            };
+        }
+        Ok(built)
+    }
+
+    /// Comparisons with constants on a pattern's object, for a scan in object order.
+    fn bounds(&self, p: &Pattern, ready: &[Expression]) -> Bounds {
+        let (Slot::Const(_), Slot::Var(o), Slot::Var(s)) = (p.p, p.o, p.s) else { return Vec::new() };
+        if s == o {
+            return Vec::new();
+        }
+        ready
+            .iter()
+            .filter_map(|c| self.comparison(c))
+            .filter(|(v, _, _)| *v == o)
+            .map(|(_, op, c)| (op, c))
+            .collect()
+    }
+
+    fn lookups(&mut self, p: &Pattern, current: Subplan, live: &VarSet, joined: Estimate) -> Result<Subplan> {
+        let list = visits(p, &current.vars(), false);
+        let mut built = current;
+        for (i, visit) in list.iter().enumerate() {
+            built = match self.lookup(visit, &list[i + 1..], built, live)? {
+                Some(built) => built,
+                None => return Ok(self.nothing()),
+            };
+        }
+        built.estimate = joined;
+        built.node.rows = built.estimate.rows;
+        Ok(built)
+    }
+
+    fn lookup(
+        &mut self,
+        visit: &Visit,
+        later: &[Visit],
+        input: Subplan,
+        live: &VarSet,
+    ) -> Result<Option<Subplan>> {
+        let wanted = later.iter().fold(live.clone(), |a, v| a.union(&key_vars(v)).union(&v.pattern.vars()));
+        let wanted = if later.is_empty() { live.clone() } else { wanted };
+        let Some((access, new)) = visit.number(&input.node.vars, &wanted, &self.scope, Vec::new()) else {
+            return Ok(None);
+        };
+        let keep = input.cols(&wanted);
+        let mut vars = input.pick(&keep);
+        let emit = (0..new.len() as u16).collect();
+        vars.extend(&new);
+        let pattern = self.pattern(&visit.pattern)?;
+        let estimate = input.estimate.join(&pattern);
+        let cost = input.node.cost + self.costs.lookup(input.estimate.rows, pattern.rows, estimate.rows);
+        let certain = input.certain.union(&visit.binds);
+        let op = Op::Lookup {
+            input: Box::new(input.node),
+            access,
+            keep,
+            conditions: Vec::new(),
+            new,
+            emit,
+            star: Vec::new(),
+        };
+        Ok(Some(self.make(op, vars, estimate, certain, cost)))
+    }
+
+    pub(super) fn graph_names(&mut self, slot: Slot, current: Option<Subplan>, live: &VarSet) -> Subplan {
+        let (graph, vars) = match slot {
+            Slot::Const(c) => (Some(c), Vec::new()),
+            Slot::Var(v) => (None, vec![v]),
+        };
+        let of = self.scope.named.clone();
+        let mut estimate = Estimate { rows: NAMED_GRAPHS, vars: Vec::new() };
+        estimate.vars.extend(vars.iter().map(|v| (*v, NAMED_GRAPHS, NAMED_GRAPHS)));
+        let certain = vars.iter().copied().collect();
+        let names = self.make(Op::GraphNames { graph, of }, vars, estimate, certain, 1.0);
+        match current {
+            Some(current) => self.hash(current, names, JoinKind::Inner, live),
+            None => names,
+        }
+    }
+
+    pub(super) fn path_step(
+        &mut self,
+        node: &'a Node,
+        current: Option<Subplan>,
+        live: &VarSet,
+    ) -> Result<Subplan> {
+        let Node::Path { s, path, o, g } = node else { unreachable!("called for paths") };
+        let current = match current {
+            Some(current) => current,
+            None => self.unit(),
+        };
+        let known = current.vars().intersection(&node.scope());
+        if !known.is_subset(&current.certain) {
+            let wanted = live.union(&known);
+            let alone = self.path_step(node, None, &wanted)?;
+            return Ok(self.hash(current, alone, JoinKind::Inner, live));
+        }
+        let src = |slot: Slot| match slot {
+            Slot::Const(c) => Some(Src::Const(c)),
+            Slot::Var(v) => current.node.col(v).map(Src::Col),
+        };
+        let end = |slot: Slot| src(slot).map_or(PathEnd::New, PathEnd::Is);
+        let (from, to) = (end(*s), end(*o));
+        let same = s == o && from == PathEnd::New;
+        let graph = match g {
+            GraphSlot::Default => PathGraph::Default,
+            GraphSlot::Named(slot) => src(*slot).map_or(PathGraph::Each, PathGraph::Is),
+        };
+        let keep = current.cols(live);
+        let mut vars = current.pick(&keep);
+        if from == PathEnd::New {
+            vars.extend(s.var());
+        }
+        if to == PathEnd::New && !same {
+            vars.extend(o.var());
+        }
+        if let (PathGraph::Each, GraphSlot::Named(Slot::Var(v))) = (&graph, g) {
+            vars.push(*v);
+        }
+        let alone = self.estimate(node)?;
+        let mut estimate = current.estimate.join(&alone);
+        estimate.rows = estimate.rows.max(current.estimate.rows);
+        let cost = current.node.cost + current.estimate.rows * PATH_VISITS * self.costs.key;
+        let certain = current.certain.union(&node.scope());
+        let op = Op::Path { input: Box::new(current.node), from, path: path.clone(), to, graph, same, keep };
+        Ok(self.make(op, vars, estimate, certain, cost))
+    }
+}
+
+fn key_vars(visit: &Visit) -> VarSet {
+    visit.key.iter().filter_map(|s| s.var()).collect()
+}

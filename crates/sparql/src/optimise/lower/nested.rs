@@ -1,0 +1,191 @@
+//! OPTIONAL and EXISTS: the right side is run once per batch of the left, whose rows are its seed.
+
+use spargebra::algebra::Expression;
+
+use super::correlated::from_right;
+use super::{Copies, Result, Subplan, Want, flows};
+use crate::algebra::{ExistsKind, Node, Var, VarSet};
+use crate::optimise::Planner;
+use crate::optimise::guess::HAS_MATCH;
+use crate::plan::{JoinKind, Op};
+
+/// Running the right side for a batch costs so many times the look-ups that it cannot do without.
+const NESTED_LOOKUPS: f64 = 2.0;
+
+/// How the left rows enter a right side, and how its rows find back to them.
+pub(super) struct Seeding {
+    /// columns of the left side that enter
+    pub seed: Vec<u16>,
+    /// the right side's column of row numbers
+    pub row: u16,
+    /// their variable
+    pub row_var: Var,
+    /// the variable of the context that the left rows are, if they are one
+    pub context: Option<Var>,
+}
+
+/// What is wanted of a right side: of OPTIONAL each row, elsewhere whether there is one.
+pub(super) fn want_of_right(vars: VarSet, kind: JoinKind, above: &Want) -> Want {
+    let copies = if kind == JoinKind::Left { above.copies } else { Copies::Merge };
+    Want::new(vars, copies)
+}
+
+impl<'a> Planner<'a> {
+    /// Runs `right` once per batch of `left`.
+    fn nested(
+        &mut self,
+        left: Subplan,
+        right: &'a Node,
+        conditions: &[Expression],
+        kind: JoinKind,
+        reads: &VarSet,
+        want: &Want,
+    ) -> Result<Subplan> {
+        let seed = left.cols(reads);
+        let mut seed_vars = left.pick(&seed);
+        let row_var = self.fresh();
+        seed_vars.push(row_var);
+        let mut certain = left.certain.intersection(&seed_vars.iter().copied().collect());
+        certain.insert(row_var);
+        let mut estimate = left.estimate.clone();
+        estimate.vars.retain(|v| seed_vars.contains(&v.0));
+        estimate.vars.push((row_var, estimate.rows, estimate.rows));
+        let leaf = self.make(Op::Seed, seed_vars, estimate, certain, 0.0);
+        let from_right = from_right(&left, right, kind, &want.vars);
+        let mut right_need = from_right.clone();
+        right_need.insert(row_var);
+        let right = if conditions.is_empty() {
+            right
+        } else {
+            let inner = Box::new(right.clone());
+            self.made.keep(Node::Filter { inner, conditions: conditions.to_vec() })
+        };
+        let right = self.lower(right, Some(leaf), &want_of_right(right_need, kind, want))?;
+        let Some(row) = right.node.col(row_var) else {
+            // the right side cannot give anything
+            return Ok(self.unmatched(left, kind, &want.vars));
+        };
+        let seeding = Seeding { seed, row, row_var, context: None };
+        Ok(self.nested_op(left, right, seeding, kind, &from_right, &want.vars))
+    }
+
+    pub(super) fn nested_op(
+        &mut self,
+        left: Subplan,
+        right: Subplan,
+        seeding: Seeding,
+        kind: JoinKind,
+        from_right: &VarSet,
+        need: &VarSet,
+    ) -> Subplan {
+        let keep_left: Vec<u16> = left
+            .cols(need)
+            .into_iter()
+            .filter(|c| {
+                !from_right.contains(left.node.vars[*c as usize])
+                    || right.node.col(left.node.vars[*c as usize]).is_none()
+            })
+            .collect();
+        let mut vars = left.pick(&keep_left);
+        let mut keep_right = Vec::new();
+        if kind == JoinKind::Left {
+            for (c, v) in right.node.vars.iter().enumerate() {
+                if *v != seeding.row_var && from_right.contains(*v) {
+                    keep_right.push((c as u16, left.node.col(*v)));
+                    vars.push(*v);
+                }
+            }
+        }
+        let mut certain = left.certain.clone();
+        let mut estimate = left.estimate.clone();
+        match kind {
+            JoinKind::Left => {
+                estimate.rows = estimate.rows.max(right.estimate.rows);
+                for v in &right.estimate.vars {
+                    if estimate.vars.binary_search_by_key(&v.0, |x| x.0).is_err() {
+                        let at = estimate.vars.partition_point(|x| x.0 < v.0);
+                        estimate.vars.insert(at, *v);
+                    }
+                }
+            }
+            JoinKind::Exists(ExistsKind::Mark(v)) => {
+                vars.push(v);
+                certain.insert(v);
+            }
+            _ => estimate.rows *= HAS_MATCH,
+        }
+        let cost =
+            left.node.cost + right.node.cost + self.costs.operator + left.estimate.rows * self.costs.row;
+        let op = Op::Nested {
+            left: Box::new(left.node),
+            right: Box::new(right.node),
+            seed: seeding.seed,
+            context: seeding.context,
+            row: seeding.row,
+            kind,
+            keep_left,
+            keep_right,
+        };
+        self.make(op, vars, estimate, certain, cost)
+    }
+
+    /// The left side when the right is known to be empty.
+    pub(super) fn unmatched(&mut self, left: Subplan, kind: JoinKind, need: &VarSet) -> Subplan {
+        match kind {
+            JoinKind::Exists(ExistsKind::Semi) | JoinKind::Inner => self.nothing(),
+            JoinKind::Exists(ExistsKind::Mark(_)) => {
+                let right = self.nothing();
+                self.hash(left, right, kind, need)
+            }
+            _ => self.trim(left, need),
+        }
+    }
+
+    /// OPTIONAL.
+    pub(super) fn optional(
+        &mut self,
+        node: &'a Node,
+        (left, right, conditions): (&'a Node, &'a Node, &'a [Expression]),
+        input: Option<Subplan>,
+        want: &Want,
+    ) -> Result<Subplan> {
+        let reads = right.scope().union(&self.reads(conditions));
+        if !flows(&input, &reads, &left.certain(), &node.scope()) {
+            return self.apart(node, input, want);
+        }
+        let in_doubt = right.scope().minus(&right.certain());
+        if self.reads(conditions).intersection(&left.scope()).intersects(&in_doubt) {
+            return self.left_join_of_pairs(left, right, conditions, input, want);
+        }
+        let left = self.lower(left, input, &want.with(&reads))?;
+        self.nested(left, right, conditions, JoinKind::Left, &reads, want)
+    }
+
+    /// A semi-, anti- or marking join: one pass over the right side where that is cheaper than a visit
+    /// for each row.
+    pub(super) fn exists(
+        &mut self,
+        left: Subplan,
+        right: &'a Node,
+        conditions: &[Expression],
+        kind: ExistsKind,
+        reads: &VarSet,
+        want: &Want,
+    ) -> Result<Subplan> {
+        let kind = JoinKind::Exists(kind);
+        let shared = left.vars().intersection(reads);
+        if conditions.is_empty() {
+            let on_its_own = self.estimate(right)?;
+            let both_certain = shared.is_subset(&left.certain) && shared.is_subset(&right.certain());
+            let one_pass =
+                self.costs.scan(on_its_own.rows) + self.costs.hash(on_its_own.rows, left.estimate.rows, 0.0);
+            let per_row = NESTED_LOOKUPS
+                * self.costs.lookup(left.estimate.rows, on_its_own.rows * 2.0, left.estimate.rows);
+            if shared.is_empty() || (both_certain && one_pass < per_row) {
+                let built = self.lower(right, None, &Want::new(shared, Copies::Merge))?;
+                return Ok(self.hash(left, built, kind, &want.vars));
+            }
+        }
+        self.nested(left, right, conditions, kind, reads, want)
+    }
+}

@@ -1,0 +1,106 @@
+//! Operators row by row: BIND and FILTER.
+
+use spargebra::algebra::Expression;
+
+use super::{Result, Subplan, Want, flows, joined};
+use crate::algebra::{Node, Var, VarSet};
+use crate::optimise::{Estimate, Planner};
+use crate::plan::Op;
+
+impl<'a> Planner<'a> {
+    /// BIND: a value for a variable.
+    pub(super) fn extend(
+        &mut self,
+        node: &'a Node,
+        inner: &'a Node,
+        (var, expr): (Var, &Expression),
+        input: Option<Subplan>,
+        want: &Want,
+    ) -> Result<Subplan> {
+        let reads = self.algebra.vars_of(expr);
+        let clash = input.as_ref().is_some_and(|i| i.vars().contains(var));
+        if clash || !flows(&input, &reads, &inner.certain(), &inner.scope()) {
+            return self.apart(node, input, want);
+        }
+        if !want.vars.contains(var) {
+            return self.lower(inner, input, want);
+        }
+        let built = self.lower(inner, input, &want.with(&reads))?;
+        let mut wanted = want.vars.clone();
+        wanted.remove(var);
+        let keep = built.cols(&wanted);
+        let mut vars = built.pick(&keep);
+        vars.push(var);
+        let mut certain = built.certain.clone();
+        match expr {
+            Expression::Variable(v) if self.algebra.var(v).is_none_or(|v| !built.certain.contains(v)) => {}
+            Expression::Variable(_) | Expression::NamedNode(_) | Expression::Literal(_) => {
+                certain.insert(var)
+            }
+            _ => {}
+        }
+        let estimate = built.estimate.clone();
+        let cost = built.node.cost + estimate.rows * self.costs.row;
+        Ok(self.make(
+            Op::Extend { input: Box::new(built.node), expr: expr.clone(), keep, stored: self.compared },
+            vars,
+            estimate,
+            certain,
+            cost,
+        ))
+    }
+
+    /// FILTER: around a join its conditions are asked as early as they can be.
+    pub(super) fn conditioned(
+        &mut self,
+        node: &'a Node,
+        inner: &'a Node,
+        conditions: &'a [Expression],
+        input: Option<Subplan>,
+        want: &Want,
+    ) -> Result<Subplan> {
+        match inner {
+            Node::Join(nodes) => self.join_group(nodes, conditions, input, want),
+            Node::Pattern(_) | Node::Unit => {
+                self.join_group(std::slice::from_ref(inner), conditions, input, want)
+            }
+            _ => {
+                let reads = self.reads(conditions);
+                if !flows(&input, &reads, &inner.certain(), &inner.scope()) {
+                    return self.apart(node, input, want);
+                }
+                let built = self.lower(inner, input, &want.with(&reads))?;
+                self.filter(built, conditions.to_vec(), &want.vars, joined(inner))
+            }
+        }
+    }
+
+    pub(super) fn filter(
+        &mut self,
+        built: Subplan,
+        conditions: Vec<Expression>,
+        need: &VarSet,
+        over: &[Node],
+    ) -> Result<Subplan> {
+        let mut estimate = built.estimate.clone();
+        for c in &conditions {
+            estimate.rows *= self.selectivity(c, over)?;
+        }
+        Ok(self.filter_op(built, conditions, need, estimate))
+    }
+
+    /// The same, given what to expect.
+    pub(super) fn filter_op(
+        &mut self,
+        built: Subplan,
+        conditions: Vec<Expression>,
+        need: &VarSet,
+        estimate: Estimate,
+    ) -> Subplan {
+        let keep = built.cols(need);
+        let vars = built.pick(&keep);
+        let cost = built.node.cost + built.estimate.rows * self.costs.row * conditions.len() as f64;
+        let certain = built.certain.clone();
+        self.make(Op::Filter { input: Box::new(built.node), conditions, keep }, vars, estimate, certain, cost)
+    }
+}
