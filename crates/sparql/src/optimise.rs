@@ -4,9 +4,9 @@
 //! (dynamic programming, then greedy), on the estimates of [`estimate`] (exact counts where
 //! constants allow), and [`access`] turns a triple pattern into visits to indexes.
 //!
-//! Costs are microseconds of a warm core: see [`Costs`]. Device time is not part of them. A plan
-//! serves cold and warm runs alike, and which pages a run must wait for is known only when it
-//! runs: the operators then announce their reads together ([`star`]).
+//! Costs are microseconds of a warm core: see [`Costs`]. Device time is not part of them. A
+//! plan serves cold and warm runs alike, and which pages a run must wait for is known only when
+//! it runs: the operators then announce their reads together ([`star`]).
 
 mod access;
 mod estimate;

@@ -1,5 +1,5 @@
-//! Figures for what no statistic tells. Each stands for "some" in a comparison of plans; none was
-//! fitted to more than the queries of the benchmark and the test suites.
+//! Figures for what no statistic tells. Each stands for "some" in a comparison of plans; none
+//! was fitted to more than the queries of the benchmark and the test suites.
 
 /// Share of rows that have (or have not) a match on the other side of EXISTS or MINUS.
 pub(super) const HAS_MATCH: f64 = 0.5;

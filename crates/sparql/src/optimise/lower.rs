@@ -1,10 +1,10 @@
 //! The algebra, operator by operator, to a plan.
 //!
 //! `lower(node, input, want)` plans `Join(input, node)`: where that gives the same answer the
-//! input flows into the node, so that its bindings become keys of look-ups; elsewhere the node is
-//! planned on its own and hash-joined. [`Want`] says which columns must come out, and whether
-//! copies of a row count: columns that are not wanted are dropped as early as possible, and under
-//! DISTINCT rows that became equal are merged then.
+//! input flows into the node, so that its bindings become keys of look-ups; elsewhere the node
+//! is planned on its own and hash-joined. [`Want`] says which columns must come out, and
+//! whether copies of a row count: columns that are not wanted are dropped as early as possible,
+//! and under DISTINCT rows that became equal are merged then.
 //!
 //! | file | operators |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! Estimates already made, by node, and the nodes that the planner makes itself.
 //!
-//! A node is known by its address. That is sound because every node has the planner's lifetime: it
-//! is the algebra's, or was made here and is kept until planning ends ([`Nodes::keep`]). A node
-//! that lives shorter is refused by the compiler, so no address is used twice.
+//! A node is known by its address. That is sound because every node has the planner's lifetime:
+//! it is the algebra's, or was made here and is kept until planning ends ([`Nodes::keep`]). A
+//! node that lives shorter is refused by the compiler, so no address is used twice.
 
 use std::cell::OnceCell;
 use std::hash::{Hash, Hasher};

@@ -18,7 +18,8 @@ pub(super) fn assert_sound(root: &PlanNode, nodes: usize) {
     }
 }
 
-/// Asserts that an operator reads columns that its inputs have, and puts out as many as it says.
+/// Asserts that an operator reads columns that its inputs have, and puts out as many as it
+/// says.
 fn assert_columns(node: &PlanNode) {
     let (id, columns) = (node.id, node.vars.len());
     let within = |cols: &[u16], input: &PlanNode| {

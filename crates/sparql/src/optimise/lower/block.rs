@@ -29,8 +29,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// OFFSET and LIMIT, of the rows of each combination of `per`. Over a sort, that keeps no more rows
-    /// than it must.
+    /// OFFSET and LIMIT, of the rows of each combination of `per`. Over a sort, that keeps no
+    /// more rows than it must.
     fn slice(
         &mut self,
         inner: &'a Node,

@@ -25,7 +25,8 @@ struct Step<'a, 's> {
 }
 
 impl<'a> Planner<'a> {
-    /// Nodes joined in the best order, conditions asked as soon as nothing to come can change them.
+    /// Nodes joined in the best order, conditions asked as soon as nothing to come can change
+    /// them.
     pub(super) fn join_group(
         &mut self,
         nodes: &'a [Node],
@@ -253,7 +254,8 @@ impl<'a> Planner<'a> {
         if built.vars().is_subset(live) { built } else { self.trim(built, live) }
     }
 
-    /// Conditions over what a join step gave: inside its look-up where they only read new columns.
+    /// Conditions over what a join step gave: inside its look-up where they only read new
+    /// columns.
     fn apply_conditions(
         &mut self,
         built: Subplan,

@@ -1,4 +1,5 @@
-//! OPTIONAL and EXISTS: the right side is run once per batch of the left, whose rows are its seed.
+//! OPTIONAL and EXISTS: the right side is run once per batch of the left, whose rows are its
+//! seed.
 
 use spargebra::algebra::Expression;
 
@@ -9,7 +10,8 @@ use crate::optimise::Planner;
 use crate::optimise::guess::HAS_MATCH;
 use crate::plan::{JoinKind, Op};
 
-/// Running the right side for a batch costs so many times the look-ups that it cannot do without.
+/// Running the right side for a batch costs so many times the look-ups that it cannot do
+/// without.
 const NESTED_LOOKUPS: f64 = 2.0;
 
 /// How the left rows enter a right side, and how its rows find back to them.
@@ -161,8 +163,8 @@ impl<'a> Planner<'a> {
         self.nested(left, right, conditions, JoinKind::Left, &reads, want)
     }
 
-    /// A semi-, anti- or marking join: one pass over the right side where that is cheaper than a visit
-    /// for each row.
+    /// A semi-, anti- or marking join: one pass over the right side where that is cheaper than
+    /// a visit for each row.
     pub(super) fn exists(
         &mut self,
         left: Subplan,
