@@ -46,7 +46,7 @@ use self::merge::Old;
 use self::numbering::Numbering;
 use self::options::{LEAST_MEMORY, POOL_BYTES, Sizes};
 use self::progress::Teller;
-use self::read::{Graphs, Reading};
+use self::read::{GraphsSeen, Reading};
 use self::runs::RunStore;
 use self::sorter::Sorter;
 use self::temp::TempSpace;
@@ -216,7 +216,7 @@ impl Load<'_> {
             };
             Ok(Waiting::new(sorters, temp.file("waiting-terms")?, sizes.part_terms))
         });
-        let mut graphs = Graphs::None;
+        let mut graphs = GraphsSeen::None;
         let old_quads = old.as_ref().map_or(0, Old::quads);
         if let Some(old) = &mut old {
             let codes = |name| Sorter::new(run_store(name), hash_rows, sizes.fan_in);

@@ -11,7 +11,7 @@ use hyper::http::request::Parts;
 use hyper::http::uri::Authority;
 use hyper::{StatusCode, Version};
 
-use crate::request::Refusal;
+use crate::refusal::Refusal;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 

@@ -21,7 +21,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::guard::Link;
-use crate::request::Refusal;
+use crate::refusal::Refusal;
 use crate::running::Running;
 use crate::slots::Slot;
 

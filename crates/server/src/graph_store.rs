@@ -18,7 +18,8 @@ use snowmelt_graph::{GraphDocument, GraphError, GraphWrite};
 use snowmelt_sparql::{Engine, QueryError};
 
 use crate::multipart;
-use crate::request::{Refusal, media_type};
+use crate::refusal::Refusal;
+use crate::request::media_type;
 use crate::spool::Spooled;
 
 /// Where the endpoint is.
@@ -149,18 +150,18 @@ pub fn delete(engine: &Engine, target: &Target, cancel: &AtomicBool) -> Result<(
     match engine.database().delete_graph(graph, cancel) {
         Ok(Some(_)) => Ok(()),
         Ok(None) => Err(not_found(graph.unwrap_or_default())),
-        Err(GraphError::Stopped) => Err(crate::service::refusal(&QueryError::Cancelled)),
+        Err(GraphError::Stopped) => Err(crate::refusal::refusal(&QueryError::Cancelled)),
         Err(error) => Err(failed(error)),
     }
 }
 
 fn failed(error: impl Into<QueryError>) -> Refusal {
-    crate::service::refusal(&error.into())
+    crate::refusal::refusal(&error.into())
 }
 
 fn refusal_of_load(error: &LoadError) -> Refusal {
     if matches!(error, LoadError::Cancelled) {
-        return crate::service::refusal(&QueryError::Cancelled);
+        return crate::refusal::refusal(&QueryError::Cancelled);
     }
     let status =
         if error.is_of_input() { StatusCode::BAD_REQUEST } else { StatusCode::INTERNAL_SERVER_ERROR };

@@ -10,7 +10,7 @@ use snowmelt_graph::{Database, Reservation};
 use tokio::time::{Instant, timeout_at};
 
 use crate::limits::{LEAST_BODY_BYTES, Limits};
-use crate::request::Refusal;
+use crate::refusal::Refusal;
 use crate::spool::{Spool, Spooled, no_memory};
 
 /// A body on its way in.

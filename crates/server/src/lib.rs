@@ -16,6 +16,7 @@ mod intake;
 mod limits;
 mod multipart;
 mod negotiate;
+mod refusal;
 mod request;
 mod running;
 mod service;

@@ -10,7 +10,8 @@ use std::path::Path;
 use hyper::StatusCode;
 use snowmelt_graph::MemoryBudget;
 
-use crate::request::{Refusal, media_type};
+use crate::refusal::Refusal;
+use crate::request::media_type;
 use crate::spool::{Spool, Spooled, no_memory};
 
 /// Most bytes of a form.

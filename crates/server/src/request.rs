@@ -4,18 +4,20 @@
 
 use hyper::{Method, StatusCode, header};
 
+use crate::refusal::Refusal;
+
 /// What a client asked for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Operation {
     /// an answer
-    Query(Request),
+    Query(ProtocolRequest),
     /// a change
-    Update(Request),
+    Update(ProtocolRequest),
 }
 
 /// A text and what stands beside it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct ProtocolRequest {
     /// the query or the update
     pub text: String,
     /// `default-graph-uri` parameters, or `using-graph-uri`
@@ -27,9 +29,6 @@ pub struct Request {
     /// a graph is asked for, whole
     pub triples_are_distinct: bool,
 }
-
-/// A refusal: status and one line that says what to do.
-pub type Refusal = (StatusCode, String);
 
 /// Parameters of URL and form, and a body that is a text itself.
 #[derive(Default)]
@@ -120,19 +119,19 @@ impl Parameters {
     fn operation(mut self) -> Result<Operation, Refusal> {
         let timeout_ms = self.timeout_ms;
         match (self.queries.len(), self.updates.len()) {
-            (1, 0) => Ok(Operation::Query(Request {
+            (1, 0) => Ok(Operation::Query(ProtocolRequest {
                 text: self.queries.remove(0),
                 default_graphs: self.graphs,
                 named_graphs: self.named_graphs,
                 timeout_ms,
-                ..Request::default()
+                ..ProtocolRequest::default()
             })),
-            (0, 1) => Ok(Operation::Update(Request {
+            (0, 1) => Ok(Operation::Update(ProtocolRequest {
                 text: self.updates.remove(0),
                 default_graphs: self.using,
                 named_graphs: self.using_named,
                 timeout_ms,
-                ..Request::default()
+                ..ProtocolRequest::default()
             })),
             (0, 0) => Err(bad("no query and no update: pass it as the parameter 'query' or 'update'")),
             _ => Err(bad("more than one query or update in one request")),
@@ -149,7 +148,7 @@ mod tests {
     use super::*;
     use hyper::HeaderMap;
 
-    fn query(operation: Operation) -> Request {
+    fn query(operation: Operation) -> ProtocolRequest {
         match operation {
             Operation::Query(request) => request,
             other => panic!("not a query: {other:?}"),

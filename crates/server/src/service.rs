@@ -19,7 +19,8 @@ use crate::graph_store::{self, Target};
 use crate::guard::Link;
 use crate::limits::Limits;
 use crate::negotiate::{self, Answer};
-use crate::request::{self, Operation, Refusal, Request as Asked};
+use crate::refusal::{Refusal, refusal};
+use crate::request::{self, Operation, ProtocolRequest};
 use crate::running::Register;
 use crate::slots::{Slot, Slots};
 use crate::spool::Spooled;
@@ -155,7 +156,7 @@ impl Service {
         }
     }
 
-    async fn query(&self, query: Asked, base: Option<String>, accept: Option<String>) -> Answered {
+    async fn query(&self, query: ProtocolRequest, base: Option<String>, accept: Option<String>) -> Answered {
         let slot = self.slot(&self.slots, "queries", "--queries").await?;
         let running = self.running.enter();
         let options = QueryOptions { base, ..self.options(&query, &running.cancel) };
@@ -169,7 +170,7 @@ impl Service {
     }
 
     /// Runs an update; the answer says what it did, and that it is durable.
-    async fn update(&self, update: Asked, base: String) -> Answered {
+    async fn update(&self, update: ProtocolRequest, base: String) -> Answered {
         let slot = self.slot(&self.change_slots, "changes", "--changes").await?;
         let running = self.running.enter();
         let options = UpdateOptions {
@@ -201,7 +202,8 @@ impl Service {
         match head.method {
             Method::GET | Method::HEAD => {
                 let text = tokio::task::block_in_place(|| graph_store::query_of(&self.engine, &target))?;
-                let asked = Asked { text, triples_are_distinct: true, ..Asked::default() };
+                let asked =
+                    ProtocolRequest { text, triples_are_distinct: true, ..ProtocolRequest::default() };
                 self.query(asked, None, accept(&head.headers)).await
             }
             Method::PUT | Method::POST => {
@@ -288,14 +290,14 @@ impl Service {
         }
     }
 
-    fn timeout(&self, asked: &Asked) -> Option<Duration> {
+    fn timeout(&self, asked: &ProtocolRequest) -> Option<Duration> {
         match (asked.timeout_ms.map(Duration::from_millis), self.limits.timeout) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
     }
 
-    fn options(&self, query: &Asked, cancel: &Arc<AtomicBool>) -> QueryOptions {
+    fn options(&self, query: &ProtocolRequest, cancel: &Arc<AtomicBool>) -> QueryOptions {
         QueryOptions {
             timeout: self.timeout(query),
             cancel: Some(Arc::clone(cancel)),
@@ -371,25 +373,6 @@ fn answer(
         Ok(_) => drop(writer.finish()),
         Err(error) => writer.fail(refusal(&error)),
     }
-}
-
-pub(crate) fn refusal(error: &QueryError) -> Refusal {
-    let status = match error {
-        QueryError::Parse { .. }
-        | QueryError::TooLarge { .. }
-        | QueryError::Unsupported { .. }
-        | QueryError::UsingTwice => StatusCode::BAD_REQUEST,
-        QueryError::LoadRefused { .. } => StatusCode::FORBIDDEN,
-        QueryError::GraphExists(_) => StatusCode::CONFLICT,
-        QueryError::Unwritable { .. } => StatusCode::NOT_ACCEPTABLE,
-        QueryError::Load(error) if error.is_of_input() => StatusCode::BAD_REQUEST,
-        QueryError::TermTooLong { .. } | QueryError::Search { .. } => StatusCode::BAD_REQUEST,
-        error if error.is_of_limits() => StatusCode::SERVICE_UNAVAILABLE,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
-    };
-    let limit =
-        if matches!(error, QueryError::Timeout(_)) { "; the server's limit is --timeout" } else { "" };
-    (status, format!("{error}{limit}"))
 }
 
 fn bad(message: &str) -> Refusal {

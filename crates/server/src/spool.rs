@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use hyper::StatusCode;
 use snowmelt_graph::{MemoryBudget, Reservation};
 
-use crate::request::Refusal;
+use crate::refusal::Refusal;
 
 /// Bytes kept in memory.
 const MEMORY_BYTES: usize = 4 << 20;

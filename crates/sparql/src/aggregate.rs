@@ -23,19 +23,19 @@ use sum::Total;
 
 /// One aggregate over all groups.
 pub struct Aggregate {
-    state: State,
-    distinct: Option<Distinct>,
+    state: GroupStates,
+    distinct: Option<DistinctArguments>,
 }
 
 /// What was seen of each group; ids are normalised to stored ones, so that equal terms are
 /// equal ids.
 #[derive(Default)]
-struct Distinct {
+struct DistinctArguments {
     values: FxHashSet<(u32, TermId)>,
     rows: FxHashSet<(u32, Box<[TermId]>)>,
 }
 
-enum State {
+enum GroupStates {
     /// rows; `all`: also those whose argument is unbound, for COUNT(*)
     Count {
         groups: Vec<i64>,
@@ -69,25 +69,25 @@ impl Aggregate {
     pub fn new(expression: &AggregateExpression) -> Result<Self, CompileError> {
         let (state, distinct) = match expression {
             AggregateExpression::CountSolutions { distinct } => {
-                (State::Count { groups: Vec::new(), all: true }, *distinct)
+                (GroupStates::Count { groups: Vec::new(), all: true }, *distinct)
             }
             AggregateExpression::FunctionCall { name, distinct, .. } => (Self::state(name)?, *distinct),
         };
         // A value more or less of a kind changes neither the least, nor the greatest, nor that
         // there is one.
-        let matters = !matches!(state, State::Best { .. } | State::Sample(_));
-        Ok(Aggregate { state, distinct: (distinct && matters).then(Distinct::default) })
+        let matters = !matches!(state, GroupStates::Best { .. } | GroupStates::Sample(_));
+        Ok(Aggregate { state, distinct: (distinct && matters).then(DistinctArguments::default) })
     }
 
-    fn state(name: &AggregateFunction) -> Result<State, CompileError> {
+    fn state(name: &AggregateFunction) -> Result<GroupStates, CompileError> {
         Ok(match name {
-            AggregateFunction::Count => State::Count { groups: Vec::new(), all: false },
-            AggregateFunction::Sum => State::Sum(Vec::new()),
-            AggregateFunction::Avg => State::Average(Vec::new()),
-            AggregateFunction::Min => State::Best { groups: Vec::new(), max: false, bytes: 0 },
-            AggregateFunction::Max => State::Best { groups: Vec::new(), max: true, bytes: 0 },
-            AggregateFunction::Sample => State::Sample(Vec::new()),
-            AggregateFunction::GroupConcat { separator } => State::Concat {
+            AggregateFunction::Count => GroupStates::Count { groups: Vec::new(), all: false },
+            AggregateFunction::Sum => GroupStates::Sum(Vec::new()),
+            AggregateFunction::Avg => GroupStates::Average(Vec::new()),
+            AggregateFunction::Min => GroupStates::Best { groups: Vec::new(), max: false, bytes: 0 },
+            AggregateFunction::Max => GroupStates::Best { groups: Vec::new(), max: true, bytes: 0 },
+            AggregateFunction::Sample => GroupStates::Sample(Vec::new()),
+            AggregateFunction::GroupConcat { separator } => GroupStates::Concat {
                 groups: Vec::new(),
                 separator: separator.clone().unwrap_or_else(|| " ".to_owned()),
                 bytes: 0,
@@ -102,7 +102,7 @@ impl Aggregate {
     /// instead of [`Aggregate::update`].
     #[must_use]
     pub fn counts_distinct_rows(&self) -> bool {
-        self.distinct.is_some() && matches!(self.state, State::Count { all: true, .. })
+        self.distinct.is_some() && matches!(self.state, GroupStates::Count { all: true, .. })
     }
 
     /// Bytes held, to be counted against the query's memory.
@@ -114,24 +114,24 @@ impl Aggregate {
         });
         distinct
             + match &self.state {
-                State::Count { groups, .. } => groups.capacity() * 8,
-                State::Sum(groups) => groups.capacity() * size_of::<Total>(),
-                State::Average(groups) => groups.capacity() * size_of::<(Total, i64)>(),
-                State::Best { groups, bytes, .. } => groups.capacity() * size_of::<Best>() + bytes,
-                State::Sample(groups) => groups.capacity() * 8,
-                State::Concat { groups, bytes, .. } => groups.capacity() * size_of::<Concat>() + bytes,
+                GroupStates::Count { groups, .. } => groups.capacity() * 8,
+                GroupStates::Sum(groups) => groups.capacity() * size_of::<Total>(),
+                GroupStates::Average(groups) => groups.capacity() * size_of::<(Total, i64)>(),
+                GroupStates::Best { groups, bytes, .. } => groups.capacity() * size_of::<Best>() + bytes,
+                GroupStates::Sample(groups) => groups.capacity() * 8,
+                GroupStates::Concat { groups, bytes, .. } => groups.capacity() * size_of::<Concat>() + bytes,
             }
     }
 
     /// Makes room for `groups` groups; new ones are empty.
     pub fn resize(&mut self, groups: usize) {
         match &mut self.state {
-            State::Count { groups: g, .. } => g.resize(groups, 0),
-            State::Sum(g) => g.resize(groups, Total::ZERO),
-            State::Average(g) => g.resize(groups, (Total::ZERO, 0)),
-            State::Best { groups: g, .. } => g.resize_with(groups, Best::default),
-            State::Sample(g) => g.resize(groups, TermId::UNDEF),
-            State::Concat { groups: g, .. } => g.resize_with(groups, || Concat::Empty),
+            GroupStates::Count { groups: g, .. } => g.resize(groups, 0),
+            GroupStates::Sum(g) => g.resize(groups, Total::ZERO),
+            GroupStates::Average(g) => g.resize(groups, (Total::ZERO, 0)),
+            GroupStates::Best { groups: g, .. } => g.resize_with(groups, Best::default),
+            GroupStates::Sample(g) => g.resize(groups, TermId::UNDEF),
+            GroupStates::Concat { groups: g, .. } => g.resize_with(groups, || Concat::Empty),
         }
     }
 
@@ -170,7 +170,8 @@ impl Aggregate {
         groups: &[u32],
         cols: &[Vec<TermId>],
     ) -> Result<(), TermError> {
-        let (Some(distinct), State::Count { groups: counts, .. }) = (&mut self.distinct, &mut self.state)
+        let (Some(distinct), GroupStates::Count { groups: counts, .. }) =
+            (&mut self.distinct, &mut self.state)
         else {
             panic!("update_rows is for COUNT(DISTINCT *) alone");
         };
@@ -188,17 +189,17 @@ impl Aggregate {
     /// The result of each group. The ids last for the query.
     pub fn finish(self, terms: &mut Terms) -> Vec<TermId> {
         match self.state {
-            State::Count { groups, .. } => {
+            GroupStates::Count { groups, .. } => {
                 groups.into_iter().map(|n| push(terms, Some(Value::Integer(n)))).collect()
             }
-            State::Sum(groups) => groups.into_iter().map(|total| push(terms, total.value())).collect(),
-            State::Average(groups) => {
+            GroupStates::Sum(groups) => groups.into_iter().map(|total| push(terms, total.value())).collect(),
+            GroupStates::Average(groups) => {
                 groups.into_iter().map(|(total, count)| push(terms, total.average(count))).collect()
             }
-            State::Best { groups, .. } => groups.into_iter().map(Best::id).collect(),
-            State::Sample(ids) => ids,
+            GroupStates::Best { groups, .. } => groups.into_iter().map(Best::id).collect(),
+            GroupStates::Sample(ids) => ids,
             // each text is given away before the next one is kept
-            State::Concat { groups, .. } => groups
+            GroupStates::Concat { groups, .. } => groups
                 .into_iter()
                 .map(|group| match group {
                     Concat::Empty => terms.intern(TermRef::string("")),
@@ -214,7 +215,7 @@ fn push(terms: &mut Terms, value: Option<Value<'static>>) -> TermId {
     value.map_or(TermId::UNDEF, |v| terms.push_kept(&v))
 }
 
-impl State {
+impl GroupStates {
     fn update(
         &mut self,
         terms: &mut Terms,
@@ -223,11 +224,11 @@ impl State {
         args: &[TermId],
     ) -> Result<(), TermError> {
         match self {
-            State::Count { groups, all: true } => rows.iter().for_each(|g| groups[*g as usize] += 1),
-            State::Count { groups, all: false } => {
+            GroupStates::Count { groups, all: true } => rows.iter().for_each(|g| groups[*g as usize] += 1),
+            GroupStates::Count { groups, all: false } => {
                 rows.iter().zip(args).for_each(|(g, a)| groups[*g as usize] += i64::from(!a.is_undef()));
             }
-            State::Sum(groups) => terms.in_parts(0..rows.len(), &mut |terms, part| {
+            GroupStates::Sum(groups) => terms.in_parts(0..rows.len(), &mut |terms, part| {
                 prefetch_numbers(terms, store, &args[part.clone()])?;
                 rows[part.clone()]
                     .iter()
@@ -235,7 +236,7 @@ impl State {
                     .for_each(|(g, a)| groups[*g as usize].add(*a, terms));
                 Ok::<_, TermError>(())
             })?,
-            State::Average(groups) => terms.in_parts(0..rows.len(), &mut |terms, part| {
+            GroupStates::Average(groups) => terms.in_parts(0..rows.len(), &mut |terms, part| {
                 prefetch_numbers(terms, store, &args[part.clone()])?;
                 for (g, a) in rows[part.clone()].iter().zip(&args[part]) {
                     let (total, count) = &mut groups[*g as usize];
@@ -244,17 +245,19 @@ impl State {
                 }
                 Ok::<_, TermError>(())
             })?,
-            State::Best { groups, max, bytes } => terms.in_parts(0..rows.len(), &mut |terms, part| {
-                terms.prefetch(store, args[part.clone()].iter().copied())?;
-                for (g, a) in rows[part.clone()].iter().zip(&args[part]) {
-                    let best = &mut groups[*g as usize];
-                    *bytes -= best.bytes();
-                    best.update(*a, *max, terms);
-                    *bytes += best.bytes();
-                }
-                Ok::<_, TermError>(())
-            })?,
-            State::Sample(groups) => {
+            GroupStates::Best { groups, max, bytes } => {
+                terms.in_parts(0..rows.len(), &mut |terms, part| {
+                    terms.prefetch(store, args[part.clone()].iter().copied())?;
+                    for (g, a) in rows[part.clone()].iter().zip(&args[part]) {
+                        let best = &mut groups[*g as usize];
+                        *bytes -= best.bytes();
+                        best.update(*a, *max, terms);
+                        *bytes += best.bytes();
+                    }
+                    Ok::<_, TermError>(())
+                })?
+            }
+            GroupStates::Sample(groups) => {
                 for (g, a) in rows.iter().zip(args) {
                     let sample = &mut groups[*g as usize];
                     if sample.is_undef() {
@@ -262,7 +265,7 @@ impl State {
                     }
                 }
             }
-            State::Concat { groups, separator, bytes } => {
+            GroupStates::Concat { groups, separator, bytes } => {
                 terms.in_parts(0..rows.len(), &mut |terms, part| {
                     terms.prefetch(store, args[part.clone()].iter().copied())?;
                     for (g, a) in rows[part.clone()].iter().zip(&args[part]) {

@@ -1,7 +1,7 @@
 //! Expressions: compiled once per query, evaluated over columns of term ids.
 //!
 //! The way of a batch:
-//! 1. [`compile`] turns spargebra's tree into [`Node`]s: variables become column numbers,
+//! 1. [`compile`] turns spargebra's tree into [`ExprNode`]s: variables become column numbers,
 //!    constants become ids (stored, inline or local, resolved in one dictionary call), static
 //!    patterns are compiled, casts of a literal's text are fused;
 //! 2. each node turns the columns of its arguments into one column of ids: numbers, booleans,
@@ -35,12 +35,12 @@ use snowmelt_graph::TermId;
 use crate::value::{TermError, TermStore, Terms};
 use column::Col;
 use eval::Eval;
-use node::Node;
+use node::ExprNode;
 
 /// A compiled expression.
 #[derive(Debug)]
 pub struct Expr {
-    root: Node,
+    root: ExprNode,
 }
 
 impl Expr {
@@ -56,7 +56,7 @@ impl Expr {
         let mut out = Vec::new();
         terms.begin_batch();
         terms.in_parts(0..rows, &mut |terms, part| {
-            let mut ids = self.eval_part(terms, store, &Part::of(cols, rows, part))?;
+            let mut ids = self.eval_part(terms, store, &BatchPart::of(cols, rows, part))?;
             // the first part is mostly the only one
             if out.is_empty() {
                 out = ids
@@ -72,7 +72,7 @@ impl Expr {
         &self,
         terms: &mut Terms,
         store: &mut dyn TermStore,
-        part: &Part<'_>,
+        part: &BatchPart<'_>,
     ) -> Result<Vec<TermId>, TermError> {
         let mut eval = Eval { terms, store, cols: part.cols(), rows: part.rows };
         let root = self.root.eval(&mut eval, None)?;
@@ -102,7 +102,7 @@ impl Expr {
         terms.begin_batch();
         terms.in_parts(0..rows, &mut |terms, part| {
             let first = part.start as u32;
-            let mut pass = self.filter_part(terms, store, &Part::of(cols, rows, part))?;
+            let mut pass = self.filter_part(terms, store, &BatchPart::of(cols, rows, part))?;
             if first == 0 {
                 out = pass;
             } else {
@@ -118,12 +118,12 @@ impl Expr {
         &self,
         terms: &mut Terms,
         store: &mut dyn TermStore,
-        part: &Part<'_>,
+        part: &BatchPart<'_>,
     ) -> Result<Vec<u32>, TermError> {
         let rows = part.rows;
         let mut eval = Eval { terms, store, cols: part.cols(), rows };
         let conjuncts = match &self.root {
-            Node::And(parts) => parts.as_slice(),
+            ExprNode::And(parts) => parts.as_slice(),
             one => std::slice::from_ref(one),
         };
         // A row passes when every part is true: errors and false need not be told apart.
@@ -148,7 +148,7 @@ impl Expr {
     #[must_use]
     pub fn as_constant(&self) -> Option<TermId> {
         match self.root {
-            Node::Const(id) => Some(id),
+            ExprNode::Const(id) => Some(id),
             _ => None,
         }
     }
@@ -157,27 +157,27 @@ impl Expr {
     #[must_use]
     pub fn as_slot(&self) -> Option<usize> {
         match self.root {
-            Node::Slot(slot) => Some(slot),
+            ExprNode::Slot(slot) => Some(slot),
             _ => None,
         }
     }
 }
 
 /// Some rows of a batch.
-struct Part<'c> {
+struct BatchPart<'c> {
     cols: Cow<'c, [Vec<TermId>]>,
     rows: usize,
 }
 
-impl<'c> Part<'c> {
+impl<'c> BatchPart<'c> {
     /// All rows as they are, or copies of some.
     fn of(cols: &'c [Vec<TermId>], rows: usize, part: Range<usize>) -> Self {
         if part == (0..rows) {
-            return Part { cols: Cow::Borrowed(cols), rows };
+            return BatchPart { cols: Cow::Borrowed(cols), rows };
         }
         // an empty column stands for one that is unbound everywhere
         let cut = |col: &Vec<TermId>| if col.is_empty() { Vec::new() } else { col[part.clone()].to_vec() };
-        Part { cols: Cow::Owned(cols.iter().map(cut).collect()), rows: part.len() }
+        BatchPart { cols: Cow::Owned(cols.iter().map(cut).collect()), rows: part.len() }
     }
 
     fn cols(&self) -> &[Vec<TermId>] {

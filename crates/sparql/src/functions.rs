@@ -15,7 +15,7 @@ mod search;
 mod string;
 mod term;
 
-pub(crate) use pattern::Pattern;
+pub(crate) use pattern::TextPattern;
 pub(crate) use string::lang_matches;
 
 use spargebra::algebra::Function;
@@ -89,7 +89,11 @@ pub(crate) fn call(func: Func, args: &[Value<'_>], terms: &Terms) -> Option<Valu
 
 /// REGEX or REPLACE with a pattern compiled before; `args` are the text, and the replacement if
 /// there is one.
-pub(crate) fn call_pattern(pattern: &Pattern, args: &[Value<'_>], terms: &Terms) -> Option<Value<'static>> {
+pub(crate) fn call_pattern(
+    pattern: &TextPattern,
+    args: &[Value<'_>],
+    terms: &Terms,
+) -> Option<Value<'static>> {
     match args {
         [text] => pattern.matches(text, terms),
         [text, replacement] => pattern.replace(text, replacement, terms),

@@ -27,7 +27,7 @@ use crate::value::{TermBuffer, TermStore, Terms};
 use csv::Csv;
 use refuse::{refuse, refuse_triple};
 use returns::Returns;
-use table::Table;
+use table::TableWriter;
 use xml::Xml;
 
 pub use table::TableStyle;
@@ -53,17 +53,17 @@ fn wrong(format: ResultFormat, what: &str) -> io::Error {
 
 /// Writes solutions.
 pub struct SolutionWriter<'w> {
-    form: Form<'w>,
+    form: SolutionForm<'w>,
     format: ResultFormat,
     variables: Vec<String>,
     buffers: Vec<TermBuffer>,
 }
 
-enum Form<'w> {
+enum SolutionForm<'w> {
     Standard(Box<WriterSolutionsSerializer<BufWriter<&'w mut dyn Write>>>),
     Csv(Csv<'w>),
     Xml(Xml<'w>),
-    Table(Table<'w>),
+    Table(TableWriter<'w>),
 }
 
 type Out<'w> = BufWriter<Returns<&'w mut dyn Write>>;
@@ -79,13 +79,13 @@ impl<'w> SolutionWriter<'w> {
     /// When writing fails, or the format is one of graphs.
     pub fn new(format: ResultFormat, variables: &[String], out: &'w mut dyn Write) -> io::Result<Self> {
         let form = match format.solutions() {
-            Some(QueryResultsFormat::Csv) => Form::Csv(Csv::new(variables, out)?),
-            Some(QueryResultsFormat::Xml) => Form::Xml(Xml::new(variables, out)?),
+            Some(QueryResultsFormat::Csv) => SolutionForm::Csv(Csv::new(variables, out)?),
+            Some(QueryResultsFormat::Xml) => SolutionForm::Xml(Xml::new(variables, out)?),
             Some(standard) => {
                 let names = variables.iter().map(oxrdf::Variable::new_unchecked).collect();
                 let out = BufWriter::new(out);
                 let serializer = QueryResultsSerializer::from_format(standard);
-                Form::Standard(Box::new(serializer.serialize_solutions_to_writer(out, names)?))
+                SolutionForm::Standard(Box::new(serializer.serialize_solutions_to_writer(out, names)?))
             }
             None if format == ResultFormat::Table => {
                 return Ok(Self::table(variables, TableStyle::default(), out));
@@ -98,7 +98,7 @@ impl<'w> SolutionWriter<'w> {
 
     /// Writes the head of a table that is laid out as asked.
     pub fn table(variables: &[String], style: TableStyle, out: &'w mut dyn Write) -> Self {
-        let form = Form::Table(Table::new(variables, style, out));
+        let form = SolutionForm::Table(TableWriter::new(variables, style, out));
         let buffers = variables.iter().map(|_| TermBuffer::default()).collect();
         SolutionWriter { form, format: ResultFormat::Table, variables: variables.to_vec(), buffers }
     }
@@ -143,10 +143,10 @@ impl<'w> SolutionWriter<'w> {
                     Some((VariableRef::new_unchecked(name), term))
                 });
             match &mut self.form {
-                Form::Standard(writer) => writer.serialize(cells)?,
-                Form::Csv(csv) => csv.row(cells)?,
-                Form::Xml(xml) => xml.row(cells)?,
-                Form::Table(table) => table.row(cells)?,
+                SolutionForm::Standard(writer) => writer.serialize(cells)?,
+                SolutionForm::Csv(csv) => csv.row(cells)?,
+                SolutionForm::Xml(xml) => xml.row(cells)?,
+                SolutionForm::Table(table) => table.row(cells)?,
             }
             seen?;
         }
@@ -159,10 +159,10 @@ impl<'w> SolutionWriter<'w> {
     /// When writing fails.
     pub fn finish(self) -> io::Result<()> {
         match self.form {
-            Form::Standard(writer) => writer.finish()?.flush(),
-            Form::Csv(csv) => csv.finish(),
-            Form::Xml(xml) => xml.finish(),
-            Form::Table(table) => table.finish(),
+            SolutionForm::Standard(writer) => writer.finish()?.flush(),
+            SolutionForm::Csv(csv) => csv.finish(),
+            SolutionForm::Xml(xml) => xml.finish(),
+            SolutionForm::Table(table) => table.finish(),
         }
     }
 }

@@ -66,7 +66,7 @@ pub struct Updated {
 }
 
 /// An update under way.
-struct Run<'a> {
+struct UpdateRun<'a> {
     engine: &'a Engine,
     options: &'a UpdateOptions,
     parsed: Parsed<'a>,
@@ -127,7 +127,7 @@ impl Engine {
         options: &UpdateOptions,
         limits: Limits,
     ) -> Result<Changed, QueryError> {
-        let mut run = Run { engine: self, options, parsed, base: update.base_iri.clone(), limits, txn };
+        let mut run = UpdateRun { engine: self, options, parsed, base: update.base_iri.clone(), limits, txn };
         let mut changed = Changed::default();
         for operation in &update.operations {
             changed += run.operation(operation)?;
@@ -144,7 +144,7 @@ fn parse_bound(text: &str, options: &UpdateOptions) -> Result<spargebra::Update,
     Ok(update)
 }
 
-impl Run<'_> {
+impl UpdateRun<'_> {
     fn operation(&mut self, operation: &GraphUpdateOperation) -> Result<Changed, QueryError> {
         use GraphUpdateOperation as Op;
         self.limits.check()?;

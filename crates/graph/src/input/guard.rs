@@ -38,11 +38,11 @@ pub(super) struct Bounds {
 }
 
 /// Looks at bytes on their way to a parser.
-trait Scan {
+trait ByteScan {
     fn byte(&mut self, byte: u8) -> Result<(), String>;
 }
 
-enum Scanner {
+enum GuardScanner {
     Xml(Box<Xml>),
     Nesting(Nesting),
     /// bytes of the line so far, and the most: no term is longer than its line
@@ -52,7 +52,7 @@ enum Scanner {
 /// Reads a document within its bounds.
 pub(super) struct Guarded<R> {
     read: R,
-    scanner: Scanner,
+    scanner: GuardScanner,
     /// what is charged for levels, and for JSON-LD, which is kept until the outermost object
     /// ends: a context may come last
     charge: Option<Charge>,
@@ -66,12 +66,12 @@ impl<R: Read> Guarded<R> {
     pub(super) fn new(read: R, format: RdfFormat, bounds: Bounds) -> Self {
         let token = bounds.longest.min(TOKEN_BYTES);
         let scanner = match format {
-            RdfFormat::RdfXml => Scanner::Xml(Box::new(Xml::new(bounds.longest))),
-            RdfFormat::JsonLd { .. } => Scanner::Nesting(Nesting::new(Quotes::Json, token)),
+            RdfFormat::RdfXml => GuardScanner::Xml(Box::new(Xml::new(bounds.longest))),
+            RdfFormat::JsonLd { .. } => GuardScanner::Nesting(Nesting::new(Quotes::Json, token)),
             RdfFormat::Turtle | RdfFormat::TriG | RdfFormat::N3 => {
-                Scanner::Nesting(Nesting::new(Quotes::Turtle, token))
+                GuardScanner::Nesting(Nesting::new(Quotes::Turtle, token))
             }
-            _ => Scanner::Lines(0, token),
+            _ => GuardScanner::Lines(0, token),
         };
         let json_bytes = matches!(format, RdfFormat::JsonLd { .. }).then_some(0);
         Guarded { read, scanner, charge: bounds.charge, json_bytes }
@@ -82,9 +82,9 @@ impl<R: Read> Read for Guarded<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let n = self.read.read(out)?;
         let passed = match &mut self.scanner {
-            Scanner::Xml(xml) => out[..n].iter().try_for_each(|byte| xml.byte(*byte)),
-            Scanner::Nesting(nesting) => out[..n].iter().try_for_each(|byte| nesting.byte(*byte)),
-            Scanner::Lines(line, longest) => {
+            GuardScanner::Xml(xml) => out[..n].iter().try_for_each(|byte| xml.byte(*byte)),
+            GuardScanner::Nesting(nesting) => out[..n].iter().try_for_each(|byte| nesting.byte(*byte)),
+            GuardScanner::Lines(line, longest) => {
                 *line = match memchr::memrchr(b'\n', &out[..n]) {
                     Some(end) => n - end - 1,
                     None => *line + n,
@@ -102,9 +102,9 @@ impl<R> Guarded<R> {
     /// Reserves what the parser keeps, with `n` more bytes.
     fn charge(&mut self, n: usize) -> io::Result<()> {
         let levels = match &self.scanner {
-            Scanner::Xml(xml) => xml.levels(),
-            Scanner::Nesting(nesting) => nesting.levels(),
-            Scanner::Lines(..) => 0,
+            GuardScanner::Xml(xml) => xml.levels(),
+            GuardScanner::Nesting(nesting) => nesting.levels(),
+            GuardScanner::Lines(..) => 0,
         };
         let mut bytes = levels.saturating_sub(FREE_LEVELS) as u64 * LEVEL_BYTES;
         if let Some(json) = &mut self.json_bytes {

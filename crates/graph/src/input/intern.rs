@@ -63,7 +63,7 @@ pub(crate) struct LocalTerm {
 
 /// The language or datatype of literals.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Annotation {
+pub(crate) enum OwnAnnotation {
     /// xsd:string, or no literal at all.
     Plain,
     /// A language tag in lower case.
@@ -72,23 +72,23 @@ pub(crate) enum Annotation {
     Datatype(Box<str>),
 }
 
-impl From<AnnotationRef<'_>> for Annotation {
+impl From<AnnotationRef<'_>> for OwnAnnotation {
     fn from(annotation: AnnotationRef<'_>) -> Self {
         match annotation {
-            AnnotationRef::Plain => Annotation::Plain,
-            AnnotationRef::Language(tag) => Annotation::Language(tag.into()),
-            AnnotationRef::Datatype(iri) => Annotation::Datatype(iri.into()),
+            AnnotationRef::Plain => OwnAnnotation::Plain,
+            AnnotationRef::Language(tag) => OwnAnnotation::Language(tag.into()),
+            AnnotationRef::Datatype(iri) => OwnAnnotation::Datatype(iri.into()),
         }
     }
 }
 
-impl Annotation {
+impl OwnAnnotation {
     /// The same, by reference.
     pub(crate) fn as_ref(&self) -> AnnotationRef<'_> {
         match self {
-            Annotation::Plain => AnnotationRef::Plain,
-            Annotation::Language(tag) => AnnotationRef::Language(tag),
-            Annotation::Datatype(iri) => AnnotationRef::Datatype(iri),
+            OwnAnnotation::Plain => AnnotationRef::Plain,
+            OwnAnnotation::Language(tag) => AnnotationRef::Language(tag),
+            OwnAnnotation::Datatype(iri) => AnnotationRef::Datatype(iri),
         }
     }
 }
@@ -119,7 +119,7 @@ pub(crate) struct Parsed {
     /// Terms without id, in order of first occurrence.
     pub(crate) terms: Vec<LocalTerm>,
     /// Languages and datatypes.
-    pub(crate) annotations: Vec<Annotation>,
+    pub(crate) annotations: Vec<OwnAnnotation>,
     /// Subject, predicate, object, graph.
     pub(crate) rows: Vec<[Ref; 4]>,
     /// For every term its id, or where it waits ([`super::waiting`]).
@@ -212,7 +212,7 @@ impl Interner {
         self.seen.clear();
         self.annotations.clear();
         parsed.source = source;
-        parsed.annotations.push(Annotation::Plain);
+        parsed.annotations.push(OwnAnnotation::Plain);
         // Blank nodes of different files are different.
         let scope = (source as u64).to_le_bytes();
         self.blank_seed = XxHash3_64::oneshot_with_seed(BLANK_SEED, &scope);

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::input::intern::{Annotation, Need, position};
+use crate::input::intern::{Need, OwnAnnotation, position};
 use crate::{Lexical, Term};
 
 /// The term of a reference, from the chunk alone.
@@ -19,9 +19,9 @@ fn term(parsed: &Parsed, reference: Ref) -> Term {
     match (local.need, &parsed.annotations[local.annotation as usize]) {
         (Need::Number(crate::Kind::Iri), _) => TermRef::Iri(text).to_owned(),
         (Need::Number(crate::Kind::Blank), _) => TermRef::Blank(text).to_owned(),
-        (_, Annotation::Plain) => TermRef::string(text).to_owned(),
-        (_, Annotation::Language(tag)) => TermRef::tagged(text, tag).to_owned(),
-        (_, Annotation::Datatype(iri)) => TermRef::typed(text, iri).to_owned(),
+        (_, OwnAnnotation::Plain) => TermRef::string(text).to_owned(),
+        (_, OwnAnnotation::Language(tag)) => TermRef::tagged(text, tag).to_owned(),
+        (_, OwnAnnotation::Datatype(iri)) => TermRef::typed(text, iri).to_owned(),
     }
 }
 

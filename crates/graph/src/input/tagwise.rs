@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 /// Line and column, both from 0; columns in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct TagPlace {
     pub(super) line: u64,
     pub(super) column: u64,
 }
@@ -21,25 +21,25 @@ pub(super) struct TagWise<R> {
     from: usize,
     to: usize,
     /// Behind what was handed out.
-    end: Place,
+    end: TagPlace,
     /// Where what was handed out last begins: at its tag, if one begins in it.
-    last: Rc<Cell<Place>>,
+    last: Rc<Cell<TagPlace>>,
 }
 
 impl<R: Read> TagWise<R> {
     /// And the place, which follows the reading.
-    pub(super) fn new(read: R) -> (Self, Rc<Cell<Place>>) {
+    pub(super) fn new(read: R) -> (Self, Rc<Cell<TagPlace>>) {
         const BUFFER: usize = 64 << 10;
-        let last = Rc::new(Cell::new(Place::default()));
+        let last = Rc::new(Cell::new(TagPlace::default()));
         let buffer = vec![0; BUFFER].into_boxed_slice();
-        (Self { read, buffer, from: 0, to: 0, end: Place::default(), last: last.clone() }, last)
+        (Self { read, buffer, from: 0, to: 0, end: TagPlace::default(), last: last.clone() }, last)
     }
 }
 
-impl Place {
+impl TagPlace {
     fn pass(&mut self, byte: u8) {
         match byte {
-            b'\n' => *self = Place { line: self.line + 1, column: 0 },
+            b'\n' => *self = TagPlace { line: self.line + 1, column: 0 },
             // Not the rest of a character.
             _ if byte & 0xc0 != 0x80 => self.column += 1,
             _ => {}

@@ -15,7 +15,7 @@ use crate::dict::code::{Code, CodeSource, Codes, IN_STRING, PLAIN};
 use crate::dict::prefix::PrefixEncoder;
 use crate::dict::{self, Entry, Place, Tree};
 use crate::input::error::LoadError;
-use crate::input::intern::Annotation;
+use crate::input::intern::OwnAnnotation;
 use crate::term::{Kind, TermRef};
 
 /// Bytes of strings per tree from which its symbol table is made.
@@ -70,8 +70,8 @@ impl Dictionary {
     }
 
     /// The code of an annotation, given now if it has none; `IN_STRING` when the table is full.
-    pub(super) fn code(&mut self, annotation: &Annotation) -> u16 {
-        if matches!(annotation, Annotation::Plain) {
+    pub(super) fn code(&mut self, annotation: &OwnAnnotation) -> u16 {
+        if matches!(annotation, OwnAnnotation::Plain) {
             return PLAIN;
         }
         match self.codes.annotation(annotation.as_ref()) {
@@ -81,8 +81,8 @@ impl Dictionary {
     }
 
     /// The code of a datatype with decimal-like literals; none when the table is full.
-    pub(super) fn decimal_code(&mut self, annotation: &Annotation) -> Option<u8> {
-        let Annotation::Datatype(datatype) = annotation else { return None };
+    pub(super) fn decimal_code(&mut self, annotation: &OwnAnnotation) -> Option<u8> {
+        let OwnAnnotation::Datatype(datatype) = annotation else { return None };
         match self.codes.decimal_datatype(datatype) {
             Code::Is(code) => Some(code),
             Code::Full | Code::Unknown => None,
@@ -94,7 +94,7 @@ impl Dictionary {
         &mut self,
         kind: Kind,
         code: u16,
-        annotation: &Annotation,
+        annotation: &OwnAnnotation,
         lexical: &[u8],
     ) -> Result<u64, LoadError> {
         match kind {
@@ -121,7 +121,7 @@ impl Dictionary {
         &mut self,
         kind: Kind,
         code: u16,
-        annotation: &Annotation,
+        annotation: &OwnAnnotation,
         lexical: &[u8],
     ) -> Result<u64, LoadError> {
         if code != IN_STRING {
@@ -130,9 +130,9 @@ impl Dictionary {
         // Rare: the table is full. The string is what the dictionary's own rules make of the term.
         let lexical = std::str::from_utf8(lexical).expect("parsers hand over UTF-8");
         let term = match annotation {
-            Annotation::Plain => TermRef::string(lexical),
-            Annotation::Language(tag) => TermRef::tagged(lexical, tag),
-            Annotation::Datatype(iri) => TermRef::typed(lexical, iri),
+            OwnAnnotation::Plain => TermRef::string(lexical),
+            OwnAnnotation::Language(tag) => TermRef::tagged(lexical, tag),
+            OwnAnnotation::Datatype(iri) => TermRef::typed(lexical, iri),
         };
         let mut scratch = Vec::new();
         match dict::place(&term, &mut self.codes, &mut scratch) {

@@ -21,7 +21,7 @@ use snowmelt_store::{Build, TupleTreeBuilder};
 use super::dictionary::{HashSorters, RECORD_KIND};
 use super::options::Sizes;
 use super::progress::{Phase, Teller};
-use super::read::{Graphs, spawn};
+use super::read::{GraphsSeen, spawn};
 use super::runs::RunStore;
 use super::sorter::{Batch, Merge, Sorter};
 use crate::Index;
@@ -65,7 +65,7 @@ impl Indexer<'_, '_> {
         &mut self,
         psog: Arc<Sorter<4>>,
         rows: u64,
-        graphs: Graphs,
+        graphs: GraphsSeen,
     ) -> Result<u64, LoadError> {
         let posg = self.sorter::<4>("posg");
         let sp = self.sorter::<2>("sp");
@@ -77,7 +77,7 @@ impl Indexer<'_, '_> {
             for step in steps {
                 turn(&step, &mut posg)?;
                 pairs(step.iter().map(|&[p, s, _, _]| [s, p]), &mut sp)?;
-                if graphs == Graphs::Many {
+                if graphs == GraphsSeen::Many {
                     pairs(step.iter().map(|&[_, s, _, g]| [g, s]), &mut gs)?;
                 }
             }
@@ -103,7 +103,7 @@ impl Indexer<'_, '_> {
         let feed = |steps: Receiver<Step<2>>| {
             let mut gs = gs.batch();
             for step in steps {
-                if let Graphs::One(graph) = graphs {
+                if let GraphsSeen::One(graph) = graphs {
                     pairs(step.iter().map(|&[s, _]| [graph, s]), &mut gs)?;
                 }
             }

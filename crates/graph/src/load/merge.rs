@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 use snowmelt_store::Columns;
 
 use super::numbering::Numbering;
-use super::read::Graphs;
+use super::read::GraphsSeen;
 use super::sorter::{Merge, Sorter};
 use crate::database::Database;
 use crate::dict::{Tree, dictionary_error, literal};
@@ -157,8 +157,8 @@ impl Old {
         &mut self,
         mut push: impl FnMut([u64; 4]) -> Result<(), LoadError>,
         cancel: &AtomicBool,
-    ) -> Result<Graphs, LoadError> {
-        let mut graphs = Graphs::None;
+    ) -> Result<GraphsSeen, LoadError> {
+        let mut graphs = GraphsSeen::None;
         let mut scan = self.session.scan(Index::Psog, &[], None);
         let mut rows = Columns::new(4);
         while scan.next(&mut self.session, &mut rows, STEP_ROWS)? {

@@ -92,7 +92,7 @@ impl<'a> Numbering<'a> {
         Ok(local(waiting.position(term.hash, kind, code, annotation, lexical)?))
     }
 
-    fn code(&mut self, index: u32, annotation: &crate::input::intern::Annotation) -> u16 {
+    fn code(&mut self, index: u32, annotation: &crate::input::intern::OwnAnnotation) -> u16 {
         let known = &mut self.codes[index as usize];
         *known.get_or_insert_with(|| self.dictionary.code(annotation))
     }

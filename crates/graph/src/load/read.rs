@@ -43,37 +43,37 @@ pub(super) struct Summary {
     pub(super) skipped: u64,
     pub(super) bytes: u64,
     /// The one graph of all quads, when there is only one.
-    pub(super) graphs: Graphs,
+    pub(super) graphs: GraphsSeen,
 }
 
 /// Which graphs occur.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Graphs {
+pub(super) enum GraphsSeen {
     #[default]
     None,
     One(u64),
     Many,
 }
 
-impl Graphs {
+impl GraphsSeen {
     pub(super) fn add(&mut self, graph: Ref) {
         *self = match *self {
-            Graphs::None => Graphs::One(graph),
-            Graphs::One(other) if other == graph => return,
-            _ => Graphs::Many,
+            GraphsSeen::None => GraphsSeen::One(graph),
+            GraphsSeen::One(other) if other == graph => return,
+            _ => GraphsSeen::Many,
         };
     }
 
     /// Whether no other graph than the default one occurs.
     pub(super) fn is_plain(self) -> bool {
-        matches!(self, Graphs::None) || self == Graphs::One(TermId::DEFAULT_GRAPH.0)
+        matches!(self, GraphsSeen::None) || self == GraphsSeen::One(TermId::DEFAULT_GRAPH.0)
     }
 
-    pub(super) fn join(&mut self, other: Graphs) {
+    pub(super) fn join(&mut self, other: GraphsSeen) {
         match other {
-            Graphs::None => {}
-            Graphs::One(graph) => self.add(graph),
-            Graphs::Many => *self = Graphs::Many,
+            GraphsSeen::None => {}
+            GraphsSeen::One(graph) => self.add(graph),
+            GraphsSeen::Many => *self = GraphsSeen::Many,
         }
     }
 }
@@ -152,7 +152,7 @@ pub(super) fn read(
         let numbered = shared.guarded(|| number_chunks(shared, numbering, &parsed_rx, &place_tx, teller));
         drop((parsed_rx, place_tx));
         let read = join(reader);
-        let mut graphs = Graphs::None;
+        let mut graphs = GraphsSeen::None;
         let mut placed = Ok(());
         for worker in workers {
             match join(worker) {
@@ -328,13 +328,20 @@ struct Worker<'a> {
     interner: Interner,
     batch: Batch<4>,
     waiting: Vec<[Ref; 4]>,
-    graphs: Graphs,
+    graphs: GraphsSeen,
 }
 
 impl<'a> Worker<'a> {
     fn new(shared: &'a Shared<'a>, empty: Sender<Parsed>) -> Self {
         let batch = shared.reading.quads.batch();
-        Worker { shared, empty, interner: Interner::new(), batch, waiting: Vec::new(), graphs: Graphs::None }
+        Worker {
+            shared,
+            empty,
+            interner: Interner::new(),
+            batch,
+            waiting: Vec::new(),
+            graphs: GraphsSeen::None,
+        }
     }
 
     fn run(
@@ -342,7 +349,7 @@ impl<'a> Worker<'a> {
         jobs: Receiver<Job>,
         parsed: Sender<(u64, Parsed)>,
         place: Receiver<Parsed>,
-    ) -> Result<Graphs, LoadError> {
+    ) -> Result<GraphsSeen, LoadError> {
         loop {
             self.shared.go_on()?;
             if let Ok(numbered) = place.try_recv() {

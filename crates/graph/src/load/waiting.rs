@@ -31,7 +31,7 @@ use crate::dict::code::IN_STRING;
 use crate::input::cancelled;
 use crate::input::error::LoadError;
 use crate::input::hash::TermHash;
-use crate::input::intern::{Annotation, Ref, position};
+use crate::input::intern::{OwnAnnotation, Ref, position};
 use crate::term::{Kind, TermId};
 
 /// Bytes of terms compressed together.
@@ -102,7 +102,7 @@ impl Waiting {
         hash: TermHash,
         kind: Kind,
         code: u16,
-        annotation: &Annotation,
+        annotation: &OwnAnnotation,
         lexical: &[u8],
     ) -> Result<u64, LoadError> {
         if let Some(position) = self.table.get(hash) {
@@ -348,14 +348,14 @@ impl TermsWriter {
         &mut self,
         kind: Kind,
         code: u16,
-        annotation: &Annotation,
+        annotation: &OwnAnnotation,
         lexical: &[u8],
     ) -> Result<(), LoadError> {
         let (tag, name) = match annotation {
             _ if !kind.has_code() || code != IN_STRING => (None, ""),
-            Annotation::Plain => (None, ""),
-            Annotation::Language(tag) => (Some(b'@'), &**tag),
-            Annotation::Datatype(iri) => (Some(b'^'), &**iri),
+            OwnAnnotation::Plain => (None, ""),
+            OwnAnnotation::Language(tag) => (Some(b'@'), &**tag),
+            OwnAnnotation::Datatype(iri) => (Some(b'^'), &**iri),
         };
         let lexical = if kind == Kind::Blank { &[] } else { lexical };
         let name_len = name.len() + usize::from(tag.is_some());
@@ -403,13 +403,13 @@ struct TermsReader {
 struct WaitingTerm {
     kind: Kind,
     code: u16,
-    annotation: Annotation,
+    annotation: OwnAnnotation,
     lexical: Vec<u8>,
 }
 
 impl Default for WaitingTerm {
     fn default() -> Self {
-        WaitingTerm { kind: Kind::Iri, code: 0, annotation: Annotation::Plain, lexical: Vec::new() }
+        WaitingTerm { kind: Kind::Iri, code: 0, annotation: OwnAnnotation::Plain, lexical: Vec::new() }
     }
 }
 
@@ -436,9 +436,9 @@ impl TermsReader {
         self.term.lexical.clear();
         self.term.lexical.extend_from_slice(lexical);
         self.term.annotation = match rest[..name_len].split_first() {
-            None => Annotation::Plain,
-            Some((b'@', name)) => Annotation::Language(String::from_utf8_lossy(name).into()),
-            Some((_, name)) => Annotation::Datatype(String::from_utf8_lossy(name).into()),
+            None => OwnAnnotation::Plain,
+            Some((b'@', name)) => OwnAnnotation::Language(String::from_utf8_lossy(name).into()),
+            Some((_, name)) => OwnAnnotation::Datatype(String::from_utf8_lossy(name).into()),
         };
         self.at += lexical_len + name_len;
         Ok(&self.term)

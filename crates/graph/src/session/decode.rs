@@ -20,14 +20,14 @@ use crate::term::{Kind, TermId, TermRef};
 /// Memory of a decode, kept for the next one.
 #[derive(Default)]
 pub(crate) struct DecodeScratch {
-    wanted: [Vec<Wanted>; Tree::ALL.len()],
+    wanted: [Vec<WantedTerm>; Tree::ALL.len()],
     numbers: [Vec<u64>; Tree::ALL.len()],
     buffer: String,
 }
 
 /// An id to be decoded and its place among those asked for.
 #[derive(Clone, Copy)]
-struct Wanted {
+struct WantedTerm {
     id: TermId,
     place: u32,
 }
@@ -87,7 +87,7 @@ impl DecodeScratch {
         self.numbers.iter_mut().for_each(Vec::clear);
         for (place, &id) in ids.iter().enumerate() {
             match Tree::of(id.kind()) {
-                Some(tree) => self.wanted[tree as usize].push(Wanted { id, place: place as u32 }),
+                Some(tree) => self.wanted[tree as usize].push(WantedTerm { id, place: place as u32 }),
                 None => other(id, place)?,
             }
         }
@@ -175,7 +175,7 @@ fn from_tree(
     state: &GraphState,
     reader: &mut Reader,
     tree: Tree,
-    wanted: &[Wanted],
+    wanted: &[WantedTerm],
     numbers: &[u64],
     buffer: &mut String,
     f: &mut impl FnMut(usize, TermRef<'_>) -> bool,

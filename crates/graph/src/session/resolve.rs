@@ -14,7 +14,7 @@ use crate::session::Session;
 use crate::term::{TermId, TermRef};
 
 /// A dictionary entry that is looked for.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct WantedEntry<'a> {
     hash: u64,
     entry: Entry<'a>,
     /// Its place among the terms that were asked for.
@@ -23,13 +23,13 @@ pub(crate) struct Wanted<'a> {
 
 /// Entries that are looked for, by tree.
 #[derive(Default)]
-pub(crate) struct WantedEntries<'a>([Vec<Wanted<'a>>; Tree::ALL.len()]);
+pub(crate) struct WantedEntries<'a>([Vec<WantedEntry<'a>>; Tree::ALL.len()]);
 
 impl<'a> WantedEntries<'a> {
     /// Adds the entry of the term at `place` among those asked for.
     pub(crate) fn push(&mut self, entry: Entry<'a>, place: usize, state: &GraphState) {
         let hash = index_hash_of(entry.hash(), state.meta().hash_bits);
-        self.0[entry.tree() as usize].push(Wanted { hash, entry, place });
+        self.0[entry.tree() as usize].push(WantedEntry { hash, entry, place });
     }
 }
 
@@ -87,7 +87,7 @@ impl Session {
     fn announce_hashes(
         &mut self,
         state: &GraphState,
-        wanted: &[Vec<Wanted<'_>>; Tree::ALL.len()],
+        wanted: &[Vec<WantedEntry<'_>>; Tree::ALL.len()],
     ) -> Result<()> {
         let keys = Tree::ALL
             .map(|tree| wanted[tree as usize].iter().map(|wanted| wanted.hash).collect::<Vec<u64>>());
@@ -108,7 +108,7 @@ impl Session {
         &mut self,
         state: &GraphState,
         tree: Tree,
-        wanted: &[Wanted<'_>],
+        wanted: &[WantedEntry<'_>],
     ) -> Result<Vec<Candidate>> {
         let Some(hashes) = state.hashes(tree) else { return Ok(Vec::new()) };
         let keys: Vec<u64> = wanted.iter().map(|wanted| wanted.hash).collect();
@@ -132,7 +132,7 @@ impl Session {
         &mut self,
         state: &GraphState,
         tree: Tree,
-        wanted: &[Wanted<'_>],
+        wanted: &[WantedEntry<'_>],
         candidates: Vec<Candidate>,
         found: &mut [Option<TermId>],
     ) -> Result<()> {

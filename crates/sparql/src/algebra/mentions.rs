@@ -15,26 +15,26 @@ pub(super) struct Mentions<'a> {
 
 /// What a pattern mentions.
 pub(super) fn of_pattern(pattern: &GraphPattern) -> Mentions<'_> {
-    let mut walk = Walk { found: Mentions::default(), open: vec![pattern] };
+    let mut walk = MentionWalk { found: Mentions::default(), open: vec![pattern] };
     walk.run();
     walk.found
 }
 
 /// What an expression mentions.
 pub(super) fn of_expression(expr: &Expression) -> Mentions<'_> {
-    let mut walk = Walk { found: Mentions::default(), open: Vec::new() };
+    let mut walk = MentionWalk { found: Mentions::default(), open: Vec::new() };
     walk.expression(expr);
     walk.run();
     walk.found
 }
 
-struct Walk<'a> {
+struct MentionWalk<'a> {
     found: Mentions<'a>,
     /// still to be looked at
     open: Vec<&'a GraphPattern>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> MentionWalk<'a> {
     fn run(&mut self) {
         while let Some(pattern) = self.open.pop() {
             self.pattern(pattern);

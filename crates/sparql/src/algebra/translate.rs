@@ -25,7 +25,7 @@ use super::{
 use crate::error::QueryError;
 use crate::text::keyword::find_keyword;
 use crate::text::parameter::{ConstTerm, iri_const, literal_const};
-use context::{Context, graph_var};
+use context::{ExistsContext, graph_var};
 
 /// Translates a query; `text` serves to find the place of what is not supported, and going over
 /// the query takes `room`.
@@ -86,7 +86,7 @@ struct Translator<'a> {
     blanks: FxHashMap<String, Var>,
     never: Option<Var>,
     /// those of all EXISTS so far
-    contexts: Vec<Context>,
+    contexts: Vec<ExistsContext>,
 }
 
 impl Translator<'_> {

@@ -96,7 +96,7 @@ pub(crate) struct Line {
 }
 
 /// A place in the line, left when it is dropped.
-struct Place<'a> {
+struct PlaceInLine<'a> {
     line: &'a Line,
     ticket: u64,
 }
@@ -137,21 +137,21 @@ impl Line {
         }
     }
 
-    fn join(&self) -> Place<'_> {
+    fn join(&self) -> PlaceInLine<'_> {
         let mut waiting = self.waiting.lock();
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
         waiting.push_back(ticket);
-        Place { line: self, ticket }
+        PlaceInLine { line: self, ticket }
     }
 }
 
-impl Place<'_> {
+impl PlaceInLine<'_> {
     fn is_first(&self) -> bool {
         self.line.waiting.lock().front() == Some(&self.ticket)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for PlaceInLine<'_> {
     fn drop(&mut self) {
         self.line.waiting.lock().retain(|ticket| *ticket != self.ticket);
     }
@@ -160,11 +160,11 @@ impl Drop for Place<'_> {
 /// The memory of one query; clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryShare {
-    inner: Arc<Inner>,
+    inner: Arc<Account>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct Account {
     shares: Shares,
     used: AtomicUsize,
     most: AtomicUsize,
@@ -184,7 +184,7 @@ impl MemoryShare {
     ) -> Result<Self> {
         let reserved = line.reserve(&budget, "a query", shares.least, wait, limits, &sleep_ns)?;
         let (used, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let inner = Inner { shares, used, most, budget, reserved: Mutex::new(reserved) };
+        let inner = Account { shares, used, most, budget, reserved: Mutex::new(reserved) };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -265,7 +265,7 @@ impl MemoryShare {
     }
 }
 
-impl Drop for Inner {
+impl Drop for Account {
     fn drop(&mut self) {
         self.budget.ended(*self.most.get_mut() as u64);
     }

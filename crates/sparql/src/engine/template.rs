@@ -37,7 +37,7 @@ pub(crate) struct Template {
     fixed: Vec<Option<TermId>>,
     params: usize,
     /// counts that decide which plan is right
-    probes: Vec<Probe>,
+    probes: Vec<CountedPrefix>,
     scope: GraphScope,
     plans: RwLock<FxHashMap<Vec<u8>, Arc<Plan>>>,
     used: AtomicU64,
@@ -56,7 +56,7 @@ struct Basis {
 }
 
 /// The rows under some constants of an index, one of them a parameter.
-struct Probe {
+struct CountedPrefix {
     index: Index,
     prefix: Vec<Const>,
 }
@@ -218,11 +218,11 @@ impl Template {
         engine: &Engine,
         source: &mut Source,
         limits: &Limits,
-    ) -> Result<Vec<Probe>, QueryError> {
+    ) -> Result<Vec<CountedPrefix>, QueryError> {
         let all = self.algebra.root.all();
         let patterns = all.iter().filter_map(|n| if let Node::Pattern(p) = n { Some(p) } else { None });
         let is_param = |slot: Slot| matches!(slot, Slot::Const(c) if matches!(self.algebra.consts[c.0 as usize], ConstTerm::Param(_)));
-        let mut probes: Vec<Probe> = Vec::new();
+        let mut probes: Vec<CountedPrefix> = Vec::new();
         for pattern in patterns {
             limits.check()?;
             if ![pattern.s, pattern.p, pattern.o].into_iter().any(is_param) {
@@ -239,7 +239,7 @@ impl Template {
             {
                 continue;
             }
-            probes.push(Probe { index, prefix });
+            probes.push(CountedPrefix { index, prefix });
         }
         Ok(probes)
     }

@@ -25,7 +25,7 @@ pub(super) enum Check {
 }
 
 /// A visit, resolved.
-pub(super) struct Visit {
+pub(super) struct ResolvedVisit {
     pub index: Index,
     pub key: Vec<Key>,
     pub range: Option<(u64, u64)>,
@@ -38,7 +38,7 @@ pub(super) struct Visit {
     pub width: usize,
 }
 
-impl Visit {
+impl ResolvedVisit {
     /// `None`: some constant is not in the data, so nothing can be found.
     pub fn resolve(access: &Access, run: &Run) -> Option<Self> {
         let mut key = Vec::with_capacity(access.key.len());

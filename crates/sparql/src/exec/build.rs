@@ -4,12 +4,12 @@
 use snowmelt_graph::Index;
 use spargebra::algebra::{AggregateExpression, Expression};
 
-use super::access::{Key, Visit};
+use super::access::{Key, ResolvedVisit};
 use super::distinct::Distinct;
 use super::extend::{Extend, Filter, Project, Slice};
 use super::group::Group;
 use super::hash::HashJoin;
-use super::leaf::{Context, Given, GraphNames, values};
+use super::leaf::{ContextRows, Given, GraphNames, values};
 use super::lookup::LookupJoin;
 use super::nested::{Nested, Pace};
 use super::parallel::build_input;
@@ -38,7 +38,7 @@ pub(crate) fn build(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
 fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
     Ok(match &node.op {
         Op::Seed => Box::new(Given::seed()),
-        Op::Context { row, cols } => Box::new(Context { row: *row, cols: cols.clone(), done: false }),
+        Op::Context { row, cols } => Box::new(ContextRows { row: *row, cols: cols.clone(), done: false }),
         Op::Unit => Box::new(Given::of(Batch::unit())),
         Op::Nothing => Box::new(Given::of(Batch::empty(node.vars.len()))),
         Op::Scan { access } => {
@@ -47,8 +47,42 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
             run.constant_keys.extend(scan.constant_key());
             Box::new(scan)
         }
+        Op::Values { rows } => Box::new(values(run, rows, node.vars.len())),
+        Op::GraphNames { graph, of } => {
+            let of = of.as_ref().map(|list| list.iter().filter_map(|c| run.constant(*c)).collect());
+            Box::new(GraphNames { graph: graph.map(|c| run.constant(c)), of, done: false })
+        }
+        Op::Lookup { .. } | Op::Hash { .. } | Op::Nested { .. } | Op::Union { .. } | Op::Path { .. } => {
+            join(&node.op, run)?
+        }
+        Op::Filter { input, conditions, keep } => {
+            let conditions = compile_all(conditions, &input.vars, run)?;
+            Box::new(Filter { input: build(input, run)?, conditions, keep: keep.clone() })
+        }
+        Op::Extend { input, expr, keep, stored } => {
+            let expr = run.compile(expr, &input.vars)?;
+            Box::new(Extend { input: build(input, run)?, expr, keep: keep.clone(), stored: *stored })
+        }
+        Op::Group { .. } | Op::Distinct { .. } | Op::Sort { .. } => block(&node.op, run)?,
+        Op::Slice { input, offset, limit, per } if !per.is_empty() => {
+            Box::new(SliceBy::new(build(input, run)?, *offset, *limit, per, run.memory.held()))
+        }
+        Op::Slice { input, offset, limit, .. } => Box::new(Slice {
+            input: build(input, run)?,
+            offset: *offset,
+            limit: *limit,
+            skipped: 0,
+            given: 0,
+        }),
+        Op::Project { input, cols } => Box::new(Project { input: build(input, run)?, cols: cols.clone() }),
+    })
+}
+
+/// Operators that bring rows of several inputs, or of an input and an index, together.
+fn join(op: &Op, run: &mut Run) -> Result<Boxed> {
+    Ok(match op {
         Op::Lookup { input, access, keep, conditions, new, emit, star } => {
-            let visit = Visit::resolve(access, run);
+            let visit = ResolvedVisit::resolve(access, run);
             // conditions see all new columns, whether they go on or not
             let conditions = compile_all(conditions, new, run)?;
             let star = star.iter().filter_map(|(index, key)| star_key(*index, key, run)).collect();
@@ -100,25 +134,29 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
             matched: Batch::default(),
             queue: Queue::default(),
         }),
-        Op::Filter { input, conditions, keep } => {
-            let conditions = compile_all(conditions, &input.vars, run)?;
-            Box::new(Filter { input: build(input, run)?, conditions, keep: keep.clone() })
-        }
-        Op::Extend { input, expr, keep, stored } => {
-            let expr = run.compile(expr, &input.vars)?;
-            Box::new(Extend { input: build(input, run)?, expr, keep: keep.clone(), stored: *stored })
-        }
-        Op::Values { rows } => Box::new(values(run, rows, node.vars.len())),
-        Op::GraphNames { graph, of } => {
-            let of = of.as_ref().map(|list| list.iter().filter_map(|c| run.constant(*c)).collect());
-            Box::new(GraphNames { graph: graph.map(|c| run.constant(c)), of, done: false })
-        }
         Op::Union { input, branches } => {
             let input = input.as_ref().map(|i| build(i, run)).transpose()?;
             let branches =
                 branches.iter().map(|(b, cols)| Ok((build(b, run)?, cols.clone()))).collect::<Result<_>>()?;
             Box::new(Union { input, branches, at: 0, seeded: false })
         }
+        Op::Path { input, from, path, to, graph, same, keep } => Box::new(PathJoin {
+            input: build(input, run)?,
+            from: *from,
+            path: path.clone(),
+            to: *to,
+            graph: graph.clone(),
+            same: *same,
+            keep: keep.clone(),
+            state: Default::default(),
+        }),
+        other => unreachable!("{other:?} joins nothing"),
+    })
+}
+
+/// Operators that take their whole input before they give a row: the input may be forked.
+fn block(op: &Op, run: &mut Run) -> Result<Boxed> {
+    Ok(match op {
         Op::Group { input, keys, aggregates, stored } => {
             let mut list = Vec::with_capacity(aggregates.len());
             for a in aggregates {
@@ -130,7 +168,7 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
                 keys,
                 aggregates: list,
                 stored: *stored,
-                state: super::group::State::Begin,
+                state: super::group::GroupStage::Begin,
                 queue: Queue::default(),
             })
         }
@@ -149,30 +187,10 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
                 keys: compiled,
                 limit,
                 keep: keep.clone(),
-                state: super::sort::State::Begin,
+                state: super::sort::SortStage::Begin,
             })
         }
-        Op::Slice { input, offset, limit, per } if !per.is_empty() => {
-            Box::new(SliceBy::new(build(input, run)?, *offset, *limit, per, run.memory.held()))
-        }
-        Op::Slice { input, offset, limit, .. } => Box::new(Slice {
-            input: build(input, run)?,
-            offset: *offset,
-            limit: *limit,
-            skipped: 0,
-            given: 0,
-        }),
-        Op::Project { input, cols } => Box::new(Project { input: build(input, run)?, cols: cols.clone() }),
-        Op::Path { input, from, path, to, graph, same, keep } => Box::new(PathJoin {
-            input: build(input, run)?,
-            from: *from,
-            path: path.clone(),
-            to: *to,
-            graph: graph.clone(),
-            same: *same,
-            keep: keep.clone(),
-            state: Default::default(),
-        }),
+        other => unreachable!("{other:?} does not take its whole input"),
     })
 }
 

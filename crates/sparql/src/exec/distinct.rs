@@ -22,7 +22,7 @@ const TRIAL_ROWS: usize = 4096;
 pub(crate) struct Distinct {
     pub input: Boxed,
     pub optional: bool,
-    seen: Seen,
+    seen: SeenRows,
     held: Held,
     rows_in: usize,
     idle: bool,
@@ -32,16 +32,16 @@ pub(crate) struct Distinct {
 }
 
 #[derive(Default)]
-struct Seen {
+struct SeenRows {
     cols: Vec<Vec<TermId>>,
     hashes: Vec<u64>,
     table: HashTable<u32>,
 }
 
-impl Seen {
+impl SeenRows {
     /// Rows of a batch not seen before; they are remembered.
     fn new_rows(&mut self, batch: &Batch) -> Vec<u32> {
-        let Seen { cols, hashes, table } = self;
+        let SeenRows { cols, hashes, table } = self;
         if cols.len() < batch.cols.len() {
             cols.resize(batch.cols.len(), Vec::new());
         }
@@ -76,7 +76,7 @@ impl Seen {
 /// The first row of each that differs in some columns.
 pub(super) fn first_of_each(rows: Batch, on: &[usize]) -> Batch {
     let keys = Batch { cols: on.iter().map(|c| rows.cols[*c].clone()).collect(), rows: rows.rows };
-    let first = Seen::default().new_rows(&keys);
+    let first = SeenRows::default().new_rows(&keys);
     let all: Vec<u16> = (0..rows.cols.len() as u16).collect();
     rows.gather(&all, &first)
 }
@@ -86,7 +86,7 @@ impl Distinct {
         Self {
             input,
             optional,
-            seen: Seen::default(),
+            seen: SeenRows::default(),
             held,
             rows_in: 0,
             idle: false,
@@ -97,7 +97,7 @@ impl Distinct {
     }
 
     fn forget(&mut self) {
-        self.seen = Seen::default();
+        self.seen = SeenRows::default();
         self.held.clear();
     }
 

@@ -23,12 +23,12 @@ pub(super) struct Group {
     pub aggregates: Vec<(AggregateExpression, Option<Expr>)>,
     /// results may be compared with stored terms
     pub stored: bool,
-    pub state: State,
+    pub state: GroupStage,
     pub queue: Queue,
 }
 
 #[derive(Default)]
-pub(super) enum State {
+pub(super) enum GroupStage {
     #[default]
     Begin,
     Files(Partitions),
@@ -140,17 +140,17 @@ impl Group {
         self.state = match files {
             Some(mut files) => {
                 files.finish()?;
-                State::Files(files)
+                GroupStage::Files(files)
             }
-            None => State::Done,
+            None => GroupStage::Done,
         };
         Ok(())
     }
 
     fn run_file(&mut self, run: &mut Run) -> Result<()> {
-        let State::Files(files) = &mut self.state else { return Ok(()) };
+        let GroupStage::Files(files) = &mut self.state else { return Ok(()) };
         let Some(mut file) = files.next() else {
-            self.state = State::Done;
+            self.state = GroupStage::Done;
             return Ok(());
         };
         let mut groups = self.groups()?;
@@ -220,16 +220,16 @@ impl Operator for Group {
                 return Ok(Some(batch));
             }
             match self.state {
-                State::Begin => self.run_input(run)?,
-                State::Files(_) => self.run_file(run)?,
-                State::Done => return Ok(None),
+                GroupStage::Begin => self.run_input(run)?,
+                GroupStage::Files(_) => self.run_file(run)?,
+                GroupStage::Done => return Ok(None),
             }
         }
     }
 
     fn reset(&mut self, seed: &Batch) {
         self.input.reset(seed);
-        self.state = State::Begin;
+        self.state = GroupStage::Begin;
         self.queue.clear();
     }
 }

@@ -47,14 +47,14 @@ pub(super) struct HashJoin {
     /// memory of what is built
     pub held: Held,
     pub files: Option<Files>,
-    pub current: Option<Probe>,
+    pub current: Option<JoinProbe>,
     pub queue: Queue,
 }
 
 /// The right side.
 pub(super) struct Built {
     rows: Batch,
-    groups: Vec<Group>,
+    groups: Vec<MaskGroup>,
 }
 
 /// Both sides in files: the right ones stay for the next seed, the left ones are read once.
@@ -65,21 +65,21 @@ pub(super) struct Files {
 }
 
 /// The right rows with the same columns bound.
-struct Group {
+struct MaskGroup {
     mask: Mask,
     rows: Vec<u32>,
     /// by the columns that a left row has in common
-    tables: Vec<(Mask, Table)>,
+    tables: Vec<(Mask, JoinTable)>,
 }
 
 /// Chained buckets: `next[i]` is the row of the group after its i-th in the same bucket.
-struct Table {
+struct JoinTable {
     heads: Vec<u32>,
     next: Vec<u32>,
     shift: u32,
 }
 
-impl Table {
+impl JoinTable {
     fn new(rows: &[u32], cols: &[&[TermId]], limits: &Limits) -> Result<Self> {
         let bits = (rows.len() * 2).next_power_of_two().trailing_zeros().max(1);
         let shift = 64 - bits;
@@ -103,7 +103,7 @@ fn bucket(hash: u64, shift: u32) -> usize {
 }
 
 /// A left batch, and where in it and in the chains the join is.
-pub(super) struct Probe {
+pub(super) struct JoinProbe {
     batch: Batch,
     row: usize,
     group: usize,
@@ -218,7 +218,7 @@ impl HashJoin {
 
     fn group(&mut self, rows: Batch) {
         let all = Mask::all(self.right_on.len());
-        let mut groups: Vec<Group> = Vec::new();
+        let mut groups: Vec<MaskGroup> = Vec::new();
         if rows.rows > 0 {
             if self.loose {
                 let of = columns(&rows, &self.right_on);
@@ -226,11 +226,15 @@ impl HashJoin {
                     let mask = mask(&of, row);
                     match groups.iter_mut().find(|g| g.mask == mask) {
                         Some(group) => group.rows.push(row as u32),
-                        None => groups.push(Group { mask, rows: vec![row as u32], tables: Vec::new() }),
+                        None => groups.push(MaskGroup { mask, rows: vec![row as u32], tables: Vec::new() }),
                     }
                 }
             } else {
-                groups.push(Group { mask: all, rows: (0..rows.rows as u32).collect(), tables: Vec::new() });
+                groups.push(MaskGroup {
+                    mask: all,
+                    rows: (0..rows.rows as u32).collect(),
+                    tables: Vec::new(),
+                });
             }
         }
         self.built = Some(Built { rows, groups });
@@ -390,12 +394,12 @@ impl HashJoin {
 
 /// A group's rows and its table for the columns in common.
 fn table<'g>(
-    group: &'g mut Group,
+    group: &'g mut MaskGroup,
     common: &Mask,
     right: &[&[TermId]],
     held: &mut Held,
     limits: &Limits,
-) -> Result<(&'g [u32], &'g Table)> {
+) -> Result<(&'g [u32], &'g JoinTable)> {
     let at = match group.tables.iter().position(|t| t.0 == *common) {
         Some(at) => at,
         None => {
@@ -403,7 +407,7 @@ fn table<'g>(
             if !group.tables.is_empty() {
                 held.add(group.rows.len() * TABLE_BYTES, "hash join")?;
             }
-            group.tables.push((common.clone(), Table::new(&group.rows, right, limits)?));
+            group.tables.push((common.clone(), JoinTable::new(&group.rows, right, limits)?));
             group.tables.len() - 1
         }
     };
@@ -426,7 +430,7 @@ impl Operator for HashJoin {
                     return Ok(None);
                 }
                 let Some(batch) = self.next_left(run)? else { return Ok(None) };
-                self.current = Some(Probe { batch, row: 0, group: 0, chain: NONE, entered: false });
+                self.current = Some(JoinProbe { batch, row: 0, group: 0, chain: NONE, entered: false });
             }
             let one = self.right_on.is_empty() && self.built.as_ref().is_some_and(|b| b.rows.rows == 1);
             let done = match self.kind {

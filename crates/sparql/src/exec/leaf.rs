@@ -35,13 +35,13 @@ impl Operator for Given {
 }
 
 /// The context that a right side is evaluated for.
-pub(super) struct Context {
+pub(super) struct ContextRows {
     pub row: Var,
     pub cols: Vec<Option<u16>>,
     pub done: bool,
 }
 
-impl Operator for Context {
+impl Operator for ContextRows {
     fn next(&mut self, run: &mut Run) -> Result<Option<Batch>> {
         run.check()?;
         if std::mem::replace(&mut self.done, true) {

@@ -17,7 +17,7 @@
 
 use snowmelt_graph::{Columns, Index, Keys, LookupWay, Matches, Scan, TermId};
 
-use super::access::{Key, Visit};
+use super::access::{Key, ResolvedVisit};
 use super::{Boxed, Operator, Result, Run};
 use crate::exec::Batch;
 use crate::exec::batch::gather;
@@ -31,7 +31,7 @@ const ROWS_PER_KEY: u64 = 40;
 
 pub(super) struct LookupJoin {
     pub input: Boxed,
-    pub visit: Option<Visit>,
+    pub visit: Option<ResolvedVisit>,
     pub keep: Vec<u16>,
     pub emit: Vec<u16>,
     pub conditions: Vec<Expr>,
@@ -45,7 +45,7 @@ pub(super) struct LookupJoin {
     /// the visit under way
     pub under_way: Option<Chunk>,
     /// found rows that are not all paired yet
-    pub found: Option<Found>,
+    pub found: Option<FoundRows>,
 }
 
 /// A visit under way: some of the distinct keys.
@@ -64,7 +64,7 @@ enum Way {
 }
 
 /// Found rows that passed, as far as they are not paired.
-pub(super) struct Found {
+pub(super) struct FoundRows {
     /// first distinct key of the visit
     first: usize,
     matches: Matches,
@@ -191,7 +191,7 @@ impl LookupJoin {
 /// Whether the rows between the first and the last key of a chunk had better be scanned: the
 /// key's one varying column and its range.
 fn dense(
-    visit: &Visit,
+    visit: &ResolvedVisit,
     sorted: &Sorted,
     from: usize,
     to: usize,
@@ -208,19 +208,26 @@ fn dense(
 }
 
 /// The constant parts of the key before a column.
-fn prefix(visit: &Visit, col: usize) -> Vec<TermId> {
+fn prefix(visit: &ResolvedVisit, col: usize) -> Vec<TermId> {
     visit.key[..col].iter().filter_map(|k| if let Key::Is(id) = k { Some(*id) } else { None }).collect()
 }
 
 /// The index's columns a merge reads: the key's from the varying one on, and what is wanted
 /// after it.
-fn merge_columns(visit: &Visit, col: usize) -> u8 {
+fn merge_columns(visit: &ResolvedVisit, col: usize) -> u8 {
     (col..visit.key.len()).fold(visit.wanted << visit.key.len(), |w, c| w | 1 << c)
 }
 
 /// The scanned rows whose key is among the sorted, distinct `keys`, of which those before `at`
 /// are done.
-fn merge(visit: &Visit, col: usize, keys: &[u64], at: &mut usize, from: usize, columns: Columns) -> Matches {
+fn merge(
+    visit: &ResolvedVisit,
+    col: usize,
+    keys: &[u64],
+    at: &mut usize,
+    from: usize,
+    columns: Columns,
+) -> Matches {
     let mut selected: Vec<u32> = Vec::new();
     let mut key: Vec<u32> = Vec::new();
     let mut k = *at;
@@ -308,19 +315,25 @@ fn sort_by_one(order: &mut [u32], col: &[TermId]) {
 }
 
 /// Calls `f` with the distinct keys of a visit.
-fn with_keys<R>(sorted: &Sorted, visit: &Visit, from: usize, to: usize, f: impl FnOnce(&Keys<'_>) -> R) -> R {
+fn with_keys<R>(
+    sorted: &Sorted,
+    visit: &ResolvedVisit,
+    from: usize,
+    to: usize,
+    f: impl FnOnce(&Keys<'_>) -> R,
+) -> R {
     let slices: Vec<&[u64]> = sorted.keys.iter().map(|k| &k[from..to]).collect();
     f(&Keys { cols: &slices, rows: to - from, range: visit.range })
 }
 
 /// The found rows that pass the tests and conditions on the new columns alone; `None`: none does.
 fn select(
-    visit: &Visit,
+    visit: &ResolvedVisit,
     conditions: &[Expr],
     first: usize,
     matches: Matches,
     run: &mut Run,
-) -> Result<Option<Found>> {
+) -> Result<Option<FoundRows>> {
     let Matches { key, mut cols, wanted } = matches;
     let mut selected = visit.select(&cols, key.len());
     selected = visit.merge(&cols, selected, key.len(), |a, b| key[a as usize] == key[b as usize]);
@@ -345,13 +358,13 @@ fn select(
     }
     let rows = selected.as_ref().map_or(key.len(), Vec::len);
     let matches = Matches { key, cols, wanted };
-    Ok((rows > 0).then_some(Found { first, matches, selected, new, rows, row: 0, done: 0 }))
+    Ok((rows > 0).then_some(FoundRows { first, matches, selected, new, rows, row: 0, done: 0 }))
 }
 
-impl Found {
+impl FoundRows {
     /// Pairs of input rows and found rows, by their place among those that passed: up to
     /// `most`, from where the last call ended. Also whether each found row has just one.
-    fn pairs(&mut self, visit: &Visit, sorted: &Sorted, most: usize) -> (Vec<u32>, Vec<u32>, bool) {
+    fn pairs(&mut self, visit: &ResolvedVisit, sorted: &Sorted, most: usize) -> (Vec<u32>, Vec<u32>, bool) {
         let expected = (self.rows - self.row).min(most);
         let mut left: Vec<u32> = Vec::with_capacity(expected);
         let mut right: Vec<u32> = Vec::with_capacity(expected);
@@ -385,7 +398,7 @@ impl Found {
 
     /// A new column: of all rows that passed, taken out if nobody needs it again, else of the
     /// `right` ones.
-    fn column(&mut self, visit: &Visit, of: usize, right: &[u32], straight: bool) -> Vec<TermId> {
+    fn column(&mut self, visit: &ResolvedVisit, of: usize, right: &[u32], straight: bool) -> Vec<TermId> {
         let has_new = !self.new.is_empty();
         if straight {
             return match has_new {

@@ -1,6 +1,6 @@
 //! Property paths that are no joins: `?`, `*`, `+` and negated sets.
 //!
-//! A path is a relation; [`Walk::pairs`] gives, for a sorted set of nodes, the pairs (node,
+//! A path is a relation; [`PathWalk::pairs`] gives, for a sorted set of nodes, the pairs (node,
 //! reached), by one batched look-up per predicate and step. Closures go breadth first over all
 //! start nodes at once, a visited set per start node. Inside a closure duplicates do not count
 //! (SPARQL 1.1, 18.4), outside sequences and alternatives were turned into joins and unions
@@ -43,7 +43,7 @@ pub(super) struct PathState {
     batch: Batch,
     jobs: VecDeque<Job>,
     walking: Option<Walking>,
-    given: Option<Given>,
+    given: Option<GivenPairs>,
 }
 
 /// Some rows of a batch and the graphs in which they walk.
@@ -68,7 +68,7 @@ struct Walking {
 }
 
 /// Reached of some start nodes, being given out.
-struct Given {
+struct GivenPairs {
     /// start and end
     pairs: Vec<(TermId, TermId)>,
     #[expect(dead_code, reason = "held for its drop")]
@@ -130,20 +130,20 @@ impl Reached {
 }
 
 /// Rows that were looked up, charged for.
-struct Found {
+struct Neighbours {
     matches: Matches,
     #[expect(dead_code, reason = "held for its drop")]
     held: Held,
 }
 
-struct Walk<'a> {
+struct PathWalk<'a> {
     run: &'a mut Run,
     graphs: &'a Graphs,
 }
 
 const WHAT: &str = "property path";
 
-impl Walk<'_> {
+impl PathWalk<'_> {
     fn no_pairs(&self) -> Reached {
         Reached { list: Vec::new(), held: self.run.memory.held() }
     }
@@ -212,7 +212,7 @@ impl Walk<'_> {
     fn edges(&mut self, p: TermId, nodes: &[TermId], forward: bool) -> Result<Reached> {
         let index = if forward { Index::Psog } else { Index::Posg };
         let (ps, ns) = (vec![p.0; nodes.len()], nodes.iter().map(|n| n.0).collect::<Vec<_>>());
-        let Found { matches, .. } = &self.look(index, &[&ps, &ns], 0b11)?;
+        let Neighbours { matches, .. } = &self.look(index, &[&ps, &ns], 0b11)?;
         let mut pairs = self.no_pairs();
         for (i, key) in matches.key.iter().enumerate() {
             if self.graphs.has(matches.cols[1][i]) {
@@ -222,7 +222,7 @@ impl Walk<'_> {
         Ok(pairs)
     }
 
-    fn look(&mut self, index: Index, keys: &[&[u64]], wanted: u8) -> Result<Found> {
+    fn look(&mut self, index: Index, keys: &[&[u64]], wanted: u8) -> Result<Neighbours> {
         let mut lookup = self.run.source.lookup(index, Keys::new(keys, None));
         let mut matches = Matches::of(index.arity(), keys.len(), wanted);
         let mut held = self.run.memory.held();
@@ -232,7 +232,7 @@ impl Walk<'_> {
             self.run.check()?;
             held.set(matches.key.len() * row, WHAT)?;
         }
-        Ok(Found { matches, held })
+        Ok(Neighbours { matches, held })
     }
 
     /// Edges under any predicate but these.
@@ -438,7 +438,7 @@ impl PathJoin {
         let (_, start, _) = self.direction();
         let mut starts = None;
         let nodes = if start == PathEnd::New {
-            Walk { run, graphs: &job.graphs }.nodes()?
+            PathWalk { run, graphs: &job.graphs }.nodes()?
         } else {
             let mut list: Vec<(TermId, u32)> = Vec::with_capacity(job.rows.len());
             for row in &job.rows {
@@ -455,7 +455,7 @@ impl PathJoin {
     }
 
     /// The pairs of the next start nodes; fewer nodes when the memory does not suffice for more.
-    fn walk(&self, run: &mut Run, walking: &mut Walking) -> Result<Given> {
+    fn walk(&self, run: &mut Run, walking: &mut Walking) -> Result<GivenPairs> {
         let (forward, start, goal) = self.direction();
         let from = walking.done;
         loop {
@@ -484,7 +484,7 @@ impl PathJoin {
                     starts[first..end].iter().map(|s| (Some(s.0), s.1)).collect()
                 }
             };
-            return Ok(Given { pairs, held, rows, row: 0, pair: None });
+            return Ok(GivenPairs { pairs, held, rows, row: 0, pair: None });
         }
     }
 
@@ -496,7 +496,7 @@ impl PathJoin {
         nodes: &[TermId],
         (forward, start, goal): (bool, PathEnd, PathEnd),
     ) -> Result<(Vec<(TermId, TermId)>, Held)> {
-        let mut walk = Walk { run, graphs };
+        let mut walk = PathWalk { run, graphs };
         let mut pairs = walk.pairs(&self.path, nodes, forward)?;
         let variable = |end| matches!(end, PathEnd::Is(Src::Col(_)));
         if variable(start) && (variable(goal) || goal == PathEnd::New) {
@@ -516,7 +516,7 @@ impl PathJoin {
         run: &mut Run,
         batch: &Batch,
         name: Option<TermId>,
-        given: &mut Given,
+        given: &mut GivenPairs,
     ) -> Result<Option<Batch>> {
         let (forward, _, goal) = self.direction();
         let (mut left, mut starts, mut ends) = (Vec::new(), Vec::new(), Vec::new());

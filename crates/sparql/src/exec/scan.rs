@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 
 use snowmelt_graph::{Columns, Index, Scan, TermId};
 
-use super::access::{Visit, ids, ids_at, ranges};
+use super::access::{ResolvedVisit, ids, ids_at, ranges};
 use super::{Operator, Result, Run};
 use crate::exec::Batch;
 use crate::plan::Access;
 
 pub(super) struct IndexScan {
-    visit: Option<Visit>,
+    visit: Option<ResolvedVisit>,
     key: Vec<TermId>,
     /// ranges of the column after the key; what is left of them
     all: Vec<Option<(u64, u64)>>,
@@ -24,7 +24,7 @@ pub(super) struct IndexScan {
 impl IndexScan {
     pub fn new(access: &Access, run: &mut Run) -> Self {
         let part = run.part.take();
-        let visit = Visit::resolve(access, run);
+        let visit = ResolvedVisit::resolve(access, run);
         let key = visit.iter().flat_map(|v| &v.key).map(|k| match k {
             super::access::Key::Is(id) => *id,
             super::access::Key::Col(_) => unreachable!("a scan has constant keys"),

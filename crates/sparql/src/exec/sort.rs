@@ -37,11 +37,11 @@ pub(super) struct Sort {
     pub keys: Vec<(Expr, bool)>,
     pub limit: Option<usize>,
     pub keep: Vec<u16>,
-    pub state: State,
+    pub state: SortStage,
 }
 
 #[derive(Default)]
-pub(super) enum State {
+pub(super) enum SortStage {
     #[default]
     Begin,
     Memory(Queue),
@@ -357,7 +357,7 @@ impl Sort {
         })
     }
 
-    fn sort_all(&mut self, run: &mut Run) -> Result<State> {
+    fn sort_all(&mut self, run: &mut Run) -> Result<SortStage> {
         let limits = run.limits.clone();
         let mut gather = Gather {
             rows: Rows::default(),
@@ -382,7 +382,7 @@ impl Sort {
             batch.rows = order.len();
             let mut queue = Queue::default();
             queue.push_held(batch, held, run);
-            return Ok(State::Memory(queue));
+            return Ok(SortStage::Memory(queue));
         }
         if gather.rows.batch.rows > 0 {
             gather.spill()?;
@@ -403,30 +403,30 @@ impl Sort {
             }
             runs = longer;
         }
-        Ok(State::Merge(Merge::new(runs, run.memory.held())?))
+        Ok(SortStage::Merge(Merge::new(runs, run.memory.held())?))
     }
 }
 
 impl Operator for Sort {
     fn next(&mut self, run: &mut Run) -> Result<Option<Batch>> {
         run.check()?;
-        if matches!(self.state, State::Begin) {
+        if matches!(self.state, SortStage::Begin) {
             self.state = self.sort_all(run)?;
         }
         match &mut self.state {
-            State::Memory(queue) => Ok(queue.pop()),
-            State::Merge(merge) => {
+            SortStage::Memory(queue) => Ok(queue.pop()),
+            SortStage::Merge(merge) => {
                 let mut out = Batch::empty(self.keep.len());
                 while out.rows < run.batch.most && merge.next(&mut out, None)? {}
                 Ok((out.rows > 0).then_some(out))
             }
-            State::Begin => unreachable!("sorted above"),
+            SortStage::Begin => unreachable!("sorted above"),
         }
     }
 
     fn reset(&mut self, seed: &Batch) {
         self.input.reset(seed);
-        self.state = State::Begin;
+        self.state = SortStage::Begin;
     }
 }
 

@@ -35,9 +35,9 @@ static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// A temporary file.
 #[derive(Clone)]
-pub(super) struct SpillFile(Arc<Mutex<Inner>>);
+pub(super) struct SpillFile(Arc<Mutex<OpenFile>>);
 
-struct Inner {
+struct OpenFile {
     path: PathBuf,
     file: File,
     /// bytes written
@@ -48,7 +48,7 @@ struct Inner {
 
 /// A place in a file.
 #[derive(Clone, Copy)]
-struct Place {
+struct BlockPlace {
     at: u64,
     len: u32,
 }
@@ -56,14 +56,14 @@ struct Place {
 /// A list of batches being written.
 pub(super) struct Writer {
     file: SpillFile,
-    blocks: Vec<Place>,
+    blocks: Vec<BlockPlace>,
     raw: Vec<u8>,
 }
 
 /// A list of batches being read.
 pub(super) struct Reader {
     file: SpillFile,
-    blocks: Vec<Place>,
+    blocks: Vec<BlockPlace>,
     next: usize,
 }
 
@@ -81,7 +81,7 @@ impl SpillFile {
             Ok(file)
         };
         let file = open().map_err(failed(&path))?;
-        Ok(Self(Arc::new(Mutex::new(Inner { path, file, end: 0, waiting: Vec::new() }))))
+        Ok(Self(Arc::new(Mutex::new(OpenFile { path, file, end: 0, waiting: Vec::new() }))))
     }
 
     /// A list of batches in this file.
@@ -90,14 +90,14 @@ impl SpillFile {
     }
 }
 
-impl Inner {
-    fn append(&mut self, parts: [&[u8]; 2]) -> Result<Place> {
+impl OpenFile {
+    fn append(&mut self, parts: [&[u8]; 2]) -> Result<BlockPlace> {
         let at = self.end + self.waiting.len() as u64;
         parts.iter().for_each(|part| self.waiting.extend_from_slice(part));
         if self.waiting.len() >= WRITE_BYTES {
             self.flush()?;
         }
-        Ok(Place { at, len: parts.iter().map(|part| part.len()).sum::<usize>() as u32 })
+        Ok(BlockPlace { at, len: parts.iter().map(|part| part.len()).sum::<usize>() as u32 })
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -108,7 +108,7 @@ impl Inner {
         Ok(())
     }
 
-    fn read(&mut self, place: Place) -> Result<Vec<u8>> {
+    fn read(&mut self, place: BlockPlace) -> Result<Vec<u8>> {
         if place.at + u64::from(place.len) > self.end {
             self.flush()?;
         }

@@ -7,9 +7,9 @@ use spargebra::term::Variable;
 use super::Expr;
 use super::kernel::Order;
 use super::members::Members;
-use super::node::{IsA, Node};
+use super::node::{ExprNode, IsA};
 use crate::algebra::visit;
-use crate::functions::{Func, Pattern};
+use crate::functions::{Func, TextPattern};
 use crate::value::{Arithmetic, Cast, TermStore, Terms};
 
 /// Why an expression cannot be compiled.
@@ -73,44 +73,46 @@ struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    fn node(&mut self, e: &Expression) -> Result<Node, CompileError> {
+    fn node(&mut self, e: &Expression) -> Result<ExprNode, CompileError> {
         use Expression as E;
         Ok(match e {
             E::NamedNode(_) | E::Literal(_) => {
-                Node::Const(self.ids.next().expect("constants were collected in this order"))
+                ExprNode::Const(self.ids.next().expect("constants were collected in this order"))
             }
-            E::Variable(v) => (self.slot)(v).map_or(Node::Const(TermId::UNDEF), Node::Slot),
+            E::Variable(v) => (self.slot)(v).map_or(ExprNode::Const(TermId::UNDEF), ExprNode::Slot),
             E::Bound(v) => {
-                (self.slot)(v).map_or(Node::Const(snowmelt_graph::from_boolean(false)), Node::Bound)
+                (self.slot)(v).map_or(ExprNode::Const(snowmelt_graph::from_boolean(false)), ExprNode::Bound)
             }
             E::Or(a, b) => {
-                self.flat(Node::Or, a, b, |e| if let E::Or(a, b) = e { Some((a, b)) } else { None })?
+                self.flat(ExprNode::Or, a, b, |e| if let E::Or(a, b) = e { Some((a, b)) } else { None })?
             }
             E::And(a, b) => {
-                self.flat(Node::And, a, b, |e| if let E::And(a, b) = e { Some((a, b)) } else { None })?
+                self.flat(ExprNode::And, a, b, |e| if let E::And(a, b) = e { Some((a, b)) } else { None })?
             }
-            E::Not(a) => Node::Not(self.boxed(a)?),
-            E::Equal(a, b) => Node::Equal(self.boxed(a)?, self.boxed(b)?),
-            E::SameTerm(a, b) => Node::SameTerm(self.boxed(a)?, self.boxed(b)?),
-            E::Greater(a, b) => Node::Compare(Order::Greater, self.boxed(a)?, self.boxed(b)?),
-            E::GreaterOrEqual(a, b) => Node::Compare(Order::GreaterOrEqual, self.boxed(a)?, self.boxed(b)?),
-            E::Less(a, b) => Node::Compare(Order::Less, self.boxed(a)?, self.boxed(b)?),
-            E::LessOrEqual(a, b) => Node::Compare(Order::LessOrEqual, self.boxed(a)?, self.boxed(b)?),
+            E::Not(a) => ExprNode::Not(self.boxed(a)?),
+            E::Equal(a, b) => ExprNode::Equal(self.boxed(a)?, self.boxed(b)?),
+            E::SameTerm(a, b) => ExprNode::SameTerm(self.boxed(a)?, self.boxed(b)?),
+            E::Greater(a, b) => ExprNode::Compare(Order::Greater, self.boxed(a)?, self.boxed(b)?),
+            E::GreaterOrEqual(a, b) => {
+                ExprNode::Compare(Order::GreaterOrEqual, self.boxed(a)?, self.boxed(b)?)
+            }
+            E::Less(a, b) => ExprNode::Compare(Order::Less, self.boxed(a)?, self.boxed(b)?),
+            E::LessOrEqual(a, b) => ExprNode::Compare(Order::LessOrEqual, self.boxed(a)?, self.boxed(b)?),
             E::In(a, list) => {
                 let (a, nodes) = (self.boxed(a)?, self.list(list)?);
                 match Members::new(list, nodes) {
-                    Ok(members) => Node::InSet(a, Box::new(members)),
-                    Err(nodes) => Node::In(a, nodes),
+                    Ok(members) => ExprNode::InSet(a, Box::new(members)),
+                    Err(nodes) => ExprNode::In(a, nodes),
                 }
             }
-            E::Add(a, b) => Node::Arithmetic(Arithmetic::Add, self.boxed(a)?, self.boxed(b)?),
-            E::Subtract(a, b) => Node::Arithmetic(Arithmetic::Subtract, self.boxed(a)?, self.boxed(b)?),
-            E::Multiply(a, b) => Node::Arithmetic(Arithmetic::Multiply, self.boxed(a)?, self.boxed(b)?),
-            E::Divide(a, b) => Node::Arithmetic(Arithmetic::Divide, self.boxed(a)?, self.boxed(b)?),
-            E::UnaryPlus(a) => Node::Plus(self.boxed(a)?),
-            E::UnaryMinus(a) => Node::Minus(self.boxed(a)?),
-            E::If(a, b, c) => Node::If(self.boxed(a)?, self.boxed(b)?, self.boxed(c)?),
-            E::Coalesce(list) => Node::Coalesce(self.list(list)?),
+            E::Add(a, b) => ExprNode::Arithmetic(Arithmetic::Add, self.boxed(a)?, self.boxed(b)?),
+            E::Subtract(a, b) => ExprNode::Arithmetic(Arithmetic::Subtract, self.boxed(a)?, self.boxed(b)?),
+            E::Multiply(a, b) => ExprNode::Arithmetic(Arithmetic::Multiply, self.boxed(a)?, self.boxed(b)?),
+            E::Divide(a, b) => ExprNode::Arithmetic(Arithmetic::Divide, self.boxed(a)?, self.boxed(b)?),
+            E::UnaryPlus(a) => ExprNode::Plus(self.boxed(a)?),
+            E::UnaryMinus(a) => ExprNode::Minus(self.boxed(a)?),
+            E::If(a, b, c) => ExprNode::If(self.boxed(a)?, self.boxed(b)?, self.boxed(c)?),
+            E::Coalesce(list) => ExprNode::Coalesce(self.list(list)?),
             E::FunctionCall(f, args) => self.call(f, args)?,
             E::Exists(_) => {
                 return Err(CompileError::Unsupported("EXISTS inside this expression".to_owned()));
@@ -118,11 +120,11 @@ impl Compiler<'_> {
         })
     }
 
-    fn boxed(&mut self, e: &Expression) -> Result<Box<Node>, CompileError> {
+    fn boxed(&mut self, e: &Expression) -> Result<Box<ExprNode>, CompileError> {
         self.node(e).map(Box::new)
     }
 
-    fn list(&mut self, list: &[Expression]) -> Result<Vec<Node>, CompileError> {
+    fn list(&mut self, list: &[Expression]) -> Result<Vec<ExprNode>, CompileError> {
         list.iter().map(|e| self.node(e)).collect()
     }
 
@@ -130,11 +132,11 @@ impl Compiler<'_> {
     /// || commute, errors included), so the cheap ones come first and spare the others rows.
     fn flat<'e>(
         &mut self,
-        make: fn(Vec<Node>) -> Node,
+        make: fn(Vec<ExprNode>) -> ExprNode,
         a: &'e Expression,
         b: &'e Expression,
         parts: fn(&'e Expression) -> Option<(&'e Expression, &'e Expression)>,
-    ) -> Result<Node, CompileError> {
+    ) -> Result<ExprNode, CompileError> {
         let (mut leaves, mut open) = (Vec::new(), vec![b, a]);
         while let Some(e) = open.pop() {
             match parts(e) {
@@ -146,7 +148,7 @@ impl Compiler<'_> {
         Ok(make(leaves))
     }
 
-    fn call(&mut self, f: &Function, args: &[Expression]) -> Result<Node, CompileError> {
+    fn call(&mut self, f: &Function, args: &[Expression]) -> Result<ExprNode, CompileError> {
         if let Function::Custom(iri) = f {
             let (Some(to), [arg]) = (Cast::from_iri(iri.as_str()), args) else {
                 return Err(CompileError::Unsupported(format!("function {iri}")));
@@ -159,22 +161,22 @@ impl Compiler<'_> {
         {
             nodes.remove(1);
             nodes.truncate(if func == Func::Regex { 1 } else { 2 }); // the flags
-            return Ok(Node::Static(func, pattern.map(Box::new), nodes));
+            return Ok(ExprNode::Static(func, pattern.map(Box::new), nodes));
         }
         let mut nodes = nodes.into_iter();
         let mut next = || Box::new(nodes.next().expect("the parser checks the number of arguments"));
         Ok(match f {
-            Function::Str => Node::Str(next()),
-            Function::Lang => Node::Lang(next()),
-            Function::Datatype => Node::Datatype(next()),
-            Function::LangMatches => Node::LangMatches(next(), next()),
-            Function::BNode if !args.is_empty() => Node::NamedBlank(self.terms.new_site(), next()),
-            Function::IsIri => Node::IsA(IsA::Iri, next()),
-            Function::IsBlank => Node::IsA(IsA::Blank, next()),
-            Function::IsLiteral => Node::IsA(IsA::Literal, next()),
-            Function::IsNumeric => Node::IsA(IsA::Numeric, next()),
+            Function::Str => ExprNode::Str(next()),
+            Function::Lang => ExprNode::Lang(next()),
+            Function::Datatype => ExprNode::Datatype(next()),
+            Function::LangMatches => ExprNode::LangMatches(next(), next()),
+            Function::BNode if !args.is_empty() => ExprNode::NamedBlank(self.terms.new_site(), next()),
+            Function::IsIri => ExprNode::IsA(IsA::Iri, next()),
+            Function::IsBlank => ExprNode::IsA(IsA::Blank, next()),
+            Function::IsLiteral => ExprNode::IsA(IsA::Literal, next()),
+            Function::IsNumeric => ExprNode::IsA(IsA::Numeric, next()),
             other => match Func::from_algebra(other) {
-                Some(func) => Node::Call(func, nodes.collect()),
+                Some(func) => ExprNode::Call(func, nodes.collect()),
                 None => return Err(CompileError::Unsupported(format!("function {other}"))),
             },
         })
@@ -182,16 +184,18 @@ impl Compiler<'_> {
 }
 
 /// A cast, fused with the STR or xsd:string below it where the text is only a way to the number.
-fn cast_node(to: Cast, arg: Node) -> Node {
+fn cast_node(to: Cast, arg: ExprNode) -> ExprNode {
     let numeric = matches!(to, Cast::Integer | Cast::Decimal | Cast::Float | Cast::Double);
     match arg {
-        Node::Str(inner) | Node::Cast(Cast::String, inner) if numeric => Node::CastText(to, inner),
-        arg => Node::Cast(to, Box::new(arg)),
+        ExprNode::Str(inner) | ExprNode::Cast(Cast::String, inner) if numeric => {
+            ExprNode::CastText(to, inner)
+        }
+        arg => ExprNode::Cast(to, Box::new(arg)),
     }
 }
 
 /// The compiled pattern of a REGEX or REPLACE whose pattern and flags are plain string constants.
-fn static_pattern(func: Func, args: &[Expression]) -> Option<Option<Pattern>> {
+fn static_pattern(func: Func, args: &[Expression]) -> Option<Option<TextPattern>> {
     let text = |e: &Expression| match e {
         Expression::Literal(l) if l.language().is_none() && l.datatype() == oxrdf::vocab::xsd::STRING => {
             Some(l.value().to_owned())
@@ -203,5 +207,5 @@ fn static_pattern(func: Func, args: &[Expression]) -> Option<Option<Pattern>> {
         Some(flags) => text(flags)?,
         None => String::new(),
     };
-    Some(Pattern::new(&pattern, &flags))
+    Some(TextPattern::new(&pattern, &flags))
 }

@@ -9,7 +9,7 @@ use snowmelt_graph::{FIRST_REGISTERED, Kind, TermId, from_boolean};
 
 use super::column::Col;
 use super::kernel::{self, FALSE, Order, Slow, TRUE};
-use super::node::{IsA, Node};
+use super::node::{ExprNode, IsA};
 use crate::functions;
 use crate::value::{self, Arithmetic, Cast, TermError, TermStore, Terms, Value};
 use apply::{own, rows_of};
@@ -24,58 +24,62 @@ pub(crate) struct Eval<'a, 'b> {
 
 type Result<T> = std::result::Result<T, TermError>;
 
-impl Node {
+impl ExprNode {
     /// The column of this node for the selected rows (None: all), one id per selected row.
     pub fn eval<'b>(&self, ev: &mut Eval<'_, 'b>, selected: Option<&[u32]>) -> Result<Col<'b>> {
         let rows = selected.map_or(ev.rows, <[u32]>::len);
         Ok(match self {
-            Node::Const(id) => Col::One(*id),
-            Node::Slot(slot) => ev.slot(*slot, selected),
-            Node::Bound(slot) => {
+            ExprNode::Const(id) => Col::One(*id),
+            ExprNode::Slot(slot) => ev.slot(*slot, selected),
+            ExprNode::Bound(slot) => {
                 let col = ev.slot(*slot, selected);
                 ev.map(&col, rows, |id| Ok(from_boolean(!id.is_undef())), |_, _| None)?
             }
-            Node::And(parts) => ev.connective(parts, selected, FALSE, kernel::and)?,
-            Node::Or(parts) => ev.connective(parts, selected, TRUE, kernel::or)?,
-            Node::Not(a) => {
+            ExprNode::And(parts) => ev.connective(parts, selected, FALSE, kernel::and)?,
+            ExprNode::Or(parts) => ev.connective(parts, selected, TRUE, kernel::or)?,
+            ExprNode::Not(a) => {
                 let truth = a.truth(ev, selected)?;
                 ev.map(&truth, rows, |id| Ok(kernel::not(id)), |_, _| None)?
             }
-            Node::Equal(a, b) => ev.of_two(a, b, selected, Eval::equal)?,
-            Node::SameTerm(a, b) => ev.of_two(a, b, selected, Eval::same_term)?,
-            Node::Compare(op, a, b) => {
+            ExprNode::Equal(a, b) => ev.of_two(a, b, selected, Eval::equal)?,
+            ExprNode::SameTerm(a, b) => ev.of_two(a, b, selected, Eval::same_term)?,
+            ExprNode::Compare(op, a, b) => {
                 ev.of_two(a, b, selected, |ev, a, b, rows| ev.compare(*op, a, b, rows))?
             }
-            Node::In(a, list) => ev.is_in(a, list, selected)?,
-            Node::InSet(a, members) => ev.is_member(a, members, selected)?,
-            Node::Arithmetic(op, a, b) => {
+            ExprNode::In(a, list) => ev.is_in(a, list, selected)?,
+            ExprNode::InSet(a, members) => ev.is_member(a, members, selected)?,
+            ExprNode::Arithmetic(op, a, b) => {
                 ev.of_two(a, b, selected, |ev, a, b, rows| ev.arithmetic(*op, a, b, rows))?
             }
-            Node::Plus(a) => ev.of_one(a, selected, |ev, a, rows| {
+            ExprNode::Plus(a) => ev.of_one(a, selected, |ev, a, rows| {
                 ev.map_values(a, rows, |v| v.is_numeric().then(|| v.clone().into_owned()))
             })?,
-            Node::Minus(a) => ev.of_one(a, selected, |ev, a, rows| ev.map_values(a, rows, value::negate))?,
-            Node::If(condition, yes, no) => ev.choose(condition, yes, no, selected)?,
-            Node::Coalesce(list) => ev.coalesce(list, selected)?,
-            Node::IsA(what, a) => ev.of_one(a, selected, |ev, a, rows| ev.is_a(*what, a, rows))?,
-            Node::Str(a) => ev.of_one(a, selected, |ev, a, rows| ev.text(a, rows, false))?,
-            Node::Lang(a) => ev.of_one(a, selected, Eval::lang)?,
-            Node::Datatype(a) => ev.of_one(a, selected, Eval::datatype)?,
-            Node::LangMatches(a, b) => ev.of_two(a, b, selected, Eval::lang_matches)?,
-            Node::Cast(Cast::String, a) => ev.of_one(a, selected, |ev, a, rows| ev.text(a, rows, true))?,
-            Node::Cast(to, a) => ev.of_one(a, selected, |ev, a, rows| ev.cast(*to, a, rows))?,
-            Node::CastText(to, a) => ev.of_one(a, selected, |ev, a, rows| ev.cast_text(*to, a, rows))?,
-            Node::Static(_, pattern, args) => {
+            ExprNode::Minus(a) => {
+                ev.of_one(a, selected, |ev, a, rows| ev.map_values(a, rows, value::negate))?
+            }
+            ExprNode::If(condition, yes, no) => ev.choose(condition, yes, no, selected)?,
+            ExprNode::Coalesce(list) => ev.coalesce(list, selected)?,
+            ExprNode::IsA(what, a) => ev.of_one(a, selected, |ev, a, rows| ev.is_a(*what, a, rows))?,
+            ExprNode::Str(a) => ev.of_one(a, selected, |ev, a, rows| ev.text(a, rows, false))?,
+            ExprNode::Lang(a) => ev.of_one(a, selected, Eval::lang)?,
+            ExprNode::Datatype(a) => ev.of_one(a, selected, Eval::datatype)?,
+            ExprNode::LangMatches(a, b) => ev.of_two(a, b, selected, Eval::lang_matches)?,
+            ExprNode::Cast(Cast::String, a) => {
+                ev.of_one(a, selected, |ev, a, rows| ev.text(a, rows, true))?
+            }
+            ExprNode::Cast(to, a) => ev.of_one(a, selected, |ev, a, rows| ev.cast(*to, a, rows))?,
+            ExprNode::CastText(to, a) => ev.of_one(a, selected, |ev, a, rows| ev.cast_text(*to, a, rows))?,
+            ExprNode::Static(_, pattern, args) => {
                 let args = ev.args(args, selected)?;
                 ev.call(&args, rows, |terms, values| match pattern {
                     Some(pattern) => functions::call_pattern(pattern, values, terms),
                     None => None,
                 })?
             }
-            Node::NamedBlank(site, a) => {
+            ExprNode::NamedBlank(site, a) => {
                 ev.of_one(a, selected, |ev, a, rows| ev.named_blank(*site, a, rows, selected))?
             }
-            Node::Call(func, args) => {
+            ExprNode::Call(func, args) => {
                 let args = ev.args(args, selected)?;
                 let func = *func;
                 // Some give another result for every row.
@@ -115,7 +119,7 @@ impl<'b> Eval<'_, 'b> {
     /// number of rows.
     fn of_one(
         &mut self,
-        a: &Node,
+        a: &ExprNode,
         selected: Option<&[u32]>,
         f: impl FnOnce(&mut Self, &Col<'b>, usize) -> Result<Col<'b>>,
     ) -> Result<Col<'b>> {
@@ -126,8 +130,8 @@ impl<'b> Eval<'_, 'b> {
     /// A function of two arguments, likewise.
     fn of_two(
         &mut self,
-        a: &Node,
-        b: &Node,
+        a: &ExprNode,
+        b: &ExprNode,
         selected: Option<&[u32]>,
         f: impl FnOnce(&mut Self, &Col<'b>, &Col<'b>, usize) -> Result<Col<'b>>,
     ) -> Result<Col<'b>> {
@@ -135,7 +139,7 @@ impl<'b> Eval<'_, 'b> {
         f(self, &a, &b, selected.map_or(self.rows, <[u32]>::len))
     }
 
-    fn args(&mut self, args: &[Node], selected: Option<&[u32]>) -> Result<Vec<Col<'b>>> {
+    fn args(&mut self, args: &[ExprNode], selected: Option<&[u32]>) -> Result<Vec<Col<'b>>> {
         args.iter().map(|a| a.eval(self, selected)).collect()
     }
 

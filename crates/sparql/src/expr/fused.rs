@@ -9,14 +9,14 @@ use super::kernel::Slow;
 use crate::value::Cast;
 
 /// A number computed on ids.
-pub(crate) enum Number {
+pub(crate) enum CastNumber {
     Id(TermId),
     /// a double that is not inline
     Double(f64),
 }
 
-fn double(v: f64) -> Number {
-    from_double(v).map_or(Number::Double(v), Number::Id)
+fn double(v: f64) -> CastNumber {
+    from_double(v).map_or(CastNumber::Double(v), CastNumber::Id)
 }
 
 /// Casts of inline numbers that stay inline.
@@ -36,20 +36,20 @@ pub(crate) fn cast(to: Cast, id: TermId) -> Result<TermId, Slow> {
 }
 
 /// The number that the text of an inline integer or decimal (of any datatype) says.
-pub(crate) fn cast_text(to: Cast, id: TermId) -> Result<Number, Slow> {
+pub(crate) fn cast_text(to: Cast, id: TermId) -> Result<CastNumber, Slow> {
     match (to, id.inline_value().ok_or(Slow)?) {
         (Cast::Float, InlineValue::Decimal { micros, .. }) => {
-            float_of_micros(micros).map(|v| Number::Id(from_float(v)))
+            float_of_micros(micros).map(|v| CastNumber::Id(from_float(v)))
         }
         (Cast::Double, InlineValue::Decimal { micros, .. }) => Ok(double(double_of_micros(micros))),
         (Cast::Float, InlineValue::Integer(v) | InlineValue::Derived { value: v, .. }) => {
-            Ok(Number::Id(from_float(v as f32)))
+            Ok(CastNumber::Id(from_float(v as f32)))
         }
         (Cast::Double, InlineValue::Integer(v) | InlineValue::Derived { value: v, .. }) => {
             Ok(double(v as f64))
         }
         (Cast::Integer, InlineValue::Integer(v) | InlineValue::Derived { value: v, .. }) => {
-            from_integer(v).map(Number::Id).ok_or(Slow)
+            from_integer(v).map(CastNumber::Id).ok_or(Slow)
         }
         _ => Err(Slow),
     }

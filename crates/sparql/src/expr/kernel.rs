@@ -87,7 +87,7 @@ pub(crate) fn arithmetic(op: Arithmetic, a: TermId, b: TermId) -> Result<TermId,
 }
 
 /// A number of an inline id: exact ones in millionths.
-enum Number {
+enum InlineNumber {
     Exact(i128),
     Float(f32),
     Double(f64),
@@ -95,33 +95,33 @@ enum Number {
 
 const MICROS: i128 = 1_000_000;
 
-fn number(id: TermId) -> Result<Number, Slow> {
+fn number(id: TermId) -> Result<InlineNumber, Slow> {
     Ok(match id.inline_value() {
         Some(InlineValue::Integer(v) | InlineValue::Derived { value: v, .. }) => {
-            Number::Exact(i128::from(v) * MICROS)
+            InlineNumber::Exact(i128::from(v) * MICROS)
         }
-        Some(InlineValue::Decimal { datatype: 0, micros, .. }) => Number::Exact(micros.into()),
-        Some(InlineValue::Float(v)) => Number::Float(v),
-        Some(InlineValue::Double(v)) => Number::Double(v),
+        Some(InlineValue::Decimal { datatype: 0, micros, .. }) => InlineNumber::Exact(micros.into()),
+        Some(InlineValue::Float(v)) => InlineNumber::Float(v),
+        Some(InlineValue::Double(v)) => InlineNumber::Double(v),
         _ => return Err(Slow),
     })
 }
 
-impl Number {
+impl InlineNumber {
     /// The nearest double: integers are divided first, decimals have fewer than 53 bits.
     fn double(&self) -> f64 {
         match *self {
-            Number::Exact(v) if v % MICROS == 0 => (v / MICROS) as f64,
-            Number::Exact(v) => v as f64 / 1e6,
-            Number::Float(v) => v.into(),
-            Number::Double(v) => v,
+            InlineNumber::Exact(v) if v % MICROS == 0 => (v / MICROS) as f64,
+            InlineNumber::Exact(v) => v as f64 / 1e6,
+            InlineNumber::Float(v) => v.into(),
+            InlineNumber::Double(v) => v,
         }
     }
 
     fn float(&self) -> f32 {
         match *self {
-            Number::Exact(v) if v % MICROS == 0 => (v / MICROS) as f32,
-            Number::Float(v) => v,
+            InlineNumber::Exact(v) if v % MICROS == 0 => (v / MICROS) as f32,
+            InlineNumber::Float(v) => v,
             _ => self.double() as f32,
         }
     }
@@ -131,8 +131,8 @@ impl Number {
 fn floats(op: Arithmetic, a: TermId, b: TermId) -> Result<TermId, Slow> {
     let (a, b) = (number(a)?, number(b)?);
     match (&a, &b) {
-        (Number::Exact(_), Number::Exact(_)) => Err(Slow),
-        (Number::Double(_), _) | (_, Number::Double(_)) => {
+        (InlineNumber::Exact(_), InlineNumber::Exact(_)) => Err(Slow),
+        (InlineNumber::Double(_), _) | (_, InlineNumber::Double(_)) => {
             let (a, b) = (a.double(), b.double());
             from_double(match op {
                 Arithmetic::Add => a + b,
@@ -158,8 +158,10 @@ fn floats(op: Arithmetic, a: TermId, b: TermId) -> Result<TermId, Slow> {
 fn numbers(a: TermId, b: TermId) -> Result<Ordering, Slow> {
     let (a, b) = (number(a)?, number(b)?);
     match (&a, &b) {
-        (Number::Exact(a), Number::Exact(b)) => Ok(a.cmp(b)),
-        (Number::Double(_), _) | (_, Number::Double(_)) => a.double().partial_cmp(&b.double()).ok_or(Slow),
+        (InlineNumber::Exact(a), InlineNumber::Exact(b)) => Ok(a.cmp(b)),
+        (InlineNumber::Double(_), _) | (_, InlineNumber::Double(_)) => {
+            a.double().partial_cmp(&b.double()).ok_or(Slow)
+        }
         _ => a.float().partial_cmp(&b.float()).ok_or(Slow),
     }
 }

@@ -10,7 +10,7 @@ use snowmelt_graph::{Kind, TermId};
 use spargebra::algebra::Expression;
 
 use super::kernel::{self, FALSE, TRUE};
-use super::node::Node;
+use super::node::ExprNode;
 
 /// A list shorter than this is compared one by one.
 const LEAST_MEMBERS: usize = 8;
@@ -23,9 +23,9 @@ pub(crate) struct Members {
     /// IRIs that are not stored: only a computed IRI can be one
     pub(super) iris: FxHashSet<Box<str>>,
     /// members of neither set
-    pub(super) rest: Vec<Node>,
+    pub(super) rest: Vec<ExprNode>,
     /// members that are not known to be IRIs, those in the set included
-    pub(super) literals: Vec<Node>,
+    pub(super) literals: Vec<ExprNode>,
 }
 
 /// What a look into the sets says of a row.
@@ -39,7 +39,7 @@ pub(super) enum Answered {
 
 impl Members {
     /// The list as a set where that is worth it, else as it was.
-    pub fn new(list: &[Expression], nodes: Vec<Node>) -> std::result::Result<Self, Vec<Node>> {
+    pub fn new(list: &[Expression], nodes: Vec<ExprNode>) -> std::result::Result<Self, Vec<ExprNode>> {
         if nodes.len() < LEAST_MEMBERS {
             return Err(nodes);
         }
@@ -47,18 +47,18 @@ impl Members {
         let (mut rest, mut literals) = (Vec::new(), Vec::new());
         for (expr, node) in list.iter().zip(nodes) {
             match (expr, node) {
-                (Expression::NamedNode(iri), Node::Const(id)) if id.kind() == Kind::Local => {
+                (Expression::NamedNode(iri), ExprNode::Const(id)) if id.kind() == Kind::Local => {
                     iris.insert(iri.as_str().into());
                 }
-                (_, Node::Const(id)) if kernel::is_plain(id) => {
+                (_, ExprNode::Const(id)) if kernel::is_plain(id) => {
                     ids.insert(id);
                     if !kernel::is_resource(id) {
-                        literals.push(Node::Const(id));
+                        literals.push(ExprNode::Const(id));
                     }
                 }
-                (_, Node::Const(id)) => {
-                    rest.push(Node::Const(id));
-                    literals.push(Node::Const(id));
+                (_, ExprNode::Const(id)) => {
+                    rest.push(ExprNode::Const(id));
+                    literals.push(ExprNode::Const(id));
                 }
                 // only constants can be in two lists
                 (_, other) => rest.push(other),

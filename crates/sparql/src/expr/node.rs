@@ -4,7 +4,7 @@ use snowmelt_graph::TermId;
 
 use super::kernel::Order;
 use super::members::Members;
-use crate::functions::{Func, Pattern};
+use crate::functions::{Func, TextPattern};
 use crate::value::{Arithmetic, Cast};
 
 /// What a term is: isIRI, isBLANK, isLITERAL, isNUMERIC.
@@ -18,58 +18,58 @@ pub(crate) enum IsA {
 
 /// One operation; each gives a column of ids.
 #[derive(Debug)]
-pub(crate) enum Node {
+pub(crate) enum ExprNode {
     Const(TermId),
     Slot(usize),
     Bound(usize),
     /// two or more, cheap ones first
-    And(Vec<Node>),
-    Or(Vec<Node>),
-    Not(Box<Node>),
-    Equal(Box<Node>, Box<Node>),
-    SameTerm(Box<Node>, Box<Node>),
-    Compare(Order, Box<Node>, Box<Node>),
-    In(Box<Node>, Vec<Node>),
+    And(Vec<ExprNode>),
+    Or(Vec<ExprNode>),
+    Not(Box<ExprNode>),
+    Equal(Box<ExprNode>, Box<ExprNode>),
+    SameTerm(Box<ExprNode>, Box<ExprNode>),
+    Compare(Order, Box<ExprNode>, Box<ExprNode>),
+    In(Box<ExprNode>, Vec<ExprNode>),
     /// IN a long list
-    InSet(Box<Node>, Box<Members>),
-    Arithmetic(Arithmetic, Box<Node>, Box<Node>),
-    Plus(Box<Node>),
-    Minus(Box<Node>),
-    If(Box<Node>, Box<Node>, Box<Node>),
-    Coalesce(Vec<Node>),
-    IsA(IsA, Box<Node>),
-    Str(Box<Node>),
-    Lang(Box<Node>),
-    Datatype(Box<Node>),
-    LangMatches(Box<Node>, Box<Node>),
-    Cast(Cast, Box<Node>),
+    InSet(Box<ExprNode>, Box<Members>),
+    Arithmetic(Arithmetic, Box<ExprNode>, Box<ExprNode>),
+    Plus(Box<ExprNode>),
+    Minus(Box<ExprNode>),
+    If(Box<ExprNode>, Box<ExprNode>, Box<ExprNode>),
+    Coalesce(Vec<ExprNode>),
+    IsA(IsA, Box<ExprNode>),
+    Str(Box<ExprNode>),
+    Lang(Box<ExprNode>),
+    Datatype(Box<ExprNode>),
+    LangMatches(Box<ExprNode>, Box<ExprNode>),
+    Cast(Cast, Box<ExprNode>),
     /// a cast to a number of what STR gives: `xsd:double(str(?price))`
-    CastText(Cast, Box<Node>),
+    CastText(Cast, Box<ExprNode>),
     /// REGEX or REPLACE with a constant pattern; None: the pattern is malformed, an error for
     /// every row
-    Static(Func, Option<Box<Pattern>>, Vec<Node>),
-    Call(Func, Vec<Node>),
+    Static(Func, Option<Box<TextPattern>>, Vec<ExprNode>),
+    Call(Func, Vec<ExprNode>),
     /// BNODE of a string: one blank node per solution and string
-    NamedBlank(u32, Box<Node>),
+    NamedBlank(u32, Box<ExprNode>),
 }
 
-impl Node {
+impl ExprNode {
     /// Whether the node's column holds only true, false and UNDEF.
     pub fn is_boolean(&self) -> bool {
         match self {
-            Node::And(_)
-            | Node::Or(_)
-            | Node::Not(_)
-            | Node::Equal(..)
-            | Node::SameTerm(..)
-            | Node::Compare(..)
-            | Node::In(..)
-            | Node::InSet(..)
-            | Node::Bound(_)
-            | Node::IsA(..)
-            | Node::LangMatches(..)
-            | Node::Cast(Cast::Boolean, _) => true,
-            Node::Static(func, ..) | Node::Call(func, _) => func.is_boolean(),
+            ExprNode::And(_)
+            | ExprNode::Or(_)
+            | ExprNode::Not(_)
+            | ExprNode::Equal(..)
+            | ExprNode::SameTerm(..)
+            | ExprNode::Compare(..)
+            | ExprNode::In(..)
+            | ExprNode::InSet(..)
+            | ExprNode::Bound(_)
+            | ExprNode::IsA(..)
+            | ExprNode::LangMatches(..)
+            | ExprNode::Cast(Cast::Boolean, _) => true,
+            ExprNode::Static(func, ..) | ExprNode::Call(func, _) => func.is_boolean(),
             _ => false,
         }
     }
@@ -78,12 +78,13 @@ impl Node {
     /// compute for rows that may not need it.
     pub fn is_cheap(&self) -> bool {
         match self {
-            Node::Const(_) | Node::Slot(_) | Node::Bound(_) => true,
-            Node::Not(a) | Node::Plus(a) | Node::Minus(a) => a.is_cheap(),
-            Node::Equal(a, b) | Node::SameTerm(a, b) | Node::Compare(_, a, b) | Node::Arithmetic(_, a, b) => {
-                a.is_cheap() && b.is_cheap()
-            }
-            Node::And(parts) | Node::Or(parts) => parts.iter().all(Node::is_cheap),
+            ExprNode::Const(_) | ExprNode::Slot(_) | ExprNode::Bound(_) => true,
+            ExprNode::Not(a) | ExprNode::Plus(a) | ExprNode::Minus(a) => a.is_cheap(),
+            ExprNode::Equal(a, b)
+            | ExprNode::SameTerm(a, b)
+            | ExprNode::Compare(_, a, b)
+            | ExprNode::Arithmetic(_, a, b) => a.is_cheap() && b.is_cheap(),
+            ExprNode::And(parts) | ExprNode::Or(parts) => parts.iter().all(ExprNode::is_cheap),
             _ => false,
         }
     }

@@ -84,7 +84,7 @@ impl Dialect {
 
 /// A compiled pattern.
 #[derive(Clone, Debug)]
-pub(crate) struct Pattern {
+pub(crate) struct TextPattern {
     regex: Regex,
     dialect: Dialect,
     /// what it takes compiled, rounded up: at worst a search takes that long for each byte of
@@ -94,7 +94,7 @@ pub(crate) struct Pattern {
     automata: Arc<OnceLock<Option<Automata>>>,
 }
 
-impl Pattern {
+impl TextPattern {
     /// None when the pattern or a flag is malformed.
     pub fn new(pattern: &str, flags: &str) -> Option<Self> {
         let dialect = Dialect::new(flags)?;
@@ -104,7 +104,7 @@ impl Pattern {
         }
         let mut sizes = PATTERN_BYTES.into_iter();
         let (regex, bytes) = sizes.find_map(|bytes| Some((dialect.regex(&pattern, bytes)?, bytes)))?;
-        Some(Pattern { regex, dialect, bytes, automata: Arc::default() })
+        Some(TextPattern { regex, dialect, bytes, automata: Arc::default() })
     }
 
     pub fn matches(&self, text: &Value<'_>, terms: &Terms) -> Option<Value<'static>> {
@@ -133,7 +133,7 @@ impl Pattern {
             return None;
         }
         let parts = match self.dialect.literal {
-            true => vec![Part::Text(replacement.to_owned())],
+            true => vec![ReplacementPart::Text(replacement.to_owned())],
             false => parts(replacement, self.regex.captures_len() - 1)?,
         };
         let mut out = Replaced { text, from: 0, out: String::new(), parts: &parts, terms };
@@ -151,8 +151,14 @@ impl Pattern {
 
     /// The same matches as the crate's iterator has: an empty one is none where the one before
     /// ends.
-    fn replace_long(&self, text: &str, parts: &[Part], out: &mut Replaced<'_>, terms: &Terms) -> Option<()> {
-        let has_groups = parts.iter().any(|part| matches!(part, Part::Group(1..)));
+    fn replace_long(
+        &self,
+        text: &str,
+        parts: &[ReplacementPart],
+        out: &mut Replaced<'_>,
+        terms: &Terms,
+    ) -> Option<()> {
+        let has_groups = parts.iter().any(|part| matches!(part, ReplacementPart::Group(1..)));
         let automata = self.automata(text, terms)?;
         let mut search = automata.search();
         let (mut at, mut last_end) = (0, None);
@@ -212,16 +218,16 @@ struct Replaced<'a> {
     /// up to here the text is in `out`
     from: usize,
     out: String,
-    parts: &'a [Part],
+    parts: &'a [ReplacementPart],
     terms: &'a Terms,
 }
 
 impl Replaced<'_> {
     /// Replaces the next match; measured before it is made.
     fn replace<'t>(&mut self, found: Range<usize>, group: impl Fn(usize) -> &'t str) -> Option<()> {
-        let part = |part: &Part| match part {
-            Part::Text(text) => text.len(),
-            Part::Group(number) => group(*number).len(),
+        let part = |part: &ReplacementPart| match part {
+            ReplacementPart::Text(text) => text.len(),
+            ReplacementPart::Group(number) => group(*number).len(),
         };
         let added = self.parts.iter().map(part).fold(0, usize::saturating_add);
         let bytes = (self.out.len() + found.start - self.from).saturating_add(added);
@@ -231,8 +237,8 @@ impl Replaced<'_> {
         self.out.push_str(&self.text[self.from..found.start]);
         for part in self.parts {
             self.out.push_str(match part {
-                Part::Text(text) => text,
-                Part::Group(number) => group(*number),
+                ReplacementPart::Text(text) => text,
+                ReplacementPart::Group(number) => group(*number),
             });
         }
         self.from = found.end;
@@ -247,14 +253,14 @@ impl Replaced<'_> {
 }
 
 /// A stretch of a replacement.
-enum Part {
+enum ReplacementPart {
     Text(String),
     Group(usize),
 }
 
 /// XPath's replacement, cut into what stands there and the groups it names; groups that are not
 /// there are empty.
-fn parts(replacement: &str, groups: usize) -> Option<Vec<Part>> {
+fn parts(replacement: &str, groups: usize) -> Option<Vec<ReplacementPart>> {
     let mut parts = Vec::new();
     let mut text = String::new();
     let mut rest = replacement.chars().peekable();
@@ -275,14 +281,14 @@ fn parts(replacement: &str, groups: usize) -> Option<Vec<Part>> {
                     rest.next();
                 }
                 if number <= groups {
-                    parts.push(Part::Text(std::mem::take(&mut text)));
-                    parts.push(Part::Group(number));
+                    parts.push(ReplacementPart::Text(std::mem::take(&mut text)));
+                    parts.push(ReplacementPart::Group(number));
                 }
             }
             c => text.push(c),
         }
     }
-    parts.push(Part::Text(text));
+    parts.push(ReplacementPart::Text(text));
     Some(parts)
 }
 
@@ -290,7 +296,7 @@ fn parts(replacement: &str, groups: usize) -> Option<Vec<Part>> {
 /// patterns: the last one is kept.
 pub(super) fn call_dynamic(func: Func, args: &[Value<'_>], terms: &Terms) -> Option<Value<'static>> {
     thread_local! {
-        static LAST: RefCell<Option<(String, String, Option<Pattern>)>> = const { RefCell::new(None) };
+        static LAST: RefCell<Option<(String, String, Option<TextPattern>)>> = const { RefCell::new(None) };
     }
     let pattern = plain(&args[1])?;
     let flags = match args.get(if func == Func::Regex { 2 } else { 3 }) {
@@ -301,7 +307,7 @@ pub(super) fn call_dynamic(func: Func, args: &[Value<'_>], terms: &Terms) -> Opt
         if !last.as_ref().is_some_and(|(p, f, _)| p == pattern && f == flags) {
             // to compile takes as long as to read the most that may come of it
             terms.poll(PATTERN_BYTES[0])?;
-            *last = Some((pattern.to_owned(), flags.to_owned(), Pattern::new(pattern, flags)));
+            *last = Some((pattern.to_owned(), flags.to_owned(), TextPattern::new(pattern, flags)));
         }
         let compiled = last.as_ref()?.2.as_ref()?;
         match func {
@@ -316,7 +322,7 @@ mod tests {
     use super::*;
 
     fn replace(text: &str, pattern: &str, replacement: &str) -> Option<String> {
-        let pattern = Pattern::new(pattern, "")?;
+        let pattern = TextPattern::new(pattern, "")?;
         let (text, replacement) = (Value::String(text.into()), Value::String(replacement.into()));
         let out = pattern.replace(&text, &replacement, &Terms::for_test(100))?;
         Some(out.text().into_owned())
@@ -339,7 +345,7 @@ mod tests {
     #[test]
     fn flags() {
         let matches = |text: &str, pattern: &str, flags: &str| {
-            Pattern::new(pattern, flags)
+            TextPattern::new(pattern, flags)
                 .and_then(|p| p.matches(&Value::String(text.into()), &Terms::for_test(100)))
                 .map(|v| v.text() == "true")
         };
@@ -356,7 +362,7 @@ mod tests {
         let terms = Terms::for_test(1 << 20);
         let text = Value::String("a".repeat(1 << 10).into());
         let replacement = Value::String("$1".repeat(1 << 16).into());
-        let pattern = Pattern::new("(a+)", "").unwrap();
+        let pattern = TextPattern::new("(a+)", "").unwrap();
         assert!(pattern.replace(&text, &replacement, &terms).is_none());
         assert!(matches!(terms.fault(), Err(crate::value::TermError::TooLong { bytes: 67108864, .. })));
     }
@@ -395,7 +401,7 @@ mod tests {
         .enumerate()
         {
             let text = long(seed as u64);
-            let pattern = Pattern::new(pattern, flags).unwrap();
+            let pattern = TextPattern::new(pattern, flags).unwrap();
             let terms = Terms::for_test(1 << 24);
             assert!(!pattern.is_short(text.len()));
             let value = Value::String(text.clone().into());
@@ -422,7 +428,7 @@ mod tests {
     #[test]
     fn what_no_automaton_searches_is_refused() {
         let terms = Terms::for_test(1 << 24);
-        let pattern = Pattern::new(r"\bz", "").unwrap();
+        let pattern = TextPattern::new(r"\bz", "").unwrap();
         assert!(pattern.matches(&Value::String(long(1).into()), &terms).is_none());
         assert!(matches!(terms.fault(), Err(crate::value::TermError::Search { .. })));
     }

@@ -44,7 +44,7 @@ pub(super) struct Problem<'a> {
 }
 
 #[derive(Clone)]
-struct State {
+struct JoinedSet {
     cost: f64,
     estimate: Estimate,
     bound: VarSet,
@@ -64,12 +64,12 @@ impl Problem<'_> {
         }
     }
 
-    fn begin(&self) -> State {
-        State { cost: 0.0, estimate: self.start.clone(), bound: self.bound.clone(), last: usize::MAX }
+    fn begin(&self) -> JoinedSet {
+        JoinedSet { cost: 0.0, estimate: self.start.clone(), bound: self.bound.clone(), last: usize::MAX }
     }
 
     fn dynamic(&self, n: usize) -> Vec<usize> {
-        let mut best: Vec<Option<State>> = vec![None; 1 << n];
+        let mut best: Vec<Option<JoinedSet>> = vec![None; 1 << n];
         best[0] = Some(self.begin());
         for set in 0..(1usize << n) {
             let Some(state) = best[set].clone() else { continue };
@@ -92,19 +92,19 @@ impl Problem<'_> {
         order
     }
 
-    fn candidates(&self, state: &State, set: usize, n: usize) -> Vec<usize> {
+    fn candidates(&self, state: &JoinedSet, set: usize, n: usize) -> Vec<usize> {
         let open = (0..n).filter(|e| set & (1 << e) == 0);
         let connected: Vec<usize> = open.clone().filter(|e| self.welcome(state, *e)).collect();
         if connected.is_empty() { open.collect() } else { connected }
     }
 
     /// Connected to what is there, or too small to matter, or the first.
-    fn welcome(&self, state: &State, e: usize) -> bool {
+    fn welcome(&self, state: &JoinedSet, e: usize) -> bool {
         let element = &self.elements[e];
         state.bound.is_empty() || element.scope.intersects(&state.bound) || element.estimate.rows <= 2.0
     }
 
-    fn step_cost(&self, state: &State, e: usize, set: usize) -> f64 {
+    fn step_cost(&self, state: &JoinedSet, e: usize, set: usize) -> f64 {
         if set == 0 && state.bound.is_empty() {
             return self.first_cost(e);
         }
@@ -132,7 +132,7 @@ impl Problem<'_> {
         }
     }
 
-    fn step(&self, state: &State, e: usize, cost: f64) -> State {
+    fn step(&self, state: &JoinedSet, e: usize, cost: f64) -> JoinedSet {
         let element = &self.elements[e];
         let bound = state.bound.union(&element.scope);
         let mut estimate = state.estimate.join(&element.estimate);
@@ -141,7 +141,7 @@ impl Problem<'_> {
                 estimate.rows *= c.selectivity;
             }
         }
-        State { cost, estimate, bound, last: e }
+        JoinedSet { cost, estimate, bound, last: e }
     }
 }
 

@@ -19,19 +19,19 @@ const FEW_KEYS: f64 = 64.0;
 
 /// A key part by variable, so that it can be found in another operator's input.
 #[derive(Clone, Copy)]
-enum Part {
+enum KeyPart {
     Is(Src),
     Var(Var),
 }
 
-struct Seen<'a> {
+struct PlannedLookup<'a> {
     id: usize,
     /// the variables known before it
     input: &'a [Var],
     known: VarSet,
     rows_in: f64,
     index: Index,
-    key: Vec<Part>,
+    key: Vec<KeyPart>,
 }
 
 type Stars = FxHashMap<usize, Vec<(Index, Vec<Src>)>>;
@@ -62,17 +62,17 @@ pub(super) fn announce(root: &mut PlanNode, limits: &Limits) -> Result<(), Query
 }
 
 /// Whether a key has variables, and all are known.
-fn is_known(key: &[Part], known: &VarSet) -> bool {
+fn is_known(key: &[KeyPart], known: &VarSet) -> bool {
     let mut vars =
-        key.iter().filter_map(|part| if let Part::Var(v) = part { Some(*v) } else { None }).peekable();
+        key.iter().filter_map(|part| if let KeyPart::Var(v) = part { Some(*v) } else { None }).peekable();
     vars.peek().is_some() && vars.all(|v| known.contains(v))
 }
 
-fn number(key: &[Part], input: &[Var]) -> Option<Vec<Src>> {
+fn number(key: &[KeyPart], input: &[Var]) -> Option<Vec<Src>> {
     let mut any = false;
     let parts = key.iter().map(|part| match part {
-        Part::Is(src) => Some(*src),
-        Part::Var(v) => {
+        KeyPart::Is(src) => Some(*src),
+        KeyPart::Var(v) => {
             any = true;
             input.iter().position(|x| x == v).map(|c| Src::Col(c as u16))
         }
@@ -82,15 +82,15 @@ fn number(key: &[Part], input: &[Var]) -> Option<Vec<Src>> {
 }
 
 /// The look-ups in the order they run.
-fn collect<'a>(node: &'a PlanNode, seen: &mut Vec<Seen<'a>>) {
+fn collect<'a>(node: &'a PlanNode, seen: &mut Vec<PlannedLookup<'a>>) {
     match &node.op {
         Op::Lookup { input, access, .. } => {
             collect(input, seen);
             let key = access.key.iter().map(|src| match src {
-                Src::Col(c) => Part::Var(input.vars[*c as usize]),
-                other => Part::Is(*other),
+                Src::Col(c) => KeyPart::Var(input.vars[*c as usize]),
+                other => KeyPart::Is(*other),
             });
-            seen.push(Seen {
+            seen.push(PlannedLookup {
                 id: node.id,
                 input: &input.vars,
                 known: input.vars.iter().copied().collect(),

@@ -27,7 +27,7 @@ pub struct TableStyle {
     pub prefixes: Option<Shortener>,
 }
 
-pub(super) struct Table<'w> {
+pub(super) struct TableWriter<'w> {
     out: &'w mut dyn Write,
     style: TableStyle,
     used: BTreeSet<String>,
@@ -38,9 +38,9 @@ pub(super) struct Table<'w> {
     rows: u64,
 }
 
-impl<'w> Table<'w> {
+impl<'w> TableWriter<'w> {
     pub fn new(names: &[String], style: TableStyle, out: &'w mut dyn Write) -> Self {
-        Table {
+        TableWriter {
             out,
             style,
             used: BTreeSet::new(),
@@ -183,7 +183,7 @@ mod tests {
         let person = NamedNode::new_unchecked("http://xmlns.com/foaf/0.1/Person");
         let name = Literal::from("a name that is much longer than the line is wide");
         let mut out = Vec::new();
-        let mut table = Table::new(&names, style, &mut out);
+        let mut table = TableWriter::new(&names, style, &mut out);
         let cells =
             [(variables[0].as_ref(), person.as_ref().into()), (variables[1].as_ref(), name.as_ref().into())];
         table.row(cells.into_iter()).unwrap();

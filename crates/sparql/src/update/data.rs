@@ -3,13 +3,13 @@
 use snowmelt_graph::{BlankNodes, Changed, QuadBatch, TermId, TermRef};
 use spargebra::term::{GraphName, GroundQuad, GroundTerm, Quad};
 
-use super::{Run, term_ref};
+use super::{UpdateRun, term_ref};
 use crate::error::QueryError;
 
 /// Quads changed together.
 const PART_QUADS: usize = 1 << 16;
 
-impl Run<'_> {
+impl UpdateRun<'_> {
     /// Adds quads. Blank nodes are new ones, told apart by their labels within the operation.
     pub(super) fn insert_data(&mut self, data: &[Quad]) -> Result<Changed, QueryError> {
         let mut changed = Changed::default();

@@ -9,7 +9,7 @@ use snowmelt_graph::load::{LoadError, Source};
 use snowmelt_graph::{Changed, check_source};
 use spargebra::term::{GraphName, NamedNode};
 
-use super::Run;
+use super::UpdateRun;
 use crate::error::QueryError;
 
 /// A directory that LOAD may read from, or a single file.
@@ -42,7 +42,7 @@ impl LoadPermission {
     }
 }
 
-impl Run<'_> {
+impl UpdateRun<'_> {
     /// Inserts a document into a graph. One whose errors are passed over (`silent`) is read
     /// twice, so that half of it does not stay.
     pub(super) fn load(

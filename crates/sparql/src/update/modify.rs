@@ -16,7 +16,7 @@ use spargebra::term::{
     Variable,
 };
 
-use super::{Run, term_ref};
+use super::{UpdateRun, term_ref};
 use crate::engine::{QueryOptions, QueryResult};
 use crate::error::QueryError;
 use crate::exec::Batch;
@@ -26,7 +26,7 @@ const PART_QUADS: usize = 1 << 16;
 
 /// A place in a template.
 #[derive(Clone, Copy)]
-enum Place {
+enum TemplateTerm {
     /// index of a constant
     Const(usize),
     /// column of the solutions
@@ -42,11 +42,11 @@ struct Templates {
     columns: Numbered<Variable>,
     consts: Numbered<oxrdf::Term>,
     blanks: Numbered<oxrdf::BlankNode>,
-    delete: Vec<[Place; 4]>,
-    insert: Vec<[Place; 4]>,
+    delete: Vec<[TemplateTerm; 4]>,
+    insert: Vec<[TemplateTerm; 4]>,
 }
 
-impl Run<'_> {
+impl UpdateRun<'_> {
     pub(super) fn modify(
         &mut self,
         delete: &[GroundQuadPattern],
@@ -125,15 +125,15 @@ impl Templates {
         templates
     }
 
-    fn column(&mut self, variable: &Variable) -> Place {
-        Place::Column(self.columns.place_of(variable))
+    fn column(&mut self, variable: &Variable) -> TemplateTerm {
+        TemplateTerm::Column(self.columns.place_of(variable))
     }
 
-    fn constant(&mut self, term: impl Into<oxrdf::Term>) -> Place {
-        Place::Const(self.consts.place_of(&term.into()))
+    fn constant(&mut self, term: impl Into<oxrdf::Term>) -> TemplateTerm {
+        TemplateTerm::Const(self.consts.place_of(&term.into()))
     }
 
-    fn ground(&mut self, term: &GroundTermPattern) -> Place {
+    fn ground(&mut self, term: &GroundTermPattern) -> TemplateTerm {
         match term {
             GroundTermPattern::NamedNode(node) => self.constant(node.clone()),
             GroundTermPattern::Literal(literal) => self.constant(literal.clone()),
@@ -141,25 +141,25 @@ impl Templates {
         }
     }
 
-    fn term(&mut self, term: &TermPattern) -> Place {
+    fn term(&mut self, term: &TermPattern) -> TemplateTerm {
         match term {
             TermPattern::NamedNode(node) => self.constant(node.clone()),
             TermPattern::Literal(literal) => self.constant(literal.clone()),
             TermPattern::Variable(variable) => self.column(variable),
-            TermPattern::BlankNode(node) => Place::Blank(self.blanks.place_of(node)),
+            TermPattern::BlankNode(node) => TemplateTerm::Blank(self.blanks.place_of(node)),
         }
     }
 
-    fn named(&mut self, term: &NamedNodePattern) -> Place {
+    fn named(&mut self, term: &NamedNodePattern) -> TemplateTerm {
         match term {
             NamedNodePattern::NamedNode(node) => self.constant(node.clone()),
             NamedNodePattern::Variable(variable) => self.column(variable),
         }
     }
 
-    fn graph(&mut self, graph: &GraphNamePattern) -> Place {
+    fn graph(&mut self, graph: &GraphNamePattern) -> TemplateTerm {
         match graph {
-            GraphNamePattern::DefaultGraph => Place::DefaultGraph,
+            GraphNamePattern::DefaultGraph => TemplateTerm::DefaultGraph,
             GraphNamePattern::NamedNode(node) => self.constant(node.clone()),
             GraphNamePattern::Variable(variable) => self.column(variable),
         }
@@ -233,10 +233,10 @@ impl<'t> Change<'t> {
         for row in 0..batch.rows {
             for template in &templates.delete {
                 let quad = template.map(|place| match place {
-                    Place::Const(at) => self.known[at],
-                    Place::Column(col) => Some(cols[col][row]).filter(|id| is_stored(*id)),
-                    Place::DefaultGraph => Some(TermId::DEFAULT_GRAPH),
-                    Place::Blank(_) => unreachable!("the grammar has no blank nodes in DELETE"),
+                    TemplateTerm::Const(at) => self.known[at],
+                    TemplateTerm::Column(col) => Some(cols[col][row]).filter(|id| is_stored(*id)),
+                    TemplateTerm::DefaultGraph => Some(TermId::DEFAULT_GRAPH),
+                    TemplateTerm::Blank(_) => unreachable!("the grammar has no blank nodes in DELETE"),
                 });
                 if let [Some(s), Some(p), Some(o), Some(g)] = quad {
                     self.delete.push([s, p, o, g]);
@@ -248,10 +248,12 @@ impl<'t> Change<'t> {
                     continue;
                 }
                 let quad = template.map(|place| match place {
-                    Place::Const(at) => self.constant(at),
-                    Place::Column(col) => self.value(cols[col][row], solutions),
-                    Place::DefaultGraph => self.insert.id(TermId::DEFAULT_GRAPH),
-                    Place::Blank(n) => self.insert.id(*nodes[n].get_or_insert_with(&mut new_blank_node)),
+                    TemplateTerm::Const(at) => self.constant(at),
+                    TemplateTerm::Column(col) => self.value(cols[col][row], solutions),
+                    TemplateTerm::DefaultGraph => self.insert.id(TermId::DEFAULT_GRAPH),
+                    TemplateTerm::Blank(n) => {
+                        self.insert.id(*nodes[n].get_or_insert_with(&mut new_blank_node))
+                    }
                 });
                 self.insert.push(quad);
             }
@@ -277,9 +279,15 @@ impl<'t> Change<'t> {
 
     /// Whether a quad of the template is one of RDF: everything bound, no literal where none
     /// may be.
-    fn fits(&self, template: &[Place; 4], cols: &[Vec<TermId>], row: usize, solutions: &QueryResult) -> bool {
-        let kind = |place: &Place| match place {
-            Place::Column(col) => match cols[*col][row] {
+    fn fits(
+        &self,
+        template: &[TemplateTerm; 4],
+        cols: &[Vec<TermId>],
+        row: usize,
+        solutions: &QueryResult,
+    ) -> bool {
+        let kind = |place: &TemplateTerm| match place {
+            TemplateTerm::Column(col) => match cols[*col][row] {
                 TermId::UNDEF => None,
                 id if id.kind() == Kind::Local => solutions.with_term(id, |term| match term {
                     TermRef::Iri(_) => Kind::Iri,
@@ -288,11 +296,11 @@ impl<'t> Change<'t> {
                 }),
                 id => Some(id.kind()),
             },
-            Place::Const(at) => {
+            TemplateTerm::Const(at) => {
                 Some(if self.templates.consts.list[*at].is_literal() { Kind::String } else { Kind::Iri })
             }
-            Place::Blank(_) => Some(Kind::Blank),
-            Place::DefaultGraph => Some(Kind::Special),
+            TemplateTerm::Blank(_) => Some(Kind::Blank),
+            TemplateTerm::DefaultGraph => Some(Kind::Special),
         };
         let [s, p, o, g] = template.each_ref().map(kind);
         matches!(s, Some(Kind::Iri | Kind::Blank))

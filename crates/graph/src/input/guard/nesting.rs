@@ -1,6 +1,6 @@
 //! Brackets and braces that are open, in Turtle and its kin and in JSON.
 
-use super::{MOST_LEVELS, Scan, too_long};
+use super::{ByteScan, MOST_LEVELS, too_long};
 
 /// How strings are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(super) enum Quotes {
 
 /// Where the scanner is.
 #[derive(Clone, Copy)]
-enum At {
+enum NestingState {
     Open,
     /// In a string that ends with so many of this byte, of which so many were just seen.
     String(u8, u8, u8),
@@ -25,7 +25,7 @@ enum At {
 
 pub(super) struct Nesting {
     quotes: Quotes,
-    at: At,
+    at: NestingState,
     levels: usize,
     longest: usize,
     /// bytes of the string or IRI it is in
@@ -34,7 +34,7 @@ pub(super) struct Nesting {
 
 impl Nesting {
     pub(super) fn new(quotes: Quotes, longest: usize) -> Self {
-        Nesting { quotes, at: At::Open, levels: 0, longest, term: 0 }
+        Nesting { quotes, at: NestingState::Open, levels: 0, longest, term: 0 }
     }
 
     fn open(&mut self, byte: u8) -> Result<(), String> {
@@ -45,17 +45,17 @@ impl Nesting {
                 if self.levels > MOST_LEVELS {
                     return Err(format!("the document nests more than {MOST_LEVELS} levels, the limit"));
                 }
-                At::Open
+                NestingState::Open
             }
             b']' | b'}' | b')' => {
                 self.levels = self.levels.saturating_sub(1);
-                At::Open
+                NestingState::Open
             }
-            b'"' | b'\'' if turtle => At::Quotes(byte, 1),
-            b'"' => At::String(byte, 1, 0),
-            b'<' if turtle => At::Iri,
-            b'#' if turtle => At::Comment,
-            _ => At::Open,
+            b'"' | b'\'' if turtle => NestingState::Quotes(byte, 1),
+            b'"' => NestingState::String(byte, 1, 0),
+            b'<' if turtle => NestingState::Iri,
+            b'#' if turtle => NestingState::Comment,
+            _ => NestingState::Open,
         };
         Ok(())
     }
@@ -68,10 +68,11 @@ impl Nesting {
     }
 }
 
-impl Scan for Nesting {
+impl ByteScan for Nesting {
     fn byte(&mut self, byte: u8) -> Result<(), String> {
         self.step(byte)?;
-        self.term = if matches!(self.at, At::Open | At::Comment) { 0 } else { self.term + 1 };
+        self.term =
+            if matches!(self.at, NestingState::Open | NestingState::Comment) { 0 } else { self.term + 1 };
         if self.term > self.longest { Err(too_long(self.longest)) } else { Ok(()) }
     }
 }
@@ -79,24 +80,26 @@ impl Scan for Nesting {
 impl Nesting {
     fn step(&mut self, byte: u8) -> Result<(), String> {
         self.at = match self.at {
-            At::Open => return self.open(byte),
-            At::String(quote, ends, _) if byte == b'\\' => At::Escaped(quote, ends),
-            At::String(quote, ends, seen) if byte == quote && seen + 1 == ends => At::Open,
-            At::String(quote, ends, seen) => {
-                At::String(quote, ends, if byte == quote { seen + 1 } else { 0 })
+            NestingState::Open => return self.open(byte),
+            NestingState::String(quote, ends, _) if byte == b'\\' => NestingState::Escaped(quote, ends),
+            NestingState::String(quote, ends, seen) if byte == quote && seen + 1 == ends => {
+                NestingState::Open
             }
-            At::Escaped(quote, ends) => At::String(quote, ends, 0),
-            At::Quotes(quote, 1) if byte == quote => At::Quotes(quote, 2),
-            At::Quotes(quote, 2) if byte == quote => At::String(quote, 3, 0),
+            NestingState::String(quote, ends, seen) => {
+                NestingState::String(quote, ends, if byte == quote { seen + 1 } else { 0 })
+            }
+            NestingState::Escaped(quote, ends) => NestingState::String(quote, ends, 0),
+            NestingState::Quotes(quote, 1) if byte == quote => NestingState::Quotes(quote, 2),
+            NestingState::Quotes(quote, 2) if byte == quote => NestingState::String(quote, 3, 0),
             // two quotes are an empty string
-            At::Quotes(_, 2) => return self.open(byte),
-            At::Quotes(quote, _) if byte == b'\\' => At::Escaped(quote, 1),
-            At::Quotes(quote, _) => At::String(quote, 1, 0),
+            NestingState::Quotes(_, 2) => return self.open(byte),
+            NestingState::Quotes(quote, _) if byte == b'\\' => NestingState::Escaped(quote, 1),
+            NestingState::Quotes(quote, _) => NestingState::String(quote, 1, 0),
             // what N3 writes as < and <= is no IRI
-            At::Iri if matches!(byte, b'>' | b' ' | b'\n' | b'=') => At::Open,
-            At::Iri => At::Iri,
-            At::Comment if byte == b'\n' => At::Open,
-            At::Comment => At::Comment,
+            NestingState::Iri if matches!(byte, b'>' | b' ' | b'\n' | b'=') => NestingState::Open,
+            NestingState::Iri => NestingState::Iri,
+            NestingState::Comment if byte == b'\n' => NestingState::Open,
+            NestingState::Comment => NestingState::Comment,
         };
         Ok(())
     }

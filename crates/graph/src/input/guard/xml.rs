@@ -1,7 +1,7 @@
 //! RDF/XML: entities, texts and attributes, XML literals, and elements that are open.
 
 use super::entities::Entities;
-use super::{MOST_LEVELS, Scan};
+use super::{ByteScan, MOST_LEVELS};
 
 /// Bytes of the tags of open elements: each may hold a base that those within it keep.
 const MOST_OPEN: usize = 64 << 20;
@@ -11,7 +11,7 @@ const NAME: usize = 256;
 
 /// Where the scanner is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum At {
+enum XmlState {
     Text,
     /// Behind `<`.
     Begin,
@@ -28,7 +28,7 @@ enum At {
 
 pub(super) struct Xml {
     longest: usize,
-    at: At,
+    at: XmlState,
     entities: Entities,
     /// the name of the reference that is being read
     name: Option<Vec<u8>>,
@@ -52,7 +52,7 @@ impl Xml {
     pub(super) fn new(longest: usize) -> Self {
         Xml {
             longest,
-            at: At::Text,
+            at: XmlState::Text,
             entities: Entities::default(),
             name: None,
             last: [0; 9],
@@ -106,9 +106,9 @@ impl Xml {
     fn begin(&mut self, byte: u8) {
         (self.tag, self.parse_type, self.is_literal, self.closes) = (1, false, false, byte == b'/');
         self.at = match byte {
-            b'!' => At::Mark,
-            b'?' => At::Instruction,
-            _ => At::Tag(None),
+            b'!' => XmlState::Mark,
+            b'?' => XmlState::Instruction,
+            _ => XmlState::Tag(None),
         };
     }
 
@@ -123,9 +123,9 @@ impl Xml {
         }
         self.at = match (quote, byte) {
             (None, b'>') => return self.end_of_tag(),
-            (None, b'"' | b'\'') => At::Tag(Some(byte)),
-            (Some(open), _) if open == byte => At::Tag(None),
-            _ => At::Tag(quote),
+            (None, b'"' | b'\'') => XmlState::Tag(Some(byte)),
+            (Some(open), _) if open == byte => XmlState::Tag(None),
+            _ => XmlState::Tag(quote),
         };
         Ok(())
     }
@@ -153,25 +153,25 @@ impl Xml {
                 self.literal_from = Some(self.open.len());
             }
         }
-        (self.at, self.tag, self.text) = (At::Text, 0, 0);
+        (self.at, self.tag, self.text) = (XmlState::Text, 0, 0);
         Ok(())
     }
 
     /// What a `<!` is, once that is told.
     fn mark(&mut self) {
         if self.ends_with(b"<!--") {
-            self.at = At::Comment;
+            self.at = XmlState::Comment;
         } else if self.ends_with(b"<![CDATA[") {
-            self.at = At::CData;
+            self.at = XmlState::CData;
         } else if self.ends_with(b"<!DOCTYPE") {
-            self.at = At::DocType(1);
+            self.at = XmlState::DocType(1);
         } else if self.ends_with(b">") {
-            self.at = At::Text;
+            self.at = XmlState::Text;
         }
     }
 }
 
-impl Scan for Xml {
+impl ByteScan for Xml {
     fn byte(&mut self, byte: u8) -> Result<(), String> {
         self.last.rotate_left(1);
         self.last[8] = byte;
@@ -179,21 +179,21 @@ impl Scan for Xml {
             self.literal += 1;
         }
         match self.at {
-            At::Text if byte == b'<' => self.at = At::Begin,
-            At::Text => self.text += 1 + self.reference(byte),
-            At::Begin => self.begin(byte),
-            At::Tag(quote) => self.tag(byte, quote)?,
-            At::Mark => self.mark(),
-            At::Comment if self.ends_with(b"-->") => (self.at, self.tag) = (At::Text, 0),
-            At::Comment => self.tag += 1,
-            At::CData if self.ends_with(b"]]>") => (self.at, self.tag) = (At::Text, 0),
-            At::CData => self.text += 1,
-            At::Instruction if self.ends_with(b"?>") => (self.at, self.tag) = (At::Text, 0),
-            At::Instruction => self.tag += 1,
-            At::DocType(open) => {
+            XmlState::Text if byte == b'<' => self.at = XmlState::Begin,
+            XmlState::Text => self.text += 1 + self.reference(byte),
+            XmlState::Begin => self.begin(byte),
+            XmlState::Tag(quote) => self.tag(byte, quote)?,
+            XmlState::Mark => self.mark(),
+            XmlState::Comment if self.ends_with(b"-->") => (self.at, self.tag) = (XmlState::Text, 0),
+            XmlState::Comment => self.tag += 1,
+            XmlState::CData if self.ends_with(b"]]>") => (self.at, self.tag) = (XmlState::Text, 0),
+            XmlState::CData => self.text += 1,
+            XmlState::Instruction if self.ends_with(b"?>") => (self.at, self.tag) = (XmlState::Text, 0),
+            XmlState::Instruction => self.tag += 1,
+            XmlState::DocType(open) => {
                 self.entities.byte(byte)?;
                 let open = open + usize::from(byte == b'<') - usize::from(byte == b'>');
-                self.at = if open == 0 { At::Text } else { At::DocType(open) };
+                self.at = if open == 0 { XmlState::Text } else { XmlState::DocType(open) };
             }
         }
         self.measure()

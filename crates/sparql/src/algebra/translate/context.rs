@@ -25,7 +25,7 @@ use crate::algebra::{ApplyKind, ContextVar, ExistsKind, GraphSlot, Node, Slot, V
 use crate::error::QueryError;
 
 /// The solutions that a pattern is evaluated for.
-pub(super) struct Context {
+pub(super) struct ExistsContext {
     row: Var,
     /// the names inside that they may bind: number outside, whether it is certain
     names: Vec<(String, Var, bool)>,
@@ -101,7 +101,7 @@ impl Translator<'_> {
         named.retain(|n| mentions.names.contains(n.0.as_str()));
         let vars = named.iter().map(|n| (n.0.clone(), n.1)).collect();
         let row = self.fresh(".row");
-        self.contexts.push(Context { row, names: named, graph, some, binds });
+        self.contexts.push(ExistsContext { row, names: named, graph, some, binds });
         (left, Scope { vars, context: Some(self.contexts.len() - 1), sliced: false })
     }
 

@@ -47,8 +47,10 @@ impl<'b> Eval<'_, 'b> {
         for (row, out) in out.iter_mut().enumerate() {
             let id = a.get(row);
             match crate::expr::fused::cast_text(to, id) {
-                Ok(crate::expr::fused::Number::Id(id)) => *out = id,
-                Ok(crate::expr::fused::Number::Double(v)) => *out = self.terms.push(&Value::Double(v.into())),
+                Ok(crate::expr::fused::CastNumber::Id(id)) => *out = id,
+                Ok(crate::expr::fused::CastNumber::Double(v)) => {
+                    *out = self.terms.push(&Value::Double(v.into()))
+                }
                 Err(Slow) if matches!(id.kind(), Kind::Special | Kind::Blank) => {}
                 Err(Slow) => slow.push(row as u32),
             }

@@ -2,14 +2,14 @@
 
 use snowmelt_graph::TermId;
 
-use super::{Col, Eval, FALSE, Node, Result, TRUE, kernel, picked};
+use super::{Col, Eval, ExprNode, FALSE, Result, TRUE, kernel, picked};
 
 impl<'b> Eval<'_, 'b> {
     /// `&&` and `||`: `decided` is the truth value that ends the matter for a row; later parts
     /// see only the other rows, unless they are so cheap that sorting rows out costs more.
     pub(super) fn connective(
         &mut self,
-        parts: &[Node],
+        parts: &[ExprNode],
         selected: Option<&[u32]>,
         decided: TermId,
         combine: fn(TermId, TermId) -> TermId,
@@ -38,7 +38,12 @@ impl<'b> Eval<'_, 'b> {
     }
 
     /// IN: true if equal to one, else an error if one comparison erred, else false.
-    pub(super) fn is_in(&mut self, a: &Node, list: &[Node], selected: Option<&[u32]>) -> Result<Col<'b>> {
+    pub(super) fn is_in(
+        &mut self,
+        a: &ExprNode,
+        list: &[ExprNode],
+        selected: Option<&[u32]>,
+    ) -> Result<Col<'b>> {
         let a = a.eval(self, selected)?;
         self.any_equal(&a, list, selected)
     }
@@ -47,7 +52,7 @@ impl<'b> Eval<'_, 'b> {
     pub(super) fn any_equal(
         &mut self,
         a: &Col<'_>,
-        list: &[Node],
+        list: &[ExprNode],
         selected: Option<&[u32]>,
     ) -> Result<Col<'b>> {
         let rows = selected.map_or(self.rows, <[u32]>::len);
@@ -63,9 +68,9 @@ impl<'b> Eval<'_, 'b> {
 
     pub(super) fn choose(
         &mut self,
-        condition: &Node,
-        yes: &Node,
-        no: &Node,
+        condition: &ExprNode,
+        yes: &ExprNode,
+        no: &ExprNode,
         selected: Option<&[u32]>,
     ) -> Result<Col<'b>> {
         let rows = selected.map_or(self.rows, <[u32]>::len);
@@ -83,7 +88,7 @@ impl<'b> Eval<'_, 'b> {
         Ok(Col::Own(out))
     }
 
-    pub(super) fn coalesce(&mut self, list: &[Node], selected: Option<&[u32]>) -> Result<Col<'b>> {
+    pub(super) fn coalesce(&mut self, list: &[ExprNode], selected: Option<&[u32]>) -> Result<Col<'b>> {
         let rows = selected.map_or(self.rows, <[u32]>::len);
         let mut out = vec![TermId::UNDEF; rows];
         let mut open: Vec<u32> = (0..rows as u32).collect();

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{Kind, TermId, TermRef};
 
-use super::{Col, Eval, FALSE, Node, Result, TRUE, kernel, picked};
+use super::{Col, Eval, ExprNode, FALSE, Result, TRUE, kernel, picked};
 use crate::expr::members::{Answered, Members};
 use crate::value;
 
@@ -11,7 +11,7 @@ impl<'b> Eval<'_, 'b> {
     /// IN a set: as [`Eval::is_in`] for the list.
     pub(super) fn is_member(
         &mut self,
-        a: &Node,
+        a: &ExprNode,
         members: &Members,
         selected: Option<&[u32]>,
     ) -> Result<Col<'b>> {
@@ -46,7 +46,7 @@ impl<'b> Eval<'_, 'b> {
     fn one_by_one(
         &mut self,
         a: &Col<'_>,
-        list: &[Node],
+        list: &[ExprNode],
         rows: &[u32],
         selected: Option<&[u32]>,
         out: &mut [TermId],
@@ -74,7 +74,7 @@ impl<'b> Eval<'_, 'b> {
         if rows.is_empty() {
             return Ok(());
         }
-        for node in members.rest.iter().filter(|n| !matches!(n, Node::Const(_))) {
+        for node in members.rest.iter().filter(|n| !matches!(n, ExprNode::Const(_))) {
             self.one_by_one(a, std::slice::from_ref(node), rows, selected, out)?;
         }
         Ok(())

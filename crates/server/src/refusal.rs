@@ -1,0 +1,27 @@
+//! Requests that get no answer: a status and a line that says why and what to do.
+
+use hyper::StatusCode;
+use snowmelt_sparql::QueryError;
+
+/// A refusal: status and one line that says what to do.
+pub type Refusal = (StatusCode, String);
+
+/// The refusal that an error of a query or an update is.
+pub(crate) fn refusal(error: &QueryError) -> Refusal {
+    let status = match error {
+        QueryError::Parse { .. }
+        | QueryError::TooLarge { .. }
+        | QueryError::Unsupported { .. }
+        | QueryError::UsingTwice => StatusCode::BAD_REQUEST,
+        QueryError::LoadRefused { .. } => StatusCode::FORBIDDEN,
+        QueryError::GraphExists(_) => StatusCode::CONFLICT,
+        QueryError::Unwritable { .. } => StatusCode::NOT_ACCEPTABLE,
+        QueryError::Load(error) if error.is_of_input() => StatusCode::BAD_REQUEST,
+        QueryError::TermTooLong { .. } | QueryError::Search { .. } => StatusCode::BAD_REQUEST,
+        error if error.is_of_limits() => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    let limit =
+        if matches!(error, QueryError::Timeout(_)) { "; the server's limit is --timeout" } else { "" };
+    (status, format!("{error}{limit}"))
+}
