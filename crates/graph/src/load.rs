@@ -94,9 +94,9 @@ pub fn load(
     result
 }
 
-/// Loads `sources` into an open database, beside its readers: they see the state before until all
-/// is loaded. Writers wait. The store's settings count, not those of `options`; memory comes from
-/// its budget.
+/// Loads `sources` into an open database, beside its readers: they see the state before until
+/// all is loaded. Writers wait. The store's settings count, not those of `options`; memory
+/// comes from its budget.
 ///
 /// # Errors
 /// As [`load`]; all or nothing.
@@ -108,7 +108,8 @@ pub fn load_into(
     cancel: &AtomicBool,
 ) -> Result<LoadReport, LoadError> {
     let store = database.store();
-    // Half of what is free, since queries go on; a load that gets too little for building inserts.
+    // Half of what is free, since queries go on; a load that gets too little for building
+    // inserts.
     let share = (store.memory().free() / 2).max(LEAST_MEMORY);
     let reserved = store.memory().reserve("a load", share);
     let memory_bytes = reserved.as_ref().map_or(LEAST_MEMORY, |_| share);

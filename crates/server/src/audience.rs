@@ -35,7 +35,8 @@ impl Audience {
             None => return Err((StatusCode::BAD_REQUEST, "a request of HTTP/1.1 needs a Host".into())),
         };
         self.check(&named)?;
-        // The form that is meant for proxies names the authority once more, and that one counts.
+        // The form that is meant for proxies names the authority once more, and that one
+        // counts.
         match head.uri.authority() {
             Some(authority) => self.check(authority.as_str()).map(|()| authority.to_string()),
             None => Ok(named),

@@ -1,11 +1,12 @@
 //! From a thread that writes an answer to the connection that sends it.
 //!
-//! 1. The writer fills one chunk. An answer that ends within it goes out whole, with its length.
+//! 1. The writer fills one chunk. An answer that ends within it goes out whole, with its
+//!    length.
 //! 2. A longer one turns into a stream: chunks pass through a short queue, so a slow client
 //!    slows the query and not the server's memory.
-//! 3. A query whose client does not read gives its slot, and the memory it has reserved and does
-//!    not use, to others while it waits. It ends when the connection is closed at the stall
-//!    deadline. (To cancel it at once would end every query whose client pauses.)
+//! 3. A query whose client does not read gives its slot, and the memory it has reserved and
+//!    does not use, to others while it waits. It ends when the connection is closed at the
+//!    stall deadline. (To cancel it at once would end every query whose client pauses.)
 //! 4. When the client has gone, the body is dropped, which cancels the query.
 
 use std::io::{self, Write};
@@ -31,8 +32,8 @@ const CHUNK_BYTES: usize = 64 * 1024;
 const QUEUED_CHUNKS: usize = 4;
 /// How long a query keeps its slot while its client does not read.
 const STALL: Duration = Duration::from_millis(100);
-/// How long a query whose client reads on waits for the memory it has lent; then it goes on with
-/// what it can get.
+/// How long a query whose client reads on waits for the memory it has lent; then it goes on
+/// with what it can get.
 const LENT: Duration = Duration::from_secs(10);
 /// Pause between two looks whether that memory is free.
 const LOOK: Duration = Duration::from_millis(2);

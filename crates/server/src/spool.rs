@@ -1,4 +1,5 @@
-//! A request body taken to its end: in memory while it is small, then in a file that has no name.
+//! A request body taken to its end: in memory while it is small, then in a file that has no
+//! name.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};

@@ -73,7 +73,8 @@ fn buffered(format: ResultFormat, out: &mut dyn Write) -> Out<'_> {
 }
 
 impl<'w> SolutionWriter<'w> {
-    /// Writes the head: the variables' names, without question mark, in the order of the columns.
+    /// Writes the head: the variables' names, without question mark, in the order of the
+    /// columns.
     ///
     /// # Errors
     /// When writing fails, or the format is one of graphs.

@@ -1,10 +1,10 @@
 //! The partial dictionary of one chunk of input.
 //!
 //! Terms are interned by what they are written as, so the work of a term (unescaping, checking,
-//! recognising numbers and dates) is done once per chunk, not once per occurrence. What comes out
-//! are rows of references. A reference is a finished [`TermId`] where the id carries the
-//! term, else (kind 15, which is never stored) the position in the chunk's list of terms, which is
-//! in order of first occurrence.
+//! recognising numbers and dates) is done once per chunk, not once per occurrence. What comes
+//! out are rows of references. A reference is a finished [`TermId`] where the id carries the
+//! term, else (kind 15, which is never stored) the position in the chunk's list of terms, which
+//! is in order of first occurrence.
 
 use hashbrown::HashTable;
 use rustc_hash::FxHashMap;

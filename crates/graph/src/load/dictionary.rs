@@ -127,7 +127,8 @@ impl Dictionary {
         if code != IN_STRING {
             return self.string(Entry { kind, code, string: lexical });
         }
-        // Rare: the table is full. The string is what the dictionary's own rules make of the term.
+        // Rare: the table is full. The string is what the dictionary's own rules make of the
+        // term.
         let lexical = std::str::from_utf8(lexical).expect("parsers hand over UTF-8");
         let term = match annotation {
             OwnAnnotation::Plain => TermRef::string(lexical),
@@ -151,7 +152,8 @@ impl Dictionary {
         Ok(number)
     }
 
-    /// Ends the string trees and writes the dictionary's catalog records, but for the hash trees.
+    /// Ends the string trees and writes the dictionary's catalog records, but for the hash
+    /// trees.
     pub(super) fn finish(self, build: &Build) -> Result<DictionaryCounts, LoadError> {
         self.iri_hashes.finish()?;
         self.literal_hashes.finish()?;

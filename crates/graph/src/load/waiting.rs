@@ -2,9 +2,10 @@
 //!
 //! While chunks come:
 //! 1. Waiting terms are counted: a term's *position*. A part is as many terms as a table in
-//!    memory can tell apart; within a part every term has one position. A chunk never spans parts.
-//! 2. Their strings go to a file, in order of position; (hash, position) goes to a sorter when a
-//!    part ends; rows that mention a waiting term wait too, part by part ([`WaitingRows`]).
+//!    memory can tell apart; within a part every term has one position. A chunk never spans
+//!    parts.
+//! 2. Their strings go to a file, in order of position; (hash, position) goes to a sorter when
+//!    a part ends; rows that mention a waiting term wait too, part by part ([`WaitingRows`]).
 //!
 //! At the end:
 //!
@@ -12,10 +13,12 @@
 //!    term's own, the others are *repeats*: one bit per position in memory, and pairs (first,
 //!    repeat) sorted by first.
 //! 4. The strings are read in order: every first gets the next number, so numbers are by first
-//!    occurrence. Ids are written down by position, and as pairs (repeat, id), sorted by repeat.
+//!    occurrence. Ids are written down by position, and as pairs (repeat, id), sorted by
+//!    repeat.
 //! 5. Part by part, the ids of its positions are read and its rows completed.
 //!
-//! All of it is sequential reading and writing; memory is one part of ids and one bit per position.
+//! All of it is sequential reading and writing; memory is one part of ids and one bit per
+//! position.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -149,7 +152,8 @@ impl Waiting {
         let mut rows = rows.finish()?;
         for (part, &start) in self.parts.iter().enumerate() {
             let end = self.parts.get(part + 1).copied().unwrap_or(self.next);
-            // Blocks of ids do not end where parts do: what is too much stays for the next part.
+            // Blocks of ids do not end where parts do: what is too much stays for the next
+            // part.
             while (part_ids.len() as u64) < end - start {
                 assert!(ids.next_block(&mut block)?, "an id for every position");
                 part_ids.extend(block.iter().map(|[id]| *id));
@@ -336,8 +340,8 @@ impl Peek {
 
 /// Writes terms to a file, in compressed blocks: length, then a block of lz4.
 ///
-/// A term: kind (1 byte), code (2), length of the lexical form (4), of the annotation (4), both.
-/// The annotation, tag byte first, is only there when the code does not say it.
+/// A term: kind (1 byte), code (2), length of the lexical form (4), of the annotation (4),
+/// both. The annotation, tag byte first, is only there when the code does not say it.
 struct TermsWriter {
     file: TempFile,
     block: Vec<u8>,

@@ -33,7 +33,8 @@ struct WantedTerm {
 }
 
 impl Session {
-    /// Calls `f` once for each id, with its place in `ids` and its term, in no particular order.
+    /// Calls `f` once for each id, with its place in `ids` and its term, in no particular
+    /// order.
     ///
     /// # Errors Ids of no term (unbound, default graph, local, numbers the dictionary has not); damaged
     /// strings; reads that fail.

@@ -6,7 +6,8 @@
 //!    (bottom-up semantics).
 //! 3. EXISTS leaves the expressions: a conjunct becomes a semi- or anti-join, any other a join
 //!    that marks. What is evaluated for a solution, inside EXISTS, is in `context`.
-//! 4. GRAPH moves into its patterns; what binds nothing there is joined with the list of graphs.
+//! 4. GRAPH moves into its patterns; what binds nothing there is joined with the list of
+//!    graphs.
 //! 5. Constants are numbered; placeholders of the text's parameters are recognised.
 
 mod context;

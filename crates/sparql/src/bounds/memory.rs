@@ -7,7 +7,8 @@
 //!    budget in steps. Those steps leave a rest, so that the next query can begin.
 //! 3. A query that waits for its client lends what it does not use ([`MemoryShare::lend`]), and
 //!    asks for its least when it goes on.
-//! 4. A long text reserves what its trees and plan will take before it is parsed ([`text_bytes`]).
+//! 4. A long text reserves what its trees and plan will take before it is parsed
+//!    ([`text_bytes`]).
 //! 5. A query over its share, or a budget that is used up, makes operators spill
 //!    ([`Held::is_tight`]); what cannot spill ends the query with an error that names the
 //!    operator.

@@ -151,7 +151,8 @@ impl Distinct {
     }
 }
 
-/// One more column that says whether the rows were given out before. They come first in every file.
+/// One more column that says whether the rows were given out before. They come first in every
+/// file.
 fn with_flag(mut batch: Batch, given: bool) -> Batch {
     let flag = if given { TermId(1) } else { TermId::UNDEF };
     batch.cols.push(vec![flag; batch.rows]);

@@ -326,7 +326,8 @@ fn with_keys<R>(
     f(&Keys { cols: &slices, rows: to - from, range: visit.range })
 }
 
-/// The found rows that pass the tests and conditions on the new columns alone; `None`: none does.
+/// The found rows that pass the tests and conditions on the new columns alone; `None`: none
+/// does.
 fn select(
     visit: &ResolvedVisit,
     conditions: &[Expr],

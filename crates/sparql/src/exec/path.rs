@@ -454,7 +454,8 @@ impl PathJoin {
         Ok(Walking { job, nodes, held, done: 0, some: 4096, starts })
     }
 
-    /// The pairs of the next start nodes; fewer nodes when the memory does not suffice for more.
+    /// The pairs of the next start nodes; fewer nodes when the memory does not suffice for
+    /// more.
     fn walk(&self, run: &mut Run, walking: &mut Walking) -> Result<GivenPairs> {
         let (forward, start, goal) = self.direction();
         let from = walking.done;

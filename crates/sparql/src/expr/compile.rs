@@ -183,7 +183,8 @@ impl Compiler<'_> {
     }
 }
 
-/// A cast, fused with the STR or xsd:string below it where the text is only a way to the number.
+/// A cast, fused with the STR or xsd:string below it where the text is only a way to the
+/// number.
 fn cast_node(to: Cast, arg: ExprNode) -> ExprNode {
     let numeric = matches!(to, Cast::Integer | Cast::Decimal | Cast::Float | Cast::Double);
     match arg {
@@ -194,7 +195,8 @@ fn cast_node(to: Cast, arg: ExprNode) -> ExprNode {
     }
 }
 
-/// The compiled pattern of a REGEX or REPLACE whose pattern and flags are plain string constants.
+/// The compiled pattern of a REGEX or REPLACE whose pattern and flags are plain string
+/// constants.
 fn static_pattern(func: Func, args: &[Expression]) -> Option<Option<TextPattern>> {
     let text = |e: &Expression| match e {
         Expression::Literal(l) if l.language().is_none() && l.datatype() == oxrdf::vocab::xsd::STRING => {

@@ -31,7 +31,8 @@ pub(super) struct ExistsContext {
     names: Vec<(String, Var, bool)>,
     /// the graph being looked at, where that is a variable
     graph: Option<Var>,
-    /// bound where a solution binds something; only kept where that is in doubt and a MINUS asks
+    /// bound where a solution binds something; only kept where that is in doubt and a MINUS
+    /// asks
     some: Option<Var>,
     /// whether each solution binds something
     binds: bool,

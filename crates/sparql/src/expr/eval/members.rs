@@ -1,4 +1,5 @@
-//! Evaluation of IN a long list ([`Members`]): most rows are answered by one look into its sets.
+//! Evaluation of IN a long list ([`Members`]): most rows are answered by one look into its
+//! sets.
 
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{Kind, TermId, TermRef};
@@ -80,7 +81,8 @@ impl<'b> Eval<'_, 'b> {
         Ok(())
     }
 
-    /// What computed IRIs and plain strings are in the dictionary: one call for all of a column.
+    /// What computed IRIs and plain strings are in the dictionary: one call for all of a
+    /// column.
     fn known(&mut self, a: &Col<'_>, members: &Members) -> Result<FxHashMap<TermId, InDictionary>> {
         let mut local: Vec<TermId> = a.ids().iter().copied().filter(|id| id.kind() == Kind::Local).collect();
         local.sort_unstable();
