@@ -1,4 +1,4 @@
-//! What work on a database may use, what it has used, and how its journal fares.
+//! Resources for work on a database, their use so far, and the state of its journal.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ impl Database {
         self.store().journal_stats()
     }
 
-    /// What opening it read from the journal.
+    /// Reads of the journal when it was opened.
     pub fn recovery(&self) -> &RecoveryTrace {
         self.store().recovery()
     }

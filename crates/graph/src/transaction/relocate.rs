@@ -36,7 +36,7 @@ pub enum CompactStep {
     WritingBack,
 }
 
-/// What a compaction did.
+/// Result of a compaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Compacted {
     /// Bytes of the stripes before.
@@ -109,7 +109,7 @@ impl Database {
             go_on_after(CompactStep::Moved(leaves))
         });
         match relocated {
-            // What was moved stays moved; giving space back needs none.
+            // Leaves that were moved stay moved; giving space back needs none.
             Ok(_) | Err(GraphError::Store(StoreError::Full { .. })) => {}
             Err(error) => return Err(error),
         }

@@ -19,7 +19,7 @@ use crate::transaction::Transaction;
 use crate::transaction::clear::Graphs;
 use crate::transaction::quads::Changed;
 
-/// What becomes of the quads that a graph has.
+/// The fate of the quads that a graph has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GraphWrite {
     /// They stay.
@@ -36,7 +36,7 @@ pub struct GraphDocument {
     pub format: Option<RdfFormat>,
 }
 
-/// What became of a graph.
+/// Result of a change of one graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GraphStored {
     /// It had quads before.

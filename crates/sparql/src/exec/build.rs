@@ -52,9 +52,8 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
             let of = of.as_ref().map(|list| list.iter().filter_map(|c| run.constant(*c)).collect());
             Box::new(GraphNames { graph: graph.map(|c| run.constant(c)), of, done: false })
         }
-        Op::Lookup { .. } | Op::Hash { .. } | Op::Nested { .. } | Op::Union { .. } | Op::Path { .. } => {
-            join(&node.op, run)?
-        }
+        Op::Lookup { .. } => lookup(&node.op, run)?,
+        Op::Hash { .. } | Op::Nested { .. } | Op::Union { .. } | Op::Path { .. } => join(&node.op, run)?,
         Op::Filter { input, conditions, keep } => {
             let conditions = compile_all(conditions, &input.vars, run)?;
             Box::new(Filter { input: build(input, run)?, conditions, keep: keep.clone() })
@@ -78,29 +77,33 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
     })
 }
 
+/// A look-up: its conditions see all new columns, whether they go on or not.
+fn lookup(op: &Op, run: &mut Run) -> Result<Boxed> {
+    let Op::Lookup { input, access, keep, conditions, new, emit, star } = op else {
+        unreachable!("{op:?} is no look-up");
+    };
+    let visit = ResolvedVisit::resolve(access, run);
+    let conditions = compile_all(conditions, new, run)?;
+    let star = star.iter().filter_map(|(index, key)| star_key(*index, key, run)).collect();
+    let (input, keep, emit) = (build(input, run)?, keep.clone(), emit.clone());
+    Ok(Box::new(LookupJoin {
+        input,
+        visit,
+        keep,
+        emit,
+        conditions,
+        star,
+        chunk: run.batch.first.max(1),
+        ahead: None,
+        current: None,
+        under_way: None,
+        found: None,
+    }))
+}
+
 /// Operators that bring rows of several inputs, or of an input and an index, together.
 fn join(op: &Op, run: &mut Run) -> Result<Boxed> {
     Ok(match op {
-        Op::Lookup { input, access, keep, conditions, new, emit, star } => {
-            let visit = ResolvedVisit::resolve(access, run);
-            // conditions see all new columns, whether they go on or not
-            let conditions = compile_all(conditions, new, run)?;
-            let star = star.iter().filter_map(|(index, key)| star_key(*index, key, run)).collect();
-            let (input, keep, emit) = (build(input, run)?, keep.clone(), emit.clone());
-            Box::new(LookupJoin {
-                input,
-                visit,
-                keep,
-                emit,
-                conditions,
-                star,
-                chunk: run.batch.first.max(1),
-                ahead: None,
-                current: None,
-                under_way: None,
-                found: None,
-            })
-        }
         Op::Hash { left, right, on, loose, apart, kind, keep_left, keep_right } => Box::new(HashJoin {
             left: build(left, run)?,
             right: build_input(right, run)?,

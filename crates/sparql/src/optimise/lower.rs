@@ -69,7 +69,7 @@ pub(super) enum Copies {
     Merge,
 }
 
-/// What the operators above want of a node's rows.
+/// Demands of the operators above on a node's rows.
 #[derive(Clone, Debug)]
 pub(super) struct Want {
     /// the columns that must come out

@@ -1,6 +1,6 @@
-//! What holds of every plan: operators trust the positions of their columns.
+//! Invariants of every plan: operators trust the positions of their columns.
 
-use super::{Access, JoinKind, Op, PathGraph, PlanNode, Src, children};
+use super::{JoinKind, Op, PathGraph, PlanNode, Src, children};
 use crate::algebra::ExistsKind;
 
 /// Asserts it of a plan of `nodes` operators.
@@ -33,25 +33,25 @@ fn assert_columns(node: &PlanNode) {
         Op::Context { cols, .. } => gives(cols.len()),
         Op::Lookup { input, access, keep, new, emit, star, .. } => {
             within(keep, input);
-            within(&columns_of(access), input);
-            within(&star.iter().flat_map(|(_, key)| key).filter_map(column_of).collect::<Vec<_>>(), input);
+            let keys = access.key.iter().chain(star.iter().flat_map(|(_, key)| key));
+            within(&keys.filter_map(column_of).collect::<Vec<_>>(), input);
             assert_eq!(new.len(), access.new.len(), "look-up {id} names other columns than it reads");
             assert!(emit.iter().all(|c| usize::from(*c) < new.len()), "look-up {id} emits what it lacks");
             gives(keep.len() + emit.len());
         }
         Op::Hash { left, right, on, apart, kind, keep_left, keep_right, .. } => {
-            within(&on.iter().map(|c| c.0).collect::<Vec<_>>(), left);
+            within(&firsts(on), left);
             within(&on.iter().map(|c| c.1).collect::<Vec<_>>(), right);
             assert!(apart.iter().all(|at| usize::from(*at) < on.len()), "join {id} is apart by no key");
             within(keep_left, left);
-            within(&keep_right.iter().map(|c| c.0).collect::<Vec<_>>(), right);
+            within(&firsts(keep_right), right);
             gives(keep_left.len() + keep_right.len() + marks(*kind));
         }
         Op::Nested { left, right, seed, row, kind, keep_left, keep_right, .. } => {
             within(seed, left);
             within(&[*row], right);
             within(keep_left, left);
-            within(&keep_right.iter().map(|c| c.0).collect::<Vec<_>>(), right);
+            within(&firsts(keep_right), right);
             gives(keep_left.len() + keep_right.len() + marks(*kind));
         }
         Op::Filter { input, keep, .. } | Op::Sort { input, keep, .. } => {
@@ -76,10 +76,7 @@ fn assert_columns(node: &PlanNode) {
             gives(keys.len() + aggregates.len());
         }
         Op::Distinct { input, .. } => gives(input.vars.len()),
-        Op::Slice { input, per, .. } => {
-            within(per, input);
-            gives(input.vars.len());
-        }
+        Op::Slice { input, .. } => gives(input.vars.len()),
         Op::Project { input, cols } => {
             within(&cols.iter().copied().flatten().collect::<Vec<_>>(), input);
             gives(cols.len());
@@ -101,6 +98,6 @@ fn column_of(src: &Src) -> Option<u16> {
     if let Src::Col(c) = src { Some(*c) } else { None }
 }
 
-fn columns_of(access: &Access) -> Vec<u16> {
-    access.key.iter().filter_map(column_of).collect()
+fn firsts<T>(pairs: &[(u16, T)]) -> Vec<u16> {
+    pairs.iter().map(|pair| pair.0).collect()
 }

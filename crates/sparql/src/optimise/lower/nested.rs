@@ -26,7 +26,7 @@ pub(super) struct Seeding {
     pub context: Option<Var>,
 }
 
-/// What is wanted of a right side: of OPTIONAL each row, elsewhere whether there is one.
+/// Demands on a right side: of OPTIONAL each row, elsewhere whether there is one.
 pub(super) fn want_of_right(vars: VarSet, kind: JoinKind, above: &Want) -> Want {
     let copies = if kind == JoinKind::Left { above.copies } else { Copies::Merge };
     Want::new(vars, copies)
