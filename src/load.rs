@@ -38,7 +38,7 @@ pub struct Loader<'a> {
     cancel: Arc<AtomicBool>,
 }
 
-type ProgressFn<'a> = Box<dyn Fn(LoadProgress) + Sync + 'a>;
+type ProgressFn<'a> = Box<dyn Fn(LoadProgress) + Send + Sync + 'a>;
 
 /// How far a load is: see [`Loader::progress`].
 ///
@@ -141,7 +141,7 @@ impl<'a> Loader<'a> {
     }
 
     /// Calls `f` about ten times a second, from any thread.
-    pub fn progress(mut self, f: impl Fn(LoadProgress) + Sync + 'a) -> Self {
+    pub fn progress(mut self, f: impl Fn(LoadProgress) + Send + Sync + 'a) -> Self {
         self.progress = Some(Box::new(f));
         self
     }

@@ -157,6 +157,11 @@ impl Row {
         &self.terms
     }
 
+    /// The same, taken out of the row.
+    pub fn into_terms(self) -> Box<[Option<Term>]> {
+        self.terms
+    }
+
     /// Columns with their terms.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Option<&Term>)> {
         self.columns.iter().map(String::as_str).zip(self.terms.iter().map(Option::as_ref))

@@ -1,0 +1,103 @@
+//! Errors as exceptions: the classes of `snowmelt._errors`, which are also the built-in ones that
+//! fit, so that programs written for either catch them.
+
+use std::io;
+
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyType};
+use snowmelt::Error;
+
+/// The exception of an error. `text` is the query or update that it may be about.
+pub fn of_text(text: &str) -> impl Fn(Error) -> PyErr + '_ {
+    move |error| Python::attach(|py| exception(py, error, Some(text)).unwrap_or_else(|failed| failed))
+}
+
+/// The exception of an error.
+pub fn of(error: Error) -> PyErr {
+    Python::attach(|py| exception(py, error, None).unwrap_or_else(|failed| failed))
+}
+
+/// An exception by the name of its class.
+pub fn named(class: &str, message: &str) -> PyErr {
+    Python::attach(|py| match class_named(py, class) {
+        Ok(class) => PyErr::from_type(class, message.to_owned()),
+        Err(failed) => failed,
+    })
+}
+
+/// A document or text that is not what it should be, with its place.
+pub fn syntax(class: &str, message: &str, file: &str, (line, column): (u64, u64), text: &str) -> PyErr {
+    let made = Python::attach(|py| -> PyResult<PyErr> {
+        let line_number = usize::try_from(line).unwrap_or(usize::MAX);
+        let line_text = text.lines().nth(line_number.saturating_sub(1)).unwrap_or_default();
+        let place = (file, line, column, line_text).into_pyobject(py)?;
+        let class = class_named(py, class)?;
+        let args = (message, place).into_pyobject(py)?;
+        Ok(PyErr::from_value(class.call1(args.cast::<PyTuple>()?)?))
+    });
+    made.unwrap_or_else(|failed| failed)
+}
+
+/// An exception raised in a file-like object comes back as it was; other failures are OSErrors.
+pub fn of_io(error: io::Error) -> PyErr {
+    match error.get_ref().and_then(|cause| cause.downcast_ref::<PyErr>()) {
+        Some(raised) => Python::attach(|py| raised.clone_ref(py)),
+        None => PyErr::from(error),
+    }
+}
+
+/// An argument that has no meaning here.
+pub fn value(message: impl Into<String>) -> PyErr {
+    PyValueError::new_err(message.into())
+}
+
+fn class_named<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
+    Ok(py.import("snowmelt._errors")?.getattr(name)?.cast_into::<PyType>()?)
+}
+
+fn exception(py: Python<'_>, error: Error, text: Option<&str>) -> PyResult<PyErr> {
+    let message = error.to_string();
+    let place = |line: usize, column: usize| (line as u64, column as u64);
+    let text = text.unwrap_or_default();
+    let class = match error {
+        Error::Syntax { line, column, message } => {
+            return Ok(syntax("QuerySyntaxError", &message, "<sparql>", place(line, column), text));
+        }
+        Error::Document { name, line, column, message } => {
+            return Ok(syntax("DocumentError", &message, &name, (line, column), ""));
+        }
+        Error::Input { source, .. } if source.get_ref().is_some_and(|cause| cause.is::<PyErr>()) => {
+            return Ok(of_io(source));
+        }
+        Error::Input { name, source } => match source.raw_os_error() {
+            // the built-in class that fits the number, as open() raises it
+            Some(number) => {
+                let plain = PyOSError::new_err((number, source.to_string(), name.clone()));
+                let raised = class_named(py, "InputError")?.call1((number, source.to_string(), name))?;
+                raised.setattr("__cause__", plain.value(py))?;
+                return Ok(PyErr::from_value(raised));
+            }
+            None => "InputError",
+        },
+        Error::Unsupported { .. } => "UnsupportedError",
+        Error::Parameter { .. } => "ParameterError",
+        Error::Form { .. } | Error::Column { .. } | Error::Setting { .. } => "SettingError",
+        Error::Timeout(_) => "QueryTimeout",
+        Error::Cancelled => "Cancelled",
+        Error::Memory(_) => "MemoryLimitError",
+        Error::Busy(_) => "BusyError",
+        Error::TooLarge(_) => "TooLargeError",
+        Error::Format { .. } => "FormatError",
+        Error::NotADatabase { .. } => "NotADatabaseError",
+        Error::Exists { .. } => "ExistsError",
+        Error::Locked { .. } => "LockedError",
+        Error::ReadOnly { .. } => "ReadOnlyError",
+        Error::DiskFull { .. } => "DiskFullError",
+        Error::Damaged(_) => "DamagedError",
+        Error::TransactionFailed => "TransactionError",
+        Error::InMemory => "InMemoryError",
+        _ => "Error",
+    };
+    Ok(PyErr::from_type(class_named(py, class)?, message))
+}

@@ -1,0 +1,132 @@
+//! A query or update with its settings, and the answer in the class of its form.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use snowmelt::{Answer, Error, Prepared, Term};
+
+use crate::convert;
+use crate::errors;
+use crate::interrupt::{self, Cancel};
+use crate::labels::Labels;
+use crate::results::{PyQueryBoolean, PyQuerySolutions, PyQueryTriples};
+use crate::terms::PyVariable;
+
+/// A text of SPARQL and how it is to be run.
+#[derive(Default)]
+pub struct Question {
+    pub text: String,
+    pub base: Option<String>,
+    pub timeout: Option<Duration>,
+    pub memory: Option<usize>,
+    pub default_graphs: Vec<String>,
+    pub named_graphs: Vec<String>,
+    /// names without question mark, and values
+    pub bindings: Vec<(String, Term)>,
+    /// characters of prefixes before the text, in its first line
+    pub shift: usize,
+    pub cancel: Cancel,
+}
+
+impl Question {
+    pub fn new(text: &str) -> Self {
+        Question { text: text.to_owned(), ..Question::default() }
+    }
+
+    /// Declares prefixes before the text, without adding a line.
+    pub fn with_prefixes(mut self, prefixes: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut declared = String::new();
+        for (name, iri) in prefixes.into_iter().flatten() {
+            declared += &format!("PREFIX {}: <{}> ", name.extract::<String>()?, iri.extract::<String>()?);
+        }
+        self.shift = declared.chars().count();
+        self.text = declared + &self.text;
+        Ok(self)
+    }
+
+    /// Adds parameters: a dict of names or variables, and of values.
+    pub fn with_bindings(mut self, bindings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        for (name, value) in bindings.into_iter().flatten() {
+            let name = match name.cast::<PyString>() {
+                Ok(name) => name.extract::<String>()?,
+                Err(_) => name.extract::<PyVariable>()?.0.into_string(),
+            };
+            self.bindings.push((name, convert::term_of(&value)?));
+        }
+        Ok(self)
+    }
+
+    pub fn with_timeout(mut self, seconds: Option<f64>) -> PyResult<Self> {
+        let limit = seconds.map(Duration::try_from_secs_f64).transpose();
+        self.timeout = limit.map_err(|error| errors::value(format!("timeout: {error}")))?;
+        Ok(self)
+    }
+
+    /// The settings for the text.
+    pub fn on<'a>(&'a self, mut prepared: Prepared<'a>) -> Prepared<'a> {
+        for (name, term) in &self.bindings {
+            prepared = prepared.bind(name, term.clone());
+        }
+        if let Some(base) = &self.base {
+            prepared = prepared.base(base);
+        }
+        if let Some(longest) = self.timeout {
+            prepared = prepared.timeout(longest);
+        }
+        if let Some(bytes) = self.memory {
+            prepared = prepared.memory(bytes);
+        }
+        for graph in &self.default_graphs {
+            prepared = prepared.default_graph(graph);
+        }
+        for graph in &self.named_graphs {
+            prepared = prepared.named_graph(graph);
+        }
+        prepared.cancel(self.cancel.clone())
+    }
+
+    /// The exception of an error, with its place in the text as it was given.
+    pub fn failed(&self, error: Error) -> PyErr {
+        let moved = |line, column: usize| if line == 1 { column.saturating_sub(self.shift) } else { column };
+        let error = match error {
+            Error::Syntax { line, column, message } => {
+                Error::Syntax { line, column: moved(line, column), message }
+            }
+            Error::Unsupported { construct, line, column } => {
+                Error::Unsupported { construct, line, column: moved(line, column) }
+            }
+            other => other,
+        };
+        let text: String = self.text.chars().skip(self.shift).collect();
+        errors::of_text(&text)(error)
+    }
+
+    /// Runs `work` so that Ctrl-C ends it.
+    pub fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce() -> snowmelt::Result<T> + Send,
+    ) -> PyResult<T> {
+        interrupt::run(py, &self.cancel, work)?.map_err(|error| self.failed(error))
+    }
+
+    /// The answer as an object: rows, triples, or a bool.
+    pub fn answered(
+        &self,
+        py: Python<'_>,
+        answer: Answer,
+        labels: Option<Arc<Labels>>,
+    ) -> PyResult<Py<PyAny>> {
+        Ok(match answer {
+            Answer::Rows(rows) => {
+                Py::new(py, PyQuerySolutions::new(rows, self.cancel.clone(), labels))?.into_any()
+            }
+            Answer::Triples(triples) => {
+                Py::new(py, PyQueryTriples::new(triples, self.cancel.clone(), labels))?.into_any()
+            }
+            Answer::Boolean(answer) => Py::new(py, PyQueryBoolean(answer))?.into_any(),
+        })
+    }
+}
