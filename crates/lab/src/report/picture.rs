@@ -1,11 +1,14 @@
-//! SVG drawings as PNG files, with the fonts of this machine.
+//! SVG drawings as PNG files, with the fonts of this machine. Compiled with the feature `png`.
 
+#[cfg(feature = "png")]
 use resvg::{tiny_skia, usvg};
 
 /// Pixels per unit of the drawing: sharp on dense screens and on paper.
+#[cfg(feature = "png")]
 const SCALE: f32 = 2.0;
 
 /// The PNG of a drawing; the error says in words what is missing.
+#[cfg(feature = "png")]
 pub fn png(svg: &str) -> Result<Vec<u8>, String> {
     let mut options = usvg::Options::default();
     options.fontdb_mut().load_system_fonts();
@@ -30,7 +33,15 @@ pub fn png(svg: &str) -> Result<Vec<u8>, String> {
     pixels.encode_png().map_err(|e| e.to_string())
 }
 
-#[cfg(test)]
+/// Without the feature there is no PNG; the error names the ways to one.
+#[cfg(not(feature = "png"))]
+pub fn png(_svg: &str) -> Result<Vec<u8>, String> {
+    Err("this snowmelt was built without PNG pictures; build it with them (cargo install --path crates/cli \
+         --features png), write SVG files (--svg DIR), or save PNG from the page in a browser"
+        .into())
+}
+
+#[cfg(all(test, feature = "png"))]
 mod tests {
     use super::*;
 
