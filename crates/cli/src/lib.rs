@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answer;
 mod commands;
 mod control;
 #[cfg(test)]

@@ -23,7 +23,7 @@ use snowmelt_sparql::{
     Engine, QueryError, QueryOptions, Shortener, TableStyle, declared_prefixes, known_namespace,
 };
 
-use crate::commands::query::AnswerFormat;
+use crate::answer::AnswerFormat;
 use complete::Completion;
 use input::Entry;
 

@@ -4,14 +4,12 @@ use std::io::{BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::answer::AnswerFormat;
 use crate::prompt::{Prompt, terminal_width};
 use crate::switches::open::OpenArgs;
 use crate::switches::texts::{self, TextArgs};
-use anyhow::bail;
 use snowmelt_base::signals;
-use snowmelt_sparql::{
-    Engine, QueryKind, QueryOptions, QueryResult, ResultFormat, Shortener, TableStyle, declared_prefixes,
-};
+use snowmelt_sparql::{Engine, QueryOptions, Shortener, TableStyle, declared_prefixes};
 
 /// Answer one SPARQL query.
 #[derive(clap::Args)]
@@ -40,62 +38,6 @@ pub struct QueryArgs {
     open: OpenArgs,
     #[command(flatten)]
     texts: TextArgs,
-}
-
-/// A format of answers by its short name.
-#[derive(Clone, Copy, clap::ValueEnum)]
-#[allow(missing_docs)]
-pub enum AnswerFormat {
-    Table,
-    Json,
-    Xml,
-    Csv,
-    Tsv,
-    Nt,
-    Ttl,
-}
-
-impl AnswerFormat {
-    /// The format of a short name.
-    pub fn named(name: &str) -> Option<Self> {
-        <Self as clap::ValueEnum>::from_str(name, true).ok()
-    }
-
-    /// Writes an answer; a table in the style that is given.
-    ///
-    /// # Errors
-    /// A format that does not fit the kind of answer; those of running the query and of writing.
-    pub fn write(
-        format: Option<Self>,
-        result: QueryResult,
-        style: TableStyle,
-        out: &mut dyn Write,
-    ) -> anyhow::Result<()> {
-        match Self::of(format, result.kind())? {
-            ResultFormat::Table => result.write_table(&style, out)?,
-            other => result.write(other, out)?,
-        };
-        Ok(())
-    }
-
-    /// The writer for this format, if it fits the kind of answer.
-    fn of(format: Option<Self>, kind: QueryKind) -> anyhow::Result<ResultFormat> {
-        let graph = matches!(kind, QueryKind::Graph);
-        Ok(match (format, graph) {
-            (None | Some(Self::Table), false) => ResultFormat::Table,
-            (Some(Self::Json), false) => ResultFormat::Json,
-            (Some(Self::Xml), false) => ResultFormat::Xml,
-            (Some(Self::Csv), false) => ResultFormat::Csv,
-            (Some(Self::Tsv), false) => ResultFormat::Tsv,
-            (None | Some(Self::Nt | Self::Table), true) => ResultFormat::NTriples,
-            (Some(Self::Ttl), true) => ResultFormat::Turtle,
-            (Some(Self::Xml), true) => ResultFormat::RdfXml,
-            (_, false) => {
-                bail!("this format is for graphs: use table, json, xml, csv or tsv for SELECT and ASK")
-            }
-            (_, true) => bail!("this format is for solutions: use nt, ttl or xml for CONSTRUCT and DESCRIBE"),
-        })
-    }
 }
 
 /// Runs the command.
