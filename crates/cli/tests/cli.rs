@@ -1,69 +1,10 @@
 //! The command as a user meets it: load, ask, look, and every kind of bad input answered by one
 //! line, exit code 1 for errors and 2 for usage.
 
-use std::path::{Path, PathBuf};
-use std::process::Output;
+mod support;
 
-use assert_cmd::Command;
-use tempfile::TempDir;
-
-const DATA: &str = r#"@prefix ex: <http://example.org/> .
-ex:anna ex:name "Anna" ; ex:age 31 ; ex:knows ex:ben .
-ex:ben ex:name "Ben"@en ; ex:age 7 .
-"#;
-
-struct Bench {
-    dir: TempDir,
-}
-
-impl Bench {
-    fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap() }
-    }
-
-    /// With `DATA` loaded into `db`.
-    fn loaded() -> Self {
-        let bench = Self::new();
-        bench.write("data.ttl", DATA);
-        bench.ok(&["load", "db", "data.ttl"]);
-        bench
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.path(name), text).unwrap();
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        let mut command = Command::cargo_bin("snowmelt").unwrap();
-        command.current_dir(self.dir.path()).args(args).output().unwrap()
-    }
-
-    fn ok(&self, args: &[&str]) -> String {
-        let output = self.run(args);
-        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// Runs what must fail with exit code 1 and one line on standard error; returns the line.
-    fn error(&self, args: &[&str]) -> String {
-        let output = self.run(args);
-        let line = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{args:?}: {line}");
-        assert_eq!(line.lines().count(), 1, "{args:?}: {line}");
-        line
-    }
-}
-
-#[track_caller]
-fn has(text: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(text.contains(part), "{part:?} is not in {text:?}");
-    }
-}
+use support::Server;
+use support::bench::{Bench, has};
 
 #[test]
 fn load_then_ask_in_every_format() {
@@ -212,40 +153,10 @@ fn damage_is_named_and_never_a_panic() {
 #[test]
 fn a_held_lock_is_refused() {
     let bench = Bench::loaded();
-    let _server = Server::start(&bench.path("db"));
+    let _server = Server::start(&bench.path("db"), &[]);
     has(&bench.error(&["query", "db", "ASK {}"]), &["db"]);
     // Statistics come from the server that holds the lock.
     has(&bench.ok(&["stats", "db"]), &["quads"]);
-}
-
-/// A server process, ended by its process id.
-struct Server(std::process::Child);
-
-impl Server {
-    fn start(db: &Path) -> Self {
-        let binary = assert_cmd::cargo::cargo_bin("snowmelt");
-        let child = std::process::Command::new(binary)
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .arg(db)
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        let server = Self(child);
-        for _ in 0..600 {
-            if db.join("server").exists() {
-                return server;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
-        panic!("the server did not come up");
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 #[test]

@@ -1,0 +1,62 @@
+//! Formats of answers, by the short names that `query --format` and the prompt take.
+
+use std::io::Write;
+
+use anyhow::bail;
+use snowmelt_sparql::{QueryKind, QueryResult, ResultFormat, TableStyle};
+
+/// A format of answers by its short name.
+#[derive(Clone, Copy, clap::ValueEnum)]
+#[allow(missing_docs)]
+pub enum AnswerFormat {
+    Table,
+    Json,
+    Xml,
+    Csv,
+    Tsv,
+    Nt,
+    Ttl,
+}
+
+impl AnswerFormat {
+    /// The format of a short name.
+    pub fn named(name: &str) -> Option<Self> {
+        <Self as clap::ValueEnum>::from_str(name, true).ok()
+    }
+
+    /// Writes an answer; a table in the style that is given.
+    ///
+    /// # Errors
+    /// A format that does not fit the kind of answer; those of running the query and of writing.
+    pub fn write(
+        format: Option<Self>,
+        result: QueryResult,
+        style: TableStyle,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<()> {
+        match Self::of(format, result.kind())? {
+            ResultFormat::Table => result.write_table(&style, out)?,
+            other => result.write(other, out)?,
+        };
+        Ok(())
+    }
+
+    /// The writer for this format, if it fits the kind of answer.
+    fn of(format: Option<Self>, kind: QueryKind) -> anyhow::Result<ResultFormat> {
+        let graph = matches!(kind, QueryKind::Graph);
+        Ok(match (format, graph) {
+            (None | Some(Self::Table), false) => ResultFormat::Table,
+            (Some(Self::Json), false) => ResultFormat::Json,
+            (Some(Self::Xml), false) => ResultFormat::Xml,
+            (Some(Self::Csv), false) => ResultFormat::Csv,
+            (Some(Self::Tsv), false) => ResultFormat::Tsv,
+            (None | Some(Self::Nt | Self::Table), true) => ResultFormat::NTriples,
+            (Some(Self::Ttl), true) => ResultFormat::Turtle,
+            (Some(Self::Xml), true) => ResultFormat::RdfXml,
+            (_, false) => {
+                bail!("this format is for graphs: use table, json, xml, csv or tsv for SELECT and ASK")
+            }
+            (_, true) => bail!("this format is for solutions: use nt, ttl or xml for CONSTRUCT and DESCRIBE"),
+        })
+    }
+}

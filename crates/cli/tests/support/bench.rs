@@ -1,0 +1,68 @@
+//! Runs of the command in a folder of their own, with what they print.
+
+use std::path::PathBuf;
+use std::process::Output;
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+/// Five triples about two people.
+pub const DATA: &str = r#"@prefix ex: <http://example.org/> .
+ex:anna ex:name "Anna" ; ex:age 31 ; ex:knows ex:ben .
+ex:ben ex:name "Ben"@en ; ex:age 7 .
+"#;
+
+/// A folder in which commands run.
+pub struct Bench {
+    dir: TempDir,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    /// With `DATA` loaded into `db`.
+    pub fn loaded() -> Self {
+        let bench = Self::new();
+        bench.write("data.ttl", DATA);
+        bench.ok(&["load", "db", "data.ttl"]);
+        bench
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    pub fn run(&self, args: &[&str]) -> Output {
+        let mut command = Command::cargo_bin("snowmelt").unwrap();
+        command.current_dir(self.dir.path()).args(args).output().unwrap()
+    }
+
+    pub fn ok(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs what must fail with exit code 1 and one line on standard error; returns the line.
+    pub fn error(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        let line = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {line}");
+        assert_eq!(line.lines().count(), 1, "{args:?}: {line}");
+        line
+    }
+}
+
+/// Asserts that a text has all the parts.
+#[track_caller]
+pub fn has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in {text:?}");
+    }
+}
