@@ -20,7 +20,8 @@ fn a_load_tells_the_format_it_guessed_and_whole_bytes() {
     has(&told, &["data.ttl", "Turtle"]);
     assert!(!told.contains("bytes each"), "five triples have no meaningful bytes each: {told}");
     bench.write("data.unknown", "<urn:a> <urn:b> <urn:c> .");
-    has(&bench.error(&["load", "other", "data.unknown"]), &["data.unknown", "--format"]);
+    let told = stderr(&bench, &["load", "other", "data.unknown"]);
+    has(&told, &["data.unknown: N-Triples, by its content; --format sets another"]);
 }
 
 #[test]
