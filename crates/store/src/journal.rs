@@ -55,7 +55,7 @@ pub(crate) struct Journal {
     identity: u64,
     /// See [`record`].
     life: u32,
-    tail: Mutex<Tail>,
+    tail: Mutex<JournalTail>,
     files: Mutex<Files>,
     /// Highest sequence known durable.
     synced: AtomicU64,
@@ -78,7 +78,7 @@ pub(crate) struct Journal {
 }
 
 /// The end of the journal.
-struct Tail {
+struct JournalTail {
     file: Option<Arc<JournalFile>>,
     number: u64,
     /// Where the next record goes.
@@ -86,7 +86,7 @@ struct Tail {
     sequence: u64,
     previous: u64,
     /// Whole stretches of files before the last one that are not written yet.
-    full: Vec<Piece>,
+    full: Vec<PendingWrite>,
     /// Bytes from `begin` on, a block's begin; what was written already of that block included.
     open: Vec<u8>,
     begin: u64,
@@ -94,7 +94,7 @@ struct Tail {
     dirty: bool,
 }
 
-struct Piece {
+struct PendingWrite {
     file: Arc<JournalFile>,
     begin: u64,
     bytes: Vec<u8>,
@@ -166,7 +166,7 @@ impl Journal {
             dir,
             identity,
             life: RandomState::new().hash_one(end.sequence) as u32 >> (32 - record::LIFE_BITS),
-            tail: Mutex::new(Tail {
+            tail: Mutex::new(JournalTail {
                 file: None,
                 number: end.number,
                 position: 0,
@@ -240,12 +240,12 @@ impl Journal {
         Appended { sequence: tail.sequence, places }
     }
 
-    fn begin_file(&self, tail: &mut Tail, file: Arc<JournalFile>, synced: u64) {
+    fn begin_file(&self, tail: &mut JournalTail, file: Arc<JournalFile>, synced: u64) {
         if let Some(full) = tail.file.take()
             && tail.dirty
         {
             let bytes = std::mem::take(&mut tail.open);
-            tail.full.push(Piece { file: full, begin: tail.begin, bytes });
+            tail.full.push(PendingWrite { file: full, begin: tail.begin, bytes });
         }
         tail.number += 1;
         let head = FileHead {
@@ -345,7 +345,7 @@ impl Journal {
     }
 
     /// What is to be written, and up to where that goes.
-    fn take_pieces(&self) -> (Vec<Piece>, TailPlace) {
+    fn take_pieces(&self) -> (Vec<PendingWrite>, TailPlace) {
         let mut tail = self.tail.lock();
         let end = TailPlace { sequence: tail.sequence, file: tail.number, offset: tail.position };
         let mut pieces = std::mem::take(&mut tail.full);
@@ -355,7 +355,7 @@ impl Journal {
             let keep_from = (tail.position / BLOCK as u64 * BLOCK as u64 - tail.begin) as usize;
             let rest = tail.open[keep_from..].to_vec();
             let bytes = std::mem::replace(&mut tail.open, rest);
-            pieces.push(Piece { file, begin: tail.begin, bytes });
+            pieces.push(PendingWrite { file, begin: tail.begin, bytes });
             tail.begin += keep_from as u64;
             tail.dirty = false;
         }
@@ -386,9 +386,9 @@ impl Journal {
     }
 
     /// Keeps files from `file` on until the pin is dropped.
-    pub fn pin(self: &Arc<Self>, file: u64) -> Pin {
+    pub fn pin(self: &Arc<Self>, file: u64) -> FilePin {
         *self.files.lock().pinned.entry(file).or_insert(0) += 1;
-        Pin { journal: self.clone(), file }
+        FilePin { journal: self.clone(), file }
     }
 
     /// Lets files before `first` be used again. Everything in them must be on its stripe, and
@@ -487,12 +487,12 @@ pub(crate) fn read_record(file: &JournalFile, offset: u64) -> Result<Vec<u8>> {
 }
 
 /// Keeps journal files from being used again.
-pub(crate) struct Pin {
+pub(crate) struct FilePin {
     journal: Arc<Journal>,
     file: u64,
 }
 
-impl Drop for Pin {
+impl Drop for FilePin {
     fn drop(&mut self) {
         let mut files = self.journal.files.lock();
         if let Some(n) = files.pinned.get_mut(&self.file) {
@@ -504,8 +504,8 @@ impl Drop for Pin {
     }
 }
 
-impl std::fmt::Debug for Pin {
+impl std::fmt::Debug for FilePin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Pin({})", self.file)
+        write!(f, "FilePin({})", self.file)
     }
 }

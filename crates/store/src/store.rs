@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use snowmelt_io::DeviceCounters;
 
 use crate::commit::Commits;
-use crate::commit::checkpoint::{Begin, Step};
+use crate::commit::checkpoint::{Begin, CheckpointStep};
 use crate::error::{Result, StoreError};
 use crate::files::lock::Lock;
 use crate::files::reserve;
@@ -265,7 +265,7 @@ impl Store {
             }
             if self.background.is_some() {
                 self.config.clock.sleep_ns(PAUSE_NS);
-            } else if commits.checkpoint_step(Begin::Now)? == Step::Idle {
+            } else if commits.checkpoint_step(Begin::Now)? == CheckpointStep::Idle {
                 return Ok(());
             }
         }

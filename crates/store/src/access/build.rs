@@ -44,13 +44,13 @@ pub struct Build {
 struct Shared {
     store: Arc<Store>,
     txn: u64,
-    state: Mutex<State>,
+    state: Mutex<BuildState>,
     /// No transaction begins while a build is under way.
     _turn: Turn,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BuildState {
     next_tree: u32,
     trees: BTreeMap<TreeId, String>,
     unfinished: BTreeMap<TreeId, String>,
@@ -75,7 +75,7 @@ impl Store {
             return Err(error);
         }
         let before = self.commits.states.appended();
-        let state = State { next_tree: before.catalog.next_tree, ..Default::default() };
+        let state = BuildState { next_tree: before.catalog.next_tree, ..Default::default() };
         let txn = self.commits.next_txn.load(Ordering::Acquire).max(before.txn + 1);
         // What it writes carries its number: nobody else may use it, even if the build is given up.
         self.commits.next_txn.fetch_max(txn + 1, Ordering::AcqRel);
@@ -142,7 +142,7 @@ impl Build {
 
 impl Shared {
     /// The catalog after the commit, and the trees that go.
-    fn new_catalog(&self, state: &State, old: &Catalog) -> (Catalog, Vec<TreeId>) {
+    fn new_catalog(&self, state: &BuildState, old: &Catalog) -> (Catalog, Vec<TreeId>) {
         let mut catalog = old.clone();
         catalog.next_tree = state.next_tree;
         let replaced = |name: &String| state.trees.values().any(|n| n == name);

@@ -77,11 +77,11 @@ struct PackedPage {
     /// In the payload.
     bytes: usize,
     state: Option<Arc<PageBuf>>,
-    place: Place,
+    place: PagePlace,
     diff_bytes: Option<u32>,
 }
 
-enum Place {
+enum PagePlace {
     /// In this record of the commit.
     Record(usize, At),
     /// It was written before.
@@ -121,7 +121,7 @@ impl Packer {
         let tree = page.tree;
         let state = match &page.state {
             Private::Journal(loc) => {
-                let (place, bytes) = (Place::Journal(*loc), PAGE_BYTES);
+                let (place, bytes) = (PagePlace::Journal(*loc), PAGE_BYTES);
                 return self.pages.push(PackedPage {
                     page: id,
                     tree,
@@ -145,7 +145,7 @@ impl Packer {
         if diff_bytes.is_none() {
             change::put_image(&mut self.payload, id, state);
         }
-        let place = Place::Record(self.full.len(), at);
+        let place = PagePlace::Record(self.full.len(), at);
         let bytes = self.payload.len() - at.0 as usize;
         self.pages.push(PackedPage { page: id, tree, bytes, state: Some(state.clone()), place, diff_bytes });
     }
@@ -196,11 +196,11 @@ impl PackedCommit {
     pub fn publish(&self, visible: &VisiblePages, txn: u64, appended: &Appended, oldest: u64) {
         for p in &self.pages {
             let loc = match p.place {
-                Place::Record(record, at) => {
+                PagePlace::Record(record, at) => {
                     let (file, offset) = appended.places[record];
                     at.in_record(file, offset)
                 }
-                Place::Journal(loc) => loc,
+                PagePlace::Journal(loc) => loc,
             };
             let step = Step { txn, loc, diff_bytes: p.diff_bytes };
             visible.publish_version(p.page, txn, p.state.clone(), Some(step), oldest);

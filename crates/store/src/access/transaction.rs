@@ -26,7 +26,7 @@ use crate::history::private::{Origin, Private, PrivatePages};
 use crate::history::rebuild::rebuild;
 use crate::history::snapshot::Snapshot;
 use crate::history::state::State;
-use crate::journal::Pin;
+use crate::journal::FilePin;
 use crate::page::geometry::ExtentId;
 use crate::page::{self, PageBuf, PageId, TreeId};
 use crate::pool::PageRef;
@@ -43,7 +43,7 @@ pub struct Transaction {
     state: Arc<State>,
     pages: Arc<PrivatePages>,
     most_in_memory: usize,
-    pin: Option<Arc<Pin>>,
+    pin: Option<Arc<FilePin>>,
     space: PrivateSpace,
     dropped: Vec<TreeId>,
     may_use: MayUse,

@@ -80,7 +80,7 @@ pub(crate) enum Begin {
 
 /// What a step came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Step {
+pub(crate) enum CheckpointStep {
     /// There is more to do.
     More,
     /// There is more to do, in so many nanoseconds.
@@ -111,16 +111,16 @@ impl Checkpointer {
 impl Commits {
     /// One short piece of checkpoint work. Errors have been noted: a full disk makes it try
     /// again later, anything else poisons the store.
-    pub fn checkpoint_step(&self, begin: Begin) -> Result<Step> {
+    pub fn checkpoint_step(&self, begin: Begin) -> Result<CheckpointStep> {
         self.check_poison()?;
         let mut running = self.checkpointer.running.lock();
         let result = match &mut *running {
             None => {
                 if !self.is_due(begin) {
-                    return Ok(Step::Idle);
+                    return Ok(CheckpointStep::Idle);
                 }
                 *running = self.begin_checkpoint();
-                return Ok(if running.is_some() { Step::More } else { Step::Idle });
+                return Ok(if running.is_some() { CheckpointStep::More } else { CheckpointStep::Idle });
             }
             Some(r) if r.at < r.pages.len() => {
                 let most = match begin {
@@ -128,18 +128,18 @@ impl Commits {
                     Begin::WhenDue => self.due_pages(r),
                 };
                 if most == 0 {
-                    return Ok(Step::Later(AHEAD_NS));
+                    return Ok(CheckpointStep::Later(AHEAD_NS));
                 }
-                self.write_batch(r, most).map(|()| Step::More)
+                self.write_batch(r, most).map(|()| CheckpointStep::More)
             }
-            Some(r) => self.end_checkpoint(r).map(|()| Step::Ended),
+            Some(r) => self.end_checkpoint(r).map(|()| CheckpointStep::Ended),
         };
         let now_ns = self.config.clock.now_ns();
         match &result {
-            Ok(Step::More) => return result,
+            Ok(CheckpointStep::More) => return result,
             // The same step again: what it needs it gives back, when the journal is used again.
             Err(StoreError::Full { .. }) if self.poison.get().is_none() && self.spare.release() => {
-                return Ok(Step::More);
+                return Ok(CheckpointStep::More);
             }
             Ok(_) => *self.checkpointer.stalled.lock() = None,
             Err(e) => {
@@ -162,10 +162,10 @@ impl Commits {
         loop {
             let step = self.checkpoint_step(Begin::Now)?;
             let durable = self.block.lock().txn;
-            if durable >= self.states.visible().txn && step == Step::Idle {
+            if durable >= self.states.visible().txn && step == CheckpointStep::Idle {
                 return Ok(true);
             }
-            if step == Step::Idle || self.config.clock.now_ns() >= until_ns {
+            if step == CheckpointStep::Idle || self.config.clock.now_ns() >= until_ns {
                 return Ok(false);
             }
         }

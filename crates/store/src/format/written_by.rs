@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 /// See the head of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WrittenBy(Form);
+pub struct WrittenBy(WrittenForm);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Form {
+enum WrittenForm {
     Same(u32),
     Each(Arc<[u32]>),
 }
@@ -29,11 +29,11 @@ const EACH: u8 = 2;
 
 impl WrittenBy {
     /// Nothing is known.
-    pub const UNKNOWN: WrittenBy = WrittenBy(Form::Same(0));
+    pub const UNKNOWN: WrittenBy = WrittenBy(WrittenForm::Same(0));
 
     /// All pages were written with this transaction.
     pub fn same(txn: u64) -> WrittenBy {
-        WrittenBy(Form::Same(txn as u32))
+        WrittenBy(WrittenForm::Same(txn as u32))
     }
 
     /// The low half of the transaction that page `index` was written with; `None` when it is
@@ -41,8 +41,8 @@ impl WrittenBy {
     #[inline]
     pub fn of(&self, index: u32) -> Option<u32> {
         let low = match &self.0 {
-            Form::Same(low) => *low,
-            Form::Each(each) => each[index as usize],
+            WrittenForm::Same(low) => *low,
+            WrittenForm::Each(each) => each[index as usize],
         };
         Some(low).filter(|low| *low != 0)
     }
@@ -50,13 +50,13 @@ impl WrittenBy {
     /// Page `index` of `pages` was written with a transaction. False when that is no news.
     pub fn set(&mut self, index: u32, txn: u64, pages: u32) -> bool {
         let low = txn as u32;
-        if let Form::Same(same) = self.0 {
+        if let WrittenForm::Same(same) = self.0 {
             if same == low {
                 return false;
             }
-            self.0 = Form::Each(vec![same; pages as usize].into());
+            self.0 = WrittenForm::Each(vec![same; pages as usize].into());
         }
-        let Form::Each(each) = &mut self.0 else { unreachable!("made above") };
+        let WrittenForm::Each(each) = &mut self.0 else { unreachable!("made above") };
         if each[index as usize] == low {
             return false;
         }
@@ -67,8 +67,8 @@ impl WrittenBy {
     /// Appends the shortest form.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let each = match &self.0 {
-            Form::Same(low) => return put_same(out, *low),
-            Form::Each(each) => each,
+            WrittenForm::Same(low) => return put_same(out, *low),
+            WrittenForm::Each(each) => each,
         };
         let runs: Vec<&[u32]> =
             each.chunk_by(|a, b| a == b).flat_map(|run| run.chunks(u16::MAX.into())).collect();
@@ -91,7 +91,7 @@ impl WrittenBy {
     pub(crate) fn decode(bytes: &mut &[u8], pages: u32) -> Result<WrittenBy, &'static str> {
         let [form] = take(bytes)?;
         match form {
-            SAME => Ok(WrittenBy(Form::Same(u32::from_le_bytes(take(bytes)?)))),
+            SAME => Ok(WrittenBy(WrittenForm::Same(u32::from_le_bytes(take(bytes)?)))),
             RUNS => {
                 let mut each = Vec::with_capacity(pages as usize);
                 for _ in 0..u16::from_le_bytes(take(bytes)?) {
@@ -105,11 +105,11 @@ impl WrittenBy {
                 if each.len() != pages as usize {
                     return Err("runs of fewer pages than an extent has");
                 }
-                Ok(WrittenBy(Form::Each(each.into())))
+                Ok(WrittenBy(WrittenForm::Each(each.into())))
             }
             EACH => {
                 let each = (0..pages).map(|_| Ok(u32::from_le_bytes(take(bytes)?)));
-                Ok(WrittenBy(Form::Each(each.collect::<Result<_, &'static str>>()?)))
+                Ok(WrittenBy(WrittenForm::Each(each.collect::<Result<_, &'static str>>()?)))
             }
             _ => Err("an unknown form of the table of writes"),
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::journal::{Loc, Pin};
+use crate::journal::{FilePin, Loc};
 use crate::page::{PageBuf, PageId, TreeId, header};
 
 /// Pages a transaction has changed.
@@ -16,7 +16,7 @@ pub(crate) struct PrivatePages {
     pages: FxHashMap<PageId, PrivatePage>,
     in_memory: usize,
     /// Keeps the journal files that hold pages.
-    pin: Option<Arc<Pin>>,
+    pin: Option<Arc<FilePin>>,
 }
 
 /// A page a transaction has changed.
@@ -106,7 +106,7 @@ impl PrivatePages {
     }
 
     /// The page is in the journal now.
-    pub fn spilled(&mut self, page: PageId, loc: Loc, pin: &Arc<Pin>) {
+    pub fn spilled(&mut self, page: PageId, loc: Loc, pin: &Arc<FilePin>) {
         if let Some(p) = self.pages.get_mut(&page) {
             self.in_memory -= usize::from(matches!(p.state, Private::Memory(_)));
             (p.state, p.stands_alone) = (Private::Journal(loc), true);

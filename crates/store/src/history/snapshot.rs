@@ -18,11 +18,11 @@ use crate::history::state::State;
 /// The live snapshots by transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
-    live: Mutex<BTreeMap<u64, Entry>>,
+    live: Mutex<BTreeMap<u64, LiveState>>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct LiveState {
     count: usize,
     state: Arc<State>,
     /// When the latest of them was taken.
@@ -37,7 +37,7 @@ impl Snapshots {
         let mut live = self.live.lock();
         let state = state();
         let txn = state.txn;
-        let fresh = || Entry { count: 0, state: state.clone(), taken_ns: 0, cancelled: Arc::default() };
+        let fresh = || LiveState { count: 0, state: state.clone(), taken_ns: 0, cancelled: Arc::default() };
         let entry = live.entry(txn).or_insert_with(fresh);
         entry.count += 1;
         entry.taken_ns = entry.taken_ns.max(now_ns);

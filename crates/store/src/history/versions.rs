@@ -64,11 +64,11 @@ struct Chain {
 #[derive(Debug)]
 struct Version {
     txn: u64,
-    state: State,
+    state: VersionState,
 }
 
 #[derive(Debug)]
-enum State {
+enum VersionState {
     /// Only in the journal.
     Journal,
     Memory(Arc<PageBuf>),
@@ -141,7 +141,7 @@ impl Versions {
             chain.history.push(step);
             self.steps.fetch_add(1, Relaxed);
         }
-        self.add(chain, txn, state.map_or(State::Journal, State::Memory));
+        self.add(chain, txn, state.map_or(VersionState::Journal, VersionState::Memory));
         let seen = chain.versions.partition_point(|v| v.txn <= oldest).saturating_sub(1);
         self.drop_first(chain, seen);
         if seen > 0 {
@@ -162,7 +162,11 @@ impl Versions {
     ) {
         let mut chain = Chain { history, needs_image: true, ..Chain::default() };
         self.waiting.fetch_add(waiting.as_ref().map_or(0, |w| w.bytes() as u64), Relaxed);
-        self.add(&mut chain, txn, waiting.map_or(State::Journal, |w| State::Waiting(Box::new(w))));
+        self.add(
+            &mut chain,
+            txn,
+            waiting.map_or(VersionState::Journal, |w| VersionState::Waiting(Box::new(w))),
+        );
         chain.prune(txn, u64::MAX);
         self.steps.fetch_add(chain.history.len() as u64, Relaxed);
         self.shard(page).write().insert(page, chain);
@@ -170,7 +174,7 @@ impl Versions {
     }
 
     /// Adds the newest version of a page.
-    fn add(&self, chain: &mut Chain, txn: u64, state: State) {
+    fn add(&self, chain: &mut Chain, txn: u64, state: VersionState) {
         self.count.fetch_add(1, Relaxed);
         self.in_memory.fetch_add(u64::from(state.is_in_memory()), Relaxed);
         chain.versions.push(Version { txn, state });
@@ -181,7 +185,7 @@ impl Versions {
         for v in chain.versions.drain(..n) {
             self.count.fetch_sub(1, Relaxed);
             self.in_memory.fetch_sub(u64::from(v.state.is_in_memory()), Relaxed);
-            if let State::Waiting(w) = v.state {
+            if let VersionState::Waiting(w) = v.state {
                 self.waiting.fetch_sub(w.bytes() as u64, Relaxed);
             }
         }
@@ -195,7 +199,7 @@ impl Versions {
                 continue;
             }
             self.in_memory.fetch_sub(1, Relaxed);
-            if let State::Waiting(w) = std::mem::replace(&mut v.state, State::Journal) {
+            if let VersionState::Waiting(w) = std::mem::replace(&mut v.state, VersionState::Journal) {
                 self.no_longer_waits(chain, &w);
             }
         }
@@ -217,7 +221,7 @@ impl Versions {
         let pages = self.shard(page).read();
         let seen = pages.get(&page).and_then(|chain| chain.version_of(txn).map(|i| (chain, i)));
         let Some((chain, i)) = seen else { return Seen::Stripe };
-        if !matches!(chain.versions[i].state, State::Waiting(_)) {
+        if !matches!(chain.versions[i].state, VersionState::Waiting(_)) {
             return chain.seen(i);
         }
         drop(pages);
@@ -232,13 +236,13 @@ impl Versions {
     /// back from the journal: there the error says where.
     fn settle(&self, page: PageId, chain: &mut Chain, version: usize) {
         let state = &mut chain.versions[version].state;
-        let waiting = match std::mem::replace(state, State::Journal) {
-            State::Waiting(waiting) => waiting,
+        let waiting = match std::mem::replace(state, VersionState::Journal) {
+            VersionState::Waiting(waiting) => waiting,
             other => return *state = other,
         };
         self.no_longer_waits(chain, &waiting);
         match waiting.into_page(page) {
-            Ok(made) => chain.versions[version].state = State::Memory(Arc::new(made)),
+            Ok(made) => chain.versions[version].state = VersionState::Memory(Arc::new(made)),
             Err(_) => drop(self.in_memory.fetch_sub(1, Relaxed)),
         }
     }
@@ -252,7 +256,7 @@ impl Versions {
             return None;
         }
         match &chain.versions.last()?.state {
-            State::Memory(state) => Some(state.clone()),
+            VersionState::Memory(state) => Some(state.clone()),
             _ => None,
         }
     }
@@ -272,7 +276,7 @@ impl Versions {
         let mut pages = self.shard(page).write();
         let Some(chain) = pages.get_mut(&page) else { return };
         if let Some(v) = chain.versions.iter_mut().find(|v| v.txn == txn && !v.state.is_in_memory()) {
-            v.state = State::Memory(state);
+            v.state = VersionState::Memory(state);
             self.in_memory.fetch_add(1, Relaxed);
         }
     }
@@ -359,9 +363,9 @@ impl Versions {
     }
 }
 
-impl State {
+impl VersionState {
     fn is_in_memory(&self) -> bool {
-        !matches!(self, State::Journal)
+        !matches!(self, VersionState::Journal)
     }
 }
 
@@ -375,14 +379,14 @@ impl Chain {
     fn seen(&self, version: usize) -> Seen {
         let v = &self.versions[version];
         match &v.state {
-            State::Memory(state) => Seen::Memory(state.clone()),
+            VersionState::Memory(state) => Seen::Memory(state.clone()),
             _ => Seen::Journal(v.txn, self.way_to(v.txn)),
         }
     }
 
     /// Changes that its versions are put together from.
     fn changes(&self) -> usize {
-        let waiting = |v: &Version| if let State::Waiting(w) = &v.state { w.len() } else { 0 };
+        let waiting = |v: &Version| if let VersionState::Waiting(w) = &v.state { w.len() } else { 0 };
         self.history.len() + self.versions.iter().map(waiting).sum::<usize>()
     }
 

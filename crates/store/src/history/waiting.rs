@@ -26,8 +26,8 @@ pub(crate) enum How {
 pub(crate) struct WaitingPage {
     image: PageBuf,
     /// Transaction and place of the image, and of the last change.
-    begin: Place,
-    end: Place,
+    begin: ChangePlace,
+    end: ChangePlace,
     /// Each change: its place, less that of the one before; its bytes · 2 + 1 if it speaks of
     /// rows; itself.
     changes: Vec<u8>,
@@ -35,14 +35,14 @@ pub(crate) struct WaitingPage {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct ChangePlace {
     txn: u64,
     loc: Loc,
 }
 
 /// A change and its place.
-struct Change<'a> {
-    place: Place,
+struct WaitingChange<'a> {
+    place: ChangePlace,
     how: How,
     diff: &'a [u8],
 }
@@ -52,7 +52,7 @@ impl WaitingPage {
     pub fn set_image(&mut self, txn: u64, loc: Loc, bytes: &[u8]) {
         self.image[SKIPPED..SKIPPED + bytes.len()].copy_from_slice(bytes);
         self.image[SKIPPED + bytes.len()..].fill(0);
-        self.begin = Place { txn, loc };
+        self.begin = ChangePlace { txn, loc };
         self.end = self.begin;
         self.changes.clear();
         self.count = 0;
@@ -65,7 +65,7 @@ impl WaitingPage {
         if self.changes.capacity() == 0 {
             self.changes.reserve(ROOM);
         }
-        let place = Place { txn, loc };
+        let place = ChangePlace { txn, loc };
         place.put(&self.end, &mut self.changes);
         put(&mut self.changes, (diff.len() as u64) << 1 | u64::from(how == How::Rows));
         self.changes.extend_from_slice(diff);
@@ -100,14 +100,14 @@ impl WaitingPage {
         }
         let mut list = Vec::with_capacity(self.count);
         list.extend(changes(self.begin, &self.changes));
-        let follows = |a: &Change<'_>, b: &Change<'_>| {
+        let follows = |a: &WaitingChange<'_>, b: &WaitingChange<'_>| {
             a.how == How::Rows && b.how == How::Rows && leaf_diff::can_follow(a.diff, b.diff)
         };
         let (mut run, mut spare) = (Vec::new(), None);
         for alike in list.chunk_by(follows) {
             let applied = match &alike[0] {
-                Change { how: How::Bytes, diff, .. } => apply_bytes(&mut self.image, diff, &mut spare),
-                Change { how: How::Rows, .. } => {
+                WaitingChange { how: How::Bytes, diff, .. } => apply_bytes(&mut self.image, diff, &mut spare),
+                WaitingChange { how: How::Rows, .. } => {
                     run.clear();
                     run.extend(alike.iter().map(|c| c.diff));
                     leaf_diff::apply(&mut self.image, &run)
@@ -132,29 +132,29 @@ impl WaitingPage {
 
 /// The changes after `begin`; they were written by [`WaitingPage::add`], so that nothing can be
 /// wrong with them.
-fn changes(begin: Place, mut rest: &[u8]) -> impl Iterator<Item = Change<'_>> {
+fn changes(begin: ChangePlace, mut rest: &[u8]) -> impl Iterator<Item = WaitingChange<'_>> {
     let mut last = begin;
     std::iter::from_fn(move || {
-        last = Place::take(&last, &mut rest)?;
+        last = ChangePlace::take(&last, &mut rest)?;
         let word = take(&mut rest).ok()?;
         let diff = rest.split_off(..word as usize >> 1)?;
-        Some(Change { place: last, how: if word & 1 == 1 { How::Rows } else { How::Bytes }, diff })
+        Some(WaitingChange { place: last, how: if word & 1 == 1 { How::Rows } else { How::Bytes }, diff })
     })
 }
 
-impl Place {
-    fn put(&self, last: &Place, out: &mut Vec<u8>) {
+impl ChangePlace {
+    fn put(&self, last: &ChangePlace, out: &mut Vec<u8>) {
         put(out, self.txn.wrapping_sub(last.txn));
         put(out, self.loc.file.wrapping_sub(last.loc.file));
         put(out, zigzag(self.loc.offset.wrapping_sub(last.loc.offset) as i64));
         put(out, self.loc.at.into());
     }
 
-    fn take(last: &Place, bytes: &mut &[u8]) -> Option<Place> {
+    fn take(last: &ChangePlace, bytes: &mut &[u8]) -> Option<ChangePlace> {
         let txn = last.txn.wrapping_add(take(bytes).ok()?);
         let file = last.loc.file.wrapping_add(take(bytes).ok()?);
         let offset = last.loc.offset.wrapping_add(unzigzag(take(bytes).ok()?) as u64);
-        Some(Place { txn, loc: Loc { file, offset, at: take(bytes).ok()? as u32 } })
+        Some(ChangePlace { txn, loc: Loc { file, offset, at: take(bytes).ok()? as u32 } })
     }
 }
 

@@ -60,7 +60,7 @@ pub struct Replacer {
 }
 
 /// What a look at one frame found.
-enum Look {
+enum Verdict {
     Taken(Evicted),
     Spared,
     Kept,
@@ -140,12 +140,12 @@ impl Replacer {
                 continue;
             }
             match try_evict(frames, word, w, 0) {
-                Look::Taken(e) => return Some(e),
-                Look::Spared => {
+                Verdict::Taken(e) => return Some(e),
+                Verdict::Spared => {
                     word.fetch_and(!word::REFERENCED, Relaxed);
                     self.cold.push_back((frame, page));
                 }
-                Look::Kept => self.cold.push_back((frame, page)),
+                Verdict::Kept => self.cold.push_back((frame, page)),
             }
         }
         None
@@ -167,7 +167,7 @@ impl Replacer {
                 continue;
             }
             let used = word::rule(w) == 0;
-            if let Look::Taken(e) = try_evict(frames, word, w, if used { word::LATELY } else { 0 }) {
+            if let Verdict::Taken(e) = try_evict(frames, word, w, if used { word::LATELY } else { 0 }) {
                 if used {
                     self.note_left(page, table);
                 }
@@ -199,20 +199,20 @@ fn is_guess(w: u64) -> bool {
 }
 
 /// Evicts the page of a word if nobody uses it; `mark` stays in its word.
-fn try_evict(frames: &Frames, word: &AtomicU64, w: u64, mark: u64) -> Look {
+fn try_evict(frames: &Frames, word: &AtomicU64, w: u64, mark: u64) -> Verdict {
     if word::state(w) != word::RESIDENT || word::pins(w) != 0 {
-        return Look::Kept;
+        return Verdict::Kept;
     }
     if w & word::REFERENCED != 0 {
-        return Look::Spared;
+        return Verdict::Spared;
     }
     let absent = w & word::VERSIONED | mark;
     match word.compare_exchange(w, absent, std::sync::atomic::Ordering::AcqRel, Relaxed) {
         Ok(_) => {
             let frame = word::frame(w);
             frames.set_page(frame, None);
-            Look::Taken(Evicted { frame, unused_rule: word::rule(w) })
+            Verdict::Taken(Evicted { frame, unused_rule: word::rule(w) })
         }
-        Err(_) => Look::Kept,
+        Err(_) => Verdict::Kept,
     }
 }

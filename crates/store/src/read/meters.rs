@@ -184,7 +184,7 @@ impl TreeStats {
 }
 
 #[derive(Debug, Default)]
-struct Ahead {
+struct AheadMeter {
     issued: AtomicU64,
     used: AtomicU64,
     evicted_unused: AtomicU64,
@@ -197,7 +197,7 @@ pub(crate) struct TreeMeter {
     pub reads: AtomicU64,
     pub resident: AtomicU64,
     pub pages: AtomicU64,
-    ahead: [Ahead; Rule::ALL.len()],
+    ahead: [AheadMeter; Rule::ALL.len()],
     images: AtomicU64,
     image_bytes: AtomicU64,
     diffs: AtomicU64,

@@ -23,11 +23,11 @@ const LARGE_BYTES: u64 = 4 << 20;
 /// The budget of one process. Clones share it.
 #[derive(Clone, Debug)]
 pub struct MemoryBudget {
-    inner: Arc<Inner>,
+    inner: Arc<BudgetState>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct BudgetState {
     total: u64,
     used: AtomicU64,
     peak: AtomicU64,
@@ -36,7 +36,9 @@ struct Inner {
 impl MemoryBudget {
     /// A budget of `total` bytes.
     pub fn new(total: u64) -> Self {
-        MemoryBudget { inner: Arc::new(Inner { total, used: AtomicU64::new(0), peak: AtomicU64::new(0) }) }
+        MemoryBudget {
+            inner: Arc::new(BudgetState { total, used: AtomicU64::new(0), peak: AtomicU64::new(0) }),
+        }
     }
 
     /// The whole budget in bytes.

@@ -16,7 +16,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use crate::commit::Commits;
-use crate::commit::checkpoint::{Begin, Step};
+use crate::commit::checkpoint::{Begin, CheckpointStep};
 use crate::journal::room::Made;
 use crate::read::fetch::Fetch;
 use crate::read::meters::Activity;
@@ -69,9 +69,9 @@ impl Work {
         let made = c.journal.prepare().and_then(|made| c.note_slots().map(|()| made));
         let step = c.checkpoint_step(Begin::WhenDue);
         match step {
-            Ok(Step::More) => return 0,
+            Ok(CheckpointStep::More) => return 0,
             _ if matches!(made, Ok(Made::Partly)) => return 0,
-            Ok(Step::Later(ns)) => return ns,
+            Ok(CheckpointStep::Later(ns)) => return ns,
             _ => {}
         }
         if c.states.visible().txn > c.block.lock().txn { SOON_NS } else { IDLE_NS }

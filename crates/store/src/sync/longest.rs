@@ -11,8 +11,8 @@ pub(crate) struct Longest(AtomicU64);
 
 impl Longest {
     /// Measures until the answer is dropped.
-    pub fn hold<'a>(&'a self, clock: &'a Clock) -> Held<'a> {
-        Held { of: self, clock, since_ns: clock.now_ns() }
+    pub fn hold<'a>(&'a self, clock: &'a Clock) -> HoldTimer<'a> {
+        HoldTimer { of: self, clock, since_ns: clock.now_ns() }
     }
     /// Notes a time.
     pub fn note(&self, ns: u64) {
@@ -25,13 +25,13 @@ impl Longest {
 }
 
 /// See [`Longest::hold`].
-pub(crate) struct Held<'a> {
+pub(crate) struct HoldTimer<'a> {
     of: &'a Longest,
     clock: &'a Clock,
     since_ns: u64,
 }
 
-impl Drop for Held<'_> {
+impl Drop for HoldTimer<'_> {
     fn drop(&mut self) {
         self.of.note(self.clock.now_ns().saturating_sub(self.since_ns));
     }

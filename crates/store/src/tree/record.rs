@@ -139,7 +139,7 @@ impl RecordTree {
             wished: 0,
             ahead: None,
             here: None,
-            state: State::Begin,
+            state: ScanState::Begin,
             key: Vec::new(),
             value: Vec::new(),
         }
@@ -192,13 +192,13 @@ pub struct RecordScan {
     ahead: Option<ScanAhead>,
     /// Current leaf and its next record.
     here: Option<(PageId, usize)>,
-    state: State,
+    state: ScanState,
     key: Vec<u8>,
     value: Vec<u8>,
 }
 
 #[derive(PartialEq, Eq)]
-enum State {
+enum ScanState {
     Begin,
     Under,
     Done,
@@ -217,10 +217,10 @@ impl RecordScan {
     ) -> Result<bool> {
         assert!(max_records > 0, "a scan is asked for at least one record");
         let mut n = 0;
-        if self.state == State::Begin {
+        if self.state == ScanState::Begin {
             self.begin(reader)?;
         }
-        while n < max_records && self.state != State::Done {
+        while n < max_records && self.state != ScanState::Done {
             match self.here {
                 Some((leaf, i)) => n += self.records(reader, leaf, i, max_records - n, &mut f)?,
                 None => self.next_leaf(reader)?,
@@ -233,9 +233,9 @@ impl RecordScan {
 
     /// Descends to the first leaf.
     fn begin(&mut self, reader: &mut Reader) -> Result<()> {
-        self.state = State::Under;
+        self.state = ScanState::Under;
         if self.tree.height == 0 {
-            self.state = State::Done;
+            self.state = ScanState::Done;
             return Ok(());
         }
         reader.meters.rnd += 1;
@@ -273,7 +273,7 @@ impl RecordScan {
     fn next_leaf(&mut self, reader: &mut Reader) -> Result<()> {
         while self.leaves.is_empty() {
             let Some((id, level, i)) = self.path.pop() else {
-                self.state = State::Done;
+                self.state = ScanState::Done;
                 return Ok(());
             };
             let page = reader.page(self.tree.id, id)?;
@@ -346,7 +346,7 @@ impl RecordScan {
                 Bound::Unbounded => true,
             };
             if !inside {
-                self.state = State::Done;
+                self.state = ScanState::Done;
                 return Ok(n);
             }
             if record.long {

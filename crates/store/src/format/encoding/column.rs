@@ -42,14 +42,14 @@ pub(crate) const SPLIT: u8 = 6;
 pub(crate) const SPLIT_MAX: usize = 64;
 
 /// What the encoder wants to know about a block's column.
-struct Shape {
+struct ColumnShape {
     min: u64,
     max: u64,
     runs: usize,
     sorted: bool,
 }
 
-fn shape(values: &[u64]) -> Shape {
+fn shape(values: &[u64]) -> ColumnShape {
     let (mut min, mut max, mut runs, mut sorted) = (values[0], values[0], 1, true);
     for pair in values.windows(2) {
         let (a, b) = (pair[0], pair[1]);
@@ -58,7 +58,7 @@ fn shape(values: &[u64]) -> Shape {
         runs += usize::from(a != b);
         sorted &= a <= b;
     }
-    Shape { min, max, runs, sorted }
+    ColumnShape { min, max, runs, sorted }
 }
 
 /// Appends the shortest segment for `values` (1 to 128). May enter values into `dict`.
@@ -89,7 +89,7 @@ pub(crate) fn encode(values: &[u64], dict: &mut PageDict, out: &mut Vec<u8>) {
 }
 
 /// Frame, delta, wide or split: what needs no repetition.
-fn plain(values: &[u64], s: &Shape, out: &mut Vec<u8>) {
+fn plain(values: &[u64], s: &ColumnShape, out: &mut Vec<u8>) {
     let range = s.max - s.min;
     let stride = if range > 255 { stride(values, s.min) } else { 1 };
     if range / stride <= u64::from(u32::MAX) {
@@ -155,16 +155,16 @@ fn write_delta(relative: &mut [u32; BLOCK], n: usize, stride: u64, out: &mut Vec
     pack_sorted(relative, n, step_bits, out);
 }
 
-fn run_width(s: &Shape) -> usize {
+fn run_width(s: &ColumnShape) -> usize {
     byte_width(s.max - s.min)
 }
 
-fn runs_len(values: &[u64], s: &Shape) -> usize {
+fn runs_len(values: &[u64], s: &ColumnShape) -> usize {
     let below = (bits(values[0] - s.min) as usize).div_ceil(7).max(1);
     3 + below + s.runs * (1 + run_width(s))
 }
 
-fn write_runs(values: &[u64], s: &Shape, out: &mut Vec<u8>) {
+fn write_runs(values: &[u64], s: &ColumnShape, out: &mut Vec<u8>) {
     let width = run_width(s);
     out.extend([RUNS, s.runs as u8, width as u8]);
     store_varint(out, values[0] - s.min);

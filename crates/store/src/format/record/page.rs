@@ -212,7 +212,7 @@ pub(crate) struct RecordPage {
 
 /// A record: what its key has behind the page's prefix, its value, and whether that is a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Record<'p> {
+pub(crate) struct PageRecord<'p> {
     pub suffix: &'p [u8],
     pub value: &'p [u8],
     pub long: bool,
@@ -241,13 +241,13 @@ impl RecordPage {
     }
 
     /// Record `i`, below `len`.
-    pub(crate) fn record<'p>(&self, page: &'p [u8], i: usize) -> Decode<Record<'p>> {
+    pub(crate) fn record<'p>(&self, page: &'p [u8], i: usize) -> Decode<PageRecord<'p>> {
         let mut at = load_u16(page, BODY + HEAD + 2 * i)?;
         let suffix = bounded(load_varint(page, &mut at)?, page.len())?;
         let value = load_varint(page, &mut at)?;
         let suffix = part(page, at, suffix)?;
         let bytes = part(page, at + suffix.len(), bounded(value >> 1, page.len())?)?;
-        Ok(Record { suffix, value: bytes, long: value & 1 == 1 })
+        Ok(PageRecord { suffix, value: bytes, long: value & 1 == 1 })
     }
 
     /// Number of records whose key is below `key` (`or_equal`: or equal to it).

@@ -178,7 +178,7 @@ pub(crate) struct StringLeaf {
 
 /// Where the bytes of a string lie in its page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct StringPlace {
     pub at: usize,
     pub len: usize,
     pub is_long: bool,
@@ -211,7 +211,7 @@ impl StringLeaf {
     }
 
     /// Finds the bytes of string `i` of the leaf.
-    pub(crate) fn place(&self, page: &[u8], i: usize) -> Decode<Place> {
+    pub(crate) fn place(&self, page: &[u8], i: usize) -> Decode<StringPlace> {
         if i >= self.len {
             return Err(Bad("a leaf ends before the string that should be in it"));
         }
@@ -223,7 +223,7 @@ impl StringLeaf {
         }
         let len = length(index)?;
         part(page, at, len)?;
-        Ok(Place { at, len, is_long: self.is_long(page, i)? })
+        Ok(StringPlace { at, len, is_long: self.is_long(page, i)? })
     }
 
     fn group(&self, page: &[u8], group: usize) -> Decode<Group> {

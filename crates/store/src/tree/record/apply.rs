@@ -51,7 +51,7 @@ struct Node {
 }
 
 /// What has become of a node.
-enum Now {
+enum NodeChange {
     /// It has so many records more.
     Records(i64),
     /// These nodes stand for it.
@@ -102,14 +102,14 @@ impl Apply<'_> {
             0 => self.plant(changes)?,
             height => self.node(self.tree.root, height - 1, changes)?,
         };
-        if let Now::Nodes(nodes) = now {
+        if let NodeChange::Nodes(nodes) = now {
             self.grow(nodes)?;
         }
         self.shrink()
     }
 
     /// The first records of an empty tree.
-    fn plant(&mut self, changes: &[RecordChange<'_>]) -> Result<Now> {
+    fn plant(&mut self, changes: &[RecordChange<'_>]) -> Result<NodeChange> {
         let mut entries = Vec::new();
         for (key, value) in changes.iter().filter_map(|(k, v)| v.map(|v| (*k, v))) {
             let (value, long) = self.stored(value, None)?;
@@ -118,10 +118,10 @@ impl Apply<'_> {
         self.applied.inserted += entries.len() as u64;
         self.tree.height = u8::from(!entries.is_empty());
         let nodes = self.write(None, 0, Vec::new(), entries)?;
-        Ok(if nodes.is_empty() { Now::Records(0) } else { Now::Nodes(nodes) })
+        Ok(if nodes.is_empty() { NodeChange::Records(0) } else { NodeChange::Nodes(nodes) })
     }
 
-    fn node(&mut self, at: PageId, level: u8, changes: &[RecordChange<'_>]) -> Result<Now> {
+    fn node(&mut self, at: PageId, level: u8, changes: &[RecordChange<'_>]) -> Result<NodeChange> {
         if level == 0 {
             return self.leaf(at, changes);
         }
@@ -161,12 +161,12 @@ impl Apply<'_> {
     }
 
     /// Works what became of children into an inner node.
-    fn inner(&mut self, at: PageId, level: u8, results: Vec<(usize, Now)>) -> Result<Now> {
+    fn inner(&mut self, at: PageId, level: u8, results: Vec<(usize, NodeChange)>) -> Result<NodeChange> {
         let page = self.page(at)?;
         let node = self.decoded(at, RecordPage::parse(&page, PageKind::RecordInner, level))?;
         let (mut buf, mut sum, mut in_place) = (copy(&page), 0, true);
         for (i, now) in &results {
-            let Now::Records(more) = now else {
+            let NodeChange::Records(more) = now else {
                 in_place = false;
                 break;
             };
@@ -176,10 +176,10 @@ impl Apply<'_> {
             in_place &= self.decoded(at, replace(&mut buf, &node, *i, &value, false))?;
         }
         if in_place {
-            if results.iter().any(|(_, now)| !matches!(now, Now::Records(0))) {
+            if results.iter().any(|(_, now)| !matches!(now, NodeChange::Records(0))) {
                 put(self.txn, self.tree.id, at, &buf)?;
             }
-            return Ok(Now::Records(sum));
+            return Ok(NodeChange::Records(sum));
         }
         let entries = self.decoded(at, entries(&page, &node))?;
         let (before, mut children) = (self.records(at, &page, &node)?, Vec::new());
@@ -189,11 +189,11 @@ impl Apply<'_> {
             let (child, records) = self.decoded(at, child_record(&page, &node, i))?;
             match results.next_if(|r| r.0 == i).map(|r| r.1) {
                 None => children.push(Node { separator: entry.key, page: child, records }),
-                Some(Now::Records(more)) => {
+                Some(NodeChange::Records(more)) => {
                     let records = records.wrapping_add_signed(more);
                     children.push(Node { separator: entry.key, page: child, records });
                 }
-                Some(Now::Nodes(mut nodes)) => {
+                Some(NodeChange::Nodes(mut nodes)) => {
                     if let Some(first) = nodes.first_mut() {
                         // The leftmost child may have got keys below its separator.
                         first.separator = entry.key.min(std::mem::take(&mut first.separator));
@@ -208,8 +208,8 @@ impl Apply<'_> {
         drop(page);
         let mut nodes = self.write_inner(Some(at), level, children)?;
         Ok(match nodes.len() {
-            1 => Now::Records(nodes.pop().expect("one node").records as i64 - before as i64),
-            _ => Now::Nodes(nodes),
+            1 => NodeChange::Records(nodes.pop().expect("one node").records as i64 - before as i64),
+            _ => NodeChange::Nodes(nodes),
         })
     }
 
@@ -222,7 +222,7 @@ impl Apply<'_> {
     }
 
     /// A leaf's changes.
-    fn leaf(&mut self, at: PageId, changes: &[RecordChange<'_>]) -> Result<Now> {
+    fn leaf(&mut self, at: PageId, changes: &[RecordChange<'_>]) -> Result<NodeChange> {
         let page = self.page(at)?;
         let (edits, applied) = self.edits(at, &page, changes)?;
         let more = applied.inserted as i64 - applied.deleted as i64;
@@ -230,19 +230,19 @@ impl Apply<'_> {
         self.applied.replaced += applied.replaced;
         self.applied.deleted += applied.deleted;
         if edits.is_empty() {
-            return Ok(Now::Records(0));
+            return Ok(NodeChange::Records(0));
         }
         let mut buf = copy(&page);
         if self.decoded(at, edit_in_place(&mut buf, &edits))? {
             put(self.txn, self.tree.id, at, &buf)?;
-            return Ok(Now::Records(more));
+            return Ok(NodeChange::Records(more));
         }
         let old = RecordPage::parse(&page, PageKind::RecordLeaf, 0).and_then(|leaf| entries(&page, &leaf));
         let old = self.decoded(at, old)?;
         drop(page);
         let first = old.first().map(|e| e.key.clone()).unwrap_or_default();
         let nodes = self.write(Some(at), 0, first, merge(old, edits))?;
-        Ok(if nodes.len() == 1 { Now::Records(more) } else { Now::Nodes(nodes) })
+        Ok(if nodes.len() == 1 { NodeChange::Records(more) } else { NodeChange::Nodes(nodes) })
     }
 
     /// Looks the changes up in a leaf; gives the runs of old values back and writes those of

@@ -14,14 +14,14 @@ pub struct RecordTreeBuilder {
     writer: TreeWriter,
     leaf: RecordPageBuilder,
     page: PageBuf,
-    children: Vec<Child>,
+    children: Vec<RecordChild>,
     /// Last key of the leaf before.
     before: Vec<u8>,
     len: u64,
 }
 
 /// A page on its way into the level above.
-struct Child {
+struct RecordChild {
     separator: Vec<u8>,
     page: PageId,
     records: u64,
@@ -86,7 +86,7 @@ impl RecordTreeBuilder {
         self.before = self.leaf.last_key().to_vec();
         self.leaf.finish(PageKind::RecordLeaf, 0, Gap::Behind, &mut self.page);
         let page = self.writer.append(&mut self.page)?;
-        self.children.push(Child { separator, page, records });
+        self.children.push(RecordChild { separator, page, records });
         Ok(())
     }
 
@@ -110,7 +110,7 @@ impl RecordTreeBuilder {
         Ok(RecordTree::new(id, root.unwrap_or(PageId(0)), height, self.len, pages))
     }
 
-    fn write_level(&mut self, level: u8, children: &[Child]) -> Result<Vec<Child>> {
+    fn write_level(&mut self, level: u8, children: &[RecordChild]) -> Result<Vec<RecordChild>> {
         let mut above = Vec::new();
         let mut node = RecordPageBuilder::default();
         let (mut first, mut records) = (0, 0);
@@ -133,11 +133,11 @@ impl RecordTreeBuilder {
         &mut self,
         level: u8,
         node: &mut RecordPageBuilder,
-        first: &Child,
+        first: &RecordChild,
         records: u64,
-    ) -> Result<Child> {
+    ) -> Result<RecordChild> {
         node.finish(PageKind::RecordInner, level, Gap::Behind, &mut self.page);
         let page = self.writer.append(&mut self.page)?;
-        Ok(Child { separator: first.separator.clone(), page, records })
+        Ok(RecordChild { separator: first.separator.clone(), page, records })
     }
 }

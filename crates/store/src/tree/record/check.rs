@@ -10,7 +10,7 @@ use crate::tree::long_value::LongRef;
 use crate::tree::read::{decoded, walk_ahead};
 use crate::tree::record::{RecordTree, child_record};
 
-struct Walk<'t> {
+struct RecordWalk<'t> {
     tree: &'t RecordTree,
     last: Option<Vec<u8>>,
     records: u64,
@@ -33,7 +33,7 @@ impl RecordTree {
     /// # Errors
     /// As there.
     pub fn check_pages(&self, reader: &mut Reader, on_page: &mut dyn FnMut(PageId)) -> Result<()> {
-        let mut walk = Walk { tree: self, last: None, records: 0, pages: 0, on_page };
+        let mut walk = RecordWalk { tree: self, last: None, records: 0, pages: 0, on_page };
         if self.height > 0 {
             walk.node(reader, self.root, self.height - 1, None)?;
         }
@@ -46,7 +46,7 @@ impl RecordTree {
     }
 }
 
-impl Walk<'_> {
+impl RecordWalk<'_> {
     /// A node whose keys must not be below `least`; answers its records.
     fn node(&mut self, reader: &mut Reader, id: PageId, level: u8, least: Option<&[u8]>) -> Result<u64> {
         self.pages += 1;

@@ -12,7 +12,7 @@ use crate::tree::read::{decoded, walk_ahead};
 use crate::tree::string::StringTree;
 use crate::{PageKind, Reader};
 
-struct Walk<'t> {
+struct StringWalk<'t> {
     tree: &'t StringTree,
     symbols: Box<Symbols>,
     next_id: u64,
@@ -42,7 +42,7 @@ impl StringTree {
         let symbols = decoded(reader, self.symbols_page, Symbols::parse(&page))?;
         drop(page);
         let mut walk =
-            Walk { tree: self, symbols, next_id: 0, bytes: 0, pages: 1, buffer: Vec::new(), on_page };
+            StringWalk { tree: self, symbols, next_id: 0, bytes: 0, pages: 1, buffer: Vec::new(), on_page };
         if self.shape.height > 0 {
             walk.node(reader, self.shape.root, self.shape.height - 1)?;
         }
@@ -55,7 +55,7 @@ impl StringTree {
     }
 }
 
-impl Walk<'_> {
+impl StringWalk<'_> {
     /// Answers the strings below the node.
     fn node(&mut self, reader: &mut Reader, id: PageId, level: u8) -> Result<u64> {
         self.pages += 1;

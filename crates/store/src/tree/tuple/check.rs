@@ -13,7 +13,7 @@ use crate::tree::tuple::TupleTree;
 use crate::{Reader, StoreError};
 
 /// What a check has seen so far.
-struct Walk<'t> {
+struct TupleWalk<'t> {
     tree: &'t TupleTree,
     on_page: &'t mut dyn FnMut(PageId),
     cursor: LeafCursor,
@@ -39,7 +39,7 @@ impl TupleTree {
     /// # Errors
     /// As there.
     pub fn check_pages(&self, reader: &mut Reader, on_page: &mut dyn FnMut(PageId)) -> Result<()> {
-        let mut walk = Walk {
+        let mut walk = TupleWalk {
             tree: self,
             on_page,
             cursor: LeafCursor::new(self.arity()),
@@ -73,7 +73,7 @@ impl TupleTree {
     }
 }
 
-impl Walk<'_> {
+impl TupleWalk<'_> {
     /// A node whose rows must not be below `least`; answers how many there are.
     fn node(&mut self, reader: &mut Reader, id: PageId, level: u8, least: Option<Key>) -> Result<u64> {
         self.pages += 1;
