@@ -324,7 +324,7 @@ impl Journal {
                 self.meters.wrote(block.len() as u64);
             }
             for f in unsynced.drain(..) {
-                if self.config.plant != Some(Plant::SkipJournalSync) {
+                if !self.config.is_planted(Plant::SkipJournalSync) {
                     f.sync()?;
                 }
             }

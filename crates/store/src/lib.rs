@@ -73,8 +73,10 @@ pub use pool::PageRef;
 pub use read::advice::{ScanAhead, Waited};
 pub use read::meters::{Activity, AheadStats, JournaledPages, Short, TreeStats};
 pub use recovery::RecoveryTrace;
+#[cfg(feature = "plant")]
+pub use settings::config::Plant;
 pub use settings::config::{
-    Background, Checkpoints, DeviceWrap, JournalConfig, LEAST_FRAMES, Mode, Plant, Salvage, StoreConfig,
+    Background, Checkpoints, DeviceWrap, JournalConfig, LEAST_FRAMES, Mode, Salvage, StoreConfig,
 };
 pub use settings::machine::machine_memory;
 pub use settings::memory::{Charge, MemoryBudget, Reservation};

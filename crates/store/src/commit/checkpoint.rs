@@ -256,9 +256,10 @@ impl Commits {
             // from now on they leave what C needs.
             let _order = self.order.lock();
             let _held = meters.order_hold.hold(clock);
-            let state = match self.config.plant {
-                Some(Plant::WriteUnderReader) => self.states.visible(),
-                _ => self.snapshots.oldest_state(|| self.states.visible()),
+            let state = if self.config.is_planted(Plant::WriteUnderReader) {
+                self.states.visible()
+            } else {
+                self.snapshots.oldest_state(|| self.states.visible())
             };
             if state.txn <= self.block.lock().txn {
                 return None;
@@ -375,14 +376,14 @@ impl Commits {
             // The run may have lengthened the map.
             self.set_lengths()?;
             meta.write(self.fetch.geometry, &self.fetch.stripes, r.state.txn)?;
-            if self.config.plant != Some(Plant::SkipStripeSync) {
+            if !self.config.is_planted(Plant::SkipStripeSync) {
                 self.fetch.stripes.sync()?;
             }
             // The map may hold what commits after C changed: these must be durable before it is.
             self.journal.sync_to(sequence)?;
             self.block.make_room()?;
             let first = self.first_needed_file(r.state.txn);
-            if self.config.plant == Some(Plant::ReuseJournalEarly) {
+            if self.config.is_planted(Plant::ReuseJournalEarly) {
                 self.journal.recycle(u64::MAX);
             }
             let switched = self.switch_block(|block| {

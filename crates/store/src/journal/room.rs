@@ -180,7 +180,7 @@ impl Journal {
         let small = files.free.iter().position(|f| f.bytes < least);
         let small = small.map(|i| files.free.swap_remove(i));
         let slot = small.as_ref().map_or(files.slots, |f| f.slot);
-        if self.config.plant == Some(Plant::CountSlotEarly) {
+        if self.config.is_planted(Plant::CountSlotEarly) {
             files.slots = files.slots.max(slot + 1);
         }
         let largest = files.used.values().map(|f| f.bytes).max().unwrap_or(0);

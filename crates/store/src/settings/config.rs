@@ -52,7 +52,7 @@ pub struct StoreConfig {
     /// Milliseconds closing may take for writing pages back; what is left stays in the journal.
     pub close_ms: u64,
     /// A bug to be put in, for tests that show that it is found.
-    #[doc(hidden)]
+    #[cfg(feature = "plant")]
     pub plant: Option<Plant>,
     /// Milliseconds a reader waits for a frame while all are pinned, before it gives up.
     pub frame_wait_ms: u64,
@@ -228,6 +228,7 @@ impl Default for StoreConfig {
             reader_age_s: 600,
             reserve_bytes: None,
             close_ms: 1_000,
+            #[cfg(feature = "plant")]
             plant: None,
             frame_wait_ms: 10_000,
             clock: Clock::real(),
@@ -236,6 +237,18 @@ impl Default for StoreConfig {
 }
 
 impl StoreConfig {
+    /// True when a test has put this bug in.
+    #[cfg(feature = "plant")]
+    pub(crate) fn is_planted(&self, plant: Plant) -> bool {
+        self.plant == Some(plant)
+    }
+
+    /// Bugs can be put in only by this crate's tests: see the feature `plant`.
+    #[cfg(not(feature = "plant"))]
+    pub(crate) const fn is_planted(&self, _: Plant) -> bool {
+        false
+    }
+
     /// True when nothing may be written.
     pub(crate) fn is_read_only(&self) -> bool {
         self.mode == Mode::ReadOnly

@@ -78,6 +78,7 @@ impl Store {
             read_ahead: crate::ReadAhead::none(),
             devices: None,
             journal: Default::default(),
+            #[cfg(feature = "plant")]
             plant: None,
             ..self.config.clone()
         };
