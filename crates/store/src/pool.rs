@@ -20,6 +20,8 @@
 mod frames;
 mod lazy;
 mod replace;
+#[cfg(test)]
+mod tests;
 mod word;
 
 use std::mem::ManuallyDrop;
@@ -53,6 +55,8 @@ pub(crate) struct Pool {
     full: AtomicBool,
     /// Pages that were wanted again soon after they had left.
     regrets: AtomicU64,
+    /// Times the meters were reset, as far as words tell them apart.
+    generation: AtomicU64,
     /// Pages of plans and scans that nobody has visited yet.
     unvisited: AtomicI64,
     waits: Box<[EventCount]>,
@@ -134,6 +138,7 @@ impl Pool {
             replacer: Mutex::new(Replacer::new(frames)),
             full: AtomicBool::new(false),
             regrets: AtomicU64::new(0),
+            generation: AtomicU64::new(0),
             unvisited: AtomicI64::new(0),
             waits: (0..WAIT_SHARDS).map(|_| EventCount::new(clock)).collect(),
         })
@@ -200,7 +205,7 @@ impl Pool {
                     let pinned = ((w & !word::RULE) + word::PIN) | touched;
                     if word.compare_exchange_weak(w, pinned, AcqRel, Relaxed).is_ok() {
                         self.planned_settled(rule);
-                        return Look::Here(self.pinned(word, w), Rule::from_bits(rule));
+                        return Look::Here(self.pinned(word, w), self.counted(w));
                     }
                 }
                 word::IN_FLIGHT => {
@@ -233,8 +238,11 @@ impl Pool {
     /// Takes up to `want` frames without waiting.
     pub fn take_frames(&self, want: usize) -> Taken {
         let mut replacer = self.replacer.lock();
-        let taken = replacer.take(want, &self.frames, &self.table);
-        taken.evicted.iter().for_each(|e| self.planned_settled(e.unused_rule));
+        let mut taken = replacer.take(want, &self.frames, &self.table);
+        for e in &mut taken.evicted {
+            self.planned_settled(word::rule(e.word));
+            e.unused_rule = self.counted(e.word);
+        }
         if replacer.is_full() {
             self.full.store(true, Relaxed);
         }
@@ -258,6 +266,20 @@ impl Pool {
         }
         let unvisited = self.unvisited.load(Relaxed).max(0) as usize;
         (self.frame_count() as usize / 2).saturating_sub(unvisited)
+    }
+
+    /// The meters were reset: the fate of pages that rules have brought so far is not counted any
+    /// more.
+    pub fn begin_generation(&self) {
+        let next = |g: u64| Some((g + 1) % word::GENERATIONS);
+        let _ = self.generation.fetch_update(Relaxed, Relaxed, next);
+    }
+
+    /// The rule that brought the page of a word, if nobody used it and it came after the last
+    /// reset of the meters.
+    fn counted(&self, w: u64) -> Option<Rule> {
+        let is_new = word::generation(w) == self.generation.load(Relaxed);
+        Rule::from_bits(word::rule(w)).filter(|_| is_new)
     }
 
     /// A page was used for the first time, evicted, or failed; `rule` are the bits of the rule
@@ -292,7 +314,9 @@ impl Pool {
     pub fn start(&self, page: PageId, frame: u32, rule: Option<Rule>) -> bool {
         let word = self.table.at(page.0);
         // Referenced, so that the page is still there when the one who waits for it has woken.
-        let bits = rule.map_or(word::REFERENCED, |r| (r as u64) << word::RULE_SHIFT);
+        let bits = rule.map_or(word::REFERENCED, |r| {
+            (r as u64) << word::RULE_SHIFT | self.generation.load(Relaxed) << word::GENERATION_SHIFT
+        });
         self.frames.set_page(frame, Some(page));
         let mut w = word.load(Relaxed);
         while word::state(w) == 0 {

@@ -164,8 +164,11 @@ impl Store {
         self.fetch.stripes.counters()
     }
 
-    /// Sets all counters to zero; what is resident stays counted.
+    /// Sets all counters to zero; what is resident stays counted. From now on only what is read
+    /// from now on counts: neither what readers that are open did, nor the fate of pages that were
+    /// read ahead.
     pub fn reset_meters(&self) {
+        self.fetch.core.pages.pool.begin_generation();
         self.fetch.core.meters.reset();
         self.fetch.stripes.reset_counters();
     }

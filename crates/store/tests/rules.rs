@@ -85,6 +85,30 @@ fn start_up_reads_whole_extents_until_the_pool_was_full() {
 }
 
 #[test]
+fn after_a_reset_only_what_is_read_afterwards_counts() {
+    let b = bed(64, only(|r| r.start_up = true));
+    let mut r = reader(&b.store);
+    b.tree.check(&mut r, 8);
+    b.settle();
+    b.store.reset_meters();
+    (9..16).for_each(|n| b.tree.check(&mut r, n));
+    assert_eq!(b.ahead(Rule::StartUp), AheadStats::default(), "these pages were read before");
+    b.tree.check(&mut r, 16);
+    let stats = (0..2000)
+        .map(|_| b.stats())
+        .inspect(|_| std::thread::sleep(Duration::from_millis(1)))
+        .find(|s| s.resident == 16)
+        .expect("the reads arrive");
+    assert_eq!((stats.reads, stats.ahead[Rule::StartUp.index()].issued), (8, 7));
+    b.tree.check(&mut r, 17);
+    assert_eq!(b.ahead(Rule::StartUp), AheadStats { issued: 7, used: 1, evicted_unused: 0 });
+    assert_eq!(r.meters.disk, 16, "the reader tells all it did");
+    drop(r);
+    let all = b.store.activity();
+    assert_eq!((all.disk, all.spec_disk), (8, 7), "the store what was done since: {all}");
+}
+
+#[test]
 fn second_miss_of_an_extent_reads_the_rest() {
     let b = bed(64, only(|r| r.extent = true));
     let mut r = reader(&b.store);

@@ -119,6 +119,9 @@ impl Packer {
     /// small, else whole.
     pub fn page(&mut self, id: PageId, page: &PrivatePage, visible: &VisiblePages) {
         let tree = page.tree;
+        if self.pages.is_empty() {
+            self.catalog_bytes = self.payload.len();
+        }
         let state = match &page.state {
             Private::Journal(loc) => {
                 let (place, bytes) = (PagePlace::Journal(*loc), PAGE_BYTES);
@@ -133,9 +136,6 @@ impl Packer {
             }
             Private::Memory(state) => state,
         };
-        if self.pages.is_empty() {
-            self.catalog_bytes = self.payload.len();
-        }
         if self.payload.len() + PAGE_BYTES > self.part_bytes && !self.payload.is_empty() {
             self.full.push(Packed::new(Kind::Part, std::mem::take(&mut self.payload)));
         }
@@ -205,5 +205,41 @@ impl PackedCommit {
             let step = Step { txn, loc, diff_bytes: p.diff_bytes };
             visible.publish_version(p.page, txn, p.state.clone(), Some(step), oldest);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::Pool;
+    use snowmelt_io::Clock;
+
+    fn private(state: Private) -> PrivatePage {
+        PrivatePage { tree: TreeId(1), state, stands_alone: true }
+    }
+
+    /// What the catalog and the map take is known whatever the first page is.
+    #[test]
+    fn the_bytes_of_the_catalog_are_counted_before_the_first_page() {
+        let old = Catalog { next_tree: 2, ..Catalog::default() };
+        let mut new = old.clone();
+        new.trees.insert(TreeId(2), "a tree".into());
+        let visible = VisiblePages::new(Pool::new(16, 64, &Clock::real()).unwrap());
+        let packed = |pages: &[Private]| {
+            let mut packer = Packer::new(&JournalConfig::default());
+            packer.catalog(&old, &new);
+            packer.extent(&ExtentChange { extent: 3, used: vec![1, 2], ..ExtentChange::default() });
+            for (i, page) in pages.iter().enumerate() {
+                packer.page(PageId(i as u64), &private(page.clone()), &visible);
+            }
+            packer.finish().catalog_bytes
+        };
+        let none = packed(&[]);
+        assert!(none > 0);
+        let spilled = Private::Journal(Loc { file: 1, offset: 0, at: 0 });
+        let in_memory = Private::Memory(Arc::new(PageBuf::new()));
+        assert_eq!(packed(&[in_memory.clone(), spilled.clone()]), none);
+        assert_eq!(packed(&[spilled.clone(), in_memory]), none);
+        assert_eq!(packed(&[spilled.clone(), spilled]), none);
     }
 }

@@ -43,6 +43,10 @@ pub struct Reader {
     txn: u64,
     /// What this reader did; added to the store's total when it is dropped.
     pub meters: Activity,
+    /// Times the store's meters had been reset, and what the reader had done by then: that does
+    /// not count any more.
+    resets: u64,
+    before_reset: Activity,
 }
 
 impl Reader {
@@ -55,6 +59,8 @@ impl Reader {
             snapshot,
             txn,
             meters: Activity::default(),
+            resets: store.fetch.core.meters.resets(),
+            before_reset: Activity::default(),
         }
     }
 
@@ -139,6 +145,7 @@ impl Reader {
 
     #[cold]
     fn page_slow(&mut self, tree: TreeId, id: PageId) -> Result<PageRef> {
+        self.note_reset();
         let store = self.store.clone();
         let (fetch, core) = (&store.fetch, &store.fetch.core);
         // A read of our own through the queue is waited for like those of others, but not
@@ -217,6 +224,7 @@ impl Reader {
         if !store.fetch.read_ahead.is_on(rule) {
             return 0;
         }
+        self.note_reset();
         let pool = &store.fetch.core.pages.pool;
         let space = store.fetch.core.space.read();
         let mine = |p: &PageId| pool.is_absent(*p) && space.owner(*p) == Some(tree);
@@ -252,7 +260,18 @@ impl Reader {
 
     /// Adds the meters to the store's total and sets them to zero.
     pub fn flush(&mut self) {
-        self.core.meters.add(std::mem::take(&mut self.meters));
+        self.note_reset();
+        let before = std::mem::take(&mut self.before_reset);
+        self.core.meters.add(std::mem::take(&mut self.meters).without(&before));
+    }
+
+    /// Called before anything is read: when the store's meters have been reset since, what was
+    /// done so far is not to be counted.
+    fn note_reset(&mut self) {
+        let resets = self.core.meters.resets();
+        if resets != self.resets {
+            (self.resets, self.before_reset) = (resets, self.meters);
+        }
     }
 
     /// The error for a page whose header and checksum are right but whose content makes no

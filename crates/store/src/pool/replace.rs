@@ -5,11 +5,15 @@
 //!    become scarce.
 //! 2. The *cold end* is a queue of frames filled by guesses (whole extents, the warm list). A
 //!    guess nobody used is evicted in the order of arrival, before anything else when the
-//!    guesses hold more than a quarter of the frames, else every fourth time, so that neither
-//!    guesses push out what is used nor dead guesses stay for ever.
+//!    guesses hold more than a quarter of the frames, else for a quarter of the frames taken, so
+//!    that neither guesses push out what is used nor dead guesses stay for ever.
 //! 3. The *clock*'s hand passes over all frames: a page touched since the last round is spared
 //!    once, an unused guess is left to the cold end. A page enters unreferenced just behind the
 //!    hand, so it has a full round to be touched again.
+//!
+//! A batch (the pages of an extent, as a rule) takes its frames from one end, from the cold one
+//! those of the oldest that lie together, and gets them in ascending order: so an extent comes
+//! into few stretches of memory.
 //!
 //! Exactly planned pages are no guesses: they enter like pages read on demand. Invariant: a
 //! frame is in at most one of (fresh, returned, holding a page), so it is handed out once.
@@ -33,8 +37,10 @@ use crate::settings::read_ahead::Rule;
 #[derive(Clone, Copy, Debug)]
 pub struct Evicted {
     pub frame: u32,
-    /// The rule that had brought it, if nobody ever used it; else 0.
-    pub unused_rule: u8,
+    /// Its word before.
+    pub word: u64,
+    /// The rule that had brought it, if nobody ever used it and that is to be counted.
+    pub unused_rule: Option<Rule>,
 }
 
 /// What was found for a reader that needs frames.
@@ -51,12 +57,20 @@ pub struct Replacer {
     fresh: u32,
     returned: Vec<u32>,
     hand: u32,
-    turn: u32,
+    /// Frames handed out since the cold end had its share of them.
+    owed: usize,
     cold: VecDeque<(u32, PageId)>,
     /// Pages that were used and left lately, in order.
     left: VecDeque<PageId>,
     /// How many ever did.
     left_count: u64,
+}
+
+/// Where frames are evicted first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Cold,
+    Clock,
 }
 
 /// What a look at one frame found.
@@ -73,7 +87,7 @@ impl Replacer {
             fresh: 0,
             returned: Vec::new(),
             hand: 0,
-            turn: 0,
+            owed: 0,
             cold: VecDeque::new(),
             left: VecDeque::new(),
             left_count: 0,
@@ -101,31 +115,96 @@ impl Replacer {
     }
 
     /// Takes up to `want` frames; fewer when the others are pinned or in flight. Never waits.
+    /// They come in ascending order, and as neighbours where that can be had.
     pub fn take(&mut self, want: usize, frames: &Frames, table: &LazyWords) -> Taken {
         let mut taken = Taken::default();
+        let end = self.end_for(want);
+        let left = want.saturating_sub(self.returned.len() + self.fresh_left() as usize);
+        if end == End::Cold && left > 1 {
+            self.evict_cold_neighbours(left, frames, table, &mut taken);
+        }
         while taken.frames.len() < want {
             if let Some(f) = self.returned.pop() {
                 taken.frames.push(f);
             } else if self.fresh < self.count {
                 taken.frames.push(self.fresh);
                 self.fresh += 1;
-            } else if let Some(e) = self.evict(frames, table) {
+            } else if let Some(e) = self.evict(end, frames, table) {
                 taken.frames.push(e.frame);
                 taken.evicted.push(e);
             } else {
                 break;
             }
         }
+        taken.frames.sort_unstable();
+        debug_assert!(taken.frames.is_sorted_by(|a, b| a < b), "a frame is handed out once");
         taken
     }
 
-    fn evict(&mut self, frames: &Frames, table: &LazyWords) -> Option<Evicted> {
-        self.turn = self.turn.wrapping_add(1);
-        let cold_first = self.cold.len() > self.count as usize / 4 || self.turn.is_multiple_of(4);
-        if cold_first && let Some(e) = self.evict_cold(frames, table) {
+    /// Which end the frames of a batch come from: the cold end gets a quarter of all frames, but
+    /// whole batches, for the frames of one batch are neighbours only at one end.
+    fn end_for(&mut self, want: usize) -> End {
+        self.owed += want;
+        if self.cold.len() > self.count as usize / 4 {
+            self.owed = 0;
+            return End::Cold;
+        }
+        if self.owed < 4 * want {
+            return End::Clock;
+        }
+        self.owed -= 4 * want;
+        End::Cold
+    }
+
+    fn evict(&mut self, end: End, frames: &Frames, table: &LazyWords) -> Option<Evicted> {
+        if end == End::Cold
+            && let Some(e) = self.evict_cold(frames, table)
+        {
             return Some(e);
         }
         self.evict_by_clock(frames, table).or_else(|| self.evict_cold(frames, table))
+    }
+
+    /// Evicts up to `want` of the oldest guesses that nobody used: of a few times as many those
+    /// whose frames lie together. The others keep their turn.
+    fn evict_cold_neighbours(&mut self, want: usize, frames: &Frames, table: &LazyWords, taken: &mut Taken) {
+        /// The oldest that are looked at, for each that is wanted.
+        const CHOICE: usize = 4;
+        let among = (CHOICE * want).min(self.cold.len());
+        let mut oldest: Vec<(u32, PageId)> = self.cold.drain(..among).collect();
+        oldest.retain(|&(frame, page)| {
+            let word = table.at(page.0);
+            let w = word.load(Acquire);
+            if !is_guess_in(w, frame) {
+                return false;
+            }
+            let evictable = word::state(w) == word::RESIDENT && word::pins(w) == 0;
+            if !evictable || w & word::REFERENCED != 0 {
+                // As in `evict_cold`: spared once, or looked at again later.
+                word.fetch_and(if evictable { !word::REFERENCED } else { !0 }, Relaxed);
+                self.cold.push_back((frame, page));
+                return false;
+            }
+            true
+        });
+        let mut by_frame = oldest.clone();
+        by_frame.sort_unstable();
+        let mut runs: Vec<&[(u32, PageId)]> = by_frame.chunk_by(|a, b| a.0 + 1 == b.0).collect();
+        runs.sort_by_key(|run| std::cmp::Reverse(run.len().min(want)));
+        for &(frame, page) in runs.into_iter().flatten().take(want) {
+            let word = table.at(page.0);
+            let w = word.load(Acquire);
+            if is_guess_in(w, frame)
+                && let Verdict::Taken(e) = try_evict(frames, word, w, 0)
+            {
+                taken.frames.push(e.frame);
+                taken.evicted.push(e);
+            }
+        }
+        let stays = |(frame, page): &(u32, PageId)| is_guess_in(table.at(page.0).load(Relaxed), *frame);
+        for entry in oldest.into_iter().rev().filter(stays) {
+            self.cold.push_front(entry);
+        }
     }
 
     /// The oldest guess that nobody used. Used ones leave the queue; those still in flight go
@@ -136,7 +215,7 @@ impl Replacer {
             let (frame, page) = self.cold.pop_front()?;
             let word = table.at(page.0);
             let w = word.load(Acquire);
-            if word::state(w) == 0 || word::frame(w) != frame || word::rule(w) == 0 {
+            if !is_guess_in(w, frame) {
                 continue;
             }
             match try_evict(frames, word, w, 0) {
@@ -193,6 +272,11 @@ impl Replacer {
     }
 }
 
+/// True while the page of a word is in this frame, or on its way there, and nobody has used it.
+fn is_guess_in(w: u64, frame: u32) -> bool {
+    word::state(w) != 0 && word::frame(w) == frame && word::rule(w) != 0
+}
+
 /// Unused pages of the rules that guess; those of a plan or a scan will be used.
 fn is_guess(w: u64) -> bool {
     Rule::from_bits(word::rule(w)).is_some_and(|r| r.is_guess())
@@ -211,7 +295,7 @@ fn try_evict(frames: &Frames, word: &AtomicU64, w: u64, mark: u64) -> Verdict {
         Ok(_) => {
             let frame = word::frame(w);
             frames.set_page(frame, None);
-            Verdict::Taken(Evicted { frame, unused_rule: word::rule(w) })
+            Verdict::Taken(Evicted { frame, word: w, unused_rule: None })
         }
         Err(_) => Verdict::Kept,
     }

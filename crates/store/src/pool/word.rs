@@ -10,6 +10,7 @@
 //! | 54     | versioned  | newer or older versions exist: ask the version table; survives eviction        |
 //! | 55     | awaited    | somebody waits for the read in flight                                          |
 //! | 56     | lately     | absent, but was used and left only lately: see `replace`                       |
+//! | 57..61 | generation | of the meters when a rule brought it: what came before a reset is not counted   |
 //!
 //! A zero word is an absent page, so fresh anonymous memory is a valid table.
 
@@ -26,6 +27,9 @@ pub const REFERENCED: u64 = 1 << 53;
 pub const VERSIONED: u64 = 1 << 54;
 pub const AWAITED: u64 = 1 << 55;
 pub const LATELY: u64 = 1 << 56;
+pub const GENERATION_SHIFT: u32 = 57;
+/// Generations that are told apart.
+pub const GENERATIONS: u64 = 16;
 
 /// What must be exactly `RESIDENT` for the quick way in: with half of all possible pins the
 /// slow way looks after the rest.
@@ -49,4 +53,9 @@ pub fn rule(word: u64) -> u8 {
 #[inline]
 pub fn state(word: u64) -> u64 {
     word & STATE
+}
+
+#[inline]
+pub fn generation(word: u64) -> u64 {
+    (word >> GENERATION_SHIFT) % GENERATIONS
 }

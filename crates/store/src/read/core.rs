@@ -20,7 +20,6 @@ use crate::page::{self, Damage, PageId, TreeId};
 use crate::pool::{PageRef, Pin, Taken};
 use crate::read::meters::Meters;
 use crate::read::visible::VisiblePages;
-use crate::settings::read_ahead::Rule;
 use crate::space::Space;
 
 /// See the head of the file.
@@ -101,7 +100,7 @@ impl Core {
         for e in &taken.evicted {
             self.meters.with(self.pages.pool.tree_in(e.frame), |m| {
                 m.resident.fetch_sub(1, Relaxed);
-                if let Some(rule) = Rule::from_bits(e.unused_rule) {
+                if let Some(rule) = e.unused_rule {
                     m.evicted_unused(rule);
                 }
             });

@@ -58,6 +58,12 @@ impl Activity {
         a
     }
 
+    /// What is left without `part`; nothing where that is more.
+    pub(crate) fn without(mut self, part: &Activity) -> Activity {
+        self.each(part, |x, y| *x = x.saturating_sub(y));
+        self
+    }
+
     fn each(&mut self, other: &Activity, f: impl Fn(&mut u64, u64)) {
         f(&mut self.rnd, other.rnd);
         f(&mut self.seq, other.seq);
@@ -117,8 +123,7 @@ impl fmt::Display for Short {
 /// Fate of the pages one read-ahead rule asked for.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct AheadStats {
-    /// Pages whose read the rule started, and those that were waiting for use when the meters
-    /// were reset.
+    /// Pages whose read the rule started.
     pub issued: u64,
     /// Those somebody used.
     pub used: u64,
@@ -246,11 +251,8 @@ impl TreeMeter {
             counter.store(0, Relaxed);
         }
         for a in &self.ahead {
-            // Pages read ahead and not yet asked for are carried over: they will count as used
-            // or in vain later.
-            let settled = a.used.swap(0, Relaxed) + a.evicted_unused.swap(0, Relaxed);
-            let issued = a.issued.load(Relaxed);
-            a.issued.store(issued.saturating_sub(settled), Relaxed);
+            // What becomes of pages that were read before is not counted: see `Pool::counted`.
+            [&a.issued, &a.used, &a.evicted_unused].into_iter().for_each(|n| n.store(0, Relaxed));
         }
     }
 }
@@ -260,6 +262,8 @@ impl TreeMeter {
 pub(crate) struct Meters {
     trees: RwLock<Vec<Arc<TreeMeter>>>,
     total: Mutex<Activity>,
+    /// Times they were reset.
+    resets: AtomicU64,
 }
 
 impl Meters {
@@ -291,7 +295,13 @@ impl Meters {
         *self.total.lock()
     }
 
+    /// Times they were reset.
+    pub fn resets(&self) -> u64 {
+        self.resets.load(Relaxed)
+    }
+
     pub fn reset(&self) {
+        self.resets.fetch_add(1, Relaxed);
         *self.total.lock() = Activity::default();
         self.trees.read().iter().for_each(|t| t.reset());
     }
