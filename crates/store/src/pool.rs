@@ -275,7 +275,7 @@ impl Pool {
         let _ = self.generation.fetch_update(Relaxed, Relaxed, next);
     }
 
-    /// The rule that brought the page of a word, if nobody used it and it came after the last
+    /// The rule that brought the page of a word, if it is unused and came after the last
     /// reset of the meters.
     fn counted(&self, w: u64) -> Option<Rule> {
         let is_new = word::generation(w) == self.generation.load(Relaxed);

@@ -218,7 +218,7 @@ mod tests {
         PrivatePage { tree: TreeId(1), state, stands_alone: true }
     }
 
-    /// What the catalog and the map take is known whatever the first page is.
+    /// The bytes of catalog and map are known whatever the first page is.
     #[test]
     fn the_bytes_of_the_catalog_are_counted_before_the_first_page() {
         let old = Catalog { next_tree: 2, ..Catalog::default() };

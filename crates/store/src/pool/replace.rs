@@ -39,7 +39,7 @@ pub struct Evicted {
     pub frame: u32,
     /// Its word before.
     pub word: u64,
-    /// The rule that had brought it, if nobody ever used it and that is to be counted.
+    /// The rule that had brought it, if it was never used and counts.
     pub unused_rule: Option<Rule>,
 }
 
@@ -68,7 +68,7 @@ pub struct Replacer {
 
 /// Where frames are evicted first.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+enum EvictFrom {
     Cold,
     Clock,
 }
@@ -120,7 +120,7 @@ impl Replacer {
         let mut taken = Taken::default();
         let end = self.end_for(want);
         let left = want.saturating_sub(self.returned.len() + self.fresh_left() as usize);
-        if end == End::Cold && left > 1 {
+        if end == EvictFrom::Cold && left > 1 {
             self.evict_cold_neighbours(left, frames, table, &mut taken);
         }
         while taken.frames.len() < want {
@@ -143,21 +143,21 @@ impl Replacer {
 
     /// Which end the frames of a batch come from: the cold end gets a quarter of all frames, but
     /// whole batches, for the frames of one batch are neighbours only at one end.
-    fn end_for(&mut self, want: usize) -> End {
+    fn end_for(&mut self, want: usize) -> EvictFrom {
         self.owed += want;
         if self.cold.len() > self.count as usize / 4 {
             self.owed = 0;
-            return End::Cold;
+            return EvictFrom::Cold;
         }
         if self.owed < 4 * want {
-            return End::Clock;
+            return EvictFrom::Clock;
         }
         self.owed -= 4 * want;
-        End::Cold
+        EvictFrom::Cold
     }
 
-    fn evict(&mut self, end: End, frames: &Frames, table: &LazyWords) -> Option<Evicted> {
-        if end == End::Cold
+    fn evict(&mut self, end: EvictFrom, frames: &Frames, table: &LazyWords) -> Option<Evicted> {
+        if end == EvictFrom::Cold
             && let Some(e) = self.evict_cold(frames, table)
         {
             return Some(e);
@@ -165,7 +165,7 @@ impl Replacer {
         self.evict_by_clock(frames, table).or_else(|| self.evict_cold(frames, table))
     }
 
-    /// Evicts up to `want` of the oldest guesses that nobody used: of a few times as many those
+    /// Evicts up to `want` of the oldest unused guesses: of a few times as many those
     /// whose frames lie together. The others keep their turn.
     fn evict_cold_neighbours(&mut self, want: usize, frames: &Frames, table: &LazyWords, taken: &mut Taken) {
         /// The oldest that are looked at, for each that is wanted.
@@ -272,7 +272,7 @@ impl Replacer {
     }
 }
 
-/// True while the page of a word is in this frame, or on its way there, and nobody has used it.
+/// True while the page of a word is in this frame, or on its way there, and unused.
 fn is_guess_in(w: u64, frame: u32) -> bool {
     word::state(w) != 0 && word::frame(w) == frame && word::rule(w) != 0
 }

@@ -58,7 +58,7 @@ impl Activity {
         a
     }
 
-    /// What is left without `part`; nothing where that is more.
+    /// The rest without `part`, field by field; 0 where that is more.
     pub(crate) fn without(mut self, part: &Activity) -> Activity {
         self.each(part, |x, y| *x = x.saturating_sub(y));
         self
