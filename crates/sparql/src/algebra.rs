@@ -9,6 +9,7 @@
 //! Invariant: within one [`Algebra`] equal numbers mean the same variable everywhere.
 
 mod mentions;
+pub(crate) mod names;
 pub(crate) mod translate;
 mod vars;
 
@@ -133,7 +134,8 @@ pub(crate) enum Node {
     },
     /// the names of the named graphs
     GraphNames(Slot),
-    /// inside the right side of the [`Node::Apply`] of the same `row`: the rows it is evaluated for
+    /// inside the right side of the [`Node::Apply`] of the same `row`: the rows it is evaluated
+    /// for
     Context {
         row: Var,
         vars: Vec<ContextVar>,

@@ -1,7 +1,8 @@
 //! From the characters of a query to its syntax tree.
 //!
 //! 1. [`shape`] takes the constants out of a text, so that texts of equal shape share a plan.
-//! 2. [`syntax`] has spargebra parse it, and puts that parser's errors into words of the language.
+//! 2. [`syntax`] has spargebra parse it; [`parser_error`] puts its errors into words of the
+//!    language.
 //! 3. [`star`] puts the variables of `SELECT *` into the order of the text.
 //! 4. [`bind`] puts parameters in the place of variables.
 //!
@@ -11,7 +12,10 @@ pub(crate) mod bind;
 pub(crate) mod iri;
 pub(crate) mod keyword;
 pub(crate) mod parameter;
+mod parser_error;
 pub(crate) mod prefixes;
 pub(crate) mod shape;
 mod star;
 pub(crate) mod syntax;
+mod tokens;
+mod unfinished;

@@ -19,6 +19,7 @@ use spargebra::term::{
     GroundTerm as SparqlGround, Literal, NamedNode, NamedNodePattern, TermPattern, TriplePattern, Variable,
 };
 
+use super::names::{Internal, numbered};
 use super::{
     Algebra, Const, Dataset, ExistsKind, Form, GraphSlot, Node, Pattern, Slot, SortKey, TemplateSlot, Var,
     VarSet, and, chained, map, mentions,
@@ -95,12 +96,15 @@ impl Translator<'_> {
         let var = Var(self.names.len() as u32);
         let mut unique = Variable::new_unchecked(name);
         if self.numbers.contains_key(&unique) {
-            // a dot cannot be in a name a user writes
-            unique = Variable::new_unchecked(format!("{name}.{}", var.0));
+            unique = numbered(name, var.0);
         }
         self.names.push(unique.clone());
         self.numbers.insert(unique, var);
         var
+    }
+
+    fn internal(&mut self, kind: Internal<'_>) -> Var {
+        self.fresh(&kind.name())
     }
 
     fn var(&mut self, name: &Variable, scope: &mut Scope) -> Var {
@@ -116,7 +120,7 @@ impl Translator<'_> {
         if let Some(v) = self.never {
             return v;
         }
-        let v = self.fresh(".never");
+        let v = self.internal(Internal::Never);
         self.never = Some(v);
         v
     }
@@ -309,7 +313,7 @@ impl Translator<'_> {
                 if let Some(v) = self.blanks.get(b.as_str()) {
                     Slot::Var(*v)
                 } else {
-                    let v = self.fresh(&format!(".{}", b.as_str()));
+                    let v = self.internal(Internal::Blank(b.as_str()));
                     self.blanks.insert(b.as_str().to_owned(), v);
                     Slot::Var(v)
                 }
@@ -342,7 +346,7 @@ impl Translator<'_> {
             }
             P::Reverse(p) => self.path_between(o, p, s, g),
             P::Sequence(a, b) => {
-                let middle = Slot::Var(self.fresh(".step"));
+                let middle = Slot::Var(self.internal(Internal::Step));
                 let nodes = vec![self.path_between(s, a, middle, g), self.path_between(middle, b, o, g)];
                 join(nodes)
             }
@@ -388,7 +392,7 @@ impl Translator<'_> {
         scope: &mut Scope,
     ) -> Result<Node, QueryError> {
         let outside = self.var(v, scope);
-        let graph = self.fresh(".graph");
+        let graph = self.internal(Internal::Graph);
         let inside = self.fresh(v.as_str());
         scope.vars.insert(v.as_str().to_owned(), inside);
         let node = self.node(inner, scope, GraphSlot::Named(Slot::Var(graph)));
@@ -480,7 +484,7 @@ impl Translator<'_> {
         }
         let expr = map(expr, &mut |e| match e {
             Expression::Exists(pattern) => {
-                let mark = self.fresh(".exists");
+                let mark = self.internal(Internal::Exists);
                 let left = std::mem::replace(&mut node, Node::Unit);
                 node = self.exists(left, &pattern, ExistsKind::Mark(mark), scope, g)?;
                 Ok::<_, QueryError>(Expression::Variable(self.names[mark.0 as usize].clone()))

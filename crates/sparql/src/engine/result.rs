@@ -10,6 +10,7 @@ use snowmelt_graph::{Activity, Term, TermId, TermRef};
 use super::graph::Triples;
 use super::template::Template;
 use crate::algebra::Form;
+use crate::algebra::names::shown;
 use crate::bounds::{Deep, MemoryShare, TextMemory};
 use crate::error::QueryError;
 use crate::exec::{Batch, Boxed, Distinct, Run};
@@ -152,10 +153,7 @@ impl QueryResult {
         distinct: bool,
         text: Option<TextMemory>,
     ) -> Result<Self, QueryError> {
-        let name = |v: &crate::algebra::Var| {
-            let name = template.algebra.names[v.0 as usize].as_str();
-            name.split('.').next().unwrap_or(name).to_owned()
-        };
+        let name = |v: &crate::algebra::Var| shown(&template.algebra.names[v.0 as usize]).to_owned();
         let (kind, variables) = match &template.algebra.form {
             Form::Select(vars) => (QueryKind::Solutions, vars.iter().map(name).collect()),
             Form::Ask => (QueryKind::Boolean, Vec::new()),
@@ -280,7 +278,8 @@ impl QueryResult {
     /// Writes the whole result.
     ///
     /// # Errors
-    /// Those of running the query and of writing, among them a format that does not fit the kind.
+    /// Those of running the query and of writing, among them a format that does not fit the
+    /// kind.
     pub fn write(self, format: ResultFormat, out: &mut dyn Write) -> Result<Written, QueryError> {
         self.write_as(format, &TableStyle::default(), out)
     }

@@ -1,19 +1,21 @@
 //! `SELECT *` in the order in which the variables appear.
 //!
-//! SPARQL leaves the order of columns open; the parser gives them by name. People expect what they
-//! wrote, so the columns of the outermost `SELECT *` are put into the order of the text. One pass
-//! over the text finds the variables; comments, IRIs and strings are passed over.
+//! SPARQL leaves the order of columns open; the parser gives them by name. People expect what
+//! they wrote, so the columns of the outermost `SELECT *` are put into the order of the text.
+//! One pass over its tokens finds the variables.
 
 use rustc_hash::FxHashMap;
 use spargebra::Query;
 use spargebra::algebra::GraphPattern;
+
+use super::tokens::Tokens;
 
 /// Orders the columns of a query if its text asks for all.
 pub(super) fn keep_order(text: &str, query: &mut Query) {
     let Query::Select { pattern, .. } = query else { return };
     let mut places: FxHashMap<&str, usize> = FxHashMap::default();
     let mut stage = Stage::Prologue;
-    for (place, word) in (Words { text, at: 0 }).enumerate() {
+    for (place, word) in Tokens::of(text) {
         let is = |keyword: &str| word.eq_ignore_ascii_case(keyword);
         stage = match (stage, word) {
             (Stage::Prologue, _) if is("SELECT") => Stage::Select,
@@ -46,70 +48,6 @@ fn outermost(pattern: &mut GraphPattern) -> Option<&mut Vec<spargebra::term::Var
         P::Distinct { inner } | P::Reduced { inner } | P::Slice { inner, .. } => outermost(inner),
         _ => None,
     }
-}
-
-/// Words, variables with their sign, and stars of a text.
-struct Words<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl<'a> Iterator for Words<'a> {
-    type Item = &'a str;
-
-    fn next(&mut self) -> Option<&'a str> {
-        loop {
-            let rest = &self.text[self.at..];
-            let first = rest.chars().next()?;
-            let len = match first {
-                '#' => rest.find(['\n', '\r']).unwrap_or(rest.len()),
-                '<' => iri_len(rest),
-                '"' | '\'' => string_len(rest),
-                '?' | '$' => 1 + name_len(&rest[1..]),
-                first if is_of_name(first) => name_len(rest),
-                first => first.len_utf8(),
-            };
-            self.at += len;
-            if matches!(first, '*' | '?' | '$') || is_of_name(first) {
-                return Some(&rest[..len]);
-            }
-        }
-    }
-}
-
-fn is_of_name(c: char) -> bool {
-    c.is_alphanumeric() || c == '_' || c == '\u{b7}'
-}
-
-fn name_len(text: &str) -> usize {
-    text.find(|c| !is_of_name(c)).unwrap_or(text.len())
-}
-
-/// The length of an IRI, or of the sign `<` where none begins.
-fn iri_len(text: &str) -> usize {
-    let end = text[1..].find(|c: char| c == '>' || c <= ' ' || "<\"{}|^`\\".contains(c));
-    match end {
-        Some(end) if text[1 + end..].starts_with('>') => end + 2,
-        _ => 1,
-    }
-}
-
-/// The length of a string in one or three quotes.
-fn string_len(text: &str) -> usize {
-    let quote = &text[..1];
-    let long = quote.repeat(3);
-    let end = if text.starts_with(&long) { long.as_str() } else { quote };
-    let mut at = end.len();
-    while let Some(c) = text[at..].chars().next() {
-        if text[at..].starts_with(end) {
-            return at + end.len();
-        }
-        at += c.len_utf8();
-        if c == '\\' {
-            at += text[at..].chars().next().map_or(0, char::len_utf8);
-        }
-    }
-    text.len()
 }
 
 #[cfg(test)]

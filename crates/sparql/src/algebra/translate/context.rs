@@ -21,6 +21,7 @@ use spargebra::term::{Literal, Variable};
 
 use super::super::mentions;
 use super::{Scope, Translator, conjuncts, join};
+use crate::algebra::names::Internal;
 use crate::algebra::{ApplyKind, ContextVar, ExistsKind, GraphSlot, Node, Slot, Var, VarSet};
 use crate::error::QueryError;
 
@@ -101,7 +102,7 @@ impl Translator<'_> {
         }
         named.retain(|n| mentions.names.contains(n.0.as_str()));
         let vars = named.iter().map(|n| (n.0.clone(), n.1)).collect();
-        let row = self.fresh(".row");
+        let row = self.internal(Internal::Row);
         self.contexts.push(ExistsContext { row, names: named, graph, some, binds });
         (left, Scope { vars, context: Some(self.contexts.len() - 1), sliced: false })
     }
@@ -114,7 +115,7 @@ impl Translator<'_> {
         let never = self.never();
         let never = Expression::Variable(self.names[never.0 as usize].clone());
         let expr = Expression::If(Box::new(any), Box::new(Literal::from(true).into()), Box::new(never));
-        let var = self.fresh(".some");
+        let var = self.internal(Internal::Some);
         (Node::Extend { inner: Box::new(node), var, expr }, Some(var))
     }
 
@@ -231,7 +232,7 @@ impl Translator<'_> {
         let vars = vars.intersection(&left.scope());
         let certain = left.certain();
         let of_left = |v: Var| ContextVar { of: v, here: v, certain: certain.contains(v) };
-        let row = self.fresh(".row");
+        let row = self.internal(Internal::Row);
         let pairs = join(vec![Node::Context { row, vars: vars.iter().map(of_left).collect() }, right]);
         let right = Box::new(self.filter(pairs, expr, scope, g)?);
         Ok(Node::Apply { left: Box::new(left), right, row, vars, kind: ApplyKind::Left })
@@ -357,11 +358,11 @@ impl Translator<'_> {
             each.push(Node::Context { row, vars });
         }
         each.extend(graphs.iter().map(|g| Node::GraphNames(Slot::Var(g))));
-        let rows = self.fresh(".rows");
+        let rows = self.internal(Internal::Rows);
         let mut empty = Vec::new();
         for (var, aggregate) in &mut aggregates {
             if let Some(value) = of_nothing(aggregate) {
-                let found = self.fresh(".found");
+                let found = self.internal(Internal::Found);
                 empty.push((std::mem::replace(var, found), found, value));
             }
         }
