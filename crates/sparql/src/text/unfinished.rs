@@ -1,7 +1,7 @@
 //! Triple patterns that lack a term: found beside the parser, which only lists what it could have
 //! gone on with.
 //!
-//! One pass over the tokens counts the terms of each triple in its braces. Triples with more than
+//! One pass over the tokens counts the terms of each triple in its braces. TermCount with more than
 //! plain terms (paths, collections, nested nodes) are passed over, so what is reported is right;
 //! what is not reported keeps the parser's message.
 
@@ -18,7 +18,7 @@ const KEYWORDS: [&str; 11] = [
 
 /// The triples of one pair of braces.
 #[derive(Clone, Copy, Default)]
-struct Triples {
+struct TermCount {
     /// terms of the triple so far
     terms: usize,
     /// the subject or the subject and predicate were taken from the triple before
@@ -29,7 +29,7 @@ struct Triples {
 
 /// The offset where a term is missing, and what to say, if the parser's fault `at` is that.
 pub(super) fn unfinished(text: &str, at: usize) -> Option<(usize, &'static str)> {
-    let mut open: Vec<Triples> = Vec::new();
+    let mut open: Vec<TermCount> = Vec::new();
     let mut is_data = false;
     for (place, token) in Tokens::of(text) {
         if place > at {
@@ -39,7 +39,7 @@ pub(super) fn unfinished(text: &str, at: usize) -> Option<(usize, &'static str)>
         let Some(triples) = open.last_mut() else {
             is_data |= token.eq_ignore_ascii_case("VALUES");
             if token == "{" {
-                open.push(Triples { is_other: std::mem::take(&mut is_data), ..Triples::default() });
+                open.push(TermCount { is_other: std::mem::take(&mut is_data), ..TermCount::default() });
             }
             continue;
         };
@@ -57,11 +57,11 @@ pub(super) fn unfinished(text: &str, at: usize) -> Option<(usize, &'static str)>
             triples.is_other = true;
         }
         match token {
-            "{" => open.push(Triples { is_other: std::mem::take(&mut is_data), ..Triples::default() }),
+            "{" => open.push(TermCount { is_other: std::mem::take(&mut is_data), ..TermCount::default() }),
             "}" => {
                 open.pop();
                 if let Some(outer) = open.last_mut() {
-                    *outer = Triples::default();
+                    *outer = TermCount::default();
                 }
             }
             _ => {}
@@ -75,8 +75,8 @@ fn is_term(c: char) -> bool {
     is_of_name(c) || matches!(c, '?' | '$' | '<' | '"' | '\'' | ':')
 }
 
-impl Triples {
-    /// What the triple lacks where this token ends it.
+impl TermCount {
+    /// The term that the triple lacks where this token ends it.
     fn missing(&self, token: &str) -> Option<&'static str> {
         let is_end = matches!(token, "}" | ".");
         match self.terms {
@@ -92,9 +92,9 @@ impl Triples {
     fn end(&mut self, token: &str, is_keyword: bool) {
         *self = match token {
             // the subject stays, or the predicate with it
-            ";" => Triples { terms: 1, continues: true, is_other: self.is_other },
-            "," => Triples { terms: 2, continues: true, is_other: self.is_other },
-            _ => Triples { is_other: is_keyword, ..Triples::default() },
+            ";" => TermCount { terms: 1, continues: true, is_other: self.is_other },
+            "," => TermCount { terms: 2, continues: true, is_other: self.is_other },
+            _ => TermCount { is_other: is_keyword, ..TermCount::default() },
         };
     }
 }
