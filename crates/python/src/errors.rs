@@ -3,7 +3,7 @@
 
 use std::io;
 
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use snowmelt::Error;
@@ -70,16 +70,14 @@ fn exception(py: Python<'_>, error: Error, text: Option<&str>) -> PyResult<PyErr
         Error::Input { source, .. } if source.get_ref().is_some_and(|cause| cause.is::<PyErr>()) => {
             return Ok(of_io(source));
         }
-        Error::Input { name, source } => match source.raw_os_error() {
-            // the built-in class that fits the number, as open() raises it
-            Some(number) => {
-                let plain = PyOSError::new_err((number, source.to_string(), name.clone()));
-                let raised = class_named(py, "InputError")?.call1((number, source.to_string(), name))?;
-                raised.setattr("__cause__", plain.value(py))?;
-                return Ok(PyErr::from_value(raised));
-            }
-            None => "InputError",
-        },
+        Error::Input { name, source } => {
+            let is_missing = source.kind() == io::ErrorKind::NotFound;
+            let class = class_named(py, if is_missing { "InputNotFoundError" } else { "InputError" })?;
+            return Ok(match source.raw_os_error() {
+                Some(number) => PyErr::from_type(class, (number, source.to_string(), name)),
+                None => PyErr::from_type(class, message),
+            });
+        }
         Error::Unsupported { .. } => "UnsupportedError",
         Error::Parameter { .. } => "ParameterError",
         Error::Form { .. } | Error::Column { .. } | Error::Setting { .. } => "SettingError",

@@ -170,6 +170,16 @@ impl PyStore {
         self.change(py, |step| step(Box::new(|tx, _| tx.remove([quad]).map(drop))))
     }
 
+    /// Removes quads, all or nothing: faster than one by one. Not in pyoxigraph.
+    fn remove_all(&self, py: Python<'_>, quads: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.change(py, |step| {
+            each_part(quads, |part| {
+                let part: Vec<Quad> = part.into_iter().map(|quad| self.labels.quad_to_find(quad)).collect();
+                step(Box::new(|tx, _| tx.remove(part).map(drop)))
+            })
+        })
+    }
+
     /// The quads that have every term that is given; all graphs are looked at unless one is given.
     #[pyo3(signature = (subject, predicate, object, graph_name=None))]
     fn quads_for_pattern(

@@ -160,8 +160,10 @@ def test_errors_of_loads(db, tmp_path):
     with pytest.raises(snowmelt.DocumentError) as raised:
         db.load(b"<urn:a> <urn:p> 1 .\n<urn:a> oops .\n", format="turtle")
     assert isinstance(raised.value, SyntaxError) and raised.value.lineno == 2
-    with pytest.raises(OSError):
+    with pytest.raises(FileNotFoundError) as raised:
         db.load(tmp_path / "nothing.nt")
+    assert isinstance(raised.value, snowmelt.InputError)
+    assert raised.value.filename == str(tmp_path / "nothing.nt")
     with pytest.raises(ValueError):
         db.load(b"", format="nonsense")
     with pytest.raises(TypeError):

@@ -44,6 +44,8 @@ def test_queries(graph):
     assert [row.age.toPython() for row in rows] == [7, 30, 31]
     rows = graph.query("SELECT ?age { ?s <http://e/age> ?age }", initBindings={"s": EX.ann})
     assert [row[0] for row in rows] == [Literal(30)]
+    rows = graph.query("SELECT ?age { <http://e/ann> <http://e/age> ?age }", initBindings={"x": EX.ann})
+    assert len(rows) == 1
     assert graph.query("ASK { <http://e/ann> ?p ?o }").askAnswer
     made = graph.query("CONSTRUCT { ?a <http://e/is> ?b } { ?a <http://e/age> ?b }").graph
     assert len(made) == 3
@@ -70,7 +72,7 @@ def test_datasets(store):
     named = data.graph(URIRef("urn:g"))
     named.add((EX.s, EX.p, Literal(1)))
     named.add((EX.s, EX.p, Literal(2)))
-    assert len(named) == 2 and len(data) == 1
+    assert len(named) == 2 and len(data) == 3
     assert {str(g.identifier) for g in data.graphs()} >= {"urn:g"}
     assert len(list(data.quads((None, None, None, None)))) == 3
     rows = data.query("SELECT ?o { GRAPH <urn:g> { ?s ?p ?o } }")

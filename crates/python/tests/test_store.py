@@ -242,6 +242,12 @@ def test_what_it_has_not_is_said():
             store.query("ASK {}", **options)
 
 
+def test_many_are_removed_at_once():
+    store = filled(snowmelt)
+    store.remove_all(iter(some(snowmelt)[1:]))
+    assert list(store) == some(snowmelt)[:1]
+
+
 def test_a_writer_within_a_writer_is_refused():
     store = snowmelt.Store()
 

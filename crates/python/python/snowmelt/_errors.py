@@ -33,6 +33,10 @@ class InputError(Error, OSError):
     """An input that cannot be read."""
 
 
+class InputNotFoundError(InputError, FileNotFoundError):
+    """An input that is not there."""
+
+
 class QueryTimeout(Error, TimeoutError):
     """The time limit was reached."""
 

@@ -4,6 +4,32 @@ from typing import IO, Any, ClassVar, Union, final, overload
 
 from typing_extensions import Self, TypeAlias
 
+__all__ = [
+    "BlankNode",
+    "Changes",
+    "Database",
+    "DefaultGraph",
+    "Literal",
+    "Loaded",
+    "NamedNode",
+    "Quad",
+    "QuadParser",
+    "Quads",
+    "QueryBoolean",
+    "QueryResultsFormat",
+    "QuerySolution",
+    "QuerySolutions",
+    "QueryTriples",
+    "RdfFormat",
+    "Store",
+    "Transaction",
+    "Triple",
+    "Variable",
+    "__version__",
+    "parse",
+    "run_command",
+    "serialize",
+]
 __version__: str
 
 _Path: TypeAlias = Union[str, PathLike[str]]
@@ -474,6 +500,7 @@ class Store:
     def extend(self, quads: Iterable[Quad]) -> None: ...
     def bulk_extend(self, quads: Iterable[Quad]) -> None: ...
     def remove(self, quad: Quad) -> None: ...
+    def remove_all(self, quads: Iterable[Quad]) -> None: ...
     def quads_for_pattern(
         self,
         subject: _Subject | None,

@@ -8,10 +8,9 @@ the default graph of the database, so that a graph is found again when it is ope
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Iterator, Mapping, Optional, Tuple
+from typing import Any, Generator, Iterable, Iterator, Mapping, Optional, Tuple
 
-from rdflib import Graph, URIRef
-from rdflib import BNode, Literal, Variable
+from rdflib import BNode, Graph, Literal, URIRef, Variable
 from rdflib.graph import DATASET_DEFAULT_GRAPH_ID
 from rdflib.query import Result
 from rdflib.store import VALID_STORE, Store
@@ -122,8 +121,7 @@ class SnowmeltStore(Store):
             super().add((s, p, o), g)
 
     def remove(self, triple: Any, context: Any = None) -> None:
-        for quad in list(self._matching(triple, context)):
-            self._inner.remove(quad)
+        self._inner.remove_all(list(self._matching(triple, context)))
         super().remove(triple, context)
 
     def triples(
@@ -153,13 +151,13 @@ class SnowmeltStore(Store):
             return sum(1 for _ in self.triples((None, None, None)))
         return sum(1 for _ in self._matching((None, None, None), context))
 
-    def contexts(self, triple: Optional[Any] = None) -> Iterator[Graph]:
+    def contexts(self, triple: Optional[Any] = None) -> Generator[Graph, None, None]:
         if triple is None or triple == (None, None, None):
             for name in self._inner.named_graphs():
                 yield self._context(name)
             return
-        for name in {quad.graph_name for quad in self._matching(triple, None)}:
-            yield self._context(name)
+        for graph_name in {quad.graph_name for quad in self._matching(triple, None)}:
+            yield self._context(graph_name)
 
     def add_graph(self, graph: Graph) -> None:
         name = self._graph_name(graph)
@@ -168,7 +166,7 @@ class SnowmeltStore(Store):
     def remove_graph(self, graph: Graph) -> None:
         self._inner.remove_graph(self._graph_name(graph))
 
-    def query(  # type: ignore[override]
+    def query(
         self,
         query: Any,
         initNs: Mapping[str, Any],
@@ -186,12 +184,16 @@ class SnowmeltStore(Store):
             options["default_graph"] = name
             options["named_graphs"] = list(self._inner.named_graphs())
         bindings = {str(Variable(n)): _to_snowmelt(v) for n, v in initBindings.items()}
-        answer = self._inner.query(
-            query,
-            prefixes={prefix: str(iri) for prefix, iri in {**self._prefixes, **initNs}.items()},
-            substitutions=bindings,
-            **options,
-        )
+        try:
+            answer = self._inner.query(
+                query,
+                prefixes={prefix: str(iri) for prefix, iri in {**self._prefixes, **initNs}.items()},
+                substitutions=bindings,
+                **options,
+            )
+        except sm.ParameterError:
+            # rdflib takes bindings of variables that the query does not have
+            raise NotImplementedError from None
         if isinstance(answer, sm.QueryBoolean):
             result = Result("ASK")
             result.askAnswer = bool(answer)
@@ -199,7 +201,7 @@ class SnowmeltStore(Store):
             result = Result("CONSTRUCT")
             graph = Graph()
             for triple in answer:
-                graph.add(tuple(map(_to_rdflib, triple)))  # type: ignore[arg-type]
+                graph.add(tuple(map(_to_rdflib, triple)))
             result.graph = graph
         else:
             result = Result("SELECT")
@@ -215,7 +217,7 @@ class SnowmeltStore(Store):
             )
         return result
 
-    def update(  # type: ignore[override]
+    def update(
         self,
         update: Any,
         initNs: Mapping[str, Any],
