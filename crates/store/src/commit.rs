@@ -203,6 +203,8 @@ impl Commits {
             return None;
         }
         let appended = self.journal.append(records, room, state.txn);
+        assert_eq!(appended.places.len(), records.len(), "each record has its place");
+        assert!(state.txn > self.states.visible().txn, "what is appended is newer than what is visible");
         publish(&appended);
         self.states.append(state.clone());
         drop(order);
@@ -225,6 +227,7 @@ impl Commits {
 
     fn sync_and_show(&self, state: &Arc<State>, sequence: u64) -> Result<()> {
         self.journal.sync_to(sequence)?;
+        debug_assert!(self.journal.synced_place().sequence >= sequence, "what was synced is durable");
         self.states.show(state.clone());
         Ok(())
     }
@@ -249,6 +252,7 @@ impl Commits {
         let mut lengths = self.lengths.lock();
         let extents = self.fetch.core.space.read().len().max(self.block.lock().extents).max(lengths.floor);
         lengths.extents = 0;
+        assert!(extents >= lengths.floor, "the stripes hold the map that is being written");
         self.fetch.stripes.set_extents(self.fetch.geometry, extents)?;
         lengths.extents = extents;
         Ok(())
@@ -257,6 +261,7 @@ impl Commits {
     /// Makes the stripes long enough for the extents before `end`, with room for them: before
     /// any of them is written. For those before `ahead`, if there is room for so many.
     pub fn lengthen(&self, end: u64, ahead: u64) -> Result<()> {
+        assert!(ahead >= end, "extents ahead lie behind those that are needed");
         let mut lengths = self.lengths.lock();
         if lengths.extents >= end {
             return Ok(());

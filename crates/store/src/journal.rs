@@ -204,6 +204,7 @@ impl Journal {
     pub fn end_file(&self) {
         let mut tail = self.tail.lock();
         assert!(!tail.dirty && tail.full.is_empty(), "a file ends when all of it is written");
+        debug_assert!(!self.leading.load(Ordering::Acquire), "nobody writes while a file is ended");
         (tail.file, tail.position) = (None, 0);
     }
 
@@ -219,6 +220,12 @@ impl Journal {
                 let file = room.next().expect("room was reserved for these records");
                 self.begin_file(&mut tail, file, synced);
             }
+            assert!(tail.position.is_multiple_of(ALIGN as u64), "records are aligned");
+            debug_assert_eq!(
+                tail.begin + tail.open.len() as u64,
+                tail.position,
+                "what is open reaches to the tail"
+            );
             tail.sequence += 1;
             let (sequence, previous, file) = (tail.sequence, tail.previous, tail.number);
             let (identity, life) = (self.identity, self.life);
@@ -237,6 +244,8 @@ impl Journal {
             let last = files.last_txn.entry(*file).or_insert(0);
             *last = txn.max(*last);
         }
+        assert!(room.next().is_none(), "room was reserved for just these records");
+        debug_assert!(places.is_sorted(), "records come one after the other");
         Appended { sequence: tail.sequence, places }
     }
 
@@ -257,7 +266,8 @@ impl Journal {
             synced,
         };
         let mut files = self.files.lock();
-        files.used.insert(tail.number, file.clone());
+        let before = files.used.insert(tail.number, file.clone());
+        assert!(before.is_none(), "a number of a file is used once");
         files.before.insert(tail.number, (tail.sequence, tail.previous));
         drop(files);
         tail.open = head.encode().to_vec();
@@ -336,6 +346,7 @@ impl Journal {
                 })?;
             }
             let before = self.synced.swap(end.sequence, Ordering::Release);
+            assert!(before <= end.sequence, "what is durable grows");
             self.meters.synced(end.sequence - before, self.config.clock.now_ns() - begun);
             Ok(())
         })();
@@ -353,6 +364,7 @@ impl Journal {
             && let Some(file) = tail.file.clone()
         {
             let keep_from = (tail.position / BLOCK as u64 * BLOCK as u64 - tail.begin) as usize;
+            assert!(keep_from <= tail.open.len(), "the last block is in memory");
             let rest = tail.open[keep_from..].to_vec();
             let bytes = std::mem::replace(&mut tail.open, rest);
             pieces.push(PendingWrite { file, begin: tail.begin, bytes });
@@ -496,6 +508,7 @@ impl Drop for FilePin {
     fn drop(&mut self) {
         let mut files = self.journal.files.lock();
         if let Some(n) = files.pinned.get_mut(&self.file) {
+            assert!(*n > 0, "a file is pinned as often as it is unpinned");
             *n -= 1;
             if *n == 0 {
                 files.pinned.remove(&self.file);

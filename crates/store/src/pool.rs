@@ -103,6 +103,7 @@ unsafe impl Sync for PageRef {}
 impl PageRef {
     /// A page that is not the pool's.
     pub(crate) fn of(page: Arc<PageBuf>) -> PageRef {
+        debug_assert_eq!(page.len(), PAGE_BYTES, "a version is a whole page");
         PageRef { start: page.as_ptr(), hold: Hold::Version(page) }
     }
 }
@@ -122,6 +123,8 @@ impl Drop for PageRef {
     #[inline]
     fn drop(&mut self) {
         if let Hold::Frame(word) = self.hold {
+            // SAFETY: the table outlives every pin (see Drop of Pool).
+            debug_assert!(word::pins(unsafe { (*word).load(Relaxed) }) > 0, "a pin is given back once");
             // SAFETY: the table outlives every pin (see Drop of Pool). This is the last access:
             // once the pin is gone the pool may be unmapped.
             unsafe { (*word).fetch_sub(word::PIN, Release) };
@@ -298,6 +301,7 @@ impl Pool {
 
     /// Gives back a frame that was taken and not used.
     pub fn give_back(&self, frame: u32) {
+        assert!(frame < self.frames.count(), "the frame is one of the pool's");
         self.frames.set_page(frame, None);
         self.replacer.lock().give_back(frame);
     }
@@ -317,6 +321,7 @@ impl Pool {
         let bits = rule.map_or(word::REFERENCED, |r| {
             (r as u64) << word::RULE_SHIFT | self.generation.load(Relaxed) << word::GENERATION_SHIFT
         });
+        debug_assert!(self.frames.page(frame).is_none(), "a frame that was taken holds no page");
         self.frames.set_page(frame, Some(page));
         let mut w = word.load(Relaxed);
         while word::state(w) == 0 {
@@ -400,6 +405,7 @@ impl Pool {
         let word = self.table.at(page.0);
         let mut w = word.load(Acquire);
         assert_eq!(word::state(w), word::IN_FLIGHT, "only a page in flight can fail");
+        assert_eq!(word::pins(w), 0, "nobody holds a page in flight");
         self.frames.set_page(word::frame(w), None);
         while let Err(now) = word.compare_exchange_weak(w, w & word::VERSIONED, AcqRel, Acquire) {
             w = now;
@@ -510,6 +516,7 @@ impl Pool {
             }
         }
         let frame = word::frame(w);
+        debug_assert_eq!(self.frames.page(frame), Some(page), "word and frame name each other");
         let tree = self.tree_in(frame);
         self.planned_settled(word::rule(w));
         self.give_back(frame);

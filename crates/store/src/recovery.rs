@@ -141,6 +141,9 @@ pub(crate) fn recover(
     }
     let mut trace = trace(&found, &pages, &newest, &passes);
     (trace.commits, trace.seconds) = (commits, (config.clock.now_ns() - begun) as f64 / 1e9);
+    assert!(last_number >= txn, "the newest commit has no higher number than the newest record");
+    debug_assert!(pages.iter().all(|p| p.txn <= txn), "pages are as of commits that were found");
+    debug_assert!(pages.iter().all(|p| p.txn > block.txn), "older states are on the stripes");
     Ok(Recovered { catalog, extents, txn, last_number, pages, least_extents, found, trace })
 }
 

@@ -51,6 +51,7 @@ pub struct Space {
 impl Space {
     /// The space described by a committed extent map.
     pub fn new(geometry: Geometry, extents: Vec<Extent>) -> Self {
+        assert!(geometry.extent_pages > 0 && geometry.stripes > 0, "extents have pages, and a stripe");
         let uses = extents.iter().map(|e| if e.tree.is_some() { Use::Owned } else { Use::Free }).collect();
         let changed = vec![true; extents.len().div_ceil(SEGMENT)];
         Space { geometry, extents, uses, changed, free: Extent::free(geometry.extent_pages) }
@@ -137,7 +138,9 @@ impl Space {
             self.extents.push(Extent::free(self.geometry.extent_pages));
             self.uses.push(Use::Free);
         }
+        assert!(self.uses[first..end].iter().all(|u| *u == Use::Free), "only free extents are given out");
         self.uses[first..end].fill(Use::Building);
+        debug_assert_eq!(self.uses.len(), self.extents.len(), "each extent has its use");
         first as u64
     }
 
@@ -165,7 +168,8 @@ impl Space {
     fn trim(&mut self) {
         while self.uses.last() == Some(&Use::Free) {
             self.uses.pop();
-            self.extents.pop();
+            let last = self.extents.pop();
+            debug_assert!(last.is_some_and(|e| e.tree.is_none()), "a free extent is nobody's");
         }
     }
 
@@ -212,6 +216,7 @@ impl Space {
             Some(Use::Owned) => self.extents[i].clone(),
             _ => self.free.clone(),
         };
+        debug_assert_eq!(self.uses.len(), self.extents.len(), "each extent has its use");
         (segment * SEGMENT..(segment + 1) * SEGMENT).map(kept).collect()
     }
 
@@ -241,6 +246,7 @@ impl Space {
     pub fn set_meta_pages(&mut self, extent: ExtentId, used: Box<[u64]>) {
         let e = &mut self.extents[extent as usize];
         assert_eq!(e.tree, Some(TreeId::META), "only an extent of the store's own has pages of the meta run");
+        assert_eq!(used.len(), e.allocated.len(), "a bit for each page of the extent");
         e.written = used.clone();
         e.allocated = used;
     }
@@ -249,6 +255,7 @@ impl Space {
     pub fn release_meta(&mut self, extent: ExtentId) {
         let i = extent as usize;
         assert_eq!(self.extents[i].tree, Some(TreeId::META), "only an extent of the store's own is given up");
+        debug_assert!(self.extents[i].is_unused(), "nothing is left in an extent that is given up");
         self.make_free(i);
         self.touch(i);
         self.trim();
@@ -259,6 +266,7 @@ impl Space {
         for (id, e) in built {
             let used = &mut self.uses[id as usize];
             assert_eq!(*used, Use::Building, "a built extent was allocated to the build");
+            assert!(e.tree.is_some(), "a built extent has an owner");
             *used = Use::Owned;
             self.extents[id as usize] = e;
             self.touch(id as usize);
@@ -282,6 +290,8 @@ impl Space {
                 continue;
             }
             let old = &mut self.extents[id as usize];
+            assert!(!matches!(self.uses[id as usize], Use::Resting(_)), "a resting extent is not changed");
+            assert_eq!(old.allocated.len(), new.allocated.len(), "a bit for each page of the extent");
             old.tree = new.tree;
             old.overflow = new.overflow;
             old.allocated = new.allocated;

@@ -79,6 +79,7 @@ impl Store {
         let txn = self.commits.next_txn.load(Ordering::Acquire).max(before.txn + 1);
         // What it writes carries its number: nobody else may use it, even if the build is given up.
         self.commits.next_txn.fetch_max(txn + 1, Ordering::AcqRel);
+        assert!(txn > before.txn, "a build is newer than what it replaces");
         let (store, state) = (self.clone(), Mutex::new(state));
         Ok(Build { shared: Arc::new(Shared { store, txn, state, _turn: turn }) })
     }
@@ -90,6 +91,7 @@ impl Build {
         let mut state = self.shared.state.lock();
         let id = TreeId(state.next_tree);
         state.next_tree += 1;
+        debug_assert!(!state.trees.contains_key(&id), "tree numbers are given once");
         state.trees.insert(id, name.to_string());
         state.unfinished.insert(id, name.to_string());
         drop(state);
@@ -169,6 +171,7 @@ impl Shared {
         }
         let old = commits.states.appended();
         let (packed, catalog, dropped) = self.pack(&old.catalog);
+        assert!(old.txn < self.txn, "nobody commits while a build is under way");
         let new = Arc::new(state::State { txn: self.txn, catalog });
         let sequence = loop {
             let generation = commits.generation.load(Ordering::Acquire);
@@ -201,6 +204,7 @@ impl Shared {
         for run in state.built.chunk_by(follows) {
             let (first, extent) = &run[0];
             let tree = extent.tree.expect("an extent of a build has an owner");
+            assert!(extent.pages() > 0, "an extent of a build has pages");
             packer.built(*first, run.len() as u64, tree, extent.pages());
         }
         drop(state);
@@ -270,6 +274,7 @@ impl TreeWriter {
     /// Pages that can still be appended with consecutive ids, the next one included.
     pub fn consecutive(&mut self) -> u32 {
         self.next_id();
+        debug_assert!(self.at < self.extents.len(), "there is an extent for the next page");
         let run = self.extents[self.at..].windows(2).take_while(|w| w[1] == w[0] + 1).count() as u32 + 1;
         run * self.shared.store.geometry.extent_pages - self.filled
     }
@@ -279,6 +284,11 @@ impl TreeWriter {
     /// the build is lost then.
     pub fn append(&mut self, page: &mut PageBuf) -> Result<PageId> {
         let id = self.next_id();
+        assert!(self.filled < self.shared.store.geometry.extent_pages, "a full extent has been written");
+        debug_assert!(
+            self.buffer.len() as u64 == self.shared.store.geometry.extent_bytes(),
+            "the buffer holds an extent"
+        );
         page::seal(page, id, self.tree, self.shared.txn);
         self.buffer[self.filled as usize * PAGE_BYTES..][..PAGE_BYTES].copy_from_slice(page);
         self.filled += 1;
@@ -292,6 +302,7 @@ impl TreeWriter {
     fn write_extent(&mut self) -> Result<()> {
         let store = &self.shared.store;
         let extent = self.extents[self.at];
+        assert!(self.filled > 0, "an extent without pages is not written");
         let bytes = &self.buffer[..self.filled as usize * PAGE_BYTES];
         let ahead = (extent + 1).next_multiple_of(MOST_EXTENTS_AT_ONCE.into());
         let longer = store.commits.lengthen(extent + 1, ahead);
@@ -314,7 +325,8 @@ impl TreeWriter {
         if self.filled > 0 {
             self.write_extent()?;
         }
-        self.shared.state.lock().unfinished.remove(&self.tree);
+        let was_open = self.shared.state.lock().unfinished.remove(&self.tree);
+        assert!(was_open.is_some(), "a tree is finished once");
         Ok(self.tree)
     }
 }

@@ -49,6 +49,7 @@ pub(crate) fn pack_images(
             change::put_image(&mut payload, *page, state);
             rest = later;
         }
+        assert!(!places.is_empty(), "a record holds a page at least");
         done.push((Packed::new(Kind::Part, payload), places));
     }
     done
@@ -140,11 +141,13 @@ impl Packer {
             self.full.push(Packed::new(Kind::Part, std::mem::take(&mut self.payload)));
         }
         let at = At(self.payload.len() as u32);
+        debug_assert!(u32::try_from(self.payload.len()).is_ok(), "a payload is shorter than 4 GiB");
         let base = if page.stands_alone { None } else { visible.versions.base(id, self.diff_bytes) };
         let diff_bytes = base.and_then(|base| self.diff(id, &base, state));
         if diff_bytes.is_none() {
             change::put_image(&mut self.payload, id, state);
         }
+        debug_assert!(self.payload.len() > at.0 as usize, "a page is said in at least a byte");
         let place = PagePlace::Record(self.full.len(), at);
         let bytes = self.payload.len() - at.0 as usize;
         self.pages.push(PackedPage { page: id, tree, bytes, state: Some(state.clone()), place, diff_bytes });
@@ -175,6 +178,11 @@ impl Packer {
         if self.pages.is_empty() {
             self.catalog_bytes = self.payload.len();
         }
+        debug_assert!(
+            self.pages.is_sorted_by(|a, b| a.page < b.page),
+            "pages are packed in order, each once"
+        );
+        debug_assert!(self.full.iter().all(|r| r.kind == Kind::Part), "one commit ends its parts");
         self.full.push(Packed::new(Kind::Commit, self.payload));
         PackedCommit { records: self.full, pages: self.pages, catalog_bytes: self.catalog_bytes }
     }
@@ -194,6 +202,8 @@ impl PackedCommit {
 
     /// Publishes the pages as versions of `txn`; nobody reads as of a transaction before `oldest`.
     pub fn publish(&self, visible: &VisiblePages, txn: u64, appended: &Appended, oldest: u64) {
+        assert_eq!(appended.places.len(), self.records.len(), "each record has its place");
+        assert!(oldest < txn, "nobody reads as of a commit that is being published");
         for p in &self.pages {
             let loc = match p.place {
                 PagePlace::Record(record, at) => {

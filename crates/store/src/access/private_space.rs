@@ -76,6 +76,7 @@ impl PrivateSpace {
     /// Gives a page back.
     pub fn release(&mut self, page: PageId) {
         let (extent, index) = (self.fetch.geometry.extent_of(page), self.fetch.geometry.index_of(page));
+        debug_assert!(self.now(extent).is_allocated(index), "a page is given back once");
         self.change(extent).set_allocated(index, Used::No);
     }
 
@@ -122,6 +123,7 @@ impl PrivateSpace {
 
     /// The changed extents; they are the caller's from now on.
     pub fn finish(&mut self) -> BTreeMap<ExtentId, Extent> {
+        debug_assert!(self.taken.iter().all(|id| self.changed.contains_key(id)), "what was taken is changed");
         self.taken.clear();
         std::mem::take(&mut self.changed)
     }
@@ -142,6 +144,7 @@ impl PrivateSpace {
 
     fn use_first(&mut self, extent: ExtentId) -> Option<PageId> {
         let index = self.now(extent).first_unused(self.fetch.geometry.extent_pages)?;
+        debug_assert!(index < self.fetch.geometry.extent_pages, "the page lies in its extent");
         self.change(extent).set_allocated(index, Used::Yes);
         Some(self.fetch.geometry.page(extent, index))
     }
@@ -163,6 +166,8 @@ impl PrivateSpace {
             Some((e, sharers)) => (e, sharers + 1),
             None => (self.take(tree)?, 1),
         };
+        debug_assert!(to != at, "an extent does not overflow into itself");
+        debug_assert!(sharers <= SHARERS, "few extents share an overflow extent");
         self.overflow.insert(tree, (to, sharers));
         self.change(at).overflow = Some(to);
         Ok(to)
@@ -181,6 +186,7 @@ impl PrivateSpace {
         let mut extent = Extent::free(self.fetch.geometry.extent_pages);
         extent.tree = Some(tree);
         self.changed.insert(id, extent);
+        debug_assert!(!self.taken.contains(&id), "an extent is taken once");
         self.taken.push(id);
         Ok(id)
     }

@@ -53,6 +53,7 @@ impl Reader {
     /// A reader as of `snapshot`.
     pub fn new(store: &Arc<Store>, snapshot: Snapshot) -> Reader {
         let txn = snapshot.committed_txn();
+        debug_assert!(txn <= snapshot.txn(), "a snapshot sees at least what it was taken over");
         Reader {
             store: store.clone(),
             core: store.fetch.core.clone(),
@@ -260,6 +261,7 @@ impl Reader {
 
     /// Adds the meters to the store's total and sets them to zero.
     pub fn flush(&mut self) {
+        assert!(self.meters.spec_disk <= self.meters.disk, "reads ahead are among the reads");
         self.note_reset();
         let before = std::mem::take(&mut self.before_reset);
         self.core.meters.add(std::mem::take(&mut self.meters).without(&before));

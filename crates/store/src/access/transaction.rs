@@ -162,6 +162,7 @@ impl Transaction {
         let in_memory = self.pages.get(id).is_some_and(|p| matches!(p.state, Private::Memory(_)));
         if !in_memory {
             let mut copy = PageBuf::copy_of(&self.page(tree, id)?);
+            debug_assert!(page::header(&copy).txn() <= self.txn(), "nobody has written for later");
             page::mark(&mut copy, id, tree, self.txn());
             self.insert(tree, id, copy, Origin::Copy)?;
         }
@@ -175,6 +176,7 @@ impl Transaction {
             return Err(StoreError::NoTree { tree: tree.0 });
         }
         let id = self.space.allocate(tree, near)?;
+        debug_assert!(self.pages.get(id).is_none(), "a page that is free is nobody's");
         let mut fresh = PageBuf::new();
         page::mark(&mut fresh, id, tree, self.txn());
         self.insert(tree, id, fresh, Origin::New)?;
@@ -184,6 +186,7 @@ impl Transaction {
     /// A new page of `tree` from an extent that was free: see `PrivateSpace::allocate_fresh`.
     pub(crate) fn allocate_fresh(&mut self, tree: TreeId, fresh: &mut Option<ExtentId>) -> Result<PageId> {
         let id = self.space.allocate_fresh(tree, fresh)?;
+        debug_assert!(self.pages.get(id).is_none(), "a page that is free is nobody's");
         let mut page = PageBuf::new();
         page::mark(&mut page, id, tree, self.txn());
         self.insert(tree, id, page, Origin::New)?;
@@ -213,6 +216,7 @@ impl Transaction {
             let record = [record];
             let room = commits.reserve(&record, self.may_use)?;
             let appended = commits.journal.append(&record, room, txn);
+            assert_eq!(appended.places.len(), 1, "a record that is spilled has one place");
             let (file, offset) = appended.places[0];
             let pin = self.pin.get_or_insert_with(|| Arc::new(commits.journal.pin(file))).clone();
             // Read back from the file, so it must be there.
@@ -235,6 +239,7 @@ impl Transaction {
         let catalog = &mut self.state_mut().catalog;
         let id = TreeId(catalog.next_tree);
         catalog.next_tree += 1;
+        assert!(!catalog.trees.contains_key(&id), "tree numbers are given once");
         catalog.trees.insert(id, name.to_string());
         id
     }
@@ -289,6 +294,7 @@ impl Transaction {
             return Ok(Pending { state: self.base.state().clone(), sequence, commits });
         }
         let txn = self.txn();
+        assert!(txn > self.base.txn(), "a transaction is newer than what it builds on");
         let mut private = self.pages.sorted();
         for (id, page) in &mut private {
             if let Private::Memory(state) = &mut page.state
@@ -333,6 +339,7 @@ impl Pending {
     /// Returns when the commit is durable and visible. Many that wait are made durable together.
     pub fn wait(self) -> Result<Committed> {
         self.commits.wait(&self.state, self.sequence)?;
+        debug_assert!(self.commits.states.visible().txn >= self.state.txn, "a durable commit is visible");
         Ok(Committed { txn: self.state.txn })
     }
 }

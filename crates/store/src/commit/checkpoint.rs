@@ -282,6 +282,8 @@ impl Commits {
             let place = geometry.place(*page);
             (place.stripe, place.offset)
         });
+        debug_assert!(pages.iter().all(|(_, txn)| *txn <= state.txn), "only what C contains is written");
+        debug_assert!(pages.windows(2).all(|w| w[0].0 != w[1].0), "a page is written once");
         Some(Running { state, pages, at: 0, bytes, begun_ns: clock.now_ns() })
     }
 
@@ -290,6 +292,7 @@ impl Commits {
             self.set_lengths()?;
         }
         let end = (r.at + most).min(r.pages.len());
+        assert!(end > r.at, "a step writes at least a page");
         let mut batch: Vec<(PageId, u64, PageBuf)> = Vec::new();
         for (page, txn) in &r.pages[r.at..end] {
             let Some(mut state) = self.version(*page, *txn)? else { continue };
@@ -300,6 +303,7 @@ impl Commits {
                 continue;
             }
             page::seal(&mut state, *page, tree, *txn);
+            debug_assert!(header(&state).txn() <= r.state.txn, "what is written back was committed by C");
             batch.push((*page, *txn, state));
         }
         self.write_pages(&batch)?;
@@ -338,8 +342,10 @@ impl Commits {
                 parts.push((geometry.place(run[0].0).offset, now));
                 rest = later;
             }
+            debug_assert!(parts.is_sorted_by_key(|(offset, _)| *offset), "in the order of the device");
             self.fetch.stripes.write_back(geometry.place(of_stripe[0].0).stripe, &parts)?;
         }
+        assert!(rest.is_empty(), "each page of the batch was written");
         let core = &self.fetch.core;
         {
             let mut space = core.space.write();
@@ -372,6 +378,7 @@ impl Commits {
     /// Makes the state of a checkpoint that of the super-block.
     fn switch_state(&self, r: &Running, meta: NewMeta) -> Result<()> {
         let sequence = self.journal.last_sequence();
+        assert_eq!(r.at, r.pages.len(), "a checkpoint ends when all its pages are written");
         let switched = (|| {
             // The run may have lengthened the map.
             self.set_lengths()?;
@@ -414,6 +421,7 @@ impl Commits {
                 return Err(e);
             }
         };
+        assert!(self.block.lock().txn >= r.state.txn, "the super-block names the checkpoint");
         meta.settle(&self.fetch.core.space, &self.meta);
         self.journal.recycle(first);
         self.give_out_again(r.state.txn);

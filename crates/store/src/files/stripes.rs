@@ -179,6 +179,11 @@ impl Stripes {
     /// after the other in the calling thread: a seed is a run.
     pub fn write_back(&self, stripe: usize, parts: &[(u64, &[u8])]) -> Result<()> {
         let s = &self.list[stripe];
+        debug_assert!(
+            parts.windows(2).all(|w| w[0].0 + w[0].1.len() as u64 <= w[1].0),
+            "pieces are sorted and lie apart"
+        );
+        debug_assert!(parts.iter().all(|(_, bytes)| !bytes.is_empty()), "a piece has bytes");
         let written = match self.real {
             true => s.queue.write_awaited(parts, Class::WriteBack),
             false => parts

@@ -45,6 +45,7 @@ fn load_at_end(bytes: &[u8], at: usize, width: usize) -> Decode<u64> {
 /// Appends the `width` low bytes of `value`.
 #[inline]
 pub(crate) fn store(out: &mut Vec<u8>, value: u64, width: usize) {
+    debug_assert!(byte_width(value) <= width, "a value fits its width");
     out.extend_from_slice(&value.to_le_bytes()[..width]);
 }
 

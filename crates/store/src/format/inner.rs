@@ -176,11 +176,14 @@ pub(crate) fn fill_node(page: &mut PageBuf, kind: PageKind, arity: usize, level:
         Some(before)
     });
     columns.push(before.collect());
+    assert!(!node.is_empty(), "an inner node has children");
+    assert!(level > 0, "an inner node is above leaves");
     // Wraps when a damaged child claimed too many.
     let rows = node.iter().fold(0u64, |sum, n| sum.wrapping_add(n.rows)) & (MOST_ROWS - 1);
     let mut body = Vec::with_capacity(BODY_BYTES);
     store(&mut body, rows, 8);
     write_table(&columns.iter().map(|c| &c[..]).collect::<Vec<_>>(), &mut body);
+    assert!(body.len() <= BODY_BYTES, "the children fit into a node");
     page.clear();
     page.body_mut()[..body.len()].copy_from_slice(&body);
     page.set_header(kind, level, node.len() as u16);

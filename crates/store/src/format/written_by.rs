@@ -56,6 +56,7 @@ impl WrittenBy {
             }
             self.0 = WrittenForm::Each(vec![same; pages as usize].into());
         }
+        assert!(index < pages, "the page lies in its extent");
         let WrittenForm::Each(each) = &mut self.0 else { unreachable!("made above") };
         if each[index as usize] == low {
             return false;
@@ -72,6 +73,7 @@ impl WrittenBy {
         };
         let runs: Vec<&[u32]> =
             each.chunk_by(|a, b| a == b).flat_map(|run| run.chunks(u16::MAX.into())).collect();
+        debug_assert_eq!(runs.iter().map(|run| run.len()).sum::<usize>(), each.len(), "runs tell all");
         if runs.len() == 1 {
             put_same(out, each[0]);
         } else if 2 + 6 * runs.len() < 4 * each.len() && runs.len() <= u16::MAX.into() {

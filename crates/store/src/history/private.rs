@@ -73,7 +73,9 @@ impl PrivatePages {
     /// Forgets a page.
     pub fn remove(&mut self, page: PageId) {
         let Some(old) = self.pages.remove(&page) else { return };
-        self.in_memory -= usize::from(matches!(old.state, Private::Memory(_)));
+        let was_in_memory = usize::from(matches!(old.state, Private::Memory(_)));
+        assert!(self.in_memory >= was_in_memory, "pages in memory are counted");
+        self.in_memory -= was_in_memory;
     }
 
     /// Forgets the pages of a tree.
@@ -84,6 +86,7 @@ impl PrivatePages {
 
     /// Pages in memory.
     pub fn in_memory(&self) -> usize {
+        debug_assert!(self.in_memory <= self.pages.len(), "no more are in memory than there are");
         self.in_memory
     }
 
@@ -116,6 +119,8 @@ impl PrivatePages {
 
     /// All pages in the order of their numbers.
     pub fn sorted(&self) -> Vec<(PageId, PrivatePage)> {
+        let counted = self.pages.values().filter(|p| matches!(p.state, Private::Memory(_))).count();
+        debug_assert_eq!(counted, self.in_memory, "pages in memory are counted");
         let mut all: Vec<_> = self.pages.iter().map(|(id, page)| (*id, page.clone())).collect();
         all.sort_unstable_by_key(|(id, _)| *id);
         all

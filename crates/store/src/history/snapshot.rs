@@ -39,6 +39,7 @@ impl Snapshots {
         let txn = state.txn;
         let fresh = || LiveState { count: 0, state: state.clone(), taken_ns: 0, cancelled: Arc::default() };
         let entry = live.entry(txn).or_insert_with(fresh);
+        assert_eq!(entry.state.txn, txn, "snapshots of one transaction share its state");
         entry.count += 1;
         entry.taken_ns = entry.taken_ns.max(now_ns);
         let cancelled = entry.cancelled.clone();
@@ -139,6 +140,7 @@ impl Snapshot {
 
     /// The same point in history with the changes of a transaction on top.
     pub(crate) fn with_changes(&self, state: Arc<State>, pages: Arc<PrivatePages>) -> Snapshot {
+        assert!(state.txn > self.live.txn, "changes come on top of a commit");
         Snapshot { live: self.live.clone(), state, pages: Some(pages) }
     }
 }
@@ -150,6 +152,7 @@ impl Drop for Live {
             return;
         }
         let entry = live.get_mut(&self.txn).expect("a live snapshot that was not cancelled is registered");
+        assert!(entry.count > 0, "a snapshot is dropped once");
         entry.count -= 1;
         if entry.count == 0 {
             live.remove(&self.txn);

@@ -169,12 +169,14 @@ impl Versions {
         );
         chain.prune(txn, u64::MAX);
         self.steps.fetch_add(chain.history.len() as u64, Relaxed);
-        self.shard(page).write().insert(page, chain);
+        let before = self.shard(page).write().insert(page, chain);
+        assert!(before.is_none(), "recovery finds one version of a page");
         mark();
     }
 
     /// Adds the newest version of a page.
     fn add(&self, chain: &mut Chain, txn: u64, state: VersionState) {
+        debug_assert!(chain.versions.last().is_none_or(|v| v.txn < txn), "the newest comes last");
         self.count.fetch_add(1, Relaxed);
         self.in_memory.fetch_add(u64::from(state.is_in_memory()), Relaxed);
         chain.versions.push(Version { txn, state });
@@ -182,6 +184,7 @@ impl Versions {
 
     /// Drops the `n` oldest versions of a page.
     fn drop_first(&self, chain: &mut Chain, n: usize) {
+        assert!(n <= chain.versions.len(), "only versions that are there are dropped");
         for v in chain.versions.drain(..n) {
             self.count.fetch_sub(1, Relaxed);
             self.in_memory.fetch_sub(u64::from(v.state.is_in_memory()), Relaxed);
@@ -213,6 +216,7 @@ impl Versions {
         if let Some(first) = steps.first() {
             let at = chain.history.partition_point(|s| s.txn <= first.txn);
             chain.history.splice(at..at, steps);
+            debug_assert!(chain.history.is_sorted_by_key(|s| s.txn), "a history is in order");
         }
     }
 
@@ -393,6 +397,10 @@ impl Chain {
     /// The changes that make the version of `txn`.
     fn way_to(&self, txn: u64) -> Vec<Loc> {
         let upto = self.history.partition_point(|s| s.txn <= txn);
+        debug_assert!(
+            self.history.get(self.image_of(txn)).is_some_and(|s| s.diff_bytes.is_none()),
+            "the way to a version begins with an image"
+        );
         self.history[self.image_of(txn)..upto].iter().map(|s| s.loc).collect()
     }
 
@@ -406,6 +414,7 @@ impl Chain {
             self.history.drain(first + 1..image);
         }
         self.history.drain(..first);
+        debug_assert!(self.history.is_sorted_by_key(|s| s.txn), "a history is in order");
         before - self.history.len()
     }
 

@@ -11,7 +11,7 @@ use crate::format::leaf_diff;
 use crate::format::varint::{put, take, unzigzag, zigzag};
 use crate::history::step::Step;
 use crate::journal::Loc;
-use crate::page::image::SKIPPED;
+use crate::page::image::{KEPT, SKIPPED};
 use crate::page::{PageBuf, PageId, header, mark};
 
 /// What a change speaks of.
@@ -50,6 +50,7 @@ struct WaitingChange<'a> {
 impl WaitingPage {
     /// Begins anew with an image.
     pub fn set_image(&mut self, txn: u64, loc: Loc, bytes: &[u8]) {
+        assert!(bytes.len() <= KEPT, "an image is no longer than a page");
         self.image[SKIPPED..SKIPPED + bytes.len()].copy_from_slice(bytes);
         self.image[SKIPPED + bytes.len()..].fill(0);
         self.begin = ChangePlace { txn, loc };
@@ -100,6 +101,7 @@ impl WaitingPage {
         }
         let mut list = Vec::with_capacity(self.count);
         list.extend(changes(self.begin, &self.changes));
+        assert_eq!(list.len(), self.count, "what was added is found again");
         let follows = |a: &WaitingChange<'_>, b: &WaitingChange<'_>| {
             a.how == How::Rows && b.how == How::Rows && leaf_diff::can_follow(a.diff, b.diff)
         };

@@ -88,12 +88,15 @@ impl JournalFile {
 
     /// Fills an aligned buffer from a multiple of [`BLOCK`].
     pub fn read(&self, offset: u64, buf: &mut AlignedBuf) -> Result<()> {
+        debug_assert!(offset.is_multiple_of(BLOCK as u64), "the journal is read by blocks");
         let read = self.device.read_at(&mut [IoSliceMut::new(buf)], offset);
         read.map_err(StoreError::device(&self.path, "read the journal"))
     }
 
     /// Writes an aligned buffer to a multiple of [`BLOCK`].
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        assert!(offset.is_multiple_of(BLOCK as u64), "the journal is written by blocks");
+        assert!(bytes.len().is_multiple_of(BLOCK), "only whole blocks are written");
         let written = self.device.write_at(&[IoSlice::new(bytes)], offset);
         written.map_err(StoreError::device(&self.path, "write the journal"))
     }

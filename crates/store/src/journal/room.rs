@@ -93,6 +93,7 @@ impl Journal {
                 (position, bytes) = (FILE_HEAD as u64, file.bytes);
                 room.0.push(file);
             }
+            assert!(position + need <= bytes, "a file takes the record it was made for");
             position += need;
         }
         Ok(room)
@@ -208,9 +209,11 @@ impl Journal {
 
     /// The file is there, whole and durable: from now on its slot counts.
     fn publish(&self, made: Making) {
+        assert!(made.synced && made.at == made.bytes, "a file counts when it is whole and durable");
         let Making { mut file, bytes, .. } = made;
         file.bytes = bytes;
         let mut files = self.files.lock();
+        debug_assert!(files.free.iter().all(|f| f.slot != file.slot), "a slot has one file");
         files.slots = files.slots.max(file.slot + 1);
         files.free.push(Arc::new(file));
     }
@@ -226,6 +229,7 @@ impl Making {
     /// Fills a piece: several even of small files, so that a test can come between.
     fn fill(&mut self) -> Result<()> {
         let piece = PIECE_BYTES.min((self.bytes / 4).next_multiple_of(BLOCK as u64));
+        assert!(self.at < self.bytes, "there is something to fill");
         let n = piece.min(self.bytes - self.at) as usize;
         self.file.write(self.at, &AlignedBuf::new(n))?;
         self.at += n as u64;

@@ -47,6 +47,7 @@ impl Geometry {
     /// A page of an extent.
     #[inline]
     pub fn page(&self, extent: ExtentId, index: u32) -> PageId {
+        debug_assert!(index < self.extent_pages, "the page lies in its extent");
         PageId(extent * self.extent_pages as u64 + index as u64)
     }
 
@@ -70,6 +71,7 @@ impl Geometry {
     /// Bytes the file of `stripe` has when the database has `extents` extents.
     pub fn stripe_bytes(&self, stripe: usize, extents: u64) -> u64 {
         let (stripe, n) = (stripe as u64, self.stripes as u64);
+        assert!(stripe < n, "the stripe is one of the database's");
         let here = if extents > stripe { (extents - stripe).div_ceil(n) } else { 0 };
         here * self.extent_bytes()
     }

@@ -26,6 +26,7 @@ pub struct Frames {
 impl Frames {
     /// `count` frames, populated when first used.
     pub fn new(count: u32) -> Result<Frames> {
+        assert!(count > 0, "a pool has frames");
         Ok(Frames {
             memory: reserve(count as usize * PAGE_BYTES, Huge::Yes)?,
             pages: LazyWords::new(count as usize)?,
@@ -54,6 +55,7 @@ impl Frames {
 
     /// Notes which page a frame holds.
     pub fn set_page(&self, frame: u32, page: Option<PageId>) {
+        debug_assert!(frame < self.count, "frame within the pool");
         self.pages.at(frame as u64).store(page.map_or(0, |p| p.0 + 1), Ordering::Release);
     }
 

@@ -106,11 +106,14 @@ impl Replacer {
 
     /// Gives a frame back that holds no page.
     pub fn give_back(&mut self, frame: u32) {
+        assert!(frame < self.count, "the frame is one of the pool's");
+        debug_assert!(!self.returned.contains(&frame), "a frame is given back once");
         self.returned.push(frame);
     }
 
     /// Notes a frame filled by a guess.
     pub fn add_cold(&mut self, frame: u32, page: PageId) {
+        debug_assert!(frame < self.fresh, "a frame that holds a page was used");
         self.cold.push_back((frame, page));
     }
 
@@ -294,6 +297,7 @@ fn try_evict(frames: &Frames, word: &AtomicU64, w: u64, mark: u64) -> Verdict {
     match word.compare_exchange(w, absent, std::sync::atomic::Ordering::AcqRel, Relaxed) {
         Ok(_) => {
             let frame = word::frame(w);
+            debug_assert!(frames.page(frame).is_some(), "a frame that is evicted holds a page");
             frames.set_page(frame, None);
             Verdict::Taken(Evicted { frame, word: w, unused_rule: None })
         }

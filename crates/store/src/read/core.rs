@@ -48,6 +48,7 @@ impl Core {
         match verified {
             Ok(()) => {
                 let tree = owner.expect("a verified page has an owner");
+                debug_assert!(self.space.read().len() > 0, "a page lies in an extent");
                 self.meters.with(tree, |m| m.resident.fetch_add(1, Relaxed));
                 Ok(self.pages.pool.publish(page, pin))
             }

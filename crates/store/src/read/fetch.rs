@@ -196,6 +196,7 @@ impl Fetch {
         // The warm list only fills what is free.
         let taken =
             if rule == Rule::Warm { pool.take_fresh(pages.len()) } else { pool.take_frames(pages.len()) };
+        debug_assert!(taken.frames.len() <= pages.len(), "no more frames than were asked for");
         let mut frames = self.core.account(taken).into_iter();
         let mut n = 0;
         for page in pages {
@@ -208,6 +209,7 @@ impl Fetch {
             }
         }
         frames.for_each(|f| pool.give_back(f));
+        assert!(n <= pages.len() as u64, "no more pages are read than were asked for");
         meters.disk += n;
         meters.spec_disk += n;
         self.core.meters.with(tree, |m| {
@@ -222,6 +224,7 @@ impl Fetch {
     }
 
     fn push(&self, batches: &mut [Vec<Request>], page: PageId, class: Class) {
+        debug_assert_eq!(batches.len(), self.stripes.len(), "a batch for each stripe");
         batches[self.geometry.place(page).stripe].push(self.request(page, class));
     }
 

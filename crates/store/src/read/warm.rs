@@ -58,6 +58,7 @@ pub(crate) fn save(dir: &Path, extent_pages: u32, list: &[WarmEntry]) -> Result<
     out.extend(extent_pages.to_le_bytes());
     out.extend((list.len() as u64).to_le_bytes());
     for entry in list {
+        assert_eq!(entry.pages.len(), words(extent_pages), "a bit for each page of the extent");
         out.extend(entry.extent.to_le_bytes());
         entry.pages.iter().for_each(|w| out.extend(w.to_le_bytes()));
     }
@@ -112,6 +113,7 @@ impl Waiting {
 
     fn take(&mut self, extent: ExtentId) -> Option<WarmEntry> {
         let entry = self.extents.remove(&extent)?;
+        debug_assert_eq!(entry.extent, extent, "entries are found by their extents");
         self.hand = extent;
         Some(entry)
     }

@@ -132,6 +132,9 @@ impl Held {
     }
 
     fn remove(&mut self, less: Held) {
+        assert!(self.images >= less.images, "images are counted as they come and go");
+        assert!(self.waiting >= less.waiting, "what waits is counted as it comes and goes");
+        assert!(self.places >= less.places, "places are counted as they come and go");
         self.images -= less.images;
         self.waiting -= less.waiting;
         self.places -= less.places;
@@ -238,6 +241,7 @@ impl Replay {
         self.parts_bytes = 0;
         self.changes(head.txn, head.file, offset, &payload)?;
         if head.txn > self.after {
+            debug_assert!(head.txn > self.txn, "commits come in order");
             self.txn = head.txn;
             self.committed(head.txn);
         }
@@ -292,6 +296,7 @@ impl Replay {
     }
 
     fn image(&mut self, txn: u64, page: PageId, loc: Loc, bytes: &[u8]) {
+        debug_assert!(self.is_about(page), "other shares have other pages");
         let way = self.ways.entry(page).or_default();
         self.held.remove(way.held());
         way.txn = txn;

@@ -144,6 +144,7 @@ impl Reservation {
         });
         match taken {
             Ok(before) => {
+                debug_assert!(before + more <= inner.total, "reservations stay within the budget");
                 inner.peak.fetch_max(before + more, Ordering::Relaxed);
                 self.bytes += more;
                 Ok(())
@@ -161,7 +162,8 @@ impl Reservation {
     pub fn shrink(&mut self, less: u64) {
         let less = less.min(self.bytes);
         self.bytes -= less;
-        self.budget.inner.used.fetch_sub(less, Ordering::Relaxed);
+        let before = self.budget.inner.used.fetch_sub(less, Ordering::Relaxed);
+        assert!(before >= less, "only what was reserved is given back");
     }
 
     /// Makes the reservation `bytes` large.

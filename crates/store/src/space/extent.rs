@@ -41,6 +41,7 @@ impl Extent {
     /// An extent of `tree` whose first `pages` pages are written.
     pub fn filled(extent_pages: u32, tree: TreeId, pages: u32) -> Self {
         let mut e = Self::free(extent_pages);
+        assert!(pages <= extent_pages, "an extent holds its pages");
         e.tree = Some(tree);
         for i in 0..pages {
             e.written[i as usize / 64] |= 1 << (i % 64);
@@ -62,6 +63,7 @@ impl Extent {
 
     /// The first page that is not in use.
     pub fn first_unused(&self, extent_pages: u32) -> Option<u32> {
+        debug_assert_eq!(self.allocated.len(), words(extent_pages), "a bit for each page of the extent");
         let word = self.allocated.iter().position(|w| *w != u64::MAX)?;
         let index = word as u32 * 64 + self.allocated[word].trailing_ones();
         (index < extent_pages).then_some(index)
@@ -75,6 +77,7 @@ impl Extent {
 
     /// Says whether page `index` is in use.
     pub fn set_allocated(&mut self, index: u32, used: Used) {
+        assert!((index as usize) < 64 * self.allocated.len(), "the page lies in its extent");
         let bit = 1 << (index % 64);
         match used {
             Used::Yes => self.allocated[index as usize / 64] |= bit,
@@ -90,6 +93,7 @@ impl Extent {
 
     /// Number of pages written.
     pub fn pages(&self) -> u32 {
+        debug_assert_eq!(self.written.len(), self.allocated.len(), "two maps of the same pages");
         self.written.iter().map(|w| w.count_ones()).sum()
     }
 }

@@ -210,6 +210,7 @@ impl NewMeta {
         run.reserve_exact(segment::directory_bytes(state.segments.len()));
         segment::encode_directory(&mut run, extents, &state.segments);
         let first = pages.take(run.len().div_ceil(BODY_BYTES) as u32)?;
+        assert!(!run.is_empty(), "a run has the catalog at least");
         let checksum = XxHash3_64::oneshot(&run);
         state.run = Some(MetaRun { first, bytes: run.len() as u64, checksum });
         writes.push((first, run));
@@ -231,6 +232,7 @@ impl NewMeta {
                 let in_extent = (geometry.extent_pages - geometry.index_of(at)) as usize * PAGE_BYTES;
                 let (piece, later) = rest.split_at(rest.len().min(in_extent).min(PIECE_BYTES));
                 let place = geometry.place(at);
+                debug_assert!(piece.len().is_multiple_of(PAGE_BYTES), "whole pages are written");
                 stripes.write_back(place.stripe, &[(place.offset, piece)])?;
                 (at, rest) = (PageId(at.0 + (piece.len() / PAGE_BYTES) as u64), later);
             }
@@ -259,6 +261,7 @@ impl NewMeta {
 /// Packs bytes into sealed pages.
 fn sealed_pages(bytes: &[u8], first: PageId, txn: u64) -> AlignedBuf {
     let mut buf = AlignedBuf::huge(bytes.len().div_ceil(BODY_BYTES) * PAGE_BYTES);
+    assert!(!bytes.is_empty(), "nothing takes no page");
     for (i, part) in bytes.chunks(BODY_BYTES).enumerate() {
         let page = &mut buf[i * PAGE_BYTES..][..PAGE_BYTES];
         page[page::offset::KIND] = page::PageKind::Meta as u8;

@@ -91,8 +91,18 @@ impl MetaPages {
         let k = self.geometry.extent_pages;
         let first = if pages <= k { self.within(pages) } else { self.through(pages.div_ceil(k)) };
         let first = first.ok_or(pages.div_ceil(k))?;
+        debug_assert!(!self.is_used(first, pages), "pages in use are not given out");
         self.set_used(first, pages.into());
         Ok(first)
+    }
+
+    /// True when one of these pages is in use, or not the store's.
+    fn is_used(&self, first: PageId, pages: u32) -> bool {
+        (first.0..first.0 + u64::from(pages)).map(PageId).any(|page| {
+            let index = self.geometry.index_of(page);
+            let extent = self.used.get(&self.geometry.extent_of(page));
+            extent.is_none_or(|used| used[index as usize / 64] >> (index % 64) & 1 == 1)
+        })
     }
 
     fn within(&self, pages: u32) -> Option<PageId> {

@@ -53,6 +53,11 @@ impl CurrentBlock {
         let _turn = self.turn.lock();
         let old = self.block.lock().clone();
         let new = SuperBlock { sequence: old.sequence + 1, ..change(&old) };
+        assert_eq!(new.identity, old.identity, "a database keeps its identity");
+        assert!(new.txn >= old.txn, "the super-block goes forward");
+        assert!(new.synced >= old.synced, "what was said to be durable stays said");
+        assert!(new.slots >= old.slots, "journal files are not unmade");
+        assert_eq!(new.extent_pages, old.extent_pages, "extents keep their size");
         self.file.write(&new)?;
         let mut block = self.block.lock();
         let _held = held.hold(clock);

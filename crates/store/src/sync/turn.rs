@@ -45,7 +45,8 @@ pub(crate) struct Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.gate.taken.store(false, Ordering::Release);
+        let was_taken = self.gate.taken.swap(false, Ordering::Release);
+        assert!(was_taken, "a turn is given back once");
         self.gate.given_back.notify_all();
     }
 }

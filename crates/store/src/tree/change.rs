@@ -135,6 +135,7 @@ impl Ascent<'_> {
         }
         let mut nodes = Vec::new();
         let mut rest = children;
+        debug_assert_eq!(self.sizes(children).iter().sum::<usize>(), children.len(), "each child has a node");
         for n in self.sizes(children) {
             let (node, behind) = rest.split_at(n);
             let at = if nodes.is_empty() { page } else { self.allocate(Some(page))? };
@@ -250,6 +251,7 @@ pub(crate) fn put(txn: &mut Transaction, tree: TreeId, at: PageId, from: &PageBu
     let page = txn.page_mut(tree, at)?;
     let head = header(from);
     let kind = PageKind::from_byte(head.kind()).expect("a page made here has a kind");
+    assert_eq!(from.len(), page.len(), "a page is copied whole");
     page.set_header(kind, head.level(), head.count());
     page[HEADER_BYTES..].copy_from_slice(&from[HEADER_BYTES..]);
     debug_assert_eq!(offset::KIND + 4, HEADER_BYTES, "kind, level and count end the header");

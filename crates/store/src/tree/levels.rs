@@ -22,6 +22,8 @@ pub(crate) fn write_levels(
     arity: usize,
     mut children: Vec<Child>,
 ) -> Result<Top> {
+    assert!(!children.is_empty(), "a tree has a leaf at least");
+    debug_assert!(children.is_sorted_by_key(|c| c.separator), "children are in key order");
     let (mut height, mut inner) = (1, 0);
     while children.len() > 1 {
         let mut above = Vec::new();

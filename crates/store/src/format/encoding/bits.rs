@@ -29,6 +29,8 @@ pub(crate) fn pack(values: &[u32; BLOCK], n: usize, bits: u32, out: &mut Vec<u8>
     if bits == 0 {
         return;
     }
+    assert!(n <= BLOCK && bits <= 32, "a block of at most 128 values of at most 32 bits");
+    debug_assert!(values[..n].iter().all(|v| u64::from(*v) >> bits == 0), "values fit their bits");
     let mut scratch = [0u8; FULL];
     BitPacker4x::new().compress(values, &mut scratch, bits as u8);
     out.extend_from_slice(&scratch[..lanes_len(n, bits)]);
@@ -40,6 +42,8 @@ pub(crate) fn pack_sorted(values: &[u32; BLOCK], n: usize, bits: u32, out: &mut 
     if bits == 0 {
         return;
     }
+    assert!(n <= BLOCK && bits <= 32, "a block of at most 128 values of at most 32 bits");
+    debug_assert!(values[..n].is_sorted(), "differences are of values that do not fall");
     let mut scratch = [0u8; FULL];
     BitPacker4x::new().compress_sorted(0, values, &mut scratch, bits as u8);
     out.extend_from_slice(&scratch[..lanes_len(n, bits)]);
@@ -105,6 +109,8 @@ pub(crate) fn stream_len(n: usize, bits: u32) -> usize {
 
 /// Appends values of `bits` (1 to 64) bits as a stream.
 pub(crate) fn pack_stream(values: &[u64], bits: u32, out: &mut Vec<u8>) {
+    assert!((1..=64).contains(&bits), "a value of a stream has 1 to 64 bits");
+    debug_assert!(values.iter().all(|v| bits == 64 || v >> bits == 0), "values fit their bits");
     let (mut word, mut used) = (0u128, 0u32);
     for &value in values {
         word |= u128::from(value) << used;

@@ -59,6 +59,7 @@ impl PageDict {
         if self.values.len() == DICT_MAX {
             return None;
         }
+        debug_assert!(!self.values.contains(&value), "a value has one entry");
         self.values.push(value);
         self.slots[slot] = self.values.len() as u8;
         self.min = self.min.min(value);
@@ -81,6 +82,7 @@ impl PageDict {
             }
             self.slots[slot] = 0;
         }
+        assert_eq!(self.values.len(), len, "entries are only taken back");
         self.min = self.values.iter().copied().min().unwrap_or(u64::MAX);
         self.max = self.values.iter().copied().max().unwrap_or(0);
     }

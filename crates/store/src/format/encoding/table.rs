@@ -48,6 +48,8 @@ pub(crate) fn table_len(spans: &[Span], rows: usize) -> usize {
 
 /// Appends a table: columns of equal length.
 pub(crate) fn write_table(columns: &[&[u64]], out: &mut Vec<u8>) {
+    assert!(columns.len() <= MAX_COLUMNS, "a table has at most {MAX_COLUMNS} columns");
+    assert!(columns.windows(2).all(|w| w[0].len() == w[1].len()), "columns of one length");
     let mut widths = [0; MAX_COLUMNS];
     let mut bases = [0; MAX_COLUMNS];
     for (c, column) in columns.iter().enumerate() {
@@ -80,6 +82,7 @@ impl Table {
     /// inside the page.
     #[inline]
     pub(crate) fn parse(page: &[u8], at: usize, columns: usize, rows: usize) -> Decode<Table> {
+        debug_assert!(columns <= MAX_COLUMNS, "a table has at most {MAX_COLUMNS} columns");
         let mut table = Table { rows, ..Table::default() };
         let mut next = at + columns * HEAD;
         for c in 0..columns {
@@ -102,6 +105,7 @@ impl Table {
     /// Value of a column in a row below `rows`.
     #[inline(always)]
     pub(crate) fn value(&self, page: &[u8], column: usize, row: usize) -> Decode<u64> {
+        debug_assert!(row < self.rows, "a row of the table");
         let width = self.width[column] as usize;
         let relative = load(page, self.at[column] as usize + row * width, width)?;
         Ok(self.base[column].wrapping_add(relative))

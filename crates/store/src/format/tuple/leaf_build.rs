@@ -116,6 +116,7 @@ impl LeafBuilder {
             self.spans[c] = self.spans[c].with(column[0]);
             encode(&column[..n], &mut self.dicts[c], &mut self.data);
         }
+        assert!(columns.iter().all(|c| c.len() >= n), "columns of one length");
         self.ends.push(self.data.len());
         let len = self.len();
         if len <= self.limit {
@@ -152,6 +153,8 @@ impl LeafBuilder {
             dict.values().iter().for_each(|v| store(out, v - dict.base(), dict.width()));
         }
         out.extend_from_slice(&self.data);
+        assert!(self.rows > 0, "a leaf has rows");
+        assert!(out.len() <= self.limit, "a leaf stays within its limit");
         page.clear();
         page.body_mut()[..out.len()].copy_from_slice(out);
         page.set_header(PageKind::TupleLeaf, 0, self.rows as u16);

@@ -83,6 +83,10 @@ impl RecordTreeBuilder {
             true => Vec::new(),
             false => shortest_above(&self.before, self.leaf.first_key()).to_vec(),
         };
+        assert!(
+            self.children.is_empty() || separator[..] > self.before[..],
+            "a separator is above what comes before it"
+        );
         self.before = self.leaf.last_key().to_vec();
         self.leaf.finish(PageKind::RecordLeaf, 0, Gap::Behind, &mut self.page);
         let page = self.writer.append(&mut self.page)?;
@@ -105,6 +109,7 @@ impl RecordTreeBuilder {
             children = self.write_level(level, &children)?;
         };
         let height = if root.is_some() { level + 1 } else { 0 };
+        assert_eq!(root.is_some(), self.len > 0, "a tree with records has a root");
         let pages = self.writer.pages();
         self.writer.finish()?;
         Ok(RecordTree::new(id, root.unwrap_or(PageId(0)), height, self.len, pages))

@@ -80,6 +80,7 @@ impl StringTreeBuilder {
         self.end_leaf()?;
         let id = self.writer.id();
         let leaves = self.children.len() as u64;
+        assert_eq!(self.children.iter().map(|c| c.rows).sum::<u64>(), self.len, "each string has its leaf");
         let top = match leaves {
             0 => None,
             _ => Some(write_levels(&mut self.writer, PageKind::StringInner, 1, self.children)?),
@@ -101,9 +102,11 @@ impl StringTreeBuilder {
             &mut codes,
             &mut code_ends,
         );
+        assert_eq!(code_ends.len(), strings.len(), "each string is compressed");
         let mut from = 0;
         for (string, to) in strings.iter().zip(code_ends) {
             let to = to as usize;
+            assert!(from <= to, "codes lie one behind the other");
             self.place(string, &codes[from..to])?;
             from = to;
         }

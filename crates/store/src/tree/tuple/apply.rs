@@ -99,6 +99,7 @@ impl TupleTree {
         applied: &mut Applied,
     ) -> Result<usize> {
         let route = self.route(txn, changes, from)?;
+        assert!(route.end > from, "a part has a change at least");
         let mut changed = Vec::new();
         let mut visits = route.leaves.iter().peekable();
         while let Some(visit) = visits.next() {
@@ -193,6 +194,8 @@ impl TupleTree {
         pieces: Vec<Piece>,
     ) -> Result<Vec<Child>> {
         let id = self.shape.id;
+        assert!(pages.len() <= 2, "at most two leaves are packed together");
+        assert!(pieces.iter().all(|p| p.rows > 0), "a leaf has rows");
         for page in pages.iter().skip(pieces.len()) {
             txn.release(id, *page);
             (self.leaves, self.pages) = (self.leaves.saturating_sub(1), self.pages.saturating_sub(1));

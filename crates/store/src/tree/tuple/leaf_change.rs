@@ -118,6 +118,7 @@ impl LeafChanger {
         effective: &mut [bool],
     ) -> Decode<LeafChange> {
         (self.counts, self.leaves) = ((0, 0), 0.0);
+        assert_eq!(range.len(), effective.len(), "an answer for each change");
         self.open(page, changes, range, effective)?;
         if self.edits.is_empty() {
             return Ok(LeafChange::Nothing);
@@ -336,6 +337,7 @@ impl LeafChanger {
     /// Packs the merged rows into leaves; none when there are no rows.
     pub(crate) fn pack(&mut self) -> Vec<Piece> {
         let (rows, fill) = (self.new[0].len(), self.fill);
+        assert!(self.new[..self.arity].iter().all(|c| c.len() == rows), "columns of one length");
         if rows == 0 {
             return Vec::new();
         }
@@ -376,6 +378,8 @@ impl LeafChanger {
     }
 
     fn finish(&mut self, from: usize, to: usize) -> Piece {
+        assert!(from < to, "a leaf has rows");
+        assert_eq!(self.builder.rows(), to - from, "the leaf has just these rows");
         let mut page = PageBuf::new();
         self.builder.finish(&mut page);
         let row = |at: usize| std::array::from_fn(|c| self.new[c].get(at).copied().unwrap_or(0));
