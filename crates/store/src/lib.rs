@@ -7,13 +7,14 @@
 //! | `page`       | page numbers and headers, and where pages lie on the stripes                |
 //! | `sync`       | locks that may be held while a device works, the writers' turn              |
 //! | `format`     | the bytes of everything on disk: page bodies, differences, catalog; no I/O  |
-//! | `settings`   | settings, the memory budget, how files are opened                           |
+//! | `memory`     | the memory budget of the process                                            |
+//! | `pool`       | pages in fixed frames, found without hashing                                |
+//! | `settings`   | settings, and how files are opened                                          |
 //! | `superblock` | which state of the database is the current one                              |
 //! | `files`      | the stripes, the lock, the reserve                                          |
 //! | `space`      | which extent belongs to which tree; the meta run                            |
 //! | `journal`    | what makes a commit durable before its pages are on their stripes           |
 //! | `history`    | states, snapshots, page versions: what somebody may still see               |
-//! | `pool`       | pages in fixed frames, found without hashing                                |
 //! | `read`       | from a page number to a pinned page; read-ahead                             |
 //! | `commit`     | what writers, readers and the checkpointer share                            |
 //! | `recovery`   | what the journal says beyond the super-block                                |
@@ -42,6 +43,7 @@ mod format;
 pub mod fuzz;
 mod history;
 pub mod journal;
+mod memory;
 pub mod page;
 mod pool;
 mod read;
@@ -67,21 +69,21 @@ pub use format::record::key::{BadKey, KeyReader, KeyWriter};
 pub use format::written_by::WrittenBy;
 pub use history::snapshot::Snapshot;
 pub use journal::meters::JournalStats;
+pub use memory::budget::{Charge, MemoryBudget, Reservation};
+pub use memory::machine::machine_memory;
 pub use page::geometry::Geometry;
 pub use page::{BODY_BYTES, Damage, HEADER_BYTES, PAGE_BYTES, PageBuf, PageId, PageKind, TreeId, header};
-pub use pool::PageRef;
+pub use pool::rule::Rule;
+pub use pool::shared::{FrameStats, SharedFrames};
+pub use pool::{LEAST_FRAMES, PageRef};
 pub use read::advice::{ScanAhead, Waited};
 pub use read::meters::{Activity, AheadStats, JournaledPages, Short, TreeStats};
 pub use recovery::RecoveryTrace;
 #[cfg(feature = "plant")]
 pub use settings::config::Plant;
-pub use settings::config::{
-    Background, Checkpoints, DeviceWrap, JournalConfig, LEAST_FRAMES, Mode, Salvage, StoreConfig,
-};
-pub use settings::machine::machine_memory;
-pub use settings::memory::{Charge, MemoryBudget, Reservation};
+pub use settings::config::{Background, Checkpoints, DeviceWrap, JournalConfig, Mode, Salvage, StoreConfig};
 pub use settings::opener::FileOpener;
-pub use settings::read_ahead::{ReadAhead, Rule};
+pub use settings::read_ahead::ReadAhead;
 pub use store::background::IDLE_NS;
 pub use store::{DEFAULT_STRIPE, Store, remove_unfinished};
 pub use tree::announce::{AnyTree, Levels, announce};

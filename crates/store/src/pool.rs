@@ -19,7 +19,10 @@
 
 mod frames;
 mod lazy;
+mod members;
 mod replace;
+pub(crate) mod rule;
+pub(crate) mod shared;
 #[cfg(test)]
 mod tests;
 mod word;
@@ -27,38 +30,32 @@ mod word;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 
-use parking_lot::Mutex;
 use snowmelt_io::{Clock, EventCount, RawBuf};
 
-use frames::Frames;
-pub(crate) use lazy::LazyWords;
-use replace::Replacer;
-pub(crate) use replace::Taken;
+use frames::OwnedPage;
+use lazy::LazyWords;
+use members::{Member, OnEvicted};
+use rule::Rule;
+use shared::SharedFrames;
 
 use crate::error::Result;
 use crate::page::{PAGE_BYTES, PageBuf, PageId};
-use crate::settings::read_ahead::Rule;
+
+/// Fewest frames a pool works with.
+pub const LEAST_FRAMES: u32 = 16;
 
 /// Waiters are spread over this many event counts, so that a finished read wakes few who wait
 /// for others.
 const WAIT_SHARDS: usize = 64;
 
-/// The pool.
+/// The pool of a store: its translation, and its share of the frames.
 pub(crate) struct Pool {
-    table: ManuallyDrop<LazyWords>,
-    frames: ManuallyDrop<Frames>,
-    replacer: Mutex<Replacer>,
-    /// Every frame has been used.
-    full: AtomicBool,
-    /// Pages that were wanted again soon after they had left.
-    regrets: AtomicU64,
-    /// Times the meters were reset, as far as words tell them apart.
-    generation: AtomicU64,
-    /// Pages of plans and scans that nobody has visited yet.
-    unvisited: AtomicI64,
+    member: ManuallyDrop<Arc<Member>>,
+    number: u16,
+    shared: Arc<SharedFrames>,
     waits: Box<[EventCount]>,
 }
 
@@ -133,45 +130,61 @@ impl Drop for PageRef {
 }
 
 impl Pool {
-    /// A pool of `frames` frames over at most `most_pages` pages.
-    pub fn new(frames: u32, most_pages: u64, clock: &Clock) -> Result<Pool> {
+    /// A pool over at most `most_pages` pages that shares these frames; `on_evicted` is told of
+    /// each of its pages that has to leave.
+    pub fn new(
+        shared: Arc<SharedFrames>,
+        most_pages: u64,
+        clock: &Clock,
+        on_evicted: OnEvicted,
+    ) -> Result<Pool> {
+        let table = LazyWords::new(most_pages as usize)?;
+        let member = Arc::new(Member { table, generation: AtomicU64::new(0), on_evicted });
+        let number = shared.join(member.clone())?;
         Ok(Pool {
-            table: ManuallyDrop::new(LazyWords::new(most_pages as usize)?),
-            frames: ManuallyDrop::new(Frames::new(frames)?),
-            replacer: Mutex::new(Replacer::new(frames)),
-            full: AtomicBool::new(false),
-            regrets: AtomicU64::new(0),
-            generation: AtomicU64::new(0),
-            unvisited: AtomicI64::new(0),
+            member: ManuallyDrop::new(member),
+            number,
+            shared,
             waits: (0..WAIT_SHARDS).map(|_| EventCount::new(clock)).collect(),
         })
     }
 
-    /// Frames in the pool.
+    /// A pool with frames of its own, without meters.
+    #[cfg(test)]
+    pub fn alone(frames: u32, most_pages: u64, clock: &Clock) -> Result<Pool> {
+        Pool::new(Arc::new(SharedFrames::unreserved(frames)?), most_pages, clock, Box::new(|_, _| ()))
+    }
+
+    /// The frames.
+    pub fn shared(&self) -> &Arc<SharedFrames> {
+        &self.shared
+    }
+
+    /// Frames, all stores together that share them.
     pub fn frame_count(&self) -> u32 {
-        self.frames.count()
+        self.shared.frames.count()
     }
 
     /// Pages the translation array covers.
     pub fn most_pages(&self) -> u64 {
-        self.table.len() as u64
+        self.member.table.len() as u64
     }
 
     /// True once every frame has been used.
     pub fn was_full(&self) -> bool {
-        self.full.load(Relaxed)
+        self.shared.full.load(Relaxed)
     }
 
     /// Frames never used so far.
     pub fn fresh_left(&self) -> u32 {
-        self.replacer.lock().fresh_left()
+        self.shared.queues.lock().replacer.fresh_left()
     }
 
     /// The quick way in: a resident page that was used before and has no versions. One load,
     /// one compare, one pin.
     #[inline]
     pub fn quick(&self, page: PageId) -> Option<PageRef> {
-        let word = self.table.get(page.0)?;
+        let word = self.member.table.get(page.0)?;
         let w = word.load(Relaxed);
         if w & word::QUICK != word::RESIDENT {
             return None;
@@ -185,13 +198,13 @@ impl Pool {
 
     #[inline]
     fn pinned(&self, word: &AtomicU64, before: u64) -> PageRef {
-        PageRef { start: self.frames.address(word::frame(before)), hold: Hold::Frame(word) }
+        PageRef { start: self.shared.frames.address(word::frame(before)), hold: Hold::Frame(word) }
     }
 
     /// The whole way in. `version` is asked for a versioned page: it answers what is to be seen
     /// instead of the state on the stripe, or `None`.
     pub fn look<V>(&self, page: PageId, version: impl Fn() -> Option<V>) -> Look<V> {
-        let Some(word) = self.table.get(page.0) else { return Look::Nowhere };
+        let Some(word) = self.member.table.get(page.0) else { return Look::Nowhere };
         loop {
             let w = word.load(Acquire);
             if w & word::VERSIONED != 0
@@ -207,8 +220,8 @@ impl Pool {
                     let touched = if rule == 0 { word::REFERENCED } else { 0 };
                     let pinned = ((w & !word::RULE) + word::PIN) | touched;
                     if word.compare_exchange_weak(w, pinned, AcqRel, Relaxed).is_ok() {
-                        self.planned_settled(rule);
-                        return Look::Here(self.pinned(word, w), self.counted(w));
+                        self.shared.planned_settled(rule);
+                        return Look::Here(self.pinned(word, w), self.member.counted(w));
                     }
                 }
                 word::IN_FLIGHT => {
@@ -225,7 +238,7 @@ impl Pool {
     /// who know what they may see. Marks a resident page as touched, so that it stays for its
     /// coming use.
     pub fn is_absent(&self, page: PageId) -> bool {
-        let Some(word) = self.table.get(page.0) else { return false };
+        let Some(word) = self.member.table.get(page.0) else { return false };
         let w = word.load(Relaxed);
         if word::state(w) == word::RESIDENT && w & word::REFERENCED == 0 {
             word.fetch_or(word::REFERENCED, Relaxed);
@@ -235,29 +248,23 @@ impl Pool {
 
     /// Like [`Pool::is_absent`], leaving the page's mark alone.
     pub fn peek_absent(&self, page: PageId) -> bool {
-        self.table.get(page.0).is_some_and(|word| word.load(Relaxed) & (word::STATE | word::VERSIONED) == 0)
+        self.member
+            .table
+            .get(page.0)
+            .is_some_and(|word| word.load(Relaxed) & (word::STATE | word::VERSIONED) == 0)
     }
 
     /// Takes up to `want` frames without waiting.
-    pub fn take_frames(&self, want: usize) -> Taken {
-        let mut replacer = self.replacer.lock();
-        let mut taken = replacer.take(want, &self.frames, &self.table);
-        for e in &mut taken.evicted {
-            self.planned_settled(word::rule(e.word));
-            e.unused_rule = self.counted(e.word);
-        }
-        if replacer.is_full() {
-            self.full.store(true, Relaxed);
-        }
-        taken
+    pub fn take_frames(&self, want: usize) -> Vec<u32> {
+        self.shared.take(want)
     }
 
     /// What a frame is worth to those who do not guess: the share of the pages that were used
     /// and left which were wanted again soon. 0 while nothing has to leave.
     pub fn regret(&self) -> f64 {
-        let left = self.replacer.lock().left_count();
+        let left = self.shared.queues.lock().replacer.left_count();
         // Some must have left before their share says anything.
-        self.regrets.load(Relaxed) as f64 / (left + u64::from(self.frame_count()) / 8 + 1) as f64
+        self.shared.regrets.load(Relaxed) as f64 / (left + u64::from(self.frame_count()) / 8 + 1) as f64
     }
 
     /// How many more pages may be planned, all readers together: until the pool has been full
@@ -267,7 +274,7 @@ impl Pool {
         if !self.was_full() {
             return usize::MAX;
         }
-        let unvisited = self.unvisited.load(Relaxed).max(0) as usize;
+        let unvisited = self.shared.unvisited.load(Relaxed).max(0) as usize;
         (self.frame_count() as usize / 2).saturating_sub(unvisited)
     }
 
@@ -275,85 +282,71 @@ impl Pool {
     /// more.
     pub fn begin_generation(&self) {
         let next = |g: u64| Some((g + 1) % word::GENERATIONS);
-        let _ = self.generation.fetch_update(Relaxed, Relaxed, next);
-    }
-
-    /// The rule that brought the page of a word, if it is unused and came after the last
-    /// reset of the meters.
-    fn counted(&self, w: u64) -> Option<Rule> {
-        let is_new = word::generation(w) == self.generation.load(Relaxed);
-        Rule::from_bits(word::rule(w)).filter(|_| is_new)
-    }
-
-    /// A page was used for the first time, evicted, or failed; `rule` are the bits of the rule
-    /// that had brought it.
-    fn planned_settled(&self, rule: u8) {
-        if Rule::from_bits(rule).is_some_and(|r| !r.is_guess()) {
-            self.unvisited.fetch_sub(1, Relaxed);
-        }
+        let _ = self.member.generation.fetch_update(Relaxed, Relaxed, next);
     }
 
     /// Takes up to `want` frames that were never used: nothing has to leave for them.
-    pub fn take_fresh(&self, want: usize) -> Taken {
+    pub fn take_fresh(&self, want: usize) -> Vec<u32> {
         let left = self.fresh_left() as usize;
         self.take_frames(want.min(left))
     }
 
     /// Gives back a frame that was taken and not used.
     pub fn give_back(&self, frame: u32) {
-        assert!(frame < self.frames.count(), "the frame is one of the pool's");
-        self.frames.set_page(frame, None);
-        self.replacer.lock().give_back(frame);
+        assert!(frame < self.shared.frames.count(), "the frame is one of the pool's");
+        self.shared.frames.set_page(frame, None);
+        self.shared.queues.lock().replacer.give_back(frame);
     }
 
     /// The header's tree of an evicted page, whose frame the caller has taken and not yet reused.
     pub fn tree_in(&self, frame: u32) -> crate::page::TreeId {
         // SAFETY: the caller got the frame from `take_frames`, so no device writes it and no
         // reader holds it.
-        crate::page::header(unsafe { self.frames.bytes(frame) }).tree()
+        crate::page::header(unsafe { self.shared.frames.bytes(frame) }).tree()
     }
 
     /// Puts an absent page in flight into `frame`; `rule` is `None` when somebody waits for it.
     /// False when somebody was faster; the frame is still the caller's then.
     pub fn start(&self, page: PageId, frame: u32, rule: Option<Rule>) -> bool {
-        let word = self.table.at(page.0);
+        let word = self.member.table.at(page.0);
         // Referenced, so that the page is still there when the one who waits for it has woken.
         let bits = rule.map_or(word::REFERENCED, |r| {
-            (r as u64) << word::RULE_SHIFT | self.generation.load(Relaxed) << word::GENERATION_SHIFT
+            (r as u64) << word::RULE_SHIFT | self.member.generation.load(Relaxed) << word::GENERATION_SHIFT
         });
-        debug_assert!(self.frames.page(frame).is_none(), "a frame that was taken holds no page");
-        self.frames.set_page(frame, Some(page));
+        debug_assert!(self.shared.frames.page(frame).is_none(), "a frame that was taken holds no page");
+        let owned = OwnedPage { member: self.number, page };
+        self.shared.frames.set_page(frame, Some(owned));
         let mut w = word.load(Relaxed);
         while word::state(w) == 0 {
             let next = (w & word::VERSIONED) | word::IN_FLIGHT | bits | frame as u64;
             match word.compare_exchange_weak(w, next, AcqRel, Relaxed) {
                 Ok(_) => {
                     if rule.is_some_and(Rule::is_guess) {
-                        self.replacer.lock().add_cold(frame, page);
+                        self.shared.queues.lock().replacer.add_cold(frame, owned);
                     } else if w & word::LATELY != 0 {
-                        self.regrets.fetch_add(1, Relaxed);
+                        self.shared.regrets.fetch_add(1, Relaxed);
                     }
                     if rule.is_some_and(|r| !r.is_guess()) {
-                        self.unvisited.fetch_add(1, Relaxed);
+                        self.shared.unvisited.fetch_add(1, Relaxed);
                     }
                     return true;
                 }
                 Err(now) => w = now,
             }
         }
-        self.frames.set_page(frame, None);
+        self.shared.frames.set_page(frame, None);
         false
     }
 
     /// The frame of a page that the caller has just put in flight, for a device to fill. To be
     /// used for one request, whose completion is what publishes or fails the page.
     pub fn target(&self, page: PageId) -> RawBuf {
-        let w = self.table.at(page.0).load(Acquire);
+        let w = self.member.table.at(page.0).load(Acquire);
         assert_eq!(word::state(w), word::IN_FLIGHT, "only a page in flight is filled");
         // SAFETY: a frame stays mapped while its page is in flight, because the queue's sink
         // owns the pool; nobody reads or writes it until the page is published, which the
         // request's completion does.
-        unsafe { RawBuf::read_into(self.frames.address(word::frame(w)), PAGE_BYTES) }
+        unsafe { RawBuf::read_into(self.shared.frames.address(word::frame(w)), PAGE_BYTES) }
     }
 
     /// The bytes that arrived for a page in flight whose read is complete and not yet published.
@@ -362,10 +355,10 @@ impl Pool {
     /// Only the one who completes the read may call this, and must drop the slice before
     /// publishing or failing the page.
     pub unsafe fn arrived(&self, page: PageId) -> &[u8] {
-        let w = self.table.at(page.0).load(Acquire);
+        let w = self.member.table.at(page.0).load(Acquire);
         assert_eq!(word::state(w), word::IN_FLIGHT, "only a page in flight arrives");
         // SAFETY: the page is in flight, its read is complete, and the caller alone may publish it.
-        unsafe { self.frames.bytes(word::frame(w)) }
+        unsafe { self.shared.frames.bytes(word::frame(w)) }
     }
 
     /// The frame of a page in flight, for the thread that put it there and reads it in place.
@@ -374,16 +367,16 @@ impl Pool {
     /// The caller must have put the page in flight itself and not have given the frame to a device.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn in_place(&self, page: PageId) -> &mut [u8] {
-        let w = self.table.at(page.0).load(Acquire);
+        let w = self.member.table.at(page.0).load(Acquire);
         assert_eq!(word::state(w), word::IN_FLIGHT, "only a page in flight is filled");
         // SAFETY: nobody else reads into the frame (caller), and nobody looks at it before it
         // is resident.
-        unsafe { self.frames.bytes_mut(word::frame(w)) }
+        unsafe { self.shared.frames.bytes_mut(word::frame(w)) }
     }
 
     /// A page in flight becomes resident; pinned for the caller when asked.
     pub fn publish(&self, page: PageId, pin: Pin) -> Option<PageRef> {
-        let word = self.table.at(page.0);
+        let word = self.member.table.at(page.0);
         let mut w = word.load(Acquire);
         let next = |w: u64| {
             assert_eq!(word::state(w), word::IN_FLIGHT, "only a page in flight arrives");
@@ -402,16 +395,16 @@ impl Pool {
 
     /// The read of a page in flight failed: it is absent again and its frame is returned.
     pub fn fail(&self, page: PageId) {
-        let word = self.table.at(page.0);
+        let word = self.member.table.at(page.0);
         let mut w = word.load(Acquire);
         assert_eq!(word::state(w), word::IN_FLIGHT, "only a page in flight can fail");
         assert_eq!(word::pins(w), 0, "nobody holds a page in flight");
-        self.frames.set_page(word::frame(w), None);
+        self.shared.frames.set_page(word::frame(w), None);
         while let Err(now) = word.compare_exchange_weak(w, w & word::VERSIONED, AcqRel, Acquire) {
             w = now;
         }
-        self.planned_settled(word::rule(w));
-        self.replacer.lock().give_back(word::frame(w));
+        self.shared.planned_settled(word::rule(w));
+        self.shared.queues.lock().replacer.give_back(word::frame(w));
         self.wake(page, w);
     }
 
@@ -423,7 +416,7 @@ impl Pool {
 
     /// Waits until the page is no longer in flight.
     pub fn wait(&self, page: PageId) {
-        let word = self.table.at(page.0);
+        let word = self.member.table.at(page.0);
         self.waits[page.0 as usize % WAIT_SHARDS].wait_until(|| !Self::await_arrival(word));
     }
 
@@ -444,10 +437,11 @@ impl Pool {
     /// Calls `f` for every resident page with whether it was touched since the clock's hand
     /// passed and which rule's unused guess it is.
     pub fn each_resident(&self, mut f: impl FnMut(PageId, Touched)) {
-        let used = self.frames.count() - self.fresh_left();
+        let used = self.shared.frames.count() - self.fresh_left();
         for frame in 0..used {
-            let Some(page) = self.frames.page(frame) else { continue };
-            let w = self.table.at(page.0).load(Relaxed);
+            let owned = self.shared.frames.page(frame).filter(|p| p.member == self.number);
+            let Some(page) = owned.map(|p| p.page) else { continue };
+            let w = self.member.table.at(page.0).load(Relaxed);
             if word::state(w) == word::RESIDENT && word::frame(w) == frame {
                 let touched = match (word::rule(w), w & word::REFERENCED) {
                     (0, 0) => Touched::Once,
@@ -461,19 +455,19 @@ impl Pool {
 
     /// Notes that a page has versions: whoever looks for it asks for them first.
     pub fn mark_versioned(&self, page: PageId) {
-        self.table.at(page.0).fetch_or(word::VERSIONED, AcqRel);
+        self.member.table.at(page.0).fetch_or(word::VERSIONED, AcqRel);
     }
 
     /// Notes that a page has no versions any more.
     pub fn unmark_versioned(&self, page: PageId) {
-        self.table.at(page.0).fetch_and(!word::VERSIONED, AcqRel);
+        self.member.table.at(page.0).fetch_and(!word::VERSIONED, AcqRel);
     }
 
     /// Makes the frame of a versioned page, if it has one, hold what its stripe has by now.
     /// False when somebody holds the old state: it can be tried again later. The page has
     /// versions and no live snapshot sees the stripe, so nobody asks for the frame meanwhile.
     pub fn renew(&self, page: PageId, now: &[u8]) -> bool {
-        let word = self.table.at(page.0);
+        let word = self.member.table.at(page.0);
         let mut w = word.load(Acquire);
         loop {
             match word::state(w) {
@@ -501,7 +495,7 @@ impl Pool {
 
     /// Throws a page out, whatever its use. False when somebody holds it or reads it.
     pub fn throw_out(&self, page: PageId) -> Thrown {
-        let Some(word) = self.table.get(page.0) else { return Thrown::Absent };
+        let Some(word) = self.member.table.get(page.0) else { return Thrown::Absent };
         let mut w = word.load(Acquire);
         loop {
             match word::state(w) {
@@ -516,21 +510,12 @@ impl Pool {
             }
         }
         let frame = word::frame(w);
-        debug_assert_eq!(self.frames.page(frame), Some(page), "word and frame name each other");
+        let owned = OwnedPage { member: self.number, page };
+        debug_assert_eq!(self.shared.frames.page(frame), Some(owned), "word and frame name each other");
         let tree = self.tree_in(frame);
-        self.planned_settled(word::rule(w));
+        self.shared.planned_settled(word::rule(w));
         self.give_back(frame);
         Thrown::Out(tree)
-    }
-
-    fn any_pinned(&self) -> bool {
-        let mut any = false;
-        for frame in 0..self.frames.count() - self.fresh_left() {
-            if let Some(page) = self.frames.page(frame) {
-                any |= word::pins(self.table.at(page.0).load(Acquire)) != 0;
-            }
-        }
-        any
     }
 }
 
@@ -566,14 +551,10 @@ pub(crate) enum Touched {
 impl Drop for Pool {
     fn drop(&mut self) {
         // A PageRef holds no share of the pool (that would cost more than the pin), so memory
-        // that is still pinned is never unmapped. Acquire in any_pinned meets the Release of
-        // the last unpin.
-        if !self.any_pinned() {
+        // that is still pinned is never unmapped.
+        if self.shared.leave(self.number) {
             // SAFETY: dropped once, here; no pin is left, and new ones need a pool.
-            unsafe {
-                ManuallyDrop::drop(&mut self.frames);
-                ManuallyDrop::drop(&mut self.table);
-            }
+            unsafe { ManuallyDrop::drop(&mut self.member) };
         }
     }
 }

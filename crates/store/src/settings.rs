@@ -1,7 +1,5 @@
-//! What a store is opened with: its settings, the memory it may take, and how its files are opened.
+//! The settings of a store, and how its files are opened.
 
 pub(crate) mod config;
-pub(crate) mod machine;
-pub(crate) mod memory;
 pub(crate) mod opener;
 pub(crate) mod read_ahead;

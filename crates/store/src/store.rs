@@ -20,14 +20,15 @@ use crate::files::reserve;
 use crate::format::catalog::Catalog;
 use crate::history::snapshot::Snapshot;
 use crate::journal::meters::JournalStats;
+use crate::memory::budget::MemoryBudget;
 use crate::page::geometry::{ExtentId, Geometry};
 use crate::page::{PAGE_BYTES, PageBuf, PageId, TreeId};
+use crate::pool::shared::SharedFrames;
 use crate::read::fetch::Fetch;
 use crate::read::meters::{Activity, TreeStats};
 use crate::read::warm::{self};
 use crate::recovery::RecoveryTrace;
 use crate::settings::config::{Checkpoints, StoreConfig};
-use crate::settings::memory::{MemoryBudget, Reservation};
 use crate::space::extent::Extent;
 use crate::store::background::{BackgroundThread, Work};
 use crate::sync::turn::WriterGate;
@@ -51,7 +52,6 @@ pub struct Store {
     pub(crate) building: AtomicBool,
     recovery: RecoveryTrace,
     memory: MemoryBudget,
-    _pool_memory: Reservation,
     _lock: Lock,
 }
 
@@ -108,7 +108,12 @@ impl Store {
         &self.fetch.core.files
     }
 
-    /// Frames of the pool.
+    /// The frames it reads pages into, and those who share them with it.
+    pub fn shared_frames(&self) -> &Arc<SharedFrames> {
+        self.fetch.core.pages.pool.shared()
+    }
+
+    /// Frames of the pool, all stores together that share them.
     pub fn frames(&self) -> u32 {
         self.fetch.core.pages.pool.frame_count()
     }

@@ -69,7 +69,7 @@ fn the_super_block_is_as_documented() {
     let version = superblock::FORMAT.to_string();
     let meaning = table("superblock").into_iter().find(|row| row[2] == "format").map(|row| row[3].clone());
     assert_eq!(meaning.as_ref(), Some(&version));
-    assert!(document().contains(&format!("\nFormat version {version}. ")));
+    assert!(document().contains(&format!(", format version {version}. ")));
     compare(
         &fields("superblock", superblock::SLOT_BYTES),
         &[

@@ -234,7 +234,7 @@ mod tests {
         let old = Catalog { next_tree: 2, ..Catalog::default() };
         let mut new = old.clone();
         new.trees.insert(TreeId(2), "a tree".into());
-        let visible = VisiblePages::new(Pool::new(16, 64, &Clock::real()).unwrap());
+        let visible = VisiblePages::new(Pool::alone(16, 64, &Clock::real()).unwrap());
         let packed = |pages: &[Private]| {
             let mut packer = Packer::new(&JournalConfig::default());
             packer.catalog(&old, &new);

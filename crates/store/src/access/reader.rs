@@ -16,11 +16,11 @@ use crate::history::versions::Seen;
 use crate::journal::Loc;
 use crate::page::{Damage, PageId, TreeId, header};
 use crate::pool::PageRef;
+use crate::pool::rule::Rule;
 use crate::read::core::Core;
 use crate::read::fetch::{Demand, Fetch};
 use crate::read::meters::Activity;
 use crate::read::visible::Sight;
-use crate::settings::read_ahead::Rule;
 use crate::store::Store;
 
 /// Why pages are wished for.

@@ -14,11 +14,22 @@ use super::lazy::{LazyWords, reserve};
 use crate::error::Result;
 use crate::page::{PAGE_BYTES, PageId};
 
+/// A page of one of the stores that share the frames.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct OwnedPage {
+    /// Number of the store among those that share.
+    pub member: u16,
+    pub page: PageId,
+}
+
+/// Bits of a page number in a frame's word; the member is above them.
+const PAGE_BITS: u32 = 48;
+
 /// The frames of a pool.
 #[derive(Debug)]
 pub struct Frames {
     memory: Mapping,
-    /// Page held + 1; 0 when the frame holds none.
+    /// Member and page held + 1; 0 when the frame holds none.
     pages: LazyWords,
     count: u32,
 }
@@ -49,14 +60,20 @@ impl Frames {
     }
 
     /// The page a frame holds or is being filled with.
-    pub fn page(&self, frame: u32) -> Option<PageId> {
-        self.pages.at(frame as u64).load(Ordering::Acquire).checked_sub(1).map(PageId)
+    pub fn page(&self, frame: u32) -> Option<OwnedPage> {
+        let held = self.pages.at(frame as u64).load(Ordering::Acquire).checked_sub(1)?;
+        let page = PageId(held & ((1 << PAGE_BITS) - 1));
+        Some(OwnedPage { member: (held >> PAGE_BITS) as u16, page })
     }
 
     /// Notes which page a frame holds.
-    pub fn set_page(&self, frame: u32, page: Option<PageId>) {
+    pub fn set_page(&self, frame: u32, page: Option<OwnedPage>) {
         debug_assert!(frame < self.count, "frame within the pool");
-        self.pages.at(frame as u64).store(page.map_or(0, |p| p.0 + 1), Ordering::Release);
+        let held = page.map_or(0, |p| {
+            assert!(p.page.0 < (1 << PAGE_BITS) - 1, "a page number has 48 bits");
+            (u64::from(p.member) << PAGE_BITS) + p.page.0 + 1
+        });
+        self.pages.at(frame as u64).store(held, Ordering::Release);
     }
 
     /// The bytes of a frame.

@@ -27,20 +27,19 @@ use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use super::frames::Frames;
-use super::lazy::LazyWords;
+use super::frames::{Frames, OwnedPage};
+use super::members::Members;
+use super::rule::Rule;
 use super::word;
-use crate::page::PageId;
-use crate::settings::read_ahead::Rule;
 
 /// A page that was thrown out.
 #[derive(Clone, Copy, Debug)]
 pub struct Evicted {
     pub frame: u32,
+    /// Whose page it was.
+    pub member: u16,
     /// Its word before.
     pub word: u64,
-    /// The rule that had brought it, if it was never used and counts.
-    pub unused_rule: Option<Rule>,
 }
 
 /// What was found for a reader that needs frames.
@@ -59,9 +58,9 @@ pub struct Replacer {
     hand: u32,
     /// Frames handed out since the cold end had its share of them.
     owed: usize,
-    cold: VecDeque<(u32, PageId)>,
+    cold: VecDeque<(u32, OwnedPage)>,
     /// Pages that were used and left lately, in order.
-    left: VecDeque<PageId>,
+    left: VecDeque<OwnedPage>,
     /// How many ever did.
     left_count: u64,
 }
@@ -112,19 +111,19 @@ impl Replacer {
     }
 
     /// Notes a frame filled by a guess.
-    pub fn add_cold(&mut self, frame: u32, page: PageId) {
+    pub fn add_cold(&mut self, frame: u32, page: OwnedPage) {
         debug_assert!(frame < self.fresh, "a frame that holds a page was used");
         self.cold.push_back((frame, page));
     }
 
     /// Takes up to `want` frames; fewer when the others are pinned or in flight. Never waits.
     /// They come in ascending order, and as neighbours where that can be had.
-    pub fn take(&mut self, want: usize, frames: &Frames, table: &LazyWords) -> Taken {
+    pub fn take(&mut self, want: usize, frames: &Frames, members: &Members) -> Taken {
         let mut taken = Taken::default();
         let end = self.end_for(want);
         let left = want.saturating_sub(self.returned.len() + self.fresh_left() as usize);
         if end == EvictFrom::Cold && left > 1 {
-            self.evict_cold_neighbours(left, frames, table, &mut taken);
+            self.evict_cold_neighbours(left, frames, members, &mut taken);
         }
         while taken.frames.len() < want {
             if let Some(f) = self.returned.pop() {
@@ -132,7 +131,7 @@ impl Replacer {
             } else if self.fresh < self.count {
                 taken.frames.push(self.fresh);
                 self.fresh += 1;
-            } else if let Some(e) = self.evict(end, frames, table) {
+            } else if let Some(e) = self.evict(end, frames, members) {
                 taken.frames.push(e.frame);
                 taken.evicted.push(e);
             } else {
@@ -159,24 +158,24 @@ impl Replacer {
         EvictFrom::Cold
     }
 
-    fn evict(&mut self, end: EvictFrom, frames: &Frames, table: &LazyWords) -> Option<Evicted> {
+    fn evict(&mut self, end: EvictFrom, frames: &Frames, members: &Members) -> Option<Evicted> {
         if end == EvictFrom::Cold
-            && let Some(e) = self.evict_cold(frames, table)
+            && let Some(e) = self.evict_cold(frames, members)
         {
             return Some(e);
         }
-        self.evict_by_clock(frames, table).or_else(|| self.evict_cold(frames, table))
+        self.evict_by_clock(frames, members).or_else(|| self.evict_cold(frames, members))
     }
 
     /// Evicts up to `want` of the oldest unused guesses: of a few times as many those
     /// whose frames lie together. The others keep their turn.
-    fn evict_cold_neighbours(&mut self, want: usize, frames: &Frames, table: &LazyWords, taken: &mut Taken) {
+    fn evict_cold_neighbours(&mut self, want: usize, frames: &Frames, members: &Members, taken: &mut Taken) {
         /// The oldest that are looked at, for each that is wanted.
         const CHOICE: usize = 4;
         let among = (CHOICE * want).min(self.cold.len());
-        let mut oldest: Vec<(u32, PageId)> = self.cold.drain(..among).collect();
+        let mut oldest: Vec<(u32, OwnedPage)> = self.cold.drain(..among).collect();
         oldest.retain(|&(frame, page)| {
-            let word = table.at(page.0);
+            let word = members.word(page);
             let w = word.load(Acquire);
             if !is_guess_in(w, frame) {
                 return false;
@@ -192,10 +191,10 @@ impl Replacer {
         });
         let mut by_frame = oldest.clone();
         by_frame.sort_unstable();
-        let mut runs: Vec<&[(u32, PageId)]> = by_frame.chunk_by(|a, b| a.0 + 1 == b.0).collect();
+        let mut runs: Vec<&[(u32, OwnedPage)]> = by_frame.chunk_by(|a, b| a.0 + 1 == b.0).collect();
         runs.sort_by_key(|run| std::cmp::Reverse(run.len().min(want)));
         for &(frame, page) in runs.into_iter().flatten().take(want) {
-            let word = table.at(page.0);
+            let word = members.word(page);
             let w = word.load(Acquire);
             if is_guess_in(w, frame)
                 && let Verdict::Taken(e) = try_evict(frames, word, w, 0)
@@ -204,7 +203,7 @@ impl Replacer {
                 taken.evicted.push(e);
             }
         }
-        let stays = |(frame, page): &(u32, PageId)| is_guess_in(table.at(page.0).load(Relaxed), *frame);
+        let stays = |(frame, page): &(u32, OwnedPage)| is_guess_in(members.word(*page).load(Relaxed), *frame);
         for entry in oldest.into_iter().rev().filter(stays) {
             self.cold.push_front(entry);
         }
@@ -213,10 +212,10 @@ impl Replacer {
     /// The oldest guess that nobody used. Used ones leave the queue; those still in flight go
     /// to its end, and so does, once, one that somebody meant to use: without that use it would
     /// keep its frame for ever, since the clock leaves guesses alone. Two rounds at most.
-    fn evict_cold(&mut self, frames: &Frames, table: &LazyWords) -> Option<Evicted> {
+    fn evict_cold(&mut self, frames: &Frames, members: &Members) -> Option<Evicted> {
         for _ in 0..2 * self.cold.len() {
             let (frame, page) = self.cold.pop_front()?;
-            let word = table.at(page.0);
+            let word = members.word(page);
             let w = word.load(Acquire);
             if !is_guess_in(w, frame) {
                 continue;
@@ -234,12 +233,12 @@ impl Replacer {
     }
 
     /// Two rounds at most: the first may only clear marks.
-    fn evict_by_clock(&mut self, frames: &Frames, table: &LazyWords) -> Option<Evicted> {
+    fn evict_by_clock(&mut self, frames: &Frames, members: &Members) -> Option<Evicted> {
         for _ in 0..2 * self.count as u64 {
             let frame = self.hand;
             self.hand = if frame + 1 == self.count { 0 } else { frame + 1 };
             let Some(page) = frames.page(frame) else { continue };
-            let word = table.at(page.0);
+            let word = members.word(page);
             let w = word.load(Acquire);
             if word::state(w) != word::RESIDENT || word::frame(w) != frame || is_guess(w) {
                 continue;
@@ -251,7 +250,7 @@ impl Replacer {
             let used = word::rule(w) == 0;
             if let Verdict::Taken(e) = try_evict(frames, word, w, if used { word::LATELY } else { 0 }) {
                 if used {
-                    self.note_left(page, table);
+                    self.note_left(page, members);
                 }
                 return Some(e);
             }
@@ -259,14 +258,25 @@ impl Replacer {
         None
     }
 
-    fn note_left(&mut self, page: PageId, table: &LazyWords) {
+    fn note_left(&mut self, page: OwnedPage, members: &Members) {
         self.left.push_back(page);
         self.left_count += 1;
         if self.left.len() > self.count as usize / 4
             && let Some(old) = self.left.pop_front()
         {
-            table.at(old.0).fetch_and(!word::LATELY, Relaxed);
+            members.word(old).fetch_and(!word::LATELY, Relaxed);
         }
+    }
+
+    /// Forgets the pages of a member that leaves.
+    pub fn forget(&mut self, member: u16) {
+        self.cold.retain(|(_, page)| page.member != member);
+        self.left.retain(|page| page.member != member);
+    }
+
+    /// Frames that were used so far: those before this one.
+    pub fn used(&self) -> u32 {
+        self.fresh
     }
 
     /// Pages that were used and left, ever.
@@ -297,9 +307,9 @@ fn try_evict(frames: &Frames, word: &AtomicU64, w: u64, mark: u64) -> Verdict {
     match word.compare_exchange(w, absent, std::sync::atomic::Ordering::AcqRel, Relaxed) {
         Ok(_) => {
             let frame = word::frame(w);
-            debug_assert!(frames.page(frame).is_some(), "a frame that is evicted holds a page");
+            let owned = frames.page(frame).expect("a frame that is evicted holds a page");
             frames.set_page(frame, None);
-            Verdict::Taken(Evicted { frame, word: w, unused_rule: None })
+            Verdict::Taken(Evicted { frame, member: owned.member, word: w })
         }
         Err(_) => Verdict::Kept,
     }

@@ -7,7 +7,7 @@ use snowmelt_io::Clock;
 
 use super::{Look, Pin, Pool};
 use crate::page::PageId;
-use crate::settings::read_ahead::Rule;
+use crate::pool::rule::Rule;
 
 /// Pages of an extent.
 const EXTENT: u64 = 16;
@@ -29,7 +29,7 @@ impl Stretches {
     fn read(&mut self, pool: &Pool, extent: u64, rule: Rule) {
         let pages = (extent * EXTENT..(extent + 1) * EXTENT).map(PageId);
         let absent: Vec<PageId> = pages.filter(|p| pool.peek_absent(*p)).collect();
-        let frames = pool.take_frames(absent.len()).frames;
+        let frames = pool.take_frames(absent.len());
         assert_eq!(frames.len(), absent.len(), "nothing is pinned, so there are frames");
         let mut last = None;
         for (page, frame) in absent.into_iter().zip(frames) {
@@ -45,7 +45,7 @@ impl Stretches {
 
 fn use_page(pool: &Pool, page: PageId) {
     if let Look::<()>::Absent = pool.look(page, || None) {
-        let frame = pool.take_frames(1).frames[0];
+        let frame = pool.take_frames(1)[0];
         assert!(pool.start(page, frame, None), "it was absent");
         pool.publish(page, Pin::No);
     }
@@ -53,7 +53,7 @@ fn use_page(pool: &Pool, page: PageId) {
 
 /// Reads extents whole, and asks for single pages besides.
 fn read_extents(rule: Rule, singles: u64) -> Stretches {
-    let pool = Pool::new(FRAMES, EXTENT * EXTENTS, &Clock::real()).expect("a pool");
+    let pool = Pool::alone(FRAMES, EXTENT * EXTENTS, &Clock::real()).expect("a pool");
     let mut state = 7;
     let mut below = |n: u64| (lcg(&mut state) >> 33) % n;
     let mut found = Stretches::default();

@@ -17,7 +17,7 @@ use snowmelt_io::{IoError, Sink};
 
 use crate::error::StoreError;
 use crate::page::{self, Damage, PageId, TreeId};
-use crate::pool::{PageRef, Pin, Taken};
+use crate::pool::{PageRef, Pin};
 use crate::read::meters::Meters;
 use crate::read::visible::VisiblePages;
 use crate::space::Space;
@@ -26,7 +26,7 @@ use crate::space::Space;
 pub(crate) struct Core {
     pub pages: VisiblePages,
     pub space: RwLock<Space>,
-    pub meters: Meters,
+    pub meters: Arc<Meters>,
     /// Stripe files, for errors.
     pub files: Vec<PathBuf>,
     pub failures: Failures,
@@ -94,19 +94,6 @@ impl Core {
     fn place(&self, page: PageId) -> (PathBuf, u64) {
         let place = self.space.read().geometry().place(page);
         (self.files[place.stripe].clone(), place.offset)
-    }
-
-    /// Counts what had to leave for frames just taken, and answers the frames.
-    pub fn account(&self, taken: Taken) -> Vec<u32> {
-        for e in &taken.evicted {
-            self.meters.with(self.pages.pool.tree_in(e.frame), |m| {
-                m.resident.fetch_sub(1, Relaxed);
-                if let Some(rule) = e.unused_rule {
-                    m.evicted_unused(rule);
-                }
-            });
-        }
-        taken.frames
     }
 
     /// Tells the meters how many pages each tree has. The map is looked at a piece at a time:

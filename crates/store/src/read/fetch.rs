@@ -21,12 +21,13 @@ use crate::error::{Result, StoreError};
 use crate::files::stripes::Stripes;
 use crate::page::geometry::{ExtentId, Geometry};
 use crate::page::{PageId, TreeId};
+use crate::pool::rule::Rule;
 use crate::pool::{PageRef, Pin};
 use crate::read::advice::Advice;
 use crate::read::core::Core;
 use crate::read::meters::Activity;
 use crate::read::warm::WarmUp;
-use crate::settings::read_ahead::{ReadAhead, Rule};
+use crate::settings::read_ahead::ReadAhead;
 
 /// Everything that reads pages into the pool.
 pub(crate) struct Fetch {
@@ -116,7 +117,7 @@ impl Fetch {
         const PAUSE_NS: u64 = 200_000;
         let begun = self.clock.now_ns();
         loop {
-            if let Some(frame) = self.core.account(self.core.pages.pool.take_frames(1)).pop() {
+            if let Some(frame) = self.core.pages.pool.take_frames(1).pop() {
                 return Ok(frame);
             }
             let waited_ms = (self.clock.now_ns() - begun) / 1_000_000;
@@ -196,8 +197,8 @@ impl Fetch {
         // The warm list only fills what is free.
         let taken =
             if rule == Rule::Warm { pool.take_fresh(pages.len()) } else { pool.take_frames(pages.len()) };
-        debug_assert!(taken.frames.len() <= pages.len(), "no more frames than were asked for");
-        let mut frames = self.core.account(taken).into_iter();
+        debug_assert!(taken.len() <= pages.len(), "no more frames than were asked for");
+        let mut frames = taken.into_iter();
         let mut n = 0;
         for page in pages {
             let Some(frame) = frames.next() else { break };

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use parking_lot::{Mutex, RwLock};
 
 use crate::page::TreeId;
-use crate::settings::read_ahead::Rule;
+use crate::pool::rule::Rule;
 
 /// What a query, a client or the whole store did. All fields are counts since the start (or the
 /// last reset).
@@ -285,6 +285,17 @@ impl Meters {
             return f(m);
         }
         f(&self.tree(tree))
+    }
+
+    /// A page of a tree had to leave; `unused` is the rule that had brought it, if it was never
+    /// used.
+    pub fn evicted(&self, tree: TreeId, unused: Option<Rule>) {
+        self.with(tree, |m| {
+            m.resident.fetch_sub(1, Relaxed);
+            if let Some(rule) = unused {
+                m.evicted_unused(rule);
+            }
+        });
     }
 
     pub fn add(&self, activity: Activity) {

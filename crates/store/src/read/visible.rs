@@ -14,8 +14,8 @@ use crate::history::versions::{Seen, Versions};
 use crate::history::waiting::WaitingPage;
 use crate::journal::Loc;
 use crate::page::{PageBuf, PageId};
+use crate::pool::rule::Rule;
 use crate::pool::{Look, PageRef, Pool};
-use crate::settings::read_ahead::Rule;
 
 /// The pool and the version table of a store.
 pub(crate) struct VisiblePages {

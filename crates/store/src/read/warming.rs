@@ -7,10 +7,10 @@ use snowmelt_io::Class;
 use crate::page::PageId;
 use crate::page::geometry::ExtentId;
 use crate::pool::Touched;
+use crate::pool::rule::Rule;
 use crate::read::fetch::Fetch;
 use crate::read::meters::Activity;
 use crate::read::warm::WarmEntry;
-use crate::settings::read_ahead::Rule;
 use crate::space::extent::words;
 
 /// The used resident pages of the pool, by extent, hottest first: a page touched again since

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use snowmelt_io::{Access, Clock, Device, IoError, QueueConfig};
 
 use crate::error::{Result, StoreError};
+use crate::memory::budget::MemoryBudget;
+use crate::memory::machine::machine_memory;
 use crate::page::PAGE_BYTES;
-use crate::settings::machine::machine_memory;
-use crate::settings::memory::MemoryBudget;
+use crate::pool::LEAST_FRAMES;
+use crate::pool::shared::SharedFrames;
 use crate::settings::opener::FileOpener;
 use crate::settings::read_ahead::ReadAhead;
 
@@ -28,7 +30,9 @@ pub struct StoreConfig {
     pub budget: Option<MemoryBudget>,
     /// The longest string of a term, in bytes: of queries, updates and loads. Default 16 MiB.
     pub longest_string_bytes: usize,
-    /// Bytes of `memory_bytes` for the pool; `None`: three quarters.
+    /// Frames that it shares with other stores of the process; `None`: frames of its own.
+    pub shared_frames: Option<Arc<SharedFrames>>,
+    /// Bytes of `memory_bytes` for the pool, if it has frames of its own; `None`: three quarters.
     pub pool_bytes: Option<u64>,
     /// Read and write past the page cache (O_DIRECT) where the file system can.
     pub direct: bool,
@@ -206,9 +210,6 @@ impl fmt::Debug for DeviceWrap {
     }
 }
 
-/// Fewest frames a pool works with.
-pub const LEAST_FRAMES: u32 = 16;
-
 impl Default for StoreConfig {
     fn default() -> Self {
         StoreConfig {
@@ -217,6 +218,7 @@ impl Default for StoreConfig {
             memory_bytes: machine_memory() / 2,
             budget: None,
             longest_string_bytes: 16 << 20,
+            shared_frames: None,
             pool_bytes: None,
             direct: true,
             queue: QueueConfig::default(),
@@ -294,6 +296,9 @@ impl StoreConfig {
 
     /// Frames of the pool.
     pub fn frames(&self) -> Result<u32> {
+        if let Some(shared) = &self.shared_frames {
+            return Ok(shared.count());
+        }
         let bytes = self.pool_bytes.unwrap_or(self.memory_bytes / 4 * 3);
         let frames = bytes / PAGE_BYTES as u64;
         if bytes > self.memory_bytes || frames < LEAST_FRAMES as u64 {

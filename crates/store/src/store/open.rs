@@ -20,6 +20,7 @@ use crate::journal::Journal;
 use crate::page::PAGE_BYTES;
 use crate::page::geometry::Geometry;
 use crate::pool::Pool;
+use crate::pool::shared::SharedFrames;
 use crate::read::core::Core;
 use crate::read::fetch::Fetch;
 use crate::read::meters::Meters;
@@ -149,8 +150,10 @@ impl Store {
             devices.set_lengths(geometry, block.extents.max(found.extents.len() as u64))?;
         }
         let memory = config.memory();
-        let frames = config.frames()?;
-        let pool_memory = memory.reserve("the pool", frames as u64 * PAGE_BYTES as u64)?;
+        let frames = match &config.shared_frames {
+            Some(shared) => shared.clone(),
+            None => SharedFrames::new(u64::from(config.frames()?) * PAGE_BYTES as u64, &memory)?,
+        };
         let extents = std::mem::take(&mut found.extents);
         let core = new_core(dir, &config, &block, Space::new(geometry, extents), frames)?;
         let fetch = new_fetch(dir, &config, core, devices)?;
@@ -174,7 +177,6 @@ impl Store {
             building: AtomicBool::new(false),
             recovery,
             memory,
-            _pool_memory: pool_memory,
             _lock: lock,
         }))
     }
@@ -186,13 +188,17 @@ fn new_core(
     config: &StoreConfig,
     block: &SuperBlock,
     space: Space,
-    frames: u32,
+    frames: Arc<SharedFrames>,
 ) -> Result<Arc<Core>> {
-    let pool = Pool::new(frames, most_pages(space.geometry(), space.len()), &config.clock)?;
+    let meters = Arc::new(Meters::default());
+    let told = meters.clone();
+    let on_evicted = Box::new(move |tree, unused| told.evicted(tree, unused));
+    let most_pages = most_pages(space.geometry(), space.len());
+    let pool = Pool::new(frames, most_pages, &config.clock, on_evicted)?;
     let core = Arc::new(Core {
         pages: VisiblePages::new(pool),
         space: RwLock::new(space),
-        meters: Meters::default(),
+        meters,
         files: block.stripes.iter().map(|p| stripes::resolve(dir, p)).collect(),
         failures: Default::default(),
     });

@@ -85,7 +85,7 @@ impl Store {
         // of the same budget: a backup runs beside queries
         let memory_bytes = COPY_MEMORY.min(self.memory().total() / 8);
         let budget = Some(self.memory().clone());
-        let config = StoreConfig { memory_bytes, budget, pool_bytes: None, ..config };
+        let config = StoreConfig { memory_bytes, budget, pool_bytes: None, shared_frames: None, ..config };
         let was_there = target.exists();
         let copy = Store::create_nameless(target, stripes, config)?;
         let done = self.copy_into(&copy, &snapshot, map, progress);

@@ -22,9 +22,9 @@ use parking_lot::{Mutex, RwLock};
 use snowmelt_io::Clock;
 
 use crate::page::{PageBuf, PageId};
+use crate::pool::rule::Rule;
 use crate::pool::{PageRef, Pin, Pool};
 use crate::read::visible::{Sight, VisiblePages};
-use crate::settings::read_ahead::Rule;
 
 const PAGES: u64 = 12;
 const FRAMES: u32 = 6;
@@ -76,7 +76,7 @@ impl Drop for Over<'_> {
 impl Bench {
     fn new() -> Bench {
         Bench {
-            pages: VisiblePages::new(Pool::new(FRAMES, PAGES, &Clock::real()).expect("a pool")),
+            pages: VisiblePages::new(Pool::alone(FRAMES, PAGES, &Clock::real()).expect("a pool")),
             stripe: Default::default(),
             last: AtomicU64::new(0),
             visits: AtomicU64::new(0),
@@ -102,7 +102,7 @@ impl Bench {
                 Sight::Here(here, _) => return here,
                 Sight::InFlight => pool.wait(id),
                 Sight::Absent => {
-                    let Some(&frame) = pool.take_frames(1).frames.first() else {
+                    let Some(&frame) = pool.take_frames(1).first() else {
                         std::thread::yield_now();
                         continue;
                     };
@@ -148,7 +148,7 @@ impl Bench {
             if random.below(4) == 0 {
                 self.pages.pool.throw_out(id);
             } else if self.pages.pool.is_absent(id)
-                && let Some(&frame) = self.pages.pool.take_frames(1).frames.first()
+                && let Some(&frame) = self.pages.pool.take_frames(1).first()
             {
                 let rule = if random.below(2) == 0 { Rule::Extent } else { Rule::Planned };
                 if self.pages.pool.start(id, frame, Some(rule)) {
@@ -238,11 +238,11 @@ fn what_is_pinned_outlives_the_pool() {
 fn guesses_that_were_asked_for_and_never_used_leave() {
     let bench = Bench::new();
     for page in 0..u64::from(FRAMES) {
-        let frame = bench.pages.pool.take_frames(1).frames[0];
+        let frame = bench.pages.pool.take_frames(1)[0];
         assert!(bench.pages.pool.start(PageId(page), frame, Some(Rule::Extent)));
         bench.read_stripe(page);
         bench.pages.pool.publish(PageId(page), Pin::No);
         assert!(!bench.pages.pool.is_absent(PageId(page)), "it is here, and marked for its use");
     }
-    assert_eq!(bench.pages.pool.take_frames(1).frames.len(), 1, "no page is pinned");
+    assert_eq!(bench.pages.pool.take_frames(1).len(), 1, "no page is pinned");
 }
