@@ -97,6 +97,41 @@ fn read(path: &Path) -> Result<Page> {
     Ok(page)
 }
 
+/// The relative links of Markdown files directly in `folder` that lead to no file, as
+/// `page: link (no such file)`. Pictures are left out: they may be made later than the text.
+///
+/// # Errors
+/// Files that cannot be read.
+pub fn broken_at_root(folder: &Path) -> Result<Vec<String>> {
+    let mut broken = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        let text =
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let parts: Vec<&str> = text.split("](").collect();
+        let links = parts.windows(2).filter(|pair| !is_picture(pair[0]));
+        let links = links.filter_map(|pair| pair[1].split_once(')')).map(|(link, _)| link);
+        let files = links.filter(|link| !link.contains("://") && !link.starts_with('#'));
+        for link in files {
+            let file = link.split_once('#').map_or(link, |(file, _)| file);
+            if !folder.join(file).exists() {
+                let page = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                broken.push(format!("{page}: {link} (no such file)"));
+            }
+        }
+    }
+    broken.sort();
+    Ok(broken)
+}
+
+/// Whether the text before a link's address ends with the words of a picture.
+fn is_picture(before: &str) -> bool {
+    before.rfind('[').is_some_and(|at| before[..at].ends_with('!'))
+}
+
 /// All files below a folder, as paths from it, sorted.
 ///
 /// # Errors

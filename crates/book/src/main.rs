@@ -30,5 +30,6 @@ fn run(target: Option<&Path>) -> Result<Vec<String>> {
     let mut problems = pages::unlisted(&root().join("src"))?;
     problems.extend(names::unknown(&root().join("src"), &root().join(".."))?);
     problems.extend(links::broken(&book)?);
+    problems.extend(links::broken_at_root(&root().join(".."))?);
     Ok(problems)
 }

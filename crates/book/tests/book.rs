@@ -76,3 +76,25 @@ fn unknown_names_are_found() {
     let expected = ["crates/io/src/none.rs", "a::no_such_function"];
     assert_eq!(found, expected.map(|name| format!("one.md: `{name}` is not in the source")));
 }
+
+#[test]
+fn links_of_the_files_at_the_root_lead_somewhere() {
+    assert_eq!(links::broken_at_root(&root().join("..")).unwrap(), [""; 0]);
+}
+
+#[test]
+fn a_broken_link_at_the_root_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[a](b.md#c) [d](https://example.org) [e](#f) ![g](h.svg) [i](j.md)";
+    fs::write(folder.path().join("b.md"), text).unwrap();
+    let found = links::broken_at_root(folder.path()).unwrap();
+    assert_eq!(found, ["b.md: j.md (no such file)"]);
+}
+
+#[test]
+fn the_smallest_program_is_the_example() {
+    let page = fs::read_to_string(root().join("src/guide/embed.md")).unwrap();
+    let example = fs::read_to_string(root().join("../examples/hello.rs")).unwrap();
+    let program = &example[example.find("fn main").unwrap()..];
+    assert!(page.contains(program), "guide/embed.md shows another program than examples/hello.rs");
+}

@@ -21,7 +21,7 @@ const HEAD: &str = "Each command, its arguments and its switches. The page is ma
     [configuration file](configuration.md) instead.\n\nSizes are bytes, or have a unit: `512MiB`, \
     `4GiB`, `64k`.\n";
 
-const LAB_HEAD: &str = "Each command of [the laboratory](../lab.md). The page is made from \
+const LAB_HEAD: &str = "Each command of [the laboratory](../lab/index.md). The page is made from \
     the program's own\ndefinitions, and a test compares it. Lists are separated by commas, and \
     every combination of\nthem is a cell of the run. Names and units are those of fio where fio \
     has them.\n";
