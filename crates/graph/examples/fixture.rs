@@ -87,7 +87,7 @@ fn line(n: u64, word: &str) -> String {
     format!("<http://example.org/s/{}> <http://example.org/p#{}> {object}{graph} .\n", n / 5, n % 7)
 }
 
-/// What the database holds, as sorted lines.
+/// The contents of the database, as sorted lines.
 fn dump(db: &Arc<Database>) -> Result<String, Failed> {
     let mut out = Vec::new();
     db.dump(DumpFormat::NQuads, &mut out)?;

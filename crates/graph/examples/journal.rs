@@ -1,4 +1,4 @@
-//! What commits of one quad cost in the journal, by pattern of change, and where the bytes go.
+//! Cost of commits of one quad in the journal, by pattern of change, and where the bytes go.
 //!
 //!     cargo run --release -p snowmelt-graph --example journal -- DB [COMMITS] [default|held|MIB,SECONDS] [QUADS]
 //!

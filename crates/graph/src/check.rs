@@ -12,7 +12,7 @@
 //! 6. *dictionary*: every string is found by its hash, and every hash leads to a string that has it
 //!    (`check_dict`).
 //!
-//! What the journal has of the newest state is read through it: all pages of all trees as of
+//! Pages that only the journal has are read through it: all pages of all trees as of
 //! one commit, and opening has read the rest of the journal.
 //!
 //! Sets are compared by [`Sum`]s, so nothing is sorted or held. A problem does not end the
@@ -41,7 +41,7 @@ const DESCRIBED: usize = 100;
 /// Rows read at a time.
 const BATCH: usize = 16_384;
 
-/// What a check found.
+/// Result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// Pages read.
@@ -86,7 +86,7 @@ impl CheckReport {
 /// How far a check is.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckProgress {
-    /// What is being checked.
+    /// The step of the check.
     pub step: &'static str,
     /// Units (pages, rows or strings) done and to do in this step.
     pub done: u64,
@@ -163,7 +163,7 @@ fn check_pages(session: &mut Session, report: &mut CheckReport, progress: Progre
     go_on(said)
 }
 
-/// What the scans of the indexes saw.
+/// Sums of the scans of the indexes.
 #[derive(Default)]
 struct Sums {
     /// By index: its rows, as quads or pairs.

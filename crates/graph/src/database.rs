@@ -104,6 +104,7 @@ impl Database {
 
     /// A commit is about to be appended.
     pub(crate) fn note_appended(&self, state: Arc<GraphState>, prefixes: Option<PrefixEncoder>) {
+        assert!(state.txn() > self.newest.read().txn(), "commits are appended in order");
         self.appended.lock().insert(state.txn(), state);
         if prefixes.is_some() {
             *self.prefixes.lock() = prefixes;

@@ -272,7 +272,7 @@ pub(crate) fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// What the catalog says of the whole graph.
+/// The catalog's record of the whole graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GraphMeta {
     /// Quads.
@@ -364,7 +364,7 @@ mod tests {
         ]
     }
 
-    /// What a session does, with the string in hand.
+    /// A decode as a session does it, with the string in hand.
     fn back(id: TermId, string: &[u8], codes: &Codes) -> crate::Term {
         let mut lexical = Lexical::new();
         if let Some(lexical) = lexical.write(id) {

@@ -1,4 +1,4 @@
-//! What can go wrong between a graph and its store.
+//! Errors of the graph layer.
 
 use snowmelt_store::StoreError;
 use thiserror::Error;
@@ -37,10 +37,10 @@ pub enum GraphError {
     Record {
         /// The record.
         name: &'static str,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
-    /// Whoever was told the progress wanted no more.
+    /// The caller asked the work to stop.
     #[error("stopped before the end, as asked")]
     Stopped,
     /// A dictionary string cannot be read.
@@ -50,7 +50,7 @@ pub enum GraphError {
         tree: &'static str,
         /// Number of the string.
         number: u64,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
 }

@@ -1,11 +1,11 @@
-//! What ends long work before its time.
+//! Interruption of long work.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{GraphError, Result};
 
-/// Asked again and again by work that takes long: a flag that somebody sets, a clock.
+/// Asked again and again by work that takes long: a flag that another thread sets, a clock.
 pub trait Interrupt: Sync {
     /// Whether the work is to end.
     fn is_set(&self) -> bool;

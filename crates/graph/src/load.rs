@@ -157,7 +157,7 @@ fn unmake(path: &Path, stripes: &[PathBuf], fresh: bool) {
     }
 }
 
-/// What can be known to fail before anything is touched.
+/// Checks options and sources before anything is touched.
 fn check(sources: &[Source], options: &LoadOptions) -> Result<(), LoadError> {
     if options.store.memory_bytes < LEAST_MEMORY {
         return Err(LoadError::Option {

@@ -51,7 +51,7 @@ impl Session {
         Session::new(self.db.clone(), self.state.clone(), self.reader.snapshot().clone())
     }
 
-    /// What it sees.
+    /// The state it sees.
     pub fn state(&self) -> &Arc<GraphState> {
         &self.state
     }
@@ -66,7 +66,7 @@ impl Session {
         &mut self.reader
     }
 
-    /// What was done through this session since it was made (or flushed).
+    /// Reads and time of this session since it was made (or flushed).
     pub fn activity(&self) -> Activity {
         self.reader.meters
     }
@@ -124,6 +124,10 @@ impl Session {
     pub fn count(&mut self, index: Index, prefix: &[TermId], range: Option<(u64, u64)>) -> Result<u64> {
         let Some(tree) = self.state.index(index) else { return Ok(0) };
         let (mut low, mut high, mut len) = ([0; 5], [0; 5], prefix.len());
+        assert!(
+            prefix.len() + usize::from(range.is_some()) <= index.arity(),
+            "a key is no longer than a row"
+        );
         for (place, id) in prefix.iter().enumerate() {
             (low[place], high[place]) = (id.0, id.0);
         }
@@ -144,6 +148,7 @@ impl Session {
     /// Rows in index order; the bounds as in [`Session::count`].
     pub fn scan(&self, index: Index, prefix: &[TermId], range: Option<(u64, u64)>) -> Scan {
         let prefix: Vec<u64> = prefix.iter().map(|id| id.0).collect();
+        assert!(prefix.len() <= index.arity(), "a key is no longer than a row");
         let tree = self.state.index(index);
         Scan { inner: tree.map(|tree| tree.scan(ScanBounds { prefix: &prefix, range })) }
     }

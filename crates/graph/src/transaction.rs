@@ -3,7 +3,7 @@
 //! 1. [`Database::begin`] waits for the turn of the writer and takes the newest appended state;
 //! 2. terms get ids (`transaction::terms`), quads enter and leave the indexes
 //!    (`transaction::quads`), graphs are cleared (`transaction::clear`); a [`Session`] of the
-//!    transaction sees all of it, nobody else does;
+//!    transaction sees all of it, no other session does;
 //! 3. [`Transaction::append`] puts leaves in order after a large batch (`relocate`), writes the
 //!    catalog records that changed and hands the new [`GraphState`] to those who come after.
 //!
@@ -130,8 +130,9 @@ impl Transaction {
     pub fn append(mut self) -> Result<Pending> {
         self.relocate_after_batch()?;
         self.write_records();
+        assert_eq!(self.state.txn, self.txn.txn(), "the state is that of the transaction");
         let Transaction { db, txn, state, prefixes, literals, .. } = self;
-        // Before anybody can see the quads: whoever assumes that a predicate has no literals
+        // Before a session can see the quads: a plan that assumes that a predicate has no literals
         // asks for this.
         db.note_literals(&literals, txn.txn());
         let number = txn.txn();

@@ -183,7 +183,7 @@ fn a_count_of_an_inner_node_does_not_decide_what_is_dropped() {
     assert!(!db.session().unwrap().is_plain().unwrap());
     let mut txn = db.begin().unwrap();
     let id = txn.session().resolve_one(TermRef::Iri("http://a/g1")).unwrap().unwrap();
-    // An error would do, too; what nobody named must stay.
+    // An error would do, too; a graph that was not named must stay.
     if txn.clear(Graphs::One(id), &AtomicBool::default()).is_ok() {
         txn.commit().unwrap();
     } else {

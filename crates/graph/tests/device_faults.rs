@@ -1,7 +1,7 @@
 //! Faults of devices in the files of a graph database, as they lie in a directory: lock, warm
 //! list and all others.
 //!
-//! What is there after a fault is a state that was committed, or an error; and `check` finds
+//! After a fault there is a state that was committed, or an error; and `check` finds
 //! what reading finds: a database that it calls sound gives all its quads. The store's campaign
 //! has the many cases (`crates/store/examples/device_faults.rs`). `SNOWMELT_ROUNDS=n` makes
 //! this one longer.

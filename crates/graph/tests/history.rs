@@ -40,7 +40,7 @@ struct Commit {
     wrote: BTreeMap<usize, i64>,
 }
 
-/// What a session saw, and between which moments.
+/// The state a session saw, and between which moments.
 struct Read {
     /// the newest commit that was acknowledged when it began
     acknowledged: u64,
@@ -216,7 +216,7 @@ fn history(how: Reader) -> History {
     history
 }
 
-/// What is wrong with a history, if anything.
+/// The fault of a history, if it has one.
 fn judge(history: &History) -> Result<(), String> {
     let mut commits = history.commits.lock().unwrap();
     commits.sort_by_key(|commit| commit.txn);

@@ -1,4 +1,4 @@
-//! What commits of one quad put into the journal, in bytes: counted, so the same on every machine.
+//! Bytes that commits of one quad put into the journal: counted, so the same on every machine.
 
 use std::fmt::Write;
 use std::io::Cursor;
@@ -100,7 +100,7 @@ fn a_quad_alone_is_few_bytes() {
     // Two strings and two rows of hashes come with a new subject, and its pairs.
     assert!(subjects <= 400, "{subjects} bytes a commit");
     drop(db);
-    // What was given by rows is read back by rows.
+    // Changes logged by rows are read back by rows.
     let db = Database::open(dir.path(), &options()).unwrap();
     assert!(db.store().recovery().commits > 0);
     let report = db.check(&mut |_| {}).unwrap();

@@ -55,7 +55,7 @@ fn load_text(db: &Path, content: &[u8], options: &LoadOptions) -> Result<LoadRep
     load(db, vec![text(content, "input")], options, &(), &AtomicBool::new(false))
 }
 
-/// What oxrdfio reads from inputs, blank nodes numbered by first occurrence, apart per input.
+/// oxrdfio's reading of inputs, blank nodes numbered by first occurrence, apart per input.
 fn expected(inputs: &[(&[u8], RdfFormat)], base: Option<&str>) -> Quads {
     let mut blanks = HashMap::new();
     let mut quads = Quads::new();
@@ -390,7 +390,7 @@ fn bad_input_names_the_place_and_loads_nothing() {
             assert!(!db.join("load.tmp").exists());
         }
     }
-    // What is there is an empty database; the repaired file can be loaded.
+    // There is an empty database; the repaired file can be loaded.
     let good = sample(500);
     load_text(&db, &good, &nquads()).unwrap();
     assert!(quads_of(&db) == expected(&[(&good, RdfFormat::NQuads)], None));
@@ -486,7 +486,7 @@ fn terms_longer_than_the_longest_are_refused_on_every_way() {
     }
 }
 
-/// What is kept of a document counts against the memory of the load.
+/// The part of a document that is kept counts against the memory of the load.
 #[test]
 fn documents_that_are_kept_are_charged() {
     let text = format!("[{} 1]", "{\"@id\": \"a:s\"},".repeat(600_000));

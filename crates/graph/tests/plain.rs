@@ -78,7 +78,7 @@ fn known(session: &mut Session, quads: &[Quad]) -> Vec<[TermId; 4]> {
     quads.iter().filter_map(&mut of).collect()
 }
 
-/// What the quads say: none is in another graph.
+/// The answer by the quads: none is in another graph.
 fn by_rows(session: &mut Session) -> bool {
     let (mut scan, mut rows) = (session.scan(Index::Psog, &[], None), Columns::new(4));
     while scan.next(session, &mut rows, 1000).unwrap() {}
@@ -208,7 +208,7 @@ fn the_claim_is_kept_and_made() {
         let dir = dir.path().join(n.to_string());
         fill(&dir, start, None);
         for change in changes {
-            // Nobody asks in between, and each is the first after an opening.
+            // No session asks in between, and each is the first after an opening.
             let db = Database::open(&dir, &options()).unwrap();
             let mut txn = db.begin().unwrap();
             change.run(&mut txn);

@@ -341,7 +341,7 @@ fn scattered_leaves_are_moved_and_stay_what_they_were() {
     assert_eq!(db.relocate(|_| ()).unwrap().subtrees, 0, "what is in order stays");
     sound(&db);
     assert!(dump(&db) == model);
-    // What was left behind is nobody's: most pages of the trees' extents are in use.
+    // Pages left behind belong to no tree: most pages of the trees' extents are in use.
     let extents = db.store().extents().into_iter().filter(|(_, e)| e.tree.is_some());
     let used = extents.map(|(_, e)| (0..8).filter(|i| e.is_allocated(*i)).count()).collect::<Vec<_>>();
     let pages = used.iter().sum::<usize>();
@@ -359,7 +359,7 @@ fn disorder(db: &Arc<Database>, tree: Option<&TupleTree>) -> f64 {
     tree.disorder(&mut txn).unwrap()
 }
 
-/// Large batches order the indexes that they write anyway. Nobody asks for neighbouring hashes:
+/// Large batches order the indexes that they write anyway. No query asks for neighbouring hashes:
 /// these stay where the batches have scattered them, until `relocate` orders all trees.
 #[test]
 fn large_batches_order_the_indexes_and_leave_the_hashes_alone() {

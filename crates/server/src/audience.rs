@@ -1,7 +1,7 @@
 //! Which requests are meant for this server.
 //!
 //! It listens on loopback only, but a browser on this machine carries requests of any web page
-//! there. Two of them are refused: a name of somebody else's that was made to lead here (DNS
+//! there. Two of them are refused: a name of another site that was made to lead here (DNS
 //! rebinding: its page could read the answers), by `Host`; and a page of another site, by
 //! `Origin` and `Sec-Fetch-Site`. A page that makes the browser fetch an answer which it cannot
 //! read is left with the limits on what a request may use.

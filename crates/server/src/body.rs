@@ -130,7 +130,7 @@ pub struct AnswerWriter {
     turn: Turn,
 }
 
-/// What a query holds that others wait for.
+/// Resources of a query that others wait for.
 pub struct Turn {
     pub slot: Slot,
     pub memory: QueryMemory,

@@ -31,7 +31,7 @@ pub const VERSION: u32 = 1;
 /// Most bytes of a request.
 pub const MOST_REQUEST_BYTES: usize = 64 << 10;
 
-/// What a client asks for.
+/// A client's request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// [`VERSION`]
@@ -59,7 +59,7 @@ pub enum Command {
     },
 }
 
-/// What a server says.
+/// A server's reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reply {

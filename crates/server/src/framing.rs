@@ -10,7 +10,7 @@
 //! and gives a verdict at the end of each head. After a doubtful head nothing is read on. Bytes
 //! that are no HTTP at all are passed on: the library refuses them.
 
-/// What is wrong with a head; the text of a 400.
+/// The fault of a head; the text of a 400.
 pub type Doubt = &'static str;
 
 /// The reader of one connection.
@@ -43,7 +43,7 @@ enum State {
     Lost,
 }
 
-/// What a head says about the request's frame.
+/// The request's frame, as its head describes it.
 #[derive(Debug, Default)]
 struct Head {
     is_http_11: bool,
@@ -78,7 +78,7 @@ impl Framing {
         at
     }
 
-    /// What was decided about a head that ended since this was asked last.
+    /// The verdict on a head that ended since this was asked last.
     pub fn take_verdict(&mut self) -> Option<Result<(), Doubt>> {
         self.verdict.take()
     }

@@ -1,4 +1,4 @@
-//! What the fuzz targets of `/fuzz` call: the head and body of a request, on any bytes; and a
+//! Entry points of the fuzz targets of `/fuzz`: the head and body of a request, on any bytes; and a
 //! whole server, which gets bytes as they are.
 
 use std::io::{ErrorKind, Read, Write};

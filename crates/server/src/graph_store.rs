@@ -34,7 +34,7 @@ pub enum Target {
     New,
 }
 
-/// What was done to a graph.
+/// Result of a change of a graph.
 pub struct Stored {
     /// it had no quads before
     pub created: bool,

@@ -30,7 +30,7 @@ const READ_BYTES: usize = 16 << 10;
 /// Bytes of requests that wait while one is answered.
 const AHEAD_BYTES: usize = 64 << 10;
 
-/// What a connection and the requests on it know of each other.
+/// State shared by a connection and the requests on it.
 #[derive(Debug, Default)]
 pub struct Link {
     verdict: Mutex<Option<Result<(), Doubt>>>,
@@ -85,7 +85,7 @@ impl Link {
     }
 }
 
-/// What the connection waits for from the client, each with its own deadline.
+/// Parts of a request that the connection waits for, each with its own deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
     FirstByte,

@@ -55,7 +55,7 @@ pub fn parts(
     if parts.is_empty() { Err(bad("there is no part")) } else { Ok(parts) }
 }
 
-/// What lies between the lines `--boundary`, up to `--boundary--`.
+/// The parts between the lines `--boundary`, up to `--boundary--`.
 fn cut<'a>(bytes: &'a [u8], boundary: &[u8]) -> Option<Vec<&'a [u8]>> {
     let line = [b"--", boundary].concat();
     let mut starts = Vec::new();

@@ -5,7 +5,7 @@
 
 use snowmelt_sparql::ResultFormat;
 
-/// What a query answers with; the formats on offer depend on it.
+/// Kinds of answers; the formats on offer depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// SELECT and ASK

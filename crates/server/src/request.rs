@@ -6,7 +6,7 @@ use hyper::{Method, StatusCode, header};
 
 use crate::refusal::Refusal;
 
-/// What a client asked for.
+/// A client's request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Operation {
     /// an answer

@@ -26,7 +26,7 @@ use crate::slots::{Slot, Slots};
 use crate::spool::Spooled;
 use crate::{ServerConfig, intake};
 
-/// What all connections share.
+/// State that all connections share.
 pub struct Service {
     engine: Arc<Engine>,
     limits: Limits,

@@ -1,4 +1,4 @@
-//! What `/stats` says of commits, journal and checkpoints, and of what opening read.
+//! The part of `/stats` about commits, journal, checkpoints and the last recovery.
 
 use serde_json::{Value, json};
 use snowmelt_graph::Database;

@@ -17,7 +17,7 @@ fn on(disk: &PowerDisk) -> OpenOptions {
     OpenOptions {
         memory_bytes: 128 << 20,
         extent_pages: 8,
-        // Nobody but the client's changes may meet the fault.
+        // Only the client's changes may meet the fault.
         background: Background::Caller,
         files: Some(FileOpener::new(move |path, access| disk.open(path, access))),
         close_ms: 0,

@@ -80,7 +80,7 @@ fn a_request_that_two_readers_may_understand_differently_is_refused() {
         let mut stream = server.connect();
         let request = format!("{method} /sparql?query=ASK%7B%7D HTTP/1.1\r\n{fields}\r\n{body}");
         let request = if method == "POST" { request.replacen("?query=ASK%7B%7D", "", 1) } else { request };
-        // What follows is not answered.
+        // Requests that follow are not answered.
         write!(stream, "{request}{}", get("ASK {}")).unwrap();
         let answer = to_the_end(&mut stream);
         assert!(answer.starts_with("HTTP/1.1 400"), "{request:?}: {answer}");
@@ -206,7 +206,7 @@ fn a_client_that_never_reads_is_closed() {
     while server.stat("running") == 0 {}
     server.wait_until_idle();
     let mut rest = Vec::new();
-    // What was in the buffers may come; the end of the answer does not.
+    // Bytes in the buffers may come; the end of the answer does not.
     let _ = mute.read_to_end(&mut rest);
     assert!(!rest.ends_with(b"0\r\n\r\n"));
 }

@@ -78,7 +78,7 @@ fn one_connection_carries_many_queries_and_long_answers_stream() {
 fn a_client_that_leaves_ends_its_query() {
     let server = running();
     let mut stream = server.connect();
-    // 25 million rows: it only ends early because somebody notices.
+    // 25 million rows: it only ends early because the server notices.
     let query = "SELECT%20*%20%7B%20%3Fa%20%3Fp%20%3Fb%20.%20%3Fc%20%3Fp%20%3Fd%20%7D";
     write!(stream, "GET /sparql?query={query} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     stream.read_exact(&mut [0; 100]).unwrap();

@@ -27,7 +27,7 @@ pub struct Aggregate {
     distinct: Option<DistinctArguments>,
 }
 
-/// What was seen of each group; ids are normalised to stored ones, so that equal terms are
+/// Arguments seen of each group; ids are normalised to stored ones, so that equal terms are
 /// equal ids.
 #[derive(Default)]
 struct DistinctArguments {

@@ -84,7 +84,7 @@ impl Pattern {
     }
 }
 
-/// What becomes of a left row by what the right side has for it.
+/// The fate of a left row, by the matches on the right side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ExistsKind {
     /// kept when there is a match
@@ -95,7 +95,7 @@ pub(crate) enum ExistsKind {
     Mark(Var),
 }
 
-/// What becomes of a left row by what the right side, evaluated for that row, has for it.
+/// The fate of a left row, by the matches of the right side evaluated for that row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ApplyKind {
     /// extended by each match, or kept as it is
@@ -211,7 +211,7 @@ pub(crate) enum Node {
 }
 
 impl Node {
-    /// What it is made of.
+    /// Its direct parts.
     pub fn parts(&self) -> Vec<&Node> {
         match self {
             Self::Unit

@@ -139,7 +139,7 @@ impl Engine {
         &self.db
     }
 
-    /// What all finished queries (and everything else on this database) did.
+    /// Reads and time of all finished queries, and of everything else on this database.
     pub fn activity(&self) -> Activity {
         self.db.activity()
     }
@@ -255,7 +255,7 @@ impl Engine {
         self.plan(template, params, source, options, limits, reserved)
     }
 
-    /// What the trees and plan of a long text will take.
+    /// Reserves memory for the trees and the plan of a long text.
     pub(crate) fn reserve_text(
         &self,
         kind: TextKind,

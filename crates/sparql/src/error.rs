@@ -1,4 +1,4 @@
-//! What a query can end in, other than an answer.
+//! Errors of queries and updates.
 //!
 //! Everything that comes from the query's text, its limits or the store is a value of
 //! [`QueryError`]; a panic would be a bug.
@@ -16,7 +16,7 @@ pub enum QueryError {
         line: usize,
         /// Column in characters, from 1.
         column: usize,
-        /// What the parser expected.
+        /// The fault, and the words that could stand there.
         message: String,
     },
     /// SPARQL, but not (yet) ours.
@@ -70,9 +70,9 @@ pub enum QueryError {
     Busy {
         /// How long it waited.
         waited: Duration,
-        /// What a query needs to begin.
+        /// Bytes a query needs to begin.
         least_bytes: usize,
-        /// What is free.
+        /// Bytes that are free.
         free_bytes: u64,
         /// The whole budget.
         total_bytes: u64,
@@ -130,7 +130,7 @@ pub enum QueryError {
     Spill {
         /// The file.
         path: std::path::PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A term of the result that its format has no notation for.

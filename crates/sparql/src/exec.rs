@@ -11,6 +11,7 @@
 mod access;
 mod batch;
 mod build;
+mod checked;
 mod distinct;
 mod extend;
 mod group;

@@ -85,6 +85,7 @@ impl Expr {
                 vec![id; part.rows]
             }
         };
+        assert_eq!(out.len(), part.rows, "an expression has a value for each row");
         terms.keep(&mut out);
         terms.fault()?;
         Ok(out)
@@ -131,6 +132,7 @@ impl Expr {
         for conjunct in conjuncts {
             let truth = conjunct.truth(&mut eval, selected.as_deref())?;
             eval.terms.fault()?;
+            debug_assert!(selected.as_ref().is_none_or(|rows| rows.is_sorted()), "selected rows ascend");
             selected = Some(kernel::select(&truth, selected.as_deref(), rows));
             if selected.as_ref().is_some_and(Vec::is_empty) {
                 break;

@@ -1,4 +1,4 @@
-//! What the fuzz targets of `/fuzz` call: any text as a query, up to its plan, and as an
+//! Entry points of the fuzz targets of `/fuzz`: any text as a query, up to its plan, and as an
 //! update, which is carried out; texts over the whole grammar, made of bytes, against depth and
 //! time; any terms as results.
 
@@ -40,14 +40,14 @@ pub fn update(engine: &Engine, data: &[u8]) {
     let _ = engine.update(text, &UpdateOptions::default());
 }
 
-/// What a query may take when it is carried out.
+/// Time and memory of a query that is run.
 const RUN_TIME: Duration = Duration::from_millis(500);
 const RUN_MEMORY: usize = 8 << 20;
 
-/// What a plan may take, and with what a refusal comes: a plan that needs more is a fault.
+/// Time of a plan or of a refusal: a plan that needs more is a fault.
 const PLAN_TIME: Duration = Duration::from_secs(5);
 
-/// What comes on top of it when a fuzzer runs this, with a sanitizer and beside other work.
+/// Time on top of it when a fuzzer runs this, with a sanitizer and beside other work.
 const GRACE: Duration = Duration::from_secs(if cfg!(fuzzing) { 30 } else { 0 });
 
 /// A text made of bytes: planned within its time, or refused.

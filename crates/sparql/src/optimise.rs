@@ -28,7 +28,7 @@ use memo::{Estimates, Nodes};
 
 pub(crate) use estimate::Estimate;
 
-/// What the optimiser asks the data, with the constants of the query that is planned first.
+/// Questions of the optimiser about the data, with the constants of the query that is planned first.
 pub(crate) trait Statistics {
     /// The stored id of a constant; `None` when the data does not have it.
     fn id(&mut self, c: Const) -> Option<TermId>;
@@ -48,7 +48,7 @@ pub(crate) trait Statistics {
     fn totals(&mut self) -> Totals;
 }
 
-/// What is known of a predicate.
+/// Counts of a predicate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PredicateStatistics {
     pub rows: f64,
@@ -56,7 +56,7 @@ pub(crate) struct PredicateStatistics {
     pub objects: f64,
 }
 
-/// What is known of the database.
+/// Counts of the database.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub quads: f64,

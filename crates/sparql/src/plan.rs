@@ -56,7 +56,7 @@ pub(crate) enum Src {
     Col(u16),
 }
 
-/// What an index row must satisfy beyond its key.
+/// A condition on an index row beyond its key.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Test {
     /// equals a constant or a column of the input
@@ -282,13 +282,13 @@ impl Drop for Plan {
     }
 }
 
-/// What "the default graph" and "the named graphs" are for a query.
+/// Meaning of "the default graph" and "the named graphs" for a query.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct GraphScope {
     /// graphs merged into the default graph; `None`: the stored one
     pub default: Option<Vec<Const>>,
     /// `None`: all
     pub named: Option<Vec<Const>>,
-    /// the database has no named graph: nobody need look at the graph column
+    /// the database has no named graph: no operator need look at the graph column
     pub plain: bool,
 }

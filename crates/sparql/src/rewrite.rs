@@ -27,7 +27,7 @@ use crate::error::QueryError;
 use crate::text::parameter::{ConstTerm, iri_const, literal_const};
 use reject::{not_bound, rejects_unbound};
 
-/// What a rewrite may ask about the data.
+/// Questions of a rewrite about the data.
 pub(crate) trait Facts {
     /// Whether the objects of a predicate are IRIs or blank nodes throughout.
     fn objects_are_resources(&mut self, predicate: Const) -> bool;

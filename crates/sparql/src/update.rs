@@ -56,7 +56,7 @@ pub struct UpdateOptions {
     pub allow_load: Vec<LoadPermission>,
 }
 
-/// What an update did.
+/// Result of an update.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Updated {
     /// The transaction; what is read as of it or later sees the update.

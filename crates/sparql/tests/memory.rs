@@ -2,7 +2,7 @@
 //! answer or with an error that names a limit, and gives back what it took; alone and many at
 //! once.
 //!
-//! What the process really holds is measured from outside, by `tests/memory.rs` of the workspace.
+//! The memory that the process really holds is measured from outside, by `tests/memory.rs` of the workspace.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ fn fixture(things: usize) -> Fixture {
     Fixture { engine: Engine::new(Database::open(&path, &store).unwrap()), _dir: dir }
 }
 
-/// What is counted is all that is written.
+/// All that is written is counted.
 struct Counted(u64);
 
 impl std::io::Write for Counted {
@@ -128,7 +128,7 @@ fn run(engine: &Engine, text: &str, timeout: Duration) -> Result<u64, QueryError
     run_counted(engine, text, timeout).0
 }
 
-/// What a query writes, and the most bytes it held.
+/// The output of a query, and the most bytes it held.
 fn run_counted(engine: &Engine, text: &str, timeout: Duration) -> (Result<u64, QueryError>, usize) {
     let options = QueryOptions { timeout: Some(timeout), ..QueryOptions::default() };
     let format = if text.starts_with("SELECT") { ResultFormat::Tsv } else { ResultFormat::NTriples };

@@ -144,7 +144,7 @@ fn operations_see_those_before_them() {
     );
     assert_eq!(done, (3, 1));
     assert_eq!(bench.rows("SELECT ?p ?o { ?s ?p ?o }"), ["<urn:p>\t2", "<urn:q>\t1"]);
-    // What is deleted and inserted by one operation stays.
+    // A quad deleted and inserted by one operation stays.
     assert_eq!(bench.update("DELETE { ?s ?p ?o } INSERT { ?s ?p ?o } WHERE { ?s ?p ?o }"), (0, 0));
     assert_eq!(bench.rows("SELECT ?p ?o { ?s ?p ?o }").len(), 2);
     // Templates that make no quad, and blank nodes: one for each solution.
@@ -222,7 +222,7 @@ fn load_reads_what_is_allowed() {
     assert_eq!(bench.rows("SELECT * { GRAPH ?g { ?s ?p ?o } }").len(), 2);
 }
 
-/// A source without an end: a pipe into which somebody writes as long as somebody reads.
+/// A source without an end: a pipe into which a thread writes as long as it is read.
 #[test]
 fn load_ends_at_the_time_limit() {
     let bench = Bench::new();

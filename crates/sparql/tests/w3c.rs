@@ -156,7 +156,7 @@ fn evaluate(
     }
 }
 
-/// What FROM and FROM NAMED ask for, loaded as named graphs.
+/// The graphs of FROM and FROM NAMED, loaded as named graphs.
 fn dataset(text: &str, case: &Case) -> Result<Vec<Quad>, String> {
     let parser = spargebra::SparqlParser::new().with_base_iri(case.base()).map_err(|e| e.to_string())?;
     let Ok(query) = parser.parse_query(text) else { return Ok(Vec::new()) };

@@ -72,7 +72,7 @@ fn check_ids(session: &mut Session, report: &mut CheckReport, progress: Progress
     Ok(())
 }
 
-/// What is wrong with an id in a column, if anything.
+/// The fault of an id in a column, if it has one.
 fn wrong_id(state: &GraphState, id: TermId, column: Column) -> Option<&'static str> {
     let kind = id.kind();
     let allowed = match column {
@@ -98,7 +98,7 @@ fn wrong_id(state: &GraphState, id: TermId, column: Column) -> Option<&'static s
     }
 }
 
-/// What is known of the strings of a window.
+/// Facts about the strings of a window.
 struct Window {
     tree: Tree,
     numbers: Range<u64>,

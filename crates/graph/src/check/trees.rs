@@ -82,7 +82,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// What no tree uses.
+    /// Pages that no tree uses.
     fn end(self, session: &Session) {
         let report = self.report;
         for (id, name) in &session.reader.snapshot().catalog().trees {

@@ -44,7 +44,7 @@ pub struct GraphState {
     pub(crate) values_drift: u64,
     /// quads added and removed since the database was opened
     pub(crate) changed: u64,
-    /// whether all quads are in the default graph, once somebody asked
+    /// cached answer to "are all quads in the default graph?"; unset until first asked
     pub(crate) plain: OnceLock<bool>,
 }
 
@@ -86,7 +86,7 @@ impl GraphState {
         Ok(state)
     }
 
-    /// What a snapshot sees.
+    /// The state that a snapshot sees.
     pub(crate) fn of_snapshot(snapshot: &Snapshot) -> Result<Self> {
         Self::read(snapshot.txn(), |name| snapshot.record(name).map(|bytes| bytes.to_vec()))
     }
@@ -209,7 +209,7 @@ fn tuple_tree(name: &'static str, arity: usize, bytes: &[u8]) -> Result<TupleTre
     Ok(tree)
 }
 
-/// What an id tells of its language and datatype.
+/// Language and datatype, as far as an id tells them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Carried<'a> {
     /// These.

@@ -29,7 +29,7 @@ pub const MAX_ANNOTATIONS: usize = 4096 - FIRST as usize;
 /// Most registered decimal-like datatypes.
 pub const MAX_DECIMAL_DATATYPES: usize = 256 - FIRST_REGISTERED as usize;
 
-/// What a literal has besides its lexical form.
+/// Language or datatype of a literal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum Annotation<'a> {
     /// xsd:string.
@@ -87,7 +87,7 @@ impl<'a> Annotation<'a> {
     }
 }
 
-/// What a table says of a name.
+/// A table's answer for a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Code<T> {
     /// It has this code.
@@ -191,7 +191,7 @@ impl Codes {
         self.decimals.list.len()
     }
 
-    /// What the tables say, without changing them.
+    /// The tables' answer, without changing them.
     pub fn find_annotation(&self, annotation: Annotation<'_>) -> Code<u16> {
         let (tag, name) = annotation.tagged();
         if tag == 0 {
@@ -203,7 +203,7 @@ impl Codes {
         }
     }
 
-    /// What the tables say, without changing them.
+    /// The tables' answer, without changing them.
     pub fn find_decimal_datatype(&self, datatype: &str) -> Code<u8> {
         match self.decimals.find(b'^', datatype, MAX_DECIMAL_DATATYPES) {
             Code::Is(place) => Code::Is(place as u8 + FIRST_REGISTERED),

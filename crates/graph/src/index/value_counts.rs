@@ -30,6 +30,7 @@ impl ValueCounts {
 
     /// Counts sorted rows, given their first two columns; rows go on where the last call ended.
     pub fn add(&mut self, first: &[u64], second: &[u64]) {
+        assert_eq!(first.len(), second.len(), "rows have two columns");
         for row in first.iter().copied().zip(second.iter().copied()) {
             if self.last == Some(row) {
                 continue;
@@ -66,6 +67,7 @@ impl ValueCounts {
 
     /// The record.
     pub fn to_bytes(&self) -> Vec<u8> {
+        debug_assert!(self.counts.is_sorted_by(|a, b| a.0 < b.0), "predicates ascend");
         let numbers = self.counts.iter().take(MOST).flat_map(|(key, count)| [key, count]);
         numbers.flat_map(|n| n.to_le_bytes()).collect()
     }

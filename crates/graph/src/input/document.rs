@@ -30,7 +30,7 @@ pub(crate) struct DocumentOptions {
     pub(crate) chunk_bytes: usize,
     /// Bytes of the longest term.
     pub(crate) longest: usize,
-    /// What is charged for formats that are kept as a whole while they are read.
+    /// Memory charged for formats that are kept as a whole while they are read.
     pub(crate) budget: MemoryBudget,
 }
 

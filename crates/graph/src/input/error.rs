@@ -1,4 +1,4 @@
-//! What can go wrong in a load.
+//! Errors of loads and documents.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub enum LoadError {
         line: u64,
         /// Column in characters, from 1; 0 when the parser does not say.
         column: u64,
-        /// What is wrong there.
+        /// The fault.
         message: String,
     },
     /// The input cannot be read.
@@ -27,7 +27,7 @@ pub enum LoadError {
     Input {
         /// The file, or `-` for standard input.
         file: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The format of an input is neither given nor visible.
@@ -43,7 +43,7 @@ pub enum LoadError {
     Option {
         /// The option's name on the command line.
         option: &'static str,
-        /// What is wrong with it.
+        /// The fault.
         message: String,
     },
     /// The device of the database has no space left for temporary files.
@@ -57,7 +57,7 @@ pub enum LoadError {
     Temp {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The store failed.

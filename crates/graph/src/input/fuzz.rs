@@ -1,4 +1,4 @@
-//! What the fuzz targets of `/fuzz` call: the scanner of a load, documents, and ids that say
+//! Entry points of the fuzz targets of `/fuzz`: the scanner of a load, documents, and ids that say
 //! what they are, on any bytes.
 
 use std::sync::atomic::AtomicBool;

@@ -39,7 +39,7 @@ pub(crate) struct Span {
 
 const IN_EXTRA: u32 = 1 << 31;
 
-/// What kind of number a term of the chunk needs.
+/// The kind of number a term of the chunk needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
     /// A number in the dictionary tree of this kind, or a number of a blank node.
@@ -53,7 +53,7 @@ pub(crate) enum Need {
 pub(crate) struct LocalTerm {
     /// Names the term in the whole load.
     pub(crate) hash: TermHash,
-    /// What it needs.
+    /// The kind of number it needs.
     pub(crate) need: Need,
     /// Language or datatype: index into [`Parsed::annotations`]; 0 = none.
     pub(crate) annotation: u32,
@@ -103,7 +103,7 @@ pub(crate) struct Fault {
     pub(crate) line: u64,
     /// Column from 1; 0 = unknown.
     pub(crate) column: u64,
-    /// What is wrong.
+    /// The fault.
     pub(crate) message: String,
 }
 
@@ -144,7 +144,7 @@ impl Parsed {
         &from[start..start + span.len as usize]
     }
 
-    /// What to say if a term is longer than any may be.
+    /// The message for a term that is longer than any may be.
     pub(crate) fn too_long(&self, most: usize) -> Option<String> {
         (self.longest > most).then(|| {
             format!(

@@ -35,7 +35,7 @@ fn quads_of(parsed: &Parsed) -> Vec<[Option<Term>; 4]> {
     parsed.rows.iter().map(|row| row.map(term)).collect()
 }
 
-/// What oxttl makes of every line by itself: its quads, or `None` when anything is wrong.
+/// oxttl's reading of every line by itself: its quads, or `None` when anything is wrong.
 fn oracle(text: &[u8], quads: bool) -> Vec<Option<Vec<[Option<Term>; 4]>>> {
     let mut lines: Vec<&[u8]> = text.split(|&b| b == b'\n').collect();
     if lines.last().is_some_and(|last| last.is_empty()) {

@@ -37,7 +37,7 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// 8878, 3.1.1.1.2): a few bytes may ask for 2 GiB.
 const OWN_WINDOW_LOG: u32 = 31;
 const SENT_WINDOW_LOG: u32 = 23;
-/// What is looked at to tell compression and format.
+/// Bytes that are looked at to tell compression and format.
 const SNIFF_BYTES: u64 = 64 << 10;
 
 /// One input of a load.
@@ -48,7 +48,7 @@ pub enum Source {
     Stdin,
     /// Anything that can be read, with a name for messages.
     Reader {
-        /// What messages call it.
+        /// Its name in messages.
         name: String,
         /// The bytes.
         read: Box<dyn Read + Send>,
@@ -67,7 +67,7 @@ impl Source {
         if arg == "-" { Source::Stdin } else { Source::File(arg.into()) }
     }
 
-    /// What messages call it.
+    /// Its name in messages.
     pub fn name(&self) -> String {
         match self {
             Source::File(path) => path.display().to_string(),
@@ -282,7 +282,7 @@ fn format_of_name(path: &Path) -> Option<RdfFormat> {
     }
 }
 
-/// What the first bytes look like.
+/// The format that the first bytes look like.
 fn sniff(head: &[u8]) -> RdfFormat {
     let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
     let starts =

@@ -1,6 +1,6 @@
 //! Memory that several parts of a load share: a counter with a limit.
 //!
-//! Whoever keeps bulk data in memory takes bytes here first and goes to a temporary file when the
+//! A stage that keeps bulk data in memory takes bytes here first and goes to a temporary file when the
 //! answer is no, so the sum stays below the limit whatever the parts do.
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! Inserting costs per new quad: a few leaves are changed for each, in memory until the commit.
 //! Merging costs per quad, old or new, but reads and writes in order. So a load that is small
-//! beside the database is inserted; all others, and those whose size nobody knows, are merged.
+//! beside the database is inserted; all others, and those of unknown size, are merged.
 
 use std::path::Path;
 use std::sync::Arc;

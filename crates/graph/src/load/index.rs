@@ -38,7 +38,7 @@ const STEPS: usize = 4;
 /// Sorted rows on their way from the merge.
 type Step<const N: usize> = Arc<Vec<[u64; N]>>;
 
-/// What building trees needs.
+/// Inputs of a tree build.
 pub(super) struct Indexer<'a, 'b> {
     pub(super) build: &'a Build,
     pub(super) sizes: Sizes,

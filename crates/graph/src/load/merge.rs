@@ -33,7 +33,7 @@ const STEP_TERMS: u64 = 4096;
 /// Rows handed on together.
 const STEP_ROWS: usize = 8192;
 
-/// What a database held before the load.
+/// The contents of a database before the load.
 pub(super) struct Old {
     session: Session,
 }

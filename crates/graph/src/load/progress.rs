@@ -1,4 +1,4 @@
-//! What a load says about itself while it runs and when it is done.
+//! Progress and report of a load.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use oxrdfio::RdfFormat;
 use super::dictionary::DictionaryCounts;
 use crate::input::source::FormatToldBy;
 
-/// What a load is doing.
+/// Phases of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// Reading, parsing and numbering; strings are written, triples sorted in batches.
@@ -38,7 +38,7 @@ impl Phase {
 /// How far a load is.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
-    /// What it is doing.
+    /// The phase.
     pub phase: Phase,
     /// Statements read so far.
     pub triples: u64,
@@ -66,7 +66,7 @@ impl LoadProgress for () {
     fn report(&self, _: &Progress) {}
 }
 
-/// What a load did.
+/// Report of a load.
 #[derive(Debug, Clone, Default)]
 pub struct LoadReport {
     /// Statements read.

@@ -36,7 +36,7 @@ use crate::term::TermId;
 /// How often a waiting thread looks whether another one failed.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What the input was.
+/// Counts of the input.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
     pub(super) triples: u64,
@@ -78,7 +78,7 @@ impl GraphsSeen {
     }
 }
 
-/// What this half of a load works with.
+/// Inputs of this half of a load.
 #[derive(Clone, Copy)]
 pub(super) struct Reading<'a> {
     pub(super) options: &'a LoadOptions,
@@ -90,7 +90,7 @@ pub(super) struct Reading<'a> {
     pub(super) cancel: &'a AtomicBool,
 }
 
-/// What all threads of this half share.
+/// State shared by all threads of this half.
 struct Shared<'a> {
     reading: Reading<'a>,
     graph: Option<NamedNode>,
@@ -232,7 +232,7 @@ impl Shared<'_> {
     }
 }
 
-/// Hands a message on. When nobody takes it any more the load is ending.
+/// Sends a message to the next stage; fails once that stage has stopped, which ends the load.
 fn send<T>(to: &Sender<T>, message: T) -> Result<(), LoadError> {
     to.send(message).map_err(|_| LoadError::Cancelled)
 }

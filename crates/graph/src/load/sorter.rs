@@ -60,6 +60,7 @@ impl<const N: usize> Sorter<N> {
         }
         rows.sort_unstable();
         rows.dedup();
+        debug_assert!(rows.is_sorted_by(|a, b| a < b), "a run ascends");
         let mut writer = RunWriter::new(&self.store);
         writer.push(rows)?;
         rows.clear();
@@ -82,6 +83,7 @@ impl<const N: usize> Batch<N> {
         if self.rows.capacity() == 0 {
             self.rows.reserve_exact(self.sorter.batch_rows);
         }
+        debug_assert!(row != ended(), "the row that ends a lane is none of the input");
         self.rows.push(row);
         if self.rows.len() == self.sorter.batch_rows {
             self.sorter.add(&mut self.rows)?;
@@ -168,6 +170,7 @@ impl<const N: usize> Merge<N> {
                     return Ok(());
                 }
                 if self.last.as_ref() != Some(row) {
+                    debug_assert!(self.last.is_none_or(|last| last < *row), "a merge ascends");
                     out.push(*row);
                     self.last = Some(*row);
                 }
@@ -203,6 +206,7 @@ impl<const N: usize> Merge<N> {
             }
             node /= 2;
         }
+        assert!((winner as usize) < self.lanes.len(), "a lane wins");
         self.losers[0] = winner;
     }
 }

@@ -3,7 +3,7 @@
 //! The table does not keep the terms: two terms are taken to be the same when 88 bits of their
 //! XXH3-128 agree. For n distinct terms the probability that any two are confused is below n² /
 //! 2^89: 10⁻¹² for the 24 million terms of 100 M BSBM triples, 2·10⁻⁹ for a thousand million.
-//! (Chance, not malice: XXH3 is not cryptographic, and whoever writes the input could make two
+//! (Chance, not malice: XXH3 is not cryptographic, and the author of the input could make two
 //! terms collide.)
 //!
 //! A slot is 16 bytes: 64 bits of hash, then 24 more bits of hash and number + 1 in 40 bits.

@@ -60,6 +60,7 @@ impl Session {
                 Place::Unknown => {}
             }
         }
+        assert_eq!(found.len(), terms.len(), "one answer per term");
         self.find(wanted, &mut found)?;
         Ok(found)
     }

@@ -1,4 +1,4 @@
-//! What a database holds and what it weighs.
+//! Counts and sizes of a database.
 
 use std::collections::BTreeMap;
 use std::fmt;

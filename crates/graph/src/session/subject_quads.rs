@@ -18,6 +18,7 @@ pub fn each_quad_of(
     subjects: &[u64],
     mut f: impl FnMut([u64; 4]) -> Result<()>,
 ) -> Result<()> {
+    debug_assert!(subjects.is_sorted_by(|a, b| a < b), "subjects ascend");
     let columns = [subjects];
     let mut lookup = session.lookup(Index::Sp, Keys::new(&columns, None));
     let mut pairs = Matches::new(2, 1);
@@ -37,6 +38,7 @@ fn each_quad_under(
     keys: &[(u64, u64)],
     f: &mut impl FnMut([u64; 4]) -> Result<()>,
 ) -> Result<()> {
+    debug_assert!(keys.is_sorted(), "pairs ascend");
     let (predicates, subjects): (Vec<u64>, Vec<u64>) = keys.iter().copied().unzip();
     let columns = [&predicates[..], &subjects[..]];
     let mut lookup = session.lookup(Index::Psog, Keys::new(&columns, None));

@@ -71,7 +71,7 @@ pub(crate) const MS_PER_DAY: u64 = 86_400_000;
 /// Longest inline string, in bytes.
 pub const SHORT_STRING_BYTES: usize = 7;
 
-/// What becomes of a literal without language tag.
+/// The encoding of a literal without language tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Inline {
     /// It is this id.

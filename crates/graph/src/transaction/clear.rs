@@ -42,7 +42,7 @@ impl Transaction {
         let quads = self.state.quads();
         let mut session = self.session();
         // Whether others would be lost is seen by their rows, not by counts: a wrong one in an
-        // inner node must not drop what nobody named.
+        // inner node must not drop a graph that was not named.
         let default = TermId::DEFAULT_GRAPH.0;
         let all = match graphs {
             Graphs::All => true,

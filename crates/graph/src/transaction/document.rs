@@ -25,7 +25,7 @@ const BATCH_BYTES: usize = 4 << 20;
 /// A document to be inserted.
 #[derive(Clone, Debug)]
 pub struct Document<'a> {
-    /// What errors call it.
+    /// Its name in errors.
     pub name: &'a str,
     /// Its format.
     pub format: RdfFormat,

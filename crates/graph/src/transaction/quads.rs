@@ -25,7 +25,7 @@ use crate::transaction::Transaction;
 use crate::transaction::quad_batch::QuadBatch;
 use crate::transaction::terms::BlankNodes;
 
-/// What a change did.
+/// Result of a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
     /// Quads that were not there before.
@@ -106,6 +106,11 @@ impl Transaction {
         if distinct.is_empty() {
             return Ok(Changed::default());
         }
+        debug_assert_eq!(
+            applied.inserted + applied.deleted,
+            distinct.len() as u64,
+            "each change that counts is kept"
+        );
         self.follow(
             Index::Posg,
             distinct.iter().map(|(quad, insert)| (Index::Posg.row(*quad), *insert)).collect(),
@@ -127,6 +132,10 @@ impl Transaction {
             |came: bool| effects.iter().any(|(q, c)| *c == came && TermId(q[3]) != TermId::DEFAULT_GRAPH);
         let (named_came, named_went) = (named(true), named(false));
         let state = self.state_mut();
+        assert!(
+            applied.deleted <= state.meta.quads + applied.inserted,
+            "more quads are deleted than there are"
+        );
         state.meta.quads = state.meta.quads + applied.inserted - applied.deleted;
         state.changed += applied.inserted + applied.deleted;
         match (named_came, named_went, state.plain.get()) {
@@ -162,6 +171,10 @@ impl Transaction {
             changes.cols.iter_mut().zip(row).for_each(|(col, value)| col.push(value));
             changes.insert.push(insert);
         }
+        debug_assert!(
+            changes.cols.iter().all(|col| col.len() == changes.insert.len()),
+            "a value in each column"
+        );
         let state: &mut GraphState = Arc::make_mut(&mut self.state);
         let slot = &mut state.indexes[index as usize];
         let tree = match slot {
@@ -203,6 +216,7 @@ impl Transaction {
         let mut rows: Vec<_> =
             came.into_iter().map(|p| row(p, true)).chain(gone.into_iter().map(|p| row(p, false))).collect();
         rows.sort_unstable();
+        debug_assert!(rows.is_sorted_by(|a, b| a.0 < b.0), "a pair comes or goes, not both");
         let applied = self.apply(index, rows.iter().copied())?;
         self.count_values(index, &rows, &applied);
         Ok(())
@@ -217,6 +231,7 @@ impl Transaction {
         };
         let state = self.state_mut();
         let values = Arc::make_mut(&mut state.values[whole as usize]);
+        assert_eq!(rows.len(), applied.effective.len(), "one answer per change");
         for ((row, came), _) in rows.iter().zip(&applied.effective).filter(|(_, effective)| **effective) {
             values.change(row[1], *came);
             state.values_drift = state.values_drift.saturating_add(1);

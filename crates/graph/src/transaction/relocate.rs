@@ -2,7 +2,7 @@
 //! and an extent read find them together.
 //!
 //! * After a large batch, a transaction moves the shuffled subtrees of the indexes most of
-//!   whose leaves it has changed anyway. Not those of the hash trees: nobody asks for
+//!   whose leaves it has changed anyway. Not those of the hash trees: no query asks for
 //!   neighbouring hashes, and a leaf that is moved is journaled whole.
 //! * [`Database::relocate`] moves all shuffled subtrees, in transactions of bounded size:
 //!   offline, for `snowmelt compact`.
@@ -79,7 +79,7 @@ impl Transaction {
 }
 
 impl Database {
-    /// Moves the leaves of all shuffled subtrees into key order, whoever changed them, part by
+    /// Moves the leaves of all shuffled subtrees into key order, also those changed long ago, part by
     /// part; after each, `moved` is told how many were.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What the commands do.
+//! The commands themselves.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};

@@ -76,7 +76,7 @@ impl Running {
         stream
     }
 
-    /// What `/stats` says under a name of the first level.
+    /// The value of `/stats` under a name of the first level.
     pub fn stat(&self, name: &str) -> serde_json::Value {
         let (_, body) = self.ask("GET /stats HTTP/1.1\r\nHost: localhost\r\n\r\n");
         serde_json::from_str::<serde_json::Value>(&body).unwrap()[name].clone()

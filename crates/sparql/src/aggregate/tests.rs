@@ -126,7 +126,7 @@ fn a_sum_of_prices_is_an_error_not_a_panic() {
         Aggregate::new(&AggregateExpression::FunctionCall { name: name("sum"), expr, distinct: false })
             .unwrap();
     sum.resize(1);
-    // a literal of a registered datatype, whose name nobody has asked for
+    // a literal of a registered datatype, whose name no query has asked for
     let snowmelt_graph::Inline::Shaped(body) = snowmelt_graph::encode("12.50", "http://e/EUR") else {
         panic!()
     };

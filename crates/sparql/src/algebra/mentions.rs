@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 use spargebra::algebra::{AggregateExpression, Expression, GraphPattern, OrderExpression};
 use spargebra::term::{NamedNodePattern, TermPattern, Variable};
 
-/// What is mentioned.
+/// The names mentioned.
 #[derive(Default, Debug)]
 pub(super) struct Mentions<'a> {
     pub names: FxHashSet<&'a str>,
@@ -13,14 +13,14 @@ pub(super) struct Mentions<'a> {
     pub minus: bool,
 }
 
-/// What a pattern mentions.
+/// The names a pattern mentions.
 pub(super) fn of_pattern(pattern: &GraphPattern) -> Mentions<'_> {
     let mut walk = MentionWalk { found: Mentions::default(), open: vec![pattern] };
     walk.run();
     walk.found
 }
 
-/// What an expression mentions.
+/// The names an expression mentions.
 pub(super) fn of_expression(expr: &Expression) -> Mentions<'_> {
     let mut walk = MentionWalk { found: Mentions::default(), open: Vec::new() };
     walk.expression(expr);

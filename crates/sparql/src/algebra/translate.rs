@@ -98,6 +98,7 @@ impl Translator<'_> {
         if self.numbers.contains_key(&unique) {
             unique = numbered(name, var.0);
         }
+        debug_assert!(!self.numbers.contains_key(&unique), "{unique} is the name of another variable");
         self.names.push(unique.clone());
         self.numbers.insert(unique, var);
         var

@@ -9,14 +9,14 @@ use snowmelt_graph::Interrupt;
 
 use crate::error::QueryError;
 
-/// What ends a query.
+/// Limits that end a query.
 #[derive(Clone, Default)]
 pub(crate) struct Limits {
     pub timeout: Option<Duration>,
     pub deadline: Option<Instant>,
     pub cancel: Option<Arc<AtomicBool>>,
     pub max_rows: Option<u64>,
-    /// set when another thread of the query failed, or nobody wants its result any more
+    /// set when another thread of the query failed, or its result was dropped
     pub stop: Option<Arc<AtomicBool>>,
 }
 

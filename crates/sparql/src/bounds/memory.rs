@@ -2,7 +2,7 @@
 //!
 //! 1. *Admission*: before it begins, a query reserves what it needs at least. When that is not
 //!    there it waits, holding nothing, for those that run to end; after a while it is refused
-//!    as busy. So what runs can always go on, and nobody waits for a runner.
+//!    as busy. So a query that runs can always go on, and waits for no other.
 //! 2. Whatever grows while it runs is held by a [`Held`], which reserves from the process's
 //!    budget in steps. Those steps leave a rest, so that the next query can begin.
 //! 3. A query that waits for its client lends what it does not use ([`MemoryShare::lend`]), and
@@ -29,7 +29,7 @@ type Result<T> = std::result::Result<T, QueryError>;
 /// Pause between two looks at the budget of a query that waits.
 const LOOK_NS: u64 = 2_000_000;
 
-/// What queries may take, in bytes.
+/// Shares of queries, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shares {
     /// most of one query
@@ -49,11 +49,12 @@ impl Shares {
         let rest = total.saturating_sub(pool);
         let share = asked.unwrap_or(total as usize / 4);
         let least = (rest / AT_ONCE).clamp(LEAST, MOST).min(rest / 2) as usize;
+        assert!(least as u64 <= rest.max(1), "the least of a query is of what the pool leaves");
         Self { share, least: least.min(share) }
     }
 }
 
-/// What a text becomes.
+/// Kinds of text.
 #[derive(Clone, Copy)]
 pub(crate) enum TextKind {
     Query,
@@ -61,7 +62,7 @@ pub(crate) enum TextKind {
     Update,
 }
 
-/// What the trees and the plan of a text take, of what a pool leaves of a budget; nothing for
+/// Bytes of the trees and the plan of a text, of what a pool leaves of a budget; nothing for
 /// texts that fit into a query's least. Measured: 46 to 76 bytes for each byte of a query. A
 /// text that would need more than three quarters of the rest gets those, and so is alone with
 /// that.
@@ -75,7 +76,7 @@ pub(crate) fn text_bytes(kind: TextKind, text: &str, total: u64, pool: u64) -> u
     if text.len() <= SHORT { 0 } else { (text.len() * of_each).min(most as usize) }
 }
 
-/// What a long text has reserved. It is to be dropped after the trees and the plan: then their
+/// The reservation of a long text. It is to be dropped after the trees and the plan: then their
 /// memory goes back to the system.
 pub(crate) struct TextMemory {
     pub budget: MemoryBudget,
@@ -141,6 +142,7 @@ impl Line {
     fn join(&self) -> PlaceInLine<'_> {
         let mut waiting = self.waiting.lock();
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
+        debug_assert!(waiting.back().is_none_or(|last| *last < ticket), "tickets ascend");
         waiting.push_back(ticket);
         PlaceInLine { line: self, ticket }
     }
@@ -189,7 +191,7 @@ impl MemoryShare {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// What the query may count on.
+    /// Bytes the query may count on.
     pub fn least(&self) -> usize {
         self.inner.shares.least
     }
@@ -223,7 +225,7 @@ impl MemoryShare {
         (self.inner.shares.least / 2).clamp(64 << 10, 1 << 20)
     }
 
-    /// What a step of the budget leaves to queries that are about to begin.
+    /// Bytes that a step of the budget leaves to queries that are about to begin.
     fn rest(&self) -> u64 {
         2 * self.inner.shares.least as u64
     }
@@ -255,6 +257,7 @@ impl MemoryShare {
 
     fn give_back(&self, bytes: usize) {
         let inner = &*self.inner;
+        assert!(bytes <= inner.used.load(Ordering::Relaxed), "no more is given back than was taken");
         let used = inner.used.fetch_sub(bytes, Ordering::Relaxed) - bytes;
         if bytes == 0 {
             return;

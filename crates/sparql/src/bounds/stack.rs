@@ -1,6 +1,6 @@
 //! Stacks as large as a query is deep.
 //!
-//! What recurses over a query (parser, rewrites, planner, operators, drops) runs through
+//! Code that recurses over a query (parser, rewrites, planner, operators, drops) runs through
 //! [`with_room`]: on the thread's own stack while that has enough left, which it has for nearly
 //! all queries, and else on one made for the call. The thread stays the same, so counters kept
 //! per thread stay right; the memory is mapped, and only what is touched counts.
@@ -11,6 +11,7 @@ pub(crate) fn with_room<R>(bytes: usize, f: impl FnOnce() -> R) -> R {
     if let Some(less) = scarcity::less(bytes) {
         return stacker::grow(less, f);
     }
+    assert!(bytes < isize::MAX as usize, "a stack has an end");
     stacker::maybe_grow(bytes, bytes, f)
 }
 

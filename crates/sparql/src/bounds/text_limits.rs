@@ -1,4 +1,4 @@
-//! What a text asks of those who recurse over it, measured before any of them does.
+//! Depth and length of a text, measured before any code recurses over it.
 //!
 //! The parser, the rewrites, the planner and the operators go down a query's tree by recursion,
 //! and so does dropping it. How deep that is follows from the text: from brackets within each

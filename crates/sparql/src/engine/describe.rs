@@ -14,7 +14,7 @@ use crate::exec::{Batch, Run};
 /// Resources described together.
 const SOME: usize = 1024;
 
-/// What was described, and what is still to be.
+/// Terms described, and those still to be.
 pub(super) struct Described {
     done: FxHashSet<TermId>,
     open: Vec<TermId>,

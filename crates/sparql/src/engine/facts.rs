@@ -175,7 +175,7 @@ impl Facts for Data<'_> {
             }
             Ok::<_, QueryError>(all == of)
         };
-        // on an error the rewrite is left out; whoever reads the page next reports it
+        // on an error the rewrite is left out; the next read of the page reports it
         let known = resources().unwrap_or(false);
         if known && !self.resources.contains(&p) {
             self.resources.push(p);

@@ -107,7 +107,7 @@ fn row(n: usize, part: &str, separator: &str) -> String {
     vec![part; n].join(separator)
 }
 
-/// What `part` gives for 0, 1, ... n - 1.
+/// The texts of `part` for 0, 1, ... n - 1.
 fn each(n: usize, part: impl Fn(usize) -> String) -> String {
     (0..n).map(part).collect()
 }

@@ -16,7 +16,7 @@ use crate::error::QueryError;
 use crate::exec::{Batch, Boxed, Distinct, Run};
 use crate::results::{GraphWriter, ResultFormat, SolutionWriter, TableStyle, write_boolean};
 
-/// What kind of result a query has.
+/// Kinds of results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QueryKind {
     /// Rows of bindings: see [`QueryResult::variables`].
@@ -27,16 +27,16 @@ pub enum QueryKind {
     Graph,
 }
 
-/// What was written, and at what cost.
+/// Rows written, and their cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Written {
     /// Solutions or triples; 1 for a boolean.
     pub rows: u64,
-    /// What the query did.
+    /// Reads and time of the query.
     pub activity: Activity,
 }
 
-/// The memory of a query under way, for whoever knows that it waits.
+/// The memory of a query under way, for a caller that knows that it waits.
 #[derive(Clone)]
 pub struct QueryMemory(MemoryShare);
 
@@ -154,6 +154,11 @@ impl QueryResult {
         text: Option<TextMemory>,
     ) -> Result<Self, QueryError> {
         let name = |v: &crate::algebra::Var| shown(&template.algebra.names[v.0 as usize]).to_owned();
+        assert_eq!(
+            template.algebra.names.len(),
+            template.algebra.numbers.len(),
+            "each variable has one name"
+        );
         let (kind, variables) = match &template.algebra.form {
             Form::Select(vars) => (QueryKind::Solutions, vars.iter().map(name).collect()),
             Form::Ask => (QueryKind::Boolean, Vec::new()),
@@ -170,7 +175,7 @@ impl QueryResult {
         Ok(Self { kind, variables, root, run, rows: 0, text })
     }
 
-    /// What kind of result it is.
+    /// The kind of result.
     pub fn kind(&self) -> QueryKind {
         self.kind
     }
@@ -185,7 +190,7 @@ impl QueryResult {
         QueryMemory(self.run.memory.clone())
     }
 
-    /// What was done so far.
+    /// Reads and time so far.
     pub fn activity(&self) -> Activity {
         self.run.activity()
     }

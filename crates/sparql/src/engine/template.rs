@@ -1,4 +1,4 @@
-//! What is kept of a query's shape: the algebra, the ids of its fixed constants, and a plan per
+//! Template of a query's shape: the algebra, the ids of its fixed constants, and a plan per
 //! magnitude of its parameters.
 
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub(crate) struct Template {
     basis: Basis,
 }
 
-/// What a template took for granted about the data, and as of when.
+/// Facts about the data that a template builds on, and their transaction.
 struct Basis {
     txn: u64,
     quads: u64,

@@ -38,18 +38,22 @@ impl Batch {
 
     /// The rows of a selection, in its order, of some columns.
     pub fn gather(&self, cols: &[u16], rows: &[u32]) -> Self {
+        debug_assert!(rows.iter().all(|r| (*r as usize) < self.rows), "a selection is of the batch's rows");
         let pick = |c: &u16| gather(&self.cols[*c as usize], rows);
         Self { cols: cols.iter().map(pick).collect(), rows: rows.len() }
     }
 
     /// A copy of some rows that follow each other.
     pub(crate) fn slice(&self, rows: Range<usize>) -> Self {
+        assert!(rows.end <= self.rows, "{rows:?} are not rows of a batch of {}", self.rows);
         let len = rows.len();
         Self { cols: self.cols.iter().map(|c| c[rows.clone()].to_vec()).collect(), rows: len }
     }
 
     /// Keeps the rows of an ascending selection.
     pub fn retain(&mut self, rows: &[u32]) {
+        debug_assert!(rows.is_sorted_by(|a, b| a < b), "a selection ascends");
+        assert!(rows.len() <= self.rows, "a selection has no more rows than the batch");
         if rows.len() == self.rows {
             return;
         }
@@ -64,6 +68,7 @@ impl Batch {
 
     /// Only these columns, in this order; a column may be taken more than once.
     pub fn project(mut self, cols: &[u16]) -> Self {
+        debug_assert!(cols.iter().all(|c| usize::from(*c) < self.cols.len()), "a column of the batch");
         let identity =
             cols.len() == self.cols.len() && cols.iter().enumerate().all(|(i, c)| i == *c as usize);
         if identity {

@@ -5,6 +5,7 @@ use snowmelt_graph::Index;
 use spargebra::algebra::{AggregateExpression, Expression};
 
 use super::access::{Key, ResolvedVisit};
+use super::checked::Checked;
 use super::distinct::Distinct;
 use super::extend::{Extend, Filter, Project, Slice};
 use super::group::Group;
@@ -27,7 +28,10 @@ use crate::plan::{Op, PlanNode, Src};
 
 /// Makes a plan runnable for one query.
 pub(crate) fn build(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
-    let operator = operator(node, run)?;
+    let mut operator = operator(node, run)?;
+    if cfg!(debug_assertions) {
+        operator = Box::new(Checked { inner: operator, id: node.id, columns: node.vars.len() });
+    }
     Ok(if run.profile.is_some() {
         Box::new(Profiled { inner: operator, id: node.id, restarts: 0 })
     } else {

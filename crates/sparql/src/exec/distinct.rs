@@ -45,6 +45,7 @@ impl SeenRows {
         if cols.len() < batch.cols.len() {
             cols.resize(batch.cols.len(), Vec::new());
         }
+        assert!(cols.len() == batch.cols.len(), "all batches of an input have the same columns");
         let mine: Vec<&[TermId]> = batch.cols.iter().map(|c| &c[..]).collect();
         let mut fresh = Vec::new();
         for row in 0..batch.rows {
@@ -59,6 +60,7 @@ impl SeenRows {
             table.insert_unique(hash, number, |r| hashes[*r as usize]);
             fresh.push(row as u32);
         }
+        debug_assert!(cols.iter().all(|c| c.len() == hashes.len()), "a hash for each remembered row");
         fresh
     }
 
@@ -101,9 +103,10 @@ impl Distinct {
         self.held.clear();
     }
 
-    /// What is in memory, and all that follows, to files. `seen` rows were given out already.
+    /// Moves the rows in memory, and all that follow, to files. `seen` rows were given out already.
     fn spill(&mut self, run: &mut Run) -> Result<()> {
         let mut partitions = Partitions::new(run)?;
+        assert!(self.spilled.is_none(), "rows are spilled once");
         let (rows, cols) = (self.seen.rows(), std::mem::take(&mut self.seen.cols));
         let width = cols.len();
         let seen = Batch { cols, rows };

@@ -20,6 +20,7 @@ impl Operator for Filter {
             for condition in &self.conditions {
                 let pass =
                     condition.filter(&mut run.terms, &mut run.source.session, &batch.cols, batch.rows)?;
+                assert!(pass.len() <= batch.rows, "a condition makes no rows");
                 batch.retain(&pass);
                 if batch.rows == 0 {
                     break;
@@ -54,6 +55,7 @@ impl Operator for Extend {
         if self.stored {
             run.terms.to_stored(&mut run.source.session, &mut col)?;
         }
+        assert_eq!(col.len(), batch.rows, "an expression has a value for each row");
         let mut batch = batch.project(&self.keep);
         batch.cols.push(col);
         Ok(Some(batch))
@@ -83,6 +85,7 @@ impl Operator for Project {
 
 /// Columns by position, unbound where there is none.
 pub(super) fn rearrange(mut batch: Batch, cols: &[Option<u16>]) -> Batch {
+    debug_assert!(cols.iter().flatten().all(|c| usize::from(*c) < batch.cols.len()), "a column of the batch");
     let mut out = Vec::with_capacity(cols.len());
     for (i, c) in cols.iter().enumerate() {
         out.push(match c {
@@ -121,6 +124,7 @@ impl Operator for Slice {
                 let rows: Vec<u32> = (skip as u32..(skip + take) as u32).collect();
                 batch.retain(&rows);
             }
+            assert!(self.skipped == self.offset, "rows are given once all of OFFSET are skipped");
             self.given += take;
             return Ok(Some(batch));
         }

@@ -87,6 +87,7 @@ impl Group {
                 (batch.gather(&all, &home), numbers)
             }
         };
+        assert_eq!(numbers.len(), batch.rows, "a group for each row");
         for (aggregate, (_, expr)) in groups.aggregates.iter_mut().zip(&self.aggregates) {
             aggregate.resize(groups.hashes.len());
             if aggregate.counts_distinct_rows() {
@@ -114,6 +115,7 @@ impl Group {
             }
             cols.push(col);
         }
+        assert!(cols.iter().all(|col| col.len() == rows), "an aggregate has a value for each group");
         self.queue.push_held(Batch { cols, rows }, held, run);
         Ok(())
     }
@@ -170,6 +172,7 @@ impl Group {
 impl Groups {
     /// The one group of an aggregation without keys, there even without rows.
     fn one(&mut self) {
+        assert!(self.hashes.is_empty(), "without keys there is one group");
         self.hashes.push(hash_row(&[], 0));
         self.table.insert_unique(self.hashes[0], 0, |_| 0);
         self.aggregates.iter_mut().for_each(|a| a.resize(1));

@@ -81,6 +81,7 @@ struct JoinTable {
 
 impl JoinTable {
     fn new(rows: &[u32], cols: &[&[TermId]], limits: &Limits) -> Result<Self> {
+        assert!(rows.len() < NONE as usize, "the rows of a table have numbers");
         let bits = (rows.len() * 2).next_power_of_two().trailing_zeros().max(1);
         let shift = 64 - bits;
         let mut heads = vec![NONE; 1 << bits];
@@ -203,6 +204,7 @@ impl HashJoin {
             }
             self.built = None;
             self.held.clear();
+            assert_eq!(left.len(), files.right.len(), "both sides are spread over the same parts");
             let right = &mut files.right[files.at];
             right.rewind();
             let mut rows = Batch::empty(0);
@@ -237,6 +239,11 @@ impl HashJoin {
                 });
             }
         }
+        debug_assert_eq!(
+            groups.iter().map(|g| g.rows.len()).sum::<usize>(),
+            rows.rows,
+            "each row is in one group"
+        );
         self.built = Some(Built { rows, groups });
     }
 

@@ -61,6 +61,7 @@ impl Operator for ContextRows {
 /// The rows of VALUES.
 pub(super) fn values(run: &mut Run, rows: &[Vec<Option<Const>>], width: usize) -> Given {
     let mut cols = vec![Vec::with_capacity(rows.len()); width];
+    assert!(rows.iter().all(|row| row.len() == width), "a row of VALUES has a value for each variable");
     for row in rows {
         for (col, value) in cols.iter_mut().zip(row) {
             col.push(value.map_or(TermId::UNDEF, |c| run.constant_or_local(c)));
@@ -89,6 +90,7 @@ impl GraphNames {
                 return Ok(names);
             }
             let graph = columns.cols[0][0];
+            assert!(graph >= from, "a scan begins where it was told");
             names.push(TermId(graph));
             from = graph + 1;
         }

@@ -97,6 +97,7 @@ impl LookupJoin {
         let sorted = self.current.as_ref().expect("called with an input");
         let from = sorted.done;
         let to = (from + self.chunk).min(sorted.starts.len() - 1);
+        assert!(from < to && to < sorted.starts.len(), "a chunk has keys of the input");
         let way = match dense(visit, sorted, from, to, run)? {
             Some((col, low, high)) => {
                 Way::Merge(run.source.scan(visit.index, &prefix(visit, col), Some((low, high))), col, from)
@@ -136,6 +137,10 @@ impl LookupJoin {
                     matches
                 }
             };
+            debug_assert!(
+                matches.key.iter().all(|k| (*k as usize) < chunk.to - chunk.from),
+                "a match is of a key of the chunk"
+            );
             chunk.found += matches.key.len();
             self.found = select(visit, &self.conditions, chunk.from, matches, run)?;
         }
@@ -149,6 +154,7 @@ impl LookupJoin {
         let per_key = (found / (to - from).max(1)).max(1);
         self.chunk = (most / 2 / per_key).clamp(64.min(most), most).max(1);
         let sorted = self.current.as_mut().expect("still there");
+        assert!(sorted.done == from, "chunks follow each other");
         sorted.done = to;
         if sorted.done + 1 == sorted.starts.len() {
             self.current = None;
@@ -228,6 +234,9 @@ fn merge(
     from: usize,
     columns: Columns,
 ) -> Matches {
+    debug_assert!(keys.is_sorted_by(|a, b| a < b), "the keys of a merge ascend");
+    debug_assert!(columns.cols[col].is_sorted(), "a scan's rows ascend");
+    assert!(*at >= from && *at < keys.len(), "a merge goes on at a key of its chunk");
     let mut selected: Vec<u32> = Vec::new();
     let mut key: Vec<u32> = Vec::new();
     let mut k = *at;
@@ -262,6 +271,7 @@ fn merge(
                 if wanted(c) { selected.iter().map(|r| col[*r as usize]).collect() } else { Vec::new() }
             },
         );
+    assert_eq!(key.len(), selected.len(), "a key for each row found");
     Matches { key, cols: cols.collect(), wanted: visit.wanted }
 }
 
@@ -298,6 +308,7 @@ fn sort_keys(key: &[Key], batch: &Batch, want_rows: bool) -> (Vec<u32>, Vec<Vec<
         Key::Col(c) => starts.iter().map(|s| batch.cols[*c][order[*s as usize] as usize].0).collect(),
     });
     let keys = keys.collect();
+    debug_assert!(starts.is_sorted_by(|a, b| a < b), "keys begin one after the other");
     starts.push(rows as u32);
     if !want_rows {
         order.clear();
@@ -309,6 +320,7 @@ fn sort_keys(key: &[Key], batch: &Batch, want_rows: bool) -> (Vec<u32>, Vec<Vec<
 fn sort_by_one(order: &mut [u32], col: &[TermId]) {
     let mut pairs: Vec<(u64, u32)> = col.iter().zip(0..).map(|(id, r)| (id.0, r)).collect();
     pairs.sort_unstable();
+    assert_eq!(order.len(), pairs.len(), "a row for each entry of the column");
     for (o, p) in order.iter_mut().zip(pairs) {
         *o = p.1;
     }
@@ -397,7 +409,7 @@ impl FoundRows {
         self.row == self.rows
     }
 
-    /// A new column: of all rows that passed, taken out if nobody needs it again, else of the
+    /// A new column: of all rows that passed, taken out if it is not needed again, else of the
     /// `right` ones.
     fn column(&mut self, visit: &ResolvedVisit, of: usize, right: &[u32], straight: bool) -> Vec<TermId> {
         let has_new = !self.new.is_empty();

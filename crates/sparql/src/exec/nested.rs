@@ -223,7 +223,7 @@ impl Nested {
         self.kind != JoinKind::Left && self.current.as_ref().is_some_and(|c| c.open == 0)
     }
 
-    /// What the left rows become once all matches are known.
+    /// The output of the left rows, once all matches are known.
     fn finish(&mut self, run: &Run) {
         let current = self.current.take().expect("the right side ran for a left batch");
         self.pace.faster(run.batch.most);

@@ -32,7 +32,7 @@ const BATCHES: usize = 2;
 
 type Ranges = Arc<Mutex<VecDeque<(u64, u64)>>>;
 
-/// What a thread sends.
+/// A message of a thread.
 enum Message {
     Batch(Batch),
     End(Activity),
@@ -152,12 +152,14 @@ fn cut(access: &Access, parts: usize, run: &mut Run) -> Result<Option<VecDeque<(
         }
     }
     ranges.push_back((from, u64::MAX));
+    debug_assert!(ranges.iter().is_sorted_by(|a, b| a.1 < b.0), "parts follow each other");
     // one value holds nearly everything
     Ok((ranges.len() > 1).then_some(ranges))
 }
 
 impl Parallel {
     fn start(&mut self, run: &mut Run) -> Result<()> {
+        assert!(self.running.is_none() && self.threads > 1, "a pipeline is forked once, to several threads");
         let (sender, receiver) = sync_channel(self.threads * BATCHES);
         let mut handles = Vec::with_capacity(self.threads);
         for _ in 0..self.threads {
@@ -212,7 +214,7 @@ fn work(plan: &Plan, node: usize, ranges: &Ranges, mut run: Run, sender: &SyncSe
         }
     }
     let activity = run.source.session.activity();
-    // nobody listens any more: then nobody counts
+    // the operator is gone: then its counters are, too
     drop(sender.send(Message::End(activity)));
     Ok(())
 }

@@ -6,7 +6,7 @@
 //! (SPARQL 1.1, 18.4), outside sequences and alternatives were turned into joins and unions
 //! before.
 //!
-//! What closures reach may be the square of the nodes. So start nodes are taken some at a time:
+//! Closures may reach the square of the nodes. So start nodes are taken some at a time:
 //! as many as reach about [`PAIRS`] pairs, and fewer, down to one, when the memory share does
 //! not suffice. Their pairs are given out before the next ones are begun.
 
@@ -37,7 +37,7 @@ pub(super) struct PathJoin {
 /// Reached that a number of start nodes should reach together.
 const PAIRS: usize = 1 << 18;
 
-/// What is under way.
+/// State of the walk.
 #[derive(Default)]
 pub(super) struct PathState {
     batch: Batch,

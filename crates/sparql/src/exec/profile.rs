@@ -44,6 +44,7 @@ impl Operator for Profiled {
         let time = start.elapsed();
         let activity = run.source.session.activity().since(&before);
         if let Some(profile) = &mut run.profile {
+            assert!(self.id < profile.operators.len(), "an operator of the plan");
             let counters = &mut profile.operators[self.id];
             counters.time += time;
             counters.activity += activity;

@@ -47,6 +47,7 @@ impl Queue {
 
     /// Adds a batch of any size, whose memory is held.
     pub fn push_held(&mut self, batch: Batch, held: Held, run: &Run) {
+        batch.check();
         self.most = run.batch.most.max(1);
         if batch.rows > 0 {
             self.batches.push_back((batch, held));
@@ -55,6 +56,7 @@ impl Queue {
 
     pub fn pop(&mut self) -> Option<Batch> {
         let (first, _) = self.batches.front()?;
+        assert!(self.given < first.rows, "a batch that was given out whole is gone");
         let left = first.rows - self.given;
         if left <= self.most + self.most / 2 {
             let from = std::mem::take(&mut self.given);
@@ -78,8 +80,10 @@ pub(super) fn append(to: &mut Batch, from: Batch) {
         *to = from;
         return;
     }
+    assert_eq!(to.cols.len(), from.cols.len(), "batches of one input have equally many columns");
     for (a, b) in to.cols.iter_mut().zip(from.cols) {
         a.extend(b);
     }
     to.rows += from.rows;
+    to.check();
 }

@@ -1,4 +1,4 @@
-//! What all operators of a running query share: the source, the terms, the constants, the limits.
+//! State that all operators of a running query share: the source, the terms, the constants, the limits.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(crate) struct BatchRows {
 }
 
 impl BatchRows {
-    /// What a query that has at least `least` bytes may have on their way between its operators.
+    /// Rows on their way between the operators of a query that has at least `least` bytes.
     pub fn within(least: usize) -> Self {
         let most = (least >> 9).clamp(1 << 9, 1 << 16);
         Self { first: most.min(1 << 10), most }

@@ -23,6 +23,7 @@ pub(super) struct IndexScan {
 
 impl IndexScan {
     pub fn new(access: &Access, run: &mut Run) -> Self {
+        assert!(access.key.len() <= access.index.arity(), "a key is no longer than the index's rows");
         let part = run.part.take();
         let visit = ResolvedVisit::resolve(access, run);
         let key = visit.iter().flat_map(|v| &v.key).map(|k| match k {
@@ -46,7 +47,7 @@ impl IndexScan {
         }
     }
 
-    /// What it will read, where that is little: the rows under two or more columns.
+    /// The key of its rows, where these are few: the rows under two or more columns.
     pub fn constant_key(&self) -> Option<(Index, Vec<u64>)> {
         let visit = self.visit.as_ref()?;
         (self.key.len() > 1).then(|| (visit.index, self.key.iter().map(|id| id.0).collect()))
@@ -69,6 +70,7 @@ impl IndexScan {
 
     fn finish(&mut self, columns: Columns) -> Option<Batch> {
         let visit = self.visit.as_ref().expect("asked for with a visit");
+        debug_assert!(visit.new.iter().all(|c| *c < visit.width), "a column after the key");
         let rows = columns.rows;
         let mut cols = columns.cols.into_iter().skip(self.key.len()).collect::<Vec<_>>();
         let mut selected = visit.select(&cols, rows);

@@ -53,6 +53,7 @@ impl SliceBy {
                 n
             }
         };
+        assert_eq!(self.counts.len(), self.seen.rows, "a count for each combination");
         self.counts[number] += 1;
         self.counts[number] - 1
     }

@@ -99,6 +99,7 @@ impl Rows {
 
     /// Merges neighbouring sorted stretches of `sorted` rows, two and two.
     fn merge_pairs(&self, rows: &[(u64, u32)], sorted: usize, limits: &Limits) -> Result<Vec<(u64, u32)>> {
+        assert!(sorted > 0, "stretches have rows");
         let mut out = Vec::with_capacity(rows.len());
         for pair in rows.chunks(2 * sorted) {
             let (mut a, mut b) = pair.split_at(sorted.min(pair.len()));
@@ -113,6 +114,7 @@ impl Rows {
             out.extend_from_slice(a);
             out.extend_from_slice(b);
         }
+        assert_eq!(out.len(), rows.len(), "a merge loses no row");
         Ok(out)
     }
 
@@ -125,6 +127,7 @@ impl Rows {
             ends.push(bytes.len());
         }
         let all: Vec<u16> = (0..self.batch.cols.len() as u16).collect();
+        assert_eq!(ends.len(), rows.len(), "a key for each row");
         *self = Rows { batch: self.batch.gather(&all, rows), bytes, ends };
     }
 
@@ -133,7 +136,7 @@ impl Rows {
     }
 }
 
-/// What is gathered: rows in memory, and runs in a file.
+/// The rows gathered: some in memory, and runs in a file.
 struct Gather<'a> {
     rows: Rows,
     held: Held,
@@ -246,6 +249,9 @@ impl SortedRun {
             end += l.0 as usize;
             rows.ends.push(end);
         }
+        if rows.ends.len() != rows.batch.rows || end > rows.bytes.len() {
+            return Err(missing());
+        }
         self.rows = rows;
         self.at = 0;
         Ok(true)
@@ -288,6 +294,10 @@ impl Merge {
                 best = i;
             }
         }
+        debug_assert!(
+            self.runs.iter().all(|run| (run.at as usize) < run.rows.batch.rows),
+            "a run that ended is gone"
+        );
         let r = &mut self.runs[best];
         for (to, from) in out.cols.iter_mut().zip(&r.rows.batch.cols) {
             to.push(from[r.at as usize]);

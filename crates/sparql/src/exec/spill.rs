@@ -120,6 +120,8 @@ impl OpenFile {
 
 impl Writer {
     pub fn write(&mut self, batch: &Batch) -> Result<()> {
+        batch.check();
+        assert!(u32::try_from(batch.rows).is_ok(), "a block has fewer than 2^32 rows");
         self.raw.clear();
         for col in &batch.cols {
             col.iter().for_each(|id| self.raw.extend(id.0.to_le_bytes()));
@@ -150,9 +152,13 @@ impl Reader {
         let block = self.file.0.lock().read(*place)?;
         let number =
             |i: usize| u32::from_le_bytes(block[i * 4..i * 4 + 4].try_into().expect("four bytes")) as usize;
+        assert!(place.len >= 8, "a block is written with its head");
         let (rows, width) = (number(0), number(1));
         let raw = lz4_flex::block::decompress(&block[8..], rows * width * 8);
         let raw = raw.map_err(|e| failed(&self.file.0.lock().path)(std::io::Error::other(e)))?;
+        if raw.len() != rows * width * 8 {
+            return Err(failed(&self.file.0.lock().path)(std::io::Error::other("a block lacks rows")));
+        }
         let col = |c: usize| {
             let bytes = &raw[c * rows * 8..(c + 1) * rows * 8];
             bytes
@@ -186,6 +192,7 @@ impl Partitions {
 
     /// Writes each row to the part of its hash in these columns.
     pub fn add(&mut self, batch: &Batch, by: &[usize]) -> Result<()> {
+        assert_eq!(self.writers.len(), PARTITIONS, "nothing is added to parts that are being read");
         let of = columns(batch, by);
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); PARTITIONS];
         for row in 0..batch.rows {
@@ -214,6 +221,7 @@ impl Partitions {
 
     pub fn finish(&mut self) -> Result<()> {
         self.flush()?;
+        assert!(self.waiting.iter().all(|batch| batch.rows == 0), "all rows are written");
         let readers: Vec<Reader> = self.writers.drain(..).map(Writer::read).collect();
         self.readers = readers.into_iter();
         Ok(())
@@ -223,7 +231,7 @@ impl Partitions {
         self.readers.next()
     }
 
-    /// The parts, in order; equal keys are in parts of equal place, whoever wrote them.
+    /// The parts, in order; equal keys are in parts of equal place in any two spreads.
     pub fn into_readers(mut self) -> Result<Vec<Reader>> {
         self.flush()?;
         Ok(self.writers.into_iter().map(Writer::read).collect())

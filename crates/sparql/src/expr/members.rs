@@ -28,7 +28,7 @@ pub(crate) struct Members {
     pub(super) literals: Vec<ExprNode>,
 }
 
-/// What a look into the sets says of a row.
+/// The answer of a look into the sets for a row.
 pub(super) enum Answered {
     Answer(TermId),
     /// the rest of the list decides

@@ -7,7 +7,7 @@ use super::members::Members;
 use crate::functions::{Func, TextPattern};
 use crate::value::{Arithmetic, Cast};
 
-/// What a term is: isIRI, isBLANK, isLITERAL, isNUMERIC.
+/// Tests of a term's kind: isIRI, isBLANK, isLITERAL, isNUMERIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IsA {
     Iri,

@@ -128,7 +128,7 @@ fn solutions(terms: &mut Terms, format: ResultFormat, id: TermId) {
     assert_eq!(cells, [e(), None, e(), None, e(), None], "{format}: {}", text());
 }
 
-/// What parsers of XML may pass over: characters that it does not have, carriage returns that
+/// Characters that parsers of XML may pass over: those that it does not have, carriage returns that
 /// it reads as line feeds, and elements whose names are a prefix alone.
 fn well_formed(format: ResultFormat, out: &[u8]) {
     if !matches!(format, ResultFormat::Xml | ResultFormat::RdfXml) {
@@ -225,7 +225,7 @@ mod tests {
     use rand::seq::IndexedRandom;
     use rand::{Rng, SeedableRng};
 
-    /// What formats have trouble with.
+    /// Texts that formats have trouble with.
     const PARTS: [&str; 40] = [
         "a", "b7", "1", "-", ".", "e", "E", "+", "0", "true", "\"", "'", "\\", "\n", "\r", "\t", " ",
         "\u{0}", "\u{1}", "\u{7f}", "\u{85}", "\u{fffe}", "\u{ffff}", "é", "💧", "<", ">", "&", "&amp;", ",",

@@ -68,7 +68,7 @@ pub(super) fn visits(p: &Pattern, bound: &VarSet, by_object: bool) -> Vec<Visit>
     }
 }
 
-/// What a pattern has in a column of the indexes; `None`: the default graph.
+/// A pattern's slot in a column of the indexes; `None`: the default graph.
 fn slot(p: &Pattern, column: Column) -> Option<Slot> {
     match column {
         Column::Subject => Some(p.s),

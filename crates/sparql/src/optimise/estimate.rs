@@ -146,7 +146,7 @@ impl Estimate {
     }
 }
 
-/// What a node joins, or itself.
+/// The nodes that a node joins, or itself.
 pub(super) fn joined(node: &Node) -> &[Node] {
     match node {
         Node::Join(nodes) => nodes,

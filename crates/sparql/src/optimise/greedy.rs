@@ -49,6 +49,7 @@ pub(super) fn greedy(problem: &Problem<'_>, limits: &Limits) -> Result<Vec<usize
         greedy.take(next);
         order.push(next);
     }
+    assert_eq!(order.len(), problem.elements.len(), "each element is joined once");
     Ok(order)
 }
 
@@ -99,7 +100,7 @@ impl<'a> Greedy<'a> {
         self.reading[e].iter().filter(decided).map(|c| self.problem.conditions[*c].selectivity).product()
     }
 
-    /// What it costs now, and what each row it leaves will cost in the steps to come.
+    /// Its cost now, and that of each row it leaves in the steps to come.
     fn worth(&self, e: usize, first: bool, left: usize) -> f64 {
         let found = self.estimate.join_rows(&self.problem.elements[e].estimate);
         let cost = if first && self.bound.is_empty() {

@@ -103,6 +103,7 @@ impl<'a> Planner<'a> {
     }
 
     fn make(&mut self, op: Op, vars: Vec<Var>, estimate: Estimate, certain: VarSet, cost: f64) -> Subplan {
+        debug_assert!(cost.is_finite() && cost >= 0.0, "the cost of {op:?} is {cost}");
         let id = self.nodes;
         self.nodes += 1;
         let contexts = contexts(&op);

@@ -14,7 +14,7 @@ use crate::error::QueryError;
 /// Above this the 2ⁿ table costs more than it gains.
 const DP_ELEMENTS: usize = 10;
 
-/// What is joined.
+/// An element of a join.
 #[derive(Debug)]
 pub(super) struct Element {
     pub scope: VarSet,
@@ -88,6 +88,7 @@ impl Problem<'_> {
             order.push(last);
             set &= !(1 << last);
         }
+        assert_eq!(order.len(), n, "each element is joined once");
         order.reverse();
         order
     }

@@ -48,7 +48,7 @@ pub(crate) fn params(bindings: &Bindings) -> Result<Vec<GroundTerm>, QueryError>
     bindings.iter().map(param).collect()
 }
 
-/// What the algebra depends on: names and kinds, as a part of a cache's key.
+/// The part of bindings that the algebra depends on: names and kinds, as a part of a cache's key.
 pub(crate) fn key(bindings: &Bindings) -> String {
     let kind = |term: &Term| if matches!(term, Term::Iri(_)) { '<' } else { '"' };
     bindings.iter().flat_map(|(name, term)| name.chars().chain([kind(term)])).collect()

@@ -134,6 +134,7 @@ impl<'a> Scanner<'a> {
         if !is_iri(iri) {
             return None;
         }
+        debug_assert!(self.copied <= start, "a text is put out once");
         let number =
             self.param(start, |iri| GroundTerm::Iri(NamedNode::new_unchecked(&iri[1..iri.len() - 1])));
         self.out.push('<');

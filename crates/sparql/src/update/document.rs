@@ -60,7 +60,7 @@ impl UpdateRun<'_> {
         }
         let path =
             path_of(source.as_str()).ok_or_else(|| refused("only files of this machine can be loaded"))?;
-        // What lies elsewhere is not even said to be missing.
+        // The error does not tell whether a file elsewhere is there.
         let outside = || refused("it is in no folder that --allow-load names");
         let path = path.canonicalize().map_err(|_| outside())?;
         if !self.options.allow_load.iter().any(|allowed| allowed.covers(&path)) {

@@ -190,7 +190,7 @@ impl<T: Eq + Hash + Clone> Numbered<T> {
     }
 }
 
-/// What is to be deleted and inserted, as far as it is collected.
+/// Quads to be deleted and inserted, as far as they are collected.
 struct Change<'t> {
     templates: &'t Templates,
     /// ids of the constants that are in the database

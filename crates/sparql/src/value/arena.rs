@@ -31,7 +31,7 @@ const BLOCKS: (usize, usize) = (1 << 12, 1 << 20);
 /// Bytes of texts, and of annotations, that an emptied arena keeps.
 const KEPT_BYTES: usize = 1 << 20;
 
-/// What an entry holds.
+/// The contents of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stored<'a> {
     Term(TermRef<'a>),
@@ -91,6 +91,7 @@ impl TermArena {
             self.blocks.push(block);
         }
         let block = &mut self.blocks[self.block];
+        assert!(block.len() + text.len() <= block.capacity(), "a block is never moved");
         let start = (self.block as u64) << 32 | block.len() as u64;
         block.push_str(text);
         start
@@ -145,6 +146,7 @@ impl TermArena {
     }
 
     pub fn get(&self, index: u32) -> Stored<'_> {
+        assert!((index as usize) < self.entries.len(), "term {index} of {}", self.entries.len());
         let Entry { start, len, tag } = self.entries[index as usize];
         if tag == DOUBLE {
             return Stored::Double(f64::from_bits(start));

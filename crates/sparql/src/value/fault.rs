@@ -1,4 +1,4 @@
-//! What can end an evaluation, other than SPARQL's error, which only leaves a value unbound.
+//! Errors that end an evaluation, other than SPARQL's error, which only leaves a value unbound.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub enum TermError {
     Memory {
         /// The share, in bytes.
         share_bytes: usize,
-        /// What asked.
+        /// The part of the query that asked.
         what: &'static str,
     },
     /// A text and a pattern that are large together.

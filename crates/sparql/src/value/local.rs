@@ -48,7 +48,7 @@ pub(crate) fn index(id: TermId) -> u32 {
     (id.payload() & !SCRATCH) as u32
 }
 
-/// What the dictionary said about a local term.
+/// The dictionary's answer about a local term.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
     NotAsked,

@@ -104,7 +104,7 @@ fn push_decimal(v: Decimal, out: &mut Vec<u8>) {
     push_double(nearest, rest_of(v, nearest), out);
 }
 
-/// What separates a number from the shortest decimal of its nearest double, in 10^-18; None
+/// The difference between a number and the shortest decimal of its nearest double, in 10^-18; None
 /// when nothing does.
 fn rest_of(v: Decimal, nearest: f64) -> Option<i128> {
     let shortest: Decimal = nearest.to_string().parse().ok()?;

@@ -98,7 +98,7 @@ pub struct Terms {
     pub(crate) base: Option<oxiri::Iri<String>>,
 }
 
-/// What is done for some rows of a batch.
+/// Work on some rows of a batch.
 type OfRows<'f, E> = dyn FnMut(&mut Terms, Range<usize>) -> Result<(), E> + 'f;
 
 /// Bounds on what a thread's terms may hold, and what it cost so far.
@@ -265,7 +265,7 @@ impl Terms {
         Ok(self.guard.limits.check()?)
     }
 
-    /// What was noted by functions that cannot fail.
+    /// The error noted by functions that cannot fail.
     pub(crate) fn fault(&self) -> Result<(), TermError> {
         match self.guard.fault.borrow_mut().take() {
             Some(error) => Err(error),

@@ -1,4 +1,4 @@
-//! What the query tests share: answers and their comparison, databases made for a test,
+//! Support of the query tests: answers and their comparison, databases made for a test,
 //! settings that make life hard.
 
 #![allow(dead_code, reason = "each test program uses its part")]

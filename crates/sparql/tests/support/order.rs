@@ -11,7 +11,7 @@ use spargebra::{Query, SparqlParser};
 
 use super::answer::{Row, Solutions, number};
 
-/// What the outermost level of a query says about order and number of rows.
+/// Order and number of rows, by the outermost level of a query.
 #[derive(Debug, Default)]
 pub struct Shape {
     pub keys: Vec<OrderExpression>,

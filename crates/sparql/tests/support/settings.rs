@@ -167,7 +167,7 @@ impl Fixture {
         parser.for_slice(&bytes).map(|q| q.expect("what we write can be read")).collect()
     }
 
-    /// What is wrong with the database, if anything.
+    /// A fault of the database, if it has one.
     #[allow(dead_code, reason = "not all test programs change data")]
     pub fn check(&self) -> Result<(), String> {
         let report = self.engine.database().check(&mut |_| {}).map_err(|e| e.to_string())?;

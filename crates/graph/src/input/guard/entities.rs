@@ -1,4 +1,4 @@
-//! What entities stand for: told from their declarations before the parser expands them.
+//! The lengths of entities' texts: told from their declarations before the parser expands them.
 
 use std::collections::HashMap;
 

@@ -157,7 +157,7 @@ impl Xml {
         Ok(())
     }
 
-    /// What a `<!` is, once that is told.
+    /// The kind of a `<!`, once that is told.
     fn mark(&mut self) {
         if self.ends_with(b"<!--") {
             self.at = XmlState::Comment;

@@ -30,7 +30,7 @@ pub(super) struct Over {
     pub most: u64,
 }
 
-/// What came before.
+/// The token before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Last {
     Operand,

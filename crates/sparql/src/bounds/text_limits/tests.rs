@@ -1,4 +1,4 @@
-//! What the pass over the tokens finds, on texts small enough to count by hand.
+//! Measures of the pass over the tokens, on texts small enough to count by hand.
 
 use super::TextLimits;
 
@@ -30,7 +30,7 @@ fn brackets_of_strings_iris_and_comments_are_none() {
     }
 }
 
-/// What looks like an IRI or a string is none after an operand of an expression.
+/// A token that looks like an IRI or a string is none after an operand of an expression.
 #[test]
 fn brackets_behind_a_comparison_count() {
     assert_eq!(measure("ASK { FILTER(1<((2))&&3>4) }").0, 4);

@@ -22,6 +22,7 @@ impl<'b> Eval<'_, 'b> {
                 col => self.terms.prefetch(self.store, slow.iter().map(|row| col.get(*row as usize)))?,
             }
         }
+        debug_assert!(slow.iter().all(|row| (*row as usize) < out.len()), "an open row is one of the column");
         for row in slow {
             out[*row as usize] = f(self.terms, *row as usize);
             let bytes: usize = cols.iter().map(|col| self.terms.text_bytes(col.get(*row as usize))).sum();
@@ -136,6 +137,10 @@ impl<'b> Eval<'_, 'b> {
             self.terms.prefetch(self.store, arg.ids().iter().copied())?;
         }
         let mut out = Vec::with_capacity(rows);
+        debug_assert!(
+            args.iter().all(|arg| arg.slice().map_or(1, <[TermId]>::len) >= rows.min(1)),
+            "arguments have rows"
+        );
         for row in 0..rows {
             let terms = &*self.terms;
             let value = |i: usize| terms.value(args[i].get(row));

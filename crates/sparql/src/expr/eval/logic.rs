@@ -15,6 +15,7 @@ impl<'b> Eval<'_, 'b> {
         combine: fn(TermId, TermId) -> TermId,
     ) -> Result<Col<'b>> {
         let rows = selected.map_or(self.rows, <[u32]>::len);
+        assert!(parts.len() > 1, "a connective connects");
         let mut all = parts[0].truth(self, selected)?;
         for part in &parts[1..] {
             if part.is_cheap() {

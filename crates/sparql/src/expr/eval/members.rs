@@ -81,7 +81,7 @@ impl<'b> Eval<'_, 'b> {
         Ok(())
     }
 
-    /// What computed IRIs and plain strings are in the dictionary: one call for all of a
+    /// Computed IRIs and plain strings, looked up in the dictionary: one call for all of a
     /// column.
     fn known(&mut self, a: &Col<'_>, members: &Members) -> Result<FxHashMap<TermId, InDictionary>> {
         let mut local: Vec<TermId> = a.ids().iter().copied().filter(|id| id.kind() == Kind::Local).collect();

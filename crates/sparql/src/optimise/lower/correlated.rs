@@ -40,6 +40,7 @@ impl<'a> Planner<'a> {
         self.contexts.push((row, seed_vars, estimate));
         let built = self.lower(right, None, &want_of_right(right_need, kind, want));
         self.contexts.pop();
+        assert!(self.contexts.iter().all(|context| context.0 != row), "a context ends with its right side");
         let built = built?;
         let Some(col_of_row) = built.node.col(row) else {
             // the right side cannot give anything
@@ -109,7 +110,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// What of an OPTIONAL comes from its right side: what the left does not have, or may leave
+/// The variables of an OPTIONAL that come from its right side: those that the left does not have, or may leave
 /// open, where there is a match.
 pub(super) fn from_right(left: &Subplan, right: &Node, kind: JoinKind, need: &VarSet) -> VarSet {
     match kind {

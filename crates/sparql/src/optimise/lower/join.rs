@@ -46,6 +46,7 @@ impl<'a> Planner<'a> {
         let mut open: Vec<Expression> = conditions.to_vec();
         let mut current = input;
         let later = self.mentioned_later(nodes, &order);
+        assert_eq!(order.len(), nodes.len(), "all nodes of a join are ordered");
         for (position, later) in order.iter().zip(&later) {
             let is_last = position == order.last().expect("it is one of them");
             let step = Step { node: &nodes[*position], nodes, later, is_last };

@@ -34,7 +34,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// What a bracket that opens here will hold.
+    /// The kind of a bracket that opens here.
     fn kind_of(&self, b: u8) -> Kind {
         let outside = self.frames.last().expect("the outermost stays");
         let expects = matches!(outside.clause, Clause::Once | Clause::Many);

@@ -1,6 +1,6 @@
-//! What an open bracket holds, and what counts on the longest ways through it.
+//! An open bracket: its kind, and the counts on the longest ways through it.
 
-/// What a bracket holds.
+/// Kinds of brackets, by their contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// a group, or what is outside all brackets
@@ -12,7 +12,7 @@ pub(super) enum Kind {
     Expression,
 }
 
-/// What the clause under way makes of the next bracket of a group.
+/// The meaning of the next bracket of a group, by the clause under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Clause {
     Patterns,

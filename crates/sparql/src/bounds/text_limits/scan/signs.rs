@@ -3,7 +3,7 @@
 use super::frame::{Frame, Kind};
 use super::{Last, Over, Scan};
 
-/// What holds parts of an expression or a path together.
+/// Signs that hold parts of an expression or a path together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Link {
     Arithmetic,
