@@ -9,8 +9,8 @@
 //!    catalog says;
 //! 4. *indexes*: POSG holds the quads of PSOG, and SP, OP, GS are their distinct pairs;
 //! 5. *terms*: every id in the indexes stands for a term (`check_dict`);
-//! 6. *dictionary*: every string is found by its hash, and every hash leads to a string that has it
-//!    (`check_dict`).
+//! 6. *dictionary*: every string is found by its hash, and every hash leads to a string that
+//!    has it (`check_dict`).
 //!
 //! Pages that only the journal has are read through it: all pages of all trees as of
 //! one commit, and opening has read the rest of the journal.

@@ -279,7 +279,8 @@ pub struct GraphMeta {
     pub quads: u64,
     /// Blank nodes, numbered from 0.
     pub blank_nodes: u64,
-    /// Bits of a hash in the hash trees, 1 to 64: [`HASH_BITS`], but for tests of colliding hashes.
+    /// Bits of a hash in the hash trees, 1 to 64: [`HASH_BITS`], but for tests of colliding
+    /// hashes.
     pub hash_bits: u8,
     /// True: all quads are in the default graph. False: not known, the rows of GS tell.
     pub plain: bool,
@@ -292,7 +293,8 @@ impl Default for GraphMeta {
 }
 
 impl GraphMeta {
-    /// Format, quads, blank nodes, hash bits, and a byte 1 if the graph is plain; little endian.
+    /// Format, quads, blank nodes, hash bits, and a byte 1 if the graph is plain; little
+    /// endian.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = FORMAT.to_le_bytes().to_vec();
         bytes.extend(self.quads.to_le_bytes());

@@ -132,8 +132,8 @@ impl Transaction {
         self.write_records();
         assert_eq!(self.state.txn, self.txn.txn(), "the state is that of the transaction");
         let Transaction { db, txn, state, prefixes, literals, .. } = self;
-        // Before a session can see the quads: a plan that assumes that a predicate has no literals
-        // asks for this.
+        // Before a session can see the quads: a plan that assumes that a predicate has no
+        // literals asks for this.
         db.note_literals(&literals, txn.txn());
         let number = txn.txn();
         db.note_appended(state, prefixes);

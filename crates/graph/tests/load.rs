@@ -35,7 +35,8 @@ fn options() -> LoadOptions {
     LoadOptions { threads: 2, store: config(), ..LoadOptions::default() }
 }
 
-/// Sizes that force every path: many chunks, tiny runs in files, merges of merges, terms that wait.
+/// Sizes that force every path: many chunks, tiny runs in files, merges of merges, terms that
+/// wait.
 fn hostile() -> LoadSizes {
     LoadSizes {
         chunk_bytes: Some(700),

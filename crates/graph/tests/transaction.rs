@@ -359,8 +359,8 @@ fn disorder(db: &Arc<Database>, tree: Option<&TupleTree>) -> f64 {
     tree.disorder(&mut txn).unwrap()
 }
 
-/// Large batches order the indexes that they write anyway. No query asks for neighbouring hashes:
-/// these stay where the batches have scattered them, until `relocate` orders all trees.
+/// Large batches order the indexes that they write anyway. No query asks for neighbouring
+/// hashes: these stay where the batches have scattered them, until `relocate` orders all trees.
 #[test]
 fn large_batches_order_the_indexes_and_leave_the_hashes_alone() {
     let dir = tempfile::tempdir().unwrap();

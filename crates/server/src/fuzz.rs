@@ -1,5 +1,5 @@
-//! Entry points of the fuzz targets of `/fuzz`: the head and body of a request, on any bytes; and a
-//! whole server, which gets bytes as they are.
+//! Entry points of the fuzz targets of `/fuzz`: the head and body of a request, on any bytes;
+//! and a whole server, which gets bytes as they are.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -33,7 +33,8 @@ pub fn request(data: &[u8]) {
     }
 }
 
-/// The bytes of a connection: they are read the same however they are cut. The first byte says how.
+/// The bytes of a connection: they are read the same however they are cut. The first byte says
+/// how.
 pub fn framing(data: &[u8]) {
     let Some((cut, stream)) = data.split_first() else { return };
     let read = |piece: usize| {

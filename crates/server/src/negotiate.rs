@@ -1,4 +1,5 @@
-//! Content negotiation: which result format answers an `Accept` header (RFC 9110, section 12.5.1).
+//! Content negotiation: which result format answers an `Accept` header (RFC 9110, section
+//! 12.5.1).
 //!
 //! The most specific matching range gives a format its quality; among equal qualities our own
 //! order of preference decides. No header, or `*/*`, takes the first.

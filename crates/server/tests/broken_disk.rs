@@ -1,4 +1,5 @@
-//! A disk that breaks while a change is written: the client is told what is known of its change.
+//! A disk that breaks while a change is written: the client is told what is known of its
+//! change.
 
 mod support;
 

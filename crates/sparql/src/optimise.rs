@@ -28,7 +28,8 @@ use memo::{Estimates, Nodes};
 
 pub(crate) use estimate::Estimate;
 
-/// Questions of the optimiser about the data, with the constants of the query that is planned first.
+/// Questions of the optimiser about the data, with the constants of the query that is planned
+/// first.
 pub(crate) trait Statistics {
     /// The stored id of a constant; `None` when the data does not have it.
     fn id(&mut self, c: Const) -> Option<TermId>;

@@ -282,7 +282,8 @@ impl Rewriter<'_> {
         })
     }
 
-    /// Turns an equality into a substitution in the patterns; false where it must stay a filter.
+    /// Turns an equality into a substitution in the patterns; false where it must stay a
+    /// filter.
     fn unify(
         &mut self,
         condition: &Expression,

@@ -2,7 +2,8 @@
 //! answer or with an error that names a limit, and gives back what it took; alone and many at
 //! once.
 //!
-//! The memory that the process really holds is measured from outside, by `tests/memory.rs` of the workspace.
+//! The memory that the process really holds is measured from outside, by `tests/memory.rs` of
+//! the workspace.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};

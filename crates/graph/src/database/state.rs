@@ -1,4 +1,5 @@
-//! The graph as of one transaction: handles of its trees, and the small tables that stay in memory.
+//! The graph as of one transaction: handles of its trees, and the small tables that stay in
+//! memory.
 //!
 //! | catalog record     | what                                    |
 //! |--------------------|-----------------------------------------|
@@ -10,7 +11,8 @@
 //! | `psog` … `gs`      | quad indexes                            |
 //! | `…-values`         | [`ValueCounts`] of `psog` and `posg`    |
 //!
-//! Trees that hold nothing may be missing. A database into which nothing was put is an empty graph.
+//! Trees that hold nothing may be missing. A database into which nothing was put is an empty
+//! graph.
 //!
 //! Invariant: a state never changes once a session has it; a transaction works on a copy, which
 //! shares what it did not touch.
@@ -231,7 +233,8 @@ impl<'a> Carried<'a> {
         }
     }
 
-    /// The datatype IRI (rdf:langString with a language tag); `None` where the id does not tell.
+    /// The datatype IRI (rdf:langString with a language tag); `None` where the id does not
+    /// tell.
     pub fn datatype(self) -> Option<&'a str> {
         match self {
             Carried::Is(Annotation::Language(_)) => Some(RDF_LANG_STRING),

@@ -1,5 +1,5 @@
-//! Entry points of the fuzz targets of `/fuzz`: the scanner of a load, documents, and ids that say
-//! what they are, on any bytes.
+//! Entry points of the fuzz targets of `/fuzz`: the scanner of a load, documents, and ids that
+//! say what they are, on any bytes.
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,10 +1,10 @@
 //! Bounds on documents, kept while their bytes are read: the parsers behind have none.
 //!
 //! A parser keeps a stack for what is nested, the text of a term until its end, and in RDF/XML
-//! whatever entities stand for. Each of these can be made as large as an attacker likes by a small
-//! document. So the bytes are looked at on their way to the parser, by a scanner that knows
-//! just enough of the format, and what is over a bound ends the reading with an error that
-//! names it. Scanners may count too much (a comment as nesting), never too little.
+//! whatever entities stand for. Each of these can be made as large as an attacker likes by a
+//! small document. So the bytes are looked at on their way to the parser, by a scanner that
+//! knows just enough of the format, and what is over a bound ends the reading with an error
+//! that names it. Scanners may count too much (a comment as nesting), never too little.
 
 mod entities;
 mod nesting;
@@ -25,8 +25,8 @@ pub(super) const MOST_LEVELS: usize = 50_000;
 const LEVEL_BYTES: u64 = 256;
 const FREE_LEVELS: usize = 1_000;
 
-/// Bytes that the buffers of the parsers behind hold: a longer token would end them with an error
-/// that names no setting.
+/// Bytes that the buffers of the parsers behind hold: a longer token would end them with an
+/// error that names no setting.
 const TOKEN_BYTES: usize = (16 << 20) - (64 << 10);
 
 /// Bounds of a document.

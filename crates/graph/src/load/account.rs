@@ -1,7 +1,7 @@
 //! Memory that several parts of a load share: a counter with a limit.
 //!
-//! A stage that keeps bulk data in memory takes bytes here first and goes to a temporary file when the
-//! answer is no, so the sum stays below the limit whatever the parts do.
+//! A stage that keeps bulk data in memory takes bytes here first and goes to a temporary file
+//! when the answer is no, so the sum stays below the limit whatever the parts do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,8 +1,8 @@
 //! External sort of rows of N numbers, duplicates removed.
 //!
 //! 1. Any number of threads fill a [`Batch`] each; a full one is sorted and becomes a run.
-//! 2. The runs are merged by a tournament: while the run in front stays ahead of the second it is
-//!    copied without touching the tree, so runs that overlap little merge at copying speed.
+//! 2. The runs are merged by a tournament: while the run in front stays ahead of the second it
+//!    is copied without touching the tree, so runs that overlap little merge at copying speed.
 //! 3. More runs than the fan-in are first merged to fewer, longer ones.
 //!
 //! The result is the sorted set of rows; it does not depend on which batch a row was in.
@@ -135,8 +135,8 @@ impl<const N: usize> Merge<N> {
         Ok(Merge { lanes, heads, losers, last: None })
     }
 
-    /// Appends up to `max` rows to `out`, in order, each distinct row once; false when there are
-    /// none left.
+    /// Appends up to `max` rows to `out`, in order, each distinct row once; false when there
+    /// are none left.
     pub(super) fn next(&mut self, out: &mut Vec<[u64; N]>, max: usize) -> Result<bool, LoadError> {
         let start = out.len();
         while out.len() - start < max {
@@ -184,7 +184,8 @@ impl<const N: usize> Merge<N> {
         }
     }
 
-    /// The smallest head of the other lanes: it lost against the winner somewhere on its way up.
+    /// The smallest head of the other lanes: it lost against the winner somewhere on its way
+    /// up.
     fn second(&self, winner: usize) -> [u64; N] {
         let mut second = ended();
         let mut node = (winner + self.lanes.len()) / 2;
@@ -211,7 +212,8 @@ impl<const N: usize> Merge<N> {
     }
 }
 
-/// Plays the first round over all heads; leaf i is node k + i, the parent of a node is its half.
+/// Plays the first round over all heads; leaf i is node k + i, the parent of a node is its
+/// half.
 fn tournament<const N: usize>(heads: &[[u64; N]]) -> Vec<u32> {
     let k = heads.len();
     let mut losers = vec![0; k];

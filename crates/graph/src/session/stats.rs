@@ -44,7 +44,8 @@ pub struct Stats {
     pub bytes_per_quad_without_literals: f64,
 }
 
-/// Terms in the dictionary, and blank nodes. Inline literals are not counted: they take no place.
+/// Terms in the dictionary, and blank nodes. Inline literals are not counted: they take no
+/// place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Terms {
     /// IRIs.

@@ -19,7 +19,8 @@ pub const RDF_LANG_STRING: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#la
 
 /// Code of xsd:decimal in decimal ids.
 pub const DECIMAL: u8 = 0;
-/// Codes of registered datatypes in decimal ids begin here; below are xsd:decimal and [`DERIVED`].
+/// Codes of registered datatypes in decimal ids begin here; below are xsd:decimal and
+/// [`DERIVED`].
 pub const FIRST_REGISTERED: u8 = 16;
 
 /// A datatype derived from xsd:integer: its local name and bounds. Its code in decimal ids is
@@ -252,7 +253,8 @@ pub const fn from_boolean(value: bool) -> TermId {
     TermId::new(Kind::Boolean, value as u64)
 }
 
-/// The id of an xsd:date: days since 0001-01-01 (up to 9999-12-31), without time zone or in UTC.
+/// The id of an xsd:date: days since 0001-01-01 (up to 9999-12-31), without time zone or in
+/// UTC.
 pub fn from_date(days: u32, utc: bool) -> Option<TermId> {
     (days < DAYS).then(|| TermId::new(Kind::Date, u64::from(days) << 1 | u64::from(utc)))
 }

@@ -4,9 +4,9 @@
 //! `id OP constant` are one range; its ends are found by binary search over the payloads with
 //! the very comparison that SPARQL prescribes (numeric type promotion; dates with and without
 //! time zone are 14 hours apart before they compare), so the ranges cannot disagree with it.
-//! Values that are not inline, and dates near a constant of the other time zone form, are returned as
-//! ranges to check one by one. All other ids do not satisfy the operator (it is false, or a
-//! type error).
+//! Values that are not inline, and dates near a constant of the other time zone form, are
+//! returned as ranges to check one by one. All other ids do not satisfy the operator (it is
+//! false, or a type error).
 
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;

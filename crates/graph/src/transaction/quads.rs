@@ -1,6 +1,7 @@
 //! Quads enter and leave the indexes.
 //!
-//! 1. PSOG takes all changes, sorted, in one pass, and says which of them really changed something;
+//! 1. PSOG takes all changes, sorted, in one pass, and says which of them really changed
+//!    something;
 //! 2. those go to POSG, which must agree;
 //! 3. the pairs of SP and OP follow: an added quad's pairs are inserted; a removed quad's pair
 //!    goes when the whole index has no row under it any more;

@@ -79,8 +79,8 @@ impl Transaction {
 }
 
 impl Database {
-    /// Moves the leaves of all shuffled subtrees into key order, also those changed long ago, part by
-    /// part; after each, `moved` is told how many were.
+    /// Moves the leaves of all shuffled subtrees into key order, also those changed long ago,
+    /// part by part; after each, `moved` is told how many were.
     ///
     /// # Errors
     /// Those of the store; what was moved by then stays moved.

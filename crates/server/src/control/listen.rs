@@ -84,7 +84,8 @@ async fn answer(stream: UnixStream, engine: Arc<Engine>, running: Arc<Register>,
     let peer = stream.peer_cred().map(|peer| peer.uid());
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
-    // Read first: a client that is refused must not find the connection closed while it still writes.
+    // Read first: a client that is refused must not find the connection closed while it still
+    // writes.
     let asked = request(&mut read).await;
     let command = match (peer, full) {
         (Ok(uid), _) if !is_trusted(uid) => {
@@ -157,7 +158,8 @@ async fn run(
                     return;
                 }
             }
-            // Nothing more is expected: the end of the client's side means that it wants no more.
+            // Nothing more is expected: the end of the client's side means that it wants no
+            // more.
             _ = read.read(&mut byte), if watching => {
                 entry.cancel.store(true, Ordering::Relaxed);
                 watching = false;

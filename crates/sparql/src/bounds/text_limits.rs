@@ -29,7 +29,8 @@ pub struct TextLimits {
     /// `query_chain`: parts in a row that build on those before them, as OPTIONAL and `+` do,
     /// along the deepest way.
     pub chain: usize,
-    /// `query_branches`: parts of equal rank, as UNION and `||` join them, along the deepest way.
+    /// `query_branches`: parts of equal rank, as UNION and `||` join them, along the deepest
+    /// way.
     pub branches: usize,
     /// `query_parsing`: tokens the parser may read again.
     pub parsing: u64,

@@ -1,4 +1,5 @@
-//! Checks of what each operator hands on; around every operator in builds with debug assertions.
+//! Checks of what each operator hands on; around every operator in builds with debug
+//! assertions.
 
 use super::{Boxed, Operator, Result, Run};
 use crate::exec::Batch;

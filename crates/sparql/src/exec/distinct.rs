@@ -103,7 +103,8 @@ impl Distinct {
         self.held.clear();
     }
 
-    /// Moves the rows in memory, and all that follow, to files. `seen` rows were given out already.
+    /// Moves the rows in memory, and all that follow, to files. `seen` rows were given out
+    /// already.
     fn spill(&mut self, run: &mut Run) -> Result<()> {
         let mut partitions = Partitions::new(run)?;
         assert!(self.spilled.is_none(), "rows are spilled once");

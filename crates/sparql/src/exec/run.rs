@@ -1,4 +1,5 @@
-//! State that all operators of a running query share: the source, the terms, the constants, the limits.
+//! State that all operators of a running query share: the source, the terms, the constants, the
+//! limits.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -37,13 +38,14 @@ impl BatchRows {
         Self { first: most.min(1 << 10), most }
     }
 
-    /// The same for a plan of so many operators, each of which has a batch and what it makes it of:
-    /// together no more than half of `least`.
+    /// The same for a plan of so many operators, each of which has a batch and what it makes it
+    /// of: together no more than half of `least`.
     pub fn of_each(self, operators: usize, least: usize) -> Self {
         /// Bytes for each row that an operator begins with, measured.
         const ROW_BYTES: usize = 48;
         let first = (least / 2 / ROW_BYTES / operators.max(1)).clamp(16, self.first.max(16));
-        // larger batches come with rows, of which a long chain of operators makes fewer at a time
+        // larger batches come with rows, of which a long chain of operators makes fewer at a
+        // time
         let most = if first < self.first { (8 * first).min(self.most) } else { self.most };
         Self { first, most }
     }

@@ -128,8 +128,8 @@ fn solutions(terms: &mut Terms, format: ResultFormat, id: TermId) {
     assert_eq!(cells, [e(), None, e(), None, e(), None], "{format}: {}", text());
 }
 
-/// Characters that parsers of XML may pass over: those that it does not have, carriage returns that
-/// it reads as line feeds, and elements whose names are a prefix alone.
+/// Characters that parsers of XML may pass over: those that it does not have, carriage returns
+/// that it reads as line feeds, and elements whose names are a prefix alone.
 fn well_formed(format: ResultFormat, out: &[u8]) {
     if !matches!(format, ResultFormat::Xml | ResultFormat::RdfXml) {
         return;

@@ -5,11 +5,12 @@
 //! parameters share their plan whatever the values are.
 //!
 //! 1. In patterns and expressions the placeholder replaces the variable.
-//! 2. Patterns put the variable out no more. Where the query itself does (SELECT, a template), it
-//!    gets its value by an `Extend` below; so it has the same column as without the parameter.
+//! 2. Patterns put the variable out no more. Where the query itself does (SELECT, a template),
+//!    it gets its value by an `Extend` below; so it has the same column as without the
+//!    parameter.
 //! 3. The rows of VALUES are filtered by its column, which then goes.
-//! 4. A subquery that does not project the variable has another variable of that name: it is left
-//!    alone.
+//! 4. A subquery that does not project the variable has another variable of that name: it is
+//!    left alone.
 //!
 //! A variable to which the query itself gives a value (BIND, AS) cannot be a parameter.
 
@@ -48,7 +49,8 @@ pub(crate) fn params(bindings: &Bindings) -> Result<Vec<GroundTerm>, QueryError>
     bindings.iter().map(param).collect()
 }
 
-/// The part of bindings that the algebra depends on: names and kinds, as a part of a cache's key.
+/// The part of bindings that the algebra depends on: names and kinds, as a part of a cache's
+/// key.
 pub(crate) fn key(bindings: &Bindings) -> String {
     let kind = |term: &Term| if matches!(term, Term::Iri(_)) { '<' } else { '"' };
     bindings.iter().flat_map(|(name, term)| name.chars().chain([kind(term)])).collect()

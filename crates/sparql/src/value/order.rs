@@ -104,8 +104,8 @@ fn push_decimal(v: Decimal, out: &mut Vec<u8>) {
     push_double(nearest, rest_of(v, nearest), out);
 }
 
-/// The difference between a number and the shortest decimal of its nearest double, in 10^-18; None
-/// when nothing does.
+/// The difference between a number and the shortest decimal of its nearest double, in 10^-18;
+/// None when nothing does.
 fn rest_of(v: Decimal, nearest: f64) -> Option<i128> {
     let shortest: Decimal = nearest.to_string().parse().ok()?;
     let rest = i128::from_be_bytes(v.to_be_bytes()) - i128::from_be_bytes(shortest.to_be_bytes());
@@ -156,7 +156,8 @@ fn push_temporal(t: &Temporal, out: &mut Vec<u8>) {
     push_i128(key, out);
 }
 
-/// A duration's length with months of mean length (30.436875 days), in 10^-18 seconds, saturating.
+/// A duration's length with months of mean length (30.436875 days), in 10^-18 seconds,
+/// saturating.
 fn mean_length(d: oxsdatatypes::Duration) -> i128 {
     const MONTH_SECONDS: i128 = 2_629_746;
     let bytes = d.to_be_bytes();

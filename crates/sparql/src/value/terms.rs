@@ -5,7 +5,8 @@
 //! [`Terms::with_term`] for each, which never waits. A decoded term stays until the cache is
 //! over its bound and a new batch begins, so a term is normally read once per query.
 //!
-//! Invariant: between two calls of [`Terms::begin_batch`] nothing prefetched or computed goes away.
+//! Invariant: between two calls of [`Terms::begin_batch`] nothing prefetched or computed goes
+//! away.
 //!
 //! Texts may be long and a batch has many rows. So what a batch holds is bounded: over the
 //! bound the evaluation ends with [`TermError::TooMuch`], and [`Terms::in_parts`] does fewer
@@ -224,7 +225,8 @@ impl Terms {
         }
     }
 
-    /// Whether a text of so many bytes may be made; asked before it is. Otherwise the query ends.
+    /// Whether a text of so many bytes may be made; asked before it is. Otherwise the query
+    /// ends.
     pub(crate) fn fits(&self, bytes: usize) -> Option<()> {
         if bytes > self.guard.longest {
             let (bytes, most) = (bytes as u64, self.guard.longest);

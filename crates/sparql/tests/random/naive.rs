@@ -80,8 +80,8 @@ impl Value {
         }
     }
 
-    /// Pairs that `<` compares: numbers with numbers, booleans with booleans. A term of another kind
-    /// is not below itself, which `<=` needs (17.3 defines it by `=`) and which for `<` is
+    /// Pairs that `<` compares: numbers with numbers, booleans with booleans. A term of another
+    /// kind is not below itself, which `<=` needs (17.3 defines it by `=`) and which for `<` is
     /// lenient.
     fn below(&self, other: &Self) -> Option<bool> {
         match (self, other) {

@@ -1,7 +1,7 @@
 //! The pass over the tokens.
 //!
-//! Tokens end where the parser ends them: a bracket inside a string, an IRI or a comment is none.
-//! Where the text cannot go on as a query the pass stops, because so does the parser.
+//! Tokens end where the parser ends them: a bracket inside a string, an IRI or a comment is
+//! none. Where the text cannot go on as a query the pass stops, because so does the parser.
 //!
 //! | part | idea |
 //! |---|---|

@@ -110,8 +110,8 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// The variables of an OPTIONAL that come from its right side: those that the left does not have, or may leave
-/// open, where there is a match.
+/// The variables of an OPTIONAL that come from its right side: those that the left does not
+/// have, or may leave open, where there is a match.
 pub(super) fn from_right(left: &Subplan, right: &Node, kind: JoinKind, need: &VarSet) -> VarSet {
     match kind {
         JoinKind::Left => need.intersection(&right.scope()).minus(&left.vars().intersection(&left.certain)),
