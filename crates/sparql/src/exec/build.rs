@@ -24,11 +24,12 @@ use super::union::Union;
 use super::{Boxed, Result, Run};
 use crate::exec::Batch;
 use crate::expr::Expr;
-use crate::plan::{Op, PlanNode, Src};
+use crate::plan::{Op, PlanNode, Src, children};
 
 /// Makes a plan runnable for one query.
 pub(crate) fn build(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
-    let mut operator = operator(node, run)?;
+    let inputs = inputs(node, run)?;
+    let mut operator = operator(node, inputs, run)?;
     if cfg!(debug_assertions) {
         operator = Box::new(Checked { inner: operator, id: node.id, columns: node.vars.len() });
     }
@@ -39,7 +40,23 @@ pub(crate) fn build(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
     })
 }
 
-fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
+/// The inputs of an operator. The recursion over a plan goes through here alone, so that its
+/// frames are small.
+fn inputs(node: &PlanNode, run: &mut Run) -> Result<Vec<Boxed>> {
+    match &node.op {
+        Op::Hash { left, right, .. } => Ok(vec![build(left, run)?, build_input(right, run)?]),
+        Op::Group { input, .. } | Op::Sort { input, .. } | Op::Distinct { input, optional: false } => {
+            Ok(vec![build_input(input, run)?])
+        }
+        other => children(other).into_iter().map(|child| build(child, run)).collect(),
+    }
+}
+
+/// An operator on its inputs.
+#[inline(never)]
+fn operator(node: &PlanNode, inputs: Vec<Boxed>, run: &mut Run) -> Result<Boxed> {
+    let mut inputs = inputs.into_iter();
+    let mut next = || inputs.next().expect("an input for each child of the operator");
     Ok(match &node.op {
         Op::Seed => Box::new(Given::seed()),
         Op::Context { row, cols } => Box::new(ContextRows { row: *row, cols: cols.clone(), done: false }),
@@ -56,40 +73,38 @@ fn operator(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
             let of = of.as_ref().map(|list| list.iter().filter_map(|c| run.constant(*c)).collect());
             Box::new(GraphNames { graph: graph.map(|c| run.constant(c)), of, done: false })
         }
-        Op::Lookup { .. } => lookup(&node.op, run)?,
-        Op::Hash { .. } | Op::Nested { .. } | Op::Union { .. } | Op::Path { .. } => join(&node.op, run)?,
+        Op::Lookup { .. } => lookup(&node.op, next(), run)?,
+        Op::Hash { .. } | Op::Nested { .. } | Op::Union { .. } | Op::Path { .. } => {
+            join(&node.op, &mut next, run)?
+        }
         Op::Filter { input, conditions, keep } => {
             let conditions = compile_all(conditions, &input.vars, run)?;
-            Box::new(Filter { input: build(input, run)?, conditions, keep: keep.clone() })
+            Box::new(Filter { input: next(), conditions, keep: keep.clone() })
         }
         Op::Extend { input, expr, keep, stored } => {
             let expr = run.compile(expr, &input.vars)?;
-            Box::new(Extend { input: build(input, run)?, expr, keep: keep.clone(), stored: *stored })
+            Box::new(Extend { input: next(), expr, keep: keep.clone(), stored: *stored })
         }
-        Op::Group { .. } | Op::Distinct { .. } | Op::Sort { .. } => block(&node.op, run)?,
-        Op::Slice { input, offset, limit, per } if !per.is_empty() => {
-            Box::new(SliceBy::new(build(input, run)?, *offset, *limit, per, run.memory.held()))
+        Op::Group { .. } | Op::Distinct { .. } | Op::Sort { .. } => block(&node.op, next(), run)?,
+        Op::Slice { offset, limit, per, .. } if !per.is_empty() => {
+            Box::new(SliceBy::new(next(), *offset, *limit, per, run.memory.held()))
         }
-        Op::Slice { input, offset, limit, .. } => Box::new(Slice {
-            input: build(input, run)?,
-            offset: *offset,
-            limit: *limit,
-            skipped: 0,
-            given: 0,
-        }),
-        Op::Project { input, cols } => Box::new(Project { input: build(input, run)?, cols: cols.clone() }),
+        Op::Slice { offset, limit, .. } => {
+            Box::new(Slice { input: next(), offset: *offset, limit: *limit, skipped: 0, given: 0 })
+        }
+        Op::Project { cols, .. } => Box::new(Project { input: next(), cols: cols.clone() }),
     })
 }
 
 /// A look-up: its conditions see all new columns, whether they go on or not.
-fn lookup(op: &Op, run: &mut Run) -> Result<Boxed> {
-    let Op::Lookup { input, access, keep, conditions, new, emit, star } = op else {
+fn lookup(op: &Op, input: Boxed, run: &mut Run) -> Result<Boxed> {
+    let Op::Lookup { input: _, access, keep, conditions, new, emit, star } = op else {
         unreachable!("{op:?} is no look-up");
     };
     let visit = ResolvedVisit::resolve(access, run);
     let conditions = compile_all(conditions, new, run)?;
     let star = star.iter().filter_map(|(index, key)| star_key(*index, key, run)).collect();
-    let (input, keep, emit) = (build(input, run)?, keep.clone(), emit.clone());
+    let (keep, emit) = (keep.clone(), emit.clone());
     Ok(Box::new(LookupJoin {
         input,
         visit,
@@ -106,11 +121,11 @@ fn lookup(op: &Op, run: &mut Run) -> Result<Boxed> {
 }
 
 /// Operators that bring rows of several inputs, or of an input and an index, together.
-fn join(op: &Op, run: &mut Run) -> Result<Boxed> {
+fn join(op: &Op, next: &mut dyn FnMut() -> Boxed, run: &mut Run) -> Result<Boxed> {
     Ok(match op {
-        Op::Hash { left, right, on, loose, apart, kind, keep_left, keep_right } => Box::new(HashJoin {
-            left: build(left, run)?,
-            right: build_input(right, run)?,
+        Op::Hash { left: _, right, on, loose, apart, kind, keep_left, keep_right } => Box::new(HashJoin {
+            left: next(),
+            right: next(),
             left_on: on.iter().map(|p| p.0 as usize).collect(),
             right_on: on.iter().map(|p| p.1 as usize).collect(),
             loose: *loose,
@@ -125,30 +140,31 @@ fn join(op: &Op, run: &mut Run) -> Result<Boxed> {
             current: None,
             queue: Queue::default(),
         }),
-        Op::Nested { left, right, seed, context, row, kind, keep_left, keep_right } => Box::new(Nested {
-            left: build(left, run)?,
-            right: build(right, run)?,
-            seed: seed.iter().map(|c| *c as usize).collect(),
-            context: *context,
-            pace: Pace::default(),
-            waiting: Vec::new(),
-            row: *row as usize,
-            kind: *kind,
-            keep_left: keep_left.clone(),
-            keep_right: keep_right.clone(),
-            current: None,
-            pending: None,
-            matched: Batch::default(),
-            queue: Queue::default(),
-        }),
+        Op::Nested { left: _, right: _, seed, context, row, kind, keep_left, keep_right } => {
+            Box::new(Nested {
+                left: next(),
+                right: next(),
+                seed: seed.iter().map(|c| *c as usize).collect(),
+                context: *context,
+                pace: Pace::default(),
+                waiting: Vec::new(),
+                row: *row as usize,
+                kind: *kind,
+                keep_left: keep_left.clone(),
+                keep_right: keep_right.clone(),
+                current: None,
+                pending: None,
+                matched: Batch::default(),
+                queue: Queue::default(),
+            })
+        }
         Op::Union { input, branches } => {
-            let input = input.as_ref().map(|i| build(i, run)).transpose()?;
-            let branches =
-                branches.iter().map(|(b, cols)| Ok((build(b, run)?, cols.clone()))).collect::<Result<_>>()?;
+            let input = input.as_ref().map(|_| next());
+            let branches = branches.iter().map(|(_, cols)| (next(), cols.clone())).collect();
             Box::new(Union { input, branches, at: 0, seeded: false })
         }
-        Op::Path { input, from, path, to, graph, same, keep } => Box::new(PathJoin {
-            input: build(input, run)?,
+        Op::Path { input: _, from, path, to, graph, same, keep } => Box::new(PathJoin {
+            input: next(),
             from: *from,
             path: path.clone(),
             to: *to,
@@ -162,16 +178,16 @@ fn join(op: &Op, run: &mut Run) -> Result<Boxed> {
 }
 
 /// Operators that take their whole input before they give a row: the input may be forked.
-fn block(op: &Op, run: &mut Run) -> Result<Boxed> {
+fn block(op: &Op, input: Boxed, run: &mut Run) -> Result<Boxed> {
     Ok(match op {
-        Op::Group { input, keys, aggregates, stored } => {
+        Op::Group { input: of, keys, aggregates, stored } => {
             let mut list = Vec::with_capacity(aggregates.len());
             for a in aggregates {
-                list.push((a.clone(), argument(a, input, run)?));
+                list.push((a.clone(), argument(a, of, run)?));
             }
             let keys = keys.iter().map(|k| *k as usize).collect();
             Box::new(Group {
-                input: build_input(input, run)?,
+                input,
                 keys,
                 aggregates: list,
                 stored: *stored,
@@ -179,18 +195,15 @@ fn block(op: &Op, run: &mut Run) -> Result<Boxed> {
                 queue: Queue::default(),
             })
         }
-        Op::Distinct { input, optional } => {
-            let input = if *optional { build(input, run)? } else { build_input(input, run)? };
-            Box::new(Distinct::new(input, *optional, run.memory.held()))
-        }
-        Op::Sort { input, keys, limit, keep } => {
+        Op::Distinct { optional, .. } => Box::new(Distinct::new(input, *optional, run.memory.held())),
+        Op::Sort { input: of, keys, limit, keep } => {
             let mut compiled = Vec::with_capacity(keys.len());
             for key in keys {
-                compiled.push((run.compile(&key.expr, &input.vars)?, key.descending));
+                compiled.push((run.compile(&key.expr, &of.vars)?, key.descending));
             }
             let limit = limit.map(|l| l as usize);
             Box::new(Sort {
-                input: build_input(input, run)?,
+                input,
                 keys: compiled,
                 limit,
                 keep: keep.clone(),
