@@ -224,7 +224,7 @@ impl Database {
     /// # Errors
     /// Those of reading.
     pub fn contains(&self, quad: &Quad) -> Result<bool> {
-        self.quads(&quad.clone().into())?.is_any()
+        self.quads(&quad.clone().into())?.exists()
     }
 
     /// How many quads there are. Reads nothing.

@@ -117,7 +117,7 @@ impl Quads {
     }
 
     /// Whether there is one; no term is read.
-    pub(crate) fn is_any(mut self) -> Result<bool> {
+    pub(crate) fn exists(mut self) -> Result<bool> {
         Ok(self.part()?.is_some())
     }
 

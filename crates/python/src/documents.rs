@@ -35,7 +35,6 @@ impl PyQuadParser {
 #[pyfunction]
 #[pyo3(signature = (input=None, format=None, *, path=None, base_iri=None, without_named_graphs=false,
                     rename_blank_nodes=false, lenient=false))]
-#[expect(clippy::too_many_arguments, reason = "they are Python's keyword arguments")]
 pub fn parse(
     input: Option<&Bound<'_, PyAny>>,
     format: Option<&Bound<'_, PyAny>>,

@@ -30,7 +30,7 @@ pub fn named(class: &str, message: &str) -> PyErr {
 pub fn syntax(class: &str, message: &str, file: &str, (line, column): (u64, u64), text: &str) -> PyErr {
     let made = Python::attach(|py| -> PyResult<PyErr> {
         let line_number = usize::try_from(line).unwrap_or(usize::MAX);
-        let line_text = text.lines().nth(line_number.saturating_sub(1)).unwrap_or_default();
+        let line_text = text.lines().nth(line_number.saturating_sub(1));
         let place = (file, line, column, line_text).into_pyobject(py)?;
         let class = class_named(py, class)?;
         let args = (message, place).into_pyobject(py)?;
