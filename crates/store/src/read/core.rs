@@ -48,7 +48,6 @@ impl Core {
         match verified {
             Ok(()) => {
                 let tree = owner.expect("a verified page has an owner");
-                debug_assert!(self.space.read().len() > 0, "a page lies in an extent");
                 self.meters.with(tree, |m| m.resident.fetch_add(1, Relaxed));
                 Ok(self.pages.pool.publish(page, pin))
             }
@@ -63,9 +62,10 @@ impl Core {
     fn check(&self, page: PageId) -> (Option<TreeId>, Result<(), StoreError>) {
         let (owner, expected) = self.space.read().expected(page);
         let verified = match owner {
-            // SAFETY: the read of this page is complete and we are the one who ends it.
             Some(tree) => {
-                page::verify_written(unsafe { self.pages.pool.arrived(page) }, page, tree, expected)
+                // SAFETY: the read of this page is complete and we are the one who ends it.
+                let arrived = unsafe { self.pages.pool.arrived(page) };
+                page::verify_written(arrived, page, tree, expected)
             }
             None => Err(Damage::NotAllocated),
         };
