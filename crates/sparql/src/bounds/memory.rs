@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -91,10 +91,38 @@ impl Drop for TextMemory {
 
 /// Queries that wait for their least, in the order in which they came: those that come later do
 /// not overtake them.
+///
+/// Each caller that looks, a newcomer too, serves the whole line from the front as far as the
+/// budget goes. So a query waits only while memory is short: a line of queries that each slept
+/// until its own turn came would let one query begin per pause, with all memory free.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
-    waiting: Mutex<VecDeque<u64>>,
-    tickets: AtomicU64,
+    state: Mutex<LineState>,
+}
+
+#[derive(Debug, Default)]
+struct LineState {
+    tickets: u64,
+    /// ticket and bytes, in the order of coming
+    waiting: VecDeque<(u64, u64)>,
+    /// served, and not yet taken by the query
+    granted: Vec<(u64, Reservation)>,
+}
+
+impl LineState {
+    fn serve(&mut self, budget: &MemoryBudget, what: &'static str) {
+        while let Some(&(ticket, bytes)) = self.waiting.front()
+            && let Ok(reserved) = budget.reserve(what, bytes)
+        {
+            self.waiting.pop_front();
+            self.granted.push((ticket, reserved));
+        }
+    }
+
+    fn take(&mut self, ticket: u64) -> Option<Reservation> {
+        let at = self.granted.iter().position(|(of, _)| *of == ticket)?;
+        Some(self.granted.swap_remove(at).1)
+    }
 }
 
 /// A place in the line, left when it is dropped.
@@ -104,8 +132,8 @@ struct PlaceInLine<'a> {
 }
 
 impl Line {
-    /// Reserves once it is its turn and there is room, until `wait` is over; `sleep_ns` passes
-    /// the time.
+    /// Reserves once all that came before are served and there is room, until `wait` is over;
+    /// `sleep_ns` passes the time.
     pub fn reserve(
         &self,
         budget: &MemoryBudget,
@@ -115,18 +143,17 @@ impl Line {
         limits: &Limits,
         sleep_ns: &dyn Fn(u64),
     ) -> Result<Reservation> {
-        let begun = Instant::now();
-        let place = self.join();
+        let place = self.join(bytes as u64);
+        let mut begun = None;
         let mut looks = 0;
         loop {
-            if place.is_first()
-                && let Ok(reserved) = budget.reserve(what, bytes as u64)
-            {
+            if let Some(reserved) = place.look(budget, what) {
                 return Ok(reserved);
             }
             limits.check()?;
             // looks, not only time: a clock that stands still must not keep it here
-            if begun.elapsed() >= wait || looks * LOOK_NS >= wait.as_nanos() as u64 {
+            let waited = begun.get_or_insert_with(Instant::now).elapsed();
+            if waited >= wait || looks * LOOK_NS >= wait.as_nanos() as u64 {
                 return Err(QueryError::Busy {
                     waited: wait,
                     least_bytes: bytes,
@@ -139,24 +166,30 @@ impl Line {
         }
     }
 
-    fn join(&self) -> PlaceInLine<'_> {
-        let mut waiting = self.waiting.lock();
-        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
-        debug_assert!(waiting.back().is_none_or(|last| *last < ticket), "tickets ascend");
-        waiting.push_back(ticket);
+    fn join(&self, bytes: u64) -> PlaceInLine<'_> {
+        let mut state = self.state.lock();
+        let ticket = state.tickets;
+        state.tickets += 1;
+        debug_assert!(state.waiting.back().is_none_or(|last| last.0 < ticket), "tickets ascend");
+        state.waiting.push_back((ticket, bytes));
         PlaceInLine { line: self, ticket }
     }
 }
 
 impl PlaceInLine<'_> {
-    fn is_first(&self) -> bool {
-        self.line.waiting.lock().front() == Some(&self.ticket)
+    /// Serves the line, and takes what is its own.
+    fn look(&self, budget: &MemoryBudget, what: &'static str) -> Option<Reservation> {
+        let mut state = self.line.state.lock();
+        state.serve(budget, what);
+        state.take(self.ticket)
     }
 }
 
 impl Drop for PlaceInLine<'_> {
     fn drop(&mut self) {
-        self.line.waiting.lock().retain(|ticket| *ticket != self.ticket);
+        let mut state = self.line.state.lock();
+        state.waiting.retain(|(ticket, _)| *ticket != self.ticket);
+        drop(state.take(self.ticket));
     }
 }
 
@@ -369,6 +402,34 @@ mod tests {
         let mut held = share.held();
         assert!(held.is_tight(501) && !held.is_tight(500));
         assert!(matches!(held.set(1001, "test"), Err(QueryError::Memory { share_bytes: 1000, .. })));
+    }
+
+    #[test]
+    fn queries_wait_for_memory_and_for_nothing_else() {
+        let budget = MemoryBudget::new(64 << 20);
+        let line = Line::default();
+        let begin = || {
+            line.reserve(&budget, "test", 1 << 20, Duration::from_secs(1), &Limits::default(), &|_| {
+                panic!("there is memory")
+            })
+        };
+        // In the line, and about to look.
+        let other = line.join(1 << 20);
+        drop(begin().unwrap());
+        assert!(other.look(&budget, "test").is_some());
+        drop(other);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..2000).for_each(|_| drop(begin().unwrap())));
+            }
+        });
+        assert_eq!(budget.used(), 0);
+        // A waiter that leaves without looking leaves nothing reserved.
+        let gone = line.join(1 << 20);
+        drop(begin().unwrap());
+        assert_eq!(budget.used(), 1 << 20);
+        drop(gone);
+        assert_eq!(budget.used(), 0);
     }
 
     #[test]
