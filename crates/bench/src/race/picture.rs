@@ -32,14 +32,14 @@ text{font-family:system-ui,'Segoe UI','DejaVu Sans',sans-serif;font-size:14px;fi
 /// The picture of a race; `conditions` is the line below its title.
 pub(super) fn draw(race: &Race, conditions: &str) -> String {
     let cold = race.entries.split_last().map_or(&[][..], |(_, cold)| cold);
-    let seconds = cold.iter().map(|entry| seconds(entry)).fold(1.0, f64::max).ceil();
+    let seconds = cold.iter().map(seconds).fold(1.0, f64::max).ceil();
     let scale = Scale { seconds, warm_rate: race.warm_rate() };
     let mut out = String::new();
-    let _ = write!(
+    let _ = writeln!(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
          aria-label=\"Query rate after a cold start\"><style>{STYLE}</style>\
-         <rect class=\"paper\" width=\"{WIDTH}\" height=\"{HEIGHT}\" rx=\"8\"/>\n"
+         <rect class=\"paper\" width=\"{WIDTH}\" height=\"{HEIGHT}\" rx=\"8\"/>"
     );
     text(&mut out, (LEFT, 28.0), "title", "start", "Query rate after a cold start, in % of the warm rate");
     text(&mut out, (LEFT, 49.0), "soft", "start", conditions);
