@@ -70,7 +70,7 @@ pub fn run(args: DemoArgs) -> Result<()> {
     println!("{}\n{}", race.plot(WIDTH, 8), race.verdict());
     if let Some(file) = &args.picture {
         let conditions =
-            format!("Berlin SPARQL Benchmark, Explore, {} clients; a volume of {VOLUME}", load.clients);
+            format!("BSBM Explore, {} clients; a volume of {VOLUME}", load.clients);
         std::fs::write(file, race.picture(&conditions))
             .with_context(|| format!("cannot write {}", file.display()))?;
         println!("the picture is in {}\n", file.display());
