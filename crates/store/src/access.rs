@@ -1,4 +1,5 @@
-//! The store as trees use it: a [`reader`] of a snapshot, the write [`transaction`], the bulk [`build`].
+//! The store as trees use it: a [`reader`] of a snapshot, the write [`transaction`], the bulk
+//! [`build`].
 
 pub(crate) mod build;
 pub(crate) mod pack;

@@ -1,4 +1,5 @@
-//! The bytes of everything on disk, without any I/O: page bodies, differences between them, the catalog.
+//! The bytes of everything on disk, without any I/O: page bodies, differences between them, the
+//! catalog.
 //!
 //! Decoders get bytes from a disk: they check what they read and answer [`encoding::Bad`], never a
 //! panic. The super-block and the records of the journal have their bytes beside their files.

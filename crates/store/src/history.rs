@@ -1,8 +1,8 @@
 //! The states of a database that somebody may still see.
 //!
 //! A commit makes a new [`state::State`] (the catalog) and new page [`versions`]; a
-//! [`snapshot`] holds one state; a transaction has [`private`] pages until it commits. Versions that
-//! left memory are [`rebuild`]t from the journal.
+//! [`snapshot`] holds one state; a transaction has [`private`] pages until it commits. Versions
+//! that left memory are [`rebuild`]t from the journal.
 
 pub(crate) mod private;
 pub(crate) mod rebuild;

@@ -27,10 +27,10 @@
 //! fuzzed without a device, the pool knows neither journal nor versions, and nothing below `access`
 //! knows a tree's shape but by the bytes in `format`.
 //!
-//! The way of a page: a tree asks its [`Reader`] (or wishes for many pages at once), the pool has it
-//! or not, the stripes' queues bring it, it is verified and stays in a frame until it is evicted. The
-//! way of a new page: a tree's builder appends it to a [`TreeWriter`], the build writes whole extents,
-//! [`Build::commit`] switches the super-block.
+//! The way of a page: a tree asks its [`Reader`] (or wishes for many pages at once), the pool
+//! has it or not, the stripes' queues bring it, it is verified and stays in a frame until it is
+//! evicted. The way of a new page: a tree's builder appends it to a [`TreeWriter`], the build
+//! writes whole extents, [`Build::commit`] switches the super-block.
 //!
 //! Nothing here knows RDF, SQL or terms; nothing above here names a frame or a device.
 

@@ -1,7 +1,9 @@
-//! From a page number to a pinned page: pool and versions together, reads from the stripes, read-ahead.
+//! From a page number to a pinned page: pool and versions together, reads from the stripes,
+//! read-ahead.
 //!
 //! 1. [`visible`] finds the page in the pool or among the versions;
-//! 2. [`fetch`] asks the stripes for what is absent, and for what [`advice`] says should come along;
+//! 2. [`fetch`] asks the stripes for what is absent, and for what [`advice`] says should come
+//!    along;
 //! 3. every read ends in [`core`], where the page is verified and published or failed.
 
 pub(crate) mod advice;

@@ -69,8 +69,7 @@ pub fn run(args: DemoArgs) -> Result<()> {
     println!("\nThroughput, of {:.0} query mixes per hour when warm:\n", race.warm_rate() / 25.0 * 3600.0);
     println!("{}\n{}", race.plot(WIDTH, 8), race.verdict());
     if let Some(file) = &args.picture {
-        let conditions =
-            format!("BSBM Explore, {} clients; a volume of {VOLUME}", load.clients);
+        let conditions = format!("BSBM Explore, {} clients; a volume of {VOLUME}", load.clients);
         std::fs::write(file, race.picture(&conditions))
             .with_context(|| format!("cannot write {}", file.display()))?;
         println!("the picture is in {}\n", file.display());

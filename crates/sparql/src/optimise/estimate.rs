@@ -10,7 +10,7 @@ use spargebra::algebra::{AggregateExpression, Expression};
 
 use super::guess::{
     BOUND, CONDITION, EQUAL, FUNCTION, GRAPHS_JOINED, HAS_MATCH, LEAST_SHARE, ORDERED, SUBJECTS_OF_PAIR,
-    VALUES_OF_PAIR,
+    VALUES_OF_PAIR, bounded,
 };
 use super::{Planner, PredicateStatistics};
 use crate::algebra::{ApplyKind, Const, GraphSlot, Node, Pattern, Slot, Var, VarSet};
@@ -161,8 +161,8 @@ impl<'a> Planner<'a> {
             return Ok(e.clone());
         }
         self.limits.check()?;
-        let estimate = self.estimate_new(node)?;
-        assert!(estimate.rows >= 0.0, "rows to expect are a number, not {}", estimate.rows);
+        let mut estimate = self.estimate_new(node)?;
+        estimate.rows = bounded(estimate.rows);
         debug_assert!(estimate.vars.is_sorted_by(|a, b| a.0 < b.0), "an estimate's variables ascend");
         self.estimates.insert(node, estimate.clone());
         Ok(estimate)

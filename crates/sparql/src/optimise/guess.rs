@@ -45,3 +45,26 @@ pub(super) const PATH_VISITS: f64 = 20.0;
 
 /// Cost of a node with a left and a right side, in costs of its left side.
 pub(super) const TWO_SIDES: f64 = 3.0;
+
+/// Most rows or cost that an estimate says. The square of it is still a number, so that products
+/// of estimates are never infinite, and differences and quotients of them never NaN.
+pub(super) const MOST: f64 = 1e150;
+
+/// An estimate of rows or cost within bounds. A thousand joins without a shared variable expect
+/// more rows than a float can say.
+pub(super) fn bounded(estimate: f64) -> f64 {
+    if estimate.is_nan() { MOST } else { estimate.clamp(0.0, MOST) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn estimates_stay_numbers() {
+        assert_eq!(bounded(7.5), 7.5);
+        assert_eq!(bounded(-1.0), 0.0);
+        assert_eq!([bounded(f64::INFINITY), bounded(f64::NAN)], [MOST; 2]);
+        assert!((MOST * MOST).is_finite());
+    }
+}

@@ -27,6 +27,7 @@ mod row;
 use spargebra::algebra::Expression;
 
 use super::estimate::joined;
+use super::guess::bounded;
 use super::{Estimate, Planner};
 use crate::algebra::{ApplyKind, Node, Var, VarSet};
 use crate::error::QueryError;
@@ -103,11 +104,12 @@ impl<'a> Planner<'a> {
     }
 
     fn make(&mut self, op: Op, vars: Vec<Var>, estimate: Estimate, certain: VarSet, cost: f64) -> Subplan {
-        debug_assert!(cost.is_finite() && cost >= 0.0, "the cost of {op:?} is {cost}");
+        let (rows, cost) = (bounded(estimate.rows), bounded(cost));
+        let estimate = Estimate { rows, ..estimate };
         let id = self.nodes;
         self.nodes += 1;
         let contexts = contexts(&op);
-        Subplan { node: PlanNode { id, vars, rows: estimate.rows, cost, contexts, op }, certain, estimate }
+        Subplan { node: PlanNode { id, vars, rows, cost, contexts, op }, certain, estimate }
     }
 
     /// These columns in this order; unbound where there is none.

@@ -1,4 +1,5 @@
-//! What the examples about trees share: made-up quads, a seeded generator, the thread's processor time.
+//! What the examples about trees share: made-up quads, a seeded generator, the thread's
+//! processor time.
 
 pub type Row = [u64; 4];
 

@@ -1,8 +1,8 @@
 //! Record trees: sorted byte keys → bytes. The catalog now; rows of tables and secondary
 //! indexes later.
 //!
-//! Keys are compared as bytes (see `format::record::key` for keys of several columns). This file: the
-//! handle, `get` and range scans.
+//! Keys are compared as bytes (see `format::record::key` for keys of several columns). This
+//! file: the handle, `get` and range scans.
 
 pub(crate) mod apply;
 pub(crate) mod build;

@@ -2,8 +2,8 @@
 //! finds values in it.
 //!
 //! A segment is `tag u8` and what the tag says; `first` is the column's value in the block's
-//! first row, which the restart key holds. `packed` means lanes (see `format::encoding::bits`); varints
-//! are LEB128.
+//! first row, which the restart key holds. `packed` means lanes (see `format::encoding::bits`);
+//! varints are LEB128.
 //!
 //! ```text
 //! 0 constant                                                             first

@@ -6,9 +6,9 @@
 //! the next key of a sorted batch continues where the last one ended. Layout: see
 //! `format::tuple::leaf_build`.
 //!
-//! Positions are *visible* ones: when the leaf has a tail (see `format::tuple::tail`), what is found in
-//! the blocks is shifted by the rows of the tail before it. A leaf without a tail pays one
-//! comparison for this.
+//! Positions are *visible* ones: when the leaf has a tail (see `format::tuple::tail`), what is
+//! found in the blocks is shifted by the rows of the tail before it. A leaf without a tail pays
+//! one comparison for this.
 
 use crate::format::encoding::bits::BLOCK;
 use crate::format::encoding::column::{Column, DictRef, Segment};

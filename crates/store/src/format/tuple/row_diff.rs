@@ -19,9 +19,9 @@
 //! | varint | rows that stay, rows that go, rows that come: a step; what follows the last one stays                       |
 //! | varint | each column of each row that comes: its difference, zigzag, to the one of the row that comes before it      |
 //!
-//! Entries find their slots as in `format::tuple::tail`; what is packed anew is what [`LeafBuilder`]
-//! makes of the rows. Invariant: a diff is made only where this gives the very bytes of the new
-//! page.
+//! Entries find their slots as in `format::tuple::tail`; what is packed anew is what
+//! [`LeafBuilder`] makes of the rows. Invariant: a diff is made only where this gives the very
+//! bytes of the new page.
 
 use std::cmp::Ordering;
 
