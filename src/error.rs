@@ -16,7 +16,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// ```
 /// # let db = snowmelt::Database::in_memory()?;
 /// match db.query("SELECT ?s { ?s ?p }") {
-///     Err(snowmelt::Error::Syntax { line, column, .. }) => assert_eq!((line, column), (1, 13)),
+///     Err(snowmelt::Error::Syntax { line, column, .. }) => assert_eq!((line, column), (1, 19)),
 ///     other => panic!("{:?}", other.map(drop)),
 /// }
 /// # Ok::<(), snowmelt::Error>(())
