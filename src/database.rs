@@ -1,12 +1,12 @@
 //! The handle of an open database.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
 use oxrdf::Quad;
-use snowmelt_graph::{CheckReport, DumpFormat, GraphError, Stats};
-use snowmelt_store::StoreError;
+use snowmelt_graph::{CheckReport, DumpFormat, Stats};
 
 use crate::error::{Error, Result};
 use crate::load::{Format, Loaded, Loader};
@@ -249,11 +249,8 @@ impl Database {
     /// # Errors
     /// Those of reading and writing. On a full device pages stay where they are, without an error.
     pub fn compact(&self) -> Result<()> {
-        match self.open.graph().relocate(|_| {}) {
-            Ok(_) | Err(GraphError::Store(StoreError::Full { .. })) => {}
-            Err(error) => return Err(error.into()),
-        }
-        Ok(self.open.graph().store().compact()?)
+        self.open.graph().compact_until(|_| ControlFlow::Continue(()))?;
+        Ok(())
     }
 
     /// Loads a file; its format is told by its name, or else by its first bytes. `.gz` and `.zst`

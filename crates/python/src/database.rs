@@ -193,7 +193,7 @@ impl PyDatabase {
         named_graphs: Option<Vec<GraphIri>>,
         parameters: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
-        let question = Question::new(query).with_bindings(bindings)?.with_bindings(parameters)?;
+        let question = Question::with_parameters(query, bindings, parameters)?;
         let question = Question { base, memory, ..question.with_timeout(timeout)? };
         let (default_graphs, named_graphs) = (iris(default_graphs), iris(named_graphs));
         let question = Question { default_graphs, named_graphs, ..question };
@@ -215,7 +215,7 @@ impl PyDatabase {
         memory: Option<usize>,
         parameters: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyChanges> {
-        let question = Question::new(update).with_bindings(bindings)?.with_bindings(parameters)?;
+        let question = Question::with_parameters(update, bindings, parameters)?;
         let question = Question { base, memory, ..question.with_timeout(timeout)? };
         let database = self.handle.to_write()?;
         let changes = question.run(py, || question.on(database.prepare(&question.text)).update())?;
@@ -337,7 +337,7 @@ impl PyDatabase {
         bindings: Option<&Bound<'_, PyDict>>,
         parameters: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<String> {
-        let question = Question::new(query).with_bindings(bindings)?.with_bindings(parameters)?;
+        let question = Question::with_parameters(query, bindings, parameters)?;
         let database = self.handle.database()?;
         question.run(py, || question.on(database.prepare(&question.text)).explain())
     }
@@ -352,7 +352,7 @@ impl PyDatabase {
         bindings: Option<&Bound<'_, PyDict>>,
         parameters: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<String> {
-        let question = Question::new(query).with_bindings(bindings)?.with_bindings(parameters)?;
+        let question = Question::with_parameters(query, bindings, parameters)?;
         let database = self.handle.database()?;
         question.run(py, || question.on(database.prepare(&question.text)).analyze())
     }

@@ -35,6 +35,15 @@ impl Question {
         Question { text: text.to_owned(), ..Question::default() }
     }
 
+    /// A text with the parameters of a call: a dict, and keyword arguments.
+    pub fn with_parameters(
+        text: &str,
+        bindings: Option<&Bound<'_, PyDict>>,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        Question::new(text).with_bindings(bindings)?.with_bindings(keywords)
+    }
+
     /// Declares prefixes before the text, without adding a line.
     pub fn with_prefixes(mut self, prefixes: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let mut declared = String::new();

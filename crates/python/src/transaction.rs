@@ -116,7 +116,7 @@ impl PyTransaction {
         memory: Option<usize>,
         parameters: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
-        let question = Question::new(query).with_bindings(bindings)?.with_bindings(parameters)?;
+        let question = Question::with_parameters(query, bindings, parameters)?;
         let question = Question { base, memory, ..question.with_timeout(timeout)? };
         let answer = self.step(py, &question, |tx| question.on(tx.prepare(&question.text)).answer())?;
         plain(py, question.answered(py, answer, None)?)
@@ -135,7 +135,7 @@ impl PyTransaction {
         memory: Option<usize>,
         parameters: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyChanges> {
-        let question = Question::new(update).with_bindings(bindings)?.with_bindings(parameters)?;
+        let question = Question::with_parameters(update, bindings, parameters)?;
         let question = Question { base, memory, ..question.with_timeout(timeout)? };
         Ok(self.step(py, &question, |tx| question.on(tx.prepare(&question.text)).update())?.into())
     }

@@ -65,7 +65,7 @@ pub struct BsbmRunArgs {
     /// With --endpoint: open a connection for each query, as the benchmark's original driver does
     #[arg(long, requires = "endpoint")]
     connection_per_query: bool,
-    /// The update set that `bsbm generate --updates` wrote, for explore-and-update
+    /// The update set that `bsbm generate --update-output` wrote, for explore-and-update
     #[arg(long, value_name = "FILE")]
     updates: Option<PathBuf>,
     /// Result format

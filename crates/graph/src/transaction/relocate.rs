@@ -37,7 +37,7 @@ pub enum CompactStep {
 }
 
 /// Result of a compaction.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Compacted {
     /// Bytes of the stripes before.
     pub before_bytes: u64,
@@ -45,6 +45,8 @@ pub struct Compacted {
     pub after_bytes: u64,
     /// Leaves moved.
     pub leaves: u64,
+    /// The shortage of space that ended the moving early, if one did. What was moved stays moved.
+    pub shortage: Option<StoreError>,
 }
 
 /// Trees that are looked at.
@@ -108,14 +110,16 @@ impl Database {
             moved = leaves;
             go_on_after(CompactStep::Moved(leaves))
         });
-        match relocated {
-            // Leaves that were moved stay moved; giving space back needs none.
-            Ok(_) | Err(GraphError::Store(StoreError::Full { .. })) => {}
+        let shortage = match relocated {
+            Ok(_) => None,
+            // Giving space back needs none.
+            Err(GraphError::Store(full @ StoreError::Full { .. })) => Some(full),
             Err(error) => return Err(error),
-        }
+        };
         go_on(go_on_after(CompactStep::WritingBack))?;
         self.store().compact()?;
-        Ok(Compacted { before_bytes: before, after_bytes: self.store().stripe_bytes()?, leaves: moved })
+        let after = self.store().stripe_bytes()?;
+        Ok(Compacted { before_bytes: before, after_bytes: after, leaves: moved, shortage })
     }
 
     /// Copies the database as of now into `target`, while readers and writers go on.
