@@ -15,7 +15,11 @@ OLD, NEW, PAIRS, DATA = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 PRODUCTS = os.environ.get("PRODUCTS", "2785")
 MIXES = int(os.environ.get("MIXES", "300"))
 COMMITS = int(os.environ.get("COMMITS", "1500"))
+TURN_COMMITS = 50
 CELL_PRODUCTS, CELL_MIXES = os.environ.get("CELLS", "300:20").split(":")
+# Four clients on two processors wait for each other, which one client never does.
+CLIENTS = {"explore": 1, "explore by 4": 4}
+SPEEDS = [("load", "triples/s"), *((what, "QMpH") for what in CLIENTS), ("commits", "commits/s")]
 LEAST_SPEED = 0.95
 MOST_GROWTH = 0.03
 HERE = os.path.join(DATA, "ab-runs-%d" % os.getpid())
@@ -35,7 +39,7 @@ class Side:
         self.name, self.binary = name, binary
         self.dir = os.path.join(HERE, name)
         os.makedirs(self.dir)
-        self.speeds = {"load": [], "explore": [], "commits": []}
+        self.speeds = {what: [] for what, _ in SPEEDS}
         self.counts = {}
 
     def path(self, name):
@@ -48,42 +52,43 @@ class Side:
         triples, seconds = re.search(r"([\d,]+) triples in ([\d.]+) s", said).groups()
         return int(triples.replace(",", "")) / float(seconds)
 
-    def explore(self, db):
-        said = run(self.binary, "bsbm", "run", db, "--products", PRODUCTS, "--mixes", str(MIXES), "--warmup",
-                   str(MIXES // 3), "--clients", "1", "--memory", "1GiB", "--format", "json").stdout
+    def explore(self, db, clients):
+        mixes = MIXES * clients
+        said = run(self.binary, "bsbm", "run", db, "--products", PRODUCTS, "--mixes", str(mixes), "--warmup",
+                   str(mixes // 3), "--clients", str(clients), "--memory", "1GiB", "--format", "json").stdout
         return json.loads(said)["qmph"]
 
-    def commits(self, db):
-        """Commits per second of one client over HTTP, and what the journal took."""
+    def serve(self, db):
+        """Starts a server that takes commits."""
         announcement = os.path.join(db, "server")
         if os.path.exists(announcement):
             os.remove(announcement)
-        server = subprocess.Popen([self.binary, "serve", db, "--listen", "127.0.0.1:0", "--memory", "256MiB"],
-                                  stderr=subprocess.DEVNULL)
-        try:
-            connection = connect(server, announcement)
-            headers = {"Content-Type": "application/sparql-update"}
+        self.server = subprocess.Popen([self.binary, "serve", db, "--listen", "127.0.0.1:0", "--memory", "256MiB"],
+                                       stderr=subprocess.DEVNULL)
+        self.connection = connect(self.server, announcement)
+        self.journal = self.journal_stats()
 
-            def ask(method, path, body=None):
-                connection.request(method, path, body, headers)
-                answer = connection.getresponse()
-                text = answer.read()
-                if answer.status != 200:
-                    sys.exit("%s: %s %s" % (self.name, answer.status, text))
-                return text
+    def ask(self, method, path, body=None):
+        self.connection.request(method, path, body, {"Content-Type": "application/sparql-update"})
+        answer = self.connection.getresponse()
+        text = answer.read()
+        if answer.status != 200:
+            sys.exit("%s: %s %s" % (self.name, answer.status, text))
+        return text
 
-            stats = json.loads(ask("GET", "/stats"))["journal"]
-            begun = time.monotonic()
-            for i in range(COMMITS):
-                ask("POST", "/update", "INSERT DATA { <urn:s%d> <urn:p%d> %d }" % (i % 97, i % 7, i))
-            seconds = time.monotonic() - begun
-            after = json.loads(ask("GET", "/stats"))["journal"]
-            for key in "appended_bytes", "syncs":
-                self.counts["journal %s per 1000 commits" % key] = (after[key] - stats[key]) * 1000 / COMMITS
-        finally:
-            server.terminate()
-            server.wait()
-        return COMMITS / seconds
+    def journal_stats(self):
+        return json.loads(self.ask("GET", "/stats"))["journal"]
+
+    def commit(self, numbers):
+        """Seconds of a commit of one quad for each number, one after the other."""
+        begun = time.monotonic()
+        for i in numbers:
+            self.ask("POST", "/update", "INSERT DATA { <urn:s%d> <urn:p%d> %d }" % (i % 97, i % 7, i))
+        return time.monotonic() - begun
+
+    def stop(self):
+        self.server.terminate()
+        self.server.wait()
 
     def virtual(self, data):
         """Pages, requests, bytes and seconds of every setting on modelled devices."""
@@ -117,33 +122,52 @@ def stripes(db):
     return sum(os.path.getsize(os.path.join(db, f)) for f in os.listdir(db) if f.startswith("stripe-") and "profile" not in f)
 
 
+def commits(order):
+    """Commits per second of one client over HTTP, and what the journal took. Both servers run, and take turns of a few
+    commits: the time of a sync changes from second to second by more than what is to be found."""
+    seconds = {side: 0.0 for side in order}
+    try:
+        for side in order:
+            shutil.rmtree(side.path("small"), ignore_errors=True)
+            shutil.copytree(side.path("empty"), side.path("small"))
+            side.serve(side.path("small"))
+        for turn, first in enumerate(range(0, COMMITS, TURN_COMMITS)):
+            for side in order if turn % 2 == 0 else order[::-1]:
+                seconds[side] += side.commit(range(first, min(first + TURN_COMMITS, COMMITS)))
+        for side in order:
+            after = side.journal_stats()
+            for key in "appended_bytes", "syncs":
+                side.counts["journal %s per 1000 commits" % key] = (after[key] - side.journal[key]) * 1000 / COMMITS
+            side.speeds["commits"].append(COMMITS / seconds[side])
+    finally:
+        for side in order:
+            side.stop()
+
+
 def pair(sides, data, number):
     order = sides if number % 2 == 0 else sides[::-1]
-    for what in "load", "explore", "commits":
+    for what in "load", *CLIENTS:
         for side in order:
             db = side.path("shop")
             if what == "load":
                 rate = side.load(data, db)
                 side.counts["bytes of the database"] = stripes(db)
-            elif what == "explore":
-                rate = side.explore(db)
             else:
-                shutil.rmtree(side.path("small"), ignore_errors=True)
-                shutil.copytree(side.path("empty"), side.path("small"))
-                rate = side.commits(side.path("small"))
+                rate = side.explore(db, CLIENTS[what])
             side.speeds[what].append(rate)
+    commits(order)
     ratios = {what: sides[1].speeds[what][-1] / sides[0].speeds[what][-1] for what in sides[0].speeds}
     print("pair %d: %s" % (number + 1, ", ".join("%s %.3f" % of for of in ratios.items())), flush=True)
 
 
 def judge_speeds(old, new):
     good = True
-    for what, unit in (("load", "triples/s"), ("explore", "QMpH"), ("commits", "commits/s")):
+    for what, unit in SPEEDS:
         ratios = [b / a for a, b in zip(old.speeds[what], new.speeds[what])]
         median = statistics.median(ratios)
         holds = median >= LEAST_SPEED
         good &= holds
-        print("%-8s old %9.0f, new %9.0f %s; new/old median %.3f (%.3f to %.3f): %s"
+        print("%-12s old %9.0f, new %9.0f %s; new/old median %.3f (%.3f to %.3f): %s"
               % (what, statistics.median(old.speeds[what]), statistics.median(new.speeds[what]), unit, median,
                  min(ratios), max(ratios), "holds" if holds else "BELOW %.2f" % LEAST_SPEED))
     return good

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Is NEW as fast as OLD? Load, Explore (warm, in process) and durable commits, in pairs whose order alternates (ABBA), and counts that must not grow.
+# Is NEW as fast as OLD? Load, Explore (warm, in process, one client and four) and durable commits, in pairs whose order alternates (ABBA), and counts that must not grow.
 #
 #   benches/ab.sh OLD NEW [PAIRS]      9 pairs unless given; OLD and NEW are binaries or revisions, which are built
 #
 #   PRODUCTS   scale of the data          [2785: 1 million triples]
-#   MIXES      Explore mixes in a run     [300, after 100 of warm-up]
+#   MIXES      Explore mixes of a client  [300, after 100 of warm-up]
 #   COMMITS    commits in a run           [1500, one quad each, one client]
 #   CELLS      products and mixes of the runs in virtual time [300:20]
 #
