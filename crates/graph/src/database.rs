@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::{FxHashMap, FxHashSet};
-use snowmelt_store::{Snapshot, Store};
+use snowmelt_store::{Snapshot, Store, TempSpace};
 
 use crate::database::state::GraphState;
 use crate::dict::prefix::PrefixEncoder;
@@ -135,6 +135,14 @@ impl Database {
     /// its objects are all IRIs and blank nodes, still holds.
     pub fn literals_since(&self, predicate: TermId) -> u64 {
         self.literals.read().get(&predicate).copied().unwrap_or(0)
+    }
+
+    /// Temporary space for what a query cannot hold in memory.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn temp_space(&self) -> Result<TempSpace> {
+        Ok(self.store.temp_space()?)
     }
 
     /// The store below.

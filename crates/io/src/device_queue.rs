@@ -110,11 +110,11 @@ impl DeviceQueue {
         let shared = &self.shared;
         shared.clock.settle();
         let arrived_ns = shared.clock.now_ns();
-        // An awaited request is never merged: of a merge that failed each piece would be tried
+        // An awaited write is never merged: of a merge that failed each piece would be tried
         // again, and a failed write must not be.
         let pending = |request: Request| {
-            let alone = request.tag == AWAITED;
-            Pending { request, arrived_ns, order: 0, alone, client }
+            let alone = request.tag & AWAITED != 0 && request.buf.is_write();
+            Pending { request, arrived_ns, order: 0, alone, again: false, client }
         };
         let mut state = shared.state.lock();
         if state.closing {
@@ -170,17 +170,34 @@ impl DeviceQueue {
     /// A write failed, or the queue is closed; the first failure is returned.
     #[allow(unsafe_code)]
     pub fn write_awaited(&self, parts: &[(u64, &[u8])], class: Class) -> Result<(), IoError> {
-        let awaited = &self.shared.awaited;
-        let _turn = awaited.turn.lock();
-        awaited.begin(parts.len());
+        let tag = self.shared.awaited.begin(parts.len());
         let request = |(offset, bytes): &(u64, &[u8])| {
             // SAFETY: the bytes are borrowed until all requests are over, which is when this
             // returns.
             let buf = unsafe { RawBuf::write_from(bytes.as_ptr(), bytes.len()) };
-            Request { offset: *offset, buf, class, tag: AWAITED }
+            Request { offset: *offset, buf, class, tag }
         };
         self.submit(&mut parts.iter().map(request).collect());
-        awaited.wait()
+        self.shared.awaited.wait(tag)
+    }
+
+    /// Fills all of `parts` (offset, buffer) through the schedule, behind what is more urgent
+    /// than `class`; returns when all are over. Neighbours may be merged. Not to be called from
+    /// within a sink.
+    ///
+    /// # Errors
+    /// A read failed, or the queue is closed; the first failure is returned.
+    #[allow(unsafe_code)]
+    pub fn read_awaited(&self, parts: &mut [(u64, &mut [u8])], class: Class) -> Result<(), IoError> {
+        let tag = self.shared.awaited.begin(parts.len());
+        let request = |(offset, bytes): &mut (u64, &mut [u8])| {
+            // SAFETY: the buffers are borrowed until all requests are over, which is when this
+            // returns, and are not touched meanwhile.
+            let buf = unsafe { RawBuf::read_into(bytes.as_mut_ptr(), bytes.len()) };
+            Request { offset: *offset, buf, class, tag }
+        };
+        self.submit(&mut parts.iter_mut().map(request).collect());
+        self.shared.awaited.wait(tag)
     }
 
     /// Returns when everything whose completion was reported before is durable.

@@ -345,7 +345,6 @@ impl Engine {
             plain,
             contexts: FxHashMap::default(),
             constant_keys: Vec::new(),
-            temp_dir: std::env::temp_dir(),
             profile: None,
             algebra,
         })

@@ -125,13 +125,11 @@ pub enum QueryError {
     /// The request and its text both name the dataset of WHERE.
     #[error("the update has USING or WITH of its own: leave out using-graph-uri and using-named-graph-uri")]
     UsingTwice,
-    /// A temporary file of a sort, group or distinct failed.
-    #[error("temporary file {path}: {source}")]
+    /// Rows that a sort, group, distinct or join had put aside came back wrong.
+    #[error("what the query had put aside on the device came back wrong: {what}; check the device")]
     Spill {
-        /// The file.
-        path: std::path::PathBuf,
-        /// The system's error.
-        source: std::io::Error,
+        /// The fault.
+        what: String,
     },
     /// A term of the result that its format has no notation for.
     #[error("\"{term}\" cannot be written as {format}: {why}; ask for {instead}")]

@@ -60,6 +60,7 @@ mod whole;
 
 pub use access::build::{Build, TreeWriter};
 pub use access::reader::{Reader, WishKind};
+pub use access::temp_space::{TempBytes, TempSpace};
 pub use access::transaction::{Committed, Pending, Transaction};
 pub use error::{Result, StoreError};
 pub use files::stripes::profile_path;

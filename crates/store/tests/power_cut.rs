@@ -113,6 +113,7 @@ fn acknowledged_commits_survive_power_cuts() {
             && tally.loads > 100
             && tally.backups > 100
             && tally.cut_backups > 20
+            && tally.aside > 1000
     );
 }
 

@@ -21,7 +21,10 @@ impl Serving {
             self.tally.lock().started(&request, request.started_ns);
             let end = request.execute(&*self.device, &self.scratch);
             self.deliver(&mut request, end, self.clock.now_ns());
-            request.pieces.drain(..).for_each(|piece| schedule.push(Pending { alone: true, ..piece }));
+            request
+                .pieces
+                .drain(..)
+                .for_each(|piece| schedule.push(Pending { alone: true, again: true, ..piece }));
         }
         assert!(schedule.is_empty(), "a batch is carried out whole");
         request.len = 0; // it was not counted

@@ -158,7 +158,7 @@ impl Serving {
             state.schedule.over(&request, self.clock.now_ns());
         }
         for piece in request.pieces.drain(..) {
-            state.schedule.push(Pending { alone: true, ..piece });
+            state.schedule.push(Pending { alone: true, again: true, ..piece });
         }
         state.spare.push(request);
         if state.closing && state.outstanding.requests == 0 && state.schedule.is_empty() {
@@ -167,9 +167,9 @@ impl Serving {
     }
 
     fn tell(&self, tag: u64, result: Result<(), IoError>) {
-        match tag {
-            AWAITED => self.awaited.complete(result),
-            _ => self.sink.complete(tag, result),
+        match tag & AWAITED {
+            0 => self.sink.complete(tag, result),
+            _ => self.awaited.complete(tag, result),
         }
     }
 

@@ -249,15 +249,22 @@ impl RingServer<'_> {
 
 fn push(entries: &mut squeue::SubmissionQueue<'_>, slot: usize, request: &DeviceRequest) {
     let offset = request.offset + request.done;
+    let prio = request.class.ioprio();
     let entry = match (request.iov(), request.write) {
-        ([one], false) => {
-            opcode::Read::new(DEVICE, one.iov_base.cast(), one.iov_len as u32).offset(offset).build()
+        ([one], false) => opcode::Read::new(DEVICE, one.iov_base.cast(), one.iov_len as u32)
+            .offset(offset)
+            .ioprio(prio)
+            .build(),
+        ([one], true) => opcode::Write::new(DEVICE, one.iov_base.cast(), one.iov_len as u32)
+            .offset(offset)
+            .ioprio(prio)
+            .build(),
+        (iov, false) => {
+            opcode::Readv::new(DEVICE, iov.as_ptr(), iov.len() as u32).offset(offset).ioprio(prio).build()
         }
-        ([one], true) => {
-            opcode::Write::new(DEVICE, one.iov_base.cast(), one.iov_len as u32).offset(offset).build()
+        (iov, true) => {
+            opcode::Writev::new(DEVICE, iov.as_ptr(), iov.len() as u32).offset(offset).ioprio(prio).build()
         }
-        (iov, false) => opcode::Readv::new(DEVICE, iov.as_ptr(), iov.len() as u32).offset(offset).build(),
-        (iov, true) => opcode::Writev::new(DEVICE, iov.as_ptr(), iov.len() as u32).offset(offset).build(),
     };
     // SAFETY: the pieces' buffers are valid until completed (RawBuf's contract); the list of
     // buffers is on the heap and stays as it is until the completion.

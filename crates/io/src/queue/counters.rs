@@ -138,11 +138,11 @@ impl QueueTally {
         class.device_requests += 1;
         class.gap_bytes += request.gap_bytes;
         class.merged += request.pieces.len() as u64 - 1;
-        let retried = request.pieces.iter().filter(|p| p.alone).count() as u64;
+        let retried = request.pieces.iter().filter(|p| p.again).count() as u64;
         class.retried += retried;
         class.requests += request.pieces.len() as u64 - retried;
         class.bytes +=
-            request.pieces.iter().filter(|p| !p.alone).map(|p| p.request.buf.len() as u64).sum::<u64>();
+            request.pieces.iter().filter(|p| !p.again).map(|p| p.request.buf.len() as u64).sum::<u64>();
     }
 
     /// A device request came back; the first `ended` pieces are over, `failed` of them with an

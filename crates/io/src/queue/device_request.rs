@@ -25,8 +25,10 @@ pub(crate) struct Pending {
     pub(crate) arrived_ns: u64,
     /// Order of arrival.
     pub(crate) order: u64,
-    /// Must not be merged: it was part of a merge that failed.
+    /// Must not be merged: it was part of a merge that failed, or is a write that is awaited.
     pub(crate) alone: bool,
+    /// It was counted before: it was part of a merge that failed.
+    pub(crate) again: bool,
     /// The client that asked.
     pub(crate) client: u64,
 }
@@ -319,7 +321,7 @@ mod tests {
                 // SAFETY: the buffers outlive the request.
                 let buf = unsafe { crate::RawBuf::read_into(bufs[i].as_mut_ptr(), units * UNIT) };
                 let one = Request { offset: at, buf, class: Class::Planned, tag: i as u64 };
-                let one = Pending { request: one, arrived_ns: 0, order: i as u64, alone: false, client: 0 };
+                let one = Pending { request: one, arrived_ns: 0, order: i as u64, alone: false, again: false, client: 0 };
                 if i == 0 { request.begin(one) } else { request.append(one) }
                 at += (units * UNIT) as u64;
             }

@@ -15,18 +15,58 @@ pub enum Class {
     Demand,
     /// They will certainly be needed.
     Planned,
+    /// A query waits for what it has put aside: a run of a sort, a part of a join.
+    SpillRead,
     /// They may be needed.
     Speculative,
+    /// A query puts aside what does not fit into its memory.
+    SpillWrite,
     /// Written back when there is nothing better to do.
     WriteBack,
 }
 
 impl Class {
     /// Number of classes.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 7;
     /// All of them, the most urgent first.
-    pub const ALL: [Class; Class::COUNT] =
-        [Class::Journal, Class::Demand, Class::Planned, Class::Speculative, Class::WriteBack];
+    pub const ALL: [Class; Class::COUNT] = [
+        Class::Journal,
+        Class::Demand,
+        Class::Planned,
+        Class::SpillRead,
+        Class::Speculative,
+        Class::SpillWrite,
+        Class::WriteBack,
+    ];
+
+    /// Name in tables, metrics and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Journal => "journal",
+            Class::Demand => "demand",
+            Class::Planned => "planned",
+            Class::SpillRead => "spill-read",
+            Class::Speculative => "speculative",
+            Class::SpillWrite => "spill-write",
+            Class::WriteBack => "write-back",
+        }
+    }
+
+    /// The priority that the kernel's scheduler sees (ioprio_set(2)): class *best effort*, which
+    /// needs no privilege, at level 0 (first) to 7. Only mq-deadline and bfq look at it.
+    pub(crate) fn ioprio(self) -> u16 {
+        const BEST_EFFORT: u16 = 2 << 13;
+        let level = match self {
+            Class::Journal => 0,
+            Class::Demand => 1,
+            Class::Planned => 3,
+            Class::SpillRead => 4,
+            Class::Speculative => 5,
+            Class::SpillWrite => 6,
+            Class::WriteBack => 7,
+        };
+        BEST_EFFORT | level
+    }
 }
 
 /// One request.
@@ -48,4 +88,19 @@ pub trait Sink: Send + Sync {
     /// per request, from any thread, also from within `submit`; must be short and must not
     /// wait.
     fn complete(&self, tag: u64, result: Result<(), IoError>);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_classes_is_the_kernels_too() {
+        for (at, class) in Class::ALL.into_iter().enumerate() {
+            assert_eq!(class as usize, at);
+            assert_eq!(serde_json::to_value(class).unwrap(), class.name());
+        }
+        assert!(Class::ALL.windows(2).all(|w| w[0].ioprio() < w[1].ioprio()), "an urgent class goes first");
+        assert_eq!(Class::WriteBack.ioprio() >> 13, 2, "best effort: idle requests may never be served");
+    }
 }

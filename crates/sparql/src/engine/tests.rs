@@ -287,6 +287,15 @@ fn parameters_of_one_shape_do_not_mix() {
     assert!(f.engine.templates.read().len() <= 5);
 }
 
+/// Bytes that queries have put aside so far, and read back.
+fn spilled(engine: &Engine) -> [u64; 2] {
+    let stripe = &engine.database().store().device_counters()[0];
+    ["spill-write", "spill-read"].map(|name| {
+        let class = stripe.classes.iter().find(|class| class.class.name() == name);
+        class.expect("a class of the queue").bytes
+    })
+}
+
 #[test]
 fn operators_spill_and_give_the_same() {
     let lines: String = (0..30_000).map(|i| format!("<e:s{}> <e:v> <e:o{}> .\n", i % 20_011, i)).collect();
@@ -299,8 +308,12 @@ fn operators_spill_and_give_the_same() {
         "SELECT ?s (COUNT(*) AS ?c) { ?s <e:v> ?o } GROUP BY ?s",
         "SELECT ?s ?m ?n { { SELECT DISTINCT ?s ?m { ?s <e:v> ?m } } { SELECT DISTINCT ?s ?n { ?s <e:v> ?n } } }",
     ] {
+        let before = spilled(&f.engine);
         let mut a = rows(&f.engine, query, &tight).unwrap_or_else(|e| panic!("{query}: {e}"));
+        let aside = spilled(&f.engine);
+        assert!(aside[0] > before[0] && aside[1] > before[1], "{query}: bytes written and read {aside:?}");
         let mut b = rows(&f.engine, query, &ample).unwrap();
+        assert_eq!(spilled(&f.engine), aside, "{query}: what fits is not put aside");
         if !query.contains("ORDER BY") {
             a.sort();
             b.sort();

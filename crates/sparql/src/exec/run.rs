@@ -96,8 +96,6 @@ pub(crate) struct Run {
     pub contexts: FxHashMap<Var, Batch>,
     /// keys of scans that are known before anything runs
     pub constant_keys: Vec<(Index, Vec<u64>)>,
-    /// where operators spill
-    pub temp_dir: std::path::PathBuf,
     pub profile: Option<Profile>,
 }
 
@@ -122,7 +120,7 @@ impl Run {
         let (locals, now, base) = (self.locals.clone(), self.now, self.base());
         let (algebra, params, consts) = (self.algebra.clone(), self.params.clone(), self.consts.clone());
         let (default_graphs, named_graphs) = (self.default_graphs.clone(), self.named_graphs.clone());
-        let (batch, plain, temp_dir) = (self.batch, self.plain, self.temp_dir.clone());
+        let (batch, plain) = (self.batch, self.plain);
         move || Run {
             source: Source::new(session),
             terms: terms_within(
@@ -151,7 +149,6 @@ impl Run {
             forked: Activity::default(),
             contexts: FxHashMap::default(),
             constant_keys: Vec::new(),
-            temp_dir,
             profile: None,
         }
     }

@@ -2,19 +2,19 @@
 //!
 //! * With a limit: the best rows so far are kept; when twice as many have gathered, the worse
 //!   half goes.
-//! * Without: all rows, sorted at the end; over the memory share sorted runs go to a temporary
-//!   file and are merged, some at a time, until one merge can give out the rows.
+//! * Without: all rows, sorted at the end; over the memory share sorted runs are put aside and
+//!   merged, some at a time, until one merge can give out the rows.
 //!
 //! A key is made once per row, from terms read once per batch in location order. Equal keys
 //! keep the order of arrival.
 
 use std::cmp::Ordering;
-use std::path::PathBuf;
+use std::sync::Arc;
 
-use snowmelt_graph::TermId;
+use snowmelt_graph::{Database, TermId};
 
 use super::rows::{Queue, append};
-use super::spill::{Reader, SpillFile, Writer};
+use super::spill::{Reader, SpillSpace, Writer};
 use super::{Boxed, Operator, Result, Run};
 use crate::bounds::{Held, Limits, MemoryShare};
 use crate::error::QueryError;
@@ -136,20 +136,20 @@ impl Rows {
     }
 }
 
-/// The rows gathered: some in memory, and runs in a file.
+/// The rows gathered: some in memory, and runs in temporary space.
 struct Gather<'a> {
     rows: Rows,
     held: Held,
     runs: Vec<Writer>,
-    file: Option<SpillFile>,
+    space: Option<SpillSpace>,
     limit: Option<usize>,
     limits: &'a Limits,
     memory: MemoryShare,
-    temp_dir: PathBuf,
+    database: Arc<Database>,
 }
 
 impl Gather<'_> {
-    /// After rows were added: the worst go, or all go to the file, if they are too many.
+    /// After rows were added: the worst go, or all are put aside, if they are too many.
     fn settle(&mut self) -> Result<()> {
         if let Some(limit) = self.limit
             && self.rows.batch.rows > limit.saturating_mul(2).saturating_add(1024)
@@ -169,11 +169,11 @@ impl Gather<'_> {
     /// Sorts what is held and writes it.
     fn spill(&mut self) -> Result<()> {
         let order = self.rows.order(self.limit.unwrap_or(usize::MAX), self.limits)?;
-        let file = match &self.file {
-            Some(file) => file,
-            None => self.file.insert(SpillFile::new(&self.temp_dir)?),
+        let space = match &self.space {
+            Some(space) => space,
+            None => self.space.insert(SpillSpace::new(&self.database)?),
         };
-        let mut writer = file.writer();
+        let mut writer = space.writer();
         let mut rest = &order[..];
         while !rest.is_empty() {
             self.limits.check()?;
@@ -226,7 +226,7 @@ fn pack(rows: &Rows, part: &[u32]) -> (Vec<TermId>, Vec<TermId>) {
     (lengths, words.collect())
 }
 
-/// A sorted run in a file, at its next row.
+/// A sorted run in temporary space, at its next row.
 struct SortedRun {
     file: Reader,
     rows: Rows,
@@ -373,11 +373,11 @@ impl Sort {
             rows: Rows::default(),
             held: run.memory.held(),
             runs: Vec::new(),
-            file: None,
+            space: None,
             limit: self.limit,
             limits: &limits,
             memory: run.memory.clone(),
-            temp_dir: run.temp_dir.clone(),
+            database: run.source.session.database().clone(),
         };
         while let Some(batch) = self.input.next(run)? {
             run.check()?;
@@ -397,15 +397,15 @@ impl Sort {
         if gather.rows.batch.rows > 0 {
             gather.spill()?;
         }
-        let Gather { mut runs, file, .. } = gather;
-        let file = file.expect("runs are in a file");
+        let Gather { mut runs, space, .. } = gather;
+        let space = space.expect("runs are in temporary space");
         while runs.len() > FAN_IN {
             let mut longer = Vec::new();
             while !runs.is_empty() {
                 let some = runs.drain(..runs.len().min(FAN_IN)).collect();
                 let merge = Merge::new(some, run.memory.held())?;
                 longer.push(merge.write(
-                    file.writer(),
+                    space.writer(),
                     self.keep.len(),
                     block_bytes(&run.memory),
                     &limits,

@@ -1,4 +1,4 @@
-//! Temporary files: batches written in lz4 blocks and read back in order.
+//! Temporary space: batches written in lz4 blocks and read back in order.
 //!
 //! | bytes | block                              |
 //! |-------|------------------------------------|
@@ -6,19 +6,13 @@
 //! | 4     | columns                            |
 //! | …     | the columns, little-endian, lz4    |
 //!
-//! An operator has one file, however many runs or partitions it writes: each keeps a list of
-//! where its blocks are. So what a spill needs in memory and in descriptors does not grow with
-//! it. Files are unlinked as soon as they are open: nothing is left behind, however the process
-//! ends.
+//! An operator has one space, however many runs or partitions it writes: each keeps a list of
+//! where its blocks are. So what a spill needs in memory does not grow with it. The space is given
+//! back when the operator ends, however it ends.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
-use snowmelt_graph::TermId;
+use snowmelt_graph::{Database, GraphError, TempSpace, TermId};
 
 use super::rows::{append, columns, hash_row};
 use super::{Result, Run};
@@ -28,25 +22,14 @@ use crate::exec::Batch;
 /// Parts of one partitioning; a part that is still too large is an error of the memory share.
 const PARTITIONS: usize = 64;
 
-/// Bytes gathered before they are written.
-const WRITE_BYTES: usize = 64 << 10;
+/// Bytes of a block that a writer keeps memory for.
+const BLOCK_BYTES: usize = 64 << 10;
 
-static NUMBER: AtomicU64 = AtomicU64::new(0);
-
-/// A temporary file.
+/// Temporary space of one operator.
 #[derive(Clone)]
-pub(super) struct SpillFile(Arc<Mutex<OpenFile>>);
+pub(super) struct SpillSpace(Arc<TempSpace>);
 
-struct OpenFile {
-    path: PathBuf,
-    file: File,
-    /// bytes written
-    end: u64,
-    /// bytes behind them that are not
-    waiting: Vec<u8>,
-}
-
-/// A place in a file.
+/// A place in it.
 #[derive(Clone, Copy)]
 struct BlockPlace {
     at: u64,
@@ -55,67 +38,37 @@ struct BlockPlace {
 
 /// A list of batches being written.
 pub(super) struct Writer {
-    file: SpillFile,
+    space: SpillSpace,
     blocks: Vec<BlockPlace>,
     raw: Vec<u8>,
 }
 
 /// A list of batches being read.
 pub(super) struct Reader {
-    file: SpillFile,
+    space: SpillSpace,
     blocks: Vec<BlockPlace>,
     next: usize,
 }
 
-fn failed(path: &Path) -> impl Fn(std::io::Error) -> QueryError + '_ {
-    |source| QueryError::Spill { path: path.to_owned(), source }
-}
-
-impl SpillFile {
-    pub fn new(dir: &Path) -> Result<Self> {
-        let name = format!("snowmelt-{}-{}.tmp", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let path = dir.join(name);
-        let open = || {
-            let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-            std::fs::remove_file(&path)?;
-            Ok(file)
-        };
-        let file = open().map_err(failed(&path))?;
-        Ok(Self(Arc::new(Mutex::new(OpenFile { path, file, end: 0, waiting: Vec::new() }))))
+impl SpillSpace {
+    pub fn new(database: &Database) -> Result<Self> {
+        Ok(Self(Arc::new(database.temp_space()?)))
     }
 
-    /// A list of batches in this file.
+    /// A list of batches in this space.
     pub fn writer(&self) -> Writer {
-        Writer { file: self.clone(), blocks: Vec::new(), raw: Vec::new() }
+        Writer { space: self.clone(), blocks: Vec::new(), raw: Vec::new() }
+    }
+
+    fn append(&self, head: [u8; 8], packed: &[u8]) -> Result<BlockPlace> {
+        let at = self.0.append(&[&head, packed]).map_err(GraphError::from)?;
+        Ok(BlockPlace { at, len: (head.len() + packed.len()) as u32 })
     }
 }
 
-impl OpenFile {
-    fn append(&mut self, parts: [&[u8]; 2]) -> Result<BlockPlace> {
-        let at = self.end + self.waiting.len() as u64;
-        parts.iter().for_each(|part| self.waiting.extend_from_slice(part));
-        if self.waiting.len() >= WRITE_BYTES {
-            self.flush()?;
-        }
-        Ok(BlockPlace { at, len: parts.iter().map(|part| part.len()).sum::<usize>() as u32 })
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        self.file.write_all_at(&self.waiting, self.end).map_err(failed(&self.path))?;
-        self.end += self.waiting.len() as u64;
-        self.waiting.clear();
-        self.waiting.shrink_to(WRITE_BYTES);
-        Ok(())
-    }
-
-    fn read(&mut self, place: BlockPlace) -> Result<Vec<u8>> {
-        if place.at + u64::from(place.len) > self.end {
-            self.flush()?;
-        }
-        let mut bytes = vec![0; place.len as usize];
-        self.file.read_exact_at(&mut bytes, place.at).map_err(failed(&self.path))?;
-        Ok(bytes)
-    }
+/// A block that does not say what was written.
+fn damaged(what: impl std::fmt::Display) -> QueryError {
+    QueryError::Spill { what: what.to_string() }
 }
 
 impl Writer {
@@ -127,16 +80,16 @@ impl Writer {
             col.iter().for_each(|id| self.raw.extend(id.0.to_le_bytes()));
         }
         let packed = lz4_flex::block::compress(&self.raw);
-        self.raw.shrink_to(WRITE_BYTES);
+        self.raw.shrink_to(BLOCK_BYTES);
         let mut head = [0; 8];
         head[..4].copy_from_slice(&(batch.rows as u32).to_le_bytes());
         head[4..].copy_from_slice(&(batch.cols.len() as u32).to_le_bytes());
-        self.blocks.push(self.file.0.lock().append([&head, &packed])?);
+        self.blocks.push(self.space.append(head, &packed)?);
         Ok(())
     }
 
     pub fn read(self) -> Reader {
-        Reader { file: self.file, blocks: self.blocks, next: 0 }
+        Reader { space: self.space, blocks: self.blocks, next: 0 }
     }
 }
 
@@ -149,15 +102,15 @@ impl Reader {
     pub fn next(&mut self) -> Result<Option<Batch>> {
         let Some(place) = self.blocks.get(self.next) else { return Ok(None) };
         self.next += 1;
-        let block = self.file.0.lock().read(*place)?;
+        let block = self.space.0.read(place.at, place.len as usize).map_err(GraphError::from)?;
         let number =
             |i: usize| u32::from_le_bytes(block[i * 4..i * 4 + 4].try_into().expect("four bytes")) as usize;
         assert!(place.len >= 8, "a block is written with its head");
         let (rows, width) = (number(0), number(1));
         let raw = lz4_flex::block::decompress(&block[8..], rows * width * 8);
-        let raw = raw.map_err(|e| failed(&self.file.0.lock().path)(std::io::Error::other(e)))?;
+        let raw = raw.map_err(damaged)?;
         if raw.len() != rows * width * 8 {
-            return Err(failed(&self.file.0.lock().path)(std::io::Error::other("a block lacks rows")));
+            return Err(damaged("a block lacks rows"));
         }
         let col = |c: usize| {
             let bytes = &raw[c * rows * 8..(c + 1) * rows * 8];
@@ -181,9 +134,9 @@ pub(super) struct Partitions {
 
 impl Partitions {
     pub fn new(run: &Run) -> Result<Self> {
-        let file = SpillFile::new(&run.temp_dir)?;
+        let space = SpillSpace::new(run.source.session.database())?;
         Ok(Self {
-            writers: (0..PARTITIONS).map(|_| file.writer()).collect(),
+            writers: (0..PARTITIONS).map(|_| space.writer()).collect(),
             waiting: vec![Batch::default(); PARTITIONS],
             waiting_bytes: (run.memory.least() / 8 / PARTITIONS).clamp(1 << 10, 32 << 10),
             readers: Vec::new().into_iter(),
@@ -245,14 +198,15 @@ mod tests {
     #[test]
     fn batches_come_back_as_written() {
         let dir = tempfile::tempdir().unwrap();
-        let file = SpillFile::new(dir.path()).unwrap();
-        let (mut writer, mut other) = (file.writer(), file.writer());
+        let config = snowmelt_store::StoreConfig { memory_bytes: 8 << 20, ..Default::default() };
+        let store = snowmelt_store::Store::create(dir.path(), &[], config).unwrap();
+        let space = SpillSpace(Arc::new(Arc::new(store).temp_space().unwrap()));
+        let (mut writer, mut other) = (space.writer(), space.writer());
         let a = Batch::from_cols(vec![(0..1000).map(TermId).collect(), (5..1005).map(TermId).collect()]);
         let none = Batch { cols: Vec::new(), rows: 3 };
         writer.write(&a).unwrap();
         other.write(&a).unwrap();
         writer.write(&none).unwrap();
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the file is unlinked");
         let mut reader = writer.read();
         assert_eq!(reader.next().unwrap().unwrap().cols, a.cols);
         assert_eq!(reader.next().unwrap().unwrap().rows, 3);

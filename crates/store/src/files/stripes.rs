@@ -146,7 +146,7 @@ impl Stripes {
         self.list.len()
     }
 
-    /// What requests of a stripe cost.
+    /// Costs of the requests of a stripe.
     pub fn cost(&self, stripe: usize) -> &CostModel {
         self.list[stripe].queue.cost()
     }
@@ -191,6 +191,27 @@ impl Stripes {
                 .try_for_each(|(at, bytes)| s.queue.write_now(*at, &[IoSlice::new(bytes)], Class::WriteBack)),
         };
         written.map_err(StoreError::device(&s.path, "write to the stripe"))
+    }
+
+    /// Writes what a query puts aside to a place, behind what is more urgent. As for
+    /// [`Stripes::write_back`], in the calling thread where a seed is a run.
+    pub fn spill(&self, place: Place, bytes: &[u8]) -> Result<()> {
+        let s = &self.list[place.stripe];
+        let written = match self.real {
+            true => s.queue.write_awaited(&[(place.offset, bytes)], Class::SpillWrite),
+            false => s.queue.write_now(place.offset, &[IoSlice::new(bytes)], Class::SpillWrite),
+        };
+        written.map_err(StoreError::device(&s.path, "put aside what a query does not hold in memory"))
+    }
+
+    /// Fills `buf` with what a query has put aside.
+    pub fn read_spilled(&self, place: Place, buf: &mut [u8]) -> Result<()> {
+        let s = &self.list[place.stripe];
+        let read = match self.real {
+            true => s.queue.read_awaited(&mut [(place.offset, buf)], Class::SpillRead),
+            false => s.queue.read_now(place.offset, buf, Class::SpillRead),
+        };
+        read.map_err(StoreError::device(&s.path, "read what a query has put aside"))
     }
 
     /// Makes everything written durable, the directory entries too.

@@ -17,7 +17,10 @@ type OpenFn = dyn Fn(&Path, Access) -> std::result::Result<Arc<dyn Device>, IoEr
 /// Opens every file of a database (super-block, stripes, journal) in place of the file system:
 /// for simulated power cuts.
 #[derive(Clone)]
-pub struct FileOpener(Arc<OpenFn>);
+pub struct FileOpener {
+    open: Arc<OpenFn>,
+    keeps_in_memory: bool,
+}
 
 impl FileOpener {
     /// Opens with `f`, which gets path and access. A file that is not there must be reported as
@@ -25,13 +28,13 @@ impl FileOpener {
     pub fn new(
         f: impl Fn(&Path, Access) -> std::result::Result<Arc<dyn Device>, IoError> + Send + Sync + 'static,
     ) -> Self {
-        FileOpener(Arc::new(f))
+        FileOpener { open: Arc::new(f), keeps_in_memory: false }
     }
 
     /// Keeps every file in memory for as long as the opener or a device of it lives.
     pub fn in_memory() -> Self {
         let files: Mutex<HashMap<PathBuf, Arc<MemoryDevice>>> = Mutex::default();
-        FileOpener::new(move |path, access| {
+        let opener = FileOpener::new(move |path, access| {
             let mut files = files.lock();
             let name = path.to_string_lossy();
             let errno = match (files.get(path), access) {
@@ -46,7 +49,13 @@ impl FileOpener {
             };
             let (device, kind) = (name.into(), IoErrorKind::Os { errno });
             Err(IoError { device, operation: Operation::Open, offset: 0, len: 0, kind })
-        })
+        });
+        FileOpener { keeps_in_memory: true, ..opener }
+    }
+
+    /// True when what is written takes memory of the process.
+    pub(crate) fn keeps_in_memory(&self) -> bool {
+        self.keeps_in_memory
     }
 }
 
@@ -102,7 +111,7 @@ pub(crate) fn open(
     caching: Caching,
 ) -> std::result::Result<Arc<dyn Device>, IoError> {
     match opener {
-        Some(opener) => (opener.0)(path, access),
+        Some(opener) => (opener.open)(path, access),
         None => Ok(Arc::new(FileDevice::open(path, access, caching == Caching::Direct)?)),
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use snowmelt_io::PowerDisk;
-use snowmelt_store::{JournalConfig, Pending, Plant, Snapshot, Store, StoreConfig, StoreError};
+use snowmelt_store::{JournalConfig, Pending, Plant, Snapshot, Store, StoreConfig, StoreError, TempSpace};
 
 use crate::support::{Random, tiny};
 use copy::Copy;
@@ -41,6 +41,8 @@ pub struct Tally {
     /// Backups that were finished, and those that a cut ended.
     pub backups: u64,
     pub cut_backups: u64,
+    /// Pieces that were put aside and read back.
+    pub aside: u64,
 }
 
 /// One run.
@@ -87,6 +89,8 @@ struct Open {
     store: Arc<Store>,
     pending: Vec<Pending>,
     snapshots: Vec<(Snapshot, Model)>,
+    /// What a query has put aside: the space, and the bytes with their places.
+    aside: Option<(TempSpace, Vec<(u64, Vec<u8>)>)>,
 }
 
 impl<'a> Cuts<'a> {
@@ -119,7 +123,7 @@ impl<'a> Cuts<'a> {
         let stripes = [self.dir.join("a"), self.dir.join("b")];
         let store = Store::create(self.dir, &stripes, config).map_err(|e| format!("create: {e}"))?;
         self.disk.sync_names();
-        let mut open = Some(Open { store, pending: Vec::new(), snapshots: Vec::new() });
+        let mut open = Some(Open { store, pending: Vec::new(), snapshots: Vec::new(), aside: None });
         while self.tally.cuts < cuts {
             let opened = match open.take() {
                 Some(db) => Some(db),
@@ -192,12 +196,12 @@ impl<'a> Cuts<'a> {
             let config = self.config();
             copy.check(config)?;
         }
-        Ok(Some(Open { store, pending: Vec::new(), snapshots: Vec::new() }))
+        Ok(Some(Open { store, pending: Vec::new(), snapshots: Vec::new(), aside: None }))
     }
 
     fn work(&mut self, db: &mut Open) -> Result<(), Stop> {
         for _ in 0..5 + self.random.below(60) {
-            match self.random.below(21) {
+            match self.random.below(23) {
                 0..=8 => self.transaction(db, Size::Small)?,
                 9 => self.transaction(db, Size::Large)?,
                 10 => self.load(db)?,
@@ -212,6 +216,8 @@ impl<'a> Cuts<'a> {
                 }
                 17 => self.acknowledge(db)?,
                 18 => self.backup(&db.store)?,
+                21 => self.put_aside(db)?,
+                22 => db.aside = None,
                 _ => self.look_back(db)?,
             }
             if self.disk.is_off() {
@@ -223,6 +229,26 @@ impl<'a> Cuts<'a> {
 
     fn newest(&self) -> &Model {
         self.states.last().expect("there is a state")
+    }
+
+    /// A query puts bytes aside, and finds what it has put aside before.
+    fn put_aside(&mut self, db: &mut Open) -> Result<(), Stop> {
+        if db.aside.is_none() {
+            db.aside = Some((db.store.temp_space()?, Vec::new()));
+        }
+        let (space, parts) = db.aside.as_mut().expect("just made");
+        for _ in 0..self.random.below(12) {
+            let byte = self.random.below(256) as u8;
+            let bytes = vec![byte; 1 + self.random.below(20_000)];
+            parts.push((space.append(&[&bytes])?, bytes));
+        }
+        for (at, bytes) in parts {
+            if *space.read(*at, bytes.len())? != bytes[..] {
+                return Err(Stop::Wrong(format!("what was put aside at {at} came back otherwise")));
+            }
+            self.tally.aside += 1;
+        }
+        Ok(())
     }
 
     /// A snapshot still sees its state.
@@ -342,5 +368,6 @@ impl Tally {
         self.spilled += other.spilled;
         self.backups += other.backups;
         self.cut_backups += other.cut_backups;
+        self.aside += other.aside;
     }
 }

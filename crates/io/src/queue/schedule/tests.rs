@@ -38,7 +38,7 @@ fn pending(page: u64, pages: u64, class: Class, write: bool, tag: u64) -> Pendin
         }
     };
     let request = Request { offset: page * PAGE, buf, class, tag };
-    Pending { request, arrived_ns: 0, order: 0, alone: false, client: 0 }
+    Pending { request, arrived_ns: 0, order: 0, alone: false, again: false, client: 0 }
 }
 
 fn read(page: u64, tag: u64) -> Pending {
@@ -233,7 +233,7 @@ fn classes_go_by_priority_and_background_leaves_room() {
         for (i, class) in Class::ALL.into_iter().rev().enumerate() {
             bench.push(0, pending(i as u64 * 100, 1, class, false, class as u64));
         }
-        for want in 0..3 {
+        for want in 0..Class::Speculative as u64 {
             assert_eq!(bench.serve(), [want], "{policy:?}");
         }
         assert_eq!(bench.next(Load { requests: 3, bytes: 0 }), Next::Nothing);
