@@ -9,6 +9,7 @@
 //!
 //! At the end, however it comes, everything is set back.
 
+mod beside;
 pub mod cell;
 pub mod measure;
 mod page;
@@ -78,7 +79,7 @@ pub struct ScanArgs {
     /// Load beside the scan
     #[arg(long, value_delimiter = ',', default_value = "nothing")]
     beside: Vec<Beside>,
-    /// File for --beside write: made and removed, or an existing one with --destroy
+    /// File for --beside write and sort: made and removed, or an existing one with --destroy
     #[arg(long, value_name = "FILE")]
     scratch: Option<PathBuf>,
     /// Allow writing to an existing scratch file
@@ -183,8 +184,8 @@ fn lists(args: &ScanArgs) -> Result<Lists, LabError> {
             "--exec runs one command per cell: --workers, --users and --layout are its own business",
         );
     }
-    if args.beside.contains(&Beside::Write) && args.scratch.is_none() {
-        return wrong("--beside write needs a file to write to: --scratch FILE on the same device");
+    if args.beside.iter().any(|beside| beside.writes()) && args.scratch.is_none() {
+        return wrong("--beside write and sort need a file to write to: --scratch FILE on the same device");
     }
     Ok(Lists {
         schedulers: args.scheduler.clone(),
@@ -237,7 +238,8 @@ fn show(args: &ScanArgs, lists: &Lists, setups: &[plan::Setup], devices: &[Block
 }
 
 fn scratch(args: &ScanArgs, undo: &Undo) -> Result<Option<PathBuf>, LabError> {
-    let Some(path) = args.scratch.as_ref().filter(|_| args.beside.contains(&Beside::Write)) else {
+    let Some(path) = args.scratch.as_ref().filter(|_| args.beside.iter().any(|beside| beside.writes()))
+    else {
         return Ok(None);
     };
     if !path.exists() {
@@ -248,6 +250,14 @@ fn scratch(args: &ScanArgs, undo: &Undo) -> Result<Option<PathBuf>, LabError> {
             path.display(),
             "is there already and would be overwritten",
             "name a new file, or add --destroy",
+        ));
+    }
+    let least = beside::LEAST_SCRATCH;
+    if args.beside.contains(&Beside::Sort) && length(path)? < least {
+        return Err(LabError::refused(
+            path.display(),
+            format!("is too small to sort in: {} are the least", size::about(least as f64)),
+            "name a larger file, or a new one",
         ));
     }
     Ok(Some(path.clone()))

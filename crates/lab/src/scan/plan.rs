@@ -115,6 +115,16 @@ named! {
         /// One writes blocks of 8 KiB at random places of a scratch file.
         #[value(alias = "writer")]
         Write = "write",
+        /// One sorts: writes runs of a scratch file in order, reads them block by block in the
+        /// order of a merge, and writes the result.
+        Sort = "sort",
+    }
+}
+
+impl Beside {
+    /// True when it writes, and so needs a scratch file.
+    pub fn writes(self) -> bool {
+        matches!(self, Beside::Write | Beside::Sort)
     }
 }
 

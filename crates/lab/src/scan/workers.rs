@@ -1,22 +1,22 @@
 //! One cell: workers scan the table, each adding up a checksum of its bytes, while another load
 //! may go on beside them.
 
-use std::io::{IoSlice, IoSliceMut};
+use std::io::IoSliceMut;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
-use snowmelt_base::random::lcg;
 use snowmelt_io::{
     Access, AlignedBuf, Clock, Device, FileDevice, Policy, QueueConfig, ScanDevices, ScanReader, SharedScan,
 };
 
+use super::beside::beside;
 use super::plan::{Beside, Data, Setup, Workers};
 use super::table::ScanTable;
 use crate::LabError;
 use crate::run::arguments::OnOff;
-use crate::stats::{Latencies, LatencySummary};
+use crate::stats::LatencySummary;
 
 /// Length of the pieces of a shared scan.
 const PIECE_BYTES: usize = 1 << 20;
@@ -24,8 +24,6 @@ const PIECE_BYTES: usize = 1 << 20;
 const AHEAD: usize = 8;
 /// Device requests a shared scan keeps outstanding.
 const DEPTH: u32 = 4;
-/// Size of the reads and writes beside a scan.
-const BLOCK: usize = 8192;
 
 /// The result of a cell.
 #[derive(Debug, Clone, Default)]
@@ -217,7 +215,7 @@ fn read_range(
     sums: &ScanSums,
     stop: &AtomicBool,
 ) -> Result<(), LabError> {
-    let largest = setup.chunks.bytes.iter().copied().max().unwrap_or(BLOCK);
+    let largest = setup.chunks.bytes.iter().copied().max().unwrap_or(4096);
     let mut buffer = AlignedBuf::new(largest);
     let mut at = from;
     for size in setup.chunks.bytes.iter().cycle() {
@@ -231,40 +229,6 @@ fn read_range(
         at += piece.len as u64;
     }
     Ok(())
-}
-
-/// Single blocks at random places, until the scan is over.
-fn beside(
-    table: &ScanTable,
-    setup: &Setup,
-    scratch: Option<&Path>,
-    over: &AtomicBool,
-) -> Result<LatencySummary, LabError> {
-    let (file, blocks) = match (setup.beside, scratch) {
-        (Beside::Write, Some(path)) => {
-            let file = FileDevice::open(path, Access::ReadWrite, true)?;
-            let blocks = file.len()? / BLOCK as u64;
-            (file, blocks)
-        }
-        _ => {
-            let file = FileDevice::open(&table.files[0], Access::Read, true)?;
-            let blocks = table.len / table.files.len() as u64 / BLOCK as u64;
-            (file, blocks)
-        }
-    };
-    let mut buffer = AlignedBuf::new(BLOCK);
-    let mut times = Latencies::default();
-    let mut turn = 0u64;
-    while !over.load(Ordering::Relaxed) {
-        let offset = (lcg(&mut turn) >> 33) % blocks.max(1) * BLOCK as u64;
-        let begun = Instant::now();
-        match setup.beside {
-            Beside::Write => file.write_at(&[IoSlice::new(&buffer)], offset)?,
-            _ => file.read_at(&mut [IoSliceMut::new(&mut buffer)], offset)?,
-        }
-        times.add(begun.elapsed().as_nanos() as u64);
-    }
-    Ok(times.summary())
 }
 
 #[cfg(test)]

@@ -1,0 +1,184 @@
+//! The loads that may go on beside a scan, each one request at a time until the scan is over:
+//!
+//! * *random-read*: single blocks of the table at random places, as an index look-up reads.
+//! * *write*: single blocks of a scratch file at random places, as a cache writes back.
+//! * *sort*: what an external merge sort does to a device. It writes sorted runs one after the
+//!   other into the first half of the scratch file. Then it merges them: it reads the runs block
+//!   by block, in an order that the keys decide, and writes the result into the second half.
+//!   (Knuth, The Art of Computer Programming, volume 3, 5.4.)
+
+use std::io::{IoSlice, IoSliceMut};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use snowmelt_base::random::lcg;
+use snowmelt_io::{Access, AlignedBuf, Device, FileDevice};
+
+use super::plan::{Beside, Setup};
+use super::table::ScanTable;
+use crate::LabError;
+use crate::stats::{Latencies, LatencySummary};
+
+/// Size of single reads and writes.
+const BLOCK: usize = 8192;
+/// Sizes of a sort: a write of a run or of the result, a read of a run, a run.
+const SORT_WRITE: u64 = 1 << 20;
+/// See [`SORT_WRITE`].
+const SORT_READ: u64 = 64 << 10;
+/// See [`SORT_WRITE`].
+const SORT_RUN: u64 = 4 << 20;
+
+/// The least scratch file that a sort can do with: two runs, and their result.
+pub(super) const LEAST_SCRATCH: u64 = 4 * SORT_RUN;
+
+/// Does what `setup` wants beside the scan until it is over. Answers the times of the requests.
+///
+/// # Errors
+/// A file cannot be opened, read or written.
+pub(super) fn beside(
+    table: &ScanTable,
+    setup: &Setup,
+    scratch: Option<&Path>,
+    over: &AtomicBool,
+) -> Result<LatencySummary, LabError> {
+    let mut load = Load { times: Latencies::default(), over, drawn: 0 };
+    match (setup.beside, scratch) {
+        (Beside::Write, Some(path)) => {
+            load.blocks(&FileDevice::open(path, Access::ReadWrite, true)?, None)?
+        }
+        (Beside::Sort, Some(path)) => load.sorts(&FileDevice::open(path, Access::ReadWrite, true)?)?,
+        _ => {
+            let len = table.len / table.files.len() as u64;
+            load.blocks(&FileDevice::open(&table.files[0], Access::Read, true)?, Some(len))?;
+        }
+    }
+    Ok(load.times.summary())
+}
+
+struct Load<'a> {
+    times: Latencies,
+    over: &'a AtomicBool,
+    drawn: u64,
+}
+
+impl Load<'_> {
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    fn draw(&mut self, below: u64) -> u64 {
+        (lcg(&mut self.drawn) >> 33) % below.max(1)
+    }
+
+    fn read(&mut self, file: &FileDevice, offset: u64, buf: &mut [u8]) -> Result<(), LabError> {
+        let begun = Instant::now();
+        file.read_at(&mut [IoSliceMut::new(buf)], offset)?;
+        self.times.add(begun.elapsed().as_nanos() as u64);
+        Ok(())
+    }
+
+    fn write(&mut self, file: &FileDevice, offset: u64, buf: &[u8]) -> Result<(), LabError> {
+        let begun = Instant::now();
+        file.write_at(&[IoSlice::new(buf)], offset)?;
+        self.times.add(begun.elapsed().as_nanos() as u64);
+        Ok(())
+    }
+
+    /// Blocks at random places: reads of the first `read` bytes, or writes.
+    fn blocks(&mut self, file: &FileDevice, read: Option<u64>) -> Result<(), LabError> {
+        let blocks = read.map_or_else(|| file.len(), Ok)? / BLOCK as u64;
+        let mut buffer = AlignedBuf::new(BLOCK);
+        while !self.is_over() {
+            let offset = self.draw(blocks) * BLOCK as u64;
+            match read {
+                Some(_) => self.read(file, offset, &mut buffer)?,
+                None => self.write(file, offset, &buffer)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// One sort after the other.
+    fn sorts(&mut self, file: &FileDevice) -> Result<(), LabError> {
+        let half = file.len()? / 2 / SORT_RUN * SORT_RUN;
+        assert!(half >= 2 * SORT_RUN, "the scratch file was measured before");
+        let mut buffer = AlignedBuf::new(SORT_WRITE as usize);
+        while !self.is_over() {
+            self.runs(file, half, &buffer)?;
+            self.merge(file, half, &mut buffer)?;
+        }
+        Ok(())
+    }
+
+    fn runs(&mut self, file: &FileDevice, half: u64, buffer: &[u8]) -> Result<(), LabError> {
+        for offset in (0..half).step_by(SORT_WRITE as usize) {
+            if self.is_over() {
+                break;
+            }
+            self.write(file, offset, buffer)?;
+        }
+        Ok(())
+    }
+
+    fn merge(&mut self, file: &FileDevice, half: u64, buffer: &mut AlignedBuf) -> Result<(), LabError> {
+        // What is left of each run: its next block, and its end.
+        let mut runs: Vec<(u64, u64)> =
+            (0..half).step_by(SORT_RUN as usize).map(|run| (run, run + SORT_RUN)).collect();
+        let (mut merged, mut written) = (0, 0);
+        while !runs.is_empty() && !self.is_over() {
+            let which = self.draw(runs.len() as u64) as usize;
+            let (next, end) = &mut runs[which];
+            let offset = *next;
+            *next += SORT_READ;
+            if next == end {
+                runs.swap_remove(which);
+            }
+            self.read(file, offset, &mut buffer[..SORT_READ as usize])?;
+            merged += SORT_READ;
+            if merged - written == SORT_WRITE {
+                self.write(file, half + written, buffer)?;
+                written = merged;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ends after so many requests, whoever makes them.
+    fn some_sorts(bytes: u64) -> (u64, Vec<u8>) {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), vec![7; bytes as usize]).expect("written");
+        let device = FileDevice::open(file.path(), Access::ReadWrite, false).expect("just made");
+        let over = AtomicBool::new(false);
+        let mut load = Load { times: Latencies::default(), over: &over, drawn: 0 };
+        let half = bytes / 2;
+        let mut buffer = AlignedBuf::new(SORT_WRITE as usize);
+        load.runs(&device, half, &buffer).expect("written");
+        load.merge(&device, half, &mut buffer).expect("merged");
+        (load.times.summary().count, std::fs::read(file.path()).expect("there"))
+    }
+
+    #[test]
+    fn a_sort_writes_and_reads_every_byte_once_in_each_pass() {
+        let half = 3 * SORT_RUN;
+        let (requests, bytes) = some_sorts(2 * half);
+        assert_eq!(requests, half / SORT_WRITE + half / SORT_READ + half / SORT_WRITE);
+        assert!(bytes.iter().all(|b| *b == 0), "runs and result are written whole");
+    }
+
+    #[test]
+    fn a_sort_ends_with_the_scan() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), vec![7; LEAST_SCRATCH as usize]).expect("written");
+        let device = FileDevice::open(file.path(), Access::ReadWrite, false).expect("just made");
+        let over = AtomicBool::new(true);
+        let mut load = Load { times: Latencies::default(), over: &over, drawn: 0 };
+        load.sorts(&device).expect("ended");
+        assert_eq!(load.times.summary().count, 0);
+    }
+}
