@@ -32,8 +32,8 @@ result, (iops, bandwidth) = json.load(open(sys.argv[1])), map(int, sys.argv[2:])
 meters, seconds = result["meters"], result["seconds"]
 queries = sum(query["count"] for query in result["queries"])
 requests = sum(c["device_requests"] for d in meters["devices"] for c in d["classes"])
-limit = max(requests / iops, meters["bytes_read"] / bandwidth)
-print(f"{result['qmph']:.0f} QMpH; per query {meters['pages_read'] / queries:.1f} pages in {requests / queries:.1f} requests")
+limit = max(requests / iops, meters["reads"]["bytes"] / bandwidth)
+print(f"{result['qmph']:.0f} QMpH; per query {meters['reads']['pages'] / queries:.1f} pages in {requests / queries:.1f} requests")
 print(f"{seconds:.1f} s, of which the device's IOPS or bandwidth explain {limit:.1f} s, {100 * limit / seconds:.0f} %")
 END
 rm -f "$result" "$db"/*.profile.json

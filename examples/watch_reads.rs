@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 done.rnd, done.seq, done.disk, done.spec_disk
             );
         }
-        println!("{}", db.reads());
+        println!("{}", db.meters());
     }
     Ok(())
 }

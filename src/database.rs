@@ -8,13 +8,13 @@ use std::sync::Arc;
 use oxrdf::Quad;
 use snowmelt_graph::{CheckReport, DumpFormat, Stats};
 
+use crate::Meters;
 use crate::error::{Error, Result};
 use crate::load::{Format, Loaded, Loader};
 use crate::open::Open;
 use crate::options::Options;
 use crate::prepared::{Prepared, Target};
 use crate::quads::{QuadPattern, Quads};
-use crate::reads::Reads;
 use crate::rows::{Rows, Triples};
 use crate::transaction::{Changes, Transaction};
 
@@ -300,9 +300,28 @@ impl Database {
         Ok(self.open.graph().stats()?)
     }
 
-    /// Reads since the database was opened, by tree and by request.
-    pub fn reads(&self) -> Reads {
-        Reads::of(self.open.graph().store())
+    /// What was read since the database was opened: by account, tree and device, with the pool,
+    /// the journal and the checkpoints.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("people.db");
+    /// # let db = snowmelt::Database::create(&path)?;
+    /// # db.update("INSERT DATA { <urn:ann> <urn:age> 30 }")?;
+    /// # drop(db);
+    /// let db = snowmelt::Database::open(path)?;
+    /// db.query("SELECT * { ?s ?p ?o }")?.for_each(drop);
+    /// let meters = db.meters();
+    /// assert!(meters.activity.disk > 0 && meters.bytes() > 0);
+    /// println!("{meters}"); // all as tables; `json` and `samples` are for programs
+    /// for tree in &meters.trees {
+    ///     let ahead = tree.ahead_total();
+    ///     println!("{}: {} pages read ahead and not used", tree.name, ahead.issued - ahead.used);
+    /// }
+    /// # Ok::<(), snowmelt::Error>(())
+    /// ```
+    pub fn meters(&self) -> Meters {
+        self.open.graph().report()
     }
 
     /// The plan of a query with its estimates, as text. Nothing is executed.

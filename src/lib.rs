@@ -27,7 +27,7 @@
 //!   [`Database::transaction`] makes one of several steps.
 //! * [`Database::load`] reads N-Triples, N-Quads, Turtle, TriG, RDF/XML and JSON-LD, plain or
 //!   compressed, in bulk; [`Database::loader`] has the options.
-//! * [`Rows::activity`] and [`Database::reads`] tell where reads went.
+//! * [`Rows::activity`] and [`Database::meters`] tell where reads went.
 //!
 //! Terms, triples and quads are those of the [`oxrdf`] crate, re-exported here. Errors are one
 //! type, [`Error`], whose variants a program can act on.
@@ -44,7 +44,6 @@ mod open;
 mod options;
 mod prepared;
 mod quads;
-mod reads;
 mod rows;
 mod transaction;
 mod value;
@@ -61,8 +60,7 @@ pub use options::Options;
 pub use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term, Triple};
 pub use prepared::Prepared;
 pub use quads::{QuadPattern, Quads};
-pub use reads::{Reads, TreeReads};
 pub use rows::{Answer, Row, Rows, Triples};
-pub use snowmelt_graph::{Activity, CheckReport, Stats};
+pub use snowmelt_graph::{Activity, CheckReport, Report as Meters, Stats};
 pub use transaction::{Changes, Transaction};
 pub use value::{FromTerm, IntoTerm};

@@ -1,11 +1,12 @@
 //! Small things that several crates need, each once.
 //!
-//! | module    | holds                                                                |
-//! |-----------|----------------------------------------------------------------------|
-//! | `size`    | bytes and counts as text, and bytes from text                        |
-//! | `random`  | seeded generators whose sequences never change                       |
-//! | `signals` | Ctrl-C and SIGTERM as a flag, and a thread that hears of signals     |
-//! | `seed`    | the seed of random tests                                             |
+//! | module       | holds                                                             |
+//! |--------------|-------------------------------------------------------------------|
+//! | `size`       | bytes and counts as text, and bytes from text                     |
+//! | `text_table` | tables of text                                                    |
+//! | `random`     | seeded generators whose sequences never change                    |
+//! | `signals`    | Ctrl-C and SIGTERM as a flag, and a thread that hears of signals  |
+//! | `seed`       | the seed of random tests                                          |
 //!
 //! Nothing here knows of devices, stores or queries.
 
@@ -13,5 +14,6 @@ pub mod random;
 mod seed;
 pub mod signals;
 pub mod size;
+pub mod text_table;
 
 pub use seed::test_seed;

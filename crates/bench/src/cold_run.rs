@@ -13,12 +13,11 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::{Value, json};
-use snowmelt_graph::OpenOptions;
+use snowmelt_graph::{OpenOptions, Report};
 
 use super::bench::{Bench, ClientLoad, Until};
 use super::cold::{self, Proof};
 use super::drive::Run;
-use super::meters::Meters;
 use super::process;
 use super::sampler::Sample;
 
@@ -56,10 +55,10 @@ pub struct ColdRun {
     pub cold: ColdReport,
     /// The measured mixes after it.
     pub warm: Run,
-    /// Meters of the cold phase.
-    pub cold_meters: Meters,
-    /// Meters of the measured mixes.
-    pub warm_meters: Meters,
+    /// Report of the cold phase.
+    pub cold_meters: Report,
+    /// Report of the measured mixes.
+    pub warm_meters: Report,
 }
 
 /// How to run from cold.
@@ -94,10 +93,10 @@ impl Plan<'_> {
         let open_s = (clock.now_ns() - begun_ns) as f64 / 1e9;
         let (first, samples) = bench.run(Until::steady(self.most_seconds), 1.0, self.stop, self.on_sample)?;
         let store = bench.database.store().clone();
-        let cold_meters = Meters::of(&store);
+        let cold_meters = store.report();
         store.reset_meters();
         let (warm, _) = bench.run(Until::mixes(self.mixes), 1.0, self.stop, &|_| {})?;
-        let warm_meters = Meters::of(&store);
+        let warm_meters = store.report();
 
         let rate = warm.records.len() as f64 / warm.seconds().max(1e-9);
         let mut curve = first.curve();

@@ -4,8 +4,7 @@
 //! 1. `drive`: clients take mixes from one stream, run their queries, and keep a record of each.
 //! 2. `target`: who answers. The engine in this process, or an endpoint (`http`).
 //! 3. `report`: the benchmark's own figures from the records; `curve`: throughput over time and
-//!    when it was full; `meters`: what the store counted; `digest`: whether two runs gave the
-//!    same answers.
+//!    when it was full; `digest`: whether two runs gave the same answers.
 //! 4. `cold`: how a run is made cold and shown to be; `sampler`: what happens second by second.
 //! 5. `ablation`: every read-ahead rule on and off, on modelled devices, in virtual time.
 //!
@@ -25,7 +24,6 @@ pub mod digest;
 pub mod drive;
 pub mod http;
 pub mod in_process;
-pub mod meters;
 pub mod plot;
 pub mod process;
 pub mod race;
@@ -33,4 +31,3 @@ pub mod report;
 pub mod sampler;
 pub mod scratch_dir;
 pub mod target;
-pub mod text_table;

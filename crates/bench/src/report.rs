@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::drive::{Record, Run};
-use super::text_table::TextTable;
+use snowmelt_base::text_table::TextTable;
 
 /// Figures of one query of the mix. Times in seconds.
 #[derive(Debug, Serialize)]

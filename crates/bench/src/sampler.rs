@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use snowmelt_store::Store;
 
-use super::meters::Meters;
 use super::process;
 
 /// One interval. Rates are per second of it.
@@ -97,7 +96,7 @@ impl Sampler<'_> {
     }
 
     fn look(&self) -> Look {
-        let meters = Meters::of(self.store);
+        let meters = self.store.report();
         Look {
             at: Instant::now(),
             queries: self.queries.load(Ordering::Relaxed),

@@ -54,7 +54,11 @@ pub struct Client {
 }
 
 impl Client {
-    fn connect(dir: &Path) -> io::Result<Self> {
+    /// Connects to the server of a database.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn connect(dir: &Path) -> io::Result<Self> {
         let address = Address::in_dir(dir)?;
         Ok(Self { stream: UnixStream::connect(&address.path)?, socket: dir.join(FILE_NAME) })
     }

@@ -4,12 +4,14 @@
 //! |----------|-----------------------------------------------------------------------|
 //! | `open`   | memory, journal and I/O of every command that opens a database        |
 //! | `device` | which device: real or simulated                                       |
+//! | `meters` | what was read, and each wait for it                                   |
 //! | `texts`  | limits on the texts of queries and updates                            |
 //! | `topics` | `--help io`, `--help limits`: switches that `--help` alone leaves out |
 //! | `file`   | `--config FILE`: switches from a file                                 |
 
 pub mod device;
 pub mod file;
+pub mod meters;
 pub mod open;
 pub mod texts;
 pub mod topics;

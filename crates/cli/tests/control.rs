@@ -117,7 +117,7 @@ fn what_is_no_command_is_refused() {
     let _server = Server::start(&db, &[]);
     for (line, why) in [
         ("nonsense\n", "not JSON"),
-        ("{\"version\":1,\"command\":\"explode\"}\n", "no such command"),
+        ("{\"version\":2,\"command\":\"explode\"}\n", "no such command"),
         ("{\"version\":99,\"command\":\"check\"}\n", "version"),
         ("{\"command\":\"check\"}\n", "version"),
     ] {
@@ -125,7 +125,7 @@ fn what_is_no_command_is_refused() {
         assert!(answer.contains("failed") && answer.contains(why), "{line:?}: {answer}");
     }
     assert!(say(&db, &"x".repeat(64 << 10)).contains("exceeds"));
-    assert!(say(&db, "{\"version\":1,\"command\":\"check\"}\n").contains("\"problem_count\":0"));
+    assert!(say(&db, "{\"version\":2,\"command\":\"check\"}\n").contains("\"problem_count\":0"));
 }
 
 /// A server whose device takes a while for every request.
@@ -158,13 +158,13 @@ fn who_goes_away_or_presses_ctrl_c_cancels() {
     // The unfinished copy is gone, so that the next one can be made in its place.
     assert!(!bench.path("copy").exists());
     let mut gone = UnixStream::connect(socket(&bench.path("db"))).unwrap();
-    gone.write_all(b"{\"version\":1,\"command\":\"check\"}\n").unwrap();
+    gone.write_all(b"{\"version\":2,\"command\":\"check\"}\n").unwrap();
     wait_for_commands(&server, 1);
     drop(gone);
     wait_for_commands(&server, 0);
     // A server that ends cancels what is under way, too.
     let mut last = UnixStream::connect(socket(&bench.path("db"))).unwrap();
-    last.write_all(b"{\"version\":1,\"command\":\"check\"}\n").unwrap();
+    last.write_all(b"{\"version\":2,\"command\":\"check\"}\n").unwrap();
     wait_for_commands(&server, 1);
     server.terminate();
     let mut words = String::new();

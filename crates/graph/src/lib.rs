@@ -27,8 +27,9 @@ mod term;
 mod transaction;
 
 pub use snowmelt_store::{
-    Activity, Charge, Columns, Committed, CopyProgress, JournalStats, Keys, Levels, Matches, MemoryBudget,
-    Pending, RecoveryTrace, Relocated, Reservation, TempBytes, TempSpace,
+    Account, Activity, Charge, Columns, Committed, CopyProgress, JournalStats, Keys, Levels, Matches,
+    MemoryBudget, MeterScope, Pending, RecoveryTrace, Relocated, Report, Reservation, Sample, TREE_COLUMNS, TempBytes,
+    TempSpace, as_json, as_text, since, sort_trees,
 };
 
 pub use check::{CheckProgress, CheckReport};

@@ -61,6 +61,9 @@ pub use dictionary::DictionaryCounts;
 pub use options::{Fill, LoadOptions, LoadSizes};
 pub use progress::{LoadProgress, LoadReport, Phase, Progress};
 
+/// The account that loads read on behalf of.
+const ACCOUNT: &str = "load";
+
 /// Loads `sources` into the database at `path`, which is made if there is none.
 ///
 /// All or nothing: on an error, or when `cancel` becomes true, the database is as it was. The
@@ -144,6 +147,7 @@ fn run(
         database_bytes: store.bytes(),
         seconds: teller.seconds,
         peak_bytes: progress::peak_bytes(),
+        meters: Some(store.report()),
         ..report
     })
 }

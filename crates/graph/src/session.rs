@@ -10,7 +10,8 @@ pub(crate) mod subject_quads;
 use std::sync::Arc;
 
 use snowmelt_store::{
-    Activity, AnyTree, Columns, Keys, Levels, Matches, Reader, ScanBounds, Snapshot, TupleLookup, TupleScan,
+    Account, Activity, AnyTree, Columns, Keys, Levels, Matches, Reader, ScanBounds, Snapshot, TupleLookup,
+    TupleScan,
 };
 
 use crate::database::Database;
@@ -46,9 +47,16 @@ impl Session {
         Session { db, state, reader, scratch: DecodeScratch::default() }
     }
 
-    /// A session for another thread that sees the same.
+    /// A session for another thread that sees the same, on behalf of the same account.
     pub fn sibling(&self) -> Session {
-        Session::new(self.db.clone(), self.state.clone(), self.reader.snapshot().clone())
+        let sibling = Session::new(self.db.clone(), self.state.clone(), self.reader.snapshot().clone());
+        sibling.charged_to(self.reader.account())
+    }
+
+    /// The same session on behalf of `account`.
+    pub fn charged_to(mut self, account: &Arc<Account>) -> Session {
+        self.reader.charge_to(account);
+        self
     }
 
     /// The state it sees.
@@ -82,7 +90,7 @@ impl Session {
         id.is_none_or(|id| self.reader.resident(id))
     }
 
-    /// Adds the activity to the database's total and sets it to zero; dropping the session does
+    /// Adds the activity to its account and sets it to zero; dropping the session does
     /// it too.
     pub fn flush(&mut self) {
         self.reader.flush();

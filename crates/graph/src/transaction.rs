@@ -21,7 +21,7 @@ pub(crate) mod whole_graph;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
-use snowmelt_store::{Committed, Pending, Transaction as StoreTransaction};
+use snowmelt_store::{Account, Committed, Pending, Transaction as StoreTransaction};
 
 use crate::database::Database;
 use crate::database::state::GraphState;
@@ -88,7 +88,13 @@ impl Database {
 impl Transaction {
     /// A session that sees what the transaction has done so far, and never more.
     pub fn session(&self) -> Session {
-        Session::new(self.db.clone(), self.state.clone(), self.txn.snapshot())
+        let session = Session::new(self.db.clone(), self.state.clone(), self.txn.snapshot());
+        session.charged_to(self.txn.account())
+    }
+
+    /// From now on what it reads is read on behalf of `account`.
+    pub fn charge_to(&mut self, account: &Arc<Account>) {
+        self.txn.charge_to(account);
     }
 
     /// Its number.

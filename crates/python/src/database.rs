@@ -307,25 +307,10 @@ impl PyDatabase {
         py.import("json")?.call_method1("loads", (json,))
     }
 
-    /// Reads since the database was opened, as a dict.
-    fn reads<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let reads = self.with(py, |database| Ok(database.reads()))?;
-        let dict = PyDict::new(py);
-        dict.set_item("requests", reads.requests)?;
-        dict.set_item("bytes", reads.bytes)?;
-        dict.set_item("pages", reads.activity.disk)?;
-        let trees = PyDict::new(py);
-        for tree in &reads.trees {
-            let counts = PyDict::new(py);
-            counts.set_item("pages", tree.pages)?;
-            counts.set_item("resident", tree.resident)?;
-            counts.set_item("read", tree.read)?;
-            counts.set_item("ahead", tree.ahead)?;
-            counts.set_item("ahead_used", tree.ahead_used)?;
-            trees.set_item(&tree.name, counts)?;
-        }
-        dict.set_item("trees", trees)?;
-        Ok(dict)
+    /// What was read since the database was opened, as a dict: by account, tree and device.
+    fn meters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let meters = self.with(py, |database| Ok(database.meters()))?;
+        py.import("json")?.call_method1("loads", (meters.json().to_string(),))
     }
 
     /// The plan of a query with its estimates, as text; nothing is executed.

@@ -248,7 +248,7 @@ def test_a_forked_child_is_refused(tmp_path):
 
 def test_what_it_tells(db):
     assert db.stats()["quads"] == len(db) == 6
-    assert "trees" in db.reads()
+    assert "trees" in db.meters()
     assert "urn:age" in db.explain("SELECT ?s { ?s <urn:age> ?age }")
     assert "rows" in db.analyze("SELECT ?s { ?s <urn:age> ?age }")
     assert db.check() == []

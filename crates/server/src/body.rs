@@ -17,6 +17,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use snowmelt_graph::Activity;
 use snowmelt_sparql::QueryMemory;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
@@ -51,8 +53,11 @@ enum Content {
     Whole(Option<Bytes>),
     /// chunks as the query produces them; an error breaks the connection, so that a cut answer
     /// is seen as cut
-    Stream(mpsc::Receiver<Result<Bytes, io::Error>>),
+    Stream(mpsc::Receiver<Sent>),
 }
+
+/// A chunk, or the trailer.
+type Sent = Result<Frame<Bytes>, io::Error>;
 
 impl AnswerBody {
     /// A body that is complete.
@@ -102,7 +107,7 @@ impl Body for AnswerBody {
             Content::Whole(bytes) => {
                 Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b))))
             }
-            Content::Stream(chunks) => chunks.poll_recv(cx).map(|chunk| chunk.map(|c| c.map(Frame::data))),
+            Content::Stream(chunks) => chunks.poll_recv(cx),
         }
     }
 
@@ -118,15 +123,31 @@ impl Body for AnswerBody {
     }
 }
 
-/// The start of an answer: its media type and body, or why there is none.
-pub type Head = Result<(&'static str, AnswerBody), Refusal>;
+/// The start of an answer, or why there is none.
+pub type Head = Result<Begun, Refusal>;
+
+/// An answer that goes out.
+pub struct Begun {
+    pub media_type: &'static str,
+    pub body: AnswerBody,
+    /// what was done for it; of a stream it follows in the trailer
+    pub activity: Option<Activity>,
+}
+
+/// The header, or trailer, that says what was done for an answer.
+pub const ACTIVITY: HeaderName = HeaderName::from_static("snowmelt-activity");
+
+/// Its value: the one line.
+pub fn activity_value(activity: &Activity) -> HeaderValue {
+    HeaderValue::from_str(&activity.to_string()).expect("numbers and names are a header's value")
+}
 
 /// Writes an answer; tells the connection once how it starts.
 pub struct AnswerWriter {
     media_type: &'static str,
     buffer: Vec<u8>,
     head: Option<oneshot::Sender<Head>>,
-    chunks: Option<mpsc::Sender<Result<Bytes, io::Error>>>,
+    chunks: Option<mpsc::Sender<Sent>>,
     turn: Turn,
 }
 
@@ -142,14 +163,19 @@ impl AnswerWriter {
         Self { media_type, buffer: Vec::with_capacity(4096), head: Some(head), chunks: None, turn }
     }
 
-    /// Sends what is left.
-    pub fn finish(mut self) -> io::Result<()> {
+    /// Sends what is left, and what was done for it all.
+    pub fn finish(mut self, activity: &Activity) -> io::Result<()> {
         match self.head.take() {
             Some(head) => {
                 let body = AnswerBody::whole(std::mem::take(&mut self.buffer));
-                head.send(Ok((self.media_type, body))).map_err(|_| gone())
+                let begun = Begun { media_type: self.media_type, body, activity: Some(*activity) };
+                head.send(Ok(begun)).map_err(|_| gone())
             }
-            None => self.send_chunk(),
+            None => {
+                self.send_chunk()?;
+                let trailer = HeaderMap::from_iter([(ACTIVITY, activity_value(activity))]);
+                self.send(Frame::trailers(trailer))
+            }
         }
     }
 
@@ -170,17 +196,22 @@ impl AnswerWriter {
         }
         if let Some(head) = self.head.take() {
             let (sender, receiver) = mpsc::channel(QUEUED_CHUNKS);
-            head.send(Ok((self.media_type, AnswerBody::of(Content::Stream(receiver)))))
-                .map_err(|_| gone())?;
+            let body = AnswerBody::of(Content::Stream(receiver));
+            let begun = Begun { media_type: self.media_type, body, activity: None };
+            head.send(Ok(begun)).map_err(|_| gone())?;
             self.chunks = Some(sender);
         }
         let chunk = std::mem::replace(&mut self.buffer, Vec::with_capacity(CHUNK_BYTES));
+        self.send(Frame::data(Bytes::from(chunk)))
+    }
+
+    fn send(&mut self, frame: Frame<Bytes>) -> io::Result<()> {
         let chunks = self.chunks.as_ref().expect("the stream was opened when the head was sent");
-        match chunks.try_send(Ok(Bytes::from(chunk))) {
+        match chunks.try_send(Ok(frame)) {
             Ok(()) => Ok(()),
             Err(mpsc::error::TrySendError::Closed(_)) => Err(gone()),
-            Err(mpsc::error::TrySendError::Full(chunk)) => {
-                Handle::current().block_on(send_when_read(chunks, chunk, &mut self.turn)).ok_or_else(gone)
+            Err(mpsc::error::TrySendError::Full(frame)) => {
+                Handle::current().block_on(send_when_read(chunks, frame, &mut self.turn)).ok_or_else(gone)
             }
         }
     }
@@ -207,11 +238,7 @@ impl Turn {
 }
 
 /// Waits for the client to read, after a moment without its turn; `None` when it has gone.
-async fn send_when_read(
-    chunks: &mpsc::Sender<Result<Bytes, io::Error>>,
-    chunk: Result<Bytes, io::Error>,
-    turn: &mut Turn,
-) -> Option<()> {
+async fn send_when_read(chunks: &mpsc::Sender<Sent>, chunk: Sent, turn: &mut Turn) -> Option<()> {
     if let Ok(room) = tokio::time::timeout(STALL, chunks.reserve()).await {
         room.ok()?.send(chunk);
         return Some(());
@@ -267,9 +294,11 @@ mod tests {
         let (mut writer, mut head) = writer();
         writer.write_all(b"yes").unwrap();
         assert!(head.try_recv().is_err(), "nothing leaves before the end");
-        writer.finish().unwrap();
-        let Ok(("text/csv", body)) = head.try_recv().unwrap() else { panic!("not an answer") };
-        assert!(matches!(&body.content, Content::Whole(Some(b)) if b == "yes"));
+        let activity = Activity { disk: 7, ..Activity::default() };
+        writer.finish(&activity).unwrap();
+        let Ok(begun) = head.try_recv().unwrap() else { panic!("not an answer") };
+        assert_eq!((begun.media_type, begun.activity), ("text/csv", Some(activity)));
+        assert!(matches!(&begun.body.content, Content::Whole(Some(b)) if b == "yes"));
     }
 
     #[test]
@@ -284,10 +313,12 @@ mod tests {
     fn a_long_answer_streams_and_a_lost_client_stops_it() {
         let (mut writer, mut head) = writer();
         writer.write_all(&vec![7; CHUNK_BYTES]).unwrap();
-        let Ok((_, mut body)) = head.try_recv().unwrap() else { panic!("not an answer") };
-        let Content::Stream(chunks) = &mut body.content else { panic!("not streamed") };
-        assert_eq!(chunks.try_recv().unwrap().unwrap().len(), CHUNK_BYTES);
-        drop(body);
+        let Ok(mut begun) = head.try_recv().unwrap() else { panic!("not an answer") };
+        assert_eq!(begun.activity, None);
+        let Content::Stream(chunks) = &mut begun.body.content else { panic!("not streamed") };
+        let chunk = chunks.try_recv().unwrap().unwrap().into_data().unwrap();
+        assert_eq!(chunk.len(), CHUNK_BYTES);
+        drop(begun);
         assert_eq!(writer.write_all(&vec![7; CHUNK_BYTES]).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }
 }

@@ -17,6 +17,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::connections::Entered;
 use crate::guard::{Ended, Guarded, Link};
 use crate::limits::{HEAD_BYTES, MOST_REFUSED};
 use crate::service::Service;
@@ -56,8 +57,9 @@ pub async fn accept_until(
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) if served.len() < service.limits().connections => {
-                    served.spawn(serve(stream, Arc::clone(&service), stopping.clone()));
+                Ok((stream, peer)) if served.len() < service.limits().connections => {
+                    let entered = service.connections.enter(peer);
+                    served.spawn(serve(stream, entered, Arc::clone(&service), stopping.clone()));
                 }
                 Ok((stream, _)) if refused.len() < MOST_REFUSED => {
                     refused.spawn(refuse(stream, service.limits().connections));
@@ -80,14 +82,20 @@ pub async fn accept_until(
 }
 
 /// Serves one connection to its end.
-async fn serve(stream: TcpStream, service: Arc<Service>, mut stopping: watch::Receiver<bool>) {
+async fn serve(
+    stream: TcpStream,
+    entered: Entered,
+    service: Arc<Service>,
+    mut stopping: watch::Receiver<bool>,
+) {
     // Head and body leave in one write; Nagle would hold a second small one for 40 ms.
     let _ = stream.set_nodelay(true);
     let link = Arc::new(Link::default());
     let io = Guarded::new(stream, Arc::clone(&link), service.limits());
     let handler = hyper::service::service_fn(|request| {
         let (service, link) = (Arc::clone(&service), Arc::clone(&link));
-        async move { service.respond(request, &link).await }
+        let connection = Arc::clone(&entered.connection);
+        async move { service.respond(request, &link, &connection).await }
     });
     let mut http = http1::Builder::new();
     // The guard looks at the time.

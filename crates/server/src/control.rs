@@ -20,6 +20,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use snowmelt_graph::{MeterScope, Sample};
 
 pub use listen::ControlSocket;
 pub(crate) use listen::answer_until;
@@ -27,7 +28,7 @@ pub(crate) use listen::answer_until;
 /// Name of the socket.
 pub const FILE_NAME: &str = "control";
 /// Version of the protocol.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Most bytes of a request.
 pub const MOST_REQUEST_BYTES: usize = 64 << 10;
 
@@ -46,6 +47,10 @@ pub struct Request {
 pub enum Command {
     /// what is stored
     Stats,
+    /// all meters
+    Meters,
+    /// count anew
+    Reset(MeterScope),
     /// verify everything
     Check,
     /// move pages into order and give space back
@@ -79,6 +84,10 @@ pub enum Reply {
         /// for programs
         json: serde_json::Value,
     },
+    /// the answer to [`Command::Meters`]: the reader makes tables and differences of it
+    Meters(Vec<Sample>),
+    /// the answer to [`Command::Reset`]
+    Reset,
     /// the answer to [`Command::Check`]
     Checked {
         /// pages read

@@ -10,16 +10,17 @@
 //! A body is taken to the end before the transaction begins ([`crate::spool`]): a slow client
 //! keeps no writer waiting, and a body that breaks off changes nothing.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 
 use hyper::{HeaderMap, Method, StatusCode, header};
 use snowmelt_graph::load::{LoadError, Source, format_of_media_type};
-use snowmelt_graph::{GraphDocument, GraphError, GraphWrite};
+use snowmelt_graph::{Account, GraphDocument, GraphError, GraphWrite};
 use snowmelt_sparql::{Engine, QueryError};
 
 use crate::multipart;
 use crate::refusal::Refusal;
 use crate::request::media_type;
+use crate::running::Asker;
 use crate::spool::Spooled;
 
 /// Where the endpoint is.
@@ -72,11 +73,12 @@ fn named(iri: &str) -> Result<Target, Refusal> {
 }
 
 /// The query whose answer is the graph, or 404.
-pub fn query_of(engine: &Engine, target: &Target) -> Result<String, Refusal> {
+pub fn query_of(engine: &Engine, target: &Target, account: &Arc<Account>) -> Result<String, Refusal> {
     match target {
         Target::Default => Ok("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }".to_owned()),
         Target::Named(graph) => {
-            let mut session = engine.database().session().map_err(failed)?;
+            let session = engine.database().session().map_err(failed)?;
+            let mut session = session.charged_to(account);
             if !session.has_graph(Some(graph)).map_err(failed)? {
                 return Err(not_found(graph));
             }
@@ -98,7 +100,7 @@ pub fn store(
     headers: &HeaderMap,
     body: Spooled,
     base: &str,
-    cancel: &AtomicBool,
+    asker: &Asker,
 ) -> Result<Stored, Refusal> {
     let (graph, location) = match target {
         Target::Default => (None, None),
@@ -117,7 +119,7 @@ pub fn store(
     let documents = parts.into_iter().map(document).collect::<Result<Vec<_>, _>>()?;
     let base = graph.as_deref().unwrap_or(base);
     let stored = database
-        .store_graph(graph.as_deref(), write, documents, base, cancel)
+        .store_graph(graph.as_deref(), write, documents, base, &asker.account, &*asker.cancel)
         .map_err(|error| refusal_of_load(&error))?;
     Ok(Stored { created: !stored.was_there && graph.is_some(), location })
 }
@@ -139,7 +141,7 @@ fn document((content_type, part): (String, Spooled)) -> Result<GraphDocument, Re
 }
 
 /// DELETE: the graph is emptied; 404 if it has no quads, the default graph excepted.
-pub fn delete(engine: &Engine, target: &Target, cancel: &AtomicBool) -> Result<(), Refusal> {
+pub fn delete(engine: &Engine, target: &Target, asker: &Asker) -> Result<(), Refusal> {
     let graph = match target {
         Target::Default => None,
         Target::Named(graph) => Some(graph.as_str()),
@@ -147,7 +149,7 @@ pub fn delete(engine: &Engine, target: &Target, cancel: &AtomicBool) -> Result<(
             return Err((StatusCode::BAD_REQUEST, "which graph? ask for /graphs?graph=IRI".into()));
         }
     };
-    match engine.database().delete_graph(graph, cancel) {
+    match engine.database().delete_graph(graph, &asker.account, &*asker.cancel) {
         Ok(Some(_)) => Ok(()),
         Ok(None) => Err(not_found(graph.unwrap_or_default())),
         Err(GraphError::Stopped) => Err(crate::refusal::refusal(&QueryError::Cancelled)),

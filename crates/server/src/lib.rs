@@ -6,6 +6,7 @@
 mod audience;
 mod body;
 mod connection;
+mod connections;
 pub mod control;
 mod framing;
 #[doc(hidden)]
@@ -22,7 +23,6 @@ mod running;
 mod service;
 mod slots;
 mod spool;
-mod stats;
 
 use std::future::Future;
 use std::net::SocketAddr;

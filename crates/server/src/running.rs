@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use snowmelt_graph::Account;
+
 /// All of them.
 #[derive(Default)]
 pub struct Register {
@@ -16,6 +18,12 @@ pub struct Register {
 pub struct Running {
     register: Arc<Register>,
     number: u64,
+    pub cancel: Arc<AtomicBool>,
+}
+
+/// Who a change is made for, and whether it is still wanted.
+pub struct Asker {
+    pub account: Arc<Account>,
     pub cancel: Arc<AtomicBool>,
 }
 

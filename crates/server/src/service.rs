@@ -9,19 +9,20 @@ use std::time::{Duration, Instant};
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, header};
-use snowmelt_graph::GraphWrite;
+use snowmelt_graph::{Account, GraphWrite, MeterScope, TREE_COLUMNS, as_json, as_text, sort_trees};
 use snowmelt_sparql::{Engine, LoadPermission, QueryError, QueryKind, QueryOptions, UpdateOptions};
 use tokio::sync::oneshot;
 
 use crate::audience::{Audience, check_origin};
-use crate::body::{AnswerBody, AnswerWriter, Head, Turn};
+use crate::body::{ACTIVITY, AnswerBody, AnswerWriter, Begun, Head, Turn, activity_value};
+use crate::connections::{Connection, Connections};
 use crate::graph_store::{self, Target};
 use crate::guard::Link;
 use crate::limits::Limits;
 use crate::negotiate::{self, Answer};
 use crate::refusal::{Refusal, refusal};
 use crate::request::{self, Operation, ProtocolRequest};
-use crate::running::Register;
+use crate::running::{Asker, Register};
 use crate::slots::{Slot, Slots};
 use crate::spool::Spooled;
 use crate::{ServerConfig, intake};
@@ -39,6 +40,10 @@ pub struct Service {
     running: Arc<Register>,
     /// Commands beside the server.
     pub commands: Arc<Register>,
+    pub connections: Arc<Connections>,
+    /// What queries and changes did.
+    query_account: Arc<Account>,
+    update_account: Arc<Account>,
     answered: AtomicU64,
     refused: AtomicU64,
     started: Instant,
@@ -67,7 +72,11 @@ type HttpResponse = Response<AnswerBody>;
 
 impl Service {
     pub fn new(engine: Arc<Engine>, config: &ServerConfig) -> Self {
+        let account = |name| engine.database().account(name);
         Self {
+            query_account: account("http query"),
+            update_account: account("http update"),
+            connections: Arc::default(),
             engine,
             slots: Slots::new(config.limits.queries),
             change_slots: Slots::new(config.limits.changes),
@@ -101,9 +110,11 @@ impl Service {
         &self,
         request: Request<Incoming>,
         link: &Arc<Link>,
+        connection: &Connection,
     ) -> Result<HttpResponse, Infallible> {
+        connection.count_request();
         let answered = match link.take_verdict() {
-            Ok(()) => self.route(request).await,
+            Ok(()) => self.route(request, connection).await,
             Err(doubt) => Err(bad(doubt).into()),
         };
         let counter = if answered.is_ok() { &self.answered } else { &self.refused };
@@ -116,18 +127,24 @@ impl Service {
         Ok(response.map(|body| body.on(link)))
     }
 
-    async fn route(&self, request: Request<Incoming>) -> Answered {
+    async fn route(&self, request: Request<Incoming>, connection: &Connection) -> Answered {
         let (head, body) = request.into_parts();
         let host = self.audience.host_of(&head)?;
         match head.uri.path() {
-            "/sparql" | "/sparql/" | "/query" | "/update" => self.operation(head, body, &host).await,
+            "/sparql" | "/sparql/" | "/query" | "/update" => {
+                self.operation(head, body, &host, connection).await
+            }
             path if path == graph_store::PATH || path.starts_with("/graphs/") => {
-                self.graph(head, body, &host).await
+                self.graph(head, body, &host, connection).await
             }
             "/stats" => {
                 get_only(&head)?;
                 // Sizes are read from the database.
                 Ok(tokio::task::block_in_place(|| self.stats(head.uri.query()))?)
+            }
+            "/stats/reset" => {
+                check_origin(&head.headers, &host)?;
+                Ok(self.reset(&head)?)
             }
             "/health" => Ok(get_only(&head).map(|()| text(StatusCode::OK, "ok\n"))?),
             "/" => Ok(get_only(&head).map(|()| text(StatusCode::OK, INDEX))?),
@@ -138,7 +155,7 @@ impl Service {
         }
     }
 
-    async fn operation(&self, head: Parts, body: Incoming, host: &str) -> Answered {
+    async fn operation(&self, head: Parts, body: Incoming, host: &str, connection: &Connection) -> Answered {
         check_origin(&head.headers, host)?;
         let body = intake::hold(body, &self.limits, self.engine.database()).await?;
         let operation = request::parse(&head.method, head.uri.query(), &head.headers, &body.bytes)?;
@@ -147,36 +164,61 @@ impl Service {
             (Operation::Update(_), "/query") => Err(bad("updates go to /sparql or /update").into()),
             (Operation::Query(query), path) => {
                 let base = format!("http://{host}{path}");
-                self.query(query, Some(base), accept(&head.headers)).await
+                let account = self.account_of_query(connection);
+                self.query(query, Some(base), accept(&head.headers), account).await
             }
             (Operation::Update(update), path) => {
                 self.may_change()?;
-                self.update(update, format!("http://{host}{path}")).await
+                self.update(update, format!("http://{host}{path}"), self.account_of_update(connection)).await
             }
         }
     }
 
-    async fn query(&self, query: ProtocolRequest, base: Option<String>, accept: Option<String>) -> Answered {
+    /// The account of one query, within those of all queries and of the connection.
+    fn account_of_query(&self, connection: &Connection) -> Arc<Account> {
+        Account::within(&self.query_account, std::slice::from_ref(&connection.account))
+    }
+
+    /// The same for a change.
+    fn account_of_update(&self, connection: &Connection) -> Arc<Account> {
+        Account::within(&self.update_account, std::slice::from_ref(&connection.account))
+    }
+
+    async fn query(
+        &self,
+        query: ProtocolRequest,
+        base: Option<String>,
+        accept: Option<String>,
+        account: Arc<Account>,
+    ) -> Answered {
         let slot = self.slot(&self.slots, "queries", "--queries").await?;
         let running = self.running.enter();
-        let options = QueryOptions { base, ..self.options(&query, &running.cancel) };
+        let account = Some(account);
+        let options = QueryOptions { base, account, ..self.options(&query, &running.cancel) };
         let (head_sender, answer_head) = oneshot::channel();
         let engine = Arc::clone(&self.engine);
         tokio::task::spawn_blocking(move || {
             answer(&engine, &query.text, &options, accept.as_deref(), slot, head_sender);
         });
-        let (media_type, body) = answer_head.await.map_err(|_| lost())??;
-        Ok(response(StatusCode::OK, media_type, body.while_running(running)))
+        let Begun { media_type, body, activity } = answer_head.await.map_err(|_| lost())??;
+        let mut response = response(StatusCode::OK, media_type, body.while_running(running));
+        let (name, value) = match &activity {
+            Some(activity) => (ACTIVITY, activity_value(activity)),
+            None => (header::TRAILER, header::HeaderValue::from_static("Snowmelt-Activity")),
+        };
+        response.headers_mut().insert(name, value);
+        Ok(response)
     }
 
     /// Runs an update; the answer says what it did, and that it is durable.
-    async fn update(&self, update: ProtocolRequest, base: String) -> Answered {
+    async fn update(&self, update: ProtocolRequest, base: String, account: Arc<Account>) -> Answered {
         let slot = self.slot(&self.change_slots, "changes", "--changes").await?;
         let running = self.running.enter();
         let options = UpdateOptions {
             base: Some(base),
             timeout: self.timeout(&update),
             cancel: Some(Arc::clone(&running.cancel)),
+            account: Some(Arc::clone(&account)),
             using_graphs: update.default_graphs,
             using_named_graphs: update.named_graphs,
             allow_load: self.allow_load.clone(),
@@ -192,32 +234,39 @@ impl Service {
         let report = serde_json::json!({
             "transaction": updated.txn, "inserted": updated.changed.inserted, "deleted": updated.changed.deleted,
         });
-        Ok(response(StatusCode::OK, "application/json", AnswerBody::whole(format!("{report}\n"))))
+        let answer = response(StatusCode::OK, "application/json", AnswerBody::whole(format!("{report}\n")));
+        Ok(with_activity(answer, &account))
     }
 
     /// The Graph Store Protocol.
-    async fn graph(&self, head: Parts, body: Incoming, host: &str) -> Answered {
+    async fn graph(&self, head: Parts, body: Incoming, host: &str, connection: &Connection) -> Answered {
         check_origin(&head.headers, host)?;
         let target = graph_store::target(&head.method, head.uri.path(), head.uri.query(), host)?;
         match head.method {
             Method::GET | Method::HEAD => {
-                let text = tokio::task::block_in_place(|| graph_store::query_of(&self.engine, &target))?;
+                let account = self.account_of_query(connection);
+                let find = || graph_store::query_of(&self.engine, &target, &account);
+                let text = tokio::task::block_in_place(find)?;
                 let asked =
                     ProtocolRequest { text, triples_are_distinct: true, ..ProtocolRequest::default() };
-                self.query(asked, None, accept(&head.headers)).await
+                self.query(asked, None, accept(&head.headers), account).await
             }
             Method::PUT | Method::POST => {
                 self.may_change()?;
                 let body = intake::spool(body, &self.limits, self.engine.database()).await?;
                 let replace = head.method == Method::PUT;
                 let write = if replace { GraphWrite::Replace } else { GraphWrite::Add };
-                self.store_graph(target, write, head.headers, body, format!("http://{host}/graphs")).await
+                let base = format!("http://{host}/graphs");
+                let account = self.account_of_update(connection);
+                let answer = self.store_graph(target, write, head.headers, body, base, &account).await?;
+                Ok(with_activity(answer, &account))
             }
             Method::DELETE => {
                 self.may_change()?;
                 let engine = Arc::clone(&self.engine);
-                self.change(move |cancel| graph_store::delete(&engine, &target, cancel)).await?;
-                Ok(empty(StatusCode::NO_CONTENT))
+                let account = self.account_of_update(connection);
+                self.change(&account, move |asker| graph_store::delete(&engine, &target, asker)).await?;
+                Ok(with_activity(empty(StatusCode::NO_CONTENT), &account))
             }
             _ => {
                 Err((StatusCode::METHOD_NOT_ALLOWED, "use GET, HEAD, PUT, POST or DELETE".to_owned()).into())
@@ -232,11 +281,12 @@ impl Service {
         headers: HeaderMap,
         body: Spooled,
         base: String,
+        account: &Arc<Account>,
     ) -> Answered {
         let engine = Arc::clone(&self.engine);
-        let stored = self
-            .change(move |cancel| graph_store::store(&engine, &target, write, &headers, body, &base, cancel))
-            .await?;
+        let store =
+            move |asker: &Asker| graph_store::store(&engine, &target, write, &headers, body, &base, asker);
+        let stored = self.change(account, store).await?;
         let status = if stored.created { StatusCode::CREATED } else { StatusCode::NO_CONTENT };
         let mut response = empty(status);
         if let Some(location) = stored.location {
@@ -256,14 +306,15 @@ impl Service {
     /// time limit.
     async fn change<T: Send + 'static>(
         &self,
-        change: impl FnOnce(&AtomicBool) -> Result<T, Refusal> + Send + 'static,
+        account: &Arc<Account>,
+        change: impl FnOnce(&Asker) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Failure> {
         let slot = self.slot(&self.change_slots, "changes", "--changes").await?;
         let running = self.running.enter();
-        let cancel = Arc::clone(&running.cancel);
+        let asker = Asker { account: Arc::clone(account), cancel: Arc::clone(&running.cancel) };
         let mut done = tokio::task::spawn_blocking(move || {
             let _slot = slot;
-            change(&cancel)
+            change(&asker)
         });
         let limit = async {
             match self.limits.timeout {
@@ -310,22 +361,53 @@ impl Service {
 
     fn stats(&self, parameters: Option<&str>) -> Result<HttpResponse, Refusal> {
         let failed = |e: &dyn std::fmt::Display| (StatusCode::INTERNAL_SERVER_ERROR, e.to_string());
+        let asked = |name: &str| parameter(parameters, name);
         let database = self.engine.database().stats().map_err(|e| failed(&e))?;
-        if parameters == Some("format=table") {
-            return Ok(text(StatusCode::OK, database.to_string()));
+        let mut samples = self.engine.database().report().samples();
+        if let Some(column) = asked("sort")
+            && !sort_trees(&mut samples, &column)
+        {
+            let message = format!("trees have no column {column}: sort by {}", TREE_COLUMNS.join(", "));
+            return Err((StatusCode::BAD_REQUEST, message));
         }
-        let stats = serde_json::json!({
+        if asked("format").is_some_and(|format| format == "table") {
+            return Ok(text(StatusCode::OK, format!("{database}\n{}", as_text(&samples))));
+        }
+        let (open, connections) = self.connections.json();
+        let mut stats = serde_json::json!({
             "uptime_s": self.started.elapsed().as_secs_f64(),
             "answered": self.answered.load(Ordering::Relaxed),
             "refused": self.refused.load(Ordering::Relaxed),
             "running": self.running.len(),
             "commands": self.commands.len(),
-            "activity": self.engine.activity(),
-            "journal": crate::stats::journal(self.engine.database()),
+            "open_connections": open,
+            "connections": connections,
             "database": database,
         });
+        if let (Some(stats), serde_json::Value::Object(meters)) = (stats.as_object_mut(), as_json(&samples)) {
+            stats.extend(meters);
+        }
         let body = serde_json::to_vec_pretty(&stats).map_err(|e| failed(&e))?;
         Ok(response(StatusCode::OK, "application/json", AnswerBody::whole(body)))
+    }
+}
+
+impl Service {
+    /// Sets meters to zero: all, those of a tree or those of an account.
+    fn reset(&self, head: &Parts) -> Result<HttpResponse, Refusal> {
+        if head.method != Method::POST {
+            return Err((StatusCode::METHOD_NOT_ALLOWED, "use POST".into()));
+        }
+        let asked = |name: &str| parameter(head.uri.query(), name);
+        let scope = match (asked("tree"), asked("account")) {
+            (None, None) => MeterScope::All,
+            (Some(tree), None) => MeterScope::Tree(tree),
+            (None, Some(account)) => MeterScope::Account(account),
+            (Some(_), Some(_)) => return Err(bad("one at a time: 'tree' or 'account'")),
+        };
+        let done = self.engine.database().store().reset(&scope);
+        done.map_err(|error| (StatusCode::NOT_FOUND, error.to_string()))?;
+        Ok(empty(StatusCode::NO_CONTENT))
     }
 }
 
@@ -370,7 +452,11 @@ fn answer(
     let mut writer = AnswerWriter::new(media_type, head, Turn { slot, memory: result.memory() });
     match result.write(format, &mut writer) {
         // A client that left before the end is its own affair.
-        Ok(_) => drop(writer.finish()),
+        Ok(written) => {
+            let account = options.account.as_ref();
+            let activity = account.map_or(written.activity, |account| account.activity());
+            drop(writer.finish(&activity));
+        }
         Err(error) => writer.fail(refusal(&error)),
     }
 }
@@ -402,6 +488,18 @@ fn response(status: StatusCode, media_type: &'static str, body: AnswerBody) -> H
         .expect("status and header are valid constants")
 }
 
+/// The same answer, with what was done on behalf of the account.
+fn with_activity(mut response: HttpResponse, account: &Account) -> HttpResponse {
+    response.headers_mut().insert(ACTIVITY, activity_value(&account.activity()));
+    response
+}
+
+/// The value of a parameter of an address.
+fn parameter(query: Option<&str>, name: &str) -> Option<String> {
+    let mut all = form_urlencoded::parse(query?.as_bytes());
+    all.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
+
 fn empty(status: StatusCode) -> HttpResponse {
     let mut response = Response::new(AnswerBody::empty());
     *response.status_mut() = status;
@@ -420,5 +518,6 @@ Snowmelt answers SPARQL queries and runs updates here.
   POST /update                    a form with 'update', or the update itself as application/sparql-update
   GET, HEAD, PUT, POST, DELETE /graphs?default, /graphs?graph=IRI   a whole graph
   GET  /stats                     what is stored, what was read
+  POST /stats/reset               counts anew: all, ?tree=NAME, ?account=NAME
   GET  /health                    ok
 ";

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 use oxsdatatypes::DateTime;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
-use snowmelt_graph::{Activity, Database, Session, Term, TermId};
+use snowmelt_graph::{Account, Activity, Database, Session, Term, TermId};
 use spargebra::Query;
 
 use crate::algebra::{Algebra, Form, Var};
@@ -75,6 +75,8 @@ pub struct QueryOptions {
     pub max_rows: Option<u64>,
     /// Set from outside to end it.
     pub cancel: Option<Arc<AtomicBool>>,
+    /// On whose behalf it reads; `other` when not given.
+    pub account: Option<Arc<Account>>,
     /// Rows of a batch; default: adaptive, 1 K to 64 K.
     pub batch_rows: Option<usize>,
     /// Threads it may use; 0: as many as there are cores.
@@ -250,7 +252,11 @@ impl Engine {
 
     fn prepare(&self, text: &str, options: &QueryOptions, limits: &Limits) -> Result<Prepared, QueryError> {
         let reserved = self.reserve_text(TextKind::Query, text, options.memory_wait, limits)?;
-        let mut source = Source::new(self.db.session()?);
+        let session = self.db.session()?;
+        let mut source = Source::new(match &options.account {
+            Some(account) => session.charged_to(account),
+            None => session,
+        });
         let (template, params) = self.template(text, options, &mut source, limits)?;
         self.plan(template, params, source, options, limits, reserved)
     }

@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use oxrdf::TermRef as RdfTerm;
-use snowmelt_graph::{Changed, GraphError, Graphs, TermId, TermRef, Transaction};
+use snowmelt_graph::{Account, Changed, GraphError, Graphs, TermId, TermRef, Transaction};
 use spargebra::GraphUpdateOperation;
 use spargebra::algebra::{GraphTarget, QueryDataset};
 use spargebra::term::NamedNode;
@@ -43,6 +43,9 @@ pub struct UpdateOptions {
     pub memory: Option<usize>,
     /// Set from outside to end it.
     pub cancel: Option<Arc<AtomicBool>>,
+    /// On whose behalf it reads; `other` when not given. An update in a transaction reads on
+    /// behalf of the transaction's.
+    pub account: Option<Arc<Account>>,
     /// Rows of a batch; default: adaptive.
     pub batch_rows: Option<usize>,
     /// Graphs merged into the default graph of WHERE; not together with USING or WITH in the
@@ -94,6 +97,9 @@ impl Engine {
             limits.check()?;
             return Err(QueryError::Cancelled);
         };
+        if let Some(account) = &options.account {
+            txn.charge_to(account);
+        }
         let changed = self.run_operations(&mut txn, &update, parsed, options, limits)?;
         Ok(Updated { txn: txn.commit_unless_unchanged(changed)?, changed })
     }

@@ -22,6 +22,7 @@
 //! | `access`     | what trees read and write through: reader, transaction, bulk build          |
 //! | `tree`       | tuples, strings, records                                                    |
 //! | `whole`      | a database as a whole: copy, check, eviction from the page cache            |
+//! | `report`     | all meters at one moment, and how they are shown                            |
 //!
 //! A folder holds what changes together and hides its inside: the format of a page can be read and
 //! fuzzed without a device, the pool knows neither journal nor versions, and nothing below `access`
@@ -48,6 +49,7 @@ pub mod page;
 mod pool;
 mod read;
 mod recovery;
+mod report;
 mod settings;
 pub mod space;
 mod store;
@@ -77,9 +79,19 @@ pub use page::{BODY_BYTES, Damage, HEADER_BYTES, PAGE_BYTES, PageBuf, PageId, Pa
 pub use pool::rule::Rule;
 pub use pool::shared::{FrameStats, SharedFrames};
 pub use pool::{LEAST_FRAMES, PageRef};
+pub use read::account::Account;
+pub use read::activity::{Activity, Short};
 pub use read::advice::{ScanAhead, Waited};
-pub use read::meters::{Activity, AheadStats, JournaledPages, Short, TreeStats};
+pub use read::meters::{AheadStats, JournaledPages, TreeStats};
+pub use read::wait_log::WaitLog;
+pub use read::waits::WaitStats;
 pub use recovery::RecoveryTrace;
+pub use report::interval::since;
+pub use report::json::as_json;
+pub use report::reset::{MeterScope, NoSuchMeter};
+pub use report::sample::{Sample, SampleKind, SampleValue};
+pub use report::table::{TREE_COLUMNS, as_text, sort_trees};
+pub use report::{AccountStats, DeviceStats, PoolStats, Report};
 #[cfg(feature = "plant")]
 pub use settings::config::Plant;
 pub use settings::config::{Background, Checkpoints, DeviceWrap, JournalConfig, Mode, Salvage, StoreConfig};

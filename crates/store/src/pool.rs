@@ -64,15 +64,23 @@ pub(crate) struct Pool {
 pub(crate) enum Look<V> {
     /// It is here. The rule is set for the first user of a page that was read ahead.
     Here(PageRef, Option<Rule>),
-    /// Its read is under way. The rule is set for the first who waits for a page that is being
-    /// read ahead.
-    InFlight,
+    /// Its read is under way.
+    InFlight(Coming),
     /// Nobody has it.
     Absent,
     /// The frame is not what is to be seen, but this version.
     Version(V),
     /// The page number lies beyond what the pool can ever hold.
     Nowhere,
+}
+
+/// A read under way, as those who wait for its page see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Coming {
+    /// The rule that reads it ahead; `None` when somebody waited from the beginning.
+    pub rule: Option<Rule>,
+    /// Pages that were asked for together.
+    pub pages: u32,
 }
 
 /// A pinned page. Holds the page in memory until dropped; hold it for one batch of work, and
@@ -226,7 +234,8 @@ impl Pool {
                 }
                 word::IN_FLIGHT => {
                     if word.compare_exchange_weak(w, w | word::AWAITED, AcqRel, Relaxed).is_ok() {
-                        return Look::InFlight;
+                        let pages = self.shared.frames.batch(word::frame(w));
+                        return Look::InFlight(Coming { rule: Rule::from_bits(word::rule(w)), pages });
                     }
                 }
                 _ => return Look::Absent,
@@ -285,10 +294,33 @@ impl Pool {
         let _ = self.member.generation.fetch_update(Relaxed, Relaxed, next);
     }
 
+    /// The same for the pages that `is_of` names: only of them the fate so far is not counted.
+    /// What becomes of the pages themselves stays as it was.
+    pub fn forget_fate(&self, is_of: impl Fn(PageId) -> bool) {
+        let used = self.shared.frames.count() - self.fresh_left();
+        let now = self.member.generation.load(Relaxed);
+        let before = (now + word::GENERATIONS - 1) % word::GENERATIONS;
+        for frame in 0..used {
+            let owned = self.shared.frames.page(frame).filter(|p| p.member == self.number);
+            let Some(page) = owned.map(|p| p.page).filter(|page| is_of(*page)) else { continue };
+            let word = self.member.table.at(page.0);
+            let counted =
+                |w: u64| word::state(w) != 0 && word::frame(w) == frame && word::generation(w) == now;
+            let older = |w| counted(w).then_some(word::of_generation(w, before));
+            let _ = word.fetch_update(AcqRel, Relaxed, older);
+        }
+    }
+
     /// Takes up to `want` frames that were never used: nothing has to leave for them.
     pub fn take_fresh(&self, want: usize) -> Vec<u32> {
         let left = self.fresh_left() as usize;
         self.take_frames(want.min(left))
+    }
+
+    /// Notes that the page which comes into a frame that was taken is asked for together with
+    /// others, `pages` in all.
+    pub fn note_batch(&self, frame: u32, pages: u32) {
+        self.shared.frames.set_batch(frame, pages);
     }
 
     /// Gives back a frame that was taken and not used.

@@ -5,11 +5,18 @@
 //! 2. [`fetch`] asks the stripes for what is absent, and for what [`advice`] says should come
 //!    along;
 //! 3. every read ends in [`core`], where the page is verified and published or failed.
+//!
+//! [`activity`] is what a reader counts, [`account`] whose it is, [`meters`] what trees count,
+//! [`waits`] and [`wait_log`] how long readers were blocked.
 
+pub(crate) mod account;
+pub(crate) mod activity;
 pub(crate) mod advice;
 pub(crate) mod core;
 pub(crate) mod fetch;
 pub(crate) mod meters;
 pub(crate) mod visible;
+pub(crate) mod wait_log;
+pub(crate) mod waits;
 pub(crate) mod warm;
 pub(crate) mod warming;

@@ -6,6 +6,7 @@
 pub(crate) mod background;
 mod open;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -24,8 +25,10 @@ use crate::memory::budget::MemoryBudget;
 use crate::page::geometry::{ExtentId, Geometry};
 use crate::page::{PAGE_BYTES, PageBuf, PageId, TreeId};
 use crate::pool::shared::SharedFrames;
+use crate::read::account::Account;
+use crate::read::activity::Activity;
 use crate::read::fetch::Fetch;
-use crate::read::meters::{Activity, TreeStats};
+use crate::read::meters::TreeStats;
 use crate::read::warm::{self};
 use crate::recovery::RecoveryTrace;
 use crate::settings::config::{Checkpoints, StoreConfig};
@@ -164,6 +167,11 @@ impl Store {
         self.fetch.core.meters.total()
     }
 
+    /// The account of a name, made when first asked for; see [`Account`].
+    pub fn account(&self, name: &str) -> Arc<Account> {
+        self.fetch.core.meters.account(name)
+    }
+
     /// Counters of every stripe's device, by class of requests.
     pub fn device_counters(&self) -> Vec<DeviceCounters> {
         self.fetch.stripes.counters()
@@ -175,7 +183,31 @@ impl Store {
     pub fn reset_meters(&self) {
         self.fetch.core.pages.pool.begin_generation();
         self.fetch.core.meters.reset();
+        self.fetch.waits.reset();
         self.fetch.stripes.reset_counters();
+    }
+
+    /// The same for the counters of one tree; false when there is none of that name.
+    pub fn reset_tree_meters(&self, name: &str) -> bool {
+        let Some(tree) = self.tree_stats().into_iter().find(|tree| tree.name == name) else { return false };
+        let core = &self.fetch.core;
+        let tree = TreeId(tree.tree);
+        let extents = self.extents_of(tree);
+        core.pages.pool.forget_fate(|page| extents.contains(&self.geometry.extent_of(page)));
+        core.meters.reset_tree(tree);
+        true
+    }
+
+    fn extents_of(&self, tree: TreeId) -> HashSet<ExtentId> {
+        let space = self.fetch.core.space.read();
+        space.iter().filter(|(_, extent)| extent.tree == Some(tree)).map(|(id, _)| id).collect()
+    }
+
+    /// The same for one named account; false when there is none.
+    pub fn reset_account(&self, name: &str) -> bool {
+        let accounts = self.fetch.core.meters.accounts();
+        let found = accounts.iter().find(|account| account.name() == name);
+        found.inspect(|account| account.reset()).is_some()
     }
 
     /// Publishes a hand-made version of a page: snapshots as of `txn` and later see it.

@@ -6,13 +6,12 @@ use anyhow::Result;
 use serde::Serialize;
 use snowmelt_io::{Clock, Device, QueueConfig, SimulatedDevice};
 use snowmelt_sparql::{Engine, QueryOptions};
-use snowmelt_store::{IDLE_NS, Store, StoreConfig};
+use snowmelt_store::{IDLE_NS, Report, Store, StoreConfig};
 
 use super::view::{View, WarmLists, pool_bytes};
 use super::{Ablation, Conditions, Setting};
 use crate::drive::{Drive, Mixes, Run};
 use crate::in_process::InProcess;
-use crate::meters::Meters;
 
 /// Modelled processors.
 const CORES: usize = 2;
@@ -45,7 +44,7 @@ pub struct Figures {
     pub ahead_share: f64,
     /// Share of those that were used.
     pub used_share: f64,
-    /// Meters: pages read, and those without a waiting reader when their read was started.
+    /// Report: pages read, and those without a waiting reader when their read was started.
     pub disk: u64,
     /// See `disk`.
     pub spec_disk: u64,
@@ -113,7 +112,7 @@ pub(super) fn run(
     let mixes = Mixes::new(stream, count, &[ablation.stop]);
     let drive = Drive { target: &target, clock: &clock, clients: conditions.clients, on_query: &|_| {} };
     let run = drive.run_beside(&mixes, Some(&|| work_in_background(&clock, &store)))?;
-    Ok(figures(&run, &Meters::of(&store), conditions.clients))
+    Ok(figures(&run, &store.report(), conditions.clients))
 }
 
 /// Reads the warm list back, as the store's own thread does in real time.
@@ -127,7 +126,7 @@ fn work_in_background(clock: &Clock, store: &Store) {
     }
 }
 
-fn figures(run: &Run, meters: &Meters, clients: usize) -> Figures {
+fn figures(run: &Run, meters: &Report, clients: usize) -> Figures {
     let busy = clients.min(CORES) as f64;
     let mut curve = run.work_curve();
     curve.starts_at(0);

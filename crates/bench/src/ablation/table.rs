@@ -3,7 +3,7 @@
 use snowmelt_store::Rule;
 
 use super::{Cell, Conditions, Figures, Load, Setting};
-use crate::text_table::TextTable;
+use snowmelt_base::text_table::TextTable;
 
 /// All cells of an ablation, and judgements about them.
 pub struct Outcome<'a> {

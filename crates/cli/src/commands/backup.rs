@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::control::{self, Client, Found};
+use crate::switches::meters::MetersArg;
 use crate::switches::open::OpenArgs;
 use indicatif::{ProgressBar, ProgressStyle};
 use snowmelt_server::control::{Command, Reply};
@@ -20,6 +21,8 @@ pub struct BackupArgs {
     #[arg(long, value_name = "PATH")]
     stripe: Vec<PathBuf>,
     #[command(flatten)]
+    meters: MetersArg,
+    #[command(flatten)]
     open: OpenArgs,
 }
 
@@ -27,8 +30,12 @@ pub struct BackupArgs {
 pub fn run(args: BackupArgs) -> anyhow::Result<()> {
     let database = match control::find_to_read(&args.source, &args.open.config())? {
         Found::Open(database) => database,
-        Found::Served(server) => return ask(&args, server),
+        Found::Served(server) => {
+            args.meters.are_the_servers(&args.source);
+            return ask(&args, server);
+        }
     };
+    let _meters = args.meters.at_end(&database);
     let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template(
         "copying [{bar:40}] {human_pos}/{human_len} extents {eta}",
     )?);

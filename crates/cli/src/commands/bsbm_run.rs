@@ -15,11 +15,10 @@ use snowmelt_bench::bench::{Bench, ClientLoad, Until, count_products};
 use snowmelt_bench::cold_run::Plan;
 use snowmelt_bench::drive::{Drive, Mixes, Run};
 use snowmelt_bench::http::Endpoint;
-use snowmelt_bench::meters::Meters;
 use snowmelt_bench::report::{self, QueryReport, Throughput};
 use snowmelt_bench::sampler::Sample;
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, read_update_transactions};
-use snowmelt_graph::OpenOptions;
+use snowmelt_graph::{OpenOptions, Report};
 use snowmelt_io::Clock;
 
 /// Run a query mix in this process and measure it.
@@ -163,7 +162,7 @@ fn warm(
     bench.database.store().reset_meters();
     let (run, _) = bench.run(Until::mixes(args.mixes), 1.0, stop, &|_| {})?;
     interrupted(stop)?;
-    let meters = Meters::of(bench.database.store());
+    let meters = bench.database.report();
     Ok(measured(load, &run, &meters, json!({})))
 }
 
@@ -209,7 +208,7 @@ fn with_updates(args: &BsbmRunArgs, stop: &AtomicBool) -> Result<Measured> {
     bench.database.store().reset_meters();
     let (run, _) = bench.run(Until::mixes(mixes), 1.0, stop, &|_| {})?;
     interrupted(stop)?;
-    Ok(measured(load, &run, &Meters::of(bench.database.store()), json!({})))
+    Ok(measured(load, &run, &bench.database.report(), json!({})))
 }
 
 fn from_cold(
@@ -268,7 +267,7 @@ fn over_http_measured(load: ClientLoad, run: &Run) -> Measured {
     }
 }
 
-fn measured(load: ClientLoad, run: &Run, meters: &Meters, extra: Value) -> Measured {
+fn measured(load: ClientLoad, run: &Run, meters: &Report, extra: Value) -> Measured {
     let throughput = Throughput::of(run, load.queries_per_mix());
     let mut all = meters.json();
     if let (Some(all), Value::Object(extra)) = (all.as_object_mut(), extra) {

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::control::{self, Client, Found};
+use crate::switches::meters::MetersArg;
 use crate::switches::open::OpenArgs;
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -21,6 +22,8 @@ pub struct CheckArgs {
     #[arg(long)]
     salvage: bool,
     #[command(flatten)]
+    meters: MetersArg,
+    #[command(flatten)]
     open: OpenArgs,
 }
 
@@ -37,8 +40,12 @@ pub fn run(args: CheckArgs) -> anyhow::Result<()> {
     let database = match found {
         Found::Open(database) => database,
         Found::Served(_) if args.salvage => bail!("a server has {} open: stop it first", args.db.display()),
-        Found::Served(server) => return say(&args.db, &ask(server)?),
+        Found::Served(server) => {
+            args.meters.are_the_servers(&args.db);
+            return say(&args.db, &ask(server)?);
+        }
     };
+    let _meters = args.meters.at_end(&database);
     if args.salvage {
         database.store().settle_salvage()?;
     }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use crate::control::{self, Found};
+use crate::switches::meters::MetersArg;
 use crate::switches::open::OpenArgs;
 use snowmelt_base::signals;
 use snowmelt_server::control::{Command, Reply};
@@ -18,6 +19,8 @@ pub struct CompactArgs {
     /// The database directory
     db: PathBuf,
     #[command(flatten)]
+    meters: MetersArg,
+    #[command(flatten)]
     open: OpenArgs,
 }
 
@@ -26,12 +29,14 @@ pub fn run(args: CompactArgs) -> anyhow::Result<()> {
     let database = match control::find(&args.db, &args.open.config())? {
         Found::Open(database) => database,
         Found::Served(server) => {
+            args.meters.are_the_servers(&args.db);
             return match server.ask(Command::Compact)? {
                 Reply::Compacted { before, after, moved } => say(before, after, moved),
                 other => Err(control::unexpected(&other)),
             };
         }
     };
+    let _meters = args.meters.at_end(&database);
     let stop = signals::stop_flag()?;
     let done = database.compact_until(|_| match stop.load(Ordering::Relaxed) {
         true => ControlFlow::Break(()),

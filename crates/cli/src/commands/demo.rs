@@ -15,13 +15,12 @@ use snowmelt_base::signals;
 use snowmelt_bench::bench::{Bench, ClientLoad, Until};
 use snowmelt_bench::cold;
 use snowmelt_bench::dataset;
-use snowmelt_bench::meters::Meters;
 use snowmelt_bench::race::{Entry, Race};
 use snowmelt_bench::sampler::Sample;
 use snowmelt_bench::scratch_dir::ScratchDir;
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists};
-use snowmelt_graph::OpenOptions;
 use snowmelt_graph::load::{LoadOptions, LoadProgress, Progress};
+use snowmelt_graph::{OpenOptions, Report};
 use snowmelt_io::{Clock, Device, DeviceModel, SimulatedDevice};
 use snowmelt_store::{DeviceWrap, ReadAhead};
 
@@ -175,7 +174,7 @@ struct Demo<'a> {
 }
 
 impl Demo<'_> {
-    fn cold(&self, title: &str, mut read_ahead: ReadAhead, until: Until) -> Result<(Entry, Meters)> {
+    fn cold(&self, title: &str, mut read_ahead: ReadAhead, until: Until) -> Result<(Entry, Report)> {
         read_ahead.warm_list = false;
         let clock = Clock::real();
         let in_time_of = clock.clone();
@@ -185,7 +184,7 @@ impl Demo<'_> {
         let options = OpenOptions { read_ahead, devices: Some(devices), clock, ..OpenOptions::default() };
         cold::make_cold(self.db)?;
         let (entry, bench) = self.run(title, &options, until)?;
-        Ok((entry, Meters::of(bench.database.store())))
+        Ok((entry, bench.database.report()))
     }
 
     fn warm(&self) -> Result<Entry> {

@@ -3,6 +3,7 @@
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
+use crate::switches::meters::MetersArg;
 use crate::switches::open::OpenArgs;
 use anyhow::{Context, bail};
 use snowmelt_graph::DumpFormat;
@@ -18,6 +19,8 @@ pub struct DumpArgs {
     #[arg(long, default_value = "nq", value_parser = ["nq", "nt", "ttl", "trig"])]
     format: String,
     #[command(flatten)]
+    meters: MetersArg,
+    #[command(flatten)]
     open: OpenArgs,
 }
 
@@ -25,6 +28,7 @@ pub struct DumpArgs {
 pub fn run(args: DumpArgs) -> anyhow::Result<()> {
     let Some(format) = DumpFormat::named(&args.format) else { bail!("unknown format {}", args.format) };
     let database = args.open.open_to_read(&args.db)?;
+    let _meters = args.meters.at_end(&database);
     let mut out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
     let written = database.dump(format, &mut out).map_err(anyhow::Error::from).and_then(|_| Ok(out.flush()?));
     match written {

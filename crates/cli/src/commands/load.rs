@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::switches::meters::{self, MetersArg};
 use crate::switches::open::OpenArgs;
 use anyhow::Result;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
@@ -40,6 +41,8 @@ pub struct LoadArgs {
     #[arg(long, value_name = "F")]
     format: Option<String>,
     #[command(flatten)]
+    meters: MetersArg,
+    #[command(flatten)]
     open: OpenArgs,
 }
 
@@ -65,6 +68,9 @@ pub fn run(args: LoadArgs) -> Result<()> {
     match result {
         Ok(report) => {
             say(&inputs, &report);
+            if let Some(meters) = report.meters.filter(|_| args.meters.meters) {
+                meters::say(&meters.text());
+            }
             Ok(())
         }
         Err(error) => Err(with_guess(error, &inputs)),

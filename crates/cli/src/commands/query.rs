@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::answer::AnswerFormat;
 use crate::prompt::{Prompt, terminal_width};
+use crate::switches::meters::{MetersArg, WaitsArg};
 use crate::switches::open::OpenArgs;
 use crate::switches::texts::{self, TextArgs};
 use snowmelt_base::signals;
@@ -35,6 +36,10 @@ pub struct QueryArgs {
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
     #[command(flatten)]
+    waits: WaitsArg,
+    #[command(flatten)]
+    meters: MetersArg,
+    #[command(flatten)]
     open: OpenArgs,
     #[command(flatten)]
     texts: TextArgs,
@@ -49,27 +54,36 @@ pub fn run(args: QueryArgs) -> anyhow::Result<()> {
     } else {
         texts::text(args.query.as_deref(), args.file.as_deref(), "query")?
     };
-    let engine = Engine::with_text_limits(args.open.open_to_read(&args.db)?, args.texts.limits());
+    let database = args.open.open_to_read(&args.db)?;
+    let _meters = args.meters.at_end(&database);
+    let logged = args.waits.account(&database, "query")?;
+    let engine = Engine::with_text_limits(database, args.texts.limits());
     let stop = signals::stop_flag()?;
     let options = QueryOptions {
         timeout: args.timeout.map(std::time::Duration::from_secs_f64),
         cancel: Some(stop.clone()),
+        account: Some(Arc::clone(&logged.account)),
         ..QueryOptions::default()
     };
-    if is_prompt {
-        return Prompt::new(Arc::new(engine), options, stop).run(&args.db);
-    }
+    let answered = match is_prompt {
+        true => Prompt::new(Arc::new(engine), options, stop).run(&args.db),
+        false => answer(&args, &engine, &text, &options),
+    };
+    logged.finish().and(answered)
+}
+
+fn answer(args: &QueryArgs, engine: &Engine, text: &str, options: &QueryOptions) -> anyhow::Result<()> {
     if args.explain || args.analyze {
         let report =
-            if args.explain { engine.explain(&text, &options)? } else { engine.analyze(&text, &options)? };
+            if args.explain { engine.explain(text, options)? } else { engine.analyze(text, options)? };
         std::io::stdout().write_all(report.as_bytes())?;
         return Ok(());
     }
-    let result = engine.query(&text, &options)?;
+    let result = engine.query(text, options)?;
     let stdout = std::io::stdout().lock();
     let terminal = stdout.is_terminal();
     let mut out = BufWriter::with_capacity(if terminal { 4096 } else { 1 << 18 }, stdout);
-    let prefixes = Some(Shortener::new(declared_prefixes(&text)));
+    let prefixes = Some(Shortener::new(declared_prefixes(text)));
     let style = TableStyle { width: terminal.then(terminal_width).flatten(), prefixes };
     match AnswerFormat::write(args.format, result, style, &mut out).and_then(|()| Ok(out.flush()?)) {
         Err(error) if is_closed_pipe(&error) => Ok(()),

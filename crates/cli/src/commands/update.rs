@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::switches::meters::{MetersArg, WaitsArg};
 use crate::switches::open::OpenArgs;
 use crate::switches::texts::{self, TextArgs};
 use indicatif::HumanCount;
@@ -28,6 +29,10 @@ pub struct UpdateArgs {
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
     #[command(flatten)]
+    waits: WaitsArg,
+    #[command(flatten)]
+    meters: MetersArg,
+    #[command(flatten)]
     open: OpenArgs,
     #[command(flatten)]
     texts: TextArgs,
@@ -36,15 +41,21 @@ pub struct UpdateArgs {
 /// Runs the command.
 pub fn run(args: UpdateArgs) -> anyhow::Result<()> {
     let text = texts::text(args.update.as_deref(), args.file.as_deref(), "update")?;
-    let engine = Engine::with_text_limits(args.open.open(&args.db)?, args.texts.limits());
+    let database = args.open.open(&args.db)?;
+    let _meters = args.meters.at_end(&database);
+    let logged = args.waits.account(&database, "update")?;
+    let engine = Engine::with_text_limits(database, args.texts.limits());
     let options = UpdateOptions {
         timeout: args.timeout.map(Duration::from_secs_f64),
         cancel: Some(Arc::clone(&signals::stop_flag()?)),
+        account: Some(Arc::clone(&logged.account)),
         allow_load: args.allow_load,
         ..UpdateOptions::default()
     };
     let begun = Instant::now();
-    let updated = engine.update(&text, &options)?;
+    let updated = engine.update(&text, &options);
+    logged.finish()?;
+    let updated = updated?;
     let (inserted, deleted) = (HumanCount(updated.changed.inserted), HumanCount(updated.changed.deleted));
     eprintln!("{inserted} quads inserted, {deleted} deleted, in {:.3} s", begun.elapsed().as_secs_f64());
     Ok(())

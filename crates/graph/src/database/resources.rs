@@ -1,8 +1,9 @@
 //! Resources for work on a database, their use so far, and the state of its journal.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use snowmelt_store::{Activity, JournalStats, MemoryBudget, RecoveryTrace};
+use snowmelt_store::{Account, Activity, JournalStats, MemoryBudget, RecoveryTrace, Report};
 
 use super::Database;
 
@@ -35,6 +36,16 @@ impl Database {
     /// Reads and time of all that was done on it and has been flushed.
     pub fn activity(&self) -> Activity {
         self.store().activity()
+    }
+
+    /// The account of a name, made when first asked for.
+    pub fn account(&self, name: &str) -> Arc<Account> {
+        self.store().account(name)
+    }
+
+    /// All meters as they are now.
+    pub fn report(&self) -> Report {
+        self.store().report()
     }
 
     /// Commits, journal, versions and checkpoints since it was opened.

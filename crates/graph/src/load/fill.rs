@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use snowmelt_store::{Build, StoreConfig};
 
+use super::ACCOUNT;
 use super::dictionary::DictionaryCounts;
 use super::merge::Old;
 use super::options::{Fill, LoadOptions, Sizes, filled_pool_bytes};
@@ -91,6 +92,7 @@ pub(super) fn insert(
     let read_bytes = Arc::new(AtomicU64::new(0));
     let mut triples = 0;
     let mut txn = database.begin()?;
+    txn.charge_to(&database.account(ACCOUNT));
     for source in sources {
         let input = source.open(options.format, &read_bytes, cancel)?;
         progress.input(&input.name, input.format, input.told_by);
@@ -124,6 +126,7 @@ pub(super) fn insert(
         database_bytes: database.store().bytes(),
         seconds: teller.seconds,
         peak_bytes: peak_bytes(),
+        meters: Some(database.report()),
         ..LoadReport::default()
     })
 }

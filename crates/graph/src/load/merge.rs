@@ -15,6 +15,7 @@ use std::sync::atomic::AtomicBool;
 
 use snowmelt_store::Columns;
 
+use super::ACCOUNT;
 use super::numbering::Numbering;
 use super::read::GraphsSeen;
 use super::sorter::{Merge, Sorter};
@@ -41,7 +42,7 @@ pub(super) struct Old {
 impl Old {
     /// The newest state of a database.
     pub(super) fn of(database: &Arc<Database>) -> Result<Self, LoadError> {
-        Ok(Old { session: database.session()? })
+        Ok(Old { session: database.session()?.charged_to(&database.account(ACCOUNT)) })
     }
 
     /// Its quads.

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use oxrdfio::RdfFormat;
+use snowmelt_store::Report;
 
 use super::dictionary::DictionaryCounts;
 use crate::input::source::FormatToldBy;
@@ -88,6 +89,8 @@ pub struct LoadReport {
     /// The most memory the process had resident, in bytes, as the system counts it; 0 where it
     /// does not say.
     pub peak_bytes: u64,
+    /// All meters of the database at the end.
+    pub meters: Option<Report>,
 }
 
 impl LoadReport {

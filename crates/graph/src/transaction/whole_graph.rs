@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use oxrdfio::RdfFormat;
+use snowmelt_store::Account;
 
 use crate::database::Database;
 use crate::error::{GraphError, Result};
@@ -70,7 +71,7 @@ impl Session {
 
 impl Database {
     /// Puts documents into a graph, the default graph without a name; durable when it returns.
-    /// Relative IRIs are resolved against `base`.
+    /// Relative IRIs are resolved against `base`. It reads on behalf of `account`.
     ///
     /// # Errors
     /// A document that is not what its format says, errors of the store,
@@ -81,10 +82,12 @@ impl Database {
         write: GraphWrite,
         documents: Vec<GraphDocument>,
         base: &str,
+        account: &Arc<Account>,
         interrupt: &dyn Interrupt,
     ) -> Result<GraphStored, LoadError> {
         let begun = self.begin_while(&|| !interrupt.is_set())?;
         let mut txn = begun.ok_or(LoadError::Cancelled)?;
+        txn.charge_to(account);
         let mut session = txn.session();
         let (id, was_there) = (session.graph_id(name)?, session.has_graph(name)?);
         drop(session);
@@ -103,7 +106,8 @@ impl Database {
     }
 
     /// Removes all quads of a graph, of the default graph without a name; durable when it
-    /// returns. `None`: there is no graph of this name. The default graph is always there.
+    /// returns. `None`: there is no graph of this name. The default graph is always there. It
+    /// reads on behalf of `account`.
     ///
     /// # Errors
     /// Those of the store; [`GraphError::Stopped`] when it is interrupted. Nothing has changed
@@ -111,10 +115,12 @@ impl Database {
     pub fn delete_graph(
         self: &Arc<Self>,
         name: Option<&str>,
+        account: &Arc<Account>,
         interrupt: &dyn Interrupt,
     ) -> Result<Option<Changed>> {
         let begun = self.begin_while(&|| !interrupt.is_set())?;
         let mut txn = begun.ok_or(GraphError::Stopped)?;
+        txn.charge_to(account);
         let mut session = txn.session();
         let is_there = name.is_none() || session.has_graph(name)?;
         let id = session.graph_id(name)?.filter(|_| is_there);

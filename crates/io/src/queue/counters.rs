@@ -30,6 +30,8 @@ pub struct ClassCounters {
     pub retried: u64,
     /// From submission to completion.
     pub latency: Latency,
+    /// The sum of these, in nanoseconds.
+    pub latency_ns: u64,
 }
 
 /// Counts of one device.
@@ -43,6 +45,8 @@ pub struct DeviceCounters {
     pub classes: Vec<ClassCounters>,
     /// Time with at least one device request outstanding, in nanoseconds.
     pub busy_ns: u64,
+    /// Device requests outstanding, summed over the nanoseconds of that time.
+    pub depth_ns: u64,
     /// Mean number of device requests outstanding while busy.
     pub mean_depth: f64,
     /// From start to end of a device request.
@@ -84,6 +88,8 @@ pub(crate) struct QueueTally {
     changed_ns: u64,
     busy_ns: u64,
     depth_ns: u64,
+    /// When counting began anew: what went out before is not counted when it comes back.
+    reset_ns: u64,
 }
 
 struct ClassTally {
@@ -96,6 +102,14 @@ struct ClassTally {
     errors: u64,
     retried: u64,
     latency: Histogram<u64>,
+    latency_ns: u64,
+}
+
+impl ClassTally {
+    fn took(&mut self, ns: u64) {
+        self.latency.saturating_record(ns);
+        self.latency_ns += ns;
+    }
 }
 
 impl QueueTally {
@@ -110,6 +124,7 @@ impl QueueTally {
             errors: 0,
             retried: 0,
             latency: histogram(),
+            latency_ns: 0,
         };
         QueueTally {
             classes: std::array::from_fn(|_| class()),
@@ -118,6 +133,7 @@ impl QueueTally {
             changed_ns: 0,
             busy_ns: 0,
             depth_ns: 0,
+            reset_ns: 0,
         }
     }
 
@@ -150,11 +166,14 @@ impl QueueTally {
     pub(crate) fn finished(&mut self, request: &DeviceRequest, ended: usize, failed: usize, now: u64) {
         self.outstanding_changes(now);
         self.outstanding -= 1;
+        if request.started_ns < self.reset_ns {
+            return;
+        }
         self.service.saturating_record(now.saturating_sub(request.started_ns));
         let class = &mut self.classes[request.class as usize];
         class.errors += failed as u64;
         for piece in &request.pieces[..ended] {
-            class.latency.saturating_record(now.saturating_sub(piece.arrived_ns));
+            class.took(now.saturating_sub(piece.arrived_ns));
         }
     }
 
@@ -173,10 +192,13 @@ impl QueueTally {
     pub(crate) fn end_in_place(&mut self, class: Class, began: u64, now: u64, failed: bool) {
         self.outstanding_changes(now);
         self.outstanding -= 1;
+        if began < self.reset_ns {
+            return;
+        }
         let taken = now.saturating_sub(began);
         self.service.saturating_record(taken);
         let class = &mut self.classes[class as usize];
-        class.latency.saturating_record(taken);
+        class.took(taken);
         class.errors += u64::from(failed);
     }
 
@@ -192,20 +214,23 @@ impl QueueTally {
             errors: t.errors,
             retried: t.retried,
             latency: Latency::of(&t.latency),
+            latency_ns: t.latency_ns,
         });
         DeviceCounters {
             device: device.to_string(),
             engine,
             classes: classes.collect(),
             busy_ns: self.busy_ns,
+            depth_ns: self.depth_ns,
             mean_depth: self.depth_ns as f64 / self.busy_ns.max(1) as f64,
             service: Latency::of(&self.service),
         }
     }
 
-    /// Starts counting anew; what is outstanding stays outstanding.
+    /// Starts counting anew; what is outstanding stays outstanding, and is no request of the new
+    /// count.
     pub(crate) fn reset(&mut self, now: u64) {
         let outstanding = self.outstanding;
-        *self = QueueTally { outstanding, changed_ns: now, ..QueueTally::new() };
+        *self = QueueTally { outstanding, changed_ns: now, reset_ns: now, ..QueueTally::new() };
     }
 }

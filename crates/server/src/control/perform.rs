@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use snowmelt_graph::{CompactStep, Database, GraphError};
+use snowmelt_graph::{CompactStep, Database, GraphError, MeterScope};
 use snowmelt_sparql::Engine;
 use tokio::sync::mpsc;
 
@@ -41,6 +41,8 @@ pub fn perform(engine: &Engine, command: Command, cancel: &AtomicBool, replies: 
     let database = engine.database();
     let done = match command {
         Command::Stats => stats(database),
+        Command::Meters => Ok(Reply::Meters(database.report().samples())),
+        Command::Reset(scope) => Ok(reset(database, &scope)),
         Command::Check => check(database, teller),
         Command::Compact => compact(database, teller),
         Command::Backup { target, stripes } => backup(database, &target, &stripes, teller),
@@ -55,6 +57,13 @@ fn stats(database: &std::sync::Arc<Database>) -> Done {
     let stats = database.stats()?;
     let json = serde_json::to_value(&stats).unwrap_or_default();
     Ok(Reply::Stats { table: stats.to_string(), json })
+}
+
+fn reset(database: &std::sync::Arc<Database>, scope: &MeterScope) -> Reply {
+    match database.store().reset(scope) {
+        Ok(()) => Reply::Reset,
+        Err(error) => Reply::Failed { message: error.to_string() },
+    }
 }
 
 fn check(database: &std::sync::Arc<Database>, mut teller: Teller<'_>) -> Done {

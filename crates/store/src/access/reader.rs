@@ -8,6 +8,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use snowmelt_io::Class;
+
 use crate::error::{Result, StoreError};
 use crate::history::private::{Private, PrivatePage};
 use crate::history::rebuild::rebuild;
@@ -15,12 +17,15 @@ use crate::history::snapshot::Snapshot;
 use crate::history::versions::Seen;
 use crate::journal::Loc;
 use crate::page::{Damage, PageId, TreeId, header};
-use crate::pool::PageRef;
 use crate::pool::rule::Rule;
+use crate::pool::{Coming, PageRef};
+use crate::read::account::{Account, Shares};
+use crate::read::activity::Activity;
 use crate::read::core::Core;
-use crate::read::fetch::{Demand, Fetch};
-use crate::read::meters::Activity;
+use crate::read::fetch::Demand;
 use crate::read::visible::Sight;
+use crate::read::wait_log::Wait;
+use crate::read::waits::class_of;
 use crate::store::Store;
 
 /// Why pages are wished for.
@@ -32,6 +37,26 @@ pub enum WishKind {
     Scan,
 }
 
+/// A wait that has begun.
+struct Blocked {
+    begun_ns: u64,
+    /// Times all meters had been reset by then.
+    resets: u64,
+}
+
+impl Blocked {
+    fn begin(store: &Store) -> Blocked {
+        Blocked { begun_ns: store.fetch.clock.now_ns(), resets: store.fetch.core.meters.resets() }
+    }
+}
+
+/// The read that somebody waited for.
+enum By {
+    Stripe(Coming),
+    /// The last change that a version is put together from.
+    Journal(Option<Loc>),
+}
+
 /// A reader of pages as of a snapshot.
 #[derive(Debug)]
 pub struct Reader {
@@ -41,12 +66,9 @@ pub struct Reader {
     snapshot: Snapshot,
     /// The last commit whose pages it may see.
     txn: u64,
-    /// What this reader did; added to the store's total when it is dropped.
+    /// What this reader did; added to its accounts when it is dropped.
     pub meters: Activity,
-    /// Times the store's meters had been reset, and what the reader had done by then: that does
-    /// not count any more.
-    resets: u64,
-    before_reset: Activity,
+    shares: Shares,
 }
 
 impl Reader {
@@ -60,9 +82,19 @@ impl Reader {
             snapshot,
             txn,
             meters: Activity::default(),
-            resets: store.fetch.core.meters.resets(),
-            before_reset: Activity::default(),
+            shares: Shares::of(store.fetch.core.meters.other()),
         }
+    }
+
+    /// From now on it reads on behalf of `account`.
+    pub fn charge_to(&mut self, account: &Arc<Account>) {
+        self.flush();
+        self.shares = Shares::of(account);
+    }
+
+    /// On whose behalf it reads.
+    pub fn account(&self) -> &Arc<Account> {
+        self.shares.account()
     }
 
     /// The store it reads from.
@@ -146,12 +178,9 @@ impl Reader {
 
     #[cold]
     fn page_slow(&mut self, tree: TreeId, id: PageId) -> Result<PageRef> {
-        self.note_reset();
+        self.note_resets();
         let store = self.store.clone();
         let (fetch, core) = (&store.fetch, &store.fetch.core);
-        // A read of our own through the queue is waited for like those of others, but not
-        // counted as one.
-        let mut own = false;
         loop {
             let mark = core.failures.mark();
             let look = core.pages.look(id, self.txn);
@@ -167,25 +196,42 @@ impl Reader {
                     }
                     return Ok(page);
                 }
-                Sight::InFlight => {
-                    self.meters.waits += u64::from(!own);
-                    self.timed(fetch, |_| core.pages.pool.wait(id));
+                Sight::InFlight(coming) => {
+                    self.meters.waits += 1;
+                    let blocked = Blocked::begin(&store);
+                    core.pages.pool.wait(id);
+                    self.was_blocked(blocked, tree, id, By::Stripe(coming));
                     if let Some(e) = core.failures.since(mark, id) {
                         return Err(e);
                     }
                 }
                 Sight::Absent => {
                     self.check_owner(tree, id)?;
-                    match self.timed(fetch, |r| fetch.demand(tree, id, &mut r.meters))? {
-                        Demand::Page(page) => return Ok(page),
-                        Demand::Started => own = true,
+                    let blocked = Blocked::begin(&store);
+                    let demanded = fetch.demand(tree, id, &mut self.meters);
+                    // A read of our own through the queue is one wait from begin to end.
+                    let pages = if let Ok(Demand::Started(pages)) = &demanded { *pages } else { 1 };
+                    match &demanded {
+                        Ok(Demand::Started(_)) => core.pages.pool.wait(id),
+                        Ok(Demand::Taken) => {
+                            self.meters.waits += 1;
+                            core.pages.pool.wait(id);
+                        }
+                        _ => {}
+                    }
+                    self.was_blocked(blocked, tree, id, By::Stripe(Coming { rule: None, pages }));
+                    if let Demand::Page(page) = demanded? {
+                        return Ok(page);
                     }
                     if let Some(e) = core.failures.since(mark, id) {
                         return Err(e);
                     }
                 }
                 Sight::Journal(txn, way) => {
-                    if let Some(page) = self.timed(fetch, |r| r.journaled(id, txn, &way))? {
+                    let blocked = Blocked::begin(&store);
+                    let page = self.journaled(id, txn, &way);
+                    self.was_blocked(blocked, tree, id, By::Journal(way.last().copied()));
+                    if let Some(page) = page? {
                         return Ok(page);
                     }
                 }
@@ -194,11 +240,28 @@ impl Reader {
         }
     }
 
-    fn timed<T>(&mut self, fetch: &Fetch, f: impl FnOnce(&mut Self) -> T) -> T {
-        let begun = fetch.clock.now_ns();
-        let t = f(self);
-        self.meters.wait_ns += fetch.clock.now_ns() - begun;
-        t
+    /// Counts a wait that has ended, and writes it down where that is wanted.
+    fn was_blocked(&mut self, blocked: Blocked, tree: TreeId, page: PageId, by: By) {
+        let fetch = &self.store.fetch;
+        let ns = fetch.clock.now_ns() - blocked.begun_ns;
+        self.meters.wait_ns += ns;
+        let place = fetch.geometry.place(page);
+        let (class, pages, file, offset) = match by {
+            By::Stripe(coming) => (class_of(coming), coming.pages, place.stripe as u64, place.offset),
+            By::Journal(loc) => (Class::Journal, 1, loc.map_or(0, |l| l.file), loc.map_or(0, |l| l.offset)),
+        };
+        // Most of it may have been before a reset.
+        if self.core.meters.resets() == blocked.resets {
+            match class {
+                Class::Journal => fetch.waits.of_journal(ns),
+                class => fetch.waits.of_stripe(place.stripe, class, ns),
+            }
+        }
+        if let Some(log) = self.account().waits() {
+            let name = self.snapshot.catalog().trees.get(&tree).cloned().unwrap_or_default();
+            let Blocked { begun_ns, .. } = blocked;
+            log.note(&Wait { begun_ns, ns, class, tree: &name, page: page.0, pages, file, offset });
+        }
     }
 
     /// Only pages that were written, and for this tree, are read.
@@ -225,7 +288,7 @@ impl Reader {
         if !store.fetch.read_ahead.is_on(rule) {
             return 0;
         }
-        self.note_reset();
+        self.note_resets();
         let pool = &store.fetch.core.pages.pool;
         let space = store.fetch.core.space.read();
         let mine = |p: &PageId| pool.is_absent(*p) && space.owner(*p) == Some(tree);
@@ -259,21 +322,16 @@ impl Reader {
         self.core.meters.with(tree, |m| m.touches.fetch_add(rows, Relaxed));
     }
 
-    /// Adds the meters to the store's total and sets them to zero.
+    /// Adds the meters to its accounts and sets them to zero.
     pub fn flush(&mut self) {
         assert!(self.meters.spec_disk <= self.meters.disk, "reads ahead are among the reads");
-        self.note_reset();
-        let before = std::mem::take(&mut self.before_reset);
-        self.core.meters.add(std::mem::take(&mut self.meters).without(&before));
+        self.shares.settle(std::mem::take(&mut self.meters));
     }
 
-    /// Called before anything is read: when the store's meters have been reset since, what was
-    /// done so far is not to be counted.
-    fn note_reset(&mut self) {
-        let resets = self.core.meters.resets();
-        if resets != self.resets {
-            (self.resets, self.before_reset) = (resets, self.meters);
-        }
+    /// Called before anything is read: where an account has been reset since, what was done so
+    /// far is not to be counted.
+    fn note_resets(&mut self) {
+        self.shares.note_resets(&self.meters);
     }
 
     /// The error for a page whose header and checksum are right but whose content makes no

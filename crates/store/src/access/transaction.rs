@@ -30,6 +30,7 @@ use crate::journal::FilePin;
 use crate::page::geometry::ExtentId;
 use crate::page::{self, PageBuf, PageId, TreeId};
 use crate::pool::PageRef;
+use crate::read::account::Account;
 use crate::store::Store;
 use crate::sync::turn::Turn;
 
@@ -118,6 +119,23 @@ impl Transaction {
     /// The store.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
+    }
+
+    /// From now on what it reads is read on behalf of `account`.
+    pub fn charge_to(&mut self, account: &Arc<Account>) {
+        self.reader.charge_to(account);
+    }
+
+    /// A reader of what has been done so far, on behalf of the same account.
+    pub fn reader(&self) -> Reader {
+        let mut reader = Reader::new(&self.store, self.snapshot());
+        reader.charge_to(self.reader.account());
+        reader
+    }
+
+    /// On whose behalf it reads.
+    pub fn account(&self) -> &Arc<Account> {
+        self.reader.account()
     }
 
     /// A frozen view of the state with all changes made so far. Readers on it see the private

@@ -275,6 +275,14 @@ impl Versions {
         self.shard(page).read().contains_key(&page)
     }
 
+    /// Calls `f` with the pages that have versions, a part of the table at a time.
+    pub fn each_page(&self, mut f: impl FnMut(Vec<PageId>)) {
+        for shard in &self.shards {
+            let pages = shard.read().keys().copied().collect();
+            f(pages);
+        }
+    }
+
     /// Keeps a version that was read back.
     pub fn keep(&self, page: PageId, txn: u64, state: Arc<PageBuf>) {
         let mut pages = self.shard(page).write();

@@ -31,6 +31,8 @@ pub struct Frames {
     memory: Mapping,
     /// Member and page held + 1; 0 when the frame holds none.
     pages: LazyWords,
+    /// Pages whose reads were started together with that of the page held.
+    batches: LazyWords,
     count: u32,
 }
 
@@ -41,6 +43,7 @@ impl Frames {
         Ok(Frames {
             memory: reserve(count as usize * PAGE_BYTES, Huge::Yes)?,
             pages: LazyWords::new(count as usize)?,
+            batches: LazyWords::new(count as usize)?,
             count,
         })
     }
@@ -74,6 +77,16 @@ impl Frames {
             (u64::from(p.member) << PAGE_BITS) + p.page.0 + 1
         });
         self.pages.at(frame as u64).store(held, Ordering::Release);
+    }
+
+    /// Notes how many pages are asked for together with the one that comes into a frame.
+    pub fn set_batch(&self, frame: u32, pages: u32) {
+        self.batches.at(frame.into()).store(pages.into(), Ordering::Relaxed);
+    }
+
+    /// Pages asked for together with the one in a frame.
+    pub fn batch(&self, frame: u32) -> u32 {
+        self.batches.at(frame.into()).load(Ordering::Relaxed) as u32
     }
 
     /// The bytes of a frame.

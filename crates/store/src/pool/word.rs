@@ -55,6 +55,11 @@ pub fn state(word: u64) -> u64 {
     word & STATE
 }
 
+/// The word with another generation.
+pub fn of_generation(word: u64, generation: u64) -> u64 {
+    word & !((GENERATIONS - 1) << GENERATION_SHIFT) | generation << GENERATION_SHIFT
+}
+
 #[inline]
 pub fn generation(word: u64) -> u64 {
     (word >> GENERATION_SHIFT) % GENERATIONS

@@ -23,9 +23,10 @@ use crate::page::geometry::{ExtentId, Geometry};
 use crate::page::{PageId, TreeId};
 use crate::pool::rule::Rule;
 use crate::pool::{PageRef, Pin};
+use crate::read::activity::Activity;
 use crate::read::advice::Advice;
 use crate::read::core::Core;
-use crate::read::meters::Activity;
+use crate::read::waits::WaitMeters;
 use crate::read::warm::WarmUp;
 use crate::settings::read_ahead::ReadAhead;
 
@@ -37,6 +38,8 @@ pub(crate) struct Fetch {
     pub read_ahead: ReadAhead,
     pub clock: Clock,
     pub frame_wait_ms: u64,
+    /// How long readers were blocked.
+    pub waits: WaitMeters,
     /// Rule 5.
     pub warm_up: WarmUp,
     /// Rule 2: extent → first miss of the window (ms) and misses since.
@@ -47,8 +50,10 @@ pub(crate) struct Fetch {
 pub(crate) enum Demand {
     /// Here it is.
     Page(PageRef),
-    /// It is being read; look again.
-    Started,
+    /// Its read was begun, together with so many pages in all.
+    Started(u32),
+    /// Somebody else was faster; look again.
+    Taken,
 }
 
 impl Fetch {
@@ -61,6 +66,7 @@ impl Fetch {
     ) -> Fetch {
         Fetch {
             warm_up,
+            waits: WaitMeters::new(stripes.len()),
             core,
             stripes,
             geometry,
@@ -78,14 +84,20 @@ impl Fetch {
         // Before the page is in flight: nothing that could panic may come between that and its
         // read.
         let rest = self.rest_of_extent(tree, page, 1);
+        let place = self.geometry.place(page);
+        let in_place = self.stripes.cost(place.stripe).in_place();
+        let together = match &rest {
+            Some((_, pages)) if !in_place => pages.len() as u32 + 1,
+            _ => 1,
+        };
+        self.core.pages.pool.note_batch(frame, together);
         if !self.core.pages.pool.start(page, frame, None) {
             self.core.pages.pool.give_back(frame);
-            return Ok(Demand::Started);
+            return Ok(Demand::Taken);
         }
         meters.disk += 1;
         self.core.meters.with(tree, |m| m.reads.fetch_add(1, Relaxed));
-        let place = self.geometry.place(page);
-        if self.stripes.cost(place.stripe).in_place() {
+        if in_place {
             let demanded = self.read_in_place(page)?;
             if let Some((rule, pages)) = rest {
                 self.start(tree, &pages, rule, Class::Speculative, meters);
@@ -98,7 +110,7 @@ impl Fetch {
             batch.sort_unstable_by_key(|r| r.offset);
         }
         self.stripes.submit(place.stripe, &mut batch);
-        Ok(Demand::Started)
+        Ok(Demand::Started(together))
     }
 
     fn read_in_place(&self, page: PageId) -> Result<PageRef> {
@@ -198,10 +210,12 @@ impl Fetch {
         let taken =
             if rule == Rule::Warm { pool.take_fresh(pages.len()) } else { pool.take_frames(pages.len()) };
         debug_assert!(taken.len() <= pages.len(), "no more frames than were asked for");
+        let together = taken.len() as u32;
         let mut frames = taken.into_iter();
         let mut n = 0;
         for page in pages {
             let Some(frame) = frames.next() else { break };
+            pool.note_batch(frame, together);
             if pool.start(*page, frame, Some(rule)) {
                 n += 1;
                 started(*page);

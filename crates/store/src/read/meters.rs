@@ -1,12 +1,9 @@
-//! Meters: what was touched, read, read ahead, used of that, and thrown out unused; per tree,
-//! and per reader as *activity*.
+//! Meters of the trees: what was touched, read, read ahead, used of that, and thrown out unused;
+//! and the accounts of a store.
 //!
-//! Hot paths count in the reader (plain integers); a reader adds its activity to the store's
-//! total when it is dropped. Per-tree counters are atomics, touched only when a page moves or a
-//! reader says how many rows it found. Invariant: `spec_disk <= disk`, because both are counted
-//! at the one place where a read is started.
+//! The counters are atomics, touched only when a page moves or a reader says how many rows it
+//! found.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -14,111 +11,8 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::page::TreeId;
 use crate::pool::rule::Rule;
-
-/// What a query, a client or the whole store did. All fields are counts since the start (or the
-/// last reset).
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Activity {
-    /// Index lookups, found or not.
-    pub rnd: u64,
-    /// Rows moved over, matching or not.
-    pub seq: u64,
-    /// Lookups that continued in the same restart block as the one before.
-    pub same_seg: u64,
-    /// Lookups that continued on the same leaf.
-    pub same_pg: u64,
-    /// Lookups that continued under the same parent.
-    pub same_par: u64,
-    /// Pages whose read from a device was started, read-ahead included.
-    pub disk: u64,
-    /// Those of `disk` that nobody was waiting for when they were started.
-    pub spec_disk: u64,
-    /// Threads started to work in parallel.
-    pub fork: u64,
-    /// Pages pinned.
-    pub pages: u64,
-    /// Times a page was found in flight, started by somebody else or ahead, and waited for.
-    pub waits: u64,
-    /// Nanoseconds spent waiting for pages, own reads and those of others.
-    pub wait_ns: u64,
-}
-
-impl Activity {
-    const FIELDS: [&'static str; 8] =
-        ["rnd", "seq", "same seg", "same pg", "same par", "disk", "spec disk", "fork"];
-
-    fn values(&self) -> [u64; 8] {
-        [self.rnd, self.seq, self.same_seg, self.same_pg, self.same_par, self.disk, self.spec_disk, self.fork]
-    }
-
-    /// What was done since `earlier`.
-    pub fn since(&self, earlier: &Activity) -> Activity {
-        let mut a = *self;
-        a.each(earlier, |x, y| *x -= y);
-        a
-    }
-
-    /// The rest without `part`, field by field; 0 where that is more.
-    pub(crate) fn without(mut self, part: &Activity) -> Activity {
-        self.each(part, |x, y| *x = x.saturating_sub(y));
-        self
-    }
-
-    fn each(&mut self, other: &Activity, f: impl Fn(&mut u64, u64)) {
-        f(&mut self.rnd, other.rnd);
-        f(&mut self.seq, other.seq);
-        f(&mut self.same_seg, other.same_seg);
-        f(&mut self.same_pg, other.same_pg);
-        f(&mut self.same_par, other.same_par);
-        f(&mut self.disk, other.disk);
-        f(&mut self.spec_disk, other.spec_disk);
-        f(&mut self.fork, other.fork);
-        f(&mut self.pages, other.pages);
-        f(&mut self.waits, other.waits);
-        f(&mut self.wait_ns, other.wait_ns);
-    }
-}
-
-impl std::ops::AddAssign for Activity {
-    fn add_assign(&mut self, other: Activity) {
-        self.each(&other, |x, y| *x += y);
-    }
-}
-
-impl fmt::Display for Activity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, (name, value)) in Self::FIELDS.iter().zip(self.values()).enumerate() {
-            let gap = if i > 0 { "  " } else { "" };
-            write!(f, "{gap}{} {name}", Short(value))?;
-        }
-        Ok(())
-    }
-}
-
-/// A count in four significant digits with K, M or G.
-#[derive(Clone, Copy, Debug)]
-pub struct Short(pub u64);
-
-impl fmt::Display for Short {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (value, unit) = match self.0 {
-            v if v < 10_000 => return write!(f, "{v}"),
-            v if v < 999_950 => (v as f64 / 1e3, "K"),
-            v if v < 999_950_000 => (v as f64 / 1e6, "M"),
-            v => (v as f64 / 1e9, "G"),
-        };
-        let digits = if value < 9.9995 {
-            3
-        } else if value < 99.995 {
-            2
-        } else if value < 999.95 {
-            1
-        } else {
-            0
-        };
-        write!(f, "{value:.digits$}{unit}")
-    }
-}
+use crate::read::account::Account;
+use crate::read::activity::Activity;
 
 /// Fate of the pages one read-ahead rule asked for.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
@@ -150,6 +44,8 @@ pub struct TreeStats {
     pub pages: u64,
     /// Pages in the pool now.
     pub resident: u64,
+    /// Pages whose newest state is not on their stripe; filled in by a report.
+    pub dirty: u64,
     /// Rows found, as the trees report.
     pub touches: u64,
     /// Pages whose read was started.
@@ -257,16 +153,50 @@ impl TreeMeter {
     }
 }
 
-/// All meters of a store.
-#[derive(Debug, Default)]
+/// The account of those who named none.
+const OTHER: &str = "other";
+
+/// The meters of a store's trees, and its accounts.
+#[derive(Debug)]
 pub(crate) struct Meters {
     trees: RwLock<Vec<Arc<TreeMeter>>>,
-    total: Mutex<Activity>,
-    /// Times they were reset.
-    resets: AtomicU64,
+    /// Above all others.
+    all: Arc<Account>,
+    other: Arc<Account>,
+    /// By name, in the order in which they were asked for.
+    accounts: Mutex<Vec<Arc<Account>>>,
+}
+
+impl Default for Meters {
+    fn default() -> Self {
+        let all = Account::named("all", &[]);
+        let other = Account::named(OTHER, std::slice::from_ref(&all));
+        Meters { trees: RwLock::default(), accounts: Mutex::new(vec![other.clone()]), all, other }
+    }
 }
 
 impl Meters {
+    /// The account of a name, made when first asked for.
+    pub fn account(&self, name: &str) -> Arc<Account> {
+        let mut accounts = self.accounts.lock();
+        if let Some(account) = accounts.iter().find(|account| account.name() == name) {
+            return account.clone();
+        }
+        let account = Account::named(name, std::slice::from_ref(&self.all));
+        accounts.push(account.clone());
+        account
+    }
+
+    /// Of those who name none.
+    pub fn other(&self) -> &Arc<Account> {
+        &self.other
+    }
+
+    /// All named accounts.
+    pub fn accounts(&self) -> Vec<Arc<Account>> {
+        self.accounts.lock().clone()
+    }
+
     /// The meter of a tree, made when first asked for.
     pub fn tree(&self, tree: TreeId) -> Arc<TreeMeter> {
         if let Some(m) = self.trees.read().get(tree.0 as usize) {
@@ -298,23 +228,25 @@ impl Meters {
         });
     }
 
-    pub fn add(&self, activity: Activity) {
-        *self.total.lock() += activity;
-    }
-
+    /// What all accounts together did.
     pub fn total(&self) -> Activity {
-        *self.total.lock()
+        self.all.activity()
     }
 
-    /// Times they were reset.
+    /// Times all meters were reset.
     pub fn resets(&self) -> u64 {
-        self.resets.load(Relaxed)
+        self.all.resets()
     }
 
     pub fn reset(&self) {
-        self.resets.fetch_add(1, Relaxed);
-        *self.total.lock() = Activity::default();
+        self.all.reset();
+        self.accounts.lock().iter().for_each(|account| account.reset());
         self.trees.read().iter().for_each(|t| t.reset());
+    }
+
+    /// Sets the counters of one tree to zero.
+    pub fn reset_tree(&self, tree: TreeId) {
+        self.with(tree, TreeMeter::reset);
     }
 
     pub fn stats(&self, tree: TreeId, name: &str) -> TreeStats {
@@ -323,6 +255,7 @@ impl Meters {
             name: name.to_string(),
             pages: m.pages.load(Relaxed),
             resident: m.resident.load(Relaxed),
+            dirty: 0,
             touches: m.touches.load(Relaxed),
             reads: m.reads.load(Relaxed),
             ahead: Rule::ALL.map(|r| m.ahead(r)),
@@ -334,33 +267,6 @@ impl Meters {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn four_significant_digits() {
-        let cases = [
-            (0, "0"),
-            (9999, "9999"),
-            (10_000, "10.00K"),
-            (123_449, "123.4K"),
-            (999_949, "999.9K"),
-            (999_950, "1.000M"),
-            (12_345_678, "12.35M"),
-            (999_949_999, "999.9M"),
-            (4_321_000_000, "4.321G"),
-        ];
-        for (n, text) in cases {
-            assert_eq!(Short(n).to_string(), text);
-        }
-    }
-
-    #[test]
-    fn activity_adds_and_subtracts() {
-        let mut a = Activity { rnd: 1, disk: 5, spec_disk: 2, ..Default::default() };
-        let before = a;
-        a += Activity { rnd: 10, wait_ns: 7, ..Default::default() };
-        assert_eq!(a.since(&before), Activity { rnd: 10, wait_ns: 7, ..Default::default() });
-        assert!(a.to_string().starts_with("11 rnd  0 seq"), "{a}");
-    }
 
     #[test]
     fn read_percent_rounds_down() {

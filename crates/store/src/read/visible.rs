@@ -15,7 +15,7 @@ use crate::history::waiting::WaitingPage;
 use crate::journal::Loc;
 use crate::page::{PageBuf, PageId};
 use crate::pool::rule::Rule;
-use crate::pool::{Look, PageRef, Pool};
+use crate::pool::{Coming, Look, PageRef, Pool};
 
 /// The pool and the version table of a store.
 pub(crate) struct VisiblePages {
@@ -29,9 +29,8 @@ pub(crate) struct VisiblePages {
 pub(crate) enum Sight {
     /// It is here. The rule is set for the first user of a page that was read ahead.
     Here(PageRef, Option<Rule>),
-    /// Its read is under way. The rule is set for the first who waits for a page that is being
-    /// read ahead.
-    InFlight,
+    /// Its read is under way.
+    InFlight(Coming),
     /// Nobody has it.
     Absent,
     /// It is a version that only the journal has: of this transaction, put together from these
@@ -64,7 +63,7 @@ impl VisiblePages {
             Look::Here(page, rule) => Sight::Here(page, rule),
             Look::Version(Newer::Memory(page)) => Sight::Here(page, None),
             Look::Version(Newer::Journal(txn, way)) => Sight::Journal(txn, way),
-            Look::InFlight => Sight::InFlight,
+            Look::InFlight(coming) => Sight::InFlight(coming),
             Look::Absent => Sight::Absent,
             Look::Nowhere => Sight::Nowhere,
         }

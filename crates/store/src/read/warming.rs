@@ -8,8 +8,8 @@ use crate::page::PageId;
 use crate::page::geometry::ExtentId;
 use crate::pool::Touched;
 use crate::pool::rule::Rule;
+use crate::read::activity::Activity;
 use crate::read::fetch::Fetch;
-use crate::read::meters::Activity;
 use crate::read::warm::WarmEntry;
 use crate::space::extent::words;
 

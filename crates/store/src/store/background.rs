@@ -18,14 +18,18 @@ use parking_lot::{Condvar, Mutex};
 use crate::commit::Commits;
 use crate::commit::checkpoint::{Begin, CheckpointStep};
 use crate::journal::room::Made;
+use crate::read::account::Shares;
+use crate::read::activity::Activity;
 use crate::read::fetch::Fetch;
-use crate::read::meters::Activity;
 use crate::read::warm;
 use crate::read::warming;
 
 /// Pause while there is nothing to do, in nanoseconds: what [`Store::step`](crate::Store::step)
 /// answers then, at least.
 pub const IDLE_NS: u64 = 1_000_000_000;
+
+/// The account of what is read for nobody in particular.
+const BACKGROUND: &str = "background";
 
 /// What there is to do besides answering.
 pub(crate) struct Work {
@@ -83,9 +87,10 @@ impl Work {
         if !self.fetch.read_ahead.warm_list {
             return u64::MAX;
         }
-        let mut meters = Activity::default();
-        let more = warming::step(&self.fetch, &mut meters);
-        self.fetch.core.meters.add(meters);
+        let meters = &self.fetch.core.meters;
+        let (mut done, mut shares) = (Activity::default(), Shares::of(&meters.account(BACKGROUND)));
+        let more = warming::step(&self.fetch, &mut done);
+        shares.settle(done);
         let now = self.fetch.clock.now_ns();
         if now >= self.next_save_ns.load(Relaxed) {
             self.save();

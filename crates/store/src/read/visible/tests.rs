@@ -100,7 +100,7 @@ impl Bench {
             }
             match self.pages.look(id, txn) {
                 Sight::Here(here, _) => return here,
-                Sight::InFlight => pool.wait(id),
+                Sight::InFlight(_) => pool.wait(id),
                 Sight::Absent => {
                     let Some(&frame) = pool.take_frames(1).first() else {
                         std::thread::yield_now();

@@ -11,7 +11,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::Reader;
 use crate::access::transaction::Transaction;
 use crate::error::Result;
 use crate::format::key::Key;
@@ -77,7 +76,7 @@ impl TupleTree {
             *distinct = distinct.wrapping_add_signed(told);
         }
         if !prefixes.open.is_empty() {
-            let mut reader = Reader::new(txn.store(), txn.snapshot());
+            let mut reader = txn.reader();
             for (m, prefix) in prefixes.open {
                 let after = self.count(&mut reader, &prefix[..m], &prefix[..m])?;
                 let (inserted, deleted) = effects(changes, applied, &prefix[..m]);

@@ -1,0 +1,99 @@
+//! Switches about meters: all of them at the end of a command, and the log of waits.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use snowmelt_graph::{Account, Database};
+use snowmelt_store::WaitLog;
+
+/// `--meters`, of commands that open a database and end.
+#[derive(Clone, Debug, clap::Args)]
+pub struct MetersArg {
+    /// At the end, show on standard error what was read: by account, tree and device
+    #[arg(long)]
+    pub meters: bool,
+}
+
+/// Shows the meters when it is dropped, however the command ended.
+pub struct AtEnd(Option<Arc<Database>>);
+
+impl MetersArg {
+    /// Watches a database that was just opened. To be dropped after all that reads from it.
+    pub fn at_end(&self, database: &Arc<Database>) -> AtEnd {
+        AtEnd(self.meters.then(|| Arc::clone(database)))
+    }
+
+    /// A server does the command's work, and counts it.
+    pub fn are_the_servers(&self, db: &Path) {
+        if self.meters {
+            let db = db.display();
+            eprintln!("a server has {db} open and counts: snowmelt stats {db} --meters");
+        }
+    }
+}
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        if let Some(database) = &self.0 {
+            say(&database.report().text());
+        }
+    }
+}
+
+/// Shows meters on standard error.
+pub fn say(text: &str) {
+    // Not eprint!, which panics when the reader is gone.
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// `--waits`, of commands that run queries.
+#[derive(Clone, Debug, clap::Args)]
+pub struct WaitsArg {
+    /// Write each wait for a page into a file, tab-separated: when, how long, class, tree, page,
+    /// pages asked for together, stripe, offset
+    #[arg(long, value_name = "FILE")]
+    waits: Option<PathBuf>,
+}
+
+/// On whose behalf a command reads, with the log of its waits.
+pub struct Logged {
+    /// the account
+    pub account: Arc<Account>,
+    log: Option<(PathBuf, Arc<WaitLog>)>,
+}
+
+impl WaitsArg {
+    /// The account of a command, below the named one.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn account(&self, database: &Database, name: &str) -> anyhow::Result<Logged> {
+        let log = self.waits.as_ref().map(|path| {
+            let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+            let clock = &database.store().config().clock;
+            let log = WaitLog::new(clock, Box::new(BufWriter::new(file)));
+            anyhow::Ok((path.clone(), Arc::new(log)))
+        });
+        let log = log.transpose()?;
+        let lines = log.as_ref().map(|(_, log)| Arc::clone(log));
+        Ok(Logged { account: Account::logging(&database.account(name), &[], lines), log })
+    }
+}
+
+impl Logged {
+    /// The command has ended.
+    ///
+    /// # Errors
+    /// The log could not be written.
+    pub fn finish(self) -> anyhow::Result<()> {
+        match self.log {
+            Some((path, log)) => {
+                log.finish().with_context(|| format!("cannot write the waits into {}", path.display()))
+            }
+            None => Ok(()),
+        }
+    }
+}
