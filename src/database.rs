@@ -300,7 +300,7 @@ impl Database {
         Ok(self.open.graph().stats()?)
     }
 
-    /// What was read since the database was opened: by account, tree and device, with the pool,
+    /// All meters since the database was opened: by account, tree and device, with the pool,
     /// the journal and the checkpoints.
     ///
     /// ```

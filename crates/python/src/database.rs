@@ -307,7 +307,7 @@ impl PyDatabase {
         py.import("json")?.call_method1("loads", (json,))
     }
 
-    /// What was read since the database was opened, as a dict: by account, tree and device.
+    /// All meters since the database was opened, as a dict: by account, tree and device.
     fn meters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let meters = self.with(py, |database| Ok(database.meters()))?;
         py.import("json")?.call_method1("loads", (meters.json().to_string(),))

@@ -130,7 +130,7 @@ pub type Head = Result<Begun, Refusal>;
 pub struct Begun {
     pub media_type: &'static str,
     pub body: AnswerBody,
-    /// what was done for it; of a stream it follows in the trailer
+    /// reads and time of it; those of a stream follow in the trailer
     pub activity: Option<Activity>,
 }
 

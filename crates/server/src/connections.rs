@@ -24,7 +24,7 @@ pub struct Connection {
     peer: SocketAddr,
     since: Instant,
     requests: AtomicU64,
-    /// what its requests did
+    /// the activity of its requests
     pub account: Arc<Account>,
 }
 

@@ -21,7 +21,7 @@ pub struct Running {
     pub cancel: Arc<AtomicBool>,
 }
 
-/// Who a change is made for, and whether it is still wanted.
+/// The asker of a change: its account, and whether it still wants the change.
 pub struct Asker {
     pub account: Arc<Account>,
     pub cancel: Arc<AtomicBool>,

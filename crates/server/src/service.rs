@@ -41,7 +41,7 @@ pub struct Service {
     /// Commands beside the server.
     pub commands: Arc<Register>,
     pub connections: Arc<Connections>,
-    /// What queries and changes did.
+    /// The accounts of queries and of changes.
     query_account: Arc<Account>,
     update_account: Arc<Account>,
     answered: AtomicU64,

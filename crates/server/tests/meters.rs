@@ -77,7 +77,7 @@ fn meters_are_those_of_the_book() {
     }
 }
 
-/// What `/stats` says now.
+/// The answer of `/stats` now.
 fn stats(server: &Running, parameters: &str) -> Value {
     let (_, stats) = server.ask(&format!("GET /stats{parameters} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
     serde_json::from_str(&stats).unwrap()
@@ -164,7 +164,7 @@ fn a_streamed_answer_says_it_in_the_trailer() {
     let trailer = rest.rsplit_once("\r\n0\r\n").expect("the last chunk").1;
     let line = field(trailer, "snowmelt-activity").unwrap_or_else(|| panic!("{trailer:?}"));
     assert!(line.contains(" seq  ") && !line.contains("  0 seq"), "{line}");
-    // Who does not ask for trailers gets none.
+    // A client that does not ask for trailers gets none.
     let answer = raw(&server, &format!("{QUERY}Connection: close\r\n\r\n"));
     assert!(answer.ends_with("\r\n0\r\n\r\n"), "{:?}", &answer[answer.len() - 100..]);
 }

@@ -77,7 +77,7 @@ pub(crate) enum Look<V> {
 /// A read under way, as those who wait for its page see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Coming {
-    /// The rule that reads it ahead; `None` when somebody waited from the beginning.
+    /// The rule that reads it ahead; `None` when it began with a waiting reader.
     pub rule: Option<Rule>,
     /// Pages that were asked for together.
     pub pages: u32,
@@ -295,7 +295,7 @@ impl Pool {
     }
 
     /// The same for the pages that `is_of` names: only of them the fate so far is not counted.
-    /// What becomes of the pages themselves stays as it was.
+    /// The pages themselves stay as they were.
     pub fn forget_fate(&self, is_of: impl Fn(PageId) -> bool) {
         let used = self.shared.frames.count() - self.fresh_left();
         let now = self.member.generation.load(Relaxed);

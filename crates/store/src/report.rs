@@ -35,7 +35,7 @@ use crate::store::Store;
 /// Sums agree when nothing is under way: a reader adds its activity when it is flushed.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What everybody did together.
+    /// The activity of all accounts together.
     pub activity: Activity,
     /// The same by account.
     pub accounts: Vec<AccountStats>,
@@ -49,7 +49,7 @@ pub struct Report {
     pub journal: JournalStats,
     /// How long readers waited for versions that only the journal has.
     pub journal_waits: WaitStats,
-    /// What opening read from the journal.
+    /// Reads of the journal at opening.
     pub recovery: RecoveryTrace,
 }
 
@@ -58,7 +58,7 @@ pub struct Report {
 pub struct AccountStats {
     /// Its name.
     pub name: String,
-    /// What was done.
+    /// Its activity.
     pub activity: Activity,
 }
 

@@ -1,4 +1,4 @@
-//! What the meters say is what happened: against what the devices themselves counted, account by
+//! The meters against what happened: against what the devices themselves counted, account by
 //! account, wait by wait, and over resets.
 
 mod support;
@@ -83,7 +83,7 @@ fn read(store: &Arc<Store>, tree: &TestTree, seed: u64, batches: usize) {
 }
 
 fn settle(clock: &Clock) {
-    // What was read ahead and nobody waited for comes to its end.
+    // Reads without a waiting reader come to their end.
     clock.sleep_ns(10_000_000_000);
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::switches::meters::{self, MetersArg};
+use crate::switches::meters::MetersArg;
 use crate::switches::open::OpenArgs;
 use anyhow::Result;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
@@ -68,8 +68,8 @@ pub fn run(args: LoadArgs) -> Result<()> {
     match result {
         Ok(report) => {
             say(&inputs, &report);
-            if let Some(meters) = report.meters.filter(|_| args.meters.meters) {
-                meters::say(&meters.text());
+            if let Some(meters) = &report.meters {
+                args.meters.say(meters);
             }
             Ok(())
         }

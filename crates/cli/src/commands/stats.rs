@@ -96,7 +96,7 @@ fn show(text: &str) -> anyhow::Result<()> {
     Ok(out.write_all(text.as_bytes()).and_then(|()| out.flush())?)
 }
 
-/// What is stored.
+/// The text about what is stored.
 fn stored(found: Found, format: StatsFormat) -> anyhow::Result<String> {
     Ok(match (found, format) {
         (Found::Open(database), StatsFormat::Json) => {

@@ -6,29 +6,48 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use snowmelt_graph::{Account, Database};
+use snowmelt_graph::{Account, Database, Report};
 use snowmelt_store::WaitLog;
 
 /// `--meters`, of commands that open a database and end.
 #[derive(Clone, Debug, clap::Args)]
 pub struct MetersArg {
     /// At the end, show on standard error what was read: by account, tree and device
-    #[arg(long)]
-    pub meters: bool,
+    #[arg(
+        long,
+        value_name = "table|json",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "table"
+    )]
+    meters: Option<MetersFormat>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum MetersFormat {
+    Table,
+    Json,
 }
 
 /// Shows the meters when it is dropped, however the command ended.
-pub struct AtEnd(Option<Arc<Database>>);
+pub struct AtEnd(Option<(Arc<Database>, MetersFormat)>);
 
 impl MetersArg {
     /// Watches a database that was just opened. To be dropped after all that reads from it.
     pub fn at_end(&self, database: &Arc<Database>) -> AtEnd {
-        AtEnd(self.meters.then(|| Arc::clone(database)))
+        AtEnd(self.meters.map(|format| (Arc::clone(database), format)))
+    }
+
+    /// Shows meters that were taken before their database was closed.
+    pub fn say(&self, report: &Report) {
+        if let Some(format) = self.meters {
+            say(report, format);
+        }
     }
 
     /// A server does the command's work, and counts it.
     pub fn are_the_servers(&self, db: &Path) {
-        if self.meters {
+        if self.meters.is_some() {
             let db = db.display();
             eprintln!("a server has {db} open and counts: snowmelt stats {db} --meters");
         }
@@ -37,14 +56,17 @@ impl MetersArg {
 
 impl Drop for AtEnd {
     fn drop(&mut self) {
-        if let Some(database) = &self.0 {
-            say(&database.report().text());
+        if let Some((database, format)) = &self.0 {
+            say(&database.report(), *format);
         }
     }
 }
 
-/// Shows meters on standard error.
-pub fn say(text: &str) {
+fn say(report: &Report, format: MetersFormat) {
+    let text = match format {
+        MetersFormat::Table => report.text(),
+        MetersFormat::Json => format!("{}\n", report.json()),
+    };
     // Not eprint!, which panics when the reader is gone.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

@@ -50,7 +50,7 @@ impl Blocked {
     }
 }
 
-/// The read that somebody waited for.
+/// The read that a reader waited for.
 enum By {
     Stripe(Coming),
     /// The last change that a version is put together from.
@@ -66,7 +66,7 @@ pub struct Reader {
     snapshot: Snapshot,
     /// The last commit whose pages it may see.
     txn: u64,
-    /// What this reader did; added to its accounts when it is dropped.
+    /// Its activity, added to its accounts when it is dropped.
     pub meters: Activity,
     shares: Shares,
 }

@@ -65,7 +65,7 @@ impl Account {
         &self.name
     }
 
-    /// What was done on its behalf and has been flushed.
+    /// The activity on its behalf that has been flushed.
     pub fn activity(&self) -> Activity {
         *self.sum.lock()
     }
@@ -88,14 +88,14 @@ impl Account {
     }
 }
 
-/// What one reader owes to its account and to those above it.
+/// A reader's debts to its account and to those above it.
 #[derive(Debug)]
 pub(crate) struct Shares {
     account: Arc<Account>,
     list: Vec<Share>,
 }
 
-/// What is owed to one account.
+/// The debt to one account.
 #[derive(Debug)]
 struct Share {
     account: Arc<Account>,
@@ -139,6 +139,9 @@ impl Shares {
 
     /// Adds what the reader did; it begins at zero again.
     pub fn settle(&mut self, done: Activity) {
+        if done == Activity::default() {
+            return;
+        }
         for share in &mut self.list {
             let mut sum = share.account.sum.lock();
             let resets = share.account.resets();

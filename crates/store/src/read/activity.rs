@@ -1,4 +1,4 @@
-//! Activity: what a query, a client or everybody together did.
+//! Activity: the counts of a query, of a client or of a whole store.
 //!
 //! Hot paths count in the reader, in plain integers. A reader adds what it did to its accounts
 //! (`account`) when it is flushed or dropped. Invariant: `spec_disk <= disk`, because both are
@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-/// What a query, a client or the whole store did. All fields are counts since the start (or the
+/// Counts of a query, a client or the whole store. All fields are since the start (or the
 /// last reset).
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Activity {
@@ -22,7 +22,7 @@ pub struct Activity {
     pub same_par: u64,
     /// Pages whose read from a device was started, read-ahead included.
     pub disk: u64,
-    /// Those of `disk` that nobody was waiting for when they were started.
+    /// Those of `disk` that no reader was waiting for when they were started.
     pub spec_disk: u64,
     /// Threads started to work in parallel.
     pub fork: u64,
@@ -32,7 +32,7 @@ pub struct Activity {
     pub message_bytes: u64,
     /// Pages pinned.
     pub pages: u64,
-    /// Times a page was found in flight, started by somebody else or ahead, and waited for.
+    /// Times a page was found in flight, started by another reader or ahead, and waited for.
     pub waits: u64,
     /// Nanoseconds spent waiting for pages, own reads and those of others.
     pub wait_ns: u64,
@@ -73,7 +73,7 @@ impl Activity {
         activity
     }
 
-    /// What was done since `earlier`.
+    /// The difference to `earlier`.
     pub fn since(&self, earlier: &Activity) -> Activity {
         let mut a = *self;
         a.each(earlier, |x, y| *x -= y);

@@ -52,7 +52,7 @@ pub(crate) enum Demand {
     Page(PageRef),
     /// Its read was begun, together with so many pages in all.
     Started(u32),
-    /// Somebody else was faster; look again.
+    /// Another reader was faster; look again.
     Taken,
 }
 

@@ -228,7 +228,7 @@ impl Meters {
         });
     }
 
-    /// What all accounts together did.
+    /// The activity of all accounts together.
     pub fn total(&self) -> Activity {
         self.all.activity()
     }

@@ -26,7 +26,7 @@ impl std::ops::AddAssign for WaitStats {
     }
 }
 
-/// The class of a read that somebody waits for: that of the rule that began it.
+/// The class of a read that is waited for: that of the rule that began it.
 pub(crate) fn class_of(coming: Coming) -> Class {
     match coming.rule {
         None => Class::Demand,
@@ -74,12 +74,12 @@ impl WaitMeters {
         }
     }
 
-    /// Somebody was blocked for a page of a stripe.
+    /// A reader was blocked for a page of a stripe.
     pub fn of_stripe(&self, stripe: usize, class: Class, ns: u64) {
         self.stripes[stripe][class as usize].add(ns);
     }
 
-    /// Somebody was blocked for a version in the journal.
+    /// A reader was blocked for a version in the journal.
     pub fn of_journal(&self, ns: u64) {
         self.journal.add(ns);
     }

@@ -1,11 +1,11 @@
-//! What happened between two reports; and the meters that are made of others.
+//! The difference of two reports; and the meters that are made of others.
 
 use std::collections::HashMap;
 
 use super::registry::{FORMULAS, Way};
 use super::sample::{Sample, SampleKind, SampleValue, number_of};
 
-/// What happened since `earlier`: counts are differences, levels are as of now, and what is made
+/// The difference to `earlier`: counts are differences, levels are as of now, and what is made
 /// of others is made of the differences. A count that was reset meanwhile is what came after.
 /// Percentiles are since the last reset, as ever.
 pub fn since(now: &[Sample], earlier: &[Sample]) -> Vec<Sample> {

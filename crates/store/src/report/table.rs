@@ -117,7 +117,7 @@ pub(super) fn trees(samples: &[Sample]) -> String {
     table(samples, &["tree"], &TREES, keep, |_, label| label.to_owned())
 }
 
-/// The classes of each device that had requests, or somebody waiting.
+/// The classes of each device that had requests, or a reader waiting.
 fn devices(samples: &[Sample]) -> String {
     let seen = ["devices[].classes[].requests", "devices[].classes[].blocked"];
     let keep = |labels: Labels<'_>| seen.iter().any(|name| number_of(samples, name, labels) > 0.0);

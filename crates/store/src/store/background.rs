@@ -28,7 +28,7 @@ use crate::read::warming;
 /// answers then, at least.
 pub const IDLE_NS: u64 = 1_000_000_000;
 
-/// The account of what is read for nobody in particular.
+/// The account of reads that no caller asked for.
 const BACKGROUND: &str = "background";
 
 /// What there is to do besides answering.

@@ -1,0 +1,166 @@
+//! `--meters`, `stats --meters` with a server and without one, and the log of waits.
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
+use support::{Server, snowmelt};
+use tempfile::TempDir;
+
+const QUERY: &str = "SELECT * { ?s <urn:p> ?o }";
+
+struct Bench(TempDir);
+
+impl Bench {
+    fn loaded() -> Self {
+        let bench = Bench(tempfile::tempdir().unwrap());
+        let lines: String =
+            (0..20_000).map(|i| format!("<urn:s{i}> <urn:p> \"a text of some length, {i}\" .\n")).collect();
+        std::fs::write(bench.path("data.nt"), lines).unwrap();
+        bench.ok(&["load", "db", "data.nt"]);
+        bench
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        snowmelt().args(args).current_dir(self.0.path()).output().unwrap()
+    }
+
+    /// Standard output and standard error of a command that succeeds.
+    #[track_caller]
+    fn ok(&self, args: &[&str]) -> [String; 2] {
+        let output = self.run(args);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+    }
+
+    fn meters(&self, more: &[&str]) -> Value {
+        let [out, _] = self.ok(&[&["stats", "db", "--meters", "--format", "json"], more].concat());
+        serde_json::from_str(&out).unwrap()
+    }
+}
+
+fn trees(meters: &Value, of: &str) -> Vec<Value> {
+    meters["trees"].as_array().unwrap().iter().map(|tree| tree[of].clone()).collect()
+}
+
+/// The sum of a column of the table of devices, counted from the right.
+fn column(report: &str, from_right: usize) -> f64 {
+    let table = report.split_once("devices:\n").expect("a table of devices").1;
+    let rows = table.lines().skip(1).take_while(|line| line.starts_with("  "));
+    let cell = |line: &str| line.split_whitespace().rev().nth(from_right).unwrap().parse::<f64>().unwrap();
+    rows.map(cell).sum()
+}
+
+#[test]
+fn commands_say_at_the_end_what_was_read() {
+    let bench = Bench::loaded();
+    for (args, tree) in [
+        (&["query", "db", QUERY, "--meters"][..], "psog"),
+        (&["update", "db", "INSERT { ?s <urn:q> 1 } WHERE { ?s <urn:p> \"none\" }", "--meters"], "iri"),
+        (&["dump", "db", "--meters"], "sp"),
+        (&["check", "db", "--meters"], "psog"),
+        (&["backup", "db", "copy", "--meters"], "psog"),
+        (&["load", "db", "data.nt", "--meters"], "psog"),
+        (&["compact", "db", "--meters"], "psog"),
+    ] {
+        let [_, report] = bench.ok(args);
+        assert!(report.contains("activity: ") && report.contains("checkpoints: "), "{args:?}: {report}");
+        if args[0] != "backup" && args[0] != "compact" {
+            assert!(report.lines().any(|line| line.trim_start().starts_with(tree)), "{args:?}: {report}");
+        }
+    }
+    let [answer, report] = bench.ok(&["query", "db", QUERY, "--format", "csv", "--meters"]);
+    assert_eq!(answer.lines().count(), 20_001, "the answer alone is on standard output");
+    assert!(report.contains("  query: "), "{report}");
+    let [_, nothing] = bench.ok(&["query", "db", QUERY]);
+    assert_eq!(nothing, "");
+}
+
+#[test]
+fn the_log_of_waits_is_what_the_meters_say() {
+    let bench = Bench::loaded();
+    let [_, report] =
+        bench.ok(&["query", "db", QUERY, "--meters", "--waits", "waits.tsv", "--device", "sim:wide-slow"]);
+    let log = std::fs::read_to_string(bench.path("waits.tsv")).unwrap();
+    let lines: Vec<Vec<&str>> = log.lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!(lines[0], ["at_ms", "waited_ms", "class", "tree", "page", "pages", "stripe", "offset"]);
+    const BLOCKED: usize = 1;
+    const WAIT_MS: usize = 0;
+    assert!(lines.len() > 1, "{log}");
+    assert_eq!(column(&report, BLOCKED), (lines.len() - 1) as f64, "{log}\n{report}");
+    let waited: f64 = lines[1..].iter().map(|line| line[1].parse::<f64>().unwrap()).sum();
+    assert!((column(&report, WAIT_MS) - waited).abs() < 0.01, "{waited}: {report}");
+    let error = bench.run(&["query", "db", QUERY, "--waits", "no/such/folder"]);
+    assert!(String::from_utf8_lossy(&error.stderr).contains("cannot write no/such/folder"));
+}
+
+#[test]
+fn meters_of_a_server_are_shown_sorted_and_reset() {
+    let bench = Bench::loaded();
+    let server = Server::start(&bench.path("db"), &[]);
+    assert_eq!(server.client().query(QUERY).unwrap().len(), 20_000);
+    let [table, _] = bench.ok(&["stats", "db", "--meters"]);
+    assert!(table.contains("  http query: ") && table.contains("psog"), "{table}");
+    let meters = bench.meters(&["--sort", "buffers"]);
+    let buffers: Vec<u64> = trees(&meters, "buffers").iter().map(|n| n.as_u64().unwrap()).collect();
+    assert!(buffers[0] > 0 && buffers.iter().rev().is_sorted(), "{buffers:?}");
+    let wrong = bench.run(&["stats", "db", "--meters", "--sort", "price"]);
+    assert_eq!(wrong.status.code(), Some(2));
+
+    let reads = meters["reads"]["pages"].as_u64().unwrap();
+    assert!(reads > 0);
+    bench.ok(&["stats", "db", "--reset", "account:http query"]);
+    let meters = bench.meters(&[]);
+    let account = meters["accounts"].as_array().unwrap().iter().find(|a| a["account"] == "http query");
+    assert_eq!(account.unwrap()["rnd"], 0);
+    assert!(meters["reads"]["pages"].as_u64().unwrap() >= reads, "the others go on");
+    // Shown first, then reset.
+    let shown = bench.meters(&["--reset"]);
+    assert!(shown["reads"]["pages"].as_u64().unwrap() >= reads);
+    assert_eq!(bench.meters(&[])["reads"]["pages"], 0);
+    let unknown = bench.run(&["stats", "db", "--reset", "tree:nothing"]);
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("there is no tree 'nothing'"), "{unknown:?}");
+}
+
+#[test]
+fn intervals_are_shown_until_they_are_interrupted() {
+    let bench = Bench::loaded();
+    let server = Server::start(&bench.path("db"), &[]);
+    let mut watching = snowmelt()
+        .args(["stats", "db", "--meters", "--every", "200ms", "--format", "json"])
+        .current_dir(bench.0.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
+    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    let lookups = |line: &Value| line["meters"]["activity"]["seq"].as_u64().unwrap();
+    // Its first one may begin before or after the query.
+    next();
+    server.client().query(QUERY).unwrap();
+    let seen: Vec<u64> = (0..8).map(|_| lookups(&next())).collect();
+    assert!(seen.iter().sum::<u64>() >= 20_000, "{seen:?}");
+    assert_eq!(lookups(&next()), 0, "an interval in which nothing happened");
+    assert!(next()["seconds"].as_f64().unwrap() >= 0.2);
+    rustix::process::kill_process(rustix::process::Pid::from_child(&watching), rustix::process::Signal::INT)
+        .unwrap();
+    assert!(watching.wait().unwrap().success());
+}
+
+#[test]
+fn without_a_server_meters_are_those_of_opening() {
+    let bench = Bench::loaded();
+    let meters = bench.meters(&[]);
+    assert_eq!((&meters["activity"]["rnd"], &meters["reads"]["pages"]), (&0.into(), &0.into()));
+    assert!(meters["pool"]["frames"].as_u64().unwrap() > 0);
+    let output = bench.run(&["stats", "db", "--reset"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no server has the database open"));
+}
