@@ -123,8 +123,12 @@ impl Store {
             }
         });
         let mut trees = self.tree_stats();
+        trees.push(core.meters.others(&trees));
         for tree in &mut trees {
-            tree.dirty = dirty.get(&TreeId(tree.tree)).copied().unwrap_or(0);
+            tree.dirty = dirty.remove(&TreeId(tree.tree)).unwrap_or(0);
+        }
+        if let Some(others) = trees.last_mut() {
+            others.dirty = dirty.into_values().sum();
         }
         trees.sort_by_key(|tree| std::cmp::Reverse((tree.reads, tree.touches)));
         trees

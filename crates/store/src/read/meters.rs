@@ -153,7 +153,8 @@ impl TreeMeter {
     }
 }
 
-/// The account of those who named none.
+/// The account of readers without another, and the name of trees that are not of the newest
+/// state.
 const OTHER: &str = "other";
 
 /// The meters of a store's trees, and its accounts.
@@ -187,7 +188,7 @@ impl Meters {
         account
     }
 
-    /// Of those who name none.
+    /// Of readers without another.
     pub fn other(&self) -> &Arc<Account> {
         &self.other
     }
@@ -247,6 +248,25 @@ impl Meters {
     /// Sets the counters of one tree to zero.
     pub fn reset_tree(&self, tree: TreeId) {
         self.with(tree, TreeMeter::reset);
+    }
+
+    /// The counters of all trees but the `known` ones, together: of those that were replaced, or
+    /// are being made.
+    pub fn others(&self, known: &[TreeStats]) -> TreeStats {
+        let count = self.trees.read().len() as u32;
+        let others = (0..count).filter(|id| known.iter().all(|tree| tree.tree != *id));
+        let sum = TreeStats { tree: u32::MAX, name: OTHER.to_owned(), ..TreeStats::default() };
+        others.map(|id| self.stats(TreeId(id), OTHER)).fold(sum, |mut sum, tree| {
+            sum.resident += tree.resident;
+            sum.touches += tree.touches;
+            sum.reads += tree.reads;
+            sum.ahead.iter_mut().zip(tree.ahead).for_each(|(sum, ahead)| *sum += ahead);
+            sum.journaled.images += tree.journaled.images;
+            sum.journaled.image_bytes += tree.journaled.image_bytes;
+            sum.journaled.diffs += tree.journaled.diffs;
+            sum.journaled.diff_bytes += tree.journaled.diff_bytes;
+            sum
+        })
     }
 
     pub fn stats(&self, tree: TreeId, name: &str) -> TreeStats {
