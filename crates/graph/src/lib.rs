@@ -28,8 +28,8 @@ mod transaction;
 
 pub use snowmelt_store::{
     Account, Activity, Charge, Columns, Committed, CopyProgress, JournalStats, Keys, Levels, Matches,
-    MemoryBudget, MeterScope, Pending, RecoveryTrace, Relocated, Report, Reservation, Sample, TREE_COLUMNS, TempBytes,
-    TempSpace, as_json, as_text, since, sort_trees,
+    MemoryBudget, MeterScope, Pending, RecoveryTrace, Relocated, Report, Reservation, Sample, TREE_COLUMNS,
+    TempBytes, TempSpace, as_json, as_text, since, sort_trees,
 };
 
 pub use check::{CheckProgress, CheckReport};
