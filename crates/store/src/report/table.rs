@@ -9,17 +9,17 @@ use super::sample::{Sample, SampleValue, number_of};
 use crate::read::activity::{Activity, Short};
 
 /// A column of a table, and the meter it shows.
-struct Column {
+struct TableColumn {
     head: &'static str,
     name: &'static str,
     show: fn(&SampleValue) -> String,
 }
 
-const fn column(head: &'static str, name: &'static str, show: fn(&SampleValue) -> String) -> Column {
-    Column { head, name, show }
+const fn column(head: &'static str, name: &'static str, show: fn(&SampleValue) -> String) -> TableColumn {
+    TableColumn { head, name, show }
 }
 
-const TREES: [Column; 9] = [
+const TREES: [TableColumn; 9] = [
     column("touches", "trees[].touches", short),
     column("reads", "trees[].reads", short),
     column("read %", "trees[].read_percent", short),
@@ -31,7 +31,7 @@ const TREES: [Column; 9] = [
     column("pages", "trees[].pages", short),
 ];
 
-const CLASSES: [Column; 10] = [
+const CLASSES: [TableColumn; 10] = [
     column("wanted", "devices[].classes[].requests", short),
     column("requests", "devices[].classes[].device_requests", short),
     column("merged", "devices[].classes[].merged", short),
@@ -174,14 +174,14 @@ fn rows<'a>(samples: &'a [Sample], name: &str) -> Vec<Labels<'a>> {
 fn table(
     samples: &[Sample],
     labels: &[&str],
-    columns: &[Column],
+    columns: &[TableColumn],
     keep: impl Fn(Labels<'_>) -> bool,
     label: impl Fn(usize, &str) -> String,
 ) -> String {
     let head: Vec<&str> = labels.iter().copied().chain(columns.iter().map(|c| c.head)).collect();
     let mut table = TextTable::new(&head);
     for of in rows(samples, columns[0].name).into_iter().filter(|of| keep(of)) {
-        let cell = |column: &Column| {
+        let cell = |column: &TableColumn| {
             let found = samples.iter().find(|s| s.name == column.name && s.labels == of);
             found.map_or_else(String::new, |sample| (column.show)(&sample.value))
         };
