@@ -66,6 +66,7 @@ pub use error::{Result, StoreError};
 pub use files::stripes::profile_path;
 pub use format::catalog;
 pub use format::key::MAX_ARITY;
+pub use format::placement::Placement;
 pub use format::record::key::{BadKey, KeyReader, KeyWriter};
 pub use format::written_by::WrittenBy;
 pub use history::snapshot::Snapshot;
@@ -77,12 +78,14 @@ pub use page::{BODY_BYTES, Damage, HEADER_BYTES, PAGE_BYTES, PageBuf, PageId, Pa
 pub use pool::rule::Rule;
 pub use pool::shared::{FrameStats, SharedFrames};
 pub use pool::{LEAST_FRAMES, PageRef};
-pub use read::advice::{ScanAhead, Waited};
 pub use read::meters::{Activity, AheadStats, JournaledPages, Short, TreeStats};
+pub use read::scan_ahead::{ScanAhead, Waited};
 pub use recovery::RecoveryTrace;
 #[cfg(feature = "plant")]
 pub use settings::config::Plant;
-pub use settings::config::{Background, Checkpoints, DeviceWrap, JournalConfig, Mode, Salvage, StoreConfig};
+pub use settings::config::{
+    Background, BlockDevices, Checkpoints, DeviceWrap, JournalConfig, Mode, Salvage, StoreConfig,
+};
 pub use settings::opener::FileOpener;
 pub use settings::read_ahead::ReadAhead;
 pub use store::background::IDLE_NS;

@@ -20,6 +20,7 @@ use crate::pool::rule::Rule;
 use crate::read::core::Core;
 use crate::read::fetch::{Demand, Fetch};
 use crate::read::meters::Activity;
+use crate::read::scan_ahead::ScanAhead;
 use crate::read::visible::Sight;
 use crate::store::Store;
 
@@ -243,10 +244,11 @@ impl Reader {
         (self.core.pages.pool.frame_count() as usize / 4).max(1)
     }
 
-    /// Leaves a scan may read ahead: rule 4's limit, 0 when it is off.
-    pub fn scan_leaves(&self) -> u32 {
+    /// Rule 4 for a scan that begins: with 0 leaves when it is off.
+    pub fn scan_ahead(&self) -> ScanAhead {
         let r = &self.store.fetch.read_ahead;
-        if r.scan { r.scan_leaves.min(self.wish_limit() as u32) } else { 0 }
+        let most = if r.scan { r.scan_leaves.min(self.wish_limit() as u32) } else { 0 };
+        ScanAhead::new(self.store.geometry, most, r.scan_after)
     }
 
     /// True when every page of the tree is resident, so that wishing is pointless.
