@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 226.0;
-const RIGHT: f64 = WIDTH - 74.0;
+const RIGHT: f64 = WIDTH - 84.0;
 const TOP: f64 = 66.0;
 const BAR: f64 = 15.0;
 const GROUP: f64 = 34.0;
