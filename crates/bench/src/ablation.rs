@@ -1,7 +1,9 @@
-//! The worth of each read-ahead rule: every rule on and off, on modelled devices, in virtual time.
+//! The worth of each read-ahead rule, and of other settings of I/O: every rule on and off, on
+//! modelled devices, in virtual time.
 //!
-//! 1. `settings`: no rule, each alone, all but each, all, and `auto`; with the conditions
-//!    (device, pool, queue, clients) they make the cells.
+//! 1. `settings`: no rule, each alone, all but each, all, and `auto`; and `auto` with one thing
+//!    fixed that the cost model chooses otherwise (gaps, lone reads in place). With the
+//!    conditions (device, pool, queue, clients) they make the cells.
 //! 2. `view`: the same database, opened many times at once, its bytes in memory.
 //! 3. `cell`: one run. The device's time is its model's, the processors' time that of
 //!    [`CpuModel`](super::cpu_model::CpuModel), so a cell gives the same figures on any
@@ -26,6 +28,8 @@ mod settings;
 mod table;
 mod view;
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -37,7 +41,7 @@ use snowmelt_bsbm::UseCase;
 
 pub use cell::Figures;
 pub use load::Load;
-pub use settings::{Conditions, Model, Setting, conditions, settings};
+pub use settings::{Conditions, Model, Setting, Turned, conditions, settings};
 pub use table::{Judgement, Outcome, Worth};
 use view::{Source, WarmLists};
 
@@ -88,22 +92,39 @@ impl Cell {
 }
 
 impl Ablation<'_> {
+    /// The cells: of a database too large for memory only those with as many stripes as it has.
+    fn tasks(&self, source: &Source) -> Vec<(Conditions, &Setting)> {
+        let possible = self.conditions.iter().filter(|c| source.has_stripes(c.model.stripes()));
+        let cells = |c: &Conditions| {
+            let c = *c;
+            self.settings.iter().filter(move |s| s.is_for(&c)).map(move |s| (c, s))
+        };
+        possible.flat_map(cells).collect()
+    }
+
     /// Runs all cells; their order is that of the conditions, then that of the settings.
     pub fn run(&self) -> Result<Vec<Cell>> {
-        let source = Source::open(&self.db)?;
+        let mut stripes: Vec<u32> = self.conditions.iter().map(|c| c.model.stripes()).collect();
+        stripes.push(1); // for the warm lists
+        stripes.sort_unstable();
+        stripes.dedup();
+        let source = Source::open(&self.db, &stripes)?;
         let lists = WarmLists::collect(&source, self)?;
-        let tasks: Vec<(Conditions, &Setting)> =
-            self.conditions.iter().flat_map(|c| self.settings.iter().map(|s| (*c, s))).collect();
+        let tasks = self.tasks(&source);
         let next = AtomicUsize::new(0);
         let done = AtomicUsize::new(0);
         let results = Mutex::new(Vec::new());
         thread::scope(|scope| -> Result<()> {
             let worker = || -> Result<()> {
-                let view = source.view()?;
+                let mut views = HashMap::new();
                 while !self.stop.load(Ordering::Relaxed) {
                     let task = next.fetch_add(1, Ordering::Relaxed);
                     let Some((conditions, setting)) = tasks.get(task) else { break };
-                    let figures = cell::run(&view, &lists, self, *conditions, setting)?;
+                    let view = match views.entry(conditions.model.stripes()) {
+                        Entry::Occupied(view) => view.into_mut(),
+                        Entry::Vacant(none) => none.insert(source.view(conditions.model.stripes())?),
+                    };
+                    let figures = cell::run(view, &lists, self, *conditions, setting)?;
                     let cell = Cell { conditions: *conditions, setting: (*setting).clone(), figures };
                     results.lock().expect("nobody panics with this lock").push((task, cell));
                     (self.progress)(done.fetch_add(1, Ordering::Relaxed) + 1, tasks.len());

@@ -12,12 +12,21 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use snowmelt_store::{Snapshot, Store, TempSpace};
 
 use crate::database::state::GraphState;
+use crate::dict::Tree;
 use crate::dict::prefix::PrefixEncoder;
 use crate::error::Result;
+use crate::index::Index;
 use crate::term::TermId;
 
 /// How to open a database: the store's settings.
 pub use snowmelt_store::StoreConfig as OpenOptions;
+
+/// The names of the trees of a database: quad indexes, strings of terms, hashes of them.
+pub fn tree_names() -> Vec<&'static str> {
+    let strings = Tree::ALL.map(Tree::name).into_iter();
+    let indexes = Index::ALL.map(Index::name).into_iter();
+    indexes.chain(strings).chain(Tree::ALL.map(Tree::hash_name)).collect()
+}
 
 /// An open graph database. One process at a time has it open.
 pub struct Database {

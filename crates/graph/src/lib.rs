@@ -34,7 +34,7 @@ pub use snowmelt_store::{
 
 pub use check::{CheckProgress, CheckReport};
 pub use database::state::{Carried, GraphState};
-pub use database::{Database, OpenOptions};
+pub use database::{Database, OpenOptions, tree_names};
 pub use dict::{GraphMeta, Tree};
 pub use error::{GraphError, Result};
 pub use index::value_counts::ValueCounts;

@@ -107,10 +107,15 @@ impl CostModel {
         expected_pages > self.extent_break_even(page_bytes, extent_bytes)
     }
 
-    /// True when a lone demand read should go in place; false where an arm wants all requests
-    /// in one sorted queue: a slow device on which many requests at once gain little.
+    /// True for a device with an arm, which wants all requests in one sorted queue: a slow one
+    /// on which many requests at once gain little.
+    pub fn has_arm(&self) -> bool {
+        self.latency_ns >= 1_000_000 && self.latency_ns < 8 * self.ns_per_request
+    }
+
+    /// True when a lone demand read should go in place.
     pub fn in_place(&self) -> bool {
-        self.latency_ns < 1_000_000 || self.latency_ns >= 8 * self.ns_per_request
+        !self.has_arm()
     }
 }
 

@@ -17,7 +17,6 @@
 
 use std::io::{IoSlice, IoSliceMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cost::CostModel;
 use crate::device::Device;
@@ -29,18 +28,20 @@ use crate::engine::{posix_aio, threads, timed, uring};
 use crate::error::{IoError, Operation};
 use crate::memory::buffer::RawBuf;
 use crate::notice::notice;
-use crate::queue::config::{Engine, QueueConfig};
+use crate::queue::config::{Engine, InPlace, QueueConfig};
 use crate::queue::counters::DeviceCounters;
 use crate::queue::device_request::Pending;
 use crate::queue::order::Rules;
 use crate::queue::request::{Class, Request, Sink};
 use crate::queue::schedule::{Limits, Load};
+use crate::system::thread_number::thread_number;
 use crate::time::clock::Clock;
 
 /// The queue of one device. Closed when dropped.
 pub struct DeviceQueue {
     shared: Arc<Serving>,
     served: Served,
+    in_place: bool,
 }
 
 /// The engine that serves, after all fallbacks.
@@ -67,6 +68,11 @@ impl DeviceQueue {
     ) -> Result<Arc<DeviceQueue>, IoError> {
         let cost = config.cost.unwrap_or_else(|| device.cost());
         let depth = config.depth.unwrap_or_else(|| cost.best_depth()).max(1) as usize;
+        let in_place = match config.in_place {
+            InPlace::Auto => cost.in_place(),
+            InPlace::On => true,
+            InPlace::Off => false,
+        };
         let quantum_ns =
             config.tuning.quantum_ns.unwrap_or_else(|| cost.request_ns(config.max_request_bytes));
         let limits = Limits {
@@ -92,7 +98,7 @@ impl DeviceQueue {
             (Engine::Uring, None) => start_uring(&shared)?,
             (Engine::PosixAio, None) => start_posix_aio(&shared)?,
         };
-        Ok(Arc::new(DeviceQueue { shared, served }))
+        Ok(Arc::new(DeviceQueue { shared, served, in_place }))
     }
 
     /// Submits all of `requests` and leaves the vector empty. Returns at once, except with the
@@ -224,6 +230,12 @@ impl DeviceQueue {
         self.shared.limits.gap_bytes
     }
 
+    /// True when a lone read with a waiting reader should be carried out by the thread that
+    /// waits ([`DeviceQueue::read_now`]), and not go through the queue.
+    pub fn reads_in_place(&self) -> bool {
+        self.in_place
+    }
+
     /// Requests waiting or outstanding now.
     pub fn backlog(&self) -> usize {
         let state = self.shared.state.lock();
@@ -282,11 +294,7 @@ impl DeviceQueue {
 
 /// The number of the calling thread as a client.
 fn this_thread() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1 << 63);
-    thread_local! {
-        static NUMBER: u64 = NEXT.fetch_add(1, Ordering::Relaxed);
-    }
-    NUMBER.with(|number| *number)
+    1 << 63 | thread_number()
 }
 
 /// The ring's thread; threads where there is no ring (with a notice) or no descriptor to use it

@@ -12,7 +12,7 @@
 //! | module         | holds                                                                                  |
 //! |----------------|----------------------------------------------------------------------------------------|
 //! | `error`, `notice`, `cost`, `latency` | plain data: errors, one-line notices, costs of requests, distributions |
-//! | `system`       | calls of the kernel for the laboratory: loop devices, page cache, calls that may hang  |
+//! | `system`       | calls of the kernel: block and loop devices, page cache, calls that may hang           |
 //! | `memory`       | mappings, aligned buffers, limits of the heap                                          |
 //! | `time`         | the [`Clock`] (real or virtual) and the [`EventCount`], on which everything waits      |
 //! | `device`       | the seam [`Device`]: files, memory, faulty ones, power cuts, simulated disks           |
@@ -41,14 +41,14 @@ mod time;
 
 pub use cost::CostModel;
 pub use device::faulty::{Fault, FaultKind, FaultRates, FaultyDevice};
-pub use device::file::{Access, FileDevice};
+pub use device::file::{Access, FileDevice, MOST_DESCRIPTORS};
 pub use device::memory::MemoryDevice;
 pub use device::power::PowerDisk;
 pub use device::simulated::SimulatedDevice;
 pub use device::simulated::activity::Activity;
-pub use device::simulated::model::DeviceModel;
 pub use device::simulated::model::bounds::{ANSWER_S, ModelError, OUTSTANDING, REQUEST_BYTES};
 pub use device::simulated::model::parameters::{DiskModel, VolumeModel};
+pub use device::simulated::model::{DeviceModel, MODEL_NAMES, RaidModel};
 pub use device::simulated::urgent::run_urgently;
 pub use device::sparse::SparseMemoryDevice;
 pub use device::timed::TransferKind;
@@ -62,12 +62,14 @@ pub use memory::buffer::{AlignedBuf, BUFFER_ALIGN, RawBuf};
 pub use memory::heap::{bound_heap, trim_heap};
 pub use memory::mapping::{HUGE_BYTES, Huge, Mapping};
 pub use notice::{notice, set_notice};
-pub use queue::config::{Engine, Policy, QueueConfig, Tuning};
+pub use queue::config::{Engine, InPlace, Policy, QueueConfig, Tuning};
 pub use queue::counters::{ClassCounters, DeviceCounters};
 pub use queue::request::{Class, Request, Sink};
+pub use queue::tuned_policy::TunedPolicy;
 pub use shared_scan::{Piece, ScanDevices, ScanReader, ScannedPiece, SharedScan};
 pub use snowmelt_base::test_seed;
 pub use system::apart::{ApartCall, apart};
+pub use system::block_device::{block_claim, block_contents, block_mounted_on, is_block_device};
 pub use system::loop_device::{
     LoopOptions, block_discard, block_zero, loop_attach, loop_backing, loop_detach, loop_free,
 };

@@ -10,3 +10,4 @@ pub(crate) mod device_request;
 pub(crate) mod order;
 pub(crate) mod request;
 pub(crate) mod schedule;
+pub(crate) mod tuned_policy;

@@ -68,6 +68,7 @@ pub use error::{Result, StoreError};
 pub use files::stripes::profile_path;
 pub use format::catalog;
 pub use format::key::MAX_ARITY;
+pub use format::placement::Placement;
 pub use format::record::key::{BadKey, KeyReader, KeyWriter};
 pub use format::written_by::WrittenBy;
 pub use history::snapshot::Snapshot;
@@ -81,8 +82,8 @@ pub use pool::shared::{FrameStats, SharedFrames};
 pub use pool::{LEAST_FRAMES, PageRef};
 pub use read::account::Account;
 pub use read::activity::{Activity, Short};
-pub use read::advice::{ScanAhead, Waited};
 pub use read::meters::{AheadStats, JournaledPages, TreeStats};
+pub use read::scan_ahead::{ScanAhead, Waited};
 pub use read::wait_log::WaitLog;
 pub use read::waits::WaitStats;
 pub use recovery::RecoveryTrace;
@@ -94,7 +95,9 @@ pub use report::table::{TREE_COLUMNS, as_text, sort_trees};
 pub use report::{AccountStats, DeviceStats, PoolStats, Report};
 #[cfg(feature = "plant")]
 pub use settings::config::Plant;
-pub use settings::config::{Background, Checkpoints, DeviceWrap, JournalConfig, Mode, Salvage, StoreConfig};
+pub use settings::config::{
+    Background, BlockDevices, Checkpoints, DeviceWrap, JournalConfig, Mode, Salvage, StoreConfig,
+};
 pub use settings::opener::FileOpener;
 pub use settings::read_ahead::ReadAhead;
 pub use store::background::IDLE_NS;

@@ -3,7 +3,7 @@
 //!
 //! 1. [`visible`] finds the page in the pool or among the versions;
 //! 2. [`fetch`] asks the stripes for what is absent, and for what [`advice`] says should come
-//!    along;
+//!    along ([`scan_ahead`] says it of the leaves of a scan);
 //! 3. every read ends in [`core`], where the page is verified and published or failed.
 //!
 //! [`activity`] is what a reader counts, [`account`] whose it is, [`meters`] what trees count,
@@ -15,6 +15,7 @@ pub(crate) mod advice;
 pub(crate) mod core;
 pub(crate) mod fetch;
 pub(crate) mod meters;
+pub(crate) mod scan_ahead;
 pub(crate) mod visible;
 pub(crate) mod wait_log;
 pub(crate) mod waits;

@@ -18,6 +18,9 @@ pub(crate) mod meta;
 pub(crate) mod meta_pages;
 pub(crate) mod segment;
 
+use rustc_hash::FxHashMap;
+
+use crate::format::placement::Placement;
 use crate::page::geometry::{ExtentId, Geometry};
 use crate::page::{PageId, TreeId};
 use crate::space::extent::{Extent, SEGMENT};
@@ -46,6 +49,9 @@ pub struct Space {
     changed: Vec<bool>,
     /// What a resting extent looks like from outside.
     free: Extent,
+    placement: Placement,
+    /// Trees with a stripe of their own.
+    placed: FxHashMap<TreeId, u32>,
 }
 
 impl Space {
@@ -54,7 +60,31 @@ impl Space {
         assert!(geometry.extent_pages > 0 && geometry.stripes > 0, "extents have pages, and a stripe");
         let uses = extents.iter().map(|e| if e.tree.is_some() { Use::Owned } else { Use::Free }).collect();
         let changed = vec![true; extents.len().div_ceil(SEGMENT)];
-        Space { geometry, extents, uses, changed, free: Extent::free(geometry.extent_pages) }
+        let free = Extent::free(geometry.extent_pages);
+        let (placement, placed) = (Placement::default(), FxHashMap::default());
+        Space { geometry, extents, uses, changed, free, placement, placed }
+    }
+
+    /// The same with trees on stripes of their own, as far as the trees are known by name.
+    pub fn with_placement(self, placement: Placement) -> Self {
+        debug_assert!(
+            placement.iter().all(|(_, stripe)| stripe < self.geometry.stripes),
+            "a stripe that is there"
+        );
+        Space { placement, ..self }
+    }
+
+    /// The trees that have a stripe of their own.
+    pub fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    /// A tree has this name: extents that it takes from now on lie where its name is placed.
+    pub fn name_tree(&mut self, tree: TreeId, name: &str) {
+        match self.placement.stripe_of(name) {
+            Some(stripe) => drop(self.placed.insert(tree, stripe)),
+            None => drop(self.placed.remove(&tree)),
+        }
     }
 
     /// Sizes.
@@ -142,6 +172,33 @@ impl Space {
         self.uses[first..end].fill(Use::Building);
         debug_assert_eq!(self.uses.len(), self.extents.len(), "each extent has its use");
         first as u64
+    }
+
+    /// Takes `want` ≥ 1 extents for a tree: those of [`Space::allocate`], or, of a tree that is
+    /// placed, extents that follow each other on its stripe.
+    pub fn allocate_for(&mut self, tree: TreeId, want: u32) -> Vec<ExtentId> {
+        let Some(stripe) = self.placed.get(&tree) else {
+            let first = self.allocate(want);
+            return (first..first + u64::from(want)).collect();
+        };
+        assert!(want > 0, "no extents asked for");
+        let mut run = Vec::new();
+        let mut next = *stripe as usize;
+        while run.len() < want as usize {
+            match self.uses.get(next) {
+                Some(Use::Free) | None => run.push(next as u64),
+                Some(_) => run.clear(),
+            }
+            next += self.geometry.stripes as usize;
+        }
+        let end = *run.last().expect("an extent at least") as usize + 1;
+        while self.extents.len() < end {
+            self.extents.push(self.free.clone());
+            self.uses.push(Use::Free);
+        }
+        run.iter().for_each(|extent| self.uses[*extent as usize] = Use::Building);
+        debug_assert_eq!(self.uses.len(), self.extents.len(), "each extent has its use");
+        run
     }
 
     /// Index of the first run of `want` free extents; it may reach beyond the end.
@@ -393,6 +450,23 @@ mod tests {
         assert_eq!(s.owner(PageId(10)), Some(TreeId(1)));
         assert_eq!(s.owner(PageId(11)), None, "allocated but never written");
         assert_eq!(s.owner(PageId(999)), None);
+    }
+
+    #[test]
+    fn a_placed_tree_stays_on_its_stripe() {
+        let mut s = Space::new(G, vec![]).with_placement("a=1".parse().unwrap());
+        let (a, b) = (TreeId(1), TreeId(2));
+        s.name_tree(a, "a");
+        s.name_tree(b, "b");
+        assert_eq!(s.allocate_for(a, 2), [1, 4]);
+        assert_eq!(s.allocate_for(b, 1), [0]);
+        assert_eq!(s.allocate_for(b, 3), [5, 6, 7], "the first run that is long enough");
+        assert_eq!(s.allocate_for(a, 1), [10], "7 is on its stripe and taken");
+        assert_eq!(s.allocate_for(b, 2), [2, 3]);
+        s.release(4);
+        assert_eq!(s.allocate_for(a, 1), [4], "what is free again is found");
+        s.name_tree(a, "b");
+        assert_eq!(s.allocate_for(a, 1), [8], "the tree of this number is another now");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use snowmelt_io::DeviceCounters;
+use snowmelt_io::{DeviceCounters, is_block_device};
 
 use crate::commit::Commits;
 use crate::commit::checkpoint::{Begin, CheckpointStep};
@@ -251,11 +251,9 @@ impl Store {
         self.commits.set_lengths()
     }
 
-    /// Bytes of the stripes' files.
+    /// Bytes of the stripes' files, and of what the extents take on block devices.
     pub fn stripe_bytes(&self) -> Result<u64> {
-        let len = |path: &PathBuf| std::fs::metadata(path).map(|m| m.len());
-        let len = |path: &PathBuf| len(path).map_err(StoreError::file(path, "look at the stripe"));
-        self.stripe_files().iter().map(len).sum()
+        self.fetch.stripes.bytes(self.geometry, self.fetch.core.space.read().len())
     }
 
     /// After an open with [`Salvage::CutJournal`](crate::Salvage): commits and checkpoints what
@@ -353,14 +351,15 @@ impl std::fmt::Debug for Store {
 }
 
 /// Takes back what was made of a database that was not finished, as far as that goes: its files
-/// in `dir`, and its stripes.
+/// in `dir`, and its stripes but for block devices.
 pub fn remove_unfinished(dir: &Path, stripes: &[PathBuf]) {
     let names =
         [crate::superblock::FILE_NAME, crate::files::lock::FILE_NAME, warm::FILE_NAME, reserve::FILE_NAME];
     let own = |name: &str| name.starts_with("journal-") || names.contains(&name);
     let inside = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let inside = inside.filter(|entry| entry.file_name().to_str().is_some_and(own));
-    for path in inside.map(|entry| entry.path()).chain(stripes.iter().cloned()) {
+    let files = stripes.iter().filter(|stripe| !is_block_device(stripe)).cloned();
+    for path in inside.map(|entry| entry.path()).chain(files) {
         let _ = std::fs::remove_file(path);
     }
 }

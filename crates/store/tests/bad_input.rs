@@ -85,7 +85,7 @@ fn damage_in_any_file_is_an_error_or_a_right_answer() {
     let tree = build_tree(&store, "t", 1, 40);
     (0..40).for_each(|n| tree.check(&mut reader(&store), n));
     drop(store);
-    let profile = snowmelt_store::profile_path(&sound.join("stripe-0"));
+    let profile = snowmelt_store::profile_path(&sound, 0, &sound.join("stripe-0"));
     std::fs::write(&profile, b"{\"cost\": {\"ns_per_request\": 1, \"bytes_per_s\": 2}}").unwrap();
     let names: Vec<_> = std::fs::read_dir(&sound).unwrap().map(|f| f.unwrap().file_name()).collect();
     assert!(

@@ -2,13 +2,13 @@
 
 mod support;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use snowmelt_io::CostModel;
 use snowmelt_store::{
-    AheadStats, Background, ReadAhead, Reader, Rule, ScanAhead, Store, StoreConfig, TreeStats, Waited,
-    WishKind,
+    AheadStats, Background, PageId, ReadAhead, Reader, Rule, Store, StoreConfig, TreeStats, Waited, WishKind,
 };
 use support::{Mood, TestTree, build_tree, config, reader, reopen};
 
@@ -177,23 +177,27 @@ fn on_a_disk_an_extent_is_one_device_request() {
     assert_eq!((r.meters.disk, r.meters.spec_disk, requests), (8, 7, 1));
 }
 
+/// Visits the first `leaves` pages in order, reading ahead as scans do.
+fn scan(b: &Bed, r: &mut Reader, leaves: usize) {
+    let mut ahead = r.scan_ahead();
+    let mut to_come: VecDeque<PageId> = b.tree.pages.iter().copied().collect();
+    for n in 0..leaves {
+        let before = (r.meters.disk - r.meters.spec_disk, r.meters.waits);
+        let leaf = to_come.pop_front().unwrap();
+        ahead.advanced();
+        b.tree.check(r, n);
+        let now = (r.meters.disk - r.meters.spec_disk, r.meters.waits);
+        ahead.visited(leaf, if before == now { Waited::No } else { Waited::Yes });
+        let wishes = ahead.wishes(&to_come);
+        r.wish(b.tree.id, &wishes, WishKind::Scan);
+    }
+}
+
 #[test]
 fn a_scan_stays_ahead_of_its_consumer() {
     let b = bed(128, only(|r| r.scan = true));
     let mut r = reader(&b.store);
-    let mut ahead = ScanAhead::new(r.scan_leaves());
-    let mut sent = 0;
-    for n in 0..200 {
-        let before = (r.meters.disk, r.meters.waits);
-        b.tree.check(&mut r, n);
-        let waited = if before == (r.meters.disk, r.meters.waits) { Waited::No } else { Waited::Yes };
-        let until = (n + 1 + ahead.visited(waited) as usize).min(200);
-        sent = sent.max(n + 1);
-        if until > sent {
-            r.wish(b.tree.id, &b.tree.pages[sent..until], WishKind::Scan);
-            sent = until;
-        }
-    }
+    scan(&b, &mut r, 200);
     let scan = b.ahead(Rule::Scan);
     assert!(scan.issued >= 190 && scan.used == scan.issued, "{scan:?}");
     assert_eq!(r.meters.disk, 200, "each leaf is read once");
@@ -209,7 +213,7 @@ fn without_rules_every_page_is_read_on_demand() {
     (0..20).for_each(|n| b.tree.check(&mut r, n));
     assert_eq!((r.meters.disk, r.meters.spec_disk), (20, 0));
     assert_eq!(b.stats().ahead_total(), AheadStats::default());
-    assert_eq!(r.scan_leaves(), 0);
+    assert_eq!(r.scan_ahead().most(), 0);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use serde::Serialize;
-use snowmelt_io::{Clock, Device, QueueConfig, SimulatedDevice};
+use snowmelt_io::{Clock, Device, SimulatedDevice};
 use snowmelt_sparql::{Engine, QueryOptions};
 use snowmelt_store::{IDLE_NS, Report, Store, StoreConfig};
 
@@ -96,7 +96,7 @@ pub(super) fn run(
 ) -> Result<Figures> {
     let clock = Clock::virtual_time(CORES);
     let config = StoreConfig {
-        queue: QueueConfig { policy: conditions.policy, ..QueueConfig::default() },
+        queue: setting.turned.queue(conditions.policy),
         read_ahead: setting.rules.clone(),
         clock: clock.clone(),
         ..memory(view.source.pages, conditions.pool_percent)

@@ -2,44 +2,101 @@
 
 use std::fmt;
 
-use snowmelt_io::{DeviceModel, DiskModel, Policy};
+use snowmelt_io::{DeviceModel, DiskModel, InPlace, Policy, QueueConfig, RaidModel};
 use snowmelt_store::{PAGE_BYTES, ReadAhead, Rule};
 
 use super::load::Load;
 
-/// A choice of read-ahead rules.
+/// A choice of read-ahead rules, and of other settings of I/O.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// As the table calls it.
     pub name: String,
     /// The rules.
     pub rules: ReadAhead,
+    /// Settings of the queue.
+    pub turned: Turned,
+}
+
+/// Settings of the queue that are turned by hand; the others are as the cost model says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Turned {
+    /// Longest gap to read through, in pages.
+    pub gap_pages: Option<u64>,
+    /// Where lone reads are carried out.
+    pub in_place: InPlace,
+    /// Device requests outstanding.
+    pub depth: Option<u32>,
+    /// Newcomers a sweep of the elevator takes.
+    pub fairness: Option<usize>,
+}
+
+impl Turned {
+    /// The settings of a queue.
+    pub fn queue(&self, policy: Policy) -> QueueConfig {
+        let usual = QueueConfig::default();
+        QueueConfig {
+            policy,
+            gap_bytes: self.gap_pages.map(|pages| pages * PAGE_BYTES as u64),
+            in_place: self.in_place,
+            depth: self.depth,
+            fairness: self.fairness.unwrap_or(usual.fairness),
+            ..usual
+        }
+    }
 }
 
 impl Setting {
-    /// A setting as on the command line: `none`, `all`, `auto`, or rules joined by commas;
-    /// `-rule` at the end switches one off.
+    /// A setting as on the command line: `none`, `all`, `auto`, or rules joined by commas. Words
+    /// may follow: `-rule` switches one off; `gap=PAGES`, `in-place=on|off`, `depth=N`,
+    /// `fairness=N`, `extent-misses=N`, `extent-window=SECONDS`, `scan-leaves=N` and
+    /// `scan-after=N` are the switches of these names.
     pub fn parse(name: &str) -> Result<Self, String> {
-        let (base, without) = match name.split_once(" -") {
-            Some((base, rule)) => (base, Some(rule)),
-            None => (name, None),
-        };
-        let mut rules = ReadAhead::parse(base)?;
-        if let Some(rule) = without {
-            let rule = Rule::ALL.into_iter().find(|r| r.name() == rule).ok_or(format!("no rule {rule:?}"))?;
-            switch_off(&mut rules, rule);
-        }
-        Ok(Self { name: name.to_owned(), rules })
+        let mut words = name.split(' ');
+        let rules = ReadAhead::parse(words.next().unwrap_or_default())?;
+        let mut setting = Self { name: name.to_owned(), rules, turned: Turned::default() };
+        words.try_for_each(|word| setting.turn(word))?;
+        Ok(setting)
     }
 
-    /// True for `auto`, which chooses; false for the fixed settings it is measured against.
+    fn turn(&mut self, word: &str) -> Result<(), String> {
+        if let Some(rule) = word.strip_prefix('-') {
+            let rule = Rule::ALL.into_iter().find(|r| r.name() == rule).ok_or(format!("no rule {rule:?}"))?;
+            switch_off(&mut self.rules, rule);
+            return Ok(());
+        }
+        let (key, value) = word.split_once('=').ok_or(format!("{word:?} is no setting: write KEY=VALUE"))?;
+        let number = || value.parse::<u32>().map_err(|_| format!("{key} is {value:?}, which is no number"));
+        match key {
+            "gap" => self.turned.gap_pages = Some(number()?.into()),
+            "in-place" => self.turned.in_place = value.parse()?,
+            "depth" => self.turned.depth = Some(number()?.max(1)),
+            "fairness" => self.turned.fairness = Some(number()? as usize),
+            "extent-misses" => self.rules.extent_misses = number()?,
+            "extent-window" => self.rules.extent_window_ms = u64::from(number()?) * 1000,
+            "scan-leaves" => self.rules.scan_leaves = number()?,
+            "scan-after" => self.rules.scan_after = number()?,
+            other => return Err(format!("no setting is called {other:?}")),
+        }
+        Ok(())
+    }
+
+    /// True for `auto`, which chooses everything; false for the settings it is measured
+    /// against, of which something at least is fixed.
     pub fn chooses(&self) -> bool {
-        self.rules.auto
+        let usual = ReadAhead { warm_list: self.rules.warm_list, ..ReadAhead::auto() };
+        self.rules == usual && self.turned == Turned::default()
     }
 
     /// True when it reads a warm list.
     pub fn has_list(&self) -> bool {
         self.rules.warm_list
+    }
+
+    /// True when it is of interest under these conditions: a queue that is not sorted has
+    /// hardly a gap to read through, and no order to keep.
+    pub fn is_for(&self, conditions: &Conditions) -> bool {
+        self.turned == Turned::default() || conditions.policy == Policy::Elevator
     }
 }
 
@@ -53,14 +110,20 @@ fn switch_off(rules: &mut ReadAhead, rule: Rule) {
     }
 }
 
-/// None, each rule alone, all but each, all, and auto with and without a warm list.
+/// None, each rule alone, all but each, all, and auto with and without a warm list; and what
+/// the cost model chooses, fixed: gaps of 0 and 10 pages, lone reads in place and not.
 pub fn settings() -> Vec<Setting> {
     let alone = Rule::ALL.iter().map(|rule| rule.name().to_owned());
     let without = Rule::ALL.iter().map(|rule| format!("all -{}", rule.name()));
     let names = ["none".to_owned()].into_iter().chain(alone).chain(without);
     let names = names.chain(["all", "auto", "auto -warm-list"].map(str::to_owned));
+    let names = names.chain(TURNED.map(str::to_owned));
     names.map(|name| Setting::parse(&name).expect("these are settings")).collect()
 }
+
+/// Settings of which one thing is fixed that the cost model chooses.
+const TURNED: [&str; 6] =
+    ["auto gap=0", "auto gap=10", "planned gap=0", "planned gap=10", "auto in-place=on", "auto in-place=off"];
 
 /// A modelled device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,20 +132,52 @@ pub enum Model {
     Hdd,
     /// A network volume: slow, but serving many at once.
     WideSlow,
+    /// A flash drive behind an old interface.
+    Ssd,
     /// A flash drive.
     Nvme,
+    /// Four disks, each a stripe (E1).
+    FourHdd,
+    /// Four flash drives, each a stripe (E1).
+    FourSsd,
+    /// Four disks as one RAID 0, in chunks of 64 KiB.
+    RaidHdd,
 }
 
 impl Model {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Hdd, Self::WideSlow, Self::Nvme];
+    pub const ALL: [Self; 7] =
+        [Self::Hdd, Self::WideSlow, Self::Nvme, Self::Ssd, Self::FourHdd, Self::FourSsd, Self::RaidHdd];
 
-    /// As on the command line, after `sim:`.
+    /// Those that are compared with both queues: the others with the elevator alone.
+    const WITH_FIFO: [Self; 3] = [Self::Hdd, Self::WideSlow, Self::Nvme];
+
+    /// As the table calls it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hdd => "hdd",
             Self::WideSlow => "wide-slow",
+            Self::Ssd => "ssd",
             Self::Nvme => "nvme",
+            Self::FourHdd => "4-hdd",
+            Self::FourSsd => "4-ssd",
+            Self::RaidHdd => "raid0-4-hdd",
+        }
+    }
+
+    /// The model of that name.
+    pub fn named(name: &str) -> Result<Self, String> {
+        let named = Self::ALL.into_iter().find(|model| model.name() == name);
+        named.ok_or_else(|| {
+            format!("no model is called {name:?}: there are {}", Self::ALL.map(Self::name).join(", "))
+        })
+    }
+
+    /// Stripes that the database is dealt to.
+    pub fn stripes(self) -> u32 {
+        match self {
+            Self::FourHdd | Self::FourSsd => 4,
+            _ => 1,
         }
     }
 
@@ -91,17 +186,25 @@ impl Model {
         self.device(u64::MAX).cost(0).latency_ns as f64 / 1e9
     }
 
-    /// Its parameters. The buffer of the disk holds at most 1/64 of `database_bytes`: that of a
-    /// disk of 1 TB holds a far smaller share.
+    /// Parameters of the device of each stripe. The buffer of a disk holds at most 1/64 of the
+    /// bytes on it, of `database_bytes`: that of a disk of 1 TB holds a far smaller share.
     pub fn device(self, database_bytes: u64) -> DeviceModel {
+        let disk = |bytes_on_it: u64| {
+            let mut disk = DiskModel::default();
+            let share = bytes_on_it / 64 / disk.segments as u64;
+            disk.segment_bytes = disk.segment_bytes.min(share.max(PAGE_BYTES as u64));
+            DeviceModel::Disk(disk)
+        };
         match self {
-            Self::Hdd => {
-                let mut disk = DiskModel::default();
-                let share = database_bytes / 64 / disk.segments as u64;
-                disk.segment_bytes = disk.segment_bytes.min(share.max(PAGE_BYTES as u64));
-                DeviceModel::Disk(disk)
-            }
+            Self::Hdd => disk(database_bytes),
+            Self::FourHdd => disk(database_bytes / 4),
+            Self::RaidHdd => DeviceModel::Raid0(RaidModel {
+                member: Box::new(disk(database_bytes / 4)),
+                members: 4,
+                chunk_bytes: 64 << 10,
+            }),
             Self::WideSlow => DeviceModel::wide_slow(),
+            Self::Ssd | Self::FourSsd => DeviceModel::ssd(),
             Self::Nvme => DeviceModel::nvme(),
         }
     }
@@ -145,12 +248,13 @@ impl fmt::Display for Conditions {
 }
 
 /// Every device × pool of 10 % and 100 % × queue × 1 and 16 clients, and for each device and
-/// pool one client that scans.
+/// pool one client that scans. The queue without order only on three kinds of devices.
 pub fn conditions() -> Vec<Conditions> {
     let mut all = Vec::new();
     for model in Model::ALL {
         for pool_percent in [10, 100] {
-            for policy in [Policy::Fifo, Policy::Elevator] {
+            let both = Model::WITH_FIFO.contains(&model);
+            for policy in [Policy::Fifo, Policy::Elevator].into_iter().skip(usize::from(!both)) {
                 for clients in [1, 16] {
                     all.push(Conditions { model, pool_percent, policy, clients, load: Load::Mixes });
                 }
@@ -169,12 +273,38 @@ mod tests {
     #[test]
     fn every_rule_is_on_and_off() {
         let settings = settings();
-        assert_eq!((settings.len(), conditions().len()), (14, 30));
+        assert_eq!((settings.len(), conditions().len()), (20, 54));
+        let plain = settings.iter().filter(|s| !s.rules.auto && s.turned == Turned::default());
+        let plain: Vec<&Setting> = plain.collect();
         for rule in Rule::ALL {
-            let on = settings.iter().filter(|s| s.rules.is_on(rule) && !s.chooses()).count();
+            let on = plain.iter().filter(|s| s.rules.is_on(rule)).count();
             assert_eq!(on, 6, "alone, in all but the 4 others, in all: {}", rule.name());
         }
         assert!(Setting::parse("all -bogus").is_err() && Setting::parse("bogus").is_err());
         assert!(!Setting::parse("auto -warm-list").unwrap().has_list());
+    }
+
+    #[test]
+    fn only_auto_with_nothing_fixed_chooses() {
+        let chooses = |name| Setting::parse(name).unwrap().chooses();
+        assert!(chooses("auto") && chooses("auto -warm-list"));
+        let fixed =
+            ["auto gap=0", "auto in-place=on", "auto depth=3", "auto scan-after=9", "all", "auto -scan"];
+        fixed.into_iter().for_each(|name| assert!(!chooses(name), "{name}"));
+    }
+
+    #[test]
+    fn words_turn_what_they_name() {
+        let text = "extent,scan gap=10 in-place=off depth=3 fairness=0 extent-misses=4 extent-window=1 \
+                    scan-leaves=100 scan-after=8";
+        let s = Setting::parse(text).unwrap();
+        let r = &s.rules;
+        assert_eq!((r.extent_misses, r.extent_window_ms, r.scan_leaves, r.scan_after), (4, 1000, 100, 8));
+        let q = s.turned.queue(Policy::Fifo);
+        assert_eq!((q.gap_bytes, q.in_place, q.depth, q.fairness), (Some(81_920), InPlace::Off, Some(3), 0));
+        assert_eq!(Setting::parse("auto").unwrap().turned.queue(Policy::Fifo).gap_bytes, None);
+        for wrong in ["auto gap", "auto gap=x", "auto in-place=x", "auto bogus=1"] {
+            assert!(Setting::parse(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -157,6 +157,7 @@ impl<'a> Outcome<'a> {
             ]);
         }
         out.push_str(&table.render());
+        out.push_str(&self.turned());
         out.push_str("\nwhat each rule is worth (alone against none, or all against all without it)\n");
         let total = self.all_conditions().len();
         for worth in self.worth() {
@@ -169,6 +170,29 @@ impl<'a> Outcome<'a> {
             ));
         }
         out
+    }
+
+    /// The choices of the cost model against fixed ones: E1's question about gaps.
+    fn turned(&self) -> String {
+        let columns = ["auto gap=0", "auto gap=10", "auto", "auto in-place=on", "auto in-place=off"];
+        let head: Vec<&str> = ["conditions"].into_iter().chain(columns).collect();
+        let mut table = TextTable::new(&head);
+        let mut rows = 0;
+        for conditions in self.all_conditions() {
+            let seconds: Option<Vec<f64>> =
+                columns.iter().map(|setting| self.seconds(conditions, setting)).collect();
+            let Some(seconds) = seconds else { continue };
+            let cells = seconds.iter().map(|s| format!("{s:.3}"));
+            table.row([conditions.to_string()].into_iter().chain(cells).collect());
+            rows += 1;
+        }
+        match rows {
+            0 => String::new(),
+            _ => format!(
+                "\ngaps and lone reads, fixed and as the cost model says (auto), seconds\n{}",
+                table.render()
+            ),
+        }
     }
 
     /// The share of pages that came ahead with the extent rule alone on the HDD, everything

@@ -1,6 +1,9 @@
 //! One database, opened many times at once: every view has a directory and a super-block of its
 //! own and shares the bytes.
 //!
+//! A view may have another number of stripes than the database: pages keep their numbers, and
+//! the extents are dealt anew.
+//!
 //! The bytes are held in memory, as the ground under the modelled devices, as far as they are
 //! few enough; else each view reads the files. The database itself stays open, and so locked,
 //! meanwhile. No view writes to it.
@@ -15,7 +18,7 @@ use snowmelt_graph::Database;
 use snowmelt_io::{Clock, Device, MemoryDevice, SimulatedDevice};
 use snowmelt_sparql::Engine;
 use snowmelt_store::superblock::{SuperBlock, SuperBlockFile};
-use snowmelt_store::{Background, DeviceWrap, PAGE_BYTES, ReadAhead, Store, StoreConfig};
+use snowmelt_store::{Background, DeviceWrap, Geometry, PAGE_BYTES, ReadAhead, Store, StoreConfig};
 
 use super::{Ablation, Conditions, Load, Model, cell};
 use crate::drive::{Drive, Mixes};
@@ -30,8 +33,8 @@ pub(super) struct Source {
     /// Keeps it locked.
     _held: Arc<Store>,
     block: SuperBlock,
-    /// The stripes' bytes; empty when they are too many.
-    memory: Vec<Arc<dyn Device>>,
+    /// By number of stripes: their bytes; empty when they are too many.
+    memory: HashMap<u32, Vec<Arc<dyn Device>>>,
     /// Pages written.
     pub pages: u64,
     /// Bytes of all stripes.
@@ -39,8 +42,9 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Opens and locks the database in `dir`, and reads it.
-    pub fn open(dir: &Path) -> Result<Self> {
+    /// Opens and locks the database in `dir`, and reads it, for views of these numbers of
+    /// stripes.
+    pub fn open(dir: &Path, stripes: &[u32]) -> Result<Self> {
         let config = StoreConfig { read_ahead: ReadAhead::none(), ..StoreConfig::default() };
         let held = Store::open(dir, config)?;
         // Changes in the journal are not on the stripes, and views have no journal.
@@ -50,29 +54,62 @@ impl Source {
         (block.tail_file, block.tail_offset) = (0, 0);
         block.stripes = held.stripe_files().iter().map(std::path::absolute).collect::<Result<_, _>>()?;
         let bytes: u64 = block.stripes.iter().map(|path| fs::metadata(path).map_or(0, |m| m.len())).sum();
-        let mut memory: Vec<Arc<dyn Device>> = Vec::new();
+        let mut memory = HashMap::new();
         if bytes <= MOST_IN_MEMORY {
-            for path in &block.stripes {
-                let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-                memory.push(Arc::new(MemoryDevice::from_bytes(&path.to_string_lossy(), bytes)));
+            let read =
+                |path: &PathBuf| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
+            let files = block.stripes.iter().map(read).collect::<Result<Vec<_>>>()?;
+            for n in stripes {
+                memory.insert(*n, dealt(held.geometry(), block.extents, &files, *n));
             }
         }
         let pages = held.tree_stats().iter().map(|tree| tree.pages).sum();
         Ok(Self { _held: held, block, memory, pages, bytes })
     }
 
-    /// A view of it.
-    pub fn view(&self) -> Result<View<'_>> {
-        let dir = ScratchDir::new("snowmelt-view")?;
-        SuperBlockFile::create(dir.path(), None)?.write(&self.block)?;
-        Ok(View { source: self, dir })
+    /// True when it can be seen with so many stripes.
+    pub fn has_stripes(&self, stripes: u32) -> bool {
+        self.memory.contains_key(&stripes) || stripes as usize == self.block.stripes.len()
     }
+
+    /// A view of it with so many stripes.
+    pub fn view(&self, stripes: u32) -> Result<View<'_>> {
+        let dir = ScratchDir::new("snowmelt-view")?;
+        let mut block = self.block.clone();
+        if self.memory.contains_key(&stripes) {
+            // The files only have the names; the bytes are in memory.
+            block.stripes = (0..stripes).map(|i| PathBuf::from(format!("stripe-{i}"))).collect();
+            block.stripes.iter().try_for_each(|name| fs::write(dir.path().join(name), ""))?;
+        }
+        SuperBlockFile::create(dir.path(), None)?.write(&block)?;
+        Ok(View { source: self, dir, stripes })
+    }
+}
+
+/// The bytes of `n` stripes to which the extents in `files` are dealt.
+fn dealt(geometry: Geometry, extents: u64, files: &[Vec<u8>], n: u32) -> Vec<Arc<dyn Device>> {
+    let to = Geometry { stripes: n, ..geometry };
+    let len = to.extent_bytes() as usize;
+    let mut stripes: Vec<Vec<u8>> =
+        (0..n as usize).map(|i| vec![0; to.stripe_bytes(i, extents) as usize]).collect();
+    for extent in 0..extents {
+        let (old, new) = (geometry.extent_place(extent), to.extent_place(extent));
+        let (from, at) = (old.offset as usize, new.offset as usize);
+        // The last extent of a file may be cut short.
+        let from = files[old.stripe].get(from..).unwrap_or_default();
+        let here = from.len().min(len);
+        stripes[new.stripe][at..at + here].copy_from_slice(&from[..here]);
+    }
+    let device =
+        |(i, bytes)| Arc::new(MemoryDevice::from_bytes(&format!("stripe {i}"), bytes)) as Arc<dyn Device>;
+    stripes.into_iter().enumerate().map(device).collect()
 }
 
 /// The database under a name of its own.
 pub(super) struct View<'a> {
     pub source: &'a Source,
     dir: ScratchDir,
+    stripes: u32,
 }
 
 impl View<'_> {
@@ -84,7 +121,7 @@ impl View<'_> {
         model: impl Fn(Arc<dyn Device>) -> Result<Arc<dyn Device>, snowmelt_io::IoError> + Send + Sync + 'static,
         list: Option<&[u8]>,
     ) -> Result<Arc<Database>> {
-        let memory = self.source.memory.clone();
+        let memory = self.source.memory.get(&self.stripes).cloned().unwrap_or_default();
         config.devices =
             Some(DeviceWrap::new(move |stripe, file| model(memory.get(stripe).cloned().unwrap_or(file))));
         config.direct = false;
@@ -119,7 +156,7 @@ impl WarmLists {
             if lists.contains_key(&conditions.pool_percent) {
                 continue;
             }
-            let view = source.view()?;
+            let view = source.view(1)?;
             let clock = Clock::virtual_time(1);
             let config = StoreConfig {
                 read_ahead: ReadAhead::parse("planned,warm-list").expect("these are rules"),

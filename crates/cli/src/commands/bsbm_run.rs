@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use snowmelt_base::signals;
-use snowmelt_bench::ablation::{Ablation, Cell, Outcome, conditions, settings};
+use snowmelt_bench::ablation::{Ablation, Cell, Conditions, Model, Outcome, Setting, conditions, settings};
 use snowmelt_bench::bench::{Bench, ClientLoad, Until, count_products};
 use snowmelt_bench::cold_run::Plan;
 use snowmelt_bench::drive::{Drive, Mixes, Run};
@@ -58,10 +58,20 @@ pub struct BsbmRunArgs {
     /// Every read-ahead rule on and off, on modelled devices, in virtual time
     #[arg(long, conflicts_with = "endpoint")]
     ablate: bool,
+    /// With --ablate: this setting instead of the usual ones (repeatable): rules, and then
+    /// -RULE, gap=PAGES, in-place=on|off, depth=N, fairness=N, extent-misses=N,
+    /// extent-window=SECONDS, scan-leaves=N, scan-after=N, with spaces between
+    #[arg(long, value_name = "SETTING", requires = "ablate", value_parser = Setting::parse)]
+    setting: Vec<Setting>,
+    /// With --ablate: on this modelled device alone (repeatable): hdd, wide-slow, nvme, ssd,
+    /// 4-hdd, 4-ssd (stripes), raid0-4-hdd
+    #[arg(long, value_name = "MODEL", requires = "ablate", value_parser = Model::named)]
+    model: Vec<Model>,
     /// Drive a SPARQL endpoint over HTTP instead of a database
     #[arg(long, value_name = "URL", conflicts_with = "db", requires = "products")]
     endpoint: Option<String>,
-    /// With --endpoint: open a connection for each query, as the benchmark's original driver does
+    /// With --endpoint: open a connection for each query, as the benchmark's original driver
+    /// does
     #[arg(long, requires = "endpoint")]
     connection_per_query: bool,
     /// The update set that `bsbm generate --update-output` wrote, for explore-and-update
@@ -295,8 +305,8 @@ fn ablate(args: &BsbmRunArgs, db: &Path, load: ClientLoad, stop: &AtomicBool) ->
         seed: load.seed,
         use_case: load.use_case,
         mixes: args.mixes,
-        settings: settings(),
-        conditions: conditions(),
+        settings: if args.setting.is_empty() { settings() } else { args.setting.clone() },
+        conditions: conditions_on(&args.model),
         threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
         stop,
         progress: &|done, all| {
@@ -327,6 +337,11 @@ fn ablate(args: &BsbmRunArgs, db: &Path, load: ClientLoad, stop: &AtomicBool) ->
             begun.elapsed().as_secs_f64()
         ),
     })
+}
+
+/// The conditions with these models; with all if none is named.
+fn conditions_on(models: &[Model]) -> Vec<Conditions> {
+    conditions().into_iter().filter(|c| models.is_empty() || models.contains(&c.model)).collect()
 }
 
 /// Program, system and processors.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::switches::create::CreateArgs;
 use crate::switches::meters::MetersArg;
 use crate::switches::open::OpenArgs;
 use anyhow::Result;
@@ -13,6 +14,7 @@ use snowmelt_base::{signals, size};
 use snowmelt_graph::load::{
     self, FormatToldBy, LoadError, LoadOptions, LoadProgress, LoadReport, Phase, Progress, Source,
 };
+use snowmelt_store::superblock::SuperBlockFile;
 
 /// Load RDF files: a new database is built, into a filled one they are inserted or merged.
 #[derive(Debug, clap::Args)]
@@ -28,9 +30,6 @@ pub struct LoadArgs {
     /// Base IRI for relative IRIs [default: that of the file]
     #[arg(long, value_name = "IRI")]
     base: Option<String>,
-    /// Where the data goes: a file or directory, normally each on another device [default: in DB]
-    #[arg(long, value_name = "PATH")]
-    stripe: Vec<PathBuf>,
     /// Threads that parse and sort [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
@@ -43,20 +42,23 @@ pub struct LoadArgs {
     #[command(flatten)]
     meters: MetersArg,
     #[command(flatten)]
+    create: CreateArgs,
+    #[command(flatten)]
     open: OpenArgs,
 }
 
 /// Runs the command.
 pub fn run(args: LoadArgs) -> Result<()> {
     let defaults = LoadOptions::default();
+    let exists = args.create.check(&args.db)?;
     let options = LoadOptions {
         graph: args.graph,
         base: args.base,
-        stripes: args.stripe,
+        stripes: args.create.paths(),
         threads: args.threads.map_or(defaults.threads, usize::from),
         lenient: args.lenient,
         format: args.format.as_deref().map(load::format_named).transpose()?,
-        store: args.open.config(),
+        store: args.open.config_to_create(&args.create),
         ..defaults
     };
     let sources = args.files.iter().map(|file| Source::from_arg(file)).collect();
@@ -70,6 +72,11 @@ pub fn run(args: LoadArgs) -> Result<()> {
             say(&inputs, &report);
             if let Some(meters) = &report.meters {
                 args.meters.say(meters);
+            }
+            if !exists && args.create.has_profiles() {
+                let stripes = SuperBlockFile::peek(&args.db)?.stripes;
+                let stripes: Vec<PathBuf> = stripes.iter().map(|stripe| args.db.join(stripe)).collect();
+                args.create.keep_profiles(&args.db, &stripes)?;
             }
             Ok(())
         }

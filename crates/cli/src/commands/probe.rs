@@ -43,9 +43,9 @@ pub fn run(args: ProbeArgs) -> anyhow::Result<()> {
             args.save.is_none(),
             "the profiles of a database's devices are kept beside its stripes: leave --save out"
         );
-        for stripe in stripes {
-            let profile = snowmelt_io::probe(&stripe, &limits)?;
-            let saved = profile_path(&stripe);
+        for (i, stripe) in stripes.iter().enumerate() {
+            let profile = snowmelt_io::probe(stripe, &limits)?;
+            let saved = profile_path(&args.path, i, stripe);
             profile.save(&saved)?;
             print(&profile, args.format)?;
             eprintln!("kept in {}: the database uses it from its next opening on", saved.display());

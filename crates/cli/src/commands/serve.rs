@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::running;
+use crate::switches::create::CreateArgs;
 use crate::switches::open::{OpenArgs, open, open_or_create};
 use crate::switches::texts::TextArgs;
 use snowmelt_base::{signals, size};
@@ -35,6 +36,8 @@ pub struct ServeArgs {
     /// At SIGTERM or Ctrl-C, let queries and updates run on for so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
     shutdown_deadline: Seconds,
+    #[command(flatten)]
+    create: CreateArgs,
     #[command(flatten)]
     open: OpenArgs,
     #[command(flatten)]
@@ -147,10 +150,11 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
     let stop = signals::stop_flag()?;
     let deadline = args.shutdown_deadline.0;
     // Changes that the deadline leaves unwritten stay in the journal.
-    let options = StoreConfig { close_ms: deadline.as_millis() as u64, ..args.open.config() };
+    let options =
+        StoreConfig { close_ms: deadline.as_millis() as u64, ..args.open.config_to_create(&args.create) };
     let database = match args.read_only {
         true => open(&args.db, &StoreConfig { mode: Mode::ReadOnly, ..options })?,
-        false => open_or_create(&args.db, &options)?,
+        false => open_or_create(&args.db, &args.create, &options)?,
     };
     let engine = Arc::new(Engine::with_text_limits(database, args.texts.limits()));
     let config = ServerConfig {

@@ -1,5 +1,7 @@
-//! `--device`: the real one, or a model of another in front of the files.
+//! `--device`: the real one, or a model of another in front of the files; of all stripes, or of
+//! each another.
 
+use std::collections::BTreeMap;
 use std::io::{IoSlice, IoSliceMut};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,33 +31,93 @@ impl FromStr for DeviceChoice {
             _ if text == "real" => Ok(Self::Real),
             Some(name) => DeviceModel::named(name).map(Self::Simulated).map_err(|e| e.to_string()),
             None => {
-                Err("use real, sim:hdd, sim:wide-slow, sim:nvme, or sim:FILE with a model in TOML".into())
+                Err("use real, sim:hdd, sim:ssd, sim:wide-slow, sim:nvme, sim:raid0:MODEL*N, or sim:FILE \
+                         with a model in TOML"
+                    .into())
             }
         }
     }
 }
 
-impl DeviceChoice {
-    /// Puts the model in front of each stripe's file, and the journal's files on the first
-    /// stripe's device.
-    pub fn wrap(&self, clock: &Clock) -> Option<(DeviceWrap, DeviceWrap)> {
-        let Self::Simulated(model) = self else { return None };
-        let (model, stripe_clock, clock) = (model.clone(), clock.clone(), clock.clone());
-        let first: Arc<Mutex<Weak<SimulatedDevice>>> = Arc::default();
+/// A device, of one stripe or of all.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceArg {
+    /// The number of the stripe.
+    stripe: Option<usize>,
+    choice: DeviceChoice,
+}
+
+impl FromStr for DeviceArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbered = text.split_once('=').and_then(|(n, rest)| Some((n.parse().ok()?, rest)));
+        match numbered {
+            Some((stripe, rest)) => Ok(Self { stripe: Some(stripe), choice: rest.parse()? }),
+            None => Ok(Self { stripe: None, choice: text.parse()? }),
+        }
+    }
+}
+
+/// The devices of the stripes, by their numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StripeDevices {
+    /// Of the stripes that are not in `of`.
+    all: Option<DeviceChoice>,
+    of: BTreeMap<usize, DeviceChoice>,
+}
+
+impl StripeDevices {
+    /// Those that are given, of the stripes in order.
+    pub fn of(choices: impl Iterator<Item = Option<DeviceChoice>>) -> Self {
+        let of = choices.enumerate().filter_map(|(i, choice)| Some((i, choice?))).collect();
+        Self { all: None, of }
+    }
+
+    /// These, and of the others those of the command line; the last that names a stripe, or
+    /// none, counts.
+    pub fn or_as(mut self, args: &[DeviceArg]) -> Self {
+        let given = self.of.clone();
+        for arg in args {
+            match arg.stripe {
+                None => self.all = Some(arg.choice.clone()),
+                Some(stripe) => drop(self.of.insert(stripe, arg.choice.clone())),
+            }
+        }
+        self.of.extend(given);
+        self
+    }
+
+    fn choice(&self, stripe: usize) -> &DeviceChoice {
+        self.of.get(&stripe).or(self.all.as_ref()).unwrap_or(&DeviceChoice::Real)
+    }
+
+    /// Puts the models in front of the stripes' files, and the journal's files on the device of
+    /// the first stripe. Nothing where all are real.
+    pub fn wrap(self, clock: &Clock) -> Option<(DeviceWrap, DeviceWrap)> {
+        let is_simulated = |choice: &DeviceChoice| matches!(choice, DeviceChoice::Simulated(_));
+        if !self.of.values().chain(&self.all).any(is_simulated) {
+            return None;
+        }
+        let least = self.of.keys().next_back().map_or(0, |last| last + 1);
+        let (stripe_clock, clock) = (clock.clone(), clock.clone());
+        let first: Arc<Mutex<Option<Weak<SimulatedDevice>>>> = Arc::default();
         let shared = first.clone();
         let stripes = DeviceWrap::new(move |stripe, file| {
+            let DeviceChoice::Simulated(model) = self.choice(stripe) else { return Ok(file) };
             let device = Arc::new(SimulatedDevice::new(model.clone(), file, &stripe_clock));
             if stripe == 0 {
-                *first.lock() = Arc::downgrade(&device);
+                *first.lock() = Some(Arc::downgrade(&device));
             }
             Ok(device)
         });
         let journal = DeviceWrap::new(move |slot, file| {
-            let device = shared.lock().upgrade().expect("stripes are opened before the journal");
+            let Some(device) = &*shared.lock() else { return Ok(file) };
+            let device = device.upgrade().expect("stripes are open as long as the journal");
             let begin = JOURNAL_BEGIN + slot as u64 * JOURNAL_ROOM;
             Ok(Arc::new(OnDevice { device, file, begin, clock: clock.clone() }))
         });
-        Some((stripes, journal))
+        Some((stripes.for_stripes(least), journal))
     }
 }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use snowmelt_graph::{Database, GraphError, OpenOptions};
-use snowmelt_io::{Engine, Policy, QueueConfig};
-use snowmelt_store::{Checkpoints, JournalConfig, MemoryBudget, Mode, ReadAhead, StoreConfig, StoreError};
+use snowmelt_store::{Checkpoints, MemoryBudget, Mode, StoreConfig, StoreError};
 
-use crate::switches::device::DeviceChoice;
+use crate::switches::create::CreateArgs;
+use crate::switches::device::StripeDevices;
+use crate::switches::io::IoArgs;
 use snowmelt_base::size;
-use snowmelt_lab::OnOff;
 
 /// Switches of memory and I/O.
 #[derive(Clone, Debug, clap::Args)]
@@ -43,41 +43,19 @@ fn checkpoints(text: &str) -> Result<Checkpoints, String> {
     }
 }
 
-/// Switches of I/O alone, for commands with a memory switch of their own.
-#[derive(Clone, Debug, clap::Args)]
-pub struct IoArgs {
-    /// Engine of the reads: io_uring, a pool of threads, POSIX AIO (lio_listio), or the
-    /// thread that asks
-    #[arg(
-        long,
-        value_name = "uring|threads|posix-aio|inline",
-        default_value = "uring",
-        help_heading = "I/O"
-    )]
-    pub engine: Engine,
-    /// Order of a device's queue
-    #[arg(
-        long,
-        value_name = "fifo|elevator|deadline|anticipatory|fair",
-        default_value = "elevator",
-        help_heading = "I/O"
-    )]
-    pub queue: Policy,
-    /// Read-ahead rules: auto, none, all, or a list of start-up,extent,planned,scan,warm-list
-    #[arg(long, value_name = "RULES", default_value = "auto", value_parser = ReadAhead::parse, help_heading = "I/O")]
-    pub read_ahead: ReadAhead,
-    /// Read past the page cache (O_DIRECT)
-    #[arg(long, value_enum, default_value_t = OnOff::On, help_heading = "I/O")]
-    pub direct: OnOff,
-    /// The device: real, or simulated in real time: sim:hdd, sim:wide-slow, sim:nvme, sim:FILE.toml
-    #[arg(long, value_name = "DEVICE", default_value = "real", help_heading = "I/O")]
-    pub device: DeviceChoice,
-}
-
 impl OpenArgs {
     /// The store's settings.
     pub fn config(&self) -> StoreConfig {
-        let mut config = self.io.config();
+        self.config_on(StripeDevices::default())
+    }
+
+    /// The same for a database that may be made.
+    pub fn config_to_create(&self, create: &CreateArgs) -> StoreConfig {
+        create.applied(self.config_on(create.devices()))
+    }
+
+    fn config_on(&self, devices: StripeDevices) -> StoreConfig {
+        let mut config = self.io.config(devices);
         config.journal.checkpoints = self.checkpoint;
         config.journal.recovery_s = self.recovery_seconds;
         if let Some(bytes) = self.memory {
@@ -99,23 +77,6 @@ impl OpenArgs {
     }
 }
 
-impl IoArgs {
-    /// The store's settings with the default memory.
-    pub fn config(&self) -> StoreConfig {
-        let queue = QueueConfig { engine: self.engine, policy: self.queue, ..QueueConfig::default() };
-        let config = StoreConfig::default();
-        let (devices, journal_devices) = self.device.wrap(&config.clock).unzip();
-        StoreConfig {
-            queue,
-            devices,
-            journal: JournalConfig { devices: journal_devices, ..config.journal },
-            direct: self.direct.is_on(),
-            read_ahead: self.read_ahead.clone(),
-            ..config
-        }
-    }
-}
-
 /// Opens a database without writing anything, unless its journal is too long for the memory:
 /// then it is opened as for writing.
 pub fn open_to_read(path: &Path, options: &OpenOptions) -> Result<Arc<Database>, GraphError> {
@@ -131,9 +92,14 @@ pub fn open(path: &Path, options: &OpenOptions) -> anyhow::Result<Arc<Database>>
     Database::open(path, options).with_context(|| format!("cannot open {}", path.display()))
 }
 
-/// Opens a database for a server; makes one where there is nothing: the directory is missing or
-/// empty.
-pub fn open_or_create(path: &Path, options: &OpenOptions) -> anyhow::Result<Arc<Database>> {
+/// Opens a database for a server; makes one as `create` says where there is nothing: the
+/// directory is missing or empty.
+pub fn open_or_create(
+    path: &Path,
+    create: &CreateArgs,
+    options: &OpenOptions,
+) -> anyhow::Result<Arc<Database>> {
+    create.check(path)?;
     // what this command itself reads from the directory is no data
     let is_data = |entry: std::io::Result<std::fs::DirEntry>| {
         entry.is_ok_and(|entry| entry.file_name() != super::file::NAME)
@@ -145,8 +111,14 @@ pub fn open_or_create(path: &Path, options: &OpenOptions) -> anyhow::Result<Arc<
     if !is_empty {
         return open(path, options);
     }
-    let made = Database::create(path, &[], options)
+    let made = Database::create(path, &create.paths(), options)
         .with_context(|| format!("cannot make a database in {}", path.display()))?;
     eprintln!("snowmelt: {} is a new, empty database", path.display());
-    Ok(made)
+    if !create.has_profiles() {
+        return Ok(made);
+    }
+    create.keep_profiles(path, made.store().stripe_files())?;
+    // Costs are read when a database is opened.
+    drop(made);
+    open(path, options)
 }

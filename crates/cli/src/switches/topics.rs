@@ -8,7 +8,7 @@ use clap::{Arg, Command};
 
 /// Topics, and the help headings of their switches.
 const TOPICS: [(&str, &[&str]); 2] =
-    [("io", &["I/O", "Journal"]), ("limits", &["Limits", "Limits of queries and updates"])];
+    [("io", &["New database", "I/O", "Journal"]), ("limits", &["Limits", "Limits of queries and updates"])];
 
 /// Prepares the help of a command and its subcommands: switches of topics are hidden, and the
 /// topics are named.

@@ -1,9 +1,16 @@
 //! A device that is a file or a block device, past the page cache (O_DIRECT) or through it.
+//!
+//! It may have more descriptors than one: threads are dealt to them by their numbers. The
+//! kernel keeps its read-ahead, its position and its lock on that per descriptor. An engine
+//! that submits for all ([`Device::fd`]) uses the first.
+//!
+//! A block device has a length of its own. It is never shorter or longer, so lengths up to its
+//! own are as good as set, and what goes beyond has no room.
 
 use std::fs::{File, OpenOptions};
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,6 +21,7 @@ use crate::device::{Alignment, Device, IOV_MAX};
 use crate::error::{IoError, IoErrorKind, Operation};
 use crate::memory::buffer::AlignedBuf;
 use crate::notice::notice;
+use crate::system::thread_number::thread_number;
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,10 +39,15 @@ pub enum Access {
 /// A file, opened with or without O_DIRECT.
 pub struct FileDevice {
     name: Arc<str>,
-    file: File,
+    /// Descriptors of the same file; at least one.
+    files: Box<[File]>,
     alignment: Alignment,
     direct: bool,
+    is_block: bool,
 }
+
+/// Most descriptors of a file.
+pub const MOST_DESCRIPTORS: u32 = 64;
 
 impl FileDevice {
     /// Opens `path`. With `direct` the page cache is passed by; where the file system refuses
@@ -47,7 +60,7 @@ impl FileDevice {
         let fail = |e: std::io::Error| IoError::os(&name, Operation::Open, 0, 0, &e);
         if direct {
             match open_direct(path, access) {
-                Ok((file, alignment)) => return Ok(FileDevice { name, file, alignment, direct: true }),
+                Ok((file, alignment)) => return Ok(FileDevice::of(name, file, alignment, true)),
                 Err(e)
                     if e.raw_os_error() == Some(libc::EINVAL)
                         || e.raw_os_error() == Some(libc::EOPNOTSUPP) =>
@@ -62,7 +75,56 @@ impl FileDevice {
         // A refused O_DIRECT open may have left the new file behind.
         let access = if direct && access == Access::CreateNew { Access::Create } else { access };
         let file = options(access, 0).open(path).map_err(fail)?;
-        Ok(FileDevice { name, file, alignment: Alignment::NONE, direct: false })
+        Ok(FileDevice::of(name, file, Alignment::NONE, false))
+    }
+
+    fn of(name: Arc<str>, file: File, alignment: Alignment, direct: bool) -> FileDevice {
+        let is_block = file.metadata().is_ok_and(|meta| meta.file_type().is_block_device());
+        FileDevice { name, files: [file].into(), alignment, direct, is_block }
+    }
+
+    /// The same with `count` descriptors, opened through `path` as the first one was: reading
+    /// only if `access` is.
+    ///
+    /// # Errors
+    /// There is no descriptor left, or the file is not at `path` any more.
+    ///
+    /// # Panics
+    /// When `count` is not between 1 and [`MOST_DESCRIPTORS`].
+    pub fn with_descriptors(
+        mut self,
+        path: &Path,
+        access: Access,
+        count: u32,
+    ) -> Result<FileDevice, IoError> {
+        assert!((1..=MOST_DESCRIPTORS).contains(&count), "{count} descriptors are out of bounds");
+        let access = if access == Access::Read { Access::Read } else { Access::ReadWrite };
+        let flags = if self.direct { libc::O_DIRECT } else { 0 };
+        let mut files = Vec::from(std::mem::take(&mut self.files));
+        for _ in 1..count {
+            let file = options(access, flags).open(path);
+            files.push(file.map_err(|e| IoError::os(&self.name, Operation::Open, 0, 0, &e))?);
+        }
+        self.files = files.into();
+        Ok(self)
+    }
+
+    /// Its descriptors.
+    pub fn descriptors(&self) -> usize {
+        self.files.len()
+    }
+
+    /// The descriptor of the calling thread.
+    fn file(&self) -> &File {
+        match &*self.files {
+            [only] => only,
+            many => &many[thread_number() as usize % many.len()],
+        }
+    }
+
+    /// No room beyond the end of a block device.
+    fn full(&self, len: u64) -> IoError {
+        self.error(Operation::Length, 0, len, Errno::NOSPC)
     }
 
     /// True when the page cache is passed by.
@@ -89,7 +151,7 @@ impl FileDevice {
         let mut bounce = AlignedBuf::new((end - start) as usize);
         let mut got = 0;
         while got < bounce.len() {
-            match self.file.read_at(&mut bounce[got..], start + got as u64) {
+            match self.file().read_at(&mut bounce[got..], start + got as u64) {
                 Ok(0) => break,
                 Ok(n) => got += n,
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
@@ -162,12 +224,15 @@ impl Device for FileDevice {
     fn len(&self) -> Result<u64, IoError> {
         // Seeking to the end measures block devices too; every transfer here names its offset,
         // so the cursor is free.
-        rustix::fs::seek(&self.file, rustix::fs::SeekFrom::End(0))
+        rustix::fs::seek(&self.files[0], rustix::fs::SeekFrom::End(0))
             .map_err(|e| self.error(Operation::Length, 0, 0, e))
     }
 
     fn set_len(&self, len: u64) -> Result<(), IoError> {
-        self.file.set_len(len).map_err(|e| IoError::os(&self.name, Operation::Length, 0, len, &e))
+        if self.is_block {
+            return if len <= self.len()? { Ok(()) } else { Err(self.full(len)) };
+        }
+        self.files[0].set_len(len).map_err(|e| IoError::os(&self.name, Operation::Length, 0, len, &e))
     }
 
     fn lengthen(&self, len: u64) -> Result<(), IoError> {
@@ -175,7 +240,10 @@ impl Device for FileDevice {
         if now >= len {
             return Ok(());
         }
-        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), now, len - now) {
+        if self.is_block {
+            return Err(self.full(len));
+        }
+        match rustix::fs::fallocate(&self.files[0], FallocateFlags::empty(), now, len - now) {
             Ok(()) => Ok(()),
             // The file system cannot promise room.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.set_len(len),
@@ -196,7 +264,7 @@ impl Device for FileDevice {
         let mut rest = bufs;
         while got < len {
             let batch = rest.len().min(IOV_MAX);
-            match rustix::io::preadv(&self.file, &mut rest[..batch], offset + got as u64) {
+            match rustix::io::preadv(self.file(), &mut rest[..batch], offset + got as u64) {
                 Ok(0) => {
                     return Err(IoError::short(&self.name, Operation::Read, offset, len as u64, got as u64));
                 }
@@ -238,7 +306,7 @@ impl Device for FileDevice {
         let mut done = 0;
         while done < len {
             let batch = rest.len().min(IOV_MAX);
-            match rustix::io::pwritev(&self.file, &rest[..batch], offset + done as u64) {
+            match rustix::io::pwritev(self.file(), &rest[..batch], offset + done as u64) {
                 Ok(0) => {
                     return Err(IoError::short(
                         &self.name,
@@ -260,14 +328,61 @@ impl Device for FileDevice {
     }
 
     fn sync(&self) -> Result<(), IoError> {
-        self.file.sync_data().map_err(|e| IoError::os(&self.name, Operation::Sync, 0, 0, &e))
+        self.files[0].sync_data().map_err(|e| IoError::os(&self.name, Operation::Sync, 0, 0, &e))
     }
 
     fn fd(&self) -> Option<RawFd> {
-        Some(self.file.as_raw_fd())
+        Some(self.files[0].as_raw_fd())
     }
 
     fn alignment(&self) -> Alignment {
         self.alignment
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn threads_are_dealt_to_the_descriptors() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), [7; 4096]).unwrap();
+        for (count, used) in [(1, 1), (3, 3)] {
+            let device = FileDevice::open(file.path(), Access::ReadWrite, false).unwrap();
+            let device = device.with_descriptors(file.path(), Access::ReadWrite, count).unwrap();
+            assert_eq!(device.descriptors(), count as usize);
+            let of_threads: HashSet<RawFd> = std::thread::scope(|s| {
+                let threads: Vec<_> = (0..32)
+                    .map(|_| {
+                        s.spawn(|| {
+                            let mut bytes = [0; 512];
+                            device.read_at(&mut [IoSliceMut::new(&mut bytes)], 512).unwrap();
+                            device.write_at(&[IoSlice::new(&bytes)], 0).unwrap();
+                            assert_eq!(device.file().as_raw_fd(), device.file().as_raw_fd());
+                            (bytes == [7; 512]).then(|| device.file().as_raw_fd()).unwrap()
+                        })
+                    })
+                    .collect();
+                threads.into_iter().map(|t| t.join().unwrap()).collect()
+            });
+            assert_eq!(of_threads.len(), used, "{count} descriptors");
+        }
+    }
+
+    #[test]
+    fn more_descriptors_read_only_where_the_first_does() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), [7; 4096]).unwrap();
+        let device = FileDevice::open(file.path(), Access::Read, false).unwrap();
+        let device = device.with_descriptors(file.path(), Access::Read, 4).unwrap();
+        for file in &device.files {
+            assert!(file.write_at(&[1], 0).is_err(), "a descriptor that can write");
+        }
+        let gone = FileDevice::open(file.path(), Access::Read, false).unwrap();
+        let path = file.into_temp_path();
+        std::fs::remove_file(&path).unwrap();
+        assert!(gone.with_descriptors(&path, Access::Read, 2).is_err());
     }
 }

@@ -58,6 +58,7 @@ impl SimulatedDevice {
         let kind = match &model {
             DeviceModel::Disk(_) => "simulated disk",
             DeviceModel::Volume(_) => "simulated volume",
+            DeviceModel::Raid0(_) => "simulated array",
         };
         let name: Arc<str> = format!("{} ({kind})", inner.name()).into();
         let host = Arc::new(Host::new(model.build()?, inner, clock, urgent));

@@ -129,6 +129,41 @@ impl Default for Tuning {
     }
 }
 
+/// Where a lone read with a waiting reader is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InPlace {
+    /// As the cost model says: see [`CostModel::in_place`].
+    #[default]
+    Auto,
+    /// In the thread that waits, past the queue.
+    On,
+    /// Through the queue, in its order.
+    Off,
+}
+
+impl InPlace {
+    /// All of them.
+    pub const ALL: [InPlace; 3] = [InPlace::Auto, InPlace::On, InPlace::Off];
+
+    /// As on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            InPlace::Auto => "auto",
+            InPlace::On => "on",
+            InPlace::Off => "off",
+        }
+    }
+}
+
+impl std::str::FromStr for InPlace {
+    type Err = String;
+    fn from_str(name: &str) -> Result<InPlace, String> {
+        let named = InPlace::ALL.into_iter().find(|in_place| in_place.as_str() == name);
+        named.ok_or_else(|| format!("use {}", list(InPlace::ALL.map(InPlace::as_str))))
+    }
+}
+
 /// Settings of a queue. `None` means: as the cost model says.
 #[derive(Debug, Clone)]
 pub struct QueueConfig {
@@ -142,6 +177,8 @@ pub struct QueueConfig {
     pub depth: Option<u32>,
     /// Longest gap to read through, in bytes.
     pub gap_bytes: Option<u64>,
+    /// Where lone reads with a waiting reader are carried out.
+    pub in_place: InPlace,
     /// Longest merged device request, in bytes (default 2 MiB).
     pub max_request_bytes: u64,
     /// Newcomers one sweep of the elevator takes.
@@ -160,6 +197,7 @@ impl Default for QueueConfig {
             cost: None,
             depth: None,
             gap_bytes: None,
+            in_place: InPlace::Auto,
             max_request_bytes: 2 << 20,
             fairness: 1024,
             patience: 64,

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
-use snowmelt_io::DeviceModel;
 
 use super::server::StartOutcome;
 use super::spec::{self, LOOP_DEPTH, Spec, default_patience_s};
@@ -22,8 +21,9 @@ use crate::{LabError, size};
 pub struct CreateArgs {
     /// Name of the device in later commands
     pub name: String,
-    /// hdd-7200, hdd-10k, gp3, wide-slow, s3, nvme, or a TOML file (kind = "disk" or "volume",
-    /// any parameter)
+    /// hdd-7200, hdd-10k, gp3, wide-slow, s3, ssd, nvme, an array of them
+    /// (raid0:hdd-7200*4,chunk=64k), or a TOML file (kind = "disk", "volume" or "raid0", any
+    /// parameter)
     #[arg(long)]
     pub model: String,
     /// Its length; a disk's whole capacity when not given (memory is used for what is written
@@ -87,10 +87,7 @@ impl CreateArgs {
         spec::check_name(&self.name)?;
         let model = spec::model(&self.model, self.seed)?;
         let disk = Spec::is_disk(&model);
-        let capacity = match &model {
-            DeviceModel::Disk(d) => d.capacity_bytes,
-            DeviceModel::Volume(_) => DEFAULT_BYTES,
-        };
+        let capacity = model.capacity_bytes().unwrap_or(DEFAULT_BYTES);
         let size_bytes = self.size.unwrap_or(capacity) / 4096 * 4096;
         if size_bytes < 1 << 20 || (disk && size_bytes > capacity) {
             return Err(LabError::Argument(format!(

@@ -81,6 +81,7 @@ const PLOTS: &str = "diskplorer's plot of gp3 (r5b, latency below the caps)";
 const AWS: &str = "AWS, gp3 as bought";
 const RAVEN: &str = "the volume of the RavenDB restart experiment, in kind";
 const OBJECTS: &str = "published measurements of object stores (AnyBlob, VLDB 2023; AWS guidelines)";
+const EVO: &str = "data sheet of the Samsung 860 EVO (SATA), from memory";
 const NVME: &str = "data-centre NVMe drives (Samsung PM9A3 80 µs; Micron 7300 3 GB/s)";
 
 /// The capacity of the disk of E1, in bytes.
@@ -112,6 +113,7 @@ pub fn of(model: &str) -> Vec<Expected> {
         "gp3" => gp3(),
         "wide-slow" => wide_slow(),
         "s3" => s3(),
+        "ssd" => ssd(),
         "nvme" => nvme(),
         _ => Vec::new(),
     }
@@ -190,6 +192,14 @@ fn s3() -> Vec<Expected> {
         "one request of 16 MiB", "MB/s", Range(50.0, 90.0), OBJECTS, Model, |t| Ok(reads(t, 1, 16 << 20, 0, 400)?.bytes_per_s() / MB);
         "requests, 256 at once", "per s", Value(5500.0), OBJECTS, Model, |t| Ok(reads(t, 256, 4096, 0, 20_000)?.per_s());
         "requests of 8 MiB, 200 at once", "GB/s", AtLeast(9.0), OBJECTS, Model, |t| Ok(reads(t, 200, 8 << 20, 0, 3000)?.bytes_per_s() / 1e9);
+    ]
+}
+
+fn ssd() -> Vec<Expected> {
+    expected![
+        "reads of 4 KiB, one at a time", "per s", Value(10_000.0), EVO, Read, |t| Ok(reads(t, 1, 4096, 5000, 40_000)?.per_s());
+        "reads of 4 KiB, 32 at once", "per s", Value(98_000.0), EVO, Model, |t| Ok(reads(t, 32, 4096, 0, 20_000)?.per_s());
+        "sequential read", "MB/s", Value(550.0), EVO, Model, |t| Ok(reads(t, 4, 1 << 20, 0, 2000)?.bytes_per_s() / MB);
     ]
 }
 

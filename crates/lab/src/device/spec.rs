@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use snowmelt_io::DeviceModel;
+use snowmelt_io::{DeviceModel, MODEL_NAMES};
 
 use crate::LabError;
 
@@ -47,40 +47,43 @@ pub const fn default_patience_s() -> u32 {
 impl Spec {
     /// True for a model with an arm.
     pub fn is_disk(model: &DeviceModel) -> bool {
-        matches!(model, DeviceModel::Disk(_))
+        model.has_arm()
     }
 
     /// How late answers may be, at the 99th percentile: half a millisecond where an arm takes
     /// many, else 150 µs.
     pub fn lateness_bound_ns(&self) -> u64 {
-        match &self.model {
-            DeviceModel::Disk(_) => 500_000,
-            DeviceModel::Volume(v) if v.latency_us >= 2_000.0 => 500_000,
-            DeviceModel::Volume(_) => 150_000,
-        }
+        let slow = |model: &DeviceModel| match model {
+            DeviceModel::Disk(_) => true,
+            DeviceModel::Volume(v) => v.latency_us >= 2_000.0,
+            DeviceModel::Raid0(_) => false,
+        };
+        let is_slow = match &self.model {
+            DeviceModel::Raid0(raid) => slow(&raid.member),
+            model => slow(model),
+        };
+        if is_slow { 500_000 } else { 150_000 }
     }
 }
 
 /// The model of that name as a device on its own, with the seed of its chances.
 pub fn model(name: &str, seed: u64) -> Result<DeviceModel, LabError> {
-    let mut model = match name {
+    let model = match name {
         // For a database's queue the caps alone decide; a device that is measured must also
         // take its width at once.
         "wide-slow" => DeviceModel::wide_slow_burst(),
-        "hdd-7200" | "hdd-10k" | "gp3" | "s3" | "nvme" | "hdd" => DeviceModel::named(name)?,
+        known if MODEL_NAMES.contains(&known) || known.starts_with("raid0:") => DeviceModel::named(known)?,
         path if Path::new(path).extension().is_some_and(|e| e == "toml") => {
             DeviceModel::from_file(Path::new(path))?
         }
         other => {
             return Err(LabError::Argument(format!(
-                "no device model is called {other:?}: there are hdd-7200, hdd-10k, gp3, wide-slow, s3, nvme, or a file FILE.toml"
+                "no device model is called {other:?}: there are {}, raid0:MODEL*N, or a file FILE.toml",
+                MODEL_NAMES.join(", ")
             )));
         }
     };
-    if let DeviceModel::Volume(volume) = &mut model {
-        volume.seed = seed;
-    }
-    Ok(model)
+    Ok(model.with_seed(seed))
 }
 
 /// Names become file names: letters, digits, `-`, `_`, `.`.
@@ -101,7 +104,7 @@ mod tests {
 
     #[test]
     fn models_are_named_or_described_in_a_file() {
-        for name in ["hdd-7200", "hdd-10k", "gp3", "wide-slow", "s3", "nvme"] {
+        for name in MODEL_NAMES.into_iter().chain(["raid0:ssd*4"]) {
             model(name, 1).expect(name);
         }
         let dir = tempfile::tempdir().expect("a folder");

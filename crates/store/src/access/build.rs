@@ -95,6 +95,7 @@ impl Build {
         state.trees.insert(id, name.to_string());
         state.unfinished.insert(id, name.to_string());
         drop(state);
+        self.shared.store.fetch.core.space.write().name_tree(id, name);
         let buffer = AlignedBuf::huge(self.shared.store.geometry.extent_bytes() as usize);
         TreeWriter {
             shared: self.shared.clone(),
@@ -265,8 +266,8 @@ impl TreeWriter {
     pub fn next_id(&mut self) -> PageId {
         if self.at == self.extents.len() {
             let want = (self.extents.len() as u32).clamp(1, MOST_EXTENTS_AT_ONCE);
-            let first = self.shared.store.fetch.core.space.write().allocate(want);
-            self.extents.extend(first..first + want as u64);
+            let taken = self.shared.store.fetch.core.space.write().allocate_for(self.tree, want);
+            self.extents.extend(taken);
         }
         self.shared.store.geometry.page(self.extents[self.at], self.filled)
     }

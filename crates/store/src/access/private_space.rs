@@ -39,6 +39,11 @@ impl PrivateSpace {
         PrivateSpace { fetch, changed: BTreeMap::new(), taken: Vec::new(), overflow: FxHashMap::default() }
     }
 
+    /// A tree that the transaction makes has this name.
+    pub fn name_tree(&mut self, tree: TreeId, name: &str) {
+        self.fetch.core.space.write().name_tree(tree, name);
+    }
+
     /// Takes a page for `tree`, near another one if there is one.
     pub fn allocate(&mut self, tree: TreeId, near: Option<PageId>) -> Result<PageId> {
         let near = near.map(|p| self.fetch.geometry.extent_of(p));
@@ -176,7 +181,7 @@ impl PrivateSpace {
     fn take(&mut self, tree: TreeId) -> Result<ExtentId> {
         let most = self.fetch.core.pages.pool.most_pages() / self.fetch.geometry.extent_pages as u64;
         let mut space = self.fetch.core.space.write();
-        let id = space.allocate(1);
+        let id = space.allocate_for(tree, 1)[0];
         if id >= most {
             space.release(id);
             let why = "the database has grown beyond what it was opened for: close it and open it again";

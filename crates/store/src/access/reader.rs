@@ -23,6 +23,7 @@ use crate::read::account::{Account, Shares};
 use crate::read::activity::Activity;
 use crate::read::core::Core;
 use crate::read::fetch::Demand;
+use crate::read::scan_ahead::ScanAhead;
 use crate::read::visible::Sight;
 use crate::read::wait_log::Wait;
 use crate::read::waits::class_of;
@@ -306,10 +307,11 @@ impl Reader {
         (self.core.pages.pool.frame_count() as usize / 4).max(1)
     }
 
-    /// Leaves a scan may read ahead: rule 4's limit, 0 when it is off.
-    pub fn scan_leaves(&self) -> u32 {
+    /// Rule 4 for a scan that begins: with 0 leaves when it is off.
+    pub fn scan_ahead(&self) -> ScanAhead {
         let r = &self.store.fetch.read_ahead;
-        if r.scan { r.scan_leaves.min(self.wish_limit() as u32) } else { 0 }
+        let most = if r.scan { r.scan_leaves.min(self.wish_limit() as u32) } else { 0 };
+        ScanAhead::new(self.store.geometry, most, r.scan_after)
     }
 
     /// True when every page of the tree is resident, so that wishing is pointless.

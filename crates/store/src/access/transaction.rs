@@ -259,6 +259,7 @@ impl Transaction {
         catalog.next_tree += 1;
         assert!(!catalog.trees.contains_key(&id), "tree numbers are given once");
         catalog.trees.insert(id, name.to_string());
+        self.space.name_tree(id, name);
         id
     }
 

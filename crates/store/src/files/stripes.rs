@@ -1,7 +1,8 @@
 //! The stripes: one file per device, each with its own queue and counters.
 //!
-//! A stripe's device is the file, opened with or without O_DIRECT, and whatever the
-//! configuration wraps around it (a simulated or a faulty device).
+//! A stripe's device is the file or block device, opened with or without O_DIRECT, and whatever
+//! the configuration wraps around it (a simulated or a faulty device). Its costs are those that
+//! were set for all, or those its device knows of itself, or those of the probe of it.
 
 use std::fs::File;
 use std::io::{IoSlice, IoSliceMut};
@@ -9,10 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use snowmelt_io::{
-    Access, Class, CostModel, Device, DeviceCounters, DeviceQueue, IoError, Profile, Request, Sink, notice,
+    Access, Class, CostModel, Device, DeviceCounters, DeviceQueue, IoError, Profile, Request, Sink,
+    is_block_device, notice,
 };
 
 use crate::error::{Result, StoreError};
+use crate::files::block_stripe::Claim;
 use crate::page::geometry::{Geometry, Place};
 use crate::settings::config::StoreConfig;
 use crate::settings::opener::{self, Caching, Directory};
@@ -24,29 +27,57 @@ pub(crate) fn resolve(dir: &Path, path: &Path) -> PathBuf {
 
 /// The devices of a store that is being opened: enough to read its meta run.
 pub(crate) struct Devices {
-    list: Vec<(PathBuf, Arc<dyn Device>)>,
+    list: Vec<OpenDevice>,
+}
+
+struct OpenDevice {
+    path: PathBuf,
+    device: Arc<dyn Device>,
+    /// The configuration has put another device in the place of the file's.
+    is_wrapped: bool,
+    is_block: bool,
+    /// On a block device that is written to.
+    claim: Option<Claim>,
+}
+
+impl OpenDevice {
+    fn open(number: usize, path: &Path, mut access: Access, config: &StoreConfig) -> Result<OpenDevice> {
+        let what = if access == Access::CreateNew { "create the stripe" } else { "open the stripe" };
+        let caching = if config.direct { Caching::Direct } else { Caching::Buffered };
+        let is_block = config.files.is_none() && is_block_device(path);
+        let claim = match access {
+            Access::CreateNew if is_block => Some(Claim::take_new(path, config.block_devices)?),
+            Access::ReadWrite if is_block => Some(Claim::take(path)?),
+            _ => None,
+        };
+        if is_block && access == Access::CreateNew {
+            access = Access::ReadWrite;
+        }
+        let opened = opener::open_shared(config.files.as_ref(), path, access, caching, config.descriptors);
+        let file = opened.map_err(StoreError::device(path, what))?;
+        let device = match &config.devices {
+            Some(wrap) => wrap.wrap(number, file.clone()).map_err(StoreError::device(path, what))?,
+            None => file.clone(),
+        };
+        let is_wrapped = !Arc::ptr_eq(&device, &file);
+        Ok(OpenDevice { path: path.to_path_buf(), device, is_wrapped, is_block, claim })
+    }
 }
 
 impl Devices {
     /// Opens the files, making them when `access` says so.
     pub fn open(paths: &[PathBuf], access: Access, config: &StoreConfig) -> Result<Devices> {
-        let mut list = Vec::new();
-        for (i, path) in paths.iter().enumerate() {
-            let what = if access == Access::CreateNew { "create the stripe" } else { "open the stripe" };
-            let caching = if config.direct { Caching::Direct } else { Caching::Buffered };
-            let mut device = opener::open(config.files.as_ref(), path, access, caching)
-                .map_err(StoreError::device(path, what))?;
-            if let Some(wrap) = &config.devices {
-                device = wrap.wrap(i, device).map_err(StoreError::device(path, what))?;
-            }
-            list.push((path.clone(), device));
+        config.check()?;
+        if let Some(wrap) = &config.devices {
+            wrap.check(paths.len())?;
         }
-        Ok(Devices { list })
+        let open = |(number, path): (usize, &PathBuf)| OpenDevice::open(number, path, access, config);
+        Ok(Devices { list: paths.iter().enumerate().map(open).collect::<Result<_>>()? })
     }
 
     /// Checks that the files hold at least `extents` extents.
     pub fn check_lengths(&self, geometry: Geometry, extents: u64) -> Result<()> {
-        for (i, (path, device)) in self.list.iter().enumerate() {
+        for (i, OpenDevice { path, device, .. }) in self.list.iter().enumerate() {
             let found = device.len().map_err(StoreError::device(path, "look at the stripe"))?;
             let expected = geometry.stripe_bytes(i, extents);
             if found < expected {
@@ -60,7 +91,7 @@ impl Devices {
     /// What is beyond was written by a build that never committed; what is missing is of
     /// transactions whose pages are still in the journal.
     pub fn set_lengths(&self, geometry: Geometry, extents: u64) -> Result<()> {
-        for (i, (path, device)) in self.list.iter().enumerate() {
+        for (i, OpenDevice { path, device, .. }) in self.list.iter().enumerate() {
             let found = device.len().map_err(StoreError::device(path, "look at the stripe"))?;
             let whole = geometry.stripe_bytes(i, extents);
             // A full disk must not keep anybody from reading.
@@ -76,49 +107,54 @@ impl Devices {
 
     /// Fills `buf` from a place.
     pub fn read(&self, place: Place, buf: &mut [u8]) -> std::result::Result<(), IoError> {
-        self.list[place.stripe].1.read_at(&mut [IoSliceMut::new(buf)], place.offset)
+        self.list[place.stripe].device.read_at(&mut [IoSliceMut::new(buf)], place.offset)
     }
 
     /// Writes `bytes` to a place.
     pub fn write(&self, place: Place, bytes: &[u8]) -> Result<()> {
-        let (path, device) = &self.list[place.stripe];
+        let OpenDevice { path, device, .. } = &self.list[place.stripe];
         device
             .write_at(&[IoSlice::new(bytes)], place.offset)
             .map_err(StoreError::device(path, "write to the stripe"))
     }
 
     /// Puts a queue before each device. Completions go to `sink`.
-    pub fn into_stripes(self, config: &StoreConfig, sink: &Arc<dyn Sink>) -> Result<Stripes> {
+    pub fn into_stripes(self, dir: &Path, config: &StoreConfig, sink: &Arc<dyn Sink>) -> Result<Stripes> {
         let mut list = Vec::new();
-        for (path, device) in self.list {
+        for (number, open) in self.list.into_iter().enumerate() {
+            let OpenDevice { path, device, is_wrapped, is_block, claim } = open;
             let mut settings = config.queue.clone();
-            if settings.cost.is_none() && config.devices.is_none() {
-                settings.cost = probed_cost(&path);
+            if settings.cost.is_none() && !is_wrapped {
+                settings.cost = probed_cost(&profile_path(dir, number, &path));
             }
             let queue = DeviceQueue::open(device, settings, config.clock.clone(), sink.clone())
                 .map_err(StoreError::device(&path, "set up the queue of the stripe"))?;
-            let dir = Directory::of(&path, config.files.as_ref())?;
-            list.push(Stripe { path, queue, dir });
+            let dir = match is_block {
+                true => None,
+                false => Some(Directory::of(&path, config.files.as_ref())?),
+            };
+            list.push(Stripe { path, queue, dir, _claim: claim });
         }
         Ok(Stripes { list, real: config.files.is_none() })
     }
 }
 
-/// Where a probe of a stripe's device leaves its profile: beside the stripe.
-pub fn profile_path(stripe: &Path) -> PathBuf {
-    let mut name = stripe.as_os_str().to_owned();
+/// Where a probe of a stripe's device leaves its profile: beside the stripe, of a block device
+/// in the database's directory.
+pub fn profile_path(dir: &Path, number: usize, stripe: &Path) -> PathBuf {
+    let stripe = if is_block_device(stripe) { dir.join(format!("stripe-{number}")) } else { stripe.into() };
+    let mut name = stripe.into_os_string();
     name.push(".profile.json");
     PathBuf::from(name)
 }
 
-/// What the device of a stripe costs, if it was probed. A profile that cannot be read is said
-/// and passed over: it only makes reads slower, never wrong.
-fn probed_cost(stripe: &Path) -> Option<CostModel> {
-    let path = profile_path(stripe);
+/// Costs of a stripe's device, if it was probed and left this profile. A profile that
+/// cannot be read is said and passed over: it only makes reads slower, never wrong.
+fn probed_cost(path: &Path) -> Option<CostModel> {
     if !path.exists() {
         return None;
     }
-    match Profile::load(&path) {
+    match Profile::load(path) {
         Ok(profile) => Some(profile.cost),
         Err(error) => {
             notice(&format!("{error}; going on with default costs: probe the device again"));
@@ -137,7 +173,9 @@ pub(crate) struct Stripes {
 struct Stripe {
     path: PathBuf,
     queue: Arc<DeviceQueue>,
-    dir: Directory,
+    /// `None` of a block device, whose name need not be made durable.
+    dir: Option<Directory>,
+    _claim: Option<Claim>,
 }
 
 impl Stripes {
@@ -149,6 +187,11 @@ impl Stripes {
     /// Costs of the requests of a stripe.
     pub fn cost(&self, stripe: usize) -> &CostModel {
         self.list[stripe].queue.cost()
+    }
+
+    /// True when a lone read of a stripe with a waiting reader goes past its queue.
+    pub fn reads_in_place(&self, stripe: usize) -> bool {
+        self.list[stripe].queue.reads_in_place()
     }
 
     /// Hands requests to the queue of a stripe.
@@ -218,7 +261,7 @@ impl Stripes {
     pub fn sync(&self) -> Result<()> {
         for s in &self.list {
             s.queue.sync().map_err(StoreError::device(&s.path, "sync the stripe"))?;
-            s.dir.sync()?;
+            s.dir.iter().try_for_each(Directory::sync)?;
         }
         Ok(())
     }
@@ -249,6 +292,16 @@ impl Stripes {
             longer.map_err(StoreError::device(&s.path, "lengthen the stripe"))?;
         }
         Ok(())
+    }
+
+    /// Bytes of the files when there are so many extents; of a block device those that the
+    /// extents take.
+    pub fn bytes(&self, geometry: Geometry, extents: u64) -> Result<u64> {
+        let bytes = |(i, s): (usize, &Stripe)| match s.dir {
+            None => Ok(geometry.stripe_bytes(i, extents)),
+            Some(_) => s.queue.device().len().map_err(StoreError::device(&s.path, "look at the stripe")),
+        };
+        self.list.iter().enumerate().map(bytes).sum()
     }
 
     /// Counters of every device.

@@ -1,9 +1,7 @@
-//! Weighing the read-ahead rules: is the rest of an extent worth reading, how far ahead does a
-//! scan go?
+//! Weighing the read-ahead rules: is the rest of an extent worth reading?
 //!
-//! The rules themselves are in `rules`. `auto` weighs rules 1 and 2 by the device's cost model,
-//! by the worth of the rule's pages so far, and by the worth of the pages that leave for them
-//! ([`Advice`]); [`ScanAhead`] finds the distance of rule 4.
+//! `auto` weighs rules 1 and 2 by the cost model of the stripe's device, by the worth of the
+//! rule's pages so far, and by the worth of the pages that leave for them.
 
 use snowmelt_io::CostModel;
 
@@ -73,67 +71,6 @@ impl Advice {
     }
 }
 
-/// How far a scan reads ahead (rule 4). One per scan.
-///
-/// After two consecutive leaves the distance starts at `FIRST` leaves; it doubles while the
-/// consumer finds leaves not yet there, and shrinks by an eighth for each leaf that was there
-/// long before it was needed.
-#[derive(Clone, Debug)]
-pub struct ScanAhead {
-    consecutive: u32,
-    distance: u32,
-    ready: u32,
-    most: u32,
-}
-
-impl ScanAhead {
-    const FIRST: u32 = 8;
-    /// Leaves found ready in a row before the distance shrinks.
-    const PATIENCE: u32 = 64;
-
-    /// A scan that may read `most` leaves ahead; 0 switches the rule off.
-    pub fn new(most: u32) -> Self {
-        ScanAhead { consecutive: 0, distance: Self::FIRST.min(most), ready: 0, most }
-    }
-
-    /// Tells that the scan has visited its next leaf and whether it had to wait for it. Answers
-    /// how many leaves beyond this one should be read or on their way now.
-    pub fn visited(&mut self, waited: Waited) -> u32 {
-        self.consecutive += 1;
-        if self.consecutive < 2 {
-            return 0;
-        }
-        match waited {
-            Waited::Yes => {
-                self.ready = 0;
-                self.distance = (self.distance * 2).min(self.most);
-            }
-            Waited::No => {
-                self.ready += 1;
-                if self.ready > Self::PATIENCE {
-                    self.distance = (self.distance - self.distance / 8).max(Self::FIRST.min(self.most));
-                    self.ready = 0;
-                }
-            }
-        }
-        self.distance
-    }
-
-    /// The scan jumped: what it reads next is not the next leaf.
-    pub fn jumped(&mut self) {
-        self.consecutive = 0;
-    }
-}
-
-/// Whether a page was there when it was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waited {
-    /// The reader waited for a device.
-    Yes,
-    /// The page was resident.
-    No,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,26 +121,5 @@ mod tests {
         );
         let early = AheadStats { issued: 4_000, used: 400, evicted_unused: 0 };
         assert_eq!(everywhere(Advice { so_far: early, ..advice() }), [true; 3], "most may still be used");
-    }
-
-    #[test]
-    fn scan_distance_follows_the_consumer() {
-        let mut s = ScanAhead::new(3000);
-        assert_eq!(s.visited(Waited::Yes), 0, "one leaf is no scan");
-        let mut last = 0;
-        for _ in 0..20 {
-            let d = s.visited(Waited::Yes);
-            assert!(d >= last);
-            last = d;
-        }
-        assert_eq!(last, 3000);
-        for _ in 0..10_000 {
-            last = s.visited(Waited::No);
-        }
-        assert_eq!(last, ScanAhead::FIRST);
-        s.jumped();
-        assert_eq!(s.visited(Waited::No), 0);
-        let mut off = ScanAhead::new(0);
-        assert_eq!((off.visited(Waited::Yes), off.visited(Waited::Yes)), (0, 0));
     }
 }

@@ -7,6 +7,9 @@
 //!    it;
 //! 3. batches (plans, scans, the rest of extents) through the queue, never waited for here.
 //!
+//! Each stripe has a device of its own, and what is decided for a page is decided by the costs
+//! of the stripe that the page lies on: a batch over several stripes is one plan for each.
+//!
 //! Invariant: whatever is started here ends in `Core::arrive`, and is counted once, as `disk`,
 //! and as `spec_disk` too if nobody waited for it.
 
@@ -84,10 +87,10 @@ impl Fetch {
         // Before the page is in flight: nothing that could panic may come between that and its
         // read.
         let rest = self.rest_of_extent(tree, page, 1);
-        let place = self.geometry.place(page);
-        let in_place = self.stripes.cost(place.stripe).in_place();
+        let stripe = self.geometry.place(page).stripe;
+        let (in_place, has_arm) = (self.stripes.reads_in_place(stripe), self.stripes.cost(stripe).has_arm());
         let together = match &rest {
-            Some((_, pages)) if !in_place => pages.len() as u32 + 1,
+            Some((_, pages)) if has_arm && !in_place => pages.len() as u32 + 1,
             _ => 1,
         };
         self.core.pages.pool.note_batch(frame, together);
@@ -97,20 +100,29 @@ impl Fetch {
         }
         meters.disk += 1;
         self.core.meters.with(tree, |m| m.reads.fetch_add(1, Relaxed));
-        if in_place {
-            let demanded = self.read_in_place(page)?;
-            if let Some((rule, pages)) = rest {
-                self.start(tree, &pages, rule, Class::Speculative, meters);
+        let mut batch = Vec::new();
+        let demanded = match in_place {
+            true => Demand::Page(self.read_in_place(page)?),
+            false => {
+                batch.push(self.request(page, Class::Demand));
+                Demand::Started(together)
             }
-            return Ok(Demand::Page(demanded));
+        };
+        let behind = match rest {
+            Some((rule, pages)) if has_arm && !in_place => {
+                self.put_in_flight(tree, &pages, rule, meters, |p| {
+                    batch.push(self.request(p, Class::Demand))
+                });
+                batch.sort_unstable_by_key(|r| r.offset);
+                None
+            }
+            rest => rest,
+        };
+        self.stripes.submit(stripe, &mut batch);
+        if let Some((rule, pages)) = behind {
+            self.start(tree, &pages, rule, Class::Speculative, meters);
         }
-        let mut batch = vec![self.request(page, Class::Demand)];
-        if let Some((rule, pages)) = rest {
-            self.put_in_flight(tree, &pages, rule, meters, |p| batch.push(self.request(p, Class::Demand)));
-            batch.sort_unstable_by_key(|r| r.offset);
-        }
-        self.stripes.submit(place.stripe, &mut batch);
-        Ok(Demand::Started(together))
+        Ok(demanded)
     }
 
     fn read_in_place(&self, page: PageId) -> Result<PageRef> {
@@ -145,16 +157,34 @@ impl Fetch {
     /// wait on the warm list of a device with an arm, and of the rest of their extents where
     /// rules 1, 2 and 5 say so. Answers how many of `pages` were started.
     pub fn plan(&self, tree: TreeId, pages: &[PageId], rule: Rule, meters: &mut Activity) -> u64 {
+        if self.stripes.len() == 1 {
+            return self.plan_on(0, tree, pages, rule, meters);
+        }
+        let mut of_stripes: Vec<Vec<PageId>> = vec![Vec::new(); self.stripes.len()];
+        pages.iter().for_each(|p| of_stripes[self.geometry.place(*p).stripe].push(*p));
+        let of_stripes = of_stripes.iter().enumerate().filter(|(_, pages)| !pages.is_empty());
+        of_stripes.map(|(stripe, pages)| self.plan_on(stripe, tree, pages, rule, meters)).sum()
+    }
+
+    /// The same for pages of one stripe.
+    fn plan_on(
+        &self,
+        stripe: usize,
+        tree: TreeId,
+        pages: &[PageId],
+        rule: Rule,
+        meters: &mut Activity,
+    ) -> u64 {
+        let has_arm = self.stripes.cost(stripe).has_arm();
         let coming;
         // What comes soon in the device's order anyway need not call an arm away; where many
         // are read at once it does no harm.
-        let pages = if self.stripes.cost(0).in_place() || self.warm_up.is_done() {
+        let pages = if !has_arm || self.warm_up.is_done_on(stripe) {
             pages
         } else {
             coming = self.warm_up.without(pages, self.geometry);
             &coming
         };
-        let mut started = 0;
         let mut extents = Vec::new();
         for group in pages.chunk_by(|a, b| self.geometry.extent_of(*a) == self.geometry.extent_of(*b)) {
             if let Some(rest) = self.rest_of_extent(tree, group[0], group.len() as u32) {
@@ -162,20 +192,21 @@ impl Fetch {
             }
         }
         let class = if rule.is_guess() { Class::Speculative } else { Class::Planned };
-        if extents.is_empty() || self.stripes.cost(0).in_place() {
-            started += self.start(tree, pages, rule, class, meters);
+        if extents.is_empty() || !has_arm {
+            let started = self.start(tree, pages, rule, class, meters);
             for (rule, rest) in extents {
                 self.start(tree, &rest, rule, Class::Speculative, meters);
             }
             return started;
         }
         // One sorted batch, so that each extent is one device request.
-        let mut batches = self.batches();
-        started += self.put_in_flight(tree, pages, rule, meters, |p| self.push(&mut batches, p, class));
+        let mut batch = Vec::new();
+        let started = self.put_in_flight(tree, pages, rule, meters, |p| batch.push(self.request(p, class)));
         for (rule, rest) in extents {
-            self.put_in_flight(tree, &rest, rule, meters, |p| self.push(&mut batches, p, class));
+            self.put_in_flight(tree, &rest, rule, meters, |p| batch.push(self.request(p, class)));
         }
-        self.submit(batches);
+        batch.sort_unstable_by_key(|r| r.offset);
+        self.stripes.submit(stripe, &mut batch);
         started
     }
 

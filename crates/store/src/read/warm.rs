@@ -140,6 +140,11 @@ impl WarmUp {
         self.stripes.lock().iter().all(|waiting| waiting.extents.is_empty())
     }
 
+    /// True when everything of a stripe was asked for.
+    pub fn is_done_on(&self, stripe: usize) -> bool {
+        self.stripes.lock()[stripe].extents.is_empty()
+    }
+
     /// Takes an extent from those that wait: the caller reads its pages now.
     pub fn take(&self, extent: ExtentId, geometry: Geometry) -> Option<WarmEntry> {
         self.stripes.lock()[geometry.extent_place(extent).stripe].take(extent)

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use snowmelt_io::{Access, Clock, Device, IoError, QueueConfig};
+use snowmelt_io::{Access, Clock, Device, IoError, MOST_DESCRIPTORS, QueueConfig};
 
 use crate::error::{Result, StoreError};
+use crate::format::placement::Placement;
 use crate::memory::budget::MemoryBudget;
 use crate::memory::machine::machine_memory;
 use crate::page::PAGE_BYTES;
@@ -36,10 +37,18 @@ pub struct StoreConfig {
     pub pool_bytes: Option<u64>,
     /// Read and write past the page cache (O_DIRECT) where the file system can.
     pub direct: bool,
+    /// Descriptors of each stripe, dealt to the threads that read and write in place or as the
+    /// engine `threads`. 1 to 64, default 1.
+    pub descriptors: u32,
     /// Engine, order and merging of the devices' queues.
     pub queue: QueueConfig,
     /// Wraps the device of each stripe: simulated and faulty devices.
     pub devices: Option<DeviceWrap>,
+    /// Trees of a new database that have a stripe of their own. An existing one has its own
+    /// placement, and is not opened with another.
+    pub placement: Placement,
+    /// The treatment of block devices that are stripes of a new database.
+    pub block_devices: BlockDevices,
     /// Read-ahead rules.
     pub read_ahead: ReadAhead,
     /// Who does the background work: saving and reading the warm list.
@@ -73,6 +82,15 @@ pub enum Mode {
     /// lie on media that cannot be written; what a crash left in the journal is recovered in
     /// memory.
     ReadOnly,
+}
+
+/// The treatment of block devices that are stripes of a new database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockDevices {
+    /// Refuses it, and says what is on it.
+    Refuse,
+    /// Takes it unless it is in use. Whatever is on it is lost.
+    Destroy,
 }
 
 /// Settings of the journal and the checkpointer.
@@ -182,7 +200,10 @@ type WrapFn = dyn Fn(usize, Arc<dyn Device>) -> std::result::Result<Arc<dyn Devi
 
 /// Puts another device around, or in the place of, the device of a stripe.
 #[derive(Clone)]
-pub struct DeviceWrap(Arc<WrapFn>);
+pub struct DeviceWrap {
+    wrap: Arc<WrapFn>,
+    least_stripes: usize,
+}
 
 impl DeviceWrap {
     /// Wraps with `f`, which gets the number of the stripe and the device of its file.
@@ -192,7 +213,24 @@ impl DeviceWrap {
         + Sync
         + 'static,
     ) -> Self {
-        DeviceWrap(Arc::new(f))
+        DeviceWrap { wrap: Arc::new(f), least_stripes: 0 }
+    }
+
+    /// The same for databases of at least so many stripes; with others they are not opened.
+    pub fn for_stripes(self, least: usize) -> Self {
+        DeviceWrap { least_stripes: least, ..self }
+    }
+
+    /// Refuses a database that has fewer stripes than it is for.
+    pub(crate) fn check(&self, stripes: usize) -> Result<()> {
+        if stripes >= self.least_stripes {
+            return Ok(());
+        }
+        Err(StoreError::Config(format!(
+            "a device is given for stripe {}, and the database has {stripes}: 0 to {}",
+            self.least_stripes - 1,
+            stripes - 1
+        )))
     }
 
     pub(crate) fn wrap(
@@ -200,7 +238,7 @@ impl DeviceWrap {
         stripe: usize,
         file: Arc<dyn Device>,
     ) -> std::result::Result<Arc<dyn Device>, IoError> {
-        (self.0)(stripe, file)
+        (self.wrap)(stripe, file)
     }
 }
 
@@ -221,8 +259,11 @@ impl Default for StoreConfig {
             shared_frames: None,
             pool_bytes: None,
             direct: true,
+            descriptors: 1,
             queue: QueueConfig::default(),
             devices: None,
+            placement: Placement::default(),
+            block_devices: BlockDevices::Refuse,
             read_ahead: ReadAhead::default(),
             background: Background::Thread,
             journal: JournalConfig::default(),
@@ -261,6 +302,17 @@ impl StoreConfig {
         match self.mode {
             Mode::ReadWrite => Access::ReadWrite,
             Mode::ReadOnly => Access::Read,
+        }
+    }
+
+    /// Refuses numbers out of their bounds.
+    pub(crate) fn check(&self) -> Result<()> {
+        match (1..=MOST_DESCRIPTORS).contains(&self.descriptors) {
+            true => Ok(()),
+            false => Err(StoreError::Config(format!(
+                "{} descriptors of a stripe do not work: 1 to {MOST_DESCRIPTORS}",
+                self.descriptors
+            ))),
         }
     }
 

@@ -116,6 +116,23 @@ pub(crate) fn open(
     }
 }
 
+/// Opens a file that many threads read: with so many descriptors.
+pub(crate) fn open_shared(
+    opener: Option<&FileOpener>,
+    path: &Path,
+    access: Access,
+    caching: Caching,
+    descriptors: u32,
+) -> std::result::Result<Arc<dyn Device>, IoError> {
+    match opener {
+        Some(opener) => (opener.open)(path, access),
+        None => {
+            let file = FileDevice::open(path, access, caching == Caching::Direct)?;
+            Ok(Arc::new(file.with_descriptors(path, access, descriptors)?))
+        }
+    }
+}
+
 /// True when opening failed because there is no such file.
 pub(crate) fn is_missing(e: &IoError) -> bool {
     e.errno() == Some(libc::ENOENT)

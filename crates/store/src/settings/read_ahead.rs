@@ -32,6 +32,8 @@ pub struct ReadAhead {
     pub extent_window_ms: u64,
     /// Rule 4: most leaves ahead.
     pub scan_leaves: u32,
+    /// Rule 4: consecutive leaves that a scan visits before it begins.
+    pub scan_after: u32,
     /// Rule 5: seconds between savings of the list.
     pub warm_save_s: u64,
 }
@@ -54,6 +56,7 @@ impl ReadAhead {
             extent_misses: 2,
             extent_window_ms: 20_000,
             scan_leaves: 3000,
+            scan_after: 2,
             warm_save_s: 300,
         }
     }

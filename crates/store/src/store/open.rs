@@ -15,6 +15,7 @@ use crate::error::{Result, StoreError};
 use crate::files::lock::Lock;
 use crate::files::reserve::Reserve;
 use crate::files::stripes::{self, Devices};
+use crate::format::placement::Placement;
 use crate::history::state::{State, States};
 use crate::journal::Journal;
 use crate::page::PAGE_BYTES;
@@ -50,8 +51,12 @@ impl Store {
     /// Makes an empty database in `dir` (made if absent) and opens it. Without `stripes` the
     /// data lies in one file in `dir`; a stripe that is a directory gets a file in it.
     pub fn create(dir: &Path, stripes: &[PathBuf], config: StoreConfig) -> Result<Arc<Store>> {
+        let placement = config.placement.clone();
         let store = Self::create_nameless(dir, stripes, config)?;
         store.commits.block.write()?;
+        if !placement.is_empty() {
+            store.keep_placement(placement)?;
+        }
         Ok(store)
     }
 
@@ -74,8 +79,9 @@ impl Store {
         if config.files.is_none() && dir.join(crate::superblock::FILE_NAME).exists() {
             return Err(StoreError::Exists { path: dir.to_path_buf() });
         }
-        let mut lock = Lock::take(dir)?;
         let named = stripe_files(dir, stripes)?;
+        check_placement(&config, named.len())?;
+        let mut lock = Lock::take(dir)?;
         let paths: Vec<PathBuf> = named.iter().map(|p| stripes::resolve(dir, p)).collect();
         let devices = Devices::open(&paths, Access::CreateNew, &config)?;
         let block = SuperBlock {
@@ -97,7 +103,8 @@ impl Store {
         let super_file = SuperBlockFile::create(dir, config.files.as_ref())?;
         lock.take_super_block(dir)?;
         let real = config.files.is_none();
-        for path in paths.iter().chain([&dir.join(crate::superblock::FILE_NAME)]).filter(|_| real) {
+        let files = paths.iter().filter(|path| !snowmelt_io::is_block_device(path));
+        for path in files.chain([&dir.join(crate::superblock::FILE_NAME)]).filter(|_| real) {
             stripes::sync_parent(path)?;
         }
         Self::assemble(dir, config, lock, super_file, block, devices)
@@ -122,13 +129,41 @@ impl Store {
         }
         let files: Vec<PathBuf> = block.stripes.iter().map(|p| stripes::resolve(dir, p)).collect();
         let devices = Devices::open(&files, config.access(), &config)?;
-        Self::assemble(dir, config, lock, super_file, block, devices).map_err(|e| match doubt {
+        let opened = Self::assemble(dir, config, lock, super_file, block, devices);
+        let store = opened.map_err(|e| match doubt {
             Some(doubt) if e.is_damage() => {
                 let path = dir.join(crate::superblock::FILE_NAME);
                 StoreError::Corrupt { path, why: format!("{doubt}: {e}") }
             }
             _ => e,
-        })
+        })?;
+        store.refuse_another_placement()?;
+        Ok(store)
+    }
+
+    fn refuse_another_placement(&self) -> Result<()> {
+        let (asked, space) = (&self.config.placement, self.fetch.core.space.read());
+        if asked.is_empty() || asked == space.placement() {
+            return Ok(());
+        }
+        Err(StoreError::Config(format!(
+            "{}: its trees are placed as \"{}\", and stay so; \"{asked}\" is for a new database",
+            self.dir.display(),
+            space.placement()
+        )))
+    }
+
+    /// Keeps the placement of a database that has just been made.
+    fn keep_placement(self: &Arc<Self>, placement: Placement) -> Result<()> {
+        let mut txn = self.begin()?;
+        let (name, kind, bytes) = placement.as_record();
+        txn.put_record(name, kind, &bytes);
+        txn.commit()?;
+        self.checkpoint()?;
+        let mut space = self.fetch.core.space.write();
+        let now = std::mem::replace(&mut *space, Space::new(self.geometry, Vec::new()));
+        *space = now.with_placement(placement);
+        Ok(())
     }
 
     fn assemble(
@@ -155,7 +190,10 @@ impl Store {
             None => SharedFrames::new(u64::from(config.frames()?) * PAGE_BYTES as u64, &memory)?,
         };
         let extents = std::mem::take(&mut found.extents);
-        let core = new_core(dir, &config, &block, Space::new(geometry, extents), frames)?;
+        let placement = Placement::of_catalog(&found.catalog, geometry.stripes);
+        let mut space = Space::new(geometry, extents).with_placement(placement);
+        found.catalog.trees.iter().for_each(|(id, name)| space.name_tree(*id, name));
+        let core = new_core(dir, &config, &block, space, frames)?;
         let fetch = new_fetch(dir, &config, core, devices)?;
         let recovery = found.trace.clone();
         let commits = new_commits(dir, &config, fetch.clone(), (super_file, block), meta, found)?;
@@ -211,7 +249,7 @@ fn new_fetch(dir: &Path, config: &StoreConfig, core: Arc<Core>, devices: Devices
     let geometry = core.space.read().geometry();
     let frames = core.pages.pool.frame_count();
     let sink: Arc<dyn Sink> = core.clone();
-    let stripes = devices.into_stripes(config, &sink)?;
+    let stripes = devices.into_stripes(dir, config, &sink)?;
     let listed = config.read_ahead.warm_list.then(|| warm::load(dir, geometry.extent_pages)).flatten();
     let warm_up = WarmUp::new(listed.unwrap_or_default(), frames.into(), geometry);
     Ok(Arc::new(Fetch::new(core, stripes, geometry, warm_up, config)))
@@ -281,6 +319,17 @@ fn make_dir(dir: &Path) -> Result<()> {
         dir.ancestors().take_while(|d| !d.as_os_str().is_empty() && !d.exists()).collect();
     std::fs::create_dir_all(dir).map_err(StoreError::file(dir, "make the directory"))?;
     missing.into_iter().try_for_each(stripes::sync_parent)
+}
+
+/// Trees are placed on stripes that there are.
+fn check_placement(config: &StoreConfig, stripes: usize) -> Result<()> {
+    match config.placement.iter().find(|(_, stripe)| *stripe as usize >= stripes) {
+        None => Ok(()),
+        Some((name, stripe)) => Err(StoreError::Config(format!(
+            "the tree {name} cannot be placed on stripe {stripe}: there are the stripes 0 to {}",
+            stripes - 1
+        ))),
+    }
 }
 
 /// A line for the log when there was something to recover.

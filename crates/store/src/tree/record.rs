@@ -136,7 +136,6 @@ impl RecordTree {
             to: to.map(<[u8]>::to_vec),
             path: Vec::new(),
             leaves: VecDeque::new(),
-            wished: 0,
             ahead: None,
             here: None,
             state: ScanState::Begin,
@@ -186,9 +185,8 @@ pub struct RecordScan {
     to: Bound<Vec<u8>>,
     /// For each level above the leaves' parents: node and its next child.
     path: Vec<(PageId, u8, usize)>,
-    /// Leaves to come under the current parent; the first `wished` were wished for.
+    /// Leaves to come under the current parent.
     leaves: VecDeque<PageId>,
-    wished: usize,
     ahead: Option<ScanAhead>,
     /// Current leaf and its next record.
     here: Option<(PageId, usize)>,
@@ -280,7 +278,9 @@ impl RecordScan {
             let node = decoded(reader, id, RecordPage::parse(&page, PageKind::RecordInner, level))?;
             if level == 1 {
                 self.leaves.extend(decoded(reader, id, leaves_from(&page, i))?);
-                self.wished = 0;
+                if let Some(ahead) = &mut self.ahead {
+                    ahead.begun_anew();
+                }
             } else if i < node.len {
                 let child = decoded(reader, id, child_at(&page, &node, i))?;
                 self.path.push((id, level, i + 1));
@@ -288,7 +288,9 @@ impl RecordScan {
             }
         }
         let leaf = self.leaves.pop_front().expect("just checked");
-        self.wished = self.wished.saturating_sub(1);
+        if let Some(ahead) = &mut self.ahead {
+            ahead.advanced();
+        }
         self.here = Some((leaf, 0));
         self.read_ahead(reader, leaf)
     }
@@ -304,14 +306,9 @@ impl RecordScan {
             true => Waited::No,
             false => Waited::Yes,
         };
-        let most = reader.scan_leaves();
-        let distance = self.ahead.get_or_insert_with(|| ScanAhead::new(most)).visited(waited) as usize;
-        let to = distance.min(self.leaves.len());
-        if to > self.wished && self.wished <= distance / 2 {
-            let pages: Vec<PageId> = self.leaves.range(self.wished..to).copied().collect();
-            wish_sorted(reader, self.tree.id, &pages, WishKind::Scan);
-            self.wished = to;
-        }
+        let ahead = self.ahead.get_or_insert_with(|| reader.scan_ahead());
+        ahead.visited(leaf, waited);
+        wish_sorted(reader, self.tree.id, &ahead.wishes(&self.leaves), WishKind::Scan);
         Ok(())
     }
 

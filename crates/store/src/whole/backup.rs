@@ -19,6 +19,7 @@ use std::sync::Arc;
 use snowmelt_io::AlignedBuf;
 
 use crate::error::{Result, StoreError};
+use crate::format::placement::Placement;
 use crate::format::written_by::WrittenBy;
 use crate::history::rebuild::rebuild;
 use crate::history::snapshot::Snapshot;
@@ -77,6 +78,7 @@ impl Store {
             background: Background::Caller,
             read_ahead: crate::ReadAhead::none(),
             devices: None,
+            placement: Default::default(),
             journal: Default::default(),
             #[cfg(feature = "plant")]
             plant: None,
@@ -235,7 +237,10 @@ impl Store {
             return self.commits.block.write();
         }
         *self.fetch.core.space.write() = Space::new(self.geometry, all_written(map));
-        let state = Arc::new(State { txn: snapshot.txn(), catalog: snapshot.catalog().clone() });
+        let mut catalog = snapshot.catalog().clone();
+        // On fewer stripes some trees have no stripe of their own any more.
+        Placement::of_catalog(&catalog, self.geometry.stripes).keep(&mut catalog);
+        let state = Arc::new(State { txn: snapshot.txn(), catalog });
         self.commits.states.append(state.clone());
         self.commits.states.show(state);
         self.checkpoint().map(drop)

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
 
 use parking_lot::{Condvar, Mutex};
-use snowmelt_io::{Alignment, CostModel, Device, IoError, IoErrorKind, Operation, PowerDisk};
+use snowmelt_io::{
+    Alignment, CostModel, Device, DeviceModel, DiskModel, IoError, IoErrorKind, Operation, PowerDisk,
+};
 use snowmelt_store::{
     Background, DeviceWrap, FileOpener, JournalConfig, PageBuf, PageId, PageKind, ReadAhead, Reader, Result,
     Store, StoreConfig, TreeId, header,
@@ -101,6 +103,12 @@ pub fn try_build_tree(store: &Arc<Store>, name: &str, seed: u64, pages: u64) -> 
     build.put_record(name, 7, &seed.to_le_bytes());
     build.commit()?;
     Ok(TestTree { id, pages: written, seed })
+}
+
+/// A disk that is as small for a test's database as disks are for real ones: its arm has to
+/// move, and its buffer does not hold all.
+pub fn disk() -> DeviceModel {
+    DeviceModel::Disk(DiskModel { capacity_bytes: 8 << 20, segment_bytes: 0, ..DiskModel::default() })
 }
 
 /// A reader of the current state.

@@ -7,6 +7,7 @@
 
 pub(crate) mod build;
 pub(crate) mod disk;
+pub(crate) mod raid0;
 pub(crate) mod volume;
 pub(crate) mod write_cache;
 

@@ -2,7 +2,7 @@
 //!
 //! The leaves to come are found stretch by stretch through the inner nodes (the separator
 //! behind a stretch is where the next begins), so the leaves need no links. Read-ahead rule 4:
-//! after two consecutive leaves, as far ahead as [`ScanAhead`] says, at most to the end of the
+//! after some consecutive leaves, as far ahead as [`ScanAhead`] says, at most to the end of the
 //! range. No pin is held between calls.
 
 use std::collections::VecDeque;
@@ -25,9 +25,8 @@ const STRETCH: usize = 256;
 pub struct TupleScan {
     shape: Shape,
     bounds: Bounds,
-    /// Leaves to come; the first `wished` of them were wished for.
+    /// Leaves to come.
     leaves: VecDeque<PageId>,
-    wished: usize,
     /// Where the next stretch begins; `None` before the first and after the last.
     resume: Option<Key>,
     planned_all: bool,
@@ -64,7 +63,6 @@ impl TupleScan {
             shape: tree.shape,
             bounds,
             leaves: VecDeque::new(),
-            wished: 0,
             resume: None,
             planned_all: tree.shape.height == 0,
             started: false,
@@ -122,7 +120,9 @@ impl TupleScan {
             self.plan(reader, 2)?;
         }
         let Some(id) = self.leaves.pop_front() else { return Ok(None) };
-        self.wished = self.wished.saturating_sub(1);
+        if let Some(ahead) = &mut self.ahead {
+            ahead.advanced();
+        }
         let waits = (reader.meters.waits, reader.meters.disk - reader.meters.spec_disk);
         let page = reader.page(self.shape.id, id)?;
         let waited = waits != (reader.meters.waits, reader.meters.disk - reader.meters.spec_disk);
@@ -145,29 +145,23 @@ impl TupleScan {
             // The pin goes while inner nodes may be waited for.
             let waited = if waited { Waited::Yes } else { Waited::No };
             drop(page);
-            self.read_ahead(reader, waited)?;
+            self.read_ahead(reader, id, waited)?;
             return Ok(Some(reader.page(self.shape.id, id)?));
         }
         Ok(Some(page))
     }
 
     /// Rule 4: keeps the next leaves wished for.
-    fn read_ahead(&mut self, reader: &mut Reader, waited: Waited) -> Result<()> {
-        let most = reader.scan_leaves();
-        let distance = self.ahead.get_or_insert_with(|| ScanAhead::new(most)).visited(waited) as usize;
-        // In halves, so that wishes are batches and not single pages.
-        if distance == 0 || self.wished > distance / 2 {
-            return Ok(());
+    fn read_ahead(&mut self, reader: &mut Reader, leaf: PageId, waited: Waited) -> Result<()> {
+        let mut ahead = self.ahead.take().unwrap_or_else(|| reader.scan_ahead());
+        ahead.visited(leaf, waited);
+        if let Some(distance) = ahead.due() {
+            if self.leaves.len() < distance {
+                self.plan(reader, distance - self.leaves.len())?;
+            }
+            wish_sorted(reader, self.shape.id, &ahead.wishes(&self.leaves), WishKind::Scan);
         }
-        if self.leaves.len() < distance {
-            self.plan(reader, distance - self.leaves.len())?;
-        }
-        let to = distance.min(self.leaves.len());
-        if to > self.wished {
-            let pages: Vec<PageId> = self.leaves.range(self.wished..to).copied().collect();
-            wish_sorted(reader, self.shape.id, &pages, WishKind::Scan);
-            self.wished = to;
-        }
+        self.ahead = Some(ahead);
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use snowmelt_base::random::lcg;
 use crate::cost::CostModel;
 use crate::device::simulated::mechanics::Mechanics;
 use crate::device::simulated::mechanics::disk::Disk;
+use crate::device::simulated::mechanics::raid0::Raid0;
 use crate::device::simulated::mechanics::volume::Volume;
 use crate::device::simulated::model::DeviceModel;
 use crate::device::simulated::model::bounds::ModelError;
@@ -25,6 +26,16 @@ impl DeviceModel {
                     ns_per_request: self.ns_per_random_read(span, d.queue),
                     bytes_per_s: rate as u64,
                     depth: d.queue as u32,
+                }
+            }
+            DeviceModel::Raid0(raid) => {
+                let n = u64::from(raid.members);
+                let member = raid.member.cost(span_bytes / n);
+                CostModel {
+                    latency_ns: member.latency_ns,
+                    ns_per_request: (member.ns_per_request / n).max(1),
+                    bytes_per_s: member.bytes_per_s * n,
+                    depth: member.depth * raid.members,
                 }
             }
             DeviceModel::Volume(v) => {
@@ -64,6 +75,13 @@ impl DeviceModel {
         Ok(match self {
             DeviceModel::Disk(d) => Box::new(Disk::new(d)?),
             DeviceModel::Volume(v) => Box::new(Volume::new(v)?),
+            DeviceModel::Raid0(raid) => {
+                self.check()?;
+                // Each member has chances of its own.
+                let member = |i| raid.member.with_seed_moved(u64::from(i)).build();
+                let members: Result<Vec<_>, ModelError> = (0..raid.members).map(member).collect();
+                Box::new(Raid0::new(members?, raid.chunk_bytes))
+            }
         })
     }
 }

@@ -54,6 +54,9 @@ pub enum ModelError {
         /// Its value.
         greater_value: f64,
     },
+    /// An array is a member of an array.
+    #[error("the member of an array is an array itself: it must be a disk or a volume")]
+    Nested,
     /// The seek curve is none.
     #[error(
         "seek_points are at most {SEEK_POINTS} pairs (share of the way from 0 to 1, milliseconds from 0 to 1000), ascending; number {number} is not"
@@ -121,7 +124,8 @@ pub(crate) fn check_volume(v: &VolumeModel) -> Result<(), ModelError> {
     quick_enough("latency_us, jitter, width, iops, io_unit_bytes and the rates", longest_answer_s(v))
 }
 
-fn within(parameter: &'static str, value: f64, least: f64, most: f64) -> Result<(), ModelError> {
+/// Refuses a value out of its bounds.
+pub(crate) fn within(parameter: &'static str, value: f64, least: f64, most: f64) -> Result<(), ModelError> {
     match (least..=most).contains(&value) {
         true => Ok(()),
         false => Err(ModelError::OutOfBounds { parameter, value, least, most }),

@@ -2,9 +2,9 @@
 
 use snowmelt_base::random::Random;
 
-use crate::device::simulated::model::DeviceModel;
 use crate::device::simulated::model::bounds::{ANSWER_S, ModelError, OUTSTANDING, REQUEST_BYTES};
 use crate::device::simulated::model::parameters::{DiskModel, VolumeModel};
+use crate::device::simulated::model::{DeviceModel, MODEL_NAMES, RaidModel};
 use crate::device::timed::{Transfer, TransferKind};
 
 /// Parameters of devices, made up.
@@ -77,9 +77,16 @@ impl Descriptions {
     }
 
     fn model(&mut self) -> DeviceModel {
-        match self.0.below(2) {
-            0 => DeviceModel::Disk(self.disk()),
-            _ => DeviceModel::Volume(self.volume()),
+        match self.0.below(5) {
+            0 | 1 => DeviceModel::Disk(self.disk()),
+            2 | 3 => DeviceModel::Volume(self.volume()),
+            _ => {
+                let disk = self.0.below(2) == 0;
+                let member =
+                    if disk { DeviceModel::Disk(self.disk()) } else { DeviceModel::Volume(self.volume()) };
+                let (members, chunk_bytes) = (self.whole(4) as u32, self.whole(64 << 10));
+                DeviceModel::Raid0(RaidModel { member: Box::new(member), members, chunk_bytes })
+            }
         }
     }
 }
@@ -140,8 +147,10 @@ fn every_text_is_refused_or_a_model_that_answers_in_time() {
     let mut random = Random(seed);
     let mut made = 0;
     for _ in 0..3000 {
-        let names = ["hdd", "hdd-7200", "hdd-10k", "gp3", "wide-slow", "s3", "nvme"];
-        let model = DeviceModel::named(names[random.below(7) as usize]).expect("it has a name");
+        let names = MODEL_NAMES.into_iter().chain(["raid0:hdd*4", "raid0:ssd*2,chunk=4k"]);
+        let names: Vec<&str> = names.collect();
+        let name = names[random.below(names.len() as u64) as usize];
+        let model = DeviceModel::named(name).expect("it has a name");
         let mut text = toml::to_string(&model).expect("plain data").into_bytes();
         for _ in 0..1 + random.below(3) {
             let at = random.below(text.len() as u64) as usize;
@@ -174,6 +183,15 @@ fn the_error_names_parameter_value_and_bounds() {
         ("kind = \"disk\"\nseek_min_ms = 20.0", ["seek_min_ms", "20", "seek_full_ms"]),
         ("kind = \"disk\"\nseek_points = [[0.5, 1.0], [0.4, 2.0]]", ["seek_points", "number 2", "1024"]),
         ("kind = \"disk\"\nrpm = 60", ["rpm", "wait for up to", "60 s"]),
+        ("kind = \"raid0\"\nmembers = 65\n[member]\nkind = \"disk\"", ["members", "65", "64"]),
+        (
+            "kind = \"raid0\"\nmembers = 2\n[member]\nkind = \"disk\"\nrpm = 60",
+            ["rpm", "wait for up to", "60 s"],
+        ),
+        (
+            "kind = \"raid0\"\nmembers = 2\n[member]\nkind = \"raid0\"\nmembers = 2\n[member.member]\nkind = \"disk\"",
+            ["member", "array", "disk or a volume"],
+        ),
         (
             "kind = \"disk\"\nwrite_cache_bytes = 1000000\nwrite_cache_requests = 9999",
             ["write_cache_requests", "wait for", "60 s"],
