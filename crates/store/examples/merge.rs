@@ -9,6 +9,7 @@
 //! 1 to 10,000. Everything is warm; times are processor time of the one thread, the median of
 //! 15 turns; the ways take turns. Answers are compared while they are timed.
 
+#[expect(dead_code, reason = "the quads here are others")]
 mod made_up;
 
 use made_up::{Cpu, Random};

@@ -76,7 +76,7 @@ pub struct BsbmRunArgs {
 }
 
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
-enum ReportFormat {
+pub(super) enum ReportFormat {
     Table,
     Json,
 }
@@ -331,7 +331,7 @@ fn ablate(args: &BsbmRunArgs, db: &Path, load: ClientLoad, stop: &AtomicBool) ->
 }
 
 /// Program, system and processors.
-fn machine() -> String {
+pub(super) fn machine() -> String {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     format!("snowmelt {}, Linux {}, {processors} processors", env!("CARGO_PKG_VERSION"), kernel.trim())

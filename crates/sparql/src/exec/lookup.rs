@@ -25,8 +25,13 @@ use crate::expr::Expr;
 /// A chunk of fewer keys is always looked up.
 const MERGE_KEYS: usize = 128;
 
-/// Moving a merge over that many rows costs about as much as looking up one key.
-const ROWS_PER_KEY: u64 = 40;
+/// Rows for each key over which a merge is still worth its while. Measured in memory, finding
+/// one key costs as much as moving over 2000 to 5000 rows; keys in a few heaps leave most of the
+/// leaves between them to be visited for nothing.
+const ROWS_PER_KEY: u64 = 1000;
+
+/// The same where leaves may have to be read: fewer, since a merge reads them all.
+const ROWS_PER_KEY_COLD: u64 = 100;
 
 pub(super) struct LookupJoin {
     pub input: Boxed,
@@ -202,9 +207,10 @@ fn dense(
     }
     let mut varying = (0..visit.key.len()).filter(|c| matches!(visit.key[*c], Key::Col(_)));
     let (Some(col), None) = (varying.next(), varying.next()) else { return Ok(None) };
+    let rows_per_key = if run.source.is_cold(visit.index) { ROWS_PER_KEY_COLD } else { ROWS_PER_KEY };
     let (low, high) = (sorted.keys[col][from], sorted.keys[col][to - 1]);
     let rows = run.source.count(visit.index, &prefix(visit, col), Some((low, high)))?;
-    Ok((rows < ROWS_PER_KEY * (to - from) as u64).then_some(col))
+    Ok((rows < rows_per_key * (to - from) as u64).then_some(col))
 }
 
 /// The constant parts of the key before a column.

@@ -3,10 +3,11 @@
 //! 1. Keys before the first row and behind the last are left out.
 //! 2. The keys between are brought into the form in which the column is unpacked (`u32`
 //!    relative to base and stride): that is a few keys, where widening would be 128 rows.
-//! 3. Each is searched among all rows of the block, without a branch on what a comparison says.
-//!    No search waits for the one before it, so the processor works on several at a time.
-//!    Where the keys are nearly as many as the rows, the row behind the last match is tried
-//!    first.
+//! 3. A few keys are searched among all rows of the block, without a branch on what a
+//!    comparison says: no search waits for the one before it, so the processor works on several
+//!    at a time. For more keys a table is made first, from a row's value to its position; where
+//!    the values lie too far apart for it, or a row repeats, keys are searched one after the
+//!    other from where the last one ended.
 //!
 //! In a damaged page rows may fall: then some are not found.
 
@@ -16,17 +17,26 @@ use crate::format::encoding::column::{Column, Form};
 /// Keys looked at together while those of a block are counted.
 const COUNTED: usize = 16;
 
+/// A block with more keys is worth a table of its rows.
+const FEW_KEYS: usize = 16;
+
+/// Values between the first row of a block and the last, at most, for such a table.
+const SPAN: usize = 1024;
+
 /// Rows of a block that hold a key, with the positions of their keys.
 pub(crate) struct Met {
     rows: [u8; BLOCK],
     keys: [u32; BLOCK],
     len: usize,
+    /// Scratch: by distance from the block's first value, the row that has it. What an earlier
+    /// block left there is told apart by the row's value.
+    places: [u8; SPAN],
 }
 
 impl Met {
     /// No rows.
     pub(crate) fn new() -> Met {
-        Met { rows: [0; BLOCK], keys: [0; BLOCK], len: 0 }
+        Met { rows: [0; BLOCK], keys: [0; BLOCK], len: 0, places: [0; SPAN] }
     }
 
     /// The rows, as positions in their block, ascending.
@@ -89,8 +99,8 @@ impl Met {
         keys: impl ExactSizeIterator<Item = Option<T>>,
         first: usize,
     ) {
-        if keys.len() > rows.len() / 2 {
-            self.search_near(rows, from, keys, first);
+        if keys.len() > FEW_KEYS {
+            self.search_on(rows, from, keys, first);
             return;
         }
         for (number, key) in (first..).zip(keys) {
@@ -103,8 +113,8 @@ impl Met {
         }
     }
 
-    /// The same, where the next key's row is probably the next one.
-    fn search_near<T: Copy + Ord>(
+    /// The same, each key from where the one before it ended.
+    fn search_on<T: Copy + Ord>(
         &mut self,
         rows: &[T],
         from: usize,
@@ -123,6 +133,32 @@ impl Met {
             }
         }
     }
+
+    /// The same by a table, for rows that lie near each other; false, and nothing found, where
+    /// they do not or one repeats.
+    fn by_table(&mut self, rows: &[u32], from: usize, keys: impl Iterator<Item = u32>, first: usize) -> bool {
+        let (least, last) = (rows[0], rows.len() - 1);
+        if rows[last].wrapping_sub(least) as usize >= SPAN {
+            return false;
+        }
+        let (mut repeats, mut before) = (false, !least);
+        for (place, row) in rows.iter().enumerate() {
+            self.places[row.wrapping_sub(least) as usize % SPAN] = place as u8;
+            repeats |= *row == before;
+            before = *row;
+        }
+        if repeats {
+            return false;
+        }
+        let mut len = 0;
+        for (number, key) in (first..).zip(keys) {
+            let place = usize::from(self.places[key.wrapping_sub(least) as usize % SPAN]).min(last);
+            (self.rows[len % BLOCK], self.keys[len % BLOCK]) = ((from + place) as u8, number as u32);
+            len += usize::from(rows[place] == key);
+        }
+        self.len = len.min(BLOCK);
+        true
+    }
 }
 
 impl Column {
@@ -139,7 +175,12 @@ impl Column {
                 let found = between(keys, next, wide(rows[0]), wide(rows[rows.len() - 1]));
                 let relative = keys[found.clone()].iter().map(|key| key.wrapping_sub(base));
                 if stride <= 1 {
-                    met.search(rows, from, relative.map(|key| Some(key as u32)), found.start);
+                    let narrow = relative.map(|key| key as u32);
+                    let tabled =
+                        found.len() > FEW_KEYS && met.by_table(rows, from, narrow.clone(), found.start);
+                    if !tabled {
+                        met.search(rows, from, narrow.map(Some), found.start);
+                    }
                 } else {
                     let narrow = |key: u64| key.is_multiple_of(stride).then_some((key / stride) as u32);
                     met.search(rows, from, relative.map(narrow), found.start);
