@@ -273,10 +273,11 @@ fn sort_keys(key: &[Key], batch: &Batch, want_rows: bool) -> (Vec<u32>, Vec<Vec<
     (order, keys, starts)
 }
 
-/// Sorts rows by one column: pairs sort without looking back into the column.
+/// Sorts rows by one column: pairs sort without looking back into the column. What a look-up
+/// puts out ascends in stretches, and a stable sort merges those.
 fn sort_by_one(order: &mut [u32], col: &[TermId]) {
     let mut pairs: Vec<(u64, u32)> = col.iter().zip(0..).map(|(id, r)| (id.0, r)).collect();
-    pairs.sort_unstable();
+    pairs.sort();
     assert_eq!(order.len(), pairs.len(), "a row for each entry of the column");
     for (o, p) in order.iter_mut().zip(pairs) {
         *o = p.1;
