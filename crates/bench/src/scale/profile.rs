@@ -121,7 +121,8 @@ fn fold(script: &str) -> Stacks {
         if stack.is_empty() {
             continue;
         }
-        stack.push(thread.to_owned());
+        // perf names a thread it did not see begin by its number
+        stack.push(if thread.starts_with(':') { "thread" } else { thread }.to_owned());
         stack.reverse();
         *stacks.entry(stack).or_default() += 1;
     }
@@ -143,9 +144,13 @@ mod tests {
     fn samples_are_folded_from_the_outermost_frame_on() {
         let script = "snowmelt \n\t  55d0 inner::<u8>\n\t  55d1 outer\n\n\
                       snowmelt \n\t  55d9 inner::<u8>\n\t  55d1 outer\n\n\
-                      perf \n\nother thread\n\t 1 [unknown]\n\n";
+                      perf \n\n:30334 \n\t 2 outer\n\nother thread\n\t 1 [unknown]\n\n";
         let expected: Vec<(Vec<&str>, u64)> =
-            vec![(vec!["other thread", "[unknown]"], 1), (vec!["snowmelt", "outer", "inner::<u8>"], 2)];
+            vec![
+                (vec!["other thread", "[unknown]"], 1),
+                (vec!["snowmelt", "outer", "inner::<u8>"], 2),
+                (vec!["thread", "outer"], 1),
+            ];
         let found = fold(script);
         let found: Vec<(Vec<&str>, u64)> =
             found.iter().map(|(stack, n)| (stack.iter().map(String::as_str).collect(), *n)).collect();
