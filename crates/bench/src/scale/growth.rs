@@ -20,7 +20,7 @@ pub struct Growth {
 /// The growth of one figure.
 #[derive(Clone, Debug, Serialize)]
 pub struct GrowthFigure {
-    /// What grows.
+    /// Name of the figure.
     pub name: String,
     /// At the smaller scale.
     pub before: f64,

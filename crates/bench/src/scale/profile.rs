@@ -85,7 +85,7 @@ impl Profiler {
     fn complaint(&mut self) -> String {
         let mut text = String::new();
         if let Some(mut stderr) = self.child.stderr.take() {
-            // What cannot be read is not said.
+            // a message that cannot be read is left out
             let _ = stderr.read_to_string(&mut text);
         }
         text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -145,12 +145,11 @@ mod tests {
         let script = "snowmelt \n\t  55d0 inner::<u8>\n\t  55d1 outer\n\n\
                       snowmelt \n\t  55d9 inner::<u8>\n\t  55d1 outer\n\n\
                       perf \n\n:30334 \n\t 2 outer\n\nother thread\n\t 1 [unknown]\n\n";
-        let expected: Vec<(Vec<&str>, u64)> =
-            vec![
-                (vec!["other thread", "[unknown]"], 1),
-                (vec!["snowmelt", "outer", "inner::<u8>"], 2),
-                (vec!["thread", "outer"], 1),
-            ];
+        let expected: Vec<(Vec<&str>, u64)> = vec![
+            (vec!["other thread", "[unknown]"], 1),
+            (vec!["snowmelt", "outer", "inner::<u8>"], 2),
+            (vec!["thread", "outer"], 1),
+        ];
         let found = fold(script);
         let found: Vec<(Vec<&str>, u64)> =
             found.iter().map(|(stack, n)| (stack.iter().map(String::as_str).collect(), *n)).collect();
