@@ -33,6 +33,8 @@ pub struct Record {
     pub digest: u64,
     /// Modelled processor time in nanoseconds; 0 in real time.
     pub work_ns: u64,
+    /// Nanoseconds of it until the first operator began, where the target tells.
+    pub planning_ns: u64,
     /// True for the last query of a mix.
     pub ends_mix: bool,
     /// Why there is no answer (a limit was hit).
@@ -206,6 +208,7 @@ impl Drive<'_> {
             bytes: answer.len() as u64,
             digest: if answered.failed.is_none() { digest(answer) } else { 0 },
             work_ns: answered.work_ns,
+            planning_ns: answered.planning_ns,
             ends_mix: false,
             failed: answered.failed,
         })
@@ -225,7 +228,7 @@ mod tests {
         fn answer(&self, query: &Query, answer: &mut Vec<u8>) -> Result<Answered> {
             answer.extend_from_slice(query.text.as_bytes());
             self.0.charge_cpu(2_000_000);
-            Ok(Answered { rows: 1, work_ns: 2_000_000, failed: None })
+            Ok(Answered { rows: 1, work_ns: 2_000_000, ..Answered::default() })
         }
     }
 

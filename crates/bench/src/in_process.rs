@@ -57,6 +57,8 @@ impl Target for InProcess {
         if self.clock.is_virtual() {
             answered.work_ns = self.model.work_ns(&written.activity, answer.len() as u64);
             self.clock.charge_cpu(answered.work_ns + self.model.reads_ns(&written.activity));
+        } else {
+            answered.planning_ns = written.planning.as_nanos() as u64;
         }
         Ok(answered)
     }

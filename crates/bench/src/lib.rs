@@ -6,7 +6,8 @@
 //! 3. `report`: the benchmark's own figures from the records; `curve`: throughput over time and
 //!    when it was full; `digest`: whether two runs gave the same answers.
 //! 4. `cold`: how a run is made cold and shown to be; `sampler`: what happens second by second.
-//! 5. `ablation`: every read-ahead rule on and off, on modelled devices, in virtual time.
+//! 5. `scale`: what grows how with the data, and a flame graph of where the processors are.
+//! 6. `ablation`: every read-ahead rule on and off, on modelled devices, in virtual time.
 //!
 //! Every answer is serialised as SPARQL XML (RDF/XML for graphs) into memory, so that the work
 //! is whole. There is no cache of results.
@@ -29,5 +30,6 @@ pub mod process;
 pub mod race;
 pub mod report;
 pub mod sampler;
+pub mod scale;
 pub mod scratch_dir;
 pub mod target;

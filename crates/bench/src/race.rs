@@ -106,6 +106,7 @@ mod tests {
             bytes: 0,
             digest: 0,
             work_ns: 0,
+            planning_ns: 0,
             ends_mix: false,
             failed: None,
         };

@@ -138,6 +138,7 @@ mod tests {
             bytes: 0,
             digest: 1,
             work_ns: 0,
+            planning_ns: 0,
             ends_mix,
             failed: None,
         }

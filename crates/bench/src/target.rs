@@ -18,6 +18,9 @@ pub struct Answered {
     pub rows: u64,
     /// Modelled processor time in nanoseconds; 0 in real time.
     pub work_ns: u64,
+    /// Nanoseconds until the first operator began; 0 where the target does not tell, and in
+    /// virtual time.
+    pub planning_ns: u64,
     /// Why there is no answer.
     pub failed: Option<String>,
 }

@@ -3,6 +3,7 @@
 pub mod backup;
 pub mod bsbm_generate;
 pub mod bsbm_run;
+pub mod bsbm_scale;
 pub mod check;
 pub mod compact;
 pub mod demo;

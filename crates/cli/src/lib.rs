@@ -19,7 +19,8 @@ use std::path::PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
-    backup, bsbm_generate, bsbm_run, check, compact, demo, dump, load, probe, query, serve, stats, update,
+    backup, bsbm_generate, bsbm_run, bsbm_scale, check, compact, demo, dump, load, probe, query, serve,
+    stats, update,
 };
 
 /// A graph database that plans its reads.
@@ -75,6 +76,8 @@ enum Bsbm {
     Generate(bsbm_generate::BsbmGenerateArgs),
     /// Run a query mix in this process and measure it
     Run(Box<bsbm_run::BsbmRunArgs>),
+    /// Run the Explore mix on data sets of several sizes, and say what grows how
+    Scale(Box<bsbm_scale::BsbmScaleArgs>),
 }
 
 /// Runs a command line, whose first word is the program, and returns the exit status. Ends the
@@ -99,6 +102,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Dump(args) => dump::run(args),
         Command::Bsbm(Bsbm::Generate(args)) => bsbm_generate::run(args),
         Command::Bsbm(Bsbm::Run(args)) => bsbm_run::run(*args),
+        Command::Bsbm(Bsbm::Scale(args)) => bsbm_scale::run(*args),
         Command::Probe(args) => probe::run(args),
         Command::Lab(command) => snowmelt_lab::run(command).map_err(anyhow::Error::new),
     };

@@ -10,8 +10,8 @@ pub(crate) mod subject_quads;
 use std::sync::Arc;
 
 use snowmelt_store::{
-    Account, Activity, AnyTree, Columns, Keys, Levels, Matches, Reader, ScanBounds, Snapshot, TupleLookup,
-    TupleScan,
+    Account, Activity, AnyTree, Columns, Keys, Levels, Matches, MergeKeys, Reader, ScanBounds, Snapshot,
+    TupleLookup, TupleScan,
 };
 
 use crate::database::Database;
@@ -171,6 +171,11 @@ impl Session {
         LookupWay { inner: self.state.index(index).map(|tree| tree.lookup_way(keys)) }
     }
 
+    /// Rows of many keys that differ in one column and lie dense, in key order.
+    pub fn merge_way(&self, index: Index, keys: &MergeKeys<'_>) -> MergeWay {
+        MergeWay { inner: self.state.index(index).map(|tree| tree.merge_way(keys)) }
+    }
+
     /// Begins the reads that these lookups will need, level by level over all trees together;
     /// free when everything is resident. A hint: it waits for inner nodes at most.
     pub fn announce(&mut self, lookups: &[(Index, Keys<'_>)], levels: Levels) -> Result<()> {
@@ -219,6 +224,26 @@ impl LookupWay {
         &mut self,
         session: &mut Session,
         keys: &Keys<'_>,
+        out: &mut Matches,
+        max_rows: usize,
+    ) -> Result<bool> {
+        let Some(inner) = &mut self.inner else { return Ok(false) };
+        Ok(inner.next(&mut session.reader, keys, out, max_rows)?)
+    }
+}
+
+/// A merge of keys with an index under way; see [`Session::merge_way`].
+pub struct MergeWay {
+    inner: Option<snowmelt_store::MergeWay>,
+}
+
+impl MergeWay {
+    /// Appends up to `max_rows` rows to `out`; false at the end. True without a row: it moved
+    /// over many, and the caller may look at the clock. `keys` are those it began with.
+    pub fn next(
+        &mut self,
+        session: &mut Session,
+        keys: &MergeKeys<'_>,
         out: &mut Matches,
         max_rows: usize,
     ) -> Result<bool> {

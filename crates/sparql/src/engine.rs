@@ -152,8 +152,9 @@ impl Engine {
     /// # Errors
     /// See [`QueryError`].
     pub fn query(&self, text: &str, options: &QueryOptions) -> Result<QueryResult, QueryError> {
+        let begun = Instant::now();
         let limits = limits(options);
-        self.start(self.prepare(text, options, &limits)?, text, options)
+        self.start(self.prepare(text, options, &limits)?, text, options, begun)
     }
 
     /// Begins a query on what a session sees, as that of a transaction. Its text is parsed anew
@@ -189,13 +190,14 @@ impl Engine {
         parsed: Parsed<'_>,
         options: &QueryOptions,
     ) -> Result<QueryResult, QueryError> {
+        let begun = Instant::now();
         let mut source = Source::new(session);
         let limits = limits(options);
         let text = parsed.text;
         let params = bind::params(&options.bindings)?;
         let template = Template::new(query, parsed, options, &params, self, &mut source, &limits)?;
         let prepared = self.plan(Arc::new(template), params, source, options, &limits, None)?;
-        self.start(prepared, text, options)
+        self.start(prepared, text, options, begun)
     }
 
     fn start(
@@ -203,11 +205,15 @@ impl Engine {
         prepared: Prepared,
         text: &str,
         options: &QueryOptions,
+        begun: Instant,
     ) -> Result<QueryResult, QueryError> {
         let Prepared { template, plan, mut run, text: reserved } = prepared;
         let root = runnable(&plan, &mut run, text)?;
+        let planning = begun.elapsed();
         run.announce_constants()?;
-        QueryResult::new(template, root, run, options.triples_are_distinct, reserved)
+        let mut result = QueryResult::new(template, root, run, options.triples_are_distinct, reserved)?;
+        result.planning = planning;
+        Ok(result)
     }
 
     /// The plan of a query, with estimates; nothing is executed.

@@ -83,7 +83,14 @@ pub(crate) struct Costs {
     pub operator: f64,
     /// index rows on a page
     pub rows_per_page: f64,
+    /// a block of a leaf that a merge unpacks
+    pub block: f64,
+    /// a block that a merge passes, or unpacks
+    pub passed_block: f64,
 }
+
+/// Rows of a leaf that are unpacked together.
+const ROWS_PER_BLOCK: f64 = 128.0;
 
 impl Default for Costs {
     fn default() -> Self {
@@ -95,6 +102,8 @@ impl Default for Costs {
             hash_row: 0.03,
             operator: 0.5,
             rows_per_page: 700.0,
+            block: 0.12,
+            passed_block: 0.013,
         }
     }
 }
@@ -106,8 +115,10 @@ impl Costs {
         // expected distinct leaves of that many keys
         let leaves = pages * (1.0 - (-keys / pages).exp());
         let one_by_one = leaves * self.key + keys * self.near_key;
-        // dense keys are merged with a scan
-        let merged = self.key + rows * self.scan_row * 2.0 + keys * self.row;
+        // dense keys are merged: blocks of leaves that hold a key are unpacked, others passed
+        let blocks = (rows / ROWS_PER_BLOCK).max(1.0);
+        let unpacked = blocks * (1.0 - (-keys / blocks).exp());
+        let merged = self.key + unpacked * self.block + blocks * self.passed_block + keys * self.row;
         self.operator + one_by_one.min(merged) + found * self.row
     }
 

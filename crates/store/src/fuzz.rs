@@ -8,11 +8,13 @@
 use crate::format::catalog;
 use crate::format::diff;
 use crate::format::encoding::Decode;
+use crate::format::encoding::column::meet::Met;
 use crate::format::inner::Inner;
 use crate::format::record::page::{Equal, RecordPage};
 use crate::format::string::leaf::StringLeaf;
 use crate::format::string::symbols::Symbols;
 use crate::format::tuple::leaf::LeafCursor;
+use crate::format::tuple::leaf::merge::SortedKeys;
 use crate::journal::{change, record};
 use crate::page::{HEADER_BYTES, PAGE_BYTES, PageBuf, PageKind};
 use crate::space::segment;
@@ -61,6 +63,7 @@ fn tuple_leaf(page: &[u8], arity: usize, key: &[u64]) -> Decode<()> {
         let _ = cursor.upper(page, 0, &key[..columns]);
     }
     let _ = cursor.find(page, 0, key, key);
+    merge(page, arity, key, &mut cursor)?;
     let (mut out, mut at) = (Vec::new(), 0);
     while at < cursor.len() {
         let to = cursor.stretch(at, cursor.len());
@@ -68,6 +71,25 @@ fn tuple_leaf(page: &[u8], arity: usize, key: &[u64]) -> Decode<()> {
         for column in 0..arity {
             out.clear();
             cursor.append(page, column, at, to, &mut out)?;
+        }
+        at = to;
+    }
+    Ok(())
+}
+
+/// The leaf against keys of one column.
+fn merge(page: &[u8], arity: usize, key: &[u64], cursor: &mut LeafCursor) -> Decode<()> {
+    let varying = [key[0] / 2, key[0], key[0].saturating_add(1), u64::MAX];
+    let varying = &varying[usize::from(varying[0] == varying[1])..];
+    let mut keys = SortedKeys { before: &[], varying, next: 0 };
+    let (mut met, mut out, mut at) = (Met::new(), Vec::new(), 0);
+    while at < cursor.len() {
+        let to = cursor.meet(page, at, cursor.len(), &mut keys, &mut met)?;
+        assert!(to > at, "a merge that does not move would never end");
+        for column in 0..arity {
+            out.clear();
+            cursor.append_met(page, column, met.rows(), &mut out)?;
+            assert_eq!(out.len(), met.rows().len(), "a value for each row");
         }
         at = to;
     }

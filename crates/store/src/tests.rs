@@ -7,3 +7,4 @@ mod string;
 pub(crate) mod trees;
 mod tuple;
 mod tuple_apply;
+mod tuple_merge;

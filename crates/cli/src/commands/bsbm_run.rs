@@ -85,7 +85,7 @@ pub struct BsbmRunArgs {
 }
 
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
-enum ReportFormat {
+pub(super) enum ReportFormat {
     Table,
     Json,
 }
@@ -345,7 +345,7 @@ fn conditions_on(models: &[Model]) -> Vec<Conditions> {
 }
 
 /// Program, system and processors.
-fn machine() -> String {
+pub(super) fn machine() -> String {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     format!("snowmelt {}, Linux {}, {processors} processors", env!("CARGO_PKG_VERSION"), kernel.trim())

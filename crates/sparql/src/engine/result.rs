@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use snowmelt_graph::{Activity, Term, TermId, TermRef};
 
@@ -34,6 +35,8 @@ pub struct Written {
     pub rows: u64,
     /// Reads and time of the query.
     pub activity: Activity,
+    /// Time until its first operator began.
+    pub planning: Duration,
 }
 
 /// The memory of a query under way, for a caller that knows that it waits.
@@ -141,6 +144,7 @@ pub struct QueryResult {
     root: Deep<Boxed>,
     run: Run,
     rows: u64,
+    pub(super) planning: Duration,
     #[expect(dead_code, reason = "held for its drop")]
     text: Option<TextMemory>,
 }
@@ -172,7 +176,7 @@ impl QueryResult {
                 root = root.map(|root| Box::new(Distinct::new(root, false, run.memory.held())));
             }
         }
-        Ok(Self { kind, variables, root, run, rows: 0, text })
+        Ok(Self { kind, variables, root, run, rows: 0, planning: Duration::ZERO, text })
     }
 
     /// The kind of result.
@@ -193,6 +197,12 @@ impl QueryResult {
     /// Reads and time so far.
     pub fn activity(&self) -> Activity {
         self.run.activity()
+    }
+
+    /// Time from the text to operators that are ready to run: its parse, or the look for a plan
+    /// of its shape, its constants, statistics where a plan was made.
+    pub fn planning(&self) -> Duration {
+        self.planning
     }
 
     pub(super) fn into_run(self) -> Run {
@@ -340,6 +350,6 @@ impl QueryResult {
                 writer.finish()?;
             }
         }
-        Ok(Written { rows, activity: self.activity() })
+        Ok(Written { rows, activity: self.activity(), planning: self.planning })
     }
 }

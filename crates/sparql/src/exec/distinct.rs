@@ -8,9 +8,10 @@
 //! dropped or much is held.
 
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use snowmelt_graph::TermId;
 
-use super::rows::{Queue, hash_row};
+use super::rows::{Queue, hash_rows, same_row};
 use super::spill::{Partitions, Reader};
 use super::{Boxed, Operator, Result, Run};
 use crate::bounds::Held;
@@ -47,18 +48,24 @@ impl SeenRows {
         }
         assert!(cols.len() == batch.cols.len(), "all batches of an input have the same columns");
         let mine: Vec<&[TermId]> = batch.cols.iter().map(|c| &c[..]).collect();
-        let mut fresh = Vec::new();
-        for row in 0..batch.rows {
-            let hash = hash_row(&mine, row);
-            let known = |r: &u32| cols.iter().zip(&mine).all(|(a, b)| a[*r as usize] == b[row]);
-            if table.find(hash, known).is_some() {
-                continue;
-            }
-            let number = hashes.len() as u32;
-            cols.iter_mut().zip(&mine).for_each(|(to, from)| to.push(from[row]));
+        let before = hashes.len();
+        // room for a good part of the batch: growing in steps would move what is there each time
+        let room = (batch.rows / 2).saturating_sub(table.capacity() - table.len());
+        table.reserve(room, |r| hashes[*r as usize]);
+        let mut fresh: Vec<u32> = Vec::new();
+        for (row, hash) in hash_rows(&mine, batch.rows).into_iter().enumerate() {
+            let known = |r: &u32| match (*r as usize).checked_sub(before) {
+                // of this batch: its columns are remembered at the end
+                Some(new) => hashes[*r as usize] == hash && same_row(&mine, fresh[new] as usize, &mine, row),
+                None => cols.iter().zip(&mine).all(|(a, b)| a[*r as usize] == b[row]),
+            };
+            let Entry::Vacant(place) = table.entry(hash, known, |r| hashes[*r as usize]) else { continue };
+            place.insert(hashes.len() as u32);
             hashes.push(hash);
-            table.insert_unique(hash, number, |r| hashes[*r as usize]);
             fresh.push(row as u32);
+        }
+        for (to, from) in cols.iter_mut().zip(&mine) {
+            to.extend(fresh.iter().map(|row| from[*row as usize]));
         }
         debug_assert!(cols.iter().all(|c| c.len() == hashes.len()), "a hash for each remembered row");
         fresh

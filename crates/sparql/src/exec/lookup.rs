@@ -5,9 +5,8 @@
 //! 2. The first look-up of a star announces the keys of the others, so that the pages of all
 //!    its trees are read together. While a batch is worked on, the pages of the next one are on
 //!    their way.
-//! 3. Where the keys lie dense in the index, the rows between the first and the last are
-//!    scanned and merged with them instead (exact counts tell): a merge join, chosen batch by
-//!    batch.
+//! 3. Where the keys lie dense in the index, they are merged with the rows between the first
+//!    and the last instead (exact counts tell): a merge join, chosen batch by batch.
 //! 4. Found rows are tested and filtered on the new columns alone; only then are they paired
 //!    with their input rows.
 //!
@@ -15,7 +14,7 @@
 //! rows ask for it: the join stops in the middle of a key's matches and goes on there when it
 //! is asked again. Who asks no more, has no more read.
 
-use snowmelt_graph::{Columns, Index, Keys, LookupWay, Matches, Scan, TermId};
+use snowmelt_graph::{Index, Keys, LookupWay, Matches, MergeKeys, MergeWay, TermId};
 
 use super::access::{Key, ResolvedVisit};
 use super::{Boxed, Operator, Result, Run};
@@ -26,8 +25,13 @@ use crate::expr::Expr;
 /// A chunk of fewer keys is always looked up.
 const MERGE_KEYS: usize = 128;
 
-/// Scanning that many rows costs about as much as finding one key.
-const ROWS_PER_KEY: u64 = 40;
+/// Rows for each key over which a merge is still worth its while. Measured in memory, finding
+/// one key costs as much as moving over 2000 to 5000 rows; keys in a few heaps leave most of the
+/// leaves between them to be visited for nothing.
+const ROWS_PER_KEY: u64 = 1000;
+
+/// The same where leaves may have to be read: fewer, since a merge reads them all.
+const ROWS_PER_KEY_COLD: u64 = 100;
 
 pub(super) struct LookupJoin {
     pub input: Boxed,
@@ -59,8 +63,8 @@ pub(super) struct Chunk {
 
 enum Way {
     Lookup(LookupWay),
-    /// a scan that is merged with the keys on this column; how many keys are done
-    Merge(Scan, usize, usize),
+    /// a merge on this column of the key
+    Merge(MergeWay, usize),
 }
 
 /// Found rows that passed, as far as they are not paired.
@@ -99,9 +103,9 @@ impl LookupJoin {
         let to = (from + self.chunk).min(sorted.starts.len() - 1);
         assert!(from < to && to < sorted.starts.len(), "a chunk has keys of the input");
         let way = match dense(visit, sorted, from, to, run)? {
-            Some((col, low, high)) => {
-                Way::Merge(run.source.scan(visit.index, &prefix(visit, col), Some((low, high))), col, from)
-            }
+            Some(col) => with_merge_keys(sorted, visit, col, (from, to), |keys| {
+                Way::Merge(run.source.merge_way(visit.index, keys), col)
+            }),
             None => with_keys(sorted, visit, from, to, |keys| {
                 Way::Lookup(run.source.lookup_way(visit.index, keys))
             }),
@@ -118,25 +122,20 @@ impl LookupJoin {
         let most = run.batch.most.max(1 << 10);
         while self.found.is_none() {
             run.check()?;
-            let matches = match &mut chunk.way {
-                Way::Merge(scan, col, at) => {
-                    let mut columns = Columns::of(visit.index.arity(), merge_columns(visit, *col));
-                    if !run.source.scan_next(scan, &mut columns, most)? {
-                        return Ok(false);
-                    }
-                    merge(visit, *col, &sorted.keys[*col][..chunk.to], at, chunk.from, columns)
+            let mut matches = Matches::of(visit.index.arity(), visit.key.len(), visit.wanted);
+            let more = match &mut chunk.way {
+                Way::Merge(way, col) => {
+                    with_merge_keys(sorted, visit, *col, (chunk.from, chunk.to), |keys| {
+                        run.source.merge_way_next(way, keys, &mut matches, most)
+                    })?
                 }
-                Way::Lookup(way) => {
-                    let mut matches = Matches::of(visit.index.arity(), visit.key.len(), visit.wanted);
-                    let more = with_keys(sorted, visit, chunk.from, chunk.to, |keys| {
-                        run.source.lookup_way_next(way, keys, &mut matches, most)
-                    })?;
-                    if !more {
-                        return Ok(false);
-                    }
-                    matches
-                }
+                Way::Lookup(way) => with_keys(sorted, visit, chunk.from, chunk.to, |keys| {
+                    run.source.lookup_way_next(way, keys, &mut matches, most)
+                })?,
             };
+            if !more {
+                return Ok(false);
+            }
             debug_assert!(
                 matches.key.iter().all(|k| (*k as usize) < chunk.to - chunk.from),
                 "a match is of a key of the chunk"
@@ -194,23 +193,24 @@ impl LookupJoin {
     }
 }
 
-/// Whether the rows between the first and the last key of a chunk had better be scanned: the
-/// key's one varying column and its range.
+/// Whether a chunk of keys had better be merged with the rows between the first and the last:
+/// the key's one varying column.
 fn dense(
     visit: &ResolvedVisit,
     sorted: &Sorted,
     from: usize,
     to: usize,
     run: &mut Run,
-) -> Result<Option<(usize, u64, u64)>> {
+) -> Result<Option<usize>> {
     if to - from < MERGE_KEYS || visit.range.is_some() || visit.merge_graphs {
         return Ok(None);
     }
     let mut varying = (0..visit.key.len()).filter(|c| matches!(visit.key[*c], Key::Col(_)));
     let (Some(col), None) = (varying.next(), varying.next()) else { return Ok(None) };
+    let rows_per_key = if run.source.is_cold(visit.index) { ROWS_PER_KEY_COLD } else { ROWS_PER_KEY };
     let (low, high) = (sorted.keys[col][from], sorted.keys[col][to - 1]);
     let rows = run.source.count(visit.index, &prefix(visit, col), Some((low, high)))?;
-    Ok((rows < ROWS_PER_KEY * (to - from) as u64).then_some((col, low, high)))
+    Ok((rows < rows_per_key * (to - from) as u64).then_some(col))
 }
 
 /// The constant parts of the key before a column.
@@ -218,61 +218,18 @@ fn prefix(visit: &ResolvedVisit, col: usize) -> Vec<TermId> {
     visit.key[..col].iter().filter_map(|k| if let Key::Is(id) = k { Some(*id) } else { None }).collect()
 }
 
-/// The index's columns a merge reads: the key's from the varying one on, and what is wanted
-/// after it.
-fn merge_columns(visit: &ResolvedVisit, col: usize) -> u8 {
-    (col..visit.key.len()).fold(visit.wanted << visit.key.len(), |w, c| w | 1 << c)
-}
-
-/// The scanned rows whose key is among the sorted, distinct `keys`, of which those before `at`
-/// are done.
-fn merge(
+/// Calls `f` with the distinct keys of a visit that is merged on column `col`.
+fn with_merge_keys<R>(
+    sorted: &Sorted,
     visit: &ResolvedVisit,
     col: usize,
-    keys: &[u64],
-    at: &mut usize,
-    from: usize,
-    columns: Columns,
-) -> Matches {
-    debug_assert!(keys.is_sorted_by(|a, b| a < b), "the keys of a merge ascend");
-    debug_assert!(columns.cols[col].is_sorted(), "a scan's rows ascend");
-    assert!(*at >= from && *at < keys.len(), "a merge goes on at a key of its chunk");
-    let mut selected: Vec<u32> = Vec::new();
-    let mut key: Vec<u32> = Vec::new();
-    let mut k = *at;
-    'rows: for (row, value) in columns.cols[col].iter().enumerate() {
-        while keys[k] < *value {
-            k += 1;
-            if k == keys.len() {
-                break 'rows;
-            }
-        }
-        if keys[k] == *value {
-            selected.push(row as u32);
-            key.push((k - from) as u32);
-        }
-    }
-    *at = k.min(keys.len() - 1);
-    // constants behind the varying column
-    for c in col + 1..visit.key.len() {
-        if let Key::Is(id) = visit.key[c] {
-            let fits: Vec<bool> = selected.iter().map(|r| columns.cols[c][*r as usize] == id.0).collect();
-            let mut keep = fits.iter();
-            selected.retain(|_| *keep.next().expect("one per row"));
-            let mut keep = fits.iter();
-            key.retain(|_| *keep.next().expect("one per row"));
-        }
-    }
-    let wanted = |c: usize| visit.wanted >> c & 1 == 1;
-    let after = columns.cols[visit.key.len()..].iter().enumerate();
-    let cols =
-        after.map(
-            |(c, col)| {
-                if wanted(c) { selected.iter().map(|r| col[*r as usize]).collect() } else { Vec::new() }
-            },
-        );
-    assert_eq!(key.len(), selected.len(), "a key for each row found");
-    Matches { key, cols: cols.collect(), wanted: visit.wanted }
+    (from, to): (usize, usize),
+    f: impl FnOnce(&MergeKeys<'_>) -> R,
+) -> R {
+    let constants: Vec<u64> = sorted.keys.iter().map(|column| column[from]).collect();
+    let varying = &sorted.keys[col][from..to];
+    debug_assert_eq!(constants.len(), visit.key.len(), "a column of keys for each of the visit's");
+    f(&MergeKeys { before: &constants[..col], varying, behind: &constants[col + 1..] })
 }
 
 /// Sorts a batch by key: the rows in order, the distinct keys, and where each begins.
@@ -316,10 +273,11 @@ fn sort_keys(key: &[Key], batch: &Batch, want_rows: bool) -> (Vec<u32>, Vec<Vec<
     (order, keys, starts)
 }
 
-/// Sorts rows by one column: pairs sort without looking back into the column.
+/// Sorts rows by one column: pairs sort without looking back into the column. What a look-up
+/// puts out ascends in stretches, and a stable sort merges those.
 fn sort_by_one(order: &mut [u32], col: &[TermId]) {
     let mut pairs: Vec<(u64, u32)> = col.iter().zip(0..).map(|(id, r)| (id.0, r)).collect();
-    pairs.sort_unstable();
+    pairs.sort();
     assert_eq!(order.len(), pairs.len(), "a row for each entry of the column");
     for (o, p) in order.iter_mut().zip(pairs) {
         *o = p.1;

@@ -8,15 +8,31 @@ use super::Run;
 use crate::bounds::Held;
 use crate::exec::Batch;
 
-/// A hash of a row's ids in some columns. Multiplicative, upper bits mixed down.
+/// The hash of a row without columns.
+const SEED: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Multiplicative, upper bits mixed down.
+#[inline]
+fn mixed(h: u64, id: TermId) -> u64 {
+    let h = (h ^ id.0).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    h ^ h >> 32
+}
+
+/// A hash of a row's ids in some columns.
 #[inline]
 pub(super) fn hash_row(cols: &[&[TermId]], row: usize) -> u64 {
-    let mut h = 0x9E37_79B9_7F4A_7C15u64;
+    cols.iter().fold(SEED, |h, col| mixed(h, col[row]))
+}
+
+/// The same for all rows: column by column, so that no row waits for the one before it.
+pub(super) fn hash_rows(cols: &[&[TermId]], rows: usize) -> Vec<u64> {
+    let mut hashes = vec![SEED; rows];
     for col in cols {
-        h = (h ^ col[row].0).wrapping_mul(0xD6E8_FEB8_6659_FD93);
-        h ^= h >> 32;
+        for (h, id) in hashes.iter_mut().zip(&col[..rows]) {
+            *h = mixed(*h, *id);
+        }
     }
-    h
+    hashes
 }
 
 #[inline]

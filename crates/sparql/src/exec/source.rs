@@ -1,7 +1,8 @@
 //! The graph, as a query sees it: the one place that names session calls.
 
 use snowmelt_graph::{
-    Columns, Index, Keys, Levels, Lookup, LookupWay, Matches, Scan, Session, TermId, TermRef,
+    Columns, Index, Keys, Levels, Lookup, LookupWay, Matches, MergeKeys, MergeWay, Scan, Session, TermId,
+    TermRef,
 };
 
 use crate::bounds::Limits;
@@ -70,6 +71,21 @@ impl Source {
         &mut self,
         way: &mut LookupWay,
         keys: &Keys<'_>,
+        out: &mut Matches,
+        max_rows: usize,
+    ) -> Result<bool, QueryError> {
+        Ok(way.next(&mut self.session, keys, out, max_rows)?)
+    }
+
+    /// A merge whose keys the operator owns.
+    pub fn merge_way(&self, index: Index, keys: &MergeKeys<'_>) -> MergeWay {
+        self.session.merge_way(index, keys)
+    }
+
+    pub fn merge_way_next(
+        &mut self,
+        way: &mut MergeWay,
+        keys: &MergeKeys<'_>,
         out: &mut Matches,
         max_rows: usize,
     ) -> Result<bool, QueryError> {

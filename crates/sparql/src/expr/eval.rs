@@ -110,6 +110,8 @@ impl<'b> Eval<'_, 'b> {
     fn slot(&self, slot: usize, selected: Option<&[u32]>) -> Col<'b> {
         match (self.cols.get(slot).map(Vec::as_slice), selected) {
             (None | Some([]), _) => Col::One(TermId::UNDEF),
+            // as often where the variable was bound before a join
+            (Some(ids), _) if is_one(&ids[..self.rows]) => Col::One(ids[0]),
             (Some(ids), None) => Col::Ref(&ids[..self.rows]),
             (Some(ids), Some(rows)) => Col::Own(rows.iter().map(|row| ids[*row as usize]).collect()),
         }
@@ -193,6 +195,11 @@ impl<'b> Eval<'_, 'b> {
         })?;
         Ok(own(out, &[a, b]))
     }
+}
+
+/// Whether a column has one id in all of its rows: then what follows from it is computed once.
+fn is_one(ids: &[TermId]) -> bool {
+    ids.len() > 1 && ids.first() == ids.last() && ids.iter().all(|id| *id == ids[0])
 }
 
 /// Rows of the batch behind rows of a selection.

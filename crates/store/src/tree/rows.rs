@@ -65,6 +65,41 @@ impl<'a> Keys<'a> {
     }
 }
 
+/// Keys of a merge: leading columns, of which all but one have one value.
+#[derive(Clone, Copy, Debug)]
+pub struct MergeKeys<'a> {
+    /// Values of the columns before the varying one.
+    pub before: &'a [u64],
+    /// Values of the varying column; ascending, without duplicates.
+    pub varying: &'a [u64],
+    /// Values of the key's columns behind it.
+    pub behind: &'a [u64],
+}
+
+impl MergeKeys<'_> {
+    /// The key's columns.
+    pub(crate) fn columns(&self) -> usize {
+        self.before.len() + 1 + self.behind.len()
+    }
+
+    /// The rows from the first key to the last.
+    pub(crate) fn bounds(&self) -> Bounds {
+        let column = self.before.len();
+        let mut b = Bounds { lo: Key::default(), hi: Key::default(), len: column + 1 };
+        b.lo[..column].copy_from_slice(self.before);
+        b.hi[..column].copy_from_slice(self.before);
+        b.lo[column] = self.varying.first().copied().unwrap_or(u64::MAX);
+        b.hi[column] = self.varying.last().copied().unwrap_or(0);
+        b
+    }
+
+    /// Asserts what the caller promised.
+    pub(crate) fn check(&self, arity: usize) {
+        assert!(self.columns() <= arity, "{} key columns for a tree of {arity}", self.columns());
+        assert!(self.varying.is_sorted_by(|a, b| a < b), "keys of a merge are sorted and distinct");
+    }
+}
+
 /// Rows between two key prefixes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {

@@ -1,8 +1,9 @@
 //! Tuple trees: 1 to 4 columns of u64, sorted and unique, clustered.
 //!
 //! This file: the handle of a tree and exact counts. Reading rows: `tree::tuple::scan`,
-//! `tree::tuple::lookup`, both on the level by level descent of `tree::descent`. Building:
-//! `tree::tuple::build`. Pages: `format::tuple::leaf`, `format::inner`.
+//! `tree::tuple::lookup` and `tree::tuple::merge`, all on the level by level descent of
+//! `tree::descent`. Building: `tree::tuple::build`. Pages: `format::tuple::leaf`,
+//! `format::inner`.
 
 pub(crate) mod apply;
 pub(crate) mod build;
@@ -10,7 +11,9 @@ pub(crate) mod changes;
 pub(crate) mod check;
 pub(crate) mod distinct;
 pub(crate) mod leaf_change;
+pub(crate) mod leaf_walk;
 pub(crate) mod lookup;
+pub(crate) mod merge;
 pub(crate) mod relocate;
 pub(crate) mod scan;
 
@@ -25,9 +28,10 @@ use crate::page::{PageId, PageKind, TreeId};
 use crate::tree::descent::Shape;
 use crate::tree::levels::Top;
 use crate::tree::read::decoded;
-use crate::tree::rows::{Bounds, Columns, Keys, ScanBounds};
+use crate::tree::rows::{Bounds, Columns, Keys, MergeKeys, ScanBounds};
 use crate::tree::spare;
 use crate::tree::tuple::lookup::{LookupWay, TupleLookup};
+use crate::tree::tuple::merge::MergeWay;
 use crate::tree::tuple::scan::TupleScan;
 use crate::{Reader, WishKind};
 
@@ -244,5 +248,12 @@ impl TupleTree {
     /// The same for an operator that owns its keys and hands them in again at each call.
     pub fn lookup_way(&self, keys: &Keys<'_>) -> LookupWay {
         LookupWay::new(self, keys)
+    }
+
+    /// Rows of many keys that differ in one column, in key order: a scan from the first key to
+    /// the last that unpacks only what it must to find theirs. Better than a lookup where the
+    /// keys lie dense.
+    pub fn merge_way(&self, keys: &MergeKeys<'_>) -> MergeWay {
+        MergeWay::new(self, keys)
     }
 }

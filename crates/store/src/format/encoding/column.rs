@@ -21,6 +21,9 @@
 //! that mix kinds of ids small: few high halves, dense low ones. The shortest segment is taken,
 //! at a tie the one cheaper to read.
 
+pub(crate) mod meet;
+mod pick;
+
 use crate::format::encoding::bits::{
     BLOCK, lane_value, lanes_len, pack, pack_sorted, pack_stream, stream_len, stream_value, unpack,
     unpack_sorted,

@@ -10,6 +10,8 @@
 //! found in the blocks is shifted by the rows of the tail before it. A leaf without a tail pays
 //! one comparison for this.
 
+pub(crate) mod merge;
+
 use crate::format::encoding::bits::BLOCK;
 use crate::format::encoding::column::{Column, DictRef, Segment};
 use crate::format::encoding::table::Table;

@@ -1,43 +1,22 @@
-//! Scan of a range, in order.
-//!
-//! The leaves to come are found stretch by stretch through the inner nodes (the separator
-//! behind a stretch is where the next begins), so the leaves need no links. Read-ahead rule 4:
-//! after some consecutive leaves, as far ahead as [`ScanAhead`] says, at most to the end of the
-//! range. No pin is held between calls.
-
-use std::collections::VecDeque;
+//! Scan of a range, in order: leaf by leaf (see `tree::tuple::leaf_walk`), block by block.
+//! Output may be cut anywhere; the scan resumes there. No pin is held between calls.
 
 use crate::error::Result;
 use crate::format::key::Key;
 use crate::format::tuple::leaf::LeafCursor;
-use crate::page::PageId;
-use crate::tree::descent::{Descent, Shape};
-use crate::tree::read::{decoded, wish_sorted};
-use crate::tree::rows::{Bounds, Columns, Keys, ScanBounds};
+use crate::tree::read::decoded;
+use crate::tree::rows::{Bounds, Columns, ScanBounds};
 use crate::tree::spare::{self, Spare};
 use crate::tree::tuple::TupleTree;
-use crate::{PageRef, Reader, ScanAhead, Waited, WishKind};
-
-/// Leaves found at a time when nothing has to be read.
-const STRETCH: usize = 256;
+use crate::tree::tuple::leaf_walk::{LeafWalk, RowsOfLeaf};
+use crate::{PageRef, Reader};
 
 /// A scan under way; see [`TupleTree::scan`].
 pub struct TupleScan {
-    shape: Shape,
-    bounds: Bounds,
-    /// Leaves to come.
-    leaves: VecDeque<PageId>,
-    /// Where the next stretch begins; `None` before the first and after the last.
-    resume: Option<Key>,
-    planned_all: bool,
-    started: bool,
-    ahead: Option<ScanAhead>,
+    walk: LeafWalk,
     cursor: LeafCursor,
-    /// Leaf the scan is in, with the rows still to come.
-    leaf: Option<PageId>,
-    row: usize,
-    end: usize,
-    plan: Descent,
+    /// The leaf the scan is in, with the rows still to come.
+    rest: RowsOfLeaf,
 }
 
 impl TupleScan {
@@ -51,28 +30,14 @@ impl TupleScan {
             lo[len - 1] = least;
             hi[len - 1] = greatest;
         }
-        let mut scan = TupleScan::between(tree, Bounds { lo, hi, len });
-        scan.planned_all |= bounds.range.is_some_and(|(lo, hi)| lo > hi);
-        scan
+        TupleScan::between(tree, Bounds { lo, hi, len })
     }
 
     /// A scan of the rows between two keys.
     pub(crate) fn between(tree: &TupleTree, bounds: Bounds) -> TupleScan {
         let spare = spare::take(tree.shape.arity);
-        TupleScan {
-            shape: tree.shape,
-            bounds,
-            leaves: VecDeque::new(),
-            resume: None,
-            planned_all: tree.shape.height == 0,
-            started: false,
-            ahead: None,
-            cursor: spare.cursor,
-            leaf: None,
-            row: 0,
-            end: 0,
-            plan: spare.plan,
-        }
+        let walk = LeafWalk::new(tree.shape, bounds, spare.plan);
+        TupleScan { walk, cursor: spare.cursor, rest: RowsOfLeaf::NONE }
     }
 
     /// Appends up to `max_rows` rows to `out`; false when there was none left.
@@ -83,109 +48,40 @@ impl TupleScan {
         assert!(max_rows > 0, "a scan is asked for at least one row");
         let most = out.rows.saturating_add(max_rows);
         let before = out.rows;
+        let tree = self.walk.shape.id;
         let mut page: Option<PageRef> = None;
         while out.rows < most {
-            if self.row == self.end {
+            if self.rest.row == self.rest.end {
                 drop(page.take()); // no pin while waiting
-                page = self.next_leaf(reader)?;
-                if page.is_none() {
-                    break;
-                }
+                let Some((rows, leaf)) = self.walk.next(reader, &mut self.cursor)? else { break };
+                (self.rest, page) = (rows, Some(leaf));
                 continue;
             }
-            let id = self.leaf.expect("rows to come are in a leaf");
+            let RowsOfLeaf { leaf: id, row, end } = self.rest;
             if page.is_none() {
-                page = Some(reader.page(self.shape.id, id)?);
+                page = Some(reader.page(tree, id)?);
             }
             let leaf = page.as_ref().expect("just pinned");
-            let to = self.end.min(self.row.saturating_add(most - out.rows));
-            let to = self.cursor.stretch(self.row, to);
+            let to = end.min(row.saturating_add(most - out.rows));
+            let to = self.cursor.stretch(row, to);
             for (c, column) in out.cols.iter_mut().enumerate() {
                 if out.wanted >> c & 1 == 1 {
-                    decoded(reader, id, self.cursor.append(leaf, c, self.row, to, column))?;
+                    decoded(reader, id, self.cursor.append(leaf, c, row, to, column))?;
                 }
             }
-            out.rows += to - self.row;
-            self.row = to;
+            out.rows += to - row;
+            self.rest.row = to;
         }
         let rows = (out.rows - before) as u64;
         reader.meters.seq += rows;
-        reader.touch(self.shape.id, rows);
+        reader.touch(tree, rows);
         Ok(rows > 0)
-    }
-
-    /// Goes to the next leaf of the range and finds its rows.
-    fn next_leaf(&mut self, reader: &mut Reader) -> Result<Option<PageRef>> {
-        if self.leaves.is_empty() {
-            self.plan(reader, 2)?;
-        }
-        let Some(id) = self.leaves.pop_front() else { return Ok(None) };
-        if let Some(ahead) = &mut self.ahead {
-            ahead.advanced();
-        }
-        let waits = (reader.meters.waits, reader.meters.disk - reader.meters.spec_disk);
-        let page = reader.page(self.shape.id, id)?;
-        let waited = waits != (reader.meters.waits, reader.meters.disk - reader.meters.spec_disk);
-        decoded(reader, id, self.cursor.open(&page))?;
-        let last = self.leaves.is_empty() && self.planned_all;
-        self.row = match self.started {
-            true => 0,
-            false => decoded(reader, id, self.cursor.lower(&page, 0, self.bounds.lo()))?,
-        };
-        self.end = match last {
-            true => decoded(reader, id, self.cursor.upper(&page, self.row, self.bounds.hi()))?,
-            false => self.cursor.len(),
-        };
-        if !self.started {
-            reader.meters.rnd += 1;
-        }
-        self.started = true;
-        self.leaf = Some(id);
-        if !reader.resident(self.shape.id) {
-            // The pin goes while inner nodes may be waited for.
-            let waited = if waited { Waited::Yes } else { Waited::No };
-            drop(page);
-            self.read_ahead(reader, id, waited)?;
-            return Ok(Some(reader.page(self.shape.id, id)?));
-        }
-        Ok(Some(page))
-    }
-
-    /// Rule 4: keeps the next leaves wished for.
-    fn read_ahead(&mut self, reader: &mut Reader, leaf: PageId, waited: Waited) -> Result<()> {
-        let mut ahead = self.ahead.take().unwrap_or_else(|| reader.scan_ahead());
-        ahead.visited(leaf, waited);
-        if let Some(distance) = ahead.due() {
-            if self.leaves.len() < distance {
-                self.plan(reader, distance - self.leaves.len())?;
-            }
-            wish_sorted(reader, self.shape.id, &ahead.wishes(&self.leaves), WishKind::Scan);
-        }
-        self.ahead = Some(ahead);
-        Ok(())
-    }
-
-    /// Finds up to `want` more leaves.
-    fn plan(&mut self, reader: &mut Reader, want: usize) -> Result<()> {
-        if self.planned_all {
-            return Ok(());
-        }
-        let want = if reader.resident(self.shape.id) { STRETCH } else { want.min(reader.wish_limit()) };
-        let keys = Keys { cols: &[], rows: 1, range: None };
-        self.plan.begin(&self.shape, &keys, 0, self.resume, want);
-        while self.plan.level > 0 {
-            self.plan.step_between(reader, &self.shape, &self.bounds)?;
-        }
-        self.leaves.extend(&self.plan.nodes);
-        self.resume = self.plan.cut;
-        self.planned_all = self.resume.is_none();
-        Ok(())
     }
 }
 
 impl Drop for TupleScan {
     fn drop(&mut self) {
-        let (plan, cursor) = (std::mem::take(&mut self.plan), std::mem::take(&mut self.cursor));
+        let (plan, cursor) = (std::mem::take(&mut self.walk.plan), std::mem::take(&mut self.cursor));
         spare::give(Spare { plan, cursor, ..Spare::default() });
     }
 }

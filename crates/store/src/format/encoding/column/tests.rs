@@ -91,6 +91,49 @@ proptest! {
     }
 
     #[test]
+    fn rows_meet_keys(mut values in columns(), keys in prop::collection::vec((any::<prop::sample::Index>(), -1i64..2), 0..200), others in prop::collection::vec(any::<u64>(), 0..4), cut: (prop::sample::Index, prop::sample::Index)) {
+        values.sort_unstable();
+        let (from, to) = (cut.0.index(values.len()), cut.1.index(values.len()) + 1);
+        let (from, to) = (from.min(to - 1), to);
+        let mut keys: Vec<u64> = keys.iter().map(|(at, off)| at.get(&values).wrapping_add_signed(*off)).chain(others).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let mut page = Vec::new();
+        let mut dict = PageDict::new();
+        encode(&values, &mut dict, &mut page);
+        let at = page.len();
+        dict.values().iter().for_each(|v| store(&mut page, v - dict.base(), dict.width()));
+        let found = DictRef { base: dict.base(), at, width: dict.width(), entries: dict.values().len() };
+        let segment = Segment::parse(&page, 0, values[0], values.len()).unwrap();
+        let mut column = Column::new();
+        segment.unpack(&page, &found, values.len(), &mut column).unwrap();
+        let (mut met, mut next) = (meet::Met::new(), 0);
+        column.meet(from, to, &keys, &mut next, &mut met);
+        let expected: Vec<(u8, u32)> = (from..to)
+            .filter_map(|row| keys.binary_search(&values[row]).ok().map(|k| (row as u8, k as u32)))
+            .collect();
+        let pairs: Vec<(u8, u32)> = met.rows().iter().copied().zip(met.keys().iter().copied()).collect();
+        prop_assert_eq!(&pairs, &expected);
+        prop_assert_eq!(next, keys.partition_point(|k| *k < values[to - 1]), "a key that is the last row's may be a later one's");
+        let picked: Vec<u64> = met.rows().iter().map(|row| values[usize::from(*row)]).collect();
+        let mut out = Vec::new();
+        column.pick(met.rows(), &mut out);
+        prop_assert_eq!(&out, &picked);
+        if segment.random_access() {
+            out.clear();
+            segment.pick(&page, &found, met.rows(), &mut out).unwrap();
+            prop_assert_eq!(&out, &picked);
+        }
+        // what is done is not found again
+        met.retain(|i| expected[i].0 % 2 == 0);
+        prop_assert!(met.rows().iter().all(|row| row % 2 == 0));
+        let again = keys.partition_point(|k| *k <= values[to - 1]);
+        let mut next = again;
+        column.meet(from, to, &keys, &mut next, &mut met);
+        prop_assert!(met.rows().is_empty() && next == again);
+    }
+
+    #[test]
     fn damaged_bytes_never_panic(values in columns(), flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8), first: u64) {
         let mut page = Vec::new();
         encode(&values, &mut PageDict::new(), &mut page);
@@ -103,6 +146,12 @@ proptest! {
             let mut column = Column::new();
             if s.unpack(&page, &dict, values.len(), &mut column).is_ok() {
                 column.lower(0, values.len(), first);
+                let mut keys = values.clone();
+                keys.sort_unstable();
+                keys.dedup();
+                let mut met = meet::Met::new();
+                column.meet(0, values.len(), &keys, &mut 0, &mut met);
+                let _ = s.pick(&page, &dict, met.rows(), &mut Vec::new());
             }
             (0..values.len()).for_each(|i| { let _ = s.value(&page, &dict, i); });
         }
