@@ -28,7 +28,7 @@ mod transaction;
 
 pub use snowmelt_store::{
     Activity, Charge, Columns, Committed, CopyProgress, JournalStats, Keys, Levels, Matches, MemoryBudget,
-    Pending, RecoveryTrace, Relocated, Reservation, TempBytes, TempSpace,
+    PageTimes, Pending, RecoveryTrace, Relocated, Reservation, TempBytes, TempSpace,
 };
 
 pub use check::{CheckProgress, CheckReport};

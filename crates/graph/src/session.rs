@@ -10,7 +10,7 @@ pub(crate) mod subject_quads;
 use std::sync::Arc;
 
 use snowmelt_store::{
-    Activity, AnyTree, Columns, Keys, Levels, Matches, Reader, ScanBounds, Snapshot, TupleLookup, TupleScan,
+    Activity, AnyTree, Columns, Keys, Levels, Matches, PageTimes, Reader, ScanBounds, Snapshot, TupleLookup, TupleScan,
 };
 
 use crate::database::Database;
@@ -80,6 +80,16 @@ impl Session {
     pub fn is_resident(&self, index: Index) -> bool {
         let id = self.state.index(index).map(|tree| tree.id());
         id.is_none_or(|id| self.reader.resident(id))
+    }
+
+    /// Pages of an index, and how many of them are in memory.
+    pub fn residency(&self, index: Index) -> (u64, u64) {
+        self.state.index(index).map_or((0, 0), |tree| self.reader.residency(tree.id()))
+    }
+
+    /// What reading pages costs that are not in memory.
+    pub fn page_times(&self) -> PageTimes {
+        self.db.store().page_times()
     }
 
     /// Adds the activity to the database's total and sets it to zero; dropping the session does

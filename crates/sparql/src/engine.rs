@@ -5,7 +5,8 @@
 //! 2. The constants are resolved: those of the shape once, the parameters in one dictionary
 //!    call.
 //! 3. The exact counts of the patterns that hold parameters give a key of magnitudes; the
-//!    template has a plan per key, so that a rare and a frequent constant are planned apart.
+//!    template has a plan per key, so that a rare and a frequent constant are planned apart. The
+//!    key says, too, how much of the indexes is in memory, as long as that is not all of them.
 //! 4. The plan is made runnable; batches are pulled as the caller asks.
 //!
 //! No result is ever cached. What is kept of a shape is checked against the state a query sees
@@ -18,6 +19,7 @@ mod facts;
 mod graph;
 #[cfg(test)]
 mod hostile;
+mod reads;
 mod result;
 mod template;
 #[cfg(test)]
@@ -46,6 +48,7 @@ use crate::text::{bind, shape, syntax};
 use crate::value::{LocalTerms, Terms};
 use template::Template;
 
+pub use reads::PlanCosts;
 pub use result::{QueryKind, QueryMemory, QueryResult, TermRows, Written};
 
 /// Templates kept, and bytes of their texts; when there are more, the least recently used half
@@ -79,6 +82,8 @@ pub struct QueryOptions {
     pub batch_rows: Option<usize>,
     /// Threads it may use; 0: as many as there are cores.
     pub threads: usize,
+    /// Whether its plan reckons with what must be read.
+    pub costs: PlanCosts,
     /// The triples of a CONSTRUCT are known to be distinct: none is remembered.
     pub triples_are_distinct: bool,
     /// Graphs merged into the default graph; with `named_graphs` replaces the query's own
@@ -284,7 +289,7 @@ impl Engine {
         text: Option<TextMemory>,
     ) -> Result<Prepared, QueryError> {
         let consts = template.resolve(&params, &mut source, limits)?;
-        let plan = template.plan(self, &params, &consts, &mut source, limits)?;
+        let plan = template.plan(self, &params, &consts, &mut source, options.costs, limits)?;
         let mut run = self.run(&template, params, consts, source, options, limits)?;
         if options.batch_rows.is_none() {
             run.batch = run.batch.of_each(plan.nodes, run.memory.least());

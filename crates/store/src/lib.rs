@@ -79,6 +79,7 @@ pub use pool::shared::{FrameStats, SharedFrames};
 pub use pool::{LEAST_FRAMES, PageRef};
 pub use read::advice::{ScanAhead, Waited};
 pub use read::meters::{Activity, AheadStats, JournaledPages, Short, TreeStats};
+pub use read::system_statistics::{PageTimes, ReadTime, SystemStatistics, TimeSource};
 pub use recovery::RecoveryTrace;
 #[cfg(feature = "plant")]
 pub use settings::config::Plant;

@@ -4,12 +4,14 @@
 //! 1. [`visible`] finds the page in the pool or among the versions;
 //! 2. [`fetch`] asks the stripes for what is absent, and for what [`advice`] says should come
 //!    along;
-//! 3. every read ends in [`core`], where the page is verified and published or failed.
+//! 3. every read ends in [`core`], where the page is verified and published or failed;
+//! 4. [`system_statistics`] tells the optimiser what reads take.
 
 pub(crate) mod advice;
 pub(crate) mod core;
 pub(crate) mod fetch;
 pub(crate) mod meters;
+pub(crate) mod system_statistics;
 pub(crate) mod visible;
 pub(crate) mod warm;
 pub(crate) mod warming;

@@ -26,6 +26,7 @@ use crate::page::{PAGE_BYTES, PageBuf, PageId, TreeId};
 use crate::pool::shared::SharedFrames;
 use crate::read::fetch::Fetch;
 use crate::read::meters::{Activity, TreeStats};
+use crate::read::system_statistics::{self, PageTimes, SystemStatistics};
 use crate::read::warm::{self};
 use crate::recovery::RecoveryTrace;
 use crate::settings::config::{Checkpoints, StoreConfig};
@@ -167,6 +168,16 @@ impl Store {
     /// Counters of every stripe's device, by class of requests.
     pub fn device_counters(&self) -> Vec<DeviceCounters> {
         self.fetch.stripes.counters()
+    }
+
+    /// What reads of every stripe's device take: of one page and of many (SREADTIM, MREADTIM).
+    pub fn system_statistics(&self) -> Vec<SystemStatistics> {
+        system_statistics::of_devices(&self.fetch.stripes)
+    }
+
+    /// What reading absent pages costs, all devices together.
+    pub fn page_times(&self) -> PageTimes {
+        system_statistics::page_times(&self.fetch.stripes)
     }
 
     /// Sets all counters to zero; what is resident stays counted. From now on only what is read

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::latency::{Latency, histogram};
 use crate::queue::device_request::DeviceRequest;
+use crate::queue::read_times::ReadTimes;
 use crate::queue::request::Class;
 
 /// Counts of one class of requests.
@@ -80,6 +81,8 @@ impl DeviceCounters {
 pub(crate) struct QueueTally {
     classes: [ClassTally; Class::COUNT],
     service: Histogram<u64>,
+    /// What reads take lately; not reset with the counts.
+    read_times: ReadTimes,
     outstanding: u64,
     changed_ns: u64,
     busy_ns: u64,
@@ -114,6 +117,7 @@ impl QueueTally {
         QueueTally {
             classes: std::array::from_fn(|_| class()),
             service: histogram(),
+            read_times: ReadTimes::default(),
             outstanding: 0,
             changed_ns: 0,
             busy_ns: 0,
@@ -149,6 +153,9 @@ impl QueueTally {
     /// error.
     pub(crate) fn finished(&mut self, request: &DeviceRequest, ended: usize, failed: usize, now: u64) {
         self.outstanding_changes(now);
+        if failed == 0 && ended == request.pieces.len() {
+            self.read_times.ended(request, self.outstanding, now);
+        }
         self.outstanding -= 1;
         self.service.saturating_record(now.saturating_sub(request.started_ns));
         let class = &mut self.classes[request.class as usize];
@@ -170,10 +177,13 @@ impl QueueTally {
     }
 
     /// A request was ended in the asking thread.
-    pub(crate) fn end_in_place(&mut self, class: Class, began: u64, now: u64, failed: bool) {
+    pub(crate) fn end_in_place(&mut self, class: Class, bytes: u64, began: u64, now: u64, failed: bool) {
         self.outstanding_changes(now);
-        self.outstanding -= 1;
         let taken = now.saturating_sub(began);
+        if !failed {
+            self.read_times.ended_alone(class, taken, bytes, self.outstanding);
+        }
+        self.outstanding -= 1;
         self.service.saturating_record(taken);
         let class = &mut self.classes[class as usize];
         class.latency.saturating_record(taken);
@@ -203,9 +213,15 @@ impl QueueTally {
         }
     }
 
-    /// Starts counting anew; what is outstanding stays outstanding.
+    /// What reads take lately.
+    pub(crate) fn read_times(&self) -> ReadTimes {
+        self.read_times
+    }
+
+    /// Starts counting anew; what is outstanding stays outstanding, and what is known of the
+    /// device stays known.
     pub(crate) fn reset(&mut self, now: u64) {
-        let outstanding = self.outstanding;
-        *self = QueueTally { outstanding, changed_ns: now, ..QueueTally::new() };
+        let (outstanding, read_times) = (self.outstanding, self.read_times);
+        *self = QueueTally { outstanding, read_times, changed_ns: now, ..QueueTally::new() };
     }
 }

@@ -53,7 +53,7 @@ pub(super) struct Parallel {
 
 /// The pipeline as an input: forked where that is worth it.
 pub(super) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
-    let mut threads = run.threads.min((node.cost / LEAST_MICROSECONDS) as usize);
+    let mut threads = run.threads.min((node.cost.cpu / LEAST_MICROSECONDS) as usize);
     // a thread has terms and batches of its own
     let mut held = run.memory.held();
     let each = run.memory.least() / 2;
@@ -96,7 +96,7 @@ fn first_scan(node: &PlanNode) -> Option<&Access> {
         | Op::Distinct { input, optional: true } => first_scan(input),
         Op::Nested { left, right, .. } if is_light(right) => first_scan(left),
         // the build side is built by each thread
-        Op::Hash { left, right, .. } if right.cost < LEAST_MICROSECONDS / 5.0 => first_scan(left),
+        Op::Hash { left, right, .. } if right.cost.cpu < LEAST_MICROSECONDS / 5.0 => first_scan(left),
         _ => None,
     }
 }
@@ -106,7 +106,7 @@ fn is_light(node: &PlanNode) -> bool {
     let light = match &node.op {
         Op::Seed | Op::Context { .. } => return true,
         Op::Group { .. } | Op::Sort { .. } | Op::Distinct { optional: false, .. } | Op::Slice { .. } => false,
-        Op::Hash { right, .. } => right.cost < LEAST_MICROSECONDS / 5.0,
+        Op::Hash { right, .. } => right.cost.cpu < LEAST_MICROSECONDS / 5.0,
         _ => true,
     };
     light

@@ -254,6 +254,11 @@ impl Reader {
         self.core.meters.with(tree, |m| m.resident.load(Relaxed) >= m.pages.load(Relaxed))
     }
 
+    /// Pages of the tree, and how many of them are resident.
+    pub fn residency(&self, tree: TreeId) -> (u64, u64) {
+        self.core.meters.with(tree, |m| (m.pages.load(Relaxed), m.resident.load(Relaxed)))
+    }
+
     /// Counts `rows` rows found in `tree`.
     pub fn touch(&mut self, tree: TreeId, rows: u64) {
         self.core.meters.with(tree, |m| m.touches.fetch_add(rows, Relaxed));

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use snowmelt_io::{
-    Access, Class, CostModel, Device, DeviceCounters, DeviceQueue, IoError, Profile, Request, Sink, notice,
+    Access, Class, CostModel, Device, DeviceCounters, DeviceQueue, IoError, ProbedReads, Profile, ReadTimes,
+    Request, Sink, notice,
 };
 
 use crate::error::{Result, StoreError};
@@ -92,13 +93,17 @@ impl Devices {
         let mut list = Vec::new();
         for (path, device) in self.list {
             let mut settings = config.queue.clone();
-            if settings.cost.is_none() && config.devices.is_none() {
-                settings.cost = probed_cost(&path);
+            let mut probed = None;
+            if settings.cost.is_none()
+                && config.devices.is_none()
+                && let Some(profile) = kept_profile(&path)
+            {
+                (settings.cost, probed) = (Some(profile.cost), Some(profile.reads));
             }
             let queue = DeviceQueue::open(device, settings, config.clock.clone(), sink.clone())
                 .map_err(StoreError::device(&path, "set up the queue of the stripe"))?;
             let dir = Directory::of(&path, config.files.as_ref())?;
-            list.push(Stripe { path, queue, dir });
+            list.push(Stripe { path, queue, dir, probed });
         }
         Ok(Stripes { list, real: config.files.is_none() })
     }
@@ -111,15 +116,15 @@ pub fn profile_path(stripe: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// What the device of a stripe costs, if it was probed. A profile that cannot be read is said
-/// and passed over: it only makes reads slower, never wrong.
-fn probed_cost(stripe: &Path) -> Option<CostModel> {
+/// What a probe of a stripe's device found, if there was one. A profile that cannot be read is
+/// said and passed over: it only makes reads slower, never wrong.
+fn kept_profile(stripe: &Path) -> Option<Profile> {
     let path = profile_path(stripe);
     if !path.exists() {
         return None;
     }
     match Profile::load(&path) {
-        Ok(profile) => Some(profile.cost),
+        Ok(profile) => Some(profile),
         Err(error) => {
             notice(&format!("{error}; going on with default costs: probe the device again"));
             None
@@ -138,6 +143,8 @@ struct Stripe {
     path: PathBuf,
     queue: Arc<DeviceQueue>,
     dir: Directory,
+    /// Times of reads as a probe measured them.
+    probed: Option<ProbedReads>,
 }
 
 impl Stripes {
@@ -254,6 +261,12 @@ impl Stripes {
     /// Counters of every device.
     pub fn counters(&self) -> Vec<DeviceCounters> {
         self.list.iter().map(|s| s.queue.counters()).collect()
+    }
+
+    /// Name of a stripe's device, what reads of it took lately, and what a probe measured.
+    pub fn read_times(&self, stripe: usize) -> (&str, ReadTimes, Option<ProbedReads>) {
+        let s = &self.list[stripe];
+        (s.queue.device().name(), s.queue.read_times(), s.probed)
     }
 
     /// Sets the devices' counters to zero.
