@@ -28,7 +28,7 @@ mod transaction;
 
 pub use snowmelt_store::{
     Activity, Charge, Columns, Committed, CopyProgress, JournalStats, Keys, Levels, Matches, MemoryBudget,
-    PageTimes, Pending, RecoveryTrace, Relocated, Reservation, TempBytes, TempSpace,
+    PageTimes, Pending, RecoveryTrace, Relocated, Reservation, ScanPlace, TempBytes, TempSpace,
 };
 
 pub use check::{CheckProgress, CheckReport};
@@ -44,7 +44,7 @@ pub use interrupt::Interrupt;
 pub use session::dump::DumpFormat;
 pub use session::stats::{Stats, Terms, TreeSize};
 pub use session::subject_quads::each_quad_of;
-pub use session::{Lookup, LookupWay, Scan, Session};
+pub use session::{Lookup, LookupWay, Scan, ScanPieces, Session};
 pub use term::inline::{
     DECIMAL, FIRST_REGISTERED, Inline, RDF_LANG_STRING, SHORT_STRING_BYTES, XSD, XSD_STRING, decimal_like,
     encode, from_boolean, from_date, from_date_time, from_derived, from_double, from_float, from_integer,

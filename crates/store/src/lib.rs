@@ -99,6 +99,7 @@ pub use tree::tuple::TupleTree;
 pub use tree::tuple::build::TupleTreeBuilder;
 pub use tree::tuple::changes::{Applied, Changes};
 pub use tree::tuple::lookup::{LookupWay, TupleLookup};
+pub use tree::tuple::pieces::{ScanPieces, ScanPlace};
 pub use tree::tuple::relocate::{Relocated, Relocation};
 pub use tree::tuple::scan::TupleScan;
 pub use whole::backup::CopyProgress;

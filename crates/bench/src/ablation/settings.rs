@@ -3,38 +3,51 @@
 use std::fmt;
 
 use snowmelt_io::{DeviceModel, DiskModel, Policy};
+use snowmelt_sparql::PlanCosts;
 use snowmelt_store::{PAGE_BYTES, ReadAhead, Rule};
 
 use super::load::Load;
 
-/// A choice of read-ahead rules.
+/// Device times in plans, as the name of a setting says them.
+const DEVICE_COSTS: &str = "device-costs";
+
+/// A choice of read-ahead rules, and whether plans reckon with reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// As the table calls it.
     pub name: String,
     /// The rules.
     pub rules: ReadAhead,
+    /// The costs of plans.
+    pub costs: PlanCosts,
 }
 
 impl Setting {
     /// A setting as on the command line: `none`, `all`, `auto`, or rules joined by commas;
-    /// `-rule` at the end switches one off.
+    /// `-rule` at the end switches one off, `-device-costs` device times in plans.
     pub fn parse(name: &str) -> Result<Self, String> {
-        let (base, without) = match name.split_once(" -") {
-            Some((base, rule)) => (base, Some(rule)),
-            None => (name, None),
-        };
-        let mut rules = ReadAhead::parse(base)?;
-        if let Some(rule) = without {
-            let rule = Rule::ALL.into_iter().find(|r| r.name() == rule).ok_or(format!("no rule {rule:?}"))?;
-            switch_off(&mut rules, rule);
+        let mut parts = name.split(" -");
+        let mut rules = ReadAhead::parse(parts.next().expect("a text has a first part"))?;
+        let mut costs = PlanCosts::Device;
+        for without in parts {
+            if without == DEVICE_COSTS {
+                costs = PlanCosts::Warm;
+                continue;
+            }
+            let rule = Rule::ALL.into_iter().find(|r| r.name() == without);
+            switch_off(&mut rules, rule.ok_or(format!("no rule {without:?}"))?);
         }
-        Ok(Self { name: name.to_owned(), rules })
+        Ok(Self { name: name.to_owned(), rules, costs })
     }
 
     /// True for `auto`, which chooses; false for the fixed settings it is measured against.
     pub fn chooses(&self) -> bool {
-        self.rules.auto
+        self.rules.auto && self.costs == PlanCosts::Device
+    }
+
+    /// True for a fixed choice of rules.
+    pub fn is_fixed(&self) -> bool {
+        !self.rules.auto
     }
 
     /// True when it reads a warm list.
@@ -53,12 +66,14 @@ fn switch_off(rules: &mut ReadAhead, rule: Rule) {
     }
 }
 
-/// None, each rule alone, all but each, all, and auto with and without a warm list.
+/// None, each rule alone, all but each, all, and auto: with and without a warm list, and with
+/// plans that take everything to be in memory.
 pub fn settings() -> Vec<Setting> {
     let alone = Rule::ALL.iter().map(|rule| rule.name().to_owned());
     let without = Rule::ALL.iter().map(|rule| format!("all -{}", rule.name()));
     let names = ["none".to_owned()].into_iter().chain(alone).chain(without);
-    let names = names.chain(["all", "auto", "auto -warm-list"].map(str::to_owned));
+    let names =
+        names.chain(["all", "auto", "auto -warm-list", "auto -warm-list -device-costs"].map(str::to_owned));
     names.map(|name| Setting::parse(&name).expect("these are settings")).collect()
 }
 
@@ -169,9 +184,9 @@ mod tests {
     #[test]
     fn every_rule_is_on_and_off() {
         let settings = settings();
-        assert_eq!((settings.len(), conditions().len()), (14, 30));
+        assert_eq!((settings.len(), conditions().len()), (15, 30));
         for rule in Rule::ALL {
-            let on = settings.iter().filter(|s| s.rules.is_on(rule) && !s.chooses()).count();
+            let on = settings.iter().filter(|s| s.rules.is_on(rule) && s.is_fixed()).count();
             assert_eq!(on, 6, "alone, in all but the 4 others, in all: {}", rule.name());
         }
         assert!(Setting::parse("all -bogus").is_err() && Setting::parse("bogus").is_err());

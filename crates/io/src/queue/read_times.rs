@@ -88,7 +88,11 @@ mod tests {
         let mut times = ReadTimes::default();
         (0..200).for_each(|_| times.ended_alone(Class::Demand, 100, 8192, 1));
         times.ended_alone(Class::Planned, 1_000_000, 8192, 1);
-        assert_eq!((times.single.reads, times.single.mean_ns), (200, 100.0), "nobody waits for a planned read");
+        assert_eq!(
+            (times.single.reads, times.single.mean_ns),
+            (200, 100.0),
+            "nobody waits for a planned read"
+        );
         times.ended_alone(Class::Demand, 1_000, 8192, 1);
         assert!(times.single.mean_ns < 120.0, "one slow read is not the device: {}", times.single.mean_ns);
         (0..200).for_each(|_| times.ended_alone(Class::Demand, 1_000, 8192, 1));

@@ -16,8 +16,8 @@
 
 use snowmelt_graph::{Column, Index, TermId};
 
-use super::device_time::Reach;
 use super::Reads;
+use super::device_time::Reach;
 use crate::algebra::{GraphSlot, Pattern, Slot, Var, VarSet};
 use crate::plan::{Access, Bounds, GraphScope, Src, Test};
 

@@ -73,10 +73,7 @@ impl Reads {
     }
 
     /// Of these indexes; `times` are asked for only if one is not warm.
-    pub fn of(
-        indexes: [IndexPages; Index::ALL.len()],
-        times: impl FnOnce() -> PageTimes,
-    ) -> Self {
+    pub fn of(indexes: [IndexPages; Index::ALL.len()], times: impl FnOnce() -> PageTimes) -> Self {
         let is_cold = indexes.iter().any(|index| index.residency != Residency::Warm);
         Self { indexes, times: is_cold.then(times) }
     }

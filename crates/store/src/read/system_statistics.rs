@@ -194,9 +194,13 @@ mod tests {
     #[test]
     fn pages_read_together_cost_what_the_device_takes_for_them() {
         let cost = CostModel::network();
-        let times = |lately: &ReadTimes| PageTimes::of(&cost, &SystemStatistics::of("d", &cost, lately, None));
+        let times =
+            |lately: &ReadTimes| PageTimes::of(&cost, &SystemStatistics::of("d", &cost, lately, None));
         let assumed = times(&ReadTimes::default());
-        assert_eq!((assumed.lone_us.round(), assumed.request_us.round(), assumed.page_us), (3063.0, 333.0, 62.5));
+        assert_eq!(
+            (assumed.lone_us.round(), assumed.request_us.round(), assumed.page_us),
+            (3063.0, 333.0, 62.5)
+        );
         // A request of 100 pages costs 6583 µs of the device; four at once that take 26 ms each
         // are no slower than that.
         let shared = times(&lately(100, 3_000.0, 26_333.0, 100, 4.0));

@@ -11,6 +11,7 @@ pub(crate) mod check;
 pub(crate) mod distinct;
 pub(crate) mod leaf_change;
 pub(crate) mod lookup;
+pub(crate) mod pieces;
 pub(crate) mod relocate;
 pub(crate) mod scan;
 

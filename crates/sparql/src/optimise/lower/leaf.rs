@@ -141,7 +141,8 @@ impl<'a> Planner<'a> {
         let pattern = self.pattern(&visit.pattern)?;
         let estimate = input.estimate.join(&pattern);
         let reach = self.reach(&visit.pattern, &input.vars())?;
-        let cost = input.node.cost + self.costs.lookup(input.estimate.rows, pattern.rows, estimate.rows, reach);
+        let cost =
+            input.node.cost + self.costs.lookup(input.estimate.rows, pattern.rows, estimate.rows, reach);
         let certain = input.certain.union(&visit.binds);
         let op = Op::Lookup {
             input: Box::new(input.node),

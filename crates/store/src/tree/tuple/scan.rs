@@ -43,16 +43,7 @@ pub struct TupleScan {
 
 impl TupleScan {
     pub(crate) fn new(tree: &TupleTree, bounds: ScanBounds<'_>) -> TupleScan {
-        let len = bounds.prefix.len() + usize::from(bounds.range.is_some());
-        assert!(len <= tree.shape.arity, "{len} bound columns for a tree of {}", tree.shape.arity);
-        let mut lo = Key::default();
-        lo[..bounds.prefix.len()].copy_from_slice(bounds.prefix);
-        let mut hi = lo;
-        if let Some((least, greatest)) = bounds.range {
-            lo[len - 1] = least;
-            hi[len - 1] = greatest;
-        }
-        let mut scan = TupleScan::between(tree, Bounds { lo, hi, len });
+        let mut scan = TupleScan::between(tree, bounds_of(tree, bounds));
         scan.planned_all |= bounds.range.is_some_and(|(lo, hi)| lo > hi);
         scan
     }
@@ -68,6 +59,32 @@ impl TupleScan {
             resume: None,
             planned_all: tree.shape.height == 0,
             started: false,
+            ahead: None,
+            cursor: spare.cursor,
+            leaf: None,
+            row: 0,
+            end: 0,
+            plan: spare.plan,
+        }
+    }
+
+    /// A scan of these leaves of a range, which follow each other and were wished for.
+    /// `is_first`: rows of the first one may lie before the range.
+    pub(crate) fn of_leaves(
+        shape: Shape,
+        bounds: Bounds,
+        leaves: VecDeque<PageId>,
+        is_first: bool,
+    ) -> TupleScan {
+        let spare = spare::take(shape.arity);
+        TupleScan {
+            shape,
+            bounds,
+            wished: leaves.len(),
+            leaves,
+            resume: None,
+            planned_all: true,
+            started: !is_first,
             ahead: None,
             cursor: spare.cursor,
             leaf: None,
@@ -187,6 +204,20 @@ impl TupleScan {
         self.planned_all = self.resume.is_none();
         Ok(())
     }
+}
+
+/// The bounds as key prefixes.
+pub(crate) fn bounds_of(tree: &TupleTree, bounds: ScanBounds<'_>) -> Bounds {
+    let len = bounds.prefix.len() + usize::from(bounds.range.is_some());
+    assert!(len <= tree.shape.arity, "{len} bound columns for a tree of {}", tree.shape.arity);
+    let mut lo = Key::default();
+    lo[..bounds.prefix.len()].copy_from_slice(bounds.prefix);
+    let mut hi = lo;
+    if let Some((least, greatest)) = bounds.range {
+        lo[len - 1] = least;
+        hi[len - 1] = greatest;
+    }
+    Bounds { lo, hi, len }
 }
 
 impl Drop for TupleScan {
