@@ -10,8 +10,8 @@ pub(crate) mod subject_quads;
 use std::sync::Arc;
 
 use snowmelt_store::{
-    Activity, AnyTree, Columns, Keys, Levels, Matches, PageTimes, Reader, ScanBounds, ScanPlace,
-    Snapshot, TupleLookup, TupleScan,
+    Activity, AnyTree, Columns, Keys, Levels, Matches, PageTimes, Reader, ScanBounds, ScanPlace, Snapshot,
+    TupleLookup, TupleScan,
 };
 
 use crate::database::Database;
@@ -86,6 +86,12 @@ impl Session {
     /// Pages of an index, and how many of them are in memory.
     pub fn residency(&self, index: Index) -> (u64, u64) {
         self.state.index(index).map_or((0, 0), |tree| self.reader.residency(tree.id()))
+    }
+
+    /// Pages of an index, and the share of visits to leaves that are expected to find them
+    /// absent.
+    pub fn expected_absent(&self, index: Index) -> (u64, f64) {
+        self.state.index(index).map_or((0, 0.0), |tree| self.reader.expected_absent(tree.id()))
     }
 
     /// What reading pages costs that are not in memory.

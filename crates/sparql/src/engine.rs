@@ -41,7 +41,7 @@ use crate::bounds::{
 };
 use crate::error::QueryError;
 use crate::exec::source::Source;
-use crate::exec::{BatchRows, Boxed, Profile, Run, build, terms_within};
+use crate::exec::{BatchRows, Boxed, Profile, Run, SharedScans, build, build_input, terms_within};
 use crate::plan::Plan;
 use crate::text::parameter::GroundTerm;
 use crate::text::{bind, shape, syntax};
@@ -108,6 +108,8 @@ pub struct Engine {
     /// and those with long texts
     texts: Line,
     cores: usize,
+    /// scans under way that others can join
+    scans: Arc<SharedScans>,
     text_limits: TextLimits,
 }
 
@@ -136,6 +138,7 @@ impl Engine {
             line: Line::default(),
             texts: Line::default(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
+            scans: Arc::default(),
         }
     }
 
@@ -147,6 +150,12 @@ impl Engine {
     /// Reads and time of all finished queries, and of everything else on this database.
     pub fn activity(&self) -> Activity {
         self.db.activity()
+    }
+
+    /// Scans that were handed out in pieces because much of them had to be read, and those of
+    /// them that joined another scan under way.
+    pub fn shared_scans(&self) -> (u64, u64) {
+        self.scans.counts()
     }
 
     /// Begins a query. Errors of the text come here; those of the data while the result is
@@ -234,8 +243,6 @@ impl Engine {
         let Prepared { template, plan, mut run, text: reserved } = self.prepare(text, options, &limits)?;
         let planned = start.elapsed();
         run.profile = Some(Profile::new(plan.nodes));
-        // counters are one thread's
-        run.threads = 1;
         let root = runnable(&plan, &mut run, text)?;
         run.announce_constants()?;
         let mut result = QueryResult::new(template, root, run, options.triples_are_distinct, reserved)?;
@@ -335,6 +342,7 @@ impl Engine {
             active: Some(active),
             plan: None,
             part: None,
+            shared_scans: self.scans.clone(),
             forked: Activity::default(),
             params,
             consts,
@@ -457,7 +465,10 @@ fn limits(options: &QueryOptions) -> Limits {
 /// The operators of a plan.
 fn runnable(plan: &Plan, run: &mut Run, text: &str) -> Result<Deep<Boxed>, QueryError> {
     with_room(plan.room, || {
-        let root = build(&plan.root, run).map_err(|e| locate(e, text))?;
+        // whether there is a row is known from the first one
+        let one_is_enough = matches!(run.algebra.form, Form::Ask);
+        let root = if one_is_enough { build(&plan.root, run) } else { build_input(&plan.root, run) };
+        let root = root.map_err(|e| locate(e, text))?;
         Ok(Deep::new(root, plan.room))
     })
 }

@@ -1,7 +1,7 @@
-//! Plans that reckon with what must be read: the same query, cold and warm, on simulated devices
-//! in virtual time.
+//! What queries do about what is not in memory, on simulated devices in virtual time: plans
+//! that reckon with what must be read, and scans that follow each other.
 //!
-//! Few items are of a kind, some thousand have a code, all others have codes of their own. Warm,
+//! Plans: few items are of a kind, some thousand have a code, all others have codes of their own. Warm,
 //! it is cheapest to look up the code of each item of the kind. Cold, that visits leaves all
 //! over the codes by item, while the items of one code lie together.
 
@@ -48,6 +48,10 @@ fn database(path: &Path) {
 }
 
 fn open(path: &Path, model: &DeviceModel, clock: &Clock) -> Engine {
+    open_with(path, model, clock, 128 << 20)
+}
+
+fn open_with(path: &Path, model: &DeviceModel, clock: &Clock, pool_bytes: u64) -> Engine {
     let (model, in_time_of) = (model.clone(), clock.clone());
     let config = OpenOptions {
         devices: Some(DeviceWrap::new(move |_, file| {
@@ -56,7 +60,8 @@ fn open(path: &Path, model: &DeviceModel, clock: &Clock) -> Engine {
         clock: clock.clone(),
         read_ahead: ReadAhead { planned: true, scan: true, ..ReadAhead::none() },
         background: Background::Caller,
-        memory_bytes: 256 << 20,
+        memory_bytes: 512 << 20,
+        pool_bytes: Some(pool_bytes),
         ..StoreConfig::default()
     };
     Engine::new(Database::open(path, &config).unwrap())
@@ -152,4 +157,57 @@ fn a_plan_made_cold_is_not_used_warm() {
     assert_eq!(warm, plan(&engine, &clock, PlanCosts::Warm), "all is in memory");
     assert!(looks_codes_up(&warm), "{warm}");
     assert_eq!(run(&engine, &clock, PlanCosts::Device), (rows, 0, 0));
+}
+
+/// Two queries go through the same predicate, the second from when the first is about a fifth
+/// of the way; the pool holds half of it.
+#[test]
+fn two_scans_read_little_more_than_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("db");
+    database(&path);
+    const SUM: &str = "SELECT (SUM(?c) AS ?sum) (COUNT(?x) AS ?n) { ?x <e:code> ?c }";
+    let pages = {
+        let engine = open(&path, &DeviceModel::hdd(), &Clock::virtual_time(1));
+        engine.database().state().unwrap().index(Index::Psog).unwrap().leaves()
+    };
+    let sum = |engine: &Engine| {
+        let mut rows = Vec::new();
+        engine
+            .query(SUM, &options(PlanCosts::Device))
+            .unwrap()
+            .for_each(|row| rows.push(format!("{row:?}")))
+            .unwrap();
+        rows
+    };
+    let alone = {
+        let clock = Clock::virtual_time(2);
+        let engine = open_with(&path, &DeviceModel::hdd(), &clock, pages / 2 * 8192);
+        let _in_time = clock.enter();
+        (sum(&engine), engine.activity().disk, clock.now_ns())
+    };
+    let clock = Clock::virtual_time(2);
+    let engine = open_with(&path, &DeviceModel::hdd(), &clock, pages / 2 * 8192);
+    let tickets = clock.reserve(2);
+    std::thread::scope(|scope| {
+        for (i, ticket) in tickets.into_iter().enumerate() {
+            let (engine, clock, alone) = (&engine, &clock, &alone);
+            scope.spawn(move || {
+                let _in_time = ticket.enter();
+                if i == 0 {
+                    assert_eq!(sum(engine), alone.0);
+                } else {
+                    clock.sleep_ns(alone.2 / 5);
+                    let analysis = engine.analyze(SUM, &options(PlanCosts::Device)).unwrap();
+                    assert!(analysis.contains("shared with 1, joined at"), "{analysis}");
+                    eprintln!("{analysis}");
+                    assert!(analysis.contains(&format!("| rows {ITEMS} ")), "{analysis}");
+                }
+            });
+        }
+    });
+    let read = engine.activity().disk;
+    eprintln!("{pages} leaves: {} pages read by one scan, {read} by two", alone.1);
+    assert_eq!(engine.shared_scans(), (2, 1), "one of two scans joined the other");
+    assert!(4 * read < 5 * alone.1 + 4 * pages / 5, "{read} pages by two scans, {} by one", alone.1);
 }

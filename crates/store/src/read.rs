@@ -5,7 +5,7 @@
 //! 2. [`fetch`] asks the stripes for what is absent, and for what [`advice`] says should come
 //!    along;
 //! 3. every read ends in [`core`], where the page is verified and published or failed;
-//! 4. [`system_statistics`] tells the optimiser what reads take.
+//! 4. [`system_statistics`] tells the optimiser what reads take, [`visits`] how many to expect.
 
 pub(crate) mod advice;
 pub(crate) mod core;
@@ -13,5 +13,6 @@ pub(crate) mod fetch;
 pub(crate) mod meters;
 pub(crate) mod system_statistics;
 pub(crate) mod visible;
+pub(crate) mod visits;
 pub(crate) mod warm;
 pub(crate) mod warming;

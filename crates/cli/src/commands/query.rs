@@ -34,6 +34,9 @@ pub struct QueryArgs {
     /// Give up after this many seconds
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
+    /// Threads that the query may use [default: as many as there are processors]
+    #[arg(long, value_name = "N", default_value = "0", hide_default_value = true)]
+    threads: usize,
     #[command(flatten)]
     open: OpenArgs,
     #[command(flatten)]
@@ -54,6 +57,7 @@ pub fn run(args: QueryArgs) -> anyhow::Result<()> {
     let options = QueryOptions {
         timeout: args.timeout.map(std::time::Duration::from_secs_f64),
         cancel: Some(stop.clone()),
+        threads: args.threads,
         ..QueryOptions::default()
     };
     if is_prompt {

@@ -6,7 +6,7 @@ use snowmelt_graph::{Index, PageTimes, TermId};
 use spargebra::algebra::Expression;
 
 use crate::algebra::Var;
-use crate::exec::{Profile, Run};
+use crate::exec::{Profile, Run, SharedNote};
 use crate::plan::{Access, JoinKind, Op, PathEnd, Plan, PlanNode, Reads, Residency, Src, children};
 use crate::text::parameter::{GroundTerm, ground};
 
@@ -56,6 +56,12 @@ impl Printer<'_> {
                 counters.rows, counters.batches, counters.starts, counters.time, counters.activity
             )
             .expect("a string takes all");
+            if counters.threads > 1 {
+                write!(out, " | {} threads", counters.threads).expect("a string takes all");
+            }
+            if let Some(shared) = counters.shared {
+                write!(out, " | {}", note(shared)).expect("a string takes all");
+            }
         }
         out.push('\n');
         for child in children(&node.op) {
@@ -193,6 +199,14 @@ fn kind_name(kind: JoinKind) -> &'static str {
         JoinKind::Exists(Semi) => "semi-join",
         JoinKind::Exists(Anti) => "anti-join",
         JoinKind::Exists(Mark(_)) => "mark",
+    }
+}
+
+/// How a scan was shared.
+fn note(shared: SharedNote) -> String {
+    match shared.joined_at {
+        Some(share) => format!("shared with {}, joined at {:.0} %", shared.others, 100.0 * share),
+        None => "in pieces".to_owned(),
     }
 }
 

@@ -23,8 +23,11 @@ pub(super) fn reads(source: &Source, visited: &[Index]) -> Reads {
     let mut indexes = [IndexPages::default(); Index::ALL.len()];
     for index in visited {
         let of = &mut indexes[*index as usize];
-        of.residency = Residency::of(source.session.residency(*index));
-        if let Some(tree) = source.session.state().index(*index) {
+        let (pages, absent) = source.session.expected_absent(*index);
+        of.residency = Residency::of(pages, absent);
+        if of.residency != Residency::Warm
+            && let Some(tree) = source.session.state().index(*index)
+        {
             (of.rows, of.leaves) = (tree.rows() as f64, tree.leaves() as f64);
         }
     }

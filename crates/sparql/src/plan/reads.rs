@@ -9,7 +9,7 @@ use snowmelt_graph::{Index, PageTimes};
 /// An index of no more pages counts as resident: any plan reads it in a few requests.
 const FEW_PAGES: u64 = 16;
 
-/// How much of an index is in memory.
+/// How much of what is visited of an index is in memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) enum Residency {
     /// nine tenths or more
@@ -21,14 +21,13 @@ pub(crate) enum Residency {
 }
 
 impl Residency {
-    /// Of an index with so many pages, so many of them in memory.
-    pub fn of((pages, resident): (u64, u64)) -> Self {
-        if pages <= FEW_PAGES || 10 * resident >= 9 * pages {
-            Self::Warm
-        } else if 10 * resident >= pages {
-            Self::Half
-        } else {
-            Self::Cold
+    /// Of an index with so many pages, of which a visit finds so great a share absent.
+    pub fn of(pages: u64, absent: f64) -> Self {
+        match absent {
+            _ if pages <= FEW_PAGES => Self::Warm,
+            absent if absent <= 0.1 => Self::Warm,
+            absent if absent <= 0.9 => Self::Half,
+            _ => Self::Cold,
         }
     }
 
@@ -102,11 +101,11 @@ mod tests {
 
     #[test]
     fn residency_has_three_steps() {
-        let of = |resident| Residency::of((1000, resident));
-        assert_eq!([of(0), of(99)], [Residency::Cold; 2]);
-        assert_eq!([of(100), of(899)], [Residency::Half; 2]);
-        assert_eq!([of(900), of(1000)], [Residency::Warm; 2]);
-        assert_eq!(Residency::of((FEW_PAGES, 0)), Residency::Warm);
+        let of = |absent| Residency::of(1000, absent);
+        assert_eq!([of(1.0), of(0.95)], [Residency::Cold; 2]);
+        assert_eq!([of(0.9), of(0.11)], [Residency::Half; 2]);
+        assert_eq!([of(0.1), of(0.0)], [Residency::Warm; 2]);
+        assert_eq!(Residency::of(FEW_PAGES, 1.0), Residency::Warm);
     }
 
     #[test]

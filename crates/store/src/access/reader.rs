@@ -47,6 +47,8 @@ pub struct Reader {
     /// not count any more.
     resets: u64,
     before_reset: Activity,
+    /// Pages and reads that trees were told of.
+    told: (u64, u64),
 }
 
 impl Reader {
@@ -62,6 +64,7 @@ impl Reader {
             meters: Activity::default(),
             resets: store.fetch.core.meters.resets(),
             before_reset: Activity::default(),
+            told: (0, 0),
         }
     }
 
@@ -259,9 +262,23 @@ impl Reader {
         self.core.meters.with(tree, |m| (m.pages.load(Relaxed), m.resident.load(Relaxed)))
     }
 
-    /// Counts `rows` rows found in `tree`.
+    /// Pages of the tree, and the share of visits to leaves that are expected to find them
+    /// absent.
+    pub fn expected_absent(&self, tree: TreeId) -> (u64, f64) {
+        self.core.meters.with(tree, |m| {
+            let pages = m.pages.load(Relaxed);
+            (pages, m.visits.absent_share(pages, m.resident.load(Relaxed)))
+        })
+    }
+
+    /// Counts `rows` rows found in `tree`, and what was visited for them since the last call.
     pub fn touch(&mut self, tree: TreeId, rows: u64) {
-        self.core.meters.with(tree, |m| m.touches.fetch_add(rows, Relaxed));
+        let Activity { pages, disk, .. } = self.meters;
+        let (pages_before, disk_before) = std::mem::replace(&mut self.told, (pages, disk));
+        self.core.meters.with(tree, |m| {
+            m.touches.fetch_add(rows, Relaxed);
+            m.visits.add(pages - pages_before, disk - disk_before);
+        });
     }
 
     /// Adds the meters to the store's total and sets them to zero.
@@ -269,6 +286,7 @@ impl Reader {
         assert!(self.meters.spec_disk <= self.meters.disk, "reads ahead are among the reads");
         self.note_reset();
         let before = std::mem::take(&mut self.before_reset);
+        self.told = (0, 0);
         self.core.meters.add(std::mem::take(&mut self.meters).without(&before));
     }
 

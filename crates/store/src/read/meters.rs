@@ -14,6 +14,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::page::TreeId;
 use crate::pool::rule::Rule;
+use crate::read::visits::RecentVisits;
 
 /// What a query, a client or the whole store did. All fields are counts since the start (or the
 /// last reset).
@@ -202,6 +203,8 @@ pub(crate) struct TreeMeter {
     pub reads: AtomicU64,
     pub resident: AtomicU64,
     pub pages: AtomicU64,
+    /// For the optimiser: not a meter, and not reset.
+    pub visits: RecentVisits,
     ahead: [AheadMeter; Rule::ALL.len()],
     images: AtomicU64,
     image_bytes: AtomicU64,
