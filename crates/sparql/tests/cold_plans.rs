@@ -31,9 +31,9 @@ fn data() -> String {
     let integer = "http://www.w3.org/2001/XMLSchema#integer";
     let mut text = String::new();
     for i in 0..ITEMS {
-        let code = if mix(i) % (ITEMS / WITH_THE_CODE) == 0 { 7 } else { 1_000_000 + mix(i) };
+        let code = if mix(i).is_multiple_of(ITEMS / WITH_THE_CODE) { 7 } else { 1_000_000 + mix(i) };
         writeln!(text, "<e:item{i}> <e:code> \"{code}\"^^<{integer}> .").unwrap();
-        if mix(i + 1) % (ITEMS / OF_THE_KIND) == 0 {
+        if mix(i + 1).is_multiple_of(ITEMS / OF_THE_KIND) {
             writeln!(text, "<e:item{i}> <e:kind> \"1\"^^<{integer}> .").unwrap();
         }
     }
@@ -97,13 +97,16 @@ fn read_everything(engine: &Engine) {
 
 /// The plan of the first query of an open database, and what that query took.
 fn cold(path: &Path, model: &DeviceModel, costs: PlanCosts) -> (String, (u64, u64, u64)) {
-    let first = |act: &dyn Fn(&Engine, &Clock) -> (String, (u64, u64, u64))| {
+    let opened = || {
         let clock = Clock::virtual_time(1);
-        act(&open(path, model, &clock), &clock)
+        (open(path, model, &clock), clock)
     };
-    let (plan, _) = first(&|engine, clock| (plan(engine, clock, costs), (0, 0, 0)));
-    let (_, took) = first(&|engine, clock| (String::new(), run(engine, clock, costs)));
-    (plan, took)
+    let plan = {
+        let (engine, clock) = opened();
+        plan(&engine, &clock, costs)
+    };
+    let (engine, clock) = opened();
+    (plan, run(&engine, &clock, costs))
 }
 
 fn plan(engine: &Engine, clock: &Clock, costs: PlanCosts) -> String {

@@ -72,8 +72,8 @@ pub struct BsbmRunArgs {
     /// Threads that a query may use [default: as many as there are processors]
     #[arg(long, value_name = "N", default_value = "0", hide_default_value = true)]
     threads: usize,
-    /// Costs that plans are chosen by: device reckons with what must be read, warm takes
-    /// everything to be in memory
+    /// Costs of plans: device reckons with what must be read, warm takes everything to be
+    /// in memory
     #[arg(long, value_name = "device|warm", default_value = "device", value_parser = plan_costs)]
     costs: PlanCosts,
     /// Result format
