@@ -1,4 +1,4 @@
-//! What device times in plans are worth on a database: the cells of the ablation that tell, on
+//! Worth of device times in plans on a database: the cells of the ablation that tell, on
 //! the three modelled devices, for pools of a tenth and of all of it.
 //!
 //!     cargo run --release -p snowmelt-bench --example device_costs -- DB explore|bi [MIXES]

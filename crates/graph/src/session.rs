@@ -94,7 +94,7 @@ impl Session {
         self.state.index(index).map_or((0, 0.0), |tree| self.reader.expected_absent(tree.id()))
     }
 
-    /// What reading pages costs that are not in memory.
+    /// Times of reading pages that are not in memory.
     pub fn page_times(&self) -> PageTimes {
         self.db.store().page_times()
     }

@@ -247,7 +247,7 @@ impl DeviceQueue {
         self.shared.tally.lock().snapshot(self.shared.device.name(), self.engine())
     }
 
-    /// What reads took lately: cheap, and not touched by a reset of the counters.
+    /// Times of reads lately: cheap, and not touched by a reset of the counters.
     pub fn read_times(&self) -> ReadTimes {
         self.shared.tally.lock().read_times()
     }

@@ -71,7 +71,7 @@ pub(crate) struct Totals {
 }
 
 /// The cost model: microseconds per unit of work, measured on BSBM at 10 M triples, warm; and
-/// what must be read.
+/// device time of what is absent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Costs {
     /// descent to a leaf for a key far from the one before
@@ -88,7 +88,7 @@ pub(crate) struct Costs {
     pub operator: f64,
     /// index rows on a page
     pub rows_per_page: f64,
-    /// what must be read
+    /// residency of the indexes, and the device
     pub reads: Reads,
 }
 

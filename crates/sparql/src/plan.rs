@@ -263,7 +263,7 @@ pub(crate) struct Plan {
     pub nodes: usize,
     /// stack bytes that running it takes
     pub room: usize,
-    /// what it assumes of its reads
+    /// its assumptions about reads
     pub reads: Reads,
 }
 

@@ -1,9 +1,9 @@
-//! What queries do about what is not in memory, on simulated devices in virtual time: plans
+//! Queries on data that is not in memory, on simulated devices in virtual time: plans
 //! that reckon with what must be read, and scans that follow each other.
 //!
-//! Plans: few items are of a kind, some thousand have a code, all others have codes of their own. Warm,
-//! it is cheapest to look up the code of each item of the kind. Cold, that visits leaves all
-//! over the codes by item, while the items of one code lie together.
+//! Plans: few items are of a kind, some thousand have a code, all others have codes of their
+//! own. Warm, it is cheapest to look up the code of each item of the kind. Cold, that visits
+//! leaves all over the codes by item, while the items of one code lie together.
 
 use std::path::Path;
 use std::sync::Arc;

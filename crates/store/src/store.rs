@@ -170,12 +170,12 @@ impl Store {
         self.fetch.stripes.counters()
     }
 
-    /// What reads of every stripe's device take: of one page and of many (SREADTIM, MREADTIM).
+    /// Times of reads of every stripe's device: of one page and of many (SREADTIM, MREADTIM).
     pub fn system_statistics(&self) -> Vec<SystemStatistics> {
         system_statistics::of_devices(&self.fetch.stripes)
     }
 
-    /// What reading absent pages costs, all devices together.
+    /// Times of reading absent pages, all devices together.
     pub fn page_times(&self) -> PageTimes {
         system_statistics::page_times(&self.fetch.stripes)
     }

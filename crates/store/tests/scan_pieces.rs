@@ -13,8 +13,7 @@ use snowmelt_store::{
     TupleTree, TupleTreeBuilder,
 };
 
-/// Rows of two random columns: 60 MB and more than 7000 leaves would be a real table; this is
-/// one of about 1000 leaves, 8 MiB.
+/// Rows of two columns, one of them random: about 500 leaves.
 const ROWS: u64 = 500_000;
 
 fn row(n: u64) -> [u64; 2] {
@@ -115,11 +114,11 @@ fn a_scan_takes_as_long_however_many_threads_share_it() {
     }
 }
 
-/// A second scan begins when the first has had `after` leaves: in a pool that holds half
+/// A second scan begins when the first has had `after` leaves: in a pool that holds a quarter
 /// of the tree.
 fn two_scans(dir: &Path, tree: &TupleTree, after: u64, joins: bool) -> (u64, [Vec<[u64; 2]>; 2]) {
     let clock = Clock::virtual_time(2);
-    let store = open(dir, &clock, tree.leaves() / 2, Policy::Elevator);
+    let store = open(dir, &clock, tree.leaves() / 4, Policy::Elevator);
     let first = tree.pieces(ScanBounds::default(), 16, None, &reader(&store));
     let rows = [Mutex::new(Vec::new()), Mutex::new(Vec::new())];
     let tickets = clock.reserve(2);
@@ -138,22 +137,7 @@ fn two_scans(dir: &Path, tree: &TupleTree, after: u64, joins: bool) -> (u64, [Ve
                     let place = first.place().filter(|_| joins);
                     assert_eq!(place.is_some(), joins);
                     let second = tree.pieces(ScanBounds::default(), 16, place, &reader);
-                    while let Some(mut piece) = second.next(&mut reader).unwrap() {
-                        let mut columns = Columns::new(2);
-                        let before = reader.meters;
-                        while piece.next(&mut reader, &mut columns, 1 << 14).unwrap() {}
-                        let d = reader.meters.since(&before);
-                        eprintln!(
-                            "{} ms first {} second {} disk {} spec {} waits {}",
-                            clock.now_ns() / 1000000,
-                            first.handed(),
-                            second.handed(),
-                            d.disk,
-                            d.spec_disk,
-                            d.waits
-                        );
-                        seen.extend((0..columns.rows).map(|r| [columns.cols[0][r], columns.cols[1][r]]));
-                    }
+                    drain(&second, &mut reader, &mut seen);
                 }
                 *rows[i].lock() = seen;
             });
@@ -168,7 +152,7 @@ fn a_scan_that_joins_another_reads_only_what_it_missed() {
     let tree = database(dir.path());
     let all: BTreeSet<[u64; 2]> = (0..ROWS).map(row).collect();
     let leaves = tree.leaves();
-    for (after, most) in [(leaves / 20, leaves * 11 / 10 + 40), (leaves * 2 / 5, leaves * 3 / 2)] {
+    for after in [leaves * 2 / 5, leaves * 3 / 5] {
         let (read, rows) = two_scans(dir.path(), &tree, after, true);
         let (apart, _) = two_scans(dir.path(), &tree, after, false);
         eprintln!("{leaves} leaves, joined after {after}: {read} pages read, {apart} by scans apart");
@@ -176,12 +160,13 @@ fn a_scan_that_joins_another_reads_only_what_it_missed() {
             assert_eq!(rows.len() as u64, ROWS, "each row once");
             assert!(rows.into_iter().collect::<BTreeSet<_>>() == all);
         }
-        assert!(read <= most, "{read} pages instead of {most}");
-        assert!(apart > read + leaves / 4, "{apart} pages apart, {read} joined");
+        // The leaves that it missed, and a fourth that a pool so small reads twice.
+        assert!(read <= (leaves + after) * 5 / 4, "{read} pages");
+        assert!(apart >= 2 * leaves && apart > read + leaves / 4, "{apart} pages apart, {read} joined");
     }
 }
 
-/// Pieces of ranges, joined at any place of the tree, in a tree that changes between.
+/// Pieces of ranges, joined at any place of the tree.
 #[test]
 fn pieces_are_the_leaves_of_a_range_wherever_it_begins() {
     let dir = tempfile::tempdir().unwrap();

@@ -97,7 +97,7 @@ impl<'a> Outcome<'a> {
         Rule::ALL.into_iter().map(|rule| self.worth_of(rule)).collect()
     }
 
-    /// What device times in plans are worth: under each condition the time of `auto` without a
+    /// Worth of device times in plans: under each condition the time of `auto` without a
     /// warm list with plans as if everything were in memory, by that with plans that reckon
     /// with reads.
     pub fn worth_of_device_costs(&self) -> Vec<(Conditions, f64)> {

@@ -81,7 +81,7 @@ impl DeviceCounters {
 pub(crate) struct QueueTally {
     classes: [ClassTally; Class::COUNT],
     service: Histogram<u64>,
-    /// What reads take lately; not reset with the counts.
+    /// Times of reads lately; not reset with the counts.
     read_times: ReadTimes,
     outstanding: u64,
     changed_ns: u64,
@@ -213,7 +213,7 @@ impl QueueTally {
         }
     }
 
-    /// What reads take lately.
+    /// Times of reads lately.
     pub(crate) fn read_times(&self) -> ReadTimes {
         self.read_times
     }

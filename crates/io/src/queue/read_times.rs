@@ -1,4 +1,4 @@
-//! System statistics of a device: the time of a read that somebody waits for, and of a read of
+//! System statistics of a device: the time of a read that a reader waits for, and of a read of
 //! many pages.
 //!
 //! Oracle calls the two SREADTIM and MREADTIM, and its optimiser reckons with them. Here:

@@ -20,7 +20,7 @@ pub(crate) fn explain(plan: &Plan, run: &Run, profile: Option<&Profile>) -> Stri
     out
 }
 
-/// What the plan assumes of its reads: of those indexes that are not in memory.
+/// Assumptions of the plan about its reads: of those indexes that are not in memory.
 fn assumed(reads: &Reads, times: PageTimes) -> String {
     let of = |index: &Index| (index_name(*index), reads.index(*index).residency);
     let cold = Index::ALL.iter().map(of).filter(|(_, residency)| *residency != Residency::Warm);

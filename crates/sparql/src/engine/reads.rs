@@ -18,7 +18,7 @@ pub enum PlanCosts {
     Warm,
 }
 
-/// What a query that visits these indexes must reckon with.
+/// State of memory for a query that visits these indexes.
 pub(super) fn reads(source: &Source, visited: &[Index]) -> Reads {
     let mut indexes = [IndexPages::default(); Index::ALL.len()];
     for index in visited {

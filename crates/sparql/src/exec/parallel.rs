@@ -1,7 +1,7 @@
 //! Forked work: the range of a pipeline's first scan is cut into parts, and threads run the
 //! pipeline on one part after the other.
 //!
-//! Only where the order of rows is nobody's concern: below operators that take their whole
+//! Only where rows may come in any order: below operators that take their whole
 //! input anyway (group, sort, distinct, the build side of a hash join), and at the root. Only
 //! for pipelines of scans, look-ups and operators row by row, and only if the plan expects
 //! [`LEAST_MICROSECONDS`] of work for each thread; time that a device needs for look-ups counts

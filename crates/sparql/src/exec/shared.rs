@@ -6,10 +6,10 @@
 //! there are. While it is under way it is known to the engine, and a scan of the same index
 //! that begins meanwhile starts where it is: from there on each finds in memory what the other
 //! has just read. What it left out it reads when it comes round. So its rows come in another
-//! order than the index's: only scans of which the order is nobody's concern are shared.
+//! order than the index's: only scans whose rows may come in any order are shared.
 //!
 //! None waits for another. A scan that falls behind by more than what the pool holds reads for
-//! itself, and holds nobody back.
+//! itself, and holds no other back.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -30,7 +30,7 @@ const PIECE_LEAVES: usize = 64;
 pub(crate) struct SharedScan {
     index: Index,
     pieces: ScanPieces,
-    /// what `--analyze` says of it
+    /// for `--analyze`
     pub note: SharedNote,
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct IndexPages {
     pub leaves: f64,
 }
 
-/// What a plan assumes of its reads.
+/// Assumptions of a plan about its reads.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Reads {
     indexes: [IndexPages; Index::ALL.len()],

@@ -116,7 +116,7 @@ pub fn profile_path(stripe: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// What a probe of a stripe's device found, if there was one. A profile that cannot be read is
+/// Profile of a stripe's device, if it was probed. A profile that cannot be read is
 /// said and passed over: it only makes reads slower, never wrong.
 fn kept_profile(stripe: &Path) -> Option<Profile> {
     let path = profile_path(stripe);

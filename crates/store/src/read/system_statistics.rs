@@ -29,7 +29,7 @@ const MOST_MOVE: f64 = 8.0;
 /// Bytes of a read of many pages where none was measured.
 const MULTI_BYTES: u64 = 2 << 20;
 
-/// What reads of a device take.
+/// Times of a device's reads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SystemStatistics {
     /// The device's name.
@@ -142,8 +142,8 @@ fn of_device(stripes: &Stripes, stripe: usize) -> SystemStatistics {
     SystemStatistics::of(device, stripes.cost(stripe), &lately, probed)
 }
 
-/// What absent pages cost. Extents are dealt out to the stripes in turn: a page that is waited
-/// for alone waits for one of them, of many pages each stripe has its part.
+/// Times of reading absent pages. Extents are dealt out to the stripes in turn: a page that is
+/// waited for alone waits for one of them, of many pages each stripe has its part.
 pub(crate) fn page_times(stripes: &Stripes) -> PageTimes {
     let n = stripes.len() as f64;
     assert!(n > 0.0, "a store has a stripe");

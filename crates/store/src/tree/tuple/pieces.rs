@@ -2,7 +2,7 @@
 //! other, and scans of several queries follow each other over the same leaves.
 //!
 //! 1. A piece is some leaves, found through the inner nodes as those of a [`TupleScan`] are.
-//!    Whoever takes a piece first sees to it that the pieces behind it are wished for, more of
+//!    A thread that takes a piece first sees to it that those behind it are wished for, more of
 //!    them each time. So the device gets one sequential stream per scan in the order of the
 //!    tree, however many threads take pieces.
 //! 2. A scan may *join* another one of the same tree: it begins at the place where the other is
@@ -232,8 +232,8 @@ impl Planned {
 }
 
 impl TupleTree {
-    /// Rows of a range in pieces of so many leaves, for threads that share the scan; it joins
-    /// another one at its place, if that lies in the range.
+    /// Rows of a range in pieces of at most so many leaves, for threads that share the scan; it
+    /// joins another one at its place, if that lies in the range.
     pub fn pieces(
         &self,
         bounds: ScanBounds<'_>,
@@ -241,6 +241,8 @@ impl TupleTree {
         joins: Option<ScanPlace>,
         reader: &Reader,
     ) -> ScanPieces {
+        // In a small pool large pieces would be evicted before they are used.
+        let leaves = leaves.min(reader.wish_limit() / 8).max(1);
         ScanPieces::new(self, bounds, leaves, joins, &reader.store().config().clock)
     }
 
