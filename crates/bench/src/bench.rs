@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use snowmelt_bsbm::{QueryKind, UseCase, Workload};
 use snowmelt_graph::{Database, OpenOptions};
 use snowmelt_io::Clock;
-use snowmelt_sparql::{Engine, QueryOptions};
+use snowmelt_sparql::{Engine, PlanCosts, QueryOptions};
 use snowmelt_store::ReadAhead;
 
 use super::drive::{Drive, Mixes, Run, Stream};
@@ -29,6 +29,10 @@ pub struct ClientLoad {
     pub use_case: UseCase,
     /// Clients, each with one query at a time.
     pub clients: usize,
+    /// Threads that a query may use; 0: as many as there are cores.
+    pub threads: usize,
+    /// Whether plans reckon with what must be read.
+    pub costs: PlanCosts,
 }
 
 impl ClientLoad {
@@ -100,7 +104,8 @@ impl Bench {
         let database = Database::open(db, options)?;
         let clock = options.clock.clone();
         let engine = Arc::new(Engine::new(database.clone()));
-        let target = InProcess::new(engine, clock.clone(), QueryOptions::default());
+        let queries = QueryOptions { threads: load.threads, costs: load.costs, ..QueryOptions::default() };
+        let target = InProcess::new(engine, clock.clone(), queries);
         Ok(Self { database, load, target, clock, stream, queries: AtomicU64::new(0) })
     }
 

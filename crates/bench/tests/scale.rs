@@ -8,6 +8,7 @@ use snowmelt_bench::dataset::generate_and_load;
 use snowmelt_bench::scale::{Phase, ScalePlan, ScaleRun, growth_text, growths, scale_text};
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists};
 use snowmelt_graph::load::LoadOptions;
+use snowmelt_sparql::PlanCosts;
 use snowmelt_store::StoreConfig;
 
 const MIXES: u64 = 12;
@@ -20,7 +21,14 @@ fn runs() -> Vec<ScaleRun> {
         let db = dir.path().join(format!("{products}.db"));
         let load = LoadOptions { store: options.clone(), threads: 1, ..LoadOptions::default() };
         generate_and_load(products, WordLists::synthetic(), &db, &load, &(), &stop).unwrap();
-        let load = ClientLoad { products, seed: DEFAULT_SEED, use_case: UseCase::Explore, clients: 2 };
+        let load = ClientLoad {
+            products,
+            seed: DEFAULT_SEED,
+            use_case: UseCase::Explore,
+            clients: 2,
+            threads: 0,
+            costs: PlanCosts::default(),
+        };
         let plan = ScalePlan {
             db: &db,
             options: &options,

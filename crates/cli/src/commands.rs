@@ -11,6 +11,7 @@ pub mod dump;
 pub mod load;
 pub mod probe;
 pub mod query;
+pub mod scan;
 pub mod serve;
 pub mod stats;
 pub mod update;

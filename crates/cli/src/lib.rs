@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
-    backup, bsbm_generate, bsbm_run, bsbm_scale, check, compact, demo, dump, load, probe, query, serve,
+    backup, bsbm_generate, bsbm_run, bsbm_scale, check, compact, demo, dump, load, probe, query, scan, serve,
     stats, update,
 };
 
@@ -65,6 +65,8 @@ enum Command {
     Bsbm(Bsbm),
     /// Measure what a device costs per request and per byte, read-only
     Probe(probe::ProbeArgs),
+    /// Read a quad index from end to end with threads that share the scan
+    Scan(scan::ScanArgs),
     /// Measure what storage really does, under any program
     #[command(subcommand)]
     Lab(snowmelt_lab::Command),
@@ -104,6 +106,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Bsbm(Bsbm::Run(args)) => bsbm_run::run(*args),
         Command::Bsbm(Bsbm::Scale(args)) => bsbm_scale::run(*args),
         Command::Probe(args) => probe::run(args),
+        Command::Scan(args) => scan::run(args),
         Command::Lab(command) => snowmelt_lab::run(command).map_err(anyhow::Error::new),
     };
     match result {

@@ -28,8 +28,8 @@ mod transaction;
 
 pub use snowmelt_store::{
     Account, Activity, Charge, Columns, Committed, CopyProgress, JournalStats, Keys, Levels, Matches,
-    MemoryBudget, MergeKeys, MeterScope, Pending, RecoveryTrace, Relocated, Report, Reservation, Sample,
-    TREE_COLUMNS, TempBytes, TempSpace, as_json, as_text, since, sort_trees,
+    MemoryBudget, MergeKeys, MeterScope, PageTimes, Pending, RecoveryTrace, Relocated, Report, Reservation,
+    Sample, ScanPlace, TREE_COLUMNS, TempBytes, TempSpace, as_json, as_text, since, sort_trees,
 };
 
 pub use check::{CheckProgress, CheckReport};
@@ -45,7 +45,7 @@ pub use interrupt::Interrupt;
 pub use session::dump::DumpFormat;
 pub use session::stats::{Stats, Terms, TreeSize};
 pub use session::subject_quads::each_quad_of;
-pub use session::{Lookup, LookupWay, MergeWay, Scan, Session};
+pub use session::{Lookup, LookupWay, MergeWay, Scan, ScanPieces, Session};
 pub use term::inline::{
     DECIMAL, FIRST_REGISTERED, Inline, RDF_LANG_STRING, SHORT_STRING_BYTES, XSD, XSD_STRING, decimal_like,
     encode, from_boolean, from_date, from_date_time, from_derived, from_double, from_float, from_integer,

@@ -10,8 +10,8 @@ pub(crate) mod subject_quads;
 use std::sync::Arc;
 
 use snowmelt_store::{
-    Account, Activity, AnyTree, Columns, Keys, Levels, Matches, MergeKeys, Reader, ScanBounds, Snapshot,
-    TupleLookup, TupleScan,
+    Account, Activity, AnyTree, Columns, Keys, Levels, Matches, MergeKeys, PageTimes, Reader, ScanBounds,
+    ScanPlace, Snapshot, TupleLookup, TupleScan,
 };
 
 use crate::database::Database;
@@ -90,6 +90,22 @@ impl Session {
         id.is_none_or(|id| self.reader.resident(id))
     }
 
+    /// Pages of an index, and how many of them are in memory.
+    pub fn residency(&self, index: Index) -> (u64, u64) {
+        self.state.index(index).map_or((0, 0), |tree| self.reader.residency(tree.id()))
+    }
+
+    /// Pages of an index, and the share of visits to leaves that are expected to find them
+    /// absent.
+    pub fn expected_absent(&self, index: Index) -> (u64, f64) {
+        self.state.index(index).map_or((0, 0.0), |tree| self.reader.expected_absent(tree.id()))
+    }
+
+    /// Times of reading pages that are not in memory.
+    pub fn page_times(&self) -> PageTimes {
+        self.db.store().page_times()
+    }
+
     /// Adds the activity to its account and sets it to zero; dropping the session does
     /// it too.
     pub fn flush(&mut self) {
@@ -161,6 +177,33 @@ impl Session {
         Scan { inner: tree.map(|tree| tree.scan(ScanBounds { prefix: &prefix, range })) }
     }
 
+    /// The same in pieces of so many leaves, for threads that share the scan, in an order of its
+    /// own: it may join another one where that is.
+    pub fn pieces(
+        &self,
+        index: Index,
+        prefix: &[TermId],
+        leaves: usize,
+        joins: Option<ScanPlace>,
+    ) -> ScanPieces {
+        let prefix: Vec<u64> = prefix.iter().map(|id| id.0).collect();
+        assert!(prefix.len() <= index.arity(), "a key is no longer than a row");
+        let bounds = ScanBounds { prefix: &prefix, range: None };
+        let tree = self.state.index(index);
+        ScanPieces { inner: tree.map(|tree| tree.pieces(bounds, leaves, joins, &self.reader)) }
+    }
+
+    /// The share of the rows under a prefix that lies before a place.
+    ///
+    /// # Errors
+    /// Those of counting.
+    pub fn share_before(&mut self, index: Index, prefix: &[TermId], place: ScanPlace) -> Result<f64> {
+        let prefix: Vec<u64> = prefix.iter().map(|id| id.0).collect();
+        let bounds = ScanBounds { prefix: &prefix, range: None };
+        let Some(tree) = self.state.index(index) else { return Ok(0.0) };
+        Ok(tree.share_before(&mut self.reader, bounds, place)?)
+    }
+
     /// Rows of many sorted keys, in key order.
     pub fn lookup<'k>(&self, index: Index, keys: Keys<'k>) -> Lookup<'k> {
         Lookup { inner: self.state.index(index).map(|tree| tree.lookup(keys)) }
@@ -196,6 +239,32 @@ impl Scan {
     pub fn next(&mut self, session: &mut Session, out: &mut Columns, max_rows: usize) -> Result<bool> {
         let Some(inner) = &mut self.inner else { return Ok(false) };
         Ok(inner.next(&mut session.reader, out, max_rows)?)
+    }
+}
+
+/// A scan of an index that threads take pieces of; see [`Session::pieces`].
+pub struct ScanPieces {
+    inner: Option<snowmelt_store::ScanPieces>,
+}
+
+impl ScanPieces {
+    /// The next piece, which is the caller's; `None` when all are handed out.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn next(&self, session: &mut Session) -> Result<Option<Scan>> {
+        let Some(inner) = &self.inner else { return Ok(None) };
+        Ok(inner.next(&mut session.reader)?.map(|piece| Scan { inner: Some(piece) }))
+    }
+
+    /// Where the next piece begins; `None` at the beginning and at the end.
+    pub fn place(&self) -> Option<ScanPlace> {
+        self.inner.as_ref().and_then(|inner| inner.place())
+    }
+
+    /// Leaves handed out so far.
+    pub fn handed(&self) -> u64 {
+        self.inner.as_ref().map_or(0, |inner| inner.handed())
     }
 }
 

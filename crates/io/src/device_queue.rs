@@ -32,6 +32,7 @@ use crate::queue::config::{Engine, InPlace, QueueConfig};
 use crate::queue::counters::DeviceCounters;
 use crate::queue::device_request::Pending;
 use crate::queue::order::Rules;
+use crate::queue::read_times::ReadTimes;
 use crate::queue::request::{Class, Request, Sink};
 use crate::queue::schedule::{Limits, Load};
 use crate::system::thread_number::thread_number;
@@ -256,6 +257,11 @@ impl DeviceQueue {
     /// Counts since the queue was opened or last reset.
     pub fn counters(&self) -> DeviceCounters {
         self.shared.tally.lock().snapshot(self.shared.device.name(), self.engine())
+    }
+
+    /// Times of reads lately: cheap, and not touched by a reset of the counters.
+    pub fn read_times(&self) -> ReadTimes {
+        self.shared.tally.lock().read_times()
     }
 
     /// Starts counting anew.

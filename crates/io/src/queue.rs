@@ -2,12 +2,13 @@
 //!
 //! `request` and `config` are plain data. A `schedule` holds the waiting requests, in one
 //! `order` per class. It makes a `device_request` of the next request and of those that go
-//! along with it. `counters` count both.
+//! along with it. `counters` count both, `read_times` say how long reads take.
 
 pub(crate) mod config;
 pub(crate) mod counters;
 pub(crate) mod device_request;
 pub(crate) mod order;
+pub(crate) mod read_times;
 pub(crate) mod request;
 pub(crate) mod schedule;
 pub(crate) mod tuned_policy;

@@ -3,6 +3,7 @@
 //! | limit           | switch of `serve`  | beyond it                                                                 |
 //! |-----------------|--------------------|---------------------------------------------------------------------------|
 //! | `queries`       | `--queries`        | waits for its turn, after `wait` 503 with `Retry-After`                   |
+//! | `threads`       | `--threads`        | is given so many                                                          |
 //! | `changes`       | `--changes`        | the same                                                                  |
 //! | `wait`          | `--wait`           |                                                                           |
 //! | `timeout`       | `--timeout`        | 503; the connection breaks if rows have left already                      |
@@ -27,6 +28,8 @@ pub const HEAD_BYTES: usize = 128 << 10;
 pub struct Limits {
     /// queries running at the same time; others wait
     pub queries: usize,
+    /// threads that one query may use
+    pub threads: usize,
     /// updates and graphs on their way at the same time; they change one after the other and
     /// become durable together
     pub changes: usize,
@@ -54,6 +57,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             queries: 64,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
             changes: 64,
             wait: Duration::from_secs(30),
             timeout: Some(Duration::from_secs(300)),

@@ -26,6 +26,8 @@ pub struct ProtocolRequest {
     pub named_graphs: Vec<String>,
     /// `timeout` in milliseconds
     pub timeout_ms: Option<u64>,
+    /// `threads` that it may use
+    pub threads: Option<usize>,
     /// a graph is asked for, whole
     pub triples_are_distinct: bool,
 }
@@ -40,6 +42,7 @@ struct Parameters {
     using: Vec<String>,
     using_named: Vec<String>,
     timeout_ms: Option<u64>,
+    threads: Option<usize>,
 }
 
 /// Reads the operation from a request's head and body.
@@ -109,6 +112,11 @@ impl Parameters {
                     self.timeout_ms = Some(ms);
                     continue;
                 }
+                "threads" => {
+                    let threads = value.parse().ok().filter(|threads| *threads > 0);
+                    self.threads = Some(threads.ok_or_else(|| bad("threads is not a number of threads"))?);
+                    continue;
+                }
                 _ => continue, // other clients send their own parameters along
             };
             list.push(value.into_owned());
@@ -117,13 +125,14 @@ impl Parameters {
     }
 
     fn operation(mut self) -> Result<Operation, Refusal> {
-        let timeout_ms = self.timeout_ms;
+        let (timeout_ms, threads) = (self.timeout_ms, self.threads);
         match (self.queries.len(), self.updates.len()) {
             (1, 0) => Ok(Operation::Query(ProtocolRequest {
                 text: self.queries.remove(0),
                 default_graphs: self.graphs,
                 named_graphs: self.named_graphs,
                 timeout_ms,
+                threads,
                 ..ProtocolRequest::default()
             })),
             (0, 1) => Ok(Operation::Update(ProtocolRequest {
@@ -218,6 +227,13 @@ mod tests {
         assert_eq!(none.0, StatusCode::BAD_REQUEST);
         let twice = parse(&Method::GET, Some("query=a&query=b"), &HeaderMap::new(), b"").unwrap_err();
         assert!(twice.1.contains("more than one"));
+        let threads = |value: &str| {
+            parse(&Method::GET, Some(&format!("query=a&threads={value}")), &HeaderMap::new(), b"")
+        };
+        assert_eq!(query(threads("3").unwrap()).threads, Some(3));
+        for wrong in ["0", "-1", "many", ""] {
+            assert_eq!(threads(wrong).unwrap_err().0, StatusCode::BAD_REQUEST, "{wrong:?}");
+        }
         let media = parse(&Method::POST, None, &typed("text/plain"), b"ASK {}").unwrap_err();
         assert_eq!(media.0, StatusCode::UNSUPPORTED_MEDIA_TYPE);
         let method = parse(&Method::DELETE, Some("query=a"), &HeaderMap::new(), b"").unwrap_err();

@@ -352,6 +352,7 @@ impl Service {
         QueryOptions {
             timeout: self.timeout(query),
             cancel: Some(Arc::clone(cancel)),
+            threads: query.threads.unwrap_or(usize::MAX).min(self.limits.threads),
             default_graphs: query.default_graphs.clone(),
             named_graphs: query.named_graphs.clone(),
             triples_are_distinct: query.triples_are_distinct,

@@ -5,7 +5,8 @@
 //! 2. The constants are resolved: those of the shape once, the parameters in one dictionary
 //!    call.
 //! 3. The exact counts of the patterns that hold parameters give a key of magnitudes; the
-//!    template has a plan per key, so that a rare and a frequent constant are planned apart.
+//!    template has a plan per key, so that a rare and a frequent constant are planned apart. The
+//!    key says, too, how much of the indexes is in memory, as long as that is not all of them.
 //! 4. The plan is made runnable; batches are pulled as the caller asks.
 //!
 //! No result is ever cached. What is kept of a shape is checked against the state a query sees
@@ -18,6 +19,7 @@ mod facts;
 mod graph;
 #[cfg(test)]
 mod hostile;
+mod reads;
 mod result;
 mod template;
 #[cfg(test)]
@@ -39,13 +41,14 @@ use crate::bounds::{
 };
 use crate::error::QueryError;
 use crate::exec::source::Source;
-use crate::exec::{BatchRows, Boxed, Profile, Run, build, terms_within};
+use crate::exec::{BatchRows, Boxed, Profile, Run, SharedScans, build, build_input, terms_within};
 use crate::plan::Plan;
 use crate::text::parameter::GroundTerm;
 use crate::text::{bind, shape, syntax};
 use crate::value::{LocalTerms, Terms};
 use template::Template;
 
+pub use reads::PlanCosts;
 pub use result::{QueryKind, QueryMemory, QueryResult, TermRows, Written};
 
 /// Templates kept, and bytes of their texts; when there are more, the least recently used half
@@ -81,6 +84,8 @@ pub struct QueryOptions {
     pub batch_rows: Option<usize>,
     /// Threads it may use; 0: as many as there are cores.
     pub threads: usize,
+    /// Whether its plan reckons with what must be read.
+    pub costs: PlanCosts,
     /// The triples of a CONSTRUCT are known to be distinct: none is remembered.
     pub triples_are_distinct: bool,
     /// Graphs merged into the default graph; with `named_graphs` replaces the query's own
@@ -105,6 +110,8 @@ pub struct Engine {
     /// and those with long texts
     texts: Line,
     cores: usize,
+    /// scans under way that others can join
+    scans: Arc<SharedScans>,
     text_limits: TextLimits,
 }
 
@@ -133,6 +140,7 @@ impl Engine {
             line: Line::default(),
             texts: Line::default(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
+            scans: Arc::default(),
         }
     }
 
@@ -144,6 +152,12 @@ impl Engine {
     /// Reads and time of all finished queries, and of everything else on this database.
     pub fn activity(&self) -> Activity {
         self.db.activity()
+    }
+
+    /// Scans that were handed out in pieces because much of them had to be read, and those of
+    /// them that joined another scan under way.
+    pub fn shared_scans(&self) -> (u64, u64) {
+        self.scans.counts()
     }
 
     /// Begins a query. Errors of the text come here; those of the data while the result is
@@ -237,8 +251,6 @@ impl Engine {
         let Prepared { template, plan, mut run, text: reserved } = self.prepare(text, options, &limits)?;
         let planned = start.elapsed();
         run.profile = Some(Profile::new(plan.nodes));
-        // counters are one thread's
-        run.threads = 1;
         let root = runnable(&plan, &mut run, text)?;
         run.announce_constants()?;
         let mut result = QueryResult::new(template, root, run, options.triples_are_distinct, reserved)?;
@@ -296,7 +308,7 @@ impl Engine {
         text: Option<TextMemory>,
     ) -> Result<Prepared, QueryError> {
         let consts = template.resolve(&params, &mut source, limits)?;
-        let plan = template.plan(self, &params, &consts, &mut source, limits)?;
+        let plan = template.plan(self, &params, &consts, &mut source, options.costs, limits)?;
         let mut run = self.run(&template, params, consts, source, options, limits)?;
         if options.batch_rows.is_none() {
             run.batch = run.batch.of_each(plan.nodes, run.memory.least());
@@ -342,6 +354,7 @@ impl Engine {
             active: Some(active),
             plan: None,
             part: None,
+            shared_scans: self.scans.clone(),
             forked: Activity::default(),
             params,
             consts,
@@ -464,7 +477,10 @@ fn limits(options: &QueryOptions) -> Limits {
 /// The operators of a plan.
 fn runnable(plan: &Plan, run: &mut Run, text: &str) -> Result<Deep<Boxed>, QueryError> {
     with_room(plan.room, || {
-        let root = build(&plan.root, run).map_err(|e| locate(e, text))?;
+        // whether there is a row is known from the first one
+        let one_is_enough = matches!(run.algebra.form, Form::Ask);
+        let root = if one_is_enough { build(&plan.root, run) } else { build_input(&plan.root, run) };
+        let root = root.map_err(|e| locate(e, text))?;
         Ok(Deep::new(root, plan.room))
     })
 }

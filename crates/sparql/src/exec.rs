@@ -26,6 +26,7 @@ mod profile;
 mod rows;
 mod run;
 mod scan;
+mod shared;
 mod slice;
 mod sort;
 pub(crate) mod source;
@@ -38,8 +39,10 @@ pub(crate) use access::compared;
 pub use batch::Batch;
 pub(crate) use build::build;
 pub(crate) use distinct::Distinct;
+pub(crate) use parallel::build_input;
 pub(crate) use profile::Profile;
 pub(crate) use run::{BatchRows, Run, fill, terms_within};
+pub(crate) use shared::{SharedNote, SharedScans};
 
 pub(crate) type Result<T> = std::result::Result<T, QueryError>;
 

@@ -4,11 +4,14 @@
 //! (dynamic programming, then greedy), on the estimates of [`estimate`] (exact counts where
 //! constants allow), and [`access`] turns a triple pattern into visits to indexes.
 //!
-//! Costs are microseconds of a warm core: see [`Costs`]. Device time is not part of them. A
-//! plan serves cold and warm runs alike, and which pages a run must wait for is known only when
-//! it runs: the operators then announce their reads together ([`star`]).
+//! Costs are microseconds of a warm core ([`Costs`]) and of a device ([`device_time`]). Device
+//! time is that of the pages that are expected to be absent, and nothing where all is in memory:
+//! a plan is made for a state of memory ([`Reads`]), and kept for queries that meet the same.
+//! Which pages a run must really wait for is known only when it runs: the operators then
+//! announce their reads together ([`star`]).
 
 mod access;
+mod device_time;
 mod estimate;
 mod greedy;
 mod guess;
@@ -22,8 +25,9 @@ use snowmelt_graph::{CompareOp, Index, TermId};
 use crate::algebra::{Algebra, Const, Var};
 use crate::bounds::Limits;
 use crate::error::QueryError;
-use crate::plan::{GraphScope, Plan};
+use crate::plan::{Cost, GraphScope, Plan, Reads};
 
+use device_time::Reach;
 use memo::{Estimates, Nodes};
 
 pub(crate) use estimate::Estimate;
@@ -66,7 +70,8 @@ pub(crate) struct Totals {
     pub objects: f64,
 }
 
-/// The cost model: microseconds per unit of work, measured on BSBM at 10 M triples, warm.
+/// The cost model: microseconds per unit of work, measured on BSBM at 10 M triples, warm; and
+/// device time of what is absent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Costs {
     /// descent to a leaf for a key far from the one before
@@ -87,6 +92,8 @@ pub(crate) struct Costs {
     pub block: f64,
     /// a block that a merge passes, or unpacks
     pub passed_block: f64,
+    /// residency of the indexes, and the device
+    pub reads: Reads,
 }
 
 /// Rows of a leaf that are unpacked together.
@@ -104,13 +111,14 @@ impl Default for Costs {
             rows_per_page: 700.0,
             block: 0.12,
             passed_block: 0.013,
+            reads: Reads::none(),
         }
     }
 }
 
 impl Costs {
-    /// `keys` sorted look-ups into an index of `rows` rows that find `found` rows.
-    pub fn lookup(&self, keys: f64, rows: f64, found: f64) -> f64 {
+    /// `keys` sorted look-ups within reach that find `found` rows of `rows`.
+    pub fn lookup(&self, keys: f64, rows: f64, found: f64, reach: Reach) -> Cost {
         let pages = (rows / self.rows_per_page).max(1.0);
         // expected distinct leaves of that many keys
         let leaves = pages * (1.0 - (-keys / pages).exp());
@@ -119,11 +127,13 @@ impl Costs {
         let blocks = (rows / ROWS_PER_BLOCK).max(1.0);
         let unpacked = blocks * (1.0 - (-keys / blocks).exp());
         let merged = self.key + unpacked * self.block + blocks * self.passed_block + keys * self.row;
-        self.operator + one_by_one.min(merged) + found * self.row
+        let work = self.operator + one_by_one.min(merged) + found * self.row;
+        Cost { cpu: work, io: device_time::lookup(&self.reads, reach, keys, found) }
     }
 
-    pub fn scan(&self, rows: f64) -> f64 {
-        self.operator + self.key + rows * self.scan_row
+    pub fn scan(&self, rows: f64, index: Index) -> Cost {
+        let work = self.operator + self.key + rows * self.scan_row;
+        Cost { cpu: work, io: device_time::scan(&self.reads, index, rows) }
     }
 
     pub fn hash(&self, build: f64, probe: f64, found: f64) -> f64 {
@@ -137,6 +147,7 @@ pub(crate) fn plan(
     statistics: &mut dyn Statistics,
     scope: GraphScope,
     output: &[Var],
+    reads: Reads,
     limits: &Limits,
 ) -> Result<Plan, QueryError> {
     let made = Nodes::default();
@@ -145,7 +156,7 @@ pub(crate) fn plan(
         made: &made,
         statistics,
         scope,
-        costs: Costs::default(),
+        costs: Costs { reads, ..Costs::default() },
         nodes: 0,
         fresh: algebra.names.len() as u32,
         compared: false,
@@ -155,7 +166,7 @@ pub(crate) fn plan(
     };
     let mut root = planner.root(output)?;
     star::announce(&mut root, limits)?;
-    Ok(Plan::new(root, planner.nodes, algebra.room))
+    Ok(Plan::new(root, planner.nodes, algebra.room, reads))
 }
 
 struct Planner<'a> {

@@ -13,7 +13,9 @@
 //! than its first, the same rows are an [`Op::Context`] in each of them. What depends on a
 //! context is computed anew for the next.
 
+mod cost;
 mod inputs;
+mod reads;
 mod sound;
 
 use snowmelt_graph::{CompareOp, Index, TermId};
@@ -22,7 +24,9 @@ use spargebra::algebra::{AggregateExpression, Expression, PropertyPathExpression
 use crate::algebra::{Const, ExistsKind, SortKey, Var, VarSet};
 use crate::bounds::{plan_stack_bytes, with_room};
 
+pub(crate) use cost::Cost;
 pub(crate) use inputs::{children, children_mut};
+pub(crate) use reads::{IndexPages, Reads, Residency};
 
 /// An operator with what the optimiser expects of it.
 #[derive(Debug)]
@@ -33,8 +37,8 @@ pub(crate) struct PlanNode {
     pub vars: Vec<Var>,
     /// expected rows
     pub rows: f64,
-    /// expected microseconds, inputs included
-    pub cost: f64,
+    /// expected cost, inputs included
+    pub cost: Cost,
     /// the contexts from further up that it reads, by their row numbers' variables
     pub contexts: VarSet,
     pub op: Op,
@@ -259,11 +263,13 @@ pub(crate) struct Plan {
     pub nodes: usize,
     /// stack bytes that running it takes
     pub room: usize,
+    /// its assumptions about reads
+    pub reads: Reads,
 }
 
 impl Plan {
     /// A plan of an algebra over which to go takes `text_room`.
-    pub fn new(root: PlanNode, nodes: usize, text_room: usize) -> Self {
+    pub fn new(root: PlanNode, nodes: usize, text_room: usize, reads: Reads) -> Self {
         let (mut levels, mut open) = (0, vec![(&root, 1)]);
         while let Some((node, level)) = open.pop() {
             levels = levels.max(level);
@@ -271,7 +277,7 @@ impl Plan {
         }
         let room = plan_stack_bytes(text_room, levels);
         with_room(room, || sound::assert_sound(&root, nodes));
-        Self { root, nodes, room }
+        Self { root, nodes, room, reads }
     }
 }
 

@@ -29,6 +29,7 @@ use crate::read::account::Account;
 use crate::read::activity::Activity;
 use crate::read::fetch::Fetch;
 use crate::read::meters::TreeStats;
+use crate::read::system_statistics::{self, PageTimes, SystemStatistics};
 use crate::read::warm::{self};
 use crate::recovery::RecoveryTrace;
 use crate::settings::config::{Checkpoints, StoreConfig};
@@ -175,6 +176,16 @@ impl Store {
     /// Counters of every stripe's device, by class of requests.
     pub fn device_counters(&self) -> Vec<DeviceCounters> {
         self.fetch.stripes.counters()
+    }
+
+    /// Times of reads of every stripe's device: of one page and of many (SREADTIM, MREADTIM).
+    pub fn system_statistics(&self) -> Vec<SystemStatistics> {
+        system_statistics::of_devices(&self.fetch.stripes)
+    }
+
+    /// Times of reading absent pages, all devices together.
+    pub fn page_times(&self) -> PageTimes {
+        system_statistics::page_times(&self.fetch.stripes)
     }
 
     /// Sets all counters to zero; what is resident stays counted. From now on only what is read

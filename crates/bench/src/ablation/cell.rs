@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use serde::Serialize;
 use snowmelt_io::{Clock, Device, SimulatedDevice};
-use snowmelt_sparql::{Engine, QueryOptions};
+use snowmelt_sparql::{Engine, PlanCosts, QueryOptions};
 use snowmelt_store::{IDLE_NS, Report, Store, StoreConfig};
 
 use super::view::{View, WarmLists, pool_bytes};
@@ -82,8 +82,8 @@ pub(super) fn memory(pages: u64, pool_percent: u32) -> StoreConfig {
 }
 
 /// Queries in the asking thread only.
-pub(super) fn options(_ablation: &Ablation<'_>) -> QueryOptions {
-    QueryOptions { threads: 1, ..QueryOptions::default() }
+pub(super) fn options(costs: PlanCosts) -> QueryOptions {
+    QueryOptions { threads: 1, costs, ..QueryOptions::default() }
 }
 
 /// Runs a cell.
@@ -107,7 +107,7 @@ pub(super) fn run(
     let list = lists.get(&conditions).filter(|_| setting.has_list());
     let database = view.open(config, modelled, list)?;
     let store = database.store().clone();
-    let target = InProcess::new(Engine::new(database).into(), clock.clone(), options(ablation));
+    let target = InProcess::new(Engine::new(database).into(), clock.clone(), options(setting.costs));
     let (stream, count) = conditions.load.stream(ablation)?;
     let mixes = Mixes::new(stream, count, &[ablation.stop]);
     let drive = Drive { target: &target, clock: &clock, clients: conditions.clients, on_query: &|_| {} };

@@ -3,11 +3,15 @@
 use std::fmt;
 
 use snowmelt_io::{DeviceModel, DiskModel, InPlace, Policy, QueueConfig, RaidModel};
+use snowmelt_sparql::PlanCosts;
 use snowmelt_store::{PAGE_BYTES, ReadAhead, Rule};
 
 use super::load::Load;
 
-/// A choice of read-ahead rules, and of other settings of I/O.
+/// Device times in plans, as the name of a setting says them.
+const DEVICE_COSTS: &str = "device-costs";
+
+/// A choice of read-ahead rules, of other settings of I/O, and whether plans reckon with reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// As the table calls it.
@@ -16,6 +20,8 @@ pub struct Setting {
     pub rules: ReadAhead,
     /// Settings of the queue.
     pub turned: Turned,
+    /// The costs of plans.
+    pub costs: PlanCosts,
 }
 
 /// Settings of the queue that are turned by hand; the others are as the cost model says.
@@ -50,17 +56,22 @@ impl Setting {
     /// A setting as on the command line: `none`, `all`, `auto`, or rules joined by commas. Words
     /// may follow: `-rule` switches one off; `gap=PAGES`, `in-place=on|off`, `depth=N`,
     /// `fairness=N`, `extent-misses=N`, `extent-window=SECONDS`, `scan-leaves=N` and
-    /// `scan-after=N` are the switches of these names.
+    /// `scan-after=N` are the switches of these names; `-device-costs` leaves device times out of plans.
     pub fn parse(name: &str) -> Result<Self, String> {
         let mut words = name.split(' ');
         let rules = ReadAhead::parse(words.next().unwrap_or_default())?;
-        let mut setting = Self { name: name.to_owned(), rules, turned: Turned::default() };
+        let mut setting =
+            Self { name: name.to_owned(), rules, turned: Turned::default(), costs: PlanCosts::Device };
         words.try_for_each(|word| setting.turn(word))?;
         Ok(setting)
     }
 
     fn turn(&mut self, word: &str) -> Result<(), String> {
         if let Some(rule) = word.strip_prefix('-') {
+            if rule == DEVICE_COSTS {
+                self.costs = PlanCosts::Warm;
+                return Ok(());
+            }
             let rule = Rule::ALL.into_iter().find(|r| r.name() == rule).ok_or(format!("no rule {rule:?}"))?;
             switch_off(&mut self.rules, rule);
             return Ok(());
@@ -81,11 +92,16 @@ impl Setting {
         Ok(())
     }
 
-    /// True for `auto`, which chooses everything; false for the settings it is measured
-    /// against, of which something at least is fixed.
+    /// True for `auto`, which chooses everything.
     pub fn chooses(&self) -> bool {
         let usual = ReadAhead { warm_list: self.rules.warm_list, ..ReadAhead::auto() };
-        self.rules == usual && self.turned == Turned::default()
+        self.rules == usual && self.turned == Turned::default() && self.costs == PlanCosts::Device
+    }
+
+    /// True for the settings that `auto` is measured against: of these something is fixed that it
+    /// chooses, and the plans are its own.
+    pub fn is_fixed(&self) -> bool {
+        !self.chooses() && self.costs == PlanCosts::Device
     }
 
     /// True when it reads a warm list.
@@ -110,13 +126,15 @@ fn switch_off(rules: &mut ReadAhead, rule: Rule) {
     }
 }
 
-/// None, each rule alone, all but each, all, and auto with and without a warm list; and what
-/// the cost model chooses, fixed: gaps of 0 and 10 pages, lone reads in place and not.
+/// None, each rule alone, all but each, all, and auto: with and without a warm list, and with
+/// plans that take everything to be in memory; and what the cost model chooses, fixed: gaps of 0
+/// and 10 pages, lone reads in place and not.
 pub fn settings() -> Vec<Setting> {
     let alone = Rule::ALL.iter().map(|rule| rule.name().to_owned());
     let without = Rule::ALL.iter().map(|rule| format!("all -{}", rule.name()));
     let names = ["none".to_owned()].into_iter().chain(alone).chain(without);
-    let names = names.chain(["all", "auto", "auto -warm-list"].map(str::to_owned));
+    let names =
+        names.chain(["all", "auto", "auto -warm-list", "auto -warm-list -device-costs"].map(str::to_owned));
     let names = names.chain(TURNED.map(str::to_owned));
     names.map(|name| Setting::parse(&name).expect("these are settings")).collect()
 }
@@ -273,7 +291,7 @@ mod tests {
     #[test]
     fn every_rule_is_on_and_off() {
         let settings = settings();
-        assert_eq!((settings.len(), conditions().len()), (20, 54));
+        assert_eq!((settings.len(), conditions().len()), (21, 54));
         let plain = settings.iter().filter(|s| !s.rules.auto && s.turned == Turned::default());
         let plain: Vec<&Setting> = plain.collect();
         for rule in Rule::ALL {

@@ -79,7 +79,7 @@ impl<'a> Outcome<'a> {
 
     fn judge(&self, auto: &Cell) -> Option<Judgement> {
         let conditions = auto.conditions;
-        let rival = |s: &Setting| !s.chooses() && (!s.has_list() || auto.setting.has_list());
+        let rival = |s: &Setting| s.is_fixed() && (!s.has_list() || auto.setting.has_list());
         let rivals = self.cells.iter().filter(|c| c.conditions == conditions && rival(&c.setting));
         let time = |cell: &Cell| cell.figures.judged_s(&conditions);
         let best = rivals.min_by(|a, b| time(a).total_cmp(&time(b)))?;
@@ -95,6 +95,19 @@ impl<'a> Outcome<'a> {
     /// Where each rule helps.
     pub fn worth(&self) -> Vec<Worth> {
         Rule::ALL.into_iter().map(|rule| self.worth_of(rule)).collect()
+    }
+
+    /// Worth of device times in plans: under each condition the time of `auto` without a
+    /// warm list with plans as if everything were in memory, by that with plans that reckon
+    /// with reads.
+    pub fn worth_of_device_costs(&self) -> Vec<(Conditions, f64)> {
+        let of = |conditions: Conditions| {
+            let (with, without) = ("auto -warm-list", "auto -warm-list -device-costs");
+            let (with, without) = (self.figures(conditions, with)?, self.figures(conditions, without)?);
+            // All mixes: another plan is chosen long before the pool is warm or never.
+            Some((conditions, ratio(&conditions, without.seconds, with.seconds)))
+        };
+        self.all_conditions().into_iter().filter_map(of).collect()
     }
 
     fn worth_of(&self, rule: Rule) -> Worth {
@@ -162,6 +175,10 @@ impl<'a> Outcome<'a> {
         let total = self.all_conditions().len();
         for worth in self.worth() {
             out.push_str(&format!("  {}\n", worth.text(total)));
+        }
+        out.push_str("\nwhat device times in plans are worth (auto -warm-list: time with warm plans by time with them)\n");
+        for (conditions, times) in self.worth_of_device_costs() {
+            out.push_str(&format!("  {times:.2} × ({conditions}, {})\n", conditions.load.name()));
         }
         if let Some(share) = self.extent_share() {
             out.push_str(&format!(

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use snowmelt_graph::Database;
 use snowmelt_io::{Clock, Device, MemoryDevice, SimulatedDevice};
-use snowmelt_sparql::Engine;
+use snowmelt_sparql::{Engine, PlanCosts};
 use snowmelt_store::superblock::{SuperBlock, SuperBlockFile};
 use snowmelt_store::{Background, DeviceWrap, Geometry, PAGE_BYTES, ReadAhead, Store, StoreConfig};
 
@@ -169,7 +169,7 @@ impl WarmLists {
             };
             let database = view.open(config, modelled, None)?;
             let engine = Arc::new(Engine::new(database));
-            let target = InProcess::new(engine, clock.clone(), cell::options(ablation));
+            let target = InProcess::new(engine, clock.clone(), cell::options(PlanCosts::Device));
             let (stream, count) = Load::Mixes.stream(ablation)?;
             let mixes = Mixes::new(stream, count, &[ablation.stop]);
             Drive { target: &target, clock: &clock, clients: 1, on_query: &|_| {} }.run(&mixes)?;

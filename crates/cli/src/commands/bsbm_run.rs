@@ -20,6 +20,7 @@ use snowmelt_bench::sampler::Sample;
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, read_update_transactions};
 use snowmelt_graph::{OpenOptions, Report};
 use snowmelt_io::Clock;
+use snowmelt_sparql::PlanCosts;
 
 /// Run a query mix in this process and measure it.
 #[derive(clap::Args)]
@@ -77,6 +78,13 @@ pub struct BsbmRunArgs {
     /// The update set that `bsbm generate --update-output` wrote, for explore-and-update
     #[arg(long, value_name = "FILE")]
     updates: Option<PathBuf>,
+    /// Threads that a query may use [default: as many as there are processors]
+    #[arg(long, value_name = "N", default_value = "0", hide_default_value = true)]
+    threads: usize,
+    /// Costs of plans: device reckons with what must be read, warm takes everything to be
+    /// in memory
+    #[arg(long, value_name = "device|warm", default_value = "device", value_parser = plan_costs)]
+    costs: PlanCosts,
     /// Result format
     #[arg(long, default_value = "table")]
     format: ReportFormat,
@@ -88,6 +96,14 @@ pub struct BsbmRunArgs {
 pub(super) enum ReportFormat {
     Table,
     Json,
+}
+
+fn plan_costs(text: &str) -> Result<PlanCosts, String> {
+    match text {
+        "device" => Ok(PlanCosts::Device),
+        "warm" => Ok(PlanCosts::Warm),
+        _ => Err("use device or warm".into()),
+    }
 }
 
 /// Settings that every kind of run shares.
@@ -127,7 +143,14 @@ pub fn run(args: BsbmRunArgs) -> Result<()> {
 
 impl BsbmRunArgs {
     fn load(&self, products: u32) -> ClientLoad {
-        ClientLoad { products, seed: self.seed, use_case: self.use_case, clients: self.clients.get() }
+        ClientLoad {
+            products,
+            seed: self.seed,
+            use_case: self.use_case,
+            clients: self.clients.get(),
+            threads: self.threads,
+            costs: self.costs,
+        }
     }
 
     /// A line for people, out of the way of JSON.
@@ -352,7 +375,7 @@ pub(super) fn machine() -> String {
 }
 
 fn settings_line(args: &BsbmRunArgs, load: ClientLoad) -> String {
-    let ClientLoad { products, seed, use_case, clients } = load;
+    let ClientLoad { products, seed, use_case, clients, .. } = load;
     format!(
         "{use_case}, {products} products, seed {seed}, {clients} clients, {} mixes after {} of warm-up",
         args.mixes, args.warmup

@@ -16,6 +16,7 @@ use snowmelt_bench::scratch_dir::ScratchDir;
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists};
 use snowmelt_graph::OpenOptions;
 use snowmelt_graph::load::LoadOptions;
+use snowmelt_sparql::PlanCosts;
 
 use super::bsbm_run::{ReportFormat, machine};
 use crate::switches::open::OpenArgs;
@@ -110,8 +111,14 @@ impl BsbmScaleArgs {
             true => is_of(products, &db, &options)?,
             false => self.make(products, &db, &options, stop)?,
         }
-        let load =
-            ClientLoad { products, seed: self.seed, use_case: UseCase::Explore, clients: self.clients.get() };
+        let load = ClientLoad {
+            products,
+            seed: self.seed,
+            use_case: UseCase::Explore,
+            clients: self.clients.get(),
+            threads: 0,
+            costs: PlanCosts::default(),
+        };
         let flame = self.flame.as_ref().map(|file| named(file, products, of));
         let plan = ScalePlan {
             db: &db,

@@ -22,6 +22,7 @@ use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists};
 use snowmelt_graph::load::{LoadOptions, LoadProgress, Progress};
 use snowmelt_graph::{OpenOptions, Report};
 use snowmelt_io::{Clock, Device, DeviceModel, SimulatedDevice};
+use snowmelt_sparql::PlanCosts;
 use snowmelt_store::{DeviceWrap, ReadAhead};
 
 /// The run page by page is stopped after so many seconds.
@@ -56,8 +57,14 @@ pub fn run(args: DemoArgs) -> Result<()> {
     let home = Home::new(args.dir.as_deref())?;
     println!("Snowmelt demo: the same queries from cold, without and with planned reads\n");
     make(args.products, home.path(), &stop)?;
-    let load =
-        ClientLoad { products: args.products, seed: DEFAULT_SEED, use_case: UseCase::Explore, clients: 4 };
+    let load = ClientLoad {
+        products: args.products,
+        seed: DEFAULT_SEED,
+        use_case: UseCase::Explore,
+        clients: 4,
+        threads: 0,
+        costs: PlanCosts::Device,
+    };
     let demo = Demo { db: home.path(), load, stop: &stop };
     println!("\nExplore from cold, {} clients, on a simulated network volume ({VOLUME})", load.clients);
     let (slow, slow_meters) =

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use snowmelt_base::size;
 use snowmelt_io::{ProbeLimits, Profile, RatePoint};
-use snowmelt_store::{ReadAhead, Store, StoreConfig, profile_path, superblock};
+use snowmelt_store::{PAGE_BYTES, ReadAhead, Store, StoreConfig, profile_path, superblock};
 
 /// Measure the device under a file, a directory or a block device, by reading only.
 #[derive(Debug, clap::Args)]
@@ -103,6 +103,13 @@ fn print_table(profile: &Profile) {
         cost.depth,
         cost.ns_per_request as f64 / 1e3,
         cost.bytes_per_s as f64 / f64::from(1 << 20),
+    );
+    let reads = &profile.reads;
+    println!(
+        "system statistics: a page read alone {:.0} µs (SREADTIM), {} pages in one read {:.0} µs (MREADTIM)",
+        reads.single_ns / 1e3,
+        reads.multi_bytes / PAGE_BYTES as u64,
+        reads.multi_ns / 1e3,
     );
     println!(
         "so: read through gaps up to {}, keep {} requests outstanding, scan {} ahead,",

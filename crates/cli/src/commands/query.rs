@@ -35,6 +35,9 @@ pub struct QueryArgs {
     /// Give up after this many seconds
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
+    /// Threads that the query may use [default: as many as there are processors]
+    #[arg(long, value_name = "N", default_value = "0", hide_default_value = true)]
+    threads: usize,
     #[command(flatten)]
     waits: WaitsArg,
     #[command(flatten)]
@@ -63,6 +66,7 @@ pub fn run(args: QueryArgs) -> anyhow::Result<()> {
         timeout: args.timeout.map(std::time::Duration::from_secs_f64),
         cancel: Some(stop.clone()),
         account: Some(Arc::clone(&logged.account)),
+        threads: args.threads,
         ..QueryOptions::default()
     };
     let answered = match is_prompt {

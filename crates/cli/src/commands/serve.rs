@@ -56,6 +56,10 @@ struct LimitArgs {
     /// Queries that run at the same time; others wait
     #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = Limits::default().queries)]
     queries: usize,
+    /// Threads that one query may use, whatever it asks for [default: as many as there are
+    /// processors]
+    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = Limits::default().threads, hide_default_value = true)]
+    threads: usize,
     /// Updates and uploads on their way at the same time; others wait
     #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = Limits::default().changes)]
     changes: usize,
@@ -87,6 +91,7 @@ impl LimitArgs {
     fn limits(&self) -> Limits {
         Limits {
             queries: self.queries,
+            threads: self.threads,
             changes: self.changes,
             wait: self.wait.0,
             timeout: Some(self.timeout.0).filter(|timeout| !timeout.is_zero()),

@@ -42,7 +42,7 @@ impl Serving {
         let began = self.clock.now_ns();
         self.tally.lock().begin_in_place(class, len, began);
         let result = act(&*self.device);
-        self.tally.lock().end_in_place(class, began, self.clock.now_ns(), result.is_err());
+        self.tally.lock().end_in_place(class, len, began, self.clock.now_ns(), result.is_err());
         result
     }
 }

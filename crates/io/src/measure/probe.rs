@@ -8,6 +8,8 @@
 //! 3. The cost model follows from the figures. Latency is the median at depth 1. Bandwidth is
 //!    the best sequential rate. Depth is the smallest that gives nine tenths of the best random
 //!    rate. The cost per request is the rest of the time at that rate.
+//! 4. So do the system statistics: the mean times of a random block and of a large sequential
+//!    request, each alone.
 //!
 //! Reasons to doubt the figures (page cache, holes, a small file) are written into the
 //! profile.
@@ -102,8 +104,36 @@ pub struct Profile {
     pub sequential: Vec<RatePoint>,
     /// The cost model that follows.
     pub cost: CostModel,
+    /// Times of a read alone; profiles of older versions get them from the points above.
+    #[serde(default)]
+    pub reads: ProbedReads,
     /// Reasons to doubt the figures.
     pub doubts: Vec<String>,
+}
+
+/// Times of reads that are alone at the device: its system statistics.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProbedReads {
+    /// Mean time of a read of one block, in nanoseconds (SREADTIM).
+    pub single_ns: f64,
+    /// Mean time of a read of many blocks, in nanoseconds (MREADTIM).
+    pub multi_ns: f64,
+    /// Bytes of such a read.
+    pub multi_bytes: u64,
+}
+
+impl ProbedReads {
+    /// Of the points that were measured at depth 1; 0 where there is none.
+    fn of(random: &[RatePoint], sequential: &[RatePoint]) -> ProbedReads {
+        let alone = |points: &[RatePoint]| points.iter().find(|p| p.depth == 1 && p.per_s > 0.0).cloned();
+        let mean_ns = |point: &Option<RatePoint>| point.as_ref().map_or(0.0, |p| 1e9 / p.per_s);
+        let (single, multi) = (alone(random), alone(sequential));
+        ProbedReads {
+            single_ns: mean_ns(&single),
+            multi_ns: mean_ns(&multi),
+            multi_bytes: multi.map_or(0, |p| p.request_bytes),
+        }
+    }
 }
 
 impl Profile {
@@ -127,7 +157,11 @@ impl Profile {
         let not_one = |e: serde_json::Error| {
             IoError::invalid(&name, Operation::Read, format!("not a device profile: {e}"))
         };
-        serde_json::from_slice(&text).map_err(not_one)
+        let mut profile: Profile = serde_json::from_slice(&text).map_err(not_one)?;
+        if profile.reads == ProbedReads::default() {
+            profile.reads = ProbedReads::of(&profile.random, &profile.sequential);
+        }
+        Ok(profile)
     }
 }
 
@@ -174,6 +208,7 @@ pub fn probe(path: &Path, limits: &ProbeLimits) -> Result<Profile, IoError> {
         sequential.push(measure(limits.extent_bytes, depth, ProbePattern::Sequential)?);
     }
     let cost = fit(&random, &sequential);
+    let reads = ProbedReads::of(&random, &sequential);
     let doubts = doubts(&file, direct, len_bytes);
     let engine = engine.to_string();
     Ok(Profile {
@@ -185,6 +220,7 @@ pub fn probe(path: &Path, limits: &ProbeLimits) -> Result<Profile, IoError> {
         random,
         sequential,
         cost,
+        reads,
         doubts,
     })
 }
@@ -432,6 +468,15 @@ mod tests {
         let stored = dir.path().join("profile.json");
         profile.save(&stored).unwrap();
         assert_eq!(Profile::load(&stored).unwrap().cost, profile.cost);
+        assert!(profile.reads.single_ns > 0.0 && profile.reads.multi_ns > 0.0);
+        assert_eq!(profile.reads.multi_bytes, 2 << 20);
+        // A version that did not know of system statistics has measured them all the same.
+        let mut old = serde_json::to_value(&profile).unwrap();
+        old.as_object_mut().unwrap().remove("reads").unwrap();
+        std::fs::write(&stored, old.to_string()).unwrap();
+        let again = Profile::load(&stored).unwrap().reads;
+        assert!((again.single_ns / profile.reads.single_ns - 1.0).abs() < 1e-9, "{again:?}");
+        assert!((again.multi_ns / profile.reads.multi_ns - 1.0).abs() < 1e-9, "{again:?}");
         std::fs::write(&stored, "{}").unwrap();
         assert!(Profile::load(&stored).unwrap_err().to_string().contains("not a device profile"));
     }

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::latency::{Latency, histogram};
 use crate::queue::device_request::DeviceRequest;
+use crate::queue::read_times::ReadTimes;
 use crate::queue::request::Class;
 
 /// Counts of one class of requests.
@@ -84,6 +85,8 @@ impl DeviceCounters {
 pub(crate) struct QueueTally {
     classes: [ClassTally; Class::COUNT],
     service: Histogram<u64>,
+    /// Times of reads lately; not reset with the counts.
+    read_times: ReadTimes,
     outstanding: u64,
     changed_ns: u64,
     busy_ns: u64,
@@ -129,6 +132,7 @@ impl QueueTally {
         QueueTally {
             classes: std::array::from_fn(|_| class()),
             service: histogram(),
+            read_times: ReadTimes::default(),
             outstanding: 0,
             changed_ns: 0,
             busy_ns: 0,
@@ -165,6 +169,9 @@ impl QueueTally {
     /// error.
     pub(crate) fn finished(&mut self, request: &DeviceRequest, ended: usize, failed: usize, now: u64) {
         self.outstanding_changes(now);
+        if failed == 0 && ended == request.pieces.len() {
+            self.read_times.ended(request, self.outstanding, now);
+        }
         self.outstanding -= 1;
         if request.started_ns < self.reset_ns {
             return;
@@ -189,13 +196,13 @@ impl QueueTally {
     }
 
     /// A request was ended in the asking thread.
-    pub(crate) fn end_in_place(&mut self, class: Class, began: u64, now: u64, failed: bool) {
+    pub(crate) fn end_in_place(&mut self, class: Class, bytes: u64, began: u64, now: u64, failed: bool) {
         self.outstanding_changes(now);
-        self.outstanding -= 1;
-        if began < self.reset_ns {
-            return;
-        }
         let taken = now.saturating_sub(began);
+        if !failed {
+            self.read_times.ended_alone(class, taken, bytes, self.outstanding);
+        }
+        self.outstanding -= 1;
         self.service.saturating_record(taken);
         let class = &mut self.classes[class as usize];
         class.took(taken);
@@ -227,10 +234,15 @@ impl QueueTally {
         }
     }
 
+    /// Times of reads lately.
+    pub(crate) fn read_times(&self) -> ReadTimes {
+        self.read_times
+    }
+
     /// Starts counting anew; what is outstanding stays outstanding, and is no request of the new
-    /// count.
+    /// count. What is known of the device stays known.
     pub(crate) fn reset(&mut self, now: u64) {
-        let outstanding = self.outstanding;
-        *self = QueueTally { outstanding, changed_ns: now, reset_ns: now, ..QueueTally::new() };
+        let (outstanding, read_times) = (self.outstanding, self.read_times);
+        *self = QueueTally { outstanding, read_times, changed_ns: now, reset_ns: now, ..QueueTally::new() };
     }
 }

@@ -2,19 +2,35 @@
 
 use std::fmt::Write;
 
-use snowmelt_graph::{Index, TermId};
+use snowmelt_graph::{Index, PageTimes, TermId};
 use spargebra::algebra::Expression;
 
 use crate::algebra::Var;
-use crate::exec::{Profile, Run};
-use crate::plan::{Access, JoinKind, Op, PathEnd, Plan, PlanNode, Src, children};
+use crate::exec::{Profile, Run, SharedNote};
+use crate::plan::{Access, JoinKind, Op, PathEnd, Plan, PlanNode, Reads, Residency, Src, children};
 use crate::text::parameter::{GroundTerm, ground};
 
 /// The plan as text, a line per operator.
 pub(crate) fn explain(plan: &Plan, run: &Run, profile: Option<&Profile>) -> String {
     let mut out = String::new();
     Printer { run, profile }.node(&plan.root, 0, &mut out);
+    if let Some(times) = plan.reads.times() {
+        out.push_str(&assumed(&plan.reads, times));
+    }
     out
+}
+
+/// Assumptions of the plan about its reads: of those indexes that are not in memory.
+fn assumed(reads: &Reads, times: PageTimes) -> String {
+    let of = |index: &Index| (index_name(*index), reads.index(*index).residency);
+    let cold = Index::ALL.iter().map(of).filter(|(_, residency)| *residency != Residency::Warm);
+    let cold: Vec<String> = cold.map(|(name, residency)| format!("{name} {}", residency.name())).collect();
+    format!(
+        "planned for {}: a page alone takes {}, one of many {}\n",
+        cold.join(", "),
+        time(times.lone_us),
+        time(times.request_us + times.page_us)
+    )
 }
 
 /// Levels that are indented; the thousand look-ups of a thousand patterns are below each other.
@@ -28,8 +44,11 @@ struct Printer<'a> {
 impl Printer<'_> {
     fn node(&self, node: &PlanNode, depth: usize, out: &mut String) {
         let line = format!("{:indent$}{}", "", self.describe(node), indent = depth.min(MOST_INDENTED) * 2);
-        write!(out, "{line:<72} rows≈{} cost≈{}µs", short(node.rows), short(node.cost))
+        write!(out, "{line:<72} rows≈{} cost≈{}µs", short(node.rows), short(node.cost.cpu))
             .expect("a string takes all");
+        if node.cost.io > 0.0 {
+            write!(out, " + io≈{}", time(node.cost.io)).expect("a string takes all");
+        }
         if let Some(counters) = self.profile.and_then(|p| p.operators.get(node.id)) {
             write!(
                 out,
@@ -37,6 +56,12 @@ impl Printer<'_> {
                 counters.rows, counters.batches, counters.starts, counters.time, counters.activity
             )
             .expect("a string takes all");
+            if counters.threads > 1 {
+                write!(out, " | {} threads", counters.threads).expect("a string takes all");
+            }
+            if let Some(shared) = counters.shared {
+                write!(out, " | {}", note(shared)).expect("a string takes all");
+            }
         }
         out.push('\n');
         for child in children(&node.op) {
@@ -107,13 +132,7 @@ impl Printer<'_> {
     }
 
     fn access(&self, access: &Access, input: &[Var]) -> String {
-        let name = match access.index {
-            Index::Psog => "PSOG",
-            Index::Posg => "POSG",
-            Index::Sp => "SP",
-            Index::Op => "OP",
-            Index::Gs => "GS",
-        };
+        let name = index_name(access.index);
         let key: Vec<String> = access.key.iter().map(|k| self.src(*k, input)).collect();
         let bounds = if access.bounds.is_empty() { "" } else { " in bounds" };
         format!("{name}[{}]{bounds}", key.join(" "))
@@ -161,6 +180,16 @@ impl Printer<'_> {
     }
 }
 
+fn index_name(index: Index) -> &'static str {
+    match index {
+        Index::Psog => "PSOG",
+        Index::Posg => "POSG",
+        Index::Sp => "SP",
+        Index::Op => "OP",
+        Index::Gs => "GS",
+    }
+}
+
 fn kind_name(kind: JoinKind) -> &'static str {
     use crate::algebra::ExistsKind::{Anti, Mark, Semi};
     match kind {
@@ -170,6 +199,23 @@ fn kind_name(kind: JoinKind) -> &'static str {
         JoinKind::Exists(Semi) => "semi-join",
         JoinKind::Exists(Anti) => "anti-join",
         JoinKind::Exists(Mark(_)) => "mark",
+    }
+}
+
+/// How a scan was shared.
+fn note(shared: SharedNote) -> String {
+    match shared.joined_at {
+        Some(share) => format!("shared with {}, joined at {:.0} %", shared.others, 100.0 * share),
+        None => "in pieces".to_owned(),
+    }
+}
+
+/// A time in the unit that suits it.
+fn time(us: f64) -> String {
+    match us {
+        us if us < 1e3 => format!("{}µs", short(us)),
+        us if us < 1e6 => format!("{}ms", short(us / 1e3)),
+        us => format!("{}s", short(us / 1e6)),
     }
 }
 

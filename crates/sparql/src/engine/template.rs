@@ -1,5 +1,5 @@
 //! Template of a query's shape: the algebra, the ids of its fixed constants, and a plan per
-//! magnitude of its parameters.
+//! magnitude of its parameters and state of memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,14 +10,14 @@ use snowmelt_graph::{Index, TermId};
 use spargebra::Query;
 use spargebra::term::NamedNode;
 
-use super::{Engine, Parsed, QueryOptions, facts, output};
+use super::{Engine, Parsed, PlanCosts, QueryOptions, facts, output, reads};
 use crate::algebra::translate::translate;
 use crate::algebra::{Algebra, Const, Dataset, Node, Pattern, Slot, Var};
 use crate::bounds::{Limits, plan_stack_bytes, with_room};
 use crate::error::QueryError;
 use crate::exec::source::Source;
 use crate::optimise::plan;
-use crate::plan::{GraphScope, Plan};
+use crate::plan::{GraphScope, Plan, Reads};
 use crate::rewrite::rewrite;
 use crate::text::parameter::{ConstTerm, GroundTerm, ground};
 
@@ -38,6 +38,8 @@ pub(crate) struct Template {
     params: usize,
     /// counts that decide which plan is right
     probes: Vec<CountedPrefix>,
+    /// indexes whose residency does
+    visited: Vec<Index>,
     scope: GraphScope,
     plans: RwLock<FxHashMap<Vec<u8>, Arc<Plan>>>,
     used: AtomicU64,
@@ -101,6 +103,7 @@ impl Template {
             output: output(&algebra),
             params: params.len(),
             probes: Vec::new(),
+            visited: reads::visited(&algebra.root),
             algebra: Arc::new(algebra),
             fixed,
             scope,
@@ -170,16 +173,22 @@ impl Template {
         Ok(self.algebra.consts.iter().zip(&self.fixed).map(id).collect())
     }
 
-    /// The plan for these constants.
+    /// The plan for these constants and what is in memory now.
     pub fn plan(
         &self,
         engine: &Engine,
         params: &[GroundTerm],
         consts: &[Option<TermId>],
         source: &mut Source,
+        costs: PlanCosts,
         limits: &Limits,
     ) -> Result<Arc<Plan>, QueryError> {
-        let key = self.magnitudes(consts, source)?;
+        let mut key = self.magnitudes(consts, source)?;
+        let reads = match costs {
+            PlanCosts::Device => reads::reads(source, &self.visited),
+            PlanCosts::Warm => Reads::none(),
+        };
+        reads.push_key(&mut key);
         if let Some(plan) = self.plans.read().get(&key) {
             return Ok(plan.clone());
         }
@@ -188,7 +197,7 @@ impl Template {
         let (algebra, scope) = (&*self.algebra, self.scope.clone());
         // what goes down a plan while it is made goes down the algebra, too
         let room = plan_stack_bytes(algebra.room, algebra.root.all().len());
-        let plan = with_room(room, || plan(algebra, &mut data, scope, &self.output, limits))?;
+        let plan = with_room(room, || plan(algebra, &mut data, scope, &self.output, reads, limits))?;
         let plan = Arc::new(plan);
         let mut plans = self.plans.write();
         if plans.len() >= PLANS {

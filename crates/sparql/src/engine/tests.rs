@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use snowmelt_graph::load::{LoadOptions, Source, load};
-use snowmelt_graph::{Database, OpenOptions, Term};
+use snowmelt_graph::{Database, OpenOptions, Term, TermId};
 
 use super::{Engine, QueryOptions};
 use crate::QueryError;
@@ -347,6 +347,40 @@ fn forked_pipelines_give_the_same() {
     // a thread's error is the query's
     let late = QueryOptions { timeout: Some(Duration::from_millis(2)), ..with(2) };
     assert!(matches!(rows(&f.engine, query, &late), Err(QueryError::Timeout(_))));
+}
+
+/// Without ORDER BY the rows of a plan's root come in any order: it is forked as well. What an
+/// operator did is what all threads together did.
+#[test]
+fn a_root_without_order_is_forked_and_analysed() {
+    let lines: String =
+        (0..17_000).map(|i| format!("<e:s{}> <e:v> <e:o{}> .\n", i % 5_003, i % 241)).collect();
+    let f = open(&lines);
+    let query = "SELECT ?a ?b { ?a <e:v> ?o . ?b <e:v> ?o }";
+    let with = |threads| QueryOptions { threads, ..QueryOptions::default() };
+    let run = |threads| {
+        let mut result = f.engine.query(query, &with(threads)).unwrap();
+        let mut pairs: Vec<(TermId, TermId)> = Vec::new();
+        while let Some(batch) = result.next_batch().unwrap() {
+            pairs.extend((0..batch.rows).map(|r| (batch.cols[0][r], batch.cols[1][r])));
+        }
+        pairs.sort_unstable();
+        (pairs, result.activity().fork)
+    };
+    let (one, two) = (run(1), run(2));
+    assert_eq!((one.1, two.1), (0, 2), "{}", f.engine.explain(query, &with(1)).unwrap());
+    assert!(one.0.len() > 1_000_000 && one.0 == two.0, "{} and {} pairs", one.0.len(), two.0.len());
+    for few in ["ASK { ?a <e:v> ?o . ?b <e:v> ?o }", &format!("{query} LIMIT 10")] {
+        let mut result = f.engine.query(few, &with(2)).unwrap();
+        assert!(result.next_batch().unwrap().is_some());
+        assert_eq!(result.activity().fork, 0, "few rows are enough: {few}");
+    }
+    let analysis = f.engine.analyze(query, &with(2)).unwrap();
+    let counted = format!("rows {} ", one.0.len());
+    let root = analysis.lines().next().unwrap();
+    assert!(root.contains(&counted) && root.contains("| 2 threads"), "{analysis}");
+    let scanned = analysis.lines().any(|line| line.contains("scan") && line.contains("| rows 17000 "));
+    assert!(scanned, "the scan's rows of both threads: {analysis}");
 }
 
 #[test]

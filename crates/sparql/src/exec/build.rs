@@ -66,6 +66,9 @@ fn operator(node: &PlanNode, inputs: Vec<Boxed>, run: &mut Run) -> Result<Boxed>
             let scan = IndexScan::new(access, run);
             // a star around a constant: all its leaves are announced before the first is read
             run.constant_keys.extend(scan.constant_key());
+            if let Some(profile) = &mut run.profile {
+                profile.operators[node.id].shared = scan.shared_note();
+            }
             Box::new(scan)
         }
         Op::Values { rows } => Box::new(values(run, rows, node.vars.len())),

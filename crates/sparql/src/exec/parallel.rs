@@ -1,11 +1,14 @@
 //! Forked work: the range of a pipeline's first scan is cut into parts, and threads run the
 //! pipeline on one part after the other.
 //!
-//! Only below operators that take their whole input anyway (group, sort, distinct, the build
-//! side of a hash join), only for pipelines of scans, look-ups and operators row by row, and
-//! only if the plan expects [`LEAST_MICROSECONDS`] of work for each thread. A thread has its
-//! own session and terms; local terms are the query's. Batches come back through a bounded
-//! channel. An error of one thread, or dropping the operator, stops all.
+//! Only where rows may come in any order: below operators that take their whole
+//! input anyway (group, sort, distinct, the build side of a hash join), and at the root. Only
+//! for pipelines of scans, look-ups and operators row by row, and only if the plan expects
+//! [`LEAST_MICROSECONDS`] of work for each thread; time that a device needs for look-ups counts
+//! as work, because the threads wait for it together. Where much of the scan has to be read,
+//! the parts are pieces of one stream ([`SharedScan`]). A thread has its own session and terms;
+//! local terms are the query's. Batches come back through a bounded channel. An error of one
+//! thread, or dropping the operator, stops all.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,9 +16,11 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use snowmelt_graph::{Activity, TermId};
+use snowmelt_graph::{Activity, Index, TermId};
 
-use super::{Boxed, Operator, Result, Run, build};
+use super::run::Part;
+use super::shared::SharedScan;
+use super::{Boxed, Operator, Profile, Result, Run, build};
 use crate::bounds::{Held, with_room};
 use crate::error::QueryError;
 use crate::exec::Batch;
@@ -30,17 +35,17 @@ const PARTS: usize = 4;
 /// Batches on their way per thread.
 const BATCHES: usize = 2;
 
-type Ranges = Arc<Mutex<VecDeque<(u64, u64)>>>;
+type Parts = Arc<Mutex<VecDeque<Part>>>;
 
 /// A message of a thread.
 enum Message {
     Batch(Batch),
-    End(Activity),
+    End(Activity, Option<Profile>),
     Failed(QueryError),
 }
 
 pub(super) struct Parallel {
-    ranges: Ranges,
+    parts: Parts,
     plan: Arc<Plan>,
     node: usize,
     threads: usize,
@@ -51,43 +56,53 @@ pub(super) struct Parallel {
     running: Option<(Receiver<Message>, Vec<JoinHandle<()>>)>,
 }
 
-/// The pipeline as an input: forked where that is worth it.
-pub(super) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
-    let mut threads = run.threads.min((node.cost / LEAST_MICROSECONDS) as usize);
+/// The pipeline as an input, or as the root of a plan whose rows come in any order: forked where
+/// that is worth it, its scan shared where much has to be read.
+pub(crate) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
+    // the context is this thread's
+    let scan = if node.contexts.is_empty() { first_scan(node) } else { None };
+    let (Some((scan, access)), Some(plan)) = (scan, run.plan.clone()) else { return build(node, run) };
+    let Some(key) = constant_key(access, run) else { return build(node, run) };
+    // look-ups of several threads wait for the device together; the one stream of a scan is no
+    // faster for more readers
+    let work = node.cost.cpu + (node.cost.io - scan.cost.io).max(0.0);
+    let mut threads = run.threads.min((work / LEAST_MICROSECONDS) as usize);
     // a thread has terms and batches of its own
     let mut held = run.memory.held();
     let each = run.memory.least() / 2;
     while threads > 1 && (held.is_tight(threads * each) || held.set(threads * each, "threads").is_err()) {
         threads -= 1;
     }
-    // the context is this thread's
-    if threads > 1
-        && node.contexts.is_empty()
-        && let Some(plan) = run.plan.clone()
-        && let Some(access) = first_scan(node)
-        && let Some(ranges) = cut(access, threads * PARTS, run)?
-    {
-        let ranges = Arc::new(Mutex::new(ranges));
-        return Ok(Box::new(Parallel {
-            ranges,
-            plan,
-            node: node.id,
-            threads,
-            held,
-            stop: Arc::default(),
-            running: None,
-        }));
-    }
-    drop(held);
-    build(node, run)
+    let parts = match SharedScan::begin(access.index, &key, run)? {
+        Some(shared) if threads > 1 => Some(std::iter::repeat_n(Part::Pieces(shared), threads).collect()),
+        Some(shared) => {
+            run.part = Some(Part::Pieces(shared));
+            None
+        }
+        None if threads > 1 => cut(access.index, &key, threads * PARTS, run)?,
+        None => None,
+    };
+    let Some(parts) = parts else {
+        drop(held);
+        return build(node, run);
+    };
+    Ok(Box::new(Parallel {
+        parts: Arc::new(Mutex::new(parts)),
+        plan,
+        node: node.id,
+        threads,
+        held,
+        stop: Arc::default(),
+        running: None,
+    }))
 }
 
 /// The scan that a pipeline begins with, if it is nothing but a pipeline.
-fn first_scan(node: &PlanNode) -> Option<&Access> {
+fn first_scan(node: &PlanNode) -> Option<(&PlanNode, &Access)> {
     match &node.op {
         Op::Scan { access } => {
             let whole = access.bounds.is_empty() && !access.default_graph && !access.merge_graphs;
-            (whole && access.key.len() < access.index.arity()).then_some(access)
+            (whole && access.key.len() < access.index.arity()).then_some((node, access))
         }
         Op::Lookup { input, .. }
         | Op::Filter { input, .. }
@@ -96,9 +111,19 @@ fn first_scan(node: &PlanNode) -> Option<&Access> {
         | Op::Distinct { input, optional: true } => first_scan(input),
         Op::Nested { left, right, .. } if is_light(right) => first_scan(left),
         // the build side is built by each thread
-        Op::Hash { left, right, .. } if right.cost < LEAST_MICROSECONDS / 5.0 => first_scan(left),
+        Op::Hash { left, right, .. } if right.cost.cpu < LEAST_MICROSECONDS / 5.0 => first_scan(left),
         _ => None,
     }
+}
+
+/// The ids of a scan's key; `None`: one is not in the data, and nothing is found.
+fn constant_key(access: &Access, run: &Run) -> Option<Vec<TermId>> {
+    let id = |src: &Src| match src {
+        Src::Const(c) => run.constant(*c),
+        Src::Fixed(id) => Some(*id),
+        Src::Col(_) => None,
+    };
+    access.key.iter().map(id).collect()
 }
 
 /// Whether a seeded plan can be run by each thread on its own.
@@ -106,7 +131,7 @@ fn is_light(node: &PlanNode) -> bool {
     let light = match &node.op {
         Op::Seed | Op::Context { .. } => return true,
         Op::Group { .. } | Op::Sort { .. } | Op::Distinct { optional: false, .. } | Op::Slice { .. } => false,
-        Op::Hash { right, .. } => right.cost < LEAST_MICROSECONDS / 5.0,
+        Op::Hash { right, .. } => right.cost.cpu < LEAST_MICROSECONDS / 5.0,
         _ => true,
     };
     light
@@ -116,19 +141,8 @@ fn is_light(node: &PlanNode) -> bool {
 }
 
 /// Cuts the column after a scan's key into ranges of about equally many rows, by exact counts.
-fn cut(access: &Access, parts: usize, run: &mut Run) -> Result<Option<VecDeque<(u64, u64)>>> {
-    let mut key: Vec<TermId> = Vec::with_capacity(access.key.len());
-    for src in &access.key {
-        match src {
-            Src::Const(c) => match run.constant(*c) {
-                Some(id) => key.push(id),
-                None => return Ok(None),
-            },
-            Src::Fixed(id) => key.push(*id),
-            Src::Col(_) => return Ok(None),
-        }
-    }
-    let total = run.source.count(access.index, &key, None)?;
+fn cut(index: Index, key: &[TermId], parts: usize, run: &mut Run) -> Result<Option<VecDeque<Part>>> {
+    let total = run.source.count(index, key, None)?;
     let mut ranges = VecDeque::with_capacity(parts);
     let mut from = 0u64;
     for part in 1..parts as u64 {
@@ -137,7 +151,7 @@ fn cut(access: &Access, parts: usize, run: &mut Run) -> Result<Option<VecDeque<(
         let (mut low, mut high) = (from, u64::MAX);
         while low < high {
             let middle = low + (high - low) / 2;
-            let rows = run.source.count(access.index, &key, Some((0, middle)))?;
+            let rows = run.source.count(index, key, Some((0, middle)))?;
             if rows.abs_diff(goal) <= near {
                 (low, high) = (middle, middle);
             } else if rows < goal {
@@ -154,7 +168,8 @@ fn cut(access: &Access, parts: usize, run: &mut Run) -> Result<Option<VecDeque<(
     ranges.push_back((from, u64::MAX));
     debug_assert!(ranges.iter().is_sorted_by(|a, b| a.1 < b.0), "parts follow each other");
     // one value holds nearly everything
-    Ok((ranges.len() > 1).then_some(ranges))
+    let is_cut = ranges.len() > 1;
+    Ok(is_cut.then(|| ranges.into_iter().map(|(low, high)| Part::Range(low, high)).collect()))
 }
 
 impl Parallel {
@@ -165,9 +180,9 @@ impl Parallel {
         for _ in 0..self.threads {
             let own = run.fork(self.stop.clone());
             let (sender, stop) = (sender.clone(), self.stop.clone());
-            let (plan, node, ranges) = (self.plan.clone(), self.node, self.ranges.clone());
+            let (plan, node, parts) = (self.plan.clone(), self.node, self.parts.clone());
             let body = move || {
-                let done = with_room(plan.room, || work(&plan, node, &ranges, own(), &sender));
+                let done = with_room(plan.room, || work(&plan, node, &parts, own(), &sender));
                 if let Err(error) = done {
                     // the first error is the query's: the others only follow from it
                     let stopped = stop.swap(true, Ordering::Relaxed);
@@ -180,6 +195,9 @@ impl Parallel {
             handles.push(handle.map_err(QueryError::Write)?);
         }
         run.source.session.count_forks(self.threads);
+        if let Some(profile) = &mut run.profile {
+            profile.operators[self.node].threads = self.threads;
+        }
         self.running = Some((receiver, handles));
         Ok(())
     }
@@ -200,11 +218,11 @@ impl Parallel {
 }
 
 /// One thread: part after part until there are none.
-fn work(plan: &Plan, node: usize, ranges: &Ranges, mut run: Run, sender: &SyncSender<Message>) -> Result<()> {
+fn work(plan: &Plan, node: usize, parts: &Parts, mut run: Run, sender: &SyncSender<Message>) -> Result<()> {
     let node = find(&plan.root, node).expect("the node is of this plan");
     loop {
-        let Some(range) = ranges.lock().expect("no holder panics").pop_front() else { break };
-        run.part = Some(range);
+        let Some(part) = parts.lock().expect("no holder panics").pop_front() else { break };
+        run.part = Some(part);
         let mut pipeline = build(node, &mut run)?;
         assert!(run.part.is_none(), "the first scan takes the part");
         while let Some(batch) = pipeline.next(&mut run)? {
@@ -215,7 +233,7 @@ fn work(plan: &Plan, node: usize, ranges: &Ranges, mut run: Run, sender: &SyncSe
     }
     let activity = run.source.session.activity();
     // the operator is gone: then its counters are, too
-    drop(sender.send(Message::End(activity)));
+    drop(sender.send(Message::End(activity, run.profile.take())));
     Ok(())
 }
 
@@ -236,7 +254,12 @@ impl Operator for Parallel {
             let (receiver, _) = self.running.as_ref().expect("started above");
             match receiver.recv() {
                 Ok(Message::Batch(batch)) => return Ok(Some(batch)),
-                Ok(Message::End(activity)) => run.forked += activity,
+                Ok(Message::End(activity, profile)) => {
+                    run.forked += activity;
+                    if let (Some(all), Some(profile)) = (&mut run.profile, profile) {
+                        all.add(&profile);
+                    }
+                }
                 Ok(Message::Failed(error)) => return Err(error),
                 // all threads have ended
                 Err(_) => return Ok(None),

@@ -1,13 +1,15 @@
-//! EXPLAIN ANALYZE: what each operator really did. Wraps operators only when asked for.
+//! EXPLAIN ANALYZE: what each operator really did. Wraps operators only when asked for. Each
+//! thread of a query counts for itself; the counts are added up when it ends.
 
 use std::time::{Duration, Instant};
 
 use snowmelt_graph::Activity;
 
+use super::shared::SharedNote;
 use super::{Boxed, Operator, Result, Run};
 use crate::exec::Batch;
 
-/// Counters of one operator; time and meters include its inputs.
+/// Counters of one operator, all threads together; time and meters include its inputs.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Counters {
     pub rows: u64,
@@ -16,6 +18,10 @@ pub(crate) struct Counters {
     pub starts: u64,
     pub time: Duration,
     pub activity: Activity,
+    /// threads that were forked to run it
+    pub threads: usize,
+    /// of a scan that is shared
+    pub shared: Option<SharedNote>,
 }
 
 /// Counters by operator id.
@@ -27,6 +33,19 @@ pub(crate) struct Profile {
 impl Profile {
     pub fn new(operators: usize) -> Self {
         Self { operators: vec![Counters::default(); operators] }
+    }
+
+    /// Adds what another thread counted.
+    pub fn add(&mut self, other: &Profile) {
+        assert_eq!(self.operators.len(), other.operators.len(), "threads of a query run one plan");
+        for (of, more) in self.operators.iter_mut().zip(&other.operators) {
+            of.rows += more.rows;
+            of.batches += more.batches;
+            of.starts += more.starts;
+            of.time += more.time;
+            of.activity += more.activity;
+            of.shared = of.shared.or(more.shared);
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use snowmelt_graph::{Activity, Index, Keys, TermId};
 use spargebra::algebra::Expression;
 
+use super::shared::{SharedScan, SharedScans};
 use super::{Profile, Result};
 use crate::algebra::{Algebra, Const, Var, map};
 use crate::bounds::{Limits, MemoryShare};
@@ -63,6 +64,15 @@ pub(crate) fn terms_within(
     terms.guarded(limits.clone(), longest, memory.held(), cache, 2 * cache)
 }
 
+/// The part of a pipeline's first scan.
+#[derive(Clone)]
+pub(crate) enum Part {
+    /// these values of the column after its key
+    Range(u64, u64),
+    /// piece after piece of a scan that others take pieces of, too
+    Pieces(Arc<SharedScan>),
+}
+
 /// A running query.
 pub(crate) struct Run {
     pub source: Source,
@@ -88,8 +98,10 @@ pub(crate) struct Run {
     #[expect(dead_code, reason = "held for its drop")]
     pub active: Option<crate::bounds::Active>,
     pub plan: Option<Arc<Plan>>,
-    /// a forked thread's part of the first scan
-    pub part: Option<(u64, u64)>,
+    /// the part of the first scan that is to be read: a forked thread's, or a shared scan
+    pub part: Option<Part>,
+    /// the engine's scans under way that others can join
+    pub shared_scans: Arc<SharedScans>,
     /// what other threads did for it
     pub forked: Activity,
     /// what right sides are being evaluated for, by their row numbers' variables
@@ -121,6 +133,8 @@ impl Run {
         let (algebra, params, consts) = (self.algebra.clone(), self.params.clone(), self.consts.clone());
         let (default_graphs, named_graphs) = (self.default_graphs.clone(), self.named_graphs.clone());
         let (batch, plain) = (self.batch, self.plain);
+        let shared_scans = self.shared_scans.clone();
+        let profile = self.profile.as_ref().map(|profile| Profile::new(profile.operators.len()));
         move || Run {
             source: Source::new(session),
             terms: terms_within(
@@ -146,10 +160,11 @@ impl Run {
             active: None,
             plan: None,
             part: None,
+            shared_scans,
             forked: Activity::default(),
             contexts: FxHashMap::default(),
             constant_keys: Vec::new(),
-            profile: None,
+            profile,
         }
     }
 

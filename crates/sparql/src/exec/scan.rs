@@ -1,10 +1,14 @@
-//! Index scan: the rows under constant leading columns, in index order.
+//! Index scan: the rows under constant leading columns, in index order; or piece after piece of
+//! a scan that is shared.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use snowmelt_graph::{Columns, Index, Scan, TermId};
 
 use super::access::{ResolvedVisit, ids, ids_at, ranges};
+use super::run::Part;
+use super::shared::{SharedNote, SharedScan};
 use super::{Operator, Result, Run};
 use crate::exec::Batch;
 use crate::plan::Access;
@@ -16,6 +20,8 @@ pub(super) struct IndexScan {
     all: Vec<Option<(u64, u64)>>,
     left: VecDeque<Option<(u64, u64)>>,
     current: Option<Scan>,
+    /// where it takes its pieces from, if it is shared
+    shared: Option<Arc<SharedScan>>,
     rows: usize,
     /// the row before, where graphs are merged
     last: Option<Vec<u64>>,
@@ -32,6 +38,11 @@ impl IndexScan {
         });
         let key: Vec<TermId> = key.collect();
         let range = visit.as_ref().and_then(|v| v.range);
+        let (part, shared) = match part {
+            Some(Part::Range(low, high)) => (Some((low, high)), None),
+            Some(Part::Pieces(shared)) => (None, Some(shared)),
+            None => (None, None),
+        };
         let all = match ranges(&access.bounds, run) {
             Some(list) if range.is_none() => list.into_iter().map(Some).collect(),
             _ => vec![part.or(range)],
@@ -42,9 +53,15 @@ impl IndexScan {
             left: all.iter().copied().collect(),
             all,
             current: None,
+            shared,
             rows: run.batch.first,
             last: None,
         }
+    }
+
+    /// How it is shared, if it is.
+    pub fn shared_note(&self) -> Option<SharedNote> {
+        self.shared.as_ref().map(|shared| shared.note)
     }
 
     /// The key of its rows, where these are few: the rows under two or more columns.
@@ -56,6 +73,12 @@ impl IndexScan {
     fn fill(&mut self, run: &mut Run, columns: &mut Columns) -> Result<bool> {
         let visit = self.visit.as_ref().expect("asked for with a visit");
         loop {
+            if self.current.is_none()
+                && let Some(shared) = &self.shared
+            {
+                let Some(piece) = shared.next(&mut run.source)? else { return Ok(false) };
+                self.current = Some(piece);
+            }
             if self.current.is_none() {
                 let Some(range) = self.left.pop_front() else { return Ok(false) };
                 self.current = Some(run.source.scan(visit.index, &self.key, range));
@@ -118,6 +141,7 @@ impl Operator for IndexScan {
     }
 
     fn reset(&mut self, _: &Batch) {
+        assert!(self.shared.is_none(), "a shared scan is read once");
         self.left = self.all.iter().copied().collect();
         self.current = None;
         self.last = None;

@@ -16,6 +16,8 @@
 
 use snowmelt_graph::{Column, Index, TermId};
 
+use super::Reads;
+use super::device_time::Reach;
 use crate::algebra::{GraphSlot, Pattern, Slot, Var, VarSet};
 use crate::plan::{Access, Bounds, GraphScope, Src, Test};
 
@@ -36,20 +38,8 @@ pub(super) fn visits(p: &Pattern, bound: &VarSet, by_object: bool) -> Vec<Visit>
     let mut bound = bound.clone();
     let mut list = Vec::new();
     loop {
-        let known = |slot: Slot, bound: &VarSet| slot.var().is_none_or(|v| bound.contains(v));
-        let (s, pr, o) = (known(p.s, &bound), known(p.p, &bound), known(p.o, &bound));
-        let graph_known = p.graph_slot().is_some_and(|g| known(g, &bound));
-        let (index, key) = match (pr, s, o) {
-            (true, true, true) => (Index::Psog, vec![p.p, p.s, p.o]),
-            (true, true, false) => (Index::Psog, vec![p.p, p.s]),
-            (true, false, true) => (Index::Posg, vec![p.p, p.o]),
-            (true, false, false) if by_object => (Index::Posg, vec![p.p]),
-            (true, false, false) => (Index::Psog, vec![p.p]),
-            (false, true, _) => (Index::Sp, vec![p.s]),
-            (false, false, true) => (Index::Op, vec![p.o]),
-            (false, false, false) if graph_known => (Index::Gs, p.graph_slot().into_iter().collect()),
-            (false, false, false) => (Index::Psog, vec![]),
-        };
+        let (index, columns) = first_visit(p, &bound, by_object);
+        let key: Vec<Slot> = columns.iter().filter_map(|column| slot(p, *column)).collect();
         let rest: Vec<Column> = index.columns()[key.len()..].to_vec();
         let mut binds = VarSet::default();
         for column in &rest {
@@ -65,6 +55,54 @@ pub(super) fn visits(p: &Pattern, bound: &VarSet, by_object: bool) -> Vec<Visit>
         if whole {
             return list;
         }
+    }
+}
+
+/// The index that is visited first, and the columns of the key.
+fn first_visit(p: &Pattern, bound: &VarSet, by_object: bool) -> (Index, &'static [Column]) {
+    let known = |slot: Slot| slot.var().is_none_or(|v| bound.contains(v));
+    let (s, pr, o) = (known(p.s), known(p.p), known(p.o));
+    let (index, columns) = match (pr, s, o) {
+        (true, true, true) => (Index::Psog, 3),
+        (true, true, false) => (Index::Psog, 2),
+        (true, false, true) => (Index::Posg, 2),
+        (true, false, false) if by_object => (Index::Posg, 1),
+        (true, false, false) => (Index::Psog, 1),
+        (false, true, _) => (Index::Sp, 1),
+        (false, false, true) => (Index::Op, 1),
+        (false, false, false) if p.graph_slot().is_some_and(known) => (Index::Gs, 1),
+        (false, false, false) => (Index::Psog, 0),
+    };
+    (index, &index.columns()[..columns])
+}
+
+/// The index that a scan of a pattern begins with.
+pub(super) fn scanned_index(p: &Pattern) -> Index {
+    first_visit(p, &VarSet::default(), false).0
+}
+
+/// A pattern with counts of where its keys lie.
+#[derive(Clone, Debug)]
+pub(super) struct CountedPattern {
+    pub pattern: Pattern,
+    /// rows of its predicate, where that is a constant
+    pub of_predicate: Option<f64>,
+    /// its own
+    pub rows: f64,
+}
+
+impl CountedPattern {
+    /// Where its keys lie when `bound` is known before.
+    pub fn reach(&self, bound: &VarSet, reads: &Reads) -> Reach {
+        let (index, columns) = first_visit(&self.pattern, bound, false);
+        let is_const = |column: &&Column| matches!(slot(&self.pattern, **column), Some(Slot::Const(_)));
+        let of_index = reads.index(index).rows;
+        let rows = match (columns.iter().take_while(is_const).count(), self.of_predicate) {
+            (0, _) => of_index,
+            (1, Some(of_predicate)) => of_predicate,
+            _ => self.rows,
+        };
+        Reach { index, rows }
     }
 }
 

@@ -106,7 +106,7 @@ impl<'a> Greedy<'a> {
         let cost = if first && self.bound.is_empty() {
             self.problem.first_cost(e)
         } else {
-            self.problem.next_cost(&self.estimate, e, self.connected[e], found)
+            self.problem.next_cost(&self.estimate, e, self.connected[e].then_some(&self.bound), found)
         };
         cost + found * self.selectivity(e) * self.problem.costs.near_key * left as f64
     }

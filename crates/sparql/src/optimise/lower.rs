@@ -31,7 +31,7 @@ use super::guess::bounded;
 use super::{Estimate, Planner};
 use crate::algebra::{ApplyKind, Node, Var, VarSet};
 use crate::error::QueryError;
-use crate::plan::{JoinKind, Op, PlanNode, children};
+use crate::plan::{Cost, JoinKind, Op, PlanNode, children};
 use correlated::contexts;
 
 /// A part of a plan, with what is known of its rows.
@@ -103,8 +103,15 @@ impl<'a> Planner<'a> {
         Ok(self.exactly(built, output).node)
     }
 
-    fn make(&mut self, op: Op, vars: Vec<Var>, estimate: Estimate, certain: VarSet, cost: f64) -> Subplan {
-        let (rows, cost) = (bounded(estimate.rows), bounded(cost));
+    fn make(
+        &mut self,
+        op: Op,
+        vars: Vec<Var>,
+        estimate: Estimate,
+        certain: VarSet,
+        cost: impl Into<Cost>,
+    ) -> Subplan {
+        let (rows, cost) = (bounded(estimate.rows), cost.into().map(bounded));
         let estimate = Estimate { rows, ..estimate };
         let id = self.nodes;
         self.nodes += 1;

@@ -5,6 +5,10 @@
 //! small or nothing else is left. Beyond: the cheapest next step each time ([`super::greedy`]).
 //! A step's cost is the cheaper of look-ups and a hash join.
 
+use snowmelt_graph::Index;
+
+use super::access::CountedPattern;
+use super::device_time::{Reach, handicap};
 use super::greedy::greedy;
 use super::{Costs, Estimate};
 use crate::algebra::VarSet;
@@ -23,6 +27,10 @@ pub(super) struct Element {
     pub rows_first: f64,
     /// its cost on its own
     pub own_cost: f64,
+    /// the pattern that it is, if it is one and its reads matter
+    pub pattern: Option<CountedPattern>,
+    /// the index that it is scanned in
+    pub index: Index,
     /// visits to indexes per input row, when the bound variables are keys; `None`: it can only
     /// stand alone
     pub visits: Option<f64>,
@@ -110,27 +118,40 @@ impl Problem<'_> {
             return self.first_cost(e);
         }
         let connected = self.elements[e].scope.intersects(&state.bound);
-        self.next_cost(&state.estimate, e, connected, state.estimate.join_rows(&self.elements[e].estimate))
+        let found = state.estimate.join_rows(&self.elements[e].estimate);
+        self.next_cost(&state.estimate, e, connected.then_some(&state.bound), found)
     }
 
     /// The cost of an element that nothing is before.
     pub fn first_cost(&self, e: usize) -> f64 {
         let element = &self.elements[e];
-        if element.visits.is_some() { self.costs.scan(element.rows_first) } else { element.own_cost }
+        match element.visits {
+            Some(_) => self.costs.scan(element.rows_first, element.index).total(),
+            None => element.own_cost,
+        }
     }
 
-    /// The cost of joining an element to what is there, of which it shares variables if
-    /// `connected`, to find so many rows.
-    pub fn next_cost(&self, before: &Estimate, e: usize, connected: bool, found: f64) -> f64 {
+    /// The cost of joining an element to what is there, to find so many rows; with what is bound
+    /// there, if it shares variables with that.
+    pub fn next_cost(&self, before: &Estimate, e: usize, bound: Option<&VarSet>, found: f64) -> f64 {
         let (element, costs, input) = (&self.elements[e], &self.costs, before.rows);
         let apart = element.own_cost
             + costs.hash(element.estimate.rows.min(input), element.estimate.rows.max(input), found);
-        match element.visits {
-            Some(visits) if connected => {
-                (visits * costs.lookup(input, element.estimate.rows, found)).min(apart)
+        match (element.visits, bound) {
+            (Some(visits), Some(bound)) => {
+                let reach = self.reach(element, bound);
+                let lookup = costs.lookup(input, element.estimate.rows, found, reach).total();
+                (visits * lookup).min(apart + handicap(&costs.reads))
             }
             _ => apart,
         }
+    }
+
+    /// Where the keys of look-ups into an element lie; of what is no pattern, anywhere.
+    fn reach(&self, element: &Element, bound: &VarSet) -> Reach {
+        let reads = &self.costs.reads;
+        let anywhere = || Reach { index: Index::Psog, rows: reads.index(Index::Psog).rows };
+        element.pattern.as_ref().map_or_else(anywhere, |pattern| pattern.reach(bound, reads))
     }
 
     fn step(&self, state: &JoinedSet, e: usize, cost: f64) -> JoinedSet {
@@ -158,6 +179,8 @@ mod tests {
             estimate: Estimate { rows, vars },
             rows_first: rows,
             own_cost: rows * 0.01,
+            pattern: None,
+            index: Index::Psog,
             visits: Some(1.0),
         }
     }

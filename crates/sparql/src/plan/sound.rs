@@ -10,7 +10,11 @@ pub(super) fn assert_sound(root: &PlanNode, nodes: usize) {
         assert!(node.id < nodes, "operator {} of {nodes} has no counters", node.id);
         assert!(!seen[node.id], "two operators have the number {}", node.id);
         seen[node.id] = true;
-        assert!(node.rows >= 0.0 && node.cost >= 0.0, "operator {} has no estimate", node.id);
+        assert!(
+            node.rows >= 0.0 && node.cost.cpu >= 0.0 && node.cost.io >= 0.0,
+            "operator {} has no estimate",
+            node.id
+        );
         let distinct = |(at, v)| !node.vars[..at].contains(v);
         assert!(node.vars.iter().enumerate().all(distinct), "operator {} has a column twice", node.id);
         assert_columns(node);

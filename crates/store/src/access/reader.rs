@@ -70,6 +70,8 @@ pub struct Reader {
     /// Its activity, added to its accounts when it is dropped.
     pub meters: Activity,
     shares: Shares,
+    /// Pages and reads that trees were told of.
+    told: (u64, u64),
 }
 
 impl Reader {
@@ -84,6 +86,7 @@ impl Reader {
             txn,
             meters: Activity::default(),
             shares: Shares::of(store.fetch.core.meters.other()),
+            told: (0, 0),
         }
     }
 
@@ -309,9 +312,13 @@ impl Reader {
 
     /// Rule 4 for a scan that begins: with 0 leaves when it is off.
     pub fn scan_ahead(&self) -> ScanAhead {
-        let r = &self.store.fetch.read_ahead;
-        let most = if r.scan { r.scan_leaves.min(self.wish_limit() as u32) } else { 0 };
-        ScanAhead::new(self.store.geometry, most, r.scan_after)
+        ScanAhead::new(self.store.geometry, self.scan_leaves(), self.store.fetch.read_ahead.scan_after)
+    }
+
+    /// Leaves that a scan may read ahead: the limit of rule 4, 0 when it is off.
+    pub fn scan_leaves(&self) -> u32 {
+        let rules = &self.store.fetch.read_ahead;
+        if rules.scan { rules.scan_leaves.min(self.wish_limit() as u32) } else { 0 }
     }
 
     /// True when every page of the tree is resident, so that wishing is pointless.
@@ -319,14 +326,34 @@ impl Reader {
         self.core.meters.with(tree, |m| m.resident.load(Relaxed) >= m.pages.load(Relaxed))
     }
 
-    /// Counts `rows` rows found in `tree`.
+    /// Pages of the tree, and how many of them are resident.
+    pub fn residency(&self, tree: TreeId) -> (u64, u64) {
+        self.core.meters.with(tree, |m| (m.pages.load(Relaxed), m.resident.load(Relaxed)))
+    }
+
+    /// Pages of the tree, and the share of visits to leaves that are expected to find them
+    /// absent.
+    pub fn expected_absent(&self, tree: TreeId) -> (u64, f64) {
+        self.core.meters.with(tree, |m| {
+            let pages = m.pages.load(Relaxed);
+            (pages, m.visits.absent_share(pages, m.resident.load(Relaxed)))
+        })
+    }
+
+    /// Counts `rows` rows found in `tree`, and what was visited for them since the last call.
     pub fn touch(&mut self, tree: TreeId, rows: u64) {
-        self.core.meters.with(tree, |m| m.touches.fetch_add(rows, Relaxed));
+        let Activity { pages, disk, .. } = self.meters;
+        let (pages_before, disk_before) = std::mem::replace(&mut self.told, (pages, disk));
+        self.core.meters.with(tree, |m| {
+            m.touches.fetch_add(rows, Relaxed);
+            m.visits.add(pages - pages_before, disk - disk_before);
+        });
     }
 
     /// Adds the meters to its accounts and sets them to zero.
     pub fn flush(&mut self) {
         assert!(self.meters.spec_disk <= self.meters.disk, "reads ahead are among the reads");
+        self.told = (0, 0);
         self.shares.settle(std::mem::take(&mut self.meters));
     }
 

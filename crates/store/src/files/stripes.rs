@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use snowmelt_io::{
-    Access, Class, CostModel, Device, DeviceCounters, DeviceQueue, IoError, Profile, Request, Sink,
-    is_block_device, notice,
+    Access, Class, CostModel, Device, DeviceCounters, DeviceQueue, IoError, ProbedReads, Profile, ReadTimes,
+    Request, Sink, is_block_device, notice,
 };
 
 use crate::error::{Result, StoreError};
@@ -124,8 +124,12 @@ impl Devices {
         for (number, open) in self.list.into_iter().enumerate() {
             let OpenDevice { path, device, is_wrapped, is_block, claim } = open;
             let mut settings = config.queue.clone();
-            if settings.cost.is_none() && !is_wrapped {
-                settings.cost = probed_cost(&profile_path(dir, number, &path));
+            let mut probed = None;
+            if settings.cost.is_none()
+                && !is_wrapped
+                && let Some(profile) = kept_profile(&profile_path(dir, number, &path))
+            {
+                (settings.cost, probed) = (Some(profile.cost), Some(profile.reads));
             }
             let queue = DeviceQueue::open(device, settings, config.clock.clone(), sink.clone())
                 .map_err(StoreError::device(&path, "set up the queue of the stripe"))?;
@@ -133,7 +137,7 @@ impl Devices {
                 true => None,
                 false => Some(Directory::of(&path, config.files.as_ref())?),
             };
-            list.push(Stripe { path, queue, dir, _claim: claim });
+            list.push(Stripe { path, queue, dir, probed, _claim: claim });
         }
         Ok(Stripes { list, real: config.files.is_none() })
     }
@@ -148,14 +152,14 @@ pub fn profile_path(dir: &Path, number: usize, stripe: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Costs of a stripe's device, if it was probed and left this profile. A profile that
-/// cannot be read is said and passed over: it only makes reads slower, never wrong.
-fn probed_cost(path: &Path) -> Option<CostModel> {
+/// Profile of a stripe's device, if it was probed and left this file. A profile that cannot be
+/// read is said and passed over: it only makes reads slower, never wrong.
+fn kept_profile(path: &Path) -> Option<Profile> {
     if !path.exists() {
         return None;
     }
     match Profile::load(path) {
-        Ok(profile) => Some(profile.cost),
+        Ok(profile) => Some(profile),
         Err(error) => {
             notice(&format!("{error}; going on with default costs: probe the device again"));
             None
@@ -175,6 +179,8 @@ struct Stripe {
     queue: Arc<DeviceQueue>,
     /// `None` of a block device, whose name need not be made durable.
     dir: Option<Directory>,
+    /// Times of reads as a probe measured them.
+    probed: Option<ProbedReads>,
     _claim: Option<Claim>,
 }
 
@@ -307,6 +313,12 @@ impl Stripes {
     /// Counters of every device.
     pub fn counters(&self) -> Vec<DeviceCounters> {
         self.list.iter().map(|s| s.queue.counters()).collect()
+    }
+
+    /// Name of a stripe's device, what reads of it took lately, and what a probe measured.
+    pub fn read_times(&self, stripe: usize) -> (&str, ReadTimes, Option<ProbedReads>) {
+        let s = &self.list[stripe];
+        (s.queue.device().name(), s.queue.read_times(), s.probed)
     }
 
     /// Sets the devices' counters to zero.

@@ -13,6 +13,7 @@ use crate::page::TreeId;
 use crate::pool::rule::Rule;
 use crate::read::account::Account;
 use crate::read::activity::Activity;
+use crate::read::visits::RecentVisits;
 
 /// Fate of the pages one read-ahead rule asked for.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
@@ -98,6 +99,8 @@ pub(crate) struct TreeMeter {
     pub reads: AtomicU64,
     pub resident: AtomicU64,
     pub pages: AtomicU64,
+    /// For the optimiser: not a meter, and not reset.
+    pub visits: RecentVisits,
     ahead: [AheadMeter; Rule::ALL.len()],
     images: AtomicU64,
     image_bytes: AtomicU64,

@@ -5,7 +5,7 @@ use super::{Result, Subplan, Want};
 use crate::algebra::{ExistsKind, Node, Var, VarSet};
 use crate::optimise::guess::HAS_MATCH;
 use crate::optimise::{Estimate, Planner};
-use crate::plan::{JoinKind, Op};
+use crate::plan::{Cost, JoinKind, Op};
 
 impl<'a> Planner<'a> {
     /// A hash join on all common columns. Inner joins build on the smaller side.
@@ -103,8 +103,8 @@ impl<'a> Planner<'a> {
             .unwrap_or_default();
         let mut estimate = Estimate::default();
         branches.iter().for_each(|b| estimate.add(&b.estimate));
-        let cost =
-            input.as_ref().map_or(0.0, |i| i.node.cost) + branches.iter().map(|b| b.node.cost).sum::<f64>();
+        let of_input = input.as_ref().map_or_else(Cost::default, |i| i.node.cost);
+        let cost = of_input + branches.iter().map(|b| b.node.cost).sum::<Cost>();
         let branches = branches.into_iter().map(|b| {
             let from = vars.iter().map(|v| b.node.col(*v)).collect();
             (b.node, from)

@@ -1,10 +1,12 @@
 //! Joins: patterns and what stands beside them, step by step in the order of least cost.
 
+use snowmelt_graph::Index;
 use spargebra::algebra::Expression;
 
 use super::{Copies, Result, Subplan, Want, flows};
 use crate::algebra::translate::join;
 use crate::algebra::{ApplyKind, Node, Pattern, Slot, VarSet};
+use crate::optimise::access::{CountedPattern, scanned_index};
 use crate::optimise::guess::{PATH_VISITS, TWO_SIDES, UNKNOWN_PREDICATE_VISITS, UNKNOWN_VISITS};
 use crate::optimise::order::{Condition, Element, Problem};
 use crate::optimise::{Estimate, Planner};
@@ -135,7 +137,9 @@ impl<'a> Planner<'a> {
             }
             let visits = self.visits_of(node);
             let own_cost = self.own_cost(node, &estimate)?;
-            elements.push(Element { scope: node.scope(), estimate, rows_first, own_cost, visits });
+            let (pattern, index) = self.read_as(node)?;
+            let scope = node.scope();
+            elements.push(Element { scope, estimate, rows_first, own_cost, pattern, index, visits });
         }
         let problem = Problem {
             start: input.map_or_else(Estimate::unit, |i| i.estimate.clone()),
@@ -145,6 +149,14 @@ impl<'a> Planner<'a> {
             costs: self.costs,
         };
         problem.solve(self.limits)
+    }
+
+    /// A pattern where its reads matter, and the index that a node is scanned in.
+    fn read_as(&mut self, node: &Node) -> Result<(Option<CountedPattern>, Index)> {
+        let Node::Pattern(p) = node else { return Ok((None, Index::Psog)) };
+        let is_cold = self.costs.reads.times().is_some();
+        let pattern = if is_cold { Some(self.counted(p)?) } else { None };
+        Ok((pattern, scanned_index(p)))
     }
 
     /// Index visits per input row when the input flows into the node.
@@ -171,7 +183,7 @@ impl<'a> Planner<'a> {
     /// The cost of a node on its own, roughly: all rows that pass through it.
     fn own_cost(&mut self, node: &'a Node, estimate: &Estimate) -> Result<f64> {
         Ok(match node {
-            Node::Pattern(_) => self.costs.scan(estimate.rows),
+            Node::Pattern(p) => self.costs.scan(estimate.rows, scanned_index(p)).total(),
             Node::Join(nodes) | Node::Union(nodes) => {
                 let mut sum = estimate.rows * self.costs.hash_row;
                 for n in nodes {

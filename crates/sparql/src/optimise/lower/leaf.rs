@@ -1,14 +1,15 @@
 //! One step of a join: a pattern by look-ups or a scan, a path, the names of graphs.
 
-use snowmelt_graph::Column;
+use snowmelt_graph::{Column, Index};
 use spargebra::algebra::Expression;
 
 use super::{Result, Subplan, seeded};
 use crate::algebra::{GraphSlot, Node, Pattern, Slot, VarSet};
-use crate::optimise::access::{Visit, visits};
+use crate::optimise::access::{CountedPattern, Visit, scanned_index, visits};
+use crate::optimise::device_time::{self, Reach};
 use crate::optimise::guess::{NAMED_GRAPHS, PATH_VISITS};
 use crate::optimise::{Estimate, Planner};
-use crate::plan::{Bounds, JoinKind, Op, PathEnd, PathGraph, Src};
+use crate::plan::{Bounds, Cost, JoinKind, Op, PathEnd, PathGraph, Src};
 
 impl<'a> Planner<'a> {
     pub(super) fn pattern_step(
@@ -23,8 +24,9 @@ impl<'a> Planner<'a> {
         let Some(current) = current else { return self.scan(p, &live, estimate, ready) };
         let shared = current.vars().intersection(&p.vars());
         let joined = current.estimate.join(&estimate);
-        let lookup = self.costs.lookup(current.estimate.rows, estimate.rows, joined.rows);
-        let apart = self.costs.scan(estimate.rows)
+        let reach = self.reach(p, &current.vars())?;
+        let lookup = self.costs.lookup(current.estimate.rows, estimate.rows, joined.rows, reach).total();
+        let apart = self.costs.scan(estimate.rows, scanned_index(p)).total()
             + self.costs.hash(
                 estimate.rows.min(current.estimate.rows),
                 estimate.rows.max(current.estimate.rows),
@@ -32,7 +34,7 @@ impl<'a> Planner<'a> {
             );
         if shared.is_empty()
             || !shared.is_subset(&current.certain)
-            || (apart < lookup && !seeded(&current.node))
+            || (apart + device_time::handicap(&self.costs.reads) < lookup && !seeded(&current.node))
         {
             let scan_need = live.union(&shared);
             let scan = self.scan(p, &scan_need, estimate, ready)?;
@@ -56,7 +58,7 @@ impl<'a> Planner<'a> {
         let Some((access, vars)) = list[0].number(&[], &later, &self.scope, bounds) else {
             return Ok(self.nothing());
         };
-        let cost = self.costs.scan(estimate.rows);
+        let cost = self.costs.scan(estimate.rows, access.index);
         let certain = list[0].binds.clone();
         let mut built = self.make(Op::Scan { access }, vars, estimate, certain, cost);
         for (i, visit) in list.iter().enumerate().skip(1) {
@@ -66,6 +68,30 @@ impl<'a> Planner<'a> {
             };
         }
         Ok(built)
+    }
+
+    /// Where the keys of look-ups into a pattern lie when `bound` is known before.
+    fn reach(&mut self, p: &Pattern, bound: &VarSet) -> Result<Reach> {
+        if self.costs.reads.times().is_none() {
+            return Ok(self.anywhere());
+        }
+        Ok(self.counted(p)?.reach(bound, &self.costs.reads))
+    }
+
+    /// Keys that may lie anywhere among the quads.
+    fn anywhere(&self) -> Reach {
+        Reach { index: Index::Psog, rows: self.costs.reads.index(Index::Psog).rows }
+    }
+
+    /// A pattern with the counts that say where its keys lie.
+    pub(super) fn counted(&mut self, p: &Pattern) -> Result<CountedPattern> {
+        let rows = self.pattern(p)?.rows;
+        let predicate = if let Slot::Const(c) = p.p { self.statistics.id(c) } else { None };
+        let of_predicate = match predicate {
+            Some(id) => Some(self.statistics.predicate(id)?.rows),
+            None => None,
+        };
+        Ok(CountedPattern { pattern: p.clone(), of_predicate, rows })
     }
 
     /// Comparisons with constants on a pattern's object, for a scan in object order.
@@ -114,7 +140,9 @@ impl<'a> Planner<'a> {
         vars.extend(&new);
         let pattern = self.pattern(&visit.pattern)?;
         let estimate = input.estimate.join(&pattern);
-        let cost = input.node.cost + self.costs.lookup(input.estimate.rows, pattern.rows, estimate.rows);
+        let reach = self.reach(&visit.pattern, &input.vars())?;
+        let cost =
+            input.node.cost + self.costs.lookup(input.estimate.rows, pattern.rows, estimate.rows, reach);
         let certain = input.certain.union(&visit.binds);
         let op = Op::Lookup {
             input: Box::new(input.node),
@@ -186,7 +214,9 @@ impl<'a> Planner<'a> {
         let alone = self.estimate(node)?;
         let mut estimate = current.estimate.join(&alone);
         estimate.rows = estimate.rows.max(current.estimate.rows);
-        let cost = current.node.cost + current.estimate.rows * PATH_VISITS * self.costs.key;
+        let visits = current.estimate.rows * PATH_VISITS;
+        let io = device_time::lookup(&self.costs.reads, self.anywhere(), visits, visits);
+        let cost = current.node.cost + visits * self.costs.key + Cost::of_device(io);
         let certain = current.certain.union(&node.scope());
         let op = Op::Path { input: Box::new(current.node), from, path: path.clone(), to, graph, same, keep };
         Ok(self.make(op, vars, estimate, certain, cost))

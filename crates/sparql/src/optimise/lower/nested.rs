@@ -1,12 +1,14 @@
 //! OPTIONAL and EXISTS: the right side is run once per batch of the left, whose rows are its
 //! seed.
 
+use snowmelt_graph::Index;
 use spargebra::algebra::Expression;
 
 use super::correlated::from_right;
 use super::{Copies, Result, Subplan, Want, flows};
 use crate::algebra::{ExistsKind, Node, Var, VarSet};
 use crate::optimise::Planner;
+use crate::optimise::device_time::Reach;
 use crate::optimise::guess::HAS_MATCH;
 use crate::plan::{JoinKind, Op};
 
@@ -179,10 +181,11 @@ impl<'a> Planner<'a> {
         if conditions.is_empty() {
             let on_its_own = self.estimate(right)?;
             let both_certain = shared.is_subset(&left.certain) && shared.is_subset(&right.certain());
-            let one_pass =
-                self.costs.scan(on_its_own.rows) + self.costs.hash(on_its_own.rows, left.estimate.rows, 0.0);
-            let per_row = NESTED_LOOKUPS
-                * self.costs.lookup(left.estimate.rows, on_its_own.rows * 2.0, left.estimate.rows);
+            let reach = Reach { index: Index::Psog, rows: on_its_own.rows * 2.0 };
+            let one_pass = self.costs.scan(on_its_own.rows, reach.index).total()
+                + self.costs.hash(on_its_own.rows, left.estimate.rows, 0.0);
+            let (keys, found) = (left.estimate.rows, left.estimate.rows);
+            let per_row = NESTED_LOOKUPS * self.costs.lookup(keys, reach.rows, found, reach).total();
             if shared.is_empty() || (both_certain && one_pass < per_row) {
                 let built = self.lower(right, None, &Want::new(shared, Copies::Merge))?;
                 return Ok(self.hash(left, built, kind, &want.vars));

@@ -61,6 +61,18 @@ impl LeafWalk {
         }
     }
 
+    /// A walk over these leaves of a range, which follow each other. `is_first`: rows of the first
+    /// one may lie before the range.
+    pub(crate) fn of_leaves(
+        shape: Shape,
+        bounds: Bounds,
+        leaves: VecDeque<PageId>,
+        is_first: bool,
+        plan: Descent,
+    ) -> LeafWalk {
+        LeafWalk { leaves, planned_all: true, started: !is_first, ..LeafWalk::new(shape, bounds, plan) }
+    }
+
     /// Opens the next leaf of the range in `cursor` and finds its rows; `None` behind the last.
     pub(crate) fn next(
         &mut self,

@@ -1,9 +1,13 @@
 //! Scan of a range, in order: leaf by leaf (see `tree::tuple::leaf_walk`), block by block.
 //! Output may be cut anywhere; the scan resumes there. No pin is held between calls.
 
+use std::collections::VecDeque;
+
 use crate::error::Result;
 use crate::format::key::Key;
 use crate::format::tuple::leaf::LeafCursor;
+use crate::page::PageId;
+use crate::tree::descent::Shape;
 use crate::tree::read::decoded;
 use crate::tree::rows::{Bounds, Columns, ScanBounds};
 use crate::tree::spare::{self, Spare};
@@ -21,22 +25,26 @@ pub struct TupleScan {
 
 impl TupleScan {
     pub(crate) fn new(tree: &TupleTree, bounds: ScanBounds<'_>) -> TupleScan {
-        let len = bounds.prefix.len() + usize::from(bounds.range.is_some());
-        assert!(len <= tree.shape.arity, "{len} bound columns for a tree of {}", tree.shape.arity);
-        let mut lo = Key::default();
-        lo[..bounds.prefix.len()].copy_from_slice(bounds.prefix);
-        let mut hi = lo;
-        if let Some((least, greatest)) = bounds.range {
-            lo[len - 1] = least;
-            hi[len - 1] = greatest;
-        }
-        TupleScan::between(tree, Bounds { lo, hi, len })
+        TupleScan::between(tree, bounds_of(tree, bounds))
     }
 
     /// A scan of the rows between two keys.
     pub(crate) fn between(tree: &TupleTree, bounds: Bounds) -> TupleScan {
         let spare = spare::take(tree.shape.arity);
         let walk = LeafWalk::new(tree.shape, bounds, spare.plan);
+        TupleScan { walk, cursor: spare.cursor, rest: RowsOfLeaf::NONE }
+    }
+
+    /// A scan of these leaves of a range, which follow each other and were wished for.
+    /// `is_first`: rows of the first one may lie before the range.
+    pub(crate) fn of_leaves(
+        shape: Shape,
+        bounds: Bounds,
+        leaves: VecDeque<PageId>,
+        is_first: bool,
+    ) -> TupleScan {
+        let spare = spare::take(shape.arity);
+        let walk = LeafWalk::of_leaves(shape, bounds, leaves, is_first, spare.plan);
         TupleScan { walk, cursor: spare.cursor, rest: RowsOfLeaf::NONE }
     }
 
@@ -77,6 +85,20 @@ impl TupleScan {
         reader.touch(tree, rows);
         Ok(rows > 0)
     }
+}
+
+/// The bounds as key prefixes.
+pub(crate) fn bounds_of(tree: &TupleTree, bounds: ScanBounds<'_>) -> Bounds {
+    let len = bounds.prefix.len() + usize::from(bounds.range.is_some());
+    assert!(len <= tree.shape.arity, "{len} bound columns for a tree of {}", tree.shape.arity);
+    let mut lo = Key::default();
+    lo[..bounds.prefix.len()].copy_from_slice(bounds.prefix);
+    let mut hi = lo;
+    if let Some((least, greatest)) = bounds.range {
+        lo[len - 1] = least;
+        hi[len - 1] = greatest;
+    }
+    Bounds { lo, hi, len }
 }
 
 impl Drop for TupleScan {

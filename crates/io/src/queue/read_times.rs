@@ -1,0 +1,102 @@
+//! System statistics of a device: the time of a read that a reader waits for, and of a read of
+//! many pages.
+//!
+//! Oracle calls the two SREADTIM and MREADTIM, and its optimiser reckons with them. Here:
+//!
+//! * *single*: one request that a reader waits for, alone in its device request; from its
+//!   submission to its completion.
+//! * *multi*: a device request of several merged requests; from start to end at the device, with
+//!   the number of device requests that were outstanding meanwhile, since that many share the
+//!   device.
+//!
+//! Each is a mean over the first reads, and over about the last [`WINDOW`] from then on: a
+//! device that becomes slower is noticed after some dozens of reads, and one slow read is not
+//! the device.
+
+use serde::Serialize;
+
+use crate::queue::device_request::DeviceRequest;
+use crate::queue::request::Class;
+
+/// Reads that a mean reaches back.
+const WINDOW: u64 = 64;
+
+/// Times of a device's reads, lately.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct ReadTimes {
+    /// Reads of one request that a reader waits for.
+    pub single: RecentReads,
+    /// Reads of several requests in one.
+    pub multi: RecentReads,
+}
+
+/// Reads of one kind, lately.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct RecentReads {
+    /// Reads so far.
+    pub reads: u64,
+    /// Mean time, in nanoseconds.
+    pub mean_ns: f64,
+    /// Mean bytes that were asked for, gaps not counted.
+    pub mean_bytes: f64,
+    /// Mean number of device requests outstanding, the read itself included.
+    pub mean_depth: f64,
+}
+
+impl RecentReads {
+    fn add(&mut self, ns: u64, bytes: u64, outstanding: u64) {
+        self.reads += 1;
+        let weight = 1.0 / self.reads.min(WINDOW) as f64;
+        self.mean_ns += (ns as f64 - self.mean_ns) * weight;
+        self.mean_bytes += (bytes as f64 - self.mean_bytes) * weight;
+        self.mean_depth += (outstanding as f64 - self.mean_depth) * weight;
+    }
+}
+
+impl ReadTimes {
+    /// A device request is over, all of it; `outstanding` were at the device with it.
+    pub(super) fn ended(&mut self, request: &DeviceRequest, outstanding: u64, now: u64) {
+        if request.write {
+            return;
+        }
+        match &request.pieces[..] {
+            [piece] => {
+                let taken = now.saturating_sub(piece.arrived_ns);
+                self.ended_alone(request.class, taken, request.len, outstanding);
+            }
+            _ => {
+                let taken = now.saturating_sub(request.started_ns);
+                self.multi.add(taken, request.len - request.gap_bytes, outstanding);
+            }
+        }
+    }
+
+    /// A read of one request is over.
+    pub(super) fn ended_alone(&mut self, class: Class, taken: u64, bytes: u64, outstanding: u64) {
+        if class == Class::Demand {
+            self.single.add(taken, bytes, outstanding);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mean_follows_the_device_and_not_one_read() {
+        let mut times = ReadTimes::default();
+        (0..200).for_each(|_| times.ended_alone(Class::Demand, 100, 8192, 1));
+        times.ended_alone(Class::Planned, 1_000_000, 8192, 1);
+        assert_eq!(
+            (times.single.reads, times.single.mean_ns),
+            (200, 100.0),
+            "nobody waits for a planned read"
+        );
+        times.ended_alone(Class::Demand, 1_000, 8192, 1);
+        assert!(times.single.mean_ns < 120.0, "one slow read is not the device: {}", times.single.mean_ns);
+        (0..200).for_each(|_| times.ended_alone(Class::Demand, 1_000, 8192, 1));
+        assert!(times.single.mean_ns > 950.0, "a slower device is noticed: {}", times.single.mean_ns);
+        assert_eq!((times.single.mean_bytes, times.single.mean_depth), (8192.0, 1.0));
+    }
+}

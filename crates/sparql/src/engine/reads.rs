@@ -1,0 +1,63 @@
+//! The state of memory that a plan is for: how much of the indexes that it may visit is
+//! resident, asked anew for each query. While all is warm that is a few counters.
+
+use snowmelt_graph::Index;
+use spargebra::algebra::PropertyPathExpression as Path;
+
+use crate::algebra::{GraphSlot, Node, Slot};
+use crate::exec::source::Source;
+use crate::plan::{IndexPages, Reads, Residency};
+
+/// Device times in the costs of plans.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum PlanCosts {
+    /// Of what is expected to be absent.
+    #[default]
+    Device,
+    /// None: plans are made as if everything were in memory.
+    Warm,
+}
+
+/// State of memory for a query that visits these indexes.
+pub(super) fn reads(source: &Source, visited: &[Index]) -> Reads {
+    let mut indexes = [IndexPages::default(); Index::ALL.len()];
+    for index in visited {
+        let of = &mut indexes[*index as usize];
+        let (pages, absent) = source.session.expected_absent(*index);
+        of.residency = Residency::of(pages, absent);
+        if of.residency != Residency::Warm
+            && let Some(tree) = source.session.state().index(*index)
+        {
+            (of.rows, of.leaves) = (tree.rows() as f64, tree.leaves() as f64);
+        }
+    }
+    Reads::of(indexes, || source.session.page_times())
+}
+
+/// The indexes that plans of an algebra may visit.
+pub(super) fn visited(root: &Node) -> Vec<Index> {
+    let mut visited = vec![Index::Psog, Index::Posg];
+    let mut visit = |indexes: &[Index]| {
+        indexes.iter().for_each(|index| {
+            if !visited.contains(index) {
+                visited.push(*index);
+            }
+        });
+    };
+    for node in root.all() {
+        match node {
+            Node::Pattern(p) => {
+                if matches!(p.p, Slot::Var(_)) {
+                    visit(&[Index::Sp, Index::Op]);
+                }
+                if let GraphSlot::Named(Slot::Var(_)) = p.g {
+                    visit(&[Index::Gs]);
+                }
+            }
+            Node::Path { path, .. } if !matches!(path, Path::NamedNode(_)) => visit(&[Index::Sp, Index::Op]),
+            Node::GraphNames(_) => visit(&[Index::Gs]),
+            _ => {}
+        }
+    }
+    visited
+}

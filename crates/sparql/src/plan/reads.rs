@@ -1,0 +1,126 @@
+//! Assumptions of a plan about its reads: how much of each index is in memory, and what reading
+//! the rest costs.
+//!
+//! Residency is known in three steps, so that a plan is good for all states of memory that a
+//! query may meet under the same key of the cache ([`Reads::push_key`]).
+
+use snowmelt_graph::{Index, PageTimes};
+
+/// An index of no more pages counts as resident: any plan has read the whole MiB soon.
+const FEW_PAGES: u64 = 128;
+
+/// How much of what is visited of an index is in memory.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(crate) enum Residency {
+    /// nine tenths or more
+    #[default]
+    Warm,
+    Half,
+    /// less than a tenth
+    Cold,
+}
+
+impl Residency {
+    /// Of an index with so many pages, of which a visit finds so great a share absent.
+    pub fn of(pages: u64, absent: f64) -> Self {
+        match absent {
+            _ if pages <= FEW_PAGES => Self::Warm,
+            absent if absent <= 0.1 => Self::Warm,
+            absent if absent <= 0.9 => Self::Half,
+            _ => Self::Cold,
+        }
+    }
+
+    /// The share of its pages that a plan takes to be absent.
+    pub fn absent(self) -> f64 {
+        match self {
+            Self::Warm => 0.0,
+            Self::Half => 0.5,
+            Self::Cold => 1.0,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Warm => "warm",
+            Self::Half => "half",
+            Self::Cold => "cold",
+        }
+    }
+}
+
+/// An index, as far as reading it goes.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(crate) struct IndexPages {
+    pub residency: Residency,
+    pub rows: f64,
+    pub leaves: f64,
+}
+
+/// Assumptions of a plan about its reads.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(crate) struct Reads {
+    indexes: [IndexPages; Index::ALL.len()],
+    /// absent while all is warm
+    times: Option<PageTimes>,
+}
+
+impl Reads {
+    /// Nothing has to be read.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Of these indexes; `times` are asked for only if one is not warm.
+    pub fn of(indexes: [IndexPages; Index::ALL.len()], times: impl FnOnce() -> PageTimes) -> Self {
+        let is_cold = indexes.iter().any(|index| index.residency != Residency::Warm);
+        Self { indexes, times: is_cold.then(times) }
+    }
+
+    /// Whether something has to be read, and then how long pages take.
+    pub fn times(&self) -> Option<PageTimes> {
+        self.times
+    }
+
+    pub fn index(&self, index: Index) -> IndexPages {
+        self.indexes[index as usize]
+    }
+
+    /// Adds to the key of a plan what it must share with a query. Nothing where all is warm.
+    pub fn push_key(&self, key: &mut Vec<u8>) {
+        let Some(times) = self.times else { return };
+        key.extend(self.indexes.iter().map(|index| index.residency as u8));
+        // in steps of four times the latency: a device may turn out slower than it was taken to be
+        key.push((times.lone_us.max(1.0).log2() / 2.0) as u8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn residency_has_three_steps() {
+        let of = |absent| Residency::of(1000, absent);
+        assert_eq!([of(1.0), of(0.95)], [Residency::Cold; 2]);
+        assert_eq!([of(0.9), of(0.11)], [Residency::Half; 2]);
+        assert_eq!([of(0.1), of(0.0)], [Residency::Warm; 2]);
+        assert_eq!(Residency::of(FEW_PAGES, 1.0), Residency::Warm);
+    }
+
+    #[test]
+    fn keys_tell_states_of_memory_apart_and_warm_ones_not() {
+        let key = |residency, lone_us| {
+            let mut indexes = [IndexPages::default(); Index::ALL.len()];
+            indexes[1].residency = residency;
+            let times = || PageTimes { lone_us, request_us: 1.0, page_us: 1.0 };
+            let mut key = vec![7];
+            Reads::of(indexes, times).push_key(&mut key);
+            key
+        };
+        assert_eq!(key(Residency::Warm, 80.0), [7]);
+        assert_ne!(key(Residency::Half, 80.0), key(Residency::Cold, 80.0));
+        assert_eq!(key(Residency::Cold, 80.0), key(Residency::Cold, 90.0));
+        assert_ne!(key(Residency::Cold, 80.0), key(Residency::Cold, 8_000.0));
+    }
+}
