@@ -468,7 +468,7 @@ mod tests {
         let stored = dir.path().join("profile.json");
         profile.save(&stored).unwrap();
         assert_eq!(Profile::load(&stored).unwrap().cost, profile.cost);
-        assert!(profile.reads.single_ns > 0.0 && profile.reads.multi_ns > profile.reads.single_ns);
+        assert!(profile.reads.single_ns > 0.0 && profile.reads.multi_ns > 0.0);
         assert_eq!(profile.reads.multi_bytes, 2 << 20);
         // A version that did not know of system statistics has measured them all the same.
         let mut old = serde_json::to_value(&profile).unwrap();

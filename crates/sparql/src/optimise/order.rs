@@ -8,7 +8,7 @@
 use snowmelt_graph::Index;
 
 use super::access::CountedPattern;
-use super::device_time::Reach;
+use super::device_time::{Reach, handicap};
 use super::greedy::greedy;
 use super::{Costs, Estimate};
 use crate::algebra::VarSet;
@@ -141,7 +141,7 @@ impl Problem<'_> {
             (Some(visits), Some(bound)) => {
                 let reach = self.reach(element, bound);
                 let lookup = costs.lookup(input, element.estimate.rows, found, reach).total();
-                (visits * lookup).min(apart)
+                (visits * lookup).min(apart + handicap(&costs.reads))
             }
             _ => apart,
         }

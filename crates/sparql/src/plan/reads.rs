@@ -6,8 +6,8 @@
 
 use snowmelt_graph::{Index, PageTimes};
 
-/// An index of no more pages counts as resident: any plan reads it in a few requests.
-const FEW_PAGES: u64 = 16;
+/// An index of no more pages counts as resident: any plan has read the whole MiB soon.
+const FEW_PAGES: u64 = 128;
 
 /// How much of what is visited of an index is in memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]

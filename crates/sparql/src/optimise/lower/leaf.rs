@@ -34,7 +34,7 @@ impl<'a> Planner<'a> {
             );
         if shared.is_empty()
             || !shared.is_subset(&current.certain)
-            || (apart < lookup && !seeded(&current.node))
+            || (apart + device_time::handicap(&self.costs.reads) < lookup && !seeded(&current.node))
         {
             let scan_need = live.union(&shared);
             let scan = self.scan(p, &scan_need, estimate, ready)?;
