@@ -23,6 +23,9 @@ const PROPERTY: u64 = 1 << 60 | 17;
 /// Rows put out at a time, as an operator asks for them.
 const BATCH: usize = 65_536;
 
+/// Finds the rows of keys; answers how many there are and the sum of their values.
+type FindRows = fn(&TupleTree, &mut Reader, &[u64]) -> (u64, u64);
+
 fn main() {
     let rows: u64 = std::env::args().nth(1).map_or(2_600_000, |a| a.parse().expect("ROWS is a number"));
     let dir = std::env::temp_dir().join(format!("snowmelt-merge-{}", std::process::id()));
@@ -58,7 +61,7 @@ fn main() {
 }
 
 fn one_density(tree: &TupleTree, reader: &mut Reader, apart: u64, keys: &[u64]) {
-    let ways: [fn(&TupleTree, &mut Reader, &[u64]) -> (u64, u64); 3] = [merged, scanned, looked_up];
+    let ways: [FindRows; 3] = [merged, scanned, looked_up];
     let mut seconds = [const { Vec::new() }; 3];
     let mut answer = None;
     for _ in 0..TURNS {

@@ -125,7 +125,7 @@ fn a_full_device_is_a_full_database() {
     let Some(device) = Loop::new(2 << 20) else { return };
     let dir = tempfile::tempdir().unwrap();
     let db = dir.path().join("db");
-    let store = Store::create(&db, &[device.device.clone()], destroying()).unwrap();
+    let store = Store::create(&db, std::slice::from_ref(&device.device), destroying()).unwrap();
     let tree = build_tree(&store, "t", 1, 100);
     let full = try_build_tree(&store, "more", 2, 400);
     assert!(matches!(&full, Err(StoreError::Full { path }) if *path == device.device), "{full:?}");

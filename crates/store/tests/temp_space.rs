@@ -104,8 +104,8 @@ fn it_is_counted_in_classes_of_its_own() {
     let store = database(dir.path());
     store.reset_meters();
     let space = store.temp_space().unwrap();
-    let at = space.append(&[&vec![7; 10 * 64 << 10]]).unwrap();
-    assert_eq!(of_class(&store, Class::SpillWrite), (10, 10 * 64 << 10));
+    let at = space.append(&[&vec![7; 10 * (64 << 10)]]).unwrap();
+    assert_eq!(of_class(&store, Class::SpillWrite), (10, 10 * (64 << 10)));
     let three = 3 * PAGE_BYTES;
     assert!(space.read(at + 1, three - 1).unwrap().iter().all(|b| *b == 7));
     assert_eq!(of_class(&store, Class::SpillRead), (1, three as u64));

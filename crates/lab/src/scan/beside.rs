@@ -2,7 +2,7 @@
 //!
 //! * *random-read*: single blocks of the table at random places, as an index look-up reads.
 //! * *write*: single blocks of a scratch file at random places, as a cache writes back.
-//! * *sort*: what an external merge sort does to a device. It writes sorted runs one after the
+//! * *sort*: the requests of an external merge sort. It writes sorted runs one after the
 //!   other into the first half of the scratch file. Then it merges them: it reads the runs block
 //!   by block, in an order that the keys decide, and writes the result into the second half.
 //!   (Knuth, The Art of Computer Programming, volume 3, 5.4.)
@@ -32,7 +32,7 @@ const SORT_RUN: u64 = 4 << 20;
 /// The least scratch file that a sort can do with: two runs, and their result.
 pub(super) const LEAST_SCRATCH: u64 = 4 * SORT_RUN;
 
-/// Does what `setup` wants beside the scan until it is over. Answers the times of the requests.
+/// Runs the load of `setup` beside the scan until it is over. Answers the times of the requests.
 ///
 /// # Errors
 /// A file cannot be opened, read or written.
@@ -42,7 +42,7 @@ pub(super) fn beside(
     scratch: Option<&Path>,
     over: &AtomicBool,
 ) -> Result<LatencySummary, LabError> {
-    let mut load = Load { times: Latencies::default(), over, drawn: 0 };
+    let mut load = BesideLoad { times: Latencies::default(), over, drawn: 0 };
     match (setup.beside, scratch) {
         (Beside::Write, Some(path)) => {
             load.blocks(&FileDevice::open(path, Access::ReadWrite, true)?, None)?
@@ -56,13 +56,13 @@ pub(super) fn beside(
     Ok(load.times.summary())
 }
 
-struct Load<'a> {
+struct BesideLoad<'a> {
     times: Latencies,
     over: &'a AtomicBool,
     drawn: u64,
 }
 
-impl Load<'_> {
+impl BesideLoad<'_> {
     fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
@@ -122,7 +122,7 @@ impl Load<'_> {
     }
 
     fn merge(&mut self, file: &FileDevice, half: u64, buffer: &mut AlignedBuf) -> Result<(), LabError> {
-        // What is left of each run: its next block, and its end.
+        // The rest of each run: its next block, and its end.
         let mut runs: Vec<(u64, u64)> =
             (0..half).step_by(SORT_RUN as usize).map(|run| (run, run + SORT_RUN)).collect();
         let (mut merged, mut written) = (0, 0);
@@ -149,13 +149,13 @@ impl Load<'_> {
 mod tests {
     use super::*;
 
-    /// Ends after so many requests, whoever makes them.
+    /// One sort of so many bytes: its requests, and the file afterwards.
     fn some_sorts(bytes: u64) -> (u64, Vec<u8>) {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), vec![7; bytes as usize]).expect("written");
         let device = FileDevice::open(file.path(), Access::ReadWrite, false).expect("just made");
         let over = AtomicBool::new(false);
-        let mut load = Load { times: Latencies::default(), over: &over, drawn: 0 };
+        let mut load = BesideLoad { times: Latencies::default(), over: &over, drawn: 0 };
         let half = bytes / 2;
         let mut buffer = AlignedBuf::new(SORT_WRITE as usize);
         load.runs(&device, half, &buffer).expect("written");
@@ -177,7 +177,7 @@ mod tests {
         std::fs::write(file.path(), vec![7; LEAST_SCRATCH as usize]).expect("written");
         let device = FileDevice::open(file.path(), Access::ReadWrite, false).expect("just made");
         let over = AtomicBool::new(true);
-        let mut load = Load { times: Latencies::default(), over: &over, drawn: 0 };
+        let mut load = BesideLoad { times: Latencies::default(), over: &over, drawn: 0 };
         load.sorts(&device).expect("ended");
         assert_eq!(load.times.summary().count, 0);
     }

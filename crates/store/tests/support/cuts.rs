@@ -89,8 +89,13 @@ struct Open {
     store: Arc<Store>,
     pending: Vec<Pending>,
     snapshots: Vec<(Snapshot, Model)>,
-    /// What a query has put aside: the space, and the bytes with their places.
-    aside: Option<(TempSpace, Vec<(u64, Vec<u8>)>)>,
+    aside: Option<Aside>,
+}
+
+/// Bytes that a query has put aside, with their places.
+struct Aside {
+    space: TempSpace,
+    parts: Vec<(u64, Vec<u8>)>,
 }
 
 impl<'a> Cuts<'a> {
@@ -234,9 +239,9 @@ impl<'a> Cuts<'a> {
     /// A query puts bytes aside, and finds what it has put aside before.
     fn put_aside(&mut self, db: &mut Open) -> Result<(), Stop> {
         if db.aside.is_none() {
-            db.aside = Some((db.store.temp_space()?, Vec::new()));
+            db.aside = Some(Aside { space: db.store.temp_space()?, parts: Vec::new() });
         }
-        let (space, parts) = db.aside.as_mut().expect("just made");
+        let Aside { space, parts } = db.aside.as_mut().expect("just made");
         for _ in 0..self.random.below(12) {
             let byte = self.random.below(256) as u8;
             let bytes = vec![byte; 1 + self.random.below(20_000)];
