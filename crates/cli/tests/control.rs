@@ -8,45 +8,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
+use support::bench::Bench;
 use support::{Server, snowmelt};
-use tempfile::TempDir;
 
-/// A database in a directory of its own.
-struct Bench(TempDir);
-
-impl Bench {
-    /// `triples` triples.
-    fn loaded(triples: usize) -> Self {
-        let bench = Bench(tempfile::tempdir().unwrap());
-        let lines: String = (0..triples).map(|i| format!("<urn:s{i}> <urn:p> \"value {i}\" .\n")).collect();
-        std::fs::write(bench.path("data.nt"), lines).unwrap();
-        assert!(bench.run(&["load", "db", "data.nt"]).status.success());
-        bench
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        snowmelt().args(args).current_dir(self.0.path()).output().unwrap()
-    }
-
-    #[track_caller]
-    fn ok(&self, args: &[&str]) -> String {
-        let output = self.run(args);
-        assert!(output.status.success(), "{args:?}: {output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    #[track_caller]
-    fn error(&self, args: &[&str]) -> String {
-        let output = self.run(args);
-        assert_eq!(output.status.code(), Some(1), "{args:?}: {output:?}");
-        String::from_utf8(output.stderr).unwrap()
-    }
+fn loaded(triples: usize) -> Bench {
+    Bench::with_triples(triples, "value")
 }
 
 fn socket(db: &Path) -> PathBuf {
@@ -55,7 +23,7 @@ fn socket(db: &Path) -> PathBuf {
 
 #[test]
 fn commands_go_to_the_server_that_has_the_database_open() {
-    let bench = Bench::loaded(1000);
+    let bench = loaded(1000);
     let server = Server::start(&bench.path("db"), &[]);
     server.client().update("INSERT DATA { <urn:new> <urn:p> 1 }").unwrap();
     assert!(bench.ok(&["stats", "db"]).contains("psog"));
@@ -80,7 +48,7 @@ fn commands_go_to_the_server_that_has_the_database_open() {
 
 #[test]
 fn a_killed_server_leaves_nothing_in_the_way() {
-    let bench = Bench::loaded(10);
+    let bench = loaded(10);
     Server::start(&bench.path("db"), &[]).kill();
     assert!(socket(&bench.path("db")).exists());
     assert!(bench.ok(&["check", "db"]).contains("sound"), "nobody has it open");
@@ -90,7 +58,7 @@ fn a_killed_server_leaves_nothing_in_the_way() {
 
 #[test]
 fn the_directory_may_have_a_long_name() {
-    let bench = Bench::loaded(10);
+    let bench = loaded(10);
     let long = format!("{0}/{0}/{0}", "a-long-name-".repeat(8));
     std::fs::create_dir_all(bench.path(&long)).unwrap();
     let long = format!("{long}/db");
@@ -112,7 +80,7 @@ fn say(db: &Path, line: &str) -> String {
 
 #[test]
 fn what_is_no_command_is_refused() {
-    let bench = Bench::loaded(10);
+    let bench = loaded(10);
     let db = bench.path("db");
     let _server = Server::start(&db, &[]);
     for (line, why) in [
@@ -138,12 +106,12 @@ fn slow_server(bench: &Bench) -> Server {
 
 #[test]
 fn who_goes_away_or_presses_ctrl_c_cancels() {
-    let bench = Bench::loaded(20_000);
+    let bench = loaded(20_000);
     let server = slow_server(&bench);
     for command in [&["check", "db"][..], &["backup", "db", "copy"]] {
         let child = snowmelt()
             .args(command)
-            .current_dir(bench.0.path())
+            .current_dir(bench.dir())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -197,23 +165,22 @@ fn only_the_servers_user_and_root_are_obeyed() {
         eprintln!("skipped: only root can ask as somebody else");
         return;
     }
-    let bench = Bench::loaded(10);
+    let bench = loaded(10);
     let db = bench.path("db");
     let _server = Server::start(&db, &[]);
     // All doors are open but the one in question.
-    let binary = bench.path("snowmelt");
-    std::fs::copy(env!("CARGO_BIN_EXE_snowmelt"), &binary).unwrap();
+    let binary = bench.copy_of_the_command();
     let open = |path: &Path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     };
-    for path in [bench.0.path(), &db, &binary] {
+    for path in [bench.dir(), &db, &binary] {
         open(path, 0o777);
     }
     for entry in std::fs::read_dir(&db).unwrap() {
         open(&entry.unwrap().path(), 0o666);
     }
     let output =
-        Command::new(&binary).args(["stats", "db"]).current_dir(bench.0.path()).uid(OTHER).output().unwrap();
+        Command::new(&binary).args(["stats", "db"]).current_dir(bench.dir()).uid(OTHER).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("user 65534 may not"), "{said}");
     assert!(bench.ok(&["stats", "db"]).contains("psog"));

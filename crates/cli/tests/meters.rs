@@ -3,47 +3,21 @@
 mod support;
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
+use support::bench::Bench;
 use support::{Server, snowmelt};
-use tempfile::TempDir;
 
 const QUERY: &str = "SELECT * { ?s <urn:p> ?o }";
 
-struct Bench(TempDir);
+fn loaded() -> Bench {
+    Bench::with_triples(20_000, "a text of some length,")
+}
 
-impl Bench {
-    fn loaded() -> Self {
-        let bench = Bench(tempfile::tempdir().unwrap());
-        let lines: String =
-            (0..20_000).map(|i| format!("<urn:s{i}> <urn:p> \"a text of some length, {i}\" .\n")).collect();
-        std::fs::write(bench.path("data.nt"), lines).unwrap();
-        bench.ok(&["load", "db", "data.nt"]);
-        bench
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        snowmelt().args(args).current_dir(self.0.path()).output().unwrap()
-    }
-
-    /// Standard output and standard error of a command that succeeds.
-    #[track_caller]
-    fn ok(&self, args: &[&str]) -> [String; 2] {
-        let output = self.run(args);
-        assert!(output.status.success(), "{args:?}: {output:?}");
-        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
-    }
-
-    fn meters(&self, more: &[&str]) -> Value {
-        let [out, _] = self.ok(&[&["stats", "db", "--meters", "--format", "json"], more].concat());
-        serde_json::from_str(&out).unwrap()
-    }
+fn read_meters(bench: &Bench, more: &[&str]) -> Value {
+    serde_json::from_str(&bench.ok(&[&["stats", "db", "--meters", "--format", "json"], more].concat()))
+        .unwrap()
 }
 
 fn trees(meters: &Value, of: &str) -> Vec<Value> {
@@ -60,7 +34,7 @@ fn column(report: &str, from_right: usize) -> f64 {
 
 #[test]
 fn commands_say_at_the_end_what_was_read() {
-    let bench = Bench::loaded();
+    let bench = loaded();
     for (args, tree) in [
         (&["query", "db", QUERY, "--meters"][..], "psog"),
         (&["update", "db", "INSERT { ?s <urn:q> 1 } WHERE { ?s <urn:p> \"none\" }", "--meters"], "iri"),
@@ -70,7 +44,7 @@ fn commands_say_at_the_end_what_was_read() {
         (&["load", "db", "data.nt", "--meters"], "other"),
         (&["compact", "db", "--meters"], "psog"),
     ] {
-        let [_, report] = bench.ok(args);
+        let [_, report] = bench.both(args);
         assert!(
             !report.contains("\n0 pages read, ") || report.contains("\n0 pages read, 0 of them"),
             "{report}"
@@ -80,18 +54,18 @@ fn commands_say_at_the_end_what_was_read() {
             assert!(report.lines().any(|line| line.trim_start().starts_with(tree)), "{args:?}: {report}");
         }
     }
-    let [answer, report] = bench.ok(&["query", "db", QUERY, "--format", "csv", "--meters"]);
+    let [answer, report] = bench.both(&["query", "db", QUERY, "--format", "csv", "--meters"]);
     assert_eq!(answer.lines().count(), 20_001, "the answer alone is on standard output");
     assert!(report.contains("  query: "), "{report}");
-    let [_, nothing] = bench.ok(&["query", "db", QUERY]);
+    let [_, nothing] = bench.both(&["query", "db", QUERY]);
     assert_eq!(nothing, "");
 }
 
 #[test]
 fn the_log_of_waits_is_what_the_meters_say() {
-    let bench = Bench::loaded();
+    let bench = loaded();
     let [_, report] =
-        bench.ok(&["query", "db", QUERY, "--meters", "--waits", "waits.tsv", "--device", "sim:wide-slow"]);
+        bench.both(&["query", "db", QUERY, "--meters", "--waits", "waits.tsv", "--device", "sim:wide-slow"]);
     let log = std::fs::read_to_string(bench.path("waits.tsv")).unwrap();
     let lines: Vec<Vec<&str>> = log.lines().map(|line| line.split('\t').collect()).collect();
     assert_eq!(lines[0], ["at_ms", "waited_ms", "class", "tree", "page", "pages", "stripe", "offset"]);
@@ -107,12 +81,12 @@ fn the_log_of_waits_is_what_the_meters_say() {
 
 #[test]
 fn meters_of_a_server_are_shown_sorted_and_reset() {
-    let bench = Bench::loaded();
+    let bench = loaded();
     let server = Server::start(&bench.path("db"), &[]);
     assert_eq!(server.client().query(QUERY).unwrap().len(), 20_000);
-    let [table, _] = bench.ok(&["stats", "db", "--meters"]);
+    let [table, _] = bench.both(&["stats", "db", "--meters"]);
     assert!(table.contains("  http query: ") && table.contains("psog"), "{table}");
-    let meters = bench.meters(&["--sort", "buffers"]);
+    let meters = read_meters(&bench, &["--sort", "buffers"]);
     let buffers: Vec<u64> = trees(&meters, "buffers").iter().map(|n| n.as_u64().unwrap()).collect();
     assert!(buffers[0] > 0 && buffers.iter().rev().is_sorted(), "{buffers:?}");
     let wrong = bench.run(&["stats", "db", "--meters", "--sort", "price"]);
@@ -120,26 +94,26 @@ fn meters_of_a_server_are_shown_sorted_and_reset() {
 
     let reads = meters["reads"]["pages"].as_u64().unwrap();
     assert!(reads > 0);
-    bench.ok(&["stats", "db", "--reset", "account:http query"]);
-    let meters = bench.meters(&[]);
+    bench.both(&["stats", "db", "--reset", "account:http query"]);
+    let meters = read_meters(&bench, &[]);
     let account = meters["accounts"].as_array().unwrap().iter().find(|a| a["account"] == "http query");
     assert_eq!(account.unwrap()["rnd"], 0);
     assert!(meters["reads"]["pages"].as_u64().unwrap() >= reads, "the others go on");
     // Shown first, then reset.
-    let shown = bench.meters(&["--reset"]);
+    let shown = read_meters(&bench, &["--reset"]);
     assert!(shown["reads"]["pages"].as_u64().unwrap() >= reads);
-    assert_eq!(bench.meters(&[])["reads"]["pages"], 0);
+    assert_eq!(read_meters(&bench, &[])["reads"]["pages"], 0);
     let unknown = bench.run(&["stats", "db", "--reset", "tree:nothing"]);
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("there is no tree 'nothing'"), "{unknown:?}");
 }
 
 #[test]
 fn intervals_are_shown_until_they_are_interrupted() {
-    let bench = Bench::loaded();
+    let bench = loaded();
     let server = Server::start(&bench.path("db"), &[]);
     let mut watching = snowmelt()
         .args(["stats", "db", "--meters", "--every", "200ms", "--format", "json"])
-        .current_dir(bench.0.path())
+        .current_dir(bench.dir())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -160,8 +134,8 @@ fn intervals_are_shown_until_they_are_interrupted() {
 
 #[test]
 fn without_a_server_meters_are_those_of_opening() {
-    let bench = Bench::loaded();
-    let meters = bench.meters(&[]);
+    let bench = loaded();
+    let meters = read_meters(&bench, &[]);
     assert_eq!((&meters["activity"]["rnd"], &meters["reads"]["pages"]), (&0.into(), &0.into()));
     assert!(meters["pool"]["frames"].as_u64().unwrap() > 0);
     let output = bench.run(&["stats", "db", "--reset"]);

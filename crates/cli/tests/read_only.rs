@@ -13,14 +13,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::SystemTime;
 
-use support::{Server, snowmelt};
-use tempfile::TempDir;
+use support::Server;
+use support::bench::Bench;
 
 /// A user without rights, whose identity root can take.
 const OTHER: u32 = 65_534;
 
-struct Bench {
-    dir: TempDir,
+/// A database that cannot be written, and a command that others may run.
+struct Frozen {
+    bench: Bench,
     binary: PathBuf,
 }
 
@@ -38,16 +39,11 @@ fn contents(dir: &Path) -> BTreeMap<String, (Vec<u8>, SystemTime)> {
     std::fs::read_dir(dir).unwrap().map(entry).collect()
 }
 
-impl Bench {
+impl Frozen {
     /// A database of 2,000 loaded triples and 3,000 more in the journal of a server that was
     /// killed. Nothing in it can be written.
-    fn frozen() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let bench = Self { binary: dir.path().join("snowmelt"), dir };
-        let lines: String = (0..2000).map(|i| format!("<urn:s{i}> <urn:p> \"value {i}\" .\n")).collect();
-        std::fs::write(bench.path("data.nt"), lines).unwrap();
-        let loaded = snowmelt().args(["load", "db", "data.nt"]).current_dir(bench.dir.path()).output();
-        assert!(loaded.unwrap().status.success());
+    fn new() -> Self {
+        let bench = Bench::with_triples(2000, "value");
         let server = Server::start(&bench.path("db"), &["--checkpoint", "held"]);
         for i in 0..30 {
             let more: String = (0..100).map(|j| format!("<urn:new{i}-{j}> <urn:q> {j} . ")).collect();
@@ -58,24 +54,24 @@ impl Bench {
         for name in ["lock", "server", "control", "warm", "reserve"] {
             let _ = std::fs::remove_file(bench.path("db").join(name));
         }
-        std::fs::copy(env!("CARGO_BIN_EXE_snowmelt"), &bench.binary).unwrap();
+        let binary = bench.copy_of_the_command();
         for entry in std::fs::read_dir(bench.path("db")).unwrap() {
             set_mode(&entry.unwrap().path(), 0o444);
         }
         set_mode(&bench.path("db"), 0o555);
-        set_mode(&bench.binary, 0o755);
-        set_mode(bench.dir.path(), 0o777);
-        bench
+        set_mode(&binary, 0o755);
+        set_mode(bench.dir(), 0o777);
+        Frozen { bench, binary }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
+        self.bench.path(name)
     }
 
     /// The command, as a user who cannot write to the database.
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
-        command.args(args).args(["--memory", "256MiB"]).current_dir(self.dir.path());
+        command.args(args).args(["--memory", "256MiB"]).current_dir(self.bench.dir());
         if rustix::process::geteuid().is_root() {
             command.uid(OTHER).gid(OTHER);
         }
@@ -94,7 +90,7 @@ impl Bench {
     }
 }
 
-impl Drop for Bench {
+impl Drop for Frozen {
     fn drop(&mut self) {
         set_mode(&self.path("db"), 0o755);
     }
@@ -104,7 +100,7 @@ const COUNT: &str = "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }";
 
 #[test]
 fn what_cannot_be_written_can_be_read() {
-    let bench = Bench::frozen();
+    let bench = Frozen::new();
     let before = contents(&bench.path("db"));
     // The test means something: there is no right to write.
     let refused = bench.run(&["update", "db", "CLEAR ALL"]);
@@ -125,7 +121,7 @@ fn what_cannot_be_written_can_be_read() {
 
 #[test]
 fn reading_writes_nothing_where_it_could() {
-    let bench = Bench::frozen();
+    let bench = Frozen::new();
     set_mode(&bench.path("db"), 0o777);
     for entry in std::fs::read_dir(bench.path("db")).unwrap() {
         set_mode(&entry.unwrap().path(), 0o666);
@@ -148,7 +144,7 @@ struct ReadOnlyServer {
 }
 
 impl ReadOnlyServer {
-    fn start(bench: &Bench) -> Self {
+    fn start(bench: &Frozen) -> Self {
         let mut command = bench.command(&["serve", "db", "--read-only", "--listen", "127.0.0.1:0"]);
         // From here on it is ended whatever happens.
         let mut server =

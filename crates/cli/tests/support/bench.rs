@@ -1,6 +1,6 @@
 //! Runs of the command in a folder of their own, with what they print.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use assert_cmd::Command;
@@ -30,6 +30,29 @@ impl Bench {
         bench
     }
 
+    /// With so many triples, one property of as many subjects, loaded into `db`.
+    pub fn with_triples(triples: usize, text: &str) -> Self {
+        let bench = Self::new();
+        let lines: String = (0..triples).map(|i| format!("<urn:s{i}> <urn:p> \"{text} {i}\" .\n")).collect();
+        bench.write("data.nt", &lines);
+        bench.ok(&["load", "db", "data.nt"]);
+        bench
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// A copy of the command. Another process makes it: a file that this one has open for writing
+    /// may be inherited by a command that another test starts at the same time, and then it
+    /// cannot be run.
+    pub fn copy_of_the_command(&self) -> PathBuf {
+        let copy = self.path("snowmelt");
+        let made = std::process::Command::new("cp").arg(env!("CARGO_BIN_EXE_snowmelt")).arg(&copy).status();
+        assert!(made.unwrap().success());
+        copy
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
@@ -43,13 +66,22 @@ impl Bench {
         command.current_dir(self.dir.path()).args(args).output().unwrap()
     }
 
+    #[track_caller]
     pub fn ok(&self, args: &[&str]) -> String {
+        let [out, _] = self.both(args);
+        out
+    }
+
+    /// Standard output and standard error of a command that succeeds.
+    #[track_caller]
+    pub fn both(&self, args: &[&str]) -> [String; 2] {
         let output = self.run(args);
         assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
     }
 
     /// Runs what must fail with exit code 1 and one line on standard error; returns the line.
+    #[track_caller]
     pub fn error(&self, args: &[&str]) -> String {
         let output = self.run(args);
         let line = String::from_utf8(output.stderr).unwrap();
