@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use snowmelt_graph::{Account, Priority};
 use snowmelt_sparql::{QueryKind, QueryOptions, QueryResult, UpdateOptions};
 
 use crate::error::{Error, Result};
@@ -38,11 +39,12 @@ pub struct Prepared<'a> {
     target: Target<'a>,
     text: &'a str,
     options: QueryOptions,
+    priority: Priority,
 }
 
 impl<'a> Prepared<'a> {
     pub(crate) fn new(target: Target<'a>, text: &'a str) -> Self {
-        Prepared { target, text, options: QueryOptions::default() }
+        Prepared { target, text, options: QueryOptions::default(), priority: Priority::Normal }
     }
 
     /// Gives a variable a value, as if it stood in the text in the variable's place. `name` is
@@ -89,6 +91,23 @@ impl<'a> Prepared<'a> {
     /// Most bytes it may hold; the default is a quarter of the memory budget.
     pub fn memory(mut self, bytes: usize) -> Self {
         self.options.memory = Some(bytes);
+        self
+    }
+
+    /// How urgent its reads are, where a device has to choose between them and those of others.
+    ///
+    /// ```
+    /// use snowmelt::Priority;
+    /// # let db = snowmelt::Database::in_memory()?;
+    /// // A report over everything, beside people who look at single pages:
+    /// let report = "SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?p";
+    /// for row in db.prepare(report).priority(Priority::Low).query()? {
+    ///     println!("{} {}", row?["p"], row?["n"]);
+    /// }
+    /// # Ok::<(), snowmelt::Error>(())
+    /// ```
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
         self
     }
 
@@ -161,10 +180,11 @@ impl<'a> Prepared<'a> {
     /// # Errors
     /// Nothing has changed then.
     pub fn update(self) -> Result<Changes> {
+        let account = Some(self.account("update"));
         let QueryOptions { base, timeout, memory, cancel, bindings, .. } = self.options;
         let (using_graphs, using_named_graphs) = (self.options.default_graphs, self.options.named_graphs);
         let options = UpdateOptions { base, timeout, memory, cancel, bindings, ..UpdateOptions::default() };
-        let options = UpdateOptions { using_graphs, using_named_graphs, ..options };
+        let options = UpdateOptions { using_graphs, using_named_graphs, account, ..options };
         let changed = match self.target {
             Target::Database(open) => open.engine.update(self.text, &options)?.changed,
             Target::Transaction(tx) => {
@@ -188,7 +208,14 @@ impl<'a> Prepared<'a> {
     /// # Errors
     /// Those of running it.
     pub fn analyze(self) -> Result<String> {
-        Ok(self.open().engine.analyze(self.text, &self.options)?)
+        let options = QueryOptions { account: Some(self.account("query")), ..self.options.clone() };
+        Ok(self.open().engine.analyze(self.text, &options)?)
+    }
+
+    /// On whose behalf it reads: an account of its own below the one of that name.
+    fn account(&self, name: &str) -> Arc<Account> {
+        let named = self.open().engine.database().account(name);
+        Account::prioritized(&named, &[], self.priority, None)
     }
 
     fn open(&self) -> &Open {
@@ -199,9 +226,10 @@ impl<'a> Prepared<'a> {
     }
 
     fn begin(self) -> Result<QueryResult> {
+        let options = QueryOptions { account: Some(self.account("query")), ..self.options };
         Ok(match self.target {
-            Target::Database(open) => open.engine.query(self.text, &self.options)?,
-            Target::Transaction(tx) => tx.open().engine.query_on(tx.session()?, self.text, &self.options)?,
+            Target::Database(open) => open.engine.query(self.text, &options)?,
+            Target::Transaction(tx) => tx.open().engine.query_on(tx.session()?, self.text, &options)?,
         })
     }
 }

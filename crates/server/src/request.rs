@@ -3,6 +3,7 @@
 //! itself).
 
 use hyper::{Method, StatusCode, header};
+use snowmelt_graph::Priority;
 
 use crate::refusal::Refusal;
 
@@ -28,6 +29,8 @@ pub struct ProtocolRequest {
     pub timeout_ms: Option<u64>,
     /// `threads` that it may use
     pub threads: Option<usize>,
+    /// `priority` of its reads
+    pub priority: Priority,
     /// a graph is asked for, whole
     pub triples_are_distinct: bool,
 }
@@ -43,6 +46,7 @@ struct Parameters {
     using_named: Vec<String>,
     timeout_ms: Option<u64>,
     threads: Option<usize>,
+    priority: Priority,
 }
 
 /// Reads the operation from a request's head and body.
@@ -117,6 +121,10 @@ impl Parameters {
                     self.threads = Some(threads.ok_or_else(|| bad("threads is not a number of threads"))?);
                     continue;
                 }
+                "priority" => {
+                    self.priority = value.parse().map_err(|message: String| bad(&message))?;
+                    continue;
+                }
                 _ => continue, // other clients send their own parameters along
             };
             list.push(value.into_owned());
@@ -125,7 +133,7 @@ impl Parameters {
     }
 
     fn operation(mut self) -> Result<Operation, Refusal> {
-        let (timeout_ms, threads) = (self.timeout_ms, self.threads);
+        let (timeout_ms, threads, priority) = (self.timeout_ms, self.threads, self.priority);
         match (self.queries.len(), self.updates.len()) {
             (1, 0) => Ok(Operation::Query(ProtocolRequest {
                 text: self.queries.remove(0),
@@ -133,6 +141,7 @@ impl Parameters {
                 named_graphs: self.named_graphs,
                 timeout_ms,
                 threads,
+                priority,
                 ..ProtocolRequest::default()
             })),
             (0, 1) => Ok(Operation::Update(ProtocolRequest {
@@ -140,6 +149,7 @@ impl Parameters {
                 default_graphs: self.using,
                 named_graphs: self.using_named,
                 timeout_ms,
+                priority,
                 ..ProtocolRequest::default()
             })),
             (0, 0) => Err(bad("no query and no update: pass it as the parameter 'query' or 'update'")),

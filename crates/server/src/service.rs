@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, header};
-use snowmelt_graph::{Account, GraphWrite, MeterScope, TREE_COLUMNS, as_json, as_text, sort_trees};
+use snowmelt_graph::{Account, GraphWrite, MeterScope, Priority, TREE_COLUMNS, as_json, as_text, sort_trees};
 use snowmelt_sparql::{Engine, LoadPermission, QueryError, QueryKind, QueryOptions, UpdateOptions};
 use tokio::sync::oneshot;
 
@@ -164,24 +164,27 @@ impl Service {
             (Operation::Update(_), "/query") => Err(bad("updates go to /sparql or /update").into()),
             (Operation::Query(query), path) => {
                 let base = format!("http://{host}{path}");
-                let account = self.account_of_query(connection);
+                let account = self.account_of_query(connection, query.priority);
                 self.query(query, Some(base), accept(&head.headers), account).await
             }
             (Operation::Update(update), path) => {
                 self.may_change()?;
-                self.update(update, format!("http://{host}{path}"), self.account_of_update(connection)).await
+                let account = self.account_of_update(connection, update.priority);
+                self.update(update, format!("http://{host}{path}"), account).await
             }
         }
     }
 
     /// The account of one query, within those of all queries and of the connection.
-    fn account_of_query(&self, connection: &Connection) -> Arc<Account> {
-        Account::within(&self.query_account, std::slice::from_ref(&connection.account))
+    fn account_of_query(&self, connection: &Connection, priority: Priority) -> Arc<Account> {
+        let others = std::slice::from_ref(&connection.account);
+        Account::prioritized(&self.query_account, others, priority, None)
     }
 
     /// The same for a change.
-    fn account_of_update(&self, connection: &Connection) -> Arc<Account> {
-        Account::within(&self.update_account, std::slice::from_ref(&connection.account))
+    fn account_of_update(&self, connection: &Connection, priority: Priority) -> Arc<Account> {
+        let others = std::slice::from_ref(&connection.account);
+        Account::prioritized(&self.update_account, others, priority, None)
     }
 
     async fn query(
@@ -244,7 +247,7 @@ impl Service {
         let target = graph_store::target(&head.method, head.uri.path(), head.uri.query(), host)?;
         match head.method {
             Method::GET | Method::HEAD => {
-                let account = self.account_of_query(connection);
+                let account = self.account_of_query(connection, Priority::Normal);
                 let find = || graph_store::query_of(&self.engine, &target, &account);
                 let text = tokio::task::block_in_place(find)?;
                 let asked =
@@ -257,14 +260,14 @@ impl Service {
                 let replace = head.method == Method::PUT;
                 let write = if replace { GraphWrite::Replace } else { GraphWrite::Add };
                 let base = format!("http://{host}/graphs");
-                let account = self.account_of_update(connection);
+                let account = self.account_of_update(connection, Priority::Normal);
                 let answer = self.store_graph(target, write, head.headers, body, base, &account).await?;
                 Ok(with_activity(answer, &account))
             }
             Method::DELETE => {
                 self.may_change()?;
                 let engine = Arc::clone(&self.engine);
-                let account = self.account_of_update(connection);
+                let account = self.account_of_update(connection, Priority::Normal);
                 self.change(&account, move |asker| graph_store::delete(&engine, &target, asker)).await?;
                 Ok(with_activity(empty(StatusCode::NO_CONTENT), &account))
             }

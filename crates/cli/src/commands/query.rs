@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::answer::AnswerFormat;
 use crate::prompt::{Prompt, terminal_width};
-use crate::switches::meters::{MetersArg, WaitsArg};
+use crate::switches::meters::{MetersArg, SessionArgs};
 use crate::switches::open::OpenArgs;
 use crate::switches::texts::{self, TextArgs};
 use snowmelt_base::signals;
@@ -39,7 +39,7 @@ pub struct QueryArgs {
     #[arg(long, value_name = "N", default_value = "0", hide_default_value = true)]
     threads: usize,
     #[command(flatten)]
-    waits: WaitsArg,
+    session: SessionArgs,
     #[command(flatten)]
     meters: MetersArg,
     #[command(flatten)]
@@ -59,7 +59,7 @@ pub fn run(args: QueryArgs) -> anyhow::Result<()> {
     };
     let database = args.open.open_to_read(&args.db)?;
     let _meters = args.meters.at_end(&database);
-    let logged = args.waits.account(&database, "query")?;
+    let logged = args.session.account(&database, "query")?;
     let engine = Engine::with_text_limits(database, args.texts.limits());
     let stop = signals::stop_flag()?;
     let options = QueryOptions {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::switches::meters::{MetersArg, WaitsArg};
+use crate::switches::meters::{MetersArg, SessionArgs};
 use crate::switches::open::OpenArgs;
 use crate::switches::texts::{self, TextArgs};
 use indicatif::HumanCount;
@@ -29,7 +29,7 @@ pub struct UpdateArgs {
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
     #[command(flatten)]
-    waits: WaitsArg,
+    session: SessionArgs,
     #[command(flatten)]
     meters: MetersArg,
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub fn run(args: UpdateArgs) -> anyhow::Result<()> {
     let text = texts::text(args.update.as_deref(), args.file.as_deref(), "update")?;
     let database = args.open.open(&args.db)?;
     let _meters = args.meters.at_end(&database);
-    let logged = args.waits.account(&database, "update")?;
+    let logged = args.session.account(&database, "update")?;
     let engine = Engine::with_text_limits(database, args.texts.limits());
     let options = UpdateOptions {
         timeout: args.timeout.map(Duration::from_secs_f64),

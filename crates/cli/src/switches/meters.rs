@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use snowmelt_graph::{Account, Database, Report};
+use snowmelt_graph::{Account, Database, Priority, Report};
 use snowmelt_store::WaitLog;
 
 /// `--meters`, of commands that open a database and end.
@@ -71,9 +71,12 @@ fn say(report: &Report, format: MetersFormat) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// `--waits`, of commands that run queries.
+/// `--waits` and `--priority`, of commands that run queries.
 #[derive(Clone, Debug, clap::Args)]
-pub struct WaitsArg {
+pub struct SessionArgs {
+    /// How urgent its reads are, where devices have to choose: high, normal or low
+    #[arg(long, value_name = "P", default_value = "normal", hide_default_value = true)]
+    priority: Priority,
     /// Write each wait for a page into a file, tab-separated: when, how long, class, tree, page,
     /// pages asked for together, stripe, offset
     #[arg(long, value_name = "FILE")]
@@ -87,7 +90,7 @@ pub struct Logged {
     log: Option<(PathBuf, Arc<WaitLog>)>,
 }
 
-impl WaitsArg {
+impl SessionArgs {
     /// The account of a command, below the named one.
     ///
     /// # Errors
@@ -101,7 +104,7 @@ impl WaitsArg {
         });
         let log = log.transpose()?;
         let lines = log.as_ref().map(|(_, log)| Arc::clone(log));
-        Ok(Logged { account: Account::logging(&database.account(name), &[], lines), log })
+        Ok(Logged { account: Account::prioritized(&database.account(name), &[], self.priority, lines), log })
     }
 }
 

@@ -20,6 +20,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use parking_lot::Mutex;
 
 use crate::read::activity::Activity;
+use crate::read::priority::Priority;
 use crate::read::wait_log::WaitLog;
 
 /// Whose activity it is; see the head of the file.
@@ -31,6 +32,7 @@ pub struct Account {
     resets: AtomicU64,
     above: Vec<Arc<Account>>,
     waits: Option<Arc<WaitLog>>,
+    priority: Priority,
 }
 
 impl Account {
@@ -47,17 +49,23 @@ impl Account {
     /// An account of one's own below a named one of the store, and below others of one's own,
     /// which are [`alone`](Account::alone).
     pub fn within(named: &Arc<Account>, others: &[Arc<Account>]) -> Arc<Account> {
-        Self::logging(named, others, None)
+        Arc::new(Self::below(named, others))
     }
 
-    /// The same; each wait for a page is written into the log, if there is one.
-    pub fn logging(
+    /// The same, with reads of that priority; each wait for a page is written into the log, if
+    /// there is one.
+    pub fn prioritized(
         named: &Arc<Account>,
         others: &[Arc<Account>],
+        priority: Priority,
         waits: Option<Arc<WaitLog>>,
     ) -> Arc<Account> {
+        Arc::new(Account { priority, waits, ..Self::below(named, others) })
+    }
+
+    fn below(named: &Arc<Account>, others: &[Arc<Account>]) -> Account {
         let above = [std::slice::from_ref(named), others].concat();
-        Arc::new(Account { above, waits, ..Account::default() })
+        Account { above, ..Account::default() }
     }
 
     /// Its name; empty for those of a caller's own.
@@ -80,6 +88,11 @@ impl Account {
     /// Times it was reset.
     pub(crate) fn resets(&self) -> u64 {
         self.resets.load(Relaxed)
+    }
+
+    /// How urgent the reads on its behalf are.
+    pub fn priority(&self) -> Priority {
+        self.priority
     }
 
     /// Where its waits are written down.
