@@ -18,6 +18,11 @@ impl TextTable {
         self.rows.push(cells);
     }
 
+    /// True when there is a head alone.
+    pub fn is_empty(&self) -> bool {
+        self.rows.len() == 1
+    }
+
     /// The lines, each indented by two blanks.
     pub fn render(&self) -> String {
         let width = |c: usize| self.rows.iter().map(|row| row[c].chars().count()).max().unwrap_or(0);

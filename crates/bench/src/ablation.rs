@@ -41,7 +41,7 @@ use snowmelt_bsbm::UseCase;
 
 pub use cell::Figures;
 pub use load::Load;
-pub use settings::{Conditions, Model, Setting, Turned, conditions, settings};
+pub use settings::{Conditions, Model, Setting, Turned, conditions, settings, turned_settings};
 pub use table::{Judgement, Outcome, Worth};
 use view::{Source, WarmLists};
 

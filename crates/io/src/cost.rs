@@ -113,6 +113,13 @@ impl CostModel {
         self.latency_ns >= 1_000_000 && self.latency_ns < 8 * self.ns_per_request
     }
 
+    /// True for a device on which many small requests move about as much as few large ones.
+    pub fn is_flash(&self) -> bool {
+        /// A large page of a database.
+        const SMALL_BYTES: u64 = 16 << 10;
+        self.gap_bytes() < SMALL_BYTES
+    }
+
     /// True when a lone demand read should go in place.
     pub fn in_place(&self) -> bool {
         !self.has_arm()
@@ -128,6 +135,8 @@ mod tests {
         assert_eq!(CostModel::hdd().gap_bytes(), 900_000);
         assert_eq!(CostModel::network().gap_bytes() / 8192, 5);
         assert_eq!(CostModel::nvme().gap_bytes() / 8192, 0);
+        let all = [CostModel::hdd(), CostModel::network(), CostModel::ssd(), CostModel::nvme()];
+        assert_eq!(all.map(|cost| cost.is_flash()), [false, false, true, true]);
     }
 
     #[test]

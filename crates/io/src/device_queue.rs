@@ -17,6 +17,7 @@
 
 use std::io::{IoSlice, IoSliceMut};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::cost::CostModel;
 use crate::device::Device;
@@ -28,13 +29,14 @@ use crate::engine::{posix_aio, threads, timed, uring};
 use crate::error::{IoError, Operation};
 use crate::memory::buffer::RawBuf;
 use crate::notice::notice;
+use crate::queue::background::Background;
 use crate::queue::config::{Engine, InPlace, QueueConfig};
 use crate::queue::counters::DeviceCounters;
 use crate::queue::device_request::Pending;
 use crate::queue::order::Rules;
 use crate::queue::read_times::ReadTimes;
 use crate::queue::request::{Class, Request, Sink};
-use crate::queue::schedule::{Limits, Load};
+use crate::queue::schedule::Limits;
 use crate::system::thread_number::thread_number;
 use crate::time::clock::Clock;
 
@@ -84,10 +86,7 @@ impl DeviceQueue {
             unit: device.alignment().offset as u64,
             patience: config.patience,
             depth,
-            background: Load {
-                requests: (depth * 3 / 4).max(1),
-                bytes: 2 * cost.bytes_per_latency() + config.max_request_bytes.max(1),
-            },
+            background: Background::new(cost, depth, config.max_request_bytes),
         };
         let shared = Arc::new(Serving::new(device, clock, limits, sink));
         let served = match (config.engine, shared.device.timed()) {
@@ -151,13 +150,25 @@ impl DeviceQueue {
         }
     }
 
+    /// Somebody waits for the reads at these offsets (sorted) now: guesses among them that the
+    /// device has not got are of `class` from here on.
+    pub fn hurry(&self, offsets: &[u64], class: Class) {
+        let hurried = self.shared.state.lock().schedule.hurry(offsets, class);
+        if hurried > 0 {
+            self.wake();
+        }
+    }
+
     /// Reads in the asking thread, past the schedule.
     ///
     /// # Errors
     /// The device fails.
     pub fn read_now(&self, offset: u64, buf: &mut [u8], class: Class) -> Result<(), IoError> {
         let len = buf.len() as u64;
-        self.shared.in_place(class, len, |device| device.read_at(&mut [IoSliceMut::new(buf)], offset))
+        let read = |device: &dyn Device| device.read_at(&mut [IoSliceMut::new(buf)], offset);
+        let result = self.shared.in_place(class, len, read);
+        self.let_go_of_what_was_held();
+        result
     }
 
     /// Writes in the asking thread, past the schedule.
@@ -166,7 +177,30 @@ impl DeviceQueue {
     /// The device fails.
     pub fn write_now(&self, offset: u64, bufs: &[IoSlice<'_>], class: Class) -> Result<(), IoError> {
         let len = bufs.iter().map(|b| b.len() as u64).sum();
-        self.shared.in_place(class, len, |device| device.write_at(bufs, offset))
+        let result = self.shared.in_place(class, len, |device| device.write_at(bufs, offset));
+        self.let_go_of_what_was_held();
+        result
+    }
+
+    /// Background requests may have waited for a request in place to be over.
+    fn let_go_of_what_was_held(&self) {
+        if self.shared.is_held.load(Ordering::SeqCst) {
+            self.wake();
+        }
+    }
+
+    /// What waits may be able to go out.
+    fn wake(&self) {
+        match &self.served {
+            Served::Inline => {}
+            Served::Threads => threads::wake(&self.shared, self.shared.state.lock()),
+            Served::Simulated(device) => timed::send_what_may(&self.shared, device),
+            Served::Uring(wake) | Served::PosixAio(wake) => {
+                // The server says under the lock that it is going to sleep.
+                drop(self.shared.state.lock());
+                wake.wake();
+            }
+        }
     }
 
     /// Writes all of `parts` (offset, bytes) through the schedule, in this order and behind

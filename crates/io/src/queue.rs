@@ -4,6 +4,7 @@
 //! `order` per class. It makes a `device_request` of the next request and of those that go
 //! along with it. `counters` count both, `read_times` say how long reads take.
 
+pub(crate) mod background;
 pub(crate) mod config;
 pub(crate) mod counters;
 pub(crate) mod device_request;

@@ -83,6 +83,7 @@ pub use pool::{LEAST_FRAMES, PageRef};
 pub use read::account::Account;
 pub use read::activity::{Activity, Short};
 pub use read::meters::{AheadStats, JournaledPages, TreeStats};
+pub use read::priority::Priority;
 pub use read::scan_ahead::{ScanAhead, Waited};
 pub use read::system_statistics::{PageTimes, ReadTime, SystemStatistics, TimeSource};
 pub use read::wait_log::WaitLog;

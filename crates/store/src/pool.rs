@@ -255,6 +255,12 @@ impl Pool {
         w & (word::STATE | word::VERSIONED) == 0
     }
 
+    /// True when a read of the page is under way.
+    pub fn is_in_flight(&self, page: PageId) -> bool {
+        let word = self.member.table.get(page.0);
+        word.is_some_and(|word| word::state(word.load(Relaxed)) == word::IN_FLIGHT)
+    }
+
     /// Like [`Pool::is_absent`], leaving the page's mark alone.
     pub fn peek_absent(&self, page: PageId) -> bool {
         self.member

@@ -25,6 +25,7 @@ use crate::page::{PAGE_BYTES, TreeId};
 use crate::pool::rule::Rule;
 use crate::read::activity::Activity;
 use crate::read::meters::{AheadStats, TreeStats};
+use crate::read::system_statistics::SystemStatistics;
 use crate::read::waits::WaitStats;
 use crate::recovery::RecoveryTrace;
 use crate::report::sample::Sample;
@@ -69,6 +70,8 @@ pub struct DeviceStats {
     pub counters: DeviceCounters,
     /// How long readers waited for pages of it, in the order of [`Class::ALL`].
     pub waits: [WaitStats; Class::COUNT],
+    /// Times of its reads, as the optimiser knows them.
+    pub statistics: SystemStatistics,
 }
 
 /// The pool and the memory budget.
@@ -100,13 +103,14 @@ impl Store {
             accounts.map(|a| AccountStats { name: a.name().to_owned(), activity: a.activity() }).collect();
         let trees = self.tree_report();
         let waits = self.fetch.waits.read();
-        let devices = self.device_counters().into_iter().zip(waits);
+        let devices = self.device_counters().into_iter().zip(waits).zip(self.system_statistics());
+        let device = |((counters, waits), statistics)| DeviceStats { counters, waits, statistics };
         Report {
             activity: self.activity(),
             accounts,
             pool: self.pool_stats(trees.iter().map(|tree| tree.resident).sum()),
             trees,
-            devices: devices.map(|(counters, waits)| DeviceStats { counters, waits }).collect(),
+            devices: devices.map(device).collect(),
             journal: self.journal_stats(),
             journal_waits: self.fetch.waits.read_journal(),
             recovery: self.recovery().clone(),

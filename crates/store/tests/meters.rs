@@ -8,10 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use snowmelt_io::{Class, Clock, DeviceModel, Engine, QueueConfig, SimulatedDevice};
+use snowmelt_io::{Class, Clock, DeviceModel, Engine, InPlace, QueueConfig, SimulatedDevice};
 use snowmelt_store::{
-    Account, Activity, Background, Checkpoints, DeviceWrap, JournalConfig, MeterScope, PageKind, ReadAhead,
-    Reader, Report, Store, StoreConfig, TreeId, WaitLog, WaitStats, WishKind,
+    Account, Activity, Background, Checkpoints, DeviceWrap, JournalConfig, MeterScope, PAGE_BYTES, PageKind,
+    Priority, ReadAhead, Reader, Report, Store, StoreConfig, TreeId, WaitLog, WaitStats, WishKind,
 };
 use support::{Random, TestTree, build_tree, config, page, reader, reopen};
 
@@ -248,7 +248,7 @@ fn waits_by_class_and_in_the_log_are_those_of_the_activity() {
         let store = Store::open(&dir.path().join("db"), c).unwrap();
         let text = Text::default();
         let log = Arc::new(WaitLog::new(&clock, Box::new(text.clone())));
-        let account = Account::logging(&store.account("query"), &[], Some(log.clone()));
+        let account = Account::prioritized(&store.account("query"), &[], Priority::Normal, Some(log.clone()));
         let tickets = clock.reserve(3);
         std::thread::scope(|s| {
             for (t, ticket) in tickets.into_iter().enumerate() {
@@ -295,6 +295,42 @@ fn waits_by_class_and_in_the_log_are_those_of_the_activity() {
             lines.iter().filter(|line| line[2] == "planned").map(|line| line[5].parse().unwrap()).collect();
         assert!(planned.iter().any(|pages| *pages > 1), "a batch has many pages: {planned:?}");
     }
+}
+
+/// One reader wishes for many pages, another one looks at single ones meanwhile.
+#[test]
+fn who_looks_at_a_page_waits_less_beside_a_low_priority() {
+    let waited_ns = |priority| {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = database(dir.path());
+        let (clock, devices) = (Clock::virtual_time(2), Counting::default());
+        let rules = ReadAhead { planned: true, ..ReadAhead::none() };
+        let mut c = devices.config(DeviceModel::wide_slow(), 800, rules, &clock);
+        (c.queue.gap_bytes, c.queue.in_place) = (Some(0), InPlace::Off);
+        let store = Store::open(&dir.path().join("db"), c).unwrap();
+        let account = |priority| Account::prioritized(&store.account("query"), &[], priority, None);
+        let (report, look) = (account(priority), account(Priority::Normal));
+        let _in_time = clock.reserve(1).remove(0).enter();
+        let mut reader = charged(&store, &report);
+        let spread: Vec<_> = (0..150).map(|n| tree.pages[n * 4]).collect();
+        assert_eq!(reader.wish(tree.id, &spread, WishKind::Planned), 150);
+        let mut looks = charged(&store, &look);
+        (0..20).for_each(|n| tree.check(&mut looks, (n * 29) % 150 * 4 + 1));
+        drop(looks);
+        settle(&clock);
+        tree.check(&mut reader, 3);
+        drop(reader);
+        let at_the_end = store.report();
+        let of = |class| of_class(&at_the_end, class).1 / PAGE_BYTES as u64;
+        let by_class = [Class::Demand, Class::Planned, Class::Speculative].map(of);
+        (look.activity().wait_ns, by_class)
+    };
+    let [high, normal, low] = Priority::ALL.map(waited_ns);
+    assert!(low.0 < normal.0 && normal.0 < high.0, "{high:?} {normal:?} {low:?}");
+    let looked = 20;
+    assert_eq!(high.1, [looked + 151, 0, 0], "planned pages are of the class of demand");
+    assert_eq!(normal.1, [looked + 1, 150, 0]);
+    assert_eq!(low.1, [looked, 1, 150], "what it waits for is planned, what it plans a guess");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use snowmelt_io::{DeviceModel, DiskModel, InPlace, Policy, QueueConfig, RaidModel};
+use snowmelt_io::{DeviceModel, DiskModel, InPlace, Policy, QueueConfig, RaidModel, TunedPolicy};
 use snowmelt_sparql::PlanCosts;
 use snowmelt_store::{PAGE_BYTES, ReadAhead, Rule};
 
@@ -35,14 +35,19 @@ pub struct Turned {
     pub depth: Option<u32>,
     /// Newcomers a sweep of the elevator takes.
     pub fairness: Option<usize>,
+    /// The order of waiting requests and its numbers, instead of that of the conditions.
+    pub queue: Option<TunedPolicy>,
 }
 
 impl Turned {
     /// The settings of a queue.
     pub fn queue(&self, policy: Policy) -> QueueConfig {
         let usual = QueueConfig::default();
+        let TunedPolicy { policy, tuning } =
+            self.queue.unwrap_or(TunedPolicy { policy, tuning: usual.tuning });
         QueueConfig {
             policy,
+            tuning,
             gap_bytes: self.gap_pages.map(|pages| pages * PAGE_BYTES as u64),
             in_place: self.in_place,
             depth: self.depth,
@@ -55,8 +60,8 @@ impl Turned {
 impl Setting {
     /// A setting as on the command line: `none`, `all`, `auto`, or rules joined by commas. Words
     /// may follow: `-rule` switches one off; `gap=PAGES`, `in-place=on|off`, `depth=N`,
-    /// `fairness=N`, `extent-misses=N`, `extent-window=SECONDS`, `scan-leaves=N` and
-    /// `scan-after=N` are the switches of these names; `-device-costs` leaves device times out of
+    /// `fairness=N`, `queue=NAME[:KEY=VALUE,…]`, `extent-misses=N`, `extent-window=SECONDS`,
+    /// `scan-leaves=N` and `scan-after=N` are the switches of these names; `-device-costs` leaves device times out of
     /// plans.
     pub fn parse(name: &str) -> Result<Self, String> {
         let mut words = name.split(' ');
@@ -83,9 +88,13 @@ impl Setting {
             "gap" => self.turned.gap_pages = Some(number()?.into()),
             "in-place" => self.turned.in_place = value.parse()?,
             "depth" => self.turned.depth = Some(number()?.max(1)),
+            "queue" => self.turned.queue = Some(value.parse()?),
             "fairness" => self.turned.fairness = Some(number()? as usize),
             "extent-misses" => self.rules.extent_misses = number()?,
-            "extent-window" => self.rules.extent_window_ms = u64::from(number()?) * 1000,
+            "extent-window" => {
+                let seconds: f64 = value.parse().map_err(|_| format!("{key} is {value:?}, no seconds"))?;
+                self.rules.extent_window_ms = (seconds * 1e3) as u64;
+            }
             "scan-leaves" => self.rules.scan_leaves = number()?,
             "scan-after" => self.rules.scan_after = number()?,
             other => return Err(format!("no setting is called {other:?}")),
@@ -139,6 +148,41 @@ pub fn settings() -> Vec<Setting> {
     let names = names.chain(TURNED.map(str::to_owned));
     names.map(|name| Setting::parse(&name).expect("these are settings")).collect()
 }
+
+/// `auto`, and `auto` with one number turned that a user can turn.
+pub fn turned_settings() -> Vec<Setting> {
+    let one = |name: &&str| Setting::parse(&format!("auto {name}")).expect("these are settings");
+    [Setting::parse("auto").expect("a setting")]
+        .into_iter()
+        .chain(TURNED_ONE_BY_ONE.iter().map(one))
+        .collect()
+}
+
+/// Each number at values on both sides of the usual one: extents read at their second miss within
+/// 20 s, scans 3000 leaves ahead from their third leaf, 1024 newcomers in a sweep.
+const TURNED_ONE_BY_ONE: [&str; 21] = [
+    "extent-misses=1",
+    "extent-misses=4",
+    "extent-window=0.1",
+    "extent-window=600",
+    "scan-leaves=30",
+    "scan-leaves=300",
+    "scan-after=0",
+    "scan-after=16",
+    "gap=0",
+    "gap=10",
+    "in-place=on",
+    "in-place=off",
+    "depth=4",
+    "depth=16",
+    "depth=128",
+    "fairness=0",
+    "fairness=65536",
+    "queue=fifo",
+    "queue=deadline:read-expire=50",
+    "queue=anticipatory:anticipate=2",
+    "queue=fair:quantum=5",
+];
 
 /// Settings of which one thing is fixed that the cost model chooses.
 const TURNED: [&str; 6] =
@@ -310,6 +354,12 @@ mod tests {
         let fixed =
             ["auto gap=0", "auto in-place=on", "auto depth=3", "auto scan-after=9", "all", "auto -scan"];
         fixed.into_iter().for_each(|name| assert!(!chooses(name), "{name}"));
+    }
+
+    #[test]
+    fn every_number_is_turned_both_ways() {
+        let all = turned_settings();
+        assert!(all[0].chooses() && all[1..].iter().all(|setting| setting.is_fixed()));
     }
 
     #[test]

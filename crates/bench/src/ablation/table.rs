@@ -171,6 +171,7 @@ impl<'a> Outcome<'a> {
         }
         out.push_str(&table.render());
         out.push_str(&self.turned());
+        out.push_str(&self.one_by_one());
         out.push_str("\nwhat each rule is worth (alone against none, or all against all without it)\n");
         let total = self.all_conditions().len();
         for worth in self.worth() {
@@ -207,6 +208,47 @@ impl<'a> Outcome<'a> {
             0 => String::new(),
             _ => format!(
                 "\ngaps and lone reads, fixed and as the cost model says (auto), seconds\n{}",
+                table.render()
+            ),
+        }
+    }
+
+    /// Settings with one number turned, against `auto`.
+    fn one_by_one(&self) -> String {
+        let mut names: Vec<&str> = Vec::new();
+        for cell in self.cells.iter().filter(|cell| cell.setting.name.starts_with("auto ")) {
+            if !names.contains(&cell.setting.name.as_str()) {
+                names.push(&cell.setting.name);
+            }
+        }
+        let mut table =
+            TextTable::new(&["setting", "better", "worse", "median", "best", "where", "worst", "where"]);
+        for name in names {
+            let times = |conditions: Conditions| {
+                let (turned, auto) = (self.seconds(conditions, name)?, self.seconds(conditions, "auto")?);
+                Some((ratio(&conditions, turned, auto), conditions))
+            };
+            let mut all: Vec<_> = self.all_conditions().into_iter().filter_map(times).collect();
+            all.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let (Some(best), Some(worst)) = (all.first(), all.last()) else { continue };
+            let short = |at: &(f64, Conditions)| {
+                if at.0 == 1.0 { String::new() } else { format!("{}, {}", at.1, at.1.load.name()) }
+            };
+            table.row(vec![
+                name.to_owned(),
+                all.iter().filter(|(times, _)| *times < HELPS).count().to_string(),
+                all.iter().filter(|(times, _)| *times > 1.0 / HELPS).count().to_string(),
+                format!("{:.2}", all[all.len() / 2].0),
+                format!("{:.2}", best.0),
+                short(best),
+                format!("{:.2}", worst.0),
+                short(worst),
+            ]);
+        }
+        match table.is_empty() {
+            true => String::new(),
+            false => format!(
+                "\none number turned: its time by that of auto, and in how many conditions it is 5 % better or worse\n{}",
                 table.render()
             ),
         }

@@ -10,7 +10,9 @@ use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use snowmelt_base::signals;
-use snowmelt_bench::ablation::{Ablation, Cell, Conditions, Model, Outcome, Setting, conditions, settings};
+use snowmelt_bench::ablation::{
+    Ablation, Cell, Conditions, Model, Outcome, Setting, conditions, settings, turned_settings,
+};
 use snowmelt_bench::bench::{Bench, ClientLoad, Until, count_products};
 use snowmelt_bench::cold_run::Plan;
 use snowmelt_bench::drive::{Drive, Mixes, Run};
@@ -60,10 +62,13 @@ pub struct BsbmRunArgs {
     #[arg(long, conflicts_with = "endpoint")]
     ablate: bool,
     /// With --ablate: this setting instead of the usual ones (repeatable): rules, and then
-    /// -RULE, gap=PAGES, in-place=on|off, depth=N, fairness=N, extent-misses=N,
-    /// extent-window=SECONDS, scan-leaves=N, scan-after=N, with spaces between
+    /// -RULE, gap=PAGES, in-place=on|off, depth=N, fairness=N, queue=NAME[:KEY=VALUE],
+    /// extent-misses=N, extent-window=SECONDS, scan-leaves=N, scan-after=N, with spaces between
     #[arg(long, value_name = "SETTING", requires = "ablate", value_parser = Setting::parse)]
     setting: Vec<Setting>,
+    /// With --ablate: auto with one number turned at a time, instead of the usual settings
+    #[arg(long, requires = "ablate", conflicts_with = "setting")]
+    turned: bool,
     /// With --ablate: on this modelled device alone (repeatable): hdd, wide-slow, nvme, ssd,
     /// 4-hdd, 4-ssd (stripes), raid0-4-hdd
     #[arg(long, value_name = "MODEL", requires = "ablate", value_parser = Model::named)]
@@ -328,7 +333,11 @@ fn ablate(args: &BsbmRunArgs, db: &Path, load: ClientLoad, stop: &AtomicBool) ->
         seed: load.seed,
         use_case: load.use_case,
         mixes: args.mixes,
-        settings: if args.setting.is_empty() { settings() } else { args.setting.clone() },
+        settings: match (args.turned, &args.setting[..]) {
+            (true, _) => turned_settings(),
+            (false, []) => settings(),
+            (false, named) => named.to_vec(),
+        },
         conditions: conditions_on(&args.model),
         threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
         stop,

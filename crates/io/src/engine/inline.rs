@@ -1,6 +1,8 @@
 //! The `inline` engine: the asking thread carries out its own requests, before the call
 //! returns.
 
+use std::sync::atomic::Ordering;
+
 use crate::device::Device;
 use crate::engine::serving::Serving;
 use crate::error::IoError;
@@ -40,9 +42,12 @@ impl Serving {
     ) -> Result<(), IoError> {
         self.clock.settle();
         let began = self.clock.now_ns();
+        self.in_place_bytes.fetch_add(len, Ordering::SeqCst);
         self.tally.lock().begin_in_place(class, len, began);
         let result = act(&*self.device);
-        self.tally.lock().end_in_place(class, len, began, self.clock.now_ns(), result.is_err());
+        let least_ns =
+            self.tally.lock().end_in_place(class, len, began, self.clock.now_ns(), result.is_err());
+        self.ended_in_place(len, least_ns);
         result
     }
 }

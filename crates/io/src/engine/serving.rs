@@ -11,6 +11,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -19,6 +20,7 @@ use crate::device::Device;
 use crate::engine::awaited::{AWAITED, Awaited};
 use crate::error::{IoError, IoErrorKind, Operation};
 use crate::notice::notice;
+use crate::queue::background::Background;
 use crate::queue::config::Policy;
 use crate::queue::counters::QueueTally;
 use crate::queue::device_request::{DeviceRequest, Pending, Scratch};
@@ -44,6 +46,14 @@ pub(crate) struct Serving {
     pub(crate) awaited: Awaited,
     /// Notified when the last outstanding request of a closing queue is over.
     pub(crate) drained: EventCount,
+    /// Bytes of requests in place that are under way.
+    pub(crate) in_place_bytes: AtomicU64,
+    /// Background requests wait until less is outstanding. Set, under the lock, before the bytes
+    /// in place are looked at for the last time; read after they have become fewer: so one of
+    /// the two sides sees the other.
+    pub(crate) is_held: AtomicBool,
+    /// The shortest time of a demand read lately, in nanoseconds.
+    least_ns: AtomicU64,
 }
 
 /// The part of it under the lock.
@@ -95,6 +105,9 @@ impl Serving {
             tally: Mutex::new(QueueTally::new()),
             awaited: Awaited::new(&clock),
             drained: EventCount::new(&clock),
+            in_place_bytes: AtomicU64::new(0),
+            is_held: AtomicBool::new(false),
+            least_ns: AtomicU64::new(0),
             device,
             clock,
         }
@@ -108,19 +121,36 @@ impl Serving {
     /// Takes the next device request to carry out; the caller must `deliver` and `retire` it.
     pub(crate) fn take(&self, state: &mut ServingState, now_ns: u64) -> Taken {
         let mut request = Self::blank(state);
-        match state.schedule.next(&mut request, state.outstanding, now_ns) {
-            Next::Begun => {}
-            Next::Nothing => {
-                state.spare.push(request);
-                return Taken::Nothing;
-            }
-            Next::NotBefore(at) => {
-                state.spare.push(request);
-                return Taken::NotBefore(at);
+        let mut in_place = self.in_place_bytes.load(Ordering::SeqCst);
+        loop {
+            let outstanding = Load {
+                bytes: state.outstanding.bytes + in_place,
+                urgent_bytes: state.outstanding.urgent_bytes + in_place,
+                least_ns: self.least_ns.load(Ordering::Relaxed),
+                ..state.outstanding
+            };
+            match state.schedule.next(&mut request, outstanding, now_ns) {
+                Next::Begun => break,
+                Next::Nothing => {
+                    let is_held = state.schedule.is_held();
+                    self.is_held.store(is_held, Ordering::SeqCst);
+                    let fewer = self.in_place_bytes.load(Ordering::SeqCst);
+                    if is_held && fewer < in_place {
+                        in_place = fewer;
+                        continue;
+                    }
+                    state.spare.push(request);
+                    return Taken::Nothing;
+                }
+                Next::NotBefore(at) => {
+                    state.spare.push(request);
+                    return Taken::NotBefore(at);
+                }
             }
         }
         state.outstanding.requests += 1;
         state.outstanding.bytes += request.len;
+        state.outstanding.urgent_bytes += urgent_bytes(&request);
         request.started_ns = now_ns;
         self.tally.lock().started(&request, now_ns);
         Taken::Request(request)
@@ -135,7 +165,8 @@ impl Serving {
             Err(_) if request.pieces.len() == 1 => 1,
             Err(_) => 0,
         };
-        self.tally.lock().finished(request, whole + failed, failed, now_ns);
+        let least_ns = self.tally.lock().finished(request, whole + failed, failed, now_ns);
+        self.least_ns.store(least_ns, Ordering::Relaxed);
         let outer = DELIVERING.replace(true);
         for piece in request.pieces.drain(..whole) {
             self.tell(piece.request.tag, Ok(()));
@@ -154,6 +185,7 @@ impl Serving {
     pub(crate) fn retire(&self, state: &mut ServingState, mut request: DeviceRequest) {
         state.outstanding.requests -= 1;
         state.outstanding.bytes -= request.len;
+        state.outstanding.urgent_bytes -= urgent_bytes(&request);
         if self.limits.policy == Policy::Anticipatory {
             state.schedule.over(&request, self.clock.now_ns());
         }
@@ -164,6 +196,12 @@ impl Serving {
         if state.closing && state.outstanding.requests == 0 && state.schedule.is_empty() {
             self.drained.notify_all();
         }
+    }
+
+    /// A request in place is over.
+    pub(crate) fn ended_in_place(&self, bytes: u64, least_ns: u64) {
+        self.least_ns.store(least_ns, Ordering::Relaxed);
+        self.in_place_bytes.fetch_sub(bytes, Ordering::SeqCst);
     }
 
     fn tell(&self, tag: u64, result: Result<(), IoError>) {
@@ -180,6 +218,11 @@ impl Serving {
         let error = IoError { device, operation, offset, len: buf.len() as u64, kind: IoErrorKind::Closed };
         self.tell(tag, Err(error));
     }
+}
+
+/// Bytes of a request that are not of the background.
+fn urgent_bytes(request: &DeviceRequest) -> u64 {
+    if Background::includes(request.class as usize) { 0 } else { request.len }
 }
 
 /// Answer of [`Serving::take`].

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::latency::{Latency, histogram};
 use crate::queue::device_request::DeviceRequest;
-use crate::queue::read_times::ReadTimes;
+use crate::queue::read_times::{LeastTime, ReadTimes};
 use crate::queue::request::Class;
 
 /// Counts of one class of requests.
@@ -87,6 +87,7 @@ pub(crate) struct QueueTally {
     service: Histogram<u64>,
     /// Times of reads lately; not reset with the counts.
     read_times: ReadTimes,
+    least: LeastTime,
     outstanding: u64,
     changed_ns: u64,
     busy_ns: u64,
@@ -133,6 +134,7 @@ impl QueueTally {
             classes: std::array::from_fn(|_| class()),
             service: histogram(),
             read_times: ReadTimes::default(),
+            least: LeastTime::default(),
             outstanding: 0,
             changed_ns: 0,
             busy_ns: 0,
@@ -166,15 +168,16 @@ impl QueueTally {
     }
 
     /// A device request came back; the first `ended` pieces are over, `failed` of them with an
-    /// error.
-    pub(crate) fn finished(&mut self, request: &DeviceRequest, ended: usize, failed: usize, now: u64) {
+    /// error. Answers the shortest time of a demand read lately.
+    pub(crate) fn finished(&mut self, request: &DeviceRequest, ended: usize, failed: usize, now: u64) -> u64 {
         self.outstanding_changes(now);
         if failed == 0 && ended == request.pieces.len() {
-            self.read_times.ended(request, self.outstanding, now);
+            self.read_times.ended(request, self.outstanding, now, &mut self.least);
         }
         self.outstanding -= 1;
+        let least_ns = self.least.ns();
         if request.started_ns < self.reset_ns {
-            return;
+            return least_ns;
         }
         self.service.saturating_record(now.saturating_sub(request.started_ns));
         let class = &mut self.classes[request.class as usize];
@@ -182,6 +185,7 @@ impl QueueTally {
         for piece in &request.pieces[..ended] {
             class.took(now.saturating_sub(piece.arrived_ns));
         }
+        least_ns
     }
 
     /// A request is begun in the asking thread.
@@ -195,18 +199,27 @@ impl QueueTally {
         class.bytes += bytes;
     }
 
-    /// A request was ended in the asking thread.
-    pub(crate) fn end_in_place(&mut self, class: Class, bytes: u64, began: u64, now: u64, failed: bool) {
+    /// A request was ended in the asking thread. Answers the shortest time of a demand read
+    /// lately.
+    pub(crate) fn end_in_place(
+        &mut self,
+        class: Class,
+        bytes: u64,
+        began: u64,
+        now: u64,
+        failed: bool,
+    ) -> u64 {
         self.outstanding_changes(now);
         let taken = now.saturating_sub(began);
         if !failed {
-            self.read_times.ended_alone(class, taken, bytes, self.outstanding);
+            self.read_times.ended_alone(class, taken, bytes, self.outstanding, &mut self.least);
         }
         self.outstanding -= 1;
         self.service.saturating_record(taken);
         let class = &mut self.classes[class as usize];
         class.took(taken);
         class.errors += u64::from(failed);
+        self.least.ns()
     }
 
     pub(crate) fn snapshot(&self, device: &str, engine: &'static str) -> DeviceCounters {
@@ -242,7 +255,14 @@ impl QueueTally {
     /// Starts counting anew; what is outstanding stays outstanding, and is no request of the new
     /// count. What is known of the device stays known.
     pub(crate) fn reset(&mut self, now: u64) {
-        let (outstanding, read_times) = (self.outstanding, self.read_times);
-        *self = QueueTally { outstanding, read_times, changed_ns: now, reset_ns: now, ..QueueTally::new() };
+        let (outstanding, read_times, least) = (self.outstanding, self.read_times, self.least);
+        *self = QueueTally {
+            outstanding,
+            read_times,
+            least,
+            changed_ns: now,
+            reset_ns: now,
+            ..QueueTally::new()
+        };
     }
 }

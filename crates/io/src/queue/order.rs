@@ -132,6 +132,23 @@ impl Order {
         }
     }
 
+    /// Takes out the reads for which `is_wanted` holds; it looks at all that wait.
+    pub(crate) fn take_where(&mut self, is_wanted: &dyn Fn(&Pending) -> bool, into: &mut Vec<Pending>) {
+        let is_wanted = &|pending: &Pending| !pending.request.buf.is_write() && is_wanted(pending);
+        match self {
+            Order::Fifo(queue) => {
+                let all = std::mem::take(queue).into_iter();
+                let (wanted, others): (Vec<_>, Vec<_>) = all.partition(is_wanted);
+                into.extend(wanted);
+                queue.extend(others);
+            }
+            Order::Elevator(order) => order.take_where(is_wanted, into),
+            Order::Deadline(order) => order.take_where(is_wanted, into),
+            Order::Anticipatory(order) => order.elevator.take_where(is_wanted, into),
+            Order::Fair(order) => order.take_where(is_wanted, into),
+        }
+    }
+
     /// Takes out everything, in any order.
     pub(crate) fn drain(&mut self) -> Vec<Pending> {
         match self {

@@ -30,6 +30,32 @@ pub struct ReadTimes {
     pub multi: RecentReads,
 }
 
+/// The shortest time of a read of one request: of the last [`WINDOW`] to twice as many.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct LeastTime {
+    reads: u64,
+    now_ns: u64,
+    before_ns: u64,
+}
+
+impl LeastTime {
+    fn add(&mut self, ns: u64) {
+        if self.reads.is_multiple_of(WINDOW) {
+            (self.before_ns, self.now_ns) = (self.now_ns, ns);
+        }
+        self.reads += 1;
+        self.now_ns = self.now_ns.min(ns);
+    }
+
+    /// In nanoseconds; 0 when there was none.
+    pub(super) fn ns(&self) -> u64 {
+        match self.before_ns {
+            0 => self.now_ns,
+            before => before.min(self.now_ns),
+        }
+    }
+}
+
 /// Reads of one kind, lately.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct RecentReads {
@@ -55,14 +81,20 @@ impl RecentReads {
 
 impl ReadTimes {
     /// A device request is over, all of it; `outstanding` were at the device with it.
-    pub(super) fn ended(&mut self, request: &DeviceRequest, outstanding: u64, now: u64) {
+    pub(super) fn ended(
+        &mut self,
+        request: &DeviceRequest,
+        outstanding: u64,
+        now: u64,
+        least: &mut LeastTime,
+    ) {
         if request.write {
             return;
         }
         match &request.pieces[..] {
             [piece] => {
                 let taken = now.saturating_sub(piece.arrived_ns);
-                self.ended_alone(request.class, taken, request.len, outstanding);
+                self.ended_alone(request.class, taken, request.len, outstanding, least);
             }
             _ => {
                 let taken = now.saturating_sub(request.started_ns);
@@ -72,9 +104,17 @@ impl ReadTimes {
     }
 
     /// A read of one request is over.
-    pub(super) fn ended_alone(&mut self, class: Class, taken: u64, bytes: u64, outstanding: u64) {
+    pub(super) fn ended_alone(
+        &mut self,
+        class: Class,
+        taken: u64,
+        bytes: u64,
+        outstanding: u64,
+        least: &mut LeastTime,
+    ) {
         if class == Class::Demand {
             self.single.add(taken, bytes, outstanding);
+            least.add(taken);
         }
     }
 }
@@ -85,18 +125,20 @@ mod tests {
 
     #[test]
     fn a_mean_follows_the_device_and_not_one_read() {
-        let mut times = ReadTimes::default();
-        (0..200).for_each(|_| times.ended_alone(Class::Demand, 100, 8192, 1));
-        times.ended_alone(Class::Planned, 1_000_000, 8192, 1);
-        assert_eq!(
-            (times.single.reads, times.single.mean_ns),
-            (200, 100.0),
-            "nobody waits for a planned read"
-        );
-        times.ended_alone(Class::Demand, 1_000, 8192, 1);
-        assert!(times.single.mean_ns < 120.0, "one slow read is not the device: {}", times.single.mean_ns);
-        (0..200).for_each(|_| times.ended_alone(Class::Demand, 1_000, 8192, 1));
-        assert!(times.single.mean_ns > 950.0, "a slower device is noticed: {}", times.single.mean_ns);
-        assert_eq!((times.single.mean_bytes, times.single.mean_depth), (8192.0, 1.0));
+        let (mut times, mut least) = (ReadTimes::default(), LeastTime::default());
+        let mut read = |class, ns, reads: u64| {
+            (0..reads).for_each(|_| times.ended_alone(class, ns, 8192, 1, &mut least));
+            (times.single, least.ns())
+        };
+        read(Class::Demand, 100, 200);
+        let (single, _) = read(Class::Planned, 1_000_000, 1);
+        assert_eq!((single.reads, single.mean_ns), (200, 100.0), "nobody waits for a planned read");
+        let (single, least_ns) = read(Class::Demand, 1_000, 1);
+        assert_eq!(least_ns, 100);
+        assert!(single.mean_ns < 120.0, "one slow read is not the device: {}", single.mean_ns);
+        let (single, least_ns) = read(Class::Demand, 1_000, 200);
+        assert!(single.mean_ns > 950.0, "a slower device is noticed: {}", single.mean_ns);
+        assert_eq!(least_ns, 1_000, "what was before two windows is forgotten");
+        assert_eq!((single.mean_bytes, single.mean_depth), (8192.0, 1.0));
     }
 }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::IoError;
 use crate::memory::buffer::RawBuf;
 
-/// Purpose of a request, in order of priority.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Purpose of a request, the most urgent first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
     /// The journal: a commit waits for it.

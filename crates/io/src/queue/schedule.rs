@@ -12,6 +12,7 @@
 use std::collections::VecDeque;
 
 use crate::device::IOV_MAX;
+use crate::queue::background::Background;
 use crate::queue::config::Policy;
 use crate::queue::device_request::{DeviceRequest, Pending, SCRATCH_BYTES};
 use crate::queue::order::{Choice, Order, Rules};
@@ -31,17 +32,20 @@ pub(crate) struct Limits {
     pub(crate) patience: u32,
     /// Device requests outstanding, all classes.
     pub(crate) depth: usize,
-    /// Speculative and write-back requests are started only while less than this is
-    /// outstanding: on a device of which the bandwidth is the limit, what is outstanding is
-    /// what a demand read waits behind.
-    pub(crate) background: Load,
+    pub(crate) background: Background,
 }
 
-/// Device requests outstanding.
+/// The device now.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Load {
+    /// Device requests of the queue outstanding.
     pub(crate) requests: usize,
+    /// Bytes outstanding, reads in place included.
     pub(crate) bytes: u64,
+    /// Those of them that are not of the background.
+    pub(crate) urgent_bytes: u64,
+    /// The shortest time of a demand read lately, in nanoseconds; 0 when there was none.
+    pub(crate) least_ns: u64,
 }
 
 /// Answer of a schedule to the question for the next request.
@@ -67,6 +71,9 @@ struct Lane {
     alone: VecDeque<Pending>,
     order: Order,
     passed_over: u32,
+    /// When its last request went out, and how long that was.
+    last_ns: u64,
+    last_bytes: u64,
 }
 
 impl Schedule {
@@ -75,7 +82,13 @@ impl Schedule {
             limits.depth > 0 && limits.background.requests > 0 && limits.background.bytes > 0,
             "a queue without depth moves nothing"
         );
-        let lane = |_| Lane { alone: VecDeque::new(), order: Order::new(limits.policy), passed_over: 0 };
+        let lane = |_| Lane {
+            alone: VecDeque::new(),
+            order: Order::new(limits.policy),
+            passed_over: 0,
+            last_ns: 0,
+            last_bytes: 0,
+        };
         Schedule { limits, lanes: std::array::from_fn(lane), waiting: 0, arrivals: 0 }
     }
 
@@ -106,8 +119,10 @@ impl Schedule {
         if outstanding.requests >= self.limits.depth {
             return Next::Nothing;
         }
-        let Some(chosen) = self.choose_lane(outstanding) else { return Next::Nothing };
-        let limits = self.limits;
+        let Some(chosen) = self.choose_lane(&outstanding, now_ns) else { return Next::Nothing };
+        let max_bytes =
+            self.limits.max_bytes.min(self.limits.background.max_bytes(chosen, outstanding.least_ns));
+        let limits = Limits { max_bytes, ..self.limits };
         let lane = &mut self.lanes[chosen];
         if let Some(alone) = lane.alone.pop_front() {
             request.begin(alone);
@@ -125,6 +140,7 @@ impl Schedule {
             }
             lane.order.sent(request, now_ns, &limits.rules);
         }
+        (lane.last_ns, lane.last_bytes) = (now_ns, request.len);
         self.note_passed_over(chosen);
         self.waiting -= request.pieces.len();
         Next::Begun
@@ -135,11 +151,46 @@ impl Schedule {
         self.lanes[request.class as usize].order.over(request, now_ns);
     }
 
-    fn choose_lane(&self, outstanding: Load) -> Option<usize> {
-        let background = self.limits.background;
-        let room = outstanding.requests < background.requests && outstanding.bytes < background.bytes;
-        let startable = |class: usize| class < Class::Speculative as usize || room;
-        let ready = |&class: &usize| !self.lanes[class].is_empty() && startable(class);
+    /// Moves guesses to `class`, because somebody waits for them now: those at these offsets
+    /// (sorted), and where a request costs more than its bytes those that would go along with
+    /// them. Answers how many.
+    pub(crate) fn hurry(&mut self, offsets: &[u64], class: Class) -> usize {
+        debug_assert!(offsets.is_sorted(), "they are searched in");
+        let guesses = &mut self.lanes[Class::Speculative as usize].order;
+        if class >= Class::Speculative || guesses.is_empty() {
+            return 0;
+        }
+        let block = self.limits.background.hurried_bytes();
+        let is_wanted = |pending: &Pending| {
+            let begin = pending.request.offset / block * block;
+            let at = offsets.partition_point(|offset| *offset < begin);
+            offsets.get(at).is_some_and(|offset| *offset < begin + block)
+        };
+        let mut hurried = Vec::new();
+        guesses.take_where(&is_wanted, &mut hurried);
+        let count = hurried.len();
+        for mut pending in hurried {
+            pending.request.class = class;
+            self.lanes[class as usize].order.push(pending, &self.limits.rules);
+        }
+        count
+    }
+
+    /// True when background requests wait that may go out as soon as less is outstanding.
+    pub(crate) fn is_held(&self) -> bool {
+        self.lanes.iter().enumerate().any(|(class, lane)| Background::includes(class) && !lane.is_empty())
+    }
+
+    fn choose_lane(&self, outstanding: &Load, now_ns: u64) -> Option<usize> {
+        let startable = |class: usize, lane: &Lane| {
+            let held_ns = now_ns.saturating_sub(lane.last_ns);
+            !Background::includes(class)
+                || self.limits.background.has_room(class, outstanding, held_ns, lane.last_bytes)
+        };
+        let ready = |&class: &usize| {
+            let lane = &self.lanes[class];
+            !lane.is_empty() && startable(class, lane)
+        };
         let first = (0..Class::COUNT).find(ready)?;
         let impatient = (first + 1..Class::COUNT)
             .filter(ready)

@@ -17,8 +17,8 @@ use crate::history::snapshot::Snapshot;
 use crate::history::versions::Seen;
 use crate::journal::Loc;
 use crate::page::{Damage, PageId, TreeId, header};
+use crate::pool::PageRef;
 use crate::pool::rule::Rule;
-use crate::pool::{Coming, PageRef};
 use crate::read::account::{Account, Shares};
 use crate::read::activity::Activity;
 use crate::read::core::Core;
@@ -53,7 +53,8 @@ impl Blocked {
 
 /// The read that a reader waited for.
 enum By {
-    Stripe(Coming),
+    /// Its class, and the pages asked for with it.
+    Stripe(Class, u32),
     /// The last change that a version is put together from.
     Journal(Option<Loc>),
 }
@@ -203,8 +204,9 @@ impl Reader {
                 Sight::InFlight(coming) => {
                     self.meters.waits += 1;
                     let blocked = Blocked::begin(&store);
+                    fetch.hurry(&[id], self.account().priority().demand());
                     core.pages.pool.wait(id);
-                    self.was_blocked(blocked, tree, id, By::Stripe(coming));
+                    self.was_blocked(blocked, tree, id, By::Stripe(class_of(coming), coming.pages));
                     if let Some(e) = core.failures.since(mark, id) {
                         return Err(e);
                     }
@@ -212,7 +214,8 @@ impl Reader {
                 Sight::Absent => {
                     self.check_owner(tree, id)?;
                     let blocked = Blocked::begin(&store);
-                    let demanded = fetch.demand(tree, id, &mut self.meters);
+                    let priority = self.account().priority();
+                    let demanded = fetch.demand(tree, id, priority, &mut self.meters);
                     // A read of our own through the queue is one wait from begin to end.
                     let pages = if let Ok(Demand::Started(pages)) = &demanded { *pages } else { 1 };
                     match &demanded {
@@ -223,7 +226,7 @@ impl Reader {
                         }
                         _ => {}
                     }
-                    self.was_blocked(blocked, tree, id, By::Stripe(Coming { rule: None, pages }));
+                    self.was_blocked(blocked, tree, id, By::Stripe(priority.demand(), pages));
                     if let Demand::Page(page) = demanded? {
                         return Ok(page);
                     }
@@ -251,7 +254,7 @@ impl Reader {
         self.meters.wait_ns += ns;
         let place = fetch.geometry.place(page);
         let (class, pages, file, offset) = match by {
-            By::Stripe(coming) => (class_of(coming), coming.pages, place.stripe as u64, place.offset),
+            By::Stripe(class, pages) => (class, pages, place.stripe as u64, place.offset),
             By::Journal(loc) => (Class::Journal, 1, loc.map_or(0, |l| l.file), loc.map_or(0, |l| l.offset)),
         };
         // Most of it may have been before a reset.
@@ -295,6 +298,12 @@ impl Reader {
         self.note_resets();
         let pool = &store.fetch.core.pages.pool;
         let space = store.fetch.core.space.read();
+        let class = self.account().priority().ahead(rule);
+        // Others guessed at them: now it is known.
+        let guessed: Vec<PageId> = pages.iter().copied().filter(|p| pool.is_in_flight(*p)).collect();
+        if !guessed.is_empty() {
+            store.fetch.hurry(&guessed, class);
+        }
         let mine = |p: &PageId| pool.is_absent(*p) && space.owner(*p) == Some(tree);
         let absent: Vec<PageId> = pages.iter().copied().filter(mine).take(self.wish_limit()).collect();
         let absent = &absent[..absent.len().min(pool.plannable())];
@@ -302,7 +311,7 @@ impl Reader {
         if absent.is_empty() {
             return 0;
         }
-        store.fetch.plan(tree, absent, rule, &mut self.meters)
+        store.fetch.plan(tree, absent, rule, self.account().priority(), &mut self.meters)
     }
 
     /// Most pages worth wishing for at a time: a quarter of the frames.

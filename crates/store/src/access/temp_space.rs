@@ -21,11 +21,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use snowmelt_io::AlignedBuf;
+use snowmelt_io::{AlignedBuf, Class};
 
 use crate::error::{Result, StoreError};
 use crate::page::PAGE_BYTES;
-use crate::page::geometry::ExtentId;
+use crate::page::geometry::{ExtentId, Place};
 use crate::settings::opener::FileOpener;
 use crate::store::Store;
 
@@ -167,14 +167,8 @@ impl TempSpace {
             }
             Backing::Extents { store, taken } => {
                 self.reach(at + pages.len() as u64)?;
-                let taken = taken.read();
-                let extent_bytes = store.geometry.extent_bytes();
-                for (extent, offset, part) in pieces(extent_bytes, &taken, at, pages.len()) {
-                    let mut place = store.geometry.extent_place(extent);
-                    place.offset += offset;
-                    store.fetch.stripes.spill(place, &pages[part])?;
-                }
-                Ok(())
+                let write = |place: Place, part| store.fetch.stripes.spill(place, &pages[part]);
+                each_piece(store, &taken.read(), (at, pages.len()), Class::SpillWrite, write)
             }
         }
     }
@@ -185,14 +179,9 @@ impl TempSpace {
                 file.read_exact_at(pages, at).map_err(StoreError::file(path, "read the temporary file"))
             }
             Backing::Extents { store, taken } => {
-                let taken = taken.read();
-                let extent_bytes = store.geometry.extent_bytes();
-                for (extent, offset, part) in pieces(extent_bytes, &taken, at, pages.len()) {
-                    let mut place = store.geometry.extent_place(extent);
-                    place.offset += offset;
-                    store.fetch.stripes.read_spilled(place, &mut pages[part])?;
-                }
-                Ok(())
+                let at_and_len = (at, pages.len());
+                let read = |place: Place, part| store.fetch.stripes.read_spilled(place, &mut pages[part]);
+                each_piece(store, &taken.read(), at_and_len, Class::SpillRead, read)
             }
         }
     }
@@ -211,6 +200,29 @@ impl TempSpace {
         }
         Ok(())
     }
+}
+
+/// Moves each part of `len` bytes from `at` on to or from its place, and counts how long that took
+/// for the query that waited.
+fn each_piece(
+    store: &Store,
+    taken: &[ExtentId],
+    (at, len): (u64, usize),
+    class: Class,
+    mut moved: impl FnMut(Place, Range<usize>) -> Result<()>,
+) -> Result<()> {
+    let fetch = &store.fetch;
+    for (extent, offset, part) in pieces(store.geometry.extent_bytes(), taken, at, len) {
+        let mut place = store.geometry.extent_place(extent);
+        place.offset += offset;
+        let (begun_ns, resets) = (fetch.clock.now_ns(), fetch.core.meters.resets());
+        moved(place, part)?;
+        // Most of it may have been before a reset.
+        if fetch.core.meters.resets() == resets {
+            fetch.waits.of_stripe(place.stripe, class, fetch.clock.now_ns() - begun_ns);
+        }
+    }
+    Ok(())
 }
 
 /// The extents that hold `len` bytes from `at` on: offset within the extent, and the bytes' range.

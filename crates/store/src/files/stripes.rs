@@ -205,6 +205,11 @@ impl Stripes {
         self.list[stripe].queue.submit(requests);
     }
 
+    /// Somebody waits for the reads at these offsets of a stripe (sorted).
+    pub fn hurry(&self, stripe: usize, offsets: &[u64], class: Class) {
+        self.list[stripe].queue.hurry(offsets, class);
+    }
+
     /// Requests of a stripe that wait or are under way.
     pub fn backlog(&self, stripe: usize) -> usize {
         self.list[stripe].queue.backlog()

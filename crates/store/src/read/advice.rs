@@ -21,6 +21,8 @@ pub(crate) struct Advice {
     pub so_far: AheadStats,
     /// The share of the pages that leave the pool after use which are wanted again soon.
     pub regret: f64,
+    /// Whether every frame has been used.
+    pub is_full: bool,
     /// Requests that wait or are under way at the device.
     pub outstanding: u64,
     /// Frames of the pool.
@@ -38,13 +40,24 @@ impl Advice {
     const PRIOR_EXTENTS: u64 = 8;
     /// The guess, when the whole database fits the pool.
     const PRIOR: f64 = 0.6;
+    /// In a full pool the gain must be so many times the cost, which does not count those who wait
+    /// meanwhile, nor what guesses drive out before it was used.
+    const MARGIN: f64 = 2.0;
     /// So many pages that still may be used weigh as much as one whose fate is known.
     const PENDING_WEIGH: f64 = 8.0;
 
     /// True when reading the rest of the extent is expected to save more time than it costs.
     pub fn is_worth_it(&self, cost: &CostModel) -> bool {
-        let gain_ns = (self.chance() - self.regret) * self.absent as f64 * self.visit_ns(cost);
-        gain_ns > cost.request_ns(self.absent * PAGE_BYTES as u64) as f64
+        let gain_ns = (self.chance() - self.regret) * self.staying() as f64 * self.visit_ns(cost);
+        let margin = if self.is_full { Self::MARGIN } else { 1.0 };
+        gain_ns > margin * cost.request_ns(self.absent * PAGE_BYTES as u64) as f64
+    }
+
+    /// Pages read along that stay in the pool: in a full one guesses hold a quarter of the frames
+    /// (`pool::replace`), and drive each other out beyond that.
+    fn staying(&self) -> u64 {
+        let room = if self.is_full { self.frames / 4 } else { self.frames };
+        self.absent.min(room)
     }
 
     /// What a later visit for one page would cost: the time of the device when many wait for
@@ -82,6 +95,7 @@ mod tests {
             absent: 255,
             so_far: AheadStats::default(),
             regret: 0.0,
+            is_full: false,
             outstanding: 0,
             frames: 10_000,
             tree_pages: 5_000,
@@ -109,6 +123,13 @@ mod tests {
         assert_eq!(everywhere(small), [false; 3]);
         // A pool that is not full yet has nothing to lose, and an arm gains most.
         assert!(Advice { regret: 0.0, ..small }.is_worth_it(&CostModel::hdd()));
+    }
+
+    #[test]
+    fn what_does_not_stay_is_worth_nothing() {
+        let full = Advice { is_full: true, ..advice() };
+        assert!(full.is_worth_it(&CostModel::network()));
+        assert!(!Advice { frames: 20, database_pages: 20, ..full }.is_worth_it(&CostModel::network()));
     }
 
     #[test]

@@ -29,6 +29,7 @@ use crate::pool::{PageRef, Pin};
 use crate::read::activity::Activity;
 use crate::read::advice::Advice;
 use crate::read::core::Core;
+use crate::read::priority::Priority;
 use crate::read::waits::WaitMeters;
 use crate::read::warm::WarmUp;
 use crate::settings::read_ahead::ReadAhead;
@@ -82,13 +83,21 @@ impl Fetch {
 
     /// Reads an absent page of `tree` that somebody waits for, and what rules 1, 2 and 5 say
     /// should come along.
-    pub fn demand(&self, tree: TreeId, page: PageId, meters: &mut Activity) -> Result<Demand> {
+    pub fn demand(
+        &self,
+        tree: TreeId,
+        page: PageId,
+        priority: Priority,
+        meters: &mut Activity,
+    ) -> Result<Demand> {
         let frame = self.wait_for_frame()?;
         // Before the page is in flight: nothing that could panic may come between that and its
         // read.
         let rest = self.rest_of_extent(tree, page, 1);
         let stripe = self.geometry.place(page).stripe;
-        let (in_place, has_arm) = (self.stripes.reads_in_place(stripe), self.stripes.cost(stripe).has_arm());
+        let class = priority.demand();
+        let in_place = class == Class::Demand && self.stripes.reads_in_place(stripe);
+        let has_arm = self.stripes.cost(stripe).has_arm();
         let together = match &rest {
             Some((_, pages)) if has_arm && !in_place => pages.len() as u32 + 1,
             _ => 1,
@@ -104,15 +113,13 @@ impl Fetch {
         let demanded = match in_place {
             true => Demand::Page(self.read_in_place(page)?),
             false => {
-                batch.push(self.request(page, Class::Demand));
+                batch.push(self.request(page, class));
                 Demand::Started(together)
             }
         };
         let behind = match rest {
             Some((rule, pages)) if has_arm && !in_place => {
-                self.put_in_flight(tree, &pages, rule, meters, |p| {
-                    batch.push(self.request(p, Class::Demand))
-                });
+                self.put_in_flight(tree, &pages, rule, meters, |p| batch.push(self.request(p, class)));
                 batch.sort_unstable_by_key(|r| r.offset);
                 None
             }
@@ -132,6 +139,20 @@ impl Fetch {
         let read = self.stripes.read(self.geometry.place(page), frame, Class::Demand);
         let page = self.core.arrive(page, read, Pin::Yes)?;
         Ok(page.expect("a page that arrives for a reader is pinned"))
+    }
+
+    /// Somebody waits for pages whose reads were begun, or will (sorted): they go before those
+    /// that nobody waits for. An arm keeps to its order, in which they come soon.
+    pub fn hurry(&self, pages: &[PageId], class: Class) {
+        let stripes = (0..self.stripes.len()).filter(|stripe| !self.stripes.cost(*stripe).has_arm());
+        for stripe in stripes {
+            let places = pages.iter().map(|page| self.geometry.place(*page));
+            let mut offsets: Vec<u64> = places.filter(|p| p.stripe == stripe).map(|p| p.offset).collect();
+            offsets.sort_unstable();
+            if !offsets.is_empty() {
+                self.stripes.hurry(stripe, &offsets, class);
+            }
+        }
     }
 
     /// A frame; waits while all are pinned or in flight, and gives up after `frame_wait_ms`.
@@ -156,14 +177,21 @@ impl Fetch {
     /// Starts the reads of exactly these absent pages of `tree` (sorted), without those that
     /// wait on the warm list of a device with an arm, and of the rest of their extents where
     /// rules 1, 2 and 5 say so. Answers how many of `pages` were started.
-    pub fn plan(&self, tree: TreeId, pages: &[PageId], rule: Rule, meters: &mut Activity) -> u64 {
+    pub fn plan(
+        &self,
+        tree: TreeId,
+        pages: &[PageId],
+        rule: Rule,
+        priority: Priority,
+        meters: &mut Activity,
+    ) -> u64 {
         if self.stripes.len() == 1 {
-            return self.plan_on(0, tree, pages, rule, meters);
+            return self.plan_on(0, tree, pages, (rule, priority), meters);
         }
         let mut of_stripes: Vec<Vec<PageId>> = vec![Vec::new(); self.stripes.len()];
         pages.iter().for_each(|p| of_stripes[self.geometry.place(*p).stripe].push(*p));
         let of_stripes = of_stripes.iter().enumerate().filter(|(_, pages)| !pages.is_empty());
-        of_stripes.map(|(stripe, pages)| self.plan_on(stripe, tree, pages, rule, meters)).sum()
+        of_stripes.map(|(stripe, pages)| self.plan_on(stripe, tree, pages, (rule, priority), meters)).sum()
     }
 
     /// The same for pages of one stripe.
@@ -172,7 +200,7 @@ impl Fetch {
         stripe: usize,
         tree: TreeId,
         pages: &[PageId],
-        rule: Rule,
+        (rule, priority): (Rule, Priority),
         meters: &mut Activity,
     ) -> u64 {
         let has_arm = self.stripes.cost(stripe).has_arm();
@@ -191,7 +219,7 @@ impl Fetch {
                 extents.push(rest);
             }
         }
-        let class = if rule.is_guess() { Class::Speculative } else { Class::Planned };
+        let class = priority.ahead(rule);
         if extents.is_empty() || !has_arm {
             let started = self.start(tree, pages, rule, class, meters);
             for (rule, rest) in extents {
@@ -342,6 +370,7 @@ impl Fetch {
             absent: absent as u64,
             so_far,
             regret: self.core.pages.pool.regret(),
+            is_full: self.core.pages.pool.was_full(),
             outstanding: self.stripes.backlog(stripe) as u64,
             frames: u64::from(self.core.pages.pool.frame_count()),
             tree_pages,

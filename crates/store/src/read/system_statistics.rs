@@ -67,6 +67,17 @@ pub enum TimeSource {
     Measured,
 }
 
+impl TimeSource {
+    /// Name in tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            TimeSource::Assumed => "assumed",
+            TimeSource::Probed => "probed",
+            TimeSource::Measured => "measured",
+        }
+    }
+}
+
 /// Time that reading absent pages takes, all devices of a store together, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PageTimes {

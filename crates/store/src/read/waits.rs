@@ -1,7 +1,8 @@
 //! How long readers were blocked: by stripe and by the class of the read they waited for.
 //!
 //! Counted where a reader waits (`access::reader`), so what is resident costs nothing. The times
-//! of all stripes and of the journal together are the `wait_ns` of the activity.
+//! of all stripes and of the journal together are the `wait_ns` of the activity, but for those of
+//! what queries put aside (`access::temp_space`), which are in no activity.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

@@ -11,6 +11,7 @@ use crate::page::PAGE_BYTES;
 use crate::pool::rule::Rule;
 use crate::read::activity::Activity;
 use crate::read::meters::{AheadStats, TreeStats};
+use crate::read::system_statistics::SystemStatistics;
 use crate::read::waits::WaitStats;
 
 /// How a derived meter is made of two others with the same labels.
@@ -138,6 +139,15 @@ fn of_device(out: &mut Samples, device: &DeviceStats) {
     out.count("devices[].service.count", "requests", counters.service.count);
     out.level("devices[].service.mean_ns", "ns", counters.service.mean_ns);
     percentiles(out, "devices[].service", &counters.service);
+    let SystemStatistics { single, multi, .. } = &device.statistics;
+    for (name, time) in [("single", single), ("multi", multi)] {
+        let prefix = format!("devices[].read_times.{name}");
+        out.level(format!("{prefix}.us"), "us", time.us);
+        out.level(format!("{prefix}.pages"), "pages", time.pages);
+        out.level(format!("{prefix}.depth"), "requests", time.depth);
+        out.level(format!("{prefix}.reads"), "reads", time.reads);
+        out.level(format!("{prefix}.source"), "text", time.source.name().to_owned());
+    }
     for class in &counters.classes {
         let WaitStats { blocked, wait_ns } = device.waits[class.class as usize];
         out.labelled("class", class.class.name(), |out| {

@@ -103,6 +103,15 @@ impl Deadline {
         self.left = self.left.saturating_sub(1);
     }
 
+    /// Takes out the reads for which `is_wanted` holds.
+    pub(crate) fn take_where(&mut self, is_wanted: &dyn Fn(&Pending) -> bool, into: &mut Vec<Pending>) {
+        let taken = self.reads.sorted.extract_if(.., |_, pending| is_wanted(pending));
+        for (_, pending) in taken {
+            self.reads.by_age.remove(&pending.order);
+            into.push(pending);
+        }
+    }
+
     pub(crate) fn drain(&mut self) -> Vec<Pending> {
         self.reads.by_age.clear();
         self.writes.by_age.clear();

@@ -73,6 +73,16 @@ impl Elevator {
         self.head = end;
     }
 
+    /// Takes out those for which `is_wanted` holds.
+    pub(crate) fn take_where(&mut self, is_wanted: &dyn Fn(&Pending) -> bool, into: &mut Vec<Pending>) {
+        for heap in [&mut self.sweep, &mut self.next_sweep] {
+            let all = std::mem::take(heap).into_vec().into_iter();
+            let (wanted, others): (Vec<_>, Vec<_>) = all.partition(|Reverse(p)| is_wanted(&p.0));
+            into.extend(wanted.into_iter().map(|Reverse(p)| p.0));
+            *heap = others.into();
+        }
+    }
+
     pub(crate) fn drain(&mut self) -> Vec<Pending> {
         self.sweep.drain().chain(self.next_sweep.drain()).map(|Reverse(p)| p.0).collect()
     }

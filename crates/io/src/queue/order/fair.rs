@@ -79,6 +79,16 @@ impl Fair {
         }
     }
 
+    /// Takes out those for which `is_wanted` holds.
+    pub(crate) fn take_where(&mut self, is_wanted: &dyn Fn(&Pending) -> bool, into: &mut Vec<Pending>) {
+        self.turns.retain(|client| {
+            let account = self.accounts.get_mut(client).expect("who has a turn has an account");
+            account.elevator.take_where(is_wanted, into);
+            !account.elevator.is_empty()
+        });
+        self.accounts.retain(|_, account| !account.elevator.is_empty());
+    }
+
     pub(crate) fn drain(&mut self) -> Vec<Pending> {
         self.turns.clear();
         self.accounts.drain().flat_map(|(_, mut account)| account.elevator.drain()).collect()

@@ -23,7 +23,7 @@ fn limits(policy: Policy) -> Limits {
         unit: 512,
         patience: 5,
         depth: 4,
-        background: Load { requests: 3, bytes: 1 << 20 },
+        background: Background::new(CostModel::hdd(), 4, 16 * PAGE),
     }
 }
 
@@ -122,6 +122,7 @@ enum Step {
     Push { page: u64, pages: u64, class: usize, write: bool, client: u64 },
     Take { outstanding: usize },
     Finish { ms: u64 },
+    Hurry { page: u64, class: usize },
     Close,
 }
 
@@ -133,6 +134,7 @@ fn step() -> impl Strategy<Value = Step> {
         30 => push,
         20 => (0..5usize).prop_map(|outstanding| Step::Take { outstanding }),
         15 => (0..600u64).prop_map(|ms| Step::Finish { ms }),
+        8 => (0..600u64, 0..Class::COUNT).prop_map(|(page, class)| Step::Hurry { page, class }),
         1 => Just(Step::Close),
     ]
 }
@@ -158,7 +160,7 @@ proptest! {
                     pushed += 1;
                 }
                 Step::Take { outstanding } => {
-                    let next = bench.next(Load { requests: outstanding, bytes: 0 });
+                    let next = bench.next(Load { requests: outstanding, ..Load::default() });
                     prop_assert!(!matches!(next, Next::NotBefore(at) if at <= bench.now), "held for no time");
                     if next == Next::Begun {
                         let request = bench.at_device.back().expect("just begun");
@@ -169,6 +171,9 @@ proptest! {
                     }
                 }
                 Step::Finish { ms } => bench.finish(ms),
+                Step::Hurry { page, class } => {
+                    bench.schedule.hurry(&[page * PAGE], Class::ALL[class]);
+                }
                 Step::Close => {
                     for read in bench.schedule.take_reads() {
                         prop_assert!(!read.request.buf.is_write() && waiting.remove(&read.request.tag));
@@ -186,6 +191,31 @@ proptest! {
             }
         }
         prop_assert!(bench.schedule.is_empty());
+    }
+}
+
+#[test]
+fn a_read_that_somebody_waits_for_goes_before_those_that_nobody_does() {
+    let hurry = |bench: &mut Bench, page: u64| bench.schedule.hurry(&[page * PAGE], Class::Demand);
+    for policy in Policy::ALL {
+        let mut bench = Bench::single(policy);
+        // A request costs nothing but its bytes.
+        bench.schedule.limits.background = Background::new(CostModel::nvme(), 4, PAGE);
+        for page in 0..20 {
+            bench.push(page % 3, pending(page * 50, 1, Class::Speculative, page == 7, page));
+        }
+        assert_eq!(hurry(&mut bench, 12 * 50), 1, "{policy:?}");
+        assert_eq!(hurry(&mut bench, 12 * 50), 0, "it is one of demand already");
+        assert_eq!(hurry(&mut bench, 7 * 50), 0, "a write is none");
+        assert_eq!(hurry(&mut bench, 25), 0, "there is none");
+        assert_eq!(bench.next(Load::default()), Next::Begun);
+        let first = bench.at_device.back().expect("just begun");
+        assert_eq!((first.class, tags(first)), (Class::Demand, vec![12]), "{policy:?}");
+        bench.finish(5);
+        let mut others: Vec<u64> = (0..19).flat_map(|_| bench.serve()).collect();
+        others.sort_unstable();
+        assert_eq!(others, (0..20).filter(|page| *page != 12).collect::<Vec<_>>());
+        assert!(bench.schedule.is_empty());
     }
 }
 
@@ -236,9 +266,10 @@ fn classes_go_by_priority_and_background_leaves_room() {
         for want in 0..Class::Speculative as u64 {
             assert_eq!(bench.serve(), [want], "{policy:?}");
         }
-        assert_eq!(bench.next(Load { requests: 3, bytes: 0 }), Next::Nothing);
-        assert_eq!(bench.next(Load { requests: 1, bytes: 1 << 20 }), Next::Nothing);
-        assert_eq!(bench.next(Load { requests: 2, bytes: 0 }), Next::Begun);
+        let load = |requests, bytes| Load { requests, bytes, ..Load::default() };
+        assert_eq!(bench.next(load(3, 0)), Next::Nothing);
+        assert_eq!(bench.next(load(1, bench.limits.background.bytes)), Next::Nothing);
+        assert_eq!(bench.next(load(2, 0)), Next::Begun);
     }
 }
 
@@ -292,7 +323,7 @@ fn anticipation_waits_for_the_reader_it_served_and_for_nobody_who_does_not_come(
     // While its own request is at the device there is nothing to wait for but that.
     bench.push(1, read(12, 12));
     assert_eq!(bench.next(Load::default()), Next::Begun);
-    assert_eq!(bench.next(Load { requests: 1, bytes: PAGE }), Next::Nothing);
+    assert_eq!(bench.next(Load { requests: 1, bytes: PAGE, ..Load::default() }), Next::Nothing);
     bench.finish(5);
     // It stays away, twice; then it is no longer waited for, until it has once come in time.
     let mut waits = Vec::new();

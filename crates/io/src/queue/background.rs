@@ -1,0 +1,162 @@
+//! When background requests (guesses and writes that nobody waits for) may go out.
+//!
+//! What is outstanding at a device of which the bandwidth is the limit is what a demand read waits
+//! behind. So:
+//!
+//! 1. A quarter of the depth is not for the background.
+//! 2. Writes go out while less is outstanding than twice what the device moves during one wait,
+//!    and one longest request.
+//! 3. Guesses on a device with an arm: the same, because an arm wants to know much at once. On
+//!    other devices they go out while less is outstanding than fills the device (bandwidth times
+//!    delay, as BBR bounds what it sends, and one request), in requests that are not longer than
+//!    they must be. More would only make demand reads wait.
+//! 4. On flash a page costs as much alone as among many, so guesses save nothing but waiting:
+//!    there they leave the device to more urgent requests, when those are a quarter of what
+//!    fills it.
+//! 5. Guesses that were held for [`SHARE`] times as long as their last request took go out
+//!    nevertheless: demand reads may keep the device busy all the time.
+
+use crate::cost::CostModel;
+use crate::queue::request::Class;
+use crate::queue::schedule::Load;
+
+/// One part in so many of the device's time is for guesses, whatever else it has to do.
+const SHARE: u64 = 16;
+
+/// A guess is so many times as long as what the device moves in the fixed time of a request: that
+/// time is then a tenth of its cost.
+const GUESS_GAPS: u64 = 10;
+
+/// A device that takes so many times as long for a read as its cost model says has another cost
+/// model.
+const UNLIKE: u64 = 4;
+
+/// The bounds of a queue.
+#[derive(Clone, Copy)]
+pub(crate) struct Background {
+    cost: CostModel,
+    /// Device requests outstanding.
+    pub(crate) requests: usize,
+    /// Bytes outstanding for writes, and for guesses of an arm.
+    pub(crate) bytes: u64,
+    /// Longest merged device request, in bytes.
+    max_bytes: u64,
+}
+
+impl Background {
+    pub(crate) fn new(cost: CostModel, depth: usize, max_bytes: u64) -> Background {
+        Background {
+            cost,
+            requests: (depth * 3 / 4).max(1),
+            bytes: 2 * cost.bytes_per_latency() + max_bytes.max(1),
+            max_bytes,
+        }
+    }
+
+    /// True for the classes that keep to these bounds.
+    pub(crate) fn includes(class: usize) -> bool {
+        class >= Class::Speculative as usize
+    }
+
+    /// Longest device request of a class, in bytes, when a read takes at least `least_ns`.
+    pub(crate) fn max_bytes(&self, class: usize, least_ns: u64) -> u64 {
+        match self.keeps_to_the_pipe(class) {
+            true => self.guess_bytes(least_ns),
+            false => self.max_bytes,
+        }
+    }
+
+    /// What is hurried with a read that lies in it, in bytes: on flash nothing else is.
+    pub(crate) fn hurried_bytes(&self) -> u64 {
+        if self.cost.is_flash() { 1 } else { self.guess_bytes(0).max(1) }
+    }
+
+    /// True when a request of the class may go out. `held_ns` is how long ago the last one of
+    /// `last_bytes` did.
+    pub(crate) fn has_room(&self, class: usize, at: &Load, held_ns: u64, last_bytes: u64) -> bool {
+        if at.requests >= self.requests {
+            return false;
+        }
+        match self.keeps_to_the_pipe(class) {
+            true => {
+                let fills = self.bytes_per_latency(at.least_ns);
+                let is_busy = self.cost.is_flash() && at.urgent_bytes >= fills / 4;
+                let has_room = at.bytes < fills + self.guess_bytes(at.least_ns);
+                (has_room && !is_busy) || held_ns >= SHARE * self.cost.request_ns(last_bytes)
+            }
+            false => at.bytes < self.bytes,
+        }
+    }
+
+    fn keeps_to_the_pipe(&self, class: usize) -> bool {
+        class == Class::Speculative as usize && !self.cost.has_arm()
+    }
+
+    /// Longest request that guesses, in bytes.
+    fn guess_bytes(&self, least_ns: u64) -> u64 {
+        let long = GUESS_GAPS * self.cost.gap_bytes();
+        long.max(self.bytes_per_latency(least_ns) / 2).min(self.max_bytes)
+    }
+
+    /// Bytes the device moves during one wait.
+    fn bytes_per_latency(&self, least_ns: u64) -> u64 {
+        let latency_ns = match least_ns >= UNLIKE.saturating_mul(self.cost.latency_ns) {
+            true => least_ns,
+            false => self.cost.latency_ns,
+        };
+        CostModel { latency_ns, ..self.cost }.bytes_per_latency().max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GUESS: usize = Class::Speculative as usize;
+    const PAGE: u64 = 8192;
+
+    fn background(cost: CostModel) -> Background {
+        Background::new(cost, 32, 2 << 20)
+    }
+
+    /// Whether a request may go out when so many pages are outstanding, so many of them urgent.
+    fn room(cost: CostModel, class: Class, [pages, urgent]: [u64; 2], least_ns: u64) -> bool {
+        let load = Load { requests: 0, bytes: pages * PAGE, urgent_bytes: urgent * PAGE, least_ns };
+        background(cost).has_room(class as usize, &load, 0, PAGE)
+    }
+
+    #[test]
+    fn guesses_fill_a_device_and_no_more() {
+        let [ssd, network, hdd] = [CostModel::ssd(), CostModel::network(), CostModel::hdd()];
+        assert!(room(ssd, Class::Speculative, [14, 0], 0));
+        assert!(!room(ssd, Class::Speculative, [16, 0], 0));
+        assert!(room(ssd, Class::WriteBack, [16, 16], 0), "a checkpoint goes on");
+        assert!(room(network, Class::Speculative, [80, 16], 0), "a wide volume takes more");
+        assert!(room(hdd, Class::Speculative, [500, 16], 0), "an arm wants to know much");
+    }
+
+    #[test]
+    fn flash_is_left_to_those_who_wait() {
+        assert!(room(CostModel::ssd(), Class::Speculative, [1, 1], 0), "one reader leaves most of it idle");
+        assert!(!room(CostModel::ssd(), Class::Speculative, [2, 2], 0));
+        assert!(!room(CostModel::nvme(), Class::Speculative, [8, 8], 0));
+        let background = background(CostModel::ssd());
+        let busy = Load { requests: 3, bytes: 1 << 20, urgent_bytes: 1 << 20, least_ns: 0 };
+        let turn_ns = 16 * CostModel::ssd().request_ns(PAGE);
+        assert!(!background.has_room(GUESS, &busy, turn_ns - 1, PAGE));
+        assert!(background.has_room(GUESS, &busy, turn_ns, PAGE), "but not all the time");
+        let deep = Load { requests: 24, ..busy };
+        assert!(!background.has_room(GUESS, &deep, u64::MAX, PAGE), "a quarter of the depth is kept");
+    }
+
+    #[test]
+    fn a_device_of_which_nothing_is_known_is_measured() {
+        assert!(room(CostModel::ssd(), Class::Speculative, [100, 1], 3_000_000), "reads take 3 ms");
+        assert!(!room(CostModel::ssd(), Class::Speculative, [100, 1], 300_000), "that is a busy SSD");
+        let of = |cost, least_ns| background(cost).max_bytes(GUESS, least_ns);
+        assert_eq!(of(CostModel::ssd(), 0), 63_600);
+        assert_eq!(of(CostModel::ssd(), 3_000_000), 795_000);
+        assert_eq!(of(CostModel::network(), 0), 436_900);
+        assert_eq!(of(CostModel::hdd(), 0), 2 << 20);
+    }
+}
