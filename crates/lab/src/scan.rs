@@ -21,10 +21,10 @@ pub mod workers;
 
 use std::path::{Path, PathBuf};
 
-use crate::scan::plan::{Beside, Chunks, Data, Layout, Lists, Scheduler, Workers};
+use crate::scan::plan::{Beside, Chunks, Data, Layout, Lists, Scheduler, Table, Workers};
 use crate::scan::table::ScanTable;
 use snowmelt_base::random::GOLDEN;
-use snowmelt_io::{Access, Device, FileDevice};
+use snowmelt_io::{Access, Device, FileDevice, TunedPolicy};
 
 use crate::device::read_ahead::ReadAhead;
 use crate::machine::BlockDevice;
@@ -37,11 +37,13 @@ use crate::{LabError, Run, size};
 /// Scan a table in parallel under every scheduler: elapsed time against the number of workers.
 #[derive(Debug, clap::Args)]
 pub struct ScanArgs {
-    /// The table: a file or block device, which is only read; with --table a folder
+    /// The table: a file or block device, which is only read; with --table SIZE a folder, with
+    /// --table DB:INDEX the stripe of the database
     path: PathBuf,
-    /// Make a table of this size in the folder, and remove it in the end
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
-    table: Option<u64>,
+    /// Make a table of this size in the folder, and remove it in the end; or scan an index of a
+    /// Snowmelt database through its own engine, with so many threads: db:psog
+    #[arg(long, value_name = "SIZE|DB:INDEX")]
+    table: Option<Table>,
     /// Scan only so much of it
     #[arg(long, value_name = "SIZE", value_parser = size::parse, conflicts_with = "table")]
     size: Option<u64>,
@@ -64,6 +66,10 @@ pub struct ScanArgs {
     /// Independent workers, or ones that share a scan through Snowmelt's elevator
     #[arg(long, value_delimiter = ',', default_value = "independent")]
     workers: Vec<Workers>,
+    /// The order of the queue that coordinated workers, or the engine, read through (repeatable):
+    /// elevator, fifo, deadline, anticipatory, fair; with numbers: deadline:read-expire=50,batch=4
+    #[arg(long, value_name = "NAME[:KEY=VALUE]")]
+    queue: Vec<TunedPolicy>,
     /// Size of an independent worker's reads; 8k+1m mixes small and large ones
     #[arg(long, value_delimiter = ',', default_value = "128k")]
     chunk: Vec<Chunks>,
@@ -88,8 +94,9 @@ pub struct ScanArgs {
     /// How often every cell is measured
     #[arg(long, default_value_t = 2)]
     repeat: usize,
-    /// A command to run as the scan instead, by the shell; {dop} and {path} are filled in
-    #[arg(long, value_name = "CMD")]
+    /// A command to run as the scan instead, by the shell; {dop}, {path} and {queue} are filled
+    /// in
+    #[arg(long, value_name = "CMD", conflicts_with = "table")]
     exec: Option<String>,
     /// Do without the block trace (seeks, depth at the device)
     #[arg(long)]
@@ -102,6 +109,28 @@ pub struct ScanArgs {
     out: Option<PathBuf>,
 }
 
+impl ScanArgs {
+    /// The command that is the scan, if one is: with places for what differs from cell to cell.
+    fn command(&self) -> Option<String> {
+        match (&self.exec, &self.table) {
+            (Some(command), _) => Some(command.clone()),
+            (None, Some(Table::Index(db, index))) => {
+                let program = std::env::current_exe().unwrap_or_else(|_| "snowmelt".into());
+                let program = program.to_string_lossy();
+                let [program, db, index] = [&program, db.as_str(), index.as_str()].map(quoted);
+                let queue = if self.queue.is_empty() { "" } else { " --queue {queue}" };
+                Some(format!("{program} scan {db} {index} --threads {{dop}}{queue}"))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A word as the shell reads it back.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 /// Size of the scratch file that is made for writing.
 const SCRATCH_BYTES: u64 = 64 << 20;
 
@@ -112,15 +141,15 @@ const SCRATCH_BYTES: u64 = 64 << 20;
 pub fn run(args: &ScanArgs) -> Result<(), LabError> {
     let lists = lists(args)?;
     let setups = lists.setups();
-    let place = match (args.table, args.path.is_dir()) {
-        (None, true) => {
+    let place = match (&args.table, args.path.is_dir()) {
+        (None | Some(Table::Index(..)), true) => {
             return Err(LabError::refused(
                 args.path.display(),
                 "is a folder",
                 "name a table in it, or make one with --table SIZE",
             ));
         }
-        (Some(_), false) => {
+        (Some(Table::Made(_)), false) => {
             return Err(LabError::Argument(format!(
                 "{}: --table makes a table in a folder",
                 args.path.display()
@@ -142,10 +171,10 @@ pub fn run(args: &ScanArgs) -> Result<(), LabError> {
     }
     let undo = Undo::open("scan")?;
     let path = match args.table {
-        Some(len) => {
+        Some(Table::Made(len)) => {
             make_file(&place.join(format!("snowmelt-lab-table-{}", std::process::id())), len, &undo)?
         }
-        None => place,
+        _ => place,
     };
     let scratch = scratch(args, &undo)?;
     let mut run = Run::create("scan", args.out.as_deref())?;
@@ -179,9 +208,9 @@ fn lists(args: &ScanArgs) -> Result<Lists, LabError> {
     if most > 4096 {
         return wrong("more than 4096 workers at once tell nothing about a disk: fewer --dop or --users");
     }
-    if args.exec.is_some() && (args.workers.len() > 1 || args.users != [1] || args.layout.len() > 1) {
+    if args.command().is_some() && (args.workers.len() > 1 || args.users != [1] || args.layout.len() > 1) {
         return wrong(
-            "--exec runs one command per cell: --workers, --users and --layout are its own business",
+            "--exec and --table DB:INDEX run one command per cell: --workers, --users and --layout are its own business",
         );
     }
     if args.beside.iter().any(|beside| beside.writes()) && args.scratch.is_none() {
@@ -197,12 +226,13 @@ fn lists(args: &ScanArgs) -> Result<Lists, LabError> {
         users: args.users.clone(),
         data: args.data.clone(),
         beside: args.beside.clone(),
+        queues: args.queue.clone(),
     })
 }
 
 /// Refuses a table that cannot be laid out, before anything is made for it.
 fn check_layouts(args: &ScanArgs) -> Result<(), LabError> {
-    let first = args.table.map_or_else(|| length(&args.path), Ok)?;
+    let first = if let Some(Table::Made(len)) = args.table { len } else { length(&args.path)? };
     let mut files = vec![(args.path.clone(), first)];
     for path in &args.files {
         files.push((path.clone(), length(path)?));
@@ -225,7 +255,7 @@ fn show(args: &ScanArgs, lists: &Lists, setups: &[plan::Setup], devices: &[Block
     let settings = setting::describe(setups, devices);
     crate::say!("{}", if settings.is_empty() { "nothing would be set" } else { "would set, and set back:" });
     settings.iter().for_each(|line| crate::say!("  {line}"));
-    if let Some(len) = args.table {
+    if let Some(Table::Made(len)) = args.table {
         crate::say!(
             "would make a table of {} in {}, and remove it",
             size::about(len as f64),

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, header};
-use snowmelt_graph::{Account, GraphWrite, MeterScope, Priority, TREE_COLUMNS, as_json, as_text, sort_trees};
+use snowmelt_graph::{
+    Account, Activity, GraphWrite, MeterScope, Priority, TREE_COLUMNS, as_json, as_text, sort_trees,
+};
 use snowmelt_sparql::{Engine, LoadPermission, QueryError, QueryKind, QueryOptions, UpdateOptions};
 use tokio::sync::oneshot;
 
@@ -49,8 +51,15 @@ pub struct Service {
     started: Instant,
 }
 
-/// Why a request has no answer of its own.
-enum Failure {
+/// A request without an answer of its own.
+struct Failure {
+    why: Why,
+    /// What was done for it all the same.
+    activity: Option<Activity>,
+}
+
+/// Why it has none.
+enum Why {
     Refused(Refusal),
     /// all slots are taken
     Busy {
@@ -63,7 +72,7 @@ enum Failure {
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
+        Self { why: Why::Refused(refusal), activity: None }
     }
 }
 
@@ -165,12 +174,14 @@ impl Service {
             (Operation::Query(query), path) => {
                 let base = format!("http://{host}{path}");
                 let account = self.account_of_query(connection, query.priority);
-                self.query(query, Some(base), accept(&head.headers), account).await
+                let answered = self.query(query, Some(base), accept(&head.headers), Arc::clone(&account));
+                answered.await.map_err(|failure| failure.with_activity(&account))
             }
             (Operation::Update(update), path) => {
                 self.may_change()?;
                 let account = self.account_of_update(connection, update.priority);
-                self.update(update, format!("http://{host}{path}"), account).await
+                let answered = self.update(update, format!("http://{host}{path}"), Arc::clone(&account));
+                answered.await.map_err(|failure| failure.with_activity(&account))
             }
         }
     }
@@ -302,7 +313,8 @@ impl Service {
     /// A slot, once it is this request's turn.
     async fn slot(&self, slots: &Slots, what: &'static str, switch: &'static str) -> Result<Slot, Failure> {
         let wait = self.limits.wait;
-        slots.take(wait).await.ok_or(Failure::Busy { what, all: slots.all(), switch, wait })
+        let busy = || Why::Busy { what, all: slots.all(), switch, wait };
+        slots.take(wait).await.ok_or_else(|| Failure { why: busy(), activity: None })
     }
 
     /// Runs a change on a blocking thread; it is told to stop when the client leaves, or at the
@@ -416,6 +428,21 @@ impl Service {
 }
 
 impl Failure {
+    /// The same, with what was done on behalf of the account.
+    fn with_activity(self, account: &Account) -> Self {
+        Self { activity: Some(account.activity()), ..self }
+    }
+
+    fn response(self) -> HttpResponse {
+        let mut response = self.why.response();
+        if let Some(activity) = &self.activity {
+            response.headers_mut().insert(ACTIVITY, activity_value(activity));
+        }
+        response
+    }
+}
+
+impl Why {
     fn response(self) -> HttpResponse {
         match self {
             Self::Refused((status, message)) => text(status, format!("{message}\n")),

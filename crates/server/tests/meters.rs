@@ -121,6 +121,10 @@ fn a_request_says_what_it_did_and_its_account_and_connection_know() {
     let stored = rnd(field(&head, "snowmelt-activity").expect("a header"));
     assert!(stored > 0, "{head}");
 
+    let (head, _) = server.update("INSERT DATA { <urn:a> <urn:b> }");
+    assert!(head.starts_with("HTTP/1.1 400"), "{head}");
+    assert_eq!(rnd(field(&head, "snowmelt-activity").expect("an error has it, too")), 0);
+
     let stats = stats(&server, "");
     let account = |name: &str| {
         let of = stats["accounts"].as_array().unwrap().iter().find(|a| a["account"] == name).unwrap();

@@ -5,7 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use snowmelt_io::TunedPolicy;
 
 use crate::run::arguments::OnOff;
 use crate::run::grid::grid;
@@ -155,6 +156,29 @@ impl FromStr for Chunks {
     }
 }
 
+/// The table of a sweep that is more than a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Table {
+    /// A file of so many bytes, made and removed.
+    Made(u64),
+    /// An index of a Snowmelt database: its folder, and its name.
+    Index(String, String),
+}
+
+impl FromStr for Table {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Table, String> {
+        match text.rsplit_once(':') {
+            Some((db, index)) if !db.is_empty() && !index.is_empty() => {
+                Ok(Table::Index(db.to_owned(), index.to_owned()))
+            }
+            Some(_) => Err("write DB:INDEX, the folder of a database and an index: db:psog".into()),
+            None => crate::size::parse(text).map(Table::Made),
+        }
+    }
+}
+
 /// All that stays the same while the degree of parallelism goes up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Setup {
@@ -176,6 +200,13 @@ pub struct Setup {
     pub data: Data,
     /// Load beside the scan.
     pub beside: Beside,
+    /// The order of Snowmelt's own queue; nothing leaves the usual one.
+    #[serde(serialize_with = "as_text")]
+    pub queue: Option<TunedPolicy>,
+}
+
+fn as_text<S: Serializer>(queue: &Option<TunedPolicy>, to: S) -> Result<S::Ok, S::Error> {
+    queue.map(|queue| queue.to_string()).serialize(to)
 }
 
 /// The lists that were asked for.
@@ -199,6 +230,9 @@ pub struct Lists {
     pub data: Vec<Data>,
     /// See [`Setup`].
     pub beside: Vec<Beside>,
+    /// See [`Setup`]; empty leaves the usual one.
+    #[serde(skip)]
+    pub queues: Vec<TunedPolicy>,
 }
 
 impl Lists {
@@ -207,6 +241,10 @@ impl Lists {
         let read_ahead: Vec<Option<u64>> = match self.read_ahead_kb.is_empty() {
             true => vec![None],
             false => self.read_ahead_kb.iter().copied().map(Some).collect(),
+        };
+        let queues: Vec<Option<TunedPolicy>> = match self.queues.is_empty() {
+            true => vec![None],
+            false => self.queues.iter().copied().map(Some).collect(),
         };
         let lens = [
             self.workers.len(),
@@ -218,21 +256,23 @@ impl Lists {
             self.users.len(),
             self.data.len(),
             self.beside.len(),
+            queues.len(),
         ];
         // One user alone scans the whole table either way.
-        let differs = |&[.., users, data, _]: &[usize; 9]| self.users[users] != 1 || data == 0;
-        let setup =
-            |[workers, scheduler, kb, direct, chunks, layout, users, data, beside]: [usize; 9]| Setup {
-                scheduler: self.schedulers[scheduler].clone(),
-                read_ahead_kb: read_ahead[kb],
-                direct: self.direct[direct],
-                workers: self.workers[workers],
-                chunks: self.chunks[chunks].clone(),
-                layout: self.layouts[layout],
-                users: self.users[users],
-                data: self.data[data],
-                beside: self.beside[beside],
-            };
+        let differs = |&[.., users, data, _, _]: &[usize; 10]| self.users[users] != 1 || data == 0;
+        let setup = |[workers, scheduler, kb, direct, chunks, layout, users, data, beside, queue]: [usize;
+                         10]| Setup {
+            scheduler: self.schedulers[scheduler].clone(),
+            read_ahead_kb: read_ahead[kb],
+            direct: self.direct[direct],
+            workers: self.workers[workers],
+            chunks: self.chunks[chunks].clone(),
+            layout: self.layouts[layout],
+            users: self.users[users],
+            data: self.data[data],
+            beside: self.beside[beside],
+            queue: queues[queue],
+        };
         grid(lens).filter(differs).map(setup).collect()
     }
 
@@ -262,6 +302,7 @@ impl Lists {
         );
         say(self.data.len() > 1 && setup.users > 1, format!("{} data", setup.data));
         say(self.beside.len() > 1, format!("beside {}", setup.beside));
+        say(self.queues.len() > 1, setup.queue.map_or(String::new(), |queue| format!("queue {queue}")));
         match words.is_empty() {
             true => setup.scheduler.name.clone(),
             false => words.join(", "),
@@ -293,6 +334,7 @@ mod tests {
             users: vec![1, 4],
             data: vec![Data::Same, Data::Different],
             beside: vec![Beside::Nothing],
+            queues: Vec::new(),
         }
     }
 
@@ -317,6 +359,15 @@ mod tests {
         assert_eq!((anticipatory.kernel.as_deref(), anticipatory.tunables.len()), (Some("bfq"), 1));
         for bad in ["", "bfq:x", "as-is:x=1", "bfq:../x=1"] {
             assert!(bad.parse::<Scheduler>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_table_is_made_or_an_index() {
+        assert_eq!("64m".parse(), Ok(Table::Made(64 << 20)));
+        assert_eq!("a:b/db:psog".parse(), Ok(Table::Index("a:b/db".into(), "psog".into())));
+        for bad in [":psog", "db:", "x"] {
+            assert!(bad.parse::<Table>().is_err(), "{bad}");
         }
     }
 

@@ -133,6 +133,7 @@ mod tests {
             users: 1,
             data: Data::Same,
             beside: Beside::Nothing,
+            queue: None,
         };
         let device = BlockDevice { name: "sdx".into(), ..BlockDevice::default() };
         let files: Vec<_> = of(&setup, std::slice::from_ref(&device))

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use snowmelt_io::TunedPolicy;
+
 use super::cell::ScanCell;
 use super::measure::{counts, disagreements, work};
 use super::plan::{Lists, Setup, order};
@@ -113,9 +115,10 @@ impl Sweep<'_> {
         let before = counts(&self.targets)?;
         let ticks = CpuTicks::now();
         let begun = Instant::now();
-        let scanned = match &self.args.exec {
+        let command = self.args.command();
+        let scanned = match &command {
             None => scan(&table, setup, dop, self.scratch.as_deref(), stop.flag())?,
-            Some(command) => self.execute(command, dop, &table, stop, &mut doubts)?,
+            Some(command) => self.execute(command, (dop, setup.queue), &table, stop, &mut doubts)?,
         };
         let span_s = begun.elapsed().as_secs_f64();
         let cpu = CpuTicks::now().since(&ticks);
@@ -124,7 +127,7 @@ impl Sweep<'_> {
         let device = work(&before, &after, span_s).with_traces(&traces);
         doubts.extend(disagreements(&traces, &device));
         doubts.extend(emulated.iter().filter_map(Behind::doubt));
-        let read = if self.args.exec.is_some() { device.read_bytes } else { scanned.bytes };
+        let read = if command.is_some() { device.read_bytes } else { scanned.bytes };
         let cell = ScanCell {
             setup: self.lists.name(setup),
             dop,
@@ -180,12 +183,12 @@ impl Sweep<'_> {
     fn execute(
         &self,
         command: &str,
-        dop: u32,
+        (dop, queue): (u32, Option<TunedPolicy>),
         table: &ScanTable,
         stop: &Stop,
         doubts: &mut Vec<String>,
     ) -> Result<Scanned, LabError> {
-        let text = fill_in(command, dop, &table.files[0]);
+        let text = fill_in(command, dop, queue, &table.files[0]);
         let shell = ["sh".to_string(), "-c".to_string(), text.clone()];
         let program = Program::start(&shell, &self.undo)?;
         program.wait(Duration::from_millis(2), &mut || !stop.requested());
@@ -198,8 +201,10 @@ impl Sweep<'_> {
     }
 }
 
-fn fill_in(command: &str, dop: u32, path: &Path) -> String {
-    command.replace("{dop}", &dop.to_string()).replace("{path}", &path.display().to_string())
+fn fill_in(command: &str, dop: u32, queue: Option<TunedPolicy>, path: &Path) -> String {
+    let queue = queue.map_or_else(|| "elevator".to_owned(), |queue| queue.to_string());
+    let text = command.replace("{dop}", &dop.to_string()).replace("{queue}", &queue);
+    text.replace("{path}", &path.display().to_string())
 }
 
 #[cfg(test)]
@@ -208,7 +213,9 @@ mod tests {
 
     #[test]
     fn commands_are_filled_in() {
-        let text = fill_in("psql -v dop={dop} -f {path} # {dop}", 8, Path::new("/t"));
-        assert_eq!(text, "psql -v dop=8 -f /t # 8");
+        let command = "psql -v dop={dop} -f {path} # {dop} {queue}";
+        let queue = "fair:quantum=5".parse().ok();
+        assert_eq!(fill_in(command, 8, queue, Path::new("/t")), "psql -v dop=8 -f /t # 8 fair:quantum=5");
+        assert_eq!(fill_in("{queue}", 1, None, Path::new("/t")), "elevator");
     }
 }

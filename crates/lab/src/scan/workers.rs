@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use snowmelt_io::{
     Access, AlignedBuf, Clock, Device, FileDevice, Policy, QueueConfig, ScanDevices, ScanReader, SharedScan,
+    TunedPolicy,
 };
 
 use super::beside::beside;
@@ -185,12 +186,11 @@ pub fn scan(
 /// the same queues.
 fn share(table: &ScanTable, setup: &Setup, parts: &[(u64, u64)]) -> Result<Vec<Arc<SharedScan>>, LabError> {
     let devices = open(table, setup.direct)?.into_iter().map(|device| device as Arc<dyn Device>).collect();
-    let config = QueueConfig {
-        policy: Policy::Elevator,
-        depth: Some(DEPTH),
-        max_request_bytes: PIECE_BYTES as u64,
-        ..QueueConfig::default()
-    };
+    let usual = QueueConfig::default();
+    let queue = TunedPolicy { policy: Policy::Elevator, tuning: usual.tuning };
+    let TunedPolicy { policy, tuning } = setup.queue.unwrap_or(queue);
+    let config =
+        QueueConfig { policy, tuning, depth: Some(DEPTH), max_request_bytes: PIECE_BYTES as u64, ..usual };
     let devices = ScanDevices::open(devices, &config, &Clock::real())?;
     let parts = if setup.data == Data::Same { &parts[..1] } else { parts };
     let ahead = AHEAD * table.files.len();
@@ -256,6 +256,7 @@ mod tests {
             users: vec![1, 3],
             data: vec![Data::Same, Data::Different],
             beside: vec![Beside::Nothing],
+            queues: Vec::new(),
         };
         for layout in [Layout::Single, Layout::Jbod, Layout::StripeFine] {
             let table = ScanTable::new(files.clone(), layout, None).expect("large enough");
@@ -291,6 +292,7 @@ mod tests {
                 users: 1,
                 data: Data::Same,
                 beside: Beside::Nothing,
+                queue: None,
             };
             let scanned = scan(&table, &setup, 2, None, &AtomicBool::new(true)).expect("ended");
             assert!(scanned.bytes < table.len, "{workers}: {}", scanned.bytes);
