@@ -109,6 +109,8 @@ fn it_is_counted_in_classes_of_its_own() {
     let three = 3 * PAGE_BYTES;
     assert!(space.read(at + 1, three - 1).unwrap().iter().all(|b| *b == 7));
     assert_eq!(of_class(&store, Class::SpillRead), (1, three as u64));
+    let waited = |class| store.report().devices.iter().map(|d| d.waits[class as usize].blocked).sum::<u64>();
+    assert_eq!([Class::SpillWrite, Class::SpillRead].map(waited), [10, 1]);
     for class in [Class::Demand, Class::Planned, Class::Speculative, Class::WriteBack] {
         assert_eq!(of_class(&store, class), (0, 0), "{class:?}");
     }

@@ -172,7 +172,7 @@ impl QueueTally {
     pub(crate) fn finished(&mut self, request: &DeviceRequest, ended: usize, failed: usize, now: u64) -> u64 {
         self.outstanding_changes(now);
         if failed == 0 && ended == request.pieces.len() {
-            self.read_times.ended(request, self.outstanding, now, &mut self.least);
+            self.note_waited(|times, outstanding| times.ended(request, outstanding, now));
         }
         self.outstanding -= 1;
         let least_ns = self.least.ns();
@@ -186,6 +186,12 @@ impl QueueTally {
             class.took(now.saturating_sub(piece.arrived_ns));
         }
         least_ns
+    }
+
+    fn note_waited(&mut self, ended: impl FnOnce(&mut ReadTimes, u64) -> Option<u64>) {
+        if let Some(ns) = ended(&mut self.read_times, self.outstanding) {
+            self.least.add(ns);
+        }
     }
 
     /// A request is begun in the asking thread.
@@ -212,7 +218,7 @@ impl QueueTally {
         self.outstanding_changes(now);
         let taken = now.saturating_sub(began);
         if !failed {
-            self.read_times.ended_alone(class, taken, bytes, self.outstanding, &mut self.least);
+            self.note_waited(|times, outstanding| times.ended_alone(class, taken, bytes, outstanding));
         }
         self.outstanding -= 1;
         self.service.saturating_record(taken);

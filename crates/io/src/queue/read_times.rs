@@ -39,7 +39,7 @@ pub(super) struct LeastTime {
 }
 
 impl LeastTime {
-    fn add(&mut self, ns: u64) {
+    pub(super) fn add(&mut self, ns: u64) {
         if self.reads.is_multiple_of(WINDOW) {
             (self.before_ns, self.now_ns) = (self.now_ns, ns);
         }
@@ -80,42 +80,37 @@ impl RecentReads {
 }
 
 impl ReadTimes {
-    /// A device request is over, all of it; `outstanding` were at the device with it.
-    pub(super) fn ended(
-        &mut self,
-        request: &DeviceRequest,
-        outstanding: u64,
-        now: u64,
-        least: &mut LeastTime,
-    ) {
+    /// A device request is over, all of it; `outstanding` were at the device with it. Answers its
+    /// time if a reader waited for it alone.
+    pub(super) fn ended(&mut self, request: &DeviceRequest, outstanding: u64, now: u64) -> Option<u64> {
         if request.write {
-            return;
+            return None;
         }
         match &request.pieces[..] {
             [piece] => {
                 let taken = now.saturating_sub(piece.arrived_ns);
-                self.ended_alone(request.class, taken, request.len, outstanding, least);
+                self.ended_alone(request.class, taken, request.len, outstanding)
             }
             _ => {
                 let taken = now.saturating_sub(request.started_ns);
                 self.multi.add(taken, request.len - request.gap_bytes, outstanding);
+                None
             }
         }
     }
 
-    /// A read of one request is over.
+    /// A read of one request is over. Answers its time if a reader waited for it.
     pub(super) fn ended_alone(
         &mut self,
         class: Class,
         taken: u64,
         bytes: u64,
         outstanding: u64,
-        least: &mut LeastTime,
-    ) {
-        if class == Class::Demand {
+    ) -> Option<u64> {
+        (class == Class::Demand).then(|| {
             self.single.add(taken, bytes, outstanding);
-            least.add(taken);
-        }
+            taken
+        })
     }
 }
 
@@ -127,7 +122,8 @@ mod tests {
     fn a_mean_follows_the_device_and_not_one_read() {
         let (mut times, mut least) = (ReadTimes::default(), LeastTime::default());
         let mut read = |class, ns, reads: u64| {
-            (0..reads).for_each(|_| times.ended_alone(class, ns, 8192, 1, &mut least));
+            let waited = (0..reads).filter_map(|_| times.ended_alone(class, ns, 8192, 1));
+            waited.for_each(|ns| least.add(ns));
             (times.single, least.ns())
         };
         read(Class::Demand, 100, 200);
