@@ -29,7 +29,8 @@ mod transaction;
 pub use snowmelt_store::{
     Account, Activity, Charge, Columns, Committed, CopyProgress, JournalStats, Keys, Levels, Matches,
     MemoryBudget, MergeKeys, MeterScope, PageTimes, Pending, Priority, RecoveryTrace, Relocated, Report,
-    Reservation, Sample, ScanPlace, TREE_COLUMNS, TempBytes, TempSpace, as_json, as_text, since, sort_trees,
+    Reservation, Sample, ScanPlace, TREE_COLUMNS, TempBytes, TempSpace, as_json, as_prometheus, as_text,
+    since, sort_trees,
 };
 
 pub use check::{CheckProgress, CheckReport};

@@ -49,6 +49,11 @@ impl Connections {
         Entered { of: Arc::clone(self), number, connection }
     }
 
+    /// How many are open.
+    pub fn len(&self) -> usize {
+        self.open.lock().expect("no holder panics").len()
+    }
+
     /// How many are open, and the oldest of them.
     pub fn json(&self) -> (usize, Value) {
         let open = self.open.lock().expect("no holder panics");

@@ -8,6 +8,7 @@ mod body;
 mod connection;
 mod connections;
 pub mod control;
+mod durations;
 mod framing;
 #[doc(hidden)]
 pub mod fuzz;

@@ -10,7 +10,8 @@ use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, header};
 use snowmelt_graph::{
-    Account, Activity, GraphWrite, MeterScope, Priority, TREE_COLUMNS, as_json, as_text, sort_trees,
+    Account, Activity, GraphWrite, MeterScope, Priority, TREE_COLUMNS, as_json, as_prometheus, as_text,
+    sort_trees,
 };
 use snowmelt_sparql::{Engine, LoadPermission, QueryError, QueryKind, QueryOptions, UpdateOptions};
 use tokio::sync::oneshot;
@@ -18,6 +19,7 @@ use tokio::sync::oneshot;
 use crate::audience::{Audience, check_origin};
 use crate::body::{ACTIVITY, AnswerBody, AnswerWriter, Begun, Head, Turn, activity_value};
 use crate::connections::{Connection, Connections};
+use crate::durations::RequestKind;
 use crate::graph_store::{self, Target};
 use crate::guard::Link;
 use crate::limits::Limits;
@@ -82,6 +84,8 @@ type HttpResponse = Response<AnswerBody>;
 impl Service {
     pub fn new(engine: Arc<Engine>, config: &ServerConfig) -> Self {
         let account = |name| engine.database().account(name);
+        let running = Arc::new(Register::default());
+        let commands = Arc::new(Register::timed_with(&running));
         Self {
             query_account: account("http query"),
             update_account: account("http update"),
@@ -93,8 +97,8 @@ impl Service {
             audience: Audience::new(&config.allow_hosts),
             allow_load: config.allow_load.clone(),
             read_only: config.read_only,
-            running: Arc::default(),
-            commands: Arc::default(),
+            running,
+            commands,
             answered: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             started: Instant::now(),
@@ -151,6 +155,15 @@ impl Service {
                 // Sizes are read from the database.
                 Ok(tokio::task::block_in_place(|| self.stats(head.uri.query()))?)
             }
+            "/metrics" => {
+                get_only(&head)?;
+                // Takes the counters of each queue under its lock.
+                Ok(tokio::task::block_in_place(|| self.metrics()))
+            }
+            "/ready" => {
+                get_only(&head)?;
+                Ok(self.ready()?)
+            }
             "/stats/reset" => {
                 check_origin(&head.headers, &host)?;
                 Ok(self.reset(&head)?)
@@ -206,7 +219,7 @@ impl Service {
         account: Arc<Account>,
     ) -> Answered {
         let slot = self.slot(&self.slots, "queries", "--queries").await?;
-        let running = self.running.enter();
+        let running = self.running.enter(RequestKind::Query);
         let account = Some(account);
         let options = QueryOptions { base, account, ..self.options(&query, &running.cancel) };
         let (head_sender, answer_head) = oneshot::channel();
@@ -227,7 +240,7 @@ impl Service {
     /// Runs an update; the answer says what it did, and that it is durable.
     async fn update(&self, update: ProtocolRequest, base: String, account: Arc<Account>) -> Answered {
         let slot = self.slot(&self.change_slots, "changes", "--changes").await?;
-        let running = self.running.enter();
+        let running = self.running.enter(RequestKind::Update);
         let options = UpdateOptions {
             base: Some(base),
             timeout: self.timeout(&update),
@@ -325,7 +338,7 @@ impl Service {
         change: impl FnOnce(&Asker) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Failure> {
         let slot = self.slot(&self.change_slots, "changes", "--changes").await?;
-        let running = self.running.enter();
+        let running = self.running.enter(RequestKind::Graph);
         let asker = Asker { account: Arc::clone(account), cancel: Arc::clone(&running.cancel) };
         let mut done = tokio::task::spawn_blocking(move || {
             let _slot = slot;
@@ -409,6 +422,36 @@ impl Service {
 }
 
 impl Service {
+    /// All meters in the text format of Prometheus.
+    fn metrics(&self) -> HttpResponse {
+        let mut out = String::new();
+        let level = |name: &str, kind: &str, labels: &str, value: f64| {
+            format!("# TYPE snowmelt_{name} {kind}\nsnowmelt_{name}{labels} {value}\n")
+        };
+        let version = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
+        out += &level("build_info", "gauge", &version, 1.0);
+        out += &level("uptime_seconds", "gauge", "", self.started.elapsed().as_secs_f64());
+        out += &level("requests_answered_total", "counter", "", self.answered.load(Ordering::Relaxed) as f64);
+        out += &level("requests_refused_total", "counter", "", self.refused.load(Ordering::Relaxed) as f64);
+        out += &level("requests_running", "gauge", "", self.running.len() as f64);
+        out += &level("commands_running", "gauge", "", self.commands.len() as f64);
+        out += &level("connections_open", "gauge", "", self.connections.len() as f64);
+        self.running.durations.prometheus(&mut out);
+        out += &as_prometheus(&self.engine.database().report().samples());
+        response(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", AnswerBody::whole(out))
+    }
+
+    /// Whether queries and updates are worth sending.
+    fn ready(&self) -> Result<HttpResponse, Refusal> {
+        match self.engine.database().journal_stats().poisoned {
+            Some(why) => Err((
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("updates fail until the server is started again: {why}"),
+            )),
+            None => Ok(text(StatusCode::OK, "ready\n")),
+        }
+    }
+
     /// Sets meters to zero: all, those of a tree or those of an account.
     fn reset(&self, head: &Parts) -> Result<HttpResponse, Refusal> {
         if head.method != Method::POST {
@@ -549,6 +592,8 @@ Snowmelt answers SPARQL queries and runs updates here.
   POST /update                    a form with 'update', or the update itself as application/sparql-update
   GET, HEAD, PUT, POST, DELETE /graphs?default, /graphs?graph=IRI   a whole graph
   GET  /stats                     what is stored, what was read
+  GET  /metrics                   the same for Prometheus
+  GET  /ready                     200 when queries and updates are worth sending
   POST /stats/reset               counts anew: all, ?tree=NAME, ?account=NAME
   GET  /health                    ok
 ";

@@ -77,6 +77,50 @@ fn meters_are_those_of_the_book() {
     }
 }
 
+#[test]
+fn prometheus_has_every_meter_and_the_times_of_requests() {
+    let server = Running::start("<urn:a> <urn:b> \"c\" .", config());
+    server.ask(&format!("{QUERY}\r\n"));
+    server.update("INSERT DATA { <urn:a> <urn:b> <urn:c> }");
+    // The entry of a request is given back when its answer has been taken.
+    let answered = |text: &str| {
+        let count = |kind| format!("snowmelt_request_duration_seconds_count{{kind=\"{kind}\"}} 1\n");
+        ["query", "update"].into_iter().all(|kind| text.contains(&count(kind)))
+    };
+    let (head, text) = loop {
+        let (head, text) = server.ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        if answered(&text) {
+            break (head, text);
+        }
+    };
+    assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
+    let mut typed = BTreeSet::new();
+    let mut series = BTreeSet::new();
+    for line in text.lines() {
+        if let Some(of) = line.strip_prefix("# TYPE ") {
+            assert!(typed.insert(of.split(' ').next().unwrap().to_owned()), "twice: {line}");
+        } else if !line.starts_with('#') {
+            let (name, value) = line.rsplit_once(' ').unwrap();
+            assert!(value.parse::<f64>().is_ok(), "{line}");
+            assert!(series.insert(name.to_owned()), "twice: {line}");
+            let metric = name.split('{').next().unwrap();
+            let family = ["_bucket", "_sum", "_count"].into_iter().find_map(|end| metric.strip_suffix(end));
+            assert!(typed.contains(metric) || family.is_some_and(|f| typed.contains(f)), "{line}");
+        }
+    }
+    let metric = |sample: &snowmelt_graph::Sample| {
+        snowmelt_graph::as_prometheus(std::slice::from_ref(sample)).lines().nth(1).map(str::to_owned)
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let database = Database::create(&dir.path().join("db"), &[], &OpenOptions::default()).unwrap();
+    for sample in database.report().samples() {
+        let Some(of) = metric(&sample) else { continue };
+        assert!(text.contains(&format!("{of}\n")), "{} is missing", sample.name);
+    }
+    let (ready, _) = server.ask("GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert!(ready.starts_with("HTTP/1.1 200"), "{ready}");
+}
+
 /// The answer of `/stats` now.
 fn stats(server: &Running, parameters: &str) -> Value {
     let (_, stats) = server.ask(&format!("GET /stats{parameters} HTTP/1.1\r\nHost: localhost\r\n\r\n"));

@@ -91,6 +91,7 @@ pub use read::waits::WaitStats;
 pub use recovery::RecoveryTrace;
 pub use report::interval::since;
 pub use report::json::as_json;
+pub use report::prometheus::as_prometheus;
 pub use report::reset::{MeterScope, NoSuchMeter};
 pub use report::sample::{Sample, SampleKind, SampleValue};
 pub use report::table::{TREE_COLUMNS, as_text, sort_trees};

@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 
 use super::perform::perform;
 use super::{Address, Command, FILE_NAME, MOST_REQUEST_BYTES, Reply, Request, VERSION};
+use crate::durations::RequestKind;
 use crate::running::Register;
 use crate::service::Service;
 
@@ -142,7 +143,7 @@ async fn run(
     mut read: BufReader<OwnedReadHalf>,
     mut write: OwnedWriteHalf,
 ) {
-    let entry = running.enter();
+    let entry = running.enter(RequestKind::Command);
     let (replies, mut told) = mpsc::channel(16);
     let cancel = Arc::clone(&entry.cancel);
     tokio::task::spawn_blocking(move || perform(&engine, command, &cancel, &replies));

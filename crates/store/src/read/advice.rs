@@ -42,7 +42,7 @@ impl Advice {
     const PRIOR: f64 = 0.6;
     /// In a full pool the gain must be so many times the cost, which does not count those who wait
     /// meanwhile, nor what guesses drive out before it was used.
-    const MARGIN: f64 = 2.0;
+    const MARGIN: f64 = 4.0;
     /// So many pages that still may be used weigh as much as one whose fate is known.
     const PENDING_WEIGH: f64 = 8.0;
 
