@@ -29,14 +29,10 @@ fn is_full() -> bool {
 /// How far `auto` may be from the best fixed setting: 1.3 at a million triples. At less a handful
 /// of requests is a tenth of some times, and a tenth of the pages is four frames for each of 16
 /// clients, where luck decides.
-///
-/// On four disks one client leaves three idle, and whole extents that are hardly used make use of
-/// them: `auto` does not.
 fn near(conditions: &Conditions) -> f64 {
-    match (conditions.model, conditions.pool_percent, conditions.clients) {
-        (Model::FourHdd, 10, 1) => 1.6,
+    match (conditions.pool_percent, conditions.clients) {
         _ if is_full() => 1.3,
-        (_, 10, 16) => 1.5,
+        (10, 16) => 1.5,
         _ => 1.2,
     }
 }
