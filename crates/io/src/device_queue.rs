@@ -150,7 +150,7 @@ impl DeviceQueue {
         }
     }
 
-    /// Somebody waits for the reads at these offsets (sorted) now: guesses among them that the
+    /// A reader waits for the reads at these offsets (sorted) now: guesses among them that the
     /// device has not got are of `class` from here on.
     pub fn hurry(&self, offsets: &[u64], class: Class) {
         let hurried = self.shared.state.lock().schedule.hurry(offsets, class);
@@ -189,7 +189,7 @@ impl DeviceQueue {
         }
     }
 
-    /// What waits may be able to go out.
+    /// Has the engine look again at the waiting requests.
     fn wake(&self) {
         match &self.served {
             Served::Inline => {}

@@ -21,7 +21,7 @@ pub mod workers;
 
 use std::path::{Path, PathBuf};
 
-use crate::scan::plan::{Beside, Chunks, Data, Layout, Lists, Scheduler, Table, Workers};
+use crate::scan::plan::{Beside, Chunks, Data, Layout, Lists, Scheduler, TableSource, Workers};
 use crate::scan::table::ScanTable;
 use snowmelt_base::random::GOLDEN;
 use snowmelt_io::{Access, Device, FileDevice, TunedPolicy};
@@ -43,7 +43,7 @@ pub struct ScanArgs {
     /// Make a table of this size in the folder, and remove it in the end; or scan an index of a
     /// Snowmelt database through its own engine, with so many threads: db:psog
     #[arg(long, value_name = "SIZE|DB:INDEX")]
-    table: Option<Table>,
+    table: Option<TableSource>,
     /// Scan only so much of it
     #[arg(long, value_name = "SIZE", value_parser = size::parse, conflicts_with = "table")]
     size: Option<u64>,
@@ -114,7 +114,7 @@ impl ScanArgs {
     fn command(&self) -> Option<String> {
         match (&self.exec, &self.table) {
             (Some(command), _) => Some(command.clone()),
-            (None, Some(Table::Index(db, index))) => {
+            (None, Some(TableSource::Index(db, index))) => {
                 let program = std::env::current_exe().unwrap_or_else(|_| "snowmelt".into());
                 let program = program.to_string_lossy();
                 let [program, db, index] = [&program, db.as_str(), index.as_str()].map(quoted);
@@ -142,14 +142,14 @@ pub fn run(args: &ScanArgs) -> Result<(), LabError> {
     let lists = lists(args)?;
     let setups = lists.setups();
     let place = match (&args.table, args.path.is_dir()) {
-        (None | Some(Table::Index(..)), true) => {
+        (None | Some(TableSource::Index(..)), true) => {
             return Err(LabError::refused(
                 args.path.display(),
                 "is a folder",
                 "name a table in it, or make one with --table SIZE",
             ));
         }
-        (Some(Table::Made(_)), false) => {
+        (Some(TableSource::Made(_)), false) => {
             return Err(LabError::Argument(format!(
                 "{}: --table makes a table in a folder",
                 args.path.display()
@@ -171,7 +171,7 @@ pub fn run(args: &ScanArgs) -> Result<(), LabError> {
     }
     let undo = Undo::open("scan")?;
     let path = match args.table {
-        Some(Table::Made(len)) => {
+        Some(TableSource::Made(len)) => {
             make_file(&place.join(format!("snowmelt-lab-table-{}", std::process::id())), len, &undo)?
         }
         _ => place,
@@ -232,7 +232,7 @@ fn lists(args: &ScanArgs) -> Result<Lists, LabError> {
 
 /// Refuses a table that cannot be laid out, before anything is made for it.
 fn check_layouts(args: &ScanArgs) -> Result<(), LabError> {
-    let first = if let Some(Table::Made(len)) = args.table { len } else { length(&args.path)? };
+    let first = if let Some(TableSource::Made(len)) = args.table { len } else { length(&args.path)? };
     let mut files = vec![(args.path.clone(), first)];
     for path in &args.files {
         files.push((path.clone(), length(path)?));
@@ -255,7 +255,7 @@ fn show(args: &ScanArgs, lists: &Lists, setups: &[plan::Setup], devices: &[Block
     let settings = setting::describe(setups, devices);
     crate::say!("{}", if settings.is_empty() { "nothing would be set" } else { "would set, and set back:" });
     settings.iter().for_each(|line| crate::say!("  {line}"));
-    if let Some(Table::Made(len)) = args.table {
+    if let Some(TableSource::Made(len)) = args.table {
         crate::say!(
             "would make a table of {} in {}, and remove it",
             size::about(len as f64),

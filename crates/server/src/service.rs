@@ -56,7 +56,7 @@ pub struct Service {
 /// A request without an answer of its own.
 struct Failure {
     why: Why,
-    /// What was done for it all the same.
+    /// The activity on its behalf all the same.
     activity: Option<Activity>,
 }
 

@@ -7,8 +7,8 @@
 //! 3. every read ends in [`core`], where the page is verified and published or failed;
 //! 4. [`system_statistics`] tells the optimiser what reads take, [`visits`] how many to expect.
 //!
-//! [`activity`] is what a reader counts, [`account`] whose it is and of what [`priority`], [`meters`]
-//! what trees count,
+//! [`activity`] is what a reader counts, [`account`] whose it is and of what [`priority`],
+//! [`meters`] what trees count,
 //! [`waits`] and [`wait_log`] how long readers were blocked.
 
 pub(crate) mod account;

@@ -4,8 +4,8 @@
 //! 2. `registry`: what each number is called, its unit, whether it grows. It turns a report into
 //!    a list of [`Sample`](sample::Sample)s, and is the one place that knows names of meters.
 //! 3. `reset`: counting anew.
-//! 4. Views of the list: `json`, `table`, `prometheus`, and `interval` for the difference of two. They need no
-//!    store: the samples of a server are shown by the process that asked for them.
+//! 4. Views of the list: `json`, `table`, `prometheus`, and `interval` for the difference of two.
+//!    They need no store: the samples of a server are shown by the process that asked for them.
 
 pub(crate) mod interval;
 pub(crate) mod json;

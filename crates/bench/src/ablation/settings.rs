@@ -61,8 +61,8 @@ impl Setting {
     /// A setting as on the command line: `none`, `all`, `auto`, or rules joined by commas. Words
     /// may follow: `-rule` switches one off; `gap=PAGES`, `in-place=on|off`, `depth=N`,
     /// `fairness=N`, `queue=NAME[:KEY=VALUE,…]`, `extent-misses=N`, `extent-window=SECONDS`,
-    /// `scan-leaves=N` and `scan-after=N` are the switches of these names; `-device-costs` leaves device times out of
-    /// plans.
+    /// `scan-leaves=N` and `scan-after=N` are the switches of these names; `-device-costs` leaves
+    /// device times out of plans.
     pub fn parse(name: &str) -> Result<Self, String> {
         let mut words = name.split(' ');
         let rules = ReadAhead::parse(words.next().unwrap_or_default())?;

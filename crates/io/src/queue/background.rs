@@ -1,7 +1,7 @@
-//! When background requests (guesses and writes that nobody waits for) may go out.
+//! When background requests (guesses and writes without a waiter) may go out.
 //!
-//! What is outstanding at a device of which the bandwidth is the limit is what a demand read waits
-//! behind. So:
+//! Where the bandwidth of a device is the limit, a demand read waits behind all bytes that are
+//! outstanding. So:
 //!
 //! 1. A quarter of the depth is not for the background.
 //! 2. Writes go out while less is outstanding than twice what the device moves during one wait,
@@ -66,7 +66,7 @@ impl Background {
         }
     }
 
-    /// What is hurried with a read that lies in it, in bytes: on flash nothing else is.
+    /// Length of the blocks that are hurried whole, in bytes: on flash a read goes alone.
     pub(crate) fn hurried_bytes(&self) -> u64 {
         if self.cost.is_flash() { 1 } else { self.guess_bytes(0).max(1) }
     }

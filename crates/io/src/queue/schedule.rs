@@ -151,7 +151,7 @@ impl Schedule {
         self.lanes[request.class as usize].order.over(request, now_ns);
     }
 
-    /// Moves guesses to `class`, because somebody waits for them now: those at these offsets
+    /// Moves guesses to `class`, because a reader waits for them now: those at these offsets
     /// (sorted), and where a request costs more than its bytes those that would go along with
     /// them. Answers how many.
     pub(crate) fn hurry(&mut self, offsets: &[u64], class: Class) -> usize {

@@ -158,23 +158,23 @@ impl FromStr for Chunks {
 
 /// The table of a sweep that is more than a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Table {
+pub enum TableSource {
     /// A file of so many bytes, made and removed.
     Made(u64),
     /// An index of a Snowmelt database: its folder, and its name.
     Index(String, String),
 }
 
-impl FromStr for Table {
+impl FromStr for TableSource {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Table, String> {
+    fn from_str(text: &str) -> Result<TableSource, String> {
         match text.rsplit_once(':') {
             Some((db, index)) if !db.is_empty() && !index.is_empty() => {
-                Ok(Table::Index(db.to_owned(), index.to_owned()))
+                Ok(TableSource::Index(db.to_owned(), index.to_owned()))
             }
             Some(_) => Err("write DB:INDEX, the folder of a database and an index: db:psog".into()),
-            None => crate::size::parse(text).map(Table::Made),
+            None => crate::size::parse(text).map(TableSource::Made),
         }
     }
 }
@@ -364,10 +364,10 @@ mod tests {
 
     #[test]
     fn a_table_is_made_or_an_index() {
-        assert_eq!("64m".parse(), Ok(Table::Made(64 << 20)));
-        assert_eq!("a:b/db:psog".parse(), Ok(Table::Index("a:b/db".into(), "psog".into())));
+        assert_eq!("64m".parse(), Ok(TableSource::Made(64 << 20)));
+        assert_eq!("a:b/db:psog".parse(), Ok(TableSource::Index("a:b/db".into(), "psog".into())));
         for bad in [":psog", "db:", "x"] {
-            assert!(bad.parse::<Table>().is_err(), "{bad}");
+            assert!(bad.parse::<TableSource>().is_err(), "{bad}");
         }
     }
 

@@ -205,7 +205,7 @@ impl Stripes {
         self.list[stripe].queue.submit(requests);
     }
 
-    /// Somebody waits for the reads at these offsets of a stripe (sorted).
+    /// A reader waits for the reads at these offsets of a stripe (sorted).
     pub fn hurry(&self, stripe: usize, offsets: &[u64], class: Class) {
         self.list[stripe].queue.hurry(offsets, class);
     }

@@ -141,8 +141,8 @@ impl Fetch {
         Ok(page.expect("a page that arrives for a reader is pinned"))
     }
 
-    /// Somebody waits for pages whose reads were begun, or will (sorted): they go before those
-    /// that nobody waits for. An arm keeps to its order, in which they come soon.
+    /// A reader waits for pages whose reads were begun, or will (sorted): they go before those
+    /// without a waiter. An arm keeps to its order, in which they come soon.
     pub fn hurry(&self, pages: &[PageId], class: Class) {
         let stripes = (0..self.stripes.len()).filter(|stripe| !self.stripes.cost(*stripe).has_arm());
         for stripe in stripes {

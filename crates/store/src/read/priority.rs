@@ -21,12 +21,12 @@ use crate::pool::rule::Rule;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
-    /// What it plans goes with what others wait for.
+    /// Its planned reads go with the demand reads of others.
     High,
-    /// What it waits for goes before what others plan.
+    /// Its demand reads go before the planned reads of others.
     #[default]
     Normal,
-    /// What it waits for goes with what others plan.
+    /// Its demand reads go with the planned reads of others.
     Low,
 }
 

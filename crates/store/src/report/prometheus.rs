@@ -1,11 +1,11 @@
 //! Samples in the text format of Prometheus, version 0.0.4.
 //!
-//! | name | labels | line |
-//! |---|---|---|
-//! | `pool.frames` | | `snowmelt_pool_frames 4096` |
-//! | `trees[].reads` | tree = psog | `snowmelt_trees_reads_total{tree="psog"} 12` |
-//! | `trees[].rules.*.used` | tree = psog, rule = scan | `snowmelt_trees_rules_used_total{tree="psog",rule="scan"} 7` |
-//! | `journal.wait_ns` | | `snowmelt_journal_wait_seconds_total 0.5` |
+//! | name | line |
+//! |---|---|
+//! | `pool.frames` | `snowmelt_pool_frames 4096` |
+//! | `trees[].reads` | `snowmelt_trees_reads_total{tree="psog"} 12` |
+//! | `trees[].rules.*.used` | `snowmelt_trees_rules_used_total{tree="psog",rule="scan"} 7` |
+//! | `journal.wait_ns` | `snowmelt_journal_wait_seconds_total 0.5` |
 //!
 //! Counts are counters with `_total` at the end, levels are gauges. Times are in seconds. A text is
 //! a gauge of 1 with the text as a label; a text that there is none of now is left out. What is
