@@ -102,7 +102,8 @@ impl<'a> Prepared<'a> {
     /// // A report over everything, beside people who look at single pages:
     /// let report = "SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?p";
     /// for row in db.prepare(report).priority(Priority::Low).query()? {
-    ///     println!("{} {}", row?["p"], row?["n"]);
+    ///     let row = row?;
+    ///     println!("{} {}", row["p"], row["n"]);
     /// }
     /// # Ok::<(), snowmelt::Error>(())
     /// ```
