@@ -23,7 +23,7 @@ use crate::cost::CostModel;
 use crate::device::Device;
 use crate::device::timed::TimedDevice;
 use crate::engine::awaited::AWAITED;
-use crate::engine::serving::{Serving, is_delivering};
+use crate::engine::serving::{Locked, Serving, is_delivering};
 use crate::engine::wake::Wake;
 use crate::engine::{posix_aio, threads, timed, uring};
 use crate::error::{IoError, Operation};
@@ -128,34 +128,21 @@ impl DeviceQueue {
             requests.drain(..).for_each(|request| shared.fail_closed(&pending(request)));
             return;
         }
-        match &self.served {
-            Served::Inline => {
-                drop(state);
-                shared.serve_inline(requests.drain(..).map(pending));
-            }
-            Served::Threads => {
-                requests.drain(..).for_each(|request| state.schedule.push(pending(request)));
-                threads::wake(shared, state);
-            }
-            Served::Simulated(device) => {
-                requests.drain(..).for_each(|request| state.schedule.push(pending(request)));
-                drop(state);
-                timed::send_what_may(shared, device);
-            }
-            Served::Uring(wake) | Served::PosixAio(wake) => {
-                requests.drain(..).for_each(|request| state.schedule.push(pending(request)));
-                drop(state);
-                wake.wake();
-            }
+        if let Served::Inline = self.served {
+            drop(state);
+            shared.serve_inline(requests.drain(..).map(pending));
+            return;
         }
+        requests.drain(..).for_each(|request| state.schedule.push(pending(request)));
+        self.wake(state, usize::MAX);
     }
 
-    /// A reader waits for the reads at these offsets (sorted) now: guesses among them that the
-    /// device has not got are of `class` from here on.
+    /// A reader waits for the reads at these offsets (sorted) now: less urgent ones among them
+    /// that the device has not got are of `class` from here on.
     pub fn hurry(&self, offsets: &[u64], class: Class) {
-        let hurried = self.shared.state.lock().schedule.hurry(offsets, class);
-        if hurried > 0 {
-            self.wake();
+        let mut state = self.shared.state.lock();
+        if state.schedule.hurry(offsets, class) > 0 {
+            self.wake(state, usize::MAX);
         }
     }
 
@@ -185,19 +172,23 @@ impl DeviceQueue {
     /// Background requests may have waited for a request in place to be over.
     fn let_go_of_what_was_held(&self) {
         if self.shared.is_held.load(Ordering::SeqCst) {
-            self.wake();
+            // One request left room for one.
+            self.wake(self.shared.state.lock(), 1);
         }
     }
 
-    /// Has the engine look again at the waiting requests.
-    fn wake(&self) {
+    /// Has the engine look again at the waiting requests: `most` threads of it, where there are
+    /// several. Under the lock, because a server says there that it is going to sleep.
+    fn wake(&self, state: Locked<'_>, most: usize) {
         match &self.served {
             Served::Inline => {}
-            Served::Threads => threads::wake(&self.shared, self.shared.state.lock()),
-            Served::Simulated(device) => timed::send_what_may(&self.shared, device),
+            Served::Threads => threads::wake(&self.shared, state, most),
+            Served::Simulated(device) => {
+                drop(state);
+                timed::send_what_may(&self.shared, device);
+            }
             Served::Uring(wake) | Served::PosixAio(wake) => {
-                // The server says under the lock that it is going to sleep.
-                drop(self.shared.state.lock());
+                drop(state);
                 wake.wake();
             }
         }
@@ -271,10 +262,11 @@ impl DeviceQueue {
         self.in_place
     }
 
-    /// Requests waiting or outstanding now.
+    /// Requests waiting or outstanding now, those in place included.
     pub fn backlog(&self) -> usize {
+        let in_place = self.shared.in_place.requests();
         let state = self.shared.state.lock();
-        state.schedule.len() + state.outstanding.requests
+        state.schedule.len() + state.outstanding.requests + in_place
     }
 
     /// The engine that really serves, after fallbacks.

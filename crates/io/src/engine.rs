@@ -1,6 +1,7 @@
 //! Engines carry device requests out. All of them work on the state in `serving`.
 
 pub(crate) mod awaited;
+pub(crate) mod in_place;
 pub(crate) mod inline;
 pub(crate) mod posix_aio;
 pub(crate) mod serving;

@@ -42,12 +42,13 @@ impl Serving {
     ) -> Result<(), IoError> {
         self.clock.settle();
         let began = self.clock.now_ns();
-        self.in_place_bytes.fetch_add(len, Ordering::SeqCst);
+        self.in_place.begin(class, len);
         self.tally.lock().begin_in_place(class, len, began);
         let result = act(&*self.device);
         let least_ns =
             self.tally.lock().end_in_place(class, len, began, self.clock.now_ns(), result.is_err());
-        self.ended_in_place(len, least_ns);
+        self.least_ns.store(least_ns, Ordering::Relaxed);
+        self.in_place.end(class, len);
         result
     }
 }

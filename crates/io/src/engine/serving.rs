@@ -18,9 +18,9 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use crate::cost::CostModel;
 use crate::device::Device;
 use crate::engine::awaited::{AWAITED, Awaited};
+use crate::engine::in_place::{InPlaceLoad, urgent};
 use crate::error::{IoError, IoErrorKind, Operation};
 use crate::notice::notice;
-use crate::queue::background::Background;
 use crate::queue::config::Policy;
 use crate::queue::counters::QueueTally;
 use crate::queue::device_request::{DeviceRequest, Pending, Scratch};
@@ -46,14 +46,13 @@ pub(crate) struct Serving {
     pub(crate) awaited: Awaited,
     /// Notified when the last outstanding request of a closing queue is over.
     pub(crate) drained: EventCount,
-    /// Bytes of requests in place that are under way.
-    pub(crate) in_place_bytes: AtomicU64,
+    pub(crate) in_place: InPlaceLoad,
     /// Background requests wait until less is outstanding. Set, under the lock, before the bytes
     /// in place are looked at for the last time; read after they have become fewer: so one of
     /// the two sides sees the other.
     pub(crate) is_held: AtomicBool,
     /// The shortest time of a demand read lately, in nanoseconds.
-    least_ns: AtomicU64,
+    pub(crate) least_ns: AtomicU64,
 }
 
 /// The part of it under the lock.
@@ -105,7 +104,7 @@ impl Serving {
             tally: Mutex::new(QueueTally::new()),
             awaited: Awaited::new(&clock),
             drained: EventCount::new(&clock),
-            in_place_bytes: AtomicU64::new(0),
+            in_place: InPlaceLoad::default(),
             is_held: AtomicBool::new(false),
             least_ns: AtomicU64::new(0),
             device,
@@ -121,11 +120,11 @@ impl Serving {
     /// Takes the next device request to carry out; the caller must `deliver` and `retire` it.
     pub(crate) fn take(&self, state: &mut ServingState, now_ns: u64) -> Taken {
         let mut request = Self::blank(state);
-        let mut in_place = self.in_place_bytes.load(Ordering::SeqCst);
+        let mut in_place = self.in_place.bytes();
         loop {
             let outstanding = Load {
                 bytes: state.outstanding.bytes + in_place,
-                urgent_bytes: state.outstanding.urgent_bytes + in_place,
+                urgent_bytes: state.outstanding.urgent_bytes + self.in_place.urgent_bytes(),
                 least_ns: self.least_ns.load(Ordering::Relaxed),
                 ..state.outstanding
             };
@@ -134,7 +133,7 @@ impl Serving {
                 Next::Nothing => {
                     let is_held = state.schedule.is_held();
                     self.is_held.store(is_held, Ordering::SeqCst);
-                    let fewer = self.in_place_bytes.load(Ordering::SeqCst);
+                    let fewer = self.in_place.bytes();
                     if is_held && fewer < in_place {
                         in_place = fewer;
                         continue;
@@ -150,7 +149,7 @@ impl Serving {
         }
         state.outstanding.requests += 1;
         state.outstanding.bytes += request.len;
-        state.outstanding.urgent_bytes += urgent_bytes(&request);
+        state.outstanding.urgent_bytes += urgent(request.class, request.len);
         request.started_ns = now_ns;
         self.tally.lock().started(&request, now_ns);
         Taken::Request(request)
@@ -185,7 +184,7 @@ impl Serving {
     pub(crate) fn retire(&self, state: &mut ServingState, mut request: DeviceRequest) {
         state.outstanding.requests -= 1;
         state.outstanding.bytes -= request.len;
-        state.outstanding.urgent_bytes -= urgent_bytes(&request);
+        state.outstanding.urgent_bytes -= urgent(request.class, request.len);
         if self.limits.policy == Policy::Anticipatory {
             state.schedule.over(&request, self.clock.now_ns());
         }
@@ -196,12 +195,6 @@ impl Serving {
         if state.closing && state.outstanding.requests == 0 && state.schedule.is_empty() {
             self.drained.notify_all();
         }
-    }
-
-    /// A request in place is over.
-    pub(crate) fn ended_in_place(&self, bytes: u64, least_ns: u64) {
-        self.least_ns.store(least_ns, Ordering::Relaxed);
-        self.in_place_bytes.fetch_sub(bytes, Ordering::SeqCst);
     }
 
     fn tell(&self, tag: u64, result: Result<(), IoError>) {
@@ -218,11 +211,6 @@ impl Serving {
         let error = IoError { device, operation, offset, len: buf.len() as u64, kind: IoErrorKind::Closed };
         self.tell(tag, Err(error));
     }
-}
-
-/// Bytes of a request that are not of the background.
-fn urgent_bytes(request: &DeviceRequest) -> u64 {
-    if Background::includes(request.class as usize) { 0 } else { request.len }
 }
 
 /// Answer of [`Serving::take`].

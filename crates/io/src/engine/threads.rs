@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use crate::engine::serving::{Locked, NoUnwinding, Serving, Taken};
 
-/// Sees to it that enough threads are awake for what waits.
-pub(crate) fn wake(shared: &Arc<Serving>, mut state: Locked<'_>) {
+/// Sees to it that enough threads are awake for what waits; wakes or starts `most` of them.
+pub(crate) fn wake(shared: &Arc<Serving>, mut state: Locked<'_>, most: usize) {
     let free = shared.limits.depth.saturating_sub(state.outstanding.requests);
-    let wanted = state.schedule.len().min(free);
+    let wanted = state.schedule.len().min(free).min(most);
     let to_wake = wanted.min(state.idle);
     let room = shared.limits.depth.saturating_sub(state.threads.len());
     for _ in 0..(wanted - to_wake).min(room) {

@@ -13,8 +13,8 @@
 //! 4. On flash a page costs as much alone as among many, so guesses save nothing but waiting:
 //!    there they leave the device to more urgent requests, when those are a quarter of what
 //!    fills it.
-//! 5. Guesses that were held for [`SHARE`] times as long as their last request took go out
-//!    nevertheless: demand reads may keep the device busy all the time.
+//! 5. Guesses go out nevertheless when the last one did so [`SHARE`] times as long ago as it
+//!    took: demand reads may keep the device busy all the time.
 
 use crate::cost::CostModel;
 use crate::queue::request::Class;
@@ -71,9 +71,9 @@ impl Background {
         if self.cost.is_flash() { 1 } else { self.guess_bytes(0).max(1) }
     }
 
-    /// True when a request of the class may go out. `held_ns` is how long ago the last one of
-    /// `last_bytes` did.
-    pub(crate) fn has_room(&self, class: usize, at: &Load, held_ns: u64, last_bytes: u64) -> bool {
+    /// True when a request of the class may go out. The last one, of `last_bytes`, did so
+    /// `since_ns` ago.
+    pub(crate) fn has_room(&self, class: usize, at: &Load, since_ns: u64, last_bytes: u64) -> bool {
         if at.requests >= self.requests {
             return false;
         }
@@ -82,7 +82,7 @@ impl Background {
                 let fills = self.bytes_per_latency(at.least_ns);
                 let is_busy = self.cost.is_flash() && at.urgent_bytes >= fills / 4;
                 let has_room = at.bytes < fills + self.guess_bytes(at.least_ns);
-                (has_room && !is_busy) || held_ns >= SHARE * self.cost.request_ns(last_bytes)
+                (has_room && !is_busy) || since_ns >= SHARE * self.cost.request_ns(last_bytes)
             }
             false => at.bytes < self.bytes,
         }

@@ -221,11 +221,15 @@ impl QueueTally {
             self.note_waited(|times, outstanding| times.ended_alone(class, taken, bytes, outstanding));
         }
         self.outstanding -= 1;
+        let least_ns = self.least.ns();
+        if began < self.reset_ns {
+            return least_ns;
+        }
         self.service.saturating_record(taken);
         let class = &mut self.classes[class as usize];
         class.took(taken);
         class.errors += u64::from(failed);
-        self.least.ns()
+        least_ns
     }
 
     pub(crate) fn snapshot(&self, device: &str, engine: &'static str) -> DeviceCounters {
@@ -270,5 +274,24 @@ impl QueueTally {
             reset_ns: now,
             ..QueueTally::new()
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_began_before_a_reset_is_none_of_the_new_count() {
+        let mut tally = QueueTally::new();
+        tally.begin_in_place(Class::Demand, 8192, 10);
+        tally.begin_in_place(Class::Demand, 8192, 12);
+        tally.reset(20);
+        tally.end_in_place(Class::Demand, 8192, 10, 30, true);
+        assert_eq!(tally.end_in_place(Class::Demand, 8192, 12, 40, false), 28, "the device is known by it");
+        let counters = tally.snapshot("d", "inline");
+        let demand = &counters.classes[Class::Demand as usize];
+        assert_eq!((demand.requests, demand.errors, demand.latency.count), (0, 0, 0));
+        assert_eq!((counters.service.count, counters.busy_ns), (0, 20));
     }
 }

@@ -136,12 +136,11 @@ impl Order {
     pub(crate) fn take_where(&mut self, is_wanted: &dyn Fn(&Pending) -> bool, into: &mut Vec<Pending>) {
         let is_wanted = &|pending: &Pending| !pending.request.buf.is_write() && is_wanted(pending);
         match self {
-            Order::Fifo(queue) => {
-                let all = std::mem::take(queue).into_iter();
-                let (wanted, others): (Vec<_>, Vec<_>) = all.partition(is_wanted);
-                into.extend(wanted);
-                queue.extend(others);
-            }
+            Order::Fifo(queue) => queue.retain(|pending| {
+                let is_wanted = is_wanted(pending);
+                into.extend(is_wanted.then_some(*pending));
+                !is_wanted
+            }),
             Order::Elevator(order) => order.take_where(is_wanted, into),
             Order::Deadline(order) => order.take_where(is_wanted, into),
             Order::Anticipatory(order) => order.elevator.take_where(is_wanted, into),

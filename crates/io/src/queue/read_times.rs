@@ -3,11 +3,12 @@
 //!
 //! Oracle calls the two SREADTIM and MREADTIM, and its optimiser reckons with them. Here:
 //!
-//! * *single*: one request that a reader waits for, alone in its device request; from its
-//!   submission to its completion.
-//! * *multi*: a device request of several merged requests; from start to end at the device, with
-//!   the number of device requests that were outstanding meanwhile, since that many share the
-//!   device.
+//! * *single*: one request that a reader waits for, alone in its device request;
+//! * *multi*: a device request of several merged requests, with the number of device requests that
+//!   were outstanding meanwhile, since that many share the device.
+//!
+//! Both from start to end at the device: a guess that was held for long before a reader came to
+//! wait for it says nothing of the device.
 //!
 //! Each is a mean over the first reads, and over about the last [`WINDOW`] from then on: a
 //! device that becomes slower is noticed after some dozens of reads, and one slow read is not
@@ -86,17 +87,12 @@ impl ReadTimes {
         if request.write {
             return None;
         }
-        match &request.pieces[..] {
-            [piece] => {
-                let taken = now.saturating_sub(piece.arrived_ns);
-                self.ended_alone(request.class, taken, request.len, outstanding)
-            }
-            _ => {
-                let taken = now.saturating_sub(request.started_ns);
-                self.multi.add(taken, request.len - request.gap_bytes, outstanding);
-                None
-            }
+        let taken = now.saturating_sub(request.started_ns);
+        if let [_] = request.pieces[..] {
+            return self.ended_alone(request.class, taken, request.len, outstanding);
         }
+        self.multi.add(taken, request.len - request.gap_bytes, outstanding);
+        None
     }
 
     /// A read of one request is over. Answers its time if a reader waited for it.
@@ -136,5 +132,19 @@ mod tests {
         assert!(single.mean_ns > 950.0, "a slower device is noticed: {}", single.mean_ns);
         assert_eq!(least_ns, 1_000, "what was before two windows is forgotten");
         assert_eq!((single.mean_bytes, single.mean_depth), (8192.0, 1.0));
+    }
+
+    #[test]
+    fn the_least_time_is_that_of_this_window_and_the_one_before() {
+        let mut least = LeastTime::default();
+        let mut read = |ns, reads: u64| {
+            (0..reads).for_each(|_| least.add(ns));
+            least.ns()
+        };
+        assert_eq!(read(100, 3 * WINDOW), 100);
+        assert_eq!(read(1_000, 1), 100, "a new window has begun, the one before counts");
+        assert_eq!(read(1_000, 2 * WINDOW - 1), 1_000);
+        assert_eq!(read(300, 1), 300);
+        assert_eq!(read(1_000, 1), 300, "the least of a window, not the last");
     }
 }

@@ -151,15 +151,11 @@ impl Schedule {
         self.lanes[request.class as usize].order.over(request, now_ns);
     }
 
-    /// Moves guesses to `class`, because a reader waits for them now: those at these offsets
-    /// (sorted), and where a request costs more than its bytes those that would go along with
-    /// them. Answers how many.
+    /// Moves reads ahead to `class`, because a reader waits for them now: less urgent ones at
+    /// these offsets (sorted), and where a request costs more than its bytes those that would go
+    /// along with them. Answers how many.
     pub(crate) fn hurry(&mut self, offsets: &[u64], class: Class) -> usize {
         debug_assert!(offsets.is_sorted(), "they are searched in");
-        let guesses = &mut self.lanes[Class::Speculative as usize].order;
-        if class >= Class::Speculative || guesses.is_empty() {
-            return 0;
-        }
         let block = self.limits.background.hurried_bytes();
         let is_wanted = |pending: &Pending| {
             let begin = pending.request.offset / block * block;
@@ -167,7 +163,9 @@ impl Schedule {
             offsets.get(at).is_some_and(|offset| *offset < begin + block)
         };
         let mut hurried = Vec::new();
-        guesses.take_where(&is_wanted, &mut hurried);
+        for from in [Class::Planned, Class::Speculative].into_iter().filter(|from| *from > class) {
+            self.lanes[from as usize].order.take_where(&is_wanted, &mut hurried);
+        }
         let count = hurried.len();
         for mut pending in hurried {
             pending.request.class = class;
@@ -183,9 +181,9 @@ impl Schedule {
 
     fn choose_lane(&self, outstanding: &Load, now_ns: u64) -> Option<usize> {
         let startable = |class: usize, lane: &Lane| {
-            let held_ns = now_ns.saturating_sub(lane.last_ns);
+            let since_ns = now_ns.saturating_sub(lane.last_ns);
             !Background::includes(class)
-                || self.limits.background.has_room(class, outstanding, held_ns, lane.last_bytes)
+                || self.limits.background.has_room(class, outstanding, since_ns, lane.last_bytes)
         };
         let ready = |&class: &usize| {
             let lane = &self.lanes[class];

@@ -76,10 +76,11 @@ impl Elevator {
     /// Takes out those for which `is_wanted` holds.
     pub(crate) fn take_where(&mut self, is_wanted: &dyn Fn(&Pending) -> bool, into: &mut Vec<Pending>) {
         for heap in [&mut self.sweep, &mut self.next_sweep] {
-            let all = std::mem::take(heap).into_vec().into_iter();
-            let (wanted, others): (Vec<_>, Vec<_>) = all.partition(|Reverse(p)| is_wanted(&p.0));
-            into.extend(wanted.into_iter().map(|Reverse(p)| p.0));
-            *heap = others.into();
+            heap.retain(|Reverse(ByOffset(pending))| {
+                let is_wanted = is_wanted(pending);
+                into.extend(is_wanted.then_some(*pending));
+                !is_wanted
+            });
         }
     }
 

@@ -1,7 +1,7 @@
 //! The schedule under every policy: nothing lost, nothing done twice, no lane starved; and what
 //! each policy is for.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
 
@@ -139,8 +139,12 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn remove(waiting: &mut BTreeSet<u64>, request: &DeviceRequest) {
-    tags(request).iter().for_each(|tag| assert!(waiting.remove(tag), "{tag} twice"));
+/// They go out once each, and no later than those of their class.
+fn remove(waiting: &mut BTreeMap<u64, Class>, request: &DeviceRequest) {
+    for tag in tags(request) {
+        let class = waiting.remove(&tag).unwrap_or_else(|| panic!("{tag} twice"));
+        assert!(request.class <= class, "{tag} of {class:?} goes out as {:?}", request.class);
+    }
 }
 
 proptest! {
@@ -150,13 +154,13 @@ proptest! {
         policy in 0..Policy::ALL.len(),
     ) {
         let mut bench = Bench::new(limits(Policy::ALL[policy]));
-        let mut waiting = BTreeSet::new();
+        let mut waiting = BTreeMap::new();
         let mut pushed = 0;
         for step in steps {
             match step {
                 Step::Push { page, pages, class, write, client } => {
                     bench.push(client, pending(page, pages, Class::ALL[class], write, pushed));
-                    waiting.insert(pushed);
+                    waiting.insert(pushed, Class::ALL[class]);
                     pushed += 1;
                 }
                 Step::Take { outstanding } => {
@@ -176,7 +180,8 @@ proptest! {
                 }
                 Step::Close => {
                     for read in bench.schedule.take_reads() {
-                        prop_assert!(!read.request.buf.is_write() && waiting.remove(&read.request.tag));
+                        prop_assert!(!read.request.buf.is_write());
+                        prop_assert!(waiting.remove(&read.request.tag).is_some());
                     }
                 }
             }
@@ -187,7 +192,7 @@ proptest! {
         }
         while !waiting.is_empty() {
             for tag in bench.serve() {
-                prop_assert!(waiting.remove(&tag), "{} twice", tag);
+                prop_assert!(waiting.remove(&tag).is_some(), "{} twice", tag);
             }
         }
         prop_assert!(bench.schedule.is_empty());
@@ -217,6 +222,21 @@ fn a_read_that_somebody_waits_for_goes_before_those_that_nobody_does() {
         assert_eq!(others, (0..20).filter(|page| *page != 12).collect::<Vec<_>>());
         assert!(bench.schedule.is_empty());
     }
+}
+
+#[test]
+fn what_goes_along_is_hurried_along() {
+    let mut bench = Bench::new(limits(Policy::Elevator));
+    let background = Background::new(CostModel::network(), 4, 1 << 20);
+    bench.schedule.limits.background = background;
+    let block = background.hurried_bytes() / PAGE;
+    assert!(block > 10, "a request costs the network as much as {block} pages");
+    for page in [block, block + 1, 2 * block - 1, 2 * block] {
+        bench.push(0, pending(page, 1, Class::Speculative, false, page));
+        bench.push(0, pending(page, 1, Class::Planned, false, page));
+    }
+    assert_eq!(bench.schedule.hurry(&[(block + 1) * PAGE], Class::Planned), 3, "of the guesses");
+    assert_eq!(bench.schedule.hurry(&[(block + 1) * PAGE], Class::Demand), 6, "of the planned ones, too");
 }
 
 #[test]
