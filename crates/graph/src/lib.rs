@@ -27,10 +27,10 @@ mod term;
 mod transaction;
 
 pub use snowmelt_store::{
-    Account, Activity, Charge, Columns, Committed, CopyProgress, JournalStats, Keys, Levels, Matches,
-    MemoryBudget, MergeKeys, MeterScope, PageTimes, Pending, Priority, RecoveryTrace, Relocated, Report,
-    Reservation, Sample, ScanPlace, TREE_COLUMNS, TempBytes, TempSpace, as_json, as_prometheus, as_text,
-    since, sort_trees,
+    Account, AccountStats, Activity, Charge, Clock, Columns, Committed, CopyProgress, EventCount,
+    JournalStats, Keys, Levels, Matches, MemoryBudget, MergeKeys, MeterScope, Mode, PageTimes, Pending,
+    Priority, RecoveryTrace, Relocated, Report, Reservation, Sample, SampleKind, SampleValue, Samples,
+    ScanPlace, TREE_COLUMNS, TempBytes, TempSpace, as_json, as_prometheus, as_text, since, sort_trees,
 };
 
 pub use check::{CheckProgress, CheckReport};

@@ -92,6 +92,11 @@ impl Transaction {
         session.charged_to(self.txn.account())
     }
 
+    /// On whose behalf it reads.
+    pub fn account(&self) -> &Arc<Account> {
+        self.txn.account()
+    }
+
     /// From now on what it reads is read on behalf of `account`.
     pub fn charge_to(&mut self, account: &Arc<Account>) {
         self.txn.charge_to(account);

@@ -93,7 +93,7 @@ pub use report::interval::since;
 pub use report::json::as_json;
 pub use report::prometheus::as_prometheus;
 pub use report::reset::{MeterScope, NoSuchMeter};
-pub use report::sample::{Sample, SampleKind, SampleValue};
+pub use report::sample::{Sample, SampleKind, SampleValue, Samples};
 pub use report::table::{TREE_COLUMNS, as_text, sort_trees};
 pub use report::{AccountStats, DeviceStats, PoolStats, Report};
 #[cfg(feature = "plant")]
@@ -103,6 +103,7 @@ pub use settings::config::{
 };
 pub use settings::opener::FileOpener;
 pub use settings::read_ahead::ReadAhead;
+pub use snowmelt_io::{Clock, EventCount};
 pub use store::background::IDLE_NS;
 pub use store::{DEFAULT_STRIPE, Store, remove_unfinished};
 pub use tree::announce::{AnyTree, Levels, announce};

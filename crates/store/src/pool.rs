@@ -261,6 +261,13 @@ impl Pool {
         word.is_some_and(|word| word::state(word.load(Relaxed)) == word::IN_FLIGHT)
     }
 
+    /// Whether it is in flight and a reader waits for it.
+    pub fn is_awaited(&self, page: PageId) -> bool {
+        let word = self.member.table.get(page.0);
+        word.map(|word| word.load(Acquire))
+            .is_some_and(|w| word::state(w) == word::IN_FLIGHT && w & word::AWAITED != 0)
+    }
+
     /// Like [`Pool::is_absent`], leaving the page's mark alone.
     pub fn peek_absent(&self, page: PageId) -> bool {
         self.member

@@ -203,7 +203,9 @@ impl Report {
     /// Pages that were read and used: those a reader waited for, and those read ahead that
     /// a reader came to use.
     pub fn pages_used(&self) -> u64 {
-        self.pages_read().saturating_sub(self.activity.spec_disk) + self.ahead_total().used
+        // both of them grow when a read begins: the difference never shrinks
+        let ahead = self.ahead_total();
+        self.pages_read().saturating_sub(ahead.issued) + ahead.used
     }
 
     /// Share of pages that came by read-ahead.

@@ -186,12 +186,15 @@ fn pieces_are_the_leaves_of_a_range_wherever_it_begins() {
             let other = tree.pieces(ScanBounds::default(), 7, None, &reader);
             (0..pieces_before).for_each(|_| drop(other.next(&mut reader).unwrap()));
             let joined = tree.pieces(bounds, 5, other.place(), &reader);
-            if let Some(place) = joined.place() {
-                let share = tree.share_before(&mut reader, bounds, place).unwrap();
-                assert!((0.0..=1.0).contains(&share), "{share}");
-            }
+            let before = joined.place().map(|place| tree.share_before(&mut reader, bounds, place).unwrap());
             let mut rows = Vec::new();
             drain(&joined, &mut reader, &mut rows);
+            if let (Some(share), Some(first)) = (before, rows.first()) {
+                let at = expected.partition_point(|row| row < first) as f64;
+                let two_leaves = (2 * ROWS).div_ceil(tree.leaves()) as f64;
+                let off = (share * expected.len() as f64 - at).abs();
+                assert!(off <= two_leaves, "{share} of {} rows, it begins at {at}", expected.len());
+            }
             rows.sort_unstable();
             assert!(rows == expected, "{low}..={high} after {pieces_before}: {} rows", rows.len());
         }

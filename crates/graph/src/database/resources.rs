@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use snowmelt_store::{Account, Activity, JournalStats, MemoryBudget, RecoveryTrace, Report};
+use snowmelt_store::{Account, Activity, Clock, JournalStats, MemoryBudget, RecoveryTrace, Report};
 
 use super::Database;
 
@@ -28,9 +28,9 @@ impl Database {
         self.store().dir()
     }
 
-    /// Sleeps by the database's clock, which may be virtual.
-    pub fn sleep_ns(&self, ns: u64) {
-        self.store().config().clock.sleep_ns(ns);
+    /// Its clock, which may be virtual: work on it waits by no other.
+    pub fn clock(&self) -> &Clock {
+        &self.store().config().clock
     }
 
     /// Reads and time of all that was done on it and has been flushed.

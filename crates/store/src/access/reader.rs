@@ -297,13 +297,14 @@ impl Reader {
         }
         self.note_resets();
         let pool = &store.fetch.core.pages.pool;
-        let space = store.fetch.core.space.read();
-        let class = self.account().priority().ahead(rule);
-        // Others guessed at them: now it is known.
-        let guessed: Vec<PageId> = pages.iter().copied().filter(|p| pool.is_in_flight(*p)).collect();
-        if !guessed.is_empty() {
-            store.fetch.hurry(&guessed, class);
+        if store.fetch.can_hurry() {
+            // Others guessed at them: now it is known.
+            let guessed: Vec<PageId> = pages.iter().copied().filter(|p| pool.is_in_flight(*p)).collect();
+            if !guessed.is_empty() {
+                store.fetch.hurry(&guessed, self.account().priority().ahead(rule));
+            }
         }
+        let space = store.fetch.core.space.read();
         let mine = |p: &PageId| pool.is_absent(*p) && space.owner(*p) == Some(tree);
         let absent: Vec<PageId> = pages.iter().copied().filter(mine).take(self.wish_limit()).collect();
         let absent = &absent[..absent.len().min(pool.plannable())];

@@ -40,16 +40,23 @@ impl Advice {
     const PRIOR_EXTENTS: u64 = 8;
     /// The guess, when the whole database fits the pool.
     const PRIOR: f64 = 0.6;
-    /// In a full pool the gain must be so many times the cost, which does not count those who wait
-    /// meanwhile, nor what guesses drive out before it was used.
-    const MARGIN: f64 = 4.0;
+    /// In a full pool the gain must be so many times the cost: guesses that are driven out before
+    /// they were used are not counted in it.
+    const IDLE_MARGIN: f64 = 2.0;
+    /// The same where something is outstanding at the device: readers that wait meanwhile are not
+    /// counted either.
+    const BUSY_MARGIN: f64 = 4.0;
     /// So many pages that still may be used weigh as much as one whose fate is known.
     const PENDING_WEIGH: f64 = 8.0;
 
     /// True when reading the rest of the extent is expected to save more time than it costs.
     pub fn is_worth_it(&self, cost: &CostModel) -> bool {
         let gain_ns = (self.chance() - self.regret) * self.staying() as f64 * self.visit_ns(cost);
-        let margin = if self.is_full { Self::MARGIN } else { 1.0 };
+        let margin = match (self.is_full, self.outstanding) {
+            (false, _) => 1.0,
+            (true, 0) => Self::IDLE_MARGIN,
+            (true, _) => Self::BUSY_MARGIN,
+        };
         gain_ns > margin * cost.request_ns(self.absent * PAGE_BYTES as u64) as f64
     }
 
@@ -130,6 +137,20 @@ mod tests {
         let full = Advice { is_full: true, ..advice() };
         assert!(full.is_worth_it(&CostModel::network()));
         assert!(!Advice { frames: 20, database_pages: 20, ..full }.is_worth_it(&CostModel::network()));
+    }
+
+    /// The largest regret at which it is still worth it on a disk, in percent.
+    fn bears(advice: Advice) -> u32 {
+        let at = |percent: u32| Advice { regret: f64::from(percent) / 100.0, ..advice };
+        let worth = (0..100).take_while(|percent| at(*percent).is_worth_it(&CostModel::hdd()));
+        worth.last().expect("without a regret it is")
+    }
+
+    #[test]
+    fn a_full_pool_and_a_busy_device_need_more_of_a_reason() {
+        let full = Advice { is_full: true, frames: 2_000, database_pages: 2_000, ..advice() };
+        let busy = Advice { outstanding: 1, ..full };
+        assert_eq!([advice(), full, busy].map(bears), [59, 58, 54]);
     }
 
     #[test]

@@ -141,18 +141,25 @@ impl Fetch {
         Ok(page.expect("a page that arrives for a reader is pinned"))
     }
 
-    /// A reader waits for pages whose reads were begun, or will (sorted): they go before those
-    /// without a waiter. An arm keeps to its order, in which they come soon.
+    /// A reader waits for pages whose reads were begun, or will: they go before those without a
+    /// waiter. An arm keeps to its order, in which they come soon.
     pub fn hurry(&self, pages: &[PageId], class: Class) {
-        let stripes = (0..self.stripes.len()).filter(|stripe| !self.stripes.cost(*stripe).has_arm());
-        for stripe in stripes {
-            let places = pages.iter().map(|page| self.geometry.place(*page));
-            let mut offsets: Vec<u64> = places.filter(|p| p.stripe == stripe).map(|p| p.offset).collect();
-            offsets.sort_unstable();
-            if !offsets.is_empty() {
-                self.stripes.hurry(stripe, &offsets, class);
-            }
+        let mut places: Vec<(usize, u64)> = pages
+            .iter()
+            .map(|page| self.geometry.place(*page))
+            .filter(|place| !self.stripes.cost(place.stripe).has_arm())
+            .map(|place| (place.stripe, place.offset))
+            .collect();
+        places.sort_unstable();
+        for of_stripe in places.chunk_by(|a, b| a.0 == b.0) {
+            let offsets: Vec<u64> = of_stripe.iter().map(|(_, offset)| *offset).collect();
+            self.stripes.hurry(of_stripe[0].0, &offsets, class);
         }
+    }
+
+    /// Whether hurrying can be of use on some device.
+    pub fn can_hurry(&self) -> bool {
+        (0..self.stripes.len()).any(|stripe| !self.stripes.cost(stripe).has_arm())
     }
 
     /// A frame; waits while all are pinned or in flight, and gives up after `frame_wait_ms`.
@@ -251,6 +258,14 @@ impl Fetch {
         let mut batches = self.batches();
         let started = self.put_in_flight(tree, pages, rule, meters, |p| self.push(&mut batches, p, class));
         self.submit(batches);
+        if class > Class::Demand && started > 0 && self.can_hurry() {
+            // A reader that came between flight and queue found nothing there to hurry.
+            let pool = &self.core.pages.pool;
+            let awaited: Vec<PageId> = pages.iter().copied().filter(|p| pool.is_awaited(*p)).collect();
+            if !awaited.is_empty() {
+                self.hurry(&awaited, Class::Demand);
+            }
+        }
         started
     }
 

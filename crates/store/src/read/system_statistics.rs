@@ -125,10 +125,10 @@ impl PageTimes {
     fn of(cost: &CostModel, known: &SystemStatistics) -> PageTimes {
         let bytes = (known.multi.pages * PAGE_BYTES as f64) as u64;
         let moved = match known.multi.source {
-            // As many as are at the device share its time.
+            // As many as are at the device share its time; one alone waits for all of it.
             TimeSource::Measured => {
-                let expected_us = cost.request_ns(bytes) as f64 / 1e3;
-                known.multi.us / known.multi.depth.max(1.0) / expected_us.max(1e-3)
+                let shared_ns = cost.request_ns(bytes) as f64 * known.multi.depth.max(1.0);
+                known.multi.us / (shared_ns.max(cost.alone_ns(bytes) as f64) / 1e3).max(1e-3)
             }
             TimeSource::Assumed | TimeSource::Probed => 1.0,
         };
@@ -216,8 +216,21 @@ mod tests {
         // are no slower than that.
         let shared = times(&lately(100, 3_000.0, 26_333.0, 100, 4.0));
         assert!((shared.request_us / assumed.request_us - 1.0).abs() < 0.01, "{shared:?}");
+        // One at a time takes the device's latency, too: 9250 µs.
         let slower = times(&lately(100, 3_000.0, 26_333.0, 100, 1.0));
-        assert!((slower.page_us / assumed.page_us - 4.0).abs() < 0.01, "{slower:?}");
+        assert!((slower.page_us / assumed.page_us - 2.85).abs() < 0.01, "{slower:?}");
+        let most = times(&lately(100, 3_000.0, 1e9, 100, 1.0));
+        assert!((most.page_us / assumed.page_us - MOST_MOVE).abs() < 0.01, "{most:?}");
+        for cost in [CostModel::hdd(), CostModel::network(), CostModel::ssd(), CostModel::nvme()] {
+            for pages in [2, 16, 256] {
+                let as_modelled = cost.alone_ns(pages * PAGE_BYTES as u64) as f64 / 1e3;
+                let reads =
+                    lately(100, cost.alone_ns(PAGE_BYTES as u64) as f64 / 1e3, as_modelled, pages, 1.0);
+                let times = PageTimes::of(&cost, &SystemStatistics::of("d", &cost, &reads, None));
+                let moved = times.request_us / (cost.ns_per_request as f64 / 1e3);
+                assert!((moved - 1.0).abs() < 0.01, "{pages} pages move it {moved} times");
+            }
+        }
         // Pages read together never cost more than pages read one by one.
         let quick = times(&lately(100, 200.0, 26_333.0, 100, 1.0));
         assert_eq!((quick.lone_us, quick.request_us), (200.0, 200.0));

@@ -27,7 +27,8 @@ impl std::ops::AddAssign for WaitStats {
     }
 }
 
-/// The class of a read that is waited for: that of the rule that began it.
+/// The class of a read that is waited for: that of the rule that began it, also where a priority or
+/// a waiting reader made it more or less urgent since.
 pub(crate) fn class_of(coming: Coming) -> Class {
     match coming.rule {
         None => Class::Demand,

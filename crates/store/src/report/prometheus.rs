@@ -69,7 +69,10 @@ fn name_of(sample: &Sample) -> (String, f64, String) {
     let (name, scale, unit) = match &*sample.unit {
         "ns" => (in_seconds("_ns"), 1e-9, "seconds".to_owned()),
         "us" => (in_seconds("_us"), 1e-6, "seconds".to_owned()),
-        "s" => (in_seconds("_seconds"), 1.0, "seconds".to_owned()),
+        "s" => {
+            let plain = plain.strip_suffix("_s").or(plain.strip_suffix("_seconds")).unwrap_or(&plain);
+            (format!("{plain}_seconds"), 1.0, "seconds".to_owned())
+        }
         unit => (plain, 1.0, unit.to_owned()),
     };
     (format!("snowmelt_{name}"), scale, unit)

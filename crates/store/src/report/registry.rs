@@ -211,7 +211,7 @@ fn journal(out: &mut Samples, report: &Report) {
     out.level("journal.oldest_reader", "number", j.oldest_reader);
     out.count("journal.cancelled_readers", "readers", j.cancelled_readers);
     out.level("journal.poisoned", "text", j.poisoned.clone());
-    out.level("journal.recovery_seconds_estimated", "s", j.recovery_s);
+    out.level("journal.estimated_recovery_seconds", "s", j.recovery_s);
     out.level("journal.recovery_bound_bytes", "bytes", j.bound_bytes);
     out.count("journal.slowed_near_the_bound.transactions", "transactions", j.slowed);
     out.count("journal.slowed_near_the_bound.seconds", "s", j.slowed_ns as f64 / 1e9);

@@ -91,7 +91,7 @@ impl From<String> for SampleValue {
 
 /// A list of samples that is being made.
 #[derive(Default)]
-pub(crate) struct Samples {
+pub struct Samples {
     list: Vec<Sample>,
     labels: Vec<(Cow<'static, str>, String)>,
 }
@@ -104,6 +104,7 @@ impl Samples {
         self.labels.pop();
     }
 
+    /// One that grows until it is reset.
     pub fn count(
         &mut self,
         name: impl Into<Cow<'static, str>>,
@@ -113,6 +114,7 @@ impl Samples {
         self.add(name.into(), unit, value.into(), SampleKind::Count);
     }
 
+    /// One that is as of now.
     pub fn level(
         &mut self,
         name: impl Into<Cow<'static, str>>,
@@ -123,7 +125,7 @@ impl Samples {
     }
 
     /// One whose value is filled in by [`derive`](super::interval::derive).
-    pub fn derived(&mut self, name: &'static str, unit: &'static str) {
+    pub(crate) fn derived(&mut self, name: &'static str, unit: &'static str) {
         self.add(name.into(), unit, SampleValue::Absent, SampleKind::Derived);
     }
 

@@ -158,7 +158,7 @@ fn journal_lines(samples: &[Sample]) -> String {
         Short(of("version_table.pages") as u64),
         Short(of("version_table.versions") as u64),
         size::precise(of("checkpoints.backlog_bytes") as u64),
-        of("recovery_seconds_estimated"),
+        of("estimated_recovery_seconds"),
     ));
     out
 }
