@@ -181,16 +181,23 @@ impl<'a> Prepared<'a> {
     /// # Errors
     /// Nothing has changed then.
     pub fn update(self) -> Result<Changes> {
-        let account = Some(self.account("update"));
+        let account = self.account("update");
         let QueryOptions { base, timeout, memory, cancel, bindings, .. } = self.options;
         let (using_graphs, using_named_graphs) = (self.options.default_graphs, self.options.named_graphs);
         let options = UpdateOptions { base, timeout, memory, cancel, bindings, ..UpdateOptions::default() };
-        let options = UpdateOptions { using_graphs, using_named_graphs, account, ..options };
+        let options = UpdateOptions { using_graphs, using_named_graphs, ..options };
         let changed = match self.target {
-            Target::Database(open) => open.engine.update(self.text, &options)?.changed,
-            Target::Transaction(tx) => {
-                tx.step(|open, txn| Ok(open.engine.update_in(txn, self.text, &options)?))?
+            Target::Database(open) => {
+                let options = UpdateOptions { account: Some(account), ..options };
+                open.engine.update(self.text, &options)?.changed
             }
+            Target::Transaction(tx) => tx.step(|open, txn| {
+                let before = Arc::clone(txn.account());
+                txn.charge_to(&account);
+                let done = open.engine.update_in(txn, self.text, &options);
+                txn.charge_to(&before);
+                Ok(done?)
+            })?,
         };
         Ok(changed.into())
     }
@@ -230,7 +237,10 @@ impl<'a> Prepared<'a> {
         let options = QueryOptions { account: Some(self.account("query")), ..self.options };
         Ok(match self.target {
             Target::Database(open) => open.engine.query(self.text, &options)?,
-            Target::Transaction(tx) => tx.open().engine.query_on(tx.session()?, self.text, &options)?,
+            Target::Transaction(tx) => {
+                let account = options.account.as_ref().expect("named above");
+                tx.open().engine.query_on(tx.session()?.charged_to(account), self.text, &options)?
+            }
         })
     }
 }

@@ -149,6 +149,9 @@ impl ScalePlan<'_> {
         if self.stop.load(Ordering::Relaxed) {
             bail!("interrupted");
         }
+        if let Some((number, why)) = run.records.iter().find_map(|r| Some((r.number, r.failed.as_ref()?))) {
+            bail!("query {number} failed, so times say nothing: {why}");
+        }
         Ok(Phase::new(&run, &store.report(), self.load.queries_per_mix()))
     }
 }

@@ -35,7 +35,7 @@ fn is_full() -> bool {
 fn near(conditions: &Conditions) -> f64 {
     match (conditions.model, conditions.pool_percent, conditions.clients) {
         _ if is_full() => 1.3,
-        (Model::FourHdd, 10, 1) => 1.8,
+        (Model::FourHdd, 10, 1) => 1.6,
         (_, 10, 16) => 1.5,
         _ => 1.2,
     }

@@ -14,7 +14,7 @@ pub(crate) mod translate;
 mod vars;
 
 use rustc_hash::FxHashMap;
-use spargebra::algebra::{AggregateExpression, Expression, PropertyPathExpression};
+use spargebra::algebra::{AggregateExpression, Expression, Function, PropertyPathExpression};
 use spargebra::term::Variable;
 
 use crate::bounds::with_room;
@@ -246,6 +246,21 @@ impl Node {
         all
     }
 
+    /// The expressions of this operator itself.
+    fn expressions(&self) -> Vec<&Expression> {
+        match self {
+            Self::LeftJoin { conditions, .. }
+            | Self::Exists { conditions, .. }
+            | Self::Filter { conditions, .. } => conditions.iter().collect(),
+            Self::Extend { expr, .. } => vec![expr],
+            Self::Sort { keys, .. } => keys.iter().map(|key| &key.expr).collect(),
+            Self::Group { aggregates, .. } => {
+                aggregates.iter().filter_map(|(_, aggregate)| argument(aggregate)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// The variables a solution may bind.
     pub fn scope(&self) -> VarSet {
         match self {
@@ -399,7 +414,26 @@ impl Drop for Algebra {
     }
 }
 
+/// The argument of an aggregate; COUNT(*) has none.
+fn argument(aggregate: &AggregateExpression) -> Option<&Expression> {
+    match aggregate {
+        AggregateExpression::FunctionCall { expr, .. } => Some(expr),
+        AggregateExpression::CountSolutions { .. } => None,
+    }
+}
+
 impl Algebra {
+    /// Whether it calls BNODE(string), whose nodes are told apart by counting.
+    pub fn names_blanks(&self) -> bool {
+        let mut found = false;
+        for expr in self.root.all().into_iter().flat_map(Node::expressions) {
+            visit(expr, &mut |part| {
+                found |= matches!(part, Expression::FunctionCall(Function::BNode, args) if !args.is_empty());
+            });
+        }
+        found
+    }
+
     /// The number behind a name of an expression.
     pub fn var(&self, name: &Variable) -> Option<Var> {
         self.numbers.get(name).copied()

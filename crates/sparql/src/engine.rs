@@ -293,7 +293,7 @@ impl Engine {
             return Ok(None);
         }
         let wait = wait.unwrap_or(MEMORY_WAIT);
-        let sleep_ns = |ns| self.db.sleep_ns(ns);
+        let sleep_ns = |ns| self.db.clock().sleep_ns(ns);
         let reserved = self.texts.reserve(budget, "the text of a query", bytes, wait, limits, &sleep_ns)?;
         Ok(Some(TextMemory { budget: budget.clone(), reserved }))
     }
@@ -336,14 +336,18 @@ impl Engine {
         let budget = self.db.memory().clone();
         let shares = Shares::of(budget.total(), self.db.pool_bytes(), options.memory);
         let wait = options.memory_wait.unwrap_or(MEMORY_WAIT);
-        let sleep_ns = |ns| self.db.sleep_ns(ns);
+        let sleep_ns = |ns| self.db.clock().sleep_ns(ns);
         let memory = MemoryShare::admit(shares, budget, &self.line, wait, limits, sleep_ns)?;
         let longest = self.db.longest_term_bytes();
         let (locals, now) = (Arc::new(LocalTerms::held_by(memory.held())), DateTime::now());
         let base = algebra.base.as_ref().and_then(|b| oxiri::Iri::parse(b.clone()).ok());
         let active = Active::new(&self.active);
         // a core that works for another query is not there to fork to
-        let cores = if options.threads == 0 { self.cores } else { options.threads };
+        let cores = match options.threads {
+            _ if template.is_counted => 1,
+            0 => self.cores,
+            threads => threads,
+        };
         let terms = Terms::new(locals.clone(), now, base, 0);
         Ok(Run {
             source,

@@ -11,6 +11,7 @@
 mod access;
 mod batch;
 mod build;
+mod channel;
 mod checked;
 mod distinct;
 mod extend;

@@ -46,6 +46,8 @@ pub struct UpdateOptions {
     /// On whose behalf it reads; `other` when not given. An update in a transaction reads on
     /// behalf of the transaction's.
     pub account: Option<Arc<Account>>,
+    /// Threads that WHERE may use; 0: as many as there are processors.
+    pub threads: usize,
     /// Rows of a batch; default: adaptive.
     pub batch_rows: Option<usize>,
     /// Graphs merged into the default graph of WHERE; not together with USING or WITH in the

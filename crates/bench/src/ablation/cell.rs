@@ -81,9 +81,9 @@ pub(super) fn memory(pages: u64, pool_percent: u32) -> StoreConfig {
     StoreConfig { memory_bytes: pool + QUERY_BYTES, pool_bytes: Some(pool), ..StoreConfig::default() }
 }
 
-/// Queries in the asking thread only.
-pub(super) fn options(costs: PlanCosts) -> QueryOptions {
-    QueryOptions { threads: 1, costs, ..QueryOptions::default() }
+/// Queries that may use so many threads.
+pub(super) fn options(costs: PlanCosts, threads: usize) -> QueryOptions {
+    QueryOptions { threads, costs, ..QueryOptions::default() }
 }
 
 /// Runs a cell.
@@ -107,7 +107,8 @@ pub(super) fn run(
     let list = lists.get(&conditions).filter(|_| setting.has_list());
     let database = view.open(config, modelled, list)?;
     let store = database.store().clone();
-    let target = InProcess::new(Engine::new(database).into(), clock.clone(), options(setting.costs));
+    let target =
+        InProcess::new(Engine::new(database).into(), clock.clone(), options(setting.costs, setting.threads));
     let (stream, count) = conditions.load.stream(ablation)?;
     let mixes = Mixes::new(stream, count, &[ablation.stop]);
     let drive = Drive { target: &target, clock: &clock, clients: conditions.clients, on_query: &|_| {} };

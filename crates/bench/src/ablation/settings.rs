@@ -22,6 +22,8 @@ pub struct Setting {
     pub turned: Turned,
     /// The costs of plans.
     pub costs: PlanCosts,
+    /// Threads that a query may use.
+    pub threads: usize,
 }
 
 /// Settings of the queue that are turned by hand; the others are as the cost model says.
@@ -61,13 +63,18 @@ impl Setting {
     /// A setting as on the command line: `none`, `all`, `auto`, or rules joined by commas. Words
     /// may follow: `-rule` switches one off; `gap=PAGES`, `in-place=on|off`, `depth=N`,
     /// `fairness=N`, `queue=NAME[:KEY=VALUE,…]`, `extent-misses=N`, `extent-window=SECONDS`,
-    /// `scan-leaves=N` and `scan-after=N` are the switches of these names; `-device-costs` leaves
-    /// device times out of plans.
+    /// `scan-leaves=N`, `scan-after=N` and `threads=N` are the switches of these names;
+    /// `-device-costs` leaves device times out of plans.
     pub fn parse(name: &str) -> Result<Self, String> {
         let mut words = name.split(' ');
         let rules = ReadAhead::parse(words.next().unwrap_or_default())?;
-        let mut setting =
-            Self { name: name.to_owned(), rules, turned: Turned::default(), costs: PlanCosts::Device };
+        let mut setting = Self {
+            name: name.to_owned(),
+            rules,
+            turned: Turned::default(),
+            costs: PlanCosts::Device,
+            threads: 1,
+        };
         words.try_for_each(|word| setting.turn(word))?;
         Ok(setting)
     }
@@ -92,11 +99,13 @@ impl Setting {
             "fairness" => self.turned.fairness = Some(number()? as usize),
             "extent-misses" => self.rules.extent_misses = number()?,
             "extent-window" => {
-                let seconds: f64 = value.parse().map_err(|_| format!("{key} is {value:?}, no seconds"))?;
+                let seconds = value.parse::<f64>().ok().filter(|s| s.is_finite() && *s >= 0.0);
+                let seconds = seconds.ok_or_else(|| format!("{key} is {value:?}, no seconds"))?;
                 self.rules.extent_window_ms = (seconds * 1e3) as u64;
             }
             "scan-leaves" => self.rules.scan_leaves = number()?,
             "scan-after" => self.rules.scan_after = number()?,
+            "threads" => self.threads = number()?.max(1) as usize,
             other => return Err(format!("no setting is called {other:?}")),
         }
         Ok(())
@@ -105,7 +114,8 @@ impl Setting {
     /// True for `auto`, which chooses everything.
     pub fn chooses(&self) -> bool {
         let usual = ReadAhead { warm_list: self.rules.warm_list, ..ReadAhead::auto() };
-        self.rules == usual && self.turned == Turned::default() && self.costs == PlanCosts::Device
+        let is_usual = self.turned == Turned::default() && self.threads == 1;
+        self.rules == usual && is_usual && self.costs == PlanCosts::Device
     }
 
     /// True for the settings that `auto` is measured against: of these something is fixed that it
@@ -159,8 +169,8 @@ pub fn turned_settings() -> Vec<Setting> {
 }
 
 /// Each number at values on both sides of the usual one: extents read at their second miss within
-/// 20 s, scans 3000 leaves ahead from their third leaf, 1024 newcomers in a sweep.
-const TURNED_ONE_BY_ONE: [&str; 21] = [
+/// 20 s, scans 3000 leaves ahead from their third leaf, 1024 newcomers in a sweep, one thread.
+const TURNED_ONE_BY_ONE: [&str; 24] = [
     "extent-misses=1",
     "extent-misses=4",
     "extent-window=0.1",
@@ -182,6 +192,9 @@ const TURNED_ONE_BY_ONE: [&str; 21] = [
     "queue=deadline:read-expire=50",
     "queue=anticipatory:anticipate=2",
     "queue=fair:quantum=5",
+    "threads=2",
+    "threads=8",
+    "threads=32",
 ];
 
 /// Settings of which one thing is fixed that the cost model chooses.
@@ -365,14 +378,15 @@ mod tests {
     #[test]
     fn words_turn_what_they_name() {
         let text = "extent,scan gap=10 in-place=off depth=3 fairness=0 extent-misses=4 extent-window=1 \
-                    scan-leaves=100 scan-after=8";
+                    scan-leaves=100 scan-after=8 threads=3";
         let s = Setting::parse(text).unwrap();
         let r = &s.rules;
         assert_eq!((r.extent_misses, r.extent_window_ms, r.scan_leaves, r.scan_after), (4, 1000, 100, 8));
+        assert_eq!(s.threads, 3);
         let q = s.turned.queue(Policy::Fifo);
         assert_eq!((q.gap_bytes, q.in_place, q.depth, q.fairness), (Some(81_920), InPlace::Off, Some(3), 0));
         assert_eq!(Setting::parse("auto").unwrap().turned.queue(Policy::Fifo).gap_bytes, None);
-        for wrong in ["auto gap", "auto gap=x", "auto in-place=x", "auto bogus=1"] {
+        for wrong in ["auto gap", "auto gap=x", "auto in-place=x", "auto bogus=1", "auto extent-window=-1"] {
             assert!(Setting::parse(wrong).is_err(), "{wrong}");
         }
     }

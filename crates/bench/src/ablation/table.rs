@@ -33,10 +33,10 @@ impl Judgement {
 }
 
 /// One time divided by another; 1 when they are less than two visits of the device or 10 ms
-/// apart, which is of no consequence.
+/// apart, which is of no consequence. A shorter time counts as so long.
 fn ratio(conditions: &Conditions, seconds: f64, other: f64) -> f64 {
-    let visits_s = 2.0 * conditions.model.visit_s();
-    if (seconds - other).abs() <= visits_s.max(0.01) { 1.0 } else { seconds / other }
+    let least_s = (2.0 * conditions.model.visit_s()).max(0.01);
+    if (seconds - other).abs() <= least_s { 1.0 } else { seconds.max(least_s) / other.max(least_s) }
 }
 
 /// A rule helps where a time is less than this share of what it was without it.
@@ -216,7 +216,9 @@ impl<'a> Outcome<'a> {
     /// Settings with one number turned, against `auto`.
     fn one_by_one(&self) -> String {
         let mut names: Vec<&str> = Vec::new();
-        for cell in self.cells.iter().filter(|cell| cell.setting.name.starts_with("auto ")) {
+        let is_turned =
+            |setting: &Setting| setting.name.starts_with("auto ") && setting.has_list() && setting.is_fixed();
+        for cell in self.cells.iter().filter(|cell| is_turned(&cell.setting)) {
             if !names.contains(&cell.setting.name.as_str()) {
                 names.push(&cell.setting.name);
             }

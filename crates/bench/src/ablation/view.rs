@@ -169,7 +169,7 @@ impl WarmLists {
             };
             let database = view.open(config, modelled, None)?;
             let engine = Arc::new(Engine::new(database));
-            let target = InProcess::new(engine, clock.clone(), cell::options(PlanCosts::Device));
+            let target = InProcess::new(engine, clock.clone(), cell::options(PlanCosts::Device, 1));
             let (stream, count) = Load::Mixes.stream(ablation)?;
             let mixes = Mixes::new(stream, count, &[ablation.stop]);
             Drive { target: &target, clock: &clock, clients: 1, on_query: &|_| {} }.run(&mixes)?;

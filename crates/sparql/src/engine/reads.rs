@@ -4,7 +4,7 @@
 use snowmelt_graph::Index;
 use spargebra::algebra::PropertyPathExpression as Path;
 
-use crate::algebra::{GraphSlot, Node, Slot};
+use crate::algebra::{Node, Slot};
 use crate::exec::source::Source;
 use crate::plan::{IndexPages, Reads, Residency};
 
@@ -50,7 +50,7 @@ pub(super) fn visited(root: &Node) -> Vec<Index> {
                 if matches!(p.p, Slot::Var(_)) {
                     visit(&[Index::Sp, Index::Op]);
                 }
-                if let GraphSlot::Named(Slot::Var(_)) = p.g {
+                if p.graph_slot().is_some() {
                     visit(&[Index::Gs]);
                 }
             }

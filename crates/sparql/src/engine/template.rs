@@ -33,6 +33,8 @@ static USES: AtomicU64 = AtomicU64::new(0);
 pub(crate) struct Template {
     pub algebra: Arc<Algebra>,
     pub output: Vec<Var>,
+    /// its solutions are counted, in one thread
+    pub is_counted: bool,
     /// stored ids of the constants that are not parameters
     fixed: Vec<Option<TermId>>,
     params: usize,
@@ -101,6 +103,7 @@ impl Template {
         let fixed = resolve_fixed(&algebra.consts, source, limits)?;
         let mut template = Self {
             output: output(&algebra),
+            is_counted: algebra.names_blanks(),
             params: params.len(),
             probes: Vec::new(),
             visited: reads::visited(&algebra.root),

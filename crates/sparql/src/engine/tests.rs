@@ -381,6 +381,31 @@ fn a_root_without_order_is_forked_and_analysed() {
     assert!(root.contains(&counted) && root.contains("| 2 threads"), "{analysis}");
     let scanned = analysis.lines().any(|line| line.contains("scan") && line.contains("| rows 17000 "));
     assert!(scanned, "the scan's rows of both threads: {analysis}");
+    let grouped = query.replace("?a ?b", "(COUNT(*) AS ?n)");
+    let analysis = f.engine.analyze(&grouped, &with(2)).unwrap();
+    assert!(analysis.contains("| 2 threads"), "{analysis}");
+    let root = analysis.lines().next().unwrap();
+    assert!(
+        root.contains(" seq") && !root.contains(" 0 seq"),
+        "what the threads read is its, too: {analysis}"
+    );
+}
+
+/// Nodes that are told apart by counting solutions are counted in one thread.
+#[test]
+fn each_solution_has_nodes_of_its_own_however_many_threads_there_are() {
+    let lines: String = (0..6_000).map(|i| format!("<e:s{i}> <e:v> <e:o{}> .\n", i % 241)).collect();
+    let f = open(&lines);
+    let query = "SELECT (BNODE(\"x\") AS ?n) { ?a <e:v> ?o . ?b <e:v> ?o }";
+    for threads in [1, 2] {
+        let mut result = f.engine.query(query, &QueryOptions { threads, ..QueryOptions::default() }).unwrap();
+        let (mut rows, mut nodes) = (0, std::collections::HashSet::new());
+        while let Some(batch) = result.next_batch().unwrap() {
+            rows += batch.rows;
+            nodes.extend(batch.cols[0][..batch.rows].iter().copied());
+        }
+        assert!(rows > 140_000 && nodes.len() == rows, "{threads} threads: {} nodes for {rows}", nodes.len());
+    }
 }
 
 #[test]

@@ -12,12 +12,12 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use snowmelt_graph::{Activity, Index, TermId};
 
+use super::channel::{Receiver, Sender, channel};
 use super::run::Part;
 use super::shared::SharedScan;
 use super::{Boxed, Operator, Profile, Result, Run, build};
@@ -175,13 +175,18 @@ fn cut(index: Index, key: &[TermId], parts: usize, run: &mut Run) -> Result<Opti
 impl Parallel {
     fn start(&mut self, run: &mut Run) -> Result<()> {
         assert!(self.running.is_none() && self.threads > 1, "a pipeline is forked once, to several threads");
-        let (sender, receiver) = sync_channel(self.threads * BATCHES);
-        let mut handles = Vec::with_capacity(self.threads);
-        for _ in 0..self.threads {
+        let clock = run.source.session.database().clock().clone();
+        let (senders, receiver) = channel(self.threads, self.threads * BATCHES, &clock);
+        // before the first starts: those that did are joined when another does not
+        let (_, handles) = self.running.insert((receiver, Vec::with_capacity(self.threads)));
+        for (sender, ticket) in senders.into_iter().zip(clock.reserve(self.threads)) {
             let own = run.fork(self.stop.clone());
-            let (sender, stop) = (sender.clone(), self.stop.clone());
+            let stop = self.stop.clone();
             let (plan, node, parts) = (self.plan.clone(), self.node, self.parts.clone());
             let body = move || {
+                let _taking_part = ticket.enter();
+                // gone before the thread leaves the time it takes part in
+                let sender = sender;
                 let done = with_room(plan.room, || work(&plan, node, &parts, own(), &sender));
                 if let Err(error) = done {
                     // the first error is the query's: the others only follow from it
@@ -198,14 +203,13 @@ impl Parallel {
         if let Some(profile) = &mut run.profile {
             profile.operators[self.node].threads = self.threads;
         }
-        self.running = Some((receiver, handles));
         Ok(())
     }
 
     fn join(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some((receiver, handles)) = self.running.take() {
-            drop(receiver);
+            receiver.close();
             for handle in handles {
                 if let Err(panic) = handle.join()
                     && !std::thread::panicking()
@@ -218,7 +222,7 @@ impl Parallel {
 }
 
 /// One thread: part after part until there are none.
-fn work(plan: &Plan, node: usize, parts: &Parts, mut run: Run, sender: &SyncSender<Message>) -> Result<()> {
+fn work(plan: &Plan, node: usize, parts: &Parts, mut run: Run, sender: &Sender<Message>) -> Result<()> {
     let node = find(&plan.root, node).expect("the node is of this plan");
     loop {
         let Some(part) = parts.lock().expect("no holder panics").pop_front() else { break };
@@ -252,17 +256,17 @@ impl Operator for Parallel {
         loop {
             run.check()?;
             let (receiver, _) = self.running.as_ref().expect("started above");
-            match receiver.recv() {
-                Ok(Message::Batch(batch)) => return Ok(Some(batch)),
-                Ok(Message::End(activity, profile)) => {
+            match receiver.receive() {
+                Some(Message::Batch(batch)) => return Ok(Some(batch)),
+                Some(Message::End(activity, profile)) => {
                     run.forked += activity;
                     if let (Some(all), Some(profile)) = (&mut run.profile, profile) {
                         all.add(&profile);
                     }
                 }
-                Ok(Message::Failed(error)) => return Err(error),
+                Some(Message::Failed(error)) => return Err(error),
                 // all threads have ended
-                Err(_) => return Ok(None),
+                None => return Ok(None),
             }
         }
     }

@@ -57,11 +57,11 @@ pub(super) struct Profiled {
 
 impl Operator for Profiled {
     fn next(&mut self, run: &mut Run) -> Result<Option<Batch>> {
-        let before = run.source.session.activity();
+        let before = run.activity();
         let start = Instant::now();
         let batch = self.inner.next(run)?;
         let time = start.elapsed();
-        let activity = run.source.session.activity().since(&before);
+        let activity = run.activity().since(&before);
         if let Some(profile) = &mut run.profile {
             assert!(self.id < profile.operators.len(), "an operator of the plan");
             let counters = &mut profile.operators[self.id];

@@ -29,6 +29,7 @@ const PIECE_LEAVES: usize = 64;
 /// A scan under way that is handed out in pieces.
 pub(crate) struct SharedScan {
     index: Index,
+    prefix: Vec<TermId>,
     pieces: ScanPieces,
     /// for `--analyze`
     pub note: SharedNote,
@@ -62,12 +63,20 @@ impl SharedScans {
         let session = &mut run.source.session;
         let mut under_way = self.under_way.lock();
         under_way.retain(|scan| scan.strong_count() > 0);
-        let others = under_way.iter().filter_map(Weak::upgrade).filter(|scan| scan.index == index);
-        let others: Vec<Arc<SharedScan>> = others.collect();
-        // the one that is furthest is about to read what is not in memory
-        let leader = others.iter().max_by_key(|scan| scan.pieces.handed());
-        let place = leader.and_then(|scan| scan.pieces.place());
-        let pieces = session.pieces(index, prefix, PIECE_LEAVES, place);
+        let others = under_way.iter().filter_map(Weak::upgrade);
+        let mut others: Vec<Arc<SharedScan>> = others.filter(|scan| scan.meets(index, prefix)).collect();
+        // the one that is furthest is about to read what is not in memory; it may be beyond the
+        // rows that are wanted
+        others.sort_by_key(|scan| std::cmp::Reverse(scan.pieces.handed()));
+        let mut places = others.iter().filter_map(|scan| scan.pieces.place());
+        let pieces = loop {
+            let place = places.next();
+            let pieces = session.pieces(index, prefix, PIECE_LEAVES, place);
+            if place.is_none() || pieces.place().is_some() {
+                break pieces;
+            }
+        };
+        drop(places);
         let place = pieces.place();
         let mut note = SharedNote { others: others.len(), joined_at: None };
         drop(under_way);
@@ -77,13 +86,19 @@ impl SharedScans {
             note.joined_at = Some(share);
         }
         self.begun.fetch_add(1, Ordering::Relaxed);
-        let scan = Arc::new(SharedScan { index, pieces, note });
+        let scan = Arc::new(SharedScan { index, prefix: prefix.to_vec(), pieces, note });
         self.under_way.lock().push(Arc::downgrade(&scan));
         Ok(scan)
     }
 }
 
 impl SharedScan {
+    /// Whether it has leaves to hand out that a scan of the rows under a prefix may want.
+    fn meets(&self, index: Index, prefix: &[TermId]) -> bool {
+        let of_one = self.prefix.iter().zip(prefix).all(|(mine, theirs)| mine == theirs);
+        self.index == index && of_one && self.pieces.place().is_some()
+    }
+
     /// A shared scan of the rows under a prefix, if there are enough of them that are not in
     /// memory.
     pub fn begin(index: Index, prefix: &[TermId], run: &mut Run) -> Result<Option<Arc<SharedScan>>> {

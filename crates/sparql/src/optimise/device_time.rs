@@ -100,7 +100,16 @@ mod tests {
     #[test]
     fn nothing_is_read_of_what_is_in_memory() {
         assert_eq!(lookup_ms(Residency::Warm, 1000.0), 0.0);
-        assert_eq!(scan(&reads(Residency::Warm), Index::Psog, 7e6), 0.0);
+        // Also where another index is cold, so that times are known.
+        let pages = |residency| IndexPages { residency, rows: 7e6, leaves: 1e4 };
+        let mut indexes = [pages(Residency::Cold); 5];
+        indexes[Index::Psog as usize] = pages(Residency::Warm);
+        let one_warm = Reads::of(indexes, || reads(Residency::Cold).times().expect("all are cold"));
+        let reach = |index| Reach { index, rows: 7e6 };
+        for (index, is_warm) in [(Index::Psog, true), (Index::Posg, false)] {
+            assert_eq!(scan(&one_warm, index, 7e6) == 0.0, is_warm);
+            assert_eq!(lookup(&one_warm, reach(index), 1000.0, 1000.0) == 0.0, is_warm);
+        }
     }
 
     #[test]

@@ -90,8 +90,10 @@ impl Reads {
     pub fn push_key(&self, key: &mut Vec<u8>) {
         let Some(times) = self.times else { return };
         key.extend(self.indexes.iter().map(|index| index.residency as u8));
-        // in steps of four times the latency: a device may turn out slower than it was taken to be
-        key.push((times.lone_us.max(1.0).log2() / 2.0) as u8);
+        // in steps of four times: a device may turn out slower than it was taken to be
+        for us in [times.lone_us, times.request_us + times.page_us] {
+            key.push((us.max(1.0).log2() / 2.0) as u8);
+        }
     }
 }
 
@@ -110,14 +112,16 @@ mod tests {
 
     #[test]
     fn keys_tell_states_of_memory_apart_and_warm_ones_not() {
-        let key = |residency, lone_us| {
+        let key_of = |residency, lone_us, page_us| {
             let mut indexes = [IndexPages::default(); Index::ALL.len()];
             indexes[1].residency = residency;
-            let times = || PageTimes { lone_us, request_us: 1.0, page_us: 1.0 };
+            let times = || PageTimes { lone_us, request_us: 1.0, page_us };
             let mut key = vec![7];
             Reads::of(indexes, times).push_key(&mut key);
             key
         };
+        let key = |residency, lone_us| key_of(residency, lone_us, 1.0);
+        assert_ne!(key_of(Residency::Cold, 80.0, 60.0), key(Residency::Cold, 80.0));
         assert_eq!(key(Residency::Warm, 80.0), [7]);
         assert_ne!(key(Residency::Half, 80.0), key(Residency::Cold, 80.0));
         assert_eq!(key(Residency::Cold, 80.0), key(Residency::Cold, 90.0));

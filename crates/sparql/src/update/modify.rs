@@ -74,6 +74,7 @@ impl UpdateRun<'_> {
                 .map(|deadline| deadline.saturating_duration_since(std::time::Instant::now())),
             memory: self.options.memory,
             cancel: self.limits.cancel.clone(),
+            threads: self.options.threads,
             batch_rows: self.options.batch_rows,
             bindings: self.options.bindings.clone(),
             ..QueryOptions::default()

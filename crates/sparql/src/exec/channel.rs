@@ -1,0 +1,137 @@
+//! A bounded channel from the threads of a query to the one that forked them, in the time of
+//! the database: where that is virtual, a thread must not block on anything else.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use snowmelt_graph::{Clock, EventCount};
+
+/// State of one channel.
+struct Channel<T> {
+    ends: Mutex<Ends<T>>,
+    changed: EventCount,
+    most: usize,
+}
+
+struct Ends<T> {
+    messages: VecDeque<T>,
+    senders: usize,
+    has_receiver: bool,
+}
+
+/// The end of a thread. The channel ends with the last of them.
+pub(super) struct Sender<T>(Arc<Channel<T>>);
+
+/// The end that messages come out of.
+pub(super) struct Receiver<T>(Arc<Channel<T>>);
+
+/// `senders` ends of a channel that holds `most` messages, and the other end.
+pub(super) fn channel<T>(senders: usize, most: usize, clock: &Clock) -> (Vec<Sender<T>>, Receiver<T>) {
+    assert!(senders > 0 && most > 0, "a message comes through");
+    let ends = Ends { messages: VecDeque::with_capacity(most), senders, has_receiver: true };
+    let channel = Arc::new(Channel { ends: Mutex::new(ends), changed: EventCount::new(clock), most });
+    let senders = (0..senders).map(|_| Sender(Arc::clone(&channel))).collect();
+    (senders, Receiver(channel))
+}
+
+impl<T: Send> Sender<T> {
+    /// Waits for room; gives the message back when nothing is received any more.
+    pub fn send(&self, message: T) -> Result<(), T> {
+        let Channel { ends, changed, most } = &*self.0;
+        loop {
+            changed.wait_until(|| {
+                let ends = ends.lock();
+                ends.messages.len() < *most || !ends.has_receiver
+            });
+            let mut ends = ends.lock();
+            if !ends.has_receiver {
+                return Err(message);
+            }
+            // another sender may have been faster
+            if ends.messages.len() < *most {
+                ends.messages.push_back(message);
+                break;
+            }
+        }
+        changed.notify_all();
+        Ok(())
+    }
+}
+
+impl<T: Send> Receiver<T> {
+    /// The next message, once there is one; `None` when all senders are gone.
+    pub fn receive(&self) -> Option<T> {
+        let Channel { ends, changed, .. } = &*self.0;
+        changed.wait_until(|| {
+            let ends = ends.lock();
+            !ends.messages.is_empty() || ends.senders == 0
+        });
+        let message = ends.lock().messages.pop_front();
+        if message.is_some() {
+            changed.notify_all();
+        }
+        message
+    }
+
+    /// Throws away what comes, until all senders are gone.
+    pub fn close(self) {
+        let Channel { ends, changed, .. } = &*self.0;
+        ends.lock().has_receiver = false;
+        changed.notify_all();
+        changed.wait_until(|| ends.lock().senders == 0);
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        self.0.ends.lock().senders -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All of what so many threads send, in the clock's time.
+    fn sum(threads: u64, each: u64, clock: &Clock) -> u64 {
+        let (senders, receiver) = channel(threads as usize, 2, clock);
+        let _taking_part = clock.enter();
+        let tickets = clock.reserve(threads as usize);
+        std::thread::scope(|scope| {
+            for (sender, ticket) in senders.into_iter().zip(tickets) {
+                scope.spawn(move || {
+                    let _taking_part = ticket.enter();
+                    (1..=each).for_each(|n| sender.send(n).unwrap());
+                    drop(sender);
+                });
+            }
+            let mut sum = 0;
+            while let Some(n) = receiver.receive() {
+                sum += n;
+            }
+            receiver.close();
+            sum
+        })
+    }
+
+    #[test]
+    fn everything_comes_out_in_real_and_in_virtual_time() {
+        for clock in [Clock::real(), Clock::virtual_time(2)] {
+            assert_eq!(sum(3, 1000, &clock), 3 * 500_500);
+        }
+    }
+
+    #[test]
+    fn senders_without_a_receiver_get_their_messages_back() {
+        let (senders, receiver) = channel(1, 1, &Clock::real());
+        std::thread::scope(|scope| {
+            let sender = senders.into_iter().next().unwrap();
+            let refused = scope.spawn(move || (0..).find_map(|n: u64| sender.send(n).err()).unwrap());
+            assert_eq!(receiver.receive(), Some(0));
+            receiver.close();
+            assert!(refused.join().unwrap() >= 1);
+        });
+    }
+}
