@@ -158,7 +158,11 @@ fn switch(arg: &Arg) -> String {
     }
 }
 
+/// A default that is hidden is told by the help: it is none, or that of the machine.
 fn default(arg: &Arg) -> String {
+    if arg.is_hide_default_value_set() {
+        return String::new();
+    }
     let values = arg.get_default_values().iter().map(|value| value.to_string_lossy());
     match values.collect::<Vec<_>>().join(",") {
         none if none.is_empty() || !arg.get_action().takes_values() => String::new(),

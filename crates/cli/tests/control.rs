@@ -10,8 +10,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use support::Server;
 use support::bench::Bench;
-use support::{Server, snowmelt};
 
 fn loaded(triples: usize) -> Bench {
     Bench::with_triples(triples, "value")
@@ -109,13 +109,7 @@ fn who_goes_away_or_presses_ctrl_c_cancels() {
     let bench = loaded(20_000);
     let server = slow_server(&bench);
     for command in [&["check", "db"][..], &["backup", "db", "copy"]] {
-        let child = snowmelt()
-            .args(command)
-            .current_dir(bench.dir())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let child = bench.command(command).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         wait_for_commands(&server, 1);
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();

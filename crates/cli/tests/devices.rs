@@ -4,10 +4,9 @@
 mod support;
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use support::bench::{Bench, DATA, has};
-use support::snowmelt;
 
 const COUNT: &str = "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }";
 
@@ -124,12 +123,8 @@ fn trees_are_placed_when_a_database_is_made() {
 #[test]
 fn a_server_makes_a_database_on_stripes() {
     let bench = bench();
-    let mut child = Command::new(snowmelt().get_program())
-        .current_dir(bench.path("."))
-        .args(["serve", "new", "--listen", "0", "--stripe", "a", "--stripe", "b", "--place", "op=1"])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let serve = ["serve", "new", "--listen", "0", "--stripe", "a", "--stripe", "b", "--place", "op=1"];
+    let mut child = bench.command(&serve).stderr(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let listening = lines.map_while(Result::ok).find(|line| line.contains("http://127.0.0.1:"));
     child.kill().unwrap();

@@ -3,10 +3,9 @@
 mod support;
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use support::bench::{Bench, has};
-use support::snowmelt;
 
 fn stderr(bench: &Bench, args: &[&str]) -> String {
     String::from_utf8(bench.run(args).stderr).unwrap()
@@ -88,12 +87,8 @@ fn a_file_sets_switches_and_the_command_line_counts_before_it() {
 fn serving_an_empty_folder_makes_a_database_on_a_bare_port() {
     let bench = Bench::new();
     std::fs::create_dir(bench.path("new")).unwrap();
-    let mut child = Command::new(snowmelt().get_program())
-        .current_dir(bench.path("."))
-        .args(["serve", "new", "--listen", "0"])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let serve = ["serve", "new", "--listen", "0"];
+    let mut child = bench.command(&serve).stderr(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let listening = lines.map_while(Result::ok).find(|line| line.contains("http://127.0.0.1:"));
     child.kill().unwrap();

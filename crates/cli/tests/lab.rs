@@ -1,13 +1,12 @@
 //! The laboratory as a user without root meets it.
 
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 
-use assert_cmd::Command;
 use serde_json::Value;
 
 fn lab(dir: &Path, line: &[&str]) -> Output {
-    Command::cargo_bin("snowmelt").unwrap().current_dir(dir).arg("lab").args(line).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_snowmelt")).current_dir(dir).arg("lab").args(line).output().unwrap()
 }
 
 fn ok(dir: &Path, line: &[&str]) {

@@ -4,10 +4,11 @@ mod support;
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use support::Server;
 use support::bench::Bench;
-use support::{Server, snowmelt};
 
 const QUERY: &str = "SELECT * { ?s <urn:p> ?o }";
 
@@ -99,6 +100,27 @@ fn meters_of_a_server_are_shown_sorted_and_reset() {
     let account = meters["accounts"].as_array().unwrap().iter().find(|a| a["account"] == "http query");
     assert_eq!(account.unwrap()["rnd"], 0);
     assert!(meters["reads"]["pages"].as_u64().unwrap() >= reads, "the others go on");
+    // A connection is an account while it is open.
+    let mut client = server.client();
+    assert_eq!(client.query(QUERY).unwrap().len(), 20_000);
+    // That of the first query closes soon.
+    let until = Instant::now() + Duration::from_secs(60);
+    let (name, rows) = loop {
+        assert!(Instant::now() < until, "one connection is open");
+        let meters = read_meters(&bench, &[]);
+        let accounts = meters["accounts"].as_array().unwrap().iter();
+        let named = accounts.map(|a| (a["account"].as_str().unwrap().to_owned(), a["seq"].as_u64().unwrap()));
+        let open: Vec<_> = named.filter(|(name, _)| name.starts_with("connection 127.0.0.1:")).collect();
+        if let [one] = &open[..] {
+            break one.clone();
+        }
+    };
+    assert!(rows >= 20_000, "{name}: {rows}");
+    bench.both(&["stats", "db", "--reset", &format!("account:{name}")]);
+    let meters = read_meters(&bench, &[]);
+    let account = meters["accounts"].as_array().unwrap().iter().find(|a| a["account"] == *name);
+    assert_eq!(account.unwrap()["seq"], 0);
+    drop(client);
     // Shown first, then reset.
     let shown = read_meters(&bench, &["--reset"]);
     assert!(shown["reads"]["pages"].as_u64().unwrap() >= reads);
@@ -111,9 +133,8 @@ fn meters_of_a_server_are_shown_sorted_and_reset() {
 fn intervals_are_shown_until_they_are_interrupted() {
     let bench = loaded();
     let server = Server::start(&bench.path("db"), &[]);
-    let mut watching = snowmelt()
-        .args(["stats", "db", "--meters", "--every", "200ms", "--format", "json"])
-        .current_dir(bench.dir())
+    let mut watching = bench
+        .command(&["stats", "db", "--meters", "--every", "200ms", "--format", "json"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

@@ -96,7 +96,7 @@ pub struct ScanArgs {
     repeat: usize,
     /// A command to run as the scan instead, by the shell; {dop}, {path} and {queue} are filled
     /// in
-    #[arg(long, value_name = "CMD", conflicts_with = "table")]
+    #[arg(long, value_name = "CMD")]
     exec: Option<String>,
     /// Do without the block trace (seeks, depth at the device)
     #[arg(long)]
@@ -115,8 +115,7 @@ impl ScanArgs {
         match (&self.exec, &self.table) {
             (Some(command), _) => Some(command.clone()),
             (None, Some(TableSource::Index(db, index))) => {
-                let program = std::env::current_exe().unwrap_or_else(|_| "snowmelt".into());
-                let program = program.to_string_lossy();
+                let program = this_command();
                 let [program, db, index] = [&program, db.as_str(), index.as_str()].map(quoted);
                 let queue = if self.queue.is_empty() { "" } else { " --queue {queue}" };
                 Some(format!("{program} scan {db} {index} --threads {{dop}}{queue}"))
@@ -124,6 +123,14 @@ impl ScanArgs {
             _ => None,
         }
     }
+}
+
+/// This program, if it is the command: it may be a library of another.
+fn this_command() -> String {
+    const NAME: &str = "snowmelt";
+    let program = std::env::current_exe().unwrap_or_default();
+    let is_command = program.file_stem().is_some_and(|stem| stem == NAME);
+    if is_command { program.to_string_lossy().into_owned() } else { NAME.to_owned() }
 }
 
 /// A word as the shell reads it back.
@@ -211,6 +218,14 @@ fn lists(args: &ScanArgs) -> Result<Lists, LabError> {
     if args.command().is_some() && (args.workers.len() > 1 || args.users != [1] || args.layout.len() > 1) {
         return wrong(
             "--exec and --table DB:INDEX run one command per cell: --workers, --users and --layout are its own business",
+        );
+    }
+    if args.exec.is_some() && matches!(args.table, Some(TableSource::Index(..))) {
+        return wrong("--exec is a scan already: leave out --table DB:INDEX");
+    }
+    if args.command().is_some() && (args.direct.len() > 1 || args.chunk.len() > 1) {
+        return wrong(
+            "a command is not told of --direct and --chunk: write what differs into it with {dop} and {queue}",
         );
     }
     if args.beside.iter().any(|beside| beside.writes()) && args.scratch.is_none() {

@@ -21,6 +21,14 @@ def db():
         yield db
 
 
+@pytest.fixture(autouse=True)
+def heeded():
+    """A shell has its background jobs ignore SIGINT, and what they start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupt_after(seconds):
     timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use snowmelt_graph::Account;
+use snowmelt_graph::{Account, AccountStats};
 
 /// Most connections that are shown.
 const SHOWN: usize = 100;
@@ -54,6 +54,20 @@ impl Connections {
         self.open.lock().expect("no holder panics").len()
     }
 
+    /// The accounts of the oldest, named after their clients.
+    pub fn accounts(&self) -> Vec<AccountStats> {
+        let open = self.open.lock().expect("no holder panics");
+        let shown = open.values().take(SHOWN);
+        shown.map(|c| AccountStats { name: c.name(), activity: c.account.activity() }).collect()
+    }
+
+    /// Has the account of that name count anew; false when there is none.
+    pub fn reset(&self, name: &str) -> bool {
+        let open = self.open.lock().expect("no holder panics");
+        let found = open.values().find(|connection| connection.name() == name);
+        found.inspect(|connection| connection.account.reset()).is_some()
+    }
+
     /// How many are open, and the oldest of them.
     pub fn json(&self) -> (usize, Value) {
         let open = self.open.lock().expect("no holder panics");
@@ -70,6 +84,10 @@ impl Connections {
 }
 
 impl Connection {
+    fn name(&self) -> String {
+        format!("connection {}", self.peer)
+    }
+
     /// A request has come.
     pub fn count_request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);

@@ -3,9 +3,9 @@
 //! | limit           | switch of `serve`  | beyond it                                                                 |
 //! |-----------------|--------------------|---------------------------------------------------------------------------|
 //! | `queries`       | `--queries`        | waits for its turn, after `wait` 503 with `Retry-After`                   |
-//! | `threads`       | `--threads`        | is given so many                                                          |
 //! | `changes`       | `--changes`        | the same                                                                  |
 //! | `wait`          | `--wait`           |                                                                           |
+//! | `threads`       | `--threads`        | is given so many                                                          |
 //! | `timeout`       | `--timeout`        | 503; the connection breaks if rows have left already                      |
 //! | `body_bytes`    | `--max-update`     | 413                                                                       |
 //! | `document_bytes`| `--max-document`   | 413                                                                       |

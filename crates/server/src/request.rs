@@ -149,6 +149,7 @@ impl Parameters {
                 default_graphs: self.using,
                 named_graphs: self.using_named,
                 timeout_ms,
+                threads,
                 priority,
                 ..ProtocolRequest::default()
             })),
@@ -244,6 +245,18 @@ mod tests {
         for wrong in ["0", "-1", "many", ""] {
             assert_eq!(threads(wrong).unwrap_err().0, StatusCode::BAD_REQUEST, "{wrong:?}");
         }
+        let form = typed("application/x-www-form-urlencoded");
+        for (name, update) in [("query", false), ("update", true)] {
+            let body = format!("{name}=a&threads=2&priority=low");
+            let asked = match parse(&Method::POST, None, &form, body.as_bytes()).unwrap() {
+                Operation::Query(asked) if !update => asked,
+                Operation::Update(asked) if update => asked,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!((asked.threads, asked.priority), (Some(2), Priority::Low), "{name}");
+        }
+        let priority = parse(&Method::GET, Some("query=a&priority=urgent"), &HeaderMap::new(), b"");
+        assert_eq!(priority.unwrap_err().0, StatusCode::BAD_REQUEST);
         let media = parse(&Method::POST, None, &typed("text/plain"), b"ASK {}").unwrap_err();
         assert_eq!(media.0, StatusCode::UNSUPPORTED_MEDIA_TYPE);
         let method = parse(&Method::DELETE, Some("query=a"), &HeaderMap::new(), b"").unwrap_err();

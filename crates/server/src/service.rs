@@ -2,6 +2,7 @@
 //! thread, send the answer as it comes.
 
 use std::convert::Infallible;
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,8 +11,8 @@ use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, header};
 use snowmelt_graph::{
-    Account, Activity, GraphWrite, MeterScope, Priority, TREE_COLUMNS, as_json, as_prometheus, as_text,
-    sort_trees,
+    Account, Activity, GraphWrite, MeterScope, Priority, Report, Samples, TREE_COLUMNS, as_json,
+    as_prometheus, as_text, sort_trees,
 };
 use snowmelt_sparql::{Engine, LoadPermission, QueryError, QueryKind, QueryOptions, UpdateOptions};
 use tokio::sync::oneshot;
@@ -188,13 +189,13 @@ impl Service {
                 let base = format!("http://{host}{path}");
                 let account = self.account_of_query(connection, query.priority);
                 let answered = self.query(query, Some(base), accept(&head.headers), Arc::clone(&account));
-                answered.await.map_err(|failure| failure.with_activity(&account))
+                with_account(answered, &account).await
             }
             (Operation::Update(update), path) => {
                 self.may_change()?;
                 let account = self.account_of_update(connection, update.priority);
                 let answered = self.update(update, format!("http://{host}{path}"), Arc::clone(&account));
-                answered.await.map_err(|failure| failure.with_activity(&account))
+                with_account(answered, &account).await
             }
         }
     }
@@ -244,6 +245,7 @@ impl Service {
         let options = UpdateOptions {
             base: Some(base),
             timeout: self.timeout(&update),
+            threads: self.threads(&update),
             cancel: Some(Arc::clone(&running.cancel)),
             account: Some(Arc::clone(&account)),
             using_graphs: update.default_graphs,
@@ -261,8 +263,8 @@ impl Service {
         let report = serde_json::json!({
             "transaction": updated.txn, "inserted": updated.changed.inserted, "deleted": updated.changed.deleted,
         });
-        let answer = response(StatusCode::OK, "application/json", AnswerBody::whole(format!("{report}\n")));
-        Ok(with_activity(answer, &account))
+        let body = AnswerBody::whole(format!("{report}\n")).while_running(running);
+        Ok(with_activity(response(StatusCode::OK, "application/json", body), &account))
     }
 
     /// The Graph Store Protocol.
@@ -272,11 +274,14 @@ impl Service {
         match head.method {
             Method::GET | Method::HEAD => {
                 let account = self.account_of_query(connection, Priority::Normal);
-                let find = || graph_store::query_of(&self.engine, &target, &account);
-                let text = tokio::task::block_in_place(find)?;
-                let asked =
-                    ProtocolRequest { text, triples_are_distinct: true, ..ProtocolRequest::default() };
-                self.query(asked, None, accept(&head.headers), account).await
+                let answered = async {
+                    let find = || graph_store::query_of(&self.engine, &target, &account);
+                    let text = tokio::task::block_in_place(find)?;
+                    let asked =
+                        ProtocolRequest { text, triples_are_distinct: true, ..ProtocolRequest::default() };
+                    self.query(asked, None, accept(&head.headers), Arc::clone(&account)).await
+                };
+                with_account(answered, &account).await
             }
             Method::PUT | Method::POST => {
                 self.may_change()?;
@@ -285,14 +290,17 @@ impl Service {
                 let write = if replace { GraphWrite::Replace } else { GraphWrite::Add };
                 let base = format!("http://{host}/graphs");
                 let account = self.account_of_update(connection, Priority::Normal);
-                let answer = self.store_graph(target, write, head.headers, body, base, &account).await?;
+                let stored = self.store_graph(target, write, head.headers, body, base, &account);
+                let answer = with_account(stored, &account).await?;
                 Ok(with_activity(answer, &account))
             }
             Method::DELETE => {
                 self.may_change()?;
                 let engine = Arc::clone(&self.engine);
                 let account = self.account_of_update(connection, Priority::Normal);
-                self.change(&account, move |asker| graph_store::delete(&engine, &target, asker)).await?;
+                let deleted =
+                    self.change(&account, move |asker| graph_store::delete(&engine, &target, asker));
+                with_account(deleted, &account).await?;
                 Ok(with_activity(empty(StatusCode::NO_CONTENT), &account))
             }
             _ => {
@@ -376,11 +384,15 @@ impl Service {
         }
     }
 
+    fn threads(&self, asked: &ProtocolRequest) -> usize {
+        asked.threads.unwrap_or(usize::MAX).min(self.limits.threads)
+    }
+
     fn options(&self, query: &ProtocolRequest, cancel: &Arc<AtomicBool>) -> QueryOptions {
         QueryOptions {
             timeout: self.timeout(query),
             cancel: Some(Arc::clone(cancel)),
-            threads: query.threads.unwrap_or(usize::MAX).min(self.limits.threads),
+            threads: self.threads(query),
             default_graphs: query.default_graphs.clone(),
             named_graphs: query.named_graphs.clone(),
             triples_are_distinct: query.triples_are_distinct,
@@ -424,26 +436,27 @@ impl Service {
 impl Service {
     /// All meters in the text format of Prometheus.
     fn metrics(&self) -> HttpResponse {
-        let mut out = String::new();
-        let level = |name: &str, kind: &str, labels: &str, value: f64| {
-            format!("# TYPE snowmelt_{name} {kind}\nsnowmelt_{name}{labels} {value}\n")
-        };
-        let version = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
-        out += &level("build_info", "gauge", &version, 1.0);
-        out += &level("uptime_seconds", "gauge", "", self.started.elapsed().as_secs_f64());
-        out += &level("requests_answered_total", "counter", "", self.answered.load(Ordering::Relaxed) as f64);
-        out += &level("requests_refused_total", "counter", "", self.refused.load(Ordering::Relaxed) as f64);
-        out += &level("requests_running", "gauge", "", self.running.len() as f64);
-        out += &level("commands_running", "gauge", "", self.commands.len() as f64);
-        out += &level("connections_open", "gauge", "", self.connections.len() as f64);
+        let mut samples = Samples::default();
+        samples.level("uptime_s", "s", self.started.elapsed().as_secs_f64());
+        samples.count("requests.answered", "requests", self.answered.load(Ordering::Relaxed));
+        samples.count("requests.refused", "requests", self.refused.load(Ordering::Relaxed));
+        samples.level("requests.running", "requests", self.running.len() as u64);
+        samples.level("commands.running", "commands", self.commands.len() as u64);
+        samples.level("connections.open", "connections", self.connections.len() as u64);
+        let mut samples = samples.into_list();
+        samples.extend(self.engine.database().report().samples());
+        let mut out = format!(
+            "# HELP snowmelt_build_info the version of the program\n# TYPE snowmelt_build_info gauge\nsnowmelt_build_info{{version=\"{}\"}} 1\n",
+            env!("CARGO_PKG_VERSION")
+        );
         self.running.durations.prometheus(&mut out);
-        out += &as_prometheus(&self.engine.database().report().samples());
+        out += &as_prometheus(&samples);
         response(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", AnswerBody::whole(out))
     }
 
     /// Whether queries and updates are worth sending.
     fn ready(&self) -> Result<HttpResponse, Refusal> {
-        match self.engine.database().journal_stats().poisoned {
+        match self.engine.database().store().poisoned() {
             Some(why) => Err((
                 StatusCode::SERVICE_UNAVAILABLE,
                 format!("updates fail until the server is started again: {why}"),
@@ -464,9 +477,23 @@ impl Service {
             (None, Some(account)) => MeterScope::Account(account),
             (Some(_), Some(_)) => return Err(bad("one at a time: 'tree' or 'account'")),
         };
-        let done = self.engine.database().store().reset(&scope);
-        done.map_err(|error| (StatusCode::NOT_FOUND, error.to_string()))?;
+        self.reset_meters(&scope).map_err(|message| (StatusCode::NOT_FOUND, message))?;
         Ok(empty(StatusCode::NO_CONTENT))
+    }
+
+    /// All meters, and the open connections among the accounts.
+    pub fn meters(&self) -> Report {
+        let mut report = self.engine.database().report();
+        report.accounts.extend(self.connections.accounts());
+        report
+    }
+
+    /// Has them count anew; why not, if there is none of that name.
+    pub fn reset_meters(&self, scope: &MeterScope) -> Result<(), String> {
+        match scope {
+            MeterScope::Account(name) if self.connections.reset(name) => Ok(()),
+            _ => self.engine.database().store().reset(scope).map_err(|error| error.to_string()),
+        }
     }
 }
 
@@ -533,6 +560,14 @@ fn answer(
         }
         Err(error) => writer.fail(refusal(&error)),
     }
+}
+
+/// The same; a failure says what was done on behalf of the account.
+async fn with_account<T>(
+    answered: impl Future<Output = Result<T, Failure>>,
+    account: &Account,
+) -> Result<T, Failure> {
+    answered.await.map_err(|failure| failure.with_activity(account))
 }
 
 fn bad(message: &str) -> Refusal {

@@ -65,6 +65,8 @@ fn a_change_that_was_being_written_and_those_after_it_are_told_apart() {
                 assert!(refused.1.contains(part), "step {step}: {refused:?}");
             }
         }
+        let (ready, why) = server.ask("GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        assert!(ready.starts_with("HTTP/1.1 503") && why.contains("started again"), "{ready}{why}");
         let read = server.get("ASK { <urn:before> <urn:p> <urn:o> }", "text/csv");
         assert!(read.0.starts_with("HTTP/1.1 200") && read.1.contains("true"), "reads go on: {read:?}");
         drop(server);

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use snowmelt_graph::{Activity, Database, OpenOptions};
+use snowmelt_graph::{Activity, Database, Mode, OpenOptions, SampleKind, SampleValue};
 use support::{Running, config};
 
 /// Names of all values, as paths: `a.b` for members, `a[].b` for those of a list's entries.
@@ -87,11 +88,13 @@ fn prometheus_has_every_meter_and_the_times_of_requests() {
         let count = |kind| format!("snowmelt_request_duration_seconds_count{{kind=\"{kind}\"}} 1\n");
         ["query", "update"].into_iter().all(|kind| text.contains(&count(kind)))
     };
+    let until = Instant::now() + Duration::from_secs(60);
     let (head, text) = loop {
         let (head, text) = server.ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
         if answered(&text) {
             break (head, text);
         }
+        assert!(Instant::now() < until, "two requests are over: {text}");
     };
     assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
     let mut typed = BTreeSet::new();
@@ -108,17 +111,53 @@ fn prometheus_has_every_meter_and_the_times_of_requests() {
             assert!(typed.contains(metric) || family.is_some_and(|f| typed.contains(f)), "{line}");
         }
     }
-    let metric = |sample: &snowmelt_graph::Sample| {
-        snowmelt_graph::as_prometheus(std::slice::from_ref(sample)).lines().nth(1).map(str::to_owned)
-    };
+    // Names of the book, and how they are to be written.
     let dir = tempfile::tempdir().unwrap();
     let database = Database::create(&dir.path().join("db"), &[], &OpenOptions::default()).unwrap();
-    for sample in database.report().samples() {
-        let Some(of) = metric(&sample) else { continue };
-        assert!(text.contains(&format!("{of}\n")), "{} is missing", sample.name);
+    let samples = database.report().samples();
+    let there = || samples.iter().filter(|sample| sample.value != SampleValue::Absent);
+    let kind = |name: &str| there().find(|sample| sample.name == name).map(|sample| sample.kind);
+    let mut compared = 0;
+    for (name, unit) in explained() {
+        let total = match kind(&name) {
+            Some(SampleKind::Count) => "_total",
+            Some(SampleKind::Level) if unit != "text" => "",
+            _ => continue,
+        };
+        let flat = name.replace("[]", "").replace(".*", "").replace('.', "_");
+        let flat = match unit.as_str() {
+            "ns" => flat.strip_suffix("_ns").unwrap_or(&flat).to_owned() + "_seconds",
+            "us" => flat.strip_suffix("_us").unwrap_or(&flat).to_owned() + "_seconds",
+            "s" => flat.strip_suffix("_seconds").unwrap_or(&flat).to_owned() + "_seconds",
+            _ => flat,
+        };
+        let metric = format!("snowmelt_{flat}{total}");
+        let is_one = |series: &String| series.split('{').next() == Some(&metric);
+        assert!(series.iter().any(is_one), "{name}: no {metric}");
+        compared += 1;
     }
+    assert!(compared > 80, "{compared} meters of the book");
+    let value = |name: &str| -> f64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+        line.unwrap_or_else(|| panic!("no {name}")).parse().unwrap()
+    };
+    assert!(value("snowmelt_requests_answered_total") >= 2.0);
+    assert_eq!(value("snowmelt_requests_refused_total"), 0.0);
+    assert!(value("snowmelt_request_duration_seconds_sum{kind=\"query\"}") > 0.0);
     let (ready, _) = server.ask("GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(ready.starts_with("HTTP/1.1 200"), "{ready}");
+}
+
+/// A read-only server is ready; only one whose updates have begun to fail is not.
+#[test]
+fn a_database_that_is_only_read_is_ready() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, options) = (dir.path().join("db"), OpenOptions::default());
+    drop(Database::create(&path, &[], &options).unwrap());
+    let options = OpenOptions { mode: Mode::ReadOnly, ..options };
+    let server = Running::of(Database::open(&path, &options).unwrap(), dir, config());
+    let (ready, text) = server.ask("GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert!(ready.starts_with("HTTP/1.1 200"), "{ready}{text}");
 }
 
 /// The answer of `/stats` now.
@@ -182,6 +221,31 @@ fn a_request_says_what_it_did_and_its_account_and_connection_know() {
         (&1.into(), &Activity::default().to_string().into())
     );
     assert!(connection["peer"].as_str().unwrap().starts_with("127.0.0.1:"));
+}
+
+/// A request that fails has read all the same.
+#[test]
+fn failures_say_what_they_did() {
+    let server = Running::start("<urn:a> <urn:b> \"\\u0001\" <urn:g> .", config());
+    let all = "SELECT * { GRAPH ?g { ?s ?p ?o } }";
+    let failed = [
+        ("406", server.get(all, "application/sparql-results+xml")),
+        (
+            "409",
+            server.update("INSERT { ?s <urn:q> 1 } WHERE { GRAPH ?g { ?s ?p ?o } } ; CREATE GRAPH <urn:g>"),
+        ),
+        ("404", server.send("DELETE", "/graphs?graph=urn:b", "", "")),
+        (
+            "406",
+            server.ask(
+                "GET /graphs?graph=urn:g HTTP/1.1\r\nHost: localhost\r\nAccept: application/rdf+xml\r\n\r\n",
+            ),
+        ),
+    ];
+    for (status, (head, text)) in failed {
+        assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{head}{text}");
+        assert!(rnd(field(&head, "snowmelt-activity").expect("a header")) > 0, "{head}{text}");
+    }
 }
 
 #[test]

@@ -48,10 +48,14 @@ pub fn run(args: ScanArgs) -> anyhow::Result<()> {
     let session = database.session()?;
     let pieces = session.pieces(args.index, &[], args.leaves.get(), None);
     drop(session);
-    let rows = AtomicU64::new(0);
+    let (rows, has_failed) = (AtomicU64::new(0), AtomicBool::new(false));
     let begun = Instant::now();
     std::thread::scope(|scope| {
-        let read = || read(&database, args.index, &pieces, &rows, &stop);
+        let read = || {
+            let ends = || stop.load(Ordering::Relaxed) || has_failed.load(Ordering::Relaxed);
+            let read = read(&database, args.index, &pieces, &rows, &ends);
+            read.inspect_err(|_| has_failed.store(true, Ordering::Relaxed))
+        };
         let threads: Vec<_> = (0..args.threads.get()).map(|_| scope.spawn(read)).collect();
         threads.into_iter().try_for_each(|thread| thread.join().expect("no reader panics"))
     })?;
@@ -78,10 +82,10 @@ fn read(
     index: Index,
     pieces: &ScanPieces,
     rows: &AtomicU64,
-    stop: &AtomicBool,
+    ends: &dyn Fn() -> bool,
 ) -> anyhow::Result<()> {
     let mut session = database.session()?;
-    while !stop.load(Ordering::Relaxed)
+    while !ends()
         && let Some(mut piece) = pieces.next(&mut session)?
     {
         let mut columns = Columns::of(index.arity(), 0);

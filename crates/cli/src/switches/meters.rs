@@ -75,7 +75,7 @@ fn say(report: &Report, format: MetersFormat) {
 #[derive(Clone, Debug, clap::Args)]
 pub struct SessionArgs {
     /// How urgent its reads are, where devices have to choose: high, normal or low
-    #[arg(long, value_name = "P", default_value = "normal", hide_default_value = true)]
+    #[arg(long, value_name = "P", default_value = "normal")]
     priority: Priority,
     /// Write each wait for a page into a file, tab-separated: when, how long, class, tree, page,
     /// pages asked for together, stripe, offset

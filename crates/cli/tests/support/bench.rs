@@ -1,9 +1,8 @@
 //! Runs of the command in a folder of their own, with what they print.
 
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output};
 
-use assert_cmd::Command;
 use tempfile::TempDir;
 
 /// Five triples about two people.
@@ -48,7 +47,7 @@ impl Bench {
     /// cannot be run.
     pub fn copy_of_the_command(&self) -> PathBuf {
         let copy = self.path("snowmelt");
-        let made = std::process::Command::new("cp").arg(env!("CARGO_BIN_EXE_snowmelt")).arg(&copy).status();
+        let made = Command::new("cp").arg(super::snowmelt().get_program()).arg(&copy).status();
         assert!(made.unwrap().success());
         copy
     }
@@ -61,9 +60,15 @@ impl Bench {
         std::fs::write(self.path(name), text).unwrap();
     }
 
+    /// The command in the folder, not yet run.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = super::snowmelt();
+        command.current_dir(self.dir()).args(args);
+        command
+    }
+
     pub fn run(&self, args: &[&str]) -> Output {
-        let mut command = Command::cargo_bin("snowmelt").unwrap();
-        command.current_dir(self.dir.path()).args(args).output().unwrap()
+        self.command(args).output().unwrap()
     }
 
     #[track_caller]

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use snowmelt_sparql::Engine;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
@@ -18,7 +17,6 @@ use tokio::task::JoinSet;
 use super::perform::perform;
 use super::{Address, Command, FILE_NAME, MOST_REQUEST_BYTES, Reply, Request, VERSION};
 use crate::durations::RequestKind;
-use crate::running::Register;
 use crate::service::Service;
 
 /// Commands at the same time; others are refused.
@@ -68,7 +66,7 @@ pub(crate) async fn answer_until(
             accepted = socket.listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     let full = clients.len() >= MOST_COMMANDS;
-                    clients.spawn(answer(stream, Arc::clone(service.engine()), Arc::clone(running), full));
+                    clients.spawn(answer(stream, Arc::clone(&service), full));
                 }
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             },
@@ -81,7 +79,7 @@ pub(crate) async fn answer_until(
     while clients.join_next().await.is_some() {}
 }
 
-async fn answer(stream: UnixStream, engine: Arc<Engine>, running: Arc<Register>, full: bool) {
+async fn answer(stream: UnixStream, service: Arc<Service>, full: bool) {
     let peer = stream.peer_cred().map(|peer| peer.uid());
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
@@ -97,7 +95,7 @@ async fn answer(stream: UnixStream, engine: Arc<Engine>, running: Arc<Register>,
         (Ok(_), false) => asked,
     };
     match command {
-        Ok(command) => run(command, engine, running, read, write).await,
+        Ok(command) => run(command, service, read, write).await,
         Err(message) => drop(send(&mut write, &Reply::Failed { message }).await),
     }
 }
@@ -138,15 +136,14 @@ async fn request(read: &mut BufReader<OwnedReadHalf>) -> Result<Command, String>
 /// Runs a command on a thread of its own and sends what it says.
 async fn run(
     command: Command,
-    engine: Arc<Engine>,
-    running: Arc<Register>,
+    service: Arc<Service>,
     mut read: BufReader<OwnedReadHalf>,
     mut write: OwnedWriteHalf,
 ) {
-    let entry = running.enter(RequestKind::Command);
+    let entry = service.commands.enter(RequestKind::Command);
     let (replies, mut told) = mpsc::channel(16);
     let cancel = Arc::clone(&entry.cancel);
-    tokio::task::spawn_blocking(move || perform(&engine, command, &cancel, &replies));
+    tokio::task::spawn_blocking(move || perform(&service, command, &cancel, &replies));
     let mut watching = true;
     let mut byte = [0; 1];
     loop {

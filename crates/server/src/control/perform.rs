@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use snowmelt_graph::{CompactStep, Database, GraphError, MeterScope};
-use snowmelt_sparql::Engine;
+use snowmelt_graph::{CompactStep, Database, GraphError};
 use tokio::sync::mpsc;
 
 use super::{Command, Reply};
+use crate::service::Service;
 
 /// Pause between two words about progress.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -36,13 +36,16 @@ impl Teller<'_> {
 }
 
 /// Runs a command on this thread. Its last word is its result.
-pub fn perform(engine: &Engine, command: Command, cancel: &AtomicBool, replies: &mpsc::Sender<Reply>) {
+pub fn perform(service: &Service, command: Command, cancel: &AtomicBool, replies: &mpsc::Sender<Reply>) {
     let teller = Teller { cancel, replies, last: None };
-    let database = engine.database();
+    let database = service.engine().database();
     let done = match command {
         Command::Stats => stats(database),
-        Command::Meters => Ok(Reply::Meters(database.report().samples())),
-        Command::Reset(scope) => Ok(reset(database, &scope)),
+        Command::Meters => Ok(Reply::Meters(service.meters().samples())),
+        Command::Reset(scope) => Ok(match service.reset_meters(&scope) {
+            Ok(()) => Reply::Reset,
+            Err(message) => Reply::Failed { message },
+        }),
         Command::Check => check(database, teller),
         Command::Compact => compact(database, teller),
         Command::Backup { target, stripes } => backup(database, &target, &stripes, teller),
@@ -57,13 +60,6 @@ fn stats(database: &std::sync::Arc<Database>) -> Done {
     let stats = database.stats()?;
     let json = serde_json::to_value(&stats).unwrap_or_default();
     Ok(Reply::Stats { table: stats.to_string(), json })
-}
-
-fn reset(database: &std::sync::Arc<Database>, scope: &MeterScope) -> Reply {
-    match database.store().reset(scope) {
-        Ok(()) => Reply::Reset,
-        Err(error) => Reply::Failed { message: error.to_string() },
-    }
 }
 
 fn check(database: &std::sync::Arc<Database>, mut teller: Teller<'_>) -> Done {
