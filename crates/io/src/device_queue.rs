@@ -137,8 +137,8 @@ impl DeviceQueue {
         self.wake(state, usize::MAX);
     }
 
-    /// A reader waits for the reads at these offsets (sorted) now: less urgent ones among them
-    /// that the device has not got are of `class` from here on.
+    /// A reader waits for the reads at these offsets (sorted) now: guesses among them that the
+    /// device has not got are of `class` from here on.
     pub fn hurry(&self, offsets: &[u64], class: Class) {
         let mut state = self.shared.state.lock();
         if state.schedule.hurry(offsets, class) > 0 {

@@ -11,6 +11,7 @@ pub(crate) mod elevator;
 pub(crate) mod fair;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use crate::cost::CostModel;
 use crate::queue::config::{Policy, Tuning};
@@ -132,19 +133,19 @@ impl Order {
         }
     }
 
-    /// Takes out the reads for which `is_wanted` holds; it looks at all that wait.
-    pub(crate) fn take_where(&mut self, is_wanted: &dyn Fn(&Pending) -> bool, into: &mut Vec<Pending>) {
-        let is_wanted = &|pending: &Pending| !pending.request.buf.is_write() && is_wanted(pending);
+    /// Takes out the reads that begin within `offsets`. Where requests are sorted it looks at no
+    /// others.
+    pub(crate) fn take_reads(&mut self, offsets: Range<u64>, into: &mut Vec<Pending>) {
         match self {
             Order::Fifo(queue) => queue.retain(|pending| {
-                let is_wanted = is_wanted(pending);
+                let is_wanted = !pending.request.buf.is_write() && offsets.contains(&pending.request.offset);
                 into.extend(is_wanted.then_some(*pending));
                 !is_wanted
             }),
-            Order::Elevator(order) => order.take_where(is_wanted, into),
-            Order::Deadline(order) => order.take_where(is_wanted, into),
-            Order::Anticipatory(order) => order.elevator.take_where(is_wanted, into),
-            Order::Fair(order) => order.take_where(is_wanted, into),
+            Order::Elevator(order) => order.take_reads(offsets, into),
+            Order::Deadline(order) => order.take_reads(offsets, into),
+            Order::Anticipatory(order) => order.elevator.take_reads(offsets, into),
+            Order::Fair(order) => order.take_reads(offsets, into),
         }
     }
 

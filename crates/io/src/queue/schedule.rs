@@ -151,20 +151,20 @@ impl Schedule {
         self.lanes[request.class as usize].order.over(request, now_ns);
     }
 
-    /// Moves reads ahead to `class`, because a reader waits for them now: less urgent ones at
-    /// these offsets (sorted), and where a request costs more than its bytes those that would go
-    /// along with them. Answers how many.
+    /// Moves guesses to `class`, because a reader waits for them now: those at these offsets
+    /// (sorted), and where a request costs more than its bytes those that would go along with
+    /// them. Answers how many. Planned reads stay in their order: they come soon, and together.
     pub(crate) fn hurry(&mut self, offsets: &[u64], class: Class) -> usize {
-        debug_assert!(offsets.is_sorted(), "they are searched in");
+        debug_assert!(offsets.is_sorted(), "neighbours are of one block");
+        let guesses = &mut self.lanes[Class::Speculative as usize].order;
+        if class >= Class::Speculative || guesses.is_empty() {
+            return 0;
+        }
         let block = self.limits.background.hurried_bytes();
-        let is_wanted = |pending: &Pending| {
-            let begin = pending.request.offset / block * block;
-            let at = offsets.partition_point(|offset| *offset < begin);
-            offsets.get(at).is_some_and(|offset| *offset < begin + block)
-        };
         let mut hurried = Vec::new();
-        for from in [Class::Planned, Class::Speculative].into_iter().filter(|from| *from > class) {
-            self.lanes[from as usize].order.take_where(&is_wanted, &mut hurried);
+        for neighbours in offsets.chunk_by(|a, b| a / block == b / block) {
+            let begin = neighbours[0] / block * block;
+            guesses.take_reads(begin..begin + block, &mut hurried);
         }
         let count = hurried.len();
         for mut pending in hurried {

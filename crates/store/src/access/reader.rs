@@ -204,7 +204,9 @@ impl Reader {
                 Sight::InFlight(coming) => {
                     self.meters.waits += 1;
                     let blocked = Blocked::begin(&store);
-                    fetch.hurry(&[id], self.account().priority().demand());
+                    if coming.rule.is_some() {
+                        fetch.hurry(&[id], self.account().priority().demand());
+                    }
                     core.pages.pool.wait(id);
                     self.was_blocked(blocked, tree, id, By::Stripe(class_of(coming), coming.pages));
                     if let Some(e) = core.failures.since(mark, id) {

@@ -141,8 +141,8 @@ impl Fetch {
         Ok(page.expect("a page that arrives for a reader is pinned"))
     }
 
-    /// A reader waits for pages whose reads were begun, or will: they go before those without a
-    /// waiter. An arm keeps to its order, in which they come soon.
+    /// A reader waits for pages whose reads were begun, or will: those that were guessed go before
+    /// those without a waiter. An arm keeps to its order, in which they come soon.
     pub fn hurry(&self, pages: &[PageId], class: Class) {
         let mut places: Vec<(usize, u64)> = pages
             .iter()
@@ -258,7 +258,7 @@ impl Fetch {
         let mut batches = self.batches();
         let started = self.put_in_flight(tree, pages, rule, meters, |p| self.push(&mut batches, p, class));
         self.submit(batches);
-        if class > Class::Demand && started > 0 && self.can_hurry() {
+        if class == Class::Speculative && started > 0 && self.can_hurry() {
             // A reader that came between flight and queue found nothing there to hurry.
             let pool = &self.core.pages.pool;
             let awaited: Vec<PageId> = pages.iter().copied().filter(|p| pool.is_awaited(*p)).collect();

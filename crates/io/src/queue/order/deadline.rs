@@ -11,9 +11,11 @@
 //! requests can take minutes. This order bounds it by a time.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::queue::config::Tuning;
 use crate::queue::device_request::Pending;
+use crate::queue::order::elevator::reads_of;
 
 #[derive(Default)]
 pub(crate) struct Deadline {
@@ -103,10 +105,9 @@ impl Deadline {
         self.left = self.left.saturating_sub(1);
     }
 
-    /// Takes out the reads for which `is_wanted` holds.
-    pub(crate) fn take_where(&mut self, is_wanted: &dyn Fn(&Pending) -> bool, into: &mut Vec<Pending>) {
-        let taken = self.reads.sorted.extract_if(.., |_, pending| is_wanted(pending));
-        for (_, pending) in taken {
+    /// Takes out the reads that begin within `offsets`.
+    pub(crate) fn take_reads(&mut self, offsets: Range<u64>, into: &mut Vec<Pending>) {
+        for pending in reads_of(&mut self.reads.sorted, offsets) {
             self.reads.by_age.remove(&pending.order);
             into.push(pending);
         }

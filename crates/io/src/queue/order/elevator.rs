@@ -4,39 +4,23 @@
 //! newcomers; all others wait for the next sweep. So a request waits for at most what was there
 //! before it plus `fairness` requests per sweep, however many keep arriving.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::queue::device_request::Pending;
 
+/// Requests by offset and arrival.
+type ByOffset = BTreeMap<(u64, u64), Pending>;
+
 #[derive(Default)]
 pub(crate) struct Elevator {
-    sweep: BinaryHeap<Reverse<ByOffset>>,
-    next_sweep: BinaryHeap<Reverse<ByOffset>>,
+    sweep: ByOffset,
+    next_sweep: ByOffset,
     /// End of the last request of this sweep.
     head: u64,
     /// Newcomers this sweep has taken.
     joined: usize,
 }
-
-struct ByOffset(Pending);
-
-impl Ord for ByOffset {
-    fn cmp(&self, other: &ByOffset) -> Ordering {
-        (self.0.request.offset, self.0.order).cmp(&(other.0.request.offset, other.0.order))
-    }
-}
-impl PartialOrd for ByOffset {
-    fn partial_cmp(&self, other: &ByOffset) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl PartialEq for ByOffset {
-    fn eq(&self, other: &ByOffset) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-impl Eq for ByOffset {}
 
 impl Elevator {
     pub(crate) fn is_empty(&self) -> bool {
@@ -45,11 +29,12 @@ impl Elevator {
 
     pub(crate) fn push(&mut self, pending: Pending, fairness: usize) {
         let ahead = !self.sweep.is_empty() && pending.request.offset >= self.head;
+        let key = (pending.request.offset, pending.order);
         if ahead && self.joined < fairness {
             self.joined += 1;
-            self.sweep.push(Reverse(ByOffset(pending)));
+            self.sweep.insert(key, pending);
         } else {
-            self.next_sweep.push(Reverse(ByOffset(pending)));
+            self.next_sweep.insert(key, pending);
         }
     }
 
@@ -62,29 +47,35 @@ impl Elevator {
     }
 
     pub(crate) fn peek(&self) -> Option<&Pending> {
-        self.sweep.peek().map(|Reverse(next)| &next.0)
+        self.sweep.first_key_value().map(|(_, next)| next)
     }
 
     pub(crate) fn pop(&mut self) -> Option<Pending> {
-        self.sweep.pop().map(|Reverse(next)| next.0)
+        self.sweep.pop_first().map(|(_, next)| next)
     }
 
     pub(crate) fn sent(&mut self, end: u64) {
         self.head = end;
     }
 
-    /// Takes out those for which `is_wanted` holds.
-    pub(crate) fn take_where(&mut self, is_wanted: &dyn Fn(&Pending) -> bool, into: &mut Vec<Pending>) {
-        for heap in [&mut self.sweep, &mut self.next_sweep] {
-            heap.retain(|Reverse(ByOffset(pending))| {
-                let is_wanted = is_wanted(pending);
-                into.extend(is_wanted.then_some(*pending));
-                !is_wanted
-            });
+    /// Takes out the reads that begin within `offsets`.
+    pub(crate) fn take_reads(&mut self, offsets: Range<u64>, into: &mut Vec<Pending>) {
+        for sweep in [&mut self.sweep, &mut self.next_sweep] {
+            into.extend(reads_of(sweep, offsets.clone()));
         }
     }
 
     pub(crate) fn drain(&mut self) -> Vec<Pending> {
-        self.sweep.drain().chain(self.next_sweep.drain()).map(|Reverse(p)| p.0).collect()
+        let all = [&mut self.sweep, &mut self.next_sweep].map(std::mem::take);
+        all.into_iter().flat_map(BTreeMap::into_values).collect()
     }
+}
+
+/// Takes out the reads that begin within `offsets`.
+pub(super) fn reads_of(
+    waiting: &mut BTreeMap<(u64, u64), Pending>,
+    offsets: Range<u64>,
+) -> impl Iterator<Item = Pending> {
+    let keys = (offsets.start, 0)..(offsets.end, 0);
+    waiting.extract_if(keys, |_, pending| !pending.request.buf.is_write()).map(|(_, pending)| pending)
 }

@@ -7,6 +7,7 @@
 //! client, however many requests those have.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 
 use crate::cost::CostModel;
 use crate::queue::device_request::{DeviceRequest, Pending};
@@ -80,10 +81,10 @@ impl Fair {
     }
 
     /// Takes out those for which `is_wanted` holds.
-    pub(crate) fn take_where(&mut self, is_wanted: &dyn Fn(&Pending) -> bool, into: &mut Vec<Pending>) {
+    pub(crate) fn take_reads(&mut self, offsets: Range<u64>, into: &mut Vec<Pending>) {
         self.turns.retain(|client| {
             let account = self.accounts.get_mut(client).expect("who has a turn has an account");
-            account.elevator.take_where(is_wanted, into);
+            account.elevator.take_reads(offsets.clone(), into);
             !account.elevator.is_empty()
         });
         self.accounts.retain(|_, account| !account.elevator.is_empty());

@@ -229,14 +229,19 @@ fn what_goes_along_is_hurried_along() {
     let mut bench = Bench::new(limits(Policy::Elevator));
     let background = Background::new(CostModel::network(), 4, 1 << 20);
     bench.schedule.limits.background = background;
-    let block = background.hurried_bytes() / PAGE;
-    assert!(block > 10, "a request costs the network as much as {block} pages");
-    for page in [block, block + 1, 2 * block - 1, 2 * block] {
+    let block = background.hurried_bytes();
+    assert!(block > 10 * PAGE, "a request costs the network as much as {block} bytes");
+    // The first and the last of the second block, and those beside it.
+    let (first, last) = (block.div_ceil(PAGE), (2 * block - 1) / PAGE);
+    for page in [first - 1, first, last, last + 1] {
         bench.push(0, pending(page, 1, Class::Speculative, false, page));
         bench.push(0, pending(page, 1, Class::Planned, false, page));
     }
-    assert_eq!(bench.schedule.hurry(&[(block + 1) * PAGE], Class::Planned), 3, "of the guesses");
-    assert_eq!(bench.schedule.hurry(&[(block + 1) * PAGE], Class::Demand), 6, "of the planned ones, too");
+    let two = [(first + 1) * PAGE, (first + 2) * PAGE];
+    assert_eq!(bench.schedule.hurry(&two, Class::Speculative), 0, "they are that already");
+    assert_eq!(bench.schedule.hurry(&two, Class::Planned), 2, "the guesses of the block");
+    assert_eq!(bench.schedule.hurry(&two, Class::Demand), 0, "planned reads keep their order");
+    assert_eq!(bench.schedule.hurry(&[(last + 1) * PAGE], Class::Demand), 1);
 }
 
 #[test]
