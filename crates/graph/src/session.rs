@@ -6,6 +6,7 @@ pub(crate) mod dump;
 pub(crate) mod resolve;
 pub(crate) mod stats;
 pub(crate) mod subject_quads;
+pub(crate) mod summary;
 
 use std::sync::Arc;
 

@@ -242,7 +242,13 @@ fn blank_nodes_are_new_ones() {
     let dir = tempfile::tempdir().unwrap();
     let db = Database::create(dir.path(), &[], &options()).unwrap();
     let text = "_:a <http://p> _:b . _:b <http://p> _:a .";
-    let document = Document { name: "text", format: oxrdfio::RdfFormat::Turtle, base: None, graph: None };
+    let document = Document {
+        name: "text",
+        format: oxrdfio::RdfFormat::Turtle,
+        base: None,
+        graph: None,
+        is_one_graph: false,
+    };
     for quads in [2, 4] {
         let mut txn = db.begin().unwrap();
         txn.insert_document(&document, text.as_bytes(), &AtomicBool::new(false)).unwrap();
@@ -258,7 +264,13 @@ fn half_a_document_is_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let db = Database::create(dir.path(), &[], &options()).unwrap();
     let mut txn = db.begin().unwrap();
-    let document = Document { name: "text", format: oxrdfio::RdfFormat::Turtle, base: None, graph: None };
+    let document = Document {
+        name: "text",
+        format: oxrdfio::RdfFormat::Turtle,
+        base: None,
+        graph: None,
+        is_one_graph: false,
+    };
     let text = "<http://a> <http://p> 1 .\n<http://a> <http://p> oops .";
     let error = txn.insert_document(&document, text.as_bytes(), &AtomicBool::new(false)).unwrap_err();
     assert!(error.to_string().starts_with("text:2:"), "{error}");

@@ -425,10 +425,20 @@ fn argument(aggregate: &AggregateExpression) -> Option<&Expression> {
 impl Algebra {
     /// Whether it calls BNODE(string), whose nodes are told apart by counting.
     pub fn names_blanks(&self) -> bool {
+        self.calls(|function, args| *function == Function::BNode && !args.is_empty())
+    }
+
+    /// Whether the same query on the same data may give something else.
+    pub fn is_volatile(&self) -> bool {
+        use Function as F;
+        self.calls(|function, _| matches!(function, F::Now | F::Rand | F::Uuid | F::StrUuid | F::BNode))
+    }
+
+    fn calls(&self, is_it: impl Fn(&Function, &[Expression]) -> bool) -> bool {
         let mut found = false;
         for expr in self.root.all().into_iter().flat_map(Node::expressions) {
             visit(expr, &mut |part| {
-                found |= matches!(part, Expression::FunctionCall(Function::BNode, args) if !args.is_empty());
+                found |= matches!(part, Expression::FunctionCall(function, args) if is_it(function, args));
             });
         }
         found

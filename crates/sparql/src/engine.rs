@@ -26,7 +26,7 @@ mod template;
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::{Duration, Instant};
 
 use oxsdatatypes::DateTime;
@@ -80,6 +80,8 @@ pub struct QueryOptions {
     pub cancel: Option<Arc<AtomicBool>>,
     /// On whose behalf it reads; `other` when not given.
     pub account: Option<Arc<Account>>,
+    /// Told how many rows there were so far.
+    pub rows: Option<Arc<AtomicU64>>,
     /// Rows of a batch; default: adaptive, 1 K to 64 K.
     pub batch_rows: Option<usize>,
     /// Threads it may use; 0: as many as there are cores.
@@ -226,7 +228,7 @@ impl Engine {
         let planning = begun.elapsed();
         run.announce_constants()?;
         let mut result = QueryResult::new(template, root, run, options.triples_are_distinct, reserved)?;
-        result.planning = planning;
+        (result.planning, result.told) = (planning, options.rows.clone());
         Ok(result)
     }
 

@@ -7,6 +7,7 @@
 
 mod csv;
 mod format;
+mod html;
 mod refuse;
 mod returns;
 mod table;
@@ -25,6 +26,7 @@ use sparesults::{QueryResultsFormat, QueryResultsSerializer, WriterSolutionsSeri
 use crate::QueryError;
 use crate::value::{TermBuffer, TermStore, Terms};
 use csv::Csv;
+use html::Html;
 use refuse::{refuse, refuse_triple};
 use returns::Returns;
 use table::TableWriter;
@@ -43,6 +45,13 @@ pub fn write_boolean(format: ResultFormat, answer: bool, out: &mut dyn Write) ->
             Ok(())
         }
         None if format == ResultFormat::Table => writeln!(out, "{}", if answer { "yes" } else { "no" }),
+        None if format == ResultFormat::Html => {
+            let mut html = Html::new(&["answer".to_owned()], out)?;
+            let answer = oxrdf::Literal::from(answer);
+            let cell = (VariableRef::new_unchecked("answer"), answer.as_ref().into());
+            html.row(&["answer".to_owned()], std::iter::once(cell))?;
+            html.finish()
+        }
         None => Err(wrong(format, "a boolean")),
     }
 }
@@ -63,6 +72,7 @@ enum SolutionForm<'w> {
     Standard(Box<WriterSolutionsSerializer<BufWriter<&'w mut dyn Write>>>),
     Csv(Csv<'w>),
     Xml(Xml<'w>),
+    Html(Html<'w>),
     Table(TableWriter<'w>),
 }
 
@@ -91,6 +101,7 @@ impl<'w> SolutionWriter<'w> {
             None if format == ResultFormat::Table => {
                 return Ok(Self::table(variables, TableStyle::default(), out));
             }
+            None if format == ResultFormat::Html => SolutionForm::Html(Html::new(variables, out)?),
             None => return Err(wrong(format, "a table of solutions")),
         };
         let buffers = variables.iter().map(|_| TermBuffer::default()).collect();
@@ -147,6 +158,7 @@ impl<'w> SolutionWriter<'w> {
                 SolutionForm::Standard(writer) => writer.serialize(cells)?,
                 SolutionForm::Csv(csv) => csv.row(cells)?,
                 SolutionForm::Xml(xml) => xml.row(cells)?,
+                SolutionForm::Html(html) => html.row(&self.variables, cells)?,
                 SolutionForm::Table(table) => table.row(cells)?,
             }
             seen?;
@@ -163,6 +175,7 @@ impl<'w> SolutionWriter<'w> {
             SolutionForm::Standard(writer) => writer.finish()?.flush(),
             SolutionForm::Csv(csv) => csv.finish(),
             SolutionForm::Xml(xml) => xml.finish(),
+            SolutionForm::Html(html) => html.finish(),
             SolutionForm::Table(table) => table.finish(),
         }
     }
@@ -170,9 +183,14 @@ impl<'w> SolutionWriter<'w> {
 
 /// Writes the triples of CONSTRUCT and DESCRIBE.
 pub struct GraphWriter<'w> {
-    writer: WriterQuadSerializer<Out<'w>>,
+    form: GraphForm<'w>,
     format: ResultFormat,
     buffers: [TermBuffer; 3],
+}
+
+enum GraphForm<'w> {
+    Standard(Box<WriterQuadSerializer<Out<'w>>>),
+    Html(Html<'w>),
 }
 
 impl<'w> GraphWriter<'w> {
@@ -181,11 +199,20 @@ impl<'w> GraphWriter<'w> {
     /// # Errors
     /// When the format is not one of graphs.
     pub fn new(format: ResultFormat, out: &'w mut dyn Write) -> io::Result<Self> {
-        let standard = format.graph().ok_or_else(|| wrong(format, "a graph"))?;
-        let writer = RdfSerializer::from_format(standard).for_writer(buffered(format, out));
+        let form = match format.graph() {
+            Some(standard) => {
+                let out = buffered(format, out);
+                GraphForm::Standard(Box::new(RdfSerializer::from_format(standard).for_writer(out)))
+            }
+            None if format == ResultFormat::Html => {
+                let names = ["subject", "predicate", "object"].map(str::to_owned);
+                GraphForm::Html(Html::new(&names, out)?)
+            }
+            None => return Err(wrong(format, "a graph")),
+        };
         // a table of triples is N-Triples
         let format = if format == ResultFormat::Table { ResultFormat::NTriples } else { format };
-        Ok(GraphWriter { writer, format, buffers: Default::default() })
+        Ok(GraphWriter { form, format, buffers: Default::default() })
     }
 
     /// Writes a batch of triples: subjects, predicates, objects. Those RDF does not allow
@@ -229,7 +256,11 @@ impl<'w> GraphWriter<'w> {
             if self.format == ResultFormat::RdfXml {
                 refuse_triple(predicate, object)?;
             }
-            self.writer.serialize_triple(TripleRef::new(subject, predicate, object))?;
+            let triple = TripleRef::new(subject, predicate, object);
+            match &mut self.form {
+                GraphForm::Standard(writer) => writer.serialize_triple(triple)?,
+                GraphForm::Html(html) => html.triple(triple)?,
+            }
         }
         Ok(())
     }
@@ -239,7 +270,10 @@ impl<'w> GraphWriter<'w> {
     /// # Errors
     /// When writing fails.
     pub fn finish(self) -> io::Result<()> {
-        self.writer.finish()?.flush()
+        match self.form {
+            GraphForm::Standard(writer) => writer.finish()?.flush(),
+            GraphForm::Html(html) => html.finish(),
+        }
     }
 }
 

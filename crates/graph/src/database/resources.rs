@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use snowmelt_store::{Account, Activity, Clock, JournalStats, MemoryBudget, RecoveryTrace, Report};
 
@@ -26,6 +27,18 @@ impl Database {
     /// Its folder: temporary files of work on it go there.
     pub fn dir(&self) -> &Path {
         self.store().dir()
+    }
+
+    /// The newest transaction that readers see.
+    pub fn newest(&self) -> u64 {
+        self.store().snapshot().txn()
+    }
+
+    /// When its files were changed last, as far as the file system tells; now if it does not.
+    pub fn changed_at(&self) -> SystemTime {
+        let files = std::fs::read_dir(self.dir()).into_iter().flatten().flatten();
+        let times = files.filter_map(|file| file.metadata().and_then(|meta| meta.modified()).ok());
+        times.max().unwrap_or_else(SystemTime::now)
     }
 
     /// Its clock, which may be virtual: work on it waits by no other.

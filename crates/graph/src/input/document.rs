@@ -22,6 +22,8 @@ pub(crate) struct DocumentOptions {
     pub(crate) base: Option<String>,
     /// The graph of triples without one.
     pub(crate) graph: Option<NamedNode>,
+    /// Statements that name a graph are faults.
+    pub(crate) is_one_graph: bool,
     /// Go on behind malformed statements.
     pub(crate) lenient: bool,
     /// Statements per chunk.
@@ -50,6 +52,9 @@ pub(crate) fn parse_document(
 ) -> Result<(), LoadError> {
     let graph = options.graph.map_or(GraphName::DefaultGraph, GraphName::NamedNode);
     let mut parser = RdfParser::from_format(options.format).with_default_graph(graph);
+    if options.is_one_graph {
+        parser = parser.without_named_graphs();
+    }
     if let Some(base) = &options.base {
         parser = parser.with_base_iri(base).map_err(|e| LoadError::Option {
             option: "--base",

@@ -37,6 +37,7 @@ fn document(format: RdfFormat, data: &[u8]) {
             format,
             base: Some("http://e/".into()),
             graph: None,
+            is_one_graph: false,
             lenient,
             chunk_rows,
             chunk_bytes: 1 << 20,

@@ -157,7 +157,7 @@ mod tests {
         let deep = |open: &str| open.repeat(MOST_LEVELS + 1);
         refused(&deep("["), RdfFormat::Turtle, "50000 levels");
         refused(&format!("<a:s> <a:p> {}", deep("(")), RdfFormat::TriG, "50000 levels");
-        refused(&deep("["), RdfFormat::JsonLd { profile: Default::default() }, "50000 levels");
+        refused(&deep("["), RdfFormat::JsonLd { profile: Default::default() }, "256 levels");
         refused(&deep("<a>"), RdfFormat::RdfXml, "50000 levels");
         // not in strings, IRIs and comments
         let hidden = "[".repeat(30_000);

@@ -101,6 +101,7 @@ pub(super) fn insert(
             format: input.format,
             base: options.base.as_deref().or(input.base.as_deref()),
             graph: options.graph.as_deref(),
+            is_one_graph: false,
         };
         txn.insert_counted(&document, input.read, cancel, &mut |statements| {
             triples += statements;

@@ -38,7 +38,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Counts of the input.
 #[derive(Debug, Default)]
-pub(super) struct Summary {
+pub(super) struct ReadSummary {
     pub(super) triples: u64,
     pub(super) skipped: u64,
     pub(super) bytes: u64,
@@ -114,7 +114,7 @@ pub(super) fn read(
     sources: Vec<Source>,
     numbering: &mut Numbering<'_>,
     teller: &mut Teller<'_>,
-) -> Result<Summary, LoadError> {
+) -> Result<ReadSummary, LoadError> {
     let shared = Shared {
         reading,
         graph: graph_name(reading.options.graph.as_deref())?,
@@ -290,6 +290,7 @@ impl Reader<'_> {
             format: input.format,
             base: shared.reading.options.base.clone().or(input.base),
             graph: shared.graph.clone(),
+            is_one_graph: false,
             lenient: shared.reading.options.lenient,
             // As many statements as a chunk of lines has.
             chunk_rows: (shared.reading.sizes.chunk_bytes / 128).max(1),
@@ -412,8 +413,8 @@ fn number_chunks(
     parsed: &Receiver<(u64, Parsed)>,
     place: &Sender<Parsed>,
     teller: &mut Teller<'_>,
-) -> Result<Summary, LoadError> {
-    let mut summary = Summary::default();
+) -> Result<ReadSummary, LoadError> {
+    let mut summary = ReadSummary::default();
     let mut early = BTreeMap::new();
     let mut next = 0;
     // Lines of the current source before the chunk.

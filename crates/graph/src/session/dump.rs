@@ -10,14 +10,16 @@
 use std::collections::HashMap;
 use std::io::{BufWriter, Write};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use oxrdf::{GraphNameRef, NamedNodeRef, NamedOrBlankNodeRef, QuadRef};
-use oxrdfio::{RdfFormat, RdfSerializer, WriterQuadSerializer};
+use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfSerializer, WriterQuadSerializer};
 use snowmelt_store::{Columns, Keys, Matches};
 
 use crate::database::Database;
 use crate::error::{GraphError, Result};
 use crate::index::Index;
+use crate::interrupt::Interrupt;
 use crate::session::Session;
 use crate::term::{Term, TermId, TermRef};
 
@@ -49,23 +51,26 @@ pub enum DumpFormat {
     Turtle,
     /// TriG.
     TriG,
+    /// JSON-LD.
+    JsonLd,
 }
 
 impl DumpFormat {
-    /// The format of a short name: nq, nt, ttl, trig.
+    /// The format of a short name: nq, nt, ttl, trig, jsonld.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "nq" => Some(DumpFormat::NQuads),
             "nt" => Some(DumpFormat::NTriples),
             "ttl" => Some(DumpFormat::Turtle),
             "trig" => Some(DumpFormat::TriG),
+            "jsonld" => Some(DumpFormat::JsonLd),
             _ => None,
         }
     }
 
     /// Whether quads keep their graph.
     pub fn has_graphs(self) -> bool {
-        matches!(self, DumpFormat::NQuads | DumpFormat::TriG)
+        matches!(self, DumpFormat::NQuads | DumpFormat::TriG | DumpFormat::JsonLd)
     }
 
     fn rdf(self) -> RdfFormat {
@@ -74,6 +79,7 @@ impl DumpFormat {
             DumpFormat::NTriples => RdfFormat::NTriples,
             DumpFormat::Turtle => RdfFormat::Turtle,
             DumpFormat::TriG => RdfFormat::TriG,
+            DumpFormat::JsonLd => RdfFormat::JsonLd { profile: JsonLdProfileSet::empty() },
         }
     }
 
@@ -92,14 +98,27 @@ impl Database {
     /// Writes all quads to `out` and answers how many were written: in formats without graphs a
     /// triple that is in several graphs is written once for each.
     pub fn dump(self: &Arc<Self>, format: DumpFormat, out: &mut dyn Write) -> Result<u64> {
-        let mut session = self.session()?;
+        self.session()?.dump(format, out, &AtomicBool::new(false))
+    }
+}
+
+impl Session {
+    /// The same, of what the session sees and on behalf of its account, until it is interrupted.
+    ///
+    /// # Errors
+    /// Those of reading and of writing; [`GraphError::Stopped`].
+    pub fn dump(mut self, format: DumpFormat, out: &mut dyn Write, interrupt: &dyn Interrupt) -> Result<u64> {
         let mut writer = QuadWriter::new(format, out);
-        let mut scan = session.scan(Index::Sp, &[], None);
+        let mut scan = self.scan(Index::Sp, &[], None);
         let mut pairs = Columns::new(2);
-        while scan.next(&mut session, &mut pairs, STRETCH)? {
-            write_stretch(&mut session, &pairs, &mut writer)?;
+        while scan.next(&mut self, &mut pairs, STRETCH)? {
+            if interrupt.is_set() {
+                return Err(GraphError::Stopped);
+            }
+            write_stretch(&mut self, &pairs, &mut writer)?;
             pairs.clear();
         }
+        self.flush();
         writer.finish()
     }
 }
@@ -139,7 +158,9 @@ impl<'a> QuadWriter<'a> {
     /// predicate, object.
     fn write(&mut self, session: &mut Session, mut quads: Vec<[TermId; 4]>) -> Result<()> {
         match self.format {
-            DumpFormat::TriG => quads.sort_unstable_by_key(|[s, p, o, g]| [*g, *s, *p, *o]),
+            DumpFormat::TriG | DumpFormat::JsonLd => {
+                quads.sort_unstable_by_key(|[s, p, o, g]| [*g, *s, *p, *o])
+            }
             _ => quads.sort_unstable(),
         }
         let mut ids: Vec<TermId> =

@@ -33,6 +33,8 @@ pub struct Document<'a> {
     pub base: Option<&'a str>,
     /// The graph of statements that name none; the default graph when absent.
     pub graph: Option<&'a str>,
+    /// Statements that name a graph are faults.
+    pub is_one_graph: bool,
 }
 
 impl Transaction {
@@ -51,7 +53,7 @@ impl Transaction {
     ) -> Result<Changed, LoadError> {
         let input = source.open(format, &Arc::default(), cancel)?;
         let base = base.or(input.base.as_deref());
-        let document = Document { name: &input.name, format: input.format, base, graph };
+        let document = Document { name: &input.name, format: input.format, base, graph, is_one_graph: false };
         self.insert_document(&document, input.read, cancel)
     }
 
@@ -112,7 +114,8 @@ pub fn check_source(
 ) -> Result<(), LoadError> {
     let input = source.open(format, &Arc::default(), cancel)?;
     let base = base.or(input.base.as_deref());
-    let document = Document { name: &input.name, format: input.format, base, graph: None };
+    let document =
+        Document { name: &input.name, format: input.format, base, graph: None, is_one_graph: false };
     let full = |parsed: Parsed| {
         cancelled(cancel)?;
         document.sound(parsed).map(drop)
@@ -127,6 +130,7 @@ impl Document<'_> {
             format: self.format,
             base: self.base.map(str::to_owned),
             graph: graph_name(self.graph)?,
+            is_one_graph: self.is_one_graph,
             lenient: false,
             // A batch takes some 800 bytes of memory a row until it is in the indexes, and its
             // texts four times.

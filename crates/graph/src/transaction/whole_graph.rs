@@ -1,5 +1,5 @@
-//! One graph as a whole, each change one transaction: documents become its quads or are added
-//! to them, or it is emptied.
+//! One graph as a whole, or all of them, each change one transaction: documents become its quads
+//! or are added to them, or it is emptied.
 //!
 //! Graphs without quads are not recorded: an empty graph is one that is not there.
 
@@ -18,6 +18,7 @@ use crate::session::Session;
 use crate::term::{TermId, TermRef};
 use crate::transaction::Transaction;
 use crate::transaction::clear::Graphs;
+use crate::transaction::document::Document;
 use crate::transaction::quads::Changed;
 
 /// The fate of the quads that a graph has.
@@ -71,7 +72,8 @@ impl Session {
 
 impl Database {
     /// Puts documents into a graph, the default graph without a name; durable when it returns.
-    /// Relative IRIs are resolved against `base`. It reads on behalf of `account`.
+    /// Their statements name no graph of their own. Relative IRIs are resolved against `base`. It
+    /// reads on behalf of `account`.
     ///
     /// # Errors
     /// A document that is not what its format says, errors of the store,
@@ -93,16 +95,49 @@ impl Database {
         drop(session);
         let mut changed = Changed::default();
         if let (GraphWrite::Replace, Some(id)) = (write, id) {
-            changed += txn.clear(Graphs::One(id), interrupt).map_err(|error| match error {
-                GraphError::Stopped => LoadError::Cancelled,
-                other => other.into(),
-            })?;
+            changed += txn.clear(Graphs::One(id), interrupt).map_err(of_clearing)?;
         }
         for GraphDocument { source, format } in documents {
-            changed += txn.insert_source(source, format, Some(base), name, interrupt)?;
+            let input = source.open(format, &Arc::default(), interrupt)?;
+            let document = Document {
+                name: &input.name,
+                format: input.format,
+                base: Some(base),
+                graph: name,
+                is_one_graph: true,
+            };
+            changed += txn.insert_document(&document, input.read, interrupt)?;
         }
         txn.commit_unless_unchanged(changed)?;
         Ok(GraphStored { was_there, changed })
+    }
+
+    /// Puts documents into the graphs that they name, or replaces all graphs by theirs; durable
+    /// when it returns. Statements that name no graph go to the default graph. Otherwise as
+    /// [`store_graph`](Self::store_graph).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn store_dataset(
+        self: &Arc<Self>,
+        write: GraphWrite,
+        documents: Vec<GraphDocument>,
+        base: &str,
+        account: &Arc<Account>,
+        interrupt: &dyn Interrupt,
+    ) -> Result<Changed, LoadError> {
+        let begun = self.begin_while(&|| !interrupt.is_set())?;
+        let mut txn = begun.ok_or(LoadError::Cancelled)?;
+        txn.charge_to(account);
+        let mut changed = Changed::default();
+        if write == GraphWrite::Replace {
+            changed += txn.clear(Graphs::All, interrupt).map_err(of_clearing)?;
+        }
+        for GraphDocument { source, format } in documents {
+            changed += txn.insert_source(source, format, Some(base), None, interrupt)?;
+        }
+        txn.commit_unless_unchanged(changed)?;
+        Ok(changed)
     }
 
     /// Removes all quads of a graph, of the default graph without a name; durable when it
@@ -129,6 +164,13 @@ impl Database {
         let changed = txn.clear(Graphs::One(id), interrupt)?;
         txn.commit_unless_unchanged(changed)?;
         Ok(Some(changed))
+    }
+}
+
+fn of_clearing(error: GraphError) -> LoadError {
+    match error {
+        GraphError::Stopped => LoadError::Cancelled,
+        other => other.into(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use snowmelt_graph::{Activity, Term, TermId, TermRef};
@@ -144,6 +145,9 @@ pub struct QueryResult {
     root: Deep<Boxed>,
     run: Run,
     rows: u64,
+    /// told how many there were
+    pub(super) told: Option<Arc<AtomicU64>>,
+    is_volatile: bool,
     pub(super) planning: Duration,
     #[expect(dead_code, reason = "held for its drop")]
     text: Option<TextMemory>,
@@ -168,6 +172,7 @@ impl QueryResult {
             Form::Ask => (QueryKind::Boolean, Vec::new()),
             Form::Construct(_) | Form::Describe(_) => (QueryKind::Graph, Vec::new()),
         };
+        let is_volatile = template.is_volatile;
         let mut root = root;
         if kind == QueryKind::Graph {
             root = root.map(|root| Box::new(Triples::new(root, template, &run)));
@@ -176,7 +181,17 @@ impl QueryResult {
                 root = root.map(|root| Box::new(Distinct::new(root, false, run.memory.held())));
             }
         }
-        Ok(Self { kind, variables, root, run, rows: 0, planning: Duration::ZERO, text })
+        Ok(Self {
+            kind,
+            variables,
+            root,
+            run,
+            rows: 0,
+            told: None,
+            is_volatile,
+            planning: Duration::ZERO,
+            text,
+        })
     }
 
     /// The kind of result.
@@ -187,6 +202,17 @@ impl QueryResult {
     /// The names of the columns, without question mark; none unless there are solutions.
     pub fn variables(&self) -> &[String] {
         &self.variables
+    }
+
+    /// The transaction that it reads as of.
+    pub fn txn(&self) -> u64 {
+        self.run.source.txn()
+    }
+
+    /// Whether the same query on the same data may give something else: it calls NOW, RAND, UUID,
+    /// STRUUID or BNODE.
+    pub fn is_volatile(&self) -> bool {
+        self.is_volatile
     }
 
     /// Its memory.
@@ -228,6 +254,9 @@ impl QueryResult {
                 continue;
             }
             self.rows += batch.rows as u64;
+            if let Some(told) = &self.told {
+                told.store(self.rows, Ordering::Relaxed);
+            }
             if let Some(most) = self.run.limits.max_rows
                 && self.rows > most
             {

@@ -35,6 +35,8 @@ pub(crate) struct Template {
     pub output: Vec<Var>,
     /// its solutions are counted, in one thread
     pub is_counted: bool,
+    /// it calls what gives another result each time
+    pub is_volatile: bool,
     /// stored ids of the constants that are not parameters
     fixed: Vec<Option<TermId>>,
     params: usize,
@@ -104,6 +106,7 @@ impl Template {
         let mut template = Self {
             output: output(&algebra),
             is_counted: algebra.names_blanks(),
+            is_volatile: algebra.is_volatile(),
             params: params.len(),
             probes: Vec::new(),
             visited: reads::visited(&algebra.root),

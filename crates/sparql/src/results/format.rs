@@ -26,11 +26,19 @@ pub enum ResultFormat {
     Turtle,
     /// RDF/XML.
     RdfXml,
+    /// JSON-LD, expanded.
+    JsonLd,
+    /// N-Quads; a graph's triples are in the default graph.
+    NQuads,
+    /// TriG; the same.
+    TriG,
+    /// A page for people; nothing reads it back.
+    Html,
 }
 
 impl ResultFormat {
     /// All formats.
-    pub const ALL: [ResultFormat; 8] = [
+    pub const ALL: [ResultFormat; 12] = [
         Self::Table,
         Self::Json,
         Self::Xml,
@@ -39,6 +47,10 @@ impl ResultFormat {
         Self::NTriples,
         Self::Turtle,
         Self::RdfXml,
+        Self::JsonLd,
+        Self::NQuads,
+        Self::TriG,
+        Self::Html,
     ];
 
     /// The name on the command line.
@@ -53,6 +65,10 @@ impl ResultFormat {
             Self::NTriples => "nt",
             Self::Turtle => "ttl",
             Self::RdfXml => "rdf",
+            Self::JsonLd => "jsonld",
+            Self::NQuads => "nq",
+            Self::TriG => "trig",
+            Self::Html => "html",
         }
     }
 
@@ -68,6 +84,10 @@ impl ResultFormat {
             Self::NTriples => "application/n-triples",
             Self::Turtle => "text/turtle; charset=utf-8",
             Self::RdfXml => "application/rdf+xml",
+            Self::JsonLd => "application/ld+json",
+            Self::NQuads => "application/n-quads",
+            Self::TriG => "application/trig; charset=utf-8",
+            Self::Html => "text/html; charset=utf-8",
         }
     }
 
@@ -83,6 +103,10 @@ impl ResultFormat {
             "application/n-triples" | "text/plain" => Self::NTriples,
             "text/turtle" | "application/x-turtle" => Self::Turtle,
             "application/rdf+xml" => Self::RdfXml,
+            "application/ld+json" => Self::JsonLd,
+            "application/n-quads" | "text/x-nquads" => Self::NQuads,
+            "application/trig" | "application/x-trig" => Self::TriG,
+            "text/html" | "application/xhtml+xml" => Self::Html,
             _ => return None,
         })
     }
@@ -90,13 +114,13 @@ impl ResultFormat {
     /// Whether solutions can be written in it.
     #[must_use]
     pub fn is_for_solutions(self) -> bool {
-        self == Self::Table || self.solutions().is_some()
+        matches!(self, Self::Table | Self::Html) || self.solutions().is_some()
     }
 
     /// Whether graphs can be written in it.
     #[must_use]
     pub fn is_for_graphs(self) -> bool {
-        self.graph().is_some()
+        self == Self::Html || self.graph().is_some()
     }
 
     pub(super) fn solutions(self) -> Option<QueryResultsFormat> {
@@ -109,11 +133,16 @@ impl ResultFormat {
         }
     }
 
-    pub(super) fn graph(self) -> Option<RdfFormat> {
+    /// The format of RDF that it is, for graphs.
+    #[must_use]
+    pub fn graph(self) -> Option<RdfFormat> {
         match self {
             Self::Table | Self::NTriples => Some(RdfFormat::NTriples),
             Self::Turtle => Some(RdfFormat::Turtle),
             Self::RdfXml => Some(RdfFormat::RdfXml),
+            Self::JsonLd => RdfFormat::from_extension("jsonld"),
+            Self::NQuads => Some(RdfFormat::NQuads),
+            Self::TriG => Some(RdfFormat::TriG),
             _ => None,
         }
     }

@@ -19,7 +19,7 @@ const SHOWN_CHARS: usize = 60;
 pub(super) fn refuse(format: ResultFormat, term: TermRef<'_>) -> Result<(), QueryError> {
     let why = match term {
         // for eyes; and text without types, which is quoted
-        _ if matches!(format, ResultFormat::Table | ResultFormat::Csv) => None,
+        _ if matches!(format, ResultFormat::Table | ResultFormat::Csv | ResultFormat::Html) => None,
         TermRef::NamedNode(iri) => of_iri(iri),
         TermRef::BlankNode(_) => None,
         TermRef::Literal(literal) => of_literal(format, literal),

@@ -32,6 +32,17 @@ pub(super) struct Nesting {
     term: usize,
 }
 
+impl Quotes {
+    /// Most levels of a document. The parser of JSON-LD calls itself for contexts in contexts, and
+    /// keeps what lists in lists have for each of them.
+    pub(super) fn most_levels(self) -> usize {
+        match self {
+            Quotes::Json => 256,
+            Quotes::Turtle => MOST_LEVELS,
+        }
+    }
+}
+
 impl Nesting {
     pub(super) fn new(quotes: Quotes, longest: usize) -> Self {
         Nesting { quotes, at: NestingState::Open, levels: 0, longest, term: 0 }
@@ -42,8 +53,9 @@ impl Nesting {
         self.at = match byte {
             b'[' | b'{' | b'(' => {
                 self.levels += 1;
-                if self.levels > MOST_LEVELS {
-                    return Err(format!("the document nests more than {MOST_LEVELS} levels, the limit"));
+                let most = self.quotes.most_levels();
+                if self.levels > most {
+                    return Err(format!("the document nests more than {most} levels, the limit"));
                 }
                 NestingState::Open
             }
