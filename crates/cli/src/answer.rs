@@ -16,6 +16,9 @@ pub enum AnswerFormat {
     Tsv,
     Nt,
     Ttl,
+    Jsonld,
+    Nq,
+    Trig,
 }
 
 impl AnswerFormat {
@@ -53,10 +56,15 @@ impl AnswerFormat {
             (None | Some(Self::Nt | Self::Table), true) => ResultFormat::NTriples,
             (Some(Self::Ttl), true) => ResultFormat::Turtle,
             (Some(Self::Xml), true) => ResultFormat::RdfXml,
+            (Some(Self::Jsonld), true) => ResultFormat::JsonLd,
+            (Some(Self::Nq), true) => ResultFormat::NQuads,
+            (Some(Self::Trig), true) => ResultFormat::TriG,
             (_, false) => {
                 bail!("this format is for graphs: use table, json, xml, csv or tsv for SELECT and ASK")
             }
-            (_, true) => bail!("this format is for solutions: use nt, ttl or xml for CONSTRUCT and DESCRIBE"),
+            (_, true) => bail!(
+                "this format is for solutions: use nt, ttl, xml, jsonld, nq or trig for CONSTRUCT and DESCRIBE"
+            ),
         })
     }
 }

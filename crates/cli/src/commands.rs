@@ -14,4 +14,5 @@ pub mod query;
 pub mod scan;
 pub mod serve;
 pub mod stats;
+pub mod token;
 pub mod update;

@@ -20,7 +20,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
     backup, bsbm_generate, bsbm_run, bsbm_scale, check, compact, demo, dump, load, probe, query, scan, serve,
-    stats, update,
+    stats, token, update,
 };
 
 /// A graph database that plans its reads.
@@ -46,8 +46,10 @@ enum Command {
     Query(query::QueryArgs),
     /// Run one SPARQL Update request, all of it or nothing
     Update(update::UpdateArgs),
-    /// Serve the SPARQL Protocol over HTTP on loopback
-    Serve(serve::ServeArgs),
+    /// Serve the SPARQL Protocol over HTTP
+    Serve(Box<serve::ServeArgs>),
+    /// Add, list and remove the tokens of a server
+    Token(token::TokenArgs),
     /// Say what is stored: quads, terms, bytes per tree and per quad
     Stats(stats::StatsArgs),
     /// Verify every page, every tree, and the indexes against each other
@@ -96,7 +98,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Load(args) => load::run(args),
         Command::Query(args) => query::run(args),
         Command::Update(args) => update::run(args),
-        Command::Serve(args) => serve::run(args),
+        Command::Serve(args) => serve::run(*args),
+        Command::Token(args) => token::run(args),
         Command::Stats(args) => stats::run(args),
         Command::Check(args) => check::run(args),
         Command::Backup(args) | Command::Restore(args) => backup::run(args),

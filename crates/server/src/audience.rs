@@ -3,14 +3,15 @@
 //! It listens on loopback only, but a browser on this machine carries requests of any web page
 //! there. Two of them are refused: a name of another site that was made to lead here (DNS
 //! rebinding: its page could read the answers), by `Host`; and a page of another site, by
-//! `Origin` and `Sec-Fetch-Site`. A page that makes the browser fetch an answer which it cannot
-//! read is left with the limits on what a request may use.
+//! `Origin` and `Sec-Fetch-Site`, unless that site is allowed to (`cors`). A page that makes the
+//! browser fetch an answer which it cannot read is left with the limits on what a request may use.
 
 use hyper::header::{self, HeaderMap, HeaderName};
 use hyper::http::request::Parts;
 use hyper::http::uri::Authority;
 use hyper::{StatusCode, Version};
 
+use crate::cors::{Cors, Wish};
 use crate::refusal::Refusal;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -18,12 +19,14 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// The names the server answers to.
 pub struct Audience {
     allowed: Vec<String>,
+    /// all names are right: without a token, none of them leads to more than all may see
+    any: bool,
 }
 
 impl Audience {
-    /// This machine's own names, and those `allowed`.
-    pub fn new(allowed: &[String]) -> Self {
-        Self { allowed: allowed.iter().map(|name| normal(name)).collect() }
+    /// This machine's own names, and those `allowed`; `any` other.
+    pub fn new(allowed: &[String], any: bool) -> Self {
+        Self { allowed: allowed.iter().map(|name| normal(name)).collect(), any }
     }
 
     /// The authority that the client means, if that is this server.
@@ -46,7 +49,7 @@ impl Audience {
     fn check(&self, authority: &str) -> Result<(), Refusal> {
         let known = authority
             .parse::<Authority>()
-            .is_ok_and(|parsed| !authority.contains('@') && self.knows(parsed.host()));
+            .is_ok_and(|parsed| !authority.contains('@') && (self.any || self.knows(parsed.host())));
         if known {
             return Ok(());
         }
@@ -70,15 +73,18 @@ fn normal(host: &str) -> String {
     bare.strip_suffix('.').unwrap_or(bare).to_ascii_lowercase()
 }
 
-/// Refuses what a page of another site asks for.
-pub fn check_origin(headers: &HeaderMap, host: &str) -> Result<(), Refusal> {
+/// Refuses what a page of another site asks for, unless it may.
+pub fn check_origin(headers: &HeaderMap, host: &str, cors: &Cors, wish: Wish) -> Result<(), Refusal> {
     let text = |name: HeaderName| {
         headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
     };
     let refused = |page: &str| {
-        Err((StatusCode::FORBIDDEN, format!("{page} may neither change data nor run queries here")))
+        let may = if wish == Wish::Read { "run queries" } else { "change data" };
+        let message = format!("{page} may not {may} here: start the server with --cors and its origin");
+        Err((StatusCode::FORBIDDEN, message))
     };
     match (text(header::ORIGIN), text(SEC_FETCH_SITE)) {
+        (Some(origin), _) if cors.allows(&origin, wish) => Ok(()),
         (Some(origin), _) if origin.split_once("://").is_none_or(|(_, of)| of != host) => {
             refused(&format!("a page of {origin}"))
         }
@@ -93,7 +99,7 @@ mod tests {
 
     #[test]
     fn names_of_this_machine_and_allowed_ones() {
-        let audience = Audience::new(&["Data.Example.org".to_owned()]);
+        let audience = Audience::new(&["Data.Example.org".to_owned()], false);
         for host in [
             "localhost",
             "LOCALHOST:80",

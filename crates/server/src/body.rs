@@ -8,6 +8,8 @@
 //!    does not use, to others while it waits. It ends when the connection is closed at the
 //!    stall deadline. (To cancel it at once would end every query whose client pauses.)
 //! 4. When the client has gone, the body is dropped, which cancels the query.
+//! 5. Where the client takes a coding, all but short answers are compressed on the thread that
+//!    writes them.
 
 use std::io::{self, Write};
 use std::pin::Pin;
@@ -16,13 +18,15 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hyper::StatusCode;
 use hyper::body::{Body, Frame, SizeHint};
-use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use snowmelt_graph::Activity;
+use hyper::header::{CONTENT_ENCODING, HeaderMap, HeaderName, HeaderValue};
+use snowmelt_graph::{Account, Activity, MemoryBudget, Reservation};
 use snowmelt_sparql::QueryMemory;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::coding::{CODER_BYTES, Coding, Encoder};
 use crate::guard::Link;
 use crate::refusal::Refusal;
 use crate::running::Running;
@@ -39,6 +43,10 @@ const STALL: Duration = Duration::from_millis(100);
 const LENT: Duration = Duration::from_secs(10);
 /// Pause between two looks whether that memory is free.
 const LOOK: Duration = Duration::from_millis(2);
+/// Shorter answers are not worth compressing.
+const LEAST_CODED_BYTES: usize = 1024;
+/// Compressed bytes that are worth a piece of the stream.
+const CODED_CHUNK_BYTES: usize = 16 * 1024;
 
 /// A response body.
 pub struct AnswerBody {
@@ -46,7 +54,12 @@ pub struct AnswerBody {
     /// cancels the query when the body is dropped
     running: Option<Running>,
     link: Option<Arc<Link>>,
+    /// called with the bytes that were sent
+    over: Option<Over>,
+    sent: u64,
 }
+
+type Over = Box<dyn FnOnce(u64) + Send>;
 
 enum Content {
     /// all of it
@@ -71,7 +84,7 @@ impl AnswerBody {
     }
 
     fn of(content: Content) -> Self {
-        Self { content, running: None, link: None }
+        Self { content, running: None, link: None, over: None, sent: 0 }
     }
 
     /// The same body, of a query that is still running.
@@ -85,12 +98,21 @@ impl AnswerBody {
         self.link = Some(Arc::clone(link));
         self
     }
+
+    /// The same body; when it is over, `f` is called with the bytes that were sent of it.
+    pub fn when_over(mut self, f: impl FnOnce(u64) + Send + 'static) -> Self {
+        self.over = Some(Box::new(f));
+        self
+    }
 }
 
 impl Drop for AnswerBody {
     fn drop(&mut self) {
         if let Some(link) = &self.link {
             link.set_answered();
+        }
+        if let Some(over) = self.over.take() {
+            over(self.sent);
         }
     }
 }
@@ -103,12 +125,15 @@ impl Body for AnswerBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        match &mut self.get_mut().content {
-            Content::Whole(bytes) => {
-                Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b))))
-            }
-            Content::Stream(chunks) => chunks.poll_recv(cx),
+        let body = self.get_mut();
+        let frame = match &mut body.content {
+            Content::Whole(bytes) => bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b))),
+            Content::Stream(chunks) => std::task::ready!(chunks.poll_recv(cx)),
+        };
+        if let Some(data) = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref()) {
+            body.sent += data.len() as u64;
         }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
@@ -128,10 +153,19 @@ pub type Head = Result<Begun, Refusal>;
 
 /// An answer that goes out.
 pub struct Begun {
-    pub media_type: &'static str,
+    pub status: StatusCode,
+    pub headers: HeaderMap,
     pub body: AnswerBody,
     /// reads and time of it; those of a stream follow in the trailer
     pub activity: Option<Activity>,
+}
+
+impl Begun {
+    /// The answer that a client has already.
+    pub fn kept(headers: HeaderMap, account: Option<&Account>) -> Self {
+        let activity = Some(account.map(Account::activity).unwrap_or_default());
+        Self { status: StatusCode::NOT_MODIFIED, headers, body: AnswerBody::empty(), activity }
+    }
 }
 
 /// The header, or trailer, that says what was done for an answer.
@@ -144,8 +178,13 @@ pub fn activity_value(activity: &Activity) -> HeaderValue {
 
 /// Writes an answer; tells the connection once how it starts.
 pub struct AnswerWriter {
-    media_type: &'static str,
+    headers: HeaderMap,
+    coding: Option<(Coding, MemoryBudget)>,
+    encoder: Option<(Encoder, Reservation)>,
+    /// not yet compressed, or not to be
     buffer: Vec<u8>,
+    /// compressed and not yet sent
+    coded: Vec<u8>,
     head: Option<oneshot::Sender<Head>>,
     chunks: Option<mpsc::Sender<Sent>>,
     turn: Turn,
@@ -154,25 +193,54 @@ pub struct AnswerWriter {
 /// Resources of a query that others wait for.
 pub struct Turn {
     pub slot: Slot,
-    pub memory: QueryMemory,
+    pub memory: Option<QueryMemory>,
 }
 
 impl AnswerWriter {
-    /// A writer whose answer starts at `head`.
-    pub fn new(media_type: &'static str, head: oneshot::Sender<Head>, turn: Turn) -> Self {
-        Self { media_type, buffer: Vec::with_capacity(4096), head: Some(head), chunks: None, turn }
+    /// A writer whose answer starts at `head`, with these headers.
+    pub fn new(headers: HeaderMap, head: oneshot::Sender<Head>, turn: Turn) -> Self {
+        Self {
+            headers,
+            coding: None,
+            encoder: None,
+            buffer: Vec::with_capacity(4096),
+            coded: Vec::new(),
+            head: Some(head),
+            chunks: None,
+            turn,
+        }
+    }
+
+    /// The same, of an answer that is compressed if there is memory for it.
+    pub fn coded(self, coding: Option<Coding>, budget: &MemoryBudget) -> Self {
+        Self { coding: coding.map(|coding| (coding, budget.clone())), ..self }
+    }
+
+    /// Begins to compress where that is wanted, before the head is sent.
+    fn begin_coding(&mut self) -> io::Result<()> {
+        let Some((coding, budget)) = self.coding.take() else { return Ok(()) };
+        let Ok(memory) = budget.reserve("an answer's compression", CODER_BYTES) else { return Ok(()) };
+        self.encoder = Some((Encoder::new(coding)?, memory));
+        self.headers.insert(CONTENT_ENCODING, coding.value());
+        Ok(())
     }
 
     /// Sends what is left, and what was done for it all.
     pub fn finish(mut self, activity: &Activity) -> io::Result<()> {
         match self.head.take() {
             Some(head) => {
-                let body = AnswerBody::whole(std::mem::take(&mut self.buffer));
-                let begun = Begun { media_type: self.media_type, body, activity: Some(*activity) };
+                if self.buffer.len() >= LEAST_CODED_BYTES {
+                    self.begin_coding()?;
+                }
+                self.code(true)?;
+                let body = AnswerBody::whole(std::mem::take(&mut self.coded));
+                let headers = std::mem::take(&mut self.headers);
+                let begun = Begun { status: StatusCode::OK, headers, body, activity: Some(*activity) };
                 head.send(Ok(begun)).map_err(|_| gone())
             }
             None => {
-                self.send_chunk()?;
+                self.code(true)?;
+                self.send_coded()?;
                 let trailer = HeaderMap::from_iter([(ACTIVITY, activity_value(activity))]);
                 self.send(Frame::trailers(trailer))
             }
@@ -191,17 +259,39 @@ impl AnswerWriter {
     }
 
     fn send_chunk(&mut self) -> io::Result<()> {
-        if self.buffer.is_empty() {
-            return Ok(());
-        }
         if let Some(head) = self.head.take() {
+            self.begin_coding()?;
             let (sender, receiver) = mpsc::channel(QUEUED_CHUNKS);
             let body = AnswerBody::of(Content::Stream(receiver));
-            let begun = Begun { media_type: self.media_type, body, activity: None };
+            let headers = std::mem::take(&mut self.headers);
+            let begun = Begun { status: StatusCode::OK, headers, body, activity: None };
             head.send(Ok(begun)).map_err(|_| gone())?;
             self.chunks = Some(sender);
         }
-        let chunk = std::mem::replace(&mut self.buffer, Vec::with_capacity(CHUNK_BYTES));
+        self.code(false)?;
+        let worth = if self.encoder.is_some() { CODED_CHUNK_BYTES } else { 1 };
+        if self.coded.len() >= worth { self.send_coded() } else { Ok(()) }
+    }
+
+    /// Moves what was written to what can be sent; at the end all of it.
+    fn code(&mut self, is_end: bool) -> io::Result<()> {
+        match &mut self.encoder {
+            None => std::mem::swap(&mut self.coded, &mut self.buffer),
+            Some((encoder, _)) => self.coded.append(&mut encoder.encode(&self.buffer)?),
+        }
+        self.buffer.clear();
+        if let Some((encoder, _)) = self.encoder.take_if(|_| is_end) {
+            self.coded.append(&mut encoder.finish()?);
+        }
+        Ok(())
+    }
+
+    fn send_coded(&mut self) -> io::Result<()> {
+        if self.coded.is_empty() {
+            return Ok(());
+        }
+        let capacity = if self.encoder.is_some() { CODED_CHUNK_BYTES } else { CHUNK_BYTES };
+        let chunk = std::mem::replace(&mut self.coded, Vec::with_capacity(capacity));
         self.send(Frame::data(Bytes::from(chunk)))
     }
 
@@ -221,7 +311,7 @@ impl Turn {
     /// Lets others have it.
     fn release(&mut self) {
         self.slot.release();
-        self.memory.lend();
+        self.memory.iter().for_each(QueryMemory::lend);
     }
 
     /// Waits for the slot, and a while for the memory.
@@ -229,7 +319,7 @@ impl Turn {
         self.slot.take_again().await;
         let looks = LENT.as_millis() / LOOK.as_millis();
         for _ in 0..looks {
-            if self.memory.take_back() {
+            if self.memory.as_ref().is_none_or(QueryMemory::take_back) {
                 return;
             }
             tokio::time::sleep(LOOK).await;
@@ -273,6 +363,7 @@ impl Write for AnswerWriter {
 mod tests {
     use super::*;
     use crate::slots::Slots;
+    use hyper::header::CONTENT_TYPE;
     use snowmelt_graph::{Database, OpenOptions};
     use snowmelt_sparql::{Engine, QueryOptions};
 
@@ -281,12 +372,13 @@ mod tests {
         let options = OpenOptions { memory_bytes: 64 << 20, ..OpenOptions::default() };
         let engine = Engine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
         let memory = engine.query("ASK {}", &QueryOptions::default()).unwrap().memory();
-        Turn { slot: Slots::new(1).try_take().unwrap(), memory }
+        Turn { slot: Slots::new(1).try_take().unwrap(), memory: Some(memory) }
     }
 
     fn writer() -> (AnswerWriter, oneshot::Receiver<Head>) {
         let (sender, receiver) = oneshot::channel();
-        (AnswerWriter::new("text/csv", sender, turn()), receiver)
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("text/csv"))]);
+        (AnswerWriter::new(headers, sender, turn()), receiver)
     }
 
     #[test]
@@ -297,7 +389,10 @@ mod tests {
         let activity = Activity { disk: 7, ..Activity::default() };
         writer.finish(&activity).unwrap();
         let Ok(begun) = head.try_recv().unwrap() else { panic!("not an answer") };
-        assert_eq!((begun.media_type, begun.activity), ("text/csv", Some(activity)));
+        assert_eq!(
+            (begun.headers[CONTENT_TYPE].as_bytes(), begun.activity),
+            (&b"text/csv"[..], Some(activity))
+        );
         assert!(matches!(&begun.body.content, Content::Whole(Some(b)) if b == "yes"));
     }
 
@@ -320,5 +415,51 @@ mod tests {
         assert_eq!(chunk.len(), CHUNK_BYTES);
         drop(begun);
         assert_eq!(writer.write_all(&vec![7; CHUNK_BYTES]).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    /// All that comes of an answer, and whether it is compressed.
+    fn all_of(head: &mut oneshot::Receiver<Head>) -> (bool, Vec<u8>) {
+        let Ok(mut begun) = head.try_recv().unwrap() else { panic!("not an answer") };
+        let is_coded = begun.headers.contains_key(CONTENT_ENCODING);
+        match &mut begun.body.content {
+            Content::Whole(bytes) => (is_coded, bytes.take().unwrap_or_default().to_vec()),
+            Content::Stream(chunks) => {
+                let mut all = Vec::new();
+                while let Ok(frame) = chunks.try_recv() {
+                    all.extend(frame.unwrap().into_data().map_or(Vec::new(), |data| data.to_vec()));
+                }
+                (is_coded, all)
+            }
+        }
+    }
+
+    #[test]
+    fn all_but_short_answers_are_compressed_when_there_is_memory() {
+        let budget = MemoryBudget::new(64 << 20);
+        for (len, free, is_coded) in [
+            (100, true, false),
+            (2_000, true, true),
+            (3 * CHUNK_BYTES, true, true),
+            (3 * CHUNK_BYTES, false, false),
+        ] {
+            let _elsewhere = (!free).then(|| budget.reserve("a test", 63 << 20).unwrap());
+            let (writer, mut head) = writer();
+            let mut writer = writer.coded(Some(Coding::Gzip), &budget);
+            let text: Vec<u8> = (0..len).map(|i| (i % 7) as u8).collect();
+            text.chunks(10_000).for_each(|part| writer.write_all(part).unwrap());
+            writer.finish(&Activity::default()).unwrap();
+            let (coded, bytes) = all_of(&mut head);
+            assert_eq!(coded, is_coded, "{len} bytes");
+            let back = match coded {
+                false => bytes,
+                true => {
+                    assert!(bytes.len() < len / 4, "{} of {len}", bytes.len());
+                    let mut decoder = crate::coding::Decoder::new(Some(Coding::Gzip), Vec::new()).unwrap();
+                    decoder.write(&bytes).unwrap();
+                    decoder.finish().unwrap()
+                }
+            };
+            assert!(back == text, "{len} bytes");
+        }
     }
 }

@@ -88,6 +88,11 @@ impl Connection {
         format!("connection {}", self.peer)
     }
 
+    /// The client's address.
+    pub fn peer(&self) -> String {
+        self.peer.to_string()
+    }
+
     /// A request has come.
     pub fn count_request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);

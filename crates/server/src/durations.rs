@@ -17,7 +17,8 @@ pub enum RequestKind {
 impl RequestKind {
     const ALL: [Self; 4] = [Self::Query, Self::Update, Self::Graph, Self::Command];
 
-    fn name(self) -> &'static str {
+    /// Its name in metrics and lists.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Query => "query",
             Self::Update => "update",

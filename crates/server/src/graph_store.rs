@@ -5,7 +5,9 @@
 //! | `/graphs?default`            | the default graph                                              |
 //! | `/graphs?graph=IRI`          | the graph of this name                                         |
 //! | `/graphs/PATH`               | the graph whose name is the request's own URL                  |
-//! | POST `/graphs`               | a new graph; the answer's `Location` is its name               |
+//! | POST `/graphs`, one graph    | a new graph; the answer's `Location` is its name, and its URL  |
+//! | GET `/graphs`                | all graphs, as TriG, N-Quads or JSON-LD                        |
+//! | PUT, POST `/graphs` of these | all graphs become those of the document, or are added to       |
 //!
 //! A body is taken to the end before the transaction begins ([`crate::spool`]): a slow client
 //! keeps no writer waiting, and a body that breaks off changes nothing.
@@ -31,8 +33,8 @@ pub const PATH: &str = "/graphs";
 pub enum Target {
     Default,
     Named(String),
-    /// a name is to be found
-    New,
+    /// all of them; a document of one graph becomes a new one
+    All,
 }
 
 /// Result of a change of a graph.
@@ -59,8 +61,10 @@ pub fn target(method: &Method, path: &str, query: Option<&str>, host: &str) -> R
     }
     match targets.len() {
         1 => Ok(targets.remove(0)),
-        0 if method == Method::POST => Ok(Target::New),
-        0 => Err(bad("which graph? ask for /graphs?default or /graphs?graph=IRI")),
+        0 if method == Method::DELETE => {
+            Err(bad("which graph? /graphs?default or /graphs?graph=IRI; all at once: the update CLEAR ALL"))
+        }
+        0 => Ok(Target::All),
         _ => Err(bad("one graph at a time: 'default', or one 'graph'")),
     }
 }
@@ -84,7 +88,7 @@ pub fn query_of(engine: &Engine, target: &Target, account: &Arc<Account>) -> Res
             }
             Ok(format!("CONSTRUCT {{ ?s ?p ?o }} WHERE {{ GRAPH <{graph}> {{ ?s ?p ?o }} }}"))
         }
-        Target::New => Err((StatusCode::BAD_REQUEST, "which graph? ask for /graphs?graph=IRI".into())),
+        Target::All => unreachable!("a dataset is written out, not queried"),
     }
 }
 
@@ -92,24 +96,17 @@ fn not_found(graph: &str) -> Refusal {
     (StatusCode::NOT_FOUND, format!("there is no graph <{graph}>"))
 }
 
-/// PUT (replace) or POST (add): the body's triples become the graph's, or are added to it.
+/// PUT (replace) or POST (add): the body's triples become the graph's, or are added to it; the
+/// same for all graphs. `origin` is where the server is, as the client names it.
 pub fn store(
     engine: &Engine,
     target: &Target,
     write: GraphWrite,
     headers: &HeaderMap,
     body: Spooled,
-    base: &str,
+    origin: &str,
     asker: &Asker,
 ) -> Result<Stored, Refusal> {
-    let (graph, location) = match target {
-        Target::Default => (None, None),
-        Target::Named(graph) => (Some(graph.clone()), None),
-        Target::New => {
-            let name = format!("urn:uuid:{}", uuid::Uuid::new_v4());
-            (Some(name.clone()), Some(name))
-        }
-    };
     let database = engine.database();
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
     let parts = match multipart::boundary(content_type) {
@@ -117,7 +114,29 @@ pub fn store(
         None => vec![(content_type.to_owned(), body)],
     };
     let documents = parts.into_iter().map(document).collect::<Result<Vec<_>, _>>()?;
-    let base = graph.as_deref().unwrap_or(base);
+    let is_dataset = |document: &GraphDocument| document.format.is_some_and(|f| f.supports_datasets());
+    let base = format!("{origin}{PATH}");
+    let new = || format!("{base}/{}", uuid::Uuid::new_v4());
+    let (graph, location) = match target {
+        Target::All if documents.iter().all(is_dataset) => {
+            let stored = database.store_dataset(write, documents, &base, &asker.account, &*asker.cancel);
+            return match stored {
+                Ok(_) => Ok(Stored { created: false, location: None }),
+                Err(error) => Err(refusal_of_load(&error)),
+            };
+        }
+        Target::All if write == GraphWrite::Replace => {
+            let message = "which graph? /graphs?default or /graphs?graph=IRI; all at once: send TriG, N-Quads or JSON-LD";
+            return Err((StatusCode::BAD_REQUEST, message.into()));
+        }
+        Target::All => {
+            let name = new();
+            (Some(name.clone()), Some(name))
+        }
+        Target::Default => (None, None),
+        Target::Named(graph) => (Some(graph.clone()), None),
+    };
+    let base = graph.as_deref().unwrap_or(&base);
     let stored = database
         .store_graph(graph.as_deref(), write, documents, base, &asker.account, &*asker.cancel)
         .map_err(|error| refusal_of_load(&error))?;
@@ -127,12 +146,12 @@ pub fn store(
 /// A part of a body as a document of its media type.
 fn document((content_type, part): (String, Spooled)) -> Result<GraphDocument, Refusal> {
     let kind = media_type(&content_type);
-    let format = format_of_media_type(&kind).filter(|format| !format.supports_datasets());
+    let format = format_of_media_type(&kind);
     if format.is_none() && !kind.is_empty() && kind != "application/octet-stream" {
         return Err((
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             format!(
-                "Content-Type '{kind}' is not that of a graph: send text/turtle, application/n-triples or application/rdf+xml"
+                "Content-Type '{kind}' is not that of a graph: send text/turtle, application/n-triples, application/rdf+xml, application/ld+json, application/trig or application/n-quads"
             ),
         ));
     }
@@ -145,9 +164,7 @@ pub fn delete(engine: &Engine, target: &Target, asker: &Asker) -> Result<(), Ref
     let graph = match target {
         Target::Default => None,
         Target::Named(graph) => Some(graph.as_str()),
-        Target::New => {
-            return Err((StatusCode::BAD_REQUEST, "which graph? ask for /graphs?graph=IRI".into()));
-        }
+        Target::All => unreachable!("a graph was named"),
     };
     match engine.database().delete_graph(graph, &asker.account, &*asker.cancel) {
         Ok(Some(_)) => Ok(()),
@@ -183,8 +200,11 @@ mod tests {
         assert_eq!(get("/graphs", Some("default")), Ok(Target::Default));
         assert_eq!(get("/graphs", Some("graph=urn%3Aa")), Ok(Target::Named("urn:a".into())));
         assert_eq!(get("/graphs/a/b", None), Ok(Target::Named("http://h:1/graphs/a/b".into())));
-        assert_eq!(target(&Method::POST, "/graphs", None, "h").unwrap(), Target::New);
-        for query in [None, Some("graph=urn:a&default"), Some("graph=relative")] {
+        for method in [Method::GET, Method::PUT, Method::POST] {
+            assert_eq!(target(&method, "/graphs", None, "h").unwrap(), Target::All);
+        }
+        assert_eq!(target(&Method::DELETE, "/graphs", None, "h").unwrap_err().0, StatusCode::BAD_REQUEST);
+        for query in [Some("graph=urn:a&default"), Some("graph=relative")] {
             assert_eq!(get("/graphs", query), Err(400), "{query:?}");
         }
     }

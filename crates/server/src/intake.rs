@@ -1,6 +1,7 @@
-//! Bodies of requests, taken to their end before anything begins: within a size, at a pace, in
-//! memory that is accounted for.
+//! Bodies of requests, taken to their end before anything begins: decompressed, within a size, at a
+//! pace, in memory that is accounted for.
 
+use std::io::{self, Write};
 use std::time::Duration;
 
 use http_body_util::BodyExt;
@@ -9,9 +10,10 @@ use hyper::body::{Body, Bytes, Incoming};
 use snowmelt_graph::{Database, Reservation};
 use tokio::time::{Instant, timeout_at};
 
+use crate::coding::{CODER_BYTES, Coding, Decoder};
 use crate::limits::{LEAST_BODY_BYTES, Limits};
-use crate::refusal::Refusal;
-use crate::spool::{Spool, Spooled, no_memory};
+use crate::refusal::{Refusal, Refused};
+use crate::spool::{Spool, Spooled, no_memory, unwritten};
 
 /// A body on its way in.
 struct Intake {
@@ -59,9 +61,60 @@ impl Intake {
     }
 
     fn too_large(&self) -> Refusal {
-        let message = format!("the request body exceeds {} bytes ({})", self.most, self.switch);
-        (StatusCode::PAYLOAD_TOO_LARGE, message)
+        too_large(self.most, self.switch)
     }
+}
+
+fn too_large(most: u64, switch: &str) -> Refusal {
+    (StatusCode::PAYLOAD_TOO_LARGE, format!("the request body exceeds {most} bytes ({switch})"))
+}
+
+/// A place that takes so many bytes and no more.
+struct Bounded<W> {
+    to: W,
+    left: u64,
+    most: u64,
+    switch: &'static str,
+}
+
+impl<W: Write> Write for Bounded<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let too_large = || Refused(too_large(self.most, self.switch));
+        self.left = self.left.checked_sub(bytes.len() as u64).ok_or_else(too_large)?;
+        self.to.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// Takes a whole body; what it is when it is decompressed goes to `to`.
+async fn take<W: Write>(
+    mut intake: Intake,
+    coding: Option<Coding>,
+    to: W,
+    database: &Database,
+) -> Result<W, Refusal> {
+    let _memory = match coding {
+        Some(_) => Some(database.memory().reserve("a request", CODER_BYTES).map_err(|e| no_memory(&e))?),
+        None => None,
+    };
+    let to = Bounded { to, left: intake.most, most: intake.most, switch: intake.switch };
+    let wrong = |error: io::Error| match (error.downcast::<Refused>(), coding) {
+        (Ok(Refused(refusal)), _) => refusal,
+        (Err(error), Some(coding)) => {
+            (StatusCode::BAD_REQUEST, format!("the request body is no {}: {error}", coding.name()))
+        }
+        (Err(error), None) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+    };
+    let mut decoder = Decoder::new(coding, to).map_err(wrong)?;
+    while let Some(bytes) = intake.next().await? {
+        // Decompressing takes its time, and a file waits for the disk when there is much to write.
+        tokio::task::block_in_place(|| decoder.write(&bytes)).map_err(wrong)?;
+    }
+    decoder.finish().map(|bounded| bounded.to).map_err(wrong)
 }
 
 impl Pace {
@@ -81,36 +134,48 @@ impl Pace {
 /// A body in memory, and what it takes of the budget.
 pub struct Held {
     pub bytes: Vec<u8>,
-    _memory: Reservation,
+    memory: Reservation,
+}
+
+impl Write for Held {
+    fn write(&mut self, more: &[u8]) -> io::Result<usize> {
+        /// The body, and the text that is made of it.
+        const COPIES: u64 = 2;
+        if self.bytes.len() + more.len() > self.bytes.capacity() {
+            let capacity = (self.bytes.capacity() * 2).max(self.bytes.len() + more.len());
+            let reserved = self.memory.resize("a request", capacity as u64 * COPIES);
+            reserved.map_err(|e| Refused(no_memory(&e)))?;
+            self.bytes.reserve_exact(capacity - self.bytes.len());
+        }
+        self.bytes.extend_from_slice(more);
+        Ok(more.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Takes the body of a query or an update.
-pub async fn hold(body: Incoming, limits: &Limits, database: &Database) -> Result<Held, Refusal> {
-    /// The body, and the text that is made of it.
-    const COPIES: u64 = 2;
-    let mut intake = Intake::new(body, limits.body_bytes, "--max-update", limits)?;
-    let mut memory = database.memory().reserve("a request", 0).map_err(|e| no_memory(&e))?;
-    let mut bytes = Vec::new();
-    while let Some(more) = intake.next().await? {
-        if bytes.len() + more.len() > bytes.capacity() {
-            let capacity = (bytes.capacity() * 2).max(bytes.len() + more.len());
-            memory.resize("a request", capacity as u64 * COPIES).map_err(|e| no_memory(&e))?;
-            bytes.reserve_exact(capacity - bytes.len());
-        }
-        bytes.extend_from_slice(&more);
-    }
-    Ok(Held { bytes, _memory: memory })
+pub async fn hold(
+    body: Incoming,
+    coding: Option<Coding>,
+    limits: &Limits,
+    database: &Database,
+) -> Result<Held, Refusal> {
+    let intake = Intake::new(body, limits.body_bytes, "--max-update", limits)?;
+    let memory = database.memory().reserve("a request", 0).map_err(|e| no_memory(&e))?;
+    take(intake, coding, Held { bytes: Vec::new(), memory }, database).await
 }
 
 /// Takes a graph, through a file when it is large.
-pub async fn spool(body: Incoming, limits: &Limits, database: &Database) -> Result<Spooled, Refusal> {
-    let unwritten =
-        |e: std::io::Error| (StatusCode::INSUFFICIENT_STORAGE, format!("the body cannot be kept: {e}"));
-    let mut intake = Intake::new(body, limits.document_bytes, "--max-document", limits)?;
-    let mut spool = Spool::new(database.memory(), database.dir());
-    while let Some(bytes) = intake.next().await? {
-        // A write to a file waits for the disk when there is much to write.
-        tokio::task::block_in_place(|| spool.write(&bytes)).map_err(unwritten)?;
-    }
-    spool.finish().map_err(unwritten)
+pub async fn spool(
+    body: Incoming,
+    coding: Option<Coding>,
+    limits: &Limits,
+    database: &Database,
+) -> Result<Spooled, Refusal> {
+    let intake = Intake::new(body, limits.document_bytes, "--max-document", limits)?;
+    let spool = take(intake, coding, Spool::new(database.memory(), database.dir()), database).await?;
+    spool.finish().map_err(|e| unwritten(&e))
 }

@@ -5,25 +5,33 @@
 
 mod audience;
 mod body;
+mod coding;
 mod connection;
 mod connections;
 pub mod control;
+mod cors;
+mod description;
 mod durations;
 mod framing;
+mod freshness;
 #[doc(hidden)]
 pub mod fuzz;
 mod graph_store;
 mod guard;
 mod intake;
 mod limits;
+pub mod logs;
 mod multipart;
 mod negotiate;
+mod page;
 mod refusal;
 mod request;
+mod resource;
 mod running;
 mod service;
 mod slots;
 mod spool;
+pub mod tokens;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -33,17 +41,27 @@ use std::time::Duration;
 
 use snowmelt_sparql::{Engine, LoadPermission};
 
+use logs::Logs;
+use tokens::Keeper;
+
+pub use cors::{Cors, NotAnOrigin};
 pub use limits::{LEAST_BODY_BYTES, Limits, MOST_REFUSED};
 
 /// How a server runs.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// where to listen; loopback only
+    /// where to listen; an address that others reach needs a keeper that does not let all in
     pub listen: SocketAddr,
     /// bounds on every query
     pub limits: Limits,
     /// names the server answers to besides localhost and the loopback addresses
     pub allow_hosts: Vec<String>,
+    /// sites whose pages may ask
+    pub cors: Cors,
+    /// which users may do what
+    pub keeper: Arc<Keeper>,
+    /// logs that are kept
+    pub logs: Arc<Logs>,
     /// where LOAD may read from
     pub allow_load: Vec<LoadPermission>,
     /// queries only
@@ -57,9 +75,10 @@ pub struct ServerConfig {
 /// Why a server did not start or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// the address is not loopback
+    /// the address is not loopback, and everything is allowed to all
     #[error(
-        "{0} is not a loopback address: the server has no access control yet, listen on 127.0.0.1 or [::1]"
+        "{0} is not a loopback address, and others may reach it: name those who may with --tokens FILE \
+         (snowmelt token add), or let all read with --public-read"
     )]
     NotLoopback(SocketAddr),
     /// the address cannot be had
@@ -91,7 +110,7 @@ pub fn serve(
     ready: impl FnOnce(SocketAddr),
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServerError> {
-    if !config.listen.ip().is_loopback() {
+    if !config.listen.ip().is_loopback() && config.keeper.is_open_to_all() {
         return Err(ServerError::NotLoopback(config.listen));
     }
     // A thread for each connection: a query that waits for its client keeps one without a slot.

@@ -49,7 +49,7 @@ pub fn parts(
     for part in cut {
         let (head, body) = head_and_body(part).ok_or_else(|| bad("a part has no head"))?;
         let mut spool = Spool::new(budget, dir);
-        let spooled = spool.write(body).and_then(|()| spool.finish());
+        let spooled = spool.append(body).and_then(|()| spool.finish());
         parts.push((content_type_of(head), spooled.map_err(|e| bad(&e.to_string()))?));
     }
     if parts.is_empty() { Err(bad("there is no part")) } else { Ok(parts) }
@@ -105,7 +105,7 @@ mod tests {
     fn read(text: &str) -> Result<Vec<(String, String)>, u16> {
         let budget = MemoryBudget::new(1 << 20);
         let mut spool = Spool::new(&budget, &std::env::temp_dir());
-        spool.write(text.as_bytes()).unwrap();
+        spool.append(text.as_bytes()).unwrap();
         let parts = parts(spool.finish().unwrap(), "b", &budget, &std::env::temp_dir())
             .map_err(|(status, _)| status.as_u16())?;
         let text = |mut body: Spooled| {

@@ -13,6 +13,10 @@ pub enum Answer {
     Solutions,
     /// CONSTRUCT and DESCRIBE
     Graph,
+    /// all graphs
+    Dataset,
+    /// of the service
+    Description,
 }
 
 const SOLUTIONS: &[(ResultFormat, &[&str])] = &[
@@ -20,18 +24,38 @@ const SOLUTIONS: &[(ResultFormat, &[&str])] = &[
     (ResultFormat::Xml, &["application/sparql-results+xml", "application/xml", "text/xml"]),
     (ResultFormat::Csv, &["text/csv"]),
     (ResultFormat::Tsv, &["text/tab-separated-values"]),
+    (ResultFormat::Html, &["text/html", "application/xhtml+xml"]),
 ];
 
 const GRAPH: &[(ResultFormat, &[&str])] = &[
     (ResultFormat::NTriples, &["application/n-triples", "text/plain"]),
     (ResultFormat::Turtle, &["text/turtle", "application/x-turtle"]),
     (ResultFormat::RdfXml, &["application/rdf+xml", "application/xml", "text/xml"]),
+    (ResultFormat::JsonLd, &["application/ld+json", "application/json"]),
+    (ResultFormat::NQuads, &["application/n-quads"]),
+    (ResultFormat::TriG, &["application/trig", "application/x-trig"]),
+    (ResultFormat::Html, &["text/html", "application/xhtml+xml"]),
+];
+
+const DESCRIPTION: &[(ResultFormat, &[&str])] = &[
+    (ResultFormat::Turtle, &["text/turtle", "application/x-turtle"]),
+    (ResultFormat::NTriples, &["application/n-triples", "text/plain"]),
+    (ResultFormat::RdfXml, &["application/rdf+xml", "application/xml", "text/xml"]),
+    (ResultFormat::JsonLd, &["application/ld+json", "application/json"]),
+];
+
+const DATASET: &[(ResultFormat, &[&str])] = &[
+    (ResultFormat::NQuads, &["application/n-quads", "text/x-nquads"]),
+    (ResultFormat::TriG, &["application/trig", "application/x-trig"]),
+    (ResultFormat::JsonLd, &["application/ld+json", "application/json"]),
 ];
 
 fn offers(answer: Answer) -> &'static [(ResultFormat, &'static [&'static str])] {
     match answer {
         Answer::Solutions => SOLUTIONS,
         Answer::Graph => GRAPH,
+        Answer::Dataset => DATASET,
+        Answer::Description => DESCRIPTION,
     }
 }
 
@@ -56,7 +80,8 @@ pub fn offered(answer: Answer) -> String {
     offers(answer).iter().map(|(_, names)| names[0]).collect::<Vec<_>>().join(", ")
 }
 
-fn parse_range(item: &str) -> (&str, f32) {
+/// A range and its quality.
+pub fn parse_range(item: &str) -> (&str, f32) {
     let mut parts = item.split(';').map(str::trim);
     let range = parts.next().unwrap_or("");
     let quality = parts
@@ -88,6 +113,17 @@ fn quality_of(name: &str, ranges: &[(&str, f32)]) -> f32 {
         .map_or(0.0, |(_, q)| q)
 }
 
+/// Quality of a token that may be named or meant by `*`; `None` when it is not.
+pub fn quality_of_token(name: &str, ranges: &[(&str, f32)]) -> Option<f32> {
+    let of = |range: &str| ranges.iter().find(|(r, _)| r.eq_ignore_ascii_case(range)).map(|(_, q)| *q);
+    of(name).or_else(|| of("*"))
+}
+
+/// Whether a client would rather see a page than anything else.
+pub fn wants_page(accept: Option<&str>) -> bool {
+    accept.is_some_and(|_| negotiate(accept, Answer::Solutions).is_some_and(|(f, _)| f == ResultFormat::Html))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,6 +150,10 @@ mod tests {
             Some("application/json")
         );
         assert_eq!(pick("application/rdf+xml", Answer::Graph), Some("application/rdf+xml"));
+        assert_eq!(pick("application/json", Answer::Graph), Some("application/json"), "JSON-LD");
+        let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+        assert_eq!(pick(browser, Answer::Solutions), Some("text/html"));
+        assert!(wants_page(Some(browser)) && !wants_page(Some("*/*")) && !wants_page(None));
     }
 
     #[test]

@@ -6,6 +6,16 @@ use snowmelt_sparql::QueryError;
 /// A refusal: status and one line that says what to do.
 pub type Refusal = (StatusCode, String);
 
+/// A refusal on its way through code that knows input and output errors only.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.1)]
+pub struct Refused(pub Refusal);
+
+impl From<Refused> for std::io::Error {
+    fn from(refused: Refused) -> Self {
+        Self::other(refused)
+    }
+}
 /// The refusal that an error of a query or an update is.
 pub(crate) fn refusal(error: &QueryError) -> Refusal {
     let status = match error {

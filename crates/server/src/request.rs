@@ -14,6 +14,17 @@ pub enum Operation {
     Query(ProtocolRequest),
     /// a change
     Update(ProtocolRequest),
+    /// neither: GET without a query
+    Nothing,
+}
+
+/// Facts about a query that are told instead of its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Explain {
+    /// its plan
+    Plan,
+    /// its plan, and what each operator did
+    Analyze,
 }
 
 /// A text and what stands beside it.
@@ -31,6 +42,10 @@ pub struct ProtocolRequest {
     pub threads: Option<usize>,
     /// `priority` of its reads
     pub priority: Priority,
+    /// `format` of the answer: a name, or a media type
+    pub format: Option<String>,
+    /// `explain` it
+    pub explain: Option<Explain>,
     /// a graph is asked for, whole
     pub triples_are_distinct: bool,
 }
@@ -47,6 +62,8 @@ struct Parameters {
     timeout_ms: Option<u64>,
     threads: Option<usize>,
     priority: Priority,
+    format: Option<String>,
+    explain: Option<Explain>,
 }
 
 /// Reads the operation from a request's head and body.
@@ -81,7 +98,7 @@ pub fn parse(
     } else if !all.updates.is_empty() {
         return Err(bad("an update changes the database: send it with POST"));
     }
-    all.operation()
+    all.operation(method == Method::POST)
 }
 
 /// The media type of a Content-Type, without parameters, in lower case.
@@ -121,6 +138,18 @@ impl Parameters {
                     self.threads = Some(threads.ok_or_else(|| bad("threads is not a number of threads"))?);
                     continue;
                 }
+                "format" | "output" => {
+                    self.format = Some(value.into_owned());
+                    continue;
+                }
+                "explain" => {
+                    self.explain = Some(match value.as_ref() {
+                        "plan" | "" => Explain::Plan,
+                        "analyze" => Explain::Analyze,
+                        _ => return Err(bad("explain is plan or analyze")),
+                    });
+                    continue;
+                }
                 "priority" => {
                     self.priority = value.parse().map_err(|message: String| bad(&message))?;
                     continue;
@@ -132,7 +161,7 @@ impl Parameters {
         Ok(())
     }
 
-    fn operation(mut self) -> Result<Operation, Refusal> {
+    fn operation(mut self, is_post: bool) -> Result<Operation, Refusal> {
         let (timeout_ms, threads, priority) = (self.timeout_ms, self.threads, self.priority);
         match (self.queries.len(), self.updates.len()) {
             (1, 0) => Ok(Operation::Query(ProtocolRequest {
@@ -142,6 +171,8 @@ impl Parameters {
                 timeout_ms,
                 threads,
                 priority,
+                format: self.format,
+                explain: self.explain,
                 ..ProtocolRequest::default()
             })),
             (0, 1) => Ok(Operation::Update(ProtocolRequest {
@@ -153,6 +184,7 @@ impl Parameters {
                 priority,
                 ..ProtocolRequest::default()
             })),
+            (0, 0) if !is_post => Ok(Operation::Nothing),
             (0, 0) => Err(bad("no query and no update: pass it as the parameter 'query' or 'update'")),
             _ => Err(bad("more than one query or update in one request")),
         }
@@ -234,7 +266,8 @@ mod tests {
 
     #[test]
     fn refusals() {
-        let none = parse(&Method::GET, None, &HeaderMap::new(), b"").unwrap_err();
+        assert_eq!(parse(&Method::GET, None, &HeaderMap::new(), b"").unwrap(), Operation::Nothing);
+        let none = parse(&Method::POST, None, &typed("application/x-www-form-urlencoded"), b"").unwrap_err();
         assert_eq!(none.0, StatusCode::BAD_REQUEST);
         let twice = parse(&Method::GET, Some("query=a&query=b"), &HeaderMap::new(), b"").unwrap_err();
         assert!(twice.1.contains("more than one"));

@@ -1,35 +1,52 @@
-//! One HTTP request: is it meant for us, route, parse, run the query or update on a blocking
-//! thread, send the answer as it comes.
+//! One HTTP request: is it meant for us, may it, route, parse, run the query or update on a
+//! blocking thread, send the answer as it comes.
 
+pub mod answers;
+mod run;
+
+use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, header};
 use snowmelt_graph::{
-    Account, Activity, GraphWrite, MeterScope, Priority, Report, Samples, TREE_COLUMNS, as_json,
+    Account, AccountStats, GraphWrite, MeterScope, Priority, Report, Samples, Summary, TREE_COLUMNS, as_json,
     as_prometheus, as_text, sort_trees,
 };
-use snowmelt_sparql::{Engine, LoadPermission, QueryError, QueryKind, QueryOptions, UpdateOptions};
+use snowmelt_sparql::{Engine, LoadPermission, QueryError, QueryOptions, UpdateOptions};
 use tokio::sync::oneshot;
 
+use self::answers::{
+    Answered, Failure, HttpResponse, Why, accept, allow, bad, empty, internal, json, lost, not_acceptable,
+    parameter, response, text, with_account, with_activity,
+};
+use self::run::{DumpLimits, Wanted};
+
 use crate::audience::{Audience, check_origin};
-use crate::body::{ACTIVITY, AnswerBody, AnswerWriter, Begun, Head, Turn, activity_value};
+use crate::body::{ACTIVITY, AnswerBody, Begun, Head, activity_value};
+use crate::coding::{CODINGS, Coding};
 use crate::connections::{Connection, Connections};
+use crate::cors::{Cors, Wish};
+use crate::description::{self, Offer};
 use crate::durations::RequestKind;
+use crate::freshness::{Kept, States};
 use crate::graph_store::{self, Target};
 use crate::guard::Link;
 use crate::limits::Limits;
+use crate::logs::{Logs, RequestLine, SlowRequest};
 use crate::negotiate::{self, Answer};
+use crate::page;
 use crate::refusal::{Refusal, refusal};
 use crate::request::{self, Operation, ProtocolRequest};
-use crate::running::{Asker, Register};
+use crate::resource::Resource;
+use crate::running::{Asker, Register, Running};
 use crate::slots::{Slot, Slots};
 use crate::spool::Spooled;
+use crate::tokens::{Denied, Keeper, Rights, User};
 use crate::{ServerConfig, intake};
 
 /// State that all connections share.
@@ -37,6 +54,14 @@ pub struct Service {
     engine: Arc<Engine>,
     limits: Limits,
     audience: Audience,
+    cors: Cors,
+    states: Arc<States>,
+    /// Of the newest state that was described.
+    summary: Mutex<Option<Arc<Summary>>>,
+    keeper: Arc<Keeper>,
+    /// Of users with a token, by name.
+    users: Mutex<BTreeMap<String, Arc<Account>>>,
+    logs: Arc<Logs>,
     allow_load: Vec<LoadPermission>,
     read_only: bool,
     slots: Slots,
@@ -54,38 +79,36 @@ pub struct Service {
     started: Instant,
 }
 
-/// A request without an answer of its own.
-struct Failure {
-    why: Why,
-    /// The activity on its behalf all the same.
-    activity: Option<Activity>,
+/// The sender of a request.
+struct Client<'a> {
+    connection: &'a Connection,
+    user: User,
+    /// The user's, if it has a name.
+    account: Option<Arc<Account>>,
+    /// The authority that it asked.
+    host: String,
 }
 
-/// Why it has none.
-enum Why {
-    Refused(Refusal),
-    /// all slots are taken
-    Busy {
-        what: &'static str,
-        all: usize,
-        switch: &'static str,
-        wait: Duration,
-    },
-}
+impl Client<'_> {
+    /// The accounts that its requests are counted in, too.
+    fn accounts(&self) -> Vec<Arc<Account>> {
+        [Some(&self.connection.account), self.account.as_ref()].into_iter().flatten().cloned().collect()
+    }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
-        Self { why: Why::Refused(refusal), activity: None }
+    fn name(&self) -> Option<&str> {
+        self.user.token.as_ref().map(|token| token.name.as_str())
+    }
+
+    fn origin(&self) -> String {
+        format!("http://{}", self.host)
     }
 }
-
-type Answered = Result<HttpResponse, Failure>;
-type HttpResponse = Response<AnswerBody>;
 
 impl Service {
     pub fn new(engine: Arc<Engine>, config: &ServerConfig) -> Self {
         let account = |name| engine.database().account(name);
         let running = Arc::new(Register::default());
+        let states = States::new(engine.database().newest(), engine.database().changed_at());
         let commands = Arc::new(Register::timed_with(&running));
         Self {
             query_account: account("http query"),
@@ -95,7 +118,13 @@ impl Service {
             slots: Slots::new(config.limits.queries),
             change_slots: Slots::new(config.limits.changes),
             limits: config.limits.clone(),
-            audience: Audience::new(&config.allow_hosts),
+            audience: Audience::new(&config.allow_hosts, !config.keeper.is_open_to_all()),
+            cors: config.cors.clone(),
+            states: Arc::new(states),
+            summary: Mutex::default(),
+            keeper: Arc::clone(&config.keeper),
+            users: Mutex::default(),
+            logs: Arc::clone(&config.logs),
             allow_load: config.allow_load.clone(),
             read_only: config.read_only,
             running,
@@ -127,109 +156,167 @@ impl Service {
         connection: &Connection,
     ) -> Result<HttpResponse, Infallible> {
         connection.count_request();
+        let begun = Instant::now();
+        let origin = request.headers().get(header::ORIGIN).cloned();
+        let line = self.logs.access.is_some().then(|| RequestLine::of(&request, connection.peer()));
+        let mut user = None;
         let answered = match link.take_verdict() {
-            Ok(()) => self.route(request, connection).await,
+            Ok(()) => self.route(request, connection, &mut user).await,
             Err(doubt) => Err(bad(doubt).into()),
         };
         let counter = if answered.is_ok() { &self.answered } else { &self.refused };
         counter.fetch_add(1, Ordering::Relaxed);
         let mut response = answered.unwrap_or_else(Failure::response);
+        self.cors.mark(origin.as_ref(), response.headers_mut());
         if !link.is_complete() {
             // Its body is not wanted any more.
             response.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
         }
-        Ok(response.map(|body| body.on(link)))
+        let Some(line) = line else { return Ok(response.map(|body| body.on(link))) };
+        let (logs, line) = (Arc::clone(&self.logs), line.by(user.as_deref()));
+        let (status, headers) = (response.status(), response.headers().clone());
+        let log = move |bytes| logs.request(&line, status, bytes, begun.elapsed(), &headers);
+        Ok(response.map(|body| body.on(link).when_over(log)))
     }
 
-    async fn route(&self, request: Request<Incoming>, connection: &Connection) -> Answered {
+    /// `name` is told the user's, once it is known.
+    async fn route(
+        &self,
+        request: Request<Incoming>,
+        connection: &Connection,
+        name: &mut Option<String>,
+    ) -> Answered {
         let (head, body) = request.into_parts();
         let host = self.audience.host_of(&head)?;
-        match head.uri.path() {
-            "/sparql" | "/sparql/" | "/query" | "/update" => {
-                self.operation(head, body, &host, connection).await
+        let Some(resource) = Resource::at(head.uri.path()) else {
+            let message = format!("no such resource: {}; queries and updates go to /sparql", head.uri.path());
+            return Err((StatusCode::NOT_FOUND, message).into());
+        };
+        if head.method == Method::OPTIONS {
+            return Ok(self.options_of(resource, &head.headers));
+        }
+        if !resource.methods().contains(&head.method) {
+            return Err(Why::Method(resource).into());
+        }
+        let user = match resource.needs(&head.method) {
+            Some(rights) => self.keeper.user(&head.headers, rights).map_err(Why::Denied)?,
+            None => User { token: None, rights: Rights::Read },
+        };
+        let account = user.token.as_ref().map(|token| self.account_of_user(&token.name));
+        let client = Client { connection, user, account, host };
+        *name = client.name().map(str::to_owned);
+        // Some look at pages, or take counters under a lock.
+        let quickly = |act: &dyn Fn() -> Result<HttpResponse, Refusal>| tokio::task::block_in_place(act);
+        let check = |wish| check_origin(&head.headers, &client.host, &self.cors, wish);
+        match resource {
+            Resource::Sparql | Resource::Query | Resource::Update => {
+                self.operation(head, body, &client).await
             }
-            path if path == graph_store::PATH || path.starts_with("/graphs/") => {
-                self.graph(head, body, &host, connection).await
-            }
-            "/stats" => {
-                get_only(&head)?;
-                // Sizes are read from the database.
-                Ok(tokio::task::block_in_place(|| self.stats(head.uri.query()))?)
-            }
-            "/metrics" => {
-                get_only(&head)?;
-                // Takes the counters of each queue under its lock.
-                Ok(tokio::task::block_in_place(|| self.metrics()))
-            }
-            "/ready" => {
-                get_only(&head)?;
-                Ok(self.ready()?)
-            }
-            "/stats/reset" => {
-                check_origin(&head.headers, &host)?;
+            Resource::Graphs => self.graph(head, body, &client).await,
+            Resource::Stats => Ok(quickly(&|| self.stats(head.uri.query()))?),
+            Resource::Metrics => Ok(quickly(&|| Ok(self.metrics()))?),
+            Resource::Ready => Ok(quickly(&|| self.ready())?),
+            Resource::StatsReset => {
+                check(Wish::Change)?;
                 Ok(self.reset(&head)?)
             }
-            "/health" => Ok(get_only(&head).map(|()| text(StatusCode::OK, "ok\n"))?),
-            "/" => Ok(get_only(&head).map(|()| text(StatusCode::OK, INDEX))?),
-            path => {
-                let message = format!("no such resource: {path}; queries and updates go to /sparql");
-                Err((StatusCode::NOT_FOUND, message).into())
+            Resource::Requests => Ok(self.requests()),
+            Resource::Request(number) => {
+                check(if head.method == Method::DELETE { Wish::Change } else { Wish::Read })?;
+                Ok(quickly(&|| self.request(number, &head.method))?)
             }
+            Resource::Health => Ok(text(StatusCode::OK, "ok\n")),
+            Resource::Index if negotiate::wants_page(accept(&head.headers).as_deref()) => {
+                Ok(self.page(&client.origin()))
+            }
+            Resource::Index => Ok(text(StatusCode::OK, INDEX)),
         }
     }
 
-    async fn operation(&self, head: Parts, body: Incoming, host: &str, connection: &Connection) -> Answered {
-        check_origin(&head.headers, host)?;
-        let body = intake::hold(body, &self.limits, self.engine.database()).await?;
+    fn account_of_user(&self, name: &str) -> Arc<Account> {
+        let mut users = self.users.lock().expect("no holder panics");
+        Arc::clone(users.entry(name.to_owned()).or_insert_with(Account::alone))
+    }
+
+    /// The methods of a resource, and what a browser asks before a page's request.
+    fn options_of(&self, resource: Resource, asked: &HeaderMap) -> HttpResponse {
+        let mut response = empty(StatusCode::NO_CONTENT);
+        let headers = response.headers_mut();
+        headers.insert(header::ALLOW, allow(resource));
+        headers.insert(header::ACCEPT_ENCODING, header::HeaderValue::from_static(CODINGS));
+        self.cors.preflight(asked, resource, headers);
+        response
+    }
+
+    async fn operation(&self, head: Parts, body: Incoming, client: &Client<'_>) -> Answered {
+        check_origin(&head.headers, &client.host, &self.cors, Wish::Read)?;
+        let coding = Coding::of_body(&head.headers)?;
+        let body = intake::hold(body, coding, &self.limits, self.engine.database()).await?;
         let operation = request::parse(&head.method, head.uri.query(), &head.headers, &body.bytes)?;
-        match (operation, head.uri.path()) {
+        let path = head.uri.path();
+        let address = format!("{}{path}", client.origin());
+        match (operation, path) {
+            (Operation::Nothing, _) => self.describe(&address, &head.headers).await,
             (Operation::Query(_), "/update") => Err(bad("queries go to /sparql or /query").into()),
             (Operation::Update(_), "/query") => Err(bad("updates go to /sparql or /update").into()),
-            (Operation::Query(query), path) => {
-                let base = format!("http://{host}{path}");
-                let account = self.account_of_query(connection, query.priority);
-                let answered = self.query(query, Some(base), accept(&head.headers), Arc::clone(&account));
+            (Operation::Query(query), _) => {
+                let account = self.account_of_query(client, query.priority);
+                let wanted = Wanted::of(&head.headers, query.format.as_deref());
+                let answered = self.query(query, Some(address), wanted, client, Arc::clone(&account));
                 with_account(answered, &account).await
             }
-            (Operation::Update(update), path) => {
-                self.may_change()?;
-                let account = self.account_of_update(connection, update.priority);
-                let answered = self.update(update, format!("http://{host}{path}"), Arc::clone(&account));
+            (Operation::Update(update), _) => {
+                check_origin(&head.headers, &client.host, &self.cors, Wish::Change)?;
+                self.may_change(client)?;
+                let account = self.account_of_update(client, update.priority);
+                let answered = self.update(update, address, client, Arc::clone(&account));
                 with_account(answered, &account).await
             }
         }
     }
 
-    /// The account of one query, within those of all queries and of the connection.
-    fn account_of_query(&self, connection: &Connection, priority: Priority) -> Arc<Account> {
-        let others = std::slice::from_ref(&connection.account);
-        Account::prioritized(&self.query_account, others, priority, None)
+    /// The account of one query, within those of all queries, of the connection and of the user.
+    fn account_of_query(&self, client: &Client<'_>, priority: Priority) -> Arc<Account> {
+        Account::prioritized(&self.query_account, &client.accounts(), priority, None)
     }
 
     /// The same for a change.
-    fn account_of_update(&self, connection: &Connection, priority: Priority) -> Arc<Account> {
-        let others = std::slice::from_ref(&connection.account);
-        Account::prioritized(&self.update_account, others, priority, None)
+    fn account_of_update(&self, client: &Client<'_>, priority: Priority) -> Arc<Account> {
+        Account::prioritized(&self.update_account, &client.accounts(), priority, None)
     }
 
     async fn query(
         &self,
         query: ProtocolRequest,
         base: Option<String>,
-        accept: Option<String>,
+        wanted: Wanted,
+        client: &Client<'_>,
         account: Arc<Account>,
     ) -> Answered {
         let slot = self.slot(&self.slots, "queries", "--queries").await?;
-        let running = self.running.enter(RequestKind::Query);
+        let running = self.running.enter(RequestKind::Query, &query.text, &account);
         let account = Some(account);
-        let options = QueryOptions { base, account, ..self.options(&query, &running.cancel) };
+        let rows = Some(Arc::clone(&running.task.rows));
+        let options =
+            QueryOptions { base, account, rows, ..self.options(&query, client, &running.task.cancel) };
         let (head_sender, answer_head) = oneshot::channel();
-        let engine = Arc::clone(&self.engine);
-        tokio::task::spawn_blocking(move || {
-            answer(&engine, &query.text, &options, accept.as_deref(), slot, head_sender);
+        let (engine, states, logs) =
+            (Arc::clone(&self.engine), Arc::clone(&self.states), Arc::clone(&self.logs));
+        tokio::task::spawn_blocking(move || match query.explain {
+            None => run::answer((&engine, &states, &logs), &query.text, &options, &wanted, slot, head_sender),
+            Some(explain) => {
+                let _slot = slot;
+                drop(head_sender.send(run::explained(&engine, &query.text, &options, explain)));
+            }
         });
-        let Begun { media_type, body, activity } = answer_head.await.map_err(|_| lost())??;
-        let mut response = response(StatusCode::OK, media_type, body.while_running(running));
+        self.begun(answer_head, running).await
+    }
+
+    /// The answer that a thread begins.
+    async fn begun(&self, head: oneshot::Receiver<Head>, running: Running) -> Answered {
+        let Begun { status, headers, body, activity } = head.await.map_err(|_| lost())??;
+        let mut response = Response::new(body.while_running(running));
+        (*response.status_mut(), *response.headers_mut()) = (status, headers);
         let (name, value) = match &activity {
             Some(activity) => (ACTIVITY, activity_value(activity)),
             None => (header::TRAILER, header::HeaderValue::from_static("Snowmelt-Activity")),
@@ -239,14 +326,22 @@ impl Service {
     }
 
     /// Runs an update; the answer says what it did, and that it is durable.
-    async fn update(&self, update: ProtocolRequest, base: String, account: Arc<Account>) -> Answered {
+    async fn update(
+        &self,
+        update: ProtocolRequest,
+        base: String,
+        client: &Client<'_>,
+        account: Arc<Account>,
+    ) -> Answered {
         let slot = self.slot(&self.change_slots, "changes", "--changes").await?;
-        let running = self.running.enter(RequestKind::Update);
+        let begun = Instant::now();
+        let running = self.running.enter(RequestKind::Update, &update.text, &account);
         let options = UpdateOptions {
             base: Some(base),
-            timeout: self.timeout(&update),
+            timeout: self.timeout(&update, client),
+            memory: client.user.token.as_ref().and_then(|token| token.memory),
             threads: self.threads(&update),
-            cancel: Some(Arc::clone(&running.cancel)),
+            cancel: Some(Arc::clone(&running.task.cancel)),
             account: Some(Arc::clone(&account)),
             using_graphs: update.default_graphs,
             using_named_graphs: update.named_graphs,
@@ -254,59 +349,107 @@ impl Service {
             ..UpdateOptions::default()
         };
         let engine = Arc::clone(&self.engine);
-        let text = update.text;
+        let text = Arc::new(update.text);
+        let told = Arc::clone(&text);
         let done = tokio::task::spawn_blocking(move || {
             let _slot = slot;
             engine.update(&text, &options)
         });
-        let updated = done.await.map_err(|_| lost())?.map_err(|error| refusal(&error))?;
+        let updated = done.await.map_err(|_| lost())?.map_err(|error| refusal(&error));
+        if self.logs.is_slow(begun.elapsed()) {
+            self.logs.slow(&SlowRequest {
+                kind: "update",
+                text: &told,
+                took: begun.elapsed(),
+                rows: updated.as_ref().map_or(0, |done| done.changed.inserted + done.changed.deleted),
+                activity: account.activity().to_string(),
+                plan: None,
+                error: updated.as_ref().err().map(|refusal| refusal.1.clone()),
+            });
+        }
+        let updated = updated?;
         let report = serde_json::json!({
             "transaction": updated.txn, "inserted": updated.changed.inserted, "deleted": updated.changed.deleted,
         });
+        self.note_change(client, "update", &told, &report);
         let body = AnswerBody::whole(format!("{report}\n")).while_running(running);
         Ok(with_activity(response(StatusCode::OK, "application/json", body), &account))
     }
 
-    /// The Graph Store Protocol.
-    async fn graph(&self, head: Parts, body: Incoming, host: &str, connection: &Connection) -> Answered {
-        check_origin(&head.headers, host)?;
-        let target = graph_store::target(&head.method, head.uri.path(), head.uri.query(), host)?;
-        match head.method {
-            Method::GET | Method::HEAD => {
-                let account = self.account_of_query(connection, Priority::Normal);
-                let answered = async {
-                    let find = || graph_store::query_of(&self.engine, &target, &account);
-                    let text = tokio::task::block_in_place(find)?;
-                    let asked =
-                        ProtocolRequest { text, triples_are_distinct: true, ..ProtocolRequest::default() };
-                    self.query(asked, None, accept(&head.headers), Arc::clone(&account)).await
-                };
-                with_account(answered, &account).await
-            }
-            Method::PUT | Method::POST => {
-                self.may_change()?;
-                let body = intake::spool(body, &self.limits, self.engine.database()).await?;
-                let replace = head.method == Method::PUT;
-                let write = if replace { GraphWrite::Replace } else { GraphWrite::Add };
-                let base = format!("http://{host}/graphs");
-                let account = self.account_of_update(connection, Priority::Normal);
-                let stored = self.store_graph(target, write, head.headers, body, base, &account);
-                let answer = with_account(stored, &account).await?;
-                Ok(with_activity(answer, &account))
-            }
-            Method::DELETE => {
-                self.may_change()?;
-                let engine = Arc::clone(&self.engine);
-                let account = self.account_of_update(connection, Priority::Normal);
-                let deleted =
-                    self.change(&account, move |asker| graph_store::delete(&engine, &target, asker));
-                with_account(deleted, &account).await?;
-                Ok(with_activity(empty(StatusCode::NO_CONTENT), &account))
-            }
-            _ => {
-                Err((StatusCode::METHOD_NOT_ALLOWED, "use GET, HEAD, PUT, POST or DELETE".to_owned()).into())
-            }
+    /// Writes a change into the audit log.
+    fn note_change(&self, client: &Client<'_>, kind: &str, text: &str, report: &serde_json::Value) {
+        if self.logs.audit.is_some() {
+            let mut what = report.clone();
+            (what["kind"], what["text"]) = (kind.into(), text.into());
+            self.logs.change(&client.connection.peer(), client.name(), &what);
         }
+    }
+
+    /// The Graph Store Protocol.
+    async fn graph(&self, head: Parts, body: Incoming, client: &Client<'_>) -> Answered {
+        let reads = matches!(head.method, Method::GET | Method::HEAD);
+        let wish = if reads { Wish::Read } else { Wish::Change };
+        check_origin(&head.headers, &client.host, &self.cors, wish)?;
+        let target = graph_store::target(&head.method, head.uri.path(), head.uri.query(), &client.host)?;
+        if reads {
+            let account = self.account_of_query(client, Priority::Normal);
+            let format = parameter(head.uri.query(), "format");
+            let wanted = Wanted::of(&head.headers, format.as_deref());
+            let answered = self.read_graph(&target, wanted, client, &account);
+            return with_account(answered, &account).await;
+        }
+        self.may_change(client)?;
+        let account = self.account_of_update(client, Priority::Normal);
+        let told = format!("{} {}", head.method, head.uri);
+        let answer = if head.method == Method::DELETE {
+            let engine = Arc::clone(&self.engine);
+            let deleted = self.change(&account, move |asker| graph_store::delete(&engine, &target, asker));
+            with_account(deleted, &account).await?;
+            empty(StatusCode::NO_CONTENT)
+        } else {
+            let coding = Coding::of_body(&head.headers)?;
+            let body = intake::spool(body, coding, &self.limits, self.engine.database()).await?;
+            let write = if head.method == Method::PUT { GraphWrite::Replace } else { GraphWrite::Add };
+            let stored = self.store_graph(target, write, head.headers, body, client.origin(), &account);
+            with_account(stored, &account).await?
+        };
+        self.note_change(client, "graph", &told, &serde_json::json!({}));
+        Ok(with_activity(answer, &account))
+    }
+
+    async fn read_graph(
+        &self,
+        target: &Target,
+        wanted: Wanted,
+        client: &Client<'_>,
+        account: &Arc<Account>,
+    ) -> Answered {
+        if *target == Target::All {
+            return self.dataset(wanted, client, account).await;
+        }
+        let find = || graph_store::query_of(&self.engine, target, account);
+        let text = tokio::task::block_in_place(find)?;
+        let asked = ProtocolRequest { text, triples_are_distinct: true, ..ProtocolRequest::default() };
+        self.query(asked, None, wanted, client, Arc::clone(account)).await
+    }
+
+    /// All graphs, written out.
+    async fn dataset(&self, wanted: Wanted, client: &Client<'_>, account: &Arc<Account>) -> Answered {
+        let slot = self.slot(&self.slots, "queries", "--queries").await?;
+        let running = self.running.enter(RequestKind::Graph, "all graphs", account);
+        let most = self.timeout(&ProtocolRequest::default(), client);
+        let limits = DumpLimits {
+            cancel: Arc::clone(&running.task.cancel),
+            deadline: most.map(|most| (Instant::now() + most, most)),
+            rows: client.user.token.as_ref().and_then(|token| token.rows),
+        };
+        let account = Arc::clone(account);
+        let (head_sender, answer_head) = oneshot::channel();
+        let (engine, states) = (Arc::clone(&self.engine), Arc::clone(&self.states));
+        tokio::task::spawn_blocking(move || {
+            run::dump((&engine, &states), (&account, &limits), &wanted, slot, head_sender)
+        });
+        self.begun(answer_head, running).await
     }
 
     async fn store_graph(
@@ -315,17 +458,17 @@ impl Service {
         write: GraphWrite,
         headers: HeaderMap,
         body: Spooled,
-        base: String,
+        origin: String,
         account: &Arc<Account>,
     ) -> Answered {
         let engine = Arc::clone(&self.engine);
         let store =
-            move |asker: &Asker| graph_store::store(&engine, &target, write, &headers, body, &base, asker);
+            move |asker: &Asker| graph_store::store(&engine, &target, write, &headers, body, &origin, asker);
         let stored = self.change(account, store).await?;
         let status = if stored.created { StatusCode::CREATED } else { StatusCode::NO_CONTENT };
         let mut response = empty(status);
         if let Some(location) = stored.location {
-            let value = location.parse().expect("a UUID is a header value");
+            let value = location.parse().map_err(|_| bad("the Host is no part of an address"))?;
             response.headers_mut().insert(header::LOCATION, value);
         }
         Ok(response)
@@ -346,8 +489,8 @@ impl Service {
         change: impl FnOnce(&Asker) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Failure> {
         let slot = self.slot(&self.change_slots, "changes", "--changes").await?;
-        let running = self.running.enter(RequestKind::Graph);
-        let asker = Asker { account: Arc::clone(account), cancel: Arc::clone(&running.cancel) };
+        let running = self.running.enter(RequestKind::Graph, "a graph", account);
+        let asker = Asker { account: Arc::clone(account), cancel: Arc::clone(&running.task.cancel) };
         let mut done = tokio::task::spawn_blocking(move || {
             let _slot = slot;
             change(&asker)
@@ -360,7 +503,7 @@ impl Service {
         };
         tokio::select! {
             changed = &mut done => return Ok(changed.map_err(|_| lost())??),
-            () = limit => running.cancel.store(true, Ordering::Relaxed),
+            () = limit => running.task.cancel.store(true, Ordering::Relaxed),
         }
         // It may have come to its end all the same.
         match done.await.map_err(|_| lost())? {
@@ -369,28 +512,110 @@ impl Service {
         }
     }
 
+    /// The service and its data, for those that ask nothing.
+    async fn describe(&self, endpoint: &str, headers: &HeaderMap) -> Answered {
+        let accepted = accept(headers);
+        if negotiate::wants_page(accepted.as_deref()) {
+            return Ok(self.page(endpoint));
+        }
+        let Some((format, media_type)) = negotiate::negotiate(accepted.as_deref(), Answer::Description)
+        else {
+            return Err(not_acceptable(Answer::Description).into());
+        };
+        let format = format.graph().expect("descriptions are graphs");
+        let offer = Offer { updates: !self.read_only };
+        let describe = || {
+            let summary = self.summary()?;
+            description::describe(endpoint, offer, &summary, format)
+                .map(|text| (summary.txn, text))
+                .map_err(|e| internal(&e))
+        };
+        let (txn, text) = tokio::task::block_in_place(describe)?;
+        let mut response = response(StatusCode::OK, media_type, AnswerBody::whole(text));
+        if self.states.mark(txn, media_type, &Kept::of(headers), response.headers_mut()) {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            *response.body_mut() = AnswerBody::empty();
+        }
+        Ok(response)
+    }
+
+    /// Counts of the newest state, made once for each.
+    fn summary(&self) -> Result<Arc<Summary>, Refusal> {
+        let database = self.engine.database();
+        let known = self.summary.lock().expect("no holder panics").clone();
+        if let Some(known) = known.filter(|known| known.txn == database.newest()) {
+            return Ok(known);
+        }
+        let made = Arc::new(database.summary(description::MOST_PARTS).map_err(|e| internal(&e))?);
+        *self.summary.lock().expect("no holder panics") = Some(Arc::clone(&made));
+        Ok(made)
+    }
+
+    /// A page for people.
+    fn page(&self, endpoint: &str) -> HttpResponse {
+        response(StatusCode::OK, "text/html; charset=utf-8", AnswerBody::whole(page::form(endpoint)))
+    }
+
+    /// The requests that run.
+    fn requests(&self) -> HttpResponse {
+        let list: Vec<serde_json::Value> = self.running.tasks().iter().map(|task| task.json()).collect();
+        json(&serde_json::json!({ "requests": list }))
+    }
+
+    /// One of them, with its plan; DELETE ends it.
+    fn request(&self, number: u64, method: &Method) -> Result<HttpResponse, Refusal> {
+        let Some(task) = self.running.tasks().into_iter().find(|task| task.number == number) else {
+            let message = format!("no request {number} runs: /requests lists those that do");
+            return Err((StatusCode::NOT_FOUND, message));
+        };
+        if method == Method::DELETE {
+            task.cancel.store(true, Ordering::Relaxed);
+            return Ok(empty(StatusCode::ACCEPTED));
+        }
+        let mut about = task.json();
+        if task.kind == RequestKind::Query
+            && let Ok(plan) = self.engine.explain(&task.text, &QueryOptions::default())
+        {
+            about["plan"] = plan.lines().map(str::to_owned).collect();
+        }
+        Ok(json(&about))
+    }
+
     /// Whether this server changes data.
-    fn may_change(&self) -> Result<(), Refusal> {
-        match self.read_only {
-            true => Err((StatusCode::FORBIDDEN, "this server is read-only (--read-only)".into())),
-            false => Ok(()),
+    fn may_change(&self, client: &Client<'_>) -> Result<(), Why> {
+        if self.read_only {
+            let message = "this server is read-only (--read-only)".to_owned();
+            return Err(Why::Refused((StatusCode::FORBIDDEN, message)));
+        }
+        match (client.user.rights >= Rights::Write, &client.user.token) {
+            (true, _) => Ok(()),
+            (false, None) if self.keeper.has_tokens() => Err(Why::Denied(Denied::Unknown)),
+            (false, _) => Err(Why::Denied(Denied::Forbidden(Rights::Write))),
         }
     }
 
-    fn timeout(&self, asked: &ProtocolRequest) -> Option<Duration> {
-        match (asked.timeout_ms.map(Duration::from_millis), self.limits.timeout) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+    /// The least of the times that the request, its user and the server allow.
+    fn timeout(&self, asked: &ProtocolRequest, client: &Client<'_>) -> Option<Duration> {
+        let of_user = client.user.token.as_ref().and_then(|token| token.timeout).map(Duration::from_secs);
+        let asked = asked.timeout_ms.map(Duration::from_millis);
+        [asked, of_user, self.limits.timeout].into_iter().flatten().min()
     }
 
     fn threads(&self, asked: &ProtocolRequest) -> usize {
         asked.threads.unwrap_or(usize::MAX).min(self.limits.threads)
     }
 
-    fn options(&self, query: &ProtocolRequest, cancel: &Arc<AtomicBool>) -> QueryOptions {
+    fn options(
+        &self,
+        query: &ProtocolRequest,
+        client: &Client<'_>,
+        cancel: &Arc<AtomicBool>,
+    ) -> QueryOptions {
+        let token = client.user.token.as_ref();
         QueryOptions {
-            timeout: self.timeout(query),
+            timeout: self.timeout(query, client),
+            memory: token.and_then(|token| token.memory),
+            max_rows: token.and_then(|token| token.rows),
             cancel: Some(Arc::clone(cancel)),
             threads: self.threads(query),
             default_graphs: query.default_graphs.clone(),
@@ -401,9 +626,8 @@ impl Service {
     }
 
     fn stats(&self, parameters: Option<&str>) -> Result<HttpResponse, Refusal> {
-        let failed = |e: &dyn std::fmt::Display| (StatusCode::INTERNAL_SERVER_ERROR, e.to_string());
         let asked = |name: &str| parameter(parameters, name);
-        let database = self.engine.database().stats().map_err(|e| failed(&e))?;
+        let database = self.engine.database().stats().map_err(|e| internal(&e))?;
         let mut samples = self.engine.database().report().samples();
         if let Some(column) = asked("sort")
             && !sort_trees(&mut samples, &column)
@@ -428,8 +652,7 @@ impl Service {
         if let (Some(stats), serde_json::Value::Object(meters)) = (stats.as_object_mut(), as_json(&samples)) {
             stats.extend(meters);
         }
-        let body = serde_json::to_vec_pretty(&stats).map_err(|e| failed(&e))?;
-        Ok(response(StatusCode::OK, "application/json", AnswerBody::whole(body)))
+        Ok(json(&stats))
     }
 }
 
@@ -467,9 +690,6 @@ impl Service {
 
     /// Sets meters to zero: all, those of a tree or those of an account.
     fn reset(&self, head: &Parts) -> Result<HttpResponse, Refusal> {
-        if head.method != Method::POST {
-            return Err((StatusCode::METHOD_NOT_ALLOWED, "use POST".into()));
-        }
         let asked = |name: &str| parameter(head.uri.query(), name);
         let scope = match (asked("tree"), asked("account")) {
             (None, None) => MeterScope::All,
@@ -485,147 +705,40 @@ impl Service {
     pub fn meters(&self) -> Report {
         let mut report = self.engine.database().report();
         report.accounts.extend(self.connections.accounts());
+        let users = self.users.lock().expect("no holder panics");
+        report.accounts.extend(users.iter().map(|(name, account)| AccountStats {
+            name: format!("user {name}"),
+            activity: account.activity(),
+        }));
         report
+    }
+
+    fn reset_user(&self, name: &str) -> bool {
+        let users = self.users.lock().expect("no holder panics");
+        let user = name.strip_prefix("user ").and_then(|name| users.get(name));
+        user.inspect(|account| account.reset()).is_some()
     }
 
     /// Has them count anew; why not, if there is none of that name.
     pub fn reset_meters(&self, scope: &MeterScope) -> Result<(), String> {
         match scope {
-            MeterScope::Account(name) if self.connections.reset(name) => Ok(()),
+            MeterScope::Account(name) if self.connections.reset(name) || self.reset_user(name) => Ok(()),
             _ => self.engine.database().store().reset(scope).map_err(|error| error.to_string()),
         }
     }
 }
 
-impl Failure {
-    /// The same, with what was done on behalf of the account.
-    fn with_activity(self, account: &Account) -> Self {
-        Self { activity: Some(account.activity()), ..self }
-    }
-
-    fn response(self) -> HttpResponse {
-        let mut response = self.why.response();
-        if let Some(activity) = &self.activity {
-            response.headers_mut().insert(ACTIVITY, activity_value(activity));
-        }
-        response
-    }
-}
-
-impl Why {
-    fn response(self) -> HttpResponse {
-        match self {
-            Self::Refused((status, message)) => text(status, format!("{message}\n")),
-            Self::Busy { what, all, switch, wait } => {
-                let message = format!(
-                    "{all} {what} are running ({switch}), and none has ended in {wait:?} (--wait): try again\n"
-                );
-                let mut busy = text(StatusCode::SERVICE_UNAVAILABLE, message);
-                busy.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
-                busy
-            }
-        }
-    }
-}
-
-/// Runs one query on this thread and writes its answer.
-fn answer(
-    engine: &Engine,
-    text: &str,
-    options: &QueryOptions,
-    accept: Option<&str>,
-    slot: Slot,
-    head: oneshot::Sender<Head>,
-) {
-    let refuse = |head: oneshot::Sender<Head>, refusal| drop(head.send(Err(refusal)));
-    let result = match engine.query(text, options) {
-        Ok(result) => result,
-        Err(error) => return refuse(head, refusal(&error)),
-    };
-    let kind = match result.kind() {
-        QueryKind::Graph => Answer::Graph,
-        _ => Answer::Solutions,
-    };
-    let Some((format, media_type)) = negotiate::negotiate(accept, kind) else {
-        let message = format!("none of the accepted types is on offer: {}", negotiate::offered(kind));
-        return refuse(head, (StatusCode::NOT_ACCEPTABLE, message));
-    };
-    let mut writer = AnswerWriter::new(media_type, head, Turn { slot, memory: result.memory() });
-    match result.write(format, &mut writer) {
-        // A client that left before the end is its own affair.
-        Ok(written) => {
-            let account = options.account.as_ref();
-            let activity = account.map_or(written.activity, |account| account.activity());
-            drop(writer.finish(&activity));
-        }
-        Err(error) => writer.fail(refusal(&error)),
-    }
-}
-
-/// The same; a failure says what was done on behalf of the account.
-async fn with_account<T>(
-    answered: impl Future<Output = Result<T, Failure>>,
-    account: &Account,
-) -> Result<T, Failure> {
-    answered.await.map_err(|failure| failure.with_activity(account))
-}
-
-fn bad(message: &str) -> Refusal {
-    (StatusCode::BAD_REQUEST, message.into())
-}
-
-fn lost() -> Refusal {
-    (StatusCode::INTERNAL_SERVER_ERROR, "the request ended without an answer; see the log".into())
-}
-
-fn accept(headers: &HeaderMap) -> Option<String> {
-    headers.get(header::ACCEPT).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned())
-}
-
-fn get_only(head: &Parts) -> Result<(), Refusal> {
-    match head.method {
-        Method::GET | Method::HEAD => Ok(()),
-        _ => Err((StatusCode::METHOD_NOT_ALLOWED, "use GET".into())),
-    }
-}
-
-fn response(status: StatusCode, media_type: &'static str, body: AnswerBody) -> HttpResponse {
-    Response::builder()
-        .status(status)
-        .header(header::CONTENT_TYPE, media_type)
-        .body(body)
-        .expect("status and header are valid constants")
-}
-
-/// The same answer, with what was done on behalf of the account.
-fn with_activity(mut response: HttpResponse, account: &Account) -> HttpResponse {
-    response.headers_mut().insert(ACTIVITY, activity_value(&account.activity()));
-    response
-}
-
-/// The value of a parameter of an address.
-fn parameter(query: Option<&str>, name: &str) -> Option<String> {
-    let mut all = form_urlencoded::parse(query?.as_bytes());
-    all.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
-}
-
-fn empty(status: StatusCode) -> HttpResponse {
-    let mut response = Response::new(AnswerBody::empty());
-    *response.status_mut() = status;
-    response
-}
-
-fn text(status: StatusCode, message: impl Into<String>) -> HttpResponse {
-    response(status, "text/plain; charset=utf-8", AnswerBody::whole(message.into()))
-}
-
 const INDEX: &str = "\
 Snowmelt answers SPARQL queries and runs updates here.
 
-  GET  /sparql?query=...          results as JSON, XML, CSV, TSV, N-Triples, Turtle or RDF/XML (Accept)
+  GET  /sparql?query=...          JSON, XML, CSV, TSV, HTML; graphs as N-Triples, Turtle, RDF/XML,
+                                  JSON-LD, N-Quads, TriG, by Accept or &format=; &explain=plan|analyze
   POST /sparql                    a form with 'query', or the query itself as application/sparql-query
   POST /update                    a form with 'update', or the update itself as application/sparql-update
   GET, HEAD, PUT, POST, DELETE /graphs?default, /graphs?graph=IRI   a whole graph
+  GET, PUT, POST /graphs          all graphs, as TriG, N-Quads or JSON-LD
+  GET  /sparql                    what is here: service description and VoID
+  GET  /requests                  what runs now; GET, DELETE /requests/N: its plan, its end
   GET  /stats                     what is stored, what was read
   GET  /metrics                   the same for Prometheus
   GET  /ready                     200 when queries and updates are worth sending

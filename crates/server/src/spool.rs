@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use hyper::StatusCode;
 use snowmelt_graph::{MemoryBudget, Reservation};
 
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, Refused};
 
 /// Bytes kept in memory.
 const MEMORY_BYTES: usize = 4 << 20;
@@ -39,7 +39,7 @@ impl Spool {
     }
 
     /// Appends; may block on a file.
-    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         if let Some(file) = &mut self.file {
             return file.write_all(bytes);
         }
@@ -79,6 +79,22 @@ impl Spool {
             }
         })
     }
+}
+
+impl Write for Spool {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.append(bytes).map_err(|e| Refused(unwritten(&e)))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The refusal of a body that finds no room on the disk.
+pub fn unwritten(error: &io::Error) -> Refusal {
+    (StatusCode::INSUFFICIENT_STORAGE, format!("the body cannot be kept: {error}"))
 }
 
 impl Spooled {
@@ -127,7 +143,7 @@ mod tests {
             let _elsewhere = budget.reserve("a test", taken).unwrap();
             let part: Vec<u8> = (0..100_000).map(|i| (i % 251) as u8).collect();
             let mut spool = Spool::new(&budget, dir.path());
-            (0..parts).for_each(|_| spool.write(&part).unwrap());
+            (0..parts).for_each(|_| spool.append(&part).unwrap());
             let small = parts * part.len() <= MEMORY_BYTES && free > 0;
             assert_eq!(spool.file.is_none(), small);
             assert!(budget.used() <= taken + MEMORY_BYTES as u64);

@@ -6,21 +6,25 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use anyhow::Context;
+
 use crate::running;
 use crate::switches::create::CreateArgs;
 use crate::switches::open::{OpenArgs, open, open_or_create};
 use crate::switches::texts::TextArgs;
 use snowmelt_base::{signals, size};
-use snowmelt_server::{Limits, ServerConfig, serve};
+use snowmelt_server::logs::{AccessForm, Log, Logs};
+use snowmelt_server::tokens::Keeper;
+use snowmelt_server::{Cors, Limits, ServerConfig, serve};
 use snowmelt_sparql::{Engine, LoadPermission};
 use snowmelt_store::{Mode, StoreConfig};
 
-/// Serve the SPARQL Protocol over HTTP on loopback.
+/// Serve the SPARQL Protocol over HTTP.
 #[derive(clap::Args)]
 pub struct ServeArgs {
     /// The database directory; a missing or empty one becomes a new database
     db: PathBuf,
-    /// Address and port, or a port alone; loopback only
+    /// Address and port, or a port alone; one that others reach needs --tokens or --public-read
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878", value_parser = address)]
     listen: SocketAddr,
     /// Where LOAD may read from: a folder or a file [default: nowhere]
@@ -29,6 +33,16 @@ pub struct ServeArgs {
     /// Answer to this name, too, besides localhost and loopback addresses (repeatable)
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
+    /// Let pages of this site ask, like https://example.org (repeatable); *: pages of any site,
+    /// which may then query and not change data
+    #[arg(long, value_name = "ORIGIN")]
+    cors: Vec<String>,
+    /// Let those ask that have a token of this file: see snowmelt token
+    #[arg(long, value_name = "FILE")]
+    tokens: Option<PathBuf>,
+    /// Let all query, and those change data that have a token which may
+    #[arg(long)]
+    public_read: bool,
     /// Answer queries and refuse updates; nothing is written, and others may read the database
     /// at the same time
     #[arg(long)]
@@ -44,6 +58,53 @@ pub struct ServeArgs {
     limits: LimitArgs,
     #[command(flatten)]
     texts: TextArgs,
+    #[command(flatten)]
+    logs: LogArgs,
+}
+
+/// Logs that are kept; - is standard error.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Logs")]
+struct LogArgs {
+    /// Write a line for each request into a file
+    #[arg(long, value_name = "FILE")]
+    access_log: Option<PathBuf>,
+    /// Form of these lines: common (Common Log Format) or json
+    #[arg(long, value_name = "FORM", value_parser = access_form, default_value = "common")]
+    access_form: AccessForm,
+    /// Write queries and updates that take long into a file, as JSON with plan and reads
+    #[arg(long, value_name = "FILE")]
+    slow_log: Option<PathBuf>,
+    /// How long that is, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "1")]
+    slow_after: Seconds,
+    /// Write each change into a file, as JSON: when, who, what
+    #[arg(long, value_name = "FILE")]
+    audit_log: Option<PathBuf>,
+}
+
+impl LogArgs {
+    fn open(&self) -> anyhow::Result<Logs> {
+        let open = |path: &Option<PathBuf>| {
+            let open =
+                |path: &PathBuf| Log::open(path).with_context(|| format!("cannot open {}", path.display()));
+            path.as_ref().map(open).transpose()
+        };
+        Ok(Logs {
+            access: open(&self.access_log)?,
+            access_form: self.access_form,
+            slow: open(&self.slow_log)?.map(|log| (log, self.slow_after.0)),
+            audit: open(&self.audit_log)?,
+        })
+    }
+}
+
+fn access_form(name: &str) -> Result<AccessForm, String> {
+    match name {
+        "common" => Ok(AccessForm::Common),
+        "json" => Ok(AccessForm::Json),
+        _ => Err("use common or json".to_owned()),
+    }
 }
 
 /// Bounds on what clients may ask for; the defaults are those of [`Limits`].
@@ -166,6 +227,13 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
         listen: args.listen,
         limits: args.limits.limits(),
         allow_hosts: args.allow_host,
+        cors: Cors::of(&args.cors)?,
+        keeper: Arc::new(match (&args.tokens, args.public_read) {
+            (Some(file), public_read) => Keeper::of_file(file, public_read)?,
+            (None, true) => Keeper::public_read(),
+            (None, false) => Keeper::open_to_all(),
+        }),
+        logs: Arc::new(args.logs.open()?),
         allow_load: args.allow_load,
         read_only: args.read_only,
         // A database that is only read is not written to for this, either: commands open it

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use snowmelt_graph::Account;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
@@ -140,9 +141,10 @@ async fn run(
     mut read: BufReader<OwnedReadHalf>,
     mut write: OwnedWriteHalf,
 ) {
-    let entry = service.commands.enter(RequestKind::Command);
+    let account = Account::alone();
+    let entry = service.commands.enter(RequestKind::Command, &format!("{command:?}"), &account);
     let (replies, mut told) = mpsc::channel(16);
-    let cancel = Arc::clone(&entry.cancel);
+    let cancel = Arc::clone(&entry.task.cancel);
     tokio::task::spawn_blocking(move || perform(&service, command, &cancel, &replies));
     let mut watching = true;
     let mut byte = [0; 1];
@@ -159,7 +161,7 @@ async fn run(
             // Nothing more is expected: the end of the client's side means that it wants no
             // more.
             _ = read.read(&mut byte), if watching => {
-                entry.cancel.store(true, Ordering::Relaxed);
+                entry.task.cancel.store(true, Ordering::Relaxed);
                 watching = false;
             }
         }

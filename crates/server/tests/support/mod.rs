@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use snowmelt_graph::load::{LoadOptions, Source, load};
 use snowmelt_graph::{Database, OpenOptions};
-use snowmelt_server::{Limits, ServerConfig, ServerError, serve};
+use snowmelt_server::tokens::Keeper;
+use snowmelt_server::{Cors, Limits, ServerConfig, ServerError, serve};
 use snowmelt_sparql::Engine;
 use tempfile::TempDir;
 
@@ -31,6 +32,9 @@ pub fn config() -> ServerConfig {
         listen: "127.0.0.1:0".parse().unwrap(),
         limits: Limits { body_bytes: 10_000, ..Limits::default() },
         allow_hosts: Vec::new(),
+        cors: Cors::default(),
+        keeper: Arc::new(Keeper::open_to_all()),
+        logs: Arc::default(),
         allow_load: Vec::new(),
         read_only: false,
         control: None,
@@ -99,6 +103,13 @@ impl Running {
         read_answer(&mut BufReader::new(stream), is_head)
     }
 
+    /// The same for one that may be no text.
+    pub fn ask_bytes(&self, request: &[u8]) -> (String, String) {
+        let mut stream = self.connect();
+        stream.write_all(request).unwrap();
+        read_answer(&mut BufReader::new(stream), false)
+    }
+
     /// A request with a body; `headers` end in line ends.
     pub fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> (String, String) {
         let (address, len) = (self.address, body.len());
@@ -130,14 +141,24 @@ impl Drop for Running {
 
 /// Head and body of an answer.
 pub fn read_answer(stream: &mut impl BufRead, is_head: bool) -> (String, String) {
+    let (head, body) = read_bytes_of(stream, is_head);
+    (head, String::from_utf8(body).unwrap())
+}
+
+/// The same of one that may be no text.
+pub fn read_bytes(stream: &mut impl BufRead) -> (String, Vec<u8>) {
+    read_bytes_of(stream, false)
+}
+
+fn read_bytes_of(stream: &mut impl BufRead, is_head: bool) -> (String, Vec<u8>) {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         assert!(stream.read_line(&mut head).unwrap() > 0, "connection closed in {head:?}");
     }
     let lower = head.to_ascii_lowercase();
     let mut body = Vec::new();
-    if is_head || lower.starts_with("http/1.1 204") {
-        return (head, String::new());
+    if is_head || lower.starts_with("http/1.1 204") || lower.starts_with("http/1.1 304") {
+        return (head, body);
     }
     if let Some(rest) = lower.split("content-length: ").nth(1) {
         body.resize(rest.lines().next().unwrap().parse().unwrap(), 0);
@@ -156,5 +177,5 @@ pub fn read_answer(stream: &mut impl BufRead, is_head: bool) -> (String, String)
             }
         }
     }
-    (head, String::from_utf8(body).unwrap())
+    (head, body)
 }

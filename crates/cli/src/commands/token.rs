@@ -1,0 +1,85 @@
+//! `snowmelt token`: who may ask a server, and for what.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use snowmelt_base::size;
+use snowmelt_base::text_table::TextTable;
+use snowmelt_server::tokens::{Rights, Token, TokenFile};
+
+/// Add, list and remove the tokens of a server (`serve --tokens FILE`). A running server sees the
+/// change.
+#[derive(clap::Args)]
+pub struct TokenArgs {
+    #[command(subcommand)]
+    command: TokenCommand,
+}
+
+#[derive(clap::Subcommand)]
+enum TokenCommand {
+    /// Make a token and show it: the file has only its hash
+    Add {
+        /// The file of tokens; made if it is not there
+        file: PathBuf,
+        /// The user's name: letters, digits, -, _ and .
+        name: String,
+        /// Rights: read queries; write changes, too; admin also sees meters and running
+        /// requests
+        #[arg(long, value_name = "RIGHTS", default_value = "read")]
+        rights: Rights,
+        /// The longest a request of it may run, in seconds
+        #[arg(long, value_name = "SECONDS")]
+        timeout: Option<u64>,
+        /// Most memory that a query of it may hold
+        #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+        query_memory: Option<u64>,
+        /// Most rows of an answer
+        #[arg(long, value_name = "N")]
+        rows: Option<u64>,
+    },
+    /// Show names, rights and limits
+    List {
+        /// The file of tokens
+        file: PathBuf,
+    },
+    /// Remove a token: it is refused from then on
+    Remove {
+        /// The file of tokens
+        file: PathBuf,
+        /// The user's name
+        name: String,
+    },
+}
+
+/// Runs the command.
+pub fn run(args: TokenArgs) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match args.command {
+        TokenCommand::Add { file, name, rights, timeout, query_memory, rows } => {
+            let mut tokens = TokenFile::read(&file)?;
+            let memory = query_memory.map(|bytes| bytes as usize);
+            let token = Token { name, sha256: String::new(), rights, timeout, memory, rows };
+            let secret = tokens.add(token)?;
+            tokens.write()?;
+            writeln!(out, "{secret}")?;
+        }
+        TokenCommand::List { file } => write!(out, "{}", table(&TokenFile::read(&file)?))?,
+        TokenCommand::Remove { file, name } => {
+            let mut tokens = TokenFile::read(&file)?;
+            tokens.remove(&name)?;
+            tokens.write()?;
+        }
+    }
+    Ok(())
+}
+
+fn table(tokens: &TokenFile) -> String {
+    let mut table = TextTable::new(&["name", "rights", "timeout s", "memory bytes", "rows"]);
+    let shown = |limit: Option<u64>| limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
+    for Token { name, rights, timeout, memory, rows, .. } in &tokens.list {
+        let rights = rights.name().to_owned();
+        let memory = memory.map(|bytes| bytes as u64);
+        table.row(vec![name.clone(), rights, shown(*timeout), shown(memory), shown(*rows)]);
+    }
+    table.render()
+}

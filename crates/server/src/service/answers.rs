@@ -1,0 +1,183 @@
+//! Answers that are not written by a query: texts, JSON, failures.
+
+use std::future::Future;
+use std::time::Duration;
+
+use hyper::{HeaderMap, Response, StatusCode, header};
+use snowmelt_graph::{Account, Activity};
+
+use crate::body::{ACTIVITY, AnswerBody, activity_value};
+use crate::coding::CODINGS;
+use crate::negotiate::{self, Answer};
+use crate::refusal::Refusal;
+use crate::resource::Resource;
+use crate::tokens::Denied;
+
+pub type Answered = Result<HttpResponse, Failure>;
+pub type HttpResponse = Response<AnswerBody>;
+
+/// A request without an answer of its own.
+pub struct Failure {
+    pub why: Why,
+    /// The activity on its behalf all the same.
+    pub activity: Option<Activity>,
+}
+
+/// Why it has none.
+pub enum Why {
+    Refused(Refusal),
+    /// a method that the resource does not take
+    Method(Resource),
+    /// the user may not
+    Denied(Denied),
+    /// all slots are taken
+    Busy {
+        what: &'static str,
+        all: usize,
+        switch: &'static str,
+        wait: Duration,
+    },
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self { why: Why::Refused(refusal), activity: None }
+    }
+}
+
+impl From<Why> for Failure {
+    fn from(why: Why) -> Self {
+        Self { why, activity: None }
+    }
+}
+
+impl Failure {
+    /// The same, with what was done on behalf of the account.
+    pub fn with_activity(self, account: &Account) -> Self {
+        Self { activity: Some(account.activity()), ..self }
+    }
+
+    pub fn response(self) -> HttpResponse {
+        let mut response = self.why.response();
+        if let Some(activity) = &self.activity {
+            response.headers_mut().insert(ACTIVITY, activity_value(activity));
+        }
+        response
+    }
+}
+
+impl Why {
+    fn response(self) -> HttpResponse {
+        match self {
+            Self::Refused((status, message)) => {
+                let mut refused = text(status, format!("{message}\n"));
+                if status == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+                    let codings = header::HeaderValue::from_static(CODINGS);
+                    refused.headers_mut().insert(header::ACCEPT_ENCODING, codings);
+                }
+                refused
+            }
+            Self::Method(resource) => {
+                let message = format!("use {}\n", resource.allow());
+                let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, message);
+                refused.headers_mut().insert(header::ALLOW, allow(resource));
+                refused
+            }
+            Self::Denied(Denied::Unknown) => {
+                let message =
+                    "who are you? send a token: Authorization: Bearer TOKEN, or Basic with its name\n";
+                let mut refused = text(StatusCode::UNAUTHORIZED, message);
+                for scheme in ["Bearer realm=\"snowmelt\"", "Basic realm=\"snowmelt\", charset=\"UTF-8\""] {
+                    let scheme = header::HeaderValue::from_static(scheme);
+                    refused.headers_mut().append(header::WWW_AUTHENTICATE, scheme);
+                }
+                refused
+            }
+            Self::Denied(Denied::Forbidden(needed)) => {
+                let message = format!("this needs a token with the rights '{}'\n", needed.name());
+                text(StatusCode::FORBIDDEN, message)
+            }
+            Self::Busy { what, all, switch, wait } => {
+                let message = format!(
+                    "{all} {what} are running ({switch}), and none has ended in {wait:?} (--wait): try again\n"
+                );
+                let mut busy = text(StatusCode::SERVICE_UNAVAILABLE, message);
+                busy.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
+                busy
+            }
+        }
+    }
+}
+
+pub fn not_acceptable(kind: Answer) -> Refusal {
+    let message = format!("none of the accepted types is on offer: {}", negotiate::offered(kind));
+    (StatusCode::NOT_ACCEPTABLE, message)
+}
+
+pub fn internal(error: &dyn std::fmt::Display) -> Refusal {
+    (StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+}
+
+pub fn typed(media_type: &'static str) -> HeaderMap {
+    HeaderMap::from_iter([(header::CONTENT_TYPE, header::HeaderValue::from_static(media_type))])
+}
+
+pub fn allow(resource: Resource) -> header::HeaderValue {
+    resource.allow().parse().expect("names of methods")
+}
+
+pub fn json(value: &serde_json::Value) -> HttpResponse {
+    let mut text = serde_json::to_vec_pretty(value).expect("a tree of values is written");
+    text.push(b'\n');
+    response(StatusCode::OK, "application/json", AnswerBody::whole(text))
+}
+
+/// The same; a failure says what was done on behalf of the account.
+pub async fn with_account<T>(
+    answered: impl Future<Output = Result<T, Failure>>,
+    account: &Account,
+) -> Result<T, Failure> {
+    answered.await.map_err(|failure| failure.with_activity(account))
+}
+
+pub fn bad(message: &str) -> Refusal {
+    (StatusCode::BAD_REQUEST, message.into())
+}
+
+pub fn lost() -> Refusal {
+    (StatusCode::INTERNAL_SERVER_ERROR, "the request ended without an answer; see the log".into())
+}
+
+pub fn accept(headers: &HeaderMap) -> Option<String> {
+    headers.get(header::ACCEPT).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned())
+}
+
+pub fn response(status: StatusCode, media_type: &'static str, body: AnswerBody) -> HttpResponse {
+    Response::builder()
+        .status(status)
+        .header(header::CONTENT_TYPE, media_type)
+        .body(body)
+        .expect("status and header are valid constants")
+}
+
+/// The same answer, with what was done on behalf of the account.
+pub fn with_activity(mut response: HttpResponse, account: &Account) -> HttpResponse {
+    response.headers_mut().insert(ACTIVITY, activity_value(&account.activity()));
+    response
+}
+
+/// The value of a parameter of an address.
+pub fn parameter(query: Option<&str>, name: &str) -> Option<String> {
+    let mut all = form_urlencoded::parse(query?.as_bytes());
+    all.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
+
+pub fn empty(status: StatusCode) -> HttpResponse {
+    let mut response = Response::new(AnswerBody::empty());
+    *response.status_mut() = status;
+    response
+}
+
+pub fn text(status: StatusCode, message: impl Into<String>) -> HttpResponse {
+    response(status, "text/plain; charset=utf-8", AnswerBody::whole(message.into()))
+}

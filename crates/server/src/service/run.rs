@@ -1,0 +1,180 @@
+//! The work of a request on a thread of its own: a query, all graphs, a plan.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use hyper::{HeaderMap, StatusCode};
+use snowmelt_graph::{Account, DumpFormat, GraphError, Interrupt};
+use snowmelt_sparql::{Engine, QueryError, QueryKind, QueryOptions, ResultFormat};
+use tokio::sync::oneshot;
+
+use super::answers::{accept, internal, not_acceptable, typed};
+use crate::body::{AnswerBody, AnswerWriter, Begun, Head, Turn};
+use crate::coding::Coding;
+use crate::freshness::{Kept, States, mark_volatile};
+use crate::logs::{Logs, SlowRequest};
+use crate::negotiate::{self, Answer};
+use crate::refusal::{Refusal, refusal};
+use crate::request::Explain;
+use crate::slots::Slot;
+
+/// The form of an answer that a client wants, and what it has already.
+pub struct Wanted {
+    accept: Option<String>,
+    coding: Option<Coding>,
+    kept: Kept,
+}
+
+impl Wanted {
+    /// As the request's headers say; `format` goes before them: the name of a format, or a media
+    /// type.
+    pub fn of(headers: &HeaderMap, format: Option<&str>) -> Self {
+        let media_type = |name: &str| match name.parse::<ResultFormat>() {
+            Ok(format) => format.media_type().split(';').next().unwrap_or_default().to_owned(),
+            Err(_) => name.to_owned(),
+        };
+        let accept = format.map(media_type).or_else(|| accept(headers));
+        Self { accept, coding: Coding::accepted(headers), kept: Kept::of(headers) }
+    }
+}
+
+/// Runs one query on this thread and writes its answer.
+pub fn answer(
+    (engine, states, logs): (&Engine, &States, &Logs),
+    text: &str,
+    options: &QueryOptions,
+    wanted: &Wanted,
+    slot: Slot,
+    head: oneshot::Sender<Head>,
+) {
+    let refuse = |head: oneshot::Sender<Head>, refusal| drop(head.send(Err(refusal)));
+    let begun = Instant::now();
+    let slow = |rows: u64, error: Option<&Refusal>| {
+        let took = begun.elapsed();
+        if logs.is_slow(took) {
+            let activity = options.account.as_ref().map(|account| account.activity().to_string());
+            logs.slow(&SlowRequest {
+                kind: "query",
+                text,
+                took,
+                rows,
+                activity: activity.unwrap_or_default(),
+                plan: engine.explain(text, &QueryOptions { account: None, ..options.clone() }).ok(),
+                error: error.map(|refusal| refusal.1.clone()),
+            });
+        }
+    };
+    let result = match engine.query(text, options) {
+        Ok(result) => result,
+        Err(error) => {
+            let refusal = refusal(&error);
+            slow(0, Some(&refusal));
+            return refuse(head, refusal);
+        }
+    };
+    let kind = match result.kind() {
+        QueryKind::Graph => Answer::Graph,
+        _ => Answer::Solutions,
+    };
+    let Some((format, media_type)) = negotiate::negotiate(wanted.accept.as_deref(), kind) else {
+        return refuse(head, not_acceptable(kind));
+    };
+    let mut headers = typed(media_type);
+    if result.is_volatile() {
+        mark_volatile(&mut headers);
+    } else if states.mark(result.txn(), format.name(), &wanted.kept, &mut headers) {
+        return drop(head.send(Ok(Begun::kept(headers, options.account.as_deref()))));
+    }
+    let turn = Turn { slot, memory: Some(result.memory()) };
+    let budget = engine.database().memory();
+    let mut writer = AnswerWriter::new(headers, head, turn).coded(wanted.coding, budget);
+    match result.write(format, &mut writer) {
+        // A client that left before the end is its own affair.
+        Ok(written) => {
+            let account = options.account.as_ref();
+            let activity = account.map_or(written.activity, |account| account.activity());
+            drop(writer.finish(&activity));
+            slow(written.rows, None);
+        }
+        Err(error) => {
+            let refusal = refusal(&error);
+            let rows = options.rows.as_ref().map_or(0, |rows| rows.load(Ordering::Relaxed));
+            slow(rows, Some(&refusal));
+            writer.fail(refusal);
+        }
+    }
+}
+
+/// How far a dump may go.
+pub struct DumpLimits {
+    pub cancel: Arc<AtomicBool>,
+    pub deadline: Option<(Instant, Duration)>,
+    pub rows: Option<u64>,
+}
+
+impl Interrupt for DumpLimits {
+    fn is_set(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed) || self.is_late()
+    }
+}
+
+impl DumpLimits {
+    fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|(at, _)| Instant::now() >= at)
+    }
+}
+
+/// Writes all graphs out, on behalf of the account.
+pub fn dump(
+    (engine, states): (&Engine, &States),
+    (account, limits): (&Arc<Account>, &DumpLimits),
+    wanted: &Wanted,
+    slot: Slot,
+    head: oneshot::Sender<Head>,
+) {
+    let refuse = |head: oneshot::Sender<Head>, refusal| drop(head.send(Err(refusal)));
+    let Some((format, media_type)) = negotiate::negotiate(wanted.accept.as_deref(), Answer::Dataset) else {
+        return refuse(head, not_acceptable(Answer::Dataset));
+    };
+    let session = match engine.database().session() {
+        Ok(session) => session.charged_to(account),
+        Err(error) => return refuse(head, internal(&error)),
+    };
+    if let Some(most) = limits.rows.filter(|most| session.state().quads() > *most) {
+        return refuse(head, refusal(&QueryError::Rows(most)));
+    }
+    let mut headers = typed(media_type);
+    if states.mark(session.state().txn(), format.name(), &wanted.kept, &mut headers) {
+        return drop(head.send(Ok(Begun::kept(headers, Some(account)))));
+    }
+    let format = match format {
+        ResultFormat::TriG => DumpFormat::TriG,
+        ResultFormat::JsonLd => DumpFormat::JsonLd,
+        _ => DumpFormat::NQuads,
+    };
+    let budget = engine.database().memory();
+    let mut writer =
+        AnswerWriter::new(headers, head, Turn { slot, memory: None }).coded(wanted.coding, budget);
+    match session.dump(format, &mut writer, limits) {
+        Ok(_) => drop(writer.finish(&account.activity())),
+        Err(GraphError::Stopped) => {
+            let late = limits.deadline.filter(|_| limits.is_late());
+            writer.fail(refusal(&late.map_or(QueryError::Cancelled, |(_, most)| QueryError::Timeout(most))));
+        }
+        Err(error) => writer.fail(refusal(&error.into())),
+    }
+}
+
+/// The plan of a query, and with `analyze` what it did.
+pub fn explained(engine: &Engine, text: &str, options: &QueryOptions, explain: Explain) -> Head {
+    let plan = match explain {
+        Explain::Plan => engine.explain(text, options),
+        Explain::Analyze => engine.analyze(text, options),
+    };
+    let mut headers = typed("text/plain; charset=utf-8");
+    mark_volatile(&mut headers);
+    let body = AnswerBody::whole(plan.map_err(|error| refusal(&error))?);
+    let activity = options.account.as_ref().map(|account| account.activity());
+    Ok(Begun { status: StatusCode::OK, headers, body, activity: Some(activity.unwrap_or_default()) })
+}

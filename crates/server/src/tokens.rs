@@ -1,0 +1,432 @@
+//! Rights of users: a file of tokens, each with a name, rights and limits.
+//!
+//! 1. A token is 32 random bytes; the file has its SHA-256, not itself. None can be guessed, so a
+//!    slow hash would protect nothing.
+//! 2. A request names it as `Authorization: Bearer TOKEN`, or as the password of Basic, with the
+//!    token's name as the user.
+//! 3. The file is read again when it has changed: `snowmelt token` works without a restart. A file
+//!    that cannot be read leaves the tokens as they were.
+//!
+//! The file is TOML with a table for each token:
+//!
+//! ```toml
+//! [[token]]
+//! name = "reports"
+//! sha256 = "…"
+//! rights = "read"       # read, write or admin: each includes the one before
+//! timeout = 60          # seconds, of each request
+//! memory = 1073741824   # bytes, of each query
+//! rows = 1000000        # of each answer
+//! ```
+
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use hyper::HeaderMap;
+use hyper::header;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// How often the file is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// Begins each token, so that one that leaked is recognised.
+const PREFIX: &str = "snowmelt_";
+
+/// Rights of a token; each includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rights {
+    /// queries
+    Read,
+    /// and changes
+    Write,
+    /// and what is for administrators: meters, running requests
+    Admin,
+}
+
+impl Rights {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl std::str::FromStr for Rights {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "read" => Ok(Self::Read),
+            "write" => Ok(Self::Write),
+            "admin" => Ok(Self::Admin),
+            _ => Err(format!("no rights are called {name:?}: there are read, write and admin")),
+        }
+    }
+}
+
+/// A token, as the file has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Token {
+    /// the user's name
+    pub name: String,
+    /// of the token, in hexadecimal digits
+    pub sha256: String,
+    /// what it may do
+    pub rights: Rights,
+    /// seconds that a request of it may take
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<u64>,
+    /// bytes that a query of it may hold
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<usize>,
+    /// rows of an answer
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u64>,
+}
+
+/// Faults of a file of tokens.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// it cannot be read or written
+    #[error("{path}: {source}")]
+    File {
+        /// the file
+        path: PathBuf,
+        /// the system's answer
+        source: io::Error,
+    },
+    /// it is not what it should be
+    #[error("{path}: {message}")]
+    Content {
+        /// the file
+        path: PathBuf,
+        /// why
+        message: String,
+    },
+    /// a name that is there, or is not
+    #[error("{0}")]
+    Name(String),
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TokenTables {
+    #[serde(default)]
+    token: Vec<Token>,
+}
+
+/// The tokens of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TokenFile {
+    path: PathBuf,
+    /// in the order of the file
+    pub list: Vec<Token>,
+}
+
+impl TokenFile {
+    /// Reads a file; one that is not there has no tokens.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not a file of tokens.
+    pub fn read(path: &Path) -> Result<Self, TokenError> {
+        let content = |message: String| TokenError::Content { path: path.to_owned(), message };
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(source) => return Err(TokenError::File { path: path.to_owned(), source }),
+        };
+        let TokenTables { token: list } = toml::from_str(&text).map_err(|e| content(e.to_string()))?;
+        for (at, token) in list.iter().enumerate() {
+            if !is_name(&token.name) || list[..at].iter().any(|other| other.name == token.name) {
+                return Err(content(format!("{:?} is no name, or that of two tokens", token.name)));
+            }
+            if token.sha256.len() != 64 || !token.sha256.bytes().all(|b| b.is_ascii_hexdigit()) {
+                return Err(content(format!("the sha256 of {} has not 64 hexadecimal digits", token.name)));
+            }
+        }
+        Ok(Self { path: path.to_owned(), list })
+    }
+
+    /// Adds a token and gives it out: it is shown once.
+    ///
+    /// # Errors
+    /// The name is taken, or is none.
+    pub fn add(&mut self, token: Token) -> Result<String, TokenError> {
+        if !is_name(&token.name) {
+            let message = format!("{:?} is no name: use letters, digits, '-', '_' and '.'", token.name);
+            return Err(TokenError::Name(message));
+        }
+        if self.list.iter().any(|other| other.name == token.name) {
+            let message = format!("there is a token called {}: remove it first", token.name);
+            return Err(TokenError::Name(message));
+        }
+        let secret: [u8; 32] = rand::random();
+        let secret = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(secret));
+        self.list.push(Token { sha256: hash(&secret), ..token });
+        Ok(secret)
+    }
+
+    /// Removes a token.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn remove(&mut self, name: &str) -> Result<(), TokenError> {
+        let before = self.list.len();
+        self.list.retain(|token| token.name != name);
+        match self.list.len() < before {
+            true => Ok(()),
+            false => Err(TokenError::Name(format!("there is no token called {name}"))),
+        }
+    }
+
+    /// Writes the file, readable for its owner alone; a crash leaves the old one or the new one.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&self) -> Result<(), TokenError> {
+        let failed = |source| TokenError::File { path: self.path.clone(), source };
+        let text =
+            toml::to_string(&TokenTables { token: self.list.clone() }).expect("tokens are written as TOML");
+        let new = self.path.with_extension("new");
+        let mut options = std::fs::OpenOptions::new();
+        let mut file =
+            options.write(true).create(true).truncate(true).mode(0o600).open(&new).map_err(failed)?;
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        written.and_then(|()| std::fs::rename(&new, &self.path)).map_err(failed)
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+}
+
+fn hash(secret: &str) -> String {
+    Sha256::digest(secret.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The tokens of a server, and what those may do that have none.
+#[derive(Debug)]
+pub struct Keeper {
+    path: Option<PathBuf>,
+    /// of those without a token
+    public: Option<Rights>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    tokens: Arc<Vec<Token>>,
+    looked: Instant,
+    modified: Option<SystemTime>,
+}
+
+/// A user of the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// none: without a token
+    pub token: Option<Token>,
+    /// what it may do
+    pub rights: Rights,
+}
+
+/// Why a request is turned away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denied {
+    /// it has no token, or one that is not known
+    Unknown,
+    /// its token may not do this
+    Forbidden(Rights),
+}
+
+impl Keeper {
+    /// Everything is allowed to everyone: for loopback.
+    pub fn open_to_all() -> Self {
+        Self::new(None, Some(Rights::Admin), Vec::new())
+    }
+
+    /// Of a file; without a token one may read if `public_read`.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not a file of tokens.
+    pub fn of_file(path: &Path, public_read: bool) -> Result<Self, TokenError> {
+        let file = TokenFile::read(path)?;
+        Ok(Self::new(Some(path.to_owned()), public_read.then_some(Rights::Read), file.list))
+    }
+
+    /// All may read, and none may do more.
+    pub fn public_read() -> Self {
+        Self::new(None, Some(Rights::Read), Vec::new())
+    }
+
+    fn new(path: Option<PathBuf>, public: Option<Rights>, tokens: Vec<Token>) -> Self {
+        let modified = path.as_deref().and_then(modified);
+        let known = Known { tokens: Arc::new(tokens), looked: Instant::now(), modified };
+        Self { path, public, known: Mutex::new(known) }
+    }
+
+    /// The user of a request that needs these rights.
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn user(&self, headers: &HeaderMap, needed: Rights) -> Result<User, Denied> {
+        let user = match credentials(headers) {
+            Some((name, secret)) => {
+                let hashed = hash(&secret);
+                let tokens = self.tokens();
+                let mut matching = tokens.iter().filter(|token| token.sha256.eq_ignore_ascii_case(&hashed));
+                let token = matching.find(|token| name.as_ref().is_none_or(|name| *name == token.name));
+                match token {
+                    Some(token) => User { rights: token.rights, token: Some(token.clone()) },
+                    None if self.path.is_some() => return Err(Denied::Unknown),
+                    // Where there are no tokens, a header for another server does no harm.
+                    None => self.anybody()?,
+                }
+            }
+            None => self.anybody()?,
+        };
+        match (user.rights >= needed, &user.token) {
+            (true, _) => Ok(user),
+            (false, None) if self.path.is_some() => Err(Denied::Unknown),
+            (false, _) => Err(Denied::Forbidden(needed)),
+        }
+    }
+
+    /// Whether a token would help those that have none.
+    pub fn has_tokens(&self) -> bool {
+        self.path.is_some()
+    }
+
+    /// Whether everything is allowed to all.
+    pub fn is_open_to_all(&self) -> bool {
+        self.public == Some(Rights::Admin)
+    }
+
+    fn anybody(&self) -> Result<User, Denied> {
+        self.public.map(|rights| User { token: None, rights }).ok_or(Denied::Unknown)
+    }
+
+    /// The tokens as the file has them now.
+    fn tokens(&self) -> Arc<Vec<Token>> {
+        let mut known = self.known.lock().expect("no holder panics");
+        if let Some(path) = &self.path
+            && known.looked.elapsed() >= LOOK
+        {
+            known.looked = Instant::now();
+            let now = modified(path);
+            if now != known.modified
+                && let Ok(file) = TokenFile::read(path)
+            {
+                (known.tokens, known.modified) = (Arc::new(file.list), now);
+            }
+        }
+        Arc::clone(&known.tokens)
+    }
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    std::fs::metadata(path).and_then(|meta| meta.modified()).ok()
+}
+
+/// The name, if one is said, and the secret of a request.
+fn credentials(headers: &HeaderMap) -> Option<(Option<String>, String)> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, rest) = value.split_once(' ')?;
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return Some((None, rest.trim().to_owned()));
+    }
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let decoded = String::from_utf8(STANDARD.decode(rest.trim()).ok()?).ok()?;
+    let (name, secret) = decoded.split_once(':')?;
+    Some((Some(name.to_owned()), secret.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(name: &str, rights: Rights) -> Token {
+        let name = name.to_owned();
+        Token { name, sha256: String::new(), rights, timeout: None, memory: None, rows: None }
+    }
+
+    fn bearer(secret: &str) -> HeaderMap {
+        HeaderMap::from_iter([(header::AUTHORIZATION, format!("Bearer {secret}").parse().unwrap())])
+    }
+
+    fn basic(name: &str, secret: &str) -> HeaderMap {
+        let value = format!("basic {}", STANDARD.encode(format!("{name}:{secret}")));
+        HeaderMap::from_iter([(header::AUTHORIZATION, value.parse().unwrap())])
+    }
+
+    #[test]
+    fn tokens_do_what_they_may_and_no_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tokens.toml");
+        let mut file = TokenFile::read(&path).unwrap();
+        let secret = file.add(token("reports", Rights::Read)).unwrap();
+        let admin = file.add(token("anna", Rights::Admin)).unwrap();
+        assert!(matches!(file.add(token("anna", Rights::Read)), Err(TokenError::Name(_))));
+        assert!(matches!(file.add(token("a b", Rights::Read)), Err(TokenError::Name(_))));
+        file.write().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(!text.contains(&secret) && text.contains("reports"), "{text}");
+        assert_eq!(TokenFile::read(&path).unwrap(), file);
+
+        let keeper = Keeper::of_file(&path, false).unwrap();
+        let name = |headers: &HeaderMap, needed| {
+            keeper.user(headers, needed).map(|user| user.token.map(|token| token.name))
+        };
+        assert_eq!(name(&bearer(&secret), Rights::Read), Ok(Some("reports".into())));
+        assert_eq!(name(&basic("reports", &secret), Rights::Read), Ok(Some("reports".into())));
+        assert_eq!(name(&bearer(&secret), Rights::Write), Err(Denied::Forbidden(Rights::Write)));
+        assert_eq!(name(&bearer(&admin), Rights::Write), Ok(Some("anna".into())));
+        for wrong in [bearer("snowmelt_x"), basic("anna", &secret), HeaderMap::new()] {
+            assert_eq!(name(&wrong, Rights::Read), Err(Denied::Unknown), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn those_without_a_token_may_read_where_that_is_public() {
+        let dir = tempfile::tempdir().unwrap();
+        let keeper = Keeper::of_file(&dir.path().join("tokens.toml"), true).unwrap();
+        assert!(keeper.user(&HeaderMap::new(), Rights::Read).is_ok());
+        assert_eq!(keeper.user(&HeaderMap::new(), Rights::Write), Err(Denied::Unknown), "a token would help");
+        assert_eq!(keeper.user(&bearer("x"), Rights::Read), Err(Denied::Unknown), "a wrong one is told");
+        let keeper = Keeper::public_read();
+        assert_eq!(keeper.user(&bearer("x"), Rights::Write), Err(Denied::Forbidden(Rights::Write)));
+        assert!(Keeper::open_to_all().user(&HeaderMap::new(), Rights::Admin).is_ok());
+    }
+
+    #[test]
+    fn a_changed_file_is_read_again_and_a_broken_one_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tokens.toml");
+        let keeper = Keeper::of_file(&path, false).unwrap();
+        let look_again = || keeper.known.lock().unwrap().looked = Instant::now() - LOOK;
+        let mut file = TokenFile::read(&path).unwrap();
+        let secret = file.add(token("late", Rights::Read)).unwrap();
+        file.write().unwrap();
+        look_again();
+        assert!(keeper.user(&bearer(&secret), Rights::Read).is_ok());
+        std::fs::write(&path, "[[token]]\nname = 7").unwrap();
+        look_again();
+        assert!(keeper.user(&bearer(&secret), Rights::Read).is_ok(), "it is as it was");
+        file.remove("late").unwrap();
+        assert!(file.remove("late").is_err());
+        file.write().unwrap();
+        look_again();
+        assert_eq!(keeper.user(&bearer(&secret), Rights::Read), Err(Denied::Unknown));
+    }
+}
