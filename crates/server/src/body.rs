@@ -26,7 +26,7 @@ use snowmelt_sparql::QueryMemory;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::coding::{CODER_BYTES, Coding, Encoder};
+use crate::coding::{Coding, ENCODER_BYTES, Encoder};
 use crate::guard::Link;
 use crate::refusal::Refusal;
 use crate::running::Running;
@@ -219,7 +219,7 @@ impl AnswerWriter {
     /// Begins to compress where that is wanted, before the head is sent.
     fn begin_coding(&mut self) -> io::Result<()> {
         let Some((coding, budget)) = self.coding.take() else { return Ok(()) };
-        let Ok(memory) = budget.reserve("an answer's compression", CODER_BYTES) else { return Ok(()) };
+        let Ok(memory) = budget.reserve("an answer's compression", ENCODER_BYTES) else { return Ok(()) };
         self.encoder = Some((Encoder::new(coding)?, memory));
         self.headers.insert(CONTENT_ENCODING, coding.value());
         Ok(())

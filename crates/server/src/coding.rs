@@ -1,8 +1,7 @@
 //! Content codings (RFC 9110, section 8.4): gzip, zstd and br, of answers and of request bodies.
 //!
-//! Windows are small, because there is an encoder for each answer under way: what they take comes
-//! out of the memory budget ([`CODER_BYTES`]), and an answer for which there is none goes out as it
-//! is.
+//! Windows of answers are small, because there is an encoder for each answer under way. Coders take
+//! their memory out of the budget; an answer for which there is none goes out as it is.
 
 use std::io::{self, Write};
 
@@ -16,8 +15,8 @@ use zstd::stream::{raw, zio};
 use crate::negotiate::{parse_range, quality_of_token};
 use crate::refusal::Refusal;
 
-/// Memory that an encoder or a decoder may take.
-pub const CODER_BYTES: u64 = 8 << 20;
+/// Memory that an encoder may take.
+pub const ENCODER_BYTES: u64 = 8 << 20;
 
 /// The codings, for messages and for the header that asks for them.
 pub const CODINGS: &str = "gzip, zstd, br";
@@ -49,6 +48,15 @@ impl Coding {
             Self::Gzip => "gzip",
             Self::Zstd => "zstd",
             Self::Brotli => "br",
+        }
+    }
+
+    /// Memory that a decoder may take: the largest window that a body may ask for, and buffers.
+    pub fn decoder_bytes(self) -> u64 {
+        match self {
+            Self::Gzip => 1 << 20,
+            Self::Zstd => 2 << ZSTD_MOST_WINDOW_LOG,
+            Self::Brotli => 24 << 20,
         }
     }
 

@@ -10,7 +10,7 @@ use hyper::body::{Body, Bytes, Incoming};
 use snowmelt_graph::{Database, Reservation};
 use tokio::time::{Instant, timeout_at};
 
-use crate::coding::{CODER_BYTES, Coding, Decoder};
+use crate::coding::{Coding, Decoder};
 use crate::limits::{LEAST_BODY_BYTES, Limits};
 use crate::refusal::{Refusal, Refused};
 use crate::spool::{Spool, Spooled, no_memory, unwritten};
@@ -98,7 +98,10 @@ async fn take<W: Write>(
     database: &Database,
 ) -> Result<W, Refusal> {
     let _memory = match coding {
-        Some(_) => Some(database.memory().reserve("a request", CODER_BYTES).map_err(|e| no_memory(&e))?),
+        Some(coding) => {
+            let bytes = coding.decoder_bytes();
+            Some(database.memory().reserve("a request", bytes).map_err(|e| no_memory(&e))?)
+        }
         None => None,
     };
     let to = Bounded { to, left: intake.most, most: intake.most, switch: intake.switch };

@@ -234,6 +234,17 @@ fn plans_are_told() {
     assert_eq!(status(&server.send("GET", &format!("{ALL}&explain=dance"), "", "")), "400");
     let table = server.send("GET", &format!("{ALL}&format=csv"), "Accept: image/png\r\n", "");
     assert!(table.0.contains("content-type: text/csv"), "{table:?}");
+    // Some clients send a format along, whatever they ask for.
+    let graph = "/sparql?query=CONSTRUCT%20WHERE%20%7B%20%3Curn%3As7%3E%20%3Fp%20%3Fo%20%7D&format=";
+    for (format, kind) in [
+        ("turtle", "text/turtle"),
+        ("rdf%2Bxml", "application/rdf+xml"),
+        ("csv", "application/n-triples"),
+        ("?", "application/n-triples"),
+    ] {
+        let answer = server.send("GET", &format!("{graph}{format}"), "", "");
+        assert!(answer.0.contains(&format!("content-type: {kind}\r\n")), "{format}: {answer:?}");
+    }
 }
 
 #[test]

@@ -21,22 +21,49 @@ use crate::slots::Slot;
 
 /// The form of an answer that a client wants, and what it has already.
 pub struct Wanted {
+    /// media types that the parameter `format` means, which go before the header
+    named: Option<String>,
     accept: Option<String>,
     coding: Option<Coding>,
     kept: Kept,
 }
 
 impl Wanted {
-    /// As the request's headers say; `format` goes before them: the name of a format, or a media
-    /// type.
+    /// As the request's headers say; `format` is the name of a format, or a media type.
     pub fn of(headers: &HeaderMap, format: Option<&str>) -> Self {
-        let media_type = |name: &str| match name.parse::<ResultFormat>() {
-            Ok(format) => format.media_type().split(';').next().unwrap_or_default().to_owned(),
-            Err(_) => name.to_owned(),
-        };
-        let accept = format.map(media_type).or_else(|| accept(headers));
-        Self { accept, coding: Coding::accepted(headers), kept: Kept::of(headers) }
+        let named = format.and_then(media_types_of);
+        Self { named, accept: accept(headers), coding: Coding::accepted(headers), kept: Kept::of(headers) }
     }
+
+    /// The format of an answer and its media type. A `format` that does not fit the kind of answer
+    /// is left aside: clients send one with every query.
+    fn format(&self, kind: Answer) -> Result<(ResultFormat, &'static str), Refusal> {
+        let named = self.named.as_deref().and_then(|named| negotiate::negotiate(Some(named), kind));
+        named
+            .or_else(|| negotiate::negotiate(self.accept.as_deref(), kind))
+            .ok_or_else(|| not_acceptable(kind))
+    }
+}
+
+/// The media types that a value of `format` means; `None` if it is not known.
+fn media_types_of(format: &str) -> Option<String> {
+    let lower = format.to_ascii_lowercase();
+    let types = match lower.as_str() {
+        // Of solutions, and of graphs.
+        "xml" => "application/sparql-results+xml, application/rdf+xml",
+        "json" => "application/sparql-results+json, application/ld+json",
+        "turtle" | "n3" => "text/turtle",
+        "ntriples" | "n-triples" => "application/n-triples",
+        "nquads" | "n-quads" => "application/n-quads",
+        "json-ld" => "application/ld+json",
+        // A plus in an address is a blank.
+        "rdf+xml" | "rdf xml" | "rdfxml" => "application/rdf+xml",
+        other => match other.parse::<ResultFormat>() {
+            Ok(format) => return format.media_type().split(';').next().map(str::to_owned),
+            Err(_) => return other.contains('/').then_some(lower),
+        },
+    };
+    Some(types.to_owned())
 }
 
 /// Runs one query on this thread and writes its answer.
@@ -77,8 +104,9 @@ pub fn answer(
         QueryKind::Graph => Answer::Graph,
         _ => Answer::Solutions,
     };
-    let Some((format, media_type)) = negotiate::negotiate(wanted.accept.as_deref(), kind) else {
-        return refuse(head, not_acceptable(kind));
+    let (format, media_type) = match wanted.format(kind) {
+        Ok(format) => format,
+        Err(refusal) => return refuse(head, refusal),
     };
     let mut headers = typed(media_type);
     if result.is_volatile() {
@@ -134,8 +162,9 @@ pub fn dump(
     head: oneshot::Sender<Head>,
 ) {
     let refuse = |head: oneshot::Sender<Head>, refusal| drop(head.send(Err(refusal)));
-    let Some((format, media_type)) = negotiate::negotiate(wanted.accept.as_deref(), Answer::Dataset) else {
-        return refuse(head, not_acceptable(Answer::Dataset));
+    let (format, media_type) = match wanted.format(Answer::Dataset) {
+        Ok(format) => format,
+        Err(refusal) => return refuse(head, refusal),
     };
     let session = match engine.database().session() {
         Ok(session) => session.charged_to(account),
