@@ -143,11 +143,12 @@ impl Parameters {
                     continue;
                 }
                 "explain" => {
-                    self.explain = Some(match value.as_ref() {
-                        "plan" | "" => Explain::Plan,
-                        "analyze" => Explain::Analyze,
-                        _ => return Err(bad("explain is plan or analyze")),
-                    });
+                    self.explain = match value.as_ref() {
+                        "none" => None,
+                        "plan" => Some(Explain::Plan),
+                        "analyze" => Some(Explain::Analyze),
+                        _ => return Err(bad("explain is plan, analyze or none")),
+                    };
                     continue;
                 }
                 "priority" => {

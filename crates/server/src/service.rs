@@ -21,8 +21,8 @@ use snowmelt_sparql::{Engine, LoadPermission, QueryError, QueryOptions, UpdateOp
 use tokio::sync::oneshot;
 
 use self::answers::{
-    Answered, Failure, HttpResponse, Why, accept, allow, bad, empty, internal, json, lost, not_acceptable,
-    parameter, response, text, with_account, with_activity,
+    Answered, Failure, HttpResponse, Why, accept, allow, bad, empty, internal, json, lost, parameter,
+    response, text, with_account, with_activity,
 };
 use self::run::{DumpLimits, Wanted};
 
@@ -256,7 +256,10 @@ impl Service {
         let path = head.uri.path();
         let address = format!("{}{path}", client.origin());
         match (operation, path) {
-            (Operation::Nothing, _) => self.describe(&address, &head.headers).await,
+            (Operation::Nothing, _) => {
+                let format = parameter(head.uri.query(), "format");
+                self.describe(&address, &head.headers, format.as_deref()).await
+            }
             (Operation::Query(_), "/update") => Err(bad("queries go to /sparql or /query").into()),
             (Operation::Update(_), "/query") => Err(bad("updates go to /sparql or /update").into()),
             (Operation::Query(query), _) => {
@@ -513,15 +516,11 @@ impl Service {
     }
 
     /// The service and its data, for those that ask nothing.
-    async fn describe(&self, endpoint: &str, headers: &HeaderMap) -> Answered {
-        let accepted = accept(headers);
-        if negotiate::wants_page(accepted.as_deref()) {
+    async fn describe(&self, endpoint: &str, headers: &HeaderMap, format: Option<&str>) -> Answered {
+        if format.is_none() && negotiate::wants_page(accept(headers).as_deref()) {
             return Ok(self.page(endpoint));
         }
-        let Some((format, media_type)) = negotiate::negotiate(accepted.as_deref(), Answer::Description)
-        else {
-            return Err(not_acceptable(Answer::Description).into());
-        };
+        let (format, media_type) = Wanted::of(headers, format).format(Answer::Description)?;
         let format = format.graph().expect("descriptions are graphs");
         let offer = Offer { updates: !self.read_only };
         let describe = || {

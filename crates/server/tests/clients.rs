@@ -216,6 +216,29 @@ fn those_that_ask_nothing_get_a_description() {
     assert_eq!(status(&kept), "304");
     let page = server.send("GET", "/sparql", "Accept: text/html,*/*;q=0.8\r\n", "");
     assert!(page.1.contains("<form action=\"/sparql\""), "{page:?}");
+    // Everything that the page links and sends is answered.
+    let browser = "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n";
+    let links = page.1.split("href=\"").skip(1).map(|link| link.split('"').next().unwrap());
+    for link in links {
+        let linked = server.send("GET", link, browser, "");
+        assert!(status(&linked) == "200" && !linked.1.contains("<form"), "{link}: {linked:?}");
+    }
+    let values = |name: &str| -> Vec<String> {
+        let select =
+            page.1.split_once(&format!("name=\"{name}\"")).unwrap().1.split("</select>").next().unwrap();
+        select.split("value=\"").skip(1).map(|value| value.split('"').next().unwrap().to_owned()).collect()
+    };
+    for (format, explain) in
+        values("format").iter().flat_map(|f| values("explain").into_iter().map(move |e| (f.clone(), e)))
+    {
+        let sent = server.send(
+            "GET",
+            &format!("/sparql?query=ASK%20%7B%7D&format={format}&explain={explain}"),
+            browser,
+            "",
+        );
+        assert_eq!(status(&sent), "200", "{format}, {explain}: {sent:?}");
+    }
     let rows = server.get("SELECT ?o { <urn:s7> ?p ?o }", "text/html,*/*;q=0.8");
     assert!(rows.1.contains("<td>value 7") && rows.1.contains("<p>1 row\n"), "{rows:?}");
     assert_eq!(

@@ -37,7 +37,7 @@ impl Wanted {
 
     /// The format of an answer and its media type. A `format` that does not fit the kind of answer
     /// is left aside: clients send one with every query.
-    fn format(&self, kind: Answer) -> Result<(ResultFormat, &'static str), Refusal> {
+    pub fn format(&self, kind: Answer) -> Result<(ResultFormat, &'static str), Refusal> {
         let named = self.named.as_deref().and_then(|named| negotiate::negotiate(Some(named), kind));
         named
             .or_else(|| negotiate::negotiate(self.accept.as_deref(), kind))
