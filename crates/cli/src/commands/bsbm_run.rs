@@ -63,7 +63,8 @@ pub struct BsbmRunArgs {
     ablate: bool,
     /// With --ablate: this setting instead of the usual ones (repeatable): rules, and then
     /// -RULE, gap=PAGES, in-place=on|off, depth=N, fairness=N, queue=NAME[:KEY=VALUE],
-    /// extent-misses=N, extent-window=SECONDS, scan-leaves=N, scan-after=N, with spaces between
+    /// extent-misses=N, extent-window=SECONDS, scan-leaves=N, scan-after=N, threads=N, with spaces
+    /// between
     #[arg(long, value_name = "SETTING", requires = "ablate", value_parser = Setting::parse)]
     setting: Vec<Setting>,
     /// With --ablate: auto with one number turned at a time, instead of the usual settings
