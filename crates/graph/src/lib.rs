@@ -47,6 +47,7 @@ pub use session::dump::DumpFormat;
 pub use session::stats::{Stats, Terms, TreeSize};
 pub use session::subject_quads::each_quad_of;
 pub use session::summary::{Part as SummaryPart, Summary};
+pub use session::view::GraphView;
 pub use session::{Lookup, LookupWay, MergeWay, Scan, ScanPieces, Session};
 pub use term::inline::{
     DECIMAL, FIRST_REGISTERED, Inline, RDF_LANG_STRING, SHORT_STRING_BYTES, XSD, XSD_STRING, decimal_like,

@@ -7,6 +7,7 @@ pub(crate) mod resolve;
 pub(crate) mod stats;
 pub(crate) mod subject_quads;
 pub(crate) mod summary;
+pub(crate) mod view;
 
 use std::sync::Arc;
 

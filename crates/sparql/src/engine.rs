@@ -24,6 +24,7 @@ mod result;
 mod template;
 #[cfg(test)]
 mod tests;
+mod view;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -32,7 +33,7 @@ use std::time::{Duration, Instant};
 use oxsdatatypes::DateTime;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
-use snowmelt_graph::{Account, Activity, Database, Session, Term, TermId};
+use snowmelt_graph::{Account, Activity, Database, GraphView, Session, Term, TermId};
 use spargebra::Query;
 
 use crate::algebra::{Algebra, Form, Var};
@@ -47,6 +48,7 @@ use crate::text::parameter::GroundTerm;
 use crate::text::{bind, shape, syntax};
 use crate::value::{LocalTerms, Terms};
 use template::Template;
+use view::{Views, VisibleGraphs};
 
 pub use reads::PlanCosts;
 pub use result::{QueryKind, QueryMemory, QueryResult, TermRows, Written};
@@ -95,6 +97,8 @@ pub struct QueryOptions {
     pub default_graphs: Vec<String>,
     /// Graphs that can be named.
     pub named_graphs: Vec<String>,
+    /// Graphs that are there for it; all when not given.
+    pub view: Option<Arc<GraphView>>,
     /// Values of variables, by name without question mark: as if each stood in the text in its
     /// variable's place. IRIs and literals.
     pub bindings: Vec<(String, Term)>,
@@ -115,7 +119,11 @@ pub struct Engine {
     /// scans under way that others can join
     scans: Arc<SharedScans>,
     text_limits: TextLimits,
+    views: Views,
 }
+
+/// How a query is to be run, and the graphs that are there for it.
+type Seen<'a> = (&'a QueryOptions, Option<&'a VisibleGraphs>);
 
 /// A query ready to run: what it is and how it will be done.
 struct Prepared {
@@ -143,6 +151,7 @@ impl Engine {
             texts: Line::default(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             scans: Arc::default(),
+            views: Views::default(),
         }
     }
 
@@ -211,7 +220,10 @@ impl Engine {
         let limits = limits(options);
         let text = parsed.text;
         let params = bind::params(&options.bindings)?;
-        let template = Template::new(query, parsed, options, &params, self, &mut source, &limits)?;
+        let view = options.view.as_ref();
+        let visible = view.map(|view| VisibleGraphs::of(view, &mut source, &limits)).transpose()?;
+        let options_seen = (options, visible.as_ref());
+        let template = Template::new(query, parsed, options_seen, &params, self, &mut source, &limits)?;
         let prepared = self.plan(Arc::new(template), params, source, options, &limits, None)?;
         self.start(prepared, text, options, begun)
     }
@@ -238,6 +250,7 @@ impl Engine {
     /// Those of the query's text, and of the statistics.
     pub fn explain(&self, text: &str, options: &QueryOptions) -> Result<String, QueryError> {
         let limits = limits(options);
+        refuse_under_view(options)?;
         let Prepared { plan, run, .. } = self.prepare(text, options, &limits)?;
         Ok(with_room(plan.room, || explain::explain(&plan, &run, None)))
     }
@@ -250,6 +263,7 @@ impl Engine {
     pub fn analyze(&self, text: &str, options: &QueryOptions) -> Result<String, QueryError> {
         let start = Instant::now();
         let limits = limits(options);
+        refuse_under_view(options)?;
         let Prepared { template, plan, mut run, text: reserved } = self.prepare(text, options, &limits)?;
         let planned = start.elapsed();
         run.profile = Some(Profile::new(plan.nodes));
@@ -277,7 +291,9 @@ impl Engine {
             Some(account) => session.charged_to(account),
             None => session,
         });
-        let (template, params) = self.template(text, options, &mut source, limits)?;
+        let view = options.view.as_ref();
+        let visible = view.map(|view| self.views.of(view, &mut source, limits)).transpose()?;
+        let (template, params) = self.template(text, (options, visible.as_ref()), &mut source, limits)?;
         self.plan(template, params, source, options, limits, reserved)
     }
 
@@ -385,14 +401,15 @@ impl Engine {
     fn template(
         &self,
         text: &str,
-        options: &QueryOptions,
+        seen: Seen<'_>,
         source: &mut Source,
         limits: &Limits,
     ) -> Result<(Arc<Template>, Vec<GroundTerm>), QueryError> {
+        let (options, visible) = seen;
         let short = text.len() <= KEPT_TEXT_BYTES;
         let bound = bind::params(&options.bindings)?;
         if let Some(shaped) = if short { shape::shape(text) } else { None } {
-            let key = cache_key(&shaped.text, options);
+            let key = cache_key(&shaped.text, options, visible);
             let params = [shaped.params, bound.clone()].concat();
             if let Some(template) = self.kept(&key, source, limits)? {
                 return Ok((template, params));
@@ -400,11 +417,11 @@ impl Engine {
             self.text_limits.measure(text)?;
             // what only parses as it was written is kept as it was written
             let shaped = (&*shaped.text, &*params);
-            if let Some(template) = self.shaped_template(shaped, text, options, source, limits)? {
+            if let Some(template) = self.shaped_template(shaped, text, seen, source, limits)? {
                 return Ok((self.keep(key, template), params));
             }
         }
-        let key = cache_key(if short { text } else { "" }, options);
+        let key = cache_key(if short { text } else { "" }, options, visible);
         if short && let Some(template) = self.kept(&key, source, limits)? {
             return Ok((template, bound));
         }
@@ -413,7 +430,7 @@ impl Engine {
             let mut query = syntax::parse(text, options.base.as_deref())?;
             bind::bind_query(&mut query, &options.bindings, 0)?;
             let parsed = Parsed { text, room };
-            Template::new(&query, parsed, options, &bound, self, source, limits)
+            Template::new(&query, parsed, seen, &bound, self, source, limits)
         })?;
         Ok((if short { self.keep(key, template) } else { Arc::new(template) }, bound))
     }
@@ -424,17 +441,18 @@ impl Engine {
         &self,
         (shaped, params): (&str, &[GroundTerm]),
         text: &str,
-        options: &QueryOptions,
+        seen: Seen<'_>,
         source: &mut Source,
         limits: &Limits,
     ) -> Result<Option<Template>, QueryError> {
+        let options = seen.0;
         let Ok(measure) = self.text_limits.measure(shaped) else { return Ok(None) };
         let room = measure.stack_bytes();
         with_room(room, || {
             let Ok(mut query) = syntax::parse(shaped, options.base.as_deref()) else { return Ok(None) };
             bind::bind_query(&mut query, &options.bindings, params.len() - options.bindings.len())?;
             let parsed = Parsed { text, room };
-            Template::new(&query, parsed, options, params, self, source, limits).map(Some)
+            Template::new(&query, parsed, seen, params, self, source, limits).map(Some)
         })
     }
 
@@ -491,8 +509,18 @@ fn runnable(plan: &Plan, run: &mut Run, text: &str) -> Result<Deep<Boxed>, Query
     })
 }
 
+/// A plan shows counts of all graphs.
+fn refuse_under_view(options: &QueryOptions) -> Result<(), QueryError> {
+    match options.view {
+        Some(_) => {
+            Err(QueryError::Forbidden { what: "a plan, because it counts rows of all graphs".to_owned() })
+        }
+        None => Ok(()),
+    }
+}
+
 /// The cache's key: options that change the algebra come first.
-fn cache_key(text: &str, options: &QueryOptions) -> String {
+fn cache_key(text: &str, options: &QueryOptions, visible: Option<&VisibleGraphs>) -> String {
     let mut key = String::with_capacity(text.len() + 8);
     for part in options.base.iter().chain(&options.default_graphs) {
         key.push_str(part);
@@ -505,6 +533,10 @@ fn cache_key(text: &str, options: &QueryOptions) -> String {
     }
     key.push('\u{2}');
     key.push_str(&bind::key(&options.bindings));
+    key.push('\u{2}');
+    if let Some(visible) = visible {
+        key.push_str(&visible.number.to_string());
+    }
     key.push('\u{2}');
     key.push_str(text);
     key

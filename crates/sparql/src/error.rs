@@ -108,6 +108,12 @@ pub enum QueryError {
     /// Someone asked it to stop.
     #[error("the query was cancelled")]
     Cancelled,
+    /// It would show or change graphs outside its view.
+    #[error("{what} is not for this user: its token is for some graphs alone")]
+    Forbidden {
+        /// The thing.
+        what: String,
+    },
     /// LOAD named a source that it may not read.
     #[error("LOAD <{source_iri}> is not allowed: {why}")]
     LoadRefused {

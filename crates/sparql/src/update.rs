@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use oxrdf::TermRef as RdfTerm;
-use snowmelt_graph::{Account, Changed, GraphError, Graphs, TermId, TermRef, Transaction};
+use snowmelt_graph::{Account, Changed, GraphError, GraphView, Graphs, TermId, TermRef, Transaction};
 use spargebra::GraphUpdateOperation;
 use spargebra::algebra::{GraphTarget, QueryDataset};
 use spargebra::term::NamedNode;
@@ -55,6 +55,8 @@ pub struct UpdateOptions {
     pub using_graphs: Vec<String>,
     /// Graphs that WHERE can name.
     pub using_named_graphs: Vec<String>,
+    /// Graphs that are there for it; all when not given.
+    pub view: Option<Arc<GraphView>>,
     /// Values of variables of WHERE and the templates, as [`crate::QueryOptions::bindings`].
     pub bindings: Vec<(String, snowmelt_graph::Term)>,
     /// Where LOAD may read from; from nowhere when empty.
@@ -196,8 +198,17 @@ impl UpdateRun<'_> {
     }
 
     fn clear(&mut self, target: &GraphTarget) -> Result<Changed, QueryError> {
+        if let GraphTarget::NamedNode(graph) = target {
+            self.check_graph(Some(graph.as_str()))?;
+        }
         let graphs = match target {
-            GraphTarget::DefaultGraph => Graphs::One(TermId::DEFAULT_GRAPH),
+            GraphTarget::DefaultGraph => {
+                self.check_graph(None)?;
+                Graphs::One(TermId::DEFAULT_GRAPH)
+            }
+            GraphTarget::NamedGraphs | GraphTarget::AllGraphs if self.options.view.is_some() => {
+                return Err(QueryError::Forbidden { what: "CLEAR of all graphs".to_owned() });
+            }
             GraphTarget::NamedGraphs => Graphs::Named,
             GraphTarget::AllGraphs => Graphs::All,
             GraphTarget::NamedNode(graph) => match self.txn.session().graph_id(Some(graph.as_str()))? {
@@ -213,10 +224,20 @@ impl UpdateRun<'_> {
     }
 
     fn create(&mut self, graph: &NamedNode, silent: bool) -> Result<Changed, QueryError> {
+        self.check_graph(Some(graph.as_str()))?;
         if !silent && self.txn.session().has_graph(Some(graph.as_str()))? {
             return Err(QueryError::GraphExists(graph.as_str().to_owned()));
         }
         Ok(Changed::default())
+    }
+
+    /// Refuses to change a graph that is not there for the user; `None` is the default graph.
+    fn check_graph(&self, graph: Option<&str>) -> Result<(), QueryError> {
+        if self.options.view.as_ref().is_none_or(|view| view.has(graph)) {
+            return Ok(());
+        }
+        let what = graph.map_or_else(|| "the default graph".to_owned(), |iri| format!("the graph <{iri}>"));
+        Err(QueryError::Forbidden { what })
     }
 
     /// Why the graph layer was stopped.

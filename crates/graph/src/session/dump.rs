@@ -7,7 +7,7 @@
 //! A stretch with many quads is written in parts, each sorted: order is a courtesy, memory is
 //! bounded.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{BufWriter, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -21,6 +21,7 @@ use crate::error::{GraphError, Result};
 use crate::index::Index;
 use crate::interrupt::Interrupt;
 use crate::session::Session;
+use crate::session::view::GraphView;
 use crate::term::{Term, TermId, TermRef};
 
 /// Pairs read at a time.
@@ -98,17 +99,31 @@ impl Database {
     /// Writes all quads to `out` and answers how many were written: in formats without graphs a
     /// triple that is in several graphs is written once for each.
     pub fn dump(self: &Arc<Self>, format: DumpFormat, out: &mut dyn Write) -> Result<u64> {
-        self.session()?.dump(format, out, &AtomicBool::new(false))
+        self.session()?.dump(format, None, out, &AtomicBool::new(false))
     }
 }
 
 impl Session {
-    /// The same, of what the session sees and on behalf of its account, until it is interrupted.
+    /// The same, of what the session sees and on behalf of its account, until it is interrupted;
+    /// of a view, its graphs alone.
     ///
     /// # Errors
     /// Those of reading and of writing; [`GraphError::Stopped`].
-    pub fn dump(mut self, format: DumpFormat, out: &mut dyn Write, interrupt: &dyn Interrupt) -> Result<u64> {
-        let mut writer = QuadWriter::new(format, out);
+    pub fn dump(
+        mut self,
+        format: DumpFormat,
+        view: Option<&GraphView>,
+        out: &mut dyn Write,
+        interrupt: &dyn Interrupt,
+    ) -> Result<u64> {
+        let graphs = match view {
+            Some(view) => {
+                let named = self.graphs_of(view, interrupt)?.into_iter().map(|(id, _)| id);
+                Some(named.chain(view.has_default().then_some(TermId::DEFAULT_GRAPH)).collect())
+            }
+            None => None,
+        };
+        let mut writer = QuadWriter::new(format, graphs, out);
         let mut scan = self.scan(Index::Sp, &[], None);
         let mut pairs = Columns::new(2);
         while scan.next(&mut self, &mut pairs, STRETCH)? {
@@ -137,7 +152,8 @@ fn write_stretch(session: &mut Session, pairs: &Columns, writer: &mut QuadWriter
         let quads = rows.map(|(&key, (&object, &graph))| {
             [subjects[key as usize], predicates[key as usize], object, graph].map(TermId)
         });
-        writer.write(session, quads.collect())?;
+        let quads = quads.filter(|[_, _, _, graph]| writer.has(*graph)).collect();
+        writer.write(session, quads)?;
         found.clear();
     }
     Ok(())
@@ -146,12 +162,19 @@ fn write_stretch(session: &mut Session, pairs: &Columns, writer: &mut QuadWriter
 struct QuadWriter<'a> {
     serializer: WriterQuadSerializer<BufWriter<&'a mut dyn Write>>,
     format: DumpFormat,
+    /// those that are written; none: all
+    graphs: Option<HashSet<TermId>>,
     quads: u64,
 }
 
 impl<'a> QuadWriter<'a> {
-    fn new(format: DumpFormat, out: &'a mut dyn Write) -> Self {
-        QuadWriter { serializer: format.serializer().for_writer(BufWriter::new(out)), format, quads: 0 }
+    fn new(format: DumpFormat, graphs: Option<HashSet<TermId>>, out: &'a mut dyn Write) -> Self {
+        let serializer = format.serializer().for_writer(BufWriter::new(out));
+        QuadWriter { serializer, format, graphs, quads: 0 }
+    }
+
+    fn has(&self, graph: TermId) -> bool {
+        self.graphs.as_ref().is_none_or(|graphs| graphs.contains(&graph))
     }
 
     /// Decodes and writes quads, sorted by graph where the format groups by it, then subject,

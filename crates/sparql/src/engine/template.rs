@@ -8,9 +8,9 @@ use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{Index, TermId};
 use spargebra::Query;
-use spargebra::term::NamedNode;
 
-use super::{Engine, Parsed, PlanCosts, QueryOptions, facts, output, reads};
+use super::view::graph_consts;
+use super::{Engine, Parsed, PlanCosts, Seen, facts, output, reads};
 use crate::algebra::translate::translate;
 use crate::algebra::{Algebra, Const, Dataset, Node, Pattern, Slot, Var};
 use crate::bounds::{Limits, plan_stack_bytes, with_room};
@@ -71,7 +71,7 @@ impl Template {
     pub fn new(
         query: &Query,
         parsed: Parsed<'_>,
-        options: &QueryOptions,
+        (options, visible): Seen<'_>,
         params: &[GroundTerm],
         engine: &Engine,
         source: &mut Source,
@@ -82,7 +82,13 @@ impl Template {
         let patterns = algebra.root.all().iter().filter(|n| matches!(n, Node::Pattern(_))).count();
         engine.text_limits().check_patterns(patterns)?;
         if !options.default_graphs.is_empty() || !options.named_graphs.is_empty() {
-            algebra.dataset = asked_dataset(&mut algebra, options);
+            let list = |consts: &mut _, graphs: &[String]| Some(graph_consts(consts, graphs));
+            let default = list(&mut algebra.consts, &options.default_graphs);
+            let named = list(&mut algebra.consts, &options.named_graphs);
+            algebra.dataset = Dataset { default, named };
+        }
+        if let Some(visible) = visible {
+            visible.restrict(&mut algebra);
         }
         let mut facts = facts::Data::new(engine, source, params);
         facts.resolve(&algebra.consts, limits)?;
@@ -270,21 +276,6 @@ impl Template {
             _ => false,
         })
     }
-}
-
-fn asked_dataset(algebra: &mut Algebra, options: &QueryOptions) -> Dataset {
-    let mut list = |graphs: &[String]| {
-        let number = |g: &String| {
-            let term = ConstTerm::Fixed(GroundTerm::Iri(NamedNode::new_unchecked(g.clone())));
-            let at = algebra.consts.iter().position(|c| *c == term).unwrap_or_else(|| {
-                algebra.consts.push(term);
-                algebra.consts.len() - 1
-            });
-            Const(at as u32)
-        };
-        Some(graphs.iter().map(number).collect())
-    };
-    Dataset { default: list(&options.default_graphs), named: list(&options.named_graphs) }
 }
 
 fn resolve_fixed(

@@ -1,6 +1,6 @@
 //! Leaves without I/O: unit, nothing, seed, context, values; and the list of graph names.
 
-use snowmelt_graph::{Columns, Index, TermId};
+use snowmelt_graph::{Index, TermId};
 
 use super::{Operator, Result, Run};
 use crate::algebra::{Const, Var};
@@ -78,25 +78,6 @@ pub(super) struct GraphNames {
     pub done: bool,
 }
 
-impl GraphNames {
-    pub(super) fn all(run: &mut Run) -> Result<Vec<TermId>> {
-        let mut names = Vec::new();
-        let mut from = TermId::DEFAULT_GRAPH.0 + 1;
-        loop {
-            run.check()?;
-            let mut scan = run.source.scan(Index::Gs, &[], Some((from, u64::MAX)));
-            let mut columns = Columns::new(2);
-            if !run.source.scan_next(&mut scan, &mut columns, 1)? {
-                return Ok(names);
-            }
-            let graph = columns.cols[0][0];
-            assert!(graph >= from, "a scan begins where it was told");
-            names.push(TermId(graph));
-            from = graph + 1;
-        }
-    }
-}
-
 impl Operator for GraphNames {
     fn next(&mut self, run: &mut Run) -> Result<Option<Batch>> {
         if std::mem::replace(&mut self.done, true) {
@@ -111,7 +92,7 @@ impl Operator for GraphNames {
             return Ok((listed && exists(run, graph)?).then(Batch::unit));
         }
         let names = match &self.of {
-            None => Self::all(run)?,
+            None => run.all_named_graphs()?,
             Some(of) => {
                 let mut names = Vec::new();
                 for g in of.clone() {

@@ -16,7 +16,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use snowmelt_graph::{Columns, Index, Keys, Matches, TermId};
 use spargebra::algebra::PropertyPathExpression as Path;
 
-use super::leaf::GraphNames;
 use super::{Boxed, Operator, Result, Run};
 use crate::QueryError;
 use crate::bounds::Held;
@@ -421,12 +420,15 @@ impl PathJoin {
                 for row in 0..batch.rows {
                     by.entry(Self::value(run, src, batch, row)).or_default().push(row as u32);
                 }
+                if let Some(names) = &run.named_graphs {
+                    by.retain(|graph, _| names.contains(graph));
+                }
                 by.into_iter().map(|(g, rows)| Job { graphs: Graphs::One(g), name: None, rows }).collect()
             }
             PathGraph::Each => {
                 let names = match &run.named_graphs {
                     Some(list) => list.clone(),
-                    None => GraphNames::all(run)?,
+                    None => run.all_named_graphs()?,
                 };
                 let job = |g| Job { graphs: Graphs::One(g), name: Some(g), rows: all.clone() };
                 names.into_iter().map(job).collect()

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use oxsdatatypes::DateTime;
 use rustc_hash::FxHashMap;
-use snowmelt_graph::{Activity, Index, Keys, TermId};
+use snowmelt_graph::{Activity, GraphError, Index, Keys, TermId};
 use spargebra::algebra::Expression;
 
 use super::shared::{SharedScan, SharedScans};
@@ -115,6 +115,14 @@ impl Run {
     /// Called by every operator for every batch.
     pub fn check(&self) -> Result<()> {
         Ok(self.limits.check()?)
+    }
+
+    /// The graphs that GRAPH can name where the dataset does not say it.
+    pub fn all_named_graphs(&mut self) -> Result<Vec<TermId>> {
+        match self.source.session.named_graphs(&self.limits) {
+            Err(GraphError::Stopped) => self.check().and(Err(QueryError::Cancelled)),
+            graphs => Ok(graphs?),
+        }
     }
 
     /// All it did, with the threads it forked.

@@ -184,12 +184,9 @@ impl Visit {
                     access.merge_graphs = true;
                 }
             },
-            (GraphSlot::Named(Slot::Const(c)), _) => {
-                if scope.named.as_ref().is_some_and(|named| !named.contains(&c)) {
-                    return None;
-                }
-            }
-            (GraphSlot::Named(Slot::Var(_)), _) => match &scope.named {
+            (GraphSlot::Named(Slot::Const(_)), _) if scope.named.is_none() => {}
+            // A constant may be a parameter: whether it is one of them is known when it runs.
+            (GraphSlot::Named(_), _) => match &scope.named {
                 None => access.tests.push((i, Test::NotDefaultGraph)),
                 Some(named) if named.is_empty() => return None,
                 Some(named) => access.tests.push((i, Test::OneOf(named.clone()))),

@@ -18,6 +18,7 @@ impl UpdateRun<'_> {
         for part in data.chunks(PART_QUADS) {
             self.limits.check()?;
             for quad in part {
+                self.check_graph(name(&quad.graph_name))?;
                 let graph = match &quad.graph_name {
                     GraphName::DefaultGraph => batch.id(TermId::DEFAULT_GRAPH),
                     GraphName::NamedNode(graph) => batch.term(TermRef::Iri(graph.as_str())),
@@ -38,6 +39,7 @@ impl UpdateRun<'_> {
         let mut changed = Changed::default();
         for part in data.chunks(PART_QUADS) {
             self.limits.check()?;
+            part.iter().try_for_each(|quad| self.check_graph(name(&quad.graph_name)))?;
             let terms: Vec<TermRef<'_>> = part.iter().flat_map(ground_terms).collect();
             let ids = self.txn.session().resolve(&terms)?;
             let mut ids = ids.into_iter();
@@ -56,6 +58,13 @@ impl UpdateRun<'_> {
             changed += self.txn.delete(&quads)?;
         }
         Ok(changed)
+    }
+}
+
+fn name(graph: &GraphName) -> Option<&str> {
+    match graph {
+        GraphName::DefaultGraph => None,
+        GraphName::NamedNode(graph) => Some(graph.as_str()),
     }
 }
 

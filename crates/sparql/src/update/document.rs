@@ -55,6 +55,10 @@ impl UpdateRun<'_> {
             source_iri: source.as_str().to_owned(),
             why: why.to_owned(),
         };
+        if self.options.view.is_some() {
+            // Its quads may be of any graph.
+            return Err(QueryError::Forbidden { what: "LOAD".to_owned() });
+        }
         if self.options.allow_load.is_empty() {
             return Err(refused("nothing may be loaded from; allow a folder with --allow-load DIR"));
         }

@@ -55,6 +55,7 @@ impl UpdateRun<'_> {
         pattern: &GraphPattern,
     ) -> Result<Changed, QueryError> {
         let templates = Templates::of(delete, insert);
+        self.check_constants(&templates)?;
         let mut session = self.txn.session();
         let consts: Vec<TermRef<'_>> =
             templates.consts.list.iter().map(|term| term_ref(term.as_ref())).collect();
@@ -77,6 +78,7 @@ impl UpdateRun<'_> {
             threads: self.options.threads,
             batch_rows: self.options.batch_rows,
             bindings: self.options.bindings.clone(),
+            view: self.options.view.clone(),
             ..QueryOptions::default()
         };
         let mut solutions = self.engine.query_in(session, &query, self.parsed, &options)?;
@@ -88,6 +90,7 @@ impl UpdateRun<'_> {
         let mut change = Change::new(&templates, known);
         let mut changed = Changed::default();
         while let Some(batch) = solutions.next_batch()? {
+            self.check_solutions(&templates, &batch, &mut solutions)?;
             change.take(&batch, &mut solutions, || self.txn.new_blank_node())?;
             if change.insert.bytes() > share && !templates.delete.is_empty() {
                 return Err(QueryError::Memory { share_bytes: share, what: "quads to be inserted" });
@@ -105,6 +108,57 @@ impl UpdateRun<'_> {
         }
         changed += self.txn.change(&change.delete, &change.insert, &mut change.blanks)?;
         Ok(changed)
+    }
+
+    /// Refuses templates of graphs that are not there for the user.
+    fn check_constants(&self, templates: &Templates) -> Result<(), QueryError> {
+        for [_, _, _, graph] in templates.delete.iter().chain(&templates.insert) {
+            match graph {
+                TemplateTerm::DefaultGraph => self.check_graph(None)?,
+                TemplateTerm::Const(at) => match &templates.consts.list[*at] {
+                    oxrdf::Term::NamedNode(graph) => self.check_graph(Some(graph.as_str()))?,
+                    _ => {}
+                },
+                TemplateTerm::Column(_) | TemplateTerm::Blank(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for those that solutions name.
+    fn check_solutions(
+        &self,
+        templates: &Templates,
+        batch: &Batch,
+        solutions: &mut QueryResult,
+    ) -> Result<(), QueryError> {
+        if self.options.view.is_none() {
+            return Ok(());
+        }
+        let graphs =
+            templates.delete.iter().chain(&templates.insert).filter_map(|[_, _, _, graph]| match graph {
+                TemplateTerm::Column(column) => Some(*column),
+                _ => None,
+            });
+        let mut cols = batch.cols.clone();
+        solutions.resolve_locals(&mut cols)?;
+        let mut ids: Vec<TermId> = graphs.flat_map(|column| cols[column].iter().copied()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let (stored, local): (Vec<TermId>, Vec<TermId>) =
+            ids.into_iter().filter(|id| *id != TermId::UNDEF).partition(|id| is_stored(*id));
+        let mut names = Vec::new();
+        let mut add = |term: TermRef<'_>| match term {
+            TermRef::Iri(iri) => names.push(Some(iri.to_owned())),
+            TermRef::Blank(_) => names.push(None),
+            TermRef::Literal { .. } => {}
+        };
+        local.into_iter().for_each(|id| solutions.with_term(id, &mut add).unwrap_or_default());
+        self.txn.session().decode(&stored, |_, term| add(term))?;
+        names.iter().try_for_each(|name| match name {
+            Some(iri) => self.check_graph(Some(iri)),
+            None => Err(QueryError::Forbidden { what: "a graph that a blank node names".to_owned() }),
+        })
     }
 }
 

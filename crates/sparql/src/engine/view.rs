@@ -1,0 +1,111 @@
+//! Queries on a part of the graphs: the dataset of a query, cut to what its user may see.
+//!
+//! A view becomes the dataset of the query, as FROM and FROM NAMED would: an answer is made of
+//! the rows of these graphs, and a count is theirs. Plans are made with counts of all graphs,
+//! which is why they are not shown under a view.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use snowmelt_graph::{GraphError, GraphView};
+use spargebra::term::NamedNode;
+
+use crate::algebra::{Algebra, Const, Dataset};
+use crate::bounds::Limits;
+use crate::error::QueryError;
+use crate::exec::source::Source;
+use crate::text::parameter::{ConstTerm, GroundTerm};
+
+/// Views whose graphs are remembered.
+const VIEWS: usize = 64;
+
+/// The named graphs of a view, as of some state.
+#[derive(Clone)]
+pub(super) struct VisibleGraphs {
+    pub view: Arc<GraphView>,
+    named: Arc<[String]>,
+    /// the same for equal lists: part of the key of what is kept
+    pub number: u64,
+}
+
+/// Those of the newest states that were asked for.
+#[derive(Default)]
+pub(super) struct Views {
+    known: Mutex<FxHashMap<Arc<GraphView>, (u64, VisibleGraphs)>>,
+    next: std::sync::atomic::AtomicU64,
+}
+
+impl Views {
+    /// The graphs of a view, as the session sees them.
+    pub fn of(
+        &self,
+        view: &Arc<GraphView>,
+        source: &mut Source,
+        limits: &Limits,
+    ) -> Result<VisibleGraphs, QueryError> {
+        let txn = source.txn();
+        let before = self.known.lock().get(view).cloned();
+        if let Some((_, graphs)) = before.as_ref().filter(|(of, _)| *of == txn) {
+            return Ok(graphs.clone());
+        }
+        let mut graphs = VisibleGraphs::of(view, source, limits)?;
+        graphs.number = match &before {
+            Some((_, before)) if before.named == graphs.named => before.number,
+            _ => self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1,
+        };
+        let mut known = self.known.lock();
+        if known.len() >= VIEWS && !known.contains_key(view) {
+            known.clear();
+        }
+        known.insert(view.clone(), (txn, graphs.clone()));
+        Ok(graphs)
+    }
+}
+
+impl VisibleGraphs {
+    /// Looked up, and not remembered.
+    pub fn of(view: &Arc<GraphView>, source: &mut Source, limits: &Limits) -> Result<Self, QueryError> {
+        let graphs = source.session.graphs_of(view, limits).map_err(|error| match error {
+            GraphError::Stopped => limits.check().err().map_or(QueryError::Cancelled, QueryError::from),
+            other => other.into(),
+        })?;
+        Ok(Self { view: view.clone(), named: graphs.into_iter().map(|(_, name)| name).collect(), number: 0 })
+    }
+
+    /// Cuts the dataset of a query to the view.
+    pub fn restrict(&self, algebra: &mut Algebra) {
+        let seen = |list: &[Const], consts: &[ConstTerm]| {
+            let is_seen = |c: &&Const| match &consts[c.0 as usize] {
+                ConstTerm::Fixed(GroundTerm::Iri(iri)) => self.view.has(Some(iri.as_str())),
+                _ => false,
+            };
+            list.iter().filter(is_seen).copied().collect::<Vec<_>>()
+        };
+        let default = match &algebra.dataset.default {
+            Some(list) => Some(seen(list, &algebra.consts)),
+            None if self.view.has_default() => None,
+            None => Some(Vec::new()),
+        };
+        let named = match &algebra.dataset.named {
+            Some(list) => seen(list, &algebra.consts),
+            None => graph_consts(&mut algebra.consts, &self.named),
+        };
+        algebra.dataset = Dataset { default, named: Some(named) };
+    }
+}
+
+/// The constants of graphs, added where they are new.
+pub(super) fn graph_consts(consts: &mut Vec<ConstTerm>, graphs: &[String]) -> Vec<Const> {
+    let mut places: FxHashMap<ConstTerm, usize> =
+        consts.iter().enumerate().map(|(at, term)| (term.clone(), at)).collect();
+    let number = |graph: &String| {
+        let term = ConstTerm::Fixed(GroundTerm::Iri(NamedNode::new_unchecked(graph.clone())));
+        let at = *places.entry(term).or_insert_with_key(|term| {
+            consts.push(term.clone());
+            consts.len() - 1
+        });
+        Const(at as u32)
+    };
+    graphs.iter().map(number).collect()
+}
