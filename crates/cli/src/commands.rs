@@ -6,6 +6,7 @@ pub mod bsbm_run;
 pub mod bsbm_scale;
 pub mod check;
 pub mod compact;
+pub mod config;
 pub mod demo;
 pub mod dump;
 pub mod load;

@@ -19,8 +19,8 @@ use std::path::PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
-    backup, bsbm_generate, bsbm_run, bsbm_scale, check, compact, demo, dump, load, probe, query, scan, serve,
-    stats, token, update,
+    backup, bsbm_generate, bsbm_run, bsbm_scale, check, compact, config, demo, dump, load, probe, query,
+    scan, serve, stats, token, update,
 };
 
 /// A graph database that plans its reads.
@@ -50,6 +50,9 @@ enum Command {
     Serve(Box<serve::ServeArgs>),
     /// Add, list and remove the tokens of a server
     Token(token::TokenArgs),
+    /// Look at a configuration file
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
     /// Say what is stored: quads, terms, bytes per tree and per quad
     Stats(stats::StatsArgs),
     /// Verify every page, every tree, and the indexes against each other
@@ -100,6 +103,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Update(args) => update::run(args),
         Command::Serve(args) => serve::run(*args),
         Command::Token(args) => token::run(args),
+        Command::Config(args) => config::run(args, &Cli::command()),
         Command::Stats(args) => stats::run(args),
         Command::Check(args) => check::run(args),
         Command::Backup(args) | Command::Restore(args) => backup::run(args),

@@ -65,6 +65,11 @@ impl Database {
         }))
     }
 
+    /// Whether a directory holds a database.
+    pub fn is_at(dir: &Path) -> bool {
+        Store::is_at(dir)
+    }
+
     /// The newest durable state.
     ///
     /// # Errors

@@ -58,7 +58,7 @@ pub async fn accept_until(
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) if served.len() < service.limits().connections => {
-                    let entered = service.connections.enter(peer);
+                    let entered = service.connections.enter(peer, false);
                     served.spawn(serve(stream, entered, Arc::clone(&service), stopping.clone()));
                 }
                 Ok((stream, _)) if refused.len() < MOST_REFUSED => {

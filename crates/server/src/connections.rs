@@ -24,6 +24,8 @@ pub struct Connection {
     peer: SocketAddr,
     since: Instant,
     requests: AtomicU64,
+    /// by this server itself; a proxy before it may do it, too
+    pub is_encrypted: bool,
     /// the activity of its requests
     pub account: Arc<Account>,
 }
@@ -37,11 +39,12 @@ pub struct Entered {
 
 impl Connections {
     /// Enters a connection that has just been accepted.
-    pub fn enter(self: &Arc<Self>, peer: SocketAddr) -> Entered {
+    pub fn enter(self: &Arc<Self>, peer: SocketAddr, is_encrypted: bool) -> Entered {
         let connection = Arc::new(Connection {
             peer,
             since: Instant::now(),
             requests: AtomicU64::new(0),
+            is_encrypted,
             account: Account::alone(),
         });
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -113,7 +116,7 @@ mod tests {
     fn the_list_is_bounded_and_forgets_what_is_closed() {
         let connections = Arc::new(Connections::default());
         let peer = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let open: Vec<_> = (0..120).map(|port| connections.enter(peer(port))).collect();
+        let open: Vec<_> = (0..120).map(|port| connections.enter(peer(port), false)).collect();
         open[1].connection.count_request();
         let (count, shown) = connections.json();
         assert_eq!((count, shown.as_array().map(Vec::len)), (120, Some(SHOWN)));

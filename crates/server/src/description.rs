@@ -44,7 +44,12 @@ struct Description<'w> {
 }
 
 /// The description in a format; `endpoint` is the address that was asked.
-pub fn describe(endpoint: &str, offer: Offer, summary: &Summary, format: RdfFormat) -> io::Result<Vec<u8>> {
+pub fn describe(
+    endpoint: &str,
+    offer: Offer,
+    summary: Option<&Summary>,
+    format: RdfFormat,
+) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     let prefixes = [("sd", SD), ("void", VOID), ("formats", FORMATS)];
     let serializer = prefixes.iter().fold(RdfSerializer::from_format(format), |serializer, (name, iri)| {
@@ -52,7 +57,7 @@ pub fn describe(endpoint: &str, offer: Offer, summary: &Summary, format: RdfForm
     });
     let mut of = Description { writer: serializer.for_writer(&mut out) };
     of.service(endpoint, offer)?;
-    of.dataset(summary)?;
+    of.dataset(summary.unwrap_or(&Summary::default()), summary.is_some())?;
     of.writer.finish()?;
     Ok(out)
 }
@@ -76,9 +81,13 @@ impl Description<'_> {
         self.node(service, SD, "defaultDataset", "dataset")
     }
 
-    fn dataset(&mut self, summary: &Summary) -> io::Result<()> {
+    /// The data; without counts where it is not for all.
+    fn dataset(&mut self, summary: &Summary, is_counted: bool) -> io::Result<()> {
         let dataset = BlankNodeRef::new_unchecked("dataset").into();
         self.is_a(dataset, SD, "Dataset")?;
+        if !is_counted {
+            return Ok(());
+        }
         self.is_a(dataset, VOID, "Dataset")?;
         self.count(dataset, "triples", summary.quads)?;
         for (name, count) in

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use hyper::{HeaderMap, Method, StatusCode, header};
 use snowmelt_graph::load::{LoadError, Source, format_of_media_type};
-use snowmelt_graph::{Account, GraphDocument, GraphError, GraphWrite};
+use snowmelt_graph::{Account, GraphDocument, GraphError, GraphView, GraphWrite};
 use snowmelt_sparql::{Engine, QueryError};
 
 use crate::multipart;
@@ -45,11 +45,11 @@ pub struct Stored {
     pub location: Option<String>,
 }
 
-/// The graph that a request is about. `host` is the authority of the request.
-pub fn target(method: &Method, path: &str, query: Option<&str>, host: &str) -> Result<Target, Refusal> {
+/// The graph that a request is about. `root` is the address that the path is below.
+pub fn target(method: &Method, path: &str, query: Option<&str>, root: &str) -> Result<Target, Refusal> {
     let bad = |message: &str| (StatusCode::BAD_REQUEST, message.to_owned());
     if path.len() > PATH.len() + 1 {
-        return named(&format!("http://{host}{path}"));
+        return named(&format!("{root}{path}"));
     }
     let mut targets = Vec::new();
     for (name, value) in form_urlencoded::parse(query.unwrap_or("").as_bytes()) {
@@ -77,13 +77,22 @@ fn named(iri: &str) -> Result<Target, Refusal> {
 }
 
 /// The query whose answer is the graph, or 404.
-pub fn query_of(engine: &Engine, target: &Target, account: &Arc<Account>) -> Result<String, Refusal> {
+pub fn query_of(
+    engine: &Engine,
+    target: &Target,
+    view: Option<&GraphView>,
+    account: &Arc<Account>,
+) -> Result<String, Refusal> {
+    let is_there = |graph| view.is_none_or(|view| view.has(graph));
     match target {
+        Target::Default if !is_there(None) => {
+            Err((StatusCode::NOT_FOUND, "there is no default graph".to_owned()))
+        }
         Target::Default => Ok("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }".to_owned()),
         Target::Named(graph) => {
             let session = engine.database().session().map_err(failed)?;
             let mut session = session.charged_to(account);
-            if !session.has_graph(Some(graph)).map_err(failed)? {
+            if !is_there(Some(graph)) || !session.has_graph(Some(graph)).map_err(failed)? {
                 return Err(not_found(graph));
             }
             Ok(format!("CONSTRUCT {{ ?s ?p ?o }} WHERE {{ GRAPH <{graph}> {{ ?s ?p ?o }} }}"))
@@ -97,14 +106,14 @@ fn not_found(graph: &str) -> Refusal {
 }
 
 /// PUT (replace) or POST (add): the body's triples become the graph's, or are added to it; the
-/// same for all graphs. `origin` is where the server is, as the client names it.
+/// same for all graphs. `root` is the address of the dataset, as the client names it.
 pub fn store(
     engine: &Engine,
     target: &Target,
     write: GraphWrite,
     headers: &HeaderMap,
     body: Spooled,
-    origin: &str,
+    root: &str,
     asker: &Asker,
 ) -> Result<Stored, Refusal> {
     let database = engine.database();
@@ -115,9 +124,10 @@ pub fn store(
     };
     let documents = parts.into_iter().map(document).collect::<Result<Vec<_>, _>>()?;
     let is_dataset = |document: &GraphDocument| document.format.is_some_and(|f| f.supports_datasets());
-    let base = format!("{origin}{PATH}");
+    let base = format!("{root}{PATH}");
     let new = || format!("{base}/{}", uuid::Uuid::new_v4());
     let (graph, location) = match target {
+        Target::All if asker.view.is_some() => return Err(hidden("all graphs")),
         Target::All if documents.iter().all(is_dataset) => {
             let stored = database.store_dataset(write, documents, &base, &asker.account, &*asker.cancel);
             return match stored {
@@ -136,11 +146,26 @@ pub fn store(
         Target::Default => (None, None),
         Target::Named(graph) => (Some(graph.clone()), None),
     };
+    check_view(asker, graph.as_deref())?;
     let base = graph.as_deref().unwrap_or(&base);
     let stored = database
         .store_graph(graph.as_deref(), write, documents, base, &asker.account, &*asker.cancel)
         .map_err(|error| refusal_of_load(&error))?;
     Ok(Stored { created: !stored.was_there && graph.is_some(), location })
+}
+
+/// Refuses to change a graph that is not there for the user.
+fn check_view(asker: &Asker, graph: Option<&str>) -> Result<(), Refusal> {
+    match asker.view.as_ref().is_none_or(|view| view.has(graph)) {
+        true => Ok(()),
+        false => {
+            Err(hidden(&graph.map_or("the default graph".into(), |graph| format!("the graph <{graph}>"))))
+        }
+    }
+}
+
+fn hidden(what: &str) -> Refusal {
+    crate::refusal::refusal(&QueryError::Forbidden { what: what.to_owned() })
 }
 
 /// A part of a body as a document of its media type.
@@ -166,6 +191,7 @@ pub fn delete(engine: &Engine, target: &Target, asker: &Asker) -> Result<(), Ref
         Target::Named(graph) => Some(graph.as_str()),
         Target::All => unreachable!("a graph was named"),
     };
+    check_view(asker, graph)?;
     match engine.database().delete_graph(graph, &asker.account, &*asker.cancel) {
         Ok(Some(_)) => Ok(()),
         Ok(None) => Err(not_found(graph.unwrap_or_default())),
@@ -192,7 +218,7 @@ mod tests {
     use super::*;
 
     fn get(path: &str, query: Option<&str>) -> Result<Target, u16> {
-        target(&Method::GET, path, query, "h:1").map_err(|(status, _)| status.as_u16())
+        target(&Method::GET, path, query, "http://h:1").map_err(|(status, _)| status.as_u16())
     }
 
     #[test]
@@ -201,9 +227,12 @@ mod tests {
         assert_eq!(get("/graphs", Some("graph=urn%3Aa")), Ok(Target::Named("urn:a".into())));
         assert_eq!(get("/graphs/a/b", None), Ok(Target::Named("http://h:1/graphs/a/b".into())));
         for method in [Method::GET, Method::PUT, Method::POST] {
-            assert_eq!(target(&method, "/graphs", None, "h").unwrap(), Target::All);
+            assert_eq!(target(&method, "/graphs", None, "http://h").unwrap(), Target::All);
         }
-        assert_eq!(target(&Method::DELETE, "/graphs", None, "h").unwrap_err().0, StatusCode::BAD_REQUEST);
+        assert_eq!(
+            target(&Method::DELETE, "/graphs", None, "http://h").unwrap_err().0,
+            StatusCode::BAD_REQUEST
+        );
         for query in [Some("graph=urn:a&default"), Some("graph=relative")] {
             assert_eq!(get("/graphs", query), Err(400), "{query:?}");
         }

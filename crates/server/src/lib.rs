@@ -10,6 +10,7 @@ mod connection;
 mod connections;
 pub mod control;
 mod cors;
+mod dataset;
 mod description;
 mod durations;
 mod framing;
@@ -39,13 +40,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use snowmelt_sparql::{Engine, LoadPermission};
+use snowmelt_sparql::LoadPermission;
 
+use dataset::Dataset;
+use dataset::folder::Datasets;
 use logs::Logs;
+use service::Source;
 use tokens::Keeper;
 
 pub use cors::{Cors, NotAnOrigin};
+pub use dataset::{Folder, Opener, Served};
 pub use limits::{LEAST_BODY_BYTES, Limits, MOST_REFUSED};
+
+/// How often idle databases are looked for.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// How a server runs.
 #[derive(Clone, Debug)]
@@ -89,6 +97,14 @@ pub enum ServerError {
         /// the system's answer
         source: std::io::Error,
     },
+    /// the folder of databases cannot be read
+    #[error("cannot read the folder {path}: {source}")]
+    Folder {
+        /// the folder
+        path: PathBuf,
+        /// the system's answer
+        source: std::io::Error,
+    },
     /// the socket for commands cannot be made
     #[error("cannot make the socket {path} for commands: {source}")]
     Control {
@@ -105,7 +121,7 @@ pub enum ServerError {
 /// Serves until `shutdown` is ready, then waits for running queries up to the deadline and
 /// cancels the rest. `ready` is told the bound address.
 pub fn serve(
-    engine: Arc<Engine>,
+    served: impl Into<Served>,
     config: ServerConfig,
     ready: impl FnOnce(SocketAddr),
     shutdown: impl Future<Output = ()>,
@@ -134,15 +150,37 @@ pub fn serve(
             })?),
             None => None,
         };
-        let service = Arc::new(service::Service::new(engine, &config));
+        let (source, one) = match served.into() {
+            Served::One(engine) => {
+                let dataset = Arc::new(Dataset::new(String::new(), engine));
+                (Source::One(Arc::clone(&dataset)), Some(dataset))
+            }
+            Served::Many(folder) => {
+                let path = folder.dir.clone();
+                let datasets =
+                    Datasets::new(folder).map_err(|source| ServerError::Folder { path, source })?;
+                (Source::Many(datasets), None)
+            }
+        };
+        let service = Arc::new(service::Service::new(source, &config));
         let (stop, stopping) = tokio::sync::watch::channel(false);
-        let commands = socket.map(|s| tokio::spawn(control::answer_until(s, Arc::clone(&service), stopping)));
+        let commands = socket.zip(one).map(|(socket, dataset)| {
+            tokio::spawn(control::answer_until(socket, (Arc::clone(&service), dataset), stopping))
+        });
+        let idle = Arc::clone(&service);
+        let closing = tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(LOOK).await;
+                idle.close_idle().await;
+            }
+        });
         ready(address);
         let shutdown = async {
             shutdown.await;
             stop.send_replace(true);
         };
         connection::accept_until(listener, service, shutdown, deadline).await;
+        closing.abort();
         if let Some(commands) = commands {
             let _ = tokio::time::timeout(deadline, commands).await;
         }

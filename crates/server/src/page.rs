@@ -1,9 +1,9 @@
 //! The page for people: a form that sends a query and shows its answer, without scripts.
 
-/// The page; its form sends to `endpoint`, or where that is another resource to `/sparql` of it.
-pub fn form(endpoint: &str) -> String {
+/// The page of a dataset below `mount`; its form sends to `/sparql` there, `endpoint` is shown.
+pub fn form(mount: &str, endpoint: &str) -> String {
     let shown = endpoint.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
-    FORM.replace("{endpoint}", &shown)
+    FORM.replace("{mount}", mount).replace("{endpoint}", &shown)
 }
 
 const FORM: &str = r#"<!doctype html>
@@ -19,7 +19,7 @@ code { font: 15px ui-monospace, monospace; }
 @media (prefers-color-scheme: dark) { body { color: #dde5ec; background: #14191f; } textarea { color: inherit; background: #1d252d; } a { color: #7fb8e8; } }
 </style>
 <h1>Snowmelt</h1>
-<form action="/sparql" method="get">
+<form action="{mount}/sparql" method="get">
 <p><label for="query">A SPARQL query for <code>{endpoint}</code>:</label>
 <textarea id="query" name="query" rows="12" autofocus>SELECT * WHERE {
   ?subject ?predicate ?object
@@ -39,7 +39,7 @@ LIMIT 20</textarea>
 <option value="analyze">what it does</option>
 </select></label>
 </form>
-<p><a href="/sparql?format=ttl">What is stored</a> · <a href="/stats?format=table">What was read</a> · <a href="/requests">What runs</a> · <a href="/metrics">Metrics</a>
+<p><a href="{mount}/sparql?format=ttl">What is stored</a> · <a href="{mount}/stats?format=table">What was read</a> · <a href="/requests">What runs</a> · <a href="/metrics">Metrics</a>
 </html>
 "#;
 
@@ -47,7 +47,7 @@ LIMIT 20</textarea>
 mod tests {
     #[test]
     fn an_address_is_shown_and_no_more() {
-        let page = super::form("http://h/<script>\"&");
+        let page = super::form("", "http://h/<script>\"&");
         assert!(page.contains("http://h/&lt;script>&quot;&amp;</code>"), "{page}");
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn refusal(error: &QueryError) -> Refusal {
         | QueryError::TooLarge { .. }
         | QueryError::Unsupported { .. }
         | QueryError::UsingTwice => StatusCode::BAD_REQUEST,
-        QueryError::LoadRefused { .. } => StatusCode::FORBIDDEN,
+        QueryError::LoadRefused { .. } | QueryError::Forbidden { .. } => StatusCode::FORBIDDEN,
         QueryError::GraphExists(_) => StatusCode::CONFLICT,
         QueryError::Unwritable { .. } => StatusCode::NOT_ACCEPTABLE,
         QueryError::Load(error) if error.is_of_input() => StatusCode::BAD_REQUEST,

@@ -26,12 +26,17 @@ pub enum Resource {
     Ready,
     Health,
     Index,
+    /// the list of datasets
+    Datasets,
+    /// one of them: made, renamed, dropped, copied
+    Dataset,
 }
 
 const GET: &[Method] = &[Method::GET, Method::HEAD];
 const POST: &[Method] = &[Method::POST];
 const GET_POST: &[Method] = &[Method::GET, Method::HEAD, Method::POST];
 const GET_DELETE: &[Method] = &[Method::GET, Method::HEAD, Method::DELETE];
+const PUT_POST_DELETE: &[Method] = &[Method::PUT, Method::POST, Method::DELETE];
 const GRAPH: &[Method] = &[Method::GET, Method::HEAD, Method::PUT, Method::POST, Method::DELETE];
 
 impl Resource {
@@ -48,10 +53,20 @@ impl Resource {
             "/ready" => Self::Ready,
             "/health" => Self::Health,
             "/" => Self::Index,
+            "/datasets" => Self::Datasets,
+            path if path.starts_with("/datasets/") => Self::Dataset,
             graph_store::PATH => Self::Graphs,
             path if path.starts_with("/graphs/") => Self::Graphs,
             path => Self::Request(path.strip_prefix("/requests/")?.parse().ok()?),
         })
+    }
+
+    /// Whether it is one of each dataset.
+    pub fn is_of_dataset(self) -> bool {
+        matches!(
+            self,
+            Self::Sparql | Self::Query | Self::Update | Self::Graphs | Self::Stats | Self::StatsReset
+        )
     }
 
     /// Methods it takes, OPTIONS aside, which all do.
@@ -61,7 +76,14 @@ impl Resource {
             Self::Update | Self::StatsReset => POST,
             Self::Graphs => GRAPH,
             Self::Request(_) => GET_DELETE,
-            Self::Stats | Self::Metrics | Self::Requests | Self::Ready | Self::Health | Self::Index => GET,
+            Self::Dataset => PUT_POST_DELETE,
+            Self::Datasets
+            | Self::Stats
+            | Self::Metrics
+            | Self::Requests
+            | Self::Ready
+            | Self::Health
+            | Self::Index => GET,
         }
     }
 
@@ -71,12 +93,15 @@ impl Resource {
         let reads = matches!(*method, Method::GET | Method::HEAD);
         match self {
             Self::Ready | Self::Health | Self::Index => None,
-            Self::Sparql | Self::Query => Some(Rights::Read),
+            Self::Sparql | Self::Query | Self::Datasets => Some(Rights::Read),
             Self::Graphs if reads => Some(Rights::Read),
             Self::Graphs | Self::Update => Some(Rights::Write),
-            Self::Stats | Self::StatsReset | Self::Metrics | Self::Requests | Self::Request(_) => {
-                Some(Rights::Admin)
-            }
+            Self::Dataset
+            | Self::Stats
+            | Self::StatsReset
+            | Self::Metrics
+            | Self::Requests
+            | Self::Request(_) => Some(Rights::Admin),
         }
     }
 

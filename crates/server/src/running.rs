@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use snowmelt_graph::Account;
+use snowmelt_graph::{Account, GraphView};
 
 use crate::durations::{Durations, RequestKind};
 
@@ -26,6 +26,8 @@ pub struct Register {
 pub struct Task {
     pub number: u64,
     pub kind: RequestKind,
+    /// the dataset of it; empty: the only one, or none
+    pub dataset: String,
     /// the query or the update, if it is long its beginning
     pub text: String,
     pub cancel: Arc<AtomicBool>,
@@ -45,6 +47,8 @@ pub struct Running {
 /// The asker of a change: its account, and whether it still wants the change.
 pub struct Asker {
     pub account: Arc<Account>,
+    /// graphs that are there for it
+    pub view: Option<Arc<GraphView>>,
     pub cancel: Arc<AtomicBool>,
 }
 
@@ -55,10 +59,16 @@ impl Register {
     }
 
     /// Enters a request.
-    pub fn enter(self: &Arc<Self>, kind: RequestKind, text: &str, account: &Arc<Account>) -> Running {
+    pub fn enter(
+        self: &Arc<Self>,
+        kind: RequestKind,
+        (dataset, text): (&str, &str),
+        account: &Arc<Account>,
+    ) -> Running {
         let task = Arc::new(Task {
             number: 1 + self.next.fetch_add(1, Ordering::Relaxed),
             kind,
+            dataset: dataset.to_owned(),
             text: text[..text.floor_char_boundary(TEXT_BYTES)].to_owned(),
             cancel: Arc::default(),
             rows: Arc::default(),
@@ -93,6 +103,7 @@ impl Task {
         json!({
             "request": self.number,
             "kind": self.kind.name(),
+            "dataset": self.dataset,
             "text": self.text,
             "seconds": self.begun.elapsed().as_secs_f64(),
             "rows": self.rows.load(Ordering::Relaxed),
@@ -120,7 +131,7 @@ mod tests {
         let (register, account) = (Arc::new(Register::default()), Account::alone());
         let long = "é".repeat(TEXT_BYTES);
         let [first, second] =
-            ["ASK {}", &long].map(|text| register.enter(RequestKind::Query, text, &account));
+            ["ASK {}", &long].map(|text| register.enter(RequestKind::Query, ("", text), &account));
         first.task.rows.store(7, Ordering::Relaxed);
         let list = register.tasks();
         assert_eq!(list.iter().map(|task| task.number).collect::<Vec<_>>(), [1, 2]);

@@ -2,6 +2,7 @@
 //! blocking thread, send the answer as it comes.
 
 pub mod answers;
+mod datasets;
 mod run;
 
 use std::collections::BTreeMap;
@@ -14,10 +15,10 @@ use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, header};
 use snowmelt_graph::{
-    Account, AccountStats, GraphWrite, MeterScope, Priority, Report, Samples, Summary, TREE_COLUMNS, as_json,
-    as_prometheus, as_text, sort_trees,
+    Account, AccountStats, GraphView, GraphWrite, MeterScope, Priority, Report, Samples, TREE_COLUMNS,
+    as_json, as_prometheus, as_text, sort_trees,
 };
-use snowmelt_sparql::{Engine, LoadPermission, QueryError, QueryOptions, UpdateOptions};
+use snowmelt_sparql::{LoadPermission, QueryError, QueryOptions, UpdateOptions};
 use tokio::sync::oneshot;
 
 use self::answers::{
@@ -31,9 +32,11 @@ use crate::body::{ACTIVITY, AnswerBody, Begun, Head, activity_value};
 use crate::coding::{CODINGS, Coding};
 use crate::connections::{Connection, Connections};
 use crate::cors::{Cors, Wish};
+use crate::dataset::Dataset;
+use crate::dataset::folder::{Datasets, is_name};
 use crate::description::{self, Offer};
 use crate::durations::RequestKind;
-use crate::freshness::{Kept, States};
+use crate::freshness::Kept;
 use crate::graph_store::{self, Target};
 use crate::guard::Link;
 use crate::limits::Limits;
@@ -51,13 +54,10 @@ use crate::{ServerConfig, intake};
 
 /// State that all connections share.
 pub struct Service {
-    engine: Arc<Engine>,
+    datasets: Source,
     limits: Limits,
     audience: Audience,
     cors: Cors,
-    states: Arc<States>,
-    /// Of the newest state that was described.
-    summary: Mutex<Option<Arc<Summary>>>,
     keeper: Arc<Keeper>,
     /// Of users with a token, by name.
     users: Mutex<BTreeMap<String, Arc<Account>>>,
@@ -71,22 +71,41 @@ pub struct Service {
     /// Commands beside the server.
     pub commands: Arc<Register>,
     pub connections: Arc<Connections>,
-    /// The accounts of queries and of changes.
-    query_account: Arc<Account>,
-    update_account: Arc<Account>,
     answered: AtomicU64,
     refused: AtomicU64,
     started: Instant,
 }
 
-/// The sender of a request.
+/// Where its datasets are.
+pub enum Source {
+    One(Arc<Dataset>),
+    Many(Datasets),
+}
+
+/// A path: the dataset that it names, if datasets have names here, and the resource in it.
+fn split<'p>(path: &'p str, source: &Source) -> (Option<&'p str>, &'p str) {
+    let named = || {
+        let (name, _) = path.strip_prefix('/')?.split_once('/')?;
+        is_name(name).then(|| (Some(name), &path[1 + name.len()..]))
+    };
+    match source {
+        Source::One(_) => (None, path),
+        Source::Many(_) => named().unwrap_or((None, path)),
+    }
+}
+
+/// The sender of a request to a dataset.
 struct Client<'a> {
+    dataset: Arc<Dataset>,
     connection: &'a Connection,
     user: User,
     /// The user's, if it has a name.
     account: Option<Arc<Account>>,
-    /// The authority that it asked.
+    /// The authority that it asked, and how.
     host: String,
+    scheme: &'static str,
+    /// Graphs that are there for it.
+    view: Option<Arc<GraphView>>,
 }
 
 impl Client<'_> {
@@ -99,29 +118,24 @@ impl Client<'_> {
         self.user.token.as_ref().map(|token| token.name.as_str())
     }
 
-    fn origin(&self) -> String {
-        format!("http://{}", self.host)
+    /// The address of the dataset.
+    fn root(&self) -> String {
+        format!("{}://{}{}", self.scheme, self.host, self.dataset.mount())
     }
 }
 
 impl Service {
-    pub fn new(engine: Arc<Engine>, config: &ServerConfig) -> Self {
-        let account = |name| engine.database().account(name);
+    pub fn new(datasets: Source, config: &ServerConfig) -> Self {
         let running = Arc::new(Register::default());
-        let states = States::new(engine.database().newest(), engine.database().changed_at());
         let commands = Arc::new(Register::timed_with(&running));
         Self {
-            query_account: account("http query"),
-            update_account: account("http update"),
             connections: Arc::default(),
-            engine,
+            datasets,
             slots: Slots::new(config.limits.queries),
             change_slots: Slots::new(config.limits.changes),
             limits: config.limits.clone(),
             audience: Audience::new(&config.allow_hosts, !config.keeper.is_open_to_all()),
             cors: config.cors.clone(),
-            states: Arc::new(states),
-            summary: Mutex::default(),
             keeper: Arc::clone(&config.keeper),
             users: Mutex::default(),
             logs: Arc::clone(&config.logs),
@@ -135,8 +149,19 @@ impl Service {
         }
     }
 
-    pub fn engine(&self) -> &Arc<Engine> {
-        &self.engine
+    /// Closes datasets that are idle for long.
+    pub async fn close_idle(&self) {
+        if let Source::Many(datasets) = &self.datasets {
+            datasets.close_idle().await;
+        }
+    }
+
+    /// Those that are open.
+    fn open_datasets(&self) -> Vec<Arc<Dataset>> {
+        match &self.datasets {
+            Source::One(one) => vec![Arc::clone(one)],
+            Source::Many(datasets) => datasets.open_ones(),
+        }
     }
 
     pub fn limits(&self) -> &Limits {
@@ -188,8 +213,11 @@ impl Service {
     ) -> Answered {
         let (head, body) = request.into_parts();
         let host = self.audience.host_of(&head)?;
-        let Some(resource) = Resource::at(head.uri.path()) else {
-            let message = format!("no such resource: {}; queries and updates go to /sparql", head.uri.path());
+        let path = head.uri.path();
+        let (dataset, in_dataset) = split(path, &self.datasets);
+        let found = Resource::at(in_dataset).filter(|found| dataset.is_none() || found.is_of_dataset());
+        let Some(resource) = found else {
+            let message = format!("no such resource: {path}; queries and updates go to /sparql");
             return Err((StatusCode::NOT_FOUND, message).into());
         };
         if head.method == Method::OPTIONS {
@@ -202,34 +230,94 @@ impl Service {
             Some(rights) => self.keeper.user(&head.headers, rights).map_err(Why::Denied)?,
             None => User { token: None, rights: Rights::Read },
         };
-        let account = user.token.as_ref().map(|token| self.account_of_user(&token.name));
-        let client = Client { connection, user, account, host };
-        *name = client.name().map(str::to_owned);
+        *name = user.token.as_ref().map(|token| token.name.clone());
         // Some look at pages, or take counters under a lock.
         let quickly = |act: &dyn Fn() -> Result<HttpResponse, Refusal>| tokio::task::block_in_place(act);
-        let check = |wish| check_origin(&head.headers, &client.host, &self.cors, wish);
+        let check = |wish| check_origin(&head.headers, &host, &self.cors, wish);
+        if resource.is_of_dataset() {
+            if matches!((&self.datasets, dataset, resource), (Source::Many(_), None, Resource::Stats)) {
+                self.check_all_datasets(&user)?;
+                return Ok(quickly(&|| self.stats(None, head.uri.query()))?);
+            }
+            let dataset = self.dataset(dataset, &user).await?;
+            let account = user.token.as_ref().map(|token| self.account_of_user(&token.name));
+            let (scheme, view) = (scheme(&head.headers, connection), user.view());
+            let client = Client { dataset, connection, user, account, host, scheme, view };
+            let is_limited = client.view.is_some();
+            let answered = self.of_dataset(resource, head, body, &client).await;
+            return if is_limited { without_activity(answered) } else { answered };
+        }
         match resource {
-            Resource::Sparql | Resource::Query | Resource::Update => {
-                self.operation(head, body, &client).await
-            }
-            Resource::Graphs => self.graph(head, body, &client).await,
-            Resource::Stats => Ok(quickly(&|| self.stats(head.uri.query()))?),
-            Resource::Metrics => Ok(quickly(&|| Ok(self.metrics()))?),
-            Resource::Ready => Ok(quickly(&|| self.ready())?),
-            Resource::StatsReset => {
+            Resource::Datasets => Ok(self.list_datasets(&user)?),
+            Resource::Dataset => {
                 check(Wish::Change)?;
-                Ok(self.reset(&head)?)
+                self.change_dataset(&head, &user, connection).await
             }
-            Resource::Requests => Ok(self.requests()),
+            Resource::Metrics => {
+                self.check_all_datasets(&user)?;
+                Ok(quickly(&|| Ok(self.metrics()))?)
+            }
+            Resource::Ready => Ok(quickly(&|| self.ready())?),
+            Resource::Requests => {
+                self.check_all_datasets(&user)?;
+                Ok(self.requests())
+            }
             Resource::Request(number) => {
+                self.check_all_datasets(&user)?;
                 check(if head.method == Method::DELETE { Wish::Change } else { Wish::Read })?;
                 Ok(quickly(&|| self.request(number, &head.method))?)
             }
             Resource::Health => Ok(text(StatusCode::OK, "ok\n")),
-            Resource::Index if negotiate::wants_page(accept(&head.headers).as_deref()) => {
-                Ok(self.page(&client.origin()))
+            Resource::Index => Ok(match &self.datasets {
+                Source::One(_) if negotiate::wants_page(accept(&head.headers).as_deref()) => {
+                    page_of("", &format!("{}://{host}", scheme(&head.headers, connection)))
+                }
+                Source::One(_) => text(StatusCode::OK, INDEX),
+                Source::Many(_) => text(StatusCode::OK, format!("{MANY}{INDEX}")),
+            }),
+            _ => unreachable!("the others are of a dataset"),
+        }
+    }
+
+    /// A resource of a dataset.
+    async fn of_dataset(
+        &self,
+        resource: Resource,
+        head: Parts,
+        body: Incoming,
+        client: &Client<'_>,
+    ) -> Answered {
+        match resource {
+            Resource::Sparql | Resource::Query | Resource::Update => {
+                self.operation(resource, head, body, client).await
             }
-            Resource::Index => Ok(text(StatusCode::OK, INDEX)),
+            Resource::Graphs => self.graph(head, body, client).await,
+            Resource::StatsReset => {
+                check_origin(&head.headers, &client.host, &self.cors, Wish::Change)?;
+                Ok(self.reset(&client.dataset, &head)?)
+            }
+            _ => {
+                let stats = || self.stats(Some(&client.dataset), head.uri.query());
+                Ok(tokio::task::block_in_place(stats)?)
+            }
+        }
+    }
+
+    /// The dataset of a request, opened if it is not.
+    async fn dataset(&self, name: Option<&str>, user: &User) -> Result<Arc<Dataset>, Failure> {
+        match (&self.datasets, name) {
+            (Source::One(one), _) => {
+                self.check_dataset(user, "")?;
+                Ok(Arc::clone(one))
+            }
+            (Source::Many(datasets), Some(name)) => {
+                self.check_dataset(user, name)?;
+                Ok(datasets.get(name).await.map_err(datasets::refusal)?)
+            }
+            (Source::Many(_), None) => {
+                let message = "which dataset? /NAME/sparql; /datasets lists them".to_owned();
+                Err((StatusCode::NOT_FOUND, message).into())
+            }
         }
     }
 
@@ -248,20 +336,25 @@ impl Service {
         response
     }
 
-    async fn operation(&self, head: Parts, body: Incoming, client: &Client<'_>) -> Answered {
+    async fn operation(
+        &self,
+        resource: Resource,
+        head: Parts,
+        body: Incoming,
+        client: &Client<'_>,
+    ) -> Answered {
         check_origin(&head.headers, &client.host, &self.cors, Wish::Read)?;
         let coding = Coding::of_body(&head.headers)?;
-        let body = intake::hold(body, coding, &self.limits, self.engine.database()).await?;
+        let body = intake::hold(body, coding, &self.limits, client.dataset.engine.database()).await?;
         let operation = request::parse(&head.method, head.uri.query(), &head.headers, &body.bytes)?;
-        let path = head.uri.path();
-        let address = format!("{}{path}", client.origin());
-        match (operation, path) {
+        let address = format!("{}://{}{}", client.scheme, client.host, head.uri.path());
+        match (operation, resource) {
             (Operation::Nothing, _) => {
                 let format = parameter(head.uri.query(), "format");
-                self.describe(&address, &head.headers, format.as_deref()).await
+                self.describe(&address, client, &head.headers, format.as_deref()).await
             }
-            (Operation::Query(_), "/update") => Err(bad("queries go to /sparql or /query").into()),
-            (Operation::Update(_), "/query") => Err(bad("updates go to /sparql or /update").into()),
+            (Operation::Query(_), Resource::Update) => Err(bad("queries go to /sparql or /query").into()),
+            (Operation::Update(_), Resource::Query) => Err(bad("updates go to /sparql or /update").into()),
             (Operation::Query(query), _) => {
                 let account = self.account_of_query(client, query.priority);
                 let wanted = Wanted::of(&head.headers, query.format.as_deref());
@@ -280,12 +373,12 @@ impl Service {
 
     /// The account of one query, within those of all queries, of the connection and of the user.
     fn account_of_query(&self, client: &Client<'_>, priority: Priority) -> Arc<Account> {
-        Account::prioritized(&self.query_account, &client.accounts(), priority, None)
+        Account::prioritized(&client.dataset.query_account, &client.accounts(), priority, None)
     }
 
     /// The same for a change.
     fn account_of_update(&self, client: &Client<'_>, priority: Priority) -> Arc<Account> {
-        Account::prioritized(&self.update_account, &client.accounts(), priority, None)
+        Account::prioritized(&client.dataset.update_account, &client.accounts(), priority, None)
     }
 
     async fn query(
@@ -297,14 +390,14 @@ impl Service {
         account: Arc<Account>,
     ) -> Answered {
         let slot = self.slot(&self.slots, "queries", "--queries").await?;
-        let running = self.running.enter(RequestKind::Query, &query.text, &account);
+        let running = self.running.enter(RequestKind::Query, (&client.dataset.name, &query.text), &account);
         let account = Some(account);
         let rows = Some(Arc::clone(&running.task.rows));
         let options =
             QueryOptions { base, account, rows, ..self.options(&query, client, &running.task.cancel) };
         let (head_sender, answer_head) = oneshot::channel();
-        let (engine, states, logs) =
-            (Arc::clone(&self.engine), Arc::clone(&self.states), Arc::clone(&self.logs));
+        let Dataset { engine, states, .. } = &*client.dataset;
+        let (engine, states, logs) = (Arc::clone(engine), Arc::clone(states), Arc::clone(&self.logs));
         tokio::task::spawn_blocking(move || match query.explain {
             None => run::answer((&engine, &states, &logs), &query.text, &options, &wanted, slot, head_sender),
             Some(explain) => {
@@ -338,7 +431,7 @@ impl Service {
     ) -> Answered {
         let slot = self.slot(&self.change_slots, "changes", "--changes").await?;
         let begun = Instant::now();
-        let running = self.running.enter(RequestKind::Update, &update.text, &account);
+        let running = self.running.enter(RequestKind::Update, (&client.dataset.name, &update.text), &account);
         let options = UpdateOptions {
             base: Some(base),
             timeout: self.timeout(&update, client),
@@ -349,9 +442,10 @@ impl Service {
             using_graphs: update.default_graphs,
             using_named_graphs: update.named_graphs,
             allow_load: self.allow_load.clone(),
+            view: client.view.clone(),
             ..UpdateOptions::default()
         };
-        let engine = Arc::clone(&self.engine);
+        let engine = Arc::clone(&client.dataset.engine);
         let text = Arc::new(update.text);
         let told = Arc::clone(&text);
         let done = tokio::task::spawn_blocking(move || {
@@ -384,6 +478,9 @@ impl Service {
         if self.logs.audit.is_some() {
             let mut what = report.clone();
             (what["kind"], what["text"]) = (kind.into(), text.into());
+            if !client.dataset.name.is_empty() {
+                what["dataset"] = client.dataset.name.as_str().into();
+            }
             self.logs.change(&client.connection.peer(), client.name(), &what);
         }
     }
@@ -393,7 +490,8 @@ impl Service {
         let reads = matches!(head.method, Method::GET | Method::HEAD);
         let wish = if reads { Wish::Read } else { Wish::Change };
         check_origin(&head.headers, &client.host, &self.cors, wish)?;
-        let target = graph_store::target(&head.method, head.uri.path(), head.uri.query(), &client.host)?;
+        let path = &head.uri.path()[client.dataset.mount().len()..];
+        let target = graph_store::target(&head.method, path, head.uri.query(), &client.root())?;
         if reads {
             let account = self.account_of_query(client, Priority::Normal);
             let format = parameter(head.uri.query(), "format");
@@ -405,15 +503,16 @@ impl Service {
         let account = self.account_of_update(client, Priority::Normal);
         let told = format!("{} {}", head.method, head.uri);
         let answer = if head.method == Method::DELETE {
-            let engine = Arc::clone(&self.engine);
-            let deleted = self.change(&account, move |asker| graph_store::delete(&engine, &target, asker));
+            let engine = Arc::clone(&client.dataset.engine);
+            let deleted =
+                self.change(client, &account, move |asker| graph_store::delete(&engine, &target, asker));
             with_account(deleted, &account).await?;
             empty(StatusCode::NO_CONTENT)
         } else {
             let coding = Coding::of_body(&head.headers)?;
-            let body = intake::spool(body, coding, &self.limits, self.engine.database()).await?;
+            let body = intake::spool(body, coding, &self.limits, client.dataset.engine.database()).await?;
             let write = if head.method == Method::PUT { GraphWrite::Replace } else { GraphWrite::Add };
-            let stored = self.store_graph(target, write, head.headers, body, client.origin(), &account);
+            let stored = self.store_graph(target, write, head.headers, body, client, &account);
             with_account(stored, &account).await?
         };
         self.note_change(client, "graph", &told, &serde_json::json!({}));
@@ -428,27 +527,28 @@ impl Service {
         account: &Arc<Account>,
     ) -> Answered {
         if *target == Target::All {
-            return self.dataset(wanted, client, account).await;
+            return self.whole(wanted, client, account).await;
         }
-        let find = || graph_store::query_of(&self.engine, target, account);
+        let find = || graph_store::query_of(&client.dataset.engine, target, client.view.as_deref(), account);
         let text = tokio::task::block_in_place(find)?;
         let asked = ProtocolRequest { text, triples_are_distinct: true, ..ProtocolRequest::default() };
         self.query(asked, None, wanted, client, Arc::clone(account)).await
     }
 
     /// All graphs, written out.
-    async fn dataset(&self, wanted: Wanted, client: &Client<'_>, account: &Arc<Account>) -> Answered {
+    async fn whole(&self, wanted: Wanted, client: &Client<'_>, account: &Arc<Account>) -> Answered {
         let slot = self.slot(&self.slots, "queries", "--queries").await?;
-        let running = self.running.enter(RequestKind::Graph, "all graphs", account);
+        let running = self.running.enter(RequestKind::Graph, (&client.dataset.name, "all graphs"), account);
         let most = self.timeout(&ProtocolRequest::default(), client);
         let limits = DumpLimits {
             cancel: Arc::clone(&running.task.cancel),
             deadline: most.map(|most| (Instant::now() + most, most)),
             rows: client.user.token.as_ref().and_then(|token| token.rows),
+            view: client.view.clone(),
         };
         let account = Arc::clone(account);
         let (head_sender, answer_head) = oneshot::channel();
-        let (engine, states) = (Arc::clone(&self.engine), Arc::clone(&self.states));
+        let (engine, states) = (Arc::clone(&client.dataset.engine), Arc::clone(&client.dataset.states));
         tokio::task::spawn_blocking(move || {
             run::dump((&engine, &states), (&account, &limits), &wanted, slot, head_sender)
         });
@@ -461,13 +561,13 @@ impl Service {
         write: GraphWrite,
         headers: HeaderMap,
         body: Spooled,
-        origin: String,
+        client: &Client<'_>,
         account: &Arc<Account>,
     ) -> Answered {
-        let engine = Arc::clone(&self.engine);
+        let (engine, root) = (Arc::clone(&client.dataset.engine), client.root());
         let store =
-            move |asker: &Asker| graph_store::store(&engine, &target, write, &headers, body, &origin, asker);
-        let stored = self.change(account, store).await?;
+            move |asker: &Asker| graph_store::store(&engine, &target, write, &headers, body, &root, asker);
+        let stored = self.change(client, account, store).await?;
         let status = if stored.created { StatusCode::CREATED } else { StatusCode::NO_CONTENT };
         let mut response = empty(status);
         if let Some(location) = stored.location {
@@ -488,12 +588,14 @@ impl Service {
     /// time limit.
     async fn change<T: Send + 'static>(
         &self,
+        client: &Client<'_>,
         account: &Arc<Account>,
         change: impl FnOnce(&Asker) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Failure> {
         let slot = self.slot(&self.change_slots, "changes", "--changes").await?;
-        let running = self.running.enter(RequestKind::Graph, "a graph", account);
-        let asker = Asker { account: Arc::clone(account), cancel: Arc::clone(&running.task.cancel) };
+        let running = self.running.enter(RequestKind::Graph, (&client.dataset.name, "a graph"), account);
+        let (account, cancel) = (Arc::clone(account), Arc::clone(&running.task.cancel));
+        let asker = Asker { account, view: client.view.clone(), cancel };
         let mut done = tokio::task::spawn_blocking(move || {
             let _slot = slot;
             change(&asker)
@@ -516,43 +618,36 @@ impl Service {
     }
 
     /// The service and its data, for those that ask nothing.
-    async fn describe(&self, endpoint: &str, headers: &HeaderMap, format: Option<&str>) -> Answered {
+    async fn describe(
+        &self,
+        endpoint: &str,
+        client: &Client<'_>,
+        headers: &HeaderMap,
+        format: Option<&str>,
+    ) -> Answered {
         if format.is_none() && negotiate::wants_page(accept(headers).as_deref()) {
-            return Ok(self.page(endpoint));
+            return Ok(page_of(&client.dataset.mount(), endpoint));
         }
         let (format, media_type) = Wanted::of(headers, format).format(Answer::Description)?;
         let format = format.graph().expect("descriptions are graphs");
         let offer = Offer { updates: !self.read_only };
         let describe = || {
-            let summary = self.summary()?;
-            description::describe(endpoint, offer, &summary, format)
-                .map(|text| (summary.txn, text))
+            let summary = match client.view {
+                None => Some(client.dataset.summary().map_err(|e| internal(&e))?),
+                Some(_) => None,
+            };
+            description::describe(endpoint, offer, summary.as_deref(), format)
+                .map(|text| (summary.map(|summary| summary.txn), text))
                 .map_err(|e| internal(&e))
         };
         let (txn, text) = tokio::task::block_in_place(describe)?;
         let mut response = response(StatusCode::OK, media_type, AnswerBody::whole(text));
-        if self.states.mark(txn, media_type, &Kept::of(headers), response.headers_mut()) {
+        let states = &client.dataset.states;
+        if txn.is_some_and(|txn| states.mark(txn, media_type, &Kept::of(headers), response.headers_mut())) {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
             *response.body_mut() = AnswerBody::empty();
         }
         Ok(response)
-    }
-
-    /// Counts of the newest state, made once for each.
-    fn summary(&self) -> Result<Arc<Summary>, Refusal> {
-        let database = self.engine.database();
-        let known = self.summary.lock().expect("no holder panics").clone();
-        if let Some(known) = known.filter(|known| known.txn == database.newest()) {
-            return Ok(known);
-        }
-        let made = Arc::new(database.summary(description::MOST_PARTS).map_err(|e| internal(&e))?);
-        *self.summary.lock().expect("no holder panics") = Some(Arc::clone(&made));
-        Ok(made)
-    }
-
-    /// A page for people.
-    fn page(&self, endpoint: &str) -> HttpResponse {
-        response(StatusCode::OK, "text/html; charset=utf-8", AnswerBody::whole(page::form(endpoint)))
     }
 
     /// The requests that run.
@@ -572,8 +667,11 @@ impl Service {
             return Ok(empty(StatusCode::ACCEPTED));
         }
         let mut about = task.json();
+        let datasets = self.open_datasets();
+        let dataset = datasets.iter().find(|dataset| dataset.name == task.dataset);
         if task.kind == RequestKind::Query
-            && let Ok(plan) = self.engine.explain(&task.text, &QueryOptions::default())
+            && let Some(dataset) = dataset
+            && let Ok(plan) = dataset.engine.explain(&task.text, &QueryOptions::default())
         {
             about["plan"] = plan.lines().map(str::to_owned).collect();
         }
@@ -619,24 +717,15 @@ impl Service {
             threads: self.threads(query),
             default_graphs: query.default_graphs.clone(),
             named_graphs: query.named_graphs.clone(),
+            view: client.view.clone(),
             triples_are_distinct: query.triples_are_distinct,
             ..QueryOptions::default()
         }
     }
 
-    fn stats(&self, parameters: Option<&str>) -> Result<HttpResponse, Refusal> {
+    /// Of a dataset, or of the server of several.
+    fn stats(&self, of: Option<&Dataset>, parameters: Option<&str>) -> Result<HttpResponse, Refusal> {
         let asked = |name: &str| parameter(parameters, name);
-        let database = self.engine.database().stats().map_err(|e| internal(&e))?;
-        let mut samples = self.engine.database().report().samples();
-        if let Some(column) = asked("sort")
-            && !sort_trees(&mut samples, &column)
-        {
-            let message = format!("trees have no column {column}: sort by {}", TREE_COLUMNS.join(", "));
-            return Err((StatusCode::BAD_REQUEST, message));
-        }
-        if asked("format").is_some_and(|format| format == "table") {
-            return Ok(text(StatusCode::OK, format!("{database}\n{}", as_text(&samples))));
-        }
         let (open, connections) = self.connections.json();
         let mut stats = serde_json::json!({
             "uptime_s": self.started.elapsed().as_secs_f64(),
@@ -646,8 +735,25 @@ impl Service {
             "commands": self.commands.len(),
             "open_connections": open,
             "connections": connections,
-            "database": database,
         });
+        let Some(dataset) = of else {
+            if let Source::Many(datasets) = &self.datasets {
+                stats["datasets"] = serde_json::to_value(datasets.list()).unwrap_or_default();
+            }
+            return Ok(json(&stats));
+        };
+        let database = dataset.engine.database().stats().map_err(|e| internal(&e))?;
+        let mut samples = dataset.engine.database().report().samples();
+        if let Some(column) = asked("sort")
+            && !sort_trees(&mut samples, &column)
+        {
+            let message = format!("trees have no column {column}: sort by {}", TREE_COLUMNS.join(", "));
+            return Err((StatusCode::BAD_REQUEST, message));
+        }
+        if asked("format").is_some_and(|format| format == "table") {
+            return Ok(text(StatusCode::OK, format!("{database}\n{}", as_text(&samples))));
+        }
+        stats["database"] = serde_json::to_value(&database).unwrap_or_default();
         if let (Some(stats), serde_json::Value::Object(meters)) = (stats.as_object_mut(), as_json(&samples)) {
             stats.extend(meters);
         }
@@ -666,7 +772,14 @@ impl Service {
         samples.level("commands.running", "commands", self.commands.len() as u64);
         samples.level("connections.open", "connections", self.connections.len() as u64);
         let mut samples = samples.into_list();
-        samples.extend(self.engine.database().report().samples());
+        for dataset in self.open_datasets() {
+            let mut of = dataset.engine.database().report().samples();
+            if !dataset.name.is_empty() {
+                let label = || ("dataset".into(), dataset.name.clone());
+                of.iter_mut().for_each(|sample| sample.labels.insert(0, label()));
+            }
+            samples.extend(of);
+        }
         let mut out = format!(
             "# HELP snowmelt_build_info the version of the program\n# TYPE snowmelt_build_info gauge\nsnowmelt_build_info{{version=\"{}\"}} 1\n",
             env!("CARGO_PKG_VERSION")
@@ -678,7 +791,8 @@ impl Service {
 
     /// Whether queries and updates are worth sending.
     fn ready(&self) -> Result<HttpResponse, Refusal> {
-        match self.engine.database().store().poisoned() {
+        let datasets = self.open_datasets();
+        match datasets.iter().find_map(|dataset| dataset.engine.database().store().poisoned()) {
             Some(why) => Err((
                 StatusCode::SERVICE_UNAVAILABLE,
                 format!("updates fail until the server is started again: {why}"),
@@ -688,7 +802,7 @@ impl Service {
     }
 
     /// Sets meters to zero: all, those of a tree or those of an account.
-    fn reset(&self, head: &Parts) -> Result<HttpResponse, Refusal> {
+    fn reset(&self, dataset: &Dataset, head: &Parts) -> Result<HttpResponse, Refusal> {
         let asked = |name: &str| parameter(head.uri.query(), name);
         let scope = match (asked("tree"), asked("account")) {
             (None, None) => MeterScope::All,
@@ -696,13 +810,13 @@ impl Service {
             (None, Some(account)) => MeterScope::Account(account),
             (Some(_), Some(_)) => return Err(bad("one at a time: 'tree' or 'account'")),
         };
-        self.reset_meters(&scope).map_err(|message| (StatusCode::NOT_FOUND, message))?;
+        self.reset_meters(dataset, &scope).map_err(|message| (StatusCode::NOT_FOUND, message))?;
         Ok(empty(StatusCode::NO_CONTENT))
     }
 
     /// All meters, and the open connections among the accounts.
-    pub fn meters(&self) -> Report {
-        let mut report = self.engine.database().report();
+    pub fn meters(&self, dataset: &Dataset) -> Report {
+        let mut report = dataset.engine.database().report();
         report.accounts.extend(self.connections.accounts());
         let users = self.users.lock().expect("no holder panics");
         report.accounts.extend(users.iter().map(|(name, account)| AccountStats {
@@ -719,13 +833,43 @@ impl Service {
     }
 
     /// Has them count anew; why not, if there is none of that name.
-    pub fn reset_meters(&self, scope: &MeterScope) -> Result<(), String> {
+    pub fn reset_meters(&self, dataset: &Dataset, scope: &MeterScope) -> Result<(), String> {
         match scope {
             MeterScope::Account(name) if self.connections.reset(name) || self.reset_user(name) => Ok(()),
-            _ => self.engine.database().store().reset(scope).map_err(|error| error.to_string()),
+            _ => dataset.engine.database().store().reset(scope).map_err(|error| error.to_string()),
         }
     }
 }
+
+/// How the client reached the server: a proxy in front of it says so.
+fn scheme(headers: &HeaderMap, connection: &Connection) -> &'static str {
+    let by_proxy = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
+    if by_proxy || connection.is_encrypted { "https" } else { "http" }
+}
+
+/// The same without a word of what was done for it.
+fn without_activity(answered: Answered) -> Answered {
+    match answered {
+        Ok(mut response) => {
+            response.headers_mut().remove(ACTIVITY);
+            response.headers_mut().remove(header::TRAILER);
+            Ok(response)
+        }
+        Err(failure) => Err(Failure { activity: None, ..failure }),
+    }
+}
+
+/// A page for people.
+fn page_of(mount: &str, endpoint: &str) -> HttpResponse {
+    response(StatusCode::OK, "text/html; charset=utf-8", AnswerBody::whole(page::form(mount, endpoint)))
+}
+
+const MANY: &str = "\
+Snowmelt serves the datasets that /datasets lists: /NAME/sparql, /NAME/update, /NAME/graphs and
+/NAME/stats are of each. PUT, DELETE /datasets/NAME make and drop one; POST /datasets/NAME with
+?rename=TO or ?backup=COPY names it anew or copies it.
+
+";
 
 const INDEX: &str = "\
 Snowmelt answers SPARQL queries and runs updates here.

@@ -17,6 +17,9 @@
 //! timeout = 60          # seconds, of each request
 //! memory = 1073741824   # bytes, of each query
 //! rows = 1000000        # of each answer
+//! datasets = ["wiki"]   # of a server of several; all when not given
+//! graphs = ["default", "http://example.org/public/"]
+//!                       # prefixes of the names of graphs; all when not given
 //! ```
 
 use std::io::{self, Write};
@@ -31,6 +34,7 @@ use hyper::HeaderMap;
 use hyper::header;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use snowmelt_graph::GraphView;
 
 /// How often the file is looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -92,6 +96,43 @@ pub struct Token {
     /// rows of an answer
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
+    /// datasets that it is for; none: all
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datasets: Option<Vec<String>>,
+    /// prefixes of graphs that are there for it, `default` for the default graph; none: all
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graphs: Option<Vec<String>>,
+}
+
+impl Token {
+    /// A token without limits.
+    pub fn new(name: &str, rights: Rights) -> Self {
+        Self {
+            name: name.to_owned(),
+            sha256: String::new(),
+            rights,
+            timeout: None,
+            memory: None,
+            rows: None,
+            datasets: None,
+            graphs: None,
+        }
+    }
+
+    /// Why it cannot be.
+    fn fault(&self) -> Option<String> {
+        let name = &self.name;
+        if !is_name(name) {
+            return Some(format!("{name:?} is no name: use letters, digits, '-', '_' and '.'"));
+        }
+        if self.rights == Rights::Admin && self.graphs.is_some() {
+            // Meters, plans and running requests are of all graphs.
+            return Some(format!(
+                "{name} cannot be admin of some graphs: leave out graphs, or give it write"
+            ));
+        }
+        None
+    }
 }
 
 /// Faults of a file of tokens.
@@ -147,8 +188,11 @@ impl TokenFile {
         };
         let TokenTables { token: list } = toml::from_str(&text).map_err(|e| content(e.to_string()))?;
         for (at, token) in list.iter().enumerate() {
-            if !is_name(&token.name) || list[..at].iter().any(|other| other.name == token.name) {
-                return Err(content(format!("{:?} is no name, or that of two tokens", token.name)));
+            if let Some(fault) = token.fault() {
+                return Err(content(fault));
+            }
+            if list[..at].iter().any(|other| other.name == token.name) {
+                return Err(content(format!("{} is the name of two tokens", token.name)));
             }
             if token.sha256.len() != 64 || !token.sha256.bytes().all(|b| b.is_ascii_hexdigit()) {
                 return Err(content(format!("the sha256 of {} has not 64 hexadecimal digits", token.name)));
@@ -162,9 +206,8 @@ impl TokenFile {
     /// # Errors
     /// The name is taken, or is none.
     pub fn add(&mut self, token: Token) -> Result<String, TokenError> {
-        if !is_name(&token.name) {
-            let message = format!("{:?} is no name: use letters, digits, '-', '_' and '.'", token.name);
-            return Err(TokenError::Name(message));
+        if let Some(fault) = token.fault() {
+            return Err(TokenError::Name(fault));
         }
         if self.list.iter().any(|other| other.name == token.name) {
             let message = format!("there is a token called {}: remove it first", token.name);
@@ -239,6 +282,20 @@ pub struct User {
     pub rights: Rights,
 }
 
+impl User {
+    /// Graphs that are there for it; none: all.
+    pub fn view(&self) -> Option<Arc<GraphView>> {
+        let graphs = self.token.as_ref()?.graphs.as_ref()?;
+        Some(Arc::new(GraphView::of(graphs)))
+    }
+
+    /// Whether a dataset is there for it.
+    pub fn may_see(&self, dataset: &str) -> bool {
+        let datasets = self.token.as_ref().and_then(|token| token.datasets.as_ref());
+        datasets.is_none_or(|datasets| datasets.iter().any(|name| name == dataset))
+    }
+}
+
 /// Why a request is turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denied {
@@ -246,6 +303,8 @@ pub enum Denied {
     Unknown,
     /// its token may not do this
     Forbidden(Rights),
+    /// its token is for other datasets
+    Dataset,
 }
 
 impl Keeper {
@@ -357,8 +416,7 @@ mod tests {
     use super::*;
 
     fn token(name: &str, rights: Rights) -> Token {
-        let name = name.to_owned();
-        Token { name, sha256: String::new(), rights, timeout: None, memory: None, rows: None }
+        Token::new(name, rights)
     }
 
     fn bearer(secret: &str) -> HeaderMap {

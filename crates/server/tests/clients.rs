@@ -310,9 +310,7 @@ fn with_tokens(dir: &Path, public_read: bool) -> (Running, [String; 3]) {
     let secrets = [("reader", Rights::Read), ("writer", Rights::Write), ("admin", Rights::Admin)].map(
         |(name, rights)| {
             let rows = (rights == Rights::Read).then_some(60);
-            let token =
-                Token { name: name.into(), sha256: String::new(), rights, timeout: None, memory: None, rows };
-            file.add(token).unwrap()
+            file.add(Token { rows, ..Token::new(name, rights) }).unwrap()
         },
     );
     file.write().unwrap();
@@ -433,4 +431,78 @@ fn logs_say_who_did_what() {
     assert_eq!(audit.len(), 2, "only what was changed: {audit:#?}");
     assert_eq!((&audit[0]["inserted"], &audit[0]["kind"]), (&1.into(), &"update".into()));
     assert!(audit[1]["text"].as_str().unwrap().starts_with("PUT /graphs?graph=urn:g"), "{audit:#?}");
+}
+
+#[test]
+fn some_graphs_are_all_that_a_user_of_them_sees() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tokens.toml");
+    let mut file = TokenFile::read(&path).unwrap();
+    let graphs = Some(vec!["urn:open".to_owned()]);
+    let some = file.add(Token { graphs: graphs.clone(), ..Token::new("some", Rights::Write) }).unwrap();
+    let all = file.add(Token::new("all", Rights::Admin)).unwrap();
+    assert!(file.add(Token { graphs, ..Token::new("boss", Rights::Admin) }).is_err(), "meters are of all");
+    file.write().unwrap();
+    let keeper = Arc::new(Keeper::of_file(&path, false).unwrap());
+    let data = "<urn:a> <urn:p> \"default secret\" .\n<urn:a> <urn:p> \"seen\" <urn:open1> .\n\
+                <urn:a> <urn:p> \"secret\" <urn:closed> .\n";
+    let server = Running::start(data, ServerConfig { keeper, ..config() });
+    let by = |secret: &str| format!("Authorization: Bearer {secret}\r\n");
+    let get = |path: &str, secret: &str| server.send("GET", path, &by(secret), "");
+    let query = |text: &str| {
+        format!(
+            "/sparql?query={}",
+            text.replace(' ', "%20").replace('?', "%3F").replace('<', "%3C").replace('>', "%3E")
+        )
+    };
+    for path in [
+        query("SELECT * { GRAPH ?g { ?s ?p ?o } }"),
+        query("SELECT * { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }"),
+        query("DESCRIBE <urn:a>"),
+        "/graphs".to_owned(),
+        "/graphs?graph=urn:open1".to_owned(),
+        "/sparql".to_owned(),
+    ] {
+        let (head, body) = get(&path, &some);
+        assert!(head.starts_with("HTTP/1.1 200") && !body.contains("secret"), "{path}: {head}{body}");
+        let told = ["snowmelt-activity", "etag", "last-modified"].map(|name| field(&head, name));
+        assert_eq!(told, [None; 3], "{path}: {head}");
+        assert!(!body.contains("closed") && !body.contains("triples>"), "{path}: {body}");
+        assert!(field(&get(&path, &all).0, "etag").is_some(), "{path}");
+    }
+    assert!(get("/graphs", &some).1.contains("seen") && get("/graphs", &all).1.contains("default secret"));
+    // A hidden graph is as one that is not there.
+    for path in ["/graphs?graph=urn:closed", "/graphs?default", "/graphs?graph=urn:none"] {
+        assert_eq!(status(&get(path, &some)), "404", "{path}");
+    }
+    assert_eq!(status(&get(&format!("{}&explain=plan", query("ASK {}")), &some)), "403");
+    for path in ["/stats", "/metrics", "/requests"] {
+        assert_eq!(status(&get(path, &some)), "403", "{path}");
+    }
+    let turtle = |secret: &str| format!("Content-Type: text/turtle\r\n{}", by(secret));
+    let trig = |secret: &str| format!("Content-Type: application/trig\r\n{}", by(secret));
+    let update = |secret: &str| format!("Content-Type: application/sparql-update\r\n{}", by(secret));
+    let one = "<urn:a> <urn:p> 1 .";
+    let before = get("/graphs", &all).1;
+    for (method, path, headers, body) in [
+        ("PUT", "/graphs?graph=urn:closed", turtle(&some), one),
+        ("POST", "/graphs?default", turtle(&some), one),
+        ("POST", "/graphs", turtle(&some), one),
+        ("PUT", "/graphs", trig(&some), "GRAPH <urn:open1> { <urn:a> <urn:p> 1 }"),
+        ("DELETE", "/graphs?graph=urn:closed", by(&some), ""),
+        ("DELETE", "/graphs?default", by(&some), ""),
+        ("POST", "/update", update(&some), "INSERT DATA { GRAPH <urn:closed> { <urn:a> <urn:p> 1 } }"),
+        ("POST", "/update", update(&some), "CLEAR ALL"),
+    ] {
+        let refused = server.send(method, path, &headers, body);
+        assert!(
+            status(&refused) == "403" && !refused.0.contains("snowmelt-activity"),
+            "{method} {path}: {refused:?}"
+        );
+    }
+    assert_eq!(get("/graphs", &all).1, before);
+    assert_eq!(status(&server.send("PUT", "/graphs?graph=urn:open2", &turtle(&some), one)), "201");
+    let insert = "INSERT DATA { GRAPH <urn:open1> { <urn:a> <urn:p> 2 } }";
+    assert_eq!(status(&server.send("POST", "/update", &update(&some), insert)), "200");
+    assert!(get(&query("SELECT * { GRAPH ?g { ?s ?p ?o } }"), &some).1.matches("urn:open").count() >= 3);
 }

@@ -107,6 +107,11 @@ impl Store {
         self.geometry
     }
 
+    /// Whether a directory holds a store.
+    pub fn is_at(dir: &Path) -> bool {
+        dir.join(crate::superblock::FILE_NAME).is_file()
+    }
+
     /// Stripe files.
     pub fn stripe_files(&self) -> &[PathBuf] {
         &self.fetch.core.files

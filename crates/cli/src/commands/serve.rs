@@ -1,7 +1,7 @@
 //! `snowmelt serve`: the SPARQL Protocol until SIGTERM or Ctrl-C.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,17 +13,22 @@ use crate::switches::create::CreateArgs;
 use crate::switches::open::{OpenArgs, open, open_or_create};
 use crate::switches::texts::TextArgs;
 use snowmelt_base::{signals, size};
+use snowmelt_graph::Database;
 use snowmelt_server::logs::{AccessForm, Log, Logs};
 use snowmelt_server::tokens::Keeper;
-use snowmelt_server::{Cors, Limits, ServerConfig, serve};
+use snowmelt_server::{Cors, Folder, Limits, Served, ServerConfig, serve};
 use snowmelt_sparql::{Engine, LoadPermission};
 use snowmelt_store::{Mode, StoreConfig};
 
 /// Serve the SPARQL Protocol over HTTP.
 #[derive(clap::Args)]
 pub struct ServeArgs {
-    /// The database directory; a missing or empty one becomes a new database
-    db: PathBuf,
+    /// The database directory; a missing or empty one becomes a new database. One with databases
+    /// in it serves each of them below its name
+    db: Option<PathBuf>,
+    /// The same, for a configuration file
+    #[arg(long, value_name = "DIR", conflicts_with = "db")]
+    data: Option<PathBuf>,
     /// Address and port, or a port alone; one that others reach needs --tokens or --public-read
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878", value_parser = address)]
     listen: SocketAddr,
@@ -51,6 +56,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
     shutdown_deadline: Seconds,
     #[command(flatten)]
+    datasets: DatasetArgs,
+    #[command(flatten)]
     create: CreateArgs,
     #[command(flatten)]
     open: OpenArgs,
@@ -60,6 +67,24 @@ pub struct ServeArgs {
     texts: TextArgs,
     #[command(flatten)]
     logs: LogArgs,
+}
+
+/// Several databases in one server.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Datasets")]
+struct DatasetArgs {
+    /// The directory is one of databases, also while there is none in it
+    #[arg(long)]
+    datasets: bool,
+    /// The least memory that one is opened with; --memory is for all together
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "64MiB")]
+    dataset_memory: u64,
+    /// Close one that has had no request for so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "300")]
+    dataset_idle: Seconds,
+    /// Let administrators copy them below this directory
+    #[arg(long, value_name = "DIR")]
+    backup_dir: Option<PathBuf>,
 }
 
 /// Logs that are kept; - is standard error.
@@ -215,14 +240,11 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 pub fn run(args: ServeArgs) -> anyhow::Result<()> {
     let stop = signals::stop_flag()?;
     let deadline = args.shutdown_deadline.0;
-    // Changes that the deadline leaves unwritten stay in the journal.
-    let options =
-        StoreConfig { close_ms: deadline.as_millis() as u64, ..args.open.config_to_create(&args.create) };
-    let database = match args.read_only {
-        true => open(&args.db, &StoreConfig { mode: Mode::ReadOnly, ..options })?,
-        false => open_or_create(&args.db, &args.create, &options)?,
+    let Some(dir) = args.db.clone().or(args.data.clone()) else {
+        anyhow::bail!("which database? name its directory, or put data = \"DIR\" into the configuration");
     };
-    let engine = Arc::new(Engine::with_text_limits(database, args.texts.limits()));
+    let is_folder = args.datasets.datasets || holds_databases(&dir);
+    let served = if is_folder { Served::Many(folder(&args, &dir)?) } else { Served::One(one(&args, &dir)?) };
     let config = ServerConfig {
         listen: args.listen,
         limits: args.limits.limits(),
@@ -238,21 +260,75 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
         read_only: args.read_only,
         // A database that is only read is not written to for this, either: commands open it
         // beside the server.
-        control: (!args.read_only).then(|| args.db.clone()),
+        control: (!args.read_only && !is_folder).then(|| dir.clone()),
         shutdown_deadline: deadline,
     };
     let mut announcement = None;
     let announce = |address| {
-        announcement = (!args.read_only).then(|| running::Announcement::write(&args.db, address)).flatten();
-        eprintln!("snowmelt: serving {} at http://{address}/sparql", args.db.display());
+        let is_alone = !args.read_only && !is_folder;
+        announcement = is_alone.then(|| running::Announcement::write(&dir, address)).flatten();
+        let path = if is_folder { "datasets" } else { "sparql" };
+        eprintln!("snowmelt: serving {} at http://{address}/{path}", dir.display());
     };
     let stopped = async move {
         while !stop.load(Ordering::Relaxed) {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    let served = serve(engine, config, announce, stopped);
+    let served = serve(served, config, announce, stopped);
     drop(announcement);
     served?;
     Ok(())
+}
+
+/// The settings of the store.
+fn options(args: &ServeArgs) -> StoreConfig {
+    // Changes that the deadline leaves unwritten stay in the journal.
+    let close_ms = args.shutdown_deadline.0.as_millis() as u64;
+    let mode = if args.read_only { Mode::ReadOnly } else { Mode::ReadWrite };
+    StoreConfig { close_ms, mode, ..args.open.config_to_create(&args.create) }
+}
+
+fn one(args: &ServeArgs, dir: &Path) -> anyhow::Result<Arc<Engine>> {
+    let options = options(args);
+    let database = match args.read_only {
+        true => open(dir, &options)?,
+        false => open_or_create(dir, &args.create, &options)?,
+    };
+    Ok(Arc::new(Engine::with_text_limits(database, args.texts.limits())))
+}
+
+/// Whether there are databases below a directory that is none.
+fn holds_databases(dir: &Path) -> bool {
+    let below = || std::fs::read_dir(dir).into_iter().flatten().flatten();
+    !Database::is_at(dir) && below().any(|entry| Database::is_at(&entry.path()))
+}
+
+fn folder(args: &ServeArgs, dir: &Path) -> anyhow::Result<Folder> {
+    args.create.refuse_stripes()?;
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    if Database::is_at(dir) {
+        anyhow::bail!("{} is a database: --datasets needs a directory of databases", dir.display());
+    }
+    let (options, create, texts) = (options(args), args.create.clone(), args.texts.limits());
+    let memory = options.memory_bytes;
+    let read_only = args.read_only;
+    let open = move |path: &Path, memory_bytes: u64, make: bool| {
+        // The budget is that of all; a pool takes its part of it.
+        let options = StoreConfig { memory_bytes, ..options.clone() };
+        let database = match make && !read_only {
+            true => open_or_create(path, &create, &options),
+            false => open(path, &options),
+        };
+        let database = database.map_err(|error| format!("{error:#}"))?;
+        Ok(Arc::new(Engine::with_text_limits(database, texts)))
+    };
+    Ok(Folder {
+        dir: dir.to_owned(),
+        memory,
+        floor: args.datasets.dataset_memory.min(memory),
+        idle: args.datasets.dataset_idle.0,
+        backups: args.datasets.backup_dir.clone(),
+        open: Arc::new(open),
+    })
 }

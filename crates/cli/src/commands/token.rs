@@ -36,6 +36,13 @@ enum TokenCommand {
         /// Most rows of an answer
         #[arg(long, value_name = "N")]
         rows: Option<u64>,
+        /// A dataset that it is for (repeatable) [default: all]
+        #[arg(long, value_name = "NAME")]
+        dataset: Vec<String>,
+        /// Graphs that are there for it, by the beginning of their names; default: the default
+        /// graph (repeatable) [default: all]
+        #[arg(long, value_name = "PREFIX")]
+        graph: Vec<String>,
     },
     /// Show names, rights and limits
     List {
@@ -55,10 +62,12 @@ enum TokenCommand {
 pub fn run(args: TokenArgs) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match args.command {
-        TokenCommand::Add { file, name, rights, timeout, query_memory, rows } => {
+        TokenCommand::Add { file, name, rights, timeout, query_memory, rows, dataset, graph } => {
             let mut tokens = TokenFile::read(&file)?;
             let memory = query_memory.map(|bytes| bytes as usize);
-            let token = Token { name, sha256: String::new(), rights, timeout, memory, rows };
+            let some = |list: Vec<String>| (!list.is_empty()).then_some(list);
+            let (datasets, graphs) = (some(dataset), some(graph));
+            let token = Token { timeout, memory, rows, datasets, graphs, ..Token::new(&name, rights) };
             let secret = tokens.add(token)?;
             tokens.write()?;
             writeln!(out, "{secret}")?;
@@ -74,12 +83,23 @@ pub fn run(args: TokenArgs) -> anyhow::Result<()> {
 }
 
 fn table(tokens: &TokenFile) -> String {
-    let mut table = TextTable::new(&["name", "rights", "timeout s", "memory bytes", "rows"]);
+    let mut table =
+        TextTable::new(&["name", "rights", "timeout s", "memory bytes", "rows", "datasets", "graphs"]);
     let shown = |limit: Option<u64>| limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
-    for Token { name, rights, timeout, memory, rows, .. } in &tokens.list {
+    let listed =
+        |list: &Option<Vec<String>>| list.as_ref().map_or_else(|| "all".to_owned(), |list| list.join(" "));
+    for Token { name, rights, timeout, memory, rows, datasets, graphs, .. } in &tokens.list {
         let rights = rights.name().to_owned();
         let memory = memory.map(|bytes| bytes as u64);
-        table.row(vec![name.clone(), rights, shown(*timeout), shown(memory), shown(*rows)]);
+        table.row(vec![
+            name.clone(),
+            rights,
+            shown(*timeout),
+            shown(memory),
+            shown(*rows),
+            listed(datasets),
+            listed(graphs),
+        ]);
     }
     table.render()
 }

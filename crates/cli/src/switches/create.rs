@@ -106,6 +106,17 @@ impl CreateArgs {
         StripeDevices::of(self.stripe.iter().map(|stripe| stripe.device.clone()))
     }
 
+    /// Refuses stripes where several databases could be made.
+    pub fn refuse_stripes(&self) -> anyhow::Result<()> {
+        match self.stripe.first() {
+            Some(stripe) => bail!(
+                "--stripe {} is for one database: make those of a folder with snowmelt load, one by one",
+                stripe.path.display()
+            ),
+            None => Ok(()),
+        }
+    }
+
     /// The settings with what a new database shall be.
     pub fn applied(&self, config: StoreConfig) -> StoreConfig {
         StoreConfig {

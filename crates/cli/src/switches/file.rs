@@ -13,6 +13,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use toml::{Table, Value};
@@ -38,6 +39,50 @@ pub fn with_config(command: &Command, args: Vec<OsString>) -> anyhow::Result<Vec
     let table: Table = text.parse().with_context(failed)?;
     let added = Additions { path: &path, command, sub, matches }.of(&table)?;
     Ok(args.into_iter().chain(added.into_iter().map(OsString::from)).collect())
+}
+
+/// Looks at a file for every command that it has switches of: the words of which command each
+/// would get.
+///
+/// # Errors
+/// As [`with_config`], and values that a command does not take.
+pub fn check(command: &Command, path: &Path) -> anyhow::Result<Vec<(String, usize)>> {
+    let failed = || format!("cannot read the configuration file {}", path.display());
+    let text = std::fs::read_to_string(path).with_context(failed)?;
+    let table: Table = text.parse().with_context(failed)?;
+    let none = Command::new("none").get_matches_from(["none"]);
+    let mut taken = Vec::new();
+    for words in leaves(command) {
+        let sub =
+            words.iter().fold(command, |of, word| of.find_subcommand(word).expect("it was found there"));
+        let added = Additions { path, command, sub, matches: &none }.of(&table)?;
+        let args = ["snowmelt".to_owned()].into_iter().chain(words.clone()).chain(added.clone());
+        match command.clone().try_get_matches_from(args) {
+            // What else the command needs does not stand in a file.
+            Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => {}
+            Err(error) => {
+                bail!("{}: {}", path.display(), error.to_string().trim_start_matches("error: ").trim())
+            }
+            Ok(_) => {}
+        }
+        if !added.is_empty() {
+            taken.push((words.join(" "), added.len()));
+        }
+    }
+    Ok(taken)
+}
+
+/// The words of every command that does something.
+fn leaves(command: &Command) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for sub in command.get_subcommands() {
+        let name = sub.get_name().to_owned();
+        match sub.has_subcommands() {
+            true => found.extend(leaves(sub).into_iter().map(|rest| [vec![name.clone()], rest].concat())),
+            false => found.push(vec![name]),
+        }
+    }
+    found
 }
 
 /// The file that is named, or that of the database.
@@ -84,7 +129,8 @@ impl Additions<'_> {
     }
 
     fn add(&self, added: &mut Vec<String>, arg: &Arg, key: &str, value: &Value) -> anyhow::Result<()> {
-        if self.matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine) {
+        let is_known = self.matches.ids().any(|id| id == arg.get_id());
+        if is_known && self.matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine) {
             return Ok(());
         }
         let values = match value {

@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 
 use super::perform::perform;
 use super::{Address, Command, FILE_NAME, MOST_REQUEST_BYTES, Reply, Request, VERSION};
+use crate::dataset::Dataset;
 use crate::durations::RequestKind;
 use crate::service::Service;
 
@@ -56,7 +57,7 @@ impl Drop for ControlSocket {
 /// Answers commands until `stopping`; then those under way are cancelled and waited for.
 pub(crate) async fn answer_until(
     socket: ControlSocket,
-    service: Arc<Service>,
+    (service, dataset): (Arc<Service>, Arc<Dataset>),
     mut stopping: watch::Receiver<bool>,
 ) {
     let running = &service.commands;
@@ -67,7 +68,7 @@ pub(crate) async fn answer_until(
             accepted = socket.listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     let full = clients.len() >= MOST_COMMANDS;
-                    clients.spawn(answer(stream, Arc::clone(&service), full));
+                    clients.spawn(answer(stream, (Arc::clone(&service), Arc::clone(&dataset)), full));
                 }
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             },
@@ -80,7 +81,7 @@ pub(crate) async fn answer_until(
     while clients.join_next().await.is_some() {}
 }
 
-async fn answer(stream: UnixStream, service: Arc<Service>, full: bool) {
+async fn answer(stream: UnixStream, of: (Arc<Service>, Arc<Dataset>), full: bool) {
     let peer = stream.peer_cred().map(|peer| peer.uid());
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
@@ -96,7 +97,7 @@ async fn answer(stream: UnixStream, service: Arc<Service>, full: bool) {
         (Ok(_), false) => asked,
     };
     match command {
-        Ok(command) => run(command, service, read, write).await,
+        Ok(command) => run(command, of, read, write).await,
         Err(message) => drop(send(&mut write, &Reply::Failed { message }).await),
     }
 }
@@ -137,15 +138,15 @@ async fn request(read: &mut BufReader<OwnedReadHalf>) -> Result<Command, String>
 /// Runs a command on a thread of its own and sends what it says.
 async fn run(
     command: Command,
-    service: Arc<Service>,
+    (service, dataset): (Arc<Service>, Arc<Dataset>),
     mut read: BufReader<OwnedReadHalf>,
     mut write: OwnedWriteHalf,
 ) {
     let account = Account::alone();
-    let entry = service.commands.enter(RequestKind::Command, &format!("{command:?}"), &account);
+    let entry = service.commands.enter(RequestKind::Command, ("", &format!("{command:?}")), &account);
     let (replies, mut told) = mpsc::channel(16);
     let cancel = Arc::clone(&entry.task.cancel);
-    tokio::task::spawn_blocking(move || perform(&service, command, &cancel, &replies));
+    tokio::task::spawn_blocking(move || perform((&service, &dataset), command, &cancel, &replies));
     let mut watching = true;
     let mut byte = [0; 1];
     loop {

@@ -9,6 +9,7 @@ use snowmelt_graph::{CompactStep, Database, GraphError};
 use tokio::sync::mpsc;
 
 use super::{Command, Reply};
+use crate::dataset::Dataset;
 use crate::service::Service;
 
 /// Pause between two words about progress.
@@ -36,13 +37,18 @@ impl Teller<'_> {
 }
 
 /// Runs a command on this thread. Its last word is its result.
-pub fn perform(service: &Service, command: Command, cancel: &AtomicBool, replies: &mpsc::Sender<Reply>) {
+pub fn perform(
+    (service, dataset): (&Service, &Dataset),
+    command: Command,
+    cancel: &AtomicBool,
+    replies: &mpsc::Sender<Reply>,
+) {
     let teller = Teller { cancel, replies, last: None };
-    let database = service.engine().database();
+    let database = dataset.engine.database();
     let done = match command {
         Command::Stats => stats(database),
-        Command::Meters => Ok(Reply::Meters(service.meters().samples())),
-        Command::Reset(scope) => Ok(match service.reset_meters(&scope) {
+        Command::Meters => Ok(Reply::Meters(service.meters(dataset).samples())),
+        Command::Reset(scope) => Ok(match service.reset_meters(dataset, &scope) {
             Ok(()) => Reply::Reset,
             Err(message) => Reply::Failed { message },
         }),

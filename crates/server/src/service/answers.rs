@@ -97,6 +97,9 @@ impl Why {
                 let message = format!("this needs a token with the rights '{}'\n", needed.name());
                 text(StatusCode::FORBIDDEN, message)
             }
+            Self::Denied(Denied::Dataset) => {
+                text(StatusCode::FORBIDDEN, "this token is for other datasets\n")
+            }
             Self::Busy { what, all, switch, wait } => {
                 let message = format!(
                     "{all} {what} are running ({switch}), and none has ended in {wait:?} (--wait): try again\n"

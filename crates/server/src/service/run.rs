@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hyper::{HeaderMap, StatusCode};
-use snowmelt_graph::{Account, DumpFormat, GraphError, Interrupt};
+use snowmelt_graph::{Account, DumpFormat, GraphError, GraphView, Interrupt};
 use snowmelt_sparql::{Engine, QueryError, QueryKind, QueryOptions, ResultFormat};
 use tokio::sync::oneshot;
 
@@ -87,7 +87,9 @@ pub fn answer(
                 took,
                 rows,
                 activity: activity.unwrap_or_default(),
-                plan: engine.explain(text, &QueryOptions { account: None, ..options.clone() }).ok(),
+                plan: engine
+                    .explain(text, &QueryOptions { account: None, view: None, ..options.clone() })
+                    .ok(),
                 error: error.map(|refusal| refusal.1.clone()),
             });
         }
@@ -109,7 +111,8 @@ pub fn answer(
         Err(refusal) => return refuse(head, refusal),
     };
     let mut headers = typed(media_type);
-    if result.is_volatile() {
+    // A tag tells of changes in graphs that are not there for the user.
+    if result.is_volatile() || options.view.is_some() {
         mark_volatile(&mut headers);
     } else if states.mark(result.txn(), format.name(), &wanted.kept, &mut headers) {
         return drop(head.send(Ok(Begun::kept(headers, options.account.as_deref()))));
@@ -139,6 +142,7 @@ pub struct DumpLimits {
     pub cancel: Arc<AtomicBool>,
     pub deadline: Option<(Instant, Duration)>,
     pub rows: Option<u64>,
+    pub view: Option<Arc<GraphView>>,
 }
 
 impl Interrupt for DumpLimits {
@@ -170,11 +174,17 @@ pub fn dump(
         Ok(session) => session.charged_to(account),
         Err(error) => return refuse(head, internal(&error)),
     };
+    if limits.view.is_some() && limits.rows.is_some() {
+        let what = "the whole of it, which has no limit on rows,".to_owned();
+        return refuse(head, refusal(&QueryError::Forbidden { what }));
+    }
     if let Some(most) = limits.rows.filter(|most| session.state().quads() > *most) {
         return refuse(head, refusal(&QueryError::Rows(most)));
     }
     let mut headers = typed(media_type);
-    if states.mark(session.state().txn(), format.name(), &wanted.kept, &mut headers) {
+    if limits.view.is_some() {
+        mark_volatile(&mut headers);
+    } else if states.mark(session.state().txn(), format.name(), &wanted.kept, &mut headers) {
         return drop(head.send(Ok(Begun::kept(headers, Some(account)))));
     }
     let format = match format {
@@ -185,7 +195,7 @@ pub fn dump(
     let budget = engine.database().memory();
     let mut writer =
         AnswerWriter::new(headers, head, Turn { slot, memory: None }).coded(wanted.coding, budget);
-    match session.dump(format, &mut writer, limits) {
+    match session.dump(format, limits.view.as_deref(), &mut writer, limits) {
         Ok(_) => drop(writer.finish(&account.activity())),
         Err(GraphError::Stopped) => {
             let late = limits.deadline.filter(|_| limits.is_late());

@@ -14,13 +14,13 @@ use std::time::Duration;
 use snowmelt_graph::load::{LoadOptions, Source, load};
 use snowmelt_graph::{Database, OpenOptions};
 use snowmelt_server::tokens::Keeper;
-use snowmelt_server::{Cors, Limits, ServerConfig, ServerError, serve};
+use snowmelt_server::{Cors, Folder, Limits, Served, ServerConfig, ServerError, serve};
 use snowmelt_sparql::Engine;
 use tempfile::TempDir;
 
 pub struct Running {
     pub address: SocketAddr,
-    pub engine: Arc<Engine>,
+    engine: Option<Arc<Engine>>,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     thread: Option<JoinHandle<Result<(), ServerError>>>,
     dir: TempDir,
@@ -59,15 +59,34 @@ impl Running {
     /// A server of an open database.
     pub fn of(db: Arc<Database>, dir: TempDir, config: ServerConfig) -> Self {
         let engine = Arc::new(Engine::new(db));
+        Self::serving(engine.clone(), Some(engine), dir, config)
+    }
+
+    /// A server of a folder of databases.
+    pub fn of_folder(folder: Folder, dir: TempDir, config: ServerConfig) -> Self {
+        Self::serving(Served::Many(folder), None, dir, config)
+    }
+
+    fn serving(
+        served: impl Into<Served>,
+        engine: Option<Arc<Engine>>,
+        dir: TempDir,
+        config: ServerConfig,
+    ) -> Self {
+        let served = served.into();
         let (address_sender, address) = mpsc::channel();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let served = engine.clone();
         let thread = std::thread::spawn(move || {
             serve(served, config, |a| address_sender.send(a).unwrap(), async {
                 let _ = stopped.await;
             })
         });
         Self { address: address.recv().unwrap(), engine, stop: Some(stop), thread: Some(thread), dir }
+    }
+
+    /// The engine of its one database.
+    pub fn engine(&self) -> &Arc<Engine> {
+        self.engine.as_ref().expect("it serves one database")
     }
 
     pub fn dir(&self) -> &Path {

@@ -1,0 +1,78 @@
+//! The databases that a server serves: one, or those of a folder.
+
+pub mod folder;
+
+use std::sync::{Arc, Mutex};
+
+use snowmelt_graph::{Account, GraphError, Summary};
+use snowmelt_sparql::Engine;
+
+use crate::description;
+use crate::freshness::States;
+
+pub use folder::{Folder, Opener};
+
+/// What a server serves.
+#[derive(Clone)]
+pub enum Served {
+    /// one database, at the root
+    One(Arc<Engine>),
+    /// the databases in a folder, each below its name
+    Many(Folder),
+}
+
+impl From<Arc<Engine>> for Served {
+    fn from(engine: Arc<Engine>) -> Self {
+        Self::One(engine)
+    }
+}
+
+/// An open database.
+pub struct Dataset {
+    /// empty: the only one
+    pub name: String,
+    pub engine: Arc<Engine>,
+    pub states: Arc<States>,
+    /// of the newest state that was described
+    summary: Mutex<Option<Arc<Summary>>>,
+    /// the accounts of queries and of changes
+    pub query_account: Arc<Account>,
+    pub update_account: Arc<Account>,
+}
+
+impl Dataset {
+    pub fn new(name: String, engine: Arc<Engine>) -> Self {
+        let database = engine.database();
+        let states = Arc::new(States::new(database.newest(), database.changed_at()));
+        Self {
+            query_account: database.account("http query"),
+            update_account: database.account("http update"),
+            name,
+            engine,
+            states,
+            summary: Mutex::default(),
+        }
+    }
+
+    /// The path that all its resources are below.
+    pub fn mount(&self) -> String {
+        if self.name.is_empty() { String::new() } else { format!("/{}", self.name) }
+    }
+
+    /// Counts of the newest state, made once for each.
+    pub fn summary(&self) -> Result<Arc<Summary>, GraphError> {
+        let database = self.engine.database();
+        let known = self.summary.lock().expect("no holder panics").clone();
+        if let Some(known) = known.filter(|known| known.txn == database.newest()) {
+            return Ok(known);
+        }
+        let made = Arc::new(database.summary(description::MOST_PARTS)?);
+        *self.summary.lock().expect("no holder panics") = Some(Arc::clone(&made));
+        Ok(made)
+    }
+
+    /// Whether nothing but the list of open ones holds it.
+    fn is_idle(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) == 1 && Arc::strong_count(&self.engine) == 1
+    }
+}

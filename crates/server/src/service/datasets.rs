@@ -1,0 +1,130 @@
+//! The datasets of a server of several: listed, made, renamed, dropped, copied.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use hyper::http::request::Parts;
+use hyper::{Method, StatusCode};
+use snowmelt_graph::Account;
+
+use super::answers::{Answered, Failure, HttpResponse, Why, bad, empty, internal, json, lost, parameter};
+use super::{Service, Source};
+use crate::connections::Connection;
+use crate::dataset::folder::{DatasetError, Datasets};
+use crate::durations::RequestKind;
+use crate::refusal::Refusal;
+use crate::tokens::{Denied, User};
+
+/// The refusal that it is.
+pub fn refusal(error: DatasetError) -> Refusal {
+    let status = match &error {
+        DatasetError::Unknown(_) => StatusCode::NOT_FOUND,
+        DatasetError::Exists(_) | DatasetError::InUse(_) | DatasetError::Elsewhere { .. } => {
+            StatusCode::CONFLICT
+        }
+        DatasetError::Name(_) => StatusCode::BAD_REQUEST,
+        DatasetError::Memory(_) => StatusCode::SERVICE_UNAVAILABLE,
+        DatasetError::NoBackups => StatusCode::FORBIDDEN,
+        DatasetError::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    (status, error.to_string())
+}
+
+impl Service {
+    /// Refuses users that are for another dataset.
+    pub(super) fn check_dataset(&self, user: &User, name: &str) -> Result<(), Why> {
+        match user.may_see(name) {
+            true => Ok(()),
+            false => Err(Why::Denied(Denied::Dataset)),
+        }
+    }
+
+    /// Refuses users that are for some datasets, where all are shown.
+    pub(super) fn check_all_datasets(&self, user: &User) -> Result<(), Why> {
+        match user.token.as_ref().is_none_or(|token| token.datasets.is_none()) {
+            true => Ok(()),
+            false => Err(Why::Denied(Denied::Dataset)),
+        }
+    }
+
+    fn many(&self) -> Result<&Datasets, Refusal> {
+        match &self.datasets {
+            Source::Many(datasets) => Ok(datasets),
+            Source::One(_) => {
+                let message = "this server serves one database: start it with a folder of them";
+                Err((StatusCode::NOT_FOUND, message.to_owned()))
+            }
+        }
+    }
+
+    /// Those that are there for the user.
+    pub(super) fn list_datasets(&self, user: &User) -> Result<HttpResponse, Refusal> {
+        let mut list = tokio::task::block_in_place(|| Ok::<_, Refusal>(self.many()?.list()))?;
+        list.retain(|listed| user.may_see(&listed.name));
+        Ok(json(&serde_json::json!({ "datasets": list })))
+    }
+
+    /// PUT makes one, DELETE drops it, POST renames or copies it.
+    pub(super) async fn change_dataset(
+        &self,
+        head: &Parts,
+        user: &User,
+        connection: &Connection,
+    ) -> Answered {
+        let name = head.uri.path().trim_start_matches("/datasets/");
+        self.check_dataset(user, name)?;
+        let datasets = self.many()?;
+        let asked = |name: &str| parameter(head.uri.query(), name);
+        let (rename, backup) = (asked("rename"), asked("backup"));
+        if self.read_only && (head.method != Method::POST || rename.is_some()) {
+            let message = "this server is read-only (--read-only)".to_owned();
+            return Err((StatusCode::FORBIDDEN, message).into());
+        }
+        let answer = match (&head.method, rename, backup) {
+            (&Method::PUT, None, None) => {
+                datasets.create(name).await.map_err(refusal)?;
+                empty(StatusCode::CREATED)
+            }
+            (&Method::DELETE, None, None) => {
+                datasets.remove(name).await.map_err(refusal)?;
+                empty(StatusCode::NO_CONTENT)
+            }
+            (&Method::POST, Some(to), None) => {
+                self.check_dataset(user, &to)?;
+                datasets.rename(name, &to).await.map_err(refusal)?;
+                empty(StatusCode::NO_CONTENT)
+            }
+            (&Method::POST, None, Some(copy)) => return self.back_up(datasets, name, &copy).await,
+            _ => return Err(bad("PUT, DELETE, POST ?rename=TO or POST ?backup=COPY").into()),
+        };
+        if self.logs.audit.is_some() {
+            let user = user.token.as_ref().map(|token| token.name.as_str());
+            let text = format!("{} {}", head.method, head.uri);
+            self.logs.change(
+                &connection.peer(),
+                user,
+                &serde_json::json!({ "kind": "dataset", "text": text }),
+            );
+        }
+        Ok(answer)
+    }
+
+    /// Copies one below the folder of backups; ends when the client leaves.
+    async fn back_up(&self, datasets: &Datasets, name: &str, copy: &str) -> Answered {
+        let target = datasets.backup_at(copy).map_err(refusal)?;
+        let dataset = datasets.get(name).await.map_err(refusal)?;
+        let running =
+            self.running.enter(RequestKind::Command, (name, &format!("backup to {copy}")), &Account::alone());
+        let cancel = Arc::clone(&running.task.cancel);
+        let copied = tokio::task::spawn_blocking(move || {
+            dataset.engine.database().backup_until(&target, &[], |_| match cancel.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            })
+        });
+        let done = copied.await.map_err(|_| lost())?.map_err(|error| Failure::from(internal(&error)))?;
+        drop(running);
+        Ok(json(&serde_json::json!({ "backup": copy, "pages": done.pages, "transaction": done.txn })))
+    }
+}

@@ -1,0 +1,218 @@
+//! Several databases in one server.
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_server::tokens::{Keeper, Rights, Token, TokenFile};
+use snowmelt_server::{Folder, ServerConfig};
+use snowmelt_sparql::Engine;
+use support::{Running, config};
+
+const MIB: u64 = 1 << 20;
+
+fn open(path: &Path, memory_bytes: u64, make: bool) -> Result<Arc<Engine>, String> {
+    let options = OpenOptions { memory_bytes, direct: false, extent_pages: 8, ..OpenOptions::default() };
+    let database = match make {
+        true => Database::create(path, &[], &options),
+        false => Database::open(path, &options),
+    };
+    Ok(Arc::new(Engine::new(database.map_err(|error| error.to_string())?)))
+}
+
+/// The memory is enough for two of the least.
+fn folder(dir: &Path, idle: Duration) -> Folder {
+    Folder {
+        dir: dir.join("data"),
+        memory: 64 * MIB,
+        floor: 32 * MIB,
+        idle,
+        backups: Some(dir.join("backups")),
+        open: Arc::new(open),
+    }
+}
+
+fn start(idle: Duration, config: ServerConfig) -> Running {
+    let dir = tempfile::tempdir().unwrap();
+    for sub in ["data", "backups"] {
+        std::fs::create_dir(dir.path().join(sub)).unwrap();
+    }
+    let folder = folder(dir.path(), idle);
+    Running::of_folder(folder, dir, config)
+}
+
+fn status(answer: &(String, String)) -> &str {
+    &answer.0[9..12]
+}
+
+fn send(server: &Running, method: &str, path: &str) -> (String, String) {
+    server.send(method, path, "", "")
+}
+
+fn insert(server: &Running, name: &str, value: u32) {
+    let text = format!("INSERT DATA {{ <urn:{name}> <urn:p> {value} }}");
+    let headers = "Content-Type: application/sparql-update\r\n";
+    let done = server.send("POST", &format!("/{name}/update"), headers, &text);
+    assert_eq!(status(&done), "200", "{done:?}");
+}
+
+fn subjects(server: &Running, name: &str) -> String {
+    let query = "SELECT%20%3Fs%20%7B%20%3Fs%20%3Fp%20%3Fo%20%7D";
+    let (head, body) =
+        server.send("GET", &format!("/{name}/query?query={query}"), "Accept: text/csv\r\n", "");
+    assert!(head.starts_with("HTTP/1.1 200"), "{name}: {head}{body}");
+    body.replace("\r\n", " ")
+}
+
+fn list(server: &Running) -> Vec<(String, bool)> {
+    let (_, body) = send(server, "GET", "/datasets");
+    let list: Value = serde_json::from_str(&body).unwrap();
+    let line = |one: &Value| (one["name"].as_str().unwrap().to_owned(), one["open"].as_bool().unwrap());
+    list["datasets"].as_array().unwrap().iter().map(line).collect()
+}
+
+#[test]
+fn datasets_are_made_served_renamed_copied_and_dropped() {
+    let server = start(Duration::from_secs(300), config());
+    assert_eq!(list(&server), []);
+    assert_eq!(status(&send(&server, "GET", "/sparql?query=ASK%7B%7D")), "404", "which one?");
+    for name in ["birds", "trees"] {
+        assert_eq!(status(&send(&server, "PUT", &format!("/datasets/{name}"))), "201");
+        insert(&server, name, 1);
+    }
+    assert_eq!(status(&send(&server, "PUT", "/datasets/birds")), "409");
+    for wrong in ["..", "sparql", "a%2Fb", ".x", ""] {
+        let refused = send(&server, "PUT", &format!("/datasets/{wrong}"));
+        assert_eq!(status(&refused), "400", "{wrong}: {refused:?}");
+    }
+    assert_eq!(
+        (subjects(&server, "birds"), subjects(&server, "trees")),
+        ("s urn:birds ".into(), "s urn:trees ".into())
+    );
+    assert_eq!(status(&send(&server, "GET", "/fish/sparql?query=ASK%7B%7D")), "404");
+    // A graph's address is below its dataset, and readable.
+    let posted = server.send("POST", "/birds/graphs", "Content-Type: text/turtle\r\n", "<urn:x> <urn:p> 1 .");
+    let location = posted.0.lines().find_map(|line| line.strip_prefix("location: http://")).unwrap();
+    let location = &location[location.find('/').unwrap()..];
+    assert!(location.starts_with("/birds/graphs/"), "{location}");
+    assert!(send(&server, "GET", location).1.contains("urn:x"));
+    // Meters of each, and of all with the name.
+    assert!(send(&server, "GET", "/trees/stats").1.contains("\"quads\""));
+    let (_, metrics) = send(&server, "GET", "/metrics");
+    assert!(
+        metrics.contains("{dataset=\"birds\"}") && metrics.contains("dataset=\"trees\",tree=\"psog\""),
+        "{metrics}"
+    );
+    let types = |line: &&str| line.starts_with("# TYPE snowmelt_pool_frames ");
+    assert_eq!(metrics.lines().filter(types).count(), 1, "a metric has one type");
+    // A copy is a database of its own.
+    let copied = send(&server, "POST", "/datasets/birds?backup=birds-1");
+    assert_eq!(status(&copied), "200", "{copied:?}");
+    assert!(Database::is_at(&server.dir().join("backups/birds-1")));
+    for wrong in ["..%2Fx", "%2Ftmp%2Fx", ".."] {
+        assert_eq!(
+            status(&send(&server, "POST", &format!("/datasets/birds?backup={wrong}"))),
+            "400",
+            "{wrong}"
+        );
+    }
+    assert_eq!(status(&send(&server, "POST", "/datasets/birds?rename=trees")), "409");
+    assert_eq!(status(&send(&server, "POST", "/datasets/birds?rename=fowl")), "204");
+    assert_eq!(status(&send(&server, "GET", "/birds/sparql?query=ASK%7B%7D")), "404");
+    assert_eq!(subjects(&server, "fowl"), "s urn:birds ");
+    assert_eq!(status(&send(&server, "DELETE", "/datasets/fowl")), "204");
+    assert_eq!(list(&server), [("trees".into(), true)]);
+    let left: Vec<_> =
+        std::fs::read_dir(server.dir().join("data")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["trees"]);
+}
+
+#[test]
+fn idle_ones_are_closed_for_others_and_opened_again() {
+    let server = start(Duration::from_secs(300), config());
+    for (at, name) in ["a", "b", "c", "d"].iter().enumerate() {
+        assert_eq!(status(&send(&server, "PUT", &format!("/datasets/{name}"))), "201");
+        insert(&server, name, at as u32);
+    }
+    let open = list(&server).into_iter().filter(|(_, open)| *open).count();
+    assert!((1..=2).contains(&open), "{open}: there is memory for two");
+    for _ in 0..3 {
+        for name in ["a", "b", "c", "d"] {
+            assert_eq!(subjects(&server, name), format!("s urn:{name} "));
+        }
+    }
+}
+
+#[test]
+fn a_dataset_in_use_is_not_closed() {
+    let server = start(Duration::from_millis(100), config());
+    assert_eq!(status(&send(&server, "PUT", "/datasets/busy")), "201");
+    let rows: String = (0..300).map(|i| format!("<urn:{i}> <urn:p> {i} . ")).collect();
+    assert_eq!(
+        status(&server.send("PUT", "/busy/graphs?default", "Content-Type: text/turtle\r\n", &rows)),
+        "204"
+    );
+    // An answer of 27 M rows that its client does not read.
+    let all = "SELECT%20*%20%7B%20%3Fa%20%3Fp%20%3Fb%20.%20%3Fc%20%3Fq%20%3Fd%20.%20%3Fe%20%3Fr%20%3Ff%20%7D";
+    let mut stream = server.connect();
+    std::io::Write::write_all(
+        &mut stream,
+        format!("GET /busy/sparql?query={all} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes(),
+    )
+    .unwrap();
+    std::io::Read::read(&mut stream, &mut [0; 1024]).unwrap();
+    for (method, path) in [("DELETE", "/datasets/busy"), ("POST", "/datasets/busy?rename=x")] {
+        assert_eq!(status(&send(&server, method, path)), "409", "{method}");
+    }
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(list(&server), [("busy".into(), true)]);
+    drop(stream);
+    let until = Instant::now() + Duration::from_secs(20);
+    while list(&server) != [("busy".into(), false)] {
+        assert!(Instant::now() < until, "it is closed when it is idle");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(status(&send(&server, "DELETE", "/datasets/busy")), "204");
+}
+
+#[test]
+fn a_token_is_for_its_datasets() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tokens.toml");
+    let mut file = TokenFile::read(&path).unwrap();
+    let datasets = Some(vec!["a".to_owned()]);
+    let some = file.add(Token { datasets, ..Token::new("some", Rights::Admin) }).unwrap();
+    let all = file.add(Token::new("all", Rights::Admin)).unwrap();
+    file.write().unwrap();
+    let keeper = Arc::new(Keeper::of_file(&path, false).unwrap());
+    let server = start(Duration::from_secs(300), ServerConfig { keeper, ..config() });
+    let by = |secret: &str, method: &str, path: &str| {
+        server.send(method, path, &format!("Authorization: Bearer {secret}\r\n"), "")
+    };
+    for name in ["a", "b"] {
+        assert_eq!(status(&by(&all, "PUT", &format!("/datasets/{name}"))), "201");
+    }
+    for (method, path, expected) in [
+        ("GET", "/a/sparql?query=ASK%7B%7D", "200"),
+        ("GET", "/a/stats", "200"),
+        ("GET", "/b/sparql?query=ASK%7B%7D", "403"),
+        ("GET", "/b/stats", "403"),
+        ("GET", "/none/sparql?query=ASK%7B%7D", "403"),
+        ("DELETE", "/datasets/b", "403"),
+        ("PUT", "/datasets/c", "403"),
+        ("POST", "/datasets/a?rename=c", "403"),
+        ("GET", "/metrics", "403"),
+        ("GET", "/requests", "403"),
+        ("GET", "/stats", "403"),
+    ] {
+        assert_eq!(status(&by(&some, method, path)), expected, "{method} {path}");
+        let without = send(&server, method, path);
+        assert_eq!(status(&without), "401", "{method} {path}: {without:?}");
+    }
+    let (_, body) = by(&some, "GET", "/datasets");
+    assert!(body.contains("\"a\"") && !body.contains("\"b\""), "{body}");
+}
