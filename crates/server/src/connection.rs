@@ -21,6 +21,7 @@ use crate::connections::Entered;
 use crate::guard::{Ended, Guarded, Link};
 use crate::limits::{HEAD_BYTES, MOST_REFUSED};
 use crate::service::Service;
+use crate::tls::{Stream, Tls};
 
 /// How long bytes of a client are thrown away after the last answer.
 const LINGER: Duration = Duration::from_secs(5);
@@ -46,7 +47,7 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 /// Accepts connections until `shutdown` is ready, then waits for those there are up to the
 /// deadline and cancels their requests.
 pub async fn accept_until(
-    listener: TcpListener,
+    (listener, tls): (TcpListener, Option<Arc<Tls>>),
     service: Arc<Service>,
     shutdown: impl Future<Output = ()>,
     deadline: Duration,
@@ -58,10 +59,17 @@ pub async fn accept_until(
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) if served.len() < service.limits().connections => {
-                    let entered = service.connections.enter(peer, false);
-                    served.spawn(serve(stream, entered, Arc::clone(&service), stopping.clone()));
+                    let entered = service.connections.enter(peer, tls.is_some());
+                    let begun = begin(stream, tls.clone(), service.limits().head);
+                    let (service, stopping) = (Arc::clone(&service), stopping.clone());
+                    served.spawn(async move {
+                        if let Some(stream) = begun.await {
+                            serve(stream, entered, service, stopping).await;
+                        }
+                    });
                 }
-                Ok((stream, _)) if refused.len() < MOST_REFUSED => {
+                // One that wants TLS would not understand it.
+                Ok((stream, _)) if refused.len() < MOST_REFUSED && tls.is_none() => {
                     refused.spawn(refuse(stream, service.limits().connections));
                 }
                 Ok((stream, _)) => drop(stream),
@@ -81,15 +89,19 @@ pub async fn accept_until(
     }
 }
 
-/// Serves one connection to its end.
-async fn serve(
-    stream: TcpStream,
-    entered: Entered,
-    service: Arc<Service>,
-    mut stopping: watch::Receiver<bool>,
-) {
+/// The connection, encrypted if the server does that; none: its client did not begin in time, or
+/// not with TLS.
+async fn begin(stream: TcpStream, tls: Option<Arc<Tls>>, patience: Duration) -> Option<Stream> {
     // Head and body leave in one write; Nagle would hold a second small one for 40 ms.
     let _ = stream.set_nodelay(true);
+    match tls {
+        None => Some(Stream::Plain(stream)),
+        Some(tls) => tokio::time::timeout(patience, tls.accept(stream)).await.ok()?.ok(),
+    }
+}
+
+/// Serves one connection to its end.
+async fn serve(stream: Stream, entered: Entered, service: Arc<Service>, mut stopping: watch::Receiver<bool>) {
     let link = Arc::new(Link::default());
     let io = Guarded::new(stream, Arc::clone(&link), service.limits());
     let handler = hyper::service::service_fn(|request| {
@@ -127,7 +139,7 @@ async fn refuse(mut stream: TcpStream, most: usize) {
     let message = format!("{most} connections are open, no more are served (--connections): try again\n");
     let answer = canned("503 Service Unavailable", "Retry-After: 1\r\n", &message);
     if stream.write_all(answer.as_bytes()).await.is_ok() {
-        linger(stream).await;
+        linger(Stream::Plain(stream)).await;
     }
 }
 
@@ -139,7 +151,7 @@ fn canned(status: &str, fields: &str, message: &str) -> String {
 }
 
 /// Ends the answer and throws away what the client still sends.
-async fn linger(mut stream: TcpStream) {
+async fn linger(mut stream: Stream) {
     let _ = stream.shutdown().await;
     let mut waste = vec![0; 16 << 10];
     let drain = async { while stream.read(&mut waste).await.is_ok_and(|n| n > 0) {} };

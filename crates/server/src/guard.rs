@@ -9,8 +9,9 @@
 //!
 //! The library sees a broken connection at a deadline; [`Link::ended`] says which it was.
 
+use std::future::Future;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker, ready};
@@ -18,12 +19,12 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use hyper::rt::ReadBufCursor;
-use tokio::io::AsyncWrite;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::framing::{Doubt, Framing};
 use crate::limits::Limits;
+use crate::tls::Stream;
 
 /// Bytes read from the system at once.
 const READ_BYTES: usize = 16 << 10;
@@ -97,7 +98,7 @@ enum Waiting {
 
 /// A connection.
 pub struct Guarded {
-    stream: TcpStream,
+    stream: Stream,
     link: Arc<Link>,
     framing: Framing,
     /// received and not handed on
@@ -115,7 +116,7 @@ pub struct Guarded {
 
 impl Guarded {
     /// Guards a new connection.
-    pub fn new(stream: TcpStream, link: Arc<Link>, limits: &Limits) -> Self {
+    pub fn new(stream: Stream, link: Arc<Link>, limits: &Limits) -> Self {
         Self {
             stream,
             link,
@@ -133,7 +134,7 @@ impl Guarded {
     }
 
     /// The connection, and whether bytes of an answer were given up.
-    pub fn into_stream(self) -> (TcpStream, bool) {
+    pub fn into_stream(self) -> (Stream, bool) {
         (self.stream, self.write_until.is_some())
     }
 
@@ -202,16 +203,12 @@ impl hyper::rt::Read for Guarded {
             if guard.framing.is_doubtful() || guard.ahead.len() >= AHEAD_BYTES {
                 return Poll::Pending;
             }
-            let Poll::Ready(readable) = guard.stream.poll_read_ready(cx) else {
-                return guard.poll_deadline(cx).map(Err);
-            };
-            readable?;
             guard.ahead.reserve(READ_BYTES);
-            match guard.stream.try_read_buf(&mut guard.ahead) {
-                Ok(0) => guard.at_end = true,
-                Ok(_) => {}
-                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-                Err(e) => return Poll::Ready(Err(e)),
+            match pin!(guard.stream.read_buf(&mut guard.ahead)).poll(cx) {
+                Poll::Pending => return guard.poll_deadline(cx).map(Err),
+                Poll::Ready(Ok(0)) => guard.at_end = true,
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(e)) => return Poll::Ready(Err(e)),
             }
         }
     }

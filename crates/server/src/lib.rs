@@ -32,6 +32,7 @@ mod running;
 mod service;
 mod slots;
 mod spool;
+pub mod tls;
 pub mod tokens;
 
 use std::future::Future;
@@ -46,6 +47,7 @@ use dataset::Dataset;
 use dataset::folder::Datasets;
 use logs::Logs;
 use service::Source;
+use tls::Tls;
 use tokens::Keeper;
 
 pub use cors::{Cors, NotAnOrigin};
@@ -64,6 +66,8 @@ pub struct ServerConfig {
     pub limits: Limits,
     /// names the server answers to besides localhost and the loopback addresses
     pub allow_hosts: Vec<String>,
+    /// its certificate; none: connections are not encrypted
+    pub tls: Option<Arc<Tls>>,
     /// sites whose pages may ask
     pub cors: Cors,
     /// which users may do what
@@ -179,7 +183,7 @@ pub fn serve(
             shutdown.await;
             stop.send_replace(true);
         };
-        connection::accept_until(listener, service, shutdown, deadline).await;
+        connection::accept_until((listener, config.tls.clone()), service, shutdown, deadline).await;
         closing.abort();
         if let Some(commands) = commands {
             let _ = tokio::time::timeout(deadline, commands).await;

@@ -15,6 +15,7 @@ use crate::switches::texts::TextArgs;
 use snowmelt_base::{signals, size};
 use snowmelt_graph::Database;
 use snowmelt_server::logs::{AccessForm, Log, Logs};
+use snowmelt_server::tls::Tls;
 use snowmelt_server::tokens::Keeper;
 use snowmelt_server::{Cors, Folder, Limits, Served, ServerConfig, serve};
 use snowmelt_sparql::{Engine, LoadPermission};
@@ -42,6 +43,13 @@ pub struct ServeArgs {
     /// which may then query and not change data
     #[arg(long, value_name = "ORIGIN")]
     cors: Vec<String>,
+    /// Encrypt connections: the certificate in PEM, with those that sign it. SIGHUP has both
+    /// files read again
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Its private key in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Let those ask that have a token of this file: see snowmelt token
     #[arg(long, value_name = "FILE")]
     tokens: Option<PathBuf>,
@@ -245,8 +253,16 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
     };
     let is_folder = args.datasets.datasets || holds_databases(&dir);
     let served = if is_folder { Served::Many(folder(&args, &dir)?) } else { Served::One(one(&args, &dir)?) };
+    let tls = match (&args.tls_cert, &args.tls_key) {
+        (Some(cert), Some(key)) => Some(Arc::new(Tls::of_files(cert, key)?)),
+        _ => None,
+    };
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let renewed = tls.clone();
+    signals::hear(&[signals::SIGHUP], move |_| reload(renewed.as_deref()))?;
     let config = ServerConfig {
         listen: args.listen,
+        tls,
         limits: args.limits.limits(),
         allow_hosts: args.allow_host,
         cors: Cors::of(&args.cors)?,
@@ -268,7 +284,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
         let is_alone = !args.read_only && !is_folder;
         announcement = is_alone.then(|| running::Announcement::write(&dir, address)).flatten();
         let path = if is_folder { "datasets" } else { "sparql" };
-        eprintln!("snowmelt: serving {} at http://{address}/{path}", dir.display());
+        eprintln!("snowmelt: serving {} at {scheme}://{address}/{path}", dir.display());
     };
     let stopped = async move {
         while !stop.load(Ordering::Relaxed) {
@@ -279,6 +295,15 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
     drop(announcement);
     served?;
     Ok(())
+}
+
+/// SIGHUP: reads the certificate again.
+fn reload(tls: Option<&Tls>) {
+    match tls.map(Tls::reload) {
+        Some(Ok(())) => eprintln!("snowmelt: the certificate was read again"),
+        Some(Err(error)) => eprintln!("snowmelt: the certificate stays as it was: {error}"),
+        None => eprintln!("snowmelt: SIGHUP: there is no certificate to be read again"),
+    }
 }
 
 /// The settings of the store.

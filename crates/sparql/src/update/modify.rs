@@ -115,10 +115,11 @@ impl UpdateRun<'_> {
         for [_, _, _, graph] in templates.delete.iter().chain(&templates.insert) {
             match graph {
                 TemplateTerm::DefaultGraph => self.check_graph(None)?,
-                TemplateTerm::Const(at) => match &templates.consts.list[*at] {
-                    oxrdf::Term::NamedNode(graph) => self.check_graph(Some(graph.as_str()))?,
-                    _ => {}
-                },
+                TemplateTerm::Const(at) => {
+                    if let oxrdf::Term::NamedNode(graph) = &templates.consts.list[*at] {
+                        self.check_graph(Some(graph.as_str()))?;
+                    }
+                }
                 TemplateTerm::Column(_) | TemplateTerm::Blank(_) => {}
             }
         }
