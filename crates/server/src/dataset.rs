@@ -12,7 +12,7 @@ use crate::freshness::States;
 
 pub use folder::{Folder, Opener};
 
-/// What a server serves.
+/// The databases of a server.
 #[derive(Clone)]
 pub enum Served {
     /// one database, at the root

@@ -231,13 +231,10 @@ impl Service {
             None => User { token: None, rights: Rights::Read },
         };
         *name = user.token.as_ref().map(|token| token.name.clone());
-        // Some look at pages, or take counters under a lock.
-        let quickly = |act: &dyn Fn() -> Result<HttpResponse, Refusal>| tokio::task::block_in_place(act);
-        let check = |wish| check_origin(&head.headers, &host, &self.cors, wish);
         if resource.is_of_dataset() {
             if matches!((&self.datasets, dataset, resource), (Source::Many(_), None, Resource::Stats)) {
                 self.check_all_datasets(&user)?;
-                return Ok(quickly(&|| self.stats(None, head.uri.query()))?);
+                return Ok(self.stats(None, head.uri.query())?);
             }
             let dataset = self.dataset(dataset, &user).await?;
             let account = user.token.as_ref().map(|token| self.account_of_user(&token.name));
@@ -245,25 +242,45 @@ impl Service {
             let client = Client { dataset, connection, user, account, host, scheme, view };
             let is_limited = client.view.is_some();
             let answered = self.of_dataset(resource, head, body, &client).await;
-            return if is_limited { without_activity(answered) } else { answered };
+            return match is_limited {
+                true => {
+                    answered.map(without_activity).map_err(|failure| Failure { activity: None, ..failure })
+                }
+                false => answered,
+            };
         }
+        self.of_server(resource, &head, &user, &host, connection).await
+    }
+
+    /// A resource of the server itself.
+    async fn of_server(
+        &self,
+        resource: Resource,
+        head: &Parts,
+        user: &User,
+        host: &str,
+        connection: &Connection,
+    ) -> Answered {
+        // Some look at pages, or take counters under a lock.
+        let quickly = |act: &dyn Fn() -> Result<HttpResponse, Refusal>| tokio::task::block_in_place(act);
+        let check = |wish| check_origin(&head.headers, host, &self.cors, wish);
         match resource {
-            Resource::Datasets => Ok(self.list_datasets(&user)?),
+            Resource::Datasets => Ok(self.list_datasets(user)?),
             Resource::Dataset => {
                 check(Wish::Change)?;
-                self.change_dataset(&head, &user, connection).await
+                self.change_dataset(head, user, connection).await
             }
             Resource::Metrics => {
-                self.check_all_datasets(&user)?;
+                self.check_all_datasets(user)?;
                 Ok(quickly(&|| Ok(self.metrics()))?)
             }
             Resource::Ready => Ok(quickly(&|| self.ready())?),
             Resource::Requests => {
-                self.check_all_datasets(&user)?;
+                self.check_all_datasets(user)?;
                 Ok(self.requests())
             }
             Resource::Request(number) => {
-                self.check_all_datasets(&user)?;
+                self.check_all_datasets(user)?;
                 check(if head.method == Method::DELETE { Wish::Change } else { Wish::Read })?;
                 Ok(quickly(&|| self.request(number, &head.method))?)
             }
@@ -848,15 +865,10 @@ fn scheme(headers: &HeaderMap, connection: &Connection) -> &'static str {
 }
 
 /// The same without a word of what was done for it.
-fn without_activity(answered: Answered) -> Answered {
-    match answered {
-        Ok(mut response) => {
-            response.headers_mut().remove(ACTIVITY);
-            response.headers_mut().remove(header::TRAILER);
-            Ok(response)
-        }
-        Err(failure) => Err(Failure { activity: None, ..failure }),
-    }
+fn without_activity(mut response: HttpResponse) -> HttpResponse {
+    response.headers_mut().remove(ACTIVITY);
+    response.headers_mut().remove(header::TRAILER);
+    response
 }
 
 /// A page for people.

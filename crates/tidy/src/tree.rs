@@ -62,7 +62,7 @@ pub fn files(root: &Path, folder: &str, ending: &str) -> io::Result<Vec<String>>
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = folder.join(&name);
             if entry.file_type()?.is_dir() {
-                if name != "target" && !name.starts_with('.') {
+                if name != "target" && name != "node_modules" && !name.starts_with('.') {
                     folders.push(path);
                 }
             } else if name.ends_with(ending) {

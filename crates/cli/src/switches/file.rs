@@ -58,7 +58,7 @@ pub fn check(command: &Command, path: &Path) -> anyhow::Result<Vec<(String, usiz
         let added = Additions { path, command, sub, matches: &none }.of(&table)?;
         let args = ["snowmelt".to_owned()].into_iter().chain(words.clone()).chain(added.clone());
         match command.clone().try_get_matches_from(args) {
-            // What else the command needs does not stand in a file.
+            // Its other needs do not stand in a file.
             Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => {}
             Err(error) => {
                 bail!("{}: {}", path.display(), error.to_string().trim_start_matches("error: ").trim())
