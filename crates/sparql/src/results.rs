@@ -1,16 +1,19 @@
 //! Results as text: solutions, booleans and graphs, streamed batch by batch.
 //!
 //! The formats are sparesults' and oxrdfio's; a row's terms are handed over borrowed, each
-//! decoded once per batch. The table for terminals, CSV and the XML of solutions are ours.
+//! decoded once per batch. The table for terminals, and all formats of solutions, are ours.
 //! Invariant: whatever is written is read back as the same terms (CSV: values); what a format
 //! has no notation for ends the result with [`QueryError::Unwritable`].
 
+mod cells;
 mod csv;
 mod format;
 mod html;
+mod json;
 mod refuse;
 mod returns;
 mod table;
+mod tsv;
 mod xml;
 
 pub use format::ResultFormat;
@@ -21,15 +24,18 @@ use std::ops::Range;
 use oxrdf::{NamedOrBlankNodeRef, TripleRef, VariableRef};
 use oxrdfio::{RdfSerializer, WriterQuadSerializer};
 use snowmelt_graph::TermId;
-use sparesults::{QueryResultsFormat, QueryResultsSerializer, WriterSolutionsSerializer};
+use sparesults::{QueryResultsFormat, QueryResultsSerializer};
 
 use crate::QueryError;
 use crate::value::{TermBuffer, TermStore, Terms};
+use cells::Cell;
 use csv::Csv;
 use html::Html;
+use json::{Json, JsonNotation};
 use refuse::{refuse, refuse_triple};
 use returns::Returns;
 use table::TableWriter;
+use tsv::{Tsv, TsvNotation};
 use xml::Xml;
 
 pub use table::TableStyle;
@@ -66,10 +72,12 @@ pub struct SolutionWriter<'w> {
     format: ResultFormat,
     variables: Vec<String>,
     buffers: Vec<TermBuffer>,
+    cells: Vec<Cell>,
 }
 
 enum SolutionForm<'w> {
-    Standard(Box<WriterSolutionsSerializer<BufWriter<&'w mut dyn Write>>>),
+    Json(Json<'w>),
+    Tsv(Tsv<'w>),
     Csv(Csv<'w>),
     Xml(Xml<'w>),
     Html(Html<'w>),
@@ -92,27 +100,27 @@ impl<'w> SolutionWriter<'w> {
         let form = match format.solutions() {
             Some(QueryResultsFormat::Csv) => SolutionForm::Csv(Csv::new(variables, out)?),
             Some(QueryResultsFormat::Xml) => SolutionForm::Xml(Xml::new(variables, out)?),
-            Some(standard) => {
-                let names = variables.iter().map(oxrdf::Variable::new_unchecked).collect();
-                let out = BufWriter::new(out);
-                let serializer = QueryResultsSerializer::from_format(standard);
-                SolutionForm::Standard(Box::new(serializer.serialize_solutions_to_writer(out, names)?))
-            }
+            Some(QueryResultsFormat::Tsv) => SolutionForm::Tsv(Tsv::new(variables, out)?),
+            Some(_) => SolutionForm::Json(Json::new(variables, out)?),
             None if format == ResultFormat::Table => {
                 return Ok(Self::table(variables, TableStyle::default(), out));
             }
             None if format == ResultFormat::Html => SolutionForm::Html(Html::new(variables, out)?),
             None => return Err(wrong(format, "a table of solutions")),
         };
-        let buffers = variables.iter().map(|_| TermBuffer::default()).collect();
-        Ok(SolutionWriter { form, format, variables: variables.to_vec(), buffers })
+        Ok(Self::of(form, format, variables))
     }
 
     /// Writes the head of a table that is laid out as asked.
     pub fn table(variables: &[String], style: TableStyle, out: &'w mut dyn Write) -> Self {
         let form = SolutionForm::Table(TableWriter::new(variables, style, out));
+        Self::of(form, ResultFormat::Table, variables)
+    }
+
+    fn of(form: SolutionForm<'w>, format: ResultFormat, variables: &[String]) -> Self {
         let buffers = variables.iter().map(|_| TermBuffer::default()).collect();
-        SolutionWriter { form, format: ResultFormat::Table, variables: variables.to_vec(), buffers }
+        let cells = variables.iter().map(|_| Cell::default()).collect();
+        SolutionWriter { form, format, variables: variables.to_vec(), buffers, cells }
     }
 
     /// Writes a batch: `cols[i]` are the ids of variable i.
@@ -141,6 +149,9 @@ impl<'w> SolutionWriter<'w> {
         cols: &[Vec<TermId>],
         rows: Range<usize>,
     ) -> Result<(), QueryError> {
+        if let SolutionForm::Json(_) | SolutionForm::Tsv(_) = self.form {
+            return self.write_cells(terms, cols, rows);
+        }
         for row in rows {
             if terms.poll(64 * cols.len()).is_none() {
                 terms.fault()?;
@@ -155,7 +166,7 @@ impl<'w> SolutionWriter<'w> {
                     Some((VariableRef::new_unchecked(name), term))
                 });
             match &mut self.form {
-                SolutionForm::Standard(writer) => writer.serialize(cells)?,
+                SolutionForm::Json(_) | SolutionForm::Tsv(_) => unreachable!("these have cells"),
                 SolutionForm::Csv(csv) => csv.row(cells)?,
                 SolutionForm::Xml(xml) => xml.row(cells)?,
                 SolutionForm::Html(html) => html.row(&self.variables, cells)?,
@@ -166,13 +177,42 @@ impl<'w> SolutionWriter<'w> {
         Ok(())
     }
 
+    /// The same for formats whose cells do not depend on their row.
+    fn write_cells(
+        &mut self,
+        terms: &Terms,
+        cols: &[Vec<TermId>],
+        rows: Range<usize>,
+    ) -> Result<(), QueryError> {
+        self.cells.iter_mut().for_each(Cell::clear);
+        for row in rows {
+            if terms.poll(64 * cols.len()).is_none() {
+                terms.fault()?;
+            }
+            for (cell, col) in self.cells.iter_mut().zip(cols) {
+                match &self.form {
+                    SolutionForm::Json(_) => cell.set::<JsonNotation>(col[row], terms, self.format)?,
+                    _ => cell.set::<TsvNotation>(col[row], terms, self.format)?,
+                }
+            }
+            let cells = self.cells.iter().map(Cell::text);
+            match &mut self.form {
+                SolutionForm::Json(json) => json.row(cells)?,
+                SolutionForm::Tsv(tsv) => tsv.row(cells)?,
+                _ => unreachable!("the others have no cells"),
+            }
+        }
+        Ok(())
+    }
+
     /// Writes the end.
     ///
     /// # Errors
     /// When writing fails.
     pub fn finish(self) -> io::Result<()> {
         match self.form {
-            SolutionForm::Standard(writer) => writer.finish()?.flush(),
+            SolutionForm::Json(json) => json.finish(),
+            SolutionForm::Tsv(tsv) => tsv.finish(),
             SolutionForm::Csv(csv) => csv.finish(),
             SolutionForm::Xml(xml) => xml.finish(),
             SolutionForm::Html(html) => html.finish(),
