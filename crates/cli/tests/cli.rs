@@ -22,6 +22,10 @@ fn load_then_ask_in_every_format() {
     has(&bench.ok(&["query", "db", query]), &["Anna", "(2 rows)"]);
     has(&bench.ok(&["query", "db", query, "--explain"]), &["PSOG"]);
     has(&bench.ok(&["query", "db", query, "--analyze"]), &["2 rows", "rnd"]);
+    let plan = bench.ok(&["query", "db", query, "--analyze", "--format", "json"]);
+    let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+    assert_eq!(plan["outcome"]["rows"], 2, "{plan:#}");
+    assert!(bench.error(&["query", "db", query, "--explain", "--format", "csv"]).contains("--format json"));
     let construct = "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }";
     assert_eq!(bench.ok(&["query", "db", construct, "--format", "nt"]).lines().count(), 5);
     has(&bench.ok(&["query", "db", "ASK { ?s ?p 7 }"]), &["yes"]);

@@ -419,7 +419,7 @@ impl Service {
             None => run::answer((&engine, &states, &logs), &query.text, &options, &wanted, slot, head_sender),
             Some(explain) => {
                 let _slot = slot;
-                drop(head_sender.send(run::explained(&engine, &query.text, &options, explain)));
+                drop(head_sender.send(run::explained(&engine, &query.text, &options, explain, &wanted)));
             }
         });
         self.begun(answer_head, running).await
