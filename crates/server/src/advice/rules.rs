@@ -58,9 +58,9 @@ impl Topic {
         }
     }
 
-    /// Whether something is broken, rather than slow.
-    pub fn is_problem(self) -> bool {
-        matches!(self, Self::Poisoned | Self::Room | Self::DiskErrors)
+    /// Whether something of that name is broken, rather than slow.
+    pub fn is_problem_named(name: &str) -> bool {
+        [Self::Poisoned, Self::Room, Self::DiskErrors].iter().any(|topic| topic.name() == name)
     }
 }
 
