@@ -24,12 +24,12 @@ use anyhow::{Context, bail};
 use serde_json::json;
 use snowmelt_base::size;
 use snowmelt_store::superblock::SuperBlockFile;
-use snowmelt_store::{StoreConfig, machine_memory};
+use snowmelt_store::StoreConfig;
 
+use self::disk::KeptProfile;
 use self::finding::{Finding, Level};
 use self::kernel::KernelFiles;
 use super::query::is_closed_pipe;
-use crate::control::Client;
 
 /// Look at what makes a database slow or fragile, and say what to change.
 #[derive(clap::Args)]
@@ -94,22 +94,24 @@ fn of_server(url: &str, token: Option<&Path>) -> anyhow::Result<Vec<Finding>> {
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
         text.map(|text| text.trim().to_owned())
     });
-    Ok(served::judge(&served::ask(url, token.transpose()?.as_deref())?))
+    Ok(served::judge(&served::ask(url, token.transpose()?.as_deref())?, &|_| true))
 }
 
 fn of_database(dir: &Path, memory: Option<u64>) -> anyhow::Result<Vec<Finding>> {
     // Reading the super-block needs no lock: a server may have the database open.
-    let block = SuperBlockFile::peek(dir).with_context(|| match dir.to_string_lossy().contains(':') {
-        true => "the address of a server begins with http://".to_owned(),
-        false => format!("cannot look at {}", dir.display()),
-    })?;
+    if !dir.exists() && dir.to_string_lossy().contains(':') {
+        bail!("{} is no folder, and the address of a server begins with http://", dir.display());
+    }
+    let block =
+        SuperBlockFile::peek(dir).with_context(|| format!("cannot look at {}", dir.display()))?;
     let stripes: Vec<PathBuf> = block.stripes.iter().map(|stripe| dir.join(stripe)).collect();
-    let server = Client::connect(dir).ok();
+    let server = served::of_database(dir);
     let kernel = KernelFiles::real();
     let holder = server.is_some().then(|| stored::holder(dir)).flatten();
     let trial = trial::of(&stripes[0]);
     let machine = machine::collect(&kernel, holder.as_deref().unwrap_or("self"), trial);
-    let budget = memory.unwrap_or_else(|| StoreConfig::default().memory_bytes.min(machine_memory()));
+    let of_server = server.as_ref().and_then(|server| served::budget(server.as_ref().ok()?));
+    let budget = of_server.or(memory).unwrap_or_else(|| StoreConfig::default().memory_bytes);
     let stored = stored::collect(dir, &stripes);
     let disks: Vec<_> = (0..stripes.len()).map(|n| disk::collect(&kernel, dir, n, &stripes[n])).collect();
     let mut findings = machine::judge(&machine, budget, server.is_some());
@@ -118,8 +120,14 @@ fn of_database(dir: &Path, memory: Option<u64>) -> anyhow::Result<Vec<Finding>> 
     findings.extend(disks.iter().flat_map(|facts| disk::judge(facts, &db)));
     let is_in_memory = disks.iter().any(disk::DiskFacts::is_in_memory);
     findings.extend(sync_time::judge(&sync_time::measure(dir), is_in_memory));
-    if let Some(server) = server {
-        findings.extend(served::judge_control(server));
+    match server {
+        None => {}
+        // It knows no times where there is no profile, which was said.
+        Some(Ok(facts)) => {
+            let is_probed = |n: usize| disks.get(n).is_none_or(|disk| disk.profile != KeptProfile::Absent);
+            findings.extend(served::judge(&facts, &is_probed));
+        }
+        Some(Err(why)) => findings.push(served::silent(why)),
     }
     Ok(findings)
 }

@@ -94,7 +94,8 @@ pub fn as_text(findings: &[Finding]) -> String {
         }
     }
     let [problems, advice, ok] = [Level::Problem, Level::Advice, Level::Ok].map(|l| count(findings, l));
-    text + &format!("\n{problems} problems, {advice} pieces of advice, {ok} ok\n")
+    let (s, pieces) = (if problems == 1 { "" } else { "s" }, if advice == 1 { "piece" } else { "pieces" });
+    text + &format!("\n{problems} problem{s}, {advice} {pieces} of advice, {ok} ok\n")
 }
 
 #[cfg(test)]
@@ -106,7 +107,7 @@ mod tests {
         let findings = [Finding::advice("swap", "1 GiB", "it is slow", "swapoff"), Finding::ok("a", "b")];
         let text = as_text(&findings);
         let expected = "advice   swap  1 GiB\n         why: it is slow\n         do:  swapoff\nok       a     b\n\n\
-                        0 problems, 1 pieces of advice, 1 ok\n";
+                        0 problems, 1 piece of advice, 1 ok\n";
         assert_eq!(text, expected);
         assert_eq!(findings[0].json()["level"], "advice");
     }

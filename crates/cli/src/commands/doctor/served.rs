@@ -1,6 +1,8 @@
 //! A running server from outside: its own advice, whether it is ready, and what its meters say since
 //! it began. Over HTTP, or over the socket in the database's folder.
 
+use std::io::ErrorKind;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -11,7 +13,7 @@ use snowmelt_graph::as_json;
 use snowmelt_server::advice::{Signs, Topic, judged};
 use snowmelt_server::control::{Command, Reply};
 
-use super::finding::{Finding, Level};
+use super::finding::Finding;
 use crate::control::{self, Client};
 
 /// Time that an answer may take.
@@ -63,23 +65,39 @@ pub fn ask(url: &str, token: Option<&str>) -> anyhow::Result<ServedFacts> {
     })
 }
 
-/// Asks the server that has a database open over its socket, and judges; a server that does not
-/// answer is a finding.
-pub fn judge_control(server: Client) -> Vec<Finding> {
-    match server.ask(Command::Meters) {
-        Ok(Reply::Meters(samples)) => {
-            judge(&ServedFacts { meters: as_json(&samples), ..ServedFacts::default() })
-        }
-        other => {
-            let why = other.map_or_else(|error| format!("{error:#}"), |r| control::unexpected(&r).to_string());
-            let change = "run the doctor as the server's user, or with the server's address";
-            vec![Finding::advice("server", why, "its meters could not be looked at", change)]
-        }
+/// Asks the server that has a database open over its socket; `None` when there is no server.
+///
+/// # Errors
+/// It does not answer this user, as text.
+pub fn of_database(dir: &Path) -> Option<Result<ServedFacts, String>> {
+    match Client::connect(dir) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Some(Err(error.to_string())),
+        // One that was killed has left its socket.
+        Err(_) => None,
+        Ok(server) => Some(match server.ask(Command::Meters) {
+            Ok(Reply::Meters(samples)) => {
+                Ok(ServedFacts { meters: as_json(&samples), ..ServedFacts::default() })
+            }
+            Ok(other) => Err(control::unexpected(&other).to_string()),
+            Err(error) => Err(format!("{error:#}")),
+        }),
     }
 }
 
-/// Judges a server's answers.
-pub fn judge(facts: &ServedFacts) -> Vec<Finding> {
+/// The memory that a server has, in bytes.
+pub fn budget(facts: &ServedFacts) -> Option<u64> {
+    Some(Signs::of(&facts.meters).memory_bytes).filter(|bytes| *bytes > 0)
+}
+
+/// A server that does not answer.
+pub fn silent(why: String) -> Finding {
+    let change = "run the doctor as the server's user, or with the server's address";
+    Finding::advice("server", format!("not asked: {why}"), "its meters say how it is doing", change)
+}
+
+/// Judges a server's answers. Times of reads that are assumed are told of those stripes that
+/// `is_probed` says have a profile, or may have one.
+pub fn judge(facts: &ServedFacts, is_probed: &dyn Fn(usize) -> bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     let signs = Signs::of(&facts.meters);
     findings.extend(facts.not_ready.as_ref().filter(|_| signs.poisoned.is_none()).map(|why| {
@@ -87,13 +105,15 @@ pub fn judge(facts: &ServedFacts) -> Vec<Finding> {
     }));
     findings.extend(advice(facts, &signs));
     findings.push(recovery(&facts.meters));
-    findings.extend(list(&facts.meters, "devices").enumerate().flat_map(|(n, device)| disk(n, device)));
+    let devices = list(&facts.meters, "devices").enumerate();
+    findings.extend(devices.flat_map(|(n, device)| disk(n, device, is_probed(n))));
     findings.push(trees(&facts.meters));
     findings.extend(facts.version.as_deref().and_then(version));
-    if findings.iter().all(|finding| finding.level == Level::Ok) {
-        let uptime = facts.uptime.map_or_else(String::new, |time| format!(" in {} s", time.as_secs()));
-        findings.push(Finding::ok("server", format!("{} requests answered{uptime}", signs.answered)));
-    }
+    findings.extend(facts.uptime.map(|time| {
+        let (answered, refused) = (size::count(signs.answered), size::count(signs.refused));
+        let measured = format!("{answered} answered, {refused} refused in {} s", time.as_secs());
+        Finding::ok("server: requests", measured)
+    }));
     findings
 }
 
@@ -138,7 +158,7 @@ fn recovery(meters: &Value) -> Finding {
     Finding::ok("server: checkpoints", measured)
 }
 
-fn disk(number: usize, device: &Value) -> Vec<Finding> {
+fn disk(number: usize, device: &Value, is_probed: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     if device["engine"] == "threads" {
         findings.push(Finding::advice(
@@ -148,7 +168,7 @@ fn disk(number: usize, device: &Value) -> Vec<Finding> {
             "snowmelt doctor DB on the server's machine says why",
         ));
     }
-    if device["read_times"]["single"]["source"] == "assumed" {
+    if is_probed && device["read_times"]["single"]["source"] == "assumed" {
         findings.push(Finding::advice(
             format!("server: stripe {number}"),
             "the times of its reads are assumed",
@@ -192,6 +212,7 @@ fn version(of_server: &str) -> Option<Finding> {
 mod tests {
     use serde_json::json;
 
+    use super::super::finding::Level;
     use super::*;
 
     fn meters() -> Value {
@@ -207,7 +228,16 @@ mod tests {
 
     fn bad(meters: Value) -> Vec<Finding> {
         let facts = ServedFacts { meters, uptime: Some(Duration::from_secs(600)), ..ServedFacts::default() };
-        judge(&facts).into_iter().filter(|finding| finding.level != Level::Ok).collect()
+        judge(&facts, &|_| true).into_iter().filter(|finding| finding.level != Level::Ok).collect()
+    }
+
+    #[test]
+    fn assumed_times_are_told_once() {
+        let mut meters = meters();
+        meters["devices"][0]["read_times"]["single"]["source"] = "assumed".into();
+        let facts = ServedFacts { meters, ..ServedFacts::default() };
+        let told = |is_probed| judge(&facts, &|_| is_probed).iter().any(|f| f.level != Level::Ok);
+        assert!(told(true) && !told(false));
     }
 
     #[test]
@@ -237,8 +267,8 @@ mod tests {
             assert!(!found[0].change.is_empty() && !found[0].measured.is_empty(), "{found:?}");
         }
         let not_ready = ServedFacts { meters: meters(), not_ready: Some("why".into()), ..ServedFacts::default() };
-        assert_eq!(judge(&not_ready)[0].level, Level::Problem);
+        assert_eq!(judge(&not_ready, &|_| true)[0].level, Level::Problem);
         let other = ServedFacts { meters: meters(), version: Some("9".into()), ..ServedFacts::default() };
-        assert!(judge(&other).iter().any(|finding| finding.about == "server: version"));
+        assert!(judge(&other, &|_| true).iter().any(|finding| finding.about == "server: version"));
     }
 }
