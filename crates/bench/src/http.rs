@@ -97,8 +97,7 @@ pub fn get(url: &str, headers: &str, patience: Duration) -> Result<(u16, Vec<u8>
     let Endpoint { authority, path, .. } = &endpoint;
     let mut stream = endpoint.connect()?;
     stream.get_ref().set_read_timeout(Some(patience))?;
-    let request =
-        format!("GET {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n{headers}\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n{headers}\r\n");
     stream.get_mut().write_all(request.as_bytes())?;
     let mut body = Vec::new();
     let (status, _) = read_any_answer(&mut stream, &mut body).with_context(|| url.to_owned())?;

@@ -168,7 +168,9 @@ mod tests {
     #[test]
     fn json_is_for_those_that_prefer_it_to_text() {
         let wants = |accept| wants_json(Some(accept));
-        assert!(wants("application/json") && wants("application/sparql-results+json, application/json;q=0.9"));
+        assert!(
+            wants("application/json") && wants("application/sparql-results+json, application/json;q=0.9")
+        );
         assert!(wants("text/plain;q=0.5, application/*"));
         assert!(!wants("*/*") && !wants("") && !wants("text/plain, application/json"));
         assert!(!wants("text/html,*/*;q=0.8") && !wants("application/json;q=0") && !wants_json(None));

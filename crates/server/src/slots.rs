@@ -17,7 +17,12 @@ pub struct Slots {
 
 impl Slots {
     pub fn new(all: usize) -> Self {
-        Self { free: Arc::new(Semaphore::new(all)), all, waited: AtomicU64::new(0), waited_ns: AtomicU64::new(0) }
+        Self {
+            free: Arc::new(Semaphore::new(all)),
+            all,
+            waited: AtomicU64::new(0),
+            waited_ns: AtomicU64::new(0),
+        }
     }
 
     /// How many there are.

@@ -51,7 +51,7 @@ use crate::value::{LocalTerms, Terms};
 use template::Template;
 use view::{Views, VisibleGraphs};
 
-pub use explanation::{Assumptions, PlanEstimate, Explanation, Measured, Outcome, Residence, PlanStep};
+pub use explanation::{Assumptions, Explanation, Measured, Outcome, PlanEstimate, PlanStep, Residence};
 pub use reads::PlanCosts;
 pub use result::{QueryKind, QueryMemory, QueryResult, TermRows, Written};
 

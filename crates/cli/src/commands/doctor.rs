@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde_json::json;
 use snowmelt_base::size;
-use snowmelt_store::superblock::SuperBlockFile;
 use snowmelt_store::StoreConfig;
+use snowmelt_store::superblock::SuperBlockFile;
 
 use self::disk::KeptProfile;
 use self::finding::{Finding, Level};
@@ -102,8 +102,7 @@ fn of_database(dir: &Path, memory: Option<u64>) -> anyhow::Result<Vec<Finding>> 
     if !dir.exists() && dir.to_string_lossy().contains(':') {
         bail!("{} is no folder, and the address of a server begins with http://", dir.display());
     }
-    let block =
-        SuperBlockFile::peek(dir).with_context(|| format!("cannot look at {}", dir.display()))?;
+    let block = SuperBlockFile::peek(dir).with_context(|| format!("cannot look at {}", dir.display()))?;
     let stripes: Vec<PathBuf> = block.stripes.iter().map(|stripe| dir.join(stripe)).collect();
     let server = served::of_database(dir);
     let kernel = KernelFiles::real();

@@ -21,7 +21,7 @@ use snowmelt_base::size;
 
 use super::signs::{Signs, Turns};
 
-/// What a line is about. In the order of their names in the table.
+/// The subject of a line. In the order of their names in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the table at the head of the file says it")]
 pub enum Topic {
@@ -67,11 +67,11 @@ impl Topic {
 /// A line of advice, and how far the value is beyond its limit: the value by the limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// What it is about.
+    /// Its subject.
     pub topic: Topic,
     /// From 1 on it is worth a line.
     pub weight: f64,
-    /// What is wrong and what to change.
+    /// The fault, and the setting to change.
     pub line: String,
 }
 
@@ -149,8 +149,7 @@ fn read_ahead(signs: &Signs) -> Option<Verdict> {
     let sum = |of: fn(&super::Ahead) -> u64| signs.ahead.values().map(of).sum::<u64>();
     let (issued, unused) = (sum(|rule| rule.issued), sum(|rule| rule.unused));
     let (worst, of_worst) = signs.ahead.iter().max_by_key(|(_, rule)| rule.unused)?;
-    let others: Vec<&str> =
-        signs.ahead.keys().filter(|rule| *rule != worst).map(String::as_str).collect();
+    let others: Vec<&str> = signs.ahead.keys().filter(|rule| *rule != worst).map(String::as_str).collect();
     let share = share(unused, issued, 1000);
     let line = format!(
         "read-ahead is wasted: {} of {} pages left unused, {} of them read by the rule {worst}; raise --memory, or try --read-ahead {}",

@@ -114,7 +114,10 @@ fn pools(percents: &[u64]) -> Vec<Signs> {
 fn told(percents: &[u64]) -> Vec<usize> {
     let mut advisor = Advisor::default();
     let looks = pools(percents).into_iter().enumerate();
-    looks.filter(|(at, signs)| !advisor.look(MINUTE * *at as u32, signs.clone()).is_empty()).map(|(at, _)| at).collect()
+    looks
+        .filter(|(at, signs)| !advisor.look(MINUTE * *at as u32, signs.clone()).is_empty())
+        .map(|(at, _)| at)
+        .collect()
 }
 
 #[test]

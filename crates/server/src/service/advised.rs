@@ -1,5 +1,5 @@
-//! Advice of this server and of its datasets: a look each minute, new lines to standard error, those
-//! that stand into the meters.
+//! Advice of this server and of its datasets: a look each minute, new lines to standard error,
+//! those that stand into the meters.
 
 use std::io::Write;
 use std::sync::atomic::Ordering;

@@ -35,7 +35,8 @@ impl Wanted {
     pub fn of(headers: &HeaderMap, format: Option<&str>) -> Self {
         let named = format.and_then(media_types_of);
         let accept = accept(headers);
-        let names_json = |format: &str| ["json", negotiate::JSON].iter().any(|j| j.eq_ignore_ascii_case(format));
+        let names_json =
+            |format: &str| ["json", negotiate::JSON].iter().any(|j| j.eq_ignore_ascii_case(format));
         let is_json = format.is_some_and(names_json) || negotiate::wants_json(accept.as_deref());
         Self { named, accept, coding: Coding::accepted(headers), kept: Kept::of(headers), is_json }
     }

@@ -3,7 +3,7 @@
 use snowmelt_graph::{Index, PageTimes, TermId};
 use spargebra::algebra::Expression;
 
-use super::explanation::{Assumptions, PlanEstimate, Explanation, Measured, Residence, PlanStep};
+use super::explanation::{Assumptions, Explanation, Measured, PlanEstimate, PlanStep, Residence};
 use crate::algebra::Var;
 use crate::exec::{Counters, Profile, Run, SharedNote};
 use crate::plan::{Access, JoinKind, Op, PathEnd, Plan, PlanNode, Reads, Residency, Src, children};
@@ -112,9 +112,7 @@ impl Teller<'_> {
                 let keys: Vec<Var> = keys.iter().map(|k| input.vars[*k as usize]).collect();
                 ("group", format!("by {} ({} aggregates)", self.vars(&keys), aggregates.len()))
             }
-            Op::Distinct { optional, .. } => {
-                ("distinct", if *optional { "(early)" } else { "" }.to_owned())
-            }
+            Op::Distinct { optional, .. } => ("distinct", if *optional { "(early)" } else { "" }.to_owned()),
             Op::Sort { keys, limit, .. } => match limit {
                 Some(limit) => ("top", format!("{limit} by {} keys", keys.len())),
                 None => ("sort", format!("by {} keys", keys.len())),

@@ -16,7 +16,7 @@ pub struct Explanation {
     pub steps: Vec<PlanStep>,
     /// Assumptions about reads; none when all is in memory.
     pub assumptions: Option<Assumptions>,
-    /// What happened; none when nothing was run.
+    /// The result of running it; none when nothing was run.
     pub outcome: Option<Outcome>,
 }
 
@@ -29,7 +29,7 @@ pub struct PlanStep {
     pub inputs: Vec<usize>,
     /// Its name.
     pub operator: String,
-    /// What it works on, as text.
+    /// The things it works on, as text.
     pub detail: String,
     /// The index it visits.
     pub index: Option<&'static str>,
@@ -39,7 +39,7 @@ pub struct PlanStep {
     pub columns: Vec<String>,
     /// Expectations of the optimiser.
     pub estimate: PlanEstimate,
-    /// What it did, when it was run.
+    /// Its work, when it was run.
     pub measured: Option<Measured>,
 }
 
@@ -54,7 +54,7 @@ pub struct PlanEstimate {
     pub io_us: f64,
 }
 
-/// What an operator did, on all threads; time and activity include its inputs.
+/// Work of an operator on all threads; time and activity include its inputs.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Rows put out.
@@ -93,7 +93,7 @@ pub struct Residence {
     pub residency: &'static str,
 }
 
-/// What running it came to.
+/// The result of running a plan.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Rows of the answer.

@@ -445,8 +445,7 @@ fn explain_and_analyze_show_the_operators() {
     assert!(analysis.contains("rows 2 batches 1") && analysis.contains("1 rows;"), "{analysis}");
 }
 
-/// What the text of a plan says of an operator: its line up to the estimates, and the rows it
-/// put out.
+/// The operator of a line of a plan's text, up to the estimates, and the rows it put out.
 fn of_line(line: &str) -> (String, Option<u64>) {
     let (operator, rest) = line.split_once(" rows≈").unwrap_or_else(|| panic!("no estimate: {line}"));
     let rows = rest.split_once("| rows ").map(|(_, rows)| rows.split(' ').next().unwrap().parse().unwrap());

@@ -52,7 +52,7 @@ pub struct BlockFacts {
     pub read_ahead_kib: u64,
 }
 
-/// What a probe left.
+/// The profile that a probe left, if it left one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KeptProfile {
     /// Nothing.
@@ -189,7 +189,8 @@ fn file_system(about: String, mount: &MountPoint) -> Finding {
     }
     if let Some(option) = has(&["nobarrier", "barrier=0"]) {
         let why = "syncs do not reach the disk: a power loss loses commits and may damage the database";
-        let change = format!("mount -o remount,barrier=1 {}, and take it out of /etc/fstab", mount.place.display());
+        let change =
+            format!("mount -o remount,barrier=1 {}, and take it out of /etc/fstab", mount.place.display());
         return Finding::problem(about, format!("{measured}, {option}"), why, change);
     }
     if mount.options.iter().any(|option| option == "ro") {
@@ -259,7 +260,8 @@ fn queue(about: String, block: &BlockFacts, facts: &DiskFacts) -> Finding {
         return Finding::advice(about, measured, why, change);
     }
     if facts.direct == Some(false) && *read_ahead_kib > 256 {
-        let why = "without O_DIRECT the kernel reads ahead of each read, beside the database's own read-ahead";
+        let why =
+            "without O_DIRECT the kernel reads ahead of each read, beside the database's own read-ahead";
         return Finding::advice(about, measured, why, format!("echo 16 > {}", of_disk("read_ahead_kb")));
     }
     Finding::ok(about, measured)

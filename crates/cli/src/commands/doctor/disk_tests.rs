@@ -63,11 +63,26 @@ fn each_fault_of_a_disk_is_one_finding() {
         ("file system", Level::Advice, |f| mount(f).kind = "btrfs".into(), "chattr +C"),
         ("file system", Level::Advice, |f| mount(f).kind = "zfs".into(), "recordsize=16k"),
         ("file system", Level::Advice, |f| mount(f).options.push("data=journal".into()), "data=ordered"),
-        ("queue", Level::Advice, |f| block_of(f).scheduler = "bfq".into(), "echo none > /sys/class/block/sda/queue"),
-        ("queue", Level::Advice, |f| block_of(f).requests = 16, "echo 64 > /sys/class/block/sda/queue/nr_requests"),
+        (
+            "queue",
+            Level::Advice,
+            |f| block_of(f).scheduler = "bfq".into(),
+            "echo none > /sys/class/block/sda/queue",
+        ),
+        (
+            "queue",
+            Level::Advice,
+            |f| block_of(f).requests = 16,
+            "echo 64 > /sys/class/block/sda/queue/nr_requests",
+        ),
         ("O_DIRECT", Level::Advice, |f| f.direct = Some(false), "xfs"),
         ("profile", Level::Advice, |f| f.profile = KeptProfile::Absent, "snowmelt probe db"),
-        ("profile", Level::Advice, |f| f.profile = KeptProfile::Unreadable("cut".into()), "snowmelt probe db"),
+        (
+            "profile",
+            Level::Advice,
+            |f| f.profile = KeptProfile::Unreadable("cut".into()),
+            "snowmelt probe db",
+        ),
         ("profile", Level::Advice, |f| f.profile = kept(true), "snowmelt probe db"),
         ("profile", Level::Advice, |f| f.read = Some(Duration::from_micros(9000)), "snowmelt probe db"),
         ("profile", Level::Advice, |f| f.read = Some(Duration::from_micros(20)), "snowmelt probe db"),
@@ -112,7 +127,8 @@ fn settings_of_a_partition_are_those_of_its_disk() {
         ("sys/dev/block/none", ""),
     ]);
     let link = |id: &str, to: &str| {
-        std::os::unix::fs::symlink(dir.path().join(to), dir.path().join("sys/dev/block").join(id)).expect("made");
+        std::os::unix::fs::symlink(dir.path().join(to), dir.path().join("sys/dev/block").join(id))
+            .expect("made");
     };
     link("8:1", "sys/devices/sda/sda1");
     let expected = BlockFacts {

@@ -126,6 +126,11 @@ pub fn judge(facts: &MachineFacts, budget: u64, is_served: bool) -> Vec<Finding>
     findings
 }
 
+/// Three quarters of so many bytes, in whole MiB, as a switch takes it.
+fn most_parts(bytes: u64) -> String {
+    format!("{}MiB", (bytes / 4 * 3) >> 20)
+}
+
 fn memory(facts: &MachineFacts, budget: u64, is_served: bool) -> Finding {
     const ABOUT: &str = "memory";
     let most = facts.memory_limit.unwrap_or(u64::MAX).min(facts.memory);
@@ -134,9 +139,13 @@ fn memory(facts: &MachineFacts, budget: u64, is_served: bool) -> Finding {
         None => "of the machine",
     };
     let about = |bytes: u64| size::about(bytes as f64);
-    let measured =
-        format!("{} for the database, {} {of}, {} available", about(budget), about(most), about(facts.available));
-    let fits = size::exact(most.saturating_sub(BESIDE) / 4 * 3 >> 20 << 20);
+    let measured = format!(
+        "{} for the database, {} {of}, {} available",
+        about(budget),
+        about(most),
+        about(facts.available)
+    );
+    let fits = most_parts(most.saturating_sub(BESIDE));
     if budget.saturating_add(BESIDE) > most && most > 0 {
         return Finding::problem(
             ABOUT,
@@ -150,7 +159,7 @@ fn memory(facts: &MachineFacts, budget: u64, is_served: bool) -> Finding {
             ABOUT,
             measured,
             "other programs hold memory that the database would take: the machine begins to swap",
-            format!("--memory {}, or end some of them", size::exact(facts.available / 4 * 3 >> 20 << 20)),
+            format!("--memory {}, or end some of them", most_parts(facts.available)),
         );
     }
     Finding::ok(ABOUT, measured)
@@ -163,9 +172,12 @@ fn ring(facts: &MachineFacts) -> Finding {
         2 => "sysctl kernel.io_uring_disabled=0".to_owned(),
         1 => "sysctl kernel.io_uring_disabled=0, or the user's group into kernel.io_uring_group".to_owned(),
         _ if facts.is_filtered => {
-            "a seccomp profile with io_uring: --security-opt seccomp=packaging/seccomp.json for containers".to_owned()
+            "a seccomp profile with io_uring: --security-opt seccomp=packaging/seccomp.json for containers"
+                .to_owned()
         }
-        _ if facts.kernel < (5, 6) => format!("Linux 5.6 or newer; this is {}.{}", facts.kernel.0, facts.kernel.1),
+        _ if facts.kernel < (5, 6) => {
+            format!("Linux 5.6 or newer; this is {}.{}", facts.kernel.0, facts.kernel.1)
+        }
         _ => "see whether a security module or RLIMIT_MEMLOCK (LimitMEMLOCK=) forbids it".to_owned(),
     };
     let why_it_matters = "reads go through a pool of threads: more switches, and fewer requests at once";
@@ -211,8 +223,14 @@ fn locked(facts: &MachineFacts) -> Option<Finding> {
 fn swap(facts: &MachineFacts) -> Option<Finding> {
     let measured = format!("{} in swap", size::about(facts.swapped as f64));
     if facts.swapped > facts.memory / 10 {
-        let why = "pages of the pool that were swapped out are read twice: from swap, after eviction from the disk";
-        return Some(Finding::advice("swap", measured, why, "lower --memory, or MemorySwapMax=0 of the service"));
+        let why =
+            "pages of the pool that were swapped out are read twice: from swap, after eviction from the disk";
+        return Some(Finding::advice(
+            "swap",
+            measured,
+            why,
+            "lower --memory, or MemorySwapMax=0 of the service",
+        ));
     }
     (facts.swapped > 0).then(|| Finding::ok("swap", measured))
 }
@@ -230,15 +248,22 @@ fn promised(bytes: u64, budget: u64, is_served: bool) -> Finding {
 fn quota(processors: f64) -> Finding {
     let measured = format!("{processors:.2} by the cgroup");
     if processors < 1.0 {
-        let why = "after its share the process stands still until the next period: answers wait for up to 0.1 s";
-        return Finding::advice("processors", measured, why, "CPUQuota=100% of the service, --cpus 1 of a container");
+        let why =
+            "after its share the process stands still until the next period: answers wait for up to 0.1 s";
+        return Finding::advice(
+            "processors",
+            measured,
+            why,
+            "CPUQuota=100% of the service, --cpus 1 of a container",
+        );
     }
     Finding::ok("processors", measured)
 }
 
 fn huge_pages(when: &str) -> Finding {
     if when == "never" {
-        let why = "the pool asks for huge pages: without, each lookup in it misses the processor's TLB more often";
+        let why =
+            "the pool asks for huge pages: without, each lookup in it misses the processor's TLB more often";
         let change = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled";
         return Finding::advice("huge pages", when, why, change);
     }
@@ -248,7 +273,12 @@ fn huge_pages(when: &str) -> Finding {
 fn clock(source: &str) -> Finding {
     if ["hpet", "acpi_pm", "jiffies", "refined-jiffies"].contains(&source) {
         let why = "reading the time is a system call with this source, and each read is timed";
-        return Finding::advice("clock", source, why, "the kernel parameter clocksource=tsc, if the machine can");
+        return Finding::advice(
+            "clock",
+            source,
+            why,
+            "the kernel parameter clocksource=tsc, if the machine can",
+        );
     }
     Finding::ok("clock", source)
 }
@@ -273,7 +303,7 @@ mod tests {
         }
     }
 
-    /// What is not ok.
+    /// Findings that are not ok.
     fn bad(facts: &MachineFacts, budget: u64) -> Vec<Finding> {
         judge(facts, budget, false).into_iter().filter(|finding| finding.level != Level::Ok).collect()
     }
@@ -287,16 +317,26 @@ mod tests {
     fn each_fault_is_one_finding() {
         type Spoil = fn(&mut MachineFacts);
         let faults: [(&str, Level, Spoil, &str); 17] = [
-            ("memory", Level::Problem, |f| f.memory_limit = Some(8 << 30), "--memory 6048m"),
-            ("memory", Level::Advice, |f| f.available = 4 << 30, "--memory 3g"),
+            ("memory", Level::Problem, |f| f.memory_limit = Some(8 << 30), "--memory 6048MiB"),
+            ("memory", Level::Advice, |f| f.available = 4 << 30, "--memory 3072MiB"),
             ("io_uring", Level::Advice, |f| (f.ring, f.ring_disabled) = (Some("no".into()), 2), "disabled=0"),
-            ("io_uring", Level::Advice, |f| (f.ring, f.ring_disabled) = (Some("no".into()), 1), "io_uring_group"),
+            (
+                "io_uring",
+                Level::Advice,
+                |f| (f.ring, f.ring_disabled) = (Some("no".into()), 1),
+                "io_uring_group",
+            ),
             ("io_uring", Level::Advice, |f| (f.ring, f.is_filtered) = (Some("no".into()), true), "seccomp"),
             ("io_uring", Level::Advice, |f| (f.ring, f.kernel) = (Some("no".into()), (5, 4)), "this is 5.4"),
             ("io_uring", Level::Advice, |f| f.ring = Some("no".into()), "security module"),
             ("files", Level::Advice, |f| f.descriptors = Some(1000), "LimitNOFILE"),
             ("files", Level::Problem, |f| f.descriptors = Some(64), "LimitNOFILE"),
-            ("locked memory", Level::Advice, |f| (f.locked, f.kernel) = (Some(65_536), (5, 10)), "LimitMEMLOCK"),
+            (
+                "locked memory",
+                Level::Advice,
+                |f| (f.locked, f.kernel) = (Some(65_536), (5, 10)),
+                "LimitMEMLOCK",
+            ),
             ("swap", Level::Advice, |f| f.swapped = 2 << 30, "MemorySwapMax"),
             ("overcommit", Level::Advice, |f| f.promisable = Some(1 << 30), "vm.overcommit_memory=0"),
             ("processors", Level::Advice, |f| f.processors = Some(0.5), "CPUQuota"),
@@ -326,11 +366,17 @@ mod tests {
     #[test]
     fn facts_are_read_below_the_root() {
         let (_dir, kernel) = planted(&[
-            ("proc/meminfo", "MemTotal:  1000 kB\nMemAvailable: 600 kB\nSwapTotal: 50 kB\nSwapFree: 20 kB\nCommitLimit: 900 kB\nCommitted_AS: 100 kB"),
+            (
+                "proc/meminfo",
+                "MemTotal:  1000 kB\nMemAvailable: 600 kB\nSwapTotal: 50 kB\nSwapFree: 20 kB\nCommitLimit: 900 kB\nCommitted_AS: 100 kB",
+            ),
             ("proc/sys/vm/overcommit_memory", "2"),
             ("proc/sys/kernel/osrelease", "5.10.0-8-amd64"),
             ("proc/sys/kernel/io_uring_disabled", "1"),
-            ("proc/7/limits", "Limit  Soft Limit  Hard Limit  Units\nMax open files  1024  4096  files\nMax locked memory  unlimited  unlimited  bytes"),
+            (
+                "proc/7/limits",
+                "Limit  Soft Limit  Hard Limit  Units\nMax open files  1024  4096  files\nMax locked memory  unlimited  unlimited  bytes",
+            ),
             ("proc/7/status", "Name:\tsnowmelt\nSeccomp:\t2"),
             ("proc/7/cgroup", "0::/a/b"),
             ("sys/fs/cgroup/a/memory.max", "512000"),

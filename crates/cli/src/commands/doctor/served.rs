@@ -1,5 +1,5 @@
-//! A running server from outside: its own advice, whether it is ready, and what its meters say since
-//! it began. Over HTTP, or over the socket in the database's folder.
+//! A running server from outside: its own advice, whether it is ready, and what its meters say
+//! since it began. Over HTTP, or over the socket in the database's folder.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -40,15 +40,19 @@ pub fn ask(url: &str, token: Option<&str>) -> anyhow::Result<ServedFacts> {
     let rest = url.strip_prefix("http://").with_context(|| {
         format!("{url}: only http:// addresses can be asked; behind a proxy use that of the server itself")
     })?;
-    let base = format!("http://{}", rest.split('/').next().unwrap_or(rest));
+    let (base, dataset) = parts(rest);
     let headers = token.map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
     let ask = |path: &str| get(&format!("{base}{path}"), &headers, PATIENCE);
-    let (status, stats) = ask("/stats")?;
+    let (status, stats) = ask(&format!("{dataset}/stats"))?;
     let meters: Value = match status {
         200 => serde_json::from_slice(&stats).unwrap_or_default(),
         401 | 403 => bail!("{base} wants a token with the rights admin: --token-file FILE"),
+        404 if !dataset.is_empty() => bail!("{base} has no dataset {}", &dataset[1..]),
         _ => Value::Null,
     };
+    if let Some(name) = list(&meters, "datasets").find_map(|dataset| dataset["name"].as_str()) {
+        bail!("{base} serves several datasets: name one of them, as {base}/{name}");
+    }
     if meters["journal"].is_null() {
         bail!("{base} answers, but is no server of Snowmelt (/stats: {status})");
     }
@@ -63,6 +67,17 @@ pub fn ask(url: &str, token: Option<&str>) -> anyhow::Result<ServedFacts> {
         uptime: meters["uptime_s"].as_f64().map(Duration::from_secs_f64),
         meters,
     })
+}
+
+/// An address without its scheme: the server, and the path of a dataset, which is empty for the
+/// only one.
+fn parts(rest: &str) -> (String, String) {
+    const RESOURCES: [&str; 9] =
+        ["", "sparql", "query", "update", "graphs", "stats", "metrics", "requests", "datasets"];
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let first = path.split(['/', '?']).next().unwrap_or_default();
+    let dataset = if RESOURCES.contains(&first) { String::new() } else { format!("/{first}") };
+    (format!("http://{authority}"), dataset)
 }
 
 /// Asks the server that has a database open over its socket; `None` when there is no server.
@@ -127,12 +142,14 @@ fn advice(facts: &ServedFacts, signs: &Signs) -> Vec<Finding> {
         .filter_map(|of| Some((of["topic"].as_str()?, of["text"].as_str()?)))
         .collect();
     let verdicts = judged(signs, facts.uptime.unwrap_or_default());
-    let of_verdicts = verdicts.iter().filter(|v| v.weight >= 1.0 && !standing.iter().any(|s| s.0 == v.topic.name()));
+    let of_verdicts =
+        verdicts.iter().filter(|v| v.weight >= 1.0 && !standing.iter().any(|s| s.0 == v.topic.name()));
     let since = of_verdicts.map(|v| (v.topic.name(), v.line.as_str(), "since it began"));
     let now = standing.iter().map(|(topic, line)| (*topic, *line, "in the last minute"));
     let finding = |(topic, line, when): (&str, &str, &str)| {
         // A line is the value and, after it, what to change.
-        let (measured, change) = line.rsplit_once("; ").or_else(|| line.rsplit_once(": ")).unwrap_or((line, ""));
+        let (measured, change) =
+            line.rsplit_once("; ").or_else(|| line.rsplit_once(": ")).unwrap_or((line, ""));
         let make = if Topic::is_problem_named(topic) { Finding::problem } else { Finding::advice };
         make(format!("server: {topic}"), measured.to_owned(), format!("seen {when}"), change.to_owned())
     };
@@ -189,14 +206,23 @@ fn trees(meters: &Value) -> Finding {
         .filter(is_cold)
         .map(|tree| {
             let name = tree["tree"].as_str().unwrap_or("?");
-            format!("{name} {} reads, {} per 100 rows", size::count(of(tree, "reads")), of(tree, "read_percent"))
+            format!(
+                "{name} {} reads, {} per 100 rows",
+                size::count(of(tree, "reads")),
+                of(tree, "read_percent")
+            )
         })
         .collect();
     if cold.is_empty() {
         return Finding::ok("server: trees", "none is read from the disk for most of its rows");
     }
     let why = "these trees do not fit into the pool: each row found costs about a read";
-    Finding::advice("server: trees", cold.join("; "), why, "raise --memory, or put them on a faster stripe with --place")
+    Finding::advice(
+        "server: trees",
+        cold.join("; "),
+        why,
+        "raise --memory, or put them on a faster stripe with --place",
+    )
 }
 
 /// This program is of another version than the server.
@@ -204,7 +230,12 @@ fn version(of_server: &str) -> Option<Finding> {
     const OWN: &str = env!("CARGO_PKG_VERSION");
     (of_server != OWN).then(|| {
         let measured = format!("{of_server}, this command is {OWN}");
-        Finding::advice("server: version", measured, "meters may have other names", "use the server's own command")
+        Finding::advice(
+            "server: version",
+            measured,
+            "meters may have other names",
+            "use the server's own command",
+        )
     })
 }
 
@@ -232,6 +263,18 @@ mod tests {
     }
 
     #[test]
+    fn an_address_may_name_a_dataset() {
+        let of = |rest: &str| parts(rest);
+        let only = ("http://h:1".to_owned(), String::new());
+        assert_eq!(
+            [of("h:1"), of("h:1/"), of("h:1/sparql"), of("h:1/stats?sort=reads")],
+            [(); 4].map(|()| only.clone())
+        );
+        let named = ("http://h".to_owned(), "/people".to_owned());
+        assert_eq!([of("h/people"), of("h/people/sparql")], [named.clone(), named]);
+    }
+
+    #[test]
     fn assumed_times_are_told_once() {
         let mut meters = meters();
         meters["devices"][0]["read_times"]["single"]["source"] = "assumed".into();
@@ -252,10 +295,14 @@ mod tests {
             ("poisoned", Level::Problem, |m| m["journal"]["poisoned"] = "EIO".into()),
             ("room", Level::Problem, |m| m["journal"]["checkpoints"]["stalled"] = "full".into()),
             ("pool", Level::Advice, |m| m["pool"]["wanted_again"] = 4000.into()),
-            ("spills", Level::Advice, |m| m["advice"] = json!([{ "topic": "spills", "text": "many; raise it" }])),
+            ("spills", Level::Advice, |m| {
+                m["advice"] = json!([{ "topic": "spills", "text": "many; raise it" }])
+            }),
             ("checkpoints", Level::Advice, |m| m["journal"]["checkpoints"]["backlog_bytes"] = 990.into()),
             ("stripe 0", Level::Advice, |m| m["devices"][0]["engine"] = "threads".into()),
-            ("stripe 0", Level::Advice, |m| m["devices"][0]["read_times"]["single"]["source"] = "assumed".into()),
+            ("stripe 0", Level::Advice, |m| {
+                m["devices"][0]["read_times"]["single"]["source"] = "assumed".into()
+            }),
             ("trees", Level::Advice, |m| m["trees"][0]["read_percent"] = 70.into()),
         ];
         for (about, level, spoil) in faults {
@@ -266,7 +313,8 @@ mod tests {
             assert_eq!((found[0].about.as_str(), found[0].level), (&*format!("server: {about}"), level));
             assert!(!found[0].change.is_empty() && !found[0].measured.is_empty(), "{found:?}");
         }
-        let not_ready = ServedFacts { meters: meters(), not_ready: Some("why".into()), ..ServedFacts::default() };
+        let not_ready =
+            ServedFacts { meters: meters(), not_ready: Some("why".into()), ..ServedFacts::default() };
         assert_eq!(judge(&not_ready, &|_| true)[0].level, Level::Problem);
         let other = ServedFacts { meters: meters(), version: Some("9".into()), ..ServedFacts::default() };
         assert!(judge(&other, &|_| true).iter().any(|finding| finding.about == "server: version"));

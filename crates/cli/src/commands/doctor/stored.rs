@@ -71,7 +71,10 @@ fn pool(facts: &StoredFacts, budget: u64) -> Finding {
             "pool",
             measured,
             "even the upper levels of the indexes do not stay in memory: most lookups read several pages",
-            format!("--memory {} or more, or memory in snowmelt.toml", size::exact(most.next_multiple_of(1 << 30))),
+            format!(
+                "--memory {} or more, or memory in snowmelt.toml",
+                size::exact(most.next_multiple_of(1 << 30))
+            ),
         );
     }
     Finding::ok("pool", measured)
@@ -127,7 +130,8 @@ mod tests {
     fn files_are_found() {
         let dir = tempfile::tempdir().expect("a folder");
         for (name, bytes) in [("data", 10), ("journal-0", 3), ("journal-1", 4), ("lock", 2)] {
-            fs::write(dir.path().join(name), "12345678901".get(..bytes).expect("long enough")).expect("written");
+            fs::write(dir.path().join(name), "12345678901".get(..bytes).expect("long enough"))
+                .expect("written");
         }
         let facts = collect(dir.path(), &[dir.path().join("data")]);
         assert_eq!((facts.data_bytes, facts.journal_bytes, facts.free.len()), (10, 7, 1));

@@ -69,8 +69,7 @@ pub fn judge(facts: &Result<SyncFacts, String>, is_in_memory: bool) -> Vec<Findi
         Err(why) => return vec![Finding::ok(ABOUT, format!("not measured: {why}"))],
     };
     let ms = |time: Duration| format!("{:.2} ms", 1e3 * time.as_secs_f64());
-    let measured =
-        format!("{} of a synced write of 4 KiB, at most {}", ms(facts.median), ms(facts.longest));
+    let measured = format!("{} of a synced write of 4 KiB, at most {}", ms(facts.median), ms(facts.longest));
     vec![match facts.median {
         median if median >= SLOW => Finding::advice(
             ABOUT,
