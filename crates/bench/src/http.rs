@@ -87,8 +87,35 @@ impl Target for Endpoint {
     }
 }
 
-/// Reads head and body; true when the connection can be used again.
+/// Asks for a resource on a connection of its own, and reads the answer: its status and its body.
+/// `headers` are whole lines. A server that is silent for so long as `patience` has none.
+///
+/// # Errors
+/// The address is not `http://`, there is no server, or its answer is none of HTTP.
+pub fn get(url: &str, headers: &str, patience: Duration) -> Result<(u16, Vec<u8>)> {
+    let endpoint = Endpoint::new(url, true)?;
+    let Endpoint { authority, path, .. } = &endpoint;
+    let mut stream = endpoint.connect()?;
+    stream.get_ref().set_read_timeout(Some(patience))?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n{headers}\r\n");
+    stream.get_mut().write_all(request.as_bytes())?;
+    let mut body = Vec::new();
+    let (status, _) = read_any_answer(&mut stream, &mut body).with_context(|| url.to_owned())?;
+    Ok((status, body))
+}
+
+/// Reads head and body of an answer that must be a good one; true when the connection can be used
+/// again.
 fn read_answer(stream: &mut impl BufRead, body: &mut Vec<u8>) -> Result<bool> {
+    let (status, is_reusable) = read_any_answer(stream, body)?;
+    if status != 200 {
+        bail!("status {status}: {}", String::from_utf8_lossy(&body[..body.len().min(500)]));
+    }
+    Ok(is_reusable)
+}
+
+/// Reads head and body; the status, and true when the connection can be used again.
+fn read_any_answer(stream: &mut impl BufRead, body: &mut Vec<u8>) -> Result<(u16, bool)> {
     let mut line = String::new();
     stream.read_line(&mut line)?;
     let status: u16 = line
@@ -123,10 +150,7 @@ fn read_answer(stream: &mut impl BufRead, body: &mut Vec<u8>) -> Result<bool> {
             close = true;
         }
     }
-    if status != 200 {
-        bail!("status {status}: {}", String::from_utf8_lossy(&body[..body.len().min(500)]));
-    }
-    Ok(!close)
+    Ok((status, !close))
 }
 
 fn read_chunks(stream: &mut impl BufRead, body: &mut Vec<u8>) -> Result<()> {

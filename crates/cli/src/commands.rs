@@ -8,6 +8,7 @@ pub mod check;
 pub mod compact;
 pub mod config;
 pub mod demo;
+pub mod doctor;
 pub mod dump;
 pub mod load;
 pub mod probe;

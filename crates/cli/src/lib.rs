@@ -19,8 +19,8 @@ use std::path::PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
-    backup, bsbm_generate, bsbm_run, bsbm_scale, check, compact, config, demo, dump, load, probe, query,
-    scan, serve, stats, token, update,
+    backup, bsbm_generate, bsbm_run, bsbm_scale, check, compact, config, demo, doctor, dump, load, probe,
+    query, scan, serve, stats, token, update,
 };
 
 /// A graph database that plans its reads.
@@ -55,6 +55,8 @@ enum Command {
     Config(config::ConfigCommand),
     /// Say what is stored: quads, terms, bytes per tree and per quad
     Stats(stats::StatsArgs),
+    /// Look at what makes a database slow or fragile, and say what to change
+    Doctor(doctor::DoctorArgs),
     /// Verify every page, every tree, and the indexes against each other
     Check(check::CheckArgs),
     /// Copy one consistent state of a database while it is used, verifying every page
@@ -105,6 +107,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Token(args) => token::run(args),
         Command::Config(args) => config::run(args, &Cli::command()),
         Command::Stats(args) => stats::run(args),
+        Command::Doctor(args) => doctor::run(args),
         Command::Check(args) => check::run(args),
         Command::Backup(args) | Command::Restore(args) => backup::run(args),
         Command::Compact(args) => compact::run(args),

@@ -22,9 +22,49 @@ fn load_then_ask_in_every_format() {
     has(&bench.ok(&["query", "db", query]), &["Anna", "(2 rows)"]);
     has(&bench.ok(&["query", "db", query, "--explain"]), &["PSOG"]);
     has(&bench.ok(&["query", "db", query, "--analyze"]), &["2 rows", "rnd"]);
+    let plan = bench.ok(&["query", "db", query, "--analyze", "--format", "json"]);
+    let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+    assert_eq!(plan["outcome"]["rows"], 2, "{plan:#}");
+    assert!(bench.error(&["query", "db", query, "--explain", "--format", "csv"]).contains("--format json"));
     let construct = "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }";
     assert_eq!(bench.ok(&["query", "db", construct, "--format", "nt"]).lines().count(), 5);
     has(&bench.ok(&["query", "db", "ASK { ?s ?p 7 }"]), &["yes"]);
+}
+
+#[test]
+fn the_doctor_looks_at_a_database_and_at_a_server() {
+    let bench = Bench::loaded();
+    let looked = |name: &str, switches: &[&str]| -> (Option<i32>, serde_json::Value) {
+        let run = bench.run(&[&["doctor", name, "--format", "json"], switches].concat());
+        let error = String::from_utf8_lossy(&run.stderr).into_owned();
+        (run.status.code(), serde_json::from_slice(&run.stdout).unwrap_or_else(|_| panic!("{error}")))
+    };
+    let abouts = |looked: &serde_json::Value| -> Vec<String> {
+        let findings = looked["findings"].as_array().unwrap();
+        findings.iter().map(|finding| finding["about"].as_str().unwrap().to_owned()).collect()
+    };
+    let files = || std::fs::read_dir(bench.path("db")).unwrap().count();
+    let before = files();
+    let (_, free) = looked("db", &["--memory", "64MiB"]);
+    assert_eq!(files(), before, "nothing is left");
+    for about in ["memory", "io_uring", "pool", "room in db", "stripe 0: profile", "syncs"] {
+        assert!(abouts(&free).iter().any(|a| a == about), "{about}: {free:#}");
+    }
+    // More memory than any machine has is a problem, and the first finding.
+    let (code, problem) = looked("db", &["--memory", "9000t"]);
+    assert_eq!((code, &problem["findings"][0]["level"]), (Some(1), &"problem".into()));
+    assert_eq!(problem["findings"][0]["about"], "memory");
+    has(&bench.error(&["doctor", "nowhere"]), &["nowhere", "no such directory"]);
+    has(&bench.error(&["doctor", "localhost:7878"]), &["http://"]);
+    has(&bench.error(&["doctor", "https://localhost:7878"]), &["only http://"]);
+    assert_eq!(bench.run(&["doctor"]).status.code(), Some(2));
+
+    let server = Server::start(&bench.path("db"), &[]);
+    let (_, beside) = looked("db", &[]);
+    assert!(abouts(&beside).iter().any(|about| about == "server: checkpoints"), "{beside:#}");
+    let (code, served) = looked(&format!("http://{}/sparql", server.address), &[]);
+    assert_eq!(code, Some(0), "{served:#}");
+    assert!(abouts(&served).iter().any(|about| about == "server: requests"), "{served:#}");
 }
 
 #[test]

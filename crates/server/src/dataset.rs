@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use snowmelt_graph::{Account, GraphError, Summary};
 use snowmelt_sparql::Engine;
 
+use crate::advice::Advisor;
 use crate::description;
 use crate::freshness::States;
 
@@ -38,6 +39,7 @@ pub struct Dataset {
     /// the accounts of queries and of changes
     pub query_account: Arc<Account>,
     pub update_account: Arc<Account>,
+    pub advisor: Mutex<Advisor>,
 }
 
 impl Dataset {
@@ -51,6 +53,7 @@ impl Dataset {
             engine,
             states,
             summary: Mutex::default(),
+            advisor: Mutex::default(),
         }
     }
 

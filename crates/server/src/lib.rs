@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod advice;
 mod audience;
 mod body;
 mod coding;
@@ -178,6 +179,7 @@ pub fn serve(
                 idle.close_idle().await;
             }
         });
+        tokio::spawn(service::advised::advise(Arc::downgrade(&service)));
         ready(address);
         let shutdown = async {
             shutdown.await;

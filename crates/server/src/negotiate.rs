@@ -75,6 +75,15 @@ pub fn negotiate(accept: Option<&str>, answer: Answer) -> Option<(ResultFormat, 
     best.map(|(_, format, name)| (format, name))
 }
 
+/// The media type of JSON that is no answer of SPARQL's.
+pub const JSON: &str = "application/json";
+
+/// Whether a client would rather see JSON than text, of what is on offer as both.
+pub fn wants_json(accept: Option<&str>) -> bool {
+    let ranges: Vec<(&str, f32)> = accept.unwrap_or_default().split(',').map(parse_range).collect();
+    quality_of(JSON, &ranges) > quality_of("text/plain", &ranges)
+}
+
 /// The media types on offer, for the text of a 406.
 pub fn offered(answer: Answer) -> String {
     offers(answer).iter().map(|(_, names)| names[0]).collect::<Vec<_>>().join(", ")
@@ -154,6 +163,17 @@ mod tests {
         let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
         assert_eq!(pick(browser, Answer::Solutions), Some("text/html"));
         assert!(wants_page(Some(browser)) && !wants_page(Some("*/*")) && !wants_page(None));
+    }
+
+    #[test]
+    fn json_is_for_those_that_prefer_it_to_text() {
+        let wants = |accept| wants_json(Some(accept));
+        assert!(
+            wants("application/json") && wants("application/sparql-results+json, application/json;q=0.9")
+        );
+        assert!(wants("text/plain;q=0.5, application/*"));
+        assert!(!wants("*/*") && !wants("") && !wants("text/plain, application/json"));
+        assert!(!wants("text/html,*/*;q=0.8") && !wants("application/json;q=0") && !wants_json(None));
     }
 
     #[test]

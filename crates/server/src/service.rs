@@ -1,6 +1,7 @@
 //! One HTTP request: is it meant for us, may it, route, parse, run the query or update on a
 //! blocking thread, send the answer as it comes.
 
+pub mod advised;
 pub mod answers;
 mod datasets;
 mod run;
@@ -27,6 +28,7 @@ use self::answers::{
 };
 use self::run::{DumpLimits, Wanted};
 
+use crate::advice::Advisor;
 use crate::audience::{Audience, check_origin};
 use crate::body::{ACTIVITY, AnswerBody, Begun, Head, activity_value};
 use crate::coding::{CODINGS, Coding};
@@ -74,6 +76,7 @@ pub struct Service {
     answered: AtomicU64,
     refused: AtomicU64,
     started: Instant,
+    advisor: Mutex<Advisor>,
 }
 
 /// Where its datasets are.
@@ -146,6 +149,7 @@ impl Service {
             answered: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             started: Instant::now(),
+            advisor: Mutex::default(),
         }
     }
 
@@ -419,7 +423,7 @@ impl Service {
             None => run::answer((&engine, &states, &logs), &query.text, &options, &wanted, slot, head_sender),
             Some(explain) => {
                 let _slot = slot;
-                drop(head_sender.send(run::explained(&engine, &query.text, &options, explain)));
+                drop(head_sender.send(run::explained(&engine, &query.text, &options, explain, &wanted)));
             }
         });
         self.begun(answer_head, running).await
@@ -750,9 +754,12 @@ impl Service {
             "refused": self.refused.load(Ordering::Relaxed),
             "running": self.running.len(),
             "commands": self.commands.len(),
+            "turns": self.turns(),
             "open_connections": open,
             "connections": connections,
         });
+        let standing = as_json(&self.advice(of))["advice"].take();
+        stats["advice"] = if standing.is_null() { serde_json::json!([]) } else { standing };
         let Some(dataset) = of else {
             if let Source::Many(datasets) = &self.datasets {
                 stats["datasets"] = serde_json::to_value(datasets.list()).unwrap_or_default();
@@ -768,6 +775,7 @@ impl Service {
             return Err((StatusCode::BAD_REQUEST, message));
         }
         if asked("format").is_some_and(|format| format == "table") {
+            samples.extend(self.advice(of));
             return Ok(text(StatusCode::OK, format!("{database}\n{}", as_text(&samples))));
         }
         stats["database"] = serde_json::to_value(&database).unwrap_or_default();
@@ -788,6 +796,13 @@ impl Service {
         samples.level("requests.running", "requests", self.running.len() as u64);
         samples.level("commands.running", "commands", self.commands.len() as u64);
         samples.level("connections.open", "connections", self.connections.len() as u64);
+        for (kind, slots) in [("queries", &self.slots), ("changes", &self.change_slots)] {
+            let (waited, time) = slots.waited();
+            samples.labelled("kind", kind, |samples| {
+                samples.count("turns.*.waited", "requests", waited);
+                samples.count("turns.*.waited_s", "s", time.as_secs_f64());
+            });
+        }
         let mut samples = samples.into_list();
         for dataset in self.open_datasets() {
             let mut of = dataset.engine.database().report().samples();

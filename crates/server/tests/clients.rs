@@ -255,6 +255,15 @@ fn plans_are_told() {
     let analysis = server.send("GET", &format!("{ALL}&explain=analyze"), "", "");
     assert!(analysis.1.contains("| rows 5000 "), "{analysis:?}");
     assert_eq!(status(&server.send("GET", &format!("{ALL}&explain=dance"), "", "")), "400");
+    for (format, accept) in [("&format=json", ""), ("", "Accept: application/json\r\n")] {
+        let plan = server.send("GET", &format!("{ALL}&explain=analyze{format}"), accept, "");
+        assert!(status(&plan) == "200" && plan.0.contains("content-type: application/json"), "{plan:?}");
+        let plan: serde_json::Value = serde_json::from_str(&plan.1).unwrap();
+        assert_eq!(plan["operators"][0]["measured"]["rows"], 5000, "{plan:#}");
+        assert_eq!(plan["outcome"]["rows"], 5000);
+    }
+    let plan = server.send("GET", &format!("{ALL}&explain=plan&format=csv"), "Accept: text/csv\r\n", "");
+    assert!(plan.0.contains("content-type: text/plain") && plan.1.contains("scan"), "{plan:?}");
     let table = server.send("GET", &format!("{ALL}&format=csv"), "Accept: image/png\r\n", "");
     assert!(table.0.contains("content-type: text/csv"), "{table:?}");
     // Some clients send a format along, whatever they ask for.

@@ -158,6 +158,8 @@ fn a_database_that_is_only_read_is_ready() {
     let server = Running::of(Database::open(&path, &options).unwrap(), dir, config());
     let (ready, text) = server.ask("GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(ready.starts_with("HTTP/1.1 200"), "{ready}{text}");
+    let stats = stats(&server, "");
+    assert_eq!((&stats["journal"]["poisoned"], &stats["advice"]), (&Value::Null, &Value::Array(Vec::new())));
 }
 
 /// The answer of `/stats` now.

@@ -15,6 +15,7 @@
 
 mod describe;
 mod explain;
+mod explanation;
 mod facts;
 mod graph;
 #[cfg(test)]
@@ -50,6 +51,7 @@ use crate::value::{LocalTerms, Terms};
 use template::Template;
 use view::{Views, VisibleGraphs};
 
+pub use explanation::{Assumptions, Explanation, Measured, Outcome, PlanEstimate, PlanStep, Residence};
 pub use reads::PlanCosts;
 pub use result::{QueryKind, QueryMemory, QueryResult, TermRows, Written};
 
@@ -244,28 +246,45 @@ impl Engine {
         Ok(result)
     }
 
-    /// The plan of a query, with estimates; nothing is executed.
+    /// The plan of a query as text, with estimates; nothing is executed.
     ///
     /// # Errors
     /// Those of the query's text, and of the statistics.
     pub fn explain(&self, text: &str, options: &QueryOptions) -> Result<String, QueryError> {
+        Ok(self.explanation(text, options)?.to_string())
+    }
+
+    /// The plan of a query, with estimates; nothing is executed.
+    ///
+    /// # Errors
+    /// As [`Engine::explain`].
+    pub fn explanation(&self, text: &str, options: &QueryOptions) -> Result<Explanation, QueryError> {
         let limits = limits(options);
         refuse_under_view(options)?;
         let Prepared { plan, run, .. } = self.prepare(text, options, &limits)?;
         Ok(with_room(plan.room, || explain::explain(&plan, &run, None)))
     }
 
-    /// Runs a query to its end, throws the rows away, and shows the plan with what really
-    /// happened.
+    /// Runs a query to its end, throws the rows away, and shows the plan as text, with what
+    /// really happened.
     ///
     /// # Errors
     /// Those of running it.
     pub fn analyze(&self, text: &str, options: &QueryOptions) -> Result<String, QueryError> {
+        Ok(self.analysis(text, options)?.to_string())
+    }
+
+    /// Runs a query to its end, throws the rows away, and returns the plan with what really
+    /// happened.
+    ///
+    /// # Errors
+    /// As [`Engine::analyze`].
+    pub fn analysis(&self, text: &str, options: &QueryOptions) -> Result<Explanation, QueryError> {
         let start = Instant::now();
         let limits = limits(options);
         refuse_under_view(options)?;
         let Prepared { template, plan, mut run, text: reserved } = self.prepare(text, options, &limits)?;
-        let planned = start.elapsed();
+        let planning = start.elapsed();
         run.profile = Some(Profile::new(plan.nodes));
         let root = runnable(&plan, &mut run, text)?;
         run.announce_constants()?;
@@ -273,15 +292,12 @@ impl Engine {
         let start = Instant::now();
         let mut rows = 0;
         while let Some(batch) = result.next_batch()? {
-            rows += batch.rows;
+            rows += batch.rows as u64;
         }
         let run = result.into_run();
-        let report = with_room(plan.room, || explain::explain(&plan, &run, run.profile.as_ref()));
-        let activity = run.activity();
-        Ok(format!(
-            "{report}{rows} rows; planning {planned:.3?}, execution {:.3?}\n{activity}\n",
-            start.elapsed()
-        ))
+        let outcome = Outcome { rows, planning, execution: start.elapsed(), activity: run.activity() };
+        let told = with_room(plan.room, || explain::explain(&plan, &run, run.profile.as_ref()));
+        Ok(Explanation { outcome: Some(outcome), ..told })
     }
 
     fn prepare(&self, text: &str, options: &QueryOptions, limits: &Limits) -> Result<Prepared, QueryError> {

@@ -40,7 +40,10 @@ mod update;
 pub mod value;
 
 pub use bounds::TextLimits;
-pub use engine::{Engine, PlanCosts, QueryKind, QueryMemory, QueryOptions, QueryResult, TermRows, Written};
+pub use engine::{
+    Assumptions, Engine, Explanation, Measured, Outcome, PlanCosts, PlanEstimate, PlanStep, QueryKind,
+    QueryMemory, QueryOptions, QueryResult, Residence, TermRows, Written,
+};
 pub use error::QueryError;
 pub use exec::Batch;
 pub use results::{ResultFormat, TableStyle};

@@ -285,6 +285,8 @@ impl Commits {
         let (versioned_pages, versions, versions_in_memory) = self.fetch.core.pages.versions.counts();
         let block = self.block.lock().clone();
         let bytes_to_recover = self.journal.bytes_since(block.journal);
+        // A store that is open for reading only is well.
+        let failure = self.poison.get().filter(|why| !matches!(***why, StoreError::ReadOnly { .. }));
         JournalStats {
             bytes_to_recover,
             recovery_s: bytes_to_recover as f64 / self.replayed_per_s as f64,
@@ -296,7 +298,7 @@ impl Commits {
             oldest_reader: self.snapshots.oldest(),
             newest: self.states.visible().txn,
             checkpointed: block.txn,
-            poisoned: self.poison.get().map(|e| e.to_string()),
+            poisoned: failure.map(|e| e.to_string()),
             stalled: self.checkpointer.stalled().map(|e| e.to_string()),
             ..self.journal.meters.read()
         }

@@ -284,9 +284,15 @@ impl Pool {
     /// What a frame is worth to those who do not guess: the share of the pages that were used
     /// and left which were wanted again soon. 0 while nothing has to leave.
     pub fn regret(&self) -> f64 {
-        let left = self.shared.queues.lock().replacer.left_count();
+        let (left, wanted_again) = self.departures();
         // Some must have left before their share says anything.
-        self.shared.regrets.load(Relaxed) as f64 / (left + u64::from(self.frame_count()) / 8 + 1) as f64
+        wanted_again as f64 / (left + u64::from(self.frame_count()) / 8 + 1) as f64
+    }
+
+    /// Pages that were used and left, and those of them that were wanted again soon, ever.
+    pub fn departures(&self) -> (u64, u64) {
+        let left = self.shared.queues.lock().replacer.left_count();
+        (left, self.shared.regrets.load(Relaxed))
     }
 
     /// How many more pages may be planned, all readers together: until the pool has been full

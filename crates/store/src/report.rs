@@ -86,6 +86,10 @@ pub struct PoolStats {
     pub resident: u64,
     /// The share of the pages that had to leave and were wanted again soon.
     pub regret: f64,
+    /// Pages that were used and had to leave, since the pool was made.
+    pub left: u64,
+    /// Those of them that were wanted again soon.
+    pub wanted_again: u64,
     /// Bytes of the memory budget.
     pub memory_bytes: u64,
     /// Bytes of it that are reserved now, the pool's among them.
@@ -141,11 +145,14 @@ impl Store {
 
     fn pool_stats(&self, resident: u64) -> PoolStats {
         let (pool, memory) = (&self.fetch.core.pages.pool, self.memory());
+        let (left, wanted_again) = pool.departures();
         PoolStats {
             frames: u64::from(pool.frame_count()),
             fresh_frames: u64::from(pool.fresh_left()),
             resident,
             regret: pool.regret(),
+            left,
+            wanted_again,
             memory_bytes: memory.total(),
             memory_used_bytes: memory.used(),
             memory_peak_bytes: memory.peak(),

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use snowmelt_base::size;
 use snowmelt_io::{ProbeLimits, Profile, RatePoint};
-use snowmelt_store::{PAGE_BYTES, ReadAhead, Store, StoreConfig, profile_path, superblock};
+use snowmelt_store::superblock::{self, SuperBlockFile};
+use snowmelt_store::{PAGE_BYTES, profile_path};
 
 /// Measure the device under a file, a directory or a block device, by reading only.
 #[derive(Debug, clap::Args)]
@@ -64,8 +65,9 @@ fn stripes_of(path: &Path) -> anyhow::Result<Option<Vec<PathBuf>>> {
     if !path.join(superblock::FILE_NAME).exists() {
         return Ok(None);
     }
-    let config = StoreConfig { read_ahead: ReadAhead::none(), ..StoreConfig::default() };
-    Ok(Some(Store::open(path, config)?.stripe_files().to_vec()))
+    // Without opening it: a server may have it open.
+    let stripes = SuperBlockFile::peek(path)?.stripes;
+    Ok(Some(stripes.iter().map(|stripe| path.join(stripe)).collect()))
 }
 
 fn print(profile: &Profile, format: ProbeFormat) -> anyhow::Result<()> {

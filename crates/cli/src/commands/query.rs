@@ -4,6 +4,8 @@ use std::io::{BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anyhow::bail;
+
 use crate::answer::AnswerFormat;
 use crate::prompt::{Prompt, terminal_width};
 use crate::switches::meters::{MetersArg, SessionArgs};
@@ -23,7 +25,8 @@ pub struct QueryArgs {
     /// Read the query from a file
     #[arg(long, value_name = "F")]
     file: Option<PathBuf>,
-    /// Result format; a table (or N-Triples for graphs) when not given
+    /// Result format; a table (or N-Triples for graphs) when not given. json is also a form of
+    /// plans
     #[arg(long)]
     format: Option<AnswerFormat>,
     /// Show the plan with its estimates instead of running it
@@ -78,10 +81,7 @@ pub fn run(args: QueryArgs) -> anyhow::Result<()> {
 
 fn answer(args: &QueryArgs, engine: &Engine, text: &str, options: &QueryOptions) -> anyhow::Result<()> {
     if args.explain || args.analyze {
-        let report =
-            if args.explain { engine.explain(text, options)? } else { engine.analyze(text, options)? };
-        std::io::stdout().write_all(report.as_bytes())?;
-        return Ok(());
+        return explain(args, engine, text, options);
     }
     let result = engine.query(text, options)?;
     let stdout = std::io::stdout().lock();
@@ -92,6 +92,24 @@ fn answer(args: &QueryArgs, engine: &Engine, text: &str, options: &QueryOptions)
     match AnswerFormat::write(args.format, result, style, &mut out).and_then(|()| Ok(out.flush()?)) {
         Err(error) if is_closed_pipe(&error) => Ok(()),
         other => other,
+    }
+}
+
+/// The plan, and with --analyze what it did.
+fn explain(args: &QueryArgs, engine: &Engine, text: &str, options: &QueryOptions) -> anyhow::Result<()> {
+    let is_json = match args.format {
+        None | Some(AnswerFormat::Table) => false,
+        Some(AnswerFormat::Json) => true,
+        Some(_) => bail!("a plan is text, or JSON with --format json"),
+    };
+    let plan = match args.explain {
+        true => engine.explanation(text, options)?,
+        false => engine.analysis(text, options)?,
+    };
+    let shown = if is_json { format!("{:#}\n", plan.json()) } else { plan.to_string() };
+    match std::io::stdout().write_all(shown.as_bytes()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
     }
 }
 

@@ -47,7 +47,11 @@ pub fn perform(
     let database = dataset.engine.database();
     let done = match command {
         Command::Stats => stats(database),
-        Command::Meters => Ok(Reply::Meters(service.meters(dataset).samples())),
+        Command::Meters => {
+            let mut samples = service.meters(dataset).samples();
+            samples.extend(service.advice(Some(dataset)));
+            Ok(Reply::Meters(samples))
+        }
         Command::Reset(scope) => Ok(match service.reset_meters(dataset, &scope) {
             Ok(()) => Reply::Reset,
             Err(message) => Reply::Failed { message },

@@ -26,13 +26,19 @@ pub struct Wanted {
     accept: Option<String>,
     coding: Option<Coding>,
     kept: Kept,
+    /// of a plan
+    is_json: bool,
 }
 
 impl Wanted {
     /// As the request's headers say; `format` is the name of a format, or a media type.
     pub fn of(headers: &HeaderMap, format: Option<&str>) -> Self {
         let named = format.and_then(media_types_of);
-        Self { named, accept: accept(headers), coding: Coding::accepted(headers), kept: Kept::of(headers) }
+        let accept = accept(headers);
+        let names_json =
+            |format: &str| ["json", negotiate::JSON].iter().any(|j| j.eq_ignore_ascii_case(format));
+        let is_json = format.is_some_and(names_json) || negotiate::wants_json(accept.as_deref());
+        Self { named, accept, coding: Coding::accepted(headers), kept: Kept::of(headers), is_json }
     }
 
     /// The format of an answer and its media type. A `format` that does not fit the kind of answer
@@ -205,15 +211,26 @@ pub fn dump(
     }
 }
 
-/// The plan of a query, and with `analyze` what it did.
-pub fn explained(engine: &Engine, text: &str, options: &QueryOptions, explain: Explain) -> Head {
+/// The plan of a query, and with `analyze` what it did: as text, or as JSON where that is wanted.
+pub fn explained(
+    engine: &Engine,
+    text: &str,
+    options: &QueryOptions,
+    explain: Explain,
+    wanted: &Wanted,
+) -> Head {
     let plan = match explain {
-        Explain::Plan => engine.explain(text, options),
-        Explain::Analyze => engine.analyze(text, options),
+        Explain::Plan => engine.explanation(text, options),
+        Explain::Analyze => engine.analysis(text, options),
     };
-    let mut headers = typed("text/plain; charset=utf-8");
+    let plan = plan.map_err(|error| refusal(&error))?;
+    let (media_type, body) = match wanted.is_json {
+        true => (negotiate::JSON, format!("{}\n", plan.json())),
+        false => ("text/plain; charset=utf-8", plan.to_string()),
+    };
+    let mut headers = typed(media_type);
     mark_volatile(&mut headers);
-    let body = AnswerBody::whole(plan.map_err(|error| refusal(&error))?);
+    let body = AnswerBody::whole(body);
     let activity = options.account.as_ref().map(|account| account.activity());
     Ok(Begun { status: StatusCode::OK, headers, body, activity: Some(activity.unwrap_or_default()) })
 }

@@ -1,81 +1,81 @@
 //! EXPLAIN: a plan as an indented tree, the root first; with what really happened, when it was run.
 
-use std::fmt::Write;
-
 use snowmelt_graph::{Index, PageTimes, TermId};
 use spargebra::algebra::Expression;
 
+use super::explanation::{Assumptions, Explanation, Measured, PlanEstimate, PlanStep, Residence};
 use crate::algebra::Var;
-use crate::exec::{Profile, Run, SharedNote};
+use crate::exec::{Counters, Profile, Run, SharedNote};
 use crate::plan::{Access, JoinKind, Op, PathEnd, Plan, PlanNode, Reads, Residency, Src, children};
 use crate::text::parameter::{GroundTerm, ground};
 
-/// The plan as text, a line per operator.
-pub(crate) fn explain(plan: &Plan, run: &Run, profile: Option<&Profile>) -> String {
-    let mut out = String::new();
-    Printer { run, profile }.node(&plan.root, 0, &mut out);
-    if let Some(times) = plan.reads.times() {
-        out.push_str(&assumed(&plan.reads, times));
+/// The plan step by step; with a profile, what each of them did.
+pub(crate) fn explain(plan: &Plan, run: &Run, profile: Option<&Profile>) -> Explanation {
+    let mut teller = Teller { run, profile, steps: Vec::with_capacity(plan.nodes) };
+    teller.node(&plan.root, 0);
+    Explanation {
+        steps: teller.steps,
+        assumptions: plan.reads.times().map(|times| assumed(&plan.reads, times)),
+        outcome: None,
     }
-    out
 }
 
 /// Assumptions of the plan about its reads: of those indexes that are not in memory.
-fn assumed(reads: &Reads, times: PageTimes) -> String {
-    let of = |index: &Index| (index_name(*index), reads.index(*index).residency);
+fn assumed(reads: &Reads, times: PageTimes) -> Assumptions {
+    let of = |index: &Index| (*index, reads.index(*index).residency);
     let cold = Index::ALL.iter().map(of).filter(|(_, residency)| *residency != Residency::Warm);
-    let cold: Vec<String> = cold.map(|(name, residency)| format!("{name} {}", residency.name())).collect();
-    format!(
-        "planned for {}: a page alone takes {}, one of many {}\n",
-        cold.join(", "),
-        time(times.lone_us),
-        time(times.request_us + times.page_us)
-    )
+    let residence = |(index, residency): (Index, Residency)| Residence {
+        index: index_name(index),
+        residency: residency.name(),
+    };
+    Assumptions {
+        indexes: cold.map(residence).collect(),
+        lone_us: times.lone_us,
+        one_of_many_us: times.request_us + times.page_us,
+    }
 }
 
-/// Levels that are indented; the thousand look-ups of a thousand patterns are below each other.
-const MOST_INDENTED: usize = 100;
-
-struct Printer<'a> {
+struct Teller<'a> {
     run: &'a Run,
     profile: Option<&'a Profile>,
+    steps: Vec<PlanStep>,
 }
 
-impl Printer<'_> {
-    fn node(&self, node: &PlanNode, depth: usize, out: &mut String) {
-        let line = format!("{:indent$}{}", "", self.describe(node), indent = depth.min(MOST_INDENTED) * 2);
-        write!(out, "{line:<72} rows≈{} cost≈{}µs", short(node.rows), short(node.cost.cpu))
-            .expect("a string takes all");
-        if node.cost.io > 0.0 {
-            write!(out, " + io≈{}", time(node.cost.io)).expect("a string takes all");
-        }
-        if let Some(counters) = self.profile.and_then(|p| p.operators.get(node.id)) {
-            write!(
-                out,
-                "  | rows {} batches {} starts {} time {:.3?} | {}",
-                counters.rows, counters.batches, counters.starts, counters.time, counters.activity
-            )
-            .expect("a string takes all");
-            if counters.threads > 1 {
-                write!(out, " | {} threads", counters.threads).expect("a string takes all");
-            }
-            if let Some(shared) = counters.shared {
-                write!(out, " | {}", note(shared)).expect("a string takes all");
-            }
-        }
-        out.push('\n');
+impl Teller<'_> {
+    /// Adds a node and all below it; answers where it is in the list.
+    fn node(&mut self, node: &PlanNode, depth: usize) -> usize {
+        let place = self.steps.len();
+        let (operator, detail) = self.describe(node);
+        let access = access_of(&node.op);
+        let measured = self.profile.and_then(|profile| profile.operators.get(node.id)).map(measured);
+        self.steps.push(PlanStep {
+            depth,
+            inputs: Vec::new(),
+            operator,
+            detail,
+            index: access.map(|(access, _)| index_name(access.index)),
+            key: access.map_or_else(Vec::new, |(access, input)| self.key(access, input)),
+            columns: node.vars.iter().map(|var| self.vars(&[*var])).collect(),
+            estimate: PlanEstimate { rows: node.rows, cpu_us: node.cost.cpu, io_us: node.cost.io },
+            measured,
+        });
         for child in children(&node.op) {
-            self.node(child, depth + 1, out);
+            let at = self.node(child, depth + 1);
+            self.steps[place].inputs.push(at);
         }
+        place
     }
 
-    fn describe(&self, node: &PlanNode) -> String {
-        match &node.op {
-            Op::Seed => format!("seed {}", self.vars(&node.vars)),
-            Op::Context { .. } => format!("context {}", self.vars(&node.vars)),
-            Op::Unit => "unit".to_owned(),
-            Op::Nothing => "nothing".to_owned(),
-            Op::Scan { access } => format!("scan {} → {}", self.access(access, &[]), self.vars(&node.vars)),
+    /// The operator of a node, and what it works on.
+    fn describe(&self, node: &PlanNode) -> (String, String) {
+        let (operator, detail) = match &node.op {
+            Op::Seed => ("seed", self.vars(&node.vars)),
+            Op::Context { .. } => ("context", self.vars(&node.vars)),
+            Op::Unit => ("unit", String::new()),
+            Op::Nothing => ("nothing", String::new()),
+            Op::Scan { access } => {
+                ("scan", format!("{} → {}", self.access(access, &[]), self.vars(&node.vars)))
+            }
             Op::Lookup { input, access, conditions, keep, star, .. } => {
                 let new = self.vars(&node.vars[keep.len().min(node.vars.len())..]);
                 let filter = if conditions.is_empty() {
@@ -85,64 +85,69 @@ impl Printer<'_> {
                 };
                 let announces =
                     if star.is_empty() { String::new() } else { format!(" announcing {}", star.len()) };
-                format!("lookup {} → {new}{filter}{announces}", self.access(access, &input.vars))
+                ("lookup", format!("{} → {new}{filter}{announces}", self.access(access, &input.vars)))
             }
             Op::Hash { left, on, kind, loose, .. } => {
-                let on: Vec<Var> = on.iter().map(|p| left.vars[p.0 as usize]).collect();
                 let how = if *loose { " (some unbound)" } else { "" };
-                format!(
-                    "{} on {}{how}",
-                    if on.is_empty() { "product".to_owned() } else { format!("hash {}", kind_name(*kind)) },
-                    self.vars(&on)
-                )
+                if on.is_empty() {
+                    return ("product".to_owned(), how.trim_start().to_owned());
+                }
+                let on: Vec<Var> = on.iter().map(|p| left.vars[p.0 as usize]).collect();
+                return (format!("hash {}", kind_name(*kind)), format!("on {}{how}", self.vars(&on)));
             }
             Op::Nested { left, kind, seed, context, .. } => {
                 let seed: Vec<Var> = seed.iter().map(|c| left.vars[*c as usize]).collect();
                 let how = if context.is_some() { "correlated" } else { "nested" };
-                format!("{how} {} by {}", kind_name(*kind), self.vars(&seed))
+                return (format!("{how} {}", kind_name(*kind)), format!("by {}", self.vars(&seed)));
             }
-            Op::Filter { conditions, .. } => format!("filter {}", self.conditions(conditions)),
+            Op::Filter { conditions, .. } => ("filter", self.conditions(conditions)),
             Op::Extend { expr, .. } => {
                 let var = node.vars.last().map(|v| self.vars(&[*v])).unwrap_or_default();
-                format!("extend {var} = {expr}")
+                ("extend", format!("{var} = {expr}"))
             }
-            Op::Values { rows } => format!("values {} rows", rows.len()),
-            Op::GraphNames { .. } => "graph names".to_owned(),
-            Op::Union { branches, .. } => format!("union of {}", branches.len()),
+            Op::Values { rows } => ("values", format!("{} rows", rows.len())),
+            Op::GraphNames { .. } => ("graph names", String::new()),
+            Op::Union { branches, .. } => ("union", format!("of {}", branches.len())),
             Op::Group { input, keys, aggregates, .. } => {
                 let keys: Vec<Var> = keys.iter().map(|k| input.vars[*k as usize]).collect();
-                format!("group by {} ({} aggregates)", self.vars(&keys), aggregates.len())
+                ("group", format!("by {} ({} aggregates)", self.vars(&keys), aggregates.len()))
             }
-            Op::Distinct { optional, .. } => {
-                if *optional { "distinct (early)" } else { "distinct" }.to_owned()
-            }
+            Op::Distinct { optional, .. } => ("distinct", if *optional { "(early)" } else { "" }.to_owned()),
             Op::Sort { keys, limit, .. } => match limit {
-                Some(limit) => format!("top {limit} by {} keys", keys.len()),
-                None => format!("sort by {} keys", keys.len()),
+                Some(limit) => ("top", format!("{limit} by {} keys", keys.len())),
+                None => ("sort", format!("by {} keys", keys.len())),
             },
             Op::Slice { offset, limit, .. } => {
-                format!("slice from {offset}{}", limit.map_or_else(String::new, |l| format!(" limit {l}")))
+                let limit = limit.map_or_else(String::new, |limit| format!(" limit {limit}"));
+                ("slice", format!("from {offset}{limit}"))
             }
-            Op::Project { .. } => format!("project {}", self.vars(&node.vars)),
+            Op::Project { .. } => ("project", self.vars(&node.vars)),
             Op::Path { path, from, to, .. } => {
                 let end = |e: &PathEnd| if *e == PathEnd::New { "new" } else { "bound" };
-                format!("path {} -({path})- {}", end(from), end(to))
+                ("path", format!("{} -({path})- {}", end(from), end(to)))
             }
-        }
+        };
+        (operator.to_owned(), detail)
     }
 
     fn access(&self, access: &Access, input: &[Var]) -> String {
         let name = index_name(access.index);
-        let key: Vec<String> = access.key.iter().map(|k| self.src(*k, input)).collect();
+        let key: Vec<String> = access.key.iter().map(|k| self.src(*k, input, Iris::Short)).collect();
         let bounds = if access.bounds.is_empty() { "" } else { " in bounds" };
         format!("{name}[{}]{bounds}", key.join(" "))
     }
 
-    fn src(&self, src: Src, input: &[Var]) -> String {
+    /// The key of a visit, its terms in full.
+    fn key(&self, access: &Access, input: &[Var]) -> Vec<String> {
+        access.key.iter().map(|k| self.src(*k, input, Iris::Whole)).collect()
+    }
+
+    fn src(&self, src: Src, input: &[Var], iris: Iris) -> String {
         match src {
             Src::Const(c) => {
                 let term = ground(&self.run.algebra.consts[c.0 as usize], &self.run.params);
                 match term {
+                    GroundTerm::Iri(iri) if iris == Iris::Whole => iri.to_string(),
                     GroundTerm::Iri(iri) => {
                         let text = iri.as_str();
                         let local = text.rfind(['#', '/']).map_or(text, |i| &text[i + 1..]);
@@ -180,6 +185,35 @@ impl Printer<'_> {
     }
 }
 
+/// How IRIs are shown.
+#[derive(Clone, Copy, PartialEq)]
+enum Iris {
+    /// the part after the last / or #
+    Short,
+    Whole,
+}
+
+/// The visit to an index that an operator makes, and the columns that its key may be of.
+fn access_of(op: &Op) -> Option<(&Access, &[Var])> {
+    match op {
+        Op::Scan { access } => Some((access, &[])),
+        Op::Lookup { access, input, .. } => Some((access, &input.vars)),
+        _ => None,
+    }
+}
+
+fn measured(counters: &Counters) -> Measured {
+    Measured {
+        rows: counters.rows,
+        batches: counters.batches,
+        starts: counters.starts,
+        time: counters.time,
+        activity: counters.activity,
+        threads: counters.threads,
+        shared: counters.shared.map(note),
+    }
+}
+
 fn index_name(index: Index) -> &'static str {
     match index {
         Index::Psog => "PSOG",
@@ -207,23 +241,5 @@ fn note(shared: SharedNote) -> String {
     match shared.joined_at {
         Some(share) => format!("shared with {}, joined at {:.0} %", shared.others, 100.0 * share),
         None => "in pieces".to_owned(),
-    }
-}
-
-/// A time in the unit that suits it.
-fn time(us: f64) -> String {
-    match us {
-        us if us < 1e3 => format!("{}µs", short(us)),
-        us if us < 1e6 => format!("{}ms", short(us / 1e3)),
-        us => format!("{}s", short(us / 1e6)),
-    }
-}
-
-fn short(n: f64) -> String {
-    match n {
-        n if n < 10.0 => format!("{n:.1}"),
-        n if n < 10_000.0 => format!("{n:.0}"),
-        n if n < 1e7 => format!("{:.0}K", n / 1e3),
-        n => format!("{:.0}M", n / 1e6),
     }
 }

@@ -445,6 +445,55 @@ fn explain_and_analyze_show_the_operators() {
     assert!(analysis.contains("rows 2 batches 1") && analysis.contains("1 rows;"), "{analysis}");
 }
 
+/// The operator of a line of a plan's text, up to the estimates, and the rows it put out.
+fn of_line(line: &str) -> (String, Option<u64>) {
+    let (operator, rest) = line.split_once(" rows≈").unwrap_or_else(|| panic!("no estimate: {line}"));
+    let rows = rest.split_once("| rows ").map(|(_, rows)| rows.split(' ').next().unwrap().parse().unwrap());
+    (operator.trim().to_owned(), rows)
+}
+
+#[test]
+fn plans_say_the_same_as_text_and_as_json() {
+    let f = open(DATA);
+    for query in [
+        "SELECT ?x ?l { ?x <e:p> <e:c> . ?x <e:l> ?l } ORDER BY ?l LIMIT 1",
+        "SELECT * { ?s ?p ?o OPTIONAL { ?s <e:l> ?l } FILTER(?o != <e:c>) }",
+        "SELECT ?p (COUNT(*) AS ?n) { { ?s ?p ?o } UNION { ?o ?p ?s } } GROUP BY ?p",
+        "SELECT DISTINCT ?x { ?x <e:p>+ ?y FILTER NOT EXISTS { ?x <e:l> 'none' } }",
+        "SELECT * { VALUES ?x { <e:a> <e:b> } ?x ?p ?o BIND(STR(?o) AS ?t) }",
+        "ASK { <e:unknown> ?p ?o }",
+    ] {
+        let options = QueryOptions::default();
+        for plan in [f.engine.explanation(query, &options), f.engine.analysis(query, &options)] {
+            let plan = plan.unwrap();
+            let (text, json) = (plan.to_string(), plan.json());
+            let operators = json["operators"].as_array().unwrap();
+            let mut is_input = vec![0; operators.len()];
+            for (id, (line, of)) in text.lines().zip(operators).enumerate() {
+                let said = format!("{} {}", of["operator"].as_str().unwrap(), of["detail"].as_str().unwrap());
+                assert_eq!(of_line(line), (said.trim().to_owned(), of["measured"]["rows"].as_u64()));
+                assert_eq!(of["id"], id);
+                let depth = of["depth"].as_u64().unwrap();
+                assert_eq!(line.len() - line.trim_start().len(), 2 * depth as usize, "{text}");
+                for input in of["inputs"].as_array().unwrap() {
+                    let input = input.as_u64().unwrap() as usize;
+                    assert!(operators[input]["depth"] == depth + 1 && input > id, "{json:#}");
+                    is_input[input] += 1;
+                }
+            }
+            assert!(is_input[0] == 0 && is_input[1..].iter().all(|n| *n == 1), "it is a tree: {json:#}");
+            match plan.outcome {
+                Some(_) => assert_eq!(operators[0]["measured"]["rows"], json["outcome"]["rows"], "{json:#}"),
+                None => assert_eq!(text.lines().count(), operators.len(), "{text}"),
+            }
+        }
+    }
+    let json = f.engine.explanation("SELECT ?l { <e:a> <e:l> ?l }", &QueryOptions::default()).unwrap().json();
+    let all = json["operators"].as_array().unwrap();
+    let scan = all.iter().find(|of| of["operator"] == "scan").unwrap_or_else(|| panic!("{json:#}"));
+    assert_eq!((&scan["index"], &scan["key"]), (&"PSOG".into(), &serde_json::json!(["<e:l>", "<e:a>"])));
+}
+
 /// Each row has 27 million matches, which would take minutes; one is enough. Some have none.
 #[test]
 fn exists_asks_for_no_more_than_it_needs() {

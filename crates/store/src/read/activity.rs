@@ -45,7 +45,7 @@ impl Activity {
     const OF_LINE: usize = 10;
 
     /// The fields with their names and units, in order.
-    pub(crate) fn named(&self) -> [(&'static str, &'static str, u64); Activity::FIELDS] {
+    pub fn named(&self) -> [(&'static str, &'static str, u64); Activity::FIELDS] {
         [
             ("rnd", "lookups", self.rnd),
             ("seq", "rows", self.seq),

@@ -185,6 +185,8 @@ fn pool(out: &mut Samples, report: &Report) {
     out.level("pool.fresh_frames", "frames", pool.fresh_frames);
     out.level("pool.resident", "pages", pool.resident);
     out.level("pool.regret", "share", pool.regret);
+    out.count("pool.left", "pages", pool.left);
+    out.count("pool.wanted_again", "pages", pool.wanted_again);
     out.level("memory.total_bytes", "bytes", pool.memory_bytes);
     out.level("memory.used_bytes", "bytes", pool.memory_used_bytes);
     out.level("memory.peak_bytes", "bytes", pool.memory_peak_bytes);

@@ -82,7 +82,18 @@ pub fn as_text(samples: &[Sample]) -> String {
     out.push_str(&format!("devices:\n{}", devices(samples)));
     out.push_str(&pool_line(samples));
     out.push_str(&journal_lines(samples));
+    out.push_str(&advice_lines(samples));
     out
+}
+
+/// Advice of a server, if it gives any.
+fn advice_lines(samples: &[Sample]) -> String {
+    let line = |sample: &Sample| match &sample.value {
+        SampleValue::Text(line) if sample.name == "advice[].text" => Some(format!("  {line}\n")),
+        _ => None,
+    };
+    let lines: String = samples.iter().filter_map(line).collect();
+    if lines.is_empty() { lines } else { format!("advice:\n{lines}") }
 }
 
 /// Accounts that did something.
@@ -258,6 +269,15 @@ mod tests {
         let heads = TREES.iter().map(|column| column.head.replace(' ', ""));
         let all: Vec<String> = std::iter::once("tree".to_owned()).chain(heads).collect();
         assert_eq!(all, TREE_COLUMNS);
+    }
+
+    #[test]
+    fn advice_is_at_the_end_if_there_is_any() {
+        assert!(!as_text(&samples()).contains("advice"));
+        let mut out = Samples::default();
+        out.labelled("topic", "pool", |out| out.level("advice[].text", "text", "more".to_owned()));
+        let all = [samples(), out.into_list()].concat();
+        assert!(as_text(&all).ends_with("recovery\nadvice:\n  more\n"), "{}", as_text(&all));
     }
 
     #[test]

@@ -1,0 +1,132 @@
+//! `snowmelt doctor`: looks at what makes a database slow or fragile, and says what to change.
+//!
+//! 1. Facts are collected: of the machine, of each stripe's disk, of the stored files, of a running
+//!    server. Facts of the kernel are read below a root, so that tests have a tree of their own.
+//! 2. Pure functions judge them: facts in, findings out.
+//! 3. Findings are shown, the worst first. One that is a problem makes the exit status 1.
+//!
+//! Nothing is changed. A small file is written into the database's folder and taken away, to time
+//! syncs. A database that a server has open is looked at from outside, and the server is asked.
+
+mod disk;
+mod finding;
+mod kernel;
+mod machine;
+mod served;
+mod stored;
+mod sync_time;
+mod trial;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde_json::json;
+use snowmelt_base::size;
+use snowmelt_store::StoreConfig;
+use snowmelt_store::superblock::SuperBlockFile;
+
+use self::disk::KeptProfile;
+use self::finding::{Finding, Level};
+use self::kernel::KernelFiles;
+use super::query::is_closed_pipe;
+
+/// Look at what makes a database slow or fragile, and say what to change.
+#[derive(clap::Args)]
+pub struct DoctorArgs {
+    /// The database directory, or the address of a running server: http://HOST:PORT
+    #[arg(value_name = "DB|URL")]
+    db: PathBuf,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = DoctorFormat::Text)]
+    format: DoctorFormat,
+    /// The memory that the database is opened with: half of the machine's or cgroup's memory when
+    /// not given
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    memory: Option<u64>,
+    /// A file with the token that the server wants, for a URL
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum DoctorFormat {
+    Text,
+    Json,
+}
+
+/// Runs the command.
+pub fn run(args: DoctorArgs) -> anyhow::Result<()> {
+    let named = args.db.to_string_lossy();
+    let is_url = named.contains("://");
+    let mut findings = match is_url {
+        true => of_server(&named, args.token_file.as_deref())?,
+        false => of_database(&args.db, args.memory)?,
+    };
+    // Stable: within a level they stay in their order.
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
+    match show(&args, &findings, is_url) {
+        Err(error) if is_closed_pipe(&error) => {}
+        shown => shown?,
+    }
+    match finding::count(&findings, Level::Problem) {
+        0 => Ok(()),
+        1 => bail!("{named} has a problem"),
+        n => bail!("{named} has {n} problems"),
+    }
+}
+
+fn show(args: &DoctorArgs, findings: &[Finding], is_url: bool) -> anyhow::Result<()> {
+    let text = match args.format {
+        DoctorFormat::Text => finding::as_text(findings),
+        DoctorFormat::Json => {
+            let subject = if is_url { "server" } else { "database" };
+            let findings: Vec<_> = findings.iter().map(Finding::json).collect();
+            format!("{:#}\n", json!({ subject: args.db.to_string_lossy(), "findings": findings }))
+        }
+    };
+    let mut out = std::io::stdout();
+    Ok(out.write_all(text.as_bytes()).and_then(|()| out.flush())?)
+}
+
+fn of_server(url: &str, token: Option<&Path>) -> anyhow::Result<Vec<Finding>> {
+    let token = token.map(|path| {
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
+        text.map(|text| text.trim().to_owned())
+    });
+    Ok(served::judge(&served::ask(url, token.transpose()?.as_deref())?, &|_| true))
+}
+
+fn of_database(dir: &Path, memory: Option<u64>) -> anyhow::Result<Vec<Finding>> {
+    // Reading the super-block needs no lock: a server may have the database open.
+    if !dir.exists() && dir.to_string_lossy().contains(':') {
+        bail!("{} is no folder, and the address of a server begins with http://", dir.display());
+    }
+    let block = SuperBlockFile::peek(dir).with_context(|| format!("cannot look at {}", dir.display()))?;
+    let stripes: Vec<PathBuf> = block.stripes.iter().map(|stripe| dir.join(stripe)).collect();
+    let server = served::of_database(dir);
+    let kernel = KernelFiles::real();
+    let holder = server.is_some().then(|| stored::holder(dir)).flatten();
+    let trial = trial::of(&stripes[0]);
+    let machine = machine::collect(&kernel, holder.as_deref().unwrap_or("self"), trial);
+    let of_server = server.as_ref().and_then(|server| served::budget(server.as_ref().ok()?));
+    let budget = of_server.or(memory).unwrap_or_else(|| StoreConfig::default().memory_bytes);
+    let stored = stored::collect(dir, &stripes);
+    let disks: Vec<_> = (0..stripes.len()).map(|n| disk::collect(&kernel, dir, n, &stripes[n])).collect();
+    let mut findings = machine::judge(&machine, budget, server.is_some());
+    findings.extend(stored::judge(&stored, budget));
+    let db = dir.display().to_string();
+    findings.extend(disks.iter().flat_map(|facts| disk::judge(facts, &db)));
+    let is_in_memory = disks.iter().any(disk::DiskFacts::is_in_memory);
+    findings.extend(sync_time::judge(&sync_time::measure(dir), is_in_memory));
+    match server {
+        None => {}
+        // It knows no times where there is no profile, which was said.
+        Some(Ok(facts)) => {
+            let is_probed = |n: usize| disks.get(n).is_none_or(|disk| disk.profile != KeptProfile::Absent);
+            findings.extend(served::judge(&facts, &is_probed));
+        }
+        Some(Err(why)) => findings.push(served::silent(why)),
+    }
+    Ok(findings)
+}

@@ -1,0 +1,71 @@
+//! Advice of this server and of its datasets: a look each minute, new lines to standard error,
+//! those that stand into the meters.
+
+use std::io::Write;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, Weak};
+
+use serde_json::{Value, json};
+use snowmelt_graph::{Sample, Samples, as_json};
+
+use super::Service;
+use crate::advice::{self, Advisor, Signs};
+use crate::dataset::Dataset;
+use crate::slots::Slots;
+
+impl Service {
+    /// Looks now; returns the lines that are new.
+    pub fn look_for_advice(&self) -> Vec<String> {
+        let at = self.started.elapsed();
+        let look = |advisor: &Mutex<Advisor>, meters: &Value| {
+            advisor.lock().expect("no holder panics").look(at, Signs::of(meters))
+        };
+        let own = json!({
+            "turns": self.turns(),
+            "answered": self.answered.load(Ordering::Relaxed),
+            "refused": self.refused.load(Ordering::Relaxed),
+        });
+        let mut told = look(&self.advisor, &own);
+        for dataset in self.open_datasets() {
+            let meters = as_json(&dataset.engine.database().report().samples());
+            let of = if dataset.name.is_empty() { String::new() } else { format!("{}: ", dataset.name) };
+            told.extend(look(&dataset.advisor, &meters).into_iter().map(|line| format!("{of}{line}")));
+        }
+        told
+    }
+
+    /// The lines that stand for a dataset and for the server, as meters.
+    pub fn advice(&self, of: Option<&Dataset>) -> Vec<Sample> {
+        let mut out = Samples::default();
+        for advisor in of.map(|dataset| &dataset.advisor).into_iter().chain([&self.advisor]) {
+            for (topic, line) in advisor.lock().expect("no holder panics").standing() {
+                out.labelled("topic", topic, |out| out.level("advice[].text", "text", line.to_owned()));
+            }
+        }
+        out.into_list()
+    }
+
+    /// Waits for turns.
+    pub fn turns(&self) -> Value {
+        let of = |slots: &Slots| {
+            let (waited, time) = slots.waited();
+            json!({ "all": slots.all(), "waited": waited, "waited_s": time.as_secs_f64() })
+        };
+        json!({ "queries": of(&self.slots), "changes": of(&self.change_slots) })
+    }
+}
+
+/// Looks each minute until the service is gone.
+pub async fn advise(service: Weak<Service>) {
+    loop {
+        let service = Weak::clone(&service);
+        // It looks through tables and takes counters under locks.
+        let look = move || service.upgrade().map(|service| service.look_for_advice());
+        let Ok(Some(lines)) = tokio::task::spawn_blocking(look).await else { return };
+        for line in lines {
+            // Not eprintln!, which panics when the reader is gone.
+            let _ = writeln!(std::io::stderr(), "snowmelt: advice: {line}");
+        }
+        tokio::time::sleep(advice::EVERY).await;
+    }
+}
