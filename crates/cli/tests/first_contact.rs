@@ -104,3 +104,27 @@ fn a_broken_pattern_is_told_with_its_place() {
     has(&told, &["line 2, column 8: a triple pattern needs an object here"]);
     assert!(!told.contains("LATERAL"), "{told}");
 }
+
+#[test]
+fn a_configuration_file_is_looked_at_without_running_anything() {
+    let bench = Bench::new();
+    let check = |text: &str| {
+        bench.write("c.toml", text);
+        let done = bench.run(&["config", "check", "c.toml"]);
+        (done.status.success(), String::from_utf8([done.stdout, done.stderr].concat()).unwrap())
+    };
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/snowmelt.toml");
+    let (fine, said) = check(&std::fs::read_to_string(shipped).unwrap());
+    assert!(fine && said.contains("serve: 2 switches"), "{said}");
+    assert!(check("memory = \"4GiB\"\n[load]\nthreads = 2\n").0);
+    for (text, expected) in [
+        ("[serve]\nlisten = \"x\"\n", "--listen"),
+        ("nonsense = 1\n", "nonsense is not a switch"),
+        ("[serve]\nnonsense = 1\n", "nonsense is not a switch of serve"),
+        ("memory = \"lots\"\n", "--memory"),
+        ("memory = ", "cannot read"),
+    ] {
+        let (fine, said) = check(text);
+        assert!(!fine && said.contains(expected), "{text}: {said}");
+    }
+}

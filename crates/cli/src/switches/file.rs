@@ -52,7 +52,11 @@ pub fn check(command: &Command, path: &Path) -> anyhow::Result<Vec<(String, usiz
     let table: Table = text.parse().with_context(failed)?;
     let none = Command::new("none").get_matches_from(["none"]);
     let mut taken = Vec::new();
-    for words in leaves(command) {
+    // A table is named after the last word of a command; the shorter one is meant.
+    let is_shadowed = |words: &[String]| {
+        words.len() > 1 && words.last().is_some_and(|last| command.find_subcommand(last).is_some())
+    };
+    for words in leaves(command).into_iter().filter(|words| !is_shadowed(words)) {
         let sub =
             words.iter().fold(command, |of, word| of.find_subcommand(word).expect("it was found there"));
         let added = Additions { path, command, sub, matches: &none }.of(&table)?;
