@@ -325,10 +325,9 @@ fn profile_of(about: String, facts: &DiskFacts, db: &str) -> Finding {
         let why = "the disk is another one, or busy: plans reckon with wrong costs";
         return Finding::advice(about, measured, why, format!("{probe}, when little runs"));
     }
-    if let Some(doubt) = doubts.first() {
-        return Finding::advice(about, format!("{measured}; {doubt}"), WHY, probe);
-    }
-    Finding::ok(about, measured)
+    // Another probe would have the same doubt.
+    let doubt = doubts.first().map_or_else(String::new, |doubt| format!("; {doubt}"));
+    Finding::ok(about, format!("{measured}{doubt}"))
 }
 
 #[cfg(test)]

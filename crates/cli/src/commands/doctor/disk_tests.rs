@@ -51,6 +51,9 @@ fn a_good_disk_has_no_findings() {
     assert_eq!(bad(&in_place), [], "a block device");
     let small = DiskFacts { bytes: Some(1 << 20), profile: KeptProfile::Absent, ..well() };
     assert_eq!(bad(&small), [], "a probe would refuse it");
+    let doubts = vec!["the file is small".to_owned()];
+    let profile = KeptProfile::Kept { cost: CostModel::ssd(), direct: true, doubts, is_older: false };
+    assert_eq!(bad(&DiskFacts { profile, ..well() }), [], "the next probe would have the same doubt");
 }
 
 #[test]
