@@ -55,6 +55,7 @@ fn the_doctor_looks_at_a_database_and_at_a_server() {
     assert_eq!((code, &problem["findings"][0]["level"]), (Some(1), &"problem".into()));
     assert_eq!(problem["findings"][0]["about"], "memory");
     has(&bench.error(&["doctor", "nowhere"]), &["nowhere", "no such directory"]);
+    has(&bench.error(&["doctor", "."]), &["name one of them", "db"]);
     has(&bench.error(&["doctor", "localhost:7878"]), &["http://"]);
     has(&bench.error(&["doctor", "https://localhost:7878"]), &["only http://"]);
     assert_eq!(bench.run(&["doctor"]).status.code(), Some(2));

@@ -24,7 +24,7 @@ use anyhow::{Context, bail};
 use serde_json::json;
 use snowmelt_base::size;
 use snowmelt_store::StoreConfig;
-use snowmelt_store::superblock::SuperBlockFile;
+use snowmelt_store::superblock::{FILE_NAME, SuperBlockFile};
 
 use self::disk::KeptProfile;
 use self::finding::{Finding, Level};
@@ -102,6 +102,9 @@ fn of_database(dir: &Path, memory: Option<u64>) -> anyhow::Result<Vec<Finding>> 
     if !dir.exists() && dir.to_string_lossy().contains(':') {
         bail!("{} is no folder, and the address of a server begins with http://", dir.display());
     }
+    if let Some(one) = one_below(dir) {
+        bail!("{} is a folder of databases: name one of them, as {}", dir.display(), one.display());
+    }
     let block = SuperBlockFile::peek(dir).with_context(|| format!("cannot look at {}", dir.display()))?;
     let stripes: Vec<PathBuf> = block.stripes.iter().map(|stripe| dir.join(stripe)).collect();
     let server = served::of_database(dir);
@@ -129,4 +132,11 @@ fn of_database(dir: &Path, memory: Option<u64>) -> anyhow::Result<Vec<Finding>> 
         Some(Err(why)) => findings.push(served::silent(why)),
     }
     Ok(findings)
+}
+
+/// A database in a folder that is none itself.
+fn one_below(dir: &Path) -> Option<PathBuf> {
+    let is_database = |path: &Path| path.join(FILE_NAME).exists();
+    let below = std::fs::read_dir(dir).ok().filter(|_| !is_database(dir))?;
+    below.flatten().map(|entry| entry.path()).find(|path| is_database(path))
 }

@@ -8,12 +8,16 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{major, minor};
 use snowmelt_base::random::lcg;
+use snowmelt_base::size;
 use snowmelt_io::{AlignedBuf, CostModel, Device, FileDevice, Profile};
 use snowmelt_store::{PAGE_BYTES, profile_path};
 
 use super::finding::Finding;
 use super::kernel::{KernelFiles, MountPoint};
 use super::trial;
+
+/// Bytes of a file from which a probe measures.
+pub const PROBED_BYTES: u64 = 64 << 20;
 
 /// File systems in memory.
 const IN_MEMORY: [&str; 2] = ["tmpfs", "ramfs"];
@@ -25,6 +29,8 @@ pub struct DiskFacts {
     pub number: usize,
     /// Its file or block device.
     pub path: PathBuf,
+    /// Bytes of it; `None` of a block device.
+    pub bytes: Option<u64>,
     /// Its file system; none of a block device.
     pub mount: Option<MountPoint>,
     /// Settings of its block device.
@@ -90,8 +96,10 @@ pub fn collect(kernel: &KernelFiles, dir: &Path, number: usize, path: &Path) -> 
         None => mount.as_ref().map(|mount| mount.device.clone()),
     };
     let file = trial::open_direct(&path).ok();
+    let bytes = meta.as_ref().filter(|meta| meta.is_file()).map(fs::Metadata::len);
     DiskFacts {
         number,
+        bytes,
         block: id.and_then(|id| block(kernel, &id)),
         direct: file.as_ref().map(FileDevice::is_direct),
         profile: profile(&profile_path(dir, number, &path), &path),
@@ -288,6 +296,10 @@ fn profile_of(about: String, facts: &DiskFacts, db: &str) -> Finding {
     let now = facts.read.map(|time| 1e6 * time.as_secs_f64());
     let read_now = now.map_or_else(String::new, |now| format!("; a page takes {} now", us(now)));
     let (cost, is_direct, doubts, is_older) = match &facts.profile {
+        KeptProfile::Absent if facts.bytes.is_some_and(|bytes| bytes < PROBED_BYTES) => {
+            let least = size::about(PROBED_BYTES as f64);
+            return Finding::ok(about, format!("none: the stripe has less than the {least} of a probe"));
+        }
         KeptProfile::Absent => {
             let assumed = us(CostModel::ssd().latency_ns as f64 / 1e3);
             let measured = format!("none: a page is assumed to take {assumed}, as of a SATA SSD{read_now}");
@@ -313,10 +325,9 @@ fn profile_of(about: String, facts: &DiskFacts, db: &str) -> Finding {
         let why = "the disk is another one, or busy: plans reckon with wrong costs";
         return Finding::advice(about, measured, why, format!("{probe}, when little runs"));
     }
-    if let Some(doubt) = doubts.first() {
-        return Finding::advice(about, format!("{measured}; {doubt}"), WHY, probe);
-    }
-    Finding::ok(about, measured)
+    // Another probe would have the same doubt.
+    let doubt = doubts.first().map_or_else(String::new, |doubt| format!("; {doubt}"));
+    Finding::ok(about, format!("{measured}{doubt}"))
 }
 
 #[cfg(test)]

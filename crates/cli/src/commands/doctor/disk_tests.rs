@@ -8,6 +8,7 @@ fn well() -> DiskFacts {
     DiskFacts {
         number: 0,
         path: "/srv/db/data".into(),
+        bytes: Some(8 << 30),
         mount: Some(MountPoint {
             place: "/srv".into(),
             kind: "ext4".to_owned(),
@@ -48,6 +49,11 @@ fn a_good_disk_has_no_findings() {
     assert_eq!(bad(&well()), []);
     let in_place = DiskFacts { mount: None, read: None, ..well() };
     assert_eq!(bad(&in_place), [], "a block device");
+    let small = DiskFacts { bytes: Some(1 << 20), profile: KeptProfile::Absent, ..well() };
+    assert_eq!(bad(&small), [], "a probe would refuse it");
+    let doubts = vec!["the file is small".to_owned()];
+    let profile = KeptProfile::Kept { cost: CostModel::ssd(), direct: true, doubts, is_older: false };
+    assert_eq!(bad(&DiskFacts { profile, ..well() }), [], "the next probe would have the same doubt");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use snowmelt_graph::as_json;
 use snowmelt_server::advice::{Signs, Topic, judged};
 use snowmelt_server::control::{Command, Reply};
 
+use super::disk;
 use super::finding::Finding;
 use crate::control::{self, Client};
 
@@ -120,8 +121,10 @@ pub fn judge(facts: &ServedFacts, is_probed: &dyn Fn(usize) -> bool) -> Vec<Find
     }));
     findings.extend(advice(facts, &signs));
     findings.push(recovery(&facts.meters));
+    let is_small = facts.meters["database"]["bytes"].as_u64().is_some_and(|bytes| bytes < disk::PROBED_BYTES);
+    let is_probed = |n: usize| !is_small && is_probed(n);
     let devices = list(&facts.meters, "devices").enumerate();
-    findings.extend(devices.flat_map(|(n, device)| disk(n, device, is_probed(n))));
+    findings.extend(devices.flat_map(|(n, device)| stripe(n, device, is_probed(n))));
     findings.push(trees(&facts.meters));
     findings.extend(facts.version.as_deref().and_then(version));
     findings.extend(facts.uptime.map(|time| {
@@ -175,7 +178,7 @@ fn recovery(meters: &Value) -> Finding {
     Finding::ok("server: checkpoints", measured)
 }
 
-fn disk(number: usize, device: &Value, is_probed: bool) -> Vec<Finding> {
+fn stripe(number: usize, device: &Value, is_probed: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     if device["engine"] == "threads" {
         findings.push(Finding::advice(
@@ -281,6 +284,8 @@ mod tests {
         let facts = ServedFacts { meters, ..ServedFacts::default() };
         let told = |is_probed| judge(&facts, &|_| is_probed).iter().any(|f| f.level != Level::Ok);
         assert!(told(true) && !told(false));
+        let small = json!({ "database": { "bytes": 9 }, "devices": facts.meters["devices"], "journal": {} });
+        assert_eq!(bad(small), [], "a probe would refuse it");
     }
 
     #[test]
