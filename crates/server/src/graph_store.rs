@@ -56,7 +56,13 @@ pub fn target(method: &Method, path: &str, query: Option<&str>, root: &str) -> R
         match name.as_ref() {
             "default" => targets.push(Target::Default),
             "graph" => targets.push(named(&value)?),
-            _ => {}
+            "format" => {}
+            // Another name for 'graph' must not mean all graphs.
+            other => {
+                return Err(bad(&format!(
+                    "no parameter {other:?} here: name the graph with 'graph', or 'default'"
+                )));
+            }
         }
     }
     match targets.len() {
@@ -233,7 +239,12 @@ mod tests {
             target(&Method::DELETE, "/graphs", None, "http://h").unwrap_err().0,
             StatusCode::BAD_REQUEST
         );
-        for query in [Some("graph=urn:a&default"), Some("graph=relative")] {
+        for query in [
+            Some("graph=urn:a&default"),
+            Some("graph=relative"),
+            Some("graph-uri=urn:a"),
+            Some("graph=urn:a&context=urn:b"),
+        ] {
             assert_eq!(get("/graphs", query), Err(400), "{query:?}");
         }
     }

@@ -124,6 +124,12 @@ impl Parameters {
             let list = match name.as_ref() {
                 "query" => &mut self.queries,
                 "update" => &mut self.updates,
+                // A form's field that was left empty.
+                "default-graph-uri" | "named-graph-uri" | "using-graph-uri" | "using-named-graph-uri"
+                    if value.is_empty() =>
+                {
+                    continue;
+                }
                 "default-graph-uri" => &mut self.graphs,
                 "named-graph-uri" => &mut self.named_graphs,
                 "using-graph-uri" => &mut self.using,
@@ -291,6 +297,9 @@ mod tests {
         }
         let priority = parse(&Method::GET, Some("query=a&priority=urgent"), &HeaderMap::new(), b"");
         assert_eq!(priority.unwrap_err().0, StatusCode::BAD_REQUEST);
+        let empty = Some("query=a&default-graph-uri=&named-graph-uri=");
+        let empty = query(parse(&Method::GET, empty, &HeaderMap::new(), b"").unwrap());
+        assert!(empty.default_graphs.is_empty() && empty.named_graphs.is_empty());
         let media = parse(&Method::POST, None, &typed("text/plain"), b"ASK {}").unwrap_err();
         assert_eq!(media.0, StatusCode::UNSUPPORTED_MEDIA_TYPE);
         let method = parse(&Method::DELETE, Some("query=a"), &HeaderMap::new(), b"").unwrap_err();
