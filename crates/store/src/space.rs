@@ -389,6 +389,12 @@ impl Space {
         if owned { self.extents[i].tree } else { None }
     }
 
+    /// Extents that may be given out, and those that rest for older readers.
+    pub fn unused(&self) -> (u64, u64) {
+        let count = |wanted: fn(&Use) -> bool| self.uses.iter().filter(|u| wanted(u)).count() as u64;
+        (count(|u| *u == Use::Free), count(|u| matches!(u, Use::Resting(_))))
+    }
+
     /// Extents that commits up to `txn` freed.
     pub fn resting(&self, txn: u64) -> Vec<ExtentId> {
         let freed = |u: &Use| matches!(u, Use::Resting(t) if *t <= txn);

@@ -272,6 +272,19 @@ impl Store {
         self.fetch.stripes.bytes(self.geometry, self.fetch.core.space.read().len())
     }
 
+    /// Bytes of extents that may be given out without the stripes growing, and of those that
+    /// readers of older states keep from being given out.
+    pub fn unused_bytes(&self) -> (u64, u64) {
+        let (free, resting) = self.fetch.core.space.read().unused();
+        let bytes = self.geometry.extent_bytes();
+        (free * bytes, resting * bytes)
+    }
+
+    /// Bytes by which the stripes can grow; `None` when that is not known.
+    pub fn room_bytes(&self) -> Option<u64> {
+        self.fetch.stripes.room()
+    }
+
     /// After an open with [`Salvage::CutJournal`](crate::Salvage): commits and checkpoints what
     /// is left, so that the damage is behind it.
     pub fn settle_salvage(self: &Arc<Self>) -> Result<()> {
