@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use snowmelt_store::{PAGE_BYTES, StoreError};
+use snowmelt_store::{PAGE_BYTES, StoreError, TreeId};
 
 use crate::database::Database;
 use crate::database::change_log::ChangeLog;
@@ -39,6 +39,10 @@ use crate::load::{LoadProgress, Progress};
 
 /// Percent of the dictionary's pages that are of dead terms, from which on they are reclaimed.
 const DEAD_PERCENT: f64 = 10.0;
+
+/// Memory is asked for under this name, and so much of it is left.
+const ASKER: &str = "reclaiming terms";
+const LEFT_BYTES: u64 = 8 << 20;
 
 /// Changes that the commit of the switch makes itself.
 const LAST_CHANGES: usize = 2048;
@@ -199,11 +203,11 @@ impl Database {
             other => other?,
         }
         let after = self.state()?.terms();
-        self.store().compact()?;
+        self.store().checkpoint()?;
         let (free, _) = self.store().unused_bytes();
         let temporary = self.temporary_bytes(&*self.state()?);
         let has_room = self.store().room_bytes().is_none_or(|room| room >= temporary);
-        if free >= self.store().bytes() && has_room {
+        if free >= self.packed_bytes() && has_room {
             // Nothing can be cut off while the new trees lie at the end.
             self.rewrite(Keep::All, options, told)?;
             self.store().compact()?;
@@ -215,7 +219,7 @@ impl Database {
     /// Fails where there is too little room for a rewrite that keeps this share of the terms.
     fn room_for_rewrite(self: &Arc<Self>, live_share: f64, told: Told<'_>) -> Result<()> {
         let state = self.state()?;
-        let pages = |tree: snowmelt_store::TreeId| self.pages_of(tree);
+        let pages = |tree: TreeId| self.pages_of(tree);
         let terms: u64 = Tree::ALL
             .into_iter()
             .map(|tree| {
@@ -244,7 +248,15 @@ impl Database {
         state.quads() * QUAD
     }
 
-    fn pages_of(&self, tree: snowmelt_store::TreeId) -> u64 {
+    /// Bytes of the extents that all trees need when they are written without gaps.
+    fn packed_bytes(&self) -> u64 {
+        let geometry = self.store().geometry();
+        let trees = self.store().catalog_all().trees;
+        let extents = |tree: &TreeId| self.pages_of(*tree).div_ceil(geometry.extent_pages.into());
+        trees.keys().map(extents).sum::<u64>() * geometry.extent_bytes()
+    }
+
+    fn pages_of(&self, tree: TreeId) -> u64 {
         let extents = self.store().extents();
         let of_tree = extents.iter().filter(|(_, extent)| extent.tree == Some(tree));
         of_tree.map(|(_, extent)| extent.allocated.iter().map(|w| u64::from(w.count_ones())).sum::<u64>()).sum()
@@ -253,9 +265,10 @@ impl Database {
     /// Writes a new generation beside the writers, brings it up to date, and switches.
     fn rewrite(self: &Arc<Self>, keep: Keep, options: &CompactOptions, told: Told<'_>) -> Result<()> {
         let memory = self.store().memory();
-        // As a load beside queries.
+        // As a load beside queries; something is left for those who begin.
         let memory_bytes = (memory.free() / 2).max(LEAST_MEMORY);
-        let _reserved = memory.reserve("reclaiming terms", memory_bytes)?;
+        let mut reserved = memory.reserve(ASKER, 0)?;
+        reserved.grow_leaving(ASKER, memory_bytes, LEFT_BYTES)?;
         let _log = Logging::begin(self)?;
         let done = self.write_and_switch(keep, memory_bytes, options, told);
         if done.is_err() {

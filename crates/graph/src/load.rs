@@ -133,6 +133,7 @@ pub fn load_into(
     };
     // From here on none begins.
     let Some(build) = build.filter(|_| !database.is_rewritten()) else {
+        drop(reserved);
         return fill::insert(database, sources, &options, progress, cancel);
     };
     if database.state()?.quads() == 0 {

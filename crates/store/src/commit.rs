@@ -25,7 +25,7 @@ use crate::journal::{Appended, Journal, Room};
 use crate::page::PAGE_BYTES;
 use crate::read::fetch::Fetch;
 use crate::settings::config::{Checkpoints, StoreConfig};
-use crate::space::meta_pages::MetaState;
+use crate::space::meta_pages::{MetaPlacing, MetaState};
 use crate::superblock::SuperBlock;
 use crate::superblock::current::CurrentBlock;
 use crate::sync::long_lock::LongLock;
@@ -59,6 +59,9 @@ pub(crate) struct Commits {
     /// Lowest number the next tree may have: those before belong to a build that the catalog
     /// does not know of.
     pub next_tree: AtomicU32,
+    /// The next checkpoint is made even of the state that is durable already, with catalog and
+    /// map there.
+    pub meta_again: Mutex<Option<MetaPlacing>>,
     pub checkpointer: Checkpointer,
     /// Page versions kept in memory.
     pub version_pages: u64,

@@ -201,6 +201,11 @@ impl Space {
         run
     }
 
+    /// The first of so many free extents in a row.
+    pub fn first_room(&self, want: usize) -> ExtentId {
+        self.first_free_run(want) as u64
+    }
+
     /// Index of the first run of `want` free extents; it may reach beyond the end.
     fn first_free_run(&self, want: usize) -> usize {
         let mut run = 0;

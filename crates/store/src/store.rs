@@ -34,6 +34,7 @@ use crate::read::warm::{self};
 use crate::recovery::RecoveryTrace;
 use crate::settings::config::{Checkpoints, StoreConfig};
 use crate::space::extent::Extent;
+use crate::space::meta_pages::MetaPlacing;
 use crate::store::background::{BackgroundThread, Work};
 use crate::sync::turn::WriterGate;
 
@@ -261,9 +262,22 @@ impl Store {
         self.commits.checkpoint_all(u64::MAX)
     }
 
-    /// Writes all pages back and gives free space at the end of the stripes back.
+    /// Writes all pages back and gives free space at the end of the stripes back. Catalog and
+    /// map go to the front where that makes the stripes shorter.
     pub fn compact(&self) -> Result<()> {
         self.checkpoint()?;
+        let commits = &self.commits;
+        let lies_behind = commits.meta.lock().lies_behind(&commits.fetch.core.space.read());
+        if lies_behind {
+            *commits.meta_again.lock() = Some(MetaPlacing::Front);
+            self.checkpoint()?;
+        }
+        // The super-block names extents that were given up since its map was taken.
+        let is_short = self.fetch.core.space.read().len() < commits.block.lock().extents;
+        if is_short {
+            *commits.meta_again.lock() = Some(MetaPlacing::Reuse);
+            self.checkpoint()?;
+        }
         self.commits.set_lengths()
     }
 

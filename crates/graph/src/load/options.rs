@@ -104,12 +104,11 @@ impl Sizes {
     /// tenth for a part of waiting terms, a thirty-second per thread for rows being sorted, the
     /// rest for chunks, samples and pages.
     pub(super) fn new(options: &LoadOptions) -> Sizes {
-        Sizes::of(options.store.memory_bytes, options.threads, options.sizes)
+        Sizes::of(options.store.memory_bytes.max(LEAST_MEMORY), options.threads, options.sizes)
     }
 
     /// The same for a budget and sizes that are set.
-    pub(super) fn of(memory_bytes: u64, threads: usize, knobs: LoadSizes) -> Sizes {
-        let memory = memory_bytes.max(LEAST_MEMORY);
+    pub(super) fn of(memory: u64, threads: usize, knobs: LoadSizes) -> Sizes {
         let share = |divisor: u64, most: u64| (memory / divisor).min(most) as usize;
         Sizes {
             chunk_bytes: knobs.chunk_bytes.unwrap_or(share(256, 1 << 20)),

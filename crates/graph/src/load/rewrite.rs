@@ -35,6 +35,7 @@ use super::runs::{Run, RunReader, RunStore, RunWriter};
 use super::sorter::{Merge, Sorter};
 use super::temp::TempSpace;
 use crate::database::Database;
+use crate::database::state::GraphState;
 use crate::dict::{self, GraphMeta, Tree, dictionary_error};
 use crate::error::GraphError;
 use crate::input::cancelled;
@@ -42,8 +43,8 @@ use crate::input::error::LoadError;
 use crate::session::Session;
 use crate::term::{Kind, TermId};
 
-/// Least memory of a rewrite, in bytes.
-pub(crate) const LEAST_MEMORY: u64 = super::options::LEAST_MEMORY;
+/// Least memory of a rewrite, in bytes: samples for three symbol tables are the half of it.
+pub(crate) const LEAST_MEMORY: u64 = 48 << 20;
 
 /// Terms read together, and bytes of their strings.
 const STEP_TERMS: usize = 8192;
@@ -93,11 +94,12 @@ impl Rewrite<'_> {
             literal: Sorter::new(run_store("lit-hash"), hash_rows, sizes.fan_in),
             text: Sorter::new(run_store("text-hash"), hash_rows, sizes.fan_in),
         };
+        // Terms and codes that are newer than this are those of quads in the log.
         let begun = self.database.state()?;
         let mut dictionary = Dictionary::new(&build, &hashes);
         dictionary.keep_codes_of(&begun);
 
-        let (numbers, orders) = self.numbers(sizes.table_bytes, &run_store, teller)?;
+        let (numbers, orders) = self.numbers(&begun, sizes.table_bytes, &run_store, teller)?;
         teller.phase(Phase::Terms, Some(numbers.terms()));
         let mut done = 0;
         for (tree, order) in Tree::ALL.into_iter().zip(orders) {
@@ -116,7 +118,7 @@ impl Rewrite<'_> {
         let quads = Sorter::new(run_store("psog"), sizes.batch_rows, sizes.fan_in);
         let mut batch = quads.batch();
         let mut graphs = GraphsSeen::None;
-        teller.phase(Phase::Read, Some(begun.quads()));
+        teller.phase(Phase::Quads, Some(begun.quads()));
         let mut rows = 0;
         self.sweep().quads(|_, columns| {
             rows += columns.rows as u64;
@@ -167,20 +169,21 @@ impl Rewrite<'_> {
     /// old one.
     fn numbers(
         &self,
+        begun: &GraphState,
         most_bytes: u64,
         run_store: &dyn Fn(&'static str) -> Arc<RunStore>,
         teller: &mut Teller<'_>,
     ) -> Result<(NewNumbers, [Option<OrderRun>; 3]), LoadError> {
-        let begun = self.database.state()?;
         if self.keep == Keep::All {
-            return Ok((NewNumbers::same(&begun), [None, None, None]));
+            return Ok((NewNumbers::same(begun), [None, None, None]));
         }
-        let mut live = LiveTerms::new(&begun);
+        let mut live = LiveTerms::new(begun);
         if live.bytes() > most_bytes {
             let wanted = self.memory_bytes / most_bytes.max(1) * live.bytes();
             let (what, free) = ("rewriting the terms".to_owned(), self.memory_bytes);
             return Err(StoreError::Memory { what, wanted, free, total: self.memory_bytes }.into());
         }
+        teller.phase(Phase::Mark, Some(begun.quads()));
         let mut rows = 0;
         self.sweep().quads(|_, columns| {
             rows += columns.rows as u64;
@@ -198,6 +201,7 @@ impl Rewrite<'_> {
         let stores = names.map(run_store);
         let mut writers = stores.each_ref().map(RunWriter::<1>::new);
         let mut fresh: [Vec<[u64; 1]>; 3] = Default::default();
+        teller.phase(Phase::Number, Some(begun.quads()));
         let mut rows = 0;
         self.sweep().by_subject(|quads| {
             for quad in quads {

@@ -295,6 +295,7 @@ fn new_commits(
         generation: AtomicU64::new(0),
         next_txn: AtomicU64::new(found.last_number + 1),
         next_tree: AtomicU32::new(0),
+        meta_again: Mutex::default(),
         checkpointer: Checkpointer::new(&config.clock),
         version_pages: config.version_pages()? as u64,
         config: config.clone(),
