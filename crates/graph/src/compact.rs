@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use snowmelt_store::{PAGE_BYTES, StoreError, TreeId};
+use snowmelt_store::{BuildPlace, PAGE_BYTES, StoreError, TreeId};
 
 use crate::database::Database;
 use crate::database::change_log::ChangeLog;
@@ -193,9 +193,8 @@ impl Database {
         if options.terms == CompactTerms::Auto && (before == 0 || dead.percent() < DEAD_PERCENT) {
             return Ok(TermsCompacted::Left);
         }
-        let rewritten = self.room_for_rewrite(dead.live_share(), told).and_then(|()| {
-            self.rewrite(Keep::Live, options, told)
-        });
+        let place = self.room_for_rewrite(dead.live_share(), told);
+        let rewritten = place.and_then(|place| self.rewrite((Keep::Live, place), options, told));
         match rewritten {
             Err(error) if options.terms == CompactTerms::Auto && is_shortage(&error) => {
                 return Ok(TermsCompacted::PassedOver(error.to_string()));
@@ -209,15 +208,16 @@ impl Database {
         let has_room = self.store().room_bytes().is_none_or(|room| room >= temporary);
         if free >= self.packed_bytes() && has_room {
             // Nothing can be cut off while the new trees lie at the end.
-            self.rewrite(Keep::All, options, told)?;
+            self.rewrite((Keep::All, BuildPlace::Front), options, told)?;
             self.store().compact()?;
         }
         let (_, kept_bytes) = self.store().unused_bytes();
         Ok(TermsCompacted::Reclaimed { before, after, kept_bytes })
     }
 
-    /// Fails where there is too little room for a rewrite that keeps this share of the terms.
-    fn room_for_rewrite(self: &Arc<Self>, live_share: f64, told: Told<'_>) -> Result<()> {
+    /// A place for a rewrite that keeps this share of the terms; fails where there is too little
+    /// room.
+    fn room_for_rewrite(self: &Arc<Self>, live_share: f64, told: Told<'_>) -> Result<BuildPlace> {
         let state = self.state()?;
         let pages = |tree: TreeId| self.pages_of(tree);
         let terms: u64 = Tree::ALL
@@ -232,12 +232,17 @@ impl Database {
         let slack = trees * self.store().geometry().extent_bytes();
         let written = ((terms as f64 * live_share) as u64 + indexes) * PAGE_BYTES as u64 + slack;
         let (free_inside, _) = self.store().unused_bytes();
-        let needed = written.saturating_sub(free_inside) + self.temporary_bytes(&state);
+        let temporary = self.temporary_bytes(&state);
         let free = self.store().room_bytes();
+        // Behind all there is the old trees leave a gap without holes.
+        let (place, needed) = match written + temporary {
+            behind if free.is_none_or(|free| free >= behind) => (BuildPlace::Behind, behind),
+            _ => (BuildPlace::Front, written.saturating_sub(free_inside) + temporary),
+        };
         go_on(told(CompactStep::Needs { bytes: needed, free }))?;
         match free {
             Some(free) if free < needed => Err(GraphError::NoRoom { needed, free }),
-            _ => Ok(()),
+            _ => Ok(place),
         }
     }
 
@@ -263,14 +268,19 @@ impl Database {
     }
 
     /// Writes a new generation beside the writers, brings it up to date, and switches.
-    fn rewrite(self: &Arc<Self>, keep: Keep, options: &CompactOptions, told: Told<'_>) -> Result<()> {
+    fn rewrite(
+        self: &Arc<Self>,
+        what: (Keep, BuildPlace),
+        options: &CompactOptions,
+        told: Told<'_>,
+    ) -> Result<()> {
         let memory = self.store().memory();
         // As a load beside queries; something is left for those who begin.
         let memory_bytes = (memory.free() / 2).max(LEAST_MEMORY);
         let mut reserved = memory.reserve(ASKER, 0)?;
         reserved.grow_leaving(ASKER, memory_bytes, LEFT_BYTES)?;
         let _log = Logging::begin(self)?;
-        let done = self.write_and_switch(keep, memory_bytes, options, told);
+        let done = self.write_and_switch(what, memory_bytes, options, told);
         if done.is_err() {
             // What cannot be dropped now is dropped at the next open.
             let _ = drop_unfinished(self.store());
@@ -280,13 +290,13 @@ impl Database {
 
     fn write_and_switch(
         self: &Arc<Self>,
-        keep: Keep,
+        (keep, place): (Keep, BuildPlace),
         memory_bytes: u64,
         options: &CompactOptions,
         told: Told<'_>,
     ) -> Result<()> {
         let trees = (2 * Tree::ALL.len() + Index::ALL.len()) as u32;
-        let build = self.store().begin_build_beside(trees, NEXT)?;
+        let build = self.store().begin_build_beside(trees, NEXT, place)?;
         let cancel = AtomicBool::new(false);
         let rewrite = Rewrite {
             database: self,

@@ -60,7 +60,7 @@ mod tests;
 mod tree;
 mod whole;
 
-pub use access::build::{Build, TreeWriter};
+pub use access::build::{Build, BuildPlace, TreeWriter};
 pub use access::reader::{Reader, WishKind};
 pub use access::temp_space::{TempBytes, TempSpace};
 pub use access::transaction::{Committed, Pending, Transaction};

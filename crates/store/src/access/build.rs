@@ -38,6 +38,15 @@ use crate::sync::turn::Turn;
 /// Most extents a tree takes at a time.
 const MOST_EXTENTS_AT_ONCE: u32 = 16;
 
+/// Places of the extents of a build beside the writers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BuildPlace {
+    /// The first free ones.
+    Front,
+    /// Behind all there are, so that the free ones before them stay together.
+    Behind,
+}
+
 /// A build under way; dropping it without [`Build::commit`] leaves the old state. Clones are
 /// handles to the same build.
 #[derive(Debug)]
@@ -51,6 +60,9 @@ struct Shared {
     txn: u64,
     /// What follows the names of its trees and records.
     suffix: &'static str,
+    /// The places of its extents; in a build that has the turn the first runs that are long
+    /// enough.
+    place: Option<BuildPlace>,
     state: Mutex<BuildState>,
     /// While it is here no transaction begins; none in a build beside the writers.
     _turn: Option<Turn>,
@@ -73,26 +85,32 @@ impl Store {
     pub fn begin_build(self: &Arc<Self>) -> Result<Build> {
         let (txn, turn) = self.build_number()?;
         let next_tree = self.commits.tree_number(&self.commits.states.appended().catalog);
-        Ok(self.build("", txn, next_tree, Some(turn)))
+        let state = Mutex::new(BuildState { next_tree, ..Default::default() });
+        let store = self.clone();
+        let shared = Shared { store, txn, suffix: "", place: None, state, _turn: Some(turn) };
+        Ok(Build { shared: Arc::new(shared) })
     }
 
     /// Begins a build of up to `trees` trees beside the writers, who wait at its begin and at
     /// its commit only. `suffix` follows the names of its trees and records.
     ///
     /// Errors: as [`Store::begin_build`].
-    pub fn begin_build_beside(self: &Arc<Self>, trees: u32, suffix: &'static str) -> Result<Build> {
+    pub fn begin_build_beside(
+        self: &Arc<Self>,
+        trees: u32,
+        suffix: &'static str,
+        place: BuildPlace,
+    ) -> Result<Build> {
         assert!(!suffix.is_empty(), "it replaces nothing");
         let (txn, turn) = self.build_number()?;
         let first = self.commits.tree_number(&self.commits.states.appended().catalog);
         // Until the commit the catalog does not know of them.
         self.commits.next_tree.fetch_max(first + trees, Ordering::AcqRel);
         drop(turn);
-        Ok(self.build(suffix, txn, first, None))
-    }
-
-    fn build(self: &Arc<Self>, suffix: &'static str, txn: u64, next_tree: u32, turn: Option<Turn>) -> Build {
-        let state = Mutex::new(BuildState { next_tree, ..Default::default() });
-        Build { shared: Arc::new(Shared { store: self.clone(), txn, suffix, state, _turn: turn }) }
+        let state = Mutex::new(BuildState { next_tree: first, ..Default::default() });
+        let store = self.clone();
+        let shared = Shared { store, txn, suffix, place: Some(place), state, _turn: None };
+        Ok(Build { shared: Arc::new(shared) })
     }
 
     /// The number of a build that begins, and the turn.
@@ -313,8 +331,16 @@ impl TreeWriter {
     /// extent; the next extent may lie anywhere.
     pub fn next_id(&mut self) -> PageId {
         if self.at == self.extents.len() {
-            let want = (self.extents.len() as u32).clamp(1, MOST_EXTENTS_AT_ONCE);
-            let taken = self.shared.store.fetch.core.space.write().allocate_for(self.tree, want);
+            let mut space = self.shared.store.fetch.core.space.write();
+            let taken = match self.shared.place {
+                None => {
+                    let want = (self.extents.len() as u32).clamp(1, MOST_EXTENTS_AT_ONCE);
+                    space.allocate_for(self.tree, want)
+                }
+                Some(BuildPlace::Front) => space.allocate_for(self.tree, 1),
+                Some(BuildPlace::Behind) => vec![space.allocate_behind(self.tree)],
+            };
+            drop(space);
             self.extents.extend(taken);
         }
         self.shared.store.geometry.page(self.extents[self.at], self.filled)
