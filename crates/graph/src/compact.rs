@@ -17,11 +17,13 @@
 
 mod estimate;
 
+use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use snowmelt_store::{BuildPlace, PAGE_BYTES, StoreError, TreeId};
 
 use crate::database::Database;
@@ -52,7 +54,8 @@ const PATIENCE: u32 = 16;
 const RENEW_ROWS: u64 = 1 << 21;
 
 /// Whether terms without quads are reclaimed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CompactTerms {
     /// If there are many.
     #[default]
@@ -114,6 +117,22 @@ pub enum CompactStep {
     WritingBack,
 }
 
+impl CompactStep {
+    /// The step in words, and how much of it is done of how much; 0 where that is not known.
+    pub fn told(self) -> (String, u64, u64) {
+        match self {
+            CompactStep::Needs { bytes, free: Some(free) } => {
+                (format!("{bytes} bytes of room are needed, {free} are free"), 0, 0)
+            }
+            CompactStep::Needs { bytes, free: None } => (format!("{bytes} bytes of room are needed"), 0, 0),
+            CompactStep::Rewriting { step, done, total } => (format!("rewriting: {step}"), done, total),
+            CompactStep::CatchingUp(changes) => ("catching up with commits".into(), 0, changes),
+            CompactStep::Moved(leaves) => ("moving pages into order".into(), leaves, 0),
+            CompactStep::WritingBack => ("writing back".into(), 0, 0),
+        }
+    }
+}
+
 /// Result of a compaction.
 #[derive(Clone, Debug)]
 pub struct Compacted {
@@ -146,6 +165,22 @@ pub enum TermsCompacted {
         /// Bytes that older readers keep.
         kept_bytes: u64,
     },
+}
+
+impl fmt::Display for TermsCompacted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TermsCompacted::Left => write!(f, "the terms stay as they are"),
+            TermsCompacted::PassedOver(why) => write!(f, "terms without quads stay: {why}"),
+            TermsCompacted::Reclaimed { before, after, kept_bytes } => {
+                write!(f, "{} of {before} terms were in no quad and are gone", before.saturating_sub(*after))?;
+                if *kept_bytes > 0 {
+                    write!(f, "; queries under way keep {kept_bytes} bytes: run it again after them")?;
+                }
+                Ok(())
+            }
+        }
+    }
 }
 
 /// Told how far a compaction is; says whether it goes on.

@@ -84,7 +84,7 @@ fn line((s, p, o, g): &Quad) -> String {
 
 fn lines_of(session: Session) -> BTreeSet<String> {
     let mut out = Vec::new();
-    session.dump(DumpFormat::NQuads, &mut out, &AtomicBool::new(false)).unwrap();
+    session.dump(DumpFormat::NQuads, None, &mut out, &AtomicBool::new(false)).unwrap();
     String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
 }
 
