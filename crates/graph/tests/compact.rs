@@ -446,6 +446,15 @@ fn clearing_and_loading_beside_it() {
     }
 }
 
+/// Ends the threads, also of a test that fails.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Writers and readers of other threads go on all the time.
 #[test]
 fn writers_and_readers_go_on() {
@@ -488,10 +497,11 @@ fn writers_and_readers_go_on() {
             }
             reads
         });
+        let stopped = Stop(&stop);
         for _ in 0..6 {
             database.compact(&small(), |_| ControlFlow::Continue(())).unwrap();
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(stopped);
         assert!(reader.join().unwrap() > 3);
         writers.into_iter().map(|writer| writer.join().unwrap()).collect::<Vec<_>>()
     });
