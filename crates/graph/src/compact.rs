@@ -173,7 +173,11 @@ impl fmt::Display for TermsCompacted {
             TermsCompacted::Left => write!(f, "the terms stay as they are"),
             TermsCompacted::PassedOver(why) => write!(f, "terms without quads stay: {why}"),
             TermsCompacted::Reclaimed { before, after, kept_bytes } => {
-                write!(f, "{} of {before} terms were in no quad and are gone", before.saturating_sub(*after))?;
+                write!(
+                    f,
+                    "{} of {before} terms were in no quad and are gone",
+                    before.saturating_sub(*after)
+                )?;
                 if *kept_bytes > 0 {
                     write!(f, "; queries under way keep {kept_bytes} bytes: run it again after them")?;
                 }
@@ -258,10 +262,12 @@ impl Database {
         let terms: u64 = Tree::ALL
             .into_iter()
             .map(|tree| {
-                state.strings(tree).map_or(0, |t| pages(t.id())) + state.hashes(tree).map_or(0, |t| pages(t.id()))
+                state.strings(tree).map_or(0, |t| pages(t.id()))
+                    + state.hashes(tree).map_or(0, |t| pages(t.id()))
             })
             .sum();
-        let indexes: u64 = Index::ALL.into_iter().filter_map(|index| state.index(index)).map(|t| pages(t.id())).sum();
+        let indexes: u64 =
+            Index::ALL.into_iter().filter_map(|index| state.index(index)).map(|t| pages(t.id())).sum();
         // The last extent of each tree is not full.
         let trees = (2 * Tree::ALL.len() + Index::ALL.len()) as u64;
         let slack = trees * self.store().geometry().extent_bytes();
@@ -299,7 +305,9 @@ impl Database {
     fn pages_of(&self, tree: TreeId) -> u64 {
         let extents = self.store().extents();
         let of_tree = extents.iter().filter(|(_, extent)| extent.tree == Some(tree));
-        of_tree.map(|(_, extent)| extent.allocated.iter().map(|w| u64::from(w.count_ones())).sum::<u64>()).sum()
+        of_tree
+            .map(|(_, extent)| extent.allocated.iter().map(|w| u64::from(w.count_ones())).sum::<u64>())
+            .sum()
     }
 
     /// Writes a new generation beside the writers, brings it up to date, and switches.

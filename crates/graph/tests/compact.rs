@@ -425,7 +425,8 @@ fn clearing_and_loading_beside_it() {
                     world.clear_all();
                     let text: String =
                         (0..50).map(|n| format!("<urn:{at}> <urn:p> \"text {n} of {at}\" .\n")).collect();
-                    let source = Source::Reader { name: "made".into(), read: Box::new(std::io::Cursor::new(text)) };
+                    let source =
+                        Source::Reader { name: "made".into(), read: Box::new(std::io::Cursor::new(text)) };
                     let options = LoadOptions { threads: 1, ..LoadOptions::default() };
                     load_into(&world.database, vec![source], &options, &(), &AtomicBool::new(false)).unwrap();
                     for n in 0..50 {
@@ -491,7 +492,8 @@ fn writers_and_readers_go_on() {
                 // It takes its time, and its ids mean what they meant when it began.
                 let lines = lines_of(session);
                 assert_eq!(lines.len() as u64, quads);
-                let is_known = |line: &String| line.starts_with("<http://e.org/s/") || line.starts_with("_:b");
+                let is_known =
+                    |line: &String| line.starts_with("<http://e.org/s/") || line.starts_with("_:b");
                 assert!(lines.iter().all(is_known));
                 reads += 1;
             }

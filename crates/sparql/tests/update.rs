@@ -151,7 +151,8 @@ fn answers_go_on_while_terms_are_reclaimed() {
     let bench = Bench::new();
     let triples = |what: &str, numbers: std::ops::Range<u32>| {
         let triple = |n| format!(":s{n} :p \"an object of the number {n}\" . ");
-        bench.update(&format!("PREFIX : <urn:> {what} DATA {{ {} }}", numbers.map(triple).collect::<String>()))
+        bench
+            .update(&format!("PREFIX : <urn:> {what} DATA {{ {} }}", numbers.map(triple).collect::<String>()))
     };
     triples("INSERT", 0..6000);
     triples("DELETE", 0..2000);
@@ -164,7 +165,9 @@ fn answers_go_on_while_terms_are_reclaimed() {
     for round in 0..3 {
         for _ in 0..100 {
             let row = under_way.next_row().unwrap().unwrap();
-            let [Some(Term::Iri(s)), Some(Term::Literal { lexical, .. })] = &row[..] else { panic!("{row:?}") };
+            let [Some(Term::Iri(s)), Some(Term::Literal { lexical, .. })] = &row[..] else {
+                panic!("{row:?}")
+            };
             assert_eq!(s.strip_prefix("urn:s"), lexical.rsplit(' ').next());
             got += 1;
         }

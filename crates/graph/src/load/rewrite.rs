@@ -280,7 +280,10 @@ impl Rewrite<'_> {
             terms.clear();
         }
         if written != numbers.len(tree) {
-            let why = format!("it leads to {written} of {} terms: restore the database from a copy", numbers.len(tree));
+            let why = format!(
+                "it leads to {written} of {} terms: restore the database from a copy",
+                numbers.len(tree)
+            );
             return Err(GraphError::record(tree.hash_name(), why).into());
         }
         Ok(())
@@ -299,7 +302,12 @@ fn run_store_of(run: &OrderRun) -> Arc<RunStore> {
 
 impl Order {
     /// Appends terms, (old number, code) each, in the order of their new numbers; false at the end.
-    fn next(&mut self, tree: Tree, numbers: &NewNumbers, out: &mut Vec<(u64, u16)>) -> Result<bool, LoadError> {
+    fn next(
+        &mut self,
+        tree: Tree,
+        numbers: &NewNumbers,
+        out: &mut Vec<(u64, u16)>,
+    ) -> Result<bool, LoadError> {
         match self {
             Order::First(run) => {
                 let mut block = Vec::new();
@@ -307,7 +315,9 @@ impl Order {
                     return Ok(false);
                 }
                 let ids = block.iter().map(|[id]| TermId(*id));
-                out.extend(ids.map(|id| (id.number(), if id.kind().has_code() { id.code() } else { dict::code::PLAIN })));
+                out.extend(ids.map(|id| {
+                    (id.number(), if id.kind().has_code() { id.code() } else { dict::code::PLAIN })
+                }));
             }
             Order::Old { codes: Some(codes), .. } => {
                 let mut rows = Vec::new();
@@ -340,7 +350,8 @@ fn write_step(
     first: u64,
 ) -> Result<usize, LoadError> {
     let state = session.state().clone();
-    let missing = |number| GraphError::Dictionary { tree: tree.name(), number, why: "there is no such string".into() };
+    let missing =
+        |number| GraphError::Dictionary { tree: tree.name(), number, why: "there is no such string".into() };
     let mut many = terms.len();
     let (mut bytes, mut spans) = (Vec::new(), Vec::new());
     loop {
@@ -348,7 +359,8 @@ fn write_step(
         by_number.sort_unstable_by_key(|at| terms[*at].0);
         let numbers: Vec<u64> = by_number.iter().map(|at| terms[*at].0).collect();
         let last = numbers[many - 1];
-        let strings = state.strings(tree).filter(|strings| last < strings.len()).ok_or_else(|| missing(last))?;
+        let strings =
+            state.strings(tree).filter(|strings| last < strings.len()).ok_or_else(|| missing(last))?;
         bytes.clear();
         spans.clear();
         spans.resize(many, (0, 0));

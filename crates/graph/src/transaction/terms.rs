@@ -206,7 +206,9 @@ impl Transaction {
     fn encode_iris(&mut self, fresh: &[&Entry<'_>]) -> Vec<Vec<u8>> {
         let known = self.state.prefixes.len();
         let encoder = self.prefixes.get_or_insert_with(|| {
-            self.db.take_prefix_encoder(self.state.dictionary(), known).unwrap_or_else(|| PrefixEncoder::of(&self.state.prefixes))
+            self.db
+                .take_prefix_encoder(self.state.dictionary(), known)
+                .unwrap_or_else(|| PrefixEncoder::of(&self.state.prefixes))
         });
         let encode = |entry: &&Entry<'_>| {
             let iri = std::str::from_utf8(entry.string).expect("parsers hand over UTF-8");

@@ -28,17 +28,45 @@ use crate::page::{PageId, TreeId};
 /// One change; borrows from the payload.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Change<'a> {
-    Image { page: PageId, bytes: &'a [u8] },
-    Diff { page: PageId, diff: &'a [u8] },
-    Rows { page: PageId, diff: &'a [u8] },
-    Record { name: &'a str, kind: u32, bytes: &'a [u8] },
-    Records { diff: &'a [u8] },
-    DropRecord { name: &'a str },
-    NewTree { tree: TreeId, name: &'a str },
-    DropTree { tree: TreeId },
+    Image {
+        page: PageId,
+        bytes: &'a [u8],
+    },
+    Diff {
+        page: PageId,
+        diff: &'a [u8],
+    },
+    Rows {
+        page: PageId,
+        diff: &'a [u8],
+    },
+    Record {
+        name: &'a str,
+        kind: u32,
+        bytes: &'a [u8],
+    },
+    Records {
+        diff: &'a [u8],
+    },
+    DropRecord {
+        name: &'a str,
+    },
+    NewTree {
+        tree: TreeId,
+        name: &'a str,
+    },
+    DropTree {
+        tree: TreeId,
+    },
     Extent(ExtentChange),
     /// `by`: the transaction of the pages, where it is not that of the record.
-    Built { first: ExtentId, extents: u64, tree: TreeId, pages: u32, by: Option<u64> },
+    Built {
+        first: ExtentId,
+        extents: u64,
+        tree: TreeId,
+        pages: u32,
+        by: Option<u64>,
+    },
 }
 
 /// What a transaction changed of an extent.
