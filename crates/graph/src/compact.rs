@@ -140,7 +140,7 @@ pub struct Compacted {
     pub before_bytes: u64,
     /// And after.
     pub after_bytes: u64,
-    /// What became of the terms.
+    /// Reclaimed terms, or why none were.
     pub terms: TermsCompacted,
     /// Leaves moved.
     pub leaves: u64,
@@ -148,7 +148,7 @@ pub struct Compacted {
     pub shortage: Option<StoreError>,
 }
 
-/// What a compaction did about terms without quads.
+/// Terms without quads, after a compaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TermsCompacted {
     /// Nothing: there are few, or it was not asked for.
@@ -325,7 +325,7 @@ impl Database {
         let _log = Logging::begin(self)?;
         let done = self.write_and_switch(what, memory_bytes, options, told);
         if done.is_err() {
-            // What cannot be dropped now is dropped at the next open.
+            // Where it cannot be dropped now, the next open does it.
             let _ = drop_unfinished(self.store());
         }
         done
@@ -391,7 +391,7 @@ struct Logging<'a>(&'a Database);
 
 impl<'a> Logging<'a> {
     fn begin(database: &'a Arc<Database>) -> Result<Self> {
-        // Who has the turn knows whether its changes are wanted.
+        // A transaction knows from its begin on whether its changes are wanted.
         let turn = database.begin()?;
         let mut changes = database.changes.lock();
         if changes.is_some() {

@@ -71,7 +71,7 @@ enum Target {
 }
 
 impl Target {
-    /// What follows the names of the trees that it makes.
+    /// The end of the names of the trees that it makes.
     fn suffix(&self) -> &'static str {
         match self {
             Target::Seen => "",
@@ -160,7 +160,7 @@ impl Transaction {
         &self.state
     }
 
-    /// The name of a tree that it makes.
+    /// The end of the names of trees that it makes.
     fn suffix(&self) -> &'static str {
         self.target.suffix()
     }

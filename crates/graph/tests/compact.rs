@@ -214,7 +214,7 @@ impl World {
                 txn.insert(&batch, &mut BlankNodes::default()).unwrap();
             }
             6 => {
-                // What went comes back.
+                // Quads come back.
                 let again: Vec<Quad> = self.model.values().take(30).cloned().collect();
                 self.delete(60);
                 self.insert(again);
@@ -396,7 +396,7 @@ fn commits_between_its_steps_are_kept() {
             .unwrap();
         assert!(steps > 30, "{steps}");
         world.is_right();
-        // What went meanwhile goes now.
+        // Terms of the last commits go now.
         let (_, live) = terms(&world.database);
         world.compact();
         assert_eq!(terms(&world.database), (live, live));

@@ -167,14 +167,14 @@ fn decode(bytes: &[u8]) -> Change {
 mod tests {
     use super::*;
 
-    /// What was noted comes back in order, from memory and from temporary space.
+    /// Changes come back in order, from memory and from temporary space.
     #[test]
     fn changes_come_back_in_order() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::create(dir.path(), &[], Default::default()).unwrap();
         let change = |n: u64| match n % 1000 {
             999 => Change::Cleared,
-            _ => Change::Quad([n, n << 32, u64::MAX - n, 7], n % 3 == 0),
+            _ => Change::Quad([n, n << 32, u64::MAX - n, 7], n.is_multiple_of(3)),
         };
         let mut all = ChangeLog::default();
         let mut noted = 0;

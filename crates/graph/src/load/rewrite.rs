@@ -104,7 +104,7 @@ impl Rewrite<'_> {
         let mut done = 0;
         for (tree, order) in Tree::ALL.into_iter().zip(orders) {
             let order = match order {
-                Some(run) => Order::First(RunReader::new(&run_store_of(&run), run.run)?),
+                Some(order) => Order::First(RunReader::new(&order.store, order.run)?),
                 None => {
                     let codes = |name| Sorter::new(run_store(name), hash_rows, sizes.fan_in);
                     self.old_order(tree, &numbers, &codes)?
@@ -116,24 +116,7 @@ impl Rewrite<'_> {
             })?;
         }
         let quads = Sorter::new(run_store("psog"), sizes.batch_rows, sizes.fan_in);
-        let mut batch = quads.batch();
-        let mut graphs = GraphsSeen::None;
-        teller.phase(Phase::Quads, Some(begun.quads()));
-        let mut rows = 0;
-        self.sweep().quads(|_, columns| {
-            rows += columns.rows as u64;
-            teller.done(rows);
-            for row in 0..columns.rows {
-                let row = [0, 1, 2, 3].map(|c| numbers.map(TermId(columns.cols[c][row]), &begun));
-                // Without a number it came since the begin.
-                if let [Some(p), Some(s), Some(o), Some(g)] = row {
-                    graphs.add(g.0);
-                    batch.push([p.0, s.0, o.0, g.0])?;
-                }
-            }
-            Ok(())
-        })?;
-        batch.finish()?;
+        let (rows, graphs) = self.sort_quads(&quads, &numbers, &begun, teller)?;
         drop(numbers);
 
         let terms = dictionary.finish(&build)?;
@@ -159,6 +142,36 @@ impl Rewrite<'_> {
         build.commit()?;
         teller.end_phase();
         Ok(())
+    }
+
+    /// Hands the quads to the sorter, by their new ids; how many there were, and in which graphs
+    /// they are.
+    fn sort_quads(
+        &self,
+        quads: &Arc<Sorter<4>>,
+        numbers: &NewNumbers,
+        begun: &GraphState,
+        teller: &mut Teller<'_>,
+    ) -> Result<(u64, GraphsSeen), LoadError> {
+        teller.phase(Phase::Quads, Some(begun.quads()));
+        let mut batch = quads.batch();
+        let mut graphs = GraphsSeen::None;
+        let mut rows = 0;
+        self.sweep().quads(|_, columns| {
+            rows += columns.rows as u64;
+            teller.done(rows);
+            for row in 0..columns.rows {
+                let row = [0, 1, 2, 3].map(|c| numbers.map(TermId(columns.cols[c][row]), begun));
+                // Without a number it came since the begin.
+                if let [Some(p), Some(s), Some(o), Some(g)] = row {
+                    graphs.add(g.0);
+                    batch.push([p.0, s.0, o.0, g.0])?;
+                }
+            }
+            Ok(())
+        })?;
+        batch.finish()?;
+        Ok((rows, graphs))
     }
 
     fn sweep(&self) -> Sweep<'_> {
@@ -294,10 +307,6 @@ impl Rewrite<'_> {
 struct OrderRun {
     run: Run,
     store: Arc<RunStore>,
-}
-
-fn run_store_of(run: &OrderRun) -> Arc<RunStore> {
-    run.store.clone()
 }
 
 impl Order {

@@ -84,7 +84,8 @@ impl Database {
         Ok(self.store().backup_until(target, stripes, told)?)
     }
 
-    /// The same; ends in [`GraphError::Stopped`](crate::GraphError::Stopped) between two parts when `moved` says so.
+    /// The same; ends in [`GraphError::Stopped`](crate::GraphError::Stopped) between two parts
+    /// when `moved` says so.
     ///
     /// # Errors
     /// Those of the store; what was moved by then stays moved.

@@ -58,7 +58,7 @@ pub struct Build {
 struct Shared {
     store: Arc<Store>,
     txn: u64,
-    /// What follows the names of its trees and records.
+    /// Follows the names of its trees and records.
     suffix: &'static str,
     /// The places of its extents; in a build that has the turn the first runs that are long
     /// enough.

@@ -12,7 +12,7 @@ use crate::term::{Kind, TermId};
 const COUNTED: usize = 8;
 
 /// A set of numbers below a bound.
-struct Bits {
+struct TermSet {
     len: u64,
     words: Vec<u64>,
     /// Members before each group of words; there once they are counted.
@@ -20,9 +20,9 @@ struct Bits {
     members: u64,
 }
 
-impl Bits {
+impl TermSet {
     fn new(len: u64) -> Self {
-        Bits { len, words: vec![0; len.div_ceil(64) as usize], before: Vec::new(), members: 0 }
+        TermSet { len, words: vec![0; len.div_ceil(64) as usize], before: Vec::new(), members: 0 }
     }
 
     fn set(&mut self, number: u64) {
@@ -104,13 +104,13 @@ fn bits_of(most: u64) -> u32 {
 
 /// The terms that occur in quads.
 pub(super) struct LiveTerms {
-    trees: [Bits; Tree::ALL.len()],
+    trees: [TermSet; Tree::ALL.len()],
 }
 
 impl LiveTerms {
     /// None yet, of the terms of a state.
     pub(super) fn new(state: &GraphState) -> Self {
-        LiveTerms { trees: Tree::ALL.map(|tree| Bits::new(strings(state, tree))) }
+        LiveTerms { trees: Tree::ALL.map(|tree| TermSet::new(strings(state, tree))) }
     }
 
     /// A term occurs. One that is newer than the state, or is in no dictionary, is passed over.
@@ -122,12 +122,12 @@ impl LiveTerms {
 
     /// The same, counted.
     pub(super) fn count(mut self) -> Self {
-        self.trees.iter_mut().for_each(Bits::count);
+        self.trees.iter_mut().for_each(TermSet::count);
         self
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.trees.iter().map(Bits::bytes).sum()
+        self.trees.iter().map(TermSet::bytes).sum()
     }
 }
 
@@ -164,7 +164,7 @@ impl NewNumbers {
 
     /// Bytes that numbers by first occurrence take, besides the set of live terms.
     pub(super) fn first_bytes(live: &LiveTerms) -> u64 {
-        let words = |bits: &Bits| Packed::words(bits.members, bits_of(bits.members));
+        let words = |bits: &TermSet| Packed::words(bits.members, bits_of(bits.members));
         live.trees.iter().map(|bits| words(bits) as u64 * 8).sum()
     }
 
@@ -239,7 +239,7 @@ mod tests {
             len in 1u64..3000,
             met in prop::collection::vec(0u64..3000, 0..400),
         ) {
-            let bits = || [Bits::new(0), Bits::new(len), Bits::new(0)];
+            let bits = || [TermSet::new(0), TermSet::new(len), TermSet::new(0)];
             let mut live = LiveTerms { trees: bits() };
             let id = |number: u64| TermId::new(Kind::String, number);
             met.iter().for_each(|number| live.mark(id(*number)));

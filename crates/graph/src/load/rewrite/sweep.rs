@@ -49,7 +49,7 @@ impl Sweep<'_> {
         loop {
             let mut session = self.session()?;
             let mut rows = 0;
-            // What is left of a predicate, then the predicates behind it.
+            // The rest of a predicate, then the predicates behind it.
             let mut at = self.range(Index::Psog, &mut session, (from, Some(from[0])), &mut rows, &mut f)?;
             if at.is_none() && from[0] < u64::MAX {
                 let behind = [from[0] + 1, 0];
