@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use oxrdf::Quad;
-use snowmelt_graph::{CheckReport, DumpFormat, Stats};
+use snowmelt_graph::{CheckReport, CompactOptions, DumpFormat, Stats};
 
 use crate::Meters;
 use crate::error::{Error, Result};
@@ -235,8 +235,9 @@ impl Database {
         Ok(self.open.graph().state()?.quads())
     }
 
-    /// Moves scattered pages into key order, writes everything back and gives free space at the
-    /// end of the files back.
+    /// Reclaims terms without quads if there are many, moves scattered pages into key order,
+    /// writes everything back and gives free space at the end of the files back. Readers and
+    /// writers go on.
     ///
     /// ```
     /// # let db = snowmelt::Database::in_memory()?;
@@ -249,7 +250,7 @@ impl Database {
     /// # Errors
     /// Those of reading and writing. On a full device pages stay where they are, without an error.
     pub fn compact(&self) -> Result<()> {
-        self.open.graph().compact_until(|_| ControlFlow::Continue(()))?;
+        self.open.graph().compact(&CompactOptions::default(), |_| ControlFlow::Continue(()))?;
         Ok(())
     }
 

@@ -96,15 +96,10 @@ impl Client {
     }
 
     fn replies(&self) -> anyhow::Result<Reply> {
-        let bar = ProgressBar::new(0)
-            .with_style(ProgressStyle::with_template("{msg:<24} [{bar:40}] {human_pos}/{human_len} {eta}")?);
+        let bar = bar()?;
         for line in BufReader::new(&self.stream).lines() {
             match serde_json::from_str(&line?)? {
-                Reply::Progress { step, done, total } => {
-                    bar.set_message(step);
-                    bar.set_length(total.max(done));
-                    bar.set_position(done);
-                }
+                Reply::Progress { step, done, total } => show(&bar, step, done, total),
                 reply => {
                     bar.finish_and_clear();
                     return Ok(reply);
@@ -113,6 +108,19 @@ impl Client {
         }
         bail!("it broke off: has the server ended?")
     }
+}
+
+/// A bar that shows how far a command is.
+pub fn bar() -> anyhow::Result<ProgressBar> {
+    let style = ProgressStyle::with_template("{msg:<24} [{bar:40}] {human_pos}/{human_len} {eta}")?;
+    Ok(ProgressBar::new(0).with_style(style))
+}
+
+/// Shows a step of a command, and how much of it is done.
+pub fn show(bar: &ProgressBar, step: String, done: u64, total: u64) {
+    bar.set_message(step);
+    bar.set_length(total.max(done));
+    bar.set_position(done);
 }
 
 /// A reply that does not answer the command.

@@ -63,7 +63,7 @@ enum Command {
     Backup(backup::BackupArgs),
     /// Make a database from a backup
     Restore(backup::BackupArgs),
-    /// Write everything back and give free space at the end of the files back
+    /// Reclaim terms without quads and give free space at the end of the files back
     Compact(compact::CompactArgs),
     /// Write all quads as RDF
     Dump(dump::DumpArgs),

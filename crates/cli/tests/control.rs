@@ -33,6 +33,11 @@ fn commands_go_to_the_server_that_has_the_database_open() {
     let checked = bench.ok(&["check", "db"]);
     assert!(checked.contains("pages") && checked.ends_with("sound\n"), "{checked}");
     assert!(bench.ok(&["compact", "db"]).contains("bytes of data before"));
+    // Terms without quads go when they are many, or when it is asked for.
+    server.client().update("DELETE DATA { <urn:new> <urn:p> 1 }").unwrap();
+    assert!(bench.ok(&["compact", "db"]).contains("the terms stay as they are"));
+    assert!(bench.ok(&["compact", "db", "--terms", "always"]).contains("2 of "));
+    server.client().update("INSERT DATA { <urn:new> <urn:p> 1 }").unwrap();
     assert!(bench.ok(&["backup", "db", "copy", "--stripe", "copy-data"]).contains("verified"));
     assert!(bench.path("copy-data").is_file(), "relative paths are the command's, not the server's");
     assert!(bench.ok(&["check", "copy"]).contains("sound"));

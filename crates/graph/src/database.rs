@@ -1,5 +1,7 @@
 //! An open graph: a store, and the state of the graph as of its newest transactions.
 
+pub(crate) mod change_log;
+pub(crate) mod generation;
 mod resources;
 pub(crate) mod state;
 
@@ -11,6 +13,7 @@ use parking_lot::{Mutex, RwLock};
 use rustc_hash::{FxHashMap, FxHashSet};
 use snowmelt_store::{Snapshot, Store, TempSpace};
 
+use crate::database::change_log::ChangeLog;
 use crate::database::state::GraphState;
 use crate::dict::Tree;
 use crate::dict::prefix::PrefixEncoder;
@@ -35,10 +38,12 @@ pub struct Database {
     newest: RwLock<Arc<GraphState>>,
     /// states of commits that no session has asked for yet
     appended: Mutex<BTreeMap<u64, Arc<GraphState>>>,
-    /// the prefix table as of the last commit that used it
-    prefixes: Mutex<Option<PrefixEncoder>>,
+    /// by dictionary: the prefix table as of the last commit that used it
+    prefixes: Mutex<BTreeMap<u64, PrefixEncoder>>,
     /// by predicate: the last transaction since opening that gave it a literal as object
     literals: RwLock<FxHashMap<TermId, u64>>,
+    /// there while a new generation of the trees is written beside the writers
+    pub(crate) changes: Mutex<Option<ChangeLog>>,
 }
 
 impl Database {
@@ -55,6 +60,10 @@ impl Database {
 
     /// The graph in an open store.
     pub fn of_store(store: Arc<Store>) -> Result<Arc<Self>> {
+        if let Err(error) = generation::drop_unfinished(&store) {
+            // On a full disk a database opens all the same.
+            snowmelt_store::notice(&format!("what an unfinished compaction left stays for now: {error}"));
+        }
         let newest = GraphState::of_snapshot(&store.snapshot())?;
         Ok(Arc::new(Database {
             store,
@@ -62,6 +71,7 @@ impl Database {
             appended: Mutex::default(),
             prefixes: Mutex::default(),
             literals: RwLock::default(),
+            changes: Mutex::default(),
         }))
     }
 
@@ -117,24 +127,30 @@ impl Database {
     }
 
     /// A commit is about to be appended.
-    pub(crate) fn note_appended(&self, state: Arc<GraphState>, prefixes: Option<PrefixEncoder>) {
+    pub(crate) fn note_appended(&self, state: Arc<GraphState>, prefixes: Option<(u64, PrefixEncoder)>) {
+        /// That of sessions, and that of the next generation.
+        const DICTIONARIES: usize = 2;
         assert!(state.txn() > self.newest.read().txn(), "commits are appended in order");
         self.appended.lock().insert(state.txn(), state);
-        if prefixes.is_some() {
-            *self.prefixes.lock() = prefixes;
+        if let Some((dictionary, encoder)) = prefixes {
+            let mut prefixes = self.prefixes.lock();
+            prefixes.insert(dictionary, encoder);
+            if prefixes.len() > DICTIONARIES {
+                prefixes.pop_first();
+            }
         }
     }
 
     /// It was not.
     pub(crate) fn forget_appended(&self, txn: u64) {
         self.appended.lock().remove(&txn);
-        *self.prefixes.lock() = None;
+        self.prefixes.lock().clear();
     }
 
-    /// The prefix table, if it is the one with so many prefixes. It comes back with the commit;
-    /// after an abort it is made anew.
-    pub(crate) fn take_prefix_encoder(&self, prefixes: usize) -> Option<PrefixEncoder> {
-        self.prefixes.lock().take().filter(|encoder| encoder.len() == prefixes)
+    /// The prefix table of a dictionary, if it is the one with so many prefixes. It comes back
+    /// with the commit; after an abort it is made anew.
+    pub(crate) fn take_prefix_encoder(&self, dictionary: u64, prefixes: usize) -> Option<PrefixEncoder> {
+        self.prefixes.lock().remove(&dictionary).filter(|encoder| encoder.len() == prefixes)
     }
 
     /// A transaction gave these predicates literals as objects.
@@ -149,6 +165,11 @@ impl Database {
     /// its objects are all IRIs and blank nodes, still holds.
     pub fn literals_since(&self, predicate: TermId) -> u64 {
         self.literals.read().get(&predicate).copied().unwrap_or(0)
+    }
+
+    /// Whether a new generation of the trees is written beside the writers.
+    pub(crate) fn is_rewritten(&self) -> bool {
+        self.changes.lock().is_some()
     }
 
     /// Temporary space for what a query cannot hold in memory.

@@ -43,6 +43,24 @@ pub enum GraphError {
     /// The caller asked the work to stop.
     #[error("stopped before the end, as asked")]
     Stopped,
+    /// There is too little room on the disk for a new generation of the trees.
+    #[error(
+        "rewriting the terms needs {needed} bytes of room on the disk, and {free} are free; nothing was changed"
+    )]
+    NoRoom {
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes free.
+        free: u64,
+    },
+    /// Changes made beside a rewrite could not be kept for it.
+    #[error(
+        "there was no room to keep what was changed while the terms were rewritten; they are as they were"
+    )]
+    ChangesLost,
+    /// A temporary file of a rewrite failed.
+    #[error("{0}")]
+    Rewrite(String),
     /// A dictionary string cannot be read.
     #[error("dictionary tree {tree}, string {number}: {why}")]
     Dictionary {

@@ -13,8 +13,10 @@
 //! | `input` | from the bytes of an RDF document to batches of terms and rows |
 //! | `transaction` | changes: quads, terms, documents, whole graphs, order of leaves |
 //! | `load` | many documents at once: sorted outside memory, trees built bottom-up |
+//! | `compact` | the trees written anew without dead terms, leaves in order, space given back |
 
 mod check;
+mod compact;
 mod database;
 pub mod dict;
 mod error;
@@ -34,6 +36,7 @@ pub use snowmelt_store::{
 };
 
 pub use check::{CheckProgress, CheckReport};
+pub use compact::{CompactOptions, CompactStep, CompactTerms, Compacted, TermsCompacted};
 pub use database::state::{Carried, GraphState};
 pub use database::{Database, OpenOptions, tree_names};
 pub use dict::{GraphMeta, Tree};
@@ -64,6 +67,5 @@ pub use transaction::clear::Graphs;
 pub use transaction::document::{Document, check_source};
 pub use transaction::quad_batch::{BatchTerm, QuadBatch};
 pub use transaction::quads::Changed;
-pub use transaction::relocate::{CompactStep, Compacted};
 pub use transaction::terms::BlankNodes;
 pub use transaction::whole_graph::{GraphDocument, GraphStored, GraphWrite};

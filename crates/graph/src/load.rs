@@ -9,6 +9,9 @@
 //! 3. **Hashes**, **indexes** (`index`): runs are merged, trees are built from the bottom up.
 //! 4. **Commit**: the super-block is switched. Before that nothing is visible.
 //!
+//! `compact` writes all trees anew with the same machinery, beside readers and writers
+//! (`rewrite`).
+//!
 //! Into a filled database there are two ways, and the cheaper one is taken (`fill`): a
 //! transaction that inserts, batch by batch, or the same four steps with what is there going
 //! first (`merge`).
@@ -27,6 +30,7 @@ mod options;
 mod pack;
 mod progress;
 mod read;
+pub(crate) mod rewrite;
 mod runs;
 mod sorter;
 mod table;
@@ -122,7 +126,16 @@ pub fn load_into(
     if reserved.is_err() {
         return fill::insert(database, sources, &options, progress, cancel);
     }
-    let build = store.begin_build()?;
+    // Beside a rewrite of the trees it inserts: what is inserted is part of that, too.
+    let build = match store.begin_build() {
+        Err(StoreError::BuildBusy) if database.is_rewritten() => None,
+        build => Some(build?),
+    };
+    // From here on none begins.
+    let Some(build) = build.filter(|_| !database.is_rewritten()) else {
+        drop(reserved);
+        return fill::insert(database, sources, &options, progress, cancel);
+    };
     if database.state()?.quads() == 0 {
         let sources = (sources, Sizes::new(&options));
         return run(build, store, None, sources, &options, progress, cancel);

@@ -15,6 +15,7 @@ pub(crate) mod document;
 pub(crate) mod quad_batch;
 pub(crate) mod quads;
 pub(crate) mod relocate;
+pub(crate) mod replay;
 pub(crate) mod terms;
 pub(crate) mod whole_graph;
 
@@ -24,10 +25,12 @@ use rustc_hash::FxHashSet;
 use snowmelt_store::{Account, Committed, Pending, Transaction as StoreTransaction};
 
 use crate::database::Database;
+use crate::database::change_log::{Change, ChangeLog};
+use crate::database::generation::NEXT;
 use crate::database::state::GraphState;
 use crate::dict::prefix::PrefixEncoder;
 use crate::dict::{RECORD_CODES, RECORD_META, RECORD_PREFIXES, Tree};
-use crate::error::Result;
+use crate::error::{GraphError, Result};
 use crate::index::Index;
 use crate::index::value_counts::ValueCounts;
 use crate::session::Session;
@@ -53,6 +56,28 @@ pub struct Transaction {
     pub(crate) prefixes: Option<PrefixEncoder>,
     /// predicates that got a literal as object
     pub(crate) literals: FxHashSet<TermId>,
+    /// its changes, while they are wanted
+    log: Option<ChangeLog>,
+    target: Target,
+}
+
+/// The trees that a transaction changes.
+enum Target {
+    /// Those that sessions see.
+    Seen,
+    /// Those of the next generation. Sessions go on with this state, unless its commit is the
+    /// switch.
+    Next { seen: Arc<GraphState>, switches: bool },
+}
+
+impl Target {
+    /// The end of the names of the trees that it makes.
+    fn suffix(&self) -> &'static str {
+        match self {
+            Target::Seen => "",
+            Target::Next { .. } => NEXT,
+        }
+    }
 }
 
 impl Database {
@@ -71,6 +96,10 @@ impl Database {
     /// As [`Database::begin`].
     pub fn begin_while(self: &Arc<Self>, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Option<Transaction>> {
         let Some(txn) = self.store().begin_while(go_on)? else { return Ok(None) };
+        let log = self.changes.lock().as_mut().map(|all| {
+            all.shrink(self.store());
+            ChangeLog::default()
+        });
         let base = self.appended_state(&txn.snapshot(), txn.txn() - 1)?;
         let mut state = GraphState::clone(&base);
         state.txn = txn.txn();
@@ -81,7 +110,21 @@ impl Database {
             state: Arc::new(state),
             prefixes: None,
             literals: FxHashSet::default(),
+            log,
+            target: Target::Seen,
         }))
+    }
+
+    /// Begins a write transaction on the next generation, whose state is `next`.
+    pub(crate) fn begin_next(self: &Arc<Self>, next: &GraphState) -> Result<Transaction> {
+        let mut txn = self.begin()?;
+        let base = Arc::new(next.clone());
+        let state = GraphState { txn: txn.number(), ..next.clone() };
+        txn.base = base;
+        let seen = std::mem::replace(&mut txn.state, Arc::new(state));
+        txn.target = Target::Next { seen, switches: false };
+        txn.log = None;
+        Ok(txn)
     }
 }
 
@@ -117,6 +160,19 @@ impl Transaction {
         &self.state
     }
 
+    /// The end of the names of trees that it makes.
+    fn suffix(&self) -> &'static str {
+        self.target.suffix()
+    }
+
+    /// Notes changes for who wants to know of them.
+    fn log(&mut self, changes: impl Iterator<Item = Change>) {
+        if let Some(log) = &mut self.log {
+            changes.for_each(|change| log.push(change));
+            log.shrink(self.db.store());
+        }
+    }
+
     pub(crate) fn base(&self) -> &GraphState {
         &self.base
     }
@@ -142,13 +198,28 @@ impl Transaction {
         self.relocate_after_batch()?;
         self.write_records();
         assert_eq!(self.state.txn, self.txn.txn(), "the state is that of the transaction");
-        let Transaction { db, txn, state, prefixes, literals, .. } = self;
+        let Transaction { db, txn, state, prefixes, literals, log, target, .. } = self;
         // Before a session can see the quads: a plan that assumes that a predicate has no
         // literals asks for this.
         db.note_literals(&literals, txn.txn());
         let number = txn.txn();
-        db.note_appended(state, prefixes);
-        match txn.append() {
+        let prefixes = prefixes.map(|encoder| (state.dictionary(), encoder));
+        let switches = matches!(target, Target::Next { switches: true, .. });
+        let seen = match target {
+            Target::Next { seen, switches: false } => seen,
+            _ => state,
+        };
+        db.note_appended(seen, prefixes);
+        let note = || {
+            let mut changes = db.changes.lock();
+            match (&mut *changes, log) {
+                // Later changes are made to the new generation itself.
+                _ if switches => *changes = None,
+                (Some(all), Some(log)) => all.join(log),
+                _ => {}
+            }
+        };
+        match txn.append_noting(note) {
             Ok(pending) => Ok(pending),
             Err(error) => {
                 db.forget_appended(number);
@@ -160,15 +231,23 @@ impl Transaction {
     /// Puts the records that changed.
     fn write_records(&mut self) {
         self.decide_values();
+        let switches = matches!(self.target, Target::Next { switches: true, .. });
+        if switches {
+            self.take_names();
+        }
+        let suffix = if switches { "" } else { self.suffix() };
         let (state, base) = (self.state.clone(), self.base.clone());
-        let mut put = |name: &str, bytes: &[u8]| self.txn.put_record(name, RECORD_KIND, bytes);
-        if state.meta != base.meta || base.txn == 0 {
+        let mut put = |name: &str, bytes: &[u8]| match suffix {
+            "" => self.txn.put_record(name, RECORD_KIND, bytes),
+            suffix => self.txn.put_record(&format!("{name}{suffix}"), RECORD_KIND, bytes),
+        };
+        if switches || state.meta != base.meta || base.txn == 0 {
             put(RECORD_META, &state.meta.to_bytes());
         }
-        if !Arc::ptr_eq(&state.codes, &base.codes) {
+        if switches || !Arc::ptr_eq(&state.codes, &base.codes) {
             put(RECORD_CODES, &state.codes.to_bytes());
         }
-        if !Arc::ptr_eq(&state.prefixes, &base.prefixes) {
+        if switches || !Arc::ptr_eq(&state.prefixes, &base.prefixes) {
             put(RECORD_PREFIXES, &state.prefixes.to_bytes());
         }
         for tree in Tree::ALL {
@@ -188,6 +267,44 @@ impl Transaction {
             for (index, values) in [Index::Psog, Index::Posg].into_iter().zip(&state.values) {
                 put(&ValueCounts::record_name(index.name()), &values.to_bytes());
             }
+        }
+    }
+
+    /// Makes the next generation the one that sessions see, with this commit.
+    ///
+    /// # Errors
+    /// The generations do not have the same rows: one of them is damaged.
+    pub(crate) fn switch(&mut self) -> Result<()> {
+        let Target::Next { seen, switches } = &mut self.target else {
+            unreachable!("only the next generation can become the one that is seen")
+        };
+        for index in Index::ALL {
+            let rows = |state: &GraphState| state.index(index).map_or(0, |tree| tree.rows());
+            let (old, new) = (rows(seen), rows(&self.state));
+            if old != new {
+                let why = format!("its {old} rows became {new}: check the database");
+                return Err(GraphError::record(index.name(), why));
+            }
+        }
+        *switches = true;
+        let state = Arc::make_mut(&mut self.state);
+        // Numbers of blank nodes are the same in all generations.
+        state.meta.blank_nodes = state.meta.blank_nodes.max(seen.meta.blank_nodes);
+        state.changed = seen.changed;
+        state.values_drift = WRITE_VALUES;
+        Ok(())
+    }
+
+    /// Drops the old generation, and gives its names to the next one.
+    fn take_names(&mut self) {
+        let trees = Tree::ALL.into_iter().flat_map(|tree| [tree.name(), tree.hash_name()]);
+        for name in trees.chain(Index::ALL.map(Index::name)) {
+            self.txn.rename_tree(&format!("{name}{NEXT}"), name);
+        }
+        let values = [Index::Psog, Index::Posg].map(|index| ValueCounts::record_name(index.name()));
+        let records = [RECORD_META, RECORD_CODES, RECORD_PREFIXES].map(str::to_owned);
+        for name in records.into_iter().chain(values) {
+            self.txn.drop_record(&format!("{name}{NEXT}"));
         }
     }
 

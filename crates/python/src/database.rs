@@ -353,7 +353,8 @@ impl PyDatabase {
         self.with(py, |database| database.backup(target))
     }
 
-    /// Moves scattered pages into key order and gives free space back.
+    /// Reclaims terms without quads if there are many, moves scattered pages into key order and
+    /// gives free space back.
     fn compact(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.to_write()?;
         self.with(py, |database| database.compact())

@@ -383,7 +383,8 @@ impl PyStore {
         self.handle.database().map(drop)
     }
 
-    /// Moves scattered pages into key order and gives free space back.
+    /// Reclaims terms without quads if there are many, moves scattered pages into key order and
+    /// gives free space back.
     fn optimize(&self, py: Python<'_>) -> PyResult<()> {
         let database = self.handle.to_write()?;
         interrupt::run(py, &Cancel::default(), || database.compact())?.map_err(errors::of)

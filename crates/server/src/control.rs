@@ -20,7 +20,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use snowmelt_graph::{MeterScope, Sample};
+use snowmelt_graph::{CompactTerms, MeterScope, Sample};
 
 pub use listen::ControlSocket;
 pub(crate) use listen::answer_until;
@@ -28,7 +28,7 @@ pub(crate) use listen::answer_until;
 /// Name of the socket.
 pub const FILE_NAME: &str = "control";
 /// Version of the protocol.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Most bytes of a request.
 pub const MOST_REQUEST_BYTES: usize = 64 << 10;
 
@@ -53,8 +53,11 @@ pub enum Command {
     Reset(MeterScope),
     /// verify everything
     Check,
-    /// move pages into order and give space back
-    Compact,
+    /// reclaim terms, move pages into order and give space back
+    Compact {
+        /// whether terms without quads are reclaimed
+        terms: CompactTerms,
+    },
     /// copy the database; paths are absolute
     Backup {
         /// the directory of the copy
@@ -107,6 +110,8 @@ pub enum Reply {
         before: u64,
         /// and after
         after: u64,
+        /// what became of the terms, in words
+        terms: String,
         /// pages moved into key order
         moved: u64,
     },

@@ -7,11 +7,12 @@
 mod support;
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_graph::{CompactOptions, CompactTerms, Database, OpenOptions, Term};
 use snowmelt_sparql::{Engine, LoadPermission, QueryError, QueryOptions, ResultFormat, UpdateOptions};
 use tempfile::TempDir;
 
@@ -25,7 +26,7 @@ impl Bench {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let options =
-            OpenOptions { memory_bytes: 64 << 20, direct: false, extent_pages: 8, ..OpenOptions::default() };
+            OpenOptions { memory_bytes: 256 << 20, direct: false, extent_pages: 8, ..OpenOptions::default() };
         let db = Database::create(&dir.path().join("db"), &[], &options).unwrap();
         Bench { engine: Engine::new(db.clone()), db, dir }
     }
@@ -38,6 +39,12 @@ impl Bench {
 
     fn rows(&self, query: &str) -> Vec<String> {
         rows(&self.engine, query)
+    }
+
+    /// Gives all terms other ids.
+    fn compact(&self) {
+        let options = CompactOptions { terms: CompactTerms::Always, threads: 1, ..CompactOptions::default() };
+        self.db.compact(&options, |_| ControlFlow::Continue(())).unwrap();
     }
 }
 
@@ -127,12 +134,52 @@ fn what_the_engine_keeps_never_shows() {
         };
         let text = format!("PREFIX : <urn:> {what}");
         bench.update(&text);
+        if below(4) == 0 {
+            bench.compact();
+        }
         let fresh = Engine::new(bench.db.clone());
         for query in QUERIES {
             assert_eq!(bench.rows(query), rows(&fresh, query), "round {round}, after {text}: {query}");
         }
     }
     assert!(bench.db.check(&mut |_| {}).unwrap().is_sound());
+}
+
+/// An answer that was begun before terms got other ids ends as it began.
+#[test]
+fn answers_go_on_while_terms_are_reclaimed() {
+    let bench = Bench::new();
+    let triples = |what: &str, numbers: std::ops::Range<u32>| {
+        let triple = |n| format!(":s{n} :p \"an object of the number {n}\" . ");
+        bench
+            .update(&format!("PREFIX : <urn:> {what} DATA {{ {} }}", numbers.map(triple).collect::<String>()))
+    };
+    triples("INSERT", 0..6000);
+    triples("DELETE", 0..2000);
+    let query = "PREFIX : <urn:> SELECT ?s ?o { ?s :p ?o FILTER(CONTAINS(?o, \"object\")) }";
+    let want = bench.rows(query);
+    assert_eq!(want.len(), 4000);
+    let options = QueryOptions { batch_rows: Some(16), ..QueryOptions::default() };
+    let mut under_way = bench.engine.query(query, &options).unwrap().into_rows();
+    let mut got = 0;
+    for round in 0..3 {
+        for _ in 0..100 {
+            let row = under_way.next_row().unwrap().unwrap();
+            let [Some(Term::Iri(s)), Some(Term::Literal { lexical, .. })] = &row[..] else {
+                panic!("{row:?}")
+            };
+            assert_eq!(s.strip_prefix("urn:s"), lexical.rsplit(' ').next());
+            got += 1;
+        }
+        bench.compact();
+        assert_eq!(bench.rows(query), want);
+        triples("DELETE", 2000 + 100 * round..2001 + 100 * round);
+        triples("INSERT", 2000 + 100 * round..2001 + 100 * round);
+    }
+    while under_way.next_row().unwrap().is_some() {
+        got += 1;
+    }
+    assert_eq!(got, 4000);
 }
 
 #[test]

@@ -8,7 +8,7 @@
 pub(crate) mod checkpoint;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use crate::commit::checkpoint::Checkpointer;
 use crate::error::{Result, StoreError};
 use crate::files::reserve::{MayUse, Reserve};
+use crate::format::catalog::Catalog;
 use crate::history::snapshot::{Snapshot, Snapshots};
 use crate::history::state::{State, States};
 use crate::journal::meters::JournalStats;
@@ -24,7 +25,7 @@ use crate::journal::{Appended, Journal, Room};
 use crate::page::PAGE_BYTES;
 use crate::read::fetch::Fetch;
 use crate::settings::config::{Checkpoints, StoreConfig};
-use crate::space::meta_pages::MetaState;
+use crate::space::meta_pages::{MetaPlacing, MetaState};
 use crate::superblock::SuperBlock;
 use crate::superblock::current::CurrentBlock;
 use crate::sync::long_lock::LongLock;
@@ -55,6 +56,12 @@ pub(crate) struct Commits {
     pub generation: AtomicU64,
     /// Lowest number the next transaction may have.
     pub next_txn: AtomicU64,
+    /// Lowest number the next tree may have: those before belong to a build that the catalog
+    /// does not know of.
+    pub next_tree: AtomicU32,
+    /// The next checkpoint is made even of the state that is durable already, with catalog and
+    /// map there.
+    pub meta_again: Mutex<Option<MetaPlacing>>,
     pub checkpointer: Checkpointer,
     /// Page versions kept in memory.
     pub version_pages: u64,
@@ -75,6 +82,11 @@ impl Commits {
     /// A snapshot of the newest durable state.
     pub fn snapshot(&self) -> Snapshot {
         self.snapshots.take(self.config.clock.now_ns(), || self.states.visible())
+    }
+
+    /// The number of the next tree after those of a catalog.
+    pub fn tree_number(&self, catalog: &Catalog) -> u32 {
+        catalog.next_tree.max(self.next_tree.load(Ordering::Acquire))
     }
 
     /// The oldest transaction that somebody reads as of, or may from now on.

@@ -60,7 +60,7 @@ mod tests;
 mod tree;
 mod whole;
 
-pub use access::build::{Build, TreeWriter};
+pub use access::build::{Build, BuildPlace, TreeWriter};
 pub use access::reader::{Reader, WishKind};
 pub use access::temp_space::{TempBytes, TempSpace};
 pub use access::transaction::{Committed, Pending, Transaction};
@@ -103,7 +103,7 @@ pub use settings::config::{
 };
 pub use settings::opener::FileOpener;
 pub use settings::read_ahead::ReadAhead;
-pub use snowmelt_io::{Clock, EventCount};
+pub use snowmelt_io::{Clock, EventCount, notice};
 pub use store::background::IDLE_NS;
 pub use store::{DEFAULT_STRIPE, Store, remove_unfinished};
 pub use tree::announce::{AnyTree, Levels, announce};

@@ -201,6 +201,24 @@ impl Space {
         run
     }
 
+    /// The first of so many free extents in a row.
+    pub fn first_room(&self, want: usize) -> ExtentId {
+        self.first_free_run(want) as u64
+    }
+
+    /// Takes an extent for a tree behind all there are; of a tree that is placed, on its stripe.
+    pub fn allocate_behind(&mut self, tree: TreeId) -> ExtentId {
+        let (len, stripes) = (self.extents.len(), self.geometry.stripes as usize);
+        let at = match self.placed.get(&tree) {
+            Some(stripe) => len + (*stripe as usize + stripes - len % stripes) % stripes,
+            None => len,
+        };
+        self.extents.resize(at + 1, self.free.clone());
+        self.uses.resize(at + 1, Use::Free);
+        self.uses[at] = Use::Building;
+        at as u64
+    }
+
     /// Index of the first run of `want` free extents; it may reach beyond the end.
     fn first_free_run(&self, want: usize) -> usize {
         let mut run = 0;
@@ -389,6 +407,12 @@ impl Space {
         if owned { self.extents[i].tree } else { None }
     }
 
+    /// Extents that may be given out, and those that rest for older readers.
+    pub fn unused(&self) -> (u64, u64) {
+        let count = |wanted: fn(&Use) -> bool| self.uses.iter().filter(|u| wanted(u)).count() as u64;
+        (count(|u| *u == Use::Free), count(|u| matches!(u, Use::Resting(_))))
+    }
+
     /// Extents that commits up to `txn` freed.
     pub fn resting(&self, txn: u64) -> Vec<ExtentId> {
         let freed = |u: &Use| matches!(u, Use::Resting(t) if *t <= txn);
@@ -463,6 +487,9 @@ mod tests {
         assert_eq!(s.allocate_for(b, 3), [5, 6, 7], "the first run that is long enough");
         assert_eq!(s.allocate_for(a, 1), [10], "7 is on its stripe and taken");
         assert_eq!(s.allocate_for(b, 2), [2, 3]);
+        let behind = [s.allocate_behind(b), s.allocate_behind(a), s.allocate_behind(a)];
+        assert_eq!(behind, [11, 13, 16]);
+        [16, 13, 11].into_iter().for_each(|extent| s.release(extent));
         s.release(4);
         assert_eq!(s.allocate_for(a, 1), [4], "what is free again is found");
         s.name_tree(a, "b");

@@ -34,6 +34,7 @@ use crate::read::warm::{self};
 use crate::recovery::RecoveryTrace;
 use crate::settings::config::{Checkpoints, StoreConfig};
 use crate::space::extent::Extent;
+use crate::space::meta_pages::MetaPlacing;
 use crate::store::background::{BackgroundThread, Work};
 use crate::sync::turn::WriterGate;
 
@@ -261,15 +262,41 @@ impl Store {
         self.commits.checkpoint_all(u64::MAX)
     }
 
-    /// Writes all pages back and gives free space at the end of the stripes back.
+    /// Writes all pages back and gives free space at the end of the stripes back. Catalog and
+    /// map go to the front where that makes the stripes shorter.
     pub fn compact(&self) -> Result<()> {
         self.checkpoint()?;
+        let commits = &self.commits;
+        let lies_behind = commits.meta.lock().lies_behind(&commits.fetch.core.space.read());
+        if lies_behind {
+            *commits.meta_again.lock() = Some(MetaPlacing::Front);
+            self.checkpoint()?;
+        }
+        // The super-block names extents that were given up since its map was taken.
+        let is_short = self.fetch.core.space.read().len() < commits.block.lock().extents;
+        if is_short {
+            *commits.meta_again.lock() = Some(MetaPlacing::Reuse);
+            self.checkpoint()?;
+        }
         self.commits.set_lengths()
     }
 
     /// Bytes of the stripes' files, and of what the extents take on block devices.
     pub fn stripe_bytes(&self) -> Result<u64> {
         self.fetch.stripes.bytes(self.geometry, self.fetch.core.space.read().len())
+    }
+
+    /// Bytes of extents that may be given out without the stripes growing, and of those that
+    /// readers of older states keep from being given out.
+    pub fn unused_bytes(&self) -> (u64, u64) {
+        let (free, resting) = self.fetch.core.space.read().unused();
+        let bytes = self.geometry.extent_bytes();
+        (free * bytes, resting * bytes)
+    }
+
+    /// Bytes by which the stripes can grow; `None` when that is not known.
+    pub fn room_bytes(&self) -> Option<u64> {
+        self.fetch.stripes.room()
     }
 
     /// After an open with [`Salvage::CutJournal`](crate::Salvage): commits and checkpoints what

@@ -93,6 +93,24 @@ impl GraphState {
         Self::read(snapshot.txn(), |name| snapshot.record(name).map(|bytes| bytes.to_vec()))
     }
 
+    /// The state of the generation whose names end so.
+    pub(crate) fn of_generation(snapshot: &Snapshot, suffix: &str) -> Result<Self> {
+        let record = |name: &str| snapshot.record(&format!("{name}{suffix}")).map(|bytes| bytes.to_vec());
+        Self::read(snapshot.txn(), record)
+    }
+
+    /// Tells dictionaries apart: ids of one mean other terms, or none, in another. What is kept
+    /// by id holds for the states of one dictionary.
+    pub fn dictionary(&self) -> u64 {
+        // Each has trees of its own, and every quad has an IRI.
+        self.strings(Tree::Iri).map_or(0, |strings| u64::from(strings.id().0))
+    }
+
+    /// Terms in the dictionary, blank nodes not counted.
+    pub fn terms(&self) -> u64 {
+        Tree::ALL.into_iter().filter_map(|tree| self.strings(tree)).map(|strings| strings.len()).sum()
+    }
+
     /// The last transaction it contains.
     pub fn txn(&self) -> u64 {
         self.txn

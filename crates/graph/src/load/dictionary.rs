@@ -69,6 +69,21 @@ impl Dictionary {
         self.blank_nodes = state.meta().blank_nodes;
     }
 
+    /// Takes over the codes of a database, and the numbers of its blank nodes.
+    pub(super) fn keep_codes_of(&mut self, state: &GraphState) {
+        self.codes = state.codes().clone();
+        self.blank_nodes = state.meta().blank_nodes;
+    }
+
+    /// The number of a term that a database has: its IRI, or its string in a tree of literals.
+    pub(super) fn stored(&mut self, tree: Tree, code: u16, string: &[u8]) -> Result<u64, LoadError> {
+        match tree {
+            Tree::Iri => self.iri(string),
+            Tree::Literal => self.string(Entry { kind: Kind::Literal, code, string }),
+            Tree::Text => self.string(Entry { kind: Kind::Text, code, string }),
+        }
+    }
+
     /// The code of an annotation, given now if it has none; `IN_STRING` when the table is full.
     pub(super) fn code(&mut self, annotation: &OwnAnnotation) -> u16 {
         if matches!(annotation, OwnAnnotation::Plain) {
@@ -109,7 +124,7 @@ impl Dictionary {
     }
 
     fn iri(&mut self, iri: &[u8]) -> Result<u64, LoadError> {
-        let text = std::str::from_utf8(iri).expect("parsers hand over UTF-8");
+        let text = std::str::from_utf8(iri).expect("parsers and dictionaries hand over UTF-8");
         self.prefixes.encode(text, &mut self.scratch);
         let number = self.strings[Tree::Iri as usize].push(&self.scratch)?;
         let hash = dict::index_hash(dict::hash(Tree::Iri, 0, iri));

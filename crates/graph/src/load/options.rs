@@ -104,12 +104,15 @@ impl Sizes {
     /// tenth for a part of waiting terms, a thirty-second per thread for rows being sorted, the
     /// rest for chunks, samples and pages.
     pub(super) fn new(options: &LoadOptions) -> Sizes {
-        let memory = options.store.memory_bytes.max(LEAST_MEMORY);
-        let knobs = options.sizes;
+        Sizes::of(options.store.memory_bytes.max(LEAST_MEMORY), options.threads, options.sizes)
+    }
+
+    /// The same for a budget and sizes that are set.
+    pub(super) fn of(memory: u64, threads: usize, knobs: LoadSizes) -> Sizes {
         let share = |divisor: u64, most: u64| (memory / divisor).min(most) as usize;
         Sizes {
             chunk_bytes: knobs.chunk_bytes.unwrap_or(share(256, 1 << 20)),
-            chunks: 2 * options.threads + 2,
+            chunks: 2 * threads + 2,
             batch_rows: knobs.batch_rows.unwrap_or(share(32 * 32, 1 << 17)),
             table_bytes: knobs.table_bytes.unwrap_or(memory / 100 * 35),
             run_bytes: knobs.run_bytes.unwrap_or(memory / 100 * 33),

@@ -8,13 +8,19 @@ use snowmelt_store::Report;
 use super::dictionary::DictionaryCounts;
 use crate::input::source::FormatToldBy;
 
-/// Phases of a load.
+/// Phases of a load, and of a rewrite of the trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// Reading, parsing and numbering; strings are written, triples sorted in batches.
     Read,
-    /// Numbering the terms that did not fit in memory.
+    /// Of a rewrite: marking the terms that are in quads.
+    Mark,
+    /// Of a rewrite: numbering them.
+    Number,
+    /// Numbering the terms that did not fit in memory; of a rewrite: writing their strings.
     Terms,
+    /// Of a rewrite: sorting the quads by their new numbers.
+    Quads,
     /// Writing the trees from string to id.
     Hashes,
     /// Writing a quad index.
@@ -28,7 +34,10 @@ impl Phase {
     pub fn name(self) -> &'static str {
         match self {
             Phase::Read => "read",
+            Phase::Mark => "mark",
+            Phase::Number => "number",
             Phase::Terms => "terms",
+            Phase::Quads => "quads",
             Phase::Hashes => "hashes",
             Phase::Index(index) => index.name(),
             Phase::Commit => "commit",

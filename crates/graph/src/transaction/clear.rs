@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use snowmelt_store::{Columns, TupleTree};
 
+use crate::database::change_log::Change;
 use crate::error::{GraphError, Result};
 use crate::index::Index;
 use crate::interrupt::Interrupt;
@@ -63,15 +64,17 @@ impl Transaction {
     }
 
     /// Begins all indexes anew.
-    fn truncate(&mut self) -> Result<Changed> {
+    pub(crate) fn truncate(&mut self) -> Result<Changed> {
         let quads = self.state.quads();
         if quads == 0 {
             return Ok(Changed::default());
         }
+        self.log(std::iter::once(Change::Cleared));
+        let suffix = self.suffix();
         let state = Arc::make_mut(&mut self.state);
         for index in Index::ALL {
-            state.indexes[index as usize] =
-                Some(TupleTree::create(&mut self.txn, index.name(), index.arity())?);
+            let name = format!("{}{suffix}", index.name());
+            state.indexes[index as usize] = Some(TupleTree::create(&mut self.txn, &name, index.arity())?);
         }
         state.meta.quads = 0;
         state.changed += quads;

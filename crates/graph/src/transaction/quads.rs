@@ -15,6 +15,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 use snowmelt_store::{Applied, Changes, Keys, Levels, TupleTree};
 
+use crate::database::change_log::Change;
 use crate::database::state::GraphState;
 use crate::error::{GraphError, Result};
 use crate::index::Index;
@@ -120,6 +121,7 @@ impl Transaction {
         self.change_pairs(Index::Op, &distinct)?;
         self.change_pairs(Index::Gs, &distinct)?;
         self.note(&distinct, &applied);
+        self.log(distinct.iter().map(|(quad, came)| Change::Quad(*quad, *came)));
         Ok(Changed { inserted: applied.inserted, deleted: applied.deleted })
     }
 
@@ -176,11 +178,15 @@ impl Transaction {
             changes.cols.iter().all(|col| col.len() == changes.insert.len()),
             "a value in each column"
         );
+        let suffix = self.suffix();
         let state: &mut GraphState = Arc::make_mut(&mut self.state);
         let slot = &mut state.indexes[index as usize];
         let tree = match slot {
             Some(tree) => tree,
-            None => slot.insert(TupleTree::create(&mut self.txn, index.name(), arity)?),
+            None => {
+                let name = format!("{}{suffix}", index.name());
+                slot.insert(TupleTree::create(&mut self.txn, &name, arity)?)
+            }
         };
         Ok(tree.apply(&mut self.txn, &changes)?)
     }

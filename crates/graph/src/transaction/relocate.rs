@@ -13,10 +13,10 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use snowmelt_store::{CopyProgress, Relocated, Relocation, StoreError};
+use snowmelt_store::{CopyProgress, Relocated, Relocation};
 
 use crate::database::Database;
-use crate::error::{GraphError, Result};
+use crate::error::Result;
 use crate::interrupt::go_on;
 use crate::transaction::Transaction;
 
@@ -26,28 +26,6 @@ const LARGE: u64 = 4096;
 /// Leaves moved by one transaction of [`Database::relocate`]: 32 MiB, which the journal then
 /// holds once.
 const PART: u64 = 4096;
-
-/// How far a compaction is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CompactStep {
-    /// so many leaves have been moved
-    Moved(u64),
-    /// free space is about to be given back
-    WritingBack,
-}
-
-/// Result of a compaction.
-#[derive(Clone, Debug)]
-pub struct Compacted {
-    /// Bytes of the stripes before.
-    pub before_bytes: u64,
-    /// And after.
-    pub after_bytes: u64,
-    /// Leaves moved.
-    pub leaves: u64,
-    /// The shortage of space that ended the moving early, if one did. What was moved stays moved.
-    pub shortage: Option<StoreError>,
-}
 
 /// Trees that are looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -93,35 +71,6 @@ impl Database {
         })
     }
 
-    /// Moves all shuffled subtrees into key order, then gives free space back to the system;
-    /// both bring the file near the size of a fresh load. `moved` is told the leaves moved so
-    /// far and the step.
-    ///
-    /// # Errors
-    /// Those of the store, and [`GraphError::Stopped`] when `moved` says so; what was moved
-    /// stays moved.
-    pub fn compact_until(
-        self: &Arc<Self>,
-        mut go_on_after: impl FnMut(CompactStep) -> ControlFlow<()>,
-    ) -> Result<Compacted> {
-        let before = self.store().stripe_bytes()?;
-        let mut moved = 0;
-        let relocated = self.relocate_until(|leaves| {
-            moved = leaves;
-            go_on_after(CompactStep::Moved(leaves))
-        });
-        let shortage = match relocated {
-            Ok(_) => None,
-            // Giving space back needs none.
-            Err(GraphError::Store(full @ StoreError::Full { .. })) => Some(full),
-            Err(error) => return Err(error),
-        };
-        go_on(go_on_after(CompactStep::WritingBack))?;
-        self.store().compact()?;
-        let after = self.store().stripe_bytes()?;
-        Ok(Compacted { before_bytes: before, after_bytes: after, leaves: moved, shortage })
-    }
-
     /// Copies the database as of now into `target`, while readers and writers go on.
     ///
     /// # Errors
@@ -135,7 +84,8 @@ impl Database {
         Ok(self.store().backup_until(target, stripes, told)?)
     }
 
-    /// The same; ends in [`GraphError::Stopped`] between two parts when `moved` says so.
+    /// The same; ends in [`GraphError::Stopped`](crate::GraphError::Stopped) between two parts
+    /// when `moved` says so.
     ///
     /// # Errors
     /// Those of the store; what was moved by then stays moved.

@@ -183,11 +183,15 @@ impl Transaction {
             Tree::Iri => coded.iter().map(|s| &s[..]).collect(),
             _ => fresh.iter().map(|entry| entry.string).collect(),
         };
+        let suffix = self.suffix();
         let state = Arc::make_mut(&mut self.state);
         let slot = &mut state.strings[tree as usize];
         let handle = match slot {
             Some(handle) => handle,
-            None => slot.insert(StringTree::create(&mut self.txn, tree.name())?),
+            None => {
+                let name = format!("{}{suffix}", tree.name());
+                slot.insert(StringTree::create(&mut self.txn, &name)?)
+            }
         };
         let expected = handle.len();
         let first = handle.append(&mut self.txn, &strings)?;
@@ -202,7 +206,9 @@ impl Transaction {
     fn encode_iris(&mut self, fresh: &[&Entry<'_>]) -> Vec<Vec<u8>> {
         let known = self.state.prefixes.len();
         let encoder = self.prefixes.get_or_insert_with(|| {
-            self.db.take_prefix_encoder(known).unwrap_or_else(|| PrefixEncoder::of(&self.state.prefixes))
+            self.db
+                .take_prefix_encoder(self.state.dictionary(), known)
+                .unwrap_or_else(|| PrefixEncoder::of(&self.state.prefixes))
         });
         let encode = |entry: &&Entry<'_>| {
             let iri = std::str::from_utf8(entry.string).expect("parsers hand over UTF-8");
@@ -229,11 +235,15 @@ impl Transaction {
             cols: (0..arity).map(|c| rows.iter().map(|row| row[c]).collect()).collect(),
             insert: vec![true; rows.len()],
         };
+        let suffix = self.suffix();
         let state: &mut GraphState = Arc::make_mut(&mut self.state);
         let slot = &mut state.hashes[tree as usize];
         let handle = match slot {
             Some(handle) => handle,
-            None => slot.insert(TupleTree::create(&mut self.txn, tree.hash_name(), arity)?),
+            None => {
+                let name = format!("{}{suffix}", tree.hash_name());
+                slot.insert(TupleTree::create(&mut self.txn, &name, arity)?)
+            }
         };
         let applied = handle.apply(&mut self.txn, &changes)?;
         if applied.inserted != rows.len() as u64 {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use snowmelt_graph::{CompactStep, Database, GraphError};
+use snowmelt_graph::{CompactOptions, CompactTerms, Database, GraphError};
 use tokio::sync::mpsc;
 
 use super::{Command, Reply};
@@ -57,7 +57,7 @@ pub fn perform(
             Err(message) => Reply::Failed { message },
         }),
         Command::Check => check(database, teller),
-        Command::Compact => compact(database, teller),
+        Command::Compact { terms } => compact(database, terms, teller),
         Command::Backup { target, stripes } => backup(database, &target, &stripes, teller),
     };
     let last = done.unwrap_or_else(|error| Reply::Failed { message: error.to_string() });
@@ -83,12 +83,18 @@ fn check(database: &std::sync::Arc<Database>, mut teller: Teller<'_>) -> Done {
     })
 }
 
-fn compact(database: &std::sync::Arc<Database>, mut teller: Teller<'_>) -> Done {
-    let done = database.compact_until(|step| match step {
-        CompactStep::Moved(leaves) => teller.tell("moving pages into order", leaves, 0),
-        CompactStep::WritingBack => teller.tell("writing back", 0, 0),
+fn compact(database: &std::sync::Arc<Database>, terms: CompactTerms, mut teller: Teller<'_>) -> Done {
+    let options = CompactOptions { terms, ..CompactOptions::default() };
+    let done = database.compact(&options, |step| {
+        let (step, done, total) = step.told();
+        teller.tell(&step, done, total)
     })?;
-    Ok(Reply::Compacted { before: done.before_bytes, after: done.after_bytes, moved: done.leaves })
+    Ok(Reply::Compacted {
+        before: done.before_bytes,
+        after: done.after_bytes,
+        terms: done.terms.to_string(),
+        moved: done.leaves,
+    })
 }
 
 fn backup(

@@ -64,7 +64,8 @@ pub(super) fn drifted(quads: u64, changed: u64, source: &Source) -> bool {
 pub(super) struct Predicates {
     quads: u64,
     changed: u64,
-    known: FxHashMap<TermId, PredicateStatistics>,
+    /// by dictionary and id
+    known: FxHashMap<(u64, TermId), PredicateStatistics>,
 }
 
 impl Predicates {
@@ -74,7 +75,7 @@ impl Predicates {
             *self =
                 Predicates { quads: state.quads(), changed: state.changed(), known: FxHashMap::default() };
         }
-        self.known.get(&p).copied()
+        self.known.get(&(source.session.state().dictionary(), p)).copied()
     }
 }
 
@@ -91,7 +92,8 @@ pub(super) fn predicate(
     let subjects = distinct(source, Index::Psog, p, rows)?;
     let objects = distinct(source, Index::Posg, p, rows)?;
     let found = PredicateStatistics { rows, subjects, objects };
-    engine.predicates.lock().known.insert(p, found);
+    let key = (source.session.state().dictionary(), p);
+    engine.predicates.lock().known.insert(key, found);
     Ok(found)
 }
 

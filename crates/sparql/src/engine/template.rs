@@ -53,6 +53,8 @@ pub(crate) struct Template {
 /// Facts about the data that a template builds on, and their transaction.
 struct Basis {
     txn: u64,
+    /// ids mean something in this dictionary only
+    dictionary: u64,
     quads: u64,
     changed: u64,
     /// predicates that led to IRIs and blank nodes only
@@ -98,6 +100,7 @@ impl Template {
         let state = source.session.state();
         let basis = Basis {
             txn: state.txn(),
+            dictionary: state.dictionary(),
             quads: state.quads(),
             changed: state.changed(),
             resources,
@@ -141,7 +144,9 @@ impl Template {
     pub fn holds(&self, source: &mut Source, limits: &Limits) -> Result<bool, QueryError> {
         let (txn, basis) = (source.txn(), &self.basis);
         let checked = basis.holds.load(Ordering::Relaxed);
-        if source.session.is_plain()? != self.scope.plain {
+        if source.session.state().dictionary() != basis.dictionary
+            || source.session.is_plain()? != self.scope.plain
+        {
             return Ok(false);
         }
         if (basis.txn..=checked).contains(&txn) {

@@ -10,6 +10,11 @@
 //! Invariant: until the journal's record is durable the files hold the old state untouched, so
 //! a build that fails, is dropped or is killed leaves it. What it had written lies in extents
 //! no map mentions.
+//!
+//! A build *beside* the writers ([`Store::begin_build_beside`]) has their turn at its begin and at
+//! its commit only. Its trees are new ones under names of their own, so whatever is committed
+//! meanwhile, it replaces nothing. Its pages carry the number it took at its begin, which is
+//! lower than that of its commit; the journal says so.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,6 +38,15 @@ use crate::sync::turn::Turn;
 /// Most extents a tree takes at a time.
 const MOST_EXTENTS_AT_ONCE: u32 = 16;
 
+/// Places of the extents of a build beside the writers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BuildPlace {
+    /// The first free ones.
+    Front,
+    /// Behind all there are, so that the free ones before them stay together.
+    Behind,
+}
+
 /// A build under way; dropping it without [`Build::commit`] leaves the old state. Clones are
 /// handles to the same build.
 #[derive(Debug)]
@@ -44,9 +58,14 @@ pub struct Build {
 struct Shared {
     store: Arc<Store>,
     txn: u64,
+    /// Follows the names of its trees and records.
+    suffix: &'static str,
+    /// The places of its extents; in a build that has the turn the first runs that are long
+    /// enough.
+    place: Option<BuildPlace>,
     state: Mutex<BuildState>,
-    /// No transaction begins while a build is under way.
-    _turn: Turn,
+    /// While it is here no transaction begins; none in a build beside the writers.
+    _turn: Option<Turn>,
 }
 
 #[derive(Debug, Default)]
@@ -64,6 +83,38 @@ impl Store {
     /// Begins a bulk build, when the transaction under way has ended. One at a time; none after
     /// a failed write of the super-block, until the database is opened again.
     pub fn begin_build(self: &Arc<Self>) -> Result<Build> {
+        let (txn, turn) = self.build_number()?;
+        let next_tree = self.commits.tree_number(&self.commits.states.appended().catalog);
+        let state = Mutex::new(BuildState { next_tree, ..Default::default() });
+        let store = self.clone();
+        let shared = Shared { store, txn, suffix: "", place: None, state, _turn: Some(turn) };
+        Ok(Build { shared: Arc::new(shared) })
+    }
+
+    /// Begins a build of up to `trees` trees beside the writers, who wait at its begin and at
+    /// its commit only. `suffix` follows the names of its trees and records.
+    ///
+    /// Errors: as [`Store::begin_build`].
+    pub fn begin_build_beside(
+        self: &Arc<Self>,
+        trees: u32,
+        suffix: &'static str,
+        place: BuildPlace,
+    ) -> Result<Build> {
+        assert!(!suffix.is_empty(), "it replaces nothing");
+        let (txn, turn) = self.build_number()?;
+        let first = self.commits.tree_number(&self.commits.states.appended().catalog);
+        // Until the commit the catalog does not know of them.
+        self.commits.next_tree.fetch_max(first + trees, Ordering::AcqRel);
+        drop(turn);
+        let state = Mutex::new(BuildState { next_tree: first, ..Default::default() });
+        let store = self.clone();
+        let shared = Shared { store, txn, suffix, place: Some(place), state, _turn: None };
+        Ok(Build { shared: Arc::new(shared) })
+    }
+
+    /// The number of a build that begins, and the turn.
+    fn build_number(&self) -> Result<(u64, Turn)> {
         self.commits.check_poison()?;
         if self.building.swap(true, Ordering::AcqRel) {
             return Err(StoreError::BuildBusy);
@@ -75,13 +126,16 @@ impl Store {
             return Err(error);
         }
         let before = self.commits.states.appended();
-        let state = BuildState { next_tree: before.catalog.next_tree, ..Default::default() };
         let txn = self.commits.next_txn.load(Ordering::Acquire).max(before.txn + 1);
         // What it writes carries its number: nobody else may use it, even if the build is given up.
         self.commits.next_txn.fetch_max(txn + 1, Ordering::AcqRel);
         assert!(txn > before.txn, "a build is newer than what it replaces");
-        let (store, state) = (self.clone(), Mutex::new(state));
-        Ok(Build { shared: Arc::new(Shared { store, txn, state, _turn: turn }) })
+        Ok((txn, turn))
+    }
+
+    /// Whether a build is under way.
+    pub fn is_building(&self) -> bool {
+        self.building.load(Ordering::Acquire)
     }
 }
 
@@ -92,7 +146,7 @@ impl Build {
         let id = TreeId(state.next_tree);
         state.next_tree += 1;
         debug_assert!(!state.trees.contains_key(&id), "tree numbers are given once");
-        state.trees.insert(id, name.to_string());
+        state.trees.insert(id, format!("{name}{}", self.shared.suffix));
         state.unfinished.insert(id, name.to_string());
         drop(state);
         self.shared.store.fetch.core.space.write().name_tree(id, name);
@@ -110,7 +164,8 @@ impl Build {
 
     /// Stores a record in the catalog, replacing one of the same name. `kind` is the writer's.
     pub fn put_record(&self, name: &str, kind: u32, bytes: &[u8]) {
-        self.shared.state.lock().records.insert(name.to_string(), Record { kind, bytes: bytes.into() });
+        let name = format!("{name}{}", self.shared.suffix);
+        self.shared.state.lock().records.insert(name, Record { kind, bytes: bytes.into() });
     }
 
     /// Drops the committed tree of this name and its record, if there is one.
@@ -147,7 +202,7 @@ impl Shared {
     /// The catalog after the commit, and the trees that go.
     fn new_catalog(&self, state: &BuildState, old: &Catalog) -> (Catalog, Vec<TreeId>) {
         let mut catalog = old.clone();
-        catalog.next_tree = state.next_tree;
+        catalog.next_tree = old.next_tree.max(state.next_tree);
         let replaced = |name: &String| state.trees.values().any(|n| n == name);
         let gone = |id: &TreeId, name: &String| replaced(name) || state.dropped.contains(id);
         let dropped: Vec<TreeId> =
@@ -165,6 +220,7 @@ impl Shared {
     /// Commits the switch, then has it checkpointed.
     fn switch(&self) -> Result<()> {
         let commits = &self.store.commits;
+        let turn = self._turn.is_none().then(|| self.store.writers.enter());
         let most = self.store.fetch.core.pages.pool.most_pages() / self.store.geometry.extent_pages as u64;
         if self.store.fetch.core.space.read().len() > most {
             let why = "the database has grown beyond what it was opened for: close it and build again";
@@ -172,15 +228,19 @@ impl Shared {
         }
         let old = commits.states.appended();
         let (packed, catalog, dropped) = self.pack(&old.catalog);
-        assert!(old.txn < self.txn, "nobody commits while a build is under way");
-        let new = Arc::new(state::State { txn: self.txn, catalog });
+        let txn = match turn {
+            Some(_) => commits.next_txn.load(Ordering::Acquire).max(old.txn + 1),
+            None => self.txn,
+        };
+        assert!(old.txn < txn, "what is committed beside a build is older than its commit");
+        let new = Arc::new(state::State { txn, catalog });
         let sequence = loop {
             let generation = commits.generation.load(Ordering::Acquire);
             let room = commits.reserve(&packed, MayUse::Journal)?;
             let appended = commits.append(&packed, room, &new, generation, |_| {
                 let mut space = self.store.fetch.core.space.write();
                 space.place(self.state.lock().built.drain(..));
-                space.apply(self.txn, [], &dropped);
+                space.apply(txn, [], &dropped);
             });
             if let Some(appended) = appended {
                 break appended.sequence;
@@ -188,6 +248,10 @@ impl Shared {
         };
         commits.wait(&new, sequence)?;
         self.store.fetch.core.count_pages();
+        if turn.is_some() {
+            // Writing back can wait, and the writers need not.
+            return Ok(());
+        }
         // The build is durable; if this cannot be done now, the checkpointer does it later.
         let _ = commits.checkpoint_all(u64::MAX);
         Ok(())
@@ -206,7 +270,9 @@ impl Shared {
             let (first, extent) = &run[0];
             let tree = extent.tree.expect("an extent of a build has an owner");
             assert!(extent.pages() > 0, "an extent of a build has pages");
-            packer.built(*first, run.len() as u64, tree, extent.pages());
+            // Those of a build that had the turn are of the commit itself.
+            let by = self._turn.is_none().then_some(self.txn);
+            packer.built(*first, run.len() as u64, tree, extent.pages(), by);
         }
         drop(state);
         (packer.finish().records, catalog, dropped)
@@ -265,8 +331,16 @@ impl TreeWriter {
     /// extent; the next extent may lie anywhere.
     pub fn next_id(&mut self) -> PageId {
         if self.at == self.extents.len() {
-            let want = (self.extents.len() as u32).clamp(1, MOST_EXTENTS_AT_ONCE);
-            let taken = self.shared.store.fetch.core.space.write().allocate_for(self.tree, want);
+            let mut space = self.shared.store.fetch.core.space.write();
+            let taken = match self.shared.place {
+                None => {
+                    let want = (self.extents.len() as u32).clamp(1, MOST_EXTENTS_AT_ONCE);
+                    space.allocate_for(self.tree, want)
+                }
+                Some(BuildPlace::Front) => space.allocate_for(self.tree, 1),
+                Some(BuildPlace::Behind) => vec![space.allocate_behind(self.tree)],
+            };
+            drop(space);
             self.extents.extend(taken);
         }
         self.shared.store.geometry.page(self.extents[self.at], self.filled)

@@ -112,8 +112,8 @@ impl Packer {
     }
 
     /// Extents that a build wrote.
-    pub fn built(&mut self, first: u64, extents: u64, tree: crate::page::TreeId, pages: u32) {
-        change::put_built(&mut self.payload, first, extents, tree, pages);
+    pub fn built(&mut self, first: u64, extents: u64, tree: TreeId, pages: u32, by: Option<u64>) {
+        change::put_built(&mut self.payload, first, extents, tree, pages, by);
     }
 
     /// A page: as a diff against the newest version if there is one to build on and the diff is

@@ -254,9 +254,9 @@ impl Transaction {
     /// Begins a new tree; one of the same name is dropped.
     pub fn new_tree(&mut self, name: &str) -> TreeId {
         self.drop_tree(name);
+        let id = TreeId(self.store.commits.tree_number(&self.state.catalog));
         let catalog = &mut self.state_mut().catalog;
-        let id = TreeId(catalog.next_tree);
-        catalog.next_tree += 1;
+        catalog.next_tree = id.0 + 1;
         assert!(!catalog.trees.contains_key(&id), "tree numbers are given once");
         catalog.trees.insert(id, name.to_string());
         self.space.name_tree(id, name);
@@ -274,6 +274,25 @@ impl Transaction {
             Arc::make_mut(&mut self.pages).remove_tree(id);
             self.space.drop_tree(id);
             self.dropped.push(id);
+        }
+    }
+
+    /// Gives a tree another name; a tree that had it, and the records of both names, are dropped.
+    pub fn rename_tree(&mut self, from: &str, to: &str) {
+        assert_ne!(from, to, "another name");
+        self.drop_tree(to);
+        let catalog = &mut self.state_mut().catalog;
+        catalog.records.remove(from);
+        let Some((id, name)) = catalog.trees.iter_mut().find(|(_, name)| *name == from) else { return };
+        *name = to.to_string();
+        let id = *id;
+        self.space.name_tree(id, to);
+    }
+
+    /// Drops the record of this name, if there is one.
+    pub fn drop_record(&mut self, name: &str) {
+        if self.state.catalog.records.contains_key(name) {
+            self.state_mut().catalog.records.remove(name);
         }
     }
 
@@ -303,7 +322,15 @@ impl Transaction {
     /// it when it is durable.
     ///
     /// Errors: the disk is full, or an earlier write has failed; nothing has happened then.
-    pub fn append(mut self) -> Result<Pending> {
+    pub fn append(self) -> Result<Pending> {
+        self.append_noting(|| ())
+    }
+
+    /// The same; `note` is called when the commit is sure to be appended, before another writer
+    /// has the turn. It must be short, and wait for nothing. A transaction that changed nothing
+    /// does not call it.
+    pub fn append_noting(mut self, note: impl FnOnce()) -> Result<Pending> {
+        let mut note = Some(note);
         let commits = self.store.commits.clone();
         commits.check_poison()?;
         self.space.leave_empty();
@@ -334,6 +361,7 @@ impl Transaction {
             let appended = commits.append(&packed.records, room, &self.state, generation, |appended| {
                 packed.publish(&store.fetch.core.pages, txn, appended, store.commits.oldest_readable());
                 store.fetch.core.space.write().apply(txn, space.finish(), dropped);
+                note.take().into_iter().for_each(|note| note());
             });
             if let Some(appended) = appended {
                 packed.count(&self.store.fetch.core.meters, &commits.journal.meters);

@@ -36,6 +36,7 @@ use crate::page::{self, PAGE_BYTES, PageBuf, PageId, header};
 use crate::pool::Thrown;
 use crate::settings::config::{Checkpoints, Plant};
 use crate::space::meta::NewMeta;
+use crate::space::meta_pages::MetaPlacing;
 use crate::superblock::{MetaForm, SuperBlock};
 use crate::sync::long_lock::LongLock;
 
@@ -67,6 +68,8 @@ struct Running {
     /// Bytes appended to the journal when it began, and when that was.
     bytes: u64,
     begun_ns: u64,
+    /// Where catalog and map go.
+    placing: MetaPlacing,
 }
 
 /// When a checkpoint begins.
@@ -174,7 +177,7 @@ impl Commits {
     fn is_due(&self, begin: Begin) -> bool {
         let durable = self.block.lock().txn;
         if self.states.visible().txn <= durable {
-            return false;
+            return begin == Begin::Now && self.meta_again.lock().is_some();
         }
         if begin == Begin::Now || self.config.journal.checkpoints == Checkpoints::Held {
             return begin == Begin::Now;
@@ -251,6 +254,7 @@ impl Commits {
     fn begin_checkpoint(&self) -> Option<Running> {
         self.cancel_old_readers();
         let (meters, clock) = (&self.journal.meters, &self.config.clock);
+        let again = self.meta_again.lock().take();
         let state = {
             // In one step for commits, which drop versions that only older readers would see:
             // from now on they leave what C needs.
@@ -261,7 +265,9 @@ impl Commits {
             } else {
                 self.snapshots.oldest_state(|| self.states.visible())
             };
-            if state.txn <= self.block.lock().txn {
+            let durable = self.block.lock().txn;
+            // The same state again, where only its catalog and map change their place.
+            if state.txn < durable || (state.txn == durable && again.is_none()) {
                 return None;
             }
             self.fetch.core.pages.versions.keep_from(Some(state.txn));
@@ -284,7 +290,8 @@ impl Commits {
         });
         debug_assert!(pages.iter().all(|(_, txn)| *txn <= state.txn), "only what C contains is written");
         debug_assert!(pages.windows(2).all(|w| w[0].0 != w[1].0), "a page is written once");
-        Some(Running { state, pages, at: 0, bytes, begun_ns: clock.now_ns() })
+        let placing = again.unwrap_or(MetaPlacing::Reuse);
+        Some(Running { state, pages, at: 0, bytes, begun_ns: clock.now_ns(), placing })
     }
 
     fn write_batch(&self, r: &mut Running, most: usize) -> Result<()> {
@@ -364,7 +371,7 @@ impl Commits {
 
     fn end_checkpoint(&self, r: &Running) -> Result<()> {
         self.set_lengths()?;
-        let meta = NewMeta::take(&self.fetch.core.space, &r.state.catalog, &self.meta);
+        let meta = NewMeta::take(&self.fetch.core.space, &r.state.catalog, &self.meta, r.placing);
         // The map may get shorter while this one is written.
         self.keep_length(meta.extents);
         let ended = self.switch_state(r, meta);

@@ -315,6 +315,25 @@ impl Stripes {
         self.list.iter().enumerate().map(bytes).sum()
     }
 
+    /// Bytes by which all stripes together can grow, each by as much; `None` when the system does
+    /// not say, or a stripe is a block device.
+    pub fn room(&self) -> Option<u64> {
+        if !self.real {
+            return None;
+        }
+        let mut rooms: Vec<(u64, u64)> = Vec::new();
+        for stripe in &self.list {
+            stripe.dir.as_ref()?;
+            let system = rustix::fs::statvfs(&stripe.path).ok()?;
+            let device = rustix::fs::stat(&stripe.path).ok()?.st_dev;
+            rooms.push((device, system.f_bavail.saturating_mul(system.f_frsize)));
+        }
+        // Stripes of one file system share its room.
+        let sharers = |device: u64| rooms.iter().filter(|(of, _)| *of == device).count() as u64;
+        let least = rooms.iter().map(|(device, room)| room / sharers(*device)).min()?;
+        Some(least.saturating_mul(rooms.len() as u64))
+    }
+
     /// Counters of every device.
     pub fn counters(&self) -> Vec<DeviceCounters> {
         self.list.iter().map(|s| s.queue.counters()).collect()

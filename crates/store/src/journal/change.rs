@@ -12,9 +12,10 @@
 //! | 8   | extent                                     | number, owner + 1, overflow + 1, pages now in use: count, indices; no more in use: count, indices |
 //! | 9   | extents written by a build                 | first number, extents, owner, pages in each from its first on                          |
 //! | 10  | diff of a leaf by rows (`format::leaf_diff`)       | page, bytes, diff                                                                      |
+//! | 11  | extents written by a build beside the writers      | as 9, then the transaction that the pages carry                                        |
 //!
 //! Numbers are varints; a name is its length and its bytes. Invariant: made again on a state
-//! that already contains them, changes 3 and 5 to 9 give the same state once all later ones are
+//! that already contains them, changes 3, 5 to 9 and 11 give the same state once all later ones are
 //! made again too, so recovery may begin with a newer catalog than pages.
 
 use crate::format::catalog::{Catalog, Record};
@@ -27,16 +28,45 @@ use crate::page::{PageId, TreeId};
 /// One change; borrows from the payload.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Change<'a> {
-    Image { page: PageId, bytes: &'a [u8] },
-    Diff { page: PageId, diff: &'a [u8] },
-    Rows { page: PageId, diff: &'a [u8] },
-    Record { name: &'a str, kind: u32, bytes: &'a [u8] },
-    Records { diff: &'a [u8] },
-    DropRecord { name: &'a str },
-    NewTree { tree: TreeId, name: &'a str },
-    DropTree { tree: TreeId },
+    Image {
+        page: PageId,
+        bytes: &'a [u8],
+    },
+    Diff {
+        page: PageId,
+        diff: &'a [u8],
+    },
+    Rows {
+        page: PageId,
+        diff: &'a [u8],
+    },
+    Record {
+        name: &'a str,
+        kind: u32,
+        bytes: &'a [u8],
+    },
+    Records {
+        diff: &'a [u8],
+    },
+    DropRecord {
+        name: &'a str,
+    },
+    NewTree {
+        tree: TreeId,
+        name: &'a str,
+    },
+    DropTree {
+        tree: TreeId,
+    },
     Extent(ExtentChange),
-    Built { first: ExtentId, extents: u64, tree: TreeId, pages: u32 },
+    /// `by`: the transaction of the pages, where it is not that of the record.
+    Built {
+        first: ExtentId,
+        extents: u64,
+        tree: TreeId,
+        pages: u32,
+        by: Option<u64>,
+    },
 }
 
 /// What a transaction changed of an extent.
@@ -96,7 +126,8 @@ pub fn put_drop_record(out: &mut Vec<u8>, name: &str) {
 pub(crate) fn put_catalog_changes(out: &mut Vec<u8>, old: &Catalog, new: &Catalog) {
     let gone: Vec<TreeId> = old.trees.keys().filter(|id| !new.trees.contains_key(id)).copied().collect();
     gone.into_iter().for_each(|id| put_drop_tree(out, id));
-    for (id, name) in new.trees.iter().filter(|(id, _)| !old.trees.contains_key(id)) {
+    // A tree that got another name is told like a new one.
+    for (id, name) in new.trees.iter().filter(|(id, name)| old.trees.get(id) != Some(*name)) {
         put_new_tree(out, *id, name);
     }
     for name in old.records.keys().filter(|name| !new.records.contains_key(*name)) {
@@ -140,12 +171,20 @@ pub fn put_extent(out: &mut Vec<u8>, e: &ExtentChange) {
 }
 
 /// Appends extents of a build.
-pub fn put_built(out: &mut Vec<u8>, first: ExtentId, extents: u64, tree: TreeId, pages: u32) {
-    out.push(9);
+pub fn put_built(
+    out: &mut Vec<u8>,
+    first: ExtentId,
+    extents: u64,
+    tree: TreeId,
+    pages: u32,
+    by: Option<u64>,
+) {
+    out.push(if by.is_some() { 11 } else { 9 });
     put(out, first);
     put(out, extents);
     put(out, tree.0.into());
     put(out, pages.into());
+    by.into_iter().for_each(|txn| put(out, txn));
 }
 
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -173,11 +212,12 @@ pub fn next<'a>(payload: &mut &'a [u8]) -> Decode<Change<'a>> {
         6 => Change::NewTree { tree: TreeId(take_u32(p)?), name: take_name(p)? },
         7 => Change::DropTree { tree: TreeId(take_u32(p)?) },
         8 => Change::Extent(take_extent(p)?),
-        9 => Change::Built {
+        9 | 11 => Change::Built {
             first: take(p)?,
             extents: take(p)?,
             tree: TreeId(take_u32(p)?),
             pages: take_u32(p)?,
+            by: if *tag == 11 { Some(take(p)?) } else { None },
         },
         10 => Change::Rows { page: PageId(take(p)?), diff: take_bytes(p)? },
         _ => return Err(Bad("an unknown change")),
@@ -239,7 +279,8 @@ mod tests {
             unused: vec![255],
         };
         put_extent(&mut out, &e);
-        put_built(&mut out, 1, 2, TreeId(4), 256);
+        put_built(&mut out, 1, 2, TreeId(4), 256, None);
+        put_built(&mut out, 3, 1, TreeId(4), 7, Some(300));
         put_rows(&mut out, PageId(8), b"rows");
         let mut p = out.as_slice();
         assert_eq!(next(&mut p), Ok(Change::Image { page: PageId(9), bytes: &[0, 0, 0, 0, 0, 0, 7] }));
@@ -250,7 +291,10 @@ mod tests {
         assert_eq!(next(&mut p), Ok(Change::NewTree { tree: TreeId(4), name: "psog" }));
         assert_eq!(next(&mut p), Ok(Change::DropTree { tree: TreeId(3) }));
         assert_eq!(next(&mut p), Ok(Change::Extent(e)));
-        assert_eq!(next(&mut p), Ok(Change::Built { first: 1, extents: 2, tree: TreeId(4), pages: 256 }));
+        let built = Change::Built { first: 1, extents: 2, tree: TreeId(4), pages: 256, by: None };
+        assert_eq!(next(&mut p), Ok(built));
+        let beside = Change::Built { first: 3, extents: 1, tree: TreeId(4), pages: 7, by: Some(300) };
+        assert_eq!(next(&mut p), Ok(beside));
         assert_eq!(next(&mut p), Ok(Change::Rows { page: PageId(8), diff: b"rows" }));
         assert!(p.is_empty());
         for n in 0..out.len() {

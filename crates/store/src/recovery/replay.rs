@@ -424,14 +424,14 @@ impl Replay {
             }
             Change::DropTree { tree } => self.drop_tree(tree),
             Change::Extent(e) => self.extent(&e)?,
-            Change::Built { first, extents, tree, pages } => {
+            Change::Built { first, extents, tree, pages, by } => {
                 let end = first.checked_add(extents).ok_or("an extent number is too large")?;
                 if pages > self.geometry.extent_pages {
                     return Err("an extent has too many pages");
                 }
                 self.lengthen(end)?;
                 self.forget_pages(|extent| (first..end).contains(&extent));
-                let built = Extent::filled(self.geometry.extent_pages, tree, pages).by(txn);
+                let built = Extent::filled(self.geometry.extent_pages, tree, pages).by(by.unwrap_or(txn));
                 self.extents[first as usize..end as usize].fill(built);
             }
         }

@@ -5,7 +5,7 @@
 //! state does not use ([`MetaPages`]); then the super-block names the run. Until that is
 //! durable the state before it is untouched.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use parking_lot::{Mutex, RwLock};
@@ -16,12 +16,12 @@ use crate::error::{Result, StoreError};
 use crate::files::stripes::{self, Devices, Stripes};
 use crate::format::catalog::{self, Catalog};
 use crate::format::cursor::Cursor;
-use crate::page::geometry::Geometry;
+use crate::page::geometry::{ExtentId, Geometry};
 use crate::page::{self, BODY_BYTES, Damage, HEADER_BYTES, PAGE_BYTES, PageId, TreeId};
 use crate::space::Space;
 use crate::space::extent::Extent;
 use crate::space::extent::SEGMENT;
-use crate::space::meta_pages::{MetaPages, MetaState};
+use crate::space::meta_pages::{MetaPages, MetaPlacing, MetaState};
 use crate::space::segment::{self, SegmentPlace};
 use crate::superblock::{FILE_NAME, MetaForm, MetaRun, SuperBlock};
 
@@ -152,13 +152,27 @@ pub(crate) struct NewMeta {
     writes: Vec<(PageId, Vec<u8>)>,
     /// Segments that were taken from the space.
     taken: Vec<usize>,
+    placing: MetaPlacing,
 }
 
 impl NewMeta {
     /// Takes what changed of the map, a segment at a time: nobody waits for the whole; and
     /// pages for it. What commits change meanwhile may be in it or not, extent by extent; made
     /// again by a recovery, their changes give the same map. They must be durable before it is.
-    pub fn take(space: &RwLock<Space>, catalog: &Catalog, durable: &Mutex<MetaState>) -> NewMeta {
+    pub fn take(
+        space: &RwLock<Space>,
+        catalog: &Catalog,
+        durable: &Mutex<MetaState>,
+        placing: MetaPlacing,
+    ) -> NewMeta {
+        let before = match placing {
+            MetaPlacing::Reuse => BTreeSet::new(),
+            MetaPlacing::Front => {
+                let durable = durable.lock();
+                space.write().change_segments(0..durable.segments.len());
+                durable.extents.clone()
+            }
+        };
         let catalog = catalog::encode(catalog);
         let geometry = space.read().geometry();
         let mut parts: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
@@ -170,8 +184,8 @@ impl NewMeta {
             }
             let extents = space.read().durable_len();
             let state = durable.lock().clone();
-            match NewMeta::place(state, geometry, extents, &catalog, &parts) {
-                Ok(new) => return new,
+            match NewMeta::place(state, geometry, extents, &catalog, &parts, &before) {
+                Ok(new) => return NewMeta { placing, ..new },
                 // Taking extents changes the map.
                 Err(wanted) => {
                     let taken = space.write().take_for_meta(wanted);
@@ -189,13 +203,15 @@ impl NewMeta {
         extents: u64,
         catalog: &[u8],
         parts: &BTreeMap<usize, Vec<u8>>,
+        before: &BTreeSet<ExtentId>,
     ) -> std::result::Result<NewMeta, u32> {
         let mut pages = MetaPages::of(&state, geometry);
+        pages.without(before);
         state.segments.resize(extents.div_ceil(SEGMENT as u64) as usize, SegmentPlace::EMPTY);
         let mut writes = Vec::new();
         for (s, bytes) in parts.range(..state.segments.len()) {
             let place = &mut state.segments[*s];
-            if place.holds(bytes) {
+            if place.holds(bytes) && before.is_empty() {
                 continue;
             }
             *place = SegmentPlace::EMPTY;
@@ -214,7 +230,8 @@ impl NewMeta {
         let checksum = XxHash3_64::oneshot(&run);
         state.run = Some(MetaRun { first, bytes: run.len() as u64, checksum });
         writes.push((first, run));
-        Ok(NewMeta { state, extents, writes, taken: parts.keys().copied().collect() })
+        let (taken, placing) = (parts.keys().copied().collect(), MetaPlacing::Reuse);
+        Ok(NewMeta { state, extents, writes, taken, placing })
     }
 
     /// Where the run is.
@@ -246,7 +263,7 @@ impl NewMeta {
         let extents = std::mem::take(&mut state.extents);
         *state = MetaState { extents, ..self.state };
         let mut space = space.write();
-        let unused = state.settle(space.geometry(), &mut space);
+        let unused = state.settle(space.geometry(), &mut space, self.placing);
         state.extents.retain(|e| !unused.contains(e));
         // From the end, so that each can be cut off.
         unused.iter().rev().for_each(|e| space.release_meta(*e));

@@ -39,8 +39,8 @@ impl MetaState {
     }
 
     /// Tells the space which pages are in use; answers the extents that can be given up: those
-    /// without any, but for one.
-    pub fn settle(&self, geometry: Geometry, space: &mut Space) -> Vec<ExtentId> {
+    /// without any, but for one that is used again.
+    pub fn settle(&self, geometry: Geometry, space: &mut Space, placing: MetaPlacing) -> Vec<ExtentId> {
         let mut unused = Vec::new();
         for (id, used) in MetaPages::of(self, geometry).used {
             if used.iter().all(|w| *w == 0) {
@@ -48,8 +48,17 @@ impl MetaState {
             }
             space.set_meta_pages(id, used);
         }
-        unused.drain(..1.min(unused.len()));
+        if placing == MetaPlacing::Reuse {
+            unused.drain(..1.min(unused.len()));
+        }
         unused
+    }
+
+    /// True when the store's own extents would all lie further to the front if they were taken
+    /// anew.
+    pub fn lies_behind(&self, space: &Space) -> bool {
+        let wanted = self.extents.len() as u64;
+        self.extents.last().is_some_and(|last| space.first_room(wanted as usize) + wanted <= *last)
     }
 
     /// First page and number of pages of all that the state uses.
@@ -57,6 +66,15 @@ impl MetaState {
         let run = self.run.iter().map(|r| (r.first, r.bytes.div_ceil(BODY_BYTES as u64)));
         run.chain(self.segments.iter().map(|s| (s.first, s.pages().into())))
     }
+}
+
+/// Extents that the next run and its segments go to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum MetaPlacing {
+    /// Those of the store's own that have room.
+    Reuse,
+    /// The first free ones; those before are given up.
+    Front,
 }
 
 /// The store's own extents, and which of their pages may not be written.
@@ -73,6 +91,12 @@ impl MetaPages {
         let mut pages = MetaPages { geometry, used };
         state.runs().for_each(|(first, n)| pages.set_used(first, n));
         pages
+    }
+
+    /// Only those extents among them that are not in `before` are given out.
+    pub fn without(&mut self, before: &BTreeSet<ExtentId>) {
+        let all = |(_, used): (&ExtentId, &mut Box<[u64]>)| used.fill(u64::MAX);
+        self.used.iter_mut().filter(|(extent, _)| before.contains(extent)).for_each(all);
     }
 
     fn set_used(&mut self, first: PageId, pages: u64) {
@@ -183,7 +207,8 @@ mod tests {
         let mut space = Space::new(G, Vec::new());
         let taken: Vec<u64> = space.take_for_meta(4).collect();
         let state = state((8, 1), &[], &taken);
-        assert_eq!(state.settle(G, &mut space), [2, 3]);
+        assert_eq!(state.settle(G, &mut space, MetaPlacing::Front), [0, 2, 3]);
+        assert_eq!(state.settle(G, &mut space, MetaPlacing::Reuse), [2, 3]);
         assert_eq!(space.expected(PageId(8)), (Some(TreeId::META), None));
     }
 }

@@ -44,7 +44,7 @@ use parking_lot::{Mutex, RwLock};
 use snowmelt_io::{Access, Sink};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 impl Store {
@@ -294,6 +294,8 @@ fn new_commits(
         order: Mutex::default(),
         generation: AtomicU64::new(0),
         next_txn: AtomicU64::new(found.last_number + 1),
+        next_tree: AtomicU32::new(0),
+        meta_again: Mutex::default(),
         checkpointer: Checkpointer::new(&config.clock),
         version_pages: config.version_pages()? as u64,
         config: config.clone(),

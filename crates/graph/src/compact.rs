@@ -1,0 +1,446 @@
+//! `compact`: the files come near the size of a fresh load, while readers and writers go on.
+//!
+//! 1. *terms*: where many terms of the dictionary are in no quad any more, or where it is asked
+//!    for, all trees are written anew without them ([`crate::load::rewrite`]), beside the old
+//!    ones. What is committed meanwhile is kept in a log and made to the new trees in short
+//!    transactions, until little is left. One commit makes that and switches.
+//! 2. *front*: the new trees lie behind the old ones. Where these left enough room they are
+//!    written once more, to the front, so that the files can be cut.
+//! 3. *pages*: scattered leaves are moved into key order ([`Database::relocate`]), all is written
+//!    back, free space at the end goes back to the system.
+//!
+//! Readers of the old generation keep its trees: its ids mean nothing in the new one. What is
+//! kept by id asks [`crate::GraphState::dictionary`].
+//!
+//! Invariant: until the commit of the switch is durable the old generation is the database. A
+//! crash or an interruption leaves trees that are dropped at the next open, or at once.
+
+mod estimate;
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use snowmelt_store::{BuildPlace, PAGE_BYTES, StoreError, TreeId};
+
+use crate::database::Database;
+use crate::database::change_log::ChangeLog;
+use crate::database::generation::{NEXT, drop_unfinished};
+use crate::database::state::GraphState;
+use crate::dict::Tree;
+use crate::error::{GraphError, Result};
+use crate::index::Index;
+use crate::input::error::LoadError;
+use crate::interrupt::go_on;
+use crate::load::LoadSizes;
+use crate::load::rewrite::{Keep, LEAST_MEMORY, Rewrite};
+use crate::load::{LoadProgress, Progress};
+
+/// Percent of the dictionary's pages that are of dead terms, from which on they are reclaimed.
+const DEAD_PERCENT: f64 = 10.0;
+
+/// Memory is asked for under this name, and so much of it is left.
+const ASKER: &str = "reclaiming terms";
+const LEFT_BYTES: u64 = 8 << 20;
+
+/// Changes that the commit of the switch makes itself.
+const LAST_CHANGES: usize = 2048;
+/// Rounds without fewer changes to be made, after which writers wait for the rest.
+const PATIENCE: u32 = 16;
+/// Rows after which a sweep takes a new snapshot: some seconds.
+const RENEW_ROWS: u64 = 1 << 21;
+
+/// Whether terms without quads are reclaimed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CompactTerms {
+    /// If there are many.
+    #[default]
+    Auto,
+    /// In any case.
+    Always,
+    /// No.
+    Never,
+}
+
+/// How to compact.
+#[derive(Clone, Copy, Debug)]
+pub struct CompactOptions {
+    /// Whether terms without quads are reclaimed.
+    pub terms: CompactTerms,
+    /// Threads that sort.
+    pub threads: usize,
+    /// Sizes that follow from the memory budget unless set here. Tests set them low.
+    pub sizes: LoadSizes,
+    /// Rows after which reading goes on as of a newer snapshot, unless the usual number.
+    pub renew_rows: Option<u64>,
+}
+
+impl Default for CompactOptions {
+    fn default() -> Self {
+        CompactOptions {
+            terms: CompactTerms::Auto,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            sizes: LoadSizes::default(),
+            renew_rows: None,
+        }
+    }
+}
+
+/// How far a compaction is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CompactStep {
+    /// The trees are about to be written anew.
+    Needs {
+        /// Bytes of room on the disk that it takes for a while.
+        bytes: u64,
+        /// Bytes that are free; `None` when that is not known.
+        free: Option<u64>,
+    },
+    /// The trees are written anew.
+    Rewriting {
+        /// The step.
+        step: &'static str,
+        /// Units of it that are done.
+        done: u64,
+        /// All of them; 0 when that is not known.
+        total: u64,
+    },
+    /// So many changes made meanwhile are still to be made to the new trees.
+    CatchingUp(u64),
+    /// So many leaves have been moved.
+    Moved(u64),
+    /// Free space is about to be given back.
+    WritingBack,
+}
+
+impl CompactStep {
+    /// The step in words, and how much of it is done of how much; 0 where that is not known.
+    pub fn told(self) -> (String, u64, u64) {
+        match self {
+            CompactStep::Needs { bytes, free: Some(free) } => {
+                (format!("{bytes} bytes of room are needed, {free} are free"), 0, 0)
+            }
+            CompactStep::Needs { bytes, free: None } => (format!("{bytes} bytes of room are needed"), 0, 0),
+            CompactStep::Rewriting { step, done, total } => (format!("rewriting: {step}"), done, total),
+            CompactStep::CatchingUp(changes) => ("catching up with commits".into(), 0, changes),
+            CompactStep::Moved(leaves) => ("moving pages into order".into(), leaves, 0),
+            CompactStep::WritingBack => ("writing back".into(), 0, 0),
+        }
+    }
+}
+
+/// Result of a compaction.
+#[derive(Clone, Debug)]
+pub struct Compacted {
+    /// Bytes of the stripes before.
+    pub before_bytes: u64,
+    /// And after.
+    pub after_bytes: u64,
+    /// Reclaimed terms, or why none were.
+    pub terms: TermsCompacted,
+    /// Leaves moved.
+    pub leaves: u64,
+    /// The shortage of space that ended the moving early, if one did. What was moved stays moved.
+    pub shortage: Option<StoreError>,
+}
+
+/// Terms without quads, after a compaction.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TermsCompacted {
+    /// Nothing: there are few, or it was not asked for.
+    Left,
+    /// Nothing, because there was too little room or memory.
+    PassedOver(String),
+    /// So many terms were in the dictionary before and after. Readers of the state before keep
+    /// so many bytes from being given back.
+    Reclaimed {
+        /// Terms before.
+        before: u64,
+        /// Terms after.
+        after: u64,
+        /// Bytes that older readers keep.
+        kept_bytes: u64,
+    },
+}
+
+impl fmt::Display for TermsCompacted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TermsCompacted::Left => write!(f, "the terms stay as they are"),
+            TermsCompacted::PassedOver(why) => write!(f, "terms without quads stay: {why}"),
+            TermsCompacted::Reclaimed { before, after, kept_bytes } => {
+                write!(
+                    f,
+                    "{} of {before} terms were in no quad and are gone",
+                    before.saturating_sub(*after)
+                )?;
+                if *kept_bytes > 0 {
+                    write!(f, "; queries under way keep {kept_bytes} bytes: run it again after them")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Told how far a compaction is; says whether it goes on.
+type Told<'a> = &'a mut (dyn FnMut(CompactStep) -> ControlFlow<()> + Send);
+
+impl Database {
+    /// Reclaims terms without quads, moves all shuffled subtrees into key order, then gives free
+    /// space back to the system: the files come near the size of a fresh load. Readers and
+    /// writers go on. `told` hears how far it is.
+    ///
+    /// # Errors
+    /// Those of the store, [`GraphError::NoRoom`] when terms are to be reclaimed in any case,
+    /// and [`GraphError::Stopped`] when `told` says so. What was done by then stays done: all of
+    /// the terms, or nothing, and the leaves that were moved.
+    pub fn compact(
+        self: &Arc<Self>,
+        options: &CompactOptions,
+        mut told: impl FnMut(CompactStep) -> ControlFlow<()> + Send,
+    ) -> Result<Compacted> {
+        let before_bytes = self.store().stripe_bytes()?;
+        let terms = self.compact_terms(options, &mut told)?;
+        let mut leaves = 0;
+        let relocated = self.relocate_until(|moved| {
+            leaves = moved;
+            told(CompactStep::Moved(moved))
+        });
+        let shortage = match relocated {
+            Ok(_) => None,
+            // Giving space back needs none.
+            Err(GraphError::Store(full @ StoreError::Full { .. })) => Some(full),
+            Err(error) => return Err(error),
+        };
+        go_on(told(CompactStep::WritingBack))?;
+        self.store().compact()?;
+        let after_bytes = self.store().stripe_bytes()?;
+        Ok(Compacted { before_bytes, after_bytes, terms, leaves, shortage })
+    }
+
+    fn compact_terms(self: &Arc<Self>, options: &CompactOptions, told: Told<'_>) -> Result<TermsCompacted> {
+        if options.terms == CompactTerms::Never {
+            return Ok(TermsCompacted::Left);
+        }
+        let before = self.state()?.terms();
+        let dead = self.dead_terms()?;
+        if options.terms == CompactTerms::Auto && (before == 0 || dead.percent() < DEAD_PERCENT) {
+            return Ok(TermsCompacted::Left);
+        }
+        let place = self.room_for_rewrite(dead.live_share(), told);
+        let rewritten = place.and_then(|place| self.rewrite((Keep::Live, place), options, told));
+        match rewritten {
+            Err(error) if options.terms == CompactTerms::Auto && is_shortage(&error) => {
+                return Ok(TermsCompacted::PassedOver(error.to_string()));
+            }
+            other => other?,
+        }
+        let after = self.state()?.terms();
+        self.store().checkpoint()?;
+        let (free, _) = self.store().unused_bytes();
+        let temporary = self.temporary_bytes(&*self.state()?);
+        let has_room = self.store().room_bytes().is_none_or(|room| room >= temporary);
+        if free >= self.packed_bytes() && has_room {
+            // Nothing can be cut off while the new trees lie at the end.
+            self.rewrite((Keep::All, BuildPlace::Front), options, told)?;
+            self.store().compact()?;
+        }
+        let (_, kept_bytes) = self.store().unused_bytes();
+        Ok(TermsCompacted::Reclaimed { before, after, kept_bytes })
+    }
+
+    /// A place for a rewrite that keeps this share of the terms; fails where there is too little
+    /// room.
+    fn room_for_rewrite(self: &Arc<Self>, live_share: f64, told: Told<'_>) -> Result<BuildPlace> {
+        let state = self.state()?;
+        let pages = |tree: TreeId| self.pages_of(tree);
+        let terms: u64 = Tree::ALL
+            .into_iter()
+            .map(|tree| {
+                state.strings(tree).map_or(0, |t| pages(t.id()))
+                    + state.hashes(tree).map_or(0, |t| pages(t.id()))
+            })
+            .sum();
+        let indexes: u64 =
+            Index::ALL.into_iter().filter_map(|index| state.index(index)).map(|t| pages(t.id())).sum();
+        // The last extent of each tree is not full.
+        let trees = (2 * Tree::ALL.len() + Index::ALL.len()) as u64;
+        let slack = trees * self.store().geometry().extent_bytes();
+        let written = ((terms as f64 * live_share) as u64 + indexes) * PAGE_BYTES as u64 + slack;
+        let (free_inside, _) = self.store().unused_bytes();
+        let temporary = self.temporary_bytes(&state);
+        let free = self.store().room_bytes();
+        // Behind all there is the old trees leave a gap without holes.
+        let (place, needed) = match written + temporary {
+            behind if free.is_none_or(|free| free >= behind) => (BuildPlace::Behind, behind),
+            _ => (BuildPlace::Front, written.saturating_sub(free_inside) + temporary),
+        };
+        go_on(told(CompactStep::Needs { bytes: needed, free }))?;
+        match free {
+            Some(free) if free < needed => Err(GraphError::NoRoom { needed, free }),
+            _ => Ok(place),
+        }
+    }
+
+    /// Bytes of temporary files, about: packed rows of two orders of quads at a time.
+    fn temporary_bytes(&self, state: &GraphState) -> u64 {
+        /// Of a quad, in two orders and in pairs.
+        const QUAD: u64 = 32;
+        state.quads() * QUAD
+    }
+
+    /// Bytes of the extents that all trees need when they are written without gaps.
+    fn packed_bytes(&self) -> u64 {
+        let geometry = self.store().geometry();
+        let trees = self.store().catalog_all().trees;
+        let extents = |tree: &TreeId| self.pages_of(*tree).div_ceil(geometry.extent_pages.into());
+        trees.keys().map(extents).sum::<u64>() * geometry.extent_bytes()
+    }
+
+    fn pages_of(&self, tree: TreeId) -> u64 {
+        let extents = self.store().extents();
+        let of_tree = extents.iter().filter(|(_, extent)| extent.tree == Some(tree));
+        of_tree
+            .map(|(_, extent)| extent.allocated.iter().map(|w| u64::from(w.count_ones())).sum::<u64>())
+            .sum()
+    }
+
+    /// Writes a new generation beside the writers, brings it up to date, and switches.
+    fn rewrite(
+        self: &Arc<Self>,
+        what: (Keep, BuildPlace),
+        options: &CompactOptions,
+        told: Told<'_>,
+    ) -> Result<()> {
+        let memory = self.store().memory();
+        // As a load beside queries; something is left for those who begin.
+        let memory_bytes = (memory.free() / 2).max(LEAST_MEMORY);
+        let mut reserved = memory.reserve(ASKER, 0)?;
+        reserved.grow_leaving(ASKER, memory_bytes, LEFT_BYTES)?;
+        let _log = Logging::begin(self)?;
+        let done = self.write_and_switch(what, memory_bytes, options, told);
+        if done.is_err() {
+            // Where it cannot be dropped now, the next open does it.
+            let _ = drop_unfinished(self.store());
+        }
+        done
+    }
+
+    fn write_and_switch(
+        self: &Arc<Self>,
+        (keep, place): (Keep, BuildPlace),
+        memory_bytes: u64,
+        options: &CompactOptions,
+        told: Told<'_>,
+    ) -> Result<()> {
+        let trees = (2 * Tree::ALL.len() + Index::ALL.len()) as u32;
+        let build = self.store().begin_build_beside(trees, NEXT, place)?;
+        let cancel = AtomicBool::new(false);
+        let rewrite = Rewrite {
+            database: self,
+            keep,
+            memory_bytes,
+            threads: options.threads,
+            sizes: options.sizes,
+            renew_rows: options.renew_rows.unwrap_or(RENEW_ROWS),
+            cancel: &cancel,
+        };
+        let listener = Listener { told: Mutex::new(&mut *told), cancel: &cancel };
+        rewrite.run(build, &listener).map_err(of_load)?;
+        let next = GraphState::of_generation(&self.store().snapshot(), NEXT)?;
+        self.catch_up(Arc::new(next), told)
+    }
+
+    /// Makes the changes of the log to the next generation, and then makes it the one.
+    fn catch_up(self: &Arc<Self>, mut next: Arc<GraphState>, told: Told<'_>) -> Result<()> {
+        let left = || self.changes.lock().as_ref().map_or(0, ChangeLog::len);
+        let take = || self.changes.lock().as_mut().map_or(Ok(Vec::new()), ChangeLog::take);
+        let (mut least, mut without) = (usize::MAX, 0);
+        loop {
+            let now = left();
+            (least, without) = if now < least { (now, 0) } else { (least, without + 1) };
+            go_on(told(CompactStep::CatchingUp(now as u64)))?;
+            let mut txn = self.begin_next(&next)?;
+            txn.charge_to(&self.account("compact"));
+            let is_last = left() <= LAST_CHANGES || without >= PATIENCE;
+            loop {
+                let changes = take()?;
+                txn.replay(&changes)?;
+                if changes.is_empty() || !is_last {
+                    break;
+                }
+            }
+            if is_last {
+                txn.switch()?;
+                txn.commit()?;
+                return Ok(());
+            }
+            next = txn.state().clone();
+            txn.commit()?;
+        }
+    }
+}
+
+/// Keeps the log of changes; it is gone when this is dropped.
+struct Logging<'a>(&'a Database);
+
+impl<'a> Logging<'a> {
+    fn begin(database: &'a Arc<Database>) -> Result<Self> {
+        // A transaction knows from its begin on whether its changes are wanted.
+        let turn = database.begin()?;
+        let mut changes = database.changes.lock();
+        if changes.is_some() {
+            return Err(StoreError::BuildBusy.into());
+        }
+        *changes = Some(ChangeLog::default());
+        drop(changes);
+        drop(turn);
+        Ok(Logging(database))
+    }
+}
+
+impl Drop for Logging<'_> {
+    fn drop(&mut self) {
+        *self.0.changes.lock() = None;
+    }
+}
+
+/// Passes the progress of a rewrite on.
+struct Listener<'a, 'b> {
+    told: Mutex<Told<'b>>,
+    cancel: &'a AtomicBool,
+}
+
+impl LoadProgress for Listener<'_, '_> {
+    fn report(&self, progress: &Progress) {
+        let (step, done, total) = (progress.phase.name(), progress.done, progress.total.unwrap_or(0));
+        if (self.told.lock())(CompactStep::Rewriting { step, done, total }).is_break() {
+            self.cancel.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+fn of_load(error: LoadError) -> GraphError {
+    match error {
+        LoadError::Cancelled => GraphError::Stopped,
+        LoadError::Store(error) => error.into(),
+        LoadError::Graph(error) => error,
+        LoadError::DiskFull { path } => StoreError::Full { path }.into(),
+        other => GraphError::Rewrite(other.to_string()),
+    }
+}
+
+/// Room, memory or time that may be there another day.
+fn is_shortage(error: &GraphError) -> bool {
+    matches!(
+        error,
+        GraphError::NoRoom { .. }
+            | GraphError::ChangesLost
+            | GraphError::Store(StoreError::Full { .. } | StoreError::Memory { .. } | StoreError::BuildBusy)
+    )
+}

@@ -1,0 +1,270 @@
+//! Which terms of the old generation are live, and their numbers in the new one.
+//!
+//! A bit for each term of the old generation, with counts that make a rank one addition and a
+//! few words; then, where terms are numbered by first occurrence, a packed number for each live
+//! one. So memory follows the live terms, and the dead ones take an eighth of a byte.
+
+use crate::database::state::GraphState;
+use crate::dict::Tree;
+use crate::term::{Kind, TermId};
+
+/// Words between two counts.
+const COUNTED: usize = 8;
+
+/// A set of numbers below a bound.
+struct TermSet {
+    len: u64,
+    words: Vec<u64>,
+    /// Members before each group of words; there once they are counted.
+    before: Vec<u64>,
+    members: u64,
+}
+
+impl TermSet {
+    fn new(len: u64) -> Self {
+        TermSet { len, words: vec![0; len.div_ceil(64) as usize], before: Vec::new(), members: 0 }
+    }
+
+    fn set(&mut self, number: u64) {
+        if number < self.len {
+            self.words[(number / 64) as usize] |= 1 << (number % 64);
+        }
+    }
+
+    fn count(&mut self) {
+        self.before.clear();
+        self.members = 0;
+        for group in self.words.chunks(COUNTED) {
+            self.before.push(self.members);
+            self.members += group.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+        }
+    }
+
+    /// Members below a number that is one; `None` of others.
+    fn rank(&self, number: u64) -> Option<u64> {
+        let at = (number / 64) as usize;
+        let bit = 1u64 << (number % 64);
+        if number >= self.len || self.words[at] & bit == 0 {
+            return None;
+        }
+        let group = at / COUNTED;
+        let words = &self.words[group * COUNTED..at];
+        let below: u64 = words.iter().map(|word| u64::from(word.count_ones())).sum();
+        Some(self.before[group] + below + u64::from((self.words[at] & (bit - 1)).count_ones()))
+    }
+
+    fn bytes(&self) -> u64 {
+        // The counts are not there yet.
+        self.words.len() as u64 * 9
+    }
+}
+
+/// Numbers of few bits each, all 0 to begin with.
+pub(super) struct Packed {
+    bits: u32,
+    words: Vec<u64>,
+}
+
+impl Packed {
+    /// For `len` numbers up to `most`.
+    fn new(len: u64, most: u64) -> Self {
+        let bits = bits_of(most);
+        Packed { bits, words: vec![0; Self::words(len, bits)] }
+    }
+
+    /// A value is read from two words, so there is one more.
+    fn words(len: u64, bits: u32) -> usize {
+        (len * u64::from(bits)).div_ceil(64) as usize + 1
+    }
+
+    fn get(&self, at: u64) -> u64 {
+        let (word, shift) = self.place(at);
+        let both = u128::from(self.words[word]) | u128::from(self.words[word + 1]) << 64;
+        (both >> shift) as u64 & (u64::MAX >> (64 - self.bits))
+    }
+
+    /// Sets a number that is 0.
+    fn set(&mut self, at: u64, value: u64) {
+        debug_assert_eq!(self.get(at), 0, "a number is given once");
+        let (word, shift) = self.place(at);
+        let both = u128::from(value) << shift;
+        self.words[word] |= both as u64;
+        self.words[word + 1] |= (both >> 64) as u64;
+    }
+
+    fn place(&self, at: u64) -> (usize, u32) {
+        let bit = at * u64::from(self.bits);
+        ((bit / 64) as usize, (bit % 64) as u32)
+    }
+}
+
+fn bits_of(most: u64) -> u32 {
+    (64 - most.leading_zeros()).max(1)
+}
+
+/// The terms that occur in quads.
+pub(super) struct LiveTerms {
+    trees: [TermSet; Tree::ALL.len()],
+}
+
+impl LiveTerms {
+    /// None yet, of the terms of a state.
+    pub(super) fn new(state: &GraphState) -> Self {
+        LiveTerms { trees: Tree::ALL.map(|tree| TermSet::new(strings(state, tree))) }
+    }
+
+    /// A term occurs. One that is newer than the state, or is in no dictionary, is passed over.
+    pub(super) fn mark(&mut self, id: TermId) {
+        if let Some(tree) = Tree::of(id.kind()) {
+            self.trees[tree as usize].set(id.number());
+        }
+    }
+
+    /// The same, counted.
+    pub(super) fn count(mut self) -> Self {
+        self.trees.iter_mut().for_each(TermSet::count);
+        self
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.trees.iter().map(TermSet::bytes).sum()
+    }
+}
+
+fn strings(state: &GraphState, tree: Tree) -> u64 {
+    state.strings(tree).map_or(0, |strings| strings.len())
+}
+
+/// New numbers of old terms.
+pub(super) enum NewNumbers {
+    /// Those they have.
+    Same([u64; Tree::ALL.len()]),
+    /// In the order they have.
+    InOrder(LiveTerms),
+    /// By first occurrence; 0 of terms that were not met yet, else one more.
+    ByFirst { live: LiveTerms, numbers: [Packed; Tree::ALL.len()], next: [u64; Tree::ALL.len()] },
+}
+
+impl NewNumbers {
+    /// All terms of a state keep theirs.
+    pub(super) fn same(state: &GraphState) -> Self {
+        NewNumbers::Same(Tree::ALL.map(|tree| strings(state, tree)))
+    }
+
+    /// Live terms keep their order.
+    pub(super) fn in_order(live: LiveTerms) -> Self {
+        NewNumbers::InOrder(live)
+    }
+
+    /// Numbers are given by [`NewNumbers::meet`].
+    pub(super) fn by_first(live: LiveTerms) -> Self {
+        let numbers = live.trees.each_ref().map(|bits| Packed::new(bits.members, bits.members));
+        NewNumbers::ByFirst { live, numbers, next: [0; Tree::ALL.len()] }
+    }
+
+    /// Bytes that numbers by first occurrence take, besides the set of live terms.
+    pub(super) fn first_bytes(live: &LiveTerms) -> u64 {
+        let words = |bits: &TermSet| Packed::words(bits.members, bits_of(bits.members));
+        live.trees.iter().map(|bits| words(bits) as u64 * 8).sum()
+    }
+
+    /// A term is met; its tree if it is live and had no number yet. It has one now.
+    pub(super) fn meet(&mut self, id: TermId) -> Option<Tree> {
+        let NewNumbers::ByFirst { live, numbers, next } = self else { return None };
+        let tree = Tree::of(id.kind())?;
+        let at = live.trees[tree as usize].rank(id.number())?;
+        if numbers[tree as usize].get(at) > 0 {
+            return None;
+        }
+        next[tree as usize] += 1;
+        numbers[tree as usize].set(at, next[tree as usize]);
+        Some(tree)
+    }
+
+    /// Terms of the old tree.
+    pub(super) fn old_len(&self, tree: Tree) -> u64 {
+        match self {
+            NewNumbers::Same(lens) => lens[tree as usize],
+            NewNumbers::InOrder(live) | NewNumbers::ByFirst { live, .. } => live.trees[tree as usize].len,
+        }
+    }
+
+    /// Terms of the new tree.
+    pub(super) fn len(&self, tree: Tree) -> u64 {
+        match self {
+            NewNumbers::Same(lens) => lens[tree as usize],
+            NewNumbers::InOrder(live) => live.trees[tree as usize].members,
+            NewNumbers::ByFirst { next, .. } => next[tree as usize],
+        }
+    }
+
+    /// Terms of all new trees.
+    pub(super) fn terms(&self) -> u64 {
+        Tree::ALL.into_iter().map(|tree| self.len(tree)).sum()
+    }
+
+    /// The new number of a term, if it has one.
+    pub(super) fn number(&self, tree: Tree, old: u64) -> Option<u64> {
+        match self {
+            NewNumbers::Same(lens) => (old < lens[tree as usize]).then_some(old),
+            NewNumbers::InOrder(live) => live.trees[tree as usize].rank(old),
+            NewNumbers::ByFirst { live, numbers, .. } => {
+                let at = live.trees[tree as usize].rank(old)?;
+                numbers[tree as usize].get(at).checked_sub(1)
+            }
+        }
+    }
+
+    /// The new id of a term; `None` of one that is newer than `begun`.
+    pub(super) fn map(&self, id: TermId, begun: &GraphState) -> Option<TermId> {
+        let kind = id.kind();
+        if let Some(tree) = Tree::of(kind) {
+            let code = if kind.has_code() { id.code() } else { 0 };
+            return Some(TermId::dictionary(kind, code, self.number(tree, id.number())?));
+        }
+        // The new generation may give the datatype another code.
+        (kind != Kind::Decimal || begun.inline_datatype(id).is_some()).then_some(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn numbers_are_ranks_or_first_occurrences(
+            len in 1u64..3000,
+            met in prop::collection::vec(0u64..3000, 0..400),
+        ) {
+            let bits = || [TermSet::new(0), TermSet::new(len), TermSet::new(0)];
+            let mut live = LiveTerms { trees: bits() };
+            let id = |number: u64| TermId::new(Kind::String, number);
+            met.iter().for_each(|number| live.mark(id(*number)));
+            let known: Vec<u64> = met.iter().copied().filter(|number| *number < len).collect();
+            let mut sorted = known.clone();
+            sorted.sort_unstable();
+            sorted.dedup();
+            let live = live.count();
+            for number in 0..3000 {
+                let want = sorted.binary_search(&number).ok().map(|rank| rank as u64);
+                prop_assert_eq!(live.trees[1].rank(number), want);
+            }
+            let mut numbers = NewNumbers::by_first(live);
+            let mut first: BTreeMap<u64, u64> = BTreeMap::new();
+            for number in met {
+                let is_new = number < len && !first.contains_key(&number);
+                prop_assert_eq!(numbers.meet(id(number)).is_some(), is_new);
+                if is_new {
+                    first.insert(number, first.len() as u64);
+                }
+            }
+            for number in 0..3000 {
+                prop_assert_eq!(numbers.number(Tree::Literal, number), first.get(&number).copied());
+            }
+            prop_assert_eq!(numbers.terms(), first.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Sweeps over the trees that sessions see, as of newer and newer snapshots.
+//!
+//! After so many rows a sweep takes a new session and goes on where it was, with the whole of
+//! the last subject once more. So it meets each row that was there all the time, some rows
+//! twice, and of those that come or go meanwhile some.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use snowmelt_store::{Columns, Keys, Matches};
+
+use crate::database::Database;
+use crate::dict::Tree;
+use crate::error::GraphError;
+use crate::index::Index;
+use crate::input::cancelled;
+use crate::input::error::LoadError;
+use crate::session::Session;
+use crate::term::TermId;
+
+/// On whose behalf a rewrite reads.
+const ACCOUNT: &str = "compact";
+
+/// Rows read together.
+const STEP_ROWS: usize = 8192;
+/// Quads handed on together.
+const PART: usize = 65_536;
+
+/// See the head of the file.
+#[derive(Clone, Copy)]
+pub(super) struct Sweep<'a> {
+    pub(super) database: &'a Arc<Database>,
+    pub(super) renew_rows: u64,
+    pub(super) cancel: &'a AtomicBool,
+}
+
+impl Sweep<'_> {
+    /// A session of the newest state.
+    pub(super) fn session(&self) -> Result<Session, LoadError> {
+        Ok(self.database.session()?.charged_to(&self.database.account(ACCOUNT)))
+    }
+
+    /// All quads in the order of PSOG.
+    pub(super) fn quads(
+        &self,
+        mut f: impl FnMut(&mut Session, &Columns) -> Result<(), LoadError>,
+    ) -> Result<(), LoadError> {
+        let mut from = [0, 0];
+        loop {
+            let mut session = self.session()?;
+            let mut rows = 0;
+            // The rest of a predicate, then the predicates behind it.
+            let mut at = self.range(Index::Psog, &mut session, (from, Some(from[0])), &mut rows, &mut f)?;
+            if at.is_none() && from[0] < u64::MAX {
+                let behind = [from[0] + 1, 0];
+                at = self.range(Index::Psog, &mut session, (behind, None), &mut rows, &mut f)?;
+            }
+            match at {
+                Some(at) => from = at,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// All quads (subject, predicate, object, graph), subject by subject, in parts that are sorted.
+    pub(super) fn by_subject(
+        &self,
+        mut f: impl FnMut(&[[u64; 4]]) -> Result<(), LoadError>,
+    ) -> Result<(), LoadError> {
+        let mut from = [0, 0];
+        loop {
+            let mut session = self.session()?;
+            let mut rows = 0;
+            let at = self.range(Index::Sp, &mut session, (from, None), &mut rows, |session, pairs| {
+                quads_of(session, pairs, &mut f)
+            })?;
+            match at {
+                // The whole subject again.
+                Some([subject, _]) => from = [subject, 0],
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Rows of an index from a place on, of a predicate alone if one is given. Where it stopped
+    /// because a new session is due, beyond where it began.
+    fn range(
+        &self,
+        index: Index,
+        session: &mut Session,
+        (from, of): ([u64; 2], Option<u64>),
+        rows: &mut u64,
+        mut f: impl FnMut(&mut Session, &Columns) -> Result<(), LoadError>,
+    ) -> Result<Option<[u64; 2]>, LoadError> {
+        let mut scan = match of {
+            Some(first) => session.scan(index, &[TermId(first)], Some((from[1], u64::MAX))),
+            None => session.scan(index, &[], Some((from[0], u64::MAX))),
+        };
+        let step = STEP_ROWS.min(self.renew_rows as usize).max(1);
+        let mut columns = Columns::new(index.arity());
+        while scan.next(session, &mut columns, step)? {
+            cancelled(self.cancel)?;
+            f(session, &columns)?;
+            *rows += columns.rows as u64;
+            let last = [0, 1].map(|c| columns.cols[c][columns.rows - 1]);
+            columns.clear();
+            let is_beyond = if index == Index::Sp { last[0] > from[0] } else { last > from };
+            if *rows >= self.renew_rows && is_beyond {
+                return Ok(Some(last));
+            }
+        }
+        Ok(None)
+    }
+
+    /// All rows of a hash tree. Rows only come, and those that come are of no interest.
+    pub(super) fn hashes(
+        &self,
+        tree: Tree,
+        mut f: impl FnMut(&Columns) -> Result<(), LoadError>,
+    ) -> Result<(), LoadError> {
+        let mut session = self.session()?;
+        let state = session.state().clone();
+        let Some(hashes) = state.hashes(tree) else { return Ok(()) };
+        let mut scan = hashes.scan(Default::default());
+        let mut columns = Columns::new(tree.hash_arity());
+        while scan.next(session.reader(), &mut columns, STEP_ROWS).map_err(GraphError::from)? {
+            cancelled(self.cancel)?;
+            f(&columns)?;
+            columns.clear();
+        }
+        Ok(())
+    }
+}
+
+/// The quads of some pairs of subject and predicate.
+fn quads_of(
+    session: &mut Session,
+    pairs: &Columns,
+    f: &mut impl FnMut(&[[u64; 4]]) -> Result<(), LoadError>,
+) -> Result<(), LoadError> {
+    let mut keys: Vec<(u64, u64)> =
+        pairs.cols[1].iter().copied().zip(pairs.cols[0].iter().copied()).collect();
+    keys.sort_unstable();
+    let (predicates, subjects): (Vec<u64>, Vec<u64>) = keys.into_iter().unzip();
+    let columns = [&predicates[..], &subjects[..]];
+    let mut lookup = session.lookup(Index::Psog, Keys::new(&columns, None));
+    let mut found = Matches::new(4, 2);
+    let mut quads = Vec::new();
+    while lookup.next(session, &mut found, PART)? {
+        let rows = found.key.iter().zip(found.cols[0].iter().zip(&found.cols[1]));
+        quads.clear();
+        quads.extend(rows.map(|(&key, (&object, &graph))| {
+            [subjects[key as usize], predicates[key as usize], object, graph]
+        }));
+        quads.sort_unstable();
+        f(&quads)?;
+        found.clear();
+    }
+    Ok(())
+}

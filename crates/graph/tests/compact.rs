@@ -1,0 +1,729 @@
+//! Reclaiming terms without quads: answers stay, dead terms go, files shrink, beside writers and
+//! readers. Interruptions and power cuts leave one generation or the other, and nothing of a
+//! half-made one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use snowmelt_base::test_seed;
+use snowmelt_graph::dict::blank_number;
+use snowmelt_graph::load::{LoadOptions, LoadSizes, Source, load, load_into};
+use snowmelt_graph::{
+    BlankNodes, Columns, CompactOptions, CompactStep, CompactTerms, Database, DumpFormat, GraphError, Graphs,
+    Index, OpenOptions, QuadBatch, Session, Term, TermId, TermRef, TermsCompacted,
+};
+use snowmelt_io::PowerDisk;
+use snowmelt_store::{Background, FileOpener, JournalConfig, ReadAhead, StoreError};
+use tempfile::TempDir;
+
+const INTEGER: &str = "http://www.w3.org/2001/XMLSchema#integer";
+
+/// splitmix64
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(snowmelt_base::random::GOLDEN);
+        (snowmelt_base::random::mix(self.0) % n as u64) as usize
+    }
+}
+
+/// Subject, predicate, object, and a graph or the default one.
+type Quad = (Term, Term, Term, Option<Term>);
+
+fn options() -> OpenOptions {
+    OpenOptions { memory_bytes: 256 << 20, extent_pages: 8, direct: false, ..OpenOptions::default() }
+}
+
+/// Sizes that take every path.
+fn small() -> CompactOptions {
+    let sizes = LoadSizes {
+        batch_rows: Some(300),
+        run_bytes: Some(8 << 10),
+        fan_in: Some(4),
+        ..LoadSizes::default()
+    };
+    CompactOptions { terms: CompactTerms::Always, threads: 2, sizes, renew_rows: Some(700) }
+}
+
+fn iri(text: String) -> Term {
+    Term::Iri(text)
+}
+
+/// A term of each kind: short, long and tagged strings, numbers that are inline and others, of
+/// datatypes with codes.
+fn object(random: &mut Random, n: usize) -> Term {
+    let m = random.below(n);
+    match random.below(9) {
+        0 => TermRef::string(&format!("a string of the number {m}")).to_owned(),
+        1 => TermRef::tagged(&format!("Wort {m}"), ["de", "en", "fr"][m % 3]).to_owned(),
+        2 => TermRef::string(&format!("{m} {}", "and so on ".repeat(8 + m % 30))).to_owned(),
+        3 => TermRef::typed(&m.to_string(), INTEGER).to_owned(),
+        4 => TermRef::typed(&format!("0{m}"), INTEGER).to_owned(),
+        5 => TermRef::typed(&format!("{m}.25"), &format!("http://e.org/money/{}", m % 97)).to_owned(),
+        6 => TermRef::typed(&format!("unlike {m}"), &format!("http://e.org/type/{}", m % 41)).to_owned(),
+        _ => iri(format!("http://e.org/{}/{m}", m % 5)),
+    }
+}
+
+fn quad(random: &mut Random, n: usize) -> Quad {
+    let subject = iri(format!("http://e.org/s/{}", random.below(n)));
+    let predicate = iri(format!("http://e.org/p#{}", random.below(9)));
+    let graph = (random.below(4) == 0).then(|| iri(format!("http://e.org/g/{}", random.below(6))));
+    (subject, predicate, object(random, n), graph)
+}
+
+fn line((s, p, o, g): &Quad) -> String {
+    let graph = g.as_ref().map_or(String::new(), |g| format!(" {}", g.as_ref()));
+    format!("{} {} {}{graph} .", s.as_ref(), p.as_ref(), o.as_ref())
+}
+
+fn lines_of(session: Session) -> BTreeSet<String> {
+    let mut out = Vec::new();
+    session.dump(DumpFormat::NQuads, None, &mut out, &AtomicBool::new(false)).unwrap();
+    String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
+}
+
+fn lines(database: &Arc<Database>) -> BTreeSet<String> {
+    lines_of(database.session().unwrap())
+}
+
+/// A database and what it should hold.
+struct World {
+    database: Arc<Database>,
+    model: BTreeMap<String, Quad>,
+    random: Random,
+    /// what numbers and names are drawn from
+    range: usize,
+    /// before the names of all subjects and graphs
+    name: &'static str,
+}
+
+impl World {
+    fn new(database: Arc<Database>, seed: u64) -> Self {
+        World { database, model: BTreeMap::new(), random: Random(seed), range: 300, name: "" }
+    }
+
+    fn quads(&mut self, many: usize) -> Vec<Quad> {
+        let named = |term: Term, name: &str| match term {
+            Term::Iri(iri) => Term::Iri(format!("{iri}{name}")),
+            other => other,
+        };
+        let quads = (0..many).map(|_| {
+            let (s, p, o, g) = quad(&mut self.random, self.range);
+            (named(s, self.name), p, o, g.map(|g| named(g, self.name)))
+        });
+        quads.collect()
+    }
+
+    fn insert(&mut self, quads: Vec<Quad>) {
+        let mut txn = self.database.begin().unwrap();
+        let mut batch = QuadBatch::new(0);
+        for (s, p, o, g) in &quads {
+            let [s, p, o] = [s, p, o].map(|term| match term {
+                // A label of a batch is another node than a stored one of that name.
+                Term::Blank(label) => batch.id(TermId::blank(blank_number(label).unwrap())),
+                term => batch.term(term.as_ref()),
+            });
+            let g = g.as_ref().map_or(batch.id(TermId::DEFAULT_GRAPH), |g| batch.term(g.as_ref()));
+            batch.push([s, p, o, g]);
+        }
+        txn.insert(&batch, &mut BlankNodes::default()).unwrap();
+        txn.commit().unwrap();
+        self.model.extend(quads.into_iter().map(|quad| (line(&quad), quad)));
+    }
+
+    /// A quad about a new blank node, and one that leads to it.
+    fn insert_blank(&mut self) {
+        let mut txn = self.database.begin().unwrap();
+        let node = txn.new_blank_node();
+        let mut batch = QuadBatch::new(0);
+        let blank = Term::Blank(format!("b{}", node.number()));
+        let (_, p, o, _) = quad(&mut self.random, self.range);
+        let s = iri(format!("http://e.org/s/of-blank{}", self.name));
+        let ids = [&p, &o, &s].map(|t| batch.term(t.as_ref()));
+        let (node, graph) = (batch.id(node), batch.id(TermId::DEFAULT_GRAPH));
+        batch.push([node, ids[0], ids[1], graph]);
+        batch.push([ids[2], ids[0], node, graph]);
+        txn.insert(&batch, &mut BlankNodes::default()).unwrap();
+        txn.commit().unwrap();
+        for quad in [(blank.clone(), p.clone(), o, None), (s, p, blank, None)] {
+            self.model.insert(line(&quad), quad);
+        }
+    }
+
+    fn delete(&mut self, many: usize) {
+        let keys: Vec<String> = self.model.keys().cloned().collect();
+        if keys.is_empty() {
+            return;
+        }
+        let doomed: BTreeSet<&String> = (0..many).map(|_| &keys[self.random.below(keys.len())]).collect();
+        let mut txn = self.database.begin().unwrap();
+        let mut session = txn.session();
+        let mut ids = Vec::new();
+        for key in doomed {
+            let (s, p, o, g) = self.model.remove(key).unwrap();
+            let found = session.resolve(&[s.as_ref(), p.as_ref(), o.as_ref()]).unwrap();
+            let g = match g {
+                Some(g) => session.resolve_one(g.as_ref()).unwrap(),
+                None => Some(TermId::DEFAULT_GRAPH),
+            };
+            ids.push([found[0].unwrap(), found[1].unwrap(), found[2].unwrap(), g.unwrap()]);
+        }
+        drop(session);
+        assert_eq!(txn.delete(&ids).unwrap().deleted, ids.len() as u64);
+        txn.commit().unwrap();
+    }
+
+    fn clear(&mut self, graph: usize) {
+        let graph = iri(format!("http://e.org/g/{graph}{}", self.name));
+        let mut txn = self.database.begin().unwrap();
+        if let Some(id) = txn.session().resolve_one(graph.as_ref()).unwrap() {
+            txn.clear(Graphs::One(id), &AtomicBool::new(false)).unwrap();
+        }
+        txn.commit().unwrap();
+        self.model.retain(|_, (.., g)| g.as_ref() != Some(&graph));
+    }
+
+    fn clear_all(&mut self) {
+        let mut txn = self.database.begin().unwrap();
+        txn.clear(Graphs::All, &AtomicBool::new(false)).unwrap();
+        txn.commit().unwrap();
+        self.model.clear();
+    }
+
+    /// Some commit.
+    fn change(&mut self) {
+        match self.random.below(12) {
+            0 => self.insert_blank(),
+            1 => {
+                let graph = self.random.below(6);
+                self.clear(graph);
+            }
+            2..=4 => self.delete(40),
+            5 => {
+                // A transaction that is given up leaves nothing.
+                let mut txn = self.database.begin().unwrap();
+                let mut batch = QuadBatch::new(0);
+                let [s, p, o] = ["urn:given", "urn:up", "urn:soon"].map(|t| batch.term(TermRef::Iri(t)));
+                batch.push([s, p, o, batch.id(TermId::DEFAULT_GRAPH)]);
+                txn.insert(&batch, &mut BlankNodes::default()).unwrap();
+            }
+            6 => {
+                // Quads come back.
+                let again: Vec<Quad> = self.model.values().take(30).cloned().collect();
+                self.delete(60);
+                self.insert(again);
+            }
+            _ => {
+                let many = 1 + self.random.below(60);
+                let quads = self.quads(many);
+                self.insert(quads);
+            }
+        }
+    }
+
+    /// Leaves two dead terms or more for each live one.
+    fn churn(&mut self) {
+        for round in 0..8 {
+            self.range = 300 + 900 * round;
+            let quads = self.quads(400);
+            self.insert(quads);
+            self.insert_blank();
+            self.delete(self.model.len());
+        }
+    }
+
+    fn compact(&mut self) -> TermsCompacted {
+        self.database.compact(&small(), |_| ControlFlow::Continue(())).unwrap().terms
+    }
+
+    fn want(&self) -> BTreeSet<String> {
+        self.model.keys().cloned().collect()
+    }
+
+    fn is_right(&self) {
+        let (got, want) = (lines(&self.database), self.want());
+        let wrong: Vec<&String> = got.symmetric_difference(&want).take(3).collect();
+        assert!(wrong.is_empty(), "{} quads instead of {}: {wrong:?}", got.len(), want.len());
+        assert_eq!(self.database.state().unwrap().quads(), want.len() as u64);
+        is_sound(&self.database);
+        nothing_is_left(&self.database);
+    }
+}
+
+fn is_sound(database: &Arc<Database>) {
+    let report = database.check(&mut |_| {}).unwrap();
+    assert!(report.is_sound(), "{:#?}", report.problems);
+}
+
+/// No tree or record of a half-made generation is left.
+fn nothing_is_left(database: &Arc<Database>) {
+    let catalog = database.store().catalog_all();
+    let names: Vec<&String> = catalog.trees.values().chain(catalog.records.keys()).collect();
+    assert!(names.iter().all(|name| !name.contains("next")), "{names:?}");
+    assert_eq!(catalog.trees.len(), 11);
+}
+
+/// Terms that are in the dictionary, and those that are in quads.
+fn terms(database: &Arc<Database>) -> (u64, u64) {
+    let mut session = database.session().unwrap();
+    let mut live = BTreeSet::new();
+    for index in [Index::Sp, Index::Op, Index::Gs] {
+        let mut rows = Columns::new(2);
+        let mut scan = session.scan(index, &[], None);
+        while scan.next(&mut session, &mut rows, 1000).unwrap() {}
+        live.extend(rows.cols.iter().flatten().map(|id| TermId(*id)).filter(|id| id.kind().is_dictionary()));
+    }
+    (session.state().terms(), live.len() as u64)
+}
+
+/// Bytes of a fresh load of what the database holds.
+fn fresh_bytes(database: &Arc<Database>) -> u64 {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("fresh.nq");
+    let mut file = std::fs::File::create(&path).unwrap();
+    database.dump(DumpFormat::NQuads, &mut file).unwrap();
+    let options = LoadOptions { store: options(), threads: 2, ..LoadOptions::default() };
+    load(&dir.path().join("db"), vec![Source::File(path)], &options, &(), &AtomicBool::new(false)).unwrap();
+    stripe_bytes(&dir.path().join("db"))
+}
+
+fn stripe_bytes(dir: &Path) -> u64 {
+    std::fs::metadata(dir.join("stripe-0")).unwrap().len()
+}
+
+fn near_a_fresh_load(database: &Arc<Database>, dir: &TempDir) {
+    let (size, fresh) = (stripe_bytes(&dir.path().join("db")), fresh_bytes(database));
+    assert!(size * 10 <= fresh * 11, "{size} bytes, a fresh load has {fresh}");
+}
+
+fn database() -> (TempDir, Arc<Database>) {
+    let dir = tempfile::tempdir().unwrap();
+    let database = Database::create(&dir.path().join("db"), &[], &options()).unwrap();
+    (dir, database)
+}
+
+fn over_seeds(many: u64, run: impl Fn(u64)) {
+    let first = test_seed(11);
+    for seed in first..first + many {
+        eprintln!("SNOWMELT_SEED={seed}");
+        run(seed);
+    }
+}
+
+#[test]
+fn dead_terms_go_and_answers_stay() {
+    over_seeds(3, |seed| {
+        let (dir, database) = database();
+        let mut world = World::new(database, seed);
+        world.churn();
+        world.is_right();
+        let (before, live) = terms(&world.database);
+        assert!(before > 3 * live, "{before} terms for {live}");
+        let reclaimed = world.compact();
+        assert_eq!(reclaimed, TermsCompacted::Reclaimed { before, after: live, kept_bytes: 0 });
+        assert_eq!(terms(&world.database), (live, live));
+        world.is_right();
+        near_a_fresh_load(&world.database, &dir);
+        // It is used on, and opened again.
+        (0..20).for_each(|_| world.change());
+        world.is_right();
+        let World { database, model, .. } = world;
+        drop(database);
+        let database = Database::open(&dir.path().join("db"), &options()).unwrap();
+        World { model, ..World::new(database, seed) }.is_right();
+    });
+}
+
+/// Where memory is too little for new numbers, terms keep their order.
+#[test]
+fn little_memory_keeps_the_order() {
+    over_seeds(2, |seed| {
+        let (dir, database) = database();
+        let mut world = World::new(database, seed);
+        world.churn();
+        let (before, live) = terms(&world.database);
+        let options = small();
+        let table_bytes = Some(before / 64 * 9 + 40);
+        let options = CompactOptions { sizes: LoadSizes { table_bytes, ..options.sizes }, ..options };
+        world.database.compact(&options, |_| ControlFlow::Continue(())).unwrap();
+        assert_eq!(terms(&world.database), (live, live));
+        world.is_right();
+        near_a_fresh_load(&world.database, &dir);
+        let table_bytes = Some(40);
+        let options = CompactOptions { sizes: LoadSizes { table_bytes, ..options.sizes }, ..options };
+        let error = world.database.compact(&options, |_| ControlFlow::Continue(())).unwrap_err();
+        assert!(error.is_of_memory(), "{error}");
+        world.is_right();
+    });
+}
+
+/// Commits between the steps of a compaction: whatever a step has seen, they count.
+#[test]
+fn commits_between_its_steps_are_kept() {
+    over_seeds(6, |seed| {
+        let (dir, database) = database();
+        let mut world = World::new(database, seed);
+        world.churn();
+        let database = world.database.clone();
+        let (mut steps, mut large) = (0, 0);
+        let changes = |world: &mut World, step: CompactStep| {
+            for _ in 0..world.random.below(4) {
+                world.change();
+            }
+            // More than the switch makes itself, so that there are rounds.
+            if matches!(step, CompactStep::Rewriting { step: "quads", .. }) && large < 3 {
+                large += 1;
+                (0..3).for_each(|_| {
+                    let quads = world.quads(5000);
+                    world.insert(quads);
+                    world.delete(2000);
+                });
+            }
+        };
+        let mut changes = changes;
+        database
+            .compact(&small(), |step| {
+                steps += 1;
+                changes(&mut world, step);
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        assert!(steps > 30, "{steps}");
+        world.is_right();
+        // Terms of the last commits go now.
+        let (_, live) = terms(&world.database);
+        world.compact();
+        assert_eq!(terms(&world.database), (live, live));
+        world.is_right();
+        near_a_fresh_load(&world.database, &dir);
+    });
+}
+
+/// All is cleared, or loaded into, at each of its steps.
+#[test]
+fn clearing_and_loading_beside_it() {
+    let (_dir, database) = database();
+    let mut world = World::new(database, test_seed(3));
+    for at in 0.. {
+        world.range = 2000;
+        for _ in 0..4 {
+            let quads = world.quads(300);
+            world.insert(quads);
+            world.delete(200);
+        }
+        let database = world.database.clone();
+        let mut steps = 0;
+        database
+            .compact(&small(), |_| {
+                if steps == at {
+                    world.clear_all();
+                    let text: String =
+                        (0..50).map(|n| format!("<urn:{at}> <urn:p> \"text {n} of {at}\" .\n")).collect();
+                    let source =
+                        Source::Reader { name: "made".into(), read: Box::new(std::io::Cursor::new(text)) };
+                    let options = LoadOptions { threads: 1, ..LoadOptions::default() };
+                    load_into(&world.database, vec![source], &options, &(), &AtomicBool::new(false)).unwrap();
+                    for n in 0..50 {
+                        let object = TermRef::string(&format!("text {n} of {at}")).to_owned();
+                        let quad = (iri(format!("urn:{at}")), iri("urn:p".into()), object, None);
+                        world.model.insert(line(&quad), quad);
+                    }
+                    world.change();
+                }
+                steps += 1;
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        world.is_right();
+        if at > steps {
+            return;
+        }
+    }
+}
+
+/// Ends the threads, also of a test that fails.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Writers and readers of other threads go on all the time.
+#[test]
+fn writers_and_readers_go_on() {
+    let (_dir, database) = database();
+    let seed = test_seed(5);
+    let stop = AtomicBool::new(false);
+    let names = ["/one", "/two"];
+    let models = thread::scope(|scope| {
+        let writers: Vec<_> = names
+            .iter()
+            .zip(seed..)
+            .map(|(name, seed)| {
+                let (database, stop) = (database.clone(), &stop);
+                scope.spawn(move || {
+                    let mut world = World { name, ..World::new(database, seed) };
+                    let mut commits = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        world.range = 300 + commits;
+                        world.change();
+                        if world.model.len() > 3000 {
+                            world.delete(2000);
+                        }
+                        commits += 1;
+                    }
+                    (world.model, commits)
+                })
+            })
+            .collect();
+        let reader = scope.spawn(|| {
+            let mut reads = 0;
+            while !stop.load(Ordering::Relaxed) {
+                let session = database.session().unwrap();
+                let quads = session.state().quads();
+                // It takes its time, and its ids mean what they meant when it began.
+                let lines = lines_of(session);
+                assert_eq!(lines.len() as u64, quads);
+                let is_known =
+                    |line: &String| line.starts_with("<http://e.org/s/") || line.starts_with("_:b");
+                assert!(lines.iter().all(is_known));
+                reads += 1;
+            }
+            reads
+        });
+        let stopped = Stop(&stop);
+        for _ in 0..6 {
+            database.compact(&small(), |_| ControlFlow::Continue(())).unwrap();
+        }
+        drop(stopped);
+        assert!(reader.join().unwrap() > 3);
+        writers.into_iter().map(|writer| writer.join().unwrap()).collect::<Vec<_>>()
+    });
+    let mut world = World::new(database, seed);
+    for (model, commits) in models {
+        assert!(commits > 20, "{commits}");
+        world.model.extend(model);
+    }
+    world.is_right();
+    let (_, live) = terms(&world.database);
+    world.compact();
+    assert_eq!(terms(&world.database), (live, live));
+    world.is_right();
+}
+
+/// A reader from before the switch keeps its answers, and its terms.
+#[test]
+fn readers_keep_what_they_see() {
+    let (dir, database) = database();
+    let mut world = World::new(database, test_seed(8));
+    world.churn();
+    let want = world.want();
+    let mut old = world.database.session().unwrap();
+    let subject = world.model.values().next().unwrap().0.clone();
+    let id = old.resolve_one(subject.as_ref()).unwrap().unwrap();
+    let reclaimed = world.compact();
+    let TermsCompacted::Reclaimed { kept_bytes, .. } = reclaimed else { panic!("{reclaimed:?}") };
+    assert!(kept_bytes > 0, "the reader keeps its trees");
+    (0..10).for_each(|_| world.change());
+    let new = world.database.session().unwrap();
+    assert_ne!(old.state().dictionary(), new.state().dictionary());
+    drop(new);
+    assert_eq!(old.decode_one(id).unwrap(), subject);
+    assert_eq!(lines_of(old.sibling()), want);
+    drop(old);
+    world.is_right();
+    // Its trees took the room: without it the next one gives that back.
+    world.compact();
+    near_a_fresh_load(&world.database, &dir);
+}
+
+#[test]
+fn an_interruption_leaves_it_as_it_was() {
+    let (_dir, database) = database();
+    let mut world = World::new(database, test_seed(13));
+    world.churn();
+    let before = terms(&world.database);
+    for at in 0.. {
+        world.database.store().compact().unwrap();
+        let bytes = (world.database.store().bytes(), world.database.store().stripe_bytes().unwrap());
+        let (mut steps, mut switched) = (0, false);
+        let result = world.database.compact(&small(), |_| {
+            steps += 1;
+            switched |= terms(&world.database) != before;
+            if steps > at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        world.is_right();
+        assert_eq!(world.database.memory().used(), world.database.pool_bytes(), "memory is given back");
+        match result {
+            Err(GraphError::Stopped) if !switched => {
+                assert_eq!(terms(&world.database), before);
+                world.database.store().compact().unwrap();
+                let after = (world.database.store().bytes(), world.database.store().stripe_bytes().unwrap());
+                assert_eq!(after, bytes, "step {at}");
+            }
+            Err(GraphError::Stopped) => assert_eq!(terms(&world.database).0, before.1),
+            Err(error) => panic!("{error}"),
+            Ok(_) => return assert!(at >= 15, "{at}"),
+        }
+    }
+}
+
+/// Few dead terms stay where they are, unless it is asked for; without quads all go.
+#[test]
+fn few_dead_terms_are_left() {
+    let (_dir, database) = database();
+    let mut world = World::new(database, test_seed(17));
+    let auto = CompactOptions { terms: CompactTerms::Auto, ..small() };
+    let never = CompactOptions { terms: CompactTerms::Never, ..small() };
+    let compact = |world: &World, options: &CompactOptions| {
+        world.database.compact(options, |_| ControlFlow::Continue(())).unwrap().terms
+    };
+    assert_eq!(compact(&world, &auto), TermsCompacted::Left);
+    world.range = 5000;
+    let quads = world.quads(3000);
+    world.insert(quads);
+    world.delete(20);
+    assert_eq!(compact(&world, &auto), TermsCompacted::Left);
+    world.delete(3000);
+    assert_eq!(compact(&world, &never), TermsCompacted::Left);
+    assert!(matches!(compact(&world, &auto), TermsCompacted::Reclaimed { .. }));
+    world.is_right();
+    world.clear_all();
+    assert!(matches!(compact(&world, &auto), TermsCompacted::Reclaimed { after: 0, .. }));
+    world.is_right();
+    (0..5).for_each(|_| world.change());
+    world.is_right();
+}
+
+/// More languages and datatypes than there are codes: the rest stand in the strings.
+#[test]
+fn annotations_without_codes_stay() {
+    let (_dir, database) = database();
+    let mut world = World::new(database, test_seed(19));
+    for many in [0..3000, 3000..5000] {
+        let typed = |n: usize| {
+            let object = match n % 2 {
+                0 => TermRef::typed(&format!("of a type {n}"), &format!("http://e.org/type/{n}")).to_owned(),
+                _ => TermRef::typed(&format!("{n}.5"), &format!("http://e.org/money/{n}")).to_owned(),
+            };
+            (iri(format!("http://e.org/s/{}", n % 50)), iri("http://e.org/p".into()), object, None)
+        };
+        world.insert(many.map(typed).collect());
+        world.delete(1000);
+    }
+    let (before, live) = terms(&world.database);
+    assert!(before > live);
+    world.compact();
+    assert_eq!(terms(&world.database), (live, live));
+    world.is_right();
+}
+
+/// A database on a disk whose power can be cut.
+fn on_disk(disk: &PowerDisk) -> OpenOptions {
+    let disk = disk.clone();
+    OpenOptions {
+        pool_bytes: Some(64 * 8192),
+        read_ahead: ReadAhead::none(),
+        background: Background::Caller,
+        files: Some(FileOpener::new(move |path, access| disk.open(path, access))),
+        journal: JournalConfig {
+            file_bytes: 64 << 10,
+            checkpoint_bytes: 32 << 10,
+            checkpoint_s: 1_000_000,
+            ..JournalConfig::default()
+        },
+        ..options()
+    }
+}
+
+/// A small database with dead terms, and the directory of its lock.
+fn small_on_disk(seed: u64) -> (PowerDisk, TempDir, World) {
+    let (disk, dir) = (PowerDisk::new(seed), tempfile::tempdir().unwrap());
+    let database = Database::create(dir.path(), &[], &on_disk(&disk)).unwrap();
+    disk.sync_names();
+    let mut world = World::new(database, seed);
+    world.range = 40;
+    for _ in 0..3 {
+        let quads = world.quads(60);
+        world.insert(quads);
+        world.delete(40);
+    }
+    (disk, dir, world)
+}
+
+/// The power goes at each step of the disk from a step of the compaction on, until it is
+/// through; answers how often it went.
+fn cut_from(begins: impl Fn(CompactStep) -> bool + Sync, most: u64) -> u64 {
+    let first = test_seed(23);
+    for n in 0..most {
+        let (disk, dir, mut world) = small_on_disk(first.wrapping_add(n));
+        let (database, before) = (world.database.clone(), terms(&world.database));
+        let mut is_cutting = false;
+        let result = database.compact(&small(), |step| {
+            if !is_cutting && begins(step) {
+                // One more commit that must not be lost.
+                world.change();
+                is_cutting = true;
+                disk.cut_in(n);
+            }
+            ControlFlow::Continue(())
+        });
+        assert!(is_cutting, "it came that far");
+        let is_off = disk.is_off();
+        assert!(is_off || result.is_ok(), "{result:?}");
+        let World { model, database: same, .. } = world;
+        drop((database, same));
+        disk.power_on();
+        disk.cut_in(u64::MAX / 2);
+        let database = Database::open(dir.path(), &on_disk(&disk)).unwrap();
+        let world = World { model, ..World::new(database, first) };
+        world.is_right();
+        let now = terms(&world.database).0;
+        assert!(is_off || now <= before.0, "{now} terms of {before:?}");
+        if !is_off {
+            return n;
+        }
+    }
+    panic!("it did not end within {most} steps");
+}
+
+/// At every write of the last changes, the switch and what follows it.
+#[test]
+fn a_power_cut_at_every_write_of_the_switch() {
+    let cuts = cut_from(|step| matches!(step, CompactStep::CatchingUp(_)), 2000);
+    assert!(cuts >= 15, "{cuts}");
+}
+
+/// At every write of the commit of the new trees.
+#[test]
+fn a_power_cut_at_every_write_of_the_new_trees() {
+    let cuts = cut_from(|step| matches!(step, CompactStep::Rewriting { step: "terms", .. }), 2000);
+    assert!(cuts >= 25, "{cuts}");
+}
+
+/// On a full disk it is as it was, and says so.
+#[test]
+fn a_full_disk_leaves_it_as_it_was() {
+    let (disk, _dir, mut world) = small_on_disk(29);
+    let before = terms(&world.database);
+    disk.set_capacity(disk.used() + (200 << 10));
+    let error = world.database.compact(&small(), |_| ControlFlow::Continue(())).unwrap_err();
+    assert!(matches!(error, GraphError::Store(StoreError::Full { .. })), "{error}");
+    let auto = CompactOptions { terms: CompactTerms::Auto, ..small() };
+    let done = world.database.compact(&auto, |_| ControlFlow::Continue(())).unwrap();
+    assert!(matches!(done.terms, TermsCompacted::PassedOver(_)), "{done:?}");
+    assert_eq!(terms(&world.database), before);
+    world.is_right();
+    disk.set_capacity(u64::MAX);
+    world.compact();
+    assert_eq!(terms(&world.database), (before.1, before.1));
+    world.is_right();
+}
