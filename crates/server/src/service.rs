@@ -894,7 +894,7 @@ fn page_of(mount: &str, endpoint: &str) -> HttpResponse {
 const MANY: &str = "\
 Snowmelt serves the datasets that /datasets lists: /NAME/sparql, /NAME/update, /NAME/graphs and
 /NAME/stats are of each. PUT, DELETE /datasets/NAME make and drop one; POST /datasets/NAME with
-?rename=TO or ?backup=COPY names it anew or copies it.
+?rename=TO, ?backup=COPY or ?compact names it anew, copies it, gives its space back.
 
 ";
 

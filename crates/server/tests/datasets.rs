@@ -120,6 +120,9 @@ fn datasets_are_made_served_renamed_copied_and_dropped() {
             "{wrong}"
         );
     }
+    let compacted = send(&server, "POST", "/datasets/birds?compact");
+    assert!(status(&compacted) == "200" && compacted.1.contains("bytes_after"), "{compacted:?}");
+    assert_eq!(status(&send(&server, "POST", "/datasets/birds")), "400");
     assert_eq!(status(&send(&server, "POST", "/datasets/birds?rename=trees")), "409");
     assert_eq!(status(&send(&server, "POST", "/datasets/birds?rename=fowl")), "204");
     assert_eq!(status(&send(&server, "GET", "/birds/sparql?query=ASK%7B%7D")), "404");

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
-use snowmelt_graph::Account;
+use snowmelt_graph::{Account, CompactOptions, Database, GraphError};
 
 use super::answers::{Answered, Failure, HttpResponse, Why, bad, empty, internal, json, lost, parameter};
 use super::{Service, Source};
@@ -76,12 +76,13 @@ impl Service {
         self.check_dataset(user, name)?;
         let datasets = self.many()?;
         let asked = |name: &str| parameter(head.uri.query(), name);
-        let (rename, backup) = (asked("rename"), asked("backup"));
-        if self.read_only && (head.method != Method::POST || rename.is_some()) {
+        let (rename, backup, compact) = (asked("rename"), asked("backup"), asked("compact"));
+        if self.read_only && (head.method != Method::POST || backup.is_none()) {
             let message = "this server is read-only (--read-only)".to_owned();
             return Err((StatusCode::FORBIDDEN, message).into());
         }
         let answer = match (&head.method, rename, backup) {
+            (&Method::POST, None, None) if compact.is_some() => return self.compact(datasets, name).await,
             (&Method::PUT, None, None) => {
                 datasets.create(name).await.map_err(refusal)?;
                 empty(StatusCode::CREATED)
@@ -96,7 +97,10 @@ impl Service {
                 empty(StatusCode::NO_CONTENT)
             }
             (&Method::POST, None, Some(copy)) => return self.back_up(datasets, name, &copy).await,
-            _ => return Err(bad("PUT, DELETE, POST ?rename=TO or POST ?backup=COPY").into()),
+            _ => {
+                let ways = "PUT, DELETE, POST ?rename=TO, POST ?backup=COPY or POST ?compact";
+                return Err(bad(ways).into());
+            }
         };
         if self.logs.audit.is_some() {
             let user = user.token.as_ref().map(|token| token.name.as_str());
@@ -113,18 +117,45 @@ impl Service {
     /// Copies one below the folder of backups; ends when the client leaves.
     async fn back_up(&self, datasets: &Datasets, name: &str, copy: &str) -> Answered {
         let target = datasets.backup_at(copy).map_err(refusal)?;
+        let work = move |database: &Arc<Database>, go_on: &(dyn Fn() -> ControlFlow<()> + Sync)| {
+            database.backup_until(&target, &[], |_| go_on())
+        };
+        let done = self.maintain(datasets, name, &format!("backup to {copy}"), work).await?;
+        Ok(json(&serde_json::json!({ "backup": copy, "pages": done.pages, "transaction": done.txn })))
+    }
+
+    /// Gives space back; ends when the client leaves.
+    async fn compact(&self, datasets: &Datasets, name: &str) -> Answered {
+        let work = |database: &Arc<Database>, go_on: &(dyn Fn() -> ControlFlow<()> + Sync)| {
+            database.compact(&CompactOptions::default(), |_| go_on())
+        };
+        let done = self.maintain(datasets, name, "compact", work).await?;
+        Ok(json(&serde_json::json!({
+            "bytes_before": done.before_bytes, "bytes_after": done.after_bytes, "terms": done.terms.to_string(),
+        })))
+    }
+
+    /// Long work on a dataset, on a thread of its own.
+    async fn maintain<T: Send + 'static>(
+        &self,
+        datasets: &Datasets,
+        name: &str,
+        what: &str,
+        work: impl FnOnce(&Arc<Database>, &(dyn Fn() -> ControlFlow<()> + Sync)) -> Result<T, GraphError>
+        + Send
+        + 'static,
+    ) -> Result<T, Failure> {
         let dataset = datasets.get(name).await.map_err(refusal)?;
-        let running =
-            self.running.enter(RequestKind::Command, (name, &format!("backup to {copy}")), &Account::alone());
+        let running = self.running.enter(RequestKind::Command, (name, what), &Account::alone());
         let cancel = Arc::clone(&running.task.cancel);
-        let copied = tokio::task::spawn_blocking(move || {
-            dataset.engine.database().backup_until(&target, &[], |_| match cancel.load(Ordering::Relaxed) {
+        let working = tokio::task::spawn_blocking(move || {
+            work(dataset.engine.database(), &|| match cancel.load(Ordering::Relaxed) {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             })
         });
-        let done = copied.await.map_err(|_| lost())?.map_err(|error| Failure::from(internal(&error)))?;
+        let done = working.await.map_err(|_| lost())?.map_err(|error| internal(&error))?;
         drop(running);
-        Ok(json(&serde_json::json!({ "backup": copy, "pages": done.pages, "transaction": done.txn })))
+        Ok(done)
     }
 }
