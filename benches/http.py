@@ -5,6 +5,7 @@ import random
 import re
 import resource
 import socket
+import statistics
 import subprocess
 import sys
 import threading
@@ -64,23 +65,33 @@ def percentile(times, of):
     return sorted(times)[min(len(times) - 1, int(len(times) * of))]
 
 
-def mixes(snowmelt, db, products, pid):
-    """Milliseconds of processor time per mix: over HTTP the server's, in process the command's."""
+def mixes(snowmelt, db, products, pid, rounds=3):
+    """Milliseconds of processor time per mix: over HTTP the server's, in process the command's; medians of rounds in turn."""
     # The same texts: what is over HTTP has its parameters from the number of products, too.
-    common = ["--use-case", "explore", "--clients", "1", "--warmup", "100"]
-    over = {}
-    for count in (200, 700):
+    # The command begins with an empty pool, so both have seen what most mixes need.
+    common = ["--use-case", "explore", "--clients", "1", "--warmup", "1500"]
+
+    def run(where, count):
+        subprocess.run([snowmelt, "bsbm", "run", *where, *common, "--mixes", str(count)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def over(count):
         before = processor(pid)
-        subprocess.run([snowmelt, "bsbm", "run", "--endpoint", f"http://127.0.0.1:{PORT}/sparql", "--connection-per-query", "--products", products, *common, "--mixes", str(count)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        over[count] = processor(pid) - before
-    inside = {}
-    for count in (200, 700):
+        run(["--endpoint", f"http://127.0.0.1:{PORT}/sparql", "--connection-per-query", "--products", products], count)
+        return processor(pid) - before
+
+    def inside(count):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([snowmelt, "bsbm", "run", db + "-copy", *common, "--mixes", str(count)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        run([db + "-copy"], count)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        inside[count] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    per = [(times[700] - times[200]) / 500 * 1e3 for times in (over, inside)]
-    print(f"Explore, a connection per query: {per[0]:.2f} ms of the server's processor time per mix; in process {per[1]:.2f}; ratio {per[0] / per[1]:.2f}")
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    per = {over: [], inside: []}
+    for _ in range(rounds):
+        for way, times in per.items():
+            times.append((way(500) - way(100)) / 400 * 1e3)
+    ratio = statistics.median(a / b for a, b in zip(*per.values()))
+    a, b = (statistics.median(times) for times in per.values())
+    print(f"Explore, a connection per query: {a:.2f} ms of the server's processor time per mix; in process {b:.2f}; ratio {ratio:.2f} (medians of {rounds})")
 
 
 def points(count=20000):

@@ -188,6 +188,8 @@ pub struct AnswerWriter {
     head: Option<oneshot::Sender<Head>>,
     chunks: Option<mpsc::Sender<Sent>>,
     turn: Turn,
+    /// it must not become longer
+    most_bytes: usize,
 }
 
 /// Resources of a query that others wait for.
@@ -208,12 +210,19 @@ impl AnswerWriter {
             head: Some(head),
             chunks: None,
             turn,
+            most_bytes: usize::MAX,
         }
     }
 
     /// The same, of an answer that is compressed if there is memory for it.
     pub fn coded(self, coding: Option<Coding>, budget: &MemoryBudget) -> Self {
         Self { coding: coding.map(|coding| (coding, budget.clone())), ..self }
+    }
+
+    /// The same, of an answer that is given up rather than streamed.
+    pub fn at_once(self) -> Self {
+        let most_bytes = if self.coding.is_some() { LEAST_CODED_BYTES } else { CHUNK_BYTES };
+        Self { most_bytes, ..self }
     }
 
     /// Begins to compress where that is wanted, before the head is sent.
@@ -348,6 +357,9 @@ fn gone() -> io::Error {
 impl Write for AnswerWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= self.most_bytes {
+            return Err(io::Error::other("too long to be sent at once"));
+        }
         if self.buffer.len() >= CHUNK_BYTES {
             self.send_chunk()?;
         }

@@ -122,12 +122,16 @@ async fn serve(stream: Stream, entered: Entered, service: Arc<Service>, mut stop
             let _ = (&mut connection).await;
         }
     }
-    let (mut stream, gave_up) = connection.into_parts().io.into_stream();
+    let guarded = connection.into_parts().io;
+    let is_over = guarded.is_over();
+    let (mut stream, gave_up) = guarded.into_stream();
     match link.ended() {
         Some(Ended::Head) if !gave_up => {
             let answer = canned("408 Request Timeout", "", TOO_LATE);
             let _ = tokio::time::timeout(LINGER, stream.write_all(answer.as_bytes())).await;
         }
+        // To close it ends the answer; with TLS there is a word to be said.
+        None if is_over && matches!(stream, Stream::Plain(_)) => return,
         None if !gave_up => {}
         _ => return,
     }

@@ -43,6 +43,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use snowmelt_sparql::LoadPermission;
+use tokio::sync::oneshot;
 
 use dataset::Dataset;
 use dataset::folder::Datasets;
@@ -137,7 +138,7 @@ pub fn serve(
     // A thread for each connection: a query that waits for its client keeps one without a slot.
     let threads = config.limits.connections + config.limits.queries + config.limits.changes;
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        .worker_threads(std::thread::available_parallelism().map_or(2, usize::from).max(2))
         .max_blocking_threads(threads + 8)
         .thread_name("http")
         .enable_all()
@@ -185,7 +186,14 @@ pub fn serve(
             shutdown.await;
             stop.send_replace(true);
         };
-        connection::accept_until((listener, config.tls.clone()), service, shutdown, deadline).await;
+        // On the threads of connections: a new one is served where it was accepted.
+        let (stop_accepting, accepting) = oneshot::channel::<()>();
+        let accepting = async { drop(accepting.await) };
+        let accepted = connection::accept_until((listener, config.tls.clone()), service, accepting, deadline);
+        let accepted = tokio::spawn(accepted);
+        shutdown.await;
+        drop(stop_accepting);
+        let _ = accepted.await;
         closing.abort();
         if let Some(commands) = commands {
             let _ = tokio::time::timeout(deadline, commands).await;

@@ -26,11 +26,11 @@ use self::answers::{
     Answered, Failure, HttpResponse, Why, accept, allow, bad, empty, internal, json, lost, parameter,
     response, text, with_account, with_activity,
 };
-use self::run::{DumpLimits, Wanted};
+use self::run::{DumpLimits, Thread, Wanted};
 
 use crate::advice::Advisor;
 use crate::audience::{Audience, check_origin};
-use crate::body::{ACTIVITY, AnswerBody, Begun, Head, activity_value};
+use crate::body::{ACTIVITY, AnswerBody, Begun, activity_value};
 use crate::coding::{CODINGS, Coding};
 use crate::connections::{Connection, Connections};
 use crate::cors::{Cors, Wish};
@@ -75,6 +75,9 @@ pub struct Service {
     pub connections: Arc<Connections>,
     answered: AtomicU64,
     refused: AtomicU64,
+    /// Queries that the connection's thread tried, and those of them that it gave up.
+    tried: AtomicU64,
+    given_up: AtomicU64,
     started: Instant,
     advisor: Mutex<Advisor>,
 }
@@ -148,6 +151,8 @@ impl Service {
             commands,
             answered: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            tried: AtomicU64::new(0),
+            given_up: AtomicU64::new(0),
             started: Instant::now(),
             advisor: Mutex::default(),
         }
@@ -186,6 +191,9 @@ impl Service {
     ) -> Result<HttpResponse, Infallible> {
         connection.count_request();
         let begun = Instant::now();
+        if is_last(&request) {
+            link.set_last();
+        }
         let origin = request.headers().get(header::ORIGIN).cloned();
         let line = self.logs.access.is_some().then(|| RequestLine::of(&request, connection.peer()));
         let mut user = None;
@@ -410,36 +418,37 @@ impl Service {
         client: &Client<'_>,
         account: Arc<Account>,
     ) -> Answered {
-        let slot = self.slot(&self.slots, "queries", "--queries").await?;
+        let mut slot = self.slot(&self.slots, "queries", "--queries").await?;
         let running = self.running.enter(RequestKind::Query, (&client.dataset.name, &query.text), &account);
         let account = Some(account);
         let rows = Some(Arc::clone(&running.task.rows));
         let options =
             QueryOptions { base, account, rows, ..self.options(&query, client, &running.task.cancel) };
-        let (head_sender, answer_head) = oneshot::channel();
         let Dataset { engine, states, .. } = &*client.dataset;
+        if Thread::of(engine, &query, &options) == Thread::OfConnection {
+            self.tried.fetch_add(1, Ordering::Relaxed);
+            let (head_sender, mut head) = oneshot::channel();
+            let turn = (slot, Thread::OfConnection);
+            run::answer((engine, states, &self.logs), &query.text, &options, &wanted, turn, head_sender);
+            if let Ok(head) = head.try_recv() {
+                return Ok(begun(head?, running));
+            }
+            self.given_up.fetch_add(1, Ordering::Relaxed);
+            slot = self.slot(&self.slots, "queries", "--queries").await?;
+        }
+        let (head_sender, answer_head) = oneshot::channel();
         let (engine, states, logs) = (Arc::clone(engine), Arc::clone(states), Arc::clone(&self.logs));
         tokio::task::spawn_blocking(move || match query.explain {
-            None => run::answer((&engine, &states, &logs), &query.text, &options, &wanted, slot, head_sender),
+            None => {
+                let turn = (slot, Thread::Own);
+                run::answer((&engine, &states, &logs), &query.text, &options, &wanted, turn, head_sender)
+            }
             Some(explain) => {
                 let _slot = slot;
                 drop(head_sender.send(run::explained(&engine, &query.text, &options, explain, &wanted)));
             }
         });
-        self.begun(answer_head, running).await
-    }
-
-    /// The answer that a thread begins.
-    async fn begun(&self, head: oneshot::Receiver<Head>, running: Running) -> Answered {
-        let Begun { status, headers, body, activity } = head.await.map_err(|_| lost())??;
-        let mut response = Response::new(body.while_running(running));
-        (*response.status_mut(), *response.headers_mut()) = (status, headers);
-        let (name, value) = match &activity {
-            Some(activity) => (ACTIVITY, activity_value(activity)),
-            None => (header::TRAILER, header::HeaderValue::from_static("Snowmelt-Activity")),
-        };
-        response.headers_mut().insert(name, value);
-        Ok(response)
+        Ok(begun(answer_head.await.map_err(|_| lost())??, running))
     }
 
     /// Runs an update; the answer says what it did, and that it is durable.
@@ -573,7 +582,7 @@ impl Service {
         tokio::task::spawn_blocking(move || {
             run::dump((&engine, &states), (&account, &limits), &wanted, slot, head_sender)
         });
-        self.begun(answer_head, running).await
+        Ok(begun(answer_head.await.map_err(|_| lost())??, running))
     }
 
     async fn store_graph(
@@ -752,6 +761,8 @@ impl Service {
             "uptime_s": self.started.elapsed().as_secs_f64(),
             "answered": self.answered.load(Ordering::Relaxed),
             "refused": self.refused.load(Ordering::Relaxed),
+            "tried_at_once": self.tried.load(Ordering::Relaxed),
+            "given_up_at_once": self.given_up.load(Ordering::Relaxed),
             "running": self.running.len(),
             "commands": self.commands.len(),
             "turns": self.turns(),
@@ -793,6 +804,8 @@ impl Service {
         samples.level("uptime_s", "s", self.started.elapsed().as_secs_f64());
         samples.count("requests.answered", "requests", self.answered.load(Ordering::Relaxed));
         samples.count("requests.refused", "requests", self.refused.load(Ordering::Relaxed));
+        samples.count("requests.tried_at_once", "requests", self.tried.load(Ordering::Relaxed));
+        samples.count("requests.given_up_at_once", "requests", self.given_up.load(Ordering::Relaxed));
         samples.level("requests.running", "requests", self.running.len() as u64);
         samples.level("commands.running", "commands", self.commands.len() as u64);
         samples.level("connections.open", "connections", self.connections.len() as u64);
@@ -871,6 +884,25 @@ impl Service {
             _ => dataset.engine.database().store().reset(scope).map_err(|error| error.to_string()),
         }
     }
+}
+
+/// The answer that a query has begun.
+fn begun(Begun { status, headers, body, activity }: Begun, running: Running) -> HttpResponse {
+    let mut response = Response::new(body.while_running(running));
+    (*response.status_mut(), *response.headers_mut()) = (status, headers);
+    let (name, value) = match &activity {
+        Some(activity) => (ACTIVITY, activity_value(activity)),
+        None => (header::TRAILER, header::HeaderValue::from_static("Snowmelt-Activity")),
+    };
+    response.headers_mut().insert(name, value);
+    response
+}
+
+/// Whether the client sends nothing after this one on its connection.
+fn is_last(request: &Request<Incoming>) -> bool {
+    let asked = request.headers().get_all(header::CONNECTION).iter();
+    let mut asked = asked.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    asked.any(|option| option.trim().eq_ignore_ascii_case("close"))
 }
 
 /// How the client reached the server: a proxy in front of it says so.

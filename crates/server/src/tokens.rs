@@ -23,6 +23,7 @@
 //! ```
 
 use std::io::{self, Write};
+use std::ops::Deref;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -268,16 +269,40 @@ pub struct Keeper {
 
 #[derive(Debug)]
 struct Known {
-    tokens: Arc<Vec<Token>>,
+    tokens: Arc<Vec<Arc<Holder>>>,
     looked: Instant,
     modified: Option<SystemTime>,
+}
+
+/// A token, and what it means.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Holder {
+    token: Token,
+    /// graphs that are there for it; none: all
+    view: Option<Arc<GraphView>>,
+}
+
+impl Holder {
+    fn all(tokens: Vec<Token>) -> Arc<Vec<Arc<Self>>> {
+        let view = |token: &Token| token.graphs.as_ref().map(|graphs| Arc::new(GraphView::of(graphs)));
+        let holder = |token| Arc::new(Self { view: view(&token), token });
+        Arc::new(tokens.into_iter().map(holder).collect())
+    }
+}
+
+impl Deref for Holder {
+    type Target = Token;
+
+    fn deref(&self) -> &Token {
+        &self.token
+    }
 }
 
 /// A user of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// none: without a token
-    pub token: Option<Token>,
+    pub token: Option<Arc<Holder>>,
     /// what it may do
     pub rights: Rights,
 }
@@ -285,8 +310,7 @@ pub struct User {
 impl User {
     /// Graphs that are there for it; none: all.
     pub fn view(&self) -> Option<Arc<GraphView>> {
-        let graphs = self.token.as_ref()?.graphs.as_ref()?;
-        Some(Arc::new(GraphView::of(graphs)))
+        self.token.as_ref()?.view.clone()
     }
 
     /// Whether a dataset is there for it.
@@ -329,7 +353,7 @@ impl Keeper {
 
     fn new(path: Option<PathBuf>, public: Option<Rights>, tokens: Vec<Token>) -> Self {
         let modified = path.as_deref().and_then(modified);
-        let known = Known { tokens: Arc::new(tokens), looked: Instant::now(), modified };
+        let known = Known { tokens: Holder::all(tokens), looked: Instant::now(), modified };
         Self { path, public, known: Mutex::new(known) }
     }
 
@@ -375,7 +399,7 @@ impl Keeper {
     }
 
     /// The tokens as the file has them now.
-    fn tokens(&self) -> Arc<Vec<Token>> {
+    fn tokens(&self) -> Arc<Vec<Arc<Holder>>> {
         let mut known = self.known.lock().expect("no holder panics");
         if let Some(path) = &self.path
             && known.looked.elapsed() >= LOOK
@@ -385,7 +409,7 @@ impl Keeper {
             if now != known.modified
                 && let Ok(file) = TokenFile::read(path)
             {
-                (known.tokens, known.modified) = (Arc::new(file.list), now);
+                (known.tokens, known.modified) = (Holder::all(file.list), now);
             }
         }
         Arc::clone(&known.tokens)
@@ -444,7 +468,7 @@ mod tests {
 
         let keeper = Keeper::of_file(&path, false).unwrap();
         let name = |headers: &HeaderMap, needed| {
-            keeper.user(headers, needed).map(|user| user.token.map(|token| token.name))
+            keeper.user(headers, needed).map(|user| user.token.map(|token| token.name.clone()))
         };
         assert_eq!(name(&bearer(&secret), Rights::Read), Ok(Some("reports".into())));
         assert_eq!(name(&basic("reports", &secret), Rights::Read), Ok(Some("reports".into())));

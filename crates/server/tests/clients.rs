@@ -515,3 +515,55 @@ fn some_graphs_are_all_that_a_user_of_them_sees() {
     assert_eq!(status(&server.send("POST", "/update", &update(&some), insert)), "200");
     assert!(get(&query("SELECT * { GRAPH ?g { ?s ?p ?o } }"), &some).1.matches("urn:open").count() >= 3);
 }
+
+/// A counter of the server's.
+fn counted(server: &Running, name: &str) -> u64 {
+    let stats: Value = serde_json::from_str(&server.ask(&get("/stats")).1).unwrap();
+    stats[name].as_u64().unwrap()
+}
+
+fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")
+}
+
+/// A query is tried at once when those of its shape were short; this one may be long all the same.
+#[test]
+fn what_was_tried_at_once_and_is_long_is_answered_whole() {
+    let few = "<urn:few> <urn:p> \"1\" .\n";
+    let many: String = (0..4000).map(|i| format!("<urn:many> <urn:p> \"a longer value {i}\" .\n")).collect();
+    let server = Running::start(&(few.to_owned() + &many), config());
+    let shapes: [(&str, &dyn Fn(&str) -> String, usize); 2] = [
+        ("more than a piece", &|of| format!("SELECT ?o {{ <urn:{of}> <urn:p> ?o }}"), 4000),
+        (
+            "more than a moment",
+            &|of| {
+                format!(
+                    "SELECT (COUNT(*) AS ?n) {{ <urn:{of}> <urn:p> ?a . <urn:{of}> <urn:p> ?b FILTER(STR(?a) < STR(?b)) }}"
+                )
+            },
+            1,
+        ),
+    ];
+    for (what, text, rows) in shapes {
+        let (tried, given_up) = (counted(&server, "tried_at_once"), counted(&server, "given_up_at_once"));
+        // How long the first ones take is the machine's affair.
+        for _ in 0..2000 {
+            server.get(&text("few"), "text/csv");
+            if counted(&server, "tried_at_once") > tried {
+                break;
+            }
+        }
+        assert!(counted(&server, "tried_at_once") > tried, "{what}");
+        let (head, body) = server.get(&text("many"), "text/csv");
+        assert!(head.starts_with("HTTP/1.1 200"), "{what}: {head} {body}");
+        assert_eq!(body.lines().count(), 1 + rows, "{what}");
+        if rows == 1 {
+            assert_eq!(body.lines().nth(1), Some(&*(4000 * 3999 / 2).to_string()));
+        }
+        assert_eq!(counted(&server, "given_up_at_once"), given_up + 1, "{what}");
+        // And is not tried again for a while.
+        let tried = counted(&server, "tried_at_once");
+        server.get(&text("many"), "text/csv");
+        assert_eq!(counted(&server, "tried_at_once"), tried, "{what}");
+    }
+}

@@ -48,6 +48,7 @@ use crate::plan::Plan;
 use crate::text::parameter::GroundTerm;
 use crate::text::{bind, shape, syntax};
 use crate::value::{LocalTerms, Terms};
+use result::Timing;
 use template::Template;
 use view::{Views, VisibleGraphs};
 
@@ -184,6 +185,17 @@ impl Engine {
         self.start(self.prepare(text, options, &limits)?, text, options, begun)
     }
 
+    /// How long queries of this text's shape took of late, from the text to the end of the result:
+    /// the longest, which is forgotten little by little. `None` when none of it is remembered.
+    pub fn expected(&self, text: &str, options: &QueryOptions) -> Option<Duration> {
+        if text.len() > KEPT_TEXT_BYTES || options.view.is_some() {
+            return None;
+        }
+        let shaped = shape::shape(text);
+        let text = shaped.as_ref().map_or(text, |shaped| &shaped.text);
+        self.templates.read().get(&*cache_key(text, options, None))?.took()
+    }
+
     /// Begins a query on what a session sees, as that of a transaction. Its text is parsed anew
     /// each time.
     ///
@@ -241,7 +253,8 @@ impl Engine {
         let root = runnable(&plan, &mut run, text)?;
         let planning = begun.elapsed();
         run.announce_constants()?;
-        let mut result = QueryResult::new(template, root, run, options.triples_are_distinct, reserved)?;
+        let mut result =
+            QueryResult::new(Timing { template, begun }, root, run, options.triples_are_distinct, reserved)?;
         (result.planning, result.told) = (planning, options.rows.clone());
         Ok(result)
     }
@@ -288,7 +301,8 @@ impl Engine {
         run.profile = Some(Profile::new(plan.nodes));
         let root = runnable(&plan, &mut run, text)?;
         run.announce_constants()?;
-        let mut result = QueryResult::new(template, root, run, options.triples_are_distinct, reserved)?;
+        let timing = Timing { template, begun: start };
+        let mut result = QueryResult::new(timing, root, run, options.triples_are_distinct, reserved)?;
         let start = Instant::now();
         let mut rows = 0;
         while let Some(batch) = result.next_batch()? {
@@ -373,7 +387,9 @@ impl Engine {
         let sleep_ns = |ns| self.db.clock().sleep_ns(ns);
         let memory = MemoryShare::admit(shares, budget, &self.line, wait, limits, sleep_ns)?;
         let longest = self.db.longest_term_bytes();
-        let (locals, now) = (Arc::new(LocalTerms::held_by(memory.held())), DateTime::now());
+        let locals = Arc::new(LocalTerms::held_by(memory.held()));
+        // the calendar takes its time
+        let now = if template.is_volatile { DateTime::now() } else { DateTime::MIN };
         let base = algebra.base.as_ref().and_then(|b| oxiri::Iri::parse(b.clone()).ok());
         let active = Active::new(&self.active);
         // a core that works for another query is not there to fork to

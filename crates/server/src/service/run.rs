@@ -1,11 +1,12 @@
 //! The work of a request on a thread of its own: a query, all graphs, a plan.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hyper::{HeaderMap, StatusCode};
-use snowmelt_graph::{Account, DumpFormat, GraphError, GraphView, Interrupt};
+use snowmelt_graph::{Account, DumpFormat, GraphError, GraphView, Interrupt, Priority};
 use snowmelt_sparql::{Engine, QueryError, QueryKind, QueryOptions, ResultFormat};
 use tokio::sync::oneshot;
 
@@ -16,7 +17,7 @@ use crate::freshness::{Kept, States, mark_volatile};
 use crate::logs::{Logs, SlowRequest};
 use crate::negotiate::{self, Answer};
 use crate::refusal::{Refusal, refusal};
-use crate::request::Explain;
+use crate::request::{Explain, ProtocolRequest};
 use crate::slots::Slot;
 
 /// The form of an answer that a client wants, and what it has already.
@@ -72,15 +73,63 @@ fn media_types_of(format: &str) -> Option<String> {
     Some(types.to_owned())
 }
 
-/// Runs one query on this thread and writes its answer.
+/// The longest that a query may keep a thread of connections.
+const MOMENT: Duration = Duration::from_millis(3);
+/// Queries that took no longer of late are tried there: two changes of thread cost as much.
+const BRIEF: Duration = Duration::from_micros(500);
+
+/// The thread that makes an answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Thread {
+    /// that of the connection, which others wait for: what takes longer than a moment, or is more
+    /// than a piece, is given up
+    OfConnection,
+    /// its own
+    Own,
+}
+
+impl Thread {
+    /// The one for a query, by how long those of its shape took.
+    pub fn of(engine: &Engine, query: &ProtocolRequest, options: &QueryOptions) -> Self {
+        let is_plain = query.explain.is_none()
+            && query.priority == Priority::Normal
+            && options.timeout.is_none_or(|most| most > MOMENT);
+        match is_plain && engine.expected(&query.text, options).is_some_and(|took| took <= BRIEF) {
+            true => Self::OfConnection,
+            false => Self::Own,
+        }
+    }
+
+    fn options(self, options: &QueryOptions) -> Cow<'_, QueryOptions> {
+        match self {
+            Self::Own => Cow::Borrowed(options),
+            Self::OfConnection => Cow::Owned(QueryOptions {
+                timeout: Some(MOMENT),
+                memory_wait: Some(Duration::ZERO),
+                threads: 1,
+                ..options.clone()
+            }),
+        }
+    }
+
+    /// Whether an error says that this was the wrong thread.
+    fn gives_up(self, error: &QueryError) -> bool {
+        let is_of_moment =
+            matches!(error, QueryError::Timeout(_) | QueryError::Busy { .. } | QueryError::Write(_));
+        self == Self::OfConnection && is_of_moment
+    }
+}
+
+/// Runs one query on this thread and writes its answer. The head is dropped when it is given up.
 pub fn answer(
     (engine, states, logs): (&Engine, &States, &Logs),
     text: &str,
     options: &QueryOptions,
     wanted: &Wanted,
-    slot: Slot,
+    (slot, thread): (Slot, Thread),
     head: oneshot::Sender<Head>,
 ) {
+    let options = &*thread.options(options);
     let refuse = |head: oneshot::Sender<Head>, refusal| drop(head.send(Err(refusal)));
     let begun = Instant::now();
     let slow = |rows: u64, error: Option<&Refusal>| {
@@ -102,6 +151,7 @@ pub fn answer(
     };
     let result = match engine.query(text, options) {
         Ok(result) => result,
+        Err(error) if thread.gives_up(&error) => return,
         Err(error) => {
             let refusal = refusal(&error);
             slow(0, Some(&refusal));
@@ -126,6 +176,9 @@ pub fn answer(
     let turn = Turn { slot, memory: Some(result.memory()) };
     let budget = engine.database().memory();
     let mut writer = AnswerWriter::new(headers, head, turn).coded(wanted.coding, budget);
+    if thread == Thread::OfConnection {
+        writer = writer.at_once();
+    }
     match result.write(format, &mut writer) {
         // A client that left before the end is its own affair.
         Ok(written) => {
@@ -134,6 +187,7 @@ pub fn answer(
             drop(writer.finish(&activity));
             slow(written.rows, None);
         }
+        Err(error) if thread.gives_up(&error) => {}
         Err(error) => {
             let refusal = refusal(&error);
             let rows = options.rows.as_ref().map_or(0, |rows| rows.load(Ordering::Relaxed));

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use snowmelt_graph::{Activity, Term, TermId, TermRef};
 
@@ -138,6 +138,18 @@ fn text_bytes(term: &Term) -> usize {
     }
 }
 
+/// Tells the template how long a query took.
+pub(super) struct Timing {
+    pub template: Arc<Template>,
+    pub begun: Instant,
+}
+
+impl Drop for Timing {
+    fn drop(&mut self) {
+        self.template.has_taken(self.begun.elapsed());
+    }
+}
+
 /// A result under way.
 pub struct QueryResult {
     kind: QueryKind,
@@ -150,17 +162,20 @@ pub struct QueryResult {
     is_volatile: bool,
     pub(super) planning: Duration,
     #[expect(dead_code, reason = "held for its drop")]
+    timing: Timing,
+    #[expect(dead_code, reason = "held for its drop")]
     text: Option<TextMemory>,
 }
 
 impl QueryResult {
     pub(super) fn new(
-        template: Arc<Template>,
+        timing: Timing,
         root: Deep<Boxed>,
         run: Run,
         distinct: bool,
         text: Option<TextMemory>,
     ) -> Result<Self, QueryError> {
+        let template = Arc::clone(&timing.template);
         let name = |v: &crate::algebra::Var| shown(&template.algebra.names[v.0 as usize]).to_owned();
         assert_eq!(
             template.algebra.names.len(),
@@ -190,6 +205,7 @@ impl QueryResult {
             told: None,
             is_volatile,
             planning: Duration::ZERO,
+            timing,
             text,
         })
     }

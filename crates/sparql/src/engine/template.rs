@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
@@ -47,6 +48,8 @@ pub(crate) struct Template {
     scope: GraphScope,
     plans: RwLock<FxHashMap<Vec<u8>, Arc<Plan>>>,
     used: AtomicU64,
+    /// nanoseconds of the longest of late; 0: none has ended
+    took_ns: AtomicU64,
     basis: Basis,
 }
 
@@ -124,6 +127,7 @@ impl Template {
             scope,
             plans: RwLock::default(),
             used: AtomicU64::new(0),
+            took_ns: AtomicU64::new(0),
             basis,
         };
         template.probes = template.find_probes(engine, source, limits)?;
@@ -133,6 +137,18 @@ impl Template {
     /// The transaction as of which it was made.
     pub fn txn(&self) -> u64 {
         self.basis.txn
+    }
+
+    /// How long queries of this shape took of late; `None` if none has ended.
+    pub fn took(&self) -> Option<Duration> {
+        Some(Duration::from_nanos(self.took_ns.load(Ordering::Relaxed))).filter(|took| !took.is_zero())
+    }
+
+    /// A query of this shape has ended. A long one is remembered for a while.
+    pub fn has_taken(&self, took: Duration) {
+        let before = self.took_ns.load(Ordering::Relaxed);
+        let took = (took.as_nanos() as u64).max(before - before / 8);
+        self.took_ns.store(took, Ordering::Relaxed);
     }
 
     pub fn last_used(&self) -> u64 {

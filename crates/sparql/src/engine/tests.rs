@@ -53,6 +53,40 @@ fn show(term: &Option<Term>) -> String {
     }
 }
 
+#[test]
+fn the_time_is_now_wherever_it_is_asked_for() {
+    let Fixture { engine, _dir } = open(DATA);
+    for text in [
+        "SELECT (YEAR(NOW()) AS ?y) {}",
+        "SELECT ?y { BIND(YEAR(NOW()) AS ?y) }",
+        "SELECT (MAX(YEAR(NOW())) AS ?y) { ?s <e:p> ?o }",
+        "SELECT ?y { ?s <e:n> 1 } GROUP BY (YEAR(NOW()) AS ?y)",
+        "SELECT (2026 AS ?y) { ?s <e:n> 1 FILTER(YEAR(NOW()) > 2000) }",
+        "SELECT (2026 AS ?y) { ?s <e:n> 1 FILTER EXISTS { ?s <e:p> ?o FILTER(YEAR(NOW()) > 2000) } }",
+        "SELECT (2026 AS ?y) { ?s <e:n> 1 MINUS { ?s <e:n> 1 FILTER(YEAR(NOW()) < 2000) } }",
+        "SELECT (IF(BOUND(?o), 2026, 0) AS ?y) { ?s <e:n> 1 OPTIONAL { ?s <e:l> ?o FILTER(YEAR(NOW()) > 2000) } }",
+        "SELECT ?y { { SELECT (YEAR(NOW()) AS ?y) {} } }",
+        "SELECT (2026 AS ?y) { ?s <e:n> 1 } GROUP BY ?s HAVING(YEAR(NOW()) > 2000)",
+        "SELECT (SAMPLE(?n) + 2025 AS ?y) { ?s <e:n> ?n FILTER(?n = IF(YEAR(NOW()) > 2000, 1, 2)) }",
+        "SELECT (IF(?n = 1, 2026, 0) AS ?y) { ?s <e:n> ?n } ORDER BY (?n * (YEAR(NOW()) - 2000)) LIMIT 1",
+    ] {
+        let found = rows(&engine, text, &QueryOptions::default()).unwrap();
+        assert!(found.len() == 1 && found[0].parse::<u32>().is_ok_and(|y| y > 2000), "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn how_long_a_shape_took_is_remembered() {
+    let Fixture { engine, _dir } = open(DATA);
+    let options = QueryOptions::default();
+    assert_eq!(engine.expected("SELECT * { <e:a> <e:p> ?o }", &options), None);
+    rows(&engine, "SELECT * { <e:a> <e:p> ?o }", &options).unwrap();
+    assert!(engine.expected("SELECT * { <e:b> <e:p> ?o }", &options).is_some(), "another constant");
+    assert_eq!(engine.expected("SELECT * { <e:b> ?p ?o }", &options), None);
+    engine.explain("ASK { <e:c> <e:p> ?o }", &options).unwrap();
+    assert_eq!(engine.expected("ASK { <e:c> <e:p> ?o }", &options), None, "nothing was run");
+}
+
 /// The rows, sorted, cells by spaces.
 fn rows(engine: &Engine, text: &str, options: &QueryOptions) -> Result<Vec<String>, QueryError> {
     let mut rows = Vec::new();
