@@ -8,4 +8,4 @@
 . "$(dirname "$0")/common.sh"
 db=$(database "${1:-28480}")
 machine
-exec python3 "$here/http.py" "$SNOWMELT" "$db" "${1:-28480}" "${CLIENTS:-256}" "${SECONDS_OF_CLIENTS:-60}"
+exec python3 "$here/over_http.py" "$SNOWMELT" "$db" "${1:-28480}" "${CLIENTS:-256}" "${SECONDS_OF_CLIENTS:-60}"

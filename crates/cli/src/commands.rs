@@ -13,6 +13,7 @@ pub mod dump;
 pub mod load;
 pub mod probe;
 pub mod query;
+pub mod restore;
 pub mod scan;
 pub mod serve;
 pub mod stats;

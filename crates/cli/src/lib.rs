@@ -20,7 +20,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
     backup, bsbm_generate, bsbm_run, bsbm_scale, check, compact, config, demo, doctor, dump, load, probe,
-    query, scan, serve, stats, token, update,
+    query, restore, scan, serve, stats, token, update,
 };
 
 /// A graph database that plans its reads.
@@ -62,7 +62,7 @@ enum Command {
     /// Copy one consistent state of a database while it is used, verifying every page
     Backup(backup::BackupArgs),
     /// Make a database from a backup
-    Restore(backup::BackupArgs),
+    Restore(restore::RestoreArgs),
     /// Reclaim terms without quads and give free space at the end of the files back
     Compact(compact::CompactArgs),
     /// Write all quads as RDF
@@ -109,7 +109,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Stats(args) => stats::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Check(args) => check::run(args),
-        Command::Backup(args) | Command::Restore(args) => backup::run(args),
+        Command::Backup(args) => backup::run(args),
+        Command::Restore(args) => restore::run(args),
         Command::Compact(args) => compact::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Bsbm(Bsbm::Generate(args)) => bsbm_generate::run(args),

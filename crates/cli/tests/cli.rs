@@ -124,6 +124,34 @@ fn a_backup_is_a_database_like_any_other() {
 }
 
 #[test]
+fn a_set_of_backups_has_every_state() {
+    let bench = Bench::loaded();
+    let dump = |db: &str| bench.ok(&["dump", db, "--format", "nt"]);
+    let add = || bench.ok(&["backup", "db", "set", "--incremental"]);
+    has(&add(), &["0001-whole", "pages", "transaction"]);
+    has(&add(), &["nothing has changed"]);
+    let before = dump("db");
+    bench.ok(&["update", "db", "INSERT DATA { <urn:late> <urn:p> 1 }"]);
+    has(&add(), &["0002-changes"]);
+    let listed = bench.ok(&["restore", "set", "--list"]);
+    has(&listed, &["0001-whole", "all pages", "0002-changes", "Z  transaction"]);
+    bench.ok(&["restore", "set", "newest"]);
+    assert_eq!(dump("newest"), dump("db"));
+    has(&bench.ok(&["check", "newest"]), &["sound"]);
+    let first = listed.split("transaction ").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
+    bench.ok(&["restore", "set", "first", "--at", &first, "--stripe", "elsewhere"]);
+    assert!(bench.path("elsewhere").is_file());
+    assert_eq!(dump("first"), before);
+    has(&bench.error(&["restore", "set", "early", "--at", "2001-01-01"]), &["no state as old"]);
+    assert!(!bench.path("early").exists());
+    has(&bench.error(&["restore", "set", "newest"]), &["already a database"]);
+    has(&bench.error(&["restore", "db", "x", "--at", "3"]), &["not a set"]);
+    has(&bench.error(&["restore", "nowhere", "x"]), &["nowhere"]);
+    has(&bench.error(&["restore", "nowhere", "--list"]), &["no set of backups"]);
+    has(&bench.error(&["backup", "newest", "set", "--incremental"]), &["another database"]);
+}
+
+#[test]
 fn malformed_rdf_loads_nothing_unless_lenient() {
     let bench = Bench::new();
     bench.write("bad.nt", "<urn:a> <urn:b> <urn:c> .\n<urn:a> <urn:b> nonsense .\n<urn:d> <urn:e> \"f\" .\n");

@@ -43,6 +43,13 @@ fn commands_go_to_the_server_that_has_the_database_open() {
     assert!(bench.path("copy-data").is_file(), "relative paths are the command's, not the server's");
     assert!(bench.ok(&["check", "copy"]).contains("sound"));
     assert_eq!(bench.ok(&["dump", "copy"]).lines().count(), 1001);
+    let add = || bench.ok(&["backup", "db", "set", "--incremental"]);
+    assert!(add().contains("0001-whole") && add().contains("nothing has changed"));
+    server.client().update("INSERT DATA { <urn:newer> <urn:p> 1 }").unwrap();
+    assert!(add().contains("0002-changes"));
+    bench.ok(&["restore", "set", "of-set"]);
+    assert_eq!(bench.ok(&["dump", "of-set"]).lines().count(), 1002);
+    server.client().update("DELETE DATA { <urn:newer> <urn:p> 1 }").unwrap();
     // Errors come back, and what needs the database alone says so.
     assert!(bench.error(&["backup", "db", "copy"]).contains("already a database"));
     assert!(bench.error(&["check", "db", "--salvage"]).contains("stop it first"));

@@ -1,5 +1,6 @@
 //! An open graph: a store, and the state of the graph as of its newest transactions.
 
+pub(crate) mod backup;
 pub(crate) mod change_log;
 pub(crate) mod generation;
 mod resources;

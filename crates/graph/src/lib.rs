@@ -29,14 +29,16 @@ mod term;
 mod transaction;
 
 pub use snowmelt_store::{
-    Account, AccountStats, Activity, Charge, Clock, Columns, Committed, CopyProgress, EventCount,
-    JournalStats, Keys, Levels, Matches, MemoryBudget, MergeKeys, MeterScope, Mode, PageTimes, Pending,
-    Priority, RecoveryTrace, Relocated, Report, Reservation, Sample, SampleKind, SampleValue, Samples,
-    ScanPlace, TREE_COLUMNS, TempBytes, TempSpace, as_json, as_prometheus, as_text, since, sort_trees,
+    Account, AccountStats, Activity, BackupPart, BackupSet, Charge, Clock, Columns, Committed, CopyProgress,
+    EventCount, JournalStats, Keys, Levels, Matches, MemoryBudget, MergeKeys, MeterScope, Mode, PageTimes,
+    Pending, Priority, RecoveryTrace, Relocated, Report, Reservation, RestoreAt, Sample, SampleKind,
+    SampleValue, Samples, ScanPlace, TREE_COLUMNS, TempBytes, TempSpace, as_json, as_prometheus, as_text,
+    since, sort_trees,
 };
 
 pub use check::{CheckProgress, CheckReport};
 pub use compact::{CompactOptions, CompactStep, CompactTerms, Compacted, TermsCompacted};
+pub use database::backup::restore_backup;
 pub use database::state::{Carried, GraphState};
 pub use database::{Database, OpenOptions, tree_names};
 pub use dict::{GraphMeta, Tree};

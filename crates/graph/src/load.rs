@@ -216,11 +216,7 @@ impl Load<'_> {
         let run_store = |name| RunStore::new(name, &temp, &account);
         // Hashes are sorted by the numbering thread alone, three trees at a time.
         let hash_rows = (sizes.batch_rows / 2).max(1);
-        let hashes = HashSorters {
-            iri: Sorter::new(run_store("iri-hash"), hash_rows, sizes.fan_in),
-            literal: Sorter::new(run_store("lit-hash"), hash_rows, sizes.fan_in),
-            text: Sorter::new(run_store("text-hash"), hash_rows, sizes.fan_in),
-        };
+        let hashes = HashSorters::new(run_store, hash_rows, sizes.fan_in);
         let quads = Sorter::new(run_store("psog"), sizes.batch_rows, sizes.fan_in);
         let waiting_rows = WaitingRows::new(run_store("waiting-rows"));
 

@@ -2,7 +2,10 @@
 //! readers. Interruptions and power cuts leave one generation or the other, and nothing of a
 //! half-made one.
 
-use std::collections::{BTreeMap, BTreeSet};
+#[path = "support/world.rs"]
+mod world;
+
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,264 +13,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use snowmelt_base::test_seed;
-use snowmelt_graph::dict::blank_number;
 use snowmelt_graph::load::{LoadOptions, LoadSizes, Source, load, load_into};
 use snowmelt_graph::{
-    BlankNodes, Columns, CompactOptions, CompactStep, CompactTerms, Database, DumpFormat, GraphError, Graphs,
-    Index, OpenOptions, QuadBatch, Session, Term, TermId, TermRef, TermsCompacted,
+    Columns, CompactOptions, CompactStep, CompactTerms, Database, DumpFormat, GraphError, Index, OpenOptions,
+    TermId, TermRef, TermsCompacted,
 };
 use snowmelt_io::PowerDisk;
 use snowmelt_store::{Background, FileOpener, JournalConfig, ReadAhead, StoreError};
 use tempfile::TempDir;
-
-const INTEGER: &str = "http://www.w3.org/2001/XMLSchema#integer";
-
-/// splitmix64
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(snowmelt_base::random::GOLDEN);
-        (snowmelt_base::random::mix(self.0) % n as u64) as usize
-    }
-}
-
-/// Subject, predicate, object, and a graph or the default one.
-type Quad = (Term, Term, Term, Option<Term>);
-
-fn options() -> OpenOptions {
-    OpenOptions { memory_bytes: 256 << 20, extent_pages: 8, direct: false, ..OpenOptions::default() }
-}
-
-/// Sizes that take every path.
-fn small() -> CompactOptions {
-    let sizes = LoadSizes {
-        batch_rows: Some(300),
-        run_bytes: Some(8 << 10),
-        fan_in: Some(4),
-        ..LoadSizes::default()
-    };
-    CompactOptions { terms: CompactTerms::Always, threads: 2, sizes, renew_rows: Some(700) }
-}
-
-fn iri(text: String) -> Term {
-    Term::Iri(text)
-}
-
-/// A term of each kind: short, long and tagged strings, numbers that are inline and others, of
-/// datatypes with codes.
-fn object(random: &mut Random, n: usize) -> Term {
-    let m = random.below(n);
-    match random.below(9) {
-        0 => TermRef::string(&format!("a string of the number {m}")).to_owned(),
-        1 => TermRef::tagged(&format!("Wort {m}"), ["de", "en", "fr"][m % 3]).to_owned(),
-        2 => TermRef::string(&format!("{m} {}", "and so on ".repeat(8 + m % 30))).to_owned(),
-        3 => TermRef::typed(&m.to_string(), INTEGER).to_owned(),
-        4 => TermRef::typed(&format!("0{m}"), INTEGER).to_owned(),
-        5 => TermRef::typed(&format!("{m}.25"), &format!("http://e.org/money/{}", m % 97)).to_owned(),
-        6 => TermRef::typed(&format!("unlike {m}"), &format!("http://e.org/type/{}", m % 41)).to_owned(),
-        _ => iri(format!("http://e.org/{}/{m}", m % 5)),
-    }
-}
-
-fn quad(random: &mut Random, n: usize) -> Quad {
-    let subject = iri(format!("http://e.org/s/{}", random.below(n)));
-    let predicate = iri(format!("http://e.org/p#{}", random.below(9)));
-    let graph = (random.below(4) == 0).then(|| iri(format!("http://e.org/g/{}", random.below(6))));
-    (subject, predicate, object(random, n), graph)
-}
-
-fn line((s, p, o, g): &Quad) -> String {
-    let graph = g.as_ref().map_or(String::new(), |g| format!(" {}", g.as_ref()));
-    format!("{} {} {}{graph} .", s.as_ref(), p.as_ref(), o.as_ref())
-}
-
-fn lines_of(session: Session) -> BTreeSet<String> {
-    let mut out = Vec::new();
-    session.dump(DumpFormat::NQuads, None, &mut out, &AtomicBool::new(false)).unwrap();
-    String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
-}
-
-fn lines(database: &Arc<Database>) -> BTreeSet<String> {
-    lines_of(database.session().unwrap())
-}
-
-/// A database and what it should hold.
-struct World {
-    database: Arc<Database>,
-    model: BTreeMap<String, Quad>,
-    random: Random,
-    /// what numbers and names are drawn from
-    range: usize,
-    /// before the names of all subjects and graphs
-    name: &'static str,
-}
-
-impl World {
-    fn new(database: Arc<Database>, seed: u64) -> Self {
-        World { database, model: BTreeMap::new(), random: Random(seed), range: 300, name: "" }
-    }
-
-    fn quads(&mut self, many: usize) -> Vec<Quad> {
-        let named = |term: Term, name: &str| match term {
-            Term::Iri(iri) => Term::Iri(format!("{iri}{name}")),
-            other => other,
-        };
-        let quads = (0..many).map(|_| {
-            let (s, p, o, g) = quad(&mut self.random, self.range);
-            (named(s, self.name), p, o, g.map(|g| named(g, self.name)))
-        });
-        quads.collect()
-    }
-
-    fn insert(&mut self, quads: Vec<Quad>) {
-        let mut txn = self.database.begin().unwrap();
-        let mut batch = QuadBatch::new(0);
-        for (s, p, o, g) in &quads {
-            let [s, p, o] = [s, p, o].map(|term| match term {
-                // A label of a batch is another node than a stored one of that name.
-                Term::Blank(label) => batch.id(TermId::blank(blank_number(label).unwrap())),
-                term => batch.term(term.as_ref()),
-            });
-            let g = g.as_ref().map_or(batch.id(TermId::DEFAULT_GRAPH), |g| batch.term(g.as_ref()));
-            batch.push([s, p, o, g]);
-        }
-        txn.insert(&batch, &mut BlankNodes::default()).unwrap();
-        txn.commit().unwrap();
-        self.model.extend(quads.into_iter().map(|quad| (line(&quad), quad)));
-    }
-
-    /// A quad about a new blank node, and one that leads to it.
-    fn insert_blank(&mut self) {
-        let mut txn = self.database.begin().unwrap();
-        let node = txn.new_blank_node();
-        let mut batch = QuadBatch::new(0);
-        let blank = Term::Blank(format!("b{}", node.number()));
-        let (_, p, o, _) = quad(&mut self.random, self.range);
-        let s = iri(format!("http://e.org/s/of-blank{}", self.name));
-        let ids = [&p, &o, &s].map(|t| batch.term(t.as_ref()));
-        let (node, graph) = (batch.id(node), batch.id(TermId::DEFAULT_GRAPH));
-        batch.push([node, ids[0], ids[1], graph]);
-        batch.push([ids[2], ids[0], node, graph]);
-        txn.insert(&batch, &mut BlankNodes::default()).unwrap();
-        txn.commit().unwrap();
-        for quad in [(blank.clone(), p.clone(), o, None), (s, p, blank, None)] {
-            self.model.insert(line(&quad), quad);
-        }
-    }
-
-    fn delete(&mut self, many: usize) {
-        let keys: Vec<String> = self.model.keys().cloned().collect();
-        if keys.is_empty() {
-            return;
-        }
-        let doomed: BTreeSet<&String> = (0..many).map(|_| &keys[self.random.below(keys.len())]).collect();
-        let mut txn = self.database.begin().unwrap();
-        let mut session = txn.session();
-        let mut ids = Vec::new();
-        for key in doomed {
-            let (s, p, o, g) = self.model.remove(key).unwrap();
-            let found = session.resolve(&[s.as_ref(), p.as_ref(), o.as_ref()]).unwrap();
-            let g = match g {
-                Some(g) => session.resolve_one(g.as_ref()).unwrap(),
-                None => Some(TermId::DEFAULT_GRAPH),
-            };
-            ids.push([found[0].unwrap(), found[1].unwrap(), found[2].unwrap(), g.unwrap()]);
-        }
-        drop(session);
-        assert_eq!(txn.delete(&ids).unwrap().deleted, ids.len() as u64);
-        txn.commit().unwrap();
-    }
-
-    fn clear(&mut self, graph: usize) {
-        let graph = iri(format!("http://e.org/g/{graph}{}", self.name));
-        let mut txn = self.database.begin().unwrap();
-        if let Some(id) = txn.session().resolve_one(graph.as_ref()).unwrap() {
-            txn.clear(Graphs::One(id), &AtomicBool::new(false)).unwrap();
-        }
-        txn.commit().unwrap();
-        self.model.retain(|_, (.., g)| g.as_ref() != Some(&graph));
-    }
-
-    fn clear_all(&mut self) {
-        let mut txn = self.database.begin().unwrap();
-        txn.clear(Graphs::All, &AtomicBool::new(false)).unwrap();
-        txn.commit().unwrap();
-        self.model.clear();
-    }
-
-    /// Some commit.
-    fn change(&mut self) {
-        match self.random.below(12) {
-            0 => self.insert_blank(),
-            1 => {
-                let graph = self.random.below(6);
-                self.clear(graph);
-            }
-            2..=4 => self.delete(40),
-            5 => {
-                // A transaction that is given up leaves nothing.
-                let mut txn = self.database.begin().unwrap();
-                let mut batch = QuadBatch::new(0);
-                let [s, p, o] = ["urn:given", "urn:up", "urn:soon"].map(|t| batch.term(TermRef::Iri(t)));
-                batch.push([s, p, o, batch.id(TermId::DEFAULT_GRAPH)]);
-                txn.insert(&batch, &mut BlankNodes::default()).unwrap();
-            }
-            6 => {
-                // Quads come back.
-                let again: Vec<Quad> = self.model.values().take(30).cloned().collect();
-                self.delete(60);
-                self.insert(again);
-            }
-            _ => {
-                let many = 1 + self.random.below(60);
-                let quads = self.quads(many);
-                self.insert(quads);
-            }
-        }
-    }
-
-    /// Leaves two dead terms or more for each live one.
-    fn churn(&mut self) {
-        for round in 0..8 {
-            self.range = 300 + 900 * round;
-            let quads = self.quads(400);
-            self.insert(quads);
-            self.insert_blank();
-            self.delete(self.model.len());
-        }
-    }
-
-    fn compact(&mut self) -> TermsCompacted {
-        self.database.compact(&small(), |_| ControlFlow::Continue(())).unwrap().terms
-    }
-
-    fn want(&self) -> BTreeSet<String> {
-        self.model.keys().cloned().collect()
-    }
-
-    fn is_right(&self) {
-        let (got, want) = (lines(&self.database), self.want());
-        let wrong: Vec<&String> = got.symmetric_difference(&want).take(3).collect();
-        assert!(wrong.is_empty(), "{} quads instead of {}: {wrong:?}", got.len(), want.len());
-        assert_eq!(self.database.state().unwrap().quads(), want.len() as u64);
-        is_sound(&self.database);
-        nothing_is_left(&self.database);
-    }
-}
-
-fn is_sound(database: &Arc<Database>) {
-    let report = database.check(&mut |_| {}).unwrap();
-    assert!(report.is_sound(), "{:#?}", report.problems);
-}
-
-/// No tree or record of a half-made generation is left.
-fn nothing_is_left(database: &Arc<Database>) {
-    let catalog = database.store().catalog_all();
-    let names: Vec<&String> = catalog.trees.values().chain(catalog.records.keys()).collect();
-    assert!(names.iter().all(|name| !name.contains("next")), "{names:?}");
-    assert_eq!(catalog.trees.len(), 11);
-}
+use world::*;
 
 /// Terms that are in the dictionary, and those that are in quads.
 fn terms(database: &Arc<Database>) -> (u64, u64) {
@@ -300,20 +54,6 @@ fn stripe_bytes(dir: &Path) -> u64 {
 fn near_a_fresh_load(database: &Arc<Database>, dir: &TempDir) {
     let (size, fresh) = (stripe_bytes(&dir.path().join("db")), fresh_bytes(database));
     assert!(size * 10 <= fresh * 11, "{size} bytes, a fresh load has {fresh}");
-}
-
-fn database() -> (TempDir, Arc<Database>) {
-    let dir = tempfile::tempdir().unwrap();
-    let database = Database::create(&dir.path().join("db"), &[], &options()).unwrap();
-    (dir, database)
-}
-
-fn over_seeds(many: u64, run: impl Fn(u64)) {
-    let first = test_seed(11);
-    for seed in first..first + many {
-        eprintln!("SNOWMELT_SEED={seed}");
-        run(seed);
-    }
 }
 
 #[test]

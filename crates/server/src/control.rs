@@ -28,7 +28,7 @@ pub(crate) use listen::answer_until;
 /// Name of the socket.
 pub const FILE_NAME: &str = "control";
 /// Version of the protocol.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Most bytes of a request.
 pub const MOST_REQUEST_BYTES: usize = 64 << 10;
 
@@ -64,6 +64,11 @@ pub enum Command {
         target: PathBuf,
         /// where its data goes; none: into the directory
         stripes: Vec<PathBuf>,
+    },
+    /// add the database to a set of backups, whose path is absolute
+    BackupToSet {
+        /// the directory of the set
+        set: PathBuf,
     },
 }
 
@@ -120,6 +125,15 @@ pub enum Reply {
         /// pages copied
         pages: u64,
         /// the transaction the copy is as of
+        txn: u64,
+    },
+    /// the answer to [`Command::BackupToSet`]
+    AddedToSet {
+        /// the part; none: nothing has changed
+        name: Option<String>,
+        /// pages copied
+        pages: u64,
+        /// the transaction it is as of
         txn: u64,
     },
     /// the command failed, or was cancelled

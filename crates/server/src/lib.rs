@@ -38,7 +38,7 @@ pub mod tokens;
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -124,6 +124,27 @@ pub enum ServerError {
     Runtime(std::io::Error),
 }
 
+/// The socket for commands in a directory.
+fn control_in(dir: &Path) -> Result<control::ControlSocket, ServerError> {
+    let path = dir.join(control::FILE_NAME);
+    control::ControlSocket::bind(dir).map_err(|source| ServerError::Control { path, source })
+}
+
+/// What is served, and the dataset if there is just one.
+fn source_of(served: Served) -> Result<(Source, Option<Arc<Dataset>>), ServerError> {
+    match served {
+        Served::One(engine) => {
+            let dataset = Arc::new(Dataset::new(String::new(), engine));
+            Ok((Source::One(Arc::clone(&dataset)), Some(dataset)))
+        }
+        Served::Many(folder) => {
+            let path = folder.dir.clone();
+            let datasets = Datasets::new(folder).map_err(|source| ServerError::Folder { path, source })?;
+            Ok((Source::Many(datasets), None))
+        }
+    }
+}
+
 /// Serves until `shutdown` is ready, then waits for running queries up to the deadline and
 /// cancels the rest. `ready` is told the bound address.
 pub fn serve(
@@ -149,25 +170,8 @@ pub fn serve(
         let listen_error = |source| ServerError::Listen { address: config.listen, source };
         let listener = connection::listen(config.listen).map_err(listen_error)?;
         let address = listener.local_addr().map_err(listen_error)?;
-        let socket = match &config.control {
-            Some(dir) => Some(control::ControlSocket::bind(dir).map_err(|source| {
-                let path = dir.join(control::FILE_NAME);
-                ServerError::Control { path, source }
-            })?),
-            None => None,
-        };
-        let (source, one) = match served.into() {
-            Served::One(engine) => {
-                let dataset = Arc::new(Dataset::new(String::new(), engine));
-                (Source::One(Arc::clone(&dataset)), Some(dataset))
-            }
-            Served::Many(folder) => {
-                let path = folder.dir.clone();
-                let datasets =
-                    Datasets::new(folder).map_err(|source| ServerError::Folder { path, source })?;
-                (Source::Many(datasets), None)
-            }
-        };
+        let socket = config.control.as_deref().map(control_in).transpose()?;
+        let (source, one) = source_of(served.into())?;
         let service = Arc::new(service::Service::new(source, &config));
         let (stop, stopping) = tokio::sync::watch::channel(false);
         let commands = socket.zip(one).map(|(socket, dataset)| {

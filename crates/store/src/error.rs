@@ -117,6 +117,14 @@ pub enum StoreError {
         /// What is wrong.
         why: String,
     },
+    /// A part of a set of backups cannot be used.
+    #[error("{}: no usable part of a backup: {why}", .path.display())]
+    Backup {
+        /// The part, or the set.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
     /// A file is shorter than the database says.
     #[error("{}: the file has {found} bytes, the database needs {expected}: it was truncated; restore it from a copy", .path.display())]
     Truncated {

@@ -122,6 +122,8 @@ pub use tree::tuple::pieces::{ScanPieces, ScanPlace};
 pub use tree::tuple::relocate::{Relocated, Relocation};
 pub use tree::tuple::scan::TupleScan;
 pub use whole::backup::CopyProgress;
+pub use whole::changes::CopyHead;
 pub use whole::check::CheckProgress;
 pub use whole::cold;
 pub use whole::page_use::PageUse;
+pub use whole::set::{BackupPart, BackupSet, RestoreAt};

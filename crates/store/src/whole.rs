@@ -1,6 +1,8 @@
-//! A database as a whole: copied, checked, its pages counted, thrown out of the page cache.
+//! A database as a whole: copied, in sets of copies, checked, its pages counted, thrown out of the page cache.
 
 pub(crate) mod backup;
+pub(crate) mod changes;
 pub(crate) mod check;
 pub mod cold;
 pub(crate) mod page_use;
+pub mod set;

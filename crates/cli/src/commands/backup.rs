@@ -1,22 +1,28 @@
-//! `snowmelt backup` and `snowmelt restore`: copy one consistent state of a database, verifying
-//! every page.
+//! `snowmelt backup`: copy one consistent state of a database, verifying every page; whole, or in
+//! a set of backups what has changed.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use crate::control::{self, Client, Found};
 use crate::switches::meters::MetersArg;
 use crate::switches::open::OpenArgs;
 use indicatif::{ProgressBar, ProgressStyle};
+use snowmelt_graph::CopyProgress;
 use snowmelt_server::control::{Command, Reply};
 
 /// Copy a database, as of now, to a new directory.
 #[derive(clap::Args)]
 pub struct BackupArgs {
-    /// The database directory; for a restore, the backup
+    /// The database directory
     source: PathBuf,
-    /// The directory of the copy; made, must hold no database
+    /// The directory of the copy, which must hold no database; with --incremental that of the set
     target: PathBuf,
+    /// Add to a set of backups: all of the database the first time, then what has changed since
+    /// the newest backup of the set
+    #[arg(long, conflicts_with = "stripe")]
+    incremental: bool,
     /// Put the copy's data on these devices or directories instead (repeatable)
     #[arg(long, value_name = "PATH")]
     stripe: Vec<PathBuf>,
@@ -26,7 +32,7 @@ pub struct BackupArgs {
     open: OpenArgs,
 }
 
-/// Runs `backup`; `restore` is the same the other way round: a backup is a database.
+/// Runs `backup`.
 pub fn run(args: BackupArgs) -> anyhow::Result<()> {
     let database = match control::find_to_read(&args.source, &args.open.config())? {
         Found::Open(database) => database,
@@ -36,29 +42,73 @@ pub fn run(args: BackupArgs) -> anyhow::Result<()> {
         }
     };
     let _meters = args.meters.at_end(&database);
-    let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template(
-        "copying [{bar:40}] {human_pos}/{human_len} extents {eta}",
-    )?);
-    let done = database.store().backup(&args.target, &args.stripe, |at| {
-        bar.set_length(at.extents);
-        bar.set_position(at.extents_done);
-    })?;
-    bar.finish_and_clear();
+    let mut bar = CopyBar::new()?;
+    if args.incremental {
+        let added = database.backup_to_set(&args.target, |at| bar.show(at))?;
+        bar.end();
+        return match added {
+            Some((part, done)) => say_added(&args.target, Some(&part.name), done.pages, done.txn),
+            None => say_added(&args.target, None, 0, database.newest()),
+        };
+    }
+    let done = database.backup_until(&args.target, &args.stripe, |at| bar.show(at))?;
+    bar.end();
     say(&args.target, done.pages, done.txn)
 }
 
 /// Has the server make the copy: it writes as its own user.
 fn ask(args: &BackupArgs, server: Client) -> anyhow::Result<()> {
+    let target = std::path::absolute(&args.target)?;
     let stripes: Result<_, _> = args.stripe.iter().map(std::path::absolute).collect();
-    let command = Command::Backup { target: std::path::absolute(&args.target)?, stripes: stripes? };
+    let command = match args.incremental {
+        true => Command::BackupToSet { set: target },
+        false => Command::Backup { target, stripes: stripes? },
+    };
     match server.ask(command)? {
         Reply::BackedUp { pages, txn } => say(&args.target, pages, txn),
+        Reply::AddedToSet { name, pages, txn } => say_added(&args.target, name.as_deref(), pages, txn),
         other => Err(control::unexpected(&other)),
     }
 }
 
-fn say(target: &Path, pages: u64, txn: u64) -> anyhow::Result<()> {
+/// How far a copy is.
+pub struct CopyBar(ProgressBar);
+
+impl CopyBar {
+    /// A bar at its begin.
+    pub fn new() -> anyhow::Result<Self> {
+        Ok(Self(ProgressBar::new(0).with_style(ProgressStyle::with_template(
+            "copying [{bar:40}] {human_pos}/{human_len} extents {eta}",
+        )?)))
+    }
+
+    /// Shows it; the copy goes on.
+    pub fn show(&mut self, at: CopyProgress) -> ControlFlow<()> {
+        self.0.set_length(at.extents);
+        self.0.set_position(at.extents_done);
+        ControlFlow::Continue(())
+    }
+
+    /// Takes it away.
+    pub fn end(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Says what was copied.
+pub fn say(target: &Path, pages: u64, txn: u64) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}: {pages} pages, verified, as of transaction {txn}", target.display())?;
     Ok(())
+}
+
+fn say_added(set: &Path, name: Option<&str>, pages: u64, txn: u64) -> anyhow::Result<()> {
+    match name {
+        Some(name) => say(&set.join(name), pages, txn),
+        None => {
+            let mut out = std::io::stdout().lock();
+            writeln!(out, "{}: nothing has changed since transaction {txn}", set.display())?;
+            Ok(())
+        }
+    }
 }

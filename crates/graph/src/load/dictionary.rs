@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use snowmelt_store::{Build, StringTreeBuilder, TreeWriter};
 
+use super::runs::RunStore;
 use super::sorter::{Batch, Sorter};
 use crate::database::state::GraphState;
 use crate::dict::code::{Code, CodeSource, Codes, IN_STRING, PLAIN};
@@ -27,6 +28,17 @@ pub(super) struct HashSorters {
     pub(super) iri: Arc<Sorter<2>>,
     pub(super) literal: Arc<Sorter<3>>,
     pub(super) text: Arc<Sorter<3>>,
+}
+
+impl HashSorters {
+    /// Sorters of so many rows at a time, whose runs `run_store` keeps.
+    pub(super) fn new(run_store: impl Fn(&'static str) -> Arc<RunStore>, rows: usize, fan_in: usize) -> Self {
+        Self {
+            iri: Sorter::new(run_store("iri-hash"), rows, fan_in),
+            literal: Sorter::new(run_store("lit-hash"), rows, fan_in),
+            text: Sorter::new(run_store("text-hash"), rows, fan_in),
+        }
+    }
 }
 
 /// Kind of every catalog record of a graph.

@@ -89,11 +89,7 @@ impl Rewrite<'_> {
         let account = Account::new(sizes.run_bytes);
         let run_store = |name| RunStore::new(name, &temp, &account);
         let hash_rows = (sizes.batch_rows / 2).max(1);
-        let hashes = HashSorters {
-            iri: Sorter::new(run_store("iri-hash"), hash_rows, sizes.fan_in),
-            literal: Sorter::new(run_store("lit-hash"), hash_rows, sizes.fan_in),
-            text: Sorter::new(run_store("text-hash"), hash_rows, sizes.fan_in),
-        };
+        let hashes = HashSorters::new(run_store, hash_rows, sizes.fan_in);
         // Terms and codes that are newer than this are those of quads in the log.
         let begun = self.database.state()?;
         let mut dictionary = Dictionary::new(&build, &hashes);

@@ -10,10 +10,9 @@
 //! String trees grow at their end only, so they have no order to lose.
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use snowmelt_store::{CopyProgress, Relocated, Relocation};
+use snowmelt_store::{Relocated, Relocation};
 
 use crate::database::Database;
 use crate::error::Result;
@@ -69,19 +68,6 @@ impl Database {
             moved(leaves);
             ControlFlow::Continue(())
         })
-    }
-
-    /// Copies the database as of now into `target`, while readers and writers go on.
-    ///
-    /// # Errors
-    /// Those of the store and of the target's device.
-    pub fn backup_until(
-        &self,
-        target: &Path,
-        stripes: &[PathBuf],
-        told: impl FnMut(CopyProgress) -> ControlFlow<()>,
-    ) -> Result<CopyProgress> {
-        Ok(self.store().backup_until(target, stripes, told)?)
     }
 
     /// The same; ends in [`GraphError::Stopped`](crate::GraphError::Stopped) between two parts

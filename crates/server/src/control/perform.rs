@@ -59,6 +59,7 @@ pub fn perform(
         Command::Check => check(database, teller),
         Command::Compact { terms } => compact(database, terms, teller),
         Command::Backup { target, stripes } => backup(database, &target, &stripes, teller),
+        Command::BackupToSet { set } => backup_to_set(database, &set, teller),
     };
     let last = done.unwrap_or_else(|error| Reply::Failed { message: error.to_string() });
     let _ = replies.blocking_send(last);
@@ -106,4 +107,13 @@ fn backup(
     let done = database
         .backup_until(target, stripes, |at| teller.tell("copying extents", at.extents_done, at.extents))?;
     Ok(Reply::BackedUp { pages: done.pages, txn: done.txn })
+}
+
+fn backup_to_set(database: &std::sync::Arc<Database>, set: &Path, mut teller: Teller<'_>) -> Done {
+    let added =
+        database.backup_to_set(set, |at| teller.tell("looking at extents", at.extents_done, at.extents))?;
+    Ok(match added {
+        Some((part, done)) => Reply::AddedToSet { name: Some(part.name), pages: done.pages, txn: done.txn },
+        None => Reply::AddedToSet { name: None, pages: 0, txn: database.newest() },
+    })
 }

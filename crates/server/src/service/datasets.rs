@@ -96,9 +96,12 @@ impl Service {
                 datasets.rename(name, &to).await.map_err(refusal)?;
                 empty(StatusCode::NO_CONTENT)
             }
-            (&Method::POST, None, Some(copy)) => return self.back_up(datasets, name, &copy).await,
+            (&Method::POST, None, Some(copy)) => {
+                let is_incremental = asked("incremental").is_some();
+                return self.back_up(datasets, name, (&copy, is_incremental)).await;
+            }
             _ => {
-                let ways = "PUT, DELETE, POST ?rename=TO, POST ?backup=COPY or POST ?compact";
+                let ways = "PUT, DELETE, POST ?rename=TO, POST ?backup=COPY[&incremental] or POST ?compact";
                 return Err(bad(ways).into());
             }
         };
@@ -115,13 +118,29 @@ impl Service {
     }
 
     /// Copies one below the folder of backups; ends when the client leaves.
-    async fn back_up(&self, datasets: &Datasets, name: &str, copy: &str) -> Answered {
+    async fn back_up(
+        &self,
+        datasets: &Datasets,
+        name: &str,
+        (copy, is_incremental): (&str, bool),
+    ) -> Answered {
         let target = datasets.backup_at(copy).map_err(refusal)?;
         let work = move |database: &Arc<Database>, go_on: &(dyn Fn() -> ControlFlow<()> + Sync)| {
-            database.backup_until(&target, &[], |_| go_on())
+            if !is_incremental {
+                let done = database.backup_until(&target, &[], |_| go_on())?;
+                return Ok((None, done.pages, done.txn));
+            }
+            Ok(match database.backup_to_set(&target, |_| go_on())? {
+                Some((part, done)) => (Some(part.name), done.pages, done.txn),
+                None => (None, 0, database.newest()),
+            })
         };
-        let done = self.maintain(datasets, name, &format!("backup to {copy}"), work).await?;
-        Ok(json(&serde_json::json!({ "backup": copy, "pages": done.pages, "transaction": done.txn })))
+        let (part, pages, txn) = self.maintain(datasets, name, &format!("backup to {copy}"), work).await?;
+        let mut about = serde_json::json!({ "backup": copy, "pages": pages, "transaction": txn });
+        if is_incremental {
+            about["part"] = part.into();
+        }
+        Ok(json(&about))
     }
 
     /// Gives space back; ends when the client leaves.

@@ -120,6 +120,35 @@ impl Thread {
     }
 }
 
+/// A query that goes into the log if it is slow.
+struct Timed<'a> {
+    engine: &'a Engine,
+    logs: &'a Logs,
+    text: &'a str,
+    options: &'a QueryOptions,
+    begun: Instant,
+}
+
+impl Timed<'_> {
+    fn is_over(&self, rows: u64, error: Option<&Refusal>) {
+        let Self { engine, logs, text, options, begun } = self;
+        let took = begun.elapsed();
+        if logs.is_slow(took) {
+            let activity = options.account.as_ref().map(|account| account.activity().to_string());
+            let planned = QueryOptions { account: None, view: None, ..(*options).clone() };
+            logs.slow(&SlowRequest {
+                kind: "query",
+                text,
+                took,
+                rows,
+                activity: activity.unwrap_or_default(),
+                plan: engine.explain(text, &planned).ok(),
+                error: error.map(|refusal| refusal.1.clone()),
+            });
+        }
+    }
+}
+
 /// Runs one query on this thread and writes its answer. The head is dropped when it is given up.
 pub fn answer(
     (engine, states, logs): (&Engine, &States, &Logs),
@@ -131,30 +160,13 @@ pub fn answer(
 ) {
     let options = &*thread.options(options);
     let refuse = |head: oneshot::Sender<Head>, refusal| drop(head.send(Err(refusal)));
-    let begun = Instant::now();
-    let slow = |rows: u64, error: Option<&Refusal>| {
-        let took = begun.elapsed();
-        if logs.is_slow(took) {
-            let activity = options.account.as_ref().map(|account| account.activity().to_string());
-            logs.slow(&SlowRequest {
-                kind: "query",
-                text,
-                took,
-                rows,
-                activity: activity.unwrap_or_default(),
-                plan: engine
-                    .explain(text, &QueryOptions { account: None, view: None, ..options.clone() })
-                    .ok(),
-                error: error.map(|refusal| refusal.1.clone()),
-            });
-        }
-    };
+    let timed = Timed { engine, logs, text, options, begun: Instant::now() };
     let result = match engine.query(text, options) {
         Ok(result) => result,
         Err(error) if thread.gives_up(&error) => return,
         Err(error) => {
             let refusal = refusal(&error);
-            slow(0, Some(&refusal));
+            timed.is_over(0, Some(&refusal));
             return refuse(head, refusal);
         }
     };
@@ -185,13 +197,13 @@ pub fn answer(
             let account = options.account.as_ref();
             let activity = account.map_or(written.activity, |account| account.activity());
             drop(writer.finish(&activity));
-            slow(written.rows, None);
+            timed.is_over(written.rows, None);
         }
         Err(error) if thread.gives_up(&error) => {}
         Err(error) => {
             let refusal = refusal(&error);
             let rows = options.rows.as_ref().map_or(0, |rows| rows.load(Ordering::Relaxed));
-            slow(rows, Some(&refusal));
+            timed.is_over(rows, Some(&refusal));
             writer.fail(refusal);
         }
     }

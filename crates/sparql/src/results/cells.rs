@@ -52,3 +52,27 @@ impl Cell {
         &self.text
     }
 }
+
+/// Adds a text in quotation marks, with the escapes that JSON and Turtle have in common; `control`
+/// adds any other control character.
+pub(super) fn quoted(text: &str, out: &mut Vec<u8>, control: impl Fn(u8, &mut Vec<u8>)) {
+    let is_special = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
+    out.push(b'"');
+    // without branches, so that several bytes are looked at together
+    if !text.bytes().fold(false, |odd, byte| odd | is_special(byte)) {
+        out.extend_from_slice(text.as_bytes());
+    } else {
+        for byte in text.bytes() {
+            match byte {
+                b'"' => out.extend_from_slice(b"\\\""),
+                b'\\' => out.extend_from_slice(b"\\\\"),
+                b'\n' => out.extend_from_slice(b"\\n"),
+                b'\r' => out.extend_from_slice(b"\\r"),
+                b'\t' => out.extend_from_slice(b"\\t"),
+                byte if byte < b' ' => control(byte, out),
+                other => out.push(other),
+            }
+        }
+    }
+    out.push(b'"');
+}

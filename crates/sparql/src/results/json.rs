@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write};
 use oxrdf::TermRef;
 use oxrdf::vocab::xsd;
 
-use super::cells::Notation;
+use super::cells::{Notation, quoted};
 
 pub(super) struct Json<'w> {
     out: BufWriter<&'w mut dyn Write>,
@@ -78,23 +78,5 @@ fn value(before: &[u8], text: &str, out: &mut Vec<u8>) {
 
 /// A string of JSON (RFC 8259, section 7).
 fn string(text: &str, out: &mut Vec<u8>) {
-    let is_special = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
-    out.push(b'"');
-    // without branches, so that several bytes are looked at together
-    if !text.bytes().fold(false, |odd, byte| odd | is_special(byte)) {
-        out.extend_from_slice(text.as_bytes());
-    } else {
-        for byte in text.bytes() {
-            match byte {
-                b'"' => out.extend_from_slice(b"\\\""),
-                b'\\' => out.extend_from_slice(b"\\\\"),
-                b'\n' => out.extend_from_slice(b"\\n"),
-                b'\r' => out.extend_from_slice(b"\\r"),
-                b'\t' => out.extend_from_slice(b"\\t"),
-                control if control < b' ' => out.extend_from_slice(format!("\\u{control:04x}").as_bytes()),
-                other => out.push(other),
-            }
-        }
-    }
-    out.push(b'"');
+    quoted(text, out, |control, out| out.extend_from_slice(format!("\\u{control:04x}").as_bytes()));
 }

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use oxrdf::TermRef;
 use oxrdf::vocab::xsd;
 
-use super::cells::Notation;
+use super::cells::{Notation, quoted};
 
 pub(super) struct Tsv<'w> {
     out: BufWriter<&'w mut dyn Write>,
@@ -58,7 +58,7 @@ impl Notation for TsvNotation {
                 if is_short {
                     return out.extend_from_slice(text.as_bytes());
                 }
-                string(text, out);
+                quoted(text, out, |control, out| out.push(control));
                 if let Some(tag) = literal.language() {
                     out.push(b'@');
                     out.extend_from_slice(tag.as_bytes());
@@ -75,21 +75,6 @@ fn iri(text: &str, out: &mut Vec<u8>) {
     out.push(b'<');
     out.extend_from_slice(text.as_bytes());
     out.push(b'>');
-}
-
-fn string(text: &str, out: &mut Vec<u8>) {
-    out.push(b'"');
-    for byte in text.bytes() {
-        match byte {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            other => out.push(other),
-        }
-    }
-    out.push(b'"');
 }
 
 fn unsigned(text: &str) -> &str {

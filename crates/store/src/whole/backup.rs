@@ -19,6 +19,7 @@ use std::sync::Arc;
 use snowmelt_io::AlignedBuf;
 
 use crate::error::{Result, StoreError};
+use crate::format::catalog::Catalog;
 use crate::format::placement::Placement;
 use crate::format::written_by::WrittenBy;
 use crate::history::rebuild::rebuild;
@@ -72,25 +73,19 @@ impl Store {
         progress: impl FnMut(CopyProgress) -> ControlFlow<()>,
     ) -> Result<CopyProgress> {
         let (snapshot, map) = self.state_and_map()?;
-        let config = StoreConfig {
-            mode: Mode::ReadWrite,
-            extent_pages: self.geometry.extent_pages,
-            background: Background::Caller,
-            read_ahead: crate::ReadAhead::none(),
-            devices: None,
-            placement: Default::default(),
-            journal: Default::default(),
-            #[cfg(feature = "plant")]
-            plant: None,
-            ..self.config.clone()
-        };
-        // of the same budget: a backup runs beside queries
-        let memory_bytes = COPY_MEMORY.min(self.memory().total() / 8);
-        let budget = Some(self.memory().clone());
-        let config = StoreConfig { memory_bytes, budget, pool_bytes: None, shared_frames: None, ..config };
+        self.copy_to(target, stripes, |copy| self.copy_into(copy, &snapshot, map, progress))
+    }
+
+    /// Has `fill` make a database of a new one in `target`, which is removed where that fails.
+    pub(crate) fn copy_to(
+        &self,
+        target: &Path,
+        stripes: &[PathBuf],
+        fill: impl FnOnce(&Arc<Store>) -> Result<CopyProgress>,
+    ) -> Result<CopyProgress> {
         let was_there = target.exists();
-        let copy = Store::create_nameless(target, stripes, config)?;
-        let done = self.copy_into(&copy, &snapshot, map, progress);
+        let copy = Store::create_nameless(target, stripes, copy_config(self))?;
+        let done = fill(&copy);
         if done.is_err() {
             let files = copy.stripe_files().to_vec();
             drop(copy);
@@ -114,7 +109,7 @@ impl Store {
             CopyProgress { extents_done: 0, extents: map.len() as u64, pages: 0, txn: snapshot.txn() };
         let mut buf = AlignedBuf::huge(self.geometry.extent_bytes() as usize);
         for (id, extent) in map.iter_mut().enumerate().filter(|(_, e)| e.tree.is_some()) {
-            let pages = self.extent_as_of(snapshot, id as u64, extent, &mut buf)?;
+            let pages = self.extent_as_of(snapshot, id as u64, extent, |_, _| true, &mut buf)?.len() as u64;
             note_written(extent, &buf);
             copy.fetch.stripes.write(copy.geometry.extent_place(id as u64), &buf)?;
             at = CopyProgress { extents_done: id as u64 + 1, pages: at.pages + pages, ..at };
@@ -122,7 +117,7 @@ impl Store {
                 return Err(StoreError::Stopped);
             }
         }
-        copy.adopt(snapshot, map)?;
+        copy.adopt(snapshot.txn(), snapshot.catalog().clone(), map)?;
         at.extents_done = at.extents;
         Ok(at)
     }
@@ -140,36 +135,51 @@ impl Store {
         }
     }
 
-    /// Fills `buf` with an extent as the snapshot sees it, pages not in use zeroed, and answers
-    /// how many are in use.
-    fn extent_as_of(
+    /// Fills `buf` with the pages of an extent as the snapshot sees them, the others zeroed, and
+    /// answers which they are. Wanted of those in use are the ones of which `is_wanted` says so,
+    /// given the index and the low half of the transaction that wrote them, where that is known.
+    pub(crate) fn extent_as_of(
         &self,
         snapshot: &Snapshot,
         id: ExtentId,
         extent: &Extent,
+        is_wanted: impl Fn(u32, Option<u32>) -> bool,
         buf: &mut AlignedBuf,
-    ) -> Result<u64> {
+    ) -> Result<Vec<u32>> {
         let tree = extent.tree.expect("only extents with an owner are copied");
         let used = (0..self.geometry.extent_pages).filter(|i| extent.is_allocated(*i));
-        let used: Vec<(u32, PageId)> = used.map(|i| (i, self.geometry.page(id, i))).collect();
         let txn = snapshot.txn();
-        let versions: Vec<Seen> =
-            used.iter().map(|(_, page)| self.fetch.core.pages.versions.see(*page, txn)).collect();
-        let last =
-            used.iter().zip(&versions).filter(|(_, seen)| matches!(seen, Seen::Stripe)).map(|((i, _), _)| *i);
-        let read = last.max().map_or(0, |i| (i as usize + 1) * PAGE_BYTES);
+        let seen = used.map(|i| {
+            let page = self.geometry.page(id, i);
+            (i, page, self.fetch.core.pages.versions.see(page, txn))
+        });
+        let mut wanted: Vec<(u32, PageId, Seen)> = seen.collect();
+        {
+            let space = self.fetch.core.space.read();
+            wanted.retain(|(i, page, seen)| {
+                let written_by = match seen {
+                    Seen::Stripe => space.expected(*page).1,
+                    Seen::Memory(state) => Some(header(state).txn() as u32),
+                    Seen::Journal(version, _) => Some(*version as u32),
+                };
+                is_wanted(*i, written_by)
+            });
+        }
+        let on_stripe = wanted.iter().filter(|(_, _, seen)| matches!(seen, Seen::Stripe)).map(|(i, ..)| *i);
+        let (first, end) = on_stripe.fold((u32::MAX, 0), |(first, end), i| (first.min(i), end.max(i + 1)));
         buf.fill(0);
-        if read > 0 {
-            let first = self.geometry.page(id, 0);
+        if first < end {
+            let page = self.geometry.page(id, first);
             self.fetch
-                .read_past_pool(first, &mut buf[..read])
-                .map_err(|e| self.fetch.core.unreadable(first, e))?;
+                .read_past_pool(page, &mut buf[first as usize * PAGE_BYTES..end as usize * PAGE_BYTES])
+                .map_err(|e| self.fetch.core.unreadable(page, e))?;
         }
         let mut kept = vec![false; self.geometry.extent_pages as usize];
-        for ((i, page), seen) in used.iter().zip(versions) {
-            kept[*i as usize] = true;
-            let bytes = &mut buf[*i as usize * PAGE_BYTES..][..PAGE_BYTES];
-            self.page_as_of(txn, *page, tree, seen, bytes).map_err(|e| match snapshot.is_cancelled() {
+        let found = wanted.iter().map(|(i, ..)| *i).collect();
+        for (i, page, seen) in wanted {
+            kept[i as usize] = true;
+            let bytes = &mut buf[i as usize * PAGE_BYTES..][..PAGE_BYTES];
+            self.page_as_of(txn, page, tree, seen, bytes).map_err(|e| match snapshot.is_cancelled() {
                 true => StoreError::SnapshotTooOld { txn },
                 false => e,
             })?;
@@ -180,7 +190,7 @@ impl Store {
         }
         let others = buf.chunks_exact_mut(PAGE_BYTES).zip(&kept).filter(|(_, kept)| !**kept);
         others.for_each(|(bytes, _)| bytes.fill(0));
-        Ok(used.len() as u64)
+        Ok(found)
     }
 
     /// Fills `bytes` with a page of which the version table said `seen`; in them is what its
@@ -231,19 +241,39 @@ impl Store {
     }
 
     /// Makes the pages that were copied here a database.
-    fn adopt(&self, snapshot: &Snapshot, map: Vec<Extent>) -> Result<()> {
-        if snapshot.txn() == 0 {
+    pub(crate) fn adopt(&self, txn: u64, mut catalog: Catalog, map: Vec<Extent>) -> Result<()> {
+        if txn == 0 {
             self.fetch.stripes.sync()?;
             return self.commits.block.write();
         }
         *self.fetch.core.space.write() = Space::new(self.geometry, all_written(map));
-        let mut catalog = snapshot.catalog().clone();
         // On fewer stripes some trees have no stripe of their own any more.
         Placement::of_catalog(&catalog, self.geometry.stripes).keep(&mut catalog);
-        let state = Arc::new(State { txn: snapshot.txn(), catalog });
+        let state = Arc::new(State { txn, catalog });
         self.commits.states.append(state.clone());
         self.commits.states.show(state);
         self.checkpoint().map(drop)
+    }
+}
+
+/// The configuration of a copy.
+pub(crate) fn copy_config(store: &Store) -> StoreConfig {
+    StoreConfig {
+        mode: Mode::ReadWrite,
+        extent_pages: store.geometry.extent_pages,
+        background: Background::Caller,
+        read_ahead: crate::ReadAhead::none(),
+        devices: None,
+        placement: Default::default(),
+        journal: Default::default(),
+        #[cfg(feature = "plant")]
+        plant: None,
+        // of the same budget: a backup runs beside queries
+        memory_bytes: COPY_MEMORY.min(store.memory().total() / 8),
+        budget: Some(store.memory().clone()),
+        pool_bytes: None,
+        shared_frames: None,
+        ..store.config.clone()
     }
 }
 
