@@ -185,9 +185,12 @@ def crowd(pid, clients, seconds):
         draw = random.Random(seed)
         while time.time() < until:
             try:
+                begun = time.monotonic()
                 stream = connect()
                 stream.settimeout(120)
+                connected = time.monotonic()
                 stream.sendall(draw.choice(asks))
+                sent = time.monotonic()
                 if draw.random() < 1 / 3:
                     stream.recv(draw.randrange(1, 4096))
                     stream.close()
@@ -201,10 +204,11 @@ def crowd(pid, clients, seconds):
                 with lock:
                     done[0] += 1
                     if not fine:
-                        wrong.append(got[:200])
+                        # A client that is slow to send has itself to blame.
+                        wrong.append((got[:200], [round(t - begun, 3) for t in (connected, sent, time.monotonic())]))
             except OSError as error:
                 with lock:
-                    wrong.append(repr(error))
+                    wrong.append((repr(error), round(time.monotonic() - begun, 3)))
 
     threads = [threading.Thread(target=client, args=(seed,)) for seed in range(clients)]
     for thread in threads:
@@ -222,7 +226,7 @@ def main():
     # Both have the database open: the one in process has a copy.
     if not os.path.exists(db + "-copy"):
         subprocess.run([snowmelt, "backup", db, db + "-copy"], check=True, stdout=subprocess.DEVNULL)
-    server = subprocess.Popen([snowmelt, "serve", db, "--listen", f"127.0.0.1:{PORT}", "--memory", "2GiB", "--connections", "512"], stderr=subprocess.DEVNULL)
+    server = subprocess.Popen([snowmelt, "serve", db, "--listen", f"127.0.0.1:{PORT}", "--memory", "2GiB", "--connections", "512", "--head-deadline", "60"], stderr=subprocess.DEVNULL)
     try:
         while True:
             try:

@@ -60,6 +60,26 @@ fn commands_go_to_the_server_that_has_the_database_open() {
 }
 
 #[test]
+fn commands_find_the_server_of_several_databases() {
+    let bench = loaded(100);
+    std::fs::create_dir(bench.path("data")).unwrap();
+    std::fs::rename(bench.path("db"), bench.path("data/people")).unwrap();
+    let server = Server::start(&bench.path("data"), &["--datasets"]);
+    // Nothing has asked for it: it is not open.
+    assert!(!socket(&bench.path("data/people")).exists());
+    assert!(bench.ok(&["check", "data/people"]).contains("sound"));
+    let asked = server.client().post("/people/sparql", "application/sparql-query", "ASK {}").unwrap();
+    assert_eq!(asked.0, 200);
+    assert!(socket(&bench.path("data/people")).exists());
+    assert!(bench.ok(&["stats", "data/people"]).contains("psog"));
+    assert!(bench.ok(&["backup", "data/people", "copy"]).contains("verified"));
+    assert!(bench.ok(&["compact", "data/people"]).contains("bytes of data before"));
+    assert_eq!(bench.ok(&["dump", "copy"]).lines().count(), 100);
+    assert!(server.terminate().0.success());
+    assert!(!socket(&bench.path("data/people")).exists());
+}
+
+#[test]
 fn a_killed_server_leaves_nothing_in_the_way() {
     let bench = loaded(10);
     Server::start(&bench.path("db"), &[]).kill();
@@ -98,7 +118,7 @@ fn what_is_no_command_is_refused() {
     let _server = Server::start(&db, &[]);
     for (line, why) in [
         ("nonsense\n", "not JSON"),
-        ("{\"version\":3,\"command\":\"explode\"}\n", "no such command"),
+        ("{\"version\":4,\"command\":\"explode\"}\n", "no such command"),
         ("{\"version\":99,\"command\":\"check\"}\n", "version"),
         ("{\"command\":\"check\"}\n", "version"),
     ] {
@@ -106,7 +126,7 @@ fn what_is_no_command_is_refused() {
         assert!(answer.contains("failed") && answer.contains(why), "{line:?}: {answer}");
     }
     assert!(say(&db, &"x".repeat(64 << 10)).contains("exceeds"));
-    assert!(say(&db, "{\"version\":3,\"command\":\"check\"}\n").contains("\"problem_count\":0"));
+    assert!(say(&db, "{\"version\":4,\"command\":\"check\"}\n").contains("\"problem_count\":0"));
 }
 
 /// A server whose device takes a while for every request.
@@ -133,13 +153,13 @@ fn who_goes_away_or_presses_ctrl_c_cancels() {
     // The unfinished copy is gone, so that the next one can be made in its place.
     assert!(!bench.path("copy").exists());
     let mut gone = UnixStream::connect(socket(&bench.path("db"))).unwrap();
-    gone.write_all(b"{\"version\":3,\"command\":\"check\"}\n").unwrap();
+    gone.write_all(b"{\"version\":4,\"command\":\"check\"}\n").unwrap();
     wait_for_commands(&server, 1);
     drop(gone);
     wait_for_commands(&server, 0);
     // A server that ends cancels what is under way, too.
     let mut last = UnixStream::connect(socket(&bench.path("db"))).unwrap();
-    last.write_all(b"{\"version\":3,\"command\":\"check\"}\n").unwrap();
+    last.write_all(b"{\"version\":4,\"command\":\"check\"}\n").unwrap();
     wait_for_commands(&server, 1);
     server.terminate();
     let mut words = String::new();

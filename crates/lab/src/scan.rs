@@ -98,6 +98,14 @@ pub struct ScanArgs {
     /// in
     #[arg(long, value_name = "CMD")]
     exec: Option<String>,
+    /// A command to run by the shell before each scan, untimed: to empty the buffers of a server,
+    /// say, by a restart
+    #[arg(long, value_name = "CMD")]
+    before: Option<String>,
+    /// A further file to be thrown out of the page cache before each scan, or a folder with all
+    /// its files (repeatable)
+    #[arg(long, value_name = "PATH")]
+    cold: Vec<PathBuf>,
     /// Do without the block trace (seeks, depth at the device)
     #[arg(long)]
     no_trace: bool,

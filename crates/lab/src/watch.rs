@@ -159,6 +159,8 @@ fn watch(
 ) -> Result<Watched, LabError> {
     let mut lines = run.lines("seconds")?;
     let mut tree = Tree::of(program.pid());
+    // While it is there; its number alone would be another one each time.
+    let name = command_line(program.pid());
     let begun = Instant::now();
     let first = Reading::now(&mut tree, devices);
     let mut seconds = Vec::new();
@@ -202,7 +204,7 @@ fn watch(
     let ended = program.end();
     let total = Total {
         program: match args.pid {
-            Some(pid) => format!("process {pid}"),
+            Some(pid) => named(pid, &name),
             None => args.command.join(" "),
         },
         code: ended.code,
@@ -216,6 +218,35 @@ fn watch(
         devices: busy(&whole, args),
     };
     Ok(Watched { seconds, total })
+}
+
+/// The command line of a process; empty when it has none, or is gone.
+fn command_line(pid: u32) -> String {
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = words.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect::<Vec<_>>().join(" ")
+}
+
+fn named(pid: u32, name: &str) -> String {
+    if name.is_empty() { format!("process {pid}") } else { name.to_owned() }
+}
+
+/// Bytes of the devices that are worth a word when the program had no part in them.
+const FOREIGN_BYTES: f64 = 1e6;
+
+/// A line when most of what the devices moved was not the program's.
+fn foreign(total: &Total) -> Option<String> {
+    let moved = |d: &DeviceSecond| (d.rkb_s + d.wkb_s) * 1024.0 * total.seconds;
+    let devices: f64 = total.devices.values().map(moved).sum();
+    let own = (total.io.read_bytes + total.io.write_bytes) as f64;
+    (devices > FOREIGN_BYTES && own < devices / 2.0).then(|| {
+        format!(
+            "Of the {} that the devices moved, {} are the program's and its children's: another process did the \
+             rest. If that is a server which the program asked, watch it with --pid.",
+            crate::size::about(devices),
+            crate::size::about(own)
+        )
+    })
 }
 
 /// The devices worth showing: those asked for, else those that did something.
@@ -251,7 +282,12 @@ fn finish(
     std::fs::write(&path, text + "\n").map_err(|e| LabError::file("write", &path, e))?;
     print(&total);
     let title = format!("Watched: {}", total.program);
-    let page = run.finish(page::report(&title, &seconds, &total, traced))?;
+    let mut report = page::report(&title, &seconds, &total, traced);
+    if let Some(line) = foreign(&total) {
+        crate::say!("{line}");
+        report.summary.push(line);
+    }
+    let page = run.finish(report)?;
     crate::say!("\n{}", page.display());
     Ok(())
 }

@@ -175,8 +175,10 @@ pub fn serve(
         let service = Arc::new(service::Service::new(source, &config));
         let (stop, stopping) = tokio::sync::watch::channel(false);
         let commands = socket.zip(one).map(|(socket, dataset)| {
-            tokio::spawn(control::answer_until(socket, (Arc::clone(&service), dataset), stopping))
+            let of = (Arc::clone(&service), Arc::downgrade(&dataset));
+            tokio::spawn(control::answer_until(socket, of, stopping.clone()))
         });
+        service.answer_commands(&stopping);
         let idle = Arc::clone(&service);
         let closing = tokio::spawn(async move {
             loop {

@@ -8,6 +8,7 @@ mod run;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ use snowmelt_graph::{
     as_json, as_prometheus, as_text, sort_trees,
 };
 use snowmelt_sparql::{LoadPermission, QueryError, QueryOptions, UpdateOptions};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use self::answers::{
     Answered, Failure, HttpResponse, Why, accept, allow, bad, empty, internal, json, lost, parameter,
@@ -33,6 +34,7 @@ use crate::audience::{Audience, check_origin};
 use crate::body::{ACTIVITY, AnswerBody, Begun, activity_value};
 use crate::coding::{CODINGS, Coding};
 use crate::connections::{Connection, Connections};
+use crate::control::{ControlSocket, answer_until};
 use crate::cors::{Cors, Wish};
 use crate::dataset::Dataset;
 use crate::dataset::folder::{Datasets, is_name};
@@ -155,6 +157,19 @@ impl Service {
             given_up: AtomicU64::new(0),
             started: Instant::now(),
             advisor: Mutex::default(),
+        }
+    }
+
+    /// Answers commands beside a server of several datasets for each that is open.
+    pub fn answer_commands(self: &Arc<Self>, stopping: &watch::Receiver<bool>) {
+        // The socket is made by the one that has the database for writing.
+        if let (Source::Many(datasets), false) = (&self.datasets, self.read_only) {
+            let (service, stopping) = (Arc::downgrade(self), stopping.clone());
+            datasets.answer_commands(Box::new(move |dataset, dir| {
+                let socket = ControlSocket::bind(dir).ok()?;
+                let of = (service.upgrade()?, Arc::downgrade(dataset));
+                Some(tokio::spawn(answer_until(socket, of, stopping.clone())).abort_handle())
+            }));
         }
     }
 
@@ -429,7 +444,11 @@ impl Service {
             self.tried.fetch_add(1, Ordering::Relaxed);
             let (head_sender, mut head) = oneshot::channel();
             let turn = (slot, Thread::OfConnection);
-            run::answer((engine, states, &self.logs), &query.text, &options, &wanted, turn, head_sender);
+            let logs = &self.logs;
+            let answer =
+                || run::answer((engine, states, logs), &query.text, &options, &wanted, turn, head_sender);
+            // On a thread of its own a panic would end that alone.
+            std::panic::catch_unwind(AssertUnwindSafe(answer)).map_err(|_| lost())?;
             if let Ok(head) = head.try_recv() {
                 return Ok(begun(head?, running));
             }

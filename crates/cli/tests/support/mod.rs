@@ -100,7 +100,7 @@ impl Client {
         Ok(body.lines().skip(1).map(str::to_owned).collect())
     }
 
-    fn post(&mut self, path: &str, kind: &str, body: &str) -> io::Result<(u16, String)> {
+    pub fn post(&mut self, path: &str, kind: &str, body: &str) -> io::Result<(u16, String)> {
         let answer = self.post_once(path, kind, body);
         if answer.is_err() {
             self.stream = None;

@@ -2,7 +2,8 @@
 //!
 //! The run itself names the fields that make two lines the same cell, and the measured fields
 //! (`settings.json`). Of several repeats the median is taken. A difference counts only when it
-//! is larger than 3 %, and than the differences among the repeats of either run. Lines of the
+//! is larger than 3 %, and than the differences among the repeats of either run; and only where
+//! both runs have three repeats or more: two say nothing about their own spread. Lines of the
 //! two reports that have the same name are drawn over each other.
 
 use std::collections::BTreeMap;
@@ -30,6 +31,8 @@ pub struct CompareArgs {
 
 /// Differences up to this are none, however steady the runs were.
 const LEAST: f64 = 0.03;
+/// Repeats of a cell, in either run, from which there is a verdict.
+const REPEATS: usize = 3;
 
 /// A run folder, read.
 struct Loaded {
@@ -63,6 +66,19 @@ enum Verdict {
     Same,
     Worse,
     Better,
+    /// too few repeats for one
+    None,
+}
+
+impl Verdict {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Worse => "WORSE",
+            Self::Better => "better",
+            Self::None => "too few repeats",
+        }
+    }
 }
 
 /// Compares, and says where the report is.
@@ -173,7 +189,9 @@ fn judge(key: &Key, measure: &Measure, a: &[f64], b: &[f64]) -> Pair {
     let (before, after) = (median(a).unwrap_or(0.0), median(b).unwrap_or(0.0));
     let noise = LEAST.max(spread(a).variation).max(spread(b).variation);
     let change = if before == after { 0.0 } else { after / before - 1.0 };
-    let verdict = if change.abs() <= noise {
+    let verdict = if a.len().min(b.len()) < REPEATS {
+        Verdict::None
+    } else if change.abs() <= noise {
         Verdict::Same
     } else if (change > 0.0) == measure.more_is_better {
         Verdict::Better
@@ -215,18 +233,14 @@ impl<'a> Names<'a> {
 }
 
 fn said(names: &Names, pair: &Pair) -> String {
-    let verdict = match pair.verdict {
-        Verdict::Better => "better",
-        Verdict::Worse => "WORSE",
-        Verdict::Same => "same",
-    };
     format!(
-        "{:<48} {:<16} {:>12} {:>12} {:>8}  {verdict}",
+        "{:<48} {:<16} {:>12} {:>12} {:>8}  {}",
         names.name(&pair.key),
         pair.field,
         Unit::Plain.show(pair.before),
         Unit::Plain.show(pair.after),
         percent(pair),
+        pair.verdict.name(),
     )
 }
 
@@ -247,6 +261,13 @@ fn report(before: &Loaded, after: &Loaded, pairs: &[Pair], cells: &Names, alone:
             of(Verdict::Worse),
             of(Verdict::Same)
         ));
+        let unjudged = of(Verdict::None);
+        if unjudged > 0 {
+            report.summary.push(format!(
+                "{}: {unjudged} cells without a verdict: it takes {REPEATS} repeats in both runs.",
+                measure.field
+            ));
+        }
     }
     if alone > 0 {
         report.summary.push(format!("{alone} cells are in one of the runs only."));
@@ -258,11 +279,7 @@ fn report(before: &Loaded, after: &Loaded, pairs: &[Pair], cells: &Names, alone:
             Unit::Plain.show(p.before),
             Unit::Plain.show(p.after),
             percent(p),
-            match p.verdict {
-                Verdict::Better => "better".into(),
-                Verdict::Worse => "worse".into(),
-                Verdict::Same => "same".into(),
-            },
+            p.verdict.name().into(),
         ]
     });
     let table = Table {

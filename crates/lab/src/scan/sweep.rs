@@ -76,7 +76,13 @@ impl Sweep<'_> {
                 }
             }
         }
-        let mut report = page::report(self.lists, self.setups, &cells);
+        let by_command = self.args.command().is_some();
+        let scans: Vec<(String, u64)> =
+            cells.iter().map(|c| (format!("{} with {}", c.setup, c.dop), c.device.read_bytes)).collect();
+        if let Some(doubt) = unlike_bytes(&scans).filter(|_| by_command && !self.targets.is_empty()) {
+            run.doubt(doubt);
+        }
+        let mut report = page::report(self.lists, self.setups, &cells, by_command);
         let emulated = self.devices.iter().filter_map(|d| Some((d, Behind::of(&d.name)?.model())));
         for (device, model) in emulated {
             report.summary.push(format!("{} is emulated, by the model {model}.", device.name));
@@ -101,7 +107,11 @@ impl Sweep<'_> {
         let table = self.table(setup)?;
         let mut doubts = Vec::new();
         let mut cached_pages = 0;
-        for path in &table.files {
+        if let Some(command) = &self.args.before {
+            self.shell(command, (dop, setup.queue), &table, stop, &mut doubts)?;
+        }
+        let further = files_below(&self.args.cold)?;
+        for path in table.files.iter().chain(&further) {
             let file = std::fs::File::open(path).map_err(|e| LabError::file("open", path, e))?;
             cached_pages += make_cold(&file, path)?;
         }
@@ -188,6 +198,19 @@ impl Sweep<'_> {
         stop: &Stop,
         doubts: &mut Vec<String>,
     ) -> Result<Scanned, LabError> {
+        let elapsed_s = self.shell(command, (dop, queue), table, stop, doubts)?;
+        Ok(Scanned { elapsed_s, user_s: vec![elapsed_s], ..Scanned::default() })
+    }
+
+    /// Runs a command to its end; seconds.
+    fn shell(
+        &self,
+        command: &str,
+        (dop, queue): (u32, Option<TunedPolicy>),
+        table: &ScanTable,
+        stop: &Stop,
+        doubts: &mut Vec<String>,
+    ) -> Result<f64, LabError> {
         let text = fill_in(command, dop, queue, &table.files[0]);
         let shell = ["sh".to_string(), "-c".to_string(), text.clone()];
         let program = Program::start(&shell, &self.undo)?;
@@ -197,9 +220,48 @@ impl Sweep<'_> {
             let code = ended.code.map_or("a signal".to_string(), |code| format!("code {code}"));
             doubts.push(format!("`{text}` ended with {code}"));
         }
-        Ok(Scanned { elapsed_s: ended.elapsed_s, user_s: vec![ended.elapsed_s], ..Scanned::default() })
+        Ok(ended.elapsed_s)
     }
 }
+
+/// The files at these paths, and below those that are folders.
+fn files_below(paths: &[PathBuf]) -> Result<Vec<PathBuf>, LabError> {
+    let mut files = Vec::new();
+    let mut rest = paths.to_vec();
+    while let Some(path) = rest.pop() {
+        if !path.is_dir() {
+            files.push(path);
+            continue;
+        }
+        for entry in std::fs::read_dir(&path).map_err(|e| LabError::file("read", &path, e))? {
+            let entry = entry.map_err(|e| LabError::file("read", &path, e))?;
+            if entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_file()) {
+                rest.push(entry.path());
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// Scans by commands are alike only if the device gave all of them the same bytes: one that gave
+/// fewer answered from memory.
+fn unlike_bytes(scans: &[(String, u64)]) -> Option<String> {
+    let most = scans.iter().map(|(_, bytes)| *bytes).max()?;
+    let less = scans.iter().filter(|(_, bytes)| (*bytes as f64) < most as f64 * (1.0 - UNLIKE));
+    let (name, least) = less.clone().min_by_key(|(_, bytes)| *bytes)?;
+    Some(format!(
+        "{} of {} scans read less from the device than the one that read most ({}), {name} only {}: they were \
+         answered from memory in part, and their times cannot be compared; empty the program's buffers with --before, \
+         and name its files with --cold",
+        less.count(),
+        scans.len(),
+        crate::size::about(most as f64),
+        crate::size::about(*least as f64)
+    ))
+}
+
+/// The part by which scans may read less than another.
+const UNLIKE: f64 = 0.05;
 
 fn fill_in(command: &str, dop: u32, queue: Option<TunedPolicy>, path: &Path) -> String {
     let queue = queue.map_or_else(|| "elevator".to_owned(), |queue| queue.to_string());
@@ -210,6 +272,27 @@ fn fill_in(command: &str, dop: u32, queue: Option<TunedPolicy>, path: &Path) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scans_that_read_less_are_in_doubt() {
+        let scan = |bytes| ("none with 2".to_owned(), bytes);
+        assert_eq!(unlike_bytes(&[]), None);
+        assert_eq!(unlike_bytes(&[scan(100_000), scan(99_000)]), None);
+        let doubt = unlike_bytes(&[scan(182 << 20), scan(161 << 20), scan(0)]).unwrap();
+        assert!(doubt.contains("2 of 3") && doubt.contains("none with 2 only 0"), "{doubt}");
+    }
+
+    #[test]
+    fn folders_are_files() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("sub")).unwrap();
+        for name in ["a", "sub/b"] {
+            std::fs::write(dir.path().join(name), "x").unwrap();
+        }
+        let mut files = files_below(&[dir.path().to_owned()]).unwrap();
+        files.sort();
+        assert_eq!(files, [dir.path().join("a"), dir.path().join("sub/b")]);
+    }
 
     #[test]
     fn commands_are_filled_in() {

@@ -4,8 +4,8 @@ use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use snowmelt_graph::Account;
@@ -57,7 +57,7 @@ impl Drop for ControlSocket {
 /// Answers commands until `stopping`; then those under way are cancelled and waited for.
 pub(crate) async fn answer_until(
     socket: ControlSocket,
-    (service, dataset): (Arc<Service>, Arc<Dataset>),
+    (service, dataset): (Arc<Service>, Weak<Dataset>),
     mut stopping: watch::Receiver<bool>,
 ) {
     let running = &service.commands;
@@ -68,7 +68,9 @@ pub(crate) async fn answer_until(
             accepted = socket.listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     let full = clients.len() >= MOST_COMMANDS;
-                    clients.spawn(answer(stream, (Arc::clone(&service), Arc::clone(&dataset)), full));
+                    // One that is being closed answers no more.
+                    let Some(dataset) = dataset.upgrade() else { continue };
+                    clients.spawn(answer(stream, (Arc::clone(&service), dataset), full));
                 }
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             },
@@ -143,7 +145,8 @@ async fn run(
     mut write: OwnedWriteHalf,
 ) {
     let account = Account::alone();
-    let entry = service.commands.enter(RequestKind::Command, ("", &format!("{command:?}")), &account);
+    let what = format!("{command:?}");
+    let entry = service.commands.enter(RequestKind::Command, (&dataset.name, &what), &account);
     let (replies, mut told) = mpsc::channel(16);
     let cancel = Arc::clone(&entry.task.cancel);
     tokio::task::spawn_blocking(move || perform((&service, &dataset), command, &cancel, &replies));

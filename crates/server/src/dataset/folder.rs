@@ -10,11 +10,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 use std::time::{Duration, Instant};
 
 use snowmelt_graph::Database;
 use snowmelt_sparql::Engine;
+use tokio::task::AbortHandle;
 
 use super::Dataset;
 
@@ -71,7 +72,18 @@ struct Opened {
     dataset: Arc<Dataset>,
     bytes: u64,
     used: Instant,
+    /// answers commands beside the server
+    commands: Option<AbortHandle>,
 }
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.commands.iter().for_each(AbortHandle::abort);
+    }
+}
+
+/// Begins to answer commands for a database, in its directory, that was opened.
+type AnswerCommands = Box<dyn Fn(&Arc<Dataset>, &Path) -> Option<AbortHandle> + Send + Sync>;
 
 /// The databases by name; those that are not open have none.
 pub struct Datasets {
@@ -79,6 +91,7 @@ pub struct Datasets {
     known: RwLock<BTreeMap<String, Option<Opened>>>,
     /// held by those that open and close
     turn: tokio::sync::Mutex<()>,
+    answer_commands: OnceLock<AnswerCommands>,
 }
 
 /// A line of the list.
@@ -99,9 +112,20 @@ pub fn is_name(name: &str) -> bool {
 
 impl Datasets {
     pub fn new(folder: Folder) -> std::io::Result<Self> {
-        let datasets = Self { folder, known: RwLock::default(), turn: tokio::sync::Mutex::default() };
+        let datasets = Self {
+            folder,
+            known: RwLock::default(),
+            turn: tokio::sync::Mutex::default(),
+            answer_commands: OnceLock::new(),
+        };
         datasets.look()?;
         Ok(datasets)
+    }
+
+    /// Has `answer` begin for each database that is opened from now on.
+    pub fn answer_commands(&self, answer: AnswerCommands) {
+        let is_first = self.answer_commands.set(answer).is_ok();
+        debug_assert!(is_first, "there is one way to answer");
     }
 
     /// Takes in what has come into the folder by another way.
@@ -183,11 +207,13 @@ impl Datasets {
         let bytes = (memory / count.max(1)).max(floor).min(memory);
         self.make_room(bytes).await?;
         let path = dir.join(name);
-        let engine = tokio::task::spawn_blocking(move || open(&path, bytes, make)).await;
+        let opening = path.clone();
+        let engine = tokio::task::spawn_blocking(move || open(&opening, bytes, make)).await;
         let engine = engine.map_err(|error| DatasetError::Failed(error.to_string()))?;
         let engine = engine.map_err(DatasetError::Failed)?;
         let dataset = Arc::new(Dataset::new(name.to_owned(), engine));
-        let opened = Opened { dataset: Arc::clone(&dataset), bytes, used: Instant::now() };
+        let commands = self.answer_commands.get().and_then(|answer| answer(&dataset, &path));
+        let opened = Opened { dataset: Arc::clone(&dataset), bytes, used: Instant::now(), commands };
         self.known.write().expect("no holder panics").insert(name.to_owned(), Some(opened));
         Ok(dataset)
     }

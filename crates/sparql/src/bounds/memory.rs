@@ -65,14 +65,16 @@ pub(crate) enum TextKind {
 /// Bytes of the trees and the plan of a text, of what a pool leaves of a budget; nothing for
 /// texts that fit into a query's least. Measured: 46 to 76 bytes for each byte of a query. A
 /// text that would need more than three quarters of the rest gets those, and so is alone with
-/// that.
+/// that; less what a server holds of the same request, or it would wait for itself.
 pub(crate) fn text_bytes(kind: TextKind, text: &str, total: u64, pool: u64) -> usize {
     const SHORT: usize = 4 << 10;
     let of_each = match kind {
         TextKind::Query => 64,
         TextKind::Update => 8,
     };
-    let most = total.saturating_sub(pool) / 4 * 3;
+    /// Of the text, by the one that asks: the body of a request, and the text in it.
+    const COPIES: u64 = 2;
+    let most = (total.saturating_sub(pool) / 4 * 3).saturating_sub(text.len() as u64 * COPIES);
     if text.len() <= SHORT { 0 } else { (text.len() * of_each).min(most as usize) }
 }
 
