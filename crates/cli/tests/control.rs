@@ -64,7 +64,7 @@ fn commands_find_the_server_of_several_databases() {
     let bench = loaded(100);
     std::fs::create_dir(bench.path("data")).unwrap();
     std::fs::rename(bench.path("db"), bench.path("data/people")).unwrap();
-    let server = Server::start(&bench.path("data"), &["--datasets"]);
+    let server = Server::start_on_free_port(&bench.path("data"), &["--datasets"]);
     // Nothing has asked for it: it is not open.
     assert!(!socket(&bench.path("data/people")).exists());
     assert!(bench.ok(&["check", "data/people"]).contains("sound"));

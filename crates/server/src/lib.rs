@@ -43,12 +43,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use snowmelt_sparql::LoadPermission;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use dataset::Dataset;
-use dataset::folder::Datasets;
+use dataset::folder::{AnswerCommands, Datasets};
 use logs::Logs;
-use service::Source;
+use service::{Service, Source};
 use tls::Tls;
 use tokens::Keeper;
 
@@ -130,7 +130,17 @@ fn control_in(dir: &Path) -> Result<control::ControlSocket, ServerError> {
     control::ControlSocket::bind(dir).map_err(|source| ServerError::Control { path, source })
 }
 
-/// What is served, and the dataset if there is just one.
+/// Answers the commands beside the server for each database of a folder.
+fn commands_of_each(service: &Arc<Service>, stopping: watch::Receiver<bool>) -> AnswerCommands {
+    let service = Arc::downgrade(service);
+    Box::new(move |dataset, dir| {
+        let socket = control::ControlSocket::bind(dir).ok()?;
+        let of = (service.upgrade()?, Arc::downgrade(dataset));
+        Some(tokio::spawn(control::answer_until(socket, of, stopping.clone())).abort_handle())
+    })
+}
+
+/// The datasets that are served, and the one if there is just one.
 fn source_of(served: Served) -> Result<(Source, Option<Arc<Dataset>>), ServerError> {
     match served {
         Served::One(engine) => {
@@ -172,13 +182,13 @@ pub fn serve(
         let address = listener.local_addr().map_err(listen_error)?;
         let socket = config.control.as_deref().map(control_in).transpose()?;
         let (source, one) = source_of(served.into())?;
-        let service = Arc::new(service::Service::new(source, &config));
-        let (stop, stopping) = tokio::sync::watch::channel(false);
+        let service = Arc::new(Service::new(source, &config));
+        let (stop, stopping) = watch::channel(false);
         let commands = socket.zip(one).map(|(socket, dataset)| {
             let of = (Arc::clone(&service), Arc::downgrade(&dataset));
             tokio::spawn(control::answer_until(socket, of, stopping.clone()))
         });
-        service.answer_commands(&stopping);
+        service.answer_commands(commands_of_each(&service, stopping));
         let idle = Arc::clone(&service);
         let closing = tokio::spawn(async move {
             loop {

@@ -21,7 +21,7 @@ use snowmelt_graph::{
     as_json, as_prometheus, as_text, sort_trees,
 };
 use snowmelt_sparql::{LoadPermission, QueryError, QueryOptions, UpdateOptions};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 use self::answers::{
     Answered, Failure, HttpResponse, Why, accept, allow, bad, empty, internal, json, lost, parameter,
@@ -34,10 +34,9 @@ use crate::audience::{Audience, check_origin};
 use crate::body::{ACTIVITY, AnswerBody, Begun, activity_value};
 use crate::coding::{CODINGS, Coding};
 use crate::connections::{Connection, Connections};
-use crate::control::{ControlSocket, answer_until};
 use crate::cors::{Cors, Wish};
 use crate::dataset::Dataset;
-use crate::dataset::folder::{Datasets, is_name};
+use crate::dataset::folder::{AnswerCommands, Datasets, is_name};
 use crate::description::{self, Offer};
 use crate::durations::RequestKind;
 use crate::freshness::Kept;
@@ -160,16 +159,11 @@ impl Service {
         }
     }
 
-    /// Answers commands beside a server of several datasets for each that is open.
-    pub fn answer_commands(self: &Arc<Self>, stopping: &watch::Receiver<bool>) {
-        // The socket is made by the one that has the database for writing.
+    /// Has `answer` begin for each database of a folder that is opened for writing.
+    pub fn answer_commands(&self, answer: AnswerCommands) {
+        // Commands are answered by the process that may write.
         if let (Source::Many(datasets), false) = (&self.datasets, self.read_only) {
-            let (service, stopping) = (Arc::downgrade(self), stopping.clone());
-            datasets.answer_commands(Box::new(move |dataset, dir| {
-                let socket = ControlSocket::bind(dir).ok()?;
-                let of = (service.upgrade()?, Arc::downgrade(dataset));
-                Some(tokio::spawn(answer_until(socket, of, stopping.clone())).abort_handle())
-            }));
+            datasets.answer_commands(answer);
         }
     }
 

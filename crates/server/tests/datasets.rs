@@ -115,7 +115,7 @@ fn datasets_are_made_served_renamed_copied_and_dropped() {
     assert!(Database::is_at(&server.dir().join("backups/birds-1")));
     for part in ["\"0001-whole\"", "null"] {
         let added = send(&server, "POST", "/datasets/birds?backup=set&incremental");
-        assert!(status(&added) == "200" && added.1.contains(&format!("\"part\":{part}")), "{added:?}");
+        assert!(status(&added) == "200" && added.1.contains(&format!("\"part\": {part}")), "{added:?}");
     }
     for wrong in ["..%2Fx", "%2Ftmp%2Fx", ".."] {
         assert_eq!(

@@ -1,4 +1,5 @@
-//! A database as a whole: copied, in sets of copies, checked, its pages counted, thrown out of the page cache.
+//! A database as a whole: copied, in sets of copies, checked, its pages counted, thrown out of
+//! the page cache.
 
 pub(crate) mod backup;
 pub(crate) mod changes;

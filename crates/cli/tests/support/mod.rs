@@ -47,6 +47,21 @@ impl Server {
         }
     }
 
+    /// Starts a server of several databases, which leaves its address nowhere.
+    pub fn start_on_free_port(folder: &Path, args: &[&str]) -> Server {
+        let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mut serve = snowmelt();
+        serve.arg("serve").arg(folder).args(["--listen", &address.to_string(), "--memory", "512MiB"]);
+        let child = serve.args(args).stderr(Stdio::null()).spawn().expect("the binary starts");
+        let server = Server { child, address };
+        let begun = Instant::now();
+        while TcpStream::connect(address).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "the server does not start");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        server
+    }
+
     pub fn client(&self) -> Client {
         Client { address: self.address, stream: None }
     }

@@ -432,10 +432,10 @@ mod tests {
     #[test]
     fn cells_are_matched_and_judged() {
         let dir = tempfile::tempdir().unwrap();
-        let a =
-            make(dir.path(), "a", "read", &[cell(4, 100.0, 1.0), cell(8, 100.0, 1.0), cell(16, 5.0, 5.0)]);
-        let b =
-            make(dir.path(), "b", "read", &[cell(8, 102.0, 0.5), cell(4, 80.0, 1.02), cell(32, 5.0, 5.0)]);
+        let thrice = |cells: &[Value]| [cells; REPEATS].concat();
+        let a = thrice(&[cell(4, 100.0, 1.0), cell(8, 100.0, 1.0), cell(16, 5.0, 5.0)]);
+        let b = thrice(&[cell(8, 102.0, 0.5), cell(4, 80.0, 1.02), cell(32, 5.0, 5.0)]);
+        let (a, b) = (make(dir.path(), "a", "read", &a), make(dir.path(), "b", "read", &b));
         let (a, b) = (Loaded::read(&a).unwrap(), Loaded::read(&b).unwrap());
         let (pairs, alone) = pair_up(&a, &b);
         let verdicts: Vec<_> =
@@ -477,14 +477,17 @@ mod tests {
         let judged = |a: &[f64], b: &[f64]| judge(&vec![], &measure, a, b).verdict;
         assert_eq!(judged(&[100.0, 100.0, 101.0], &[120.0, 121.0, 120.0]), Verdict::Better);
         assert_eq!(judged(&[70.0, 100.0, 130.0], &[120.0, 121.0, 120.0]), Verdict::Same);
-        assert_eq!(judged(&[100.0], &[0.0]), Verdict::Worse);
+        assert_eq!(judged(&[100.0; 3], &[0.0; 3]), Verdict::Worse);
+        assert_eq!(judged(&[100.0; 3], &[0.0; 2]), Verdict::None, "two repeats have no spread");
     }
 
     #[test]
     fn the_report_shows_both_and_what_differs() {
         let dir = tempfile::tempdir().unwrap();
-        let a = make(dir.path(), "a", "read", &[cell(4, 100.0, 1.0)]);
-        let b = make(dir.path(), "b", "read", &[cell(4, 150.0, 1.0)]);
+        let a =
+            make(dir.path(), "a", "read", &[cell(4, 100.0, 1.0), cell(4, 100.0, 1.0), cell(4, 100.0, 1.0)]);
+        let b =
+            make(dir.path(), "b", "read", &[cell(4, 150.0, 1.0), cell(4, 150.0, 1.0), cell(4, 150.0, 1.0)]);
         let out = dir.path().join("out");
         run(&CompareArgs { before: a.clone(), after: b, out: Some(out.clone()) }).unwrap();
         let report = Report::load(&out).unwrap();

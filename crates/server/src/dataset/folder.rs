@@ -24,6 +24,9 @@ pub type Opener = Arc<dyn Fn(&Path, u64, bool) -> Result<Arc<Engine>, String> + 
 
 /// Most letters of a name.
 const NAME_LETTERS: usize = 64;
+/// Looks whether a database is idle that is to be closed, and the pause between two.
+const LOOKS: usize = 40;
+const PAUSE: Duration = Duration::from_millis(5);
 /// Names of resources of the server itself.
 const RESERVED: [&str; 10] =
     ["sparql", "query", "update", "graphs", "stats", "metrics", "requests", "ready", "health", "datasets"];
@@ -83,7 +86,7 @@ impl Drop for Opened {
 }
 
 /// Begins to answer commands for a database, in its directory, that was opened.
-type AnswerCommands = Box<dyn Fn(&Arc<Dataset>, &Path) -> Option<AbortHandle> + Send + Sync>;
+pub type AnswerCommands = Box<dyn Fn(&Arc<Dataset>, &Path) -> Option<AbortHandle> + Send + Sync>;
 
 /// The databases by name; those that are not open have none.
 pub struct Datasets {
@@ -264,6 +267,17 @@ impl Datasets {
         closing.await.map_err(|error| DatasetError::Failed(error.to_string()))
     }
 
+    /// Closes one. The server itself looks at each now and then, for a moment.
+    async fn close_soon(&self, name: &str) -> Result<(), DatasetError> {
+        for _ in 0..LOOKS {
+            match self.close(name).await {
+                Err(DatasetError::InUse(_)) => tokio::time::sleep(PAUSE).await,
+                done => return done,
+            }
+        }
+        self.close(name).await
+    }
+
     /// Closes those that are idle for long.
     pub async fn close_idle(&self) {
         let long: Vec<String> = {
@@ -307,7 +321,7 @@ impl Datasets {
             return Err(DatasetError::Exists(to.to_owned()));
         }
         self.check_place(name).await?;
-        self.close(name).await?;
+        self.close_soon(name).await?;
         std::fs::rename(&from, &target).map_err(|e| DatasetError::Failed(e.to_string()))?;
         let mut known = self.known.write().expect("no holder panics");
         known.remove(name);
@@ -322,7 +336,7 @@ impl Datasets {
             return Err(DatasetError::Unknown(name.to_owned()));
         }
         self.check_place(name).await?;
-        self.close(name).await?;
+        self.close_soon(name).await?;
         self.known.write().expect("no holder panics").remove(name);
         // First a name that is none: a crash leaves no half of a database.
         let (from, gone) = (self.folder.dir.join(name), self.folder.dir.join(format!(".{name}.dropped")));

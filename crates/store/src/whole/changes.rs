@@ -1,5 +1,5 @@
-//! What changed in a database since a copy of it, in one file; and the head that says which
-//! state of which database a copy is.
+//! The changes of a database since a copy of it, in one file; and the head that says which state
+//! of which database a copy is.
 //!
 //! | offset | bytes | field         | meaning                                                    |
 //! |--------|-------|---------------|------------------------------------------------------------|
@@ -129,7 +129,7 @@ impl CopyHead {
         })
     }
 
-    /// What copies that build on this one call it.
+    /// The name of it in copies that build on it.
     pub(crate) fn name(&self) -> u64 {
         u64::from_le_bytes(self.encode()[..8].try_into().expect("eight bytes"))
     }
@@ -234,8 +234,8 @@ pub(crate) struct ChangesFile {
     device: Arc<dyn Device>,
 }
 
-/// What its tail says.
-pub(crate) struct Changes {
+/// The content of a file of changes, but for its pages.
+pub(crate) struct PageChanges {
     pub state: CopyState,
     pub catalog: Catalog,
     /// ascending
@@ -256,7 +256,7 @@ impl ChangesFile {
     }
 
     /// Reads and checks the tail.
-    pub fn changes(self) -> Result<Changes> {
+    pub fn changes(self) -> Result<PageChanges> {
         let ChangesFile { path, head, device } = &self;
         let short = || unusable(path, "it is shorter than its head says");
         let at = head.pages.checked_mul(PAGE_BYTES as u64).and_then(|b| b.checked_add(HEAD_BYTES as u64));
@@ -272,7 +272,7 @@ impl ChangesFile {
             return Err(unusable(path, "its map is not the one that was written"));
         }
         let (pages, catalog, extents) = decode_tail(&tail, head).map_err(|why| unusable(path, why))?;
-        Ok(Changes { state: CopyState { head: *head, extents }, catalog, pages, file: self })
+        Ok(PageChanges { state: CopyState { head: *head, extents }, catalog, pages, file: self })
     }
 }
 
@@ -309,7 +309,7 @@ fn decode_tail(tail: &[u8], head: &CopyHead) -> std::result::Result<Tail, &'stat
     if r.bytes.is_empty() { Ok((pages, catalog, extents)) } else { Err("its tail is too long") }
 }
 
-impl Changes {
+impl PageChanges {
     pub fn path(&self) -> &Path {
         &self.file.path
     }

@@ -17,7 +17,7 @@ use crate::settings::config::{Background, Mode, StoreConfig};
 use crate::settings::opener::{Directory, FileOpener};
 use crate::store::Store;
 use crate::whole::backup::{CopyProgress, copy_config};
-use crate::whole::changes::{Changes, ChangesFile, CopyHead, CopyState, unusable};
+use crate::whole::changes::{ChangesFile, CopyHead, CopyState, PageChanges, unusable};
 
 const WHOLE: &str = "-whole";
 const CHANGES: &str = "-changes";
@@ -84,7 +84,7 @@ impl BackupSet {
         Ok(set)
     }
 
-    /// What there is, the oldest first.
+    /// Its parts, the oldest first.
     pub fn parts(&self) -> &[BackupPart] {
         &self.parts
     }
@@ -207,7 +207,7 @@ impl Store {
         mut progress: impl FnMut(CopyProgress) -> ControlFlow<()>,
     ) -> Result<CopyProgress> {
         let open = |path: &PathBuf| ChangesFile::open(path, files)?.changes();
-        let mut changes = changes.iter().map(open).collect::<Result<Vec<Changes>>>()?;
+        let mut changes = changes.iter().map(open).collect::<Result<Vec<PageChanges>>>()?;
         let last = changes.pop().expect("changes to a whole copy");
         let map = last.state.extents.clone();
         let mut at =
@@ -231,7 +231,7 @@ impl Store {
 
     /// Fills `buf` with an extent as the last of the changes has it; answers how many of its
     /// pages are in use.
-    fn extent_from(&self, id: u64, changes: &[Changes], buf: &mut AlignedBuf) -> Result<u64> {
+    fn extent_from(&self, id: u64, changes: &[PageChanges], buf: &mut AlignedBuf) -> Result<u64> {
         let last = changes.last().expect("changes to a whole copy");
         let extent = &last.state.extents[id as usize];
         let tree = extent.tree.expect("an extent in use");
