@@ -112,8 +112,7 @@ impl Bench {
     /// Drives mixes of another stream, unmeasured: a run with updates is warmed up without any,
     /// as the benchmark's own driver does.
     pub fn warm_up(&self, stream: Stream, mixes: u64, stop: &AtomicBool) -> Result<()> {
-        let drive =
-            Drive { target: &self.target, clock: &self.clock, clients: self.load.clients, on_query: &|_| {} };
+        let drive = Drive::new(&self.target, &self.clock, self.load.clients);
         drive.run(&Mixes::new(stream, mixes, &[stop])).map(drop)
     }
 
@@ -142,8 +141,7 @@ impl Bench {
         let count = |_: &super::drive::Record| {
             self.queries.fetch_add(1, Ordering::Relaxed);
         };
-        let drive =
-            Drive { target: &self.target, clock: &self.clock, clients: self.load.clients, on_query: &count };
+        let drive = Drive::new(&self.target, &self.clock, self.load.clients).on_query(&count);
         let (run, samples) = sampler.during(|| drive.run(&mixes));
         self.stream = mixes.into_stream();
         Ok((run?, samples))
