@@ -32,6 +32,11 @@ impl Streams {
         Ok(Self { warm, measured: Some(load.update_stream(transactions)?) })
     }
 
+    /// One stream without a warm-up.
+    pub fn only(stream: Stream) -> Self {
+        Self { warm: stream, measured: None }
+    }
+
     /// The stream that counts, after so many mixes of warm-up.
     pub fn measured(mut self, warmup: u64) -> Stream {
         self.measured.take().unwrap_or_else(|| {
