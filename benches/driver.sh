@@ -20,8 +20,8 @@ for clients in "$@"; do
         measure taskset -c 0 "$SNOWMELT" lab bsbm "$(cat "$address")" --products 1000 --clients "$clients" --mixes 8000 --warmup 400 \
             $how --out "$DATA/driver-run" --format json 2> /dev/null |
             python3 -c 'import json, sys
-text = sys.stdin.read(); print(text[:text.index("{")], end=""); r = json.loads(text[text.index("{"):])
-n = sum(q["count"] for q in r["queries"]); d = r["driver"]
-print(f"{n / r[\"seconds\"]:.0f} queries/s by wall time, {d[\"queries_per_cpu_s\"]:.0f} per processor second of the driver")'
+command, _, text = sys.stdin.read().partition("\n"); r = json.loads(text)
+n, s, c = sum(q["count"] for q in r["queries"]), r["seconds"], r["driver"]["queries_per_cpu_s"]
+print(command); print(f"{n / s:.0f} queries/s by wall time, {c:.0f} per processor second of the driver")'
     done
 done

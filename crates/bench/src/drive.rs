@@ -435,6 +435,30 @@ mod tests {
     }
 
     #[test]
+    fn an_open_loop_has_a_moment_for_each_query() {
+        let clock = Clock::virtual_time(2);
+        let target = Constant(clock.clone());
+        let open = |rate, clients| {
+            let workload = Workload::new(100, DEFAULT_SEED, UseCase::Explore).unwrap();
+            let mixes = Mixes::new(Stream::Drawn(Box::new(workload)), 2, &[]);
+            let rules = Rules { rate: Some(rate), ..Rules::default() };
+            let mut run = Drive::new(&target, &clock, clients).rules(rules).run(&mixes).unwrap();
+            run.records.sort_by_key(|record| record.due_ns);
+            run
+        };
+        let relaxed = open(100.0, 1);
+        assert_eq!((relaxed.records.len(), relaxed.mixes()), (50, 2));
+        for (i, record) in (0..).zip(&relaxed.records) {
+            assert_eq!((record.due_ns - relaxed.from_ns, record.late_ns()), (i * 10_000_000, 0));
+        }
+        // One query of 2 ms each ms: each is a ms later than the one before.
+        let busy = open(1000.0, 1);
+        for (i, record) in (0..).zip(&busy.records) {
+            assert_eq!((record.late_ns(), record.seconds()), (i * 1_000_000, (i + 2) as f64 / 1e3));
+        }
+    }
+
+    #[test]
     fn virtual_time_repeats_exactly() {
         let times = |run: Run| run.records.iter().map(|r| (r.start_ns, r.end_ns)).collect::<Vec<_>>();
         assert_eq!(times(run(5, 7, None, false)), times(run(5, 7, None, false)));
