@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use snowmelt_bsbm::{QueryKind, UseCase, Workload};
 use snowmelt_graph::{Database, OpenOptions};
 use snowmelt_io::Clock;
@@ -112,8 +112,7 @@ impl Bench {
     /// Drives mixes of another stream, unmeasured: a run with updates is warmed up without any,
     /// as the benchmark's own driver does.
     pub fn warm_up(&self, stream: Stream, mixes: u64, stop: &AtomicBool) -> Result<()> {
-        let drive =
-            Drive { target: &self.target, clock: &self.clock, clients: self.load.clients, on_query: &|_| {} };
+        let drive = Drive::new(&self.target, &self.clock, self.load.clients);
         drive.run(&Mixes::new(stream, mixes, &[stop])).map(drop)
     }
 
@@ -142,32 +141,40 @@ impl Bench {
         let count = |_: &super::drive::Record| {
             self.queries.fetch_add(1, Ordering::Relaxed);
         };
-        let drive =
-            Drive { target: &self.target, clock: &self.clock, clients: self.load.clients, on_query: &count };
+        let drive = Drive::new(&self.target, &self.clock, self.load.clients).on_query(&count);
         let (run, samples) = sampler.during(|| drive.run(&mixes));
         self.stream = mixes.into_stream();
         Ok((run?, samples))
     }
 }
 
-/// How many products the database in `db` holds: a twentieth of its offers. Reads a few pages.
+/// How many products the database in `db` holds. Reads a few pages.
 pub fn count_products(db: &Path, options: &OpenOptions) -> Result<u32> {
     let options = OpenOptions { read_ahead: ReadAhead::none(), ..options.clone() };
     let engine = Engine::new(Database::open(db, &options)?);
     let target = InProcess::new(Arc::new(engine), options.clock.clone(), QueryOptions::default());
+    products_of(&target).with_context(|| db.display().to_string())
+}
+
+/// How many products a target holds: a twentieth of its offers.
+///
+/// # Errors
+/// It fails, or does not look like a data set of the benchmark.
+pub fn products_of(target: &dyn Target) -> Result<u32> {
     let text = "PREFIX bsbm: <http://www4.wiwiss.fu-berlin.de/bizer/bsbm/v01/vocabulary/>\n\
                 SELECT (COUNT(*) AS ?offers) WHERE { ?offer a bsbm:Offer }";
     let query = snowmelt_bsbm::Query { number: 0, kind: QueryKind::Select, text: text.into() };
     let mut answer = Vec::new();
-    target.answer(&query, &mut answer)?;
+    if let Some(failure) = target.answer(&query, &mut answer)?.failed {
+        bail!("it cannot count its offers: {failure}");
+    }
     let answer = String::from_utf8_lossy(&answer);
     let number = answer.split("</literal>").next().and_then(|text| text.rsplit('>').next());
     match number.and_then(|number| number.parse::<u32>().ok()) {
         Some(offers) if offers >= 20 && offers % 20 == 0 => Ok(offers / 20),
         _ => bail!(
-            "{} does not look like a data set of the benchmark (no offers, 20 for each product): \
-             make one with `snowmelt bsbm generate`, or give --products",
-            db.display()
+            "it does not look like a data set of the benchmark (no offers, 20 for each product): \
+             make one with `snowmelt bsbm generate`, or give --products"
         ),
     }
 }

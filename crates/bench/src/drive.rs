@@ -3,28 +3,44 @@
 //! Mixes are drawn when they are taken, under a lock that is never held while anybody waits, so
 //! a run of any length needs no memory for its texts, and in virtual time the same client
 //! always gets the same mix.
+//!
+//! A *closed loop* sends a client's next query when its last one is answered. An *open loop*
+//! ([`Rules::rate`]) has a moment for each query, however slow the answers are: the next free
+//! client sends it then, or later if none is free, and its time counts from that moment.
 
+use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use anyhow::Result;
-use snowmelt_bsbm::{Mix, Query, Workload};
+use anyhow::{Result, bail};
+use snowmelt_bsbm::{Mix, Query, QueryKind, Workload};
 use snowmelt_io::Clock;
+use twox_hash::XxHash3_64;
 
+use super::content::Reading;
 use super::curve::Curve;
-use super::digest::digest;
-use super::target::Target;
+use super::target::{Answered, Failure, Target};
 
 /// One execution of one query.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The query's number in its use case.
     pub number: u32,
-    /// Start, in nanoseconds of the run's clock.
+    /// The mix it belongs to, counted from 1 in its stream.
+    pub mix: u64,
+    /// A hash of its text.
+    pub text: u64,
+    /// It changes the data, and has no rows that compare.
+    pub is_update: bool,
+    /// When it should start, in nanoseconds of the run's clock; in a closed loop it is the start.
+    pub due_ns: u64,
+    /// Start, after a connection was made if there was none.
     pub start_ns: u64,
     /// End of serialisation.
     pub end_ns: u64,
+    /// Time that making a connection took.
+    pub connect_ns: u64,
     /// Solutions or triples.
     pub rows: u64,
     /// Bytes of the serialised answer.
@@ -37,8 +53,25 @@ pub struct Record {
     pub planning_ns: u64,
     /// True for the last query of a mix.
     pub ends_mix: bool,
-    /// Why there is no answer (a limit was hit).
-    pub failed: Option<String>,
+    /// Why there is no answer.
+    pub failed: Option<Failure>,
+}
+
+impl Record {
+    /// Time of the query, from the moment it should start.
+    pub fn seconds(&self) -> f64 {
+        self.end_ns.saturating_sub(self.due_ns) as f64 / 1e9
+    }
+
+    /// Delay of its start.
+    pub fn late_ns(&self) -> u64 {
+        self.start_ns.saturating_sub(self.due_ns)
+    }
+}
+
+/// A hash of a query's text, by which runs are compared.
+pub fn text_hash(text: &str) -> u64 {
+    XxHash3_64::oneshot(text.as_bytes())
 }
 
 /// Where mixes come from.
@@ -51,7 +84,8 @@ pub enum Stream {
 }
 
 impl Stream {
-    fn next_mix(&mut self) -> Mix {
+    /// The next one.
+    pub fn next_mix(&mut self) -> Mix {
         match self {
             Self::Drawn(workload) => workload.next_mix(),
             Self::Same(mix) => mix.clone(),
@@ -59,9 +93,31 @@ impl Stream {
     }
 }
 
+/// Mixes not yet taken, and how many of them; single queries of the one that was begun.
+struct Left {
+    stream: Stream,
+    mixes: u64,
+    begun: VecDeque<Task>,
+    /// Queries taken one by one.
+    taken: u64,
+}
+
+/// A query and its place.
+struct Task {
+    query: Query,
+    mix: u64,
+    ends_mix: bool,
+}
+
+fn tasks(mix: Mix) -> impl Iterator<Item = Task> {
+    let (last, number) = (mix.queries.len().saturating_sub(1), mix.number);
+    let place = move |(i, query)| Task { query, mix: number, ends_mix: i == last };
+    mix.queries.into_iter().enumerate().map(place)
+}
+
 /// The stream of mixes that clients share, ended by a number of mixes, a moment, or a flag.
 pub struct Mixes<'a> {
-    left: Mutex<(Stream, u64)>,
+    left: Mutex<Left>,
     until_ns: Option<u64>,
     stop: Vec<&'a AtomicBool>,
 }
@@ -69,7 +125,8 @@ pub struct Mixes<'a> {
 impl<'a> Mixes<'a> {
     /// At most `count` mixes; no query is begun after one of `stop` is set.
     pub fn new(stream: Stream, count: u64, stop: &[&'a AtomicBool]) -> Self {
-        Self { left: Mutex::new((stream, count)), until_ns: None, stop: stop.to_vec() }
+        let left = Left { stream, mixes: count, begun: VecDeque::new(), taken: 0 };
+        Self { left: Mutex::new(left), until_ns: None, stop: stop.to_vec() }
     }
 
     /// No query is begun at or after this moment of the run's clock.
@@ -80,8 +137,18 @@ impl<'a> Mixes<'a> {
 
     fn take(&self) -> Option<Mix> {
         let mut left = self.left.lock().expect("drawing parameters does not panic");
-        left.1 = left.1.checked_sub(1)?;
-        Some(left.0.next_mix())
+        left.next_mix()
+    }
+
+    /// The next query, and how many were taken before.
+    fn take_query(&self) -> Option<(u64, Task)> {
+        let mut left = self.left.lock().expect("drawing parameters does not panic");
+        if left.begun.is_empty() {
+            let mix = left.next_mix()?;
+            left.begun.extend(tasks(mix));
+        }
+        left.taken += 1;
+        Some((left.taken - 1, left.begun.pop_front()?))
     }
 
     fn over(&self, clock: &Clock) -> bool {
@@ -91,8 +158,26 @@ impl<'a> Mixes<'a> {
 
     /// The stream behind the mixes taken so far.
     pub fn into_stream(self) -> Stream {
-        self.left.into_inner().expect("drawing parameters does not panic").0
+        self.left.into_inner().expect("drawing parameters does not panic").stream
     }
+}
+
+impl Left {
+    fn next_mix(&mut self) -> Option<Mix> {
+        self.mixes = self.mixes.checked_sub(1)?;
+        Some(self.stream.next_mix())
+    }
+}
+
+/// How queries are sent and their answers taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rules {
+    /// Open loop: queries per second that are due, evenly. `None`: a closed loop.
+    pub rate: Option<f64>,
+    /// How answers become rows and digests.
+    pub reading: Reading,
+    /// A broken answer is counted; otherwise it ends the run.
+    pub keeps_going: bool,
 }
 
 /// How mixes are driven.
@@ -105,6 +190,8 @@ pub struct Drive<'a> {
     pub clients: usize,
     /// Called after every query, from the client's thread.
     pub on_query: &'a (dyn Fn(&Record) + Sync),
+    /// Closed loop, answers digested as they are written, unless set.
+    pub rules: Rules,
 }
 
 /// All records of a run.
@@ -140,6 +227,23 @@ impl Run {
     }
 }
 
+impl<'a> Drive<'a> {
+    /// Drives `target` by so many clients.
+    pub fn new(target: &'a dyn Target, clock: &'a Clock, clients: usize) -> Self {
+        Self { target, clock, clients, on_query: &|_| {}, rules: Rules::default() }
+    }
+
+    /// Calls `on_query` after every query, from the client's thread.
+    pub fn on_query(self, on_query: &'a (dyn Fn(&Record) + Sync)) -> Self {
+        Self { on_query, ..self }
+    }
+
+    /// Under other rules.
+    pub fn rules(self, rules: Rules) -> Self {
+        Self { rules, ..self }
+    }
+}
+
 impl Drive<'_> {
     /// Runs mixes until they end. The first error that is not a query's own limit ends the run.
     pub fn run(&self, mixes: &Mixes<'_>) -> Result<Run> {
@@ -165,7 +269,7 @@ impl Drive<'_> {
             let client = |ticket: snowmelt_io::ClientTicket| {
                 scope.spawn(move || {
                     let _turn = ticket.enter();
-                    let result = self.client(mixes, failed);
+                    let result = self.client(mixes, from_ns, failed);
                     failed.fetch_or(result.is_err(), Ordering::Relaxed);
                     result
                 })
@@ -177,41 +281,117 @@ impl Drive<'_> {
         Ok(Run { from_ns, to_ns: self.clock.now_ns(), records })
     }
 
-    fn client(&self, mixes: &Mixes<'_>, failed: &AtomicBool) -> Result<Vec<Record>> {
-        let mut records = Vec::new();
-        let mut answer = Vec::with_capacity(1 << 16);
-        while !mixes.over(self.clock) {
-            let Some(mix) = mixes.take() else { break };
-            for (i, query) in mix.queries.iter().enumerate() {
-                if mixes.over(self.clock) || failed.load(Ordering::Relaxed) {
-                    return Ok(records);
-                }
-                let mut record = self.query(query, &mut answer)?;
-                record.ends_mix = i + 1 == mix.queries.len();
-                (self.on_query)(&record);
-                records.push(record);
-            }
+    fn client(&self, mixes: &Mixes<'_>, from_ns: u64, failed: &AtomicBool) -> Result<Vec<Record>> {
+        let mut client = Client { drive: self, records: Vec::new(), answer: Vec::with_capacity(1 << 16) };
+        let over = || mixes.over(self.clock) || failed.load(Ordering::Relaxed);
+        match self.rules.rate {
+            None => client.closed_loop(mixes, &over)?,
+            Some(rate) => client.open_loop(mixes, from_ns, rate, &over)?,
         }
-        Ok(records)
+        Ok(client.records)
     }
 
-    fn query(&self, query: &Query, answer: &mut Vec<u8>) -> Result<Record> {
-        answer.clear();
-        let start_ns = self.clock.now_ns();
-        let answered = self.target.answer(query, answer)?;
-        let end_ns = self.clock.now_ns();
-        Ok(Record {
+    /// Sleeps until shortly before `due_ns`, then looks at the clock; false if the run is over
+    /// before.
+    fn wait_until(&self, due_ns: u64, over: &dyn Fn() -> bool) -> bool {
+        /// Longer than a sleep goes on beyond its time.
+        const WATCHED_NS: u64 = 100_000;
+        const NAP_NS: u64 = 50_000_000;
+        loop {
+            let left = due_ns.saturating_sub(self.clock.now_ns());
+            if left == 0 {
+                return true;
+            } else if over() {
+                return false;
+            } else if self.clock.is_virtual() {
+                self.clock.sleep_ns(left);
+            } else if left > WATCHED_NS {
+                self.clock.sleep_ns((left - WATCHED_NS).min(NAP_NS));
+            } else {
+                thread::yield_now();
+            }
+        }
+    }
+}
+
+/// One client at work.
+struct Client<'a> {
+    drive: &'a Drive<'a>,
+    records: Vec<Record>,
+    answer: Vec<u8>,
+}
+
+impl Client<'_> {
+    fn closed_loop(&mut self, mixes: &Mixes<'_>, over: &dyn Fn() -> bool) -> Result<()> {
+        while !over() {
+            let Some(mix) = mixes.take() else { break };
+            for task in tasks(mix) {
+                if over() {
+                    return Ok(());
+                }
+                self.query(&task, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn open_loop(
+        &mut self,
+        mixes: &Mixes<'_>,
+        from_ns: u64,
+        rate: f64,
+        over: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        while !over() {
+            let Some((before, task)) = mixes.take_query() else { break };
+            let due_ns = from_ns + (before as f64 * 1e9 / rate) as u64;
+            if !self.drive.wait_until(due_ns, over) {
+                break;
+            }
+            self.query(&task, Some(due_ns))?;
+        }
+        Ok(())
+    }
+
+    fn query(&mut self, task: &Task, due_ns: Option<u64>) -> Result<()> {
+        let Drive { target, clock, rules, .. } = self.drive;
+        let query = &task.query;
+        self.answer.clear();
+        let begun_ns = clock.now_ns();
+        let Answered { mut rows, work_ns, planning_ns, connect_ns, mut failed } =
+            target.answer(query, &mut self.answer)?;
+        let end_ns = clock.now_ns();
+        let start_ns = begun_ns + connect_ns;
+        let mut digest = 0;
+        if failed.is_none() {
+            match rules.reading.content(query.kind, &self.answer, rows) {
+                Ok(content) => (rows, digest) = (content.rows, content.digest),
+                Err(error) => failed = Some(Failure::Broken(format!("malformed answer: {error}"))),
+            }
+        }
+        if let (Some(Failure::Broken(why)), false) = (&failed, rules.keeps_going) {
+            bail!("query {} of mix {}: {why}", query.number, task.mix);
+        }
+        let record = Record {
             number: query.number,
+            mix: task.mix,
+            text: text_hash(&query.text),
+            is_update: query.kind == QueryKind::Update,
+            due_ns: due_ns.unwrap_or(start_ns),
             start_ns,
             end_ns,
-            rows: answered.rows,
-            bytes: answer.len() as u64,
-            digest: if answered.failed.is_none() { digest(answer) } else { 0 },
-            work_ns: answered.work_ns,
-            planning_ns: answered.planning_ns,
-            ends_mix: false,
-            failed: answered.failed,
-        })
+            connect_ns,
+            rows,
+            bytes: self.answer.len() as u64,
+            digest,
+            work_ns,
+            planning_ns,
+            ends_mix: task.ends_mix,
+            failed,
+        };
+        (self.drive.on_query)(&record);
+        self.records.push(record);
+        Ok(())
     }
 }
 
@@ -239,7 +419,7 @@ mod tests {
         let stop = AtomicBool::new(stop);
         let mut mixes = Mixes::new(Stream::Drawn(Box::new(workload)), mixes, &[&stop]);
         mixes.until_ns = until;
-        Drive { target: &target, clock: &clock, clients, on_query: &|_| {} }.run(&mixes).unwrap()
+        Drive::new(&target, &clock, clients).run(&mixes).unwrap()
     }
 
     #[test]
@@ -252,6 +432,30 @@ mod tests {
         assert!((four.work_curve().final_rate(50) - 2.0).abs() < 0.1);
         let sum = |run: &Run| run.records.iter().map(|r| r.digest).fold(0, u64::wrapping_add);
         assert_eq!(sum(&one), sum(&four), "the same queries, whoever ran them");
+    }
+
+    #[test]
+    fn an_open_loop_has_a_moment_for_each_query() {
+        let clock = Clock::virtual_time(2);
+        let target = Constant(clock.clone());
+        let open = |rate, clients| {
+            let workload = Workload::new(100, DEFAULT_SEED, UseCase::Explore).unwrap();
+            let mixes = Mixes::new(Stream::Drawn(Box::new(workload)), 2, &[]);
+            let rules = Rules { rate: Some(rate), ..Rules::default() };
+            let mut run = Drive::new(&target, &clock, clients).rules(rules).run(&mixes).unwrap();
+            run.records.sort_by_key(|record| record.due_ns);
+            run
+        };
+        let relaxed = open(100.0, 1);
+        assert_eq!((relaxed.records.len(), relaxed.mixes()), (50, 2));
+        for (i, record) in (0..).zip(&relaxed.records) {
+            assert_eq!((record.due_ns - relaxed.from_ns, record.late_ns()), (i * 10_000_000, 0));
+        }
+        // One query of 2 ms each ms: each is a ms later than the one before.
+        let busy = open(1000.0, 1);
+        for (i, record) in (0..).zip(&busy.records) {
+            assert_eq!((record.late_ns(), record.seconds()), (i * 1_000_000, (i + 2) as f64 / 1e3));
+        }
     }
 
     #[test]

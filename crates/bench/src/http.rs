@@ -2,88 +2,229 @@
 //! query or one kept per client.
 //!
 //! The protocol of the benchmark's original driver: GET with the query in the URL, SPARQL XML or
-//! RDF/XML wanted, the whole answer read. The server's answer may be framed by length, by
-//! chunks or by the end of the connection.
+//! RDF/XML wanted, updates by POST of a form, the whole answer read. As there, a query's time
+//! begins when its connection is made. An endpoint that cannot be connected to is an error of the
+//! run; an answer that is late, refused or cut is a failure of its query.
+
+mod response;
 
 use std::cell::RefCell;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::io::{self, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use snowmelt_bsbm::{Query, QueryKind};
 
-use super::target::{Answered, Target};
+use super::target::{Answered, Failure, Target};
+
+/// A server that is silent for so long has no answer, whatever the time limit of queries.
+const SILENCE: Duration = Duration::from_secs(300);
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(30);
+
+/// Beside the address: how an endpoint is spoken to.
+#[derive(Clone, Debug, Default)]
+pub struct Protocol {
+    /// Open a connection for each query, as the original driver does.
+    pub connection_per_query: bool,
+    /// From the sending of a query to the last byte of its answer.
+    pub timeout: Option<Duration>,
+    /// Sent as `default-graph-uri`.
+    pub default_graph: Option<String>,
+    /// Where updates go, if elsewhere.
+    pub update_url: Option<String>,
+    /// Name of the form field that holds an update; `update` unless set.
+    pub update_field: Option<String>,
+}
 
 /// An endpoint.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
+    queries: Address,
+    updates: Address,
+    protocol: Protocol,
+}
+
+/// A URL, taken apart.
+#[derive(Clone, Debug)]
+struct Address {
     /// `host:port`.
     authority: String,
     path: String,
-    /// Open a connection for each query, as the original driver does.
-    connection_per_query: bool,
+    sockets: Vec<SocketAddr>,
+}
+
+/// An open connection, and whose it is.
+struct Connection {
+    authority: String,
+    stream: BufReader<Patient>,
+}
+
+/// A socket whose reads fail after a moment.
+struct Patient {
+    socket: TcpStream,
+    until: Option<Instant>,
 }
 
 thread_local! {
     /// The connection this client keeps.
-    static KEPT: RefCell<Option<BufReader<TcpStream>>> = const { RefCell::new(None) };
+    static KEPT: RefCell<Option<Connection>> = const { RefCell::new(None) };
+}
+
+impl Read for Patient {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if let Some(until) = self.until {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.socket.set_read_timeout(Some(left))?;
+        }
+        self.socket.read(into)
+    }
+}
+
+impl Address {
+    fn new(url: &str) -> Result<Self> {
+        let Some(rest) = url.strip_prefix("http://") else {
+            bail!("{url}: only http:// endpoints are driven")
+        };
+        let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let has_port = host.rsplit(']').next().is_some_and(|port| port.contains(':'));
+        let authority = if has_port { host.to_owned() } else { format!("{host}:80") };
+        let path = if path.is_empty() { "/".to_owned() } else { path.to_owned() };
+        let sockets = authority.to_socket_addrs().with_context(|| format!("{url}: no such host"))?;
+        Ok(Self { sockets: sockets.collect(), authority, path })
+    }
+
+    fn connect(&self, silence: Duration) -> Result<Connection> {
+        let mut result = Err(io::Error::other("the host has no address"));
+        for socket in &self.sockets {
+            result = TcpStream::connect_timeout(socket, CONNECT);
+            if result.is_ok() {
+                break;
+            }
+        }
+        let socket = result.with_context(|| format!("cannot connect to {}", self.authority))?;
+        socket.set_nodelay(true)?;
+        socket.set_read_timeout(Some(silence))?;
+        socket.set_write_timeout(Some(silence))?;
+        let stream = BufReader::with_capacity(1 << 16, Patient { socket, until: None });
+        Ok(Connection { authority: self.authority.clone(), stream })
+    }
 }
 
 impl Endpoint {
     /// The endpoint at `http://host[:port]/path`.
-    pub fn new(url: &str, connection_per_query: bool) -> Result<Self> {
-        let Some(rest) = url.strip_prefix("http://") else {
-            bail!("{url}: only http:// endpoints are driven")
-        };
-        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        let authority =
-            if authority.contains(':') { authority.to_owned() } else { format!("{authority}:80") };
-        let path = if path.is_empty() { "/".to_owned() } else { path.to_owned() };
-        Ok(Self { authority, path, connection_per_query })
+    ///
+    /// # Errors
+    /// The address is not `http://`, or its host has none.
+    pub fn new(url: &str, protocol: Protocol) -> Result<Self> {
+        let queries = Address::new(url)?;
+        let updates = protocol.update_url.as_deref().map_or(Ok(queries.clone()), Address::new)?;
+        Ok(Self { queries, updates, protocol })
     }
 
-    fn connect(&self) -> Result<BufReader<TcpStream>> {
-        let address = self.authority.to_socket_addrs()?.next().context("the host has no address")?;
-        let stream =
-            TcpStream::connect(address).with_context(|| format!("cannot connect to {}", self.authority))?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(Duration::from_secs(300)))?;
-        Ok(BufReader::with_capacity(1 << 16, stream))
+    fn address(&self, query: &Query) -> &Address {
+        if query.kind == QueryKind::Update { &self.updates } else { &self.queries }
     }
 
     fn request(&self, query: &Query) -> String {
-        let accept = match query.kind {
-            QueryKind::Describe | QueryKind::Construct => "application/rdf+xml",
-            _ => "application/sparql-results+xml",
-        };
-        let Self { authority, path, .. } = self;
-        let connection = if self.connection_per_query { "close" } else { "keep-alive" };
+        let Protocol { connection_per_query, default_graph, update_field, .. } = &self.protocol;
+        let Address { authority, path, .. } = self.address(query);
+        let connection = if *connection_per_query { "close" } else { "keep-alive" };
         if query.kind == QueryKind::Update {
-            let form = format!("update={}", percent_encode(&query.text));
+            let mut form = format!("{}=", update_field.as_deref().unwrap_or("update"));
+            percent_encode(&query.text, &mut form);
             return format!(
                 "POST {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: {connection}\r\n\
                  Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{form}",
                 form.len()
             );
         }
-        let query = percent_encode(&query.text);
-        format!(
-            "GET {path}?query={query} HTTP/1.1\r\nHost: {authority}\r\nAccept: {accept}\r\nConnection: {connection}\r\n\r\n"
-        )
+        let joint = if path.contains('?') { '&' } else { '?' };
+        let mut request = format!("GET {path}{joint}query=");
+        percent_encode(&query.text, &mut request);
+        if let Some(graph) = default_graph {
+            request.push_str("&default-graph-uri=");
+            percent_encode(graph, &mut request);
+        }
+        let accept = accepted(query.kind);
+        request += &format!(
+            " HTTP/1.1\r\nHost: {authority}\r\nAccept: {accept}\r\nConnection: {connection}\r\n\r\n"
+        );
+        request
+    }
+
+    /// The connection of this client to an address, and how long it took to make it.
+    fn connection(&self, address: &Address) -> Result<(Connection, Option<Duration>)> {
+        let kept = KEPT.take().filter(|kept| kept.authority == address.authority);
+        match kept {
+            Some(kept) if !self.protocol.connection_per_query => Ok((kept, None)),
+            _ => {
+                let begun = Instant::now();
+                let silence = self.protocol.timeout.unwrap_or(SILENCE);
+                Ok((address.connect(silence)?, Some(begun.elapsed())))
+            }
+        }
+    }
+
+    /// Sends a request and reads its answer; the connection is kept if it can be.
+    fn exchange(&self, mut connection: Connection, request: &str, answer: &mut Vec<u8>) -> io::Result<()> {
+        let patient = connection.stream.get_mut();
+        patient.until = self.protocol.timeout.map(|timeout| Instant::now() + timeout);
+        patient.socket.write_all(request.as_bytes())?;
+        let response = response::read(&mut connection.stream, answer)?;
+        if !(200..300).contains(&response.status) {
+            let text = String::from_utf8_lossy(&answer[..answer.len().min(500)]);
+            return Err(io::Error::other(format!("status {}: {}", response.status, text.trim())));
+        }
+        if response.is_reusable && !self.protocol.connection_per_query {
+            KEPT.set(Some(connection));
+        }
+        Ok(())
     }
 }
 
 impl Target for Endpoint {
     fn answer(&self, query: &Query, answer: &mut Vec<u8>) -> Result<Answered> {
-        let kept = if self.connection_per_query { None } else { KEPT.take() };
-        let mut stream = kept.map_or_else(|| self.connect(), Ok)?;
-        stream.get_mut().write_all(self.request(query).as_bytes())?;
-        let reusable = read_answer(&mut stream, answer).with_context(|| format!("query {}", query.number))?;
-        if reusable && !self.connection_per_query {
-            KEPT.set(Some(stream));
+        let address = self.address(query);
+        let request = self.request(query);
+        let (connection, mut connected) = self.connection(address)?;
+        let mut result = self.exchange(connection, &request, answer);
+        // A server may close a kept connection at any moment; a query, not an update, goes twice.
+        let is_stale = |error: &io::Error| connected.is_none() && response::is_before_answer(error);
+        if query.kind != QueryKind::Update && result.as_ref().is_err_and(is_stale) {
+            answer.clear();
+            let (connection, took) = self.connection(address)?;
+            connected = took;
+            result = self.exchange(connection, &request, answer);
         }
-        Ok(Answered { rows: count_rows(answer, query.kind), ..Answered::default() })
+        let failed = result.err().map(|error| self.failure(&error));
+        let rows = if failed.is_none() { count_rows(answer, query.kind) } else { 0 };
+        let connect_ns = connected.unwrap_or_default().as_nanos() as u64;
+        Ok(Answered { rows, connect_ns, failed, ..Answered::default() })
+    }
+}
+
+impl Endpoint {
+    fn failure(&self, error: &io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
+                let limit = self.protocol.timeout.unwrap_or(SILENCE);
+                Failure::Timeout(format!("no answer in {} ms", limit.as_millis()))
+            }
+            _ => Failure::Broken(error.to_string()),
+        }
+    }
+}
+
+fn accepted(kind: QueryKind) -> &'static str {
+    match kind {
+        QueryKind::Describe | QueryKind::Construct => "application/rdf+xml",
+        _ => "application/sparql-results+xml",
     }
 }
 
@@ -93,95 +234,31 @@ impl Target for Endpoint {
 /// # Errors
 /// The address is not `http://`, there is no server, or its answer is none of HTTP.
 pub fn get(url: &str, headers: &str, patience: Duration) -> Result<(u16, Vec<u8>)> {
-    let endpoint = Endpoint::new(url, true)?;
-    let Endpoint { authority, path, .. } = &endpoint;
-    let mut stream = endpoint.connect()?;
-    stream.get_ref().set_read_timeout(Some(patience))?;
+    let address = Address::new(url)?;
+    let Address { authority, path, .. } = &address;
+    let mut stream = address.connect(patience)?.stream;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n{headers}\r\n");
-    stream.get_mut().write_all(request.as_bytes())?;
+    stream.get_mut().socket.write_all(request.as_bytes())?;
     let mut body = Vec::new();
-    let (status, _) = read_any_answer(&mut stream, &mut body).with_context(|| url.to_owned())?;
-    Ok((status, body))
+    let response = response::read(&mut stream, &mut body).with_context(|| url.to_owned())?;
+    Ok((response.status, body))
 }
 
-/// Reads head and body of an answer that must be a good one; true when the connection can be used
-/// again.
-fn read_answer(stream: &mut impl BufRead, body: &mut Vec<u8>) -> Result<bool> {
-    let (status, is_reusable) = read_any_answer(stream, body)?;
-    if status != 200 {
-        bail!("status {status}: {}", String::from_utf8_lossy(&body[..body.len().min(500)]));
-    }
-    Ok(is_reusable)
-}
-
-/// Reads head and body; the status, and true when the connection can be used again.
-fn read_any_answer(stream: &mut impl BufRead, body: &mut Vec<u8>) -> Result<(u16, bool)> {
-    let mut line = String::new();
-    stream.read_line(&mut line)?;
-    let status: u16 = line
-        .split_whitespace()
-        .nth(1)
-        .and_then(|s| s.parse().ok())
-        .with_context(|| format!("not HTTP: {line:?}"))?;
-    let (mut length, mut chunked, mut close) = (None, false, false);
-    loop {
-        line.clear();
-        if stream.read_line(&mut line)? == 0 {
-            bail!("the answer ends in its head");
-        }
-        let Some((name, value)) = line.trim_end().split_once(':') else { break };
-        match (name.to_ascii_lowercase().as_str(), value.trim().to_ascii_lowercase().as_str()) {
-            ("content-length", value) => length = Some(value.parse::<u64>()?),
-            ("transfer-encoding", "chunked") => chunked = true,
-            ("connection", "close") => close = true,
-            _ => {}
-        }
-    }
-    match (chunked, length) {
-        (true, _) => read_chunks(stream, body)?,
-        (false, Some(length)) => {
-            let got = stream.take(length).read_to_end(body)? as u64;
-            if got < length {
-                bail!("the answer ends after {got} of {length} bytes");
-            }
-        }
-        (false, None) => {
-            stream.read_to_end(body)?;
-            close = true;
-        }
-    }
-    Ok((status, !close))
-}
-
-fn read_chunks(stream: &mut impl BufRead, body: &mut Vec<u8>) -> Result<()> {
-    let mut line = String::new();
-    loop {
-        line.clear();
-        stream.read_line(&mut line)?;
-        let size = line.trim_end().split(';').next().unwrap_or("");
-        let size = u64::from_str_radix(size, 16).with_context(|| format!("bad chunk size {line:?}"))?;
-        let got = stream.take(size).read_to_end(body)? as u64;
-        if got < size {
-            bail!("the answer ends within a chunk");
-        }
-        line.clear();
-        stream.read_line(&mut line)?; // the end of the chunk
-        if size == 0 {
-            return Ok(());
-        }
-    }
-}
-
-fn percent_encode(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() * 3 / 2);
+/// Appends `text` as the value of a form's field.
+fn percent_encode(text: &str, out: &mut String) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    out.reserve(text.len() * 2);
     for byte in text.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(byte as char),
             b' ' => out.push('+'),
-            _ => out.push_str(&format!("%{byte:02X}")),
+            _ => {
+                out.push('%');
+                out.push(DIGITS[usize::from(byte >> 4)] as char);
+                out.push(DIGITS[usize::from(byte & 15)] as char);
+            }
         }
     }
-    out
 }
 
 /// Solutions, or properties of described subjects (about the triples of a graph).
@@ -202,35 +279,6 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
-    fn read(text: &str) -> Result<(Vec<u8>, bool)> {
-        let mut body = Vec::new();
-        read_answer(&mut text.as_bytes(), &mut body).map(|reusable| (body, reusable))
-    }
-
-    #[test]
-    fn three_ways_to_frame_an_answer() {
-        let hello = |reusable| (b"hello".to_vec(), reusable);
-        assert_eq!(read("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").unwrap(), hello(true));
-        assert_eq!(read("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello").unwrap(), hello(false));
-        let chunked =
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhell\r\n1;x\r\no\r\n0\r\n\r\n";
-        assert_eq!(read(chunked).unwrap(), hello(true));
-    }
-
-    #[test]
-    fn bad_answers_are_errors() {
-        for text in [
-            "",
-            "HTTP/1.1 200 OK\r\n",
-            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello",
-            "HTTP/1.1 400 Bad\r\nContent-Length: 5\r\n\r\nhello",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhe",
-        ] {
-            assert!(read(text).is_err(), "{text:?}");
-        }
-    }
-
     #[test]
     fn asks_as_the_original_driver_does() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -247,7 +295,8 @@ mod tests {
                 .unwrap();
             String::from_utf8_lossy(&request[..n]).into_owned()
         });
-        let endpoint = Endpoint::new(&url, true).unwrap();
+        let endpoint =
+            Endpoint::new(&url, Protocol { connection_per_query: true, ..Protocol::default() }).unwrap();
         let query = Query { number: 1, kind: QueryKind::Select, text: "SELECT * { ?s ?p \"a+b\" }".into() };
         let mut answer = Vec::new();
         assert_eq!(endpoint.answer(&query, &mut answer).unwrap().rows, 2);
@@ -257,6 +306,6 @@ mod tests {
             "{request}"
         );
         assert!(request.contains("Accept: application/sparql-results+xml\r\n"));
-        assert!(Endpoint::new("https://x", true).is_err());
+        assert!(Endpoint::new("https://x", Protocol::default()).is_err());
     }
 }

@@ -8,7 +8,7 @@ use snowmelt_io::Clock;
 use snowmelt_sparql::{Engine, QueryError, QueryOptions, ResultFormat, UpdateOptions};
 
 use super::cpu_model::CpuModel;
-use super::target::{Answered, Target};
+use super::target::{Answered, Failure, Target};
 
 /// The engine in this process.
 pub struct InProcess {
@@ -46,8 +46,13 @@ impl Target for InProcess {
         let result = self.engine.query(&query.text, &self.options);
         let written = match result.and_then(|result| result.write(format, answer)) {
             Ok(written) => written,
-            Err(error @ (QueryError::Timeout { .. } | QueryError::Memory { .. })) => {
-                return Ok(Answered { failed: Some(error.to_string()), ..Answered::default() });
+            Err(error @ QueryError::Timeout { .. }) => {
+                let failed = Some(Failure::Timeout(error.to_string()));
+                return Ok(Answered { failed, ..Answered::default() });
+            }
+            Err(error @ QueryError::Memory { .. }) => {
+                let failed = Some(Failure::Limit(error.to_string()));
+                return Ok(Answered { failed, ..Answered::default() });
             }
             Err(error) => {
                 return Err(error).with_context(|| format!("query {}:\n{}\n", query.number, query.text));

@@ -4,7 +4,9 @@
 //! 1. `drive`: clients take mixes from one stream, run their queries, and keep a record of each.
 //! 2. `target`: who answers. The engine in this process, or an endpoint (`http`).
 //! 3. `report`: the benchmark's own figures from the records; `curve`: throughput over time and
-//!    when it was full; `digest`: whether two runs gave the same answers.
+//!    when it was full; `content` and `digest`: rows and digest of an answer; `verify`: whether two
+//!    runs gave the same answers; `measure`: warm-up and run; `summary`: all of it as JSON, as the
+//!    original driver's XML, and as a page.
 //! 4. `cold`: how a run is made cold and shown to be; `sampler`: what happens second by second.
 //! 5. `scale`: what grows how with the data, and a flame graph of where the processors are.
 //! 6. `ablation`: every read-ahead rule on and off, on modelled devices, in virtual time.
@@ -18,6 +20,7 @@ pub mod ablation;
 pub mod bench;
 pub mod cold;
 pub mod cold_run;
+pub mod content;
 pub mod cpu_model;
 pub mod curve;
 pub mod dataset;
@@ -25,6 +28,7 @@ pub mod digest;
 pub mod drive;
 pub mod http;
 pub mod in_process;
+pub mod measure;
 pub mod plot;
 pub mod process;
 pub mod race;
@@ -32,4 +36,6 @@ pub mod report;
 pub mod sampler;
 pub mod scale;
 pub mod scratch_dir;
+pub mod summary;
 pub mod target;
+pub mod verify;

@@ -98,18 +98,7 @@ mod tests {
 
     /// A run whose queries end at these seconds.
     fn entry(title: &str, ends: impl Iterator<Item = f64>) -> Entry {
-        let record = |end: f64| Record {
-            number: 1,
-            start_ns: 0,
-            end_ns: (end * 1e9) as u64,
-            rows: 0,
-            bytes: 0,
-            digest: 0,
-            work_ns: 0,
-            planning_ns: 0,
-            ends_mix: false,
-            failed: None,
-        };
+        let record = |end: f64| Record { number: 1, end_ns: (end * 1e9) as u64, ..Record::default() };
         let records: Vec<Record> = ends.map(record).collect();
         let to_ns = records.last().map_or(0, |r| r.end_ns);
         Entry { title: title.into(), begun_ns: 0, run: Run { from_ns: 0, to_ns, records } }

@@ -100,7 +100,7 @@ impl Sampler<'_> {
         Look {
             at: Instant::now(),
             queries: self.queries.load(Ordering::Relaxed),
-            cpu_s: process::cpu_seconds().unwrap_or(0.0),
+            cpu_s: process::cpu_seconds(),
             requests: meters.requests(),
             pages: meters.pages_read(),
             bytes: meters.bytes(),

@@ -10,6 +10,7 @@ pub mod config;
 pub mod demo;
 pub mod doctor;
 pub mod dump;
+pub mod lab_bsbm;
 pub mod load;
 pub mod probe;
 pub mod query;

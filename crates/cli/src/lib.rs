@@ -19,8 +19,8 @@ use std::path::PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
-    backup, bsbm_generate, bsbm_run, bsbm_scale, check, compact, config, demo, doctor, dump, load, probe,
-    query, restore, scan, serve, stats, token, update,
+    backup, bsbm_generate, bsbm_run, bsbm_scale, check, compact, config, demo, doctor, dump, lab_bsbm, load,
+    probe, query, restore, scan, serve, stats, token, update,
 };
 
 /// A graph database that plans its reads.
@@ -76,7 +76,15 @@ enum Command {
     Scan(scan::ScanArgs),
     /// Measure what storage really does, under any program
     #[command(subcommand)]
-    Lab(snowmelt_lab::Command),
+    Lab(Lab),
+}
+
+#[derive(Subcommand)]
+enum Lab {
+    /// Drive any SPARQL endpoint, or a database, with the Berlin SPARQL Benchmark
+    Bsbm(Box<lab_bsbm::LabBsbmArgs>),
+    #[command(flatten)]
+    Storage(snowmelt_lab::Command),
 }
 
 #[derive(Subcommand)]
@@ -118,7 +126,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Bsbm(Bsbm::Scale(args)) => bsbm_scale::run(*args),
         Command::Probe(args) => probe::run(args),
         Command::Scan(args) => scan::run(args),
-        Command::Lab(command) => snowmelt_lab::run(command).map_err(anyhow::Error::new),
+        Command::Lab(Lab::Bsbm(args)) => lab_bsbm::run(&args),
+        Command::Lab(Lab::Storage(command)) => snowmelt_lab::run(command).map_err(anyhow::Error::new),
     };
     match result {
         Ok(()) => 0,
@@ -129,6 +138,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
 /// The command line and what a configuration file adds to it. Ends the process for help and for
 /// wrong usage.
 fn parsed(args: Vec<OsString>) -> anyhow::Result<Cli> {
+    let args = lab_bsbm::long_names(args);
     let command = switches::topics::hide(Cli::command());
     if let Some(help) = switches::topics::asked(&command, &args) {
         print!("{help}");

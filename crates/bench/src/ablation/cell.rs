@@ -111,7 +111,7 @@ pub(super) fn run(
         InProcess::new(Engine::new(database).into(), clock.clone(), options(setting.costs, setting.threads));
     let (stream, count) = conditions.load.stream(ablation)?;
     let mixes = Mixes::new(stream, count, &[ablation.stop]);
-    let drive = Drive { target: &target, clock: &clock, clients: conditions.clients, on_query: &|_| {} };
+    let drive = Drive::new(&target, &clock, conditions.clients);
     let run = drive.run_beside(&mixes, Some(&|| work_in_background(&clock, &store)))?;
     Ok(figures(&run, &store.report(), conditions.clients))
 }

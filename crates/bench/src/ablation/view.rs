@@ -172,7 +172,7 @@ impl WarmLists {
             let target = InProcess::new(engine, clock.clone(), cell::options(PlanCosts::Device, 1));
             let (stream, count) = Load::Mixes.stream(ablation)?;
             let mixes = Mixes::new(stream, count, &[ablation.stop]);
-            Drive { target: &target, clock: &clock, clients: 1, on_query: &|_| {} }.run(&mixes)?;
+            Drive::new(&target, &clock, 1).run(&mixes)?;
             drop(target);
             let list = fs::read(view.list_path()).context("no warm list was saved")?;
             lists.insert(conditions.pool_percent, list);

@@ -15,13 +15,13 @@ use snowmelt_bench::ablation::{
 };
 use snowmelt_bench::bench::{Bench, ClientLoad, Until, count_products};
 use snowmelt_bench::cold_run::Plan;
-use snowmelt_bench::drive::{Drive, Mixes, Run};
-use snowmelt_bench::http::Endpoint;
+use snowmelt_bench::drive::{Rules, Run};
+use snowmelt_bench::http::{Endpoint, Protocol};
+use snowmelt_bench::measure::{Measurement, Streams, inserts_per_mix};
 use snowmelt_bench::report::{self, QueryReport, Throughput};
 use snowmelt_bench::sampler::Sample;
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, read_update_transactions};
 use snowmelt_graph::{OpenOptions, Report};
-use snowmelt_io::Clock;
 use snowmelt_sparql::PlanCosts;
 
 /// Run a query mix in this process and measure it.
@@ -224,23 +224,16 @@ fn with_updates(args: &BsbmRunArgs, stop: &AtomicBool) -> Result<Measured> {
         (None, None) => bail!("--endpoint needs --products"),
     };
     let load = args.load(products);
-    let inserts = load.use_case.mix().iter().filter(|number| **number == 1).count();
-    let mixes = args.mixes.min((transactions.len() / inserts) as u64);
+    let mixes = args.mixes.min((transactions.len() / inserts_per_mix(load.use_case)) as u64);
     if mixes < args.mixes {
         args.say(&format!("{} transactions are enough for {mixes} mixes", transactions.len()));
     }
-    let warm = ClientLoad { use_case: UseCase::Explore, ..load }.stream()?;
-    let stream = load.update_stream(transactions)?;
     args.say(&format!("{}; {}", machine(), settings_line(args, load)));
     if let Some(url) = &args.endpoint {
-        let target = Endpoint::new(url, args.connection_per_query)?;
-        let clock = Clock::real();
-        let drive = Drive { target: &target, clock: &clock, clients: load.clients, on_query: &|_| {} };
-        drive.run(&Mixes::new(warm, args.warmup, &[stop]))?;
-        let run = drive.run(&Mixes::new(stream, mixes, &[stop]))?;
-        interrupted(stop)?;
-        return Ok(over_http_measured(load, &run));
+        return endpoint(args, url, load, mixes, Some(transactions), stop);
     }
+    let warm = ClientLoad { use_case: UseCase::Explore, ..load }.stream()?;
+    let stream = load.update_stream(transactions)?;
     let db = args.db.as_ref().context("name a database or an --endpoint")?;
     let mut bench = Bench::with_stream(db, &options, load, stream)?;
     bench.warm_up(warm, args.warmup, stop)?;
@@ -283,27 +276,39 @@ fn from_cold(
 
 fn over_http(args: &BsbmRunArgs, url: &str, stop: &AtomicBool) -> Result<Measured> {
     let load = args.load(args.products.context("--endpoint needs --products")?);
-    let target = Endpoint::new(url, args.connection_per_query)?;
-    let clock = Clock::real();
-    let drive = Drive { target: &target, clock: &clock, clients: load.clients, on_query: &|_| {} };
     let how = if args.connection_per_query { "a connection per query" } else { "a connection per client" };
     args.say(&format!("{}; {url}, {how}; {}", machine(), settings_line(args, load)));
-    let warmup = Mixes::new(load.stream()?, args.warmup, &[stop]);
-    drive.run(&warmup)?;
-    let run = drive.run(&Mixes::new(warmup.into_stream(), args.mixes, &[stop]))?;
-    interrupted(stop)?;
-    Ok(over_http_measured(load, &run))
+    endpoint(args, url, load, args.mixes, None, stop)
 }
 
-fn over_http_measured(load: ClientLoad, run: &Run) -> Measured {
-    let throughput = Throughput::of(run, load.queries_per_mix());
-    Measured {
+/// Measures an endpoint; with transactions, their updates too.
+fn endpoint(
+    args: &BsbmRunArgs,
+    url: &str,
+    load: ClientLoad,
+    mixes: u64,
+    transactions: Option<Vec<String>>,
+    stop: &AtomicBool,
+) -> Result<Measured> {
+    let protocol = Protocol { connection_per_query: args.connection_per_query, ..Protocol::default() };
+    let target = Endpoint::new(url, protocol)?;
+    let measurement = Measurement {
+        target: &target,
+        clients: load.clients,
+        rules: Rules::default(),
+        warmup: args.warmup,
+        mixes,
+        stop,
+    };
+    let run = measurement.run(Streams::of(&load, transactions)?)?.run;
+    let throughput = Throughput::of(&run, load.queries_per_mix());
+    Ok(Measured {
         qmph: throughput.qmph(load.clients),
         queries: report::queries(&run.records),
         meters: json!({ "throughput": throughput }),
         seconds: run.seconds(),
-        text: throughput.text(run),
-    }
+        text: throughput.text(&run),
+    })
 }
 
 fn measured(load: ClientLoad, run: &Run, meters: &Report, extra: Value) -> Measured {
