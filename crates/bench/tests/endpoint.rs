@@ -183,7 +183,8 @@ fn late_answers_are_timeouts_of_their_queries() {
 
 #[test]
 fn broken_answers_end_a_run_or_are_counted() {
-    let answers: [(&str, fn() -> String); 5] = [
+    type Broken = fn() -> String;
+    let answers: [(&str, Broken); 5] = [
         ("status 500", || "HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\nbusy".into()),
         ("not HTTP", || "SSH-2.0\r\n".into()),
         ("malformed answer", || ok("<html/>")),
