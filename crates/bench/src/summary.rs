@@ -200,7 +200,7 @@ impl DriverWork {
             0 => String::new(),
             _ => format!("; {connections} connections, {:.3} ms each", connect_s * 1e3),
         };
-        format!("{owner}: {cpu_s:.3} processor seconds, {queries_per_cpu_s:.0} queries each{connected}")
+        format!("{owner}: {cpu_s:.3} processor seconds, {queries_per_cpu_s:.0} queries in each{connected}")
     }
 }
 
