@@ -128,7 +128,10 @@ impl Sweep<'_> {
         let command = self.args.command();
         let scanned = match &command {
             None => scan(&table, setup, dop, self.scratch.as_deref(), stop.flag())?,
-            Some(command) => self.execute(command, (dop, setup.queue), &table, stop, &mut doubts)?,
+            Some(command) => {
+                let elapsed_s = self.shell(command, (dop, setup.queue), &table, stop, &mut doubts)?;
+                Scanned { elapsed_s, user_s: vec![elapsed_s], ..Scanned::default() }
+            }
         };
         let span_s = begun.elapsed().as_secs_f64();
         let cpu = CpuTicks::now().since(&ticks);
@@ -187,19 +190,6 @@ impl Sweep<'_> {
                 Vec::new()
             }
         }
-    }
-
-    /// A command as the scan.
-    fn execute(
-        &self,
-        command: &str,
-        (dop, queue): (u32, Option<TunedPolicy>),
-        table: &ScanTable,
-        stop: &Stop,
-        doubts: &mut Vec<String>,
-    ) -> Result<Scanned, LabError> {
-        let elapsed_s = self.shell(command, (dop, queue), table, stop, doubts)?;
-        Ok(Scanned { elapsed_s, user_s: vec![elapsed_s], ..Scanned::default() })
     }
 
     /// Runs a command to its end; seconds.
