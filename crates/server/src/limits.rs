@@ -37,9 +37,9 @@ pub struct Limits {
     pub wait: Duration,
     /// the longest a query or update may run
     pub timeout: Option<Duration>,
-    /// the largest body of a query or update, which is held in memory
+    /// the largest body of a query, and the largest operation of an update, which is held in memory
     pub body_bytes: u64,
-    /// the largest graph that PUT and POST take, which passes through a file
+    /// the largest graph or update that PUT and POST take, which passes through a file
     pub document_bytes: u64,
     /// connections served at the same time
     pub connections: usize,

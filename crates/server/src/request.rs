@@ -7,6 +7,9 @@ use snowmelt_graph::Priority;
 
 use crate::refusal::Refusal;
 
+/// The media type of an update.
+const UPDATE: &str = "application/sparql-update";
+
 /// A client's request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -83,7 +86,7 @@ pub fn parse(
         match media_type(content_type).as_str() {
             "application/x-www-form-urlencoded" => all.add(body)?,
             "application/sparql-query" => all.queries.push(text(content_type, body)?),
-            "application/sparql-update" => all.updates.push(text(content_type, body)?),
+            UPDATE => all.updates.push(text(content_type, body)?),
             other => {
                 return Err((
                     StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -104,6 +107,12 @@ pub fn parse(
 /// The media type of a Content-Type, without parameters, in lower case.
 pub fn media_type(content_type: &str) -> String {
     content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
+}
+
+/// Whether the body of a request is an update, and nothing else.
+pub fn is_plain_update(method: &Method, headers: &hyper::HeaderMap) -> bool {
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    method == Method::POST && content_type.is_some_and(|value| media_type(value) == UPDATE)
 }
 
 /// A body that is a text.

@@ -381,6 +381,9 @@ impl Service {
         body: Incoming,
         client: &Client<'_>,
     ) -> Answered {
+        if resource != Resource::Query && request::is_plain_update(&head.method, &head.headers) {
+            return self.plain_update(head, body, client).await;
+        }
         check_origin(&head.headers, &client.host, &self.cors, Wish::Read)?;
         let coding = Coding::of_body(&head.headers)?;
         let body = intake::hold(body, coding, &self.limits, client.dataset.engine.database()).await?;
@@ -403,10 +406,28 @@ impl Service {
                 check_origin(&head.headers, &client.host, &self.cors, Wish::Change)?;
                 self.may_change(client)?;
                 let account = self.account_of_update(client, update.priority);
-                let answered = self.update(update, address, client, Arc::clone(&account));
+                let answered = self.update(update, None, address, client, Arc::clone(&account));
                 with_account(answered, &account).await
             }
         }
+    }
+
+    /// An update that is the body of its request: through a file when it is long.
+    async fn plain_update(&self, head: Parts, body: Incoming, client: &Client<'_>) -> Answered {
+        /// Of a long one, for logs and lists.
+        const SHOWN_BYTES: u64 = 64 << 10;
+        check_origin(&head.headers, &client.host, &self.cors, Wish::Change)?;
+        self.may_change(client)?;
+        let coding = Coding::of_body(&head.headers)?;
+        let body = intake::spool(body, coding, &self.limits, client.dataset.engine.database()).await?;
+        let (shown, rest) = body.text(self.limits.body_bytes, SHOWN_BYTES).map_err(|e| internal(&e))?;
+        let operation = request::parse(&head.method, head.uri.query(), &head.headers, &shown)?;
+        let Operation::Update(update) = operation else { unreachable!("it has the type of an update") };
+        drop(shown);
+        let account = self.account_of_update(client, update.priority);
+        let address = format!("{}://{}{}", client.scheme, client.host, head.uri.path());
+        let answered = self.update(update, rest, address, client, Arc::clone(&account));
+        with_account(answered, &account).await
     }
 
     /// The account of one query, within those of all queries, of the connection and of the user.
@@ -464,10 +485,12 @@ impl Service {
         Ok(begun(answer_head.await.map_err(|_| lost())??, running))
     }
 
-    /// Runs an update; the answer says what it did, and that it is durable.
+    /// Runs an update; the answer says what it did, and that it is durable. A long one is in
+    /// `whole`, and only its begin is in the request.
     async fn update(
         &self,
         update: ProtocolRequest,
+        whole: Option<Spooled>,
         base: String,
         client: &Client<'_>,
         account: Arc<Account>,
@@ -491,9 +514,13 @@ impl Service {
         let engine = Arc::clone(&client.dataset.engine);
         let text = Arc::new(update.text);
         let told = Arc::clone(&text);
+        let longest = usize::try_from(self.limits.body_bytes).unwrap_or(usize::MAX);
         let done = tokio::task::spawn_blocking(move || {
             let _slot = slot;
-            engine.update(&text, &options)
+            match whole {
+                Some(whole) => engine.update_from(whole, longest, &options),
+                None => engine.update(&text, &options),
+            }
         });
         let updated = done.await.map_err(|_| lost())?.map_err(|error| refusal(&error));
         if self.logs.is_slow(begun.elapsed()) {

@@ -98,6 +98,30 @@ pub fn unwritten(error: &io::Error) -> Refusal {
 }
 
 impl Spooled {
+    /// The bytes of a text of at most `most` that is in memory, or else its begin of `shown` bytes
+    /// and the whole.
+    pub fn text(mut self, most: u64, shown: u64) -> io::Result<(Vec<u8>, Option<Self>)> {
+        match self {
+            Spooled::Memory(memory, _) if memory.get_ref().len() as u64 <= most => {
+                Ok((memory.into_inner(), None))
+            }
+            _ => {
+                let mut begin = Vec::new();
+                (&mut self).take(shown).read_to_end(&mut begin)?;
+                if let Err(cut) = std::str::from_utf8(&begin)
+                    && cut.error_len().is_none()
+                {
+                    begin.truncate(cut.valid_up_to());
+                }
+                match &mut self {
+                    Spooled::Memory(memory, _) => memory.set_position(0),
+                    Spooled::File(file) => drop(file.seek(SeekFrom::Start(0))?),
+                }
+                Ok((begin, Some(self)))
+            }
+        }
+    }
+
     /// Bytes of the body.
     pub fn len(&self) -> io::Result<u64> {
         match self {

@@ -307,10 +307,13 @@ fn a_client_sees_that_its_body_is_too_large() {
     let server = running(limits);
     let body = "x".repeat(12 << 20);
     let kind = "Content-Type: application/sparql-update\r\n";
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
     let rdf = "Content-Type: text/turtle\r\n";
-    for (target, kind, switch) in
-        [("POST /update", kind, "--max-update"), ("PUT /graphs?default", rdf, "--max-document")]
-    {
+    for (target, kind, switch) in [
+        ("POST /update", form, "--max-update"),
+        ("POST /update", kind, "--max-document"),
+        ("PUT /graphs?default", rdf, "--max-document"),
+    ] {
         let counted = format!("{kind}Content-Length: {}\r\n\r\n{body}", body.len());
         let chunked =
             format!("{kind}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
@@ -325,4 +328,22 @@ fn a_client_sees_that_its_body_is_too_large() {
     }
     let fits = server.update(&format!("INSERT DATA {{ <urn:a> <urn:long> \"{}\" }}", "x".repeat(900_000)));
     assert_eq!(status(&fits), "200", "{fits:?}");
+}
+
+#[test]
+fn a_long_update_passes_through_a_file() {
+    let limits = Limits { body_bytes: 1 << 20, document_bytes: 64 << 20, ..patient() };
+    let server = running(limits);
+    let data: String = (0..200_000).map(|n| format!("<urn:s{n}> <urn:long> _:b{} .\n", n % 7)).collect();
+    let done = server.update(&format!("INSERT DATA {{ {data} }}"));
+    assert_eq!(status(&done), "200", "{done:?}");
+    assert!(done.1.contains("\"inserted\":200000"), "{done:?}");
+    let nodes = server.get("SELECT (COUNT(DISTINCT ?o) AS ?n) { ?s <urn:long> ?o }", "text/csv");
+    assert_eq!(nodes.1, "n\r\n7\r\n");
+    let one = server.update(&format!("INSERT DATA {{ <urn:a> <urn:p> 1{} }}", ",1".repeat(4 << 20)));
+    assert_eq!(status(&one), "413", "{one:?}");
+    assert!(one.1.contains("--max-update"), "{one:?}");
+    let cut = server.update(&format!("INSERT DATA {{ {data} <urn:s> "));
+    assert_eq!(status(&cut), "400", "{cut:?}");
+    assert!(cut.1.contains("line 200001"), "{cut:?}");
 }

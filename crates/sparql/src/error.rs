@@ -42,6 +42,21 @@ pub enum QueryError {
         /// Column in characters, from 1.
         column: usize,
     },
+    /// An operation of an update that is read in pieces.
+    #[error(
+        "line {line}, column {column}: an operation of more than {most} bytes (--max-update); only the data of INSERT DATA and DELETE DATA may be longer, as it is cut between its triples"
+    )]
+    OperationTooLong {
+        /// The limit.
+        most: usize,
+        /// Line, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+    },
+    /// The source of a text cannot be read.
+    #[error("the text cannot be read: {0}")]
+    Read(#[source] std::io::Error),
     /// A parameter that the text has no place for.
     #[error("the parameter ?{name}: {why}")]
     Parameter {

@@ -5,6 +5,7 @@
 //!    language.
 //! 3. [`star`] puts the variables of `SELECT *` into the order of the text.
 //! 4. [`bind`] puts parameters in the place of variables.
+//! 5. [`pieces`] cuts a long update into shorter ones while it is read.
 //!
 //! A constant of the tree is a term or stands for a parameter: [`parameter`].
 
@@ -13,6 +14,7 @@ pub(crate) mod iri;
 pub(crate) mod keyword;
 pub(crate) mod parameter;
 mod parser_error;
+pub(crate) mod pieces;
 pub(crate) mod prefixes;
 pub(crate) mod shape;
 mod star;

@@ -13,13 +13,16 @@
 mod data;
 mod document;
 mod modify;
+mod stream;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use oxrdf::TermRef as RdfTerm;
-use snowmelt_graph::{Account, Changed, GraphError, GraphView, Graphs, TermId, TermRef, Transaction};
+use snowmelt_graph::{
+    Account, BlankNodes, Changed, GraphError, GraphView, Graphs, TermId, TermRef, Transaction,
+};
 use spargebra::GraphUpdateOperation;
 use spargebra::algebra::{GraphTarget, QueryDataset};
 use spargebra::term::NamedNode;
@@ -80,6 +83,16 @@ struct UpdateRun<'a> {
     base: Option<oxiri::Iri<String>>,
     limits: Limits,
     txn: &'a mut Transaction,
+    begun: &'a mut Begun,
+}
+
+/// The operation that was begun last, for a piece that goes on with it.
+#[derive(Default)]
+struct Begun {
+    /// blank nodes of an INSERT DATA
+    blanks: BlankNodes,
+    /// the next operation is the rest of it
+    goes_on: bool,
 }
 
 impl Engine {
@@ -97,6 +110,14 @@ impl Engine {
         let limits = Limits::from_now(options.timeout, options.cancel.clone());
         let _text = self.reserve_text(TextKind::Update, parsed.text, None, &limits)?;
         let update = parse_bound(parsed.text, options)?;
+        let mut txn = self.begin(options, &limits)?;
+        let changed =
+            self.run_operations(&mut txn, &update, parsed, options, &limits, &mut Begun::default())?;
+        Ok(Updated { txn: txn.commit_unless_unchanged(changed)?, changed })
+    }
+
+    /// The transaction of an update, when it is its turn.
+    fn begin(&self, options: &UpdateOptions, limits: &Limits) -> Result<Transaction, QueryError> {
         let Some(mut txn) = self.database().begin_while(&|| limits.check().is_ok())? else {
             limits.check()?;
             return Err(QueryError::Cancelled);
@@ -104,8 +125,7 @@ impl Engine {
         if let Some(account) = &options.account {
             txn.charge_to(account);
         }
-        let changed = self.run_operations(&mut txn, &update, parsed, options, limits)?;
-        Ok(Updated { txn: txn.commit_unless_unchanged(changed)?, changed })
+        Ok(txn)
     }
 
     /// Runs an update in a transaction, without committing. After an error a part of the update
@@ -119,13 +139,23 @@ impl Engine {
         text: &str,
         options: &UpdateOptions,
     ) -> Result<Changed, QueryError> {
+        let limits = Limits::from_now(options.timeout, options.cancel.clone());
+        self.piece_in(txn, text, options, &limits, &mut Begun::default())
+    }
+
+    fn piece_in(
+        &self,
+        txn: &mut Transaction,
+        text: &str,
+        options: &UpdateOptions,
+        limits: &Limits,
+        begun: &mut Begun,
+    ) -> Result<Changed, QueryError> {
         let room = self.text_limits().measure(text)?.stack_bytes();
         with_room(room, || {
-            let parsed = Parsed { text, room };
-            let limits = Limits::from_now(options.timeout, options.cancel.clone());
-            let _text = self.reserve_text(TextKind::Update, text, None, &limits)?;
+            let _text = self.reserve_text(TextKind::Update, text, None, limits)?;
             let update = parse_bound(text, options)?;
-            self.run_operations(txn, &update, parsed, options, limits)
+            self.run_operations(txn, &update, Parsed { text, room }, options, limits, begun)
         })
     }
 
@@ -135,11 +165,16 @@ impl Engine {
         update: &spargebra::Update,
         parsed: Parsed<'_>,
         options: &UpdateOptions,
-        limits: Limits,
+        limits: &Limits,
+        begun: &mut Begun,
     ) -> Result<Changed, QueryError> {
-        let mut run = UpdateRun { engine: self, options, parsed, base: update.base_iri.clone(), limits, txn };
+        let (base, limits) = (update.base_iri.clone(), limits.clone());
+        let mut run = UpdateRun { engine: self, options, parsed, base, limits, txn, begun };
         let mut changed = Changed::default();
         for operation in &update.operations {
+            if !std::mem::take(&mut run.begun.goes_on) {
+                run.begun.blanks = BlankNodes::default();
+            }
             changed += run.operation(operation)?;
         }
         run.limits.check()?;

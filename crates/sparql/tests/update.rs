@@ -239,6 +239,71 @@ fn failures_change_nothing() {
     bench.update("CREATE SILENT GRAPH <urn:g> ; LOAD SILENT <http://example.org/>");
 }
 
+/// Gives no more than some bytes at a time.
+struct Slow<'a>(&'a [u8]);
+
+impl std::io::Read for Slow<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        let len = buf.len().min(4099);
+        self.0.read(&mut buf[..len])
+    }
+}
+
+/// Data of some pieces, in which each third triple has the blank node of the first.
+fn long_update(triples: usize) -> String {
+    let data: String = (0..triples)
+        .map(|n| match n % 3 {
+            0 => format!("_:first <urn:p> {n} .\n"),
+            1 => format!("_:n{n} a:p \"{n} . ; }}\" .\n"),
+            _ => format!("<urn:s{n}> a:p true , false .\n"),
+        })
+        .collect();
+    format!(
+        "PREFIX a: <urn:> INSERT DATA {{\n{data}GRAPH a:g {{ {data} }} }} ;\n\
+         DELETE {{ ?s a:p true }} WHERE {{ ?s a:p true }}"
+    )
+}
+
+#[test]
+fn an_update_in_pieces_is_one_update() {
+    let bench = Bench::new();
+    let text = long_update(90_000);
+    assert!(text.len() > 4 << 20);
+    let options = UpdateOptions::default();
+    let updated = bench.engine.update_from(Slow(text.as_bytes()), 2 << 20, &options).unwrap();
+    assert_eq!((updated.changed.inserted, updated.changed.deleted), (240_000, 30_000));
+    for graph in ["", "GRAPH <urn:g>"] {
+        let firsts = format!("SELECT DISTINCT ?s {{ {graph} {{ ?s <urn:p> ?n FILTER isNumeric(?n) }} }}");
+        assert_eq!(bench.rows(&firsts).len(), 1, "one label, one node: {graph}");
+    }
+    let both = "ASK { ?s <urn:p> 0 . GRAPH <urn:g> { ?s <urn:p> 0 } }";
+    let mut answer = Vec::new();
+    let asked = bench.engine.query(both, &QueryOptions::default()).unwrap();
+    asked.write(ResultFormat::Json, &mut answer).unwrap();
+    assert!(String::from_utf8(answer).unwrap().contains("true"), "one operation, one node");
+
+    // A second reading has other blank nodes, and the same of everything else.
+    let again = bench.engine.update_from(text.as_bytes(), 2 << 20, &options).unwrap();
+    assert_eq!((again.changed.inserted, again.changed.deleted), (150_000, 30_000));
+}
+
+#[test]
+fn an_update_in_pieces_changes_all_or_nothing() {
+    let bench = Bench::new();
+    bench.update("INSERT DATA { <urn:a> <urn:p> 1 }");
+    let text = long_update(90_000);
+    let options = UpdateOptions::default();
+    let fails =
+        |text: String| bench.engine.update_from(Slow(text.as_bytes()), 2 << 20, &options).unwrap_err();
+    let wrong = fails(format!("{text} ;\nINSERT DATA {{ b:s <urn:p> 1 }}"));
+    assert_eq!(wrong.to_string(), "line 180004, column 15: the prefix b: is not declared");
+    let missing = fails(text.replace("_:first <urn:p> 89997", "_:first <urn:p>"));
+    assert!(matches!(missing, QueryError::Parse { line: 89999, .. }), "{missing}");
+    let long = fails(format!("{text} ; INSERT DATA {{ <urn:s> <urn:p> 1{} }}", ",1".repeat(2 << 20)));
+    assert!(matches!(long, QueryError::OperationTooLong { .. }), "{long}");
+    assert_eq!(bench.rows("SELECT * { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }").len(), 1);
+}
+
 #[test]
 fn load_reads_what_is_allowed() {
     let bench = Bench::new();

@@ -55,11 +55,8 @@ pub struct QueryArgs {
 pub fn run(args: QueryArgs) -> anyhow::Result<()> {
     let is_prompt = args.query.is_none() && args.file.is_none() && std::io::stdin().is_terminal();
     // the text first: a mistake there is told without opening anything
-    let text = if is_prompt {
-        String::new()
-    } else {
-        texts::text(args.query.as_deref(), args.file.as_deref(), "query")?
-    };
+    let text =
+        if is_prompt { String::new() } else { texts::text(args.query.as_deref(), args.file.as_deref())? };
     let database = args.open.open_to_read(&args.db)?;
     let _meters = args.meters.at_end(&database);
     let logged = args.session.account(&database, "query")?;

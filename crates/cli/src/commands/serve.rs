@@ -160,10 +160,10 @@ struct LimitArgs {
     /// How long they wait before they are refused (503)
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = Seconds(Limits::default().wait))]
     wait: Seconds,
-    /// Largest query or update (413)
+    /// Largest query, and largest operation of an update but for INSERT DATA and DELETE DATA (413)
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value_t = Limits::default().body_bytes)]
     max_update: u64,
-    /// Largest graph that is uploaded (413)
+    /// Largest graph or update that is uploaded (413)
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value_t = Limits::default().document_bytes)]
     max_document: u64,
     /// Connections at the same time; others are refused (503)

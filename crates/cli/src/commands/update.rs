@@ -40,7 +40,7 @@ pub struct UpdateArgs {
 
 /// Runs the command.
 pub fn run(args: UpdateArgs) -> anyhow::Result<()> {
-    let text = texts::text(args.update.as_deref(), args.file.as_deref(), "update")?;
+    let text = texts::reader(args.update.as_deref(), args.file.as_deref(), "update")?;
     let database = args.open.open(&args.db)?;
     let _meters = args.meters.at_end(&database);
     let logged = args.session.account(&database, "update")?;
@@ -53,7 +53,7 @@ pub fn run(args: UpdateArgs) -> anyhow::Result<()> {
         ..UpdateOptions::default()
     };
     let begun = Instant::now();
-    let updated = engine.update(&text, &options);
+    let updated = engine.update_from(text, usize::MAX, &options);
     logged.finish()?;
     let updated = updated?;
     let (inserted, deleted) = (HumanCount(updated.changed.inserted), HumanCount(updated.changed.deleted));

@@ -1,35 +1,44 @@
 //! Texts of queries and updates: where they come from, and the switches of their limits.
 
-use std::io::{IsTerminal, Read};
+use std::fs::File;
+use std::io::{Cursor, IsTerminal, Read};
 use std::path::Path;
 
 use anyhow::{Context, bail};
 use snowmelt_sparql::TextLimits;
 
-/// A text from an argument, a file or standard input. `what` is `query` or `update`.
+/// A query from an argument, a file or standard input.
 ///
 /// # Errors
 /// A file that cannot be read; no text; an argument that names a file.
-pub fn text(argument: Option<&str>, file: Option<&Path>, what: &str) -> anyhow::Result<String> {
+pub fn text(argument: Option<&str>, file: Option<&Path>) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let from = file.map_or("standard input".into(), |file| file.display().to_string());
+    let read = reader(argument, file, "query")?.read_to_string(&mut text);
+    read.with_context(|| format!("cannot read the query from {from}"))?;
+    Ok(text)
+}
+
+/// The same, to be read bit by bit. `what` is `query` or `update`.
+///
+/// # Errors
+/// A file that cannot be opened; no text; an argument that names a file.
+pub fn reader(argument: Option<&str>, file: Option<&Path>, what: &str) -> anyhow::Result<Box<dyn Read>> {
     if let Some(file) = file {
-        return std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()));
+        let opened = File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
+        return Ok(Box::new(opened));
     }
     match argument {
         Some(text) if text != "-" => {
             if !text.contains(char::is_whitespace) && Path::new(text).is_file() {
                 bail!("{text} is a file, not the text of {what}: use --file {text}");
             }
-            Ok(text.to_owned())
+            Ok(Box::new(Cursor::new(text.to_owned())))
         }
         None if std::io::stdin().is_terminal() => {
             bail!("no {what}: give it as an argument, with --file F, or on standard input")
         }
-        _ => {
-            let mut text = String::new();
-            let read = std::io::stdin().read_to_string(&mut text);
-            read.with_context(|| format!("cannot read the {what} from standard input"))?;
-            Ok(text)
-        }
+        _ => Ok(Box::new(std::io::stdin())),
     }
 }
 

@@ -30,7 +30,7 @@ pub struct BlankNodes {
 
 impl BlankNodes {
     /// Bytes held.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.known.capacity() * (size_of::<(TermHash, TermId)>() + 1)
     }
 }

@@ -3,6 +3,7 @@
 use spargebra::{Query, SparqlParser, SparqlSyntaxError, Update};
 
 use super::parser_error::{explain, placed, without_labels};
+use super::pieces::Pieces;
 use super::star;
 use crate::error::{QueryError, place};
 
@@ -36,10 +37,44 @@ fn other_kind(text: &str, message: &str) -> QueryError {
 /// Parses a text as an update.
 pub(crate) fn parse_update(text: &str, base: Option<&str>) -> Result<Update, QueryError> {
     let parser = parser(base)?;
-    parsed(text, |text| parser.clone().parse_update(text)).map_err(|error| {
+    let parse = |text: &str| parsed(text, |text| parser.clone().parse_update(text));
+    parse(text).or_else(|error| {
+        if let Some(update) = parse_declared(text, parse) {
+            return update;
+        }
         let is_query = is_short(text) && parser.clone().parse_query(text).is_ok();
-        if is_query { other_kind(text, IS_QUERY) } else { error }
+        Err(if is_query { other_kind(text, IS_QUERY) } else { error })
     })
+}
+
+/// An update with declarations between its operations, parsed in pieces; `None` if there are none.
+fn parse_declared(
+    text: &str,
+    parse: impl Fn(&str) -> Result<Update, QueryError>,
+) -> Option<Result<Update, QueryError>> {
+    /// Each piece repeats the declarations before it.
+    const MOST_REPEATED: usize = 8;
+    let mut pieces = Pieces::of(text.as_bytes(), text.len()).uncut();
+    let mut left = text.len().max(1 << 10) * MOST_REPEATED;
+    let mut all: Option<Update> = None;
+    while let Some(piece) = pieces.next().ok()? {
+        if all.is_none() && pieces.is_over() {
+            return None;
+        }
+        left = left.checked_sub(piece.text.len())?;
+        let update = match parse(&piece.text) {
+            Ok(update) => update,
+            Err(error) => return Some(Err(piece.placed(error))),
+        };
+        match &mut all {
+            None => all = Some(update),
+            Some(all) => {
+                all.operations.extend(update.operations);
+                all.base_iri = update.base_iri;
+            }
+        }
+    }
+    all.map(Ok)
 }
 
 /// A parser with a base IRI.
@@ -105,6 +140,21 @@ mod tests {
         let query = parse_update("ASK { }", None).unwrap_err().to_string();
         assert!(query.starts_with("line 1, column 1: this is a query, not an update; "), "{query}");
         assert!(!said("").contains("update"), "{}", said(""));
+    }
+
+    #[test]
+    fn declarations_may_follow_on_an_operation() {
+        let text = "CLEAR ALL ;\nPREFIX a: <urn:a:> INSERT DATA { a:s a:p 1 } ;\n\
+                    PREFIX a: <urn:b:> BASE <http://c/> DELETE DATA { a:s a:p <d> } ;";
+        let same = "CLEAR ALL ; INSERT DATA { <urn:a:s> <urn:a:p> 1 } ; \
+                    DELETE DATA { <urn:b:s> <urn:b:p> <http://c/d> }";
+        let update = parse_update(text, None).unwrap();
+        assert_eq!(update.operations, parse_update(same, None).unwrap().operations);
+        assert_eq!(update.base_iri.unwrap().as_str(), "http://c/");
+        let error = parse_update(&format!("{text} CLEAR b:g"), None).unwrap_err().to_string();
+        assert_eq!(error, "line 3, column 73: the prefix b: is not declared");
+        let many: String = (0..2000).map(|n| format!("PREFIX p{n}: <urn:{n}> CLEAR ALL;")).collect();
+        assert!(parse_update(&many, None).is_err(), "its declarations take too much together");
     }
 
     #[test]

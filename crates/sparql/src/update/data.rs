@@ -1,6 +1,6 @@
 //! INSERT DATA and DELETE DATA: quads as they stand in the text.
 
-use snowmelt_graph::{BlankNodes, Changed, QuadBatch, TermId, TermRef};
+use snowmelt_graph::{Changed, QuadBatch, TermId, TermRef};
 use spargebra::term::{GraphName, GroundQuad, GroundTerm, Quad};
 
 use super::{UpdateRun, term_ref};
@@ -10,10 +10,10 @@ use crate::error::QueryError;
 const PART_QUADS: usize = 1 << 16;
 
 impl UpdateRun<'_> {
-    /// Adds quads. Blank nodes are new ones, told apart by their labels within the operation.
+    /// Adds quads. Blank nodes are new ones, told apart by their labels within the operation, of
+    /// which a piece may have been added before.
     pub(super) fn insert_data(&mut self, data: &[Quad]) -> Result<Changed, QueryError> {
         let mut changed = Changed::default();
-        let mut blanks = BlankNodes::default();
         let mut batch = QuadBatch::new(0);
         for part in data.chunks(PART_QUADS) {
             self.limits.check()?;
@@ -28,7 +28,7 @@ impl UpdateRun<'_> {
                 let object = batch.term(term_ref(quad.object.as_ref()));
                 batch.push([subject, predicate, object, graph]);
             }
-            changed += self.txn.insert(&batch, &mut blanks)?;
+            changed += self.txn.insert(&batch, &mut self.begun.blanks)?;
             batch.clear();
         }
         Ok(changed)
