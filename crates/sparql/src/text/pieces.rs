@@ -67,7 +67,7 @@ enum State {
     /// after DATA
     Opening { is_insert: bool },
     /// in the data
-    Data(Data),
+    Data(Block),
     /// after GRAPH
     Name { is_insert: bool, name: String },
     /// in any other operation, in so many brackets
@@ -76,7 +76,7 @@ enum State {
 
 /// A place in the data of an operation.
 #[derive(Clone, Debug)]
-struct Data {
+struct Block {
     is_insert: bool,
     /// the name of the graph whose block this is
     graph: Option<Rc<str>>,
@@ -92,7 +92,7 @@ struct Cut {
     at: usize,
     declarations: usize,
     /// the data that goes on there
-    data: Option<Data>,
+    data: Option<Block>,
 }
 
 /// Reads an update in pieces.
@@ -122,7 +122,7 @@ pub(crate) struct Pieces<R> {
 }
 
 impl<R: Read> Pieces<R> {
-    /// What cannot be cut into pieces of at most `longest` bytes is an error.
+    /// A text that cannot be cut into pieces of at most `longest` bytes is an error.
     pub fn of(source: R, longest: usize) -> Self {
         Self {
             source,
@@ -245,10 +245,10 @@ impl<R: Read> Pieces<R> {
                 State::Between
             }
             State::Verb { is_insert } if is("DATA") => State::Opening { is_insert: *is_insert },
-            State::Opening { is_insert } if token == "{" => State::Data(Data::of(*is_insert, None)),
+            State::Opening { is_insert } if token == "{" => State::Data(Block::of(*is_insert, None)),
             State::Verb { .. } | State::Opening { .. } => State::Other { depth: 0 }.after(token),
             State::Name { is_insert, name } if token == "{" => {
-                State::Data(Data::of(*is_insert, Some(name.as_str().into())))
+                State::Data(Block::of(*is_insert, Some(name.as_str().into())))
             }
             State::Name { name, .. } => {
                 *name += token;
@@ -284,7 +284,7 @@ impl<R: Read> Pieces<R> {
         match token {
             "{" | "[" | "(" => data.depth += 1,
             "}" if data.depth == 0 && data.graph.is_some() => {
-                *data = Data { after_block: true, ..Data::of(data.is_insert, None) };
+                *data = Block { after_block: true, ..Block::of(data.is_insert, None) };
             }
             "}" if data.depth == 0 => self.state = State::Other { depth: 0 },
             "}" | "]" | ")" => data.depth = data.depth.saturating_sub(1),
@@ -327,7 +327,7 @@ impl<R: Read> Pieces<R> {
                 self.head += &format!("GRAPH {graph} {{ ");
                 piece.text += "}";
             }
-            self.state = State::Data(Data { after_block: false, ..data });
+            self.state = State::Data(Block { after_block: false, ..data });
         }
         Ok(piece)
     }
@@ -401,7 +401,7 @@ impl Declarations {
     }
 }
 
-impl Data {
+impl Block {
     fn of(is_insert: bool, graph: Option<Rc<str>>) -> Self {
         Self { is_insert, graph, depth: 0, after_block: false }
     }
