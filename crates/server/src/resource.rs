@@ -49,7 +49,7 @@ impl Resource {
             "/stats" => Self::Stats,
             "/stats/reset" => Self::StatsReset,
             "/metrics" => Self::Metrics,
-            "/requests" => Self::Requests,
+            "/requests" | "/queries" => Self::Requests,
             "/ready" => Self::Ready,
             "/health" => Self::Health,
             "/" => Self::Index,
@@ -57,7 +57,10 @@ impl Resource {
             path if path.starts_with("/datasets/") => Self::Dataset,
             graph_store::PATH => Self::Graphs,
             path if path.starts_with("/graphs/") => Self::Graphs,
-            path => Self::Request(path.strip_prefix("/requests/")?.parse().ok()?),
+            path => {
+                let number = path.strip_prefix("/requests/").or_else(|| path.strip_prefix("/queries/"));
+                Self::Request(number?.parse().ok()?)
+            }
         })
     }
 

@@ -300,7 +300,7 @@ fn running_requests_are_listed_and_ended() {
         }
     };
     assert_eq!((&one["kind"], &one["is_cancelled"]), (&"query".into(), &false.into()));
-    let path = format!("/requests/{}", one["request"]);
+    let path = format!("/queries/{}", one["request"]);
     let (_, about) = server.send("GET", &path, "", "");
     let about: Value = serde_json::from_str(&about).unwrap();
     assert!(about["plan"].as_array().unwrap().len() > 1, "{about:#}");
