@@ -224,8 +224,9 @@ impl Outcome {
         }
     }
 
-    /// Reasons to doubt it; `triples` is the number that was to be loaded.
-    pub fn doubts(&self, triples: u64) -> Vec<String> {
+    /// Reasons to doubt it; `triples` is the number that was to be loaded. Other answers to
+    /// DESCRIBE are none.
+    pub fn doubts(&self, questions: &Questions, triples: u64) -> Vec<String> {
         let mut doubts = Vec::new();
         for entry in &self.entries {
             let title = &entry.title;
@@ -239,10 +240,18 @@ impl Outcome {
             if failed > 0 {
                 doubts.push(format!("{failed} queries of {title} have no answer"));
             }
-            if let Some(v) =
-                entry.verification.as_ref().filter(|v| !v.differences.is_empty() || v.compared == 0)
-            {
-                doubts.push(format!("{title}: {}", v.line()));
+            let verification = entry.verification.clone().map(|mut verification| {
+                verification.differences.retain(|difference| !questions.is_free(difference.query));
+                verification
+            });
+            if let Some(v) = verification.filter(|v| !v.differences.is_empty() || v.compared == 0) {
+                doubts.push(format!(
+                    "{} of {} answers of {title} differ from those of {} ({})",
+                    v.differences.len(),
+                    v.compared,
+                    v.with,
+                    v.by_query()
+                ));
             }
             let not_cold = self.turns_of(&entry.engine).find_map(|turn| turn.not_cold.clone());
             if let Some(why) = not_cold {

@@ -7,7 +7,7 @@ use snowmelt_lab::report::{
 use crate::compare::Plan;
 use crate::compare::data::DataSet;
 use crate::compare::field::{Skipped, skip_line};
-use crate::compare::outcome::{Entry, Middle, Outcome, Quantity, REPEATS};
+use crate::compare::outcome::{Entry, Outcome, Quantity, REPEATS, Ratio};
 use crate::compare::workload::Questions;
 use crate::verify::Verification;
 
@@ -68,11 +68,15 @@ impl Page<'_> {
         let Some(first) = self.outcome.first() else { return Vec::new() };
         let sentence = |entry: &Entry| {
             let part = |quantity: Quantity| {
-                let ratio = entry.ratio(quantity)?;
-                Some(format!("{} {} ({})", quantity.text(), times(&ratio.ratio), ratio.verdict.text()))
+                let Ratio { ratio, verdict, .. } = entry.ratio(quantity)?;
+                let (least, most) = (number(ratio.min), number(ratio.max));
+                let median = number(ratio.median);
+                Some(format!("{median} × its {} ({least} to {most}, {})", quantity.text(), verdict.text()))
             };
-            let parts: Vec<_> = Quantity::ALL.into_iter().filter_map(part).collect();
-            (!parts.is_empty()).then(|| format!("{} ÷ {}: {}.", entry.title, first.title, parts.join("; ")))
+            let parts: Vec<_> =
+                [Quantity::WarmQmph, Quantity::FirstAnswerS].into_iter().filter_map(part).collect();
+            (!parts.is_empty())
+                .then(|| format!("{} against {}: {}.", entry.title, first.title, parts.join("; ")))
         };
         self.measured().filter_map(sentence).collect()
     }
@@ -243,15 +247,16 @@ impl Page<'_> {
             let Verification { compared, unstable, differences, .. } = entry.verification.as_ref()?;
             let failed: usize = self.outcome.turns_of(&entry.engine).map(|turn| turn.failed).sum();
             let mut row = vec![entry.title.clone()];
+            let free = differences.iter().filter(|d| self.questions.is_free(d.query)).count();
             row.extend(
-                [*compared, compared - differences.len(), differences.len(), *unstable, failed]
+                [*compared, compared - differences.len(), differences.len(), free, *unstable, failed]
                     .map(|n| n.to_string()),
             );
             let line = entry.verification.as_ref().map(Verification::by_query).unwrap_or_default();
             row.push(line);
             Some(row)
         };
-        let names = ["compared", "equal", "different", "unstable", "no answer"];
+        let names = ["compared", "equal", "different", "of them DESCRIBE", "unstable", "no answer"];
         let mut columns = vec![Column::text("engine")];
         columns.extend(names.map(Column::number));
         columns.push(Column::text("different by query"));
@@ -260,7 +265,8 @@ impl Page<'_> {
             title: format!("Answers compared with those of {first}"),
             note:
                 "Query texts; their terms are compared, whatever the order of rows and names of blank nodes. \
-                   Unstable: an engine answered in two ways, which LIMIT allows."
+                   Unstable: an engine answered in two ways, which LIMIT allows. The standard leaves the answer of \
+                   DESCRIBE to the engine."
                     .into(),
             columns,
             rows: self.outcome.entries.iter().filter_map(row).collect(),
@@ -307,10 +313,6 @@ impl Page<'_> {
     }
 }
 
-fn times(ratio: &Middle) -> String {
-    format!("{} ({} to {})", number(ratio.median), number(ratio.min), number(ratio.max))
-}
-
 /// Three significant digits.
 fn number(value: f64) -> String {
     let digits = 2 - value.abs().max(1e-9).log10().floor() as i32;
@@ -319,7 +321,7 @@ fn number(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcome::{ratio, tests::turn};
+    use super::super::outcome::{Middle, ratio, tests::turn};
     use super::*;
 
     #[test]
@@ -380,7 +382,11 @@ mod tests {
             (Some("warm_qmph"), Some(2.5))
         );
         let html = report.html();
-        assert!(html.contains("warm mixes per hour 2.50 (2.50 to 2.50) (better)"), "{:?}", report.summary);
+        assert!(
+            html.contains("B against A: 2.50 × its warm mixes per hour (2.50 to 2.50, better)"),
+            "{:?}",
+            report.summary
+        );
         assert!(html.contains("SKIPPED c: C is not installed; install it: get c"));
         let Figure::Bars(bars) = &report.sections[0].figures[0] else { panic!("bars come first") };
         let shown: Vec<_> = bars.bars.iter().map(|bar| (bar.name.as_str(), bar.value)).collect();

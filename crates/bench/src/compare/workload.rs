@@ -50,6 +50,8 @@ pub struct Questions {
     pub per_mix: usize,
     stream: Stream,
     names: Vec<String>,
+    /// Numbers of queries whose answers the standard leaves to the engine.
+    free: Vec<u32>,
 }
 
 impl Questions {
@@ -64,6 +66,7 @@ impl Questions {
             per_mix: UseCase::Explore.mix().len(),
             stream: Stream::Drawn(Box::new(workload)),
             names: Vec::new(),
+            free: free(UseCase::Explore.queries()),
         })
     }
 
@@ -87,6 +90,7 @@ impl Questions {
         Ok(Self {
             name: format!("{} queries of {}", queries.len(), path.display()),
             per_mix: queries.len(),
+            free: free(queries.iter().map(|query| (query.number, query.kind))),
             stream: Stream::Same(Mix { number: 1, queries }),
             names: texts.into_iter().map(|(name, _)| name).collect(),
         })
@@ -104,11 +108,20 @@ impl Questions {
         stream
     }
 
+    /// True of DESCRIBE: the standard leaves its answer to the engine.
+    pub fn is_free(&self, number: u32) -> bool {
+        self.free.contains(&number)
+    }
+
     /// A query's name in tables.
     pub fn name_of(&self, number: u32) -> String {
         let name = self.names.get((number as usize).wrapping_sub(1));
         name.cloned().unwrap_or_else(|| format!("Q{number}"))
     }
+}
+
+fn free(queries: impl Iterator<Item = (u32, QueryKind)>) -> Vec<u32> {
+    queries.filter(|(_, kind)| *kind == QueryKind::Describe).map(|(number, _)| number).collect()
 }
 
 /// Name and text of each query.
@@ -184,5 +197,6 @@ mod tests {
         from_start.next_mix();
         assert_eq!(from_start.next_mix(), questions.after(1).next_mix());
         assert_eq!(questions.name_of(12), "Q12");
+        assert!(questions.is_free(9) && !questions.is_free(12));
     }
 }

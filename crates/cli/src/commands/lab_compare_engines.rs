@@ -254,7 +254,7 @@ fn keep(mut run: Run, shown: &Page<'_>, settings: &Settings) -> Result<PathBuf> 
     let result = json!({ "entries": outcome.entries, "skipped": skipped as &[Skipped] });
     let path = run.path().join("result.json");
     fs::write(&path, format!("{result:#}\n")).with_context(|| format!("cannot write {}", path.display()))?;
-    outcome.doubts(data.triples).into_iter().for_each(|doubt| run.doubt(doubt));
+    outcome.doubts(questions, data.triples).into_iter().for_each(|doubt| run.doubt(doubt));
     Ok(run.finish(shown.report())?)
 }
 
