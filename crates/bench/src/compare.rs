@@ -25,13 +25,13 @@ use serde::Serialize;
 use snowmelt_lab::JsonLines;
 
 use field::Entrant;
-use outcome::Outcome;
+use outcome::Standings;
 use turn::Turn;
 use workload::Questions;
 
 /// Settings that all engines share.
 #[derive(Clone, Debug, Serialize)]
-pub struct Plan {
+pub struct ComparePlan {
     /// Bytes of memory that each may use.
     pub memory: u64,
     /// Processors that each may use.
@@ -54,7 +54,7 @@ pub struct Plan {
     pub seed: i64,
 }
 
-impl Plan {
+impl ComparePlan {
     fn timeout(&self) -> Duration {
         Duration::from_millis(self.timeout_ms)
     }
@@ -63,7 +63,7 @@ impl Plan {
 /// A comparison under way.
 pub struct Comparison<'a> {
     /// Its settings.
-    pub plan: &'a Plan,
+    pub plan: &'a ComparePlan,
     /// Its queries.
     pub questions: &'a Questions,
     /// Ends it when set.
@@ -83,7 +83,7 @@ impl Comparison<'_> {
     ///
     /// # Errors
     /// It is interrupted, or no engine is left.
-    pub fn run(&self, field: &mut [Entrant], lines: &mut JsonLines) -> Result<Outcome> {
+    pub fn run(&self, field: &mut [Entrant], lines: &mut JsonLines) -> Result<Standings> {
         let mut turns: Vec<Turn> = Vec::new();
         for repeat in 0..self.plan.repeats {
             for i in rotated(field.len(), repeat) {
@@ -109,7 +109,7 @@ impl Comparison<'_> {
         if turns.is_empty() {
             bail!("no engine was measured: {}", field::failures(field));
         }
-        Ok(Outcome::new(field, turns))
+        Ok(Standings::new(field, turns))
     }
 
     fn is_interrupted(&self) -> bool {

@@ -1,4 +1,4 @@
-//! What the turns come to: medians with their spread, ratios to the first engine, and whether the
+//! Results of the turns: medians with their spread, ratios to the first engine, and whether the
 //! answers agree.
 //!
 //! A ratio is taken repetition by repetition, so that a slow moment of the machine is in both of
@@ -71,7 +71,7 @@ pub struct Ratio {
 
 /// Everything about one engine.
 #[derive(Clone, Debug, Serialize)]
-pub struct Entry {
+pub struct Standing {
     /// Its name.
     pub engine: String,
     /// Its name in reports.
@@ -94,9 +94,9 @@ pub struct Entry {
 
 /// Results of a comparison.
 #[derive(Clone, Debug, Serialize)]
-pub struct Outcome {
+pub struct Standings {
     /// The engines, the first of which the others are compared with.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<Standing>,
     /// All turns, in the order in which they were measured.
     #[serde(skip)]
     pub turns: Vec<Turn>,
@@ -177,7 +177,7 @@ pub fn ratio(quantity: Quantity, turns: &[Turn], engine: &str, first: &str) -> O
     (!ratios.is_empty()).then_some(Ratio { quantity, ratio, verdict })
 }
 
-impl Outcome {
+impl Standings {
     /// Adds up turns.
     pub fn new(field: &[Entrant], turns: Vec<Turn>) -> Self {
         let first = field.iter().map(Entrant::name).find(|name| turns.iter().any(|t| t.engine == *name));
@@ -187,7 +187,7 @@ impl Outcome {
     }
 
     /// The engine that the others are compared with.
-    pub fn first(&self) -> Option<&Entry> {
+    pub fn first(&self) -> Option<&Standing> {
         self.entries.iter().find(|entry| !entry.middles.is_empty())
     }
 
@@ -262,7 +262,7 @@ impl Outcome {
     }
 }
 
-fn entry(entrant: &Entrant, turns: &[Turn], first: &str) -> Entry {
+fn entry(entrant: &Entrant, turns: &[Turn], first: &str) -> Standing {
     let name = entrant.name();
     let own: Vec<&Turn> = turns.iter().filter(|turn| turn.engine == name).collect();
     let middle = |quantity: Quantity| {
@@ -273,7 +273,7 @@ fn entry(entrant: &Entrant, turns: &[Turn], first: &str) -> Entry {
     let ratios = Quantity::ALL.iter().filter_map(|quantity| ratio(*quantity, turns, name, first));
     let others = turns.iter().find(|turn| turn.engine == first);
     let verification = own.first().zip(others).filter(|_| !is_first);
-    Entry {
+    Standing {
         engine: name.into(),
         title: entrant.title().into(),
         version: entrant.version.clone(),
@@ -287,7 +287,7 @@ fn entry(entrant: &Entrant, turns: &[Turn], first: &str) -> Entry {
     }
 }
 
-impl Entry {
+impl Standing {
     /// One of its quantities.
     pub fn middle(&self, quantity: Quantity) -> Option<Middle> {
         self.middles.iter().find(|(of, _)| *of == quantity).map(|(_, middle)| *middle)

@@ -4,23 +4,23 @@ use snowmelt_lab::report::{
     Axis, Bar, Bars, Column, Figure, HeatMap, Plot, Report, Scale, Section, Series, Table, Unit,
 };
 
-use crate::compare::Plan;
+use crate::compare::ComparePlan;
 use crate::compare::data::DataSet;
 use crate::compare::field::{Skipped, skip_line};
-use crate::compare::outcome::{Entry, Outcome, Quantity, REPEATS, Ratio};
+use crate::compare::outcome::{Quantity, REPEATS, Ratio, Standing, Standings};
 use crate::compare::workload::Questions;
 use crate::verify::Verification;
 
 /// Everything the page is made from.
 pub struct Page<'a> {
     /// Settings.
-    pub plan: &'a Plan,
+    pub plan: &'a ComparePlan,
     /// Queries.
     pub questions: &'a Questions,
     /// Data.
     pub data: &'a DataSet,
     /// Results.
-    pub outcome: &'a Outcome,
+    pub outcome: &'a Standings,
     /// Engines that took no part.
     pub skipped: &'a [Skipped],
 }
@@ -59,14 +59,14 @@ impl Page<'_> {
         report
     }
 
-    fn measured(&self) -> impl Iterator<Item = &Entry> {
+    fn measured(&self) -> impl Iterator<Item = &Standing> {
         self.outcome.entries.iter().filter(|entry| !entry.middles.is_empty())
     }
 
     /// A sentence for each engine beside the first.
     fn findings(&self) -> Vec<String> {
         let Some(first) = self.outcome.first() else { return Vec::new() };
-        let sentence = |entry: &Entry| {
+        let sentence = |entry: &Standing| {
             let part = |quantity: Quantity| {
                 let Ratio { ratio, verdict, .. } = entry.ratio(quantity)?;
                 let (least, most) = (number(ratio.min), number(ratio.max));
@@ -82,7 +82,7 @@ impl Page<'_> {
     }
 
     fn bars(&self, quantity: Quantity) -> Figure {
-        let bar = |(group, entry): (usize, &Entry)| {
+        let bar = |(group, entry): (usize, &Standing)| {
             let middle = entry.middle(quantity)?;
             let range = (middle.n > 1).then_some((middle.min, middle.max));
             Some(Bar { name: entry.title.clone(), value: middle.median, range, group })
@@ -104,7 +104,7 @@ impl Page<'_> {
 
     fn ratios(&self) -> Figure {
         let first = self.outcome.first().map_or("the first", |entry| entry.title.as_str());
-        let row = |entry: &Entry| {
+        let row = |entry: &Standing| {
             entry
                 .ratios
                 .iter()
@@ -142,7 +142,7 @@ impl Page<'_> {
     }
 
     fn cold(&self) -> Section {
-        let series = |(colour, entry): (usize, &Entry)| {
+        let series = |(colour, entry): (usize, &Standing)| {
             let mut turns: Vec<_> = self.outcome.turns_of(&entry.engine).collect();
             turns.sort_by(|a, b| a.cold_s.total_cmp(&b.cold_s));
             let course = &turns.get(turns.len() / 2)?.cold_course;
@@ -172,11 +172,11 @@ impl Page<'_> {
     fn heat(&self) -> Figure {
         let first = self.outcome.first().map_or("", |entry| entry.engine.as_str());
         let numbers = self.outcome.query_numbers();
-        let cell = |entry: &Entry, number: u32| {
+        let cell = |entry: &Standing, number: u32| {
             let base = self.outcome.query_s(first, number, false)?;
             Some(self.outcome.query_s(&entry.engine, number, false)? / base)
         };
-        let row = |entry: &Entry| numbers.iter().map(|n| cell(entry, *n)).collect();
+        let row = |entry: &Standing| numbers.iter().map(|n| cell(entry, *n)).collect();
         Figure::HeatMap(HeatMap {
             title: "Time of a warm query, as a multiple of the first engine's".into(),
             note: "Below 1 is faster. An empty cell had queries without an answer.".into(),
@@ -194,7 +194,7 @@ impl Page<'_> {
         let mut columns = vec![Column::text("query")];
         columns.extend(self.measured().map(|entry| Column::number(&entry.title)));
         let row = |number: &u32| {
-            let cell = |entry: &Entry| {
+            let cell = |entry: &Standing| {
                 let time = self.outcome.query_s(&entry.engine, *number, is_cold);
                 time.map_or("—".into(), |s| format!("{:.3}", s * 1e3))
             };
@@ -214,21 +214,19 @@ impl Page<'_> {
     fn loads(&self) -> Section {
         let loaded: Vec<_> =
             self.outcome.entries.iter().filter_map(|entry| Some((entry, entry.loaded?))).collect();
-        let bars = |title: &str, label: &str, unit, value: &dyn Fn(&crate::compare::field::Loaded) -> f64| {
-            let bar = |(group, (entry, loaded)): (usize, &(&Entry, crate::compare::field::Loaded))| Bar {
-                name: entry.title.clone(),
-                value: value(loaded),
-                range: None,
-                group,
+        let bars =
+            |title: &str, label: &str, unit, value: &dyn Fn(&crate::compare::field::Loaded) -> f64| {
+                let bar = |(group, (entry, loaded)): (usize, &(&Standing, crate::compare::field::Loaded))| {
+                    Bar { name: entry.title.clone(), value: value(loaded), range: None, group }
+                };
+                Figure::Bars(Bars {
+                    title: title.into(),
+                    note: "A single load: no verdict.".into(),
+                    label: label.into(),
+                    unit,
+                    bars: loaded.iter().enumerate().map(bar).collect(),
+                })
             };
-            Figure::Bars(Bars {
-                title: title.into(),
-                note: "A single load: no verdict.".into(),
-                label: label.into(),
-                unit,
-                bars: loaded.iter().enumerate().map(bar).collect(),
-            })
-        };
         let figures = vec![
             bars("Time of the load", "seconds", Unit::Seconds, &|loaded| loaded.seconds),
             bars("Bytes on the disk for each triple", "bytes", Unit::Plain, &|loaded| {
@@ -243,7 +241,7 @@ impl Page<'_> {
     }
 
     fn answers(&self) -> Section {
-        let row = |entry: &Entry| {
+        let row = |entry: &Standing| {
             let Verification { compared, unstable, differences, .. } = entry.verification.as_ref()?;
             let failed: usize = self.outcome.turns_of(&entry.engine).map(|turn| turn.failed).sum();
             let mut row = vec![entry.title.clone()];
@@ -282,7 +280,7 @@ impl Page<'_> {
     }
 
     fn engines(&self) -> Section {
-        let row = |entry: &Entry| {
+        let row = |entry: &Standing| {
             let peak = self.outcome.turns_of(&entry.engine).filter_map(|turn| turn.memory_peak_bytes).max();
             vec![
                 entry.title.clone(),
@@ -332,10 +330,10 @@ mod tests {
         );
     }
 
-    fn entry(name: &str, turns: &[crate::compare::turn::Turn]) -> Entry {
+    fn entry(name: &str, turns: &[crate::compare::turn::Turn]) -> Standing {
         let own: Vec<_> = turns.iter().filter(|turn| turn.engine == name).collect();
         let middle = |q: Quantity| (q, Middle::of(&own.iter().map(|t| q.of(t)).collect::<Vec<_>>()));
-        Entry {
+        Standing {
             engine: name.into(),
             title: name.to_uppercase(),
             version: "1".into(),
@@ -356,8 +354,8 @@ mod tests {
     fn the_page_shows_the_figures_of_its_json() {
         let turns: Vec<_> =
             (1..=3).flat_map(|i| [turn("a", i, 100.0, 1.0), turn("b", i, 250.0, 4.0)]).collect();
-        let outcome = Outcome { entries: vec![entry("a", &turns), entry("b", &turns)], turns };
-        let plan = Plan {
+        let outcome = Standings { entries: vec![entry("a", &turns), entry("b", &turns)], turns };
+        let plan = ComparePlan {
             memory: 1 << 30,
             threads: 2,
             clients: 1,

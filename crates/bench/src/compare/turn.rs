@@ -85,13 +85,13 @@ impl Turn {
 }
 
 /// A phase's queries under its limits.
-struct Phase<'a> {
+struct TurnPhase<'a> {
     comparison: &'a Comparison<'a>,
     endpoint: &'a Endpoint,
     clock: &'a Clock,
 }
 
-impl Phase<'_> {
+impl TurnPhase<'_> {
     /// Runs mixes of the stream from `from` on.
     fn run(&self, from: u64, mixes: u64) -> Result<Run> {
         let Comparison { plan, questions, stop, .. } = self.comparison;
@@ -116,7 +116,7 @@ impl Comparison<'_> {
         let server = entrant.engine.start()?;
         let protocol = Protocol { timeout: Some(plan.timeout()), ..Protocol::default() };
         let endpoint = entrant.endpoint(protocol)?;
-        let phase = Phase { comparison: self, endpoint: &endpoint, clock: &clock };
+        let phase = TurnPhase { comparison: self, endpoint: &endpoint, clock: &clock };
         let cold = phase.run(0, plan.cold_mixes)?;
         phase.run(plan.cold_mixes, plan.warmup)?;
         let warm = phase.run(plan.cold_mixes + plan.warmup, plan.mixes)?;

@@ -14,10 +14,10 @@ use serde_json::json;
 use snowmelt_base::size;
 use snowmelt_bench::compare::data::DataSet;
 use snowmelt_bench::compare::field::{self, Entrant, Skipped, skip_line};
-use snowmelt_bench::compare::outcome::Outcome;
+use snowmelt_bench::compare::outcome::Standings;
 use snowmelt_bench::compare::page::Page;
 use snowmelt_bench::compare::workload::{Questions, WorkloadName};
-use snowmelt_bench::compare::{Comparison, Plan};
+use snowmelt_bench::compare::{ComparePlan, Comparison};
 use snowmelt_bsbm::DEFAULT_SEED;
 use snowmelt_engines::{Adapter, Settings, Work};
 use snowmelt_lab::undo::Undo;
@@ -219,8 +219,8 @@ impl LabCompareEnginesArgs {
         }
     }
 
-    fn plan(&self, settings: &Settings) -> Plan {
-        Plan {
+    fn plan(&self, settings: &Settings) -> ComparePlan {
+        ComparePlan {
             memory: settings.memory,
             threads: settings.threads,
             clients: self.clients.get(),
@@ -259,7 +259,7 @@ fn keep(mut run: Run, shown: &Page<'_>, settings: &Settings) -> Result<PathBuf> 
 }
 
 /// A line for each engine, repetition, phase and query.
-fn write_queries(run: &Run, outcome: &Outcome) -> Result<()> {
+fn write_queries(run: &Run, outcome: &Standings) -> Result<()> {
     let mut lines = run.lines("queries")?;
     for turn in &outcome.turns {
         for (phase, reports) in [("cold", &turn.cold_queries), ("warm", &turn.warm_queries)] {
