@@ -48,6 +48,22 @@ pub struct Settings {
     pub parts: PathBuf,
 }
 
+impl Settings {
+    /// With whole paths: programs run in folders of their own.
+    fn absolute(&self) -> Result<Self, EngineError> {
+        let whole =
+            |path: &Path| std::path::absolute(path).map_err(|e| EngineError::file("complete", path, e));
+        Ok(Self {
+            folder: whole(&self.folder)?,
+            engines: whole(&self.engines)?,
+            snowmelt: whole(&self.snowmelt)?,
+            data: whole(&self.data)?,
+            parts: whole(&self.parts)?,
+            ..self.clone()
+        })
+    }
+}
+
 /// The work that engines are part of: how it is undone, and whether it goes on.
 #[derive(Clone)]
 pub struct Work {
@@ -77,8 +93,9 @@ impl Engine {
     /// Nothing is run or written yet.
     ///
     /// # Errors
-    /// No port is free.
+    /// No port is free, or there is no working directory to complete paths with.
     pub fn new(adapter: Adapter, settings: &Settings, work: Work) -> Result<Self, EngineError> {
+        let settings = settings.absolute()?;
         let folder = settings.folder.join(&adapter.name);
         let is_root = rustix::process::geteuid().is_root();
         let account = adapter.user.as_deref().filter(|_| is_root).and_then(Account::named);
@@ -234,13 +251,22 @@ impl Engine {
     /// # Errors
     /// The port is in use, the server ends, or is not ready in time: its log's end is told.
     pub fn start(&self) -> Result<Server<'_>, EngineError> {
+        self.check_ports()?;
+        Server::start(self)
+    }
+
+    /// Looks whether its ports are free.
+    ///
+    /// # Errors
+    /// Another program listens at one of them.
+    pub fn check_ports(&self) -> Result<(), EngineError> {
         for name in ["port", "second-port"] {
             let port = self.values.get(name).and_then(|port| port.parse().ok()).unwrap_or(0);
             if TcpListener::bind(("127.0.0.1", port)).is_err() {
                 return Err(EngineError::PortInUse { engine: self.adapter.title.clone(), port });
             }
         }
-        Server::start(self)
+        Ok(())
     }
 
     /// Runs a command of the adapter, with values for its own placeholders; its output.

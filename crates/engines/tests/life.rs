@@ -87,10 +87,8 @@ impl Stage {
         ADAPTER.replace("PROGRAM", program.to_str().unwrap()).replace("MODE", mode)
     }
 
-    fn engine(&self, text: &str, port: Option<u16>) -> Engine {
-        let path = self.dir.path().join("stub.toml");
-        fs::write(&path, text).unwrap();
-        let settings = Settings {
+    fn settings(&self, port: Option<u16>) -> Settings {
+        Settings {
             folder: self.dir.path().join("engines"),
             memory: 1 << 20,
             threads: 3,
@@ -99,7 +97,13 @@ impl Stage {
             snowmelt: "/nowhere".into(),
             data: self.dir.path().join("data.nt"),
             parts: "/nowhere".into(),
-        };
+        }
+    }
+
+    fn engine(&self, text: &str, port: Option<u16>) -> Engine {
+        let path = self.dir.path().join("stub.toml");
+        fs::write(&path, text).unwrap();
+        let settings = self.settings(port);
         Engine::new(Adapter::read(&path).unwrap(), &settings, self.work.clone()).unwrap()
     }
 
@@ -137,6 +141,23 @@ fn an_engine_is_created_loaded_started_stopped_and_crashed() {
     let pid = server.pid();
     drop(server);
     assert!(!is_alive(pid), "a server that is forgotten is stopped");
+}
+
+#[test]
+fn a_folder_may_be_relative() {
+    let stage = Stage::new();
+    let here = std::env::current_dir().unwrap();
+    // As far up as the root, then down to the stage.
+    let up: std::path::PathBuf = here.components().skip(1).map(|_| "..").collect();
+    let relative = up.join(stage.dir.path().strip_prefix("/").unwrap());
+    let settings =
+        Settings { folder: relative.join("engines"), data: relative.join("data.nt"), ..stage.settings(None) };
+    let path = stage.dir.path().join("stub.toml");
+    fs::write(&path, Stage::adapter("good")).unwrap();
+    let engine = Engine::new(Adapter::read(&path).unwrap(), &settings, stage.work.clone()).unwrap();
+    engine.create().unwrap();
+    engine.load().unwrap();
+    assert!(engine.bytes().unwrap() > 0);
 }
 
 #[test]

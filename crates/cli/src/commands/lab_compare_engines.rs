@@ -119,6 +119,7 @@ pub fn run(args: &LabCompareEnginesArgs) -> Result<()> {
     let (mut field, skipped) = field::find(adapters, required, &settings, &work)?;
     skipped.iter().for_each(|skipped| println!("{}", skip_line(skipped)));
     field.iter().for_each(|entrant| println!("{}: {}", entrant.title(), entrant.version));
+    field.iter().try_for_each(|entrant| entrant.engine.check_ports())?;
 
     let run = Run::create("compare-engines", args.out.as_deref())?;
     let data = args.data_set(&settings, field.len())?;

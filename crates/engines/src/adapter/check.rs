@@ -72,7 +72,20 @@ fn fault(adapter: &Adapter, text: &str) -> Option<(usize, String)> {
             "an engine that answers sparql needs endpoint and [load]".into(),
         ));
     }
+    for (key, address) in [("endpoint", &adapter.endpoint), ("http", &ready.http)] {
+        if let Some(url) = address.as_ref().filter(|url| !is_address(url)) {
+            return Some((line_with(text, url), format!("{key}: {url} is no http://HOST:PORT/PATH")));
+        }
+    }
     written_file_fault(adapter, text)
+}
+
+/// True of `http://HOST:PORT/…`, where the port is a placeholder or a number.
+fn is_address(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("http://") else { return false };
+    let authority = rest.split('/').next().unwrap_or_default();
+    let port = authority.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port);
+    port.is_some_and(|port| port.starts_with('{') || port.parse::<u16>().is_ok())
 }
 
 fn written_file_fault(adapter: &Adapter, text: &str) -> Option<(usize, String)> {
@@ -136,6 +149,16 @@ mod tests {
                 "x.toml, line 3: an engine that answers sparql",
             ),
             ("title = \"X\"\n", "", "missing field `title`"),
+            (
+                "http://127.0.0.1:{port}/",
+                "127.0.0.1:{port}/",
+                "x.toml, line 7: endpoint: 127.0.0.1:{port}/ is no http://",
+            ),
+            (
+                "http://127.0.0.1:{port}/",
+                "http://127.0.0.1:port/",
+                "line 7: endpoint: http://127.0.0.1:port/",
+            ),
         ] {
             let text = GOOD.replacen(from, to, 1);
             assert_ne!(text, GOOD, "{from}");
