@@ -53,8 +53,11 @@ impl Reading {
 
 fn solutions(answer: &[u8]) -> Result<Content> {
     let parser = QueryResultsParser::from_format(QueryResultsFormat::Xml);
-    let SliceQueryResultsParserOutput::Solutions(solutions) = parser.for_slice(answer)? else {
-        bail!("a truth value for a query that selects")
+    let solutions = match parser.for_slice(answer)? {
+        SliceQueryResultsParserOutput::Solutions(solutions) => solutions,
+        SliceQueryResultsParserOutput::Boolean(value) => {
+            return Ok(Content { rows: 1, digest: hash(&value.to_string()) });
+        }
     };
     let (mut content, mut text) = (Content::default(), String::new());
     for solution in solutions {

@@ -10,6 +10,7 @@
 //! 4. `cold`: how a run is made cold and shown to be; `sampler`: what happens second by second.
 //! 5. `scale`: what grows how with the data, and a flame graph of where the processors are.
 //! 6. `ablation`: every read-ahead rule on and off, on modelled devices, in virtual time.
+//! 7. `compare`: several engines with the same data, memory and queries, in turns.
 //!
 //! Every answer is serialised as SPARQL XML (RDF/XML for graphs) into memory, so that the work
 //! is whole. There is no cache of results.
@@ -20,6 +21,7 @@ pub mod ablation;
 pub mod bench;
 pub mod cold;
 pub mod cold_run;
+pub mod compare;
 pub mod content;
 pub mod cpu_model;
 pub mod curve;

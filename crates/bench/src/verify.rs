@@ -147,15 +147,22 @@ impl Verification {
         }
     }
 
+    /// How many texts of each query differ: `1 of Q2, 3 of Q5`; empty if none does.
+    pub fn by_query(&self) -> String {
+        let by_query =
+            self.differences.iter().fold(BTreeMap::<u32, usize>::new(), |mut counts, difference| {
+                *counts.entry(difference.query).or_default() += 1;
+                counts
+            });
+        let named: Vec<_> = by_query.iter().map(|(query, count)| format!("{count} of Q{query}")).collect();
+        named.join(", ")
+    }
+
     /// The outcome in a line.
     pub fn line(&self) -> String {
         let Self { with, compared, unstable, alone, differences } = self;
-        let by_query = differences.iter().fold(BTreeMap::<u32, usize>::new(), |mut counts, difference| {
-            *counts.entry(difference.query).or_default() += 1;
-            counts
-        });
-        let named: Vec<_> = by_query.iter().map(|(query, count)| format!("{count} of Q{query}")).collect();
-        let named = if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) };
+        let named = self.by_query();
+        let named = if named.is_empty() { String::new() } else { format!(" ({named})") };
         format!(
             "verified with {with}: {} of {compared} texts have the same answer, {} differ{named}; \
              {unstable} are unstable, {alone} were answered by one side only",

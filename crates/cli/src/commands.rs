@@ -11,6 +11,7 @@ pub mod demo;
 pub mod doctor;
 pub mod dump;
 pub mod lab_bsbm;
+pub mod lab_compare_engines;
 pub mod load;
 pub mod probe;
 pub mod query;

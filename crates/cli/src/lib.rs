@@ -19,8 +19,8 @@ use std::path::PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
-    backup, bsbm_generate, bsbm_run, bsbm_scale, check, compact, config, demo, doctor, dump, lab_bsbm, load,
-    probe, query, restore, scan, serve, stats, token, update,
+    backup, bsbm_generate, bsbm_run, bsbm_scale, check, compact, config, demo, doctor, dump, lab_bsbm,
+    lab_compare_engines, load, probe, query, restore, scan, serve, stats, token, update,
 };
 
 /// A graph database that plans its reads.
@@ -83,6 +83,8 @@ enum Command {
 enum Lab {
     /// Drive any SPARQL endpoint, or a database, with the Berlin SPARQL Benchmark
     Bsbm(Box<lab_bsbm::LabBsbmArgs>),
+    /// Compare database engines: the same data, memory and queries, in turns, cold and warm
+    CompareEngines(Box<lab_compare_engines::LabCompareEnginesArgs>),
     #[command(flatten)]
     Storage(snowmelt_lab::Command),
 }
@@ -127,6 +129,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Probe(args) => probe::run(args),
         Command::Scan(args) => scan::run(args),
         Command::Lab(Lab::Bsbm(args)) => lab_bsbm::run(&args),
+        Command::Lab(Lab::CompareEngines(args)) => lab_compare_engines::run(&args),
         Command::Lab(Lab::Storage(command)) => snowmelt_lab::run(command).map_err(anyhow::Error::new),
     };
     match result {

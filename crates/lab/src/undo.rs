@@ -256,6 +256,23 @@ impl Undo {
         self.make(step, || std::fs::create_dir(path)).map(|(id, ())| id)
     }
 
+    /// Makes a new folder that is removed with everything in it, of a name that no other has:
+    /// `PREFIX-PID-N` in `parent`.
+    ///
+    /// # Errors
+    /// The folder cannot be made or journalled.
+    pub fn make_tree(&self, parent: &Path, prefix: &str) -> Result<(StepId, PathBuf), UndoError> {
+        for n in 0.. {
+            let path = parent.join(format!("{prefix}-{}-{n}", std::process::id()));
+            if path.exists() {
+                continue;
+            }
+            let step = Step::RemoveTree { path: path.clone() };
+            return self.make(step, || std::fs::create_dir(&path)).map(|(id, ())| (id, path));
+        }
+        unreachable!("a number is free")
+    }
+
     /// Attaches `backing` to a free loop device and answers that.
     ///
     /// # Errors

@@ -204,3 +204,16 @@ fn a_value_that_is_refused_is_an_error_that_names_it() {
     let error = undo.set(&dir.path().join("absent"), "1").expect_err("there is no such setting").to_string();
     assert!(error.contains("absent") && error.contains("does not have it"), "{error}");
 }
+
+#[test]
+fn a_folder_goes_with_everything_in_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let undo = Undo::open_in(&dir.path().join("journals"), "test").unwrap();
+    let (_, first) = undo.make_tree(dir.path(), "data").unwrap();
+    let (_, second) = undo.make_tree(dir.path(), "data").unwrap();
+    assert!(first != second && first.is_dir());
+    std::fs::create_dir(first.join("deep")).unwrap();
+    std::fs::write(first.join("deep/file"), "x").unwrap();
+    undo.undo().unwrap();
+    assert!(!first.exists() && !second.exists() && dir.path().exists());
+}

@@ -34,6 +34,11 @@ impl Stop {
         self.flag.load(Ordering::Relaxed)
     }
 
+    /// The flag itself, for threads and layers that outlive a borrow.
+    pub fn shared(&self) -> Arc<AtomicBool> {
+        self.flag.clone()
+    }
+
     /// Set once a signal came, for those who look at it often.
     pub fn flag(&self) -> &AtomicBool {
         &self.flag

@@ -84,6 +84,12 @@ pub enum Step {
         /// Its path.
         path: PathBuf,
     },
+    /// A folder of a name that is no other's is made, and filled; undone by removing it with
+    /// everything in it.
+    RemoveTree {
+        /// Its path.
+        path: PathBuf,
+    },
     /// A process was started; undone by stopping it (SIGTERM, after 3 s SIGKILL).
     Stop {
         /// Its number.
@@ -112,6 +118,7 @@ impl Step {
             Step::Serve { target } => abort(target),
             Step::RemoveDir { path } => patiently(|| std::fs::remove_dir(path)),
             Step::RemoveFile { path } => patiently(|| std::fs::remove_file(path)),
+            Step::RemoveTree { path } => patiently(|| std::fs::remove_dir_all(path)),
             Step::Stop { pid, start } => stop(*pid, *start),
         }
     }
@@ -136,6 +143,7 @@ impl Step {
             Step::Serve { target } => format!("serve {}", target.display()),
             Step::RemoveDir { path } => format!("make directory {}", path.display()),
             Step::RemoveFile { path } => format!("make file {}", path.display()),
+            Step::RemoveTree { path } => format!("make and fill directory {}", path.display()),
             Step::Stop { .. } => "start a process".to_string(),
         }
     }
@@ -144,9 +152,10 @@ impl Step {
     pub(super) fn lies_below(&self, other: &Step) -> bool {
         let (Step::Unmount { target: above } | Step::RemoveDir { path: above }) = other else { return false };
         match self {
-            Step::Set { path, .. } | Step::RemoveDir { path } | Step::RemoveFile { path } => {
-                path.starts_with(above)
-            }
+            Step::Set { path, .. }
+            | Step::RemoveDir { path }
+            | Step::RemoveFile { path }
+            | Step::RemoveTree { path } => path.starts_with(above),
             Step::Unmount { target } | Step::Serve { target } => target.starts_with(above),
             Step::LoopDetach { backing, .. } => backing.starts_with(above),
             Step::Stop { .. } | Step::UnmountAll { .. } | Step::QueueDepth { .. } => false,
@@ -156,7 +165,7 @@ impl Step {
     /// True when it outlives the kernel that made it.
     pub fn survives_reboot(&self) -> bool {
         match self {
-            Step::RemoveFile { path } | Step::RemoveDir { path } => {
+            Step::RemoveFile { path } | Step::RemoveDir { path } | Step::RemoveTree { path } => {
                 !path.starts_with("/sys") && !path.starts_with("/proc")
             }
             _ => false,
@@ -179,6 +188,7 @@ impl fmt::Display for Step {
             Step::Serve { target } => write!(f, "fail the requests to {}", target.display()),
             Step::RemoveDir { path } => write!(f, "remove directory {}", path.display()),
             Step::RemoveFile { path } => write!(f, "remove file {}", path.display()),
+            Step::RemoveTree { path } => write!(f, "remove {} with everything in it", path.display()),
             Step::Stop { pid, .. } => write!(f, "stop process {pid}"),
         }
     }
