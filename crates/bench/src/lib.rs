@@ -34,6 +34,7 @@ pub mod measure;
 pub mod plot;
 pub mod process;
 pub mod race;
+pub mod repeat;
 pub mod report;
 pub mod sampler;
 pub mod scale;

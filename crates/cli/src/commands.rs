@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod dump;
 pub mod lab_bsbm;
 pub mod lab_compare_engines;
+pub mod lab_repeat;
 pub mod load;
 pub mod probe;
 pub mod query;

@@ -20,7 +20,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
     backup, bsbm_generate, bsbm_run, bsbm_scale, check, compact, config, demo, doctor, dump, lab_bsbm,
-    lab_compare_engines, load, probe, query, restore, scan, serve, stats, token, update,
+    lab_compare_engines, lab_repeat, load, probe, query, restore, scan, serve, stats, token, update,
 };
 
 /// A graph database that plans its reads.
@@ -85,6 +85,8 @@ enum Lab {
     Bsbm(Box<lab_bsbm::LabBsbmArgs>),
     /// Compare database engines: the same data, memory and queries, in turns, cold and warm
     CompareEngines(Box<lab_compare_engines::LabCompareEnginesArgs>),
+    /// Repeat a published experiment, and hold the findings against the published ones
+    Repeat(lab_repeat::LabRepeatArgs),
     #[command(flatten)]
     Storage(snowmelt_lab::Command),
 }
@@ -130,6 +132,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Scan(args) => scan::run(args),
         Command::Lab(Lab::Bsbm(args)) => lab_bsbm::run(&args),
         Command::Lab(Lab::CompareEngines(args)) => lab_compare_engines::run(&args),
+        Command::Lab(Lab::Repeat(args)) => lab_repeat::run(&args),
         Command::Lab(Lab::Storage(command)) => snowmelt_lab::run(command).map_err(anyhow::Error::new),
     };
     match result {

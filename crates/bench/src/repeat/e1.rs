@@ -1,0 +1,213 @@
+//! E1: warming a database from cold, by read-ahead rules, on disks and SSDs.
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use snowmelt_lab::report::{Axis, Bar, Bars, Figure, Plot, Section, Series, Unit};
+
+use super::Chapter;
+use super::finding::Finding;
+use super::steps::Steps;
+
+/// Rules that were compared: the name there, and the setting here.
+const RULES: [(&str, &str); 5] = [
+    ("no read-ahead", "none"),
+    ("extents (its scheme A)", "extent"),
+    ("vectored (its scheme B)", "planned"),
+    ("all rules", "all"),
+    ("chosen by cost", "auto"),
+];
+
+/// A cell of the ablation with a pool that holds everything, as there.
+struct Cells<'a>(&'a [Value]);
+
+impl Cells<'_> {
+    fn figure(&self, device: &str, rules: &str, name: &str) -> Result<f64> {
+        let is_it = |cell: &&Value| {
+            cell["device"] == device
+                && cell["read_ahead"] == rules
+                && cell["queue"] == "elevator"
+                && cell["load"] == "mixes"
+                && cell["pool_percent"] == 100
+                && cell["clients"] == 16
+        };
+        let cell = self.0.iter().find(is_it).with_context(|| format!("no cell {device}, {rules}"))?;
+        cell["figures"][name].as_f64().with_context(|| format!("{device}, {rules} has no {name}"))
+    }
+}
+
+pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
+    let (products, mixes) = if steps.plan.is_quick { ("600", "20") } else { ("28480", "200") };
+    let (data, db) = (steps.path("data.nt"), steps.path("db"));
+    steps.run("data", &["bsbm", "generate", "--products", products, "-o", &data])?;
+    steps.run("load", &["load", &db, &data])?;
+    let ablation = [
+        "bsbm", "run", &db, "--ablate", "--model", "hdd", "--model", "ssd", "--mixes", mixes, "--format",
+        "json",
+    ];
+    let ablation = steps.json("every rule on and off, from cold, in virtual time", &ablation)?;
+    let cells = Cells(ablation["meters"]["ablation"].as_array().context("no cells")?);
+    let mut sections = Vec::new();
+    let mut findings = rules(&cells, &mut sections)?;
+    let mut warming = Vec::new();
+    for model in ["ssd", "hdd"] {
+        let device = format!("0=sim:{model}");
+        let seconds = if steps.plan.is_quick { "40" } else { "300" };
+        let args = [
+            "bsbm",
+            "run",
+            &db,
+            "--cold",
+            "--device",
+            &device,
+            "--clients",
+            "16",
+            "--mixes",
+            mixes,
+            "--warmup",
+            "0",
+            "--cold-seconds",
+            seconds,
+            "--format",
+            "json",
+        ];
+        let run = steps.json(&format!("16 clients from cold on a simulated {model}, in real time"), &args)?;
+        warming.push((model, run["meters"]["cold"].clone()));
+    }
+    findings.extend(warm_up(&warming));
+    sections.push(curves(&warming));
+    steps.remove("data.nt");
+    steps.remove("db");
+    if !steps.plan.is_quick {
+        sections.extend(beside_virtuoso(steps, &mut findings, products)?);
+    } else {
+        let why = "--quick leaves other systems out";
+        findings.push(Finding::unmeasured("Virtuoso itself", "280 s to 12 of 13.5 processors on SSDs", why));
+    }
+    Ok(Chapter {
+        title: "E1: warming a database from cold",
+        source: "Published 2011: Virtuoso, BSBM Explore at 1000 million triples by 16 clients, four disks \
+                 against four SSDs, read-ahead by extents or by look-ups.",
+        findings,
+        differs: vec![format!(
+            "There: 1000 million triples in 4 stripes. Here: {products} products on one modelled device. The \
+             ablation is in virtual time, so that it is the same on each machine; the curves are real time."
+        )],
+        sections,
+    })
+}
+
+fn rules(cells: &Cells<'_>, sections: &mut Vec<Section>) -> Result<Vec<Finding>> {
+    for device in ["hdd", "ssd"] {
+        let bar = |(number, (name, rules)): (usize, &(&str, &str))| {
+            let value = cells.figure(device, rules, "seconds")?;
+            Ok(Bar { name: (*name).to_owned(), value, range: None, group: number })
+        };
+        let bars: Result<Vec<Bar>> = RULES.iter().enumerate().map(bar).collect();
+        let title = format!("{device}: seconds for the mixes, from cold");
+        let bars = Bars {
+            title: title.clone(),
+            label: "virtual time".into(),
+            unit: Unit::Seconds,
+            bars: bars?,
+            ..Bars::default()
+        };
+        sections.push(Section::new(title, vec![Figure::Bars(bars)]));
+    }
+    let seconds = |device: &str, rules: &str| cells.figure(device, rules, "seconds");
+    let (hdd_extent, hdd_planned, hdd_none) =
+        (seconds("hdd", "extent")?, seconds("hdd", "planned")?, seconds("hdd", "none")?);
+    let (ssd_extent, ssd_planned, ssd_none) =
+        (seconds("ssd", "extent")?, seconds("ssd", "planned")?, seconds("ssd", "none")?);
+    let share = cells.figure("hdd", "extent", "ahead_share")?;
+    let (gap, no_gap) = (seconds("hdd", "planned gap=10")?, seconds("hdd", "planned gap=0")?);
+    let worst = ssd_none.max(ssd_extent);
+    Ok(vec![
+        Finding::measured(
+            "On a disk, extents or look-ups?",
+            "extents, incomparably: 46 min to 2000 mixes; look-ups had twice the time per read",
+            format!("extents {hdd_extent:.2} s, look-ups {hdd_planned:.2} s, neither {hdd_none:.2} s"),
+            hdd_extent < hdd_planned,
+        ),
+        Finding::measured(
+            "On an SSD?",
+            "look-ups, by little: 280 s; the worst setting took less than 300 s",
+            format!("look-ups {ssd_planned:.3} s, extents {ssd_extent:.3} s, neither {ssd_none:.3} s"),
+            ssd_planned <= ssd_extent && worst < 1.5 * ssd_planned,
+        ),
+        Finding::measured(
+            "Which share of pages do extents bring ahead on a disk?",
+            "89 %",
+            format!("{:.0} %", share * 100.0),
+            (0.8..=1.0).contains(&share),
+        ),
+        Finding::measured(
+            "Is it worth reading through gaps of unwanted pages?",
+            "left open: \"supposedly saves on latency; we will see\"",
+            format!("look-ups on a disk take {gap:.3} s with gaps up to 10 pages, {no_gap:.3} s without"),
+            true,
+        ),
+    ])
+}
+
+fn warm_up(warming: &[(&str, Value)]) -> Vec<Finding> {
+    let seconds = |run: &Value| run["open_to_full_s"].as_f64();
+    let says = |(model, run): &(&str, Value)| match seconds(run) {
+        Some(took) => format!(
+            "{model}: {took:.1} s, {:.0} MB read, {:.2} of what was used",
+            run["bytes_read"].as_f64().unwrap_or(0.0) / 1e6,
+            run["amplification"].as_f64().unwrap_or(0.0)
+        ),
+        None => format!("{model}: not within the time given"),
+    };
+    let text: Vec<String> = warming.iter().map(says).collect();
+    let of = |model: &str| warming.iter().find(|(name, _)| *name == model).and_then(|(_, run)| seconds(run));
+    let is_faster = match (of("ssd"), of("hdd")) {
+        (Some(ssd), Some(hdd)) => ssd <= hdd,
+        (ssd, hdd) => ssd.is_some() && hdd.is_none(),
+    };
+    vec![Finding::measured(
+        "How long until full speed?",
+        "SSDs 280 s, disks 46 min and still rising",
+        text.join("; "),
+        is_faster,
+    )]
+}
+
+fn curves(warming: &[(&str, Value)]) -> Section {
+    let series = |(model, run): &(&str, Value)| {
+        let samples = run["samples"].as_array().map_or(&[][..], Vec::as_slice);
+        let point = |sample: &Value| Some((sample["since_exec"].as_f64()?, sample["qmph"].as_f64()?));
+        Series::new(*model, samples.iter().filter_map(point).collect())
+    };
+    let plot = Plot {
+        title: "Query mixes per hour, second by second".into(),
+        x: Axis::new("time since the start", Unit::Seconds),
+        y: Axis::new("query mixes per hour", Unit::Plain),
+        series: warming.iter().map(series).collect(),
+        ..Plot::default()
+    };
+    Section::new("From cold to full speed", vec![Figure::Lines(plot)])
+}
+
+fn beside_virtuoso(
+    steps: &mut Steps<'_>,
+    findings: &mut Vec<Finding>,
+    products: &str,
+) -> Result<Option<Section>> {
+    let args = [
+        "lab",
+        "compare-engines",
+        "--engines",
+        "snowmelt,virtuoso",
+        "--products",
+        products,
+        "--clients",
+        "16",
+    ];
+    let step = steps.lab("Snowmelt and Virtuoso, cold and warm", ("engines", "turns"), &args)?;
+    let skipped = step.report.summary.iter().find(|line| line.contains("Virtuoso") && line.contains("skip"));
+    if let Some(why) = skipped {
+        findings.push(Finding::unmeasured("Virtuoso itself", "280 s to 12 of 13.5 processors on SSDs", why));
+    }
+    Ok(Some(step.section("Beside Virtuoso", &step.report.summary.join(" "), &[""])))
+}

@@ -1,0 +1,112 @@
+//! E4: the requests that a device receives beneath buffered and direct reads.
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::Chapter;
+use super::emulated::{self, Emulated};
+use super::finding::Finding;
+use super::steps::{LabStep, Steps};
+
+/// Sizes of reads in bytes, and device reads for each buffered one, as published.
+const PUBLISHED: [(u64, &str, f64); 2] = [(8 << 10, "8 KiB", 2.86), (16 << 10, "16 KiB", 4.83)];
+
+pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
+    let mut findings = Vec::new();
+    let mut sections = Vec::new();
+    let differs = "There 1 M reads of an array of flash cards, here a few seconds of reads of an emulated SSD. The \
+                   offsets are multiples of 512 bytes, as there, and then of the size of the read.";
+    if emulated::is_possible() {
+        let odd = Emulated::with(steps, ("ssd", "512m"), |steps, device| reads(steps, device, "512"))?;
+        let whole = Emulated::with(steps, ("ssd", "512m"), |steps, device| reads(steps, device, "size"))?;
+        findings.extend(splits(&odd, &whole)?);
+        sections.push(odd.section("Reads at multiples of 512 bytes", differs, &[""]));
+        sections.push(whole.section("Aligned reads", "The same at multiples of their size.", &[""]));
+    } else {
+        steps.skip("random reads of a device", emulated::NEEDS_ROOT);
+        for (_, name, each) in PUBLISHED {
+            let what = format!("Device reads for each buffered read of {name}?");
+            findings.push(Finding::unmeasured(&what, &format!("{each}"), emulated::NEEDS_ROOT));
+        }
+    }
+    let query = "Query 1 of TPC-H by an index scan of l_shipdate";
+    let published = "disturbed: the throughput changes from second to second";
+    if steps.plan.is_quick {
+        findings.push(Finding::unmeasured(query, published, "--quick leaves PostgreSQL out"));
+    } else {
+        let step = steps.lab("TPC-H on PostgreSQL", ("tpch", "phases"), &["lab", "tpch", "--scale", "1"])?;
+        let here = step.report.summary.join(" ");
+        findings.push(Finding::measured(query, published, here, true));
+        sections.push(step.section("TPC-H on PostgreSQL", "By `lab tpch`.", &[""]));
+    }
+    Ok(Chapter {
+        title: "E4: what the device really receives",
+        source: "Published 2012: TPC-H at 100 GB on PostgreSQL 9.2, 8 flash cards as RAID 0, each query watched once \
+                 a second; then 1 M random reads of the raw device, traced.",
+        findings,
+        differs: vec![differs.to_owned()],
+        sections,
+    })
+}
+
+/// Random reads without read-ahead, direct and buffered, traced.
+fn reads(steps: &mut Steps<'_>, device: &str, align: &str) -> Result<LabStep> {
+    let runtime = if steps.plan.is_quick { "4" } else { "30" };
+    let args = [
+        "lab",
+        "read",
+        device,
+        "--sizes",
+        "8k,16k",
+        "--depth",
+        "1",
+        "--engine",
+        "inline",
+        "--direct",
+        "on,off",
+        "--align",
+        align,
+        "--read-ahead-kb",
+        "0",
+        "--trace",
+        "--runtime",
+        runtime,
+    ];
+    let title = format!("random reads at multiples of {align}, direct and buffered");
+    steps.lab(&title, (&format!("reads-{align}"), "cells"), &args)
+}
+
+fn splits(odd: &LabStep, whole: &LabStep) -> Result<Vec<Finding>> {
+    let cell = |step: &LabStep, bytes: u64, direct: bool| -> Result<(f64, f64)> {
+        let is_it = |cell: &&Value| cell["bs"] == bytes && cell["direct"] == direct;
+        let cell = step.lines.iter().find(is_it).with_context(|| format!("no cell of {bytes} bytes"))?;
+        let of = |value: &Value| value.as_f64().context("a cell without a figure");
+        Ok((of(&cell["device"]["reads"])? / of(&cell["total_ios"])?, of(&cell["iops"])?))
+    };
+    let mut findings = Vec::new();
+    for (bytes, name, published) in PUBLISHED {
+        let here = cell(odd, bytes, false)?.0;
+        let aligned = cell(whole, bytes, false)?.0;
+        findings.push(Finding::measured(
+            &format!("Device reads for each buffered read of {name}?"),
+            &format!("{published}: the kernel reads pages of 4 KiB one by one"),
+            format!("{here:.2}; aligned {aligned:.2}"),
+            (here - published).abs() < 0.1 * published,
+        ));
+    }
+    let direct = cell(odd, 8 << 10, true)?.0;
+    findings.push(Finding::measured(
+        "Device reads for each direct read of 8 KiB?",
+        "1.17: a few are split where a chunk of the array ends",
+        format!("{direct:.2}; here is no array"),
+        direct < 1.2,
+    ));
+    let (fast, slow) = (cell(odd, 8 << 10, true)?.1, cell(odd, 8 << 10, false)?.1);
+    findings.push(Finding::measured(
+        "Reads of 8 KiB per second, direct and buffered?",
+        "4578 and 2787, disturbed: 1.64 times",
+        format!("{fast:.0} and {slow:.0}: {:.2} times", fast / slow),
+        fast > slow,
+    ));
+    Ok(findings)
+}

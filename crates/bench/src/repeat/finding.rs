@@ -1,0 +1,95 @@
+//! A published finding beside what came out here.
+
+use serde::Serialize;
+use snowmelt_lab::report::{Column, Figure, Table};
+
+/// Whether it came out as published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// As published.
+    Same,
+    /// Another way.
+    Otherwise,
+    /// Not measured in this run.
+    Unmeasured,
+}
+
+/// A published finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The question.
+    pub what: String,
+    /// The answer that was published, with its figures.
+    pub published: String,
+    /// The answer here, with its figures; or why there is none.
+    pub here: String,
+    /// Whether they agree.
+    pub verdict: Verdict,
+}
+
+impl Finding {
+    /// One that was measured; `holds`: it came out as published.
+    pub fn measured(what: &str, published: &str, here: String, holds: bool) -> Self {
+        let verdict = if holds { Verdict::Same } else { Verdict::Otherwise };
+        Self { what: what.into(), published: published.into(), here, verdict }
+    }
+
+    /// One that was not.
+    pub fn unmeasured(what: &str, published: &str, why: impl Into<String>) -> Self {
+        let here = format!("not measured: {}", why.into());
+        Self { what: what.into(), published: published.into(), here, verdict: Verdict::Unmeasured }
+    }
+}
+
+/// The findings as the first lines of a page.
+pub fn summary(findings: &[Finding]) -> Vec<String> {
+    let of = |verdict| findings.iter().filter(move |finding| finding.verdict == verdict);
+    let measured = findings.len() - of(Verdict::Unmeasured).count();
+    let mut lines =
+        vec![format!("{} of {measured} measured findings came out as published.", of(Verdict::Same).count())];
+    let otherwise =
+        of(Verdict::Otherwise).map(|finding| format!("Otherwise: {}: {}", finding.what, finding.here));
+    lines.extend(otherwise);
+    lines
+}
+
+/// All of them as a table.
+pub fn table(findings: &[Finding]) -> Figure {
+    let row = |finding: &Finding| {
+        let verdict = match finding.verdict {
+            Verdict::Same => "as published",
+            Verdict::Otherwise => "otherwise",
+            Verdict::Unmeasured => "",
+        };
+        vec![finding.what.clone(), finding.published.clone(), finding.here.clone(), verdict.to_owned()]
+    };
+    Figure::Table(Table {
+        title: "Findings".into(),
+        columns: ["question", "published", "here", ""].map(Column::text).to_vec(),
+        rows: findings.iter().map(row).collect(),
+        ..Table::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_counts_what_was_measured() {
+        let findings = [
+            Finding::measured("which is faster", "the first", "the first".into(), true),
+            Finding::measured("by how much", "2", "1.2".into(), false),
+            Finding::unmeasured("on a disk of 2006", "8.93 s", "there is none"),
+        ];
+        assert_eq!(
+            summary(&findings),
+            ["1 of 2 measured findings came out as published.", "Otherwise: by how much: 1.2"]
+        );
+        let Figure::Table(table) = table(&findings) else { panic!("a table") };
+        let verdicts: Vec<&str> = table.rows.iter().map(|row| row[3].as_str()).collect();
+        assert_eq!(verdicts, ["as published", "otherwise", ""]);
+        assert_eq!(table.rows[2][2], "not measured: there is none");
+    }
+}
