@@ -110,7 +110,7 @@ impl<'a> Steps<'a> {
             }
             if heeds_stop && self.stop.load(Ordering::Relaxed) && !asked {
                 // It undoes what it has set, and ends.
-                drop(kill_process(Pid::from_child(&child), Signal::INT));
+                let _ = kill_process(Pid::from_child(&child), Signal::INT);
                 asked = true;
             }
             std::thread::sleep(LOOK_EVERY);
