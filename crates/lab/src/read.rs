@@ -17,6 +17,7 @@ use std::time::Duration;
 use serde::Serialize;
 use snowmelt_io::{DeviceModel, Pattern, Policy};
 
+use crate::device::Behind;
 use crate::device::read_ahead::ReadAhead;
 use crate::machine::awake::Awake;
 use crate::read::bench::{ReadBench, too_small};
@@ -137,6 +138,7 @@ pub fn run(args: &ReadArgs) -> Result<(), LabError> {
     crate::say!("{}", heading());
     let read_ahead = ReadAhead::of(&target.device).filter(|_| args.model.is_none());
     let hold = || read_ahead.as_ref().map_or(Ok(()), |read_ahead| read_ahead.hold(&undo));
+    let behind = Behind::of(&target.device.name).filter(|_| args.model.is_none());
     hold()?; // so that the value to be set back is the device's own
     let measure = |planned: &Planned, repeat| {
         if args.read_ahead_kb.is_empty() {
@@ -145,7 +147,10 @@ pub fn run(args: &ReadArgs) -> Result<(), LabError> {
         if let Some(kb) = planned.cell.read_ahead_kb {
             undo.set(&target.device.sys().join("queue/read_ahead_kb"), &kb.to_string())?;
         }
-        bench.run(&planned.cell, planned.engine, planned.pattern, repeat)
+        behind.as_ref().map_or(Ok(()), Behind::reset)?;
+        let mut result = bench.run(&planned.cell, planned.engine, planned.pattern, repeat)?;
+        result.doubts.extend(behind.as_ref().and_then(Behind::doubt));
+        Ok(result)
     };
     turns::run(run, ("cells", args.repeats), &plan, (&stop, &undo), measure, |results| {
         report(&target, results)
