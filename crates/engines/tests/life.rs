@@ -1,0 +1,253 @@
+//! Engines through their life, played by this test program itself: started, ready, loaded,
+//! stopped, crashed; and each way that goes wrong.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use snowmelt_engines::{Adapter, Engine, EngineError, Settings, Work};
+use snowmelt_lab::undo::Undo;
+
+/// The engine's server, when it is started by an adapter: STUB says how it behaves.
+#[test]
+#[ignore = "it is the stub that the other tests start"]
+fn stub_server() {
+    let Ok(mode) = std::env::var("STUB") else { return };
+    println!("the stub is {mode}");
+    if mode == "ends" {
+        println!("it has no licence");
+        std::process::exit(7);
+    }
+    if mode == "silent" {
+        std::thread::sleep(Duration::from_secs(600));
+    }
+    let stop = (mode == "deaf").then(|| snowmelt_base::signals::stop_flag().unwrap());
+    let port: u16 = std::env::var("STUB_PORT").unwrap().parse().unwrap();
+    let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    for stream in listener.incoming() {
+        let mut stream = stream.unwrap();
+        let _ = stream.read(&mut [0; 1000]);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        assert!(stop.is_some() || mode == "good");
+    }
+}
+
+const ADAPTER: &str = r#"
+name = "stub"
+title = "The stub"
+answers = ["sparql"]
+install = ["cargo test"]
+data = "{folder}/db"
+endpoint = "http://127.0.0.1:{port}/sparql"
+start = ["PROGRAM", "stub_server", "--exact", "--ignored", "--nocapture"]
+ready = { tcp = "127.0.0.1:{port}", http = "http://127.0.0.1:{port}/ready", seconds = 2 }
+stop = { seconds = 1 }
+[find]
+version = ["sh", "-c", "echo stub 1.2"]
+[environment]
+STUB = "MODE"
+STUB_PORT = "{port}"
+[[file]]
+path = "{folder}/stub.ini"
+text = "buffers = {buffers}\n"
+[numbers]
+buffers = { of = "memory", share = 0.5, unit = 8192 }
+[[create]]
+run = ["mkdir", "{folder}/db"]
+[load]
+server = "running"
+steps = [
+    { run = ["cp", "{data}", "{folder}/db/data"] },
+    { run = ["sh", "-c", "echo $$ > {folder}/db/$$.session"], sessions = "{threads}" },
+]
+[commands]
+sql = ["sh", "-c", "echo asked {text}"]
+wrong = ["sh", "-c", "echo first; echo no such table >&2; exit 3"]
+"#;
+
+struct Stage {
+    dir: tempfile::TempDir,
+    work: Work,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("data.nt"), "<urn:a> <urn:b> <urn:c> .\n").unwrap();
+        let undo = Undo::open_in(&dir.path().join("journals"), "test").unwrap();
+        Self { dir, work: Work { undo, stop: Arc::new(AtomicBool::new(false)) } }
+    }
+
+    fn adapter(mode: &str) -> String {
+        let program = std::env::current_exe().unwrap();
+        ADAPTER.replace("PROGRAM", program.to_str().unwrap()).replace("MODE", mode)
+    }
+
+    fn engine(&self, text: &str, port: Option<u16>) -> Engine {
+        let path = self.dir.path().join("stub.toml");
+        fs::write(&path, text).unwrap();
+        let settings = Settings {
+            folder: self.dir.path().join("engines"),
+            memory: 1 << 20,
+            threads: 3,
+            port,
+            engines: "/nowhere".into(),
+            snowmelt: "/nowhere".into(),
+            data: self.dir.path().join("data.nt"),
+            parts: "/nowhere".into(),
+        };
+        Engine::new(Adapter::read(&path).unwrap(), &settings, self.work.clone()).unwrap()
+    }
+
+    fn mode(&self, mode: &str) -> Engine {
+        self.engine(&Self::adapter(mode), None)
+    }
+}
+
+fn is_alive(pid: u32) -> bool {
+    snowmelt_lab::undo::process_start(pid).is_some()
+}
+
+#[test]
+fn an_engine_is_created_loaded_started_stopped_and_crashed() {
+    let stage = Stage::new();
+    let engine = stage.mode("good");
+    assert_eq!(engine.find().unwrap().version, "stub 1.2");
+    engine.create().unwrap();
+    assert_eq!(fs::read_to_string(engine.folder().join("stub.ini")).unwrap(), "buffers = 64\n");
+    assert!(engine.load().unwrap() > 0.0);
+    let stored: Vec<_> = fs::read_dir(engine.data()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(stored.len(), 1 + 3, "the data, and one file of each session: {stored:?}");
+    assert_eq!(engine.bytes().unwrap(), 4 * 4096);
+    let server = engine.start().unwrap();
+    assert!(is_alive(server.pid()) && server.ready_s() > 0.0);
+    assert_eq!(engine.command("sql", &[("text", "17")]).unwrap(), "asked 17\n");
+    let pid = server.pid();
+    server.stop().unwrap();
+    assert!(!is_alive(pid));
+    let server = engine.start().unwrap();
+    let pid = server.pid();
+    server.crash();
+    assert!(!is_alive(pid));
+    let server = engine.start().unwrap();
+    let pid = server.pid();
+    drop(server);
+    assert!(!is_alive(pid), "a server that is forgotten is stopped");
+}
+
+#[test]
+fn a_failed_command_is_told_with_its_messages() {
+    let stage = Stage::new();
+    let engine = stage.mode("good");
+    engine.create().unwrap();
+    let error = engine.command("wrong", &[]).unwrap_err().to_string();
+    assert!(error.contains("exit status: 3") && error.contains("no such table"), "{error}");
+    assert!(engine.command("other", &[]).unwrap_err().to_string().contains("no command other"));
+}
+
+#[test]
+fn a_server_that_ends_is_told_with_its_log() {
+    let stage = Stage::new();
+    let engine = stage.mode("ends");
+    engine.create().unwrap();
+    let error = engine.start().err().unwrap();
+    assert!(matches!(error, EngineError::Ended { .. }), "{error}");
+    assert!(
+        error.to_string().contains("exit status: 7") && error.to_string().contains("no licence"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_server_that_is_never_ready_is_stopped_and_told_with_its_log() {
+    let stage = Stage::new();
+    let engine = stage.mode("silent");
+    engine.create().unwrap();
+    let begun = Instant::now();
+    let error = engine.start().err().unwrap();
+    assert!(matches!(error, EngineError::NotReady { seconds: 2, .. }), "{error}");
+    assert!(error.to_string().contains("the stub is silent") && error.to_string().contains("GET http://"));
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert!(no_process_in(engine.folder()), "it was stopped");
+}
+
+/// True if nothing runs in that folder.
+fn no_process_in(folder: &Path) -> bool {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    processes.filter_map(|entry| fs::read_link(entry.path().join("cwd")).ok()).all(|cwd| cwd != folder)
+}
+
+#[test]
+fn a_stop_that_hangs_ends_in_a_kill_that_is_told() {
+    let stage = Stage::new();
+    let engine = stage.mode("deaf");
+    engine.create().unwrap();
+    let server = engine.start().unwrap();
+    let pid = server.pid();
+    let error = server.stop().err().unwrap();
+    assert!(matches!(error, EngineError::StopHung { seconds: 1, .. }), "{error}");
+    assert!(!is_alive(pid));
+}
+
+#[test]
+fn a_port_in_use_is_told_before_anything_is_started() {
+    let stage = Stage::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let engine = stage.engine(&Stage::adapter("good"), Some(port));
+    engine.create().unwrap();
+    let error = engine.start().err().unwrap();
+    assert!(matches!(error, EngineError::PortInUse { .. }), "{error}");
+    assert!(
+        error.to_string().contains(&port.to_string()) && error.to_string().contains("ss -ltnp"),
+        "{error}"
+    );
+    TcpStream::connect(("127.0.0.1", port)).unwrap();
+}
+
+#[test]
+fn a_missing_engine_is_told_with_its_install_line() {
+    let stage = Stage::new();
+    for (from, to) in [
+        ("\"sh\", \"-c\", \"echo stub 1.2\"", "\"no-such-program\""),
+        ("echo stub 1.2", "echo no module >&2; exit 1"),
+        ("[find]", "[find]\nneeds = [\"{engines}/stub.jar\"]"),
+    ] {
+        let engine = stage.engine(&Stage::adapter("good").replace(from, to), None);
+        let error = engine.find().unwrap_err();
+        assert!(matches!(error, EngineError::Missing { .. }), "{error}");
+        assert!(error.to_string().ends_with("install it: cargo test"), "{error}");
+    }
+}
+
+#[test]
+fn an_interrupted_start_stops_what_it_started() {
+    let stage = Stage::new();
+    let engine = stage.mode("silent");
+    engine.create().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(300));
+            stage.work.stop.store(true, Ordering::Relaxed);
+        });
+        let error = engine.start().err().unwrap();
+        assert!(matches!(error, EngineError::Interrupted), "{error}");
+    });
+    assert!(no_process_in(engine.folder()));
+}
+
+#[test]
+fn undo_stops_a_running_server() {
+    let stage = Stage::new();
+    let engine = stage.mode("good");
+    engine.create().unwrap();
+    let server = engine.start().unwrap();
+    let pid = server.pid();
+    // As `lab restore` would after a kill -9.
+    stage.work.undo.undo().unwrap();
+    assert!(!is_alive(pid));
+}
