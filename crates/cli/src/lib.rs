@@ -83,6 +83,8 @@ enum Command {
 enum Lab {
     /// Drive any SPARQL endpoint, or a database, with the Berlin SPARQL Benchmark
     Bsbm(Box<lab_bsbm::LabBsbmArgs>),
+    /// Run queries derived from TPC-H on PostgreSQL, and watch what the device gets
+    Tpch(Box<snowmelt_tpch::TpchArgs>),
     #[command(flatten)]
     Storage(snowmelt_lab::Command),
 }
@@ -127,6 +129,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Probe(args) => probe::run(args),
         Command::Scan(args) => scan::run(args),
         Command::Lab(Lab::Bsbm(args)) => lab_bsbm::run(&args),
+        Command::Lab(Lab::Tpch(args)) => snowmelt_tpch::run(&args).map_err(anyhow::Error::new),
         Command::Lab(Lab::Storage(command)) => snowmelt_lab::run(command).map_err(anyhow::Error::new),
     };
     match result {

@@ -33,7 +33,7 @@ pub(crate) use say;
 mod device;
 mod error;
 pub mod machine;
-mod read;
+pub mod read;
 pub mod report;
 pub mod restore;
 mod run;
@@ -45,6 +45,7 @@ pub mod undo;
 pub mod watch;
 mod write;
 
+pub use device::Behind;
 pub use error::LabError;
 pub use machine::{cpu, diskstats, program};
 pub use run::arguments::OnOff;

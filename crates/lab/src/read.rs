@@ -9,6 +9,7 @@
 mod bench;
 mod cell;
 mod plan;
+pub mod random;
 mod report;
 
 use std::path::PathBuf;
@@ -21,7 +22,7 @@ use crate::device::Behind;
 use crate::device::read_ahead::ReadAhead;
 use crate::machine::awake::Awake;
 use crate::read::bench::{ReadBench, too_small};
-use crate::read::cell::{BufferMemory, CellResult, name_of};
+pub use crate::read::cell::{BufferMemory, CellResult, ReadCell, name_of};
 use crate::read::plan::{Align, Planned, plan};
 use crate::read::report::report;
 use crate::run::arguments::{EngineName, OnOff, parse_pattern};
@@ -102,6 +103,9 @@ pub struct ReadArgs {
 }
 
 /// Measures, and says where the report is.
+///
+/// # Errors
+/// The arguments make no sense, the file cannot be read, or the run folder cannot be written.
 pub fn run(args: &ReadArgs) -> Result<(), LabError> {
     check(args)?;
     let model = args.model.as_deref().map(DeviceModel::named).transpose()?;

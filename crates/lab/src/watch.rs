@@ -11,7 +11,7 @@ pub mod layers;
 pub(crate) mod mark;
 mod marks;
 pub mod observe;
-mod page;
+pub mod page;
 pub mod phase;
 pub mod second;
 mod subject;

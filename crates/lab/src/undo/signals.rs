@@ -34,6 +34,11 @@ impl Stop {
         self.flag.load(Ordering::Relaxed)
     }
 
+    /// The same, for threads that may outlive this.
+    pub fn shared(&self) -> Arc<AtomicBool> {
+        self.flag.clone()
+    }
+
     /// Set once a signal came, for those who look at it often.
     pub fn flag(&self) -> &AtomicBool {
         &self.flag

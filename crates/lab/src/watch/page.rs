@@ -21,17 +21,11 @@ pub(super) fn report(
     let Observed { seconds, phases, .. } = observed;
     let mut report = Report::new(title);
     report.summary = words(total);
-    report.sections = vec![
-        Section::new("Processors", processors(seconds)),
-        Section::new("The program's I/O", program_io(seconds)),
-    ];
-    for device in total.devices.keys() {
-        report.sections.push(Section::new(format!("Device {device}"), device_figures(seconds, device)));
-    }
+    report.sections = over_time(seconds, total.devices.keys());
     report.sections.push(Section::new("Memory", memory(seconds)));
     report.sections.extend(counted.iter().map(|counted| counted.section(phases)));
     if !phases.is_empty() {
-        phase::draw_on(&mut report, phases);
+        phase::draw_on(&mut report.sections, phases);
         report.sections.insert(0, Section::new("Phases", vec![phase::table("Phase by phase", phases)]));
     }
     report.sections.extend(layers::section(layers));
@@ -40,6 +34,17 @@ pub(super) fn report(
         report.sections.extend(trace::sections(traced, None));
     }
     report
+}
+
+/// Pictures of processors, of the program's I/O and of these devices.
+pub fn over_time<'a>(seconds: &[Second], devices: impl Iterator<Item = &'a String>) -> Vec<Section> {
+    let mut sections = vec![
+        Section::new("Processors", processors(seconds)),
+        Section::new("The program's I/O", program_io(seconds)),
+    ];
+    let device = |name: &String| Section::new(format!("Device {name}"), device_figures(seconds, name));
+    sections.extend(devices.map(device));
+    sections
 }
 
 fn words(total: &Total) -> Vec<String> {
@@ -74,13 +79,7 @@ fn words(total: &Total) -> Vec<String> {
     words
 }
 
-pub(super) fn lines(
-    title: &str,
-    label: &str,
-    unit: Unit,
-    seconds: &[Second],
-    series: &[(&str, &Value<'_>)],
-) -> Figure {
+fn lines(title: &str, label: &str, unit: Unit, seconds: &[Second], series: &[(&str, &Value<'_>)]) -> Figure {
     let series = series.iter().map(|(name, value)| {
         Series::new(*name, seconds.iter().map(|second| (second.end_s, value(second))).collect())
     });

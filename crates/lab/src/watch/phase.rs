@@ -9,7 +9,7 @@ use super::iostat::DeviceSecond;
 use super::second::Reading;
 use crate::machine::cpu::Cpu;
 use crate::machine::program::ProcessIo;
-use crate::report::{Band, Column, Figure, Report, Table};
+use crate::report::{Band, Column, Figure, Section, Table};
 use crate::size::about;
 
 /// One phase.
@@ -130,13 +130,13 @@ fn row(phase: &Phase) -> Vec<String> {
     ]
 }
 
-/// Draws the phases on the axis of time of every picture so far.
-pub fn draw_on(report: &mut Report, phases: &[Phase]) {
+/// Draws the phases on the axis of time of every picture of these sections.
+pub fn draw_on(sections: &mut [Section], phases: &[Phase]) {
     let bands: Vec<Band> = phases
         .iter()
         .map(|phase| Band { name: phase.name.clone(), from: phase.begin_s, to: phase.end_s })
         .collect();
-    let figures = report.sections.iter_mut().flat_map(|section| &mut section.figures);
+    let figures = sections.iter_mut().flat_map(|section| &mut section.figures);
     for figure in figures {
         if let Figure::Lines(plot) | Figure::Scatter(plot) = figure {
             plot.x.bands.clone_from(&bands);
