@@ -87,6 +87,8 @@ enum Lab {
     CompareEngines(Box<lab_compare_engines::LabCompareEnginesArgs>),
     /// Repeat a published experiment, and hold the findings against the published ones
     Repeat(lab_repeat::LabRepeatArgs),
+    /// Run queries derived from TPC-H on PostgreSQL, and watch what the device gets
+    Tpch(Box<snowmelt_tpch::TpchArgs>),
     #[command(flatten)]
     Storage(snowmelt_lab::Command),
 }
@@ -133,6 +135,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Lab(Lab::Bsbm(args)) => lab_bsbm::run(&args),
         Command::Lab(Lab::CompareEngines(args)) => lab_compare_engines::run(&args),
         Command::Lab(Lab::Repeat(args)) => lab_repeat::run(&args),
+        Command::Lab(Lab::Tpch(args)) => snowmelt_tpch::run(&args).map_err(anyhow::Error::new),
         Command::Lab(Lab::Storage(command)) => snowmelt_lab::run(command).map_err(anyhow::Error::new),
     };
     match result {

@@ -33,7 +33,7 @@ mod spec;
 mod state;
 mod unsynced;
 
-pub(crate) use behind::Behind;
+pub use behind::Behind;
 pub(crate) use hung::hung;
 
 use crate::LabError;

@@ -14,8 +14,8 @@
 //! | `report` | figures and tables as one page, SVG and PNG                                  |
 //! | `run`    | run folders, cells in turns, arguments in common, two runs compared          |
 //! | `target` | the file or device that is measured: its state, cold caches, data files      |
-//! | `trace`  | block events of the kernel, matched and added up                             |
 //! | `device` | emulated devices                                                             |
+//! | `trace`  | block events of the kernel, matched and added up                             |
 //! | `read`, `write`, `scan`, `watch`, `restore` | the other commands                        |
 //!
 //! The crate stands on `snowmelt_io` alone: nothing here knows what a database is.
@@ -33,7 +33,7 @@ pub(crate) use say;
 mod device;
 mod error;
 pub mod machine;
-mod read;
+pub mod read;
 pub mod report;
 pub mod restore;
 mod run;
@@ -45,6 +45,7 @@ pub mod undo;
 pub mod watch;
 mod write;
 
+pub use device::Behind;
 pub use error::LabError;
 pub use machine::{cpu, diskstats, program};
 pub use run::arguments::OnOff;
@@ -66,7 +67,9 @@ pub enum Command {
     /// Trace the requests a device gets
     Trace(trace::TraceArgs),
     /// Watch a program: processors, its I/O, devices, page faults, memory, once a second
-    Watch(watch::WatchArgs),
+    Watch(Box<watch::WatchArgs>),
+    /// Begin a phase in a watch that runs
+    Mark(watch::mark::MarkArgs),
     /// Scan a table in parallel under every scheduler
     Scan(Box<scan::ScanArgs>),
     /// Emulate a device as a block device that any program can use
@@ -87,6 +90,7 @@ pub fn run(command: Command) -> Result<(), LabError> {
         Command::Report(args) => report::command::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Watch(args) => watch::run(&args),
+        Command::Mark(args) => watch::mark::run(&args),
         Command::Scan(args) => scan::run(&args),
         Command::Device(args) => device::run(&args),
         Command::Restore(args) => Ok(restore::run(&args)?),

@@ -9,6 +9,7 @@
 mod bench;
 mod cell;
 mod plan;
+pub mod random;
 mod report;
 
 use std::path::PathBuf;
@@ -17,10 +18,11 @@ use std::time::Duration;
 use serde::Serialize;
 use snowmelt_io::{DeviceModel, Pattern, Policy};
 
+use crate::device::Behind;
 use crate::device::read_ahead::ReadAhead;
 use crate::machine::awake::Awake;
 use crate::read::bench::{ReadBench, too_small};
-use crate::read::cell::{BufferMemory, CellResult, name_of};
+pub use crate::read::cell::{BufferMemory, CellResult, ReadCell, name_of};
 use crate::read::plan::{Align, Planned, plan};
 use crate::read::report::report;
 use crate::run::arguments::{EngineName, OnOff, parse_pattern};
@@ -101,6 +103,9 @@ pub struct ReadArgs {
 }
 
 /// Measures, and says where the report is.
+///
+/// # Errors
+/// The arguments make no sense, the file cannot be read, or the run folder cannot be written.
 pub fn run(args: &ReadArgs) -> Result<(), LabError> {
     check(args)?;
     let model = args.model.as_deref().map(DeviceModel::named).transpose()?;
@@ -137,6 +142,7 @@ pub fn run(args: &ReadArgs) -> Result<(), LabError> {
     crate::say!("{}", heading());
     let read_ahead = ReadAhead::of(&target.device).filter(|_| args.model.is_none());
     let hold = || read_ahead.as_ref().map_or(Ok(()), |read_ahead| read_ahead.hold(&undo));
+    let behind = Behind::of(&target.device.name).filter(|_| args.model.is_none());
     hold()?; // so that the value to be set back is the device's own
     let measure = |planned: &Planned, repeat| {
         if args.read_ahead_kb.is_empty() {
@@ -145,7 +151,10 @@ pub fn run(args: &ReadArgs) -> Result<(), LabError> {
         if let Some(kb) = planned.cell.read_ahead_kb {
             undo.set(&target.device.sys().join("queue/read_ahead_kb"), &kb.to_string())?;
         }
-        bench.run(&planned.cell, planned.engine, planned.pattern, repeat)
+        behind.as_ref().map_or(Ok(()), Behind::reset)?;
+        let mut result = bench.run(&planned.cell, planned.engine, planned.pattern, repeat)?;
+        result.doubts.extend(behind.as_ref().and_then(Behind::doubt));
+        Ok(result)
     };
     turns::run(run, ("cells", args.repeats), &plan, (&stop, &undo), measure, |results| {
         report(&target, results)

@@ -20,7 +20,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-pub use scale::{Axis, Scale, Unit};
+pub use scale::{Axis, Band, Scale, Unit};
 pub use theme::Theme;
 
 use crate::LabError;

@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::device::Behind;
 use crate::machine::program::{Ended, ProcessIo, Program};
 use crate::trace::event::Kind;
 use crate::trace::session::{Follow, Options, Session, Traced};
@@ -95,6 +96,7 @@ pub fn run(args: &TraceArgs) -> Result<(), LabError> {
         buffer_mb: args.buffer_mb,
     });
     run.device(target.device.clone());
+    let behind = Behind::of(&target.device.name);
     let names_program = args.pid.is_some() || !args.command.is_empty();
     let options = Options {
         interval: Duration::from_millis(args.interval_ms),
@@ -127,6 +129,7 @@ pub fn run(args: &TraceArgs) -> Result<(), LabError> {
         ended
     });
     let traced = session.finish()?;
+    behind.iter().filter_map(Behind::doubt).for_each(|doubt| run.doubt(doubt));
     record(run, &traced, ended.as_ref())?;
     undo.undo()?;
     Ok(())

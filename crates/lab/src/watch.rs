@@ -3,34 +3,62 @@
 //! It needs no root: processors, diskstats and memory are open to all users, the I/O of a
 //! program to its owner. `--trace` needs root.
 
+pub mod counted;
+pub mod counters;
+pub mod group;
 pub mod iostat;
-mod page;
+pub mod layers;
+pub(crate) mod mark;
+mod marks;
+pub mod observe;
+pub mod page;
+pub mod phase;
 pub mod second;
+mod subject;
 pub mod tree;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use regex::Regex;
 use serde::Serialize;
 
+use crate::device::Behind;
 use crate::machine::BlockDevice;
-use crate::machine::program::{ProcessIo, Program};
+use crate::machine::program::ProcessIo;
 use crate::trace::session::{Follow, Options, Session};
 use crate::trace::target::TraceTarget;
 use crate::undo::Undo;
 use crate::undo::signals;
+use crate::watch::counted::{Asking, Counted};
+use crate::watch::counters::CounterSource;
+use crate::watch::group::GroupTotal;
 use crate::watch::iostat::DeviceSecond;
-use crate::watch::second::{Reading, Second};
-use crate::watch::tree::Tree;
+use crate::watch::layers::Layers;
+use crate::watch::marks::Marks;
+use crate::watch::observe::{Observation, Observed};
+use crate::watch::phase::Phase;
+use crate::watch::second::Second;
+use crate::watch::subject::Subject;
 use crate::{LabError, Run};
 
 /// Watch a program: processors, its I/O, devices, page faults, memory, once a second.
 #[derive(Debug, clap::Args)]
 pub struct WatchArgs {
     /// A process that runs already
-    #[arg(long, conflicts_with = "command")]
+    #[arg(long, conflicts_with = "command", group = "running")]
     pid: Option<u32>,
+    /// The processes of a systemd unit
+    #[arg(long, value_name = "NAME", conflicts_with = "command", group = "running")]
+    unit: Option<String>,
+    /// The processes of a control group: a path below /sys/fs/cgroup, or as in /proc/PID/cgroup
+    #[arg(long, value_name = "PATH", conflicts_with = "command", group = "running")]
+    cgroup: Option<PathBuf>,
+    /// Start the program with so much memory at most, page cache included (needs root and control
+    /// groups)
+    #[arg(long, value_name = "SIZE", conflicts_with = "running", value_parser = crate::size::parse)]
+    memory_limit: Option<u64>,
     /// Devices, or files on them; without it, every device that was busy
     #[arg(long, short, value_delimiter = ',', value_name = "DEVICE|FILE")]
     device: Vec<PathBuf>,
@@ -43,6 +71,20 @@ pub struct WatchArgs {
     /// End after so many seconds
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
+    /// A line of the program's output, or of --log, that matches begins a phase; its name is the
+    /// first group of the pattern, else what matched
+    #[arg(long, value_name = "REGEX")]
+    mark_on: Option<Regex>,
+    /// Look for --mark-on in this file as it grows, not in the program's output
+    #[arg(long, value_name = "FILE", requires = "mark_on")]
+    log: Option<PathBuf>,
+    /// Each line written into this FIFO begins a phase; it is made when it is not there
+    #[arg(long, value_name = "FIFO")]
+    marks: Option<PathBuf>,
+    /// Numbers told once per interval by a command (JSON, or lines of a name and a number), or by
+    /// snowmelt:URL, postgresql:CONNINFO, virtuoso:PORT[,USER,PASSWORD]
+    #[arg(long, value_name = "SOURCE")]
+    counters: Vec<CounterSource>,
     /// Folder of the run
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -58,6 +100,9 @@ pub struct Total {
     pub program: String,
     /// Its exit code, when it was started here.
     pub code: Option<i32>,
+    /// Memory of its control group over all its life, when one is watched or was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupTotal>,
     /// How long.
     pub seconds: f64,
     /// Processor time in user mode.
@@ -81,6 +126,15 @@ pub struct Total {
 struct Everything<'a> {
     total: &'a Total,
     seconds: &'a [Second],
+    phases: &'a [Phase],
+    layers: &'a [Layers],
+}
+
+impl WatchArgs {
+    /// The watched program runs already.
+    fn is_running(&self) -> bool {
+        self.pid.is_some() || self.unit.is_some() || self.cgroup.is_some()
+    }
 }
 
 /// Runs the command.
@@ -91,9 +145,12 @@ pub fn run(args: &WatchArgs) -> Result<(), LabError> {
     if args.interval_ms == 0 {
         return Err(LabError::Argument("--interval-ms must be at least 1".into()));
     }
-    if args.pid.is_none() && args.command.is_empty() {
-        return Err(LabError::Argument("name what to watch: --pid P, or -- CMD".into()));
+    if !args.is_running() && args.command.is_empty() {
+        return Err(LabError::Argument(
+            "name what to watch: --pid P, --unit NAME, --cgroup PATH, or -- CMD".into(),
+        ));
     }
+    let subject = Subject::of(args)?;
     let undo = Undo::open("watch")?;
     let stop = signals::stop_on_signal();
     let mut run = Run::create("watch", args.out.as_deref())?;
@@ -102,18 +159,22 @@ pub fn run(args: &WatchArgs) -> Result<(), LabError> {
         Some(path) => Some(Session::start(TraceTarget::of(path)?, trace_options(args), &undo)?),
         None => None,
     };
-    let program = match args.pid {
-        Some(pid) => Program::running(pid)?,
-        None => Program::start(&args.command, &undo)?,
-    };
-    if let Some(session) = &mut session {
-        session.follow(Some(program.pid()))?;
+    let emulated: Vec<Behind> = devices.iter().filter_map(|name| Behind::of(name)).collect();
+    let mut marks = Marks::new(args.mark_on.clone(), args.log.as_deref());
+    if let Some(fifo) = &args.marks {
+        marks.add_fifo(fifo, &undo)?;
     }
-    let watched = watch(args, program, &devices, &stop, &mut run)?;
+    mark::register(&mut marks, run.path(), &undo)?;
+    let subject = subject.begin(args, &mut marks, &undo)?;
+    if let Some(session) = &mut session {
+        session.follow(subject.pid())?;
+    }
+    let watched = watch(args, subject, &devices, (&mut marks, &stop), &mut run)?;
     let traced = session.map(Session::finish).transpose()?;
     if let Some(traced) = &traced {
         traced.doubts().into_iter().for_each(|doubt| run.doubt(doubt));
     }
+    emulated.iter().filter_map(Behind::doubt).for_each(|doubt| run.doubt(doubt));
     finish(args, run, watched, traced.as_ref())?;
     undo.undo()?;
     Ok(())
@@ -146,89 +207,75 @@ fn devices(args: &WatchArgs, run: &mut Run) -> Result<Vec<String>, LabError> {
 }
 
 struct Watched {
-    seconds: Vec<Second>,
+    observed: Observed,
+    counted: Vec<Counted>,
     total: Total,
 }
 
 fn watch(
     args: &WatchArgs,
-    program: Program,
+    subject: Subject,
     devices: &[String],
-    stop: &signals::Stop,
+    (marks, stop): (&mut Marks, &signals::Stop),
     run: &mut Run,
 ) -> Result<Watched, LabError> {
-    let mut lines = run.lines("seconds")?;
-    let mut tree = Tree::of(program.pid());
     // While it is there; its number alone would be another one each time.
-    let name = command_line(program.pid());
-    let begun = Instant::now();
-    let first = Reading::now(&mut tree, devices);
-    let mut seconds = Vec::new();
-    let mut keep = |second: Second| lines.write(&second).map(|()| seconds.push(second));
-    // Begin and end of the newest interval, which may still grow.
-    let mut newest: Option<(Reading, Reading)> = None;
+    let name = subject.name(args);
+    let tree = subject.tree();
     let interval = Duration::from_millis(args.interval_ms);
+    let mut observation = Observation::begin(tree, devices.to_vec(), interval, Some(run.lines("seconds")?));
+    let begun = observation.begun();
+    let ask = |source: &CounterSource| Asking::start(source.clone(), begun, interval);
+    let asking: Vec<Asking> = args.counters.iter().map(ask).collect::<Result<_, LabError>>()?;
+    let limit = args.seconds.map(|s| begun + Duration::from_secs_f64(s));
     let mut due = begun;
     let mut over = false;
     while !over {
         due += interval;
-        let limit = args.seconds.map(|s| begun + Duration::from_secs_f64(s));
         let until = limit.map_or(due, |limit| due.min(limit));
         while Instant::now() < until && !over {
-            over = program.is_over() || stop.requested();
+            over = subject.is_over() || stop.requested();
+            marks.poll().into_iter().for_each(|mark| observation.mark(mark));
             let left = until.saturating_duration_since(Instant::now());
             std::thread::sleep(left.min(Duration::from_millis(5)));
         }
         over |= limit.is_some_and(|limit| Instant::now() >= limit);
-        let reading = Reading::now(&mut tree, devices);
-        newest = Some(match newest {
-            None => (first.clone(), reading),
-            // Rates over a few milliseconds at the end say nothing.
-            Some((begin, end)) if reading.seconds_after(&end) < interval.as_secs_f64() / 2.0 => {
-                (begin, reading)
-            }
-            Some((begin, end)) => {
-                keep(end.since(&begin, begun))?;
-                (end, reading)
-            }
-        });
+        if !over {
+            observation.tick()?;
+        }
     }
-    let (begin, last) = newest.expect("the loop ran once");
-    keep(last.since(&begin, begun))?;
-    let whole = last.since(&first, begun);
-    // A program started here began with nothing, also what it did before the first reading is
-    // its own.
-    let own = |then: u64| if args.pid.is_some() { then } else { 0 };
-    let (then, now) = (first.tree(), last.tree());
-    let from = if args.pid.is_some() { *then } else { tree::TreeCounts::default() };
-    let ended = program.end();
-    let total = Total {
-        program: match args.pid {
-            Some(pid) => named(pid, &name),
-            None => args.command.join(" "),
-        },
-        code: ended.code,
-        seconds: whole.length_s,
-        user_s: now.user_s - from.user_s,
-        system_s: now.system_s - from.system_s,
-        minor_faults: now.minor_faults.saturating_sub(own(then.minor_faults)),
-        major_faults: now.major_faults.saturating_sub(own(then.major_faults)),
-        rss_max_bytes: seconds.iter().map(|s: &Second| s.program.rss_bytes).max().unwrap_or(0),
-        io: now.io.since(from.io),
-        devices: busy(&whole, args),
-    };
-    Ok(Watched { seconds, total })
+    marks.poll().into_iter().for_each(|mark| observation.mark(mark));
+    let observed = observation.finish()?;
+    let counted = asking.into_iter().map(Asking::finish).collect();
+    let total = Total::of(args, name, subject.end(), &observed);
+    Ok(Watched { observed, counted, total })
 }
 
-/// The command line of a process; empty when it has none, or is gone.
-fn command_line(pid: u32) -> String {
-    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let words = words.split(|byte| *byte == 0).filter(|word| !word.is_empty());
-    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect::<Vec<_>>().join(" ")
-}
-
-fn named(pid: u32, name: &str) -> String {
-    if name.is_empty() { format!("process {pid}") } else { name.to_owned() }
+impl Total {
+    fn of(
+        args: &WatchArgs,
+        program: String,
+        (code, group): (Option<i32>, Option<GroupTotal>),
+        observed: &Observed,
+    ) -> Total {
+        let (then, now) = (observed.first.tree(), observed.last.tree());
+        // A program started here began with nothing, also what it did before the first reading
+        // is its own.
+        let from = if args.is_running() { *then } else { tree::TreeCounts::default() };
+        Total {
+            program,
+            code,
+            group,
+            seconds: observed.whole.length_s,
+            user_s: now.user_s - from.user_s,
+            system_s: now.system_s - from.system_s,
+            minor_faults: now.minor_faults.saturating_sub(from.minor_faults),
+            major_faults: now.major_faults.saturating_sub(from.major_faults),
+            rss_max_bytes: observed.seconds.iter().map(|s| s.program.rss_bytes).max().unwrap_or(0),
+            io: now.io.since(from.io),
+            devices: busy(&observed.whole, args),
+        }
+    }
 }
 
 /// Bytes of the devices that are worth a word when the program had no part in them.
@@ -262,7 +309,8 @@ fn finish(
     watched: Watched,
     traced: Option<&crate::trace::session::Traced>,
 ) -> Result<(), LabError> {
-    let Watched { seconds, total } = watched;
+    let Watched { observed, counted, total } = watched;
+    let Observed { seconds, phases, .. } = &observed;
     if args.device.is_empty() {
         for name in total.devices.keys() {
             if let Ok(Some(device)) = BlockDevice::of(&Path::new("/dev").join(name)) {
@@ -277,12 +325,24 @@ fn finish(
         &[("seconds", false), ("user_s", false), ("system_s", false), ("major_faults", false)],
     );
     run.lines("total")?.write(&total)?;
+    if !phases.is_empty() {
+        let mut lines = run.lines("phases")?;
+        phases.iter().try_for_each(|phase| lines.write(phase))?;
+    }
+    if !counted.is_empty() {
+        let mut lines = run.lines("counters")?;
+        counted.iter().try_for_each(|counted| counted.write(&mut lines))?;
+        counted.iter().filter_map(Counted::doubt).for_each(|doubt| run.doubt(doubt));
+    }
+    let layers = layers::layers(&total, traced);
     let path = run.path().join("watch.json");
-    let text = serde_json::to_string(&Everything { total: &total, seconds: &seconds }).expect("plain data");
+    let text = serde_json::to_string(&Everything { total: &total, seconds, phases, layers: &layers })
+        .expect("plain data");
     std::fs::write(&path, text + "\n").map_err(|e| LabError::file("write", &path, e))?;
     print(&total);
+    layers.iter().flat_map(|of| &of.differences).for_each(|line| crate::say!("{line}"));
     let title = format!("Watched: {}", total.program);
-    let mut report = page::report(&title, &seconds, &total, traced);
+    let mut report = page::report(&title, (&observed, &total, &layers), &counted, traced);
     if let Some(line) = foreign(&total) {
         crate::say!("{line}");
         report.summary.push(line);

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::device::Behind;
 use crate::device::read_ahead::ReadAhead;
 use crate::machine::awake::Awake;
 use crate::run::arguments::{EngineName, OnOff};
@@ -123,9 +124,13 @@ pub fn run(args: &WriteArgs) -> Result<(), LabError> {
     run.compare_by("rungs", &KEYS, &[("durable_per_s", true), ("durable_s", false)]);
     crate::say!("{}", heading());
     let read_ahead = ReadAhead::of(&target.device);
+    let behind = Behind::of(&target.device.name);
     let measure = |(rung, engine): &(Rung, EngineName), repeat| {
         read_ahead.as_ref().map_or(Ok(()), |read_ahead| read_ahead.hold(&undo))?;
-        bench.run(rung, *engine, repeat)
+        behind.as_ref().map_or(Ok(()), Behind::reset)?;
+        let mut result = bench.run(rung, *engine, repeat)?;
+        result.doubts.extend(behind.as_ref().and_then(Behind::doubt));
+        Ok(result)
     };
     turns::run(run, ("rungs", args.repeats), &plan, (&stop, &undo), measure, |results| {
         report(&target, results)

@@ -1,8 +1,6 @@
 //! The page of a measurement.
 
-use snowmelt_lab::report::{
-    Axis, Bar, Bars, Column, Figure, Plot, Report, Scale, Section, Series, Table, Unit,
-};
+use snowmelt_lab::report::{Axis, Bar, Bars, Column, Figure, Plot, Report, Section, Series, Table, Unit};
 
 use super::Summary;
 use crate::drive::Run;
@@ -103,8 +101,8 @@ fn course(run: &Run) -> Figure {
     Figure::Lines(Plot {
         title: "Queries per second".into(),
         note: format!("In intervals of {interval_s:.2} s."),
-        x: Axis { label: "time".into(), unit: Unit::Seconds, scale: Scale::Linear },
-        y: Axis { label: "queries per second".into(), unit: Unit::Plain, scale: Scale::Linear },
+        x: Axis::new("time", Unit::Seconds),
+        y: Axis::new("queries per second", Unit::Plain),
         series: vec![Series::new("answered", points.collect())],
     })
 }

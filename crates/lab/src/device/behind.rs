@@ -8,20 +8,23 @@ use super::state::{self, Record};
 use crate::LabError;
 
 /// An emulated device, found by the block device it shows.
-pub(crate) struct Behind {
+pub struct Behind {
     record: Record,
 }
 
 impl Behind {
     /// The one behind `/dev/NAME`.
-    pub(crate) fn of(name: &str) -> Option<Behind> {
+    pub fn of(name: &str) -> Option<Behind> {
         let path = Path::new("/dev").join(name);
         let record = state::all().ok()?.into_iter().find(|record| record.device == path)?;
         record.is_alive().then_some(Behind { record })
     }
 
     /// Empties its buffers and starts its counts anew.
-    pub(crate) fn reset(&self) -> Result<(), LabError> {
+    ///
+    /// # Errors
+    /// Its server does not answer.
+    pub fn reset(&self) -> Result<(), LabError> {
         match ask(&self.record, Ask::Reset)? {
             Answer::Done => Ok(()),
             other => Err(LabError::Argument(format!(
@@ -32,7 +35,7 @@ impl Behind {
     }
 
     /// Why what was measured since the reset does not count, if so.
-    pub(crate) fn doubt(&self) -> Option<String> {
+    pub fn doubt(&self) -> Option<String> {
         match status_of(&self.record) {
             Ok(status) => status.doubt(),
             Err(e) => Some(e.to_string()),
@@ -40,12 +43,12 @@ impl Behind {
     }
 
     /// The read-ahead it was made with.
-    pub(crate) fn read_ahead_kb(&self) -> u32 {
+    pub fn read_ahead_kb(&self) -> u32 {
         self.record.spec.read_ahead_kb
     }
 
     /// Name of its model, for reports.
-    pub(crate) fn model(&self) -> String {
+    pub fn model(&self) -> String {
         self.record.spec.model_name.clone()
     }
 }

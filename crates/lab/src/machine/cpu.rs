@@ -33,6 +33,16 @@ impl CpuTicks {
         CpuTicks::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default()).unwrap_or_default()
     }
 
+    /// Of each processor now, in order of their numbers.
+    pub fn each_now() -> Vec<CpuTicks> {
+        CpuTicks::parse_each(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
+    }
+
+    fn parse_each(text: &str) -> Vec<CpuTicks> {
+        let lines = text.lines().skip(1).take_while(|line| line.starts_with("cpu"));
+        lines.filter_map(CpuTicks::parse).collect()
+    }
+
     fn parse(text: &str) -> Option<CpuTicks> {
         let mut ticks = text.lines().next()?.split_whitespace().skip(1).map(|n| n.parse::<u64>().ok());
         let mut next = || ticks.next().flatten();
@@ -71,5 +81,8 @@ mod tests {
         let cpu = after.since(&before);
         assert_eq!((cpu.user, cpu.system, cpu.iowait, cpu.steal, cpu.idle), (20.0, 10.0, 20.0, 0.0, 50.0));
         assert_eq!(CpuTicks::parse("cpu 1 2"), None);
+        let text = "cpu  3 0 0 0 0 0 0 0 0 0\ncpu0 1 0 0 0 0 0 0 0 0 0\ncpu1 2 0 0 0 0 0 0 0 0 0\nintr 5\n";
+        let each: Vec<u64> = CpuTicks::parse_each(text).iter().map(|ticks| ticks.user).collect();
+        assert_eq!(each, [1, 2]);
     }
 }

@@ -1,7 +1,7 @@
 //! The program that is observed: started here, or running already; with the kernel's counts of
 //! its I/O.
 
-use std::process::{Child, Command};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
@@ -16,6 +16,15 @@ pub struct Program {
     start: u64,
     child: Option<Child>,
     began: Instant,
+}
+
+/// Where the output of a program goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// To ours.
+    Inherited,
+    /// Into pipes, for [`Program::take_output`].
+    Piped,
 }
 
 /// How a program ended.
@@ -35,13 +44,25 @@ impl Program {
     /// # Errors
     /// The program cannot be started or journalled.
     pub fn start(command: &[String], undo: &Undo) -> Result<Program, LabError> {
+        Program::start_with(command, Output::Inherited, undo)
+    }
+
+    /// As [`Program::start`], with its output where `output` says.
+    ///
+    /// # Errors
+    /// The program cannot be started or journalled.
+    pub fn start_with(command: &[String], output: Output, undo: &Undo) -> Result<Program, LabError> {
+        let stdio = || match output {
+            Output::Inherited => Stdio::inherit(),
+            Output::Piped => Stdio::piped(),
+        };
         let (name, args) =
             command.split_first().ok_or_else(|| LabError::Argument("no command was given".into()))?;
         let began = Instant::now();
-        let child = Command::new(name)
-            .args(args)
-            .spawn()
-            .map_err(|e| LabError::refused(format!("starting {name}"), e.to_string(), "check its path"))?;
+        let child =
+            Command::new(name).args(args).stdout(stdio()).stderr(stdio()).spawn().map_err(|e| {
+                LabError::refused(format!("starting {name}"), e.to_string(), "check its path")
+            })?;
         let pid = child.id();
         undo.started(pid)?;
         Ok(Program { pid, start: process_start(pid).unwrap_or(0), child: Some(child), began })
@@ -55,6 +76,11 @@ impl Program {
         let start = process_start(pid)
             .ok_or_else(|| LabError::Argument(format!("there is no process {pid}; `ps` lists them")))?;
         Ok(Program { pid, start, child: None, began: Instant::now() })
+    }
+
+    /// The pipes of its output, once.
+    pub fn take_output(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
+        self.child.as_mut().map_or((None, None), |child| (child.stdout.take(), child.stderr.take()))
     }
 
     /// Its process number.

@@ -19,6 +19,10 @@ const BOTTOM: f64 = HEIGHT - 58.0;
 
 /// About the width of a letter.
 pub(super) const LETTER: f64 = 7.3;
+/// About the width of a letter in the name of a band.
+const SMALL_LETTER: f64 = 6.2;
+/// Letters of an upright name.
+const MOST_UPRIGHT: usize = 28;
 /// More points than this are joined without marks.
 const MOST_MARKS: usize = 32;
 /// More points than this cannot be told apart.
@@ -37,6 +41,7 @@ pub(super) fn draw(plot: &Plot, style: Style, id: usize) -> Picture {
     let all = || plot.series.iter().flat_map(|series| &series.points);
     let x = fit(&plot.x, all().map(|p| p.0), LEFT, right);
     let y = fit(&plot.y, all().map(|p| p.1), BOTTOM, top);
+    bands(&mut picture, plot, &x, (right, top));
     frame(&mut picture, plot, &x, &y, (right, top));
 
     let mut ends = Vec::new();
@@ -85,6 +90,29 @@ fn frame(picture: &mut Picture, plot: &Plot, x: &Fitted, y: &Fitted, (right, top
     picture.line((LEFT, BOTTOM), (right, BOTTOM), "axis");
     picture.text((f64::midpoint(LEFT, right), HEIGHT - 12.0), Anchor::Middle, "label", &plot.x.label);
     picture.upright((18.0, f64::midpoint(top, BOTTOM)), "label", &plot.y.label);
+}
+
+/// The named stretches of the horizontal axis, behind everything: each second one darker, names
+/// upright where they are narrow.
+fn bands(picture: &mut Picture, plot: &Plot, x: &Fitted, (right, top): (f64, f64)) {
+    let mut odd = false;
+    for band in plot.x.bands.iter().filter(|band| !band.name.is_empty()) {
+        let (Some(from), Some(to)) = (x.place(band.from), x.place(band.to)) else { continue };
+        let (from, to) = (from.clamp(LEFT, right), to.clamp(LEFT, right));
+        let class = if odd { "band-odd" } else { "band" };
+        odd = !odd;
+        let unit = plot.x.unit;
+        let tip = format!("{}: {} to {}", band.name, unit.show(band.from), unit.show(band.to));
+        picture.rect((from, top), (to - from, BOTTOM - top), class, &tip);
+        let (letters, middle) = (band.name.chars().count(), f64::midpoint(from, to));
+        if to - from > letters as f64 * SMALL_LETTER + 6.0 {
+            picture.text((middle, top + 13.0), Anchor::Middle, "band-name", &band.name);
+        } else if to - from > 12.0 {
+            let name: String = band.name.chars().take(MOST_UPRIGHT).collect();
+            let length = name.chars().count() as f64 * SMALL_LETTER;
+            picture.upright((middle + 4.0, top + length / 2.0 + 6.0), "band-name", &name);
+        }
+    }
 }
 
 fn draw_line(picture: &mut Picture, plot: &Plot, i: usize, points: &[Placed]) {
@@ -193,6 +221,21 @@ pub(super) fn data(plot: &Plot) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn phases_are_drawn_behind_the_lines_with_their_names() {
+        let band = |name: &str, from, to| super::super::Band { name: name.into(), from, to };
+        let mut plot =
+            Plot { series: vec![Series::new("a", vec![(0.0, 1.0), (100.0, 2.0)])], ..Plot::default() };
+        plot.x.bands = vec![band("load", 0.0, 50.0), band("", 50.0, 52.0), band("a long name", 52.0, 60.0)];
+        let svg = draw(&plot, Style::Lines, 0).inline();
+        let place = |what: &str| svg.find(what).unwrap_or_else(|| panic!("no {what} in {svg}"));
+        assert!(place("class=\"band\"") < place("class=\"line"), "behind");
+        assert!(
+            svg.contains(">load</text>") && svg.contains("rotate") && svg.contains(">a long name</text>")
+        );
+        assert_eq!(svg.matches("class=\"band").count() - svg.matches("band-name").count(), 2, "{svg}");
+    }
 
     #[test]
     fn names_do_not_cover_each_other() {

@@ -11,6 +11,20 @@ pub struct Axis {
     pub unit: Unit,
     /// How values become places.
     pub scale: Scale,
+    /// Stretches with a name, drawn behind the lines of a horizontal axis.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bands: Vec<Band>,
+}
+
+/// A stretch of an axis with a name: a phase of a measurement.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Band {
+    /// Its name; an empty one is not drawn.
+    pub name: String,
+    /// Where it begins.
+    pub from: f64,
+    /// Where it ends.
+    pub to: f64,
 }
 
 /// Unit of values.
@@ -48,7 +62,7 @@ pub enum Scale {
 impl Axis {
     /// A linear axis.
     pub fn new(label: impl Into<String>, unit: Unit) -> Axis {
-        Axis { label: label.into(), unit, scale: Scale::Linear }
+        Axis { label: label.into(), unit, ..Axis::default() }
     }
 
     /// With another scale.

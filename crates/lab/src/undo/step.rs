@@ -79,6 +79,12 @@ pub enum Step {
         /// Its path.
         path: PathBuf,
     },
+    /// A control group is made and processes are put into it; undone by killing those that are
+    /// left and removing it.
+    RemoveGroup {
+        /// Its folder.
+        path: PathBuf,
+    },
     /// A file is made; undone by removing it.
     RemoveFile {
         /// Its path.
@@ -117,6 +123,7 @@ impl Step {
             Step::Unmount { target } => unmount(target),
             Step::Serve { target } => abort(target),
             Step::RemoveDir { path } => patiently(|| std::fs::remove_dir(path)),
+            Step::RemoveGroup { path } => remove_group(path),
             Step::RemoveFile { path } => patiently(|| std::fs::remove_file(path)),
             Step::RemoveTree { path } => patiently(|| std::fs::remove_dir_all(path)),
             Step::Stop { pid, start } => stop(*pid, *start),
@@ -142,6 +149,7 @@ impl Step {
             Step::Unmount { target } => format!("mount on {}", target.display()),
             Step::Serve { target } => format!("serve {}", target.display()),
             Step::RemoveDir { path } => format!("make directory {}", path.display()),
+            Step::RemoveGroup { path } => format!("make control group {}", path.display()),
             Step::RemoveFile { path } => format!("make file {}", path.display()),
             Step::RemoveTree { path } => format!("make and fill directory {}", path.display()),
             Step::Stop { .. } => "start a process".to_string(),
@@ -154,6 +162,7 @@ impl Step {
         match self {
             Step::Set { path, .. }
             | Step::RemoveDir { path }
+            | Step::RemoveGroup { path }
             | Step::RemoveFile { path }
             | Step::RemoveTree { path } => path.starts_with(above),
             Step::Unmount { target } | Step::Serve { target } => target.starts_with(above),
@@ -187,6 +196,7 @@ impl fmt::Display for Step {
             Step::Unmount { target } => write!(f, "unmount {}", target.display()),
             Step::Serve { target } => write!(f, "fail the requests to {}", target.display()),
             Step::RemoveDir { path } => write!(f, "remove directory {}", path.display()),
+            Step::RemoveGroup { path } => write!(f, "remove control group {}", path.display()),
             Step::RemoveFile { path } => write!(f, "remove file {}", path.display()),
             Step::RemoveTree { path } => write!(f, "remove {} with everything in it", path.display()),
             Step::Stop { pid, .. } => write!(f, "stop process {pid}"),
@@ -337,6 +347,26 @@ fn stop(pid: u32, start: u64) -> io::Result<Outcome> {
         io::ErrorKind::TimedOut,
         "it has not ended within 5 s of SIGKILL: it waits in the kernel",
     ))
+}
+
+/// Kills the processes of a control group, which only we made, and removes it.
+fn remove_group(path: &Path) -> io::Result<Outcome> {
+    let begun = Instant::now();
+    loop {
+        let procs = std::fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
+        let pids = procs.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?));
+        for pid in pids {
+            let _ = kill_process(pid, Signal::KILL); // it may have ended by itself
+        }
+        match std::fs::remove_dir(path) {
+            Ok(()) => return Ok(Outcome::Undone),
+            Err(e) if is_gone(&e) => return Ok(Outcome::Gone),
+            Err(e) if e.kind() == io::ErrorKind::ResourceBusy && begun.elapsed() < Duration::from_secs(5) => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(e) => return Err(e),
+        }
+    }
 }
 
 /// Tries again for a second while something is busy; what is gone needs no undoing.

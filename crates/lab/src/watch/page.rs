@@ -1,29 +1,50 @@
 //! A watch as a page: everything on the same axis of time.
 
-use super::Total;
+use super::counted::Counted;
+use super::group::GroupMemory;
+use super::layers::{self, Layers};
+use super::observe::Observed;
 use super::second::Second;
+use super::{Total, phase};
 use crate::report::{Axis, Column, Figure, Plot, Report, Section, Series, Table, Unit};
 use crate::size::about;
 use crate::trace::{self, session::Traced};
 
 type Value<'a> = dyn Fn(&Second) -> f64 + 'a;
 
-pub(super) fn report(title: &str, seconds: &[Second], total: &Total, traced: Option<&Traced>) -> Report {
+pub(super) fn report(
+    title: &str,
+    (observed, total, layers): (&Observed, &Total, &[Layers]),
+    counted: &[Counted],
+    traced: Option<&Traced>,
+) -> Report {
+    let Observed { seconds, phases, .. } = observed;
     let mut report = Report::new(title);
     report.summary = words(total);
-    report.sections = vec![
-        Section::new("Processors", processors(seconds)),
-        Section::new("The program's I/O", program_io(seconds)),
-    ];
-    for device in total.devices.keys() {
-        report.sections.push(Section::new(format!("Device {device}"), device_figures(seconds, device)));
-    }
+    report.sections = over_time(seconds, total.devices.keys());
     report.sections.push(Section::new("Memory", memory(seconds)));
+    report.sections.extend(counted.iter().map(|counted| counted.section(phases)));
+    if !phases.is_empty() {
+        phase::draw_on(&mut report.sections, phases);
+        report.sections.insert(0, Section::new("Phases", vec![phase::table("Phase by phase", phases)]));
+    }
+    report.sections.extend(layers::section(layers));
     report.sections.push(Section::new("In total", totals(total)));
     if let Some(traced) = traced {
         report.sections.extend(trace::sections(traced, None));
     }
     report
+}
+
+/// Pictures of processors, of the program's I/O and of these devices.
+pub fn over_time<'a>(seconds: &[Second], devices: impl Iterator<Item = &'a String>) -> Vec<Section> {
+    let mut sections = vec![
+        Section::new("Processors", processors(seconds)),
+        Section::new("The program's I/O", program_io(seconds)),
+    ];
+    let device = |name: &String| Section::new(format!("Device {name}"), device_figures(seconds, name));
+    sections.extend(devices.map(device));
+    sections
 }
 
 fn words(total: &Total) -> Vec<String> {
@@ -43,6 +64,15 @@ fn words(total: &Total) -> Vec<String> {
         total.io.syscw,
         about(total.io.write_bytes as f64)
     ));
+    if let Some(group) = total.group {
+        words.push(format!(
+            "Its control group had {} of memory at most, page cache included; the limit was hit {} times, {} \
+             processes were killed for it.",
+            about(group.most_bytes as f64),
+            group.limit_hits,
+            group.killed
+        ));
+    }
     if let Some(code) = total.code {
         words.push(format!("It ended with code {code}."));
     }
@@ -62,8 +92,27 @@ fn lines(title: &str, label: &str, unit: Unit, seconds: &[Second], series: &[(&s
     })
 }
 
+/// Busy share of each processor, where there are few enough to be told apart.
+fn each_processor(seconds: &[Second]) -> Option<Figure> {
+    const MOST: usize = 16;
+    let cpus = seconds.iter().map(|second| second.cpus.len()).max().unwrap_or(0);
+    let busy = |cpu: usize| {
+        let of = |second: &Second| second.cpus.get(cpu).map_or(0.0, |c| c.user + c.system);
+        Series::new(format!("CPU {cpu}"), seconds.iter().map(|s| (s.end_s, of(s))).collect())
+    };
+    (2..=MOST).contains(&cpus).then(|| {
+        Figure::Lines(Plot {
+            title: "Each processor".into(),
+            note: String::new(),
+            x: Axis::new("time since the start", Unit::Seconds),
+            y: Axis::new("user and system", Unit::Percent),
+            series: (0..cpus).map(busy).collect(),
+        })
+    })
+}
+
 fn processors(seconds: &[Second]) -> Vec<Figure> {
-    vec![
+    let mut figures = vec![
         lines(
             "All processors",
             "share of their time",
@@ -83,7 +132,9 @@ fn processors(seconds: &[Second]) -> Vec<Figure> {
             seconds,
             &[("user", &|s| s.program.user), ("system", &|s| s.program.system)],
         ),
-    ]
+    ];
+    figures.extend(each_processor(seconds));
+    figures
 }
 
 fn program_io(seconds: &[Second]) -> Vec<Figure> {
@@ -166,7 +217,7 @@ fn device_figures(seconds: &[Second], device: &str) -> Vec<Figure> {
 }
 
 fn memory(seconds: &[Second]) -> Vec<Figure> {
-    vec![
+    let mut figures = vec![
         lines(
             "Memory of the program",
             "resident",
@@ -185,7 +236,25 @@ fn memory(seconds: &[Second]) -> Vec<Figure> {
                 ("dirty", &|s| s.memory.dirty as f64),
             ],
         ),
-    ]
+    ];
+    if seconds.iter().any(|second| second.group.is_some()) {
+        let of = |value: fn(&GroupMemory) -> u64| {
+            move |second: &Second| second.group.as_ref().map_or(0.0, |group| value(group) as f64)
+        };
+        let (all, files, limit) = (of(|g| g.bytes), of(|g| g.file_bytes), of(|g| g.limit_bytes.unwrap_or(0)));
+        let mut series: Vec<(&str, &Value<'_>)> = vec![("in use", &all), ("of these, of files", &files)];
+        if seconds.iter().any(|second| second.group.is_some_and(|group| group.limit_bytes.is_some())) {
+            series.push(("limit", &limit));
+        }
+        figures.push(lines(
+            "Memory of the control group",
+            "with its page cache",
+            Unit::Bytes,
+            seconds,
+            &series,
+        ));
+    }
+    figures
 }
 
 fn totals(total: &Total) -> Vec<Figure> {

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+use super::group::{Group, GroupMemory};
 use super::iostat::DeviceSecond;
 use super::tree::{Tree, TreeCounts};
 use crate::machine::cpu::{Cpu, CpuTicks};
@@ -15,9 +16,11 @@ use crate::machine::diskstats::DiskCounts;
 pub struct Reading {
     at: Instant,
     cpu: CpuTicks,
+    cpus: Vec<CpuTicks>,
     tree: TreeCounts,
     devices: BTreeMap<String, DiskCounts>,
     memory: Memory,
+    group: Option<GroupMemory>,
 }
 
 /// The machine's memory, in bytes, named as in /proc/meminfo.
@@ -89,12 +92,17 @@ pub struct Second {
     pub length_s: f64,
     /// Shares of all processors, in percent.
     pub cpu: Cpu,
+    /// The same of each processor.
+    pub cpus: Vec<Cpu>,
     /// The program.
     pub program: ProgramSecond,
     /// The devices, by name.
     pub devices: BTreeMap<String, DeviceSecond>,
     /// The machine's memory at the end.
     pub memory: Memory,
+    /// Memory of the control group at the end, when one is watched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupMemory>,
 }
 
 impl Reading {
@@ -106,9 +114,11 @@ impl Reading {
         Reading {
             at: Instant::now(),
             cpu: CpuTicks::now(),
+            cpus: CpuTicks::each_now(),
             tree: tree.now(),
             devices: devices.iter().filter_map(counts).collect(),
             memory: Memory::parse(&text("/proc/meminfo")),
+            group: tree.group().and_then(Group::memory),
         }
     }
 
@@ -122,9 +132,11 @@ impl Reading {
             end_s: self.at.duration_since(begun).as_secs_f64(),
             length_s,
             cpu: self.cpu.since(&before.cpu),
+            cpus: self.cpus.iter().zip(&before.cpus).map(|(now, then)| now.since(then)).collect(),
             program: program(&before.tree, &self.tree, length_s),
             devices: devices.collect(),
             memory: self.memory,
+            group: self.group,
         }
     }
 

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
+use super::group::Group;
 use crate::machine::program::ProcessIo;
 
 /// Sums over a process and everything it started.
@@ -79,6 +80,8 @@ struct Member {
 pub struct Tree {
     members: HashMap<u32, Member>,
     gone: TreeCounts,
+    /// Its processes are members too, also those of other parents.
+    group: Option<Group>,
     ticks_per_s: f64,
     page_bytes: u64,
 }
@@ -86,16 +89,37 @@ pub struct Tree {
 impl Tree {
     /// The tree below process `root`.
     pub fn of(root: u32) -> Tree {
-        let mut tree = Tree {
+        let mut tree = Tree::empty();
+        tree.add_root(root);
+        tree
+    }
+
+    /// Without members yet.
+    pub fn empty() -> Tree {
+        Tree {
             members: HashMap::new(),
             gone: TreeCounts::default(),
+            group: None,
             ticks_per_s: rustix::param::clock_ticks_per_second() as f64,
             page_bytes: rustix::param::page_size() as u64,
-        };
-        if let Some(stat) = Stat::of(root) {
-            tree.members.insert(root, Member { stat, io: ProcessIo::default() });
         }
-        tree
+    }
+
+    /// The processes of a control group.
+    pub fn of_group(group: Group) -> Tree {
+        Tree { group: Some(group), ..Tree::empty() }
+    }
+
+    /// The group, if it is one.
+    pub fn group(&self) -> Option<&Group> {
+        self.group.as_ref()
+    }
+
+    /// Process `root` and what it starts are members from now on.
+    pub fn add_root(&mut self, root: u32) {
+        if let Some(stat) = Stat::of(root) {
+            self.members.entry(root).or_insert(Member { stat, io: ProcessIo::default() });
+        }
     }
 
     /// Looks who is there, and sums up.
@@ -103,6 +127,13 @@ impl Tree {
         let entries = std::fs::read_dir("/proc").into_iter().flatten();
         let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
         let all: HashMap<u32, Stat> = pids.filter_map(|pid| Some((pid, Stat::of(pid)?))).collect();
+        if let Some(group) = &self.group {
+            for pid in group.pids() {
+                if let Some(stat) = all.get(&pid) {
+                    self.members.entry(pid).or_insert(Member { stat: *stat, io: ProcessIo::default() });
+                }
+            }
+        }
         self.update(&all, &|pid| ProcessIo::of(pid));
         self.sum()
     }
@@ -212,6 +243,7 @@ mod tests {
         let mut tree = Tree {
             members: HashMap::new(),
             gone: TreeCounts::default(),
+            group: None,
             ticks_per_s: ticks,
             page_bytes: 4096,
         };

@@ -1,0 +1,123 @@
+//! The subject of a watch: a process that runs, the processes of a control group, or a program
+//! that is started, with a limit of its memory or without.
+
+use super::WatchArgs;
+use super::group::{Group, GroupTotal, Limited};
+use super::marks::Marks;
+use super::tree::Tree;
+use crate::LabError;
+use crate::machine::program::{Output, Program};
+use crate::undo::Undo;
+
+/// The subject.
+pub(super) enum Subject {
+    /// A program to be started.
+    Command,
+    /// A process and what it starts.
+    Process(Program),
+    /// A process in a group of its own.
+    Limited(Program, Group),
+    /// A group that is there.
+    Group(Group),
+}
+
+impl Subject {
+    /// Found, but not begun.
+    pub fn of(args: &WatchArgs) -> Result<Subject, LabError> {
+        let subject = match (args.pid, &args.unit, &args.cgroup) {
+            (Some(pid), ..) => Subject::Process(Program::running(pid)?),
+            (_, Some(unit), _) => Subject::Group(Group::of_unit(unit)?),
+            (_, _, Some(path)) => Subject::Group(Group::of_path(path)?),
+            _ => return Ok(Subject::Command),
+        };
+        if args.mark_on.is_some() && args.log.is_none() {
+            return Err(LabError::Argument(
+                "--mark-on needs --log FILE here: the output of a process that runs already cannot be read"
+                    .into(),
+            ));
+        }
+        if let Subject::Group(group) = &subject
+            && group.pids().is_empty()
+        {
+            return Err(LabError::Argument("no process is in that control group".into()));
+        }
+        Ok(subject)
+    }
+
+    /// Starts the program, if it is one to be started.
+    pub fn begin(self, args: &WatchArgs, marks: &mut Marks, undo: &Undo) -> Result<Subject, LabError> {
+        let Subject::Command = self else { return Ok(self) };
+        let output = if marks.wants_output() { Output::Piped } else { Output::Inherited };
+        let limited = args.memory_limit.map(|bytes| Limited::make(bytes, undo)).transpose()?;
+        let command = limited.as_ref().map_or_else(|| args.command.clone(), |l| l.enter(&args.command));
+        let mut program = Program::start_with(&command, output, undo)?;
+        if output == Output::Piped {
+            marks.listen_to(&mut program);
+        }
+        Ok(match limited {
+            Some(limited) => Subject::Limited(program, limited.group),
+            None => Subject::Process(program),
+        })
+    }
+
+    /// Its process, when it is one.
+    pub fn pid(&self) -> Option<u32> {
+        match self {
+            Subject::Process(program) | Subject::Limited(program, _) => Some(program.pid()),
+            Subject::Group(_) | Subject::Command => None,
+        }
+    }
+
+    /// Its processes.
+    pub fn tree(&self) -> Tree {
+        match self {
+            Subject::Process(program) => Tree::of(program.pid()),
+            Subject::Limited(program, group) => {
+                let mut tree = Tree::of_group(group.clone());
+                tree.add_root(program.pid());
+                tree
+            }
+            Subject::Group(group) => Tree::of_group(group.clone()),
+            Subject::Command => Tree::empty(),
+        }
+    }
+
+    /// As it is called on the page.
+    pub fn name(&self, args: &WatchArgs) -> String {
+        match (args.pid, &args.unit, &args.cgroup) {
+            (Some(pid), ..) => {
+                let name = command_line(pid);
+                if name.is_empty() { format!("process {pid}") } else { name }
+            }
+            (_, Some(unit), _) => format!("unit {unit}"),
+            (_, _, Some(path)) => format!("control group {}", path.display()),
+            _ => args.command.join(" "),
+        }
+    }
+
+    /// True when there is nothing to be watched any more.
+    pub fn is_over(&self) -> bool {
+        match self {
+            Subject::Process(program) | Subject::Limited(program, _) => program.is_over(),
+            Subject::Group(group) => group.pids().is_empty(),
+            Subject::Command => true,
+        }
+    }
+
+    /// Exit code of a program that was started, and the memory of a group.
+    pub fn end(self) -> (Option<i32>, Option<GroupTotal>) {
+        match self {
+            Subject::Process(program) => (program.end().code, None),
+            Subject::Limited(program, group) => (program.end().code, group.total()),
+            Subject::Group(group) => (None, group.total()),
+            Subject::Command => (None, None),
+        }
+    }
+}
+
+/// The command line of a process; empty when it has none, or is gone.
+fn command_line(pid: u32) -> String {
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = words.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,31 @@
+//! `snowmelt lab tpch`: queries derived from TPC-H on PostgreSQL, and what the device gets from
+//! them. Not comparable to published TPC-H results.
+//!
+//! 1. `options`: the command line, checked before anything is made: room, rights, the engine.
+//! 2. `rows`, `schema`: the data, generated as it is loaded; tables, keys, indexes.
+//! 3. `database`: a PostgreSQL server by its adapter: started, made cold, asked.
+//! 4. `load`: COPY FREEZE in the transaction that made the table, keys, statistics, checkpoint.
+//! 5. `queries`, `answers`: the 22 queries, and the digests of their right answers.
+//! 6. `measure`: each query cold and warm, each a phase of one watch; Q1 by both of its ways, with
+//!    the kernel's read-ahead and without; random reads of the same file beside it.
+//! 7. `page`: the report.
+
+#![forbid(unsafe_code)]
+
+mod answers;
+mod database;
+mod error;
+mod load;
+mod measure;
+mod options;
+mod page;
+mod queries;
+mod result;
+mod rows;
+mod schema;
+
+pub use error::TpchError;
+pub use measure::measure;
+pub use options::{TpchArgs, TpchOptions, run};
+pub use page::sections;
+pub use result::{QueryRun, State, TpchResult, Way};
