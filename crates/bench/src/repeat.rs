@@ -47,7 +47,7 @@ pub enum Experiment {
 
 /// How an experiment is repeated.
 #[derive(Clone)]
-pub struct Plan {
+pub struct RepeatPlan {
     /// Which.
     pub experiment: Experiment,
     /// Small, in minutes, without other systems.
@@ -73,7 +73,7 @@ struct Chapter {
 ///
 /// # Errors
 /// A step failed, with the end of what it said; an interruption. What was set up is taken down.
-pub fn repeat(plan: &Plan, run: Run, stop: &Arc<AtomicBool>, tell: &dyn Fn(&str)) -> Result<PathBuf> {
+pub fn repeat(plan: &RepeatPlan, run: Run, stop: &Arc<AtomicBool>, tell: &dyn Fn(&str)) -> Result<PathBuf> {
     let undo = Undo::open("repeat")?;
     let mut steps = Steps::new(plan, run.path(), stop, &undo, tell)?;
     let chapter = match plan.experiment {

@@ -9,9 +9,9 @@ use super::finding::Finding;
 use super::steps::Steps;
 
 /// A figure at two sizes of the data.
-struct Growth<'a>(&'a Value);
+struct SizeGrowth<'a>(&'a Value);
 
-impl Growth<'_> {
+impl SizeGrowth<'_> {
     fn both(&self, name: &str) -> Result<(f64, f64)> {
         let figures = self.0["figures"].as_array().context("no figures")?;
         let figure = figures.iter().find(|figure| figure["name"] == name);
@@ -47,7 +47,7 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
     ];
     let scale = steps.json("Explore at two sizes, from cold and in steady state", &args)?;
     steps.remove("databases");
-    let growth = Growth(scale["growth"].get(0).context("two sizes make one growth")?);
+    let growth = SizeGrowth(scale["growth"].get(0).context("two sizes make one growth")?);
     let large = scale["scales"].as_array().and_then(|scales| scales.last()).context("no scales")?;
     let activity = &large["steady"]["activity"];
     let count = |name: &str| activity[name].as_f64().unwrap_or(0.0);

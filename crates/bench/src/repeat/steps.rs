@@ -13,7 +13,7 @@ use serde_json::Value;
 use snowmelt_lab::report::{Column, Figure, Report, Section, Table};
 use snowmelt_lab::undo::Undo;
 
-use super::Plan;
+use super::RepeatPlan;
 
 /// The time between two looks whether a command has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -22,7 +22,7 @@ const QUOTED_BYTES: usize = 2000;
 
 /// The commands of an experiment.
 pub struct Steps<'a> {
-    pub plan: &'a Plan,
+    pub plan: &'a RepeatPlan,
     pub stop: &'a Arc<AtomicBool>,
     pub undo: &'a Undo,
     tell: &'a dyn Fn(&str),
@@ -50,7 +50,7 @@ impl LabStep {
 impl<'a> Steps<'a> {
     /// In a folder of the run.
     pub fn new(
-        plan: &'a Plan,
+        plan: &'a RepeatPlan,
         run: &Path,
         stop: &'a Arc<AtomicBool>,
         undo: &'a Undo,

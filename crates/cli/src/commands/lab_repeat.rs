@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use serde_json::json;
 use snowmelt_base::signals;
-use snowmelt_bench::repeat::{Experiment, Plan, repeat};
+use snowmelt_bench::repeat::{Experiment, RepeatPlan, repeat};
 use snowmelt_lab::Run;
 
 /// Repeat a published experiment, and hold what comes out against what was published
@@ -52,7 +52,7 @@ pub fn run(args: &LabRepeatArgs) -> Result<()> {
     let program = std::env::current_exe().context("where is this program?")?;
     let mut folder = Run::create(name, args.out.as_deref())?;
     folder.settings(&json!({ "experiment": name, "quick": args.quick }));
-    let plan = Plan { experiment, is_quick: args.quick, program, keeps: args.keep };
+    let plan = RepeatPlan { experiment, is_quick: args.quick, program, keeps: args.keep };
     let page = repeat(&plan, folder, &stop, &|line| eprintln!("{line}"))?;
     println!("{}", page.display());
     Ok(())
