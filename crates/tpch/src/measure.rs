@@ -62,23 +62,7 @@ pub fn measure(
         plans: Vec::new(),
         doubts: Vec::new(),
     };
-    bench.behind.as_ref().map_or(Ok(()), Behind::reset)?;
-    bench.database.start()?;
-    if !is_there {
-        load(&bench.database, options.scale, told)?;
-        options.note_loaded()?;
-    }
-    let size = |what: &str| bench.database.number(what);
-    let bytes = (size("SELECT pg_database_size('tpch')")?, size("SELECT pg_relation_size('lineitem')")?);
-    bench.power()?;
-    if options.q1 {
-        bench.q1()?;
-    }
-    let file = bench.database.file_of("lineitem")?;
-    bench.database.stop()?;
-    let random = if options.random_s > 0.0 { bench.random(&file)? } else { Vec::new() };
-    bench.read_ahead.back()?;
-    bench.doubts.extend(bench.behind.as_ref().and_then(Behind::doubt));
+    let (bytes, random) = bench.run(is_there)?;
     let TpchBench { mut queries, plans, mut doubts, .. } = bench;
     let observed = watcher.finish()?;
     for query in &mut queries {
@@ -123,6 +107,28 @@ struct TpchBench<'a> {
 }
 
 impl TpchBench<'_> {
+    /// All of it; bytes of the database and of lineitem, and the random reads.
+    fn run(&mut self, is_there: bool) -> Result<((u64, u64), Vec<CellResult>), TpchError> {
+        self.behind.as_ref().map_or(Ok(()), Behind::reset)?;
+        self.database.start()?;
+        if !is_there {
+            load(&self.database, self.options.scale, self.told)?;
+            self.options.note_loaded()?;
+        }
+        let size = |what: &str| self.database.number(what);
+        let bytes = (size("SELECT pg_database_size('tpch')")?, size("SELECT pg_relation_size('lineitem')")?);
+        self.power()?;
+        if self.options.q1 {
+            self.q1()?;
+        }
+        let file = self.database.file_of("lineitem")?;
+        self.database.stop()?;
+        let random = if self.options.random_s > 0.0 { self.random(&file)? } else { Vec::new() };
+        self.read_ahead.back()?;
+        self.doubts.extend(self.behind.as_ref().and_then(Behind::doubt));
+        Ok((bytes, random))
+    }
+
     /// The queries, each cold, then warm.
     fn power(&mut self) -> Result<(), TpchError> {
         for query in self.options.queries.clone() {

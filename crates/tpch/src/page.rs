@@ -10,7 +10,7 @@ use snowmelt_lab::watch::phase;
 
 use crate::result::{QueryRun, State, TpchResult, Way};
 
-/// What every report of these queries must say.
+/// The line that every report of these queries must have.
 const NOT_COMPARABLE: &str = "Derived from TPC-H, not comparable to published TPC-H results: there are no refresh \
      functions, no throughput test and no audit.";
 

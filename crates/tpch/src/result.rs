@@ -1,4 +1,4 @@
-//! What was measured, as lines of `queries.jsonl`.
+//! The measured queries, as lines of `queries.jsonl`.
 
 use serde::Serialize;
 use snowmelt_lab::read::CellResult;

@@ -49,6 +49,20 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
     steps.remove("databases");
     let growth = SizeGrowth(scale["growth"].get(0).context("two sizes make one growth")?);
     let large = scale["scales"].as_array().and_then(|scales| scales.last()).context("no scales")?;
+    Ok(Chapter {
+        title: "E2: what BSBM Explore measures",
+        source: "Published 2011: Virtuoso's activity meters over 2000 mixes by 16 users, at 100 and 1000 million \
+                 triples.",
+        findings: findings(&growth, large)?,
+        differs: vec![format!(
+            "There 100 and 1000 million triples, here {products} products. Each query asks for a part of the data \
+             that does not grow, or grows as the data does, so what the metric measures depends on the size."
+        )],
+        sections: vec![trees(large), shares(&scale)],
+    })
+}
+
+fn findings(growth: &SizeGrowth<'_>, large: &Value) -> Result<Vec<Finding>> {
     let activity = &large["steady"]["activity"];
     let count = |name: &str| activity[name].as_f64().unwrap_or(0.0);
     let same_page = count("same_pg") / count("rnd").max(1.0);
@@ -59,7 +73,7 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
     let cold = &large["cold"]["activity"];
     let (disk, spec) = (cold["disk"].as_f64().unwrap_or(0.0), cold["spec_disk"].as_f64().unwrap_or(0.0));
     let most_read = most_read(large);
-    let findings = vec![
+    Ok(vec![
         Finding::measured(
             "Which index is read most, from cold?",
             "the texts of literals, then PSOG",
@@ -90,18 +104,7 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
             format!("{:.0} %, then {:.0} %", share(|both| both.0) * 100.0, share(|both| both.1) * 100.0),
             share(|both| both.1) < share(|both| both.0),
         ),
-    ];
-    Ok(Chapter {
-        title: "E2: what BSBM Explore measures",
-        source: "Published 2011: Virtuoso's activity meters over 2000 mixes by 16 users, at 100 and 1000 million \
-                 triples.",
-        findings,
-        differs: vec![format!(
-            "There 100 and 1000 million triples, here {products} products. Each query asks for a part of the data \
-             that does not grow, or grows as the data does, so what the metric measures depends on the size."
-        )],
-        sections: vec![trees(large), shares(&scale)],
-    })
+    ])
 }
 
 /// Indexes by reads from cold, most first.

@@ -6,7 +6,7 @@ use snowmelt_lab::report::{Column, Figure, Table};
 /// Whether it came out as published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum Agreement {
     /// As published.
     Same,
     /// Another way.
@@ -25,31 +25,33 @@ pub struct Finding {
     /// The answer here, with its figures; or why there is none.
     pub here: String,
     /// Whether they agree.
-    pub verdict: Verdict,
+    pub verdict: Agreement,
 }
 
 impl Finding {
     /// One that was measured; `holds`: it came out as published.
     pub fn measured(what: &str, published: &str, here: String, holds: bool) -> Self {
-        let verdict = if holds { Verdict::Same } else { Verdict::Otherwise };
+        let verdict = if holds { Agreement::Same } else { Agreement::Otherwise };
         Self { what: what.into(), published: published.into(), here, verdict }
     }
 
     /// One that was not.
     pub fn unmeasured(what: &str, published: &str, why: impl Into<String>) -> Self {
         let here = format!("not measured: {}", why.into());
-        Self { what: what.into(), published: published.into(), here, verdict: Verdict::Unmeasured }
+        Self { what: what.into(), published: published.into(), here, verdict: Agreement::Unmeasured }
     }
 }
 
 /// The findings as the first lines of a page.
 pub fn summary(findings: &[Finding]) -> Vec<String> {
     let of = |verdict| findings.iter().filter(move |finding| finding.verdict == verdict);
-    let measured = findings.len() - of(Verdict::Unmeasured).count();
-    let mut lines =
-        vec![format!("{} of {measured} measured findings came out as published.", of(Verdict::Same).count())];
+    let measured = findings.len() - of(Agreement::Unmeasured).count();
+    let mut lines = vec![format!(
+        "{} of {measured} measured findings came out as published.",
+        of(Agreement::Same).count()
+    )];
     let otherwise =
-        of(Verdict::Otherwise).map(|finding| format!("Otherwise: {}: {}", finding.what, finding.here));
+        of(Agreement::Otherwise).map(|finding| format!("Otherwise: {}: {}", finding.what, finding.here));
     lines.extend(otherwise);
     lines
 }
@@ -58,9 +60,9 @@ pub fn summary(findings: &[Finding]) -> Vec<String> {
 pub fn table(findings: &[Finding]) -> Figure {
     let row = |finding: &Finding| {
         let verdict = match finding.verdict {
-            Verdict::Same => "as published",
-            Verdict::Otherwise => "otherwise",
-            Verdict::Unmeasured => "",
+            Agreement::Same => "as published",
+            Agreement::Otherwise => "otherwise",
+            Agreement::Unmeasured => "",
         };
         vec![finding.what.clone(), finding.published.clone(), finding.here.clone(), verdict.to_owned()]
     };

@@ -1,4 +1,4 @@
-//! `snowmelt lab repeat`: the published experiments, each in one command (`snowmelt_bench::repeat`).
+//! `snowmelt lab repeat`: the published experiments (`snowmelt_bench::repeat`).
 
 use std::path::PathBuf;
 
