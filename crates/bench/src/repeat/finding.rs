@@ -11,6 +11,8 @@ pub enum Agreement {
     Same,
     /// Another way.
     Otherwise,
+    /// The publication leaves the question open.
+    Open,
     /// Not measured in this run.
     Unmeasured,
 }
@@ -35,6 +37,11 @@ impl Finding {
         Self { what: what.into(), published: published.into(), here, verdict }
     }
 
+    /// An answer to a question that the publication leaves open.
+    pub fn answered(what: &str, published: &str, here: String) -> Self {
+        Self { what: what.into(), published: published.into(), here, verdict: Agreement::Open }
+    }
+
     /// One that was not.
     pub fn unmeasured(what: &str, published: &str, why: impl Into<String>) -> Self {
         let here = format!("not measured: {}", why.into());
@@ -45,7 +52,8 @@ impl Finding {
 /// The findings as the first lines of a page.
 pub fn summary(findings: &[Finding]) -> Vec<String> {
     let of = |verdict| findings.iter().filter(move |finding| finding.verdict == verdict);
-    let measured = findings.len() - of(Agreement::Unmeasured).count();
+    let (same, otherwise) = (of(Agreement::Same).count(), of(Agreement::Otherwise).count());
+    let measured = same + otherwise;
     let mut lines = vec![format!(
         "{} of {measured} measured findings came out as published.",
         of(Agreement::Same).count()
@@ -62,6 +70,7 @@ pub fn table(findings: &[Finding]) -> Figure {
         let verdict = match finding.verdict {
             Agreement::Same => "as published",
             Agreement::Otherwise => "otherwise",
+            Agreement::Open => "an answer",
             Agreement::Unmeasured => "",
         };
         vec![finding.what.clone(), finding.published.clone(), finding.here.clone(), verdict.to_owned()]
@@ -83,6 +92,7 @@ mod tests {
         let findings = [
             Finding::measured("which is faster", "the first", "the first".into(), true),
             Finding::measured("by how much", "2", "1.2".into(), false),
+            Finding::answered("and why", "left open", "its cache".into()),
             Finding::unmeasured("on a disk of 2006", "8.93 s", "there is none"),
         ];
         assert_eq!(
@@ -91,7 +101,7 @@ mod tests {
         );
         let Figure::Table(table) = table(&findings) else { panic!("a table") };
         let verdicts: Vec<&str> = table.rows.iter().map(|row| row[3].as_str()).collect();
-        assert_eq!(verdicts, ["as published", "otherwise", ""]);
-        assert_eq!(table.rows[2][2], "not measured: there is none");
+        assert_eq!(verdicts, ["as published", "otherwise", "an answer", ""]);
+        assert_eq!(table.rows[3][2], "not measured: there is none");
     }
 }
