@@ -145,12 +145,10 @@ impl LogFile {
     }
 
     fn open(&mut self) {
-        let open = || {
-            let file = File::open(&self.path).ok()?;
+        self.open = File::open(&self.path).ok().and_then(|file| {
             let inode = file.metadata().ok()?.ino();
             Some((file, inode))
-        };
-        self.open = open();
+        });
     }
 
     fn poll(&mut self) -> Vec<String> {
