@@ -110,3 +110,38 @@ fn splits(odd: &LabStep, whole: &LabStep) -> Result<Vec<Finding>> {
     ));
     Ok(findings)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use snowmelt_lab::report::Report;
+
+    use super::super::finding::Agreement;
+    use super::*;
+
+    /// Cells with so many device reads for each of 100 buffered reads of 8 and of 16 KiB.
+    fn reads_of(buffered: [f64; 2], per_s: f64) -> LabStep {
+        let cell = |bytes: u64, direct: bool, each: f64, iops: f64| json!({"bs": bytes, "direct": direct, "iops": iops, "total_ios": 100, "device": {"reads": each * 100.0}});
+        let lines = vec![
+            cell(8 << 10, true, 1.0, 4578.0),
+            cell(16 << 10, true, 1.0, 4000.0),
+            cell(8 << 10, false, buffered[0], per_s),
+            cell(16 << 10, false, buffered[1], per_s),
+        ];
+        LabStep { report: Report::new("reads"), lines }
+    }
+
+    #[test]
+    fn reads_of_the_device_are_held_against_the_published_ones() {
+        let verdicts = |odd: LabStep| {
+            let findings = splits(&odd, &reads_of([2.0, 4.0], 2787.0)).unwrap();
+            findings.iter().map(|finding| finding.verdict).collect::<Vec<_>>()
+        };
+        assert_eq!(verdicts(reads_of([2.86, 4.83], 2787.0)), [Agreement::Same; 4]);
+        let [first, second, direct, speed] = verdicts(reads_of([1.0, 4.83], 5000.0))[..] else {
+            panic!("four findings")
+        };
+        assert_eq!((first, second), (Agreement::Otherwise, Agreement::Same), "8 KiB came whole");
+        assert_eq!((direct, speed), (Agreement::Same, Agreement::Otherwise), "buffered reads were faster");
+    }
+}

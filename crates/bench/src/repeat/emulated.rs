@@ -1,8 +1,11 @@
 //! An emulated block device for some steps.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use snowmelt_lab::undo::Step;
 
 use super::steps::Steps;
 
@@ -19,6 +22,15 @@ pub struct Emulated {
 /// Whether devices can be made here.
 pub fn is_possible() -> bool {
     rustix::process::geteuid().is_root() && Path::new("/dev/fuse").exists()
+}
+
+/// Why there can be no file system on an emulated device here, if so.
+pub fn why_no_file_system() -> Option<&'static str> {
+    if !is_possible() {
+        return Some(NEEDS_ROOT);
+    }
+    let is_there = ["/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4"].iter().any(|path| Path::new(path).exists());
+    (!is_there).then_some("mkfs.ext4 is missing: install e2fsprogs")
 }
 
 impl Emulated {
@@ -50,4 +62,29 @@ impl Emulated {
         removed?;
         Ok(done)
     }
+}
+
+/// Uses a file system on an emulated device for some steps; they get the folder where it is
+/// mounted, which the account of a database server can enter.
+pub fn with_file_system<T>(
+    steps: &mut Steps<'_>,
+    (model, size): (&str, &str),
+    work: impl FnOnce(&mut Steps<'_>, &Path) -> Result<T>,
+) -> Result<T> {
+    Emulated::with(steps, (model, size), |steps, device| {
+        // A journal of the file system would be part of what is measured.
+        let options = ["-q", "-O", "^has_journal", "-E", "lazy_itable_init=0", device];
+        steps.foreign("a file system on it", "mkfs.ext4", &options)?;
+        let (made, folder) = steps.undo.make_tree(&std::env::temp_dir(), "snowmelt-repeat")?;
+        fs::set_permissions(&folder, Permissions::from_mode(0o755))?;
+        let target = folder.join("mount");
+        fs::create_dir(&target)?;
+        let path = target.display().to_string();
+        let mounted = steps.undo.will(Step::Unmount { target: target.clone() })?;
+        let done =
+            steps.foreign("it is mounted", "mount", &[device, &path]).and_then(|_| work(steps, &target));
+        steps.undo.undo_one(mounted)?;
+        steps.undo.undo_one(made)?;
+        done
+    })
 }

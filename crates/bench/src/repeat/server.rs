@@ -1,34 +1,35 @@
 //! An engine with changes in its journal that is killed and started again.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use snowmelt_bsbm::{Query, QueryKind};
-use snowmelt_engines::{Adapter, Engine, Settings, Work};
+use snowmelt_engines::cold::make_cold;
+use snowmelt_engines::{Adapter, Engine, Language, Settings, Work};
 
 use super::steps::Steps;
 use crate::http::{Endpoint, Protocol};
 use crate::target::Target;
 
-/// Triples of one change.
-const TRIPLES: usize = 100;
+/// Triples, or rows, of one change.
+pub const TRIPLES: usize = 100;
+/// The memory that the engine is told of.
+const MEMORY: u64 = 1 << 30;
 
 /// Seconds from the start of an engine to its first right answer.
 pub struct Restart {
     pub seconds: f64,
     pub changes: usize,
+    /// what the changes took
+    pub changes_s: f64,
 }
 
-/// Kills an engine after so many changes, and starts it again. `more`: arguments of its start.
-pub fn killed(steps: &mut Steps<'_>, name: &str, more: &[&str], changes: usize) -> Result<Restart> {
-    let begun = Instant::now();
-    let mut adapter = Adapter::named(name)?;
-    adapter.start.extend(more.iter().map(|&word| word.to_owned()));
-    adapter.load = None;
-    let title = adapter.title.clone();
+/// An engine in a folder of its own in `folder`, that runs until it is stopped.
+pub fn engine(steps: &Steps<'_>, adapter: Adapter, folder: &Path, memory: u64) -> Result<Engine> {
     let settings = Settings {
-        folder: steps.path("engines").into(),
-        memory: 1 << 30,
+        folder: folder.to_path_buf(),
+        memory,
         threads: std::thread::available_parallelism().map_or(1, usize::from),
         port: None,
         engines: std::env::home_dir().unwrap_or_default().join(".local/share/snowmelt/engines"),
@@ -40,33 +41,39 @@ pub fn killed(steps: &mut Steps<'_>, name: &str, more: &[&str], changes: usize) 
     let engine = Engine::new(adapter, &settings, work)?;
     engine.find()?;
     engine.create()?;
+    Ok(engine)
+}
+
+/// Kills an engine after so many changes, throws its files out of the page cache, and starts it
+/// again. `more`: arguments of its start.
+pub fn killed(
+    steps: &mut Steps<'_>,
+    name: &str,
+    (folder, more): (&Path, &[&str]),
+    changes: usize,
+) -> Result<Restart> {
+    let begun = Instant::now();
+    let mut adapter = Adapter::named(name)?;
+    adapter.start.extend(more.iter().map(|&word| word.to_owned()));
+    let title = adapter.title.clone();
+    let engine = engine(steps, adapter, folder, MEMORY)?;
+    let speech = Speech::of(&engine)?;
     let server = engine.start()?;
-    let url = engine.endpoint().context("the engine has no SPARQL endpoint")?;
-    let endpoint = Endpoint::new(
-        &url,
-        Protocol {
-            connection_per_query: false,
-            timeout: Some(Duration::from_secs(60)),
-            default_graph: None,
-            update_url: Some(url.clone()),
-            update_field: None,
-        },
-    )?;
     steps.say(&format!("{title}: {changes} changes of {TRIPLES} triples, then kill -9"));
-    for change in 0..changes {
-        steps.check_stop()?;
-        let triple = |n: usize| format!("<urn:s{change}> <urn:p{}> \"{change} {n}\" .", n % 7);
-        let data: String = (0..TRIPLES).map(triple).collect();
-        ask(&endpoint, &of(QueryKind::Update, format!("INSERT DATA {{ {data} }}")))?;
-    }
+    let changing = Instant::now();
+    speech.change(steps, changes)?;
+    let changes_s = changing.elapsed().as_secs_f64();
     server.crash();
+    let stayed = make_cold(&engine.data())?.cached_after;
+    if stayed > 0 {
+        steps.doubt(format!("{title}: {stayed} pages of its files stayed in the page cache"));
+    }
     let restarted = Instant::now();
     let server = engine.start()?;
-    let last = format!("ASK {{ <urn:s{}> ?p ?o }}", changes - 1);
-    let answer = ask(&endpoint, &of(QueryKind::Select, last))?;
+    let found = speech.found(changes - 1)?;
     let seconds = restarted.elapsed().as_secs_f64();
-    if !answer.contains("true") {
-        bail!("{title} has lost its last change: {answer}");
+    if found != TRIPLES {
+        bail!("{title} has {found} of {TRIPLES} triples of its last change");
     }
     server.stop()?;
     steps.own(
@@ -74,7 +81,99 @@ pub fn killed(steps: &mut Steps<'_>, name: &str, more: &[&str], changes: usize) 
         &format!("{} {}", engine.adapter().name, more.join(" ")),
         begun.elapsed().as_secs_f64(),
     );
-    Ok(Restart { seconds, changes })
+    Ok(Restart { seconds, changes, changes_s })
+}
+
+/// The way an engine is told changes and asked for them.
+enum Speech<'a> {
+    /// SPARQL Update over HTTP.
+    Http(Endpoint),
+    /// SPARQL within SQL, by its own client: over HTTP it wants rights to be set first.
+    SparqlInSql(&'a Engine, Endpoint),
+    /// Rows of a table.
+    Sql(&'a Engine),
+}
+
+impl<'a> Speech<'a> {
+    fn of(engine: &'a Engine) -> Result<Self> {
+        let Some(url) = engine.endpoint() else { return Ok(Self::Sql(engine)) };
+        let protocol = Protocol {
+            connection_per_query: false,
+            timeout: Some(Duration::from_secs(60)),
+            default_graph: None,
+            update_url: Some(url.clone()),
+            update_field: None,
+        };
+        let endpoint = Endpoint::new(&url, protocol)?;
+        let has_sql = engine.adapter().can(Language::Sql);
+        Ok(if has_sql { Self::SparqlInSql(engine, endpoint) } else { Self::Http(endpoint) })
+    }
+
+    /// Makes all changes, each a transaction that is committed before the next.
+    fn change(&self, steps: &Steps<'_>, changes: usize) -> Result<()> {
+        match self {
+            Self::Http(endpoint) => (0..changes).try_for_each(|change| {
+                steps.check_stop()?;
+                ask(endpoint, &of(QueryKind::Update, inserted(change))).map(drop)
+            }),
+            Self::SparqlInSql(engine, _) => {
+                let lines = (0..changes).map(|change| format!("SPARQL {};\n", inserted(change)));
+                script(engine, &[], &lines.collect::<String>())
+            }
+            Self::Sql(engine) => {
+                let create = "CREATE TABLE changes (s text, p text, o text);\nCREATE INDEX ON changes (s);\n";
+                let lines = (0..changes).map(|change| {
+                    let row = |n| format!("('urn:s{change}', 'urn:p{}', '{change} {n}')", n % 7);
+                    let rows: Vec<String> = (0..TRIPLES).map(row).collect();
+                    format!("INSERT INTO changes VALUES {};\n", rows.join(", "))
+                });
+                let text: String = std::iter::once(create.to_owned()).chain(lines).collect();
+                script(engine, &[("database", "postgres")], &text)
+            }
+        }
+    }
+
+    /// How many triples there are of a change.
+    fn found(&self, change: usize) -> Result<usize> {
+        let answer = match self {
+            Self::Http(endpoint) | Self::SparqlInSql(_, endpoint) => {
+                let text = format!("SELECT (COUNT(*) AS ?n) {{ GRAPH <urn:g> {{ <urn:s{change}> ?p ?o }} }}");
+                ask(endpoint, &of(QueryKind::Select, text))?
+            }
+            Self::Sql(engine) => {
+                let text = format!("SELECT count(*) FROM changes WHERE s = 'urn:s{change}'");
+                engine.command("sql", &[("text", &text), ("database", "postgres")])?
+            }
+        };
+        number(&answer).with_context(|| format!("no count in the answer: {answer}"))
+    }
+}
+
+/// The one number of an answer: the text of a count, in whatever form an engine answers.
+fn number(answer: &str) -> Option<usize> {
+    let text = match serde_json::from_str::<serde_json::Value>(answer) {
+        Ok(json) if json.is_object() => json["results"]["bindings"][0]["n"]["value"].as_str()?.to_owned(),
+        _ => match answer.split_once("<literal").and_then(|(_, rest)| rest.split_once('>')) {
+            Some((_, rest)) => rest.split('<').next()?.to_owned(),
+            None => answer.trim().to_owned(),
+        },
+    };
+    text.parse().ok()
+}
+
+fn inserted(change: usize) -> String {
+    let triple = |n: usize| format!("<urn:s{change}> <urn:p{}> \"{change} {n}\" . ", n % 7);
+    let data: String = (0..TRIPLES).map(triple).collect();
+    format!("INSERT DATA {{ GRAPH <urn:g> {{ {data}}} }}")
+}
+
+/// Runs statements of a file.
+fn script(engine: &Engine, values: &[(&str, &str)], text: &str) -> Result<()> {
+    let path = engine.folder().join("statements.sql");
+    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    let file = path.display().to_string();
+    engine.command("sql-file", &[values, &[("file", file.as_str())]].concat())?;
+    Ok(())
 }
 
 fn of(kind: QueryKind, text: String) -> Query {
@@ -88,4 +187,20 @@ fn ask(endpoint: &Endpoint, query: &Query) -> Result<String> {
         bail!("{failed}");
     }
     Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_read_in_each_form_of_answer() {
+        let json =
+            r#"{"head":{"vars":["n"]},"results":{"bindings":[{"n":{"type":"literal","value":"100"}}]}}"#;
+        let xml = "<sparql><results><result><binding name=\"n\"><literal datatype=\"http://www.w3.org/2001/XMLSchema#integer\">100</literal></binding></result></results></sparql>";
+        for answer in [json, xml, "100\n"] {
+            assert_eq!(number(answer), Some(100), "{answer}");
+        }
+        assert_eq!(number("no such table"), None);
+    }
 }

@@ -87,21 +87,39 @@ impl<'a> Steps<'a> {
         self.run_heeding(title, args, false).map(drop)
     }
 
+    /// Runs another program; what it prints.
+    pub fn foreign(&mut self, title: &str, program: &str, args: &[&str]) -> Result<String> {
+        let shown = self.shown(program, args);
+        let printed = self.run_program(title, (Path::new(program), &shown), args, true);
+        self.check_stop()?;
+        printed
+    }
+
     fn run_heeding(&mut self, title: &str, args: &[&str], heeds_stop: bool) -> Result<String> {
-        let shown = self.shown(args);
+        let (program, shown) = (self.plan.program.clone(), self.shown("snowmelt", args));
+        self.run_program(title, (&program, &shown), args, heeds_stop)
+    }
+
+    fn run_program(
+        &mut self,
+        title: &str,
+        (program, shown): (&Path, &str),
+        args: &[&str],
+        heeds_stop: bool,
+    ) -> Result<String> {
         (self.tell)(&format!("{title}: {shown}"));
         let number = self.rows.len() + 1;
         let [out, err] = ["out", "err"].map(|kind| self.folder.join(format!("{number:02}.{kind}")));
         let file =
             |path: &Path| File::create(path).with_context(|| format!("cannot write {}", path.display()));
         let begun = Instant::now();
-        let mut child = Command::new(&self.plan.program)
+        let mut child = Command::new(program)
             .args(args)
             .stdin(Stdio::null())
             .stdout(file(&out)?)
             .stderr(file(&err)?)
             .spawn()
-            .with_context(|| format!("cannot run {}", self.plan.program.display()))?;
+            .with_context(|| format!("cannot run {}", program.display()))?;
         let started = self.undo.started(child.id())?;
         let mut asked = false;
         let status = loop {
@@ -116,7 +134,7 @@ impl<'a> Steps<'a> {
             std::thread::sleep(LOOK_EVERY);
         };
         self.undo.done(started)?;
-        self.row(title, &shown, format!("{:.1} s", begun.elapsed().as_secs_f64()));
+        self.row(title, shown, format!("{:.1} s", begun.elapsed().as_secs_f64()));
         if !status.success() {
             bail!("{title} failed ({status}): {shown}\n{}", end_of(&err));
         }
@@ -162,6 +180,11 @@ impl<'a> Steps<'a> {
         self.row(title, &format!("skipped: {why}"), String::new());
     }
 
+    /// A doubt about a step of our own.
+    pub fn doubt(&mut self, doubt: String) {
+        self.doubts.push(doubt);
+    }
+
     /// Tells how far it is.
     pub fn say(&self, line: &str) {
         (self.tell)(line);
@@ -172,14 +195,14 @@ impl<'a> Steps<'a> {
     }
 
     /// A command as it is told.
-    fn shown(&self, args: &[&str]) -> String {
+    fn shown(&self, program: &str, args: &[&str]) -> String {
         let folder = self.folder.display().to_string();
         let word = |arg: &&str| {
             let arg = arg.replace(&folder, "%RUN/steps");
             if arg.contains(' ') { format!("'{arg}'") } else { arg }
         };
         let words: Vec<String> = args.iter().map(word).collect();
-        format!("snowmelt {}", words.join(" "))
+        format!("{program} {}", words.join(" "))
     }
 
     /// All commands.
