@@ -10,7 +10,7 @@ use snowmelt_lab::undo::Step;
 use super::steps::Steps;
 
 /// Why there is none: it needs a right that not all users have.
-pub const NEEDS_ROOT: &str = "emulating a device needs root and /dev/fuse";
+pub const NEEDS_ROOT: &str = "emulating a device needs root, /dev/fuse and loop devices";
 
 /// A device by its name in `lab device`.
 pub struct Emulated {
@@ -21,7 +21,8 @@ pub struct Emulated {
 
 /// Whether devices can be made here.
 pub fn is_possible() -> bool {
-    rustix::process::geteuid().is_root() && Path::new("/dev/fuse").exists()
+    let is_there = |path: &str| Path::new(path).exists();
+    rustix::process::geteuid().is_root() && is_there("/dev/fuse") && is_there("/dev/loop-control")
 }
 
 /// Why there can be no file system on an emulated device here, if so.
