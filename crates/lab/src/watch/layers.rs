@@ -82,37 +82,36 @@ fn device_sums(total: &Total) -> DeviceSums {
 /// Count and bytes of the program's bios, and of all.
 type Bios = Option<((u64, u64), (u64, u64))>;
 
-fn reads(io: &ProcessIo, bios: Bios, device: (u64, u64)) -> Layers {
+/// From the program down to the device: its calls, its storage, bios, requests.
+fn stack(
+    (calls, count, bytes): (&'static str, u64, u64),
+    (storage, stored): (&'static str, u64),
+    bios: Bios,
+    device: (u64, u64),
+) -> Vec<LayerSum> {
     let layer = |layer, count, bytes| LayerSum { layer, count, bytes };
-    let mut layers = vec![
-        layer("read calls of the program", Some(io.syscr), io.rchar),
-        layer("storage, for the program", None, io.read_bytes),
-    ];
+    let mut layers = vec![layer(calls, Some(count), bytes), layer(storage, None, stored)];
     if let Some((ours, all)) = bios {
         layers.push(layer("bios by the program", Some(ours.0), ours.1));
         layers.push(layer("bios by all", Some(all.0), all.1));
     }
     layers.push(layer("requests to the device", Some(device.0), device.1));
-    let mut differences = vec![from_storage(io)];
-    differences.push(between_programs("read", io.read_bytes, device.1));
+    layers
+}
+
+fn reads(io: &ProcessIo, bios: Bios, device: (u64, u64)) -> Layers {
+    let calls = ("read calls of the program", io.syscr, io.rchar);
+    let layers = stack(calls, ("storage, for the program", io.read_bytes), bios, device);
+    let mut differences = vec![from_storage(io), between_programs("read", io.read_bytes, device.1)];
     differences.extend(bios.map(|(_, all)| between_blocks("read", all, device)));
     differences.extend(amplification("read", (io.syscr, io.rchar), (device.0, device.1), io.read_bytes));
     Layers { kind: "read", layers, differences }
 }
 
 fn writes(io: &ProcessIo, bios: Bios, device: (u64, u64)) -> Layers {
-    let layer = |layer, count, bytes| LayerSum { layer, count, bytes };
-    let mut layers = vec![
-        layer("write calls of the program", Some(io.syscw), io.wchar),
-        layer("to storage, made by the program", None, io.write_bytes),
-    ];
-    if let Some((ours, all)) = bios {
-        layers.push(layer("bios by the program", Some(ours.0), ours.1));
-        layers.push(layer("bios by all", Some(all.0), all.1));
-    }
-    layers.push(layer("requests to the device", Some(device.0), device.1));
-    let mut differences = vec![to_storage(io)];
-    differences.push(between_programs("write", io.write_bytes, device.1));
+    let calls = ("write calls of the program", io.syscw, io.wchar);
+    let layers = stack(calls, ("to storage, made by the program", io.write_bytes), bios, device);
+    let mut differences = vec![to_storage(io), between_programs("write", io.write_bytes, device.1)];
     differences.extend(bios.map(|(_, all)| between_blocks("write", all, device)));
     Layers { kind: "write", layers, differences }
 }
