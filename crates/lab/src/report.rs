@@ -170,6 +170,25 @@ pub struct Column {
     pub numeric: bool,
 }
 
+/// The room that a drawing has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    /// A page on a screen or on paper.
+    Wide,
+    /// A telephone held upright.
+    Narrow,
+}
+
+impl Room {
+    /// Its width; letters are as large in both.
+    fn width(self) -> f64 {
+        match self {
+            Room::Wide => 920.0,
+            Room::Narrow => 318.0,
+        }
+    }
+}
+
 impl Report {
     /// An empty report.
     pub fn new(title: impl Into<String>) -> Report {
@@ -198,7 +217,7 @@ impl Report {
         let figures = self.sections.iter().flat_map(|section| &section.figures).enumerate();
         figures
             .filter_map(|(i, figure)| {
-                let picture = figure.picture(i)?;
+                let picture = figure.picture(Room::Wide, &i.to_string())?;
                 let name = format!("{:02}-{}", i + 1, svg::file_name(figure.title()));
                 Some((name, picture.document(theme)))
             })
@@ -242,12 +261,12 @@ impl Figure {
     }
 
     /// The drawing; `None` for tables. `id` makes the names in it unique on the page.
-    fn picture(&self, id: usize) -> Option<svg::Picture> {
+    fn picture(&self, room: Room, id: &str) -> Option<svg::Picture> {
         match self {
-            Figure::Lines(plot) => Some(lines::draw(plot, lines::Style::Lines, id)),
-            Figure::Scatter(plot) => Some(lines::draw(plot, lines::Style::Dots, id)),
-            Figure::HeatMap(map) => Some(heat_map::draw(map, id)),
-            Figure::Bars(bars) => Some(bars::draw(bars, id)),
+            Figure::Lines(plot) => Some(lines::draw(plot, lines::Style::Lines, room, id)),
+            Figure::Scatter(plot) => Some(lines::draw(plot, lines::Style::Dots, room, id)),
+            Figure::HeatMap(map) => Some(heat_map::draw(map, room, id)),
+            Figure::Bars(bars) => Some(bars::draw(bars, room, id)),
             Figure::Table(_) => None,
         }
     }

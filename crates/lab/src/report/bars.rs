@@ -1,31 +1,43 @@
 //! Horizontal bars with their values, and a thin line from the smallest to the largest of
 //! several measurements.
 
+use super::lines::{LETTER, apart, cut};
 use super::scale::{Axis, fit};
 use super::svg::{Anchor, Picture};
-use super::{Bars, Column, Table};
+use super::{Bars, Column, Room, Table};
 
-const WIDTH: f64 = 920.0;
 const TOP: f64 = 14.0;
 const BAR_HEIGHT: f64 = 30.0;
+/// Where there is little room the name stands above its bar.
+const NAME_HEIGHT: f64 = 16.0;
 
-pub(super) fn draw(bars: &Bars, id: usize) -> Picture {
+pub(super) fn draw(bars: &Bars, room: Room, id: &str) -> Picture {
     let longest = bars.bars.iter().map(|bar| bar.name.chars().count()).max().unwrap_or(0);
-    let left = (longest as f64 * super::lines::LETTER + 24.0).clamp(80.0, 500.0);
-    let right = WIDTH - 96.0;
-    let bottom = TOP + bars.bars.len() as f64 * BAR_HEIGHT;
-    let mut picture = Picture::new(WIDTH, bottom + 54.0, &bars.title, &description(bars), id);
+    let (left, name_height) = match room {
+        Room::Wide => ((longest as f64 * LETTER + 24.0).clamp(80.0, 500.0), 0.0),
+        Room::Narrow => (8.0, NAME_HEIGHT),
+    };
+    let right = room.width() - if room == Room::Wide { 96.0 } else { 80.0 };
+    let row = BAR_HEIGHT + name_height;
+    let bottom = TOP + bars.bars.len() as f64 * row;
+    let mut picture = Picture::new(room.width(), bottom + 54.0, &bars.title, &description(bars), id);
     let axis = Axis::new(&bars.label, bars.unit);
     let ends = bars.bars.iter().flat_map(|bar| [bar.value, bar.range.map_or(0.0, |range| range.1)]);
     let x = fit(&axis, ends, left, right);
     let zero = x.place(0.0).unwrap_or(left);
-    for (at, label) in x.ticks() {
+    for (at, label) in apart(x.ticks()) {
         picture.line((at, TOP), (at, bottom), "grid");
         picture.text((at, bottom + 18.0), Anchor::Middle, "tick", &label);
     }
     for (i, bar) in bars.bars.iter().enumerate() {
-        let y = TOP + i as f64 * BAR_HEIGHT;
-        picture.text((left - 10.0, y + BAR_HEIGHT / 2.0 + 4.5), Anchor::End, "", &bar.name);
+        let y = TOP + i as f64 * row + name_height;
+        match room {
+            Room::Wide => picture.text((left - 10.0, y + BAR_HEIGHT / 2.0 + 4.5), Anchor::End, "", &bar.name),
+            Room::Narrow => {
+                let name = cut(&bar.name, ((room.width() - left) / LETTER) as usize);
+                picture.text((left, y), Anchor::Start, "", &name);
+            }
+        }
         let Some(end) = x.place(bar.value) else { continue };
         let class = format!("f{}", bar.group % super::theme::SERIES_COLOURS);
         let tip = format!("{}: {}", bar.name, bars.unit.show(bar.value));

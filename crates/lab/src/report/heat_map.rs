@@ -1,12 +1,12 @@
 //! Heat maps: a coloured cell with its value for every pair of names.
 
 use super::svg::{Anchor, Picture};
-use super::{Column, HeatMap, Table};
+use super::{Column, HeatMap, Room, Table};
 
-const LEFT: f64 = 110.0;
 const TOP: f64 = 20.0;
 const CELL_HEIGHT: f64 = 46.0;
-const MOST_WIDTH: f64 = 920.0;
+/// A cell with its value in it is no narrower: the page moves sideways instead.
+const LEAST_CELL: f64 = 58.0;
 
 /// The viridis colours (public domain), from low to high: they keep their order in grey and for
 /// the colour-blind.
@@ -22,19 +22,23 @@ const COLOURS: [(u8, u8, u8); 9] = [
     (253, 231, 37),
 ];
 
-pub(super) fn draw(map: &HeatMap, id: usize) -> Picture {
+pub(super) fn draw(map: &HeatMap, room: Room, id: &str) -> Picture {
     let columns = map.x.len().max(1) as f64;
-    let cell_width = ((MOST_WIDTH - LEFT - 20.0) / columns).min(150.0);
+    let (left, right, least) = match room {
+        Room::Wide => (110.0, 20.0, 0.0),
+        Room::Narrow => (88.0, 6.0, LEAST_CELL),
+    };
+    let cell_width = ((room.width() - left - right) / columns).clamp(least, 150.0);
     let bottom = TOP + map.y.len() as f64 * CELL_HEIGHT;
-    let width = LEFT + columns * cell_width + 20.0;
-    let mut picture = Picture::new(width.max(360.0), bottom + 58.0, &map.title, &description(map), id);
+    let width = left + columns * cell_width + right;
+    let mut picture = Picture::new(width.max(318.0), bottom + 58.0, &map.title, &description(map), id);
     let (low, high) = range(map);
     for (r, row) in map.cells.iter().enumerate() {
         let y = TOP + r as f64 * CELL_HEIGHT;
         let name = map.y.get(r).map_or("", String::as_str);
-        picture.text((LEFT - 10.0, y + CELL_HEIGHT / 2.0 + 4.0), Anchor::End, "tick", name);
+        picture.text((left - 10.0, y + CELL_HEIGHT / 2.0 + 4.0), Anchor::End, "tick", name);
         for (c, value) in row.iter().enumerate() {
-            let at = (LEFT + c as f64 * cell_width + 1.0, y + 1.0);
+            let at = (left + c as f64 * cell_width + 1.0, y + 1.0);
             let size = (cell_width - 2.0, CELL_HEIGHT - 2.0);
             let Some(value) = value else {
                 picture.rect(at, size, "absent", "not measured");
@@ -50,10 +54,10 @@ pub(super) fn draw(map: &HeatMap, id: usize) -> Picture {
         }
     }
     for (c, name) in map.x.iter().enumerate() {
-        let x = LEFT + (c as f64 + 0.5) * cell_width;
+        let x = left + (c as f64 + 0.5) * cell_width;
         picture.text((x, bottom + 18.0), Anchor::Middle, "tick", name);
     }
-    picture.text((LEFT + columns * cell_width / 2.0, bottom + 44.0), Anchor::Middle, "label", &map.x_label);
+    picture.text((left + columns * cell_width / 2.0, bottom + 44.0), Anchor::Middle, "label", &map.x_label);
     picture.upright((18.0, f64::midpoint(TOP, bottom)), "label", &map.y_label);
     picture
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::svg::escape;
 use super::theme::{DRAWING, Theme};
-use super::{Figure, Report, Section, table};
+use super::{Figure, Report, Room, Section, table};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -64,7 +64,9 @@ fn draw_section(out: &mut String, section: &Section, id: &mut usize) {
 
 fn draw_figure(out: &mut String, figure: &Figure, id: usize) {
     let note = escape(figure.note());
-    let Some(picture) = figure.picture(id) else {
+    let wide = figure.picture(Room::Wide, &id.to_string());
+    let narrow = figure.picture(Room::Narrow, &format!("{id}n"));
+    let Some((wide, narrow)) = wide.zip(narrow) else {
         let _ = writeln!(out, "<div class=\"scroll\" tabindex=\"0\">{}</div>", table::html(&figure.data()));
         if !note.is_empty() {
             let _ = writeln!(out, "<p class=\"note\">{note}</p>");
@@ -76,8 +78,9 @@ fn draw_figure(out: &mut String, figure: &Figure, id: usize) {
     let _ = write!(
         out,
         "<figure data-name=\"{name}\"><figcaption><strong>{title}</strong></figcaption>\n\
-         <div class=\"scroll\">{}</div>\n",
-        picture.inline()
+         <div class=\"scroll wide\">{}</div>\n<div class=\"scroll narrow\">{}</div>\n",
+        wide.inline(),
+        narrow.inline_fixed()
     );
     if !note.is_empty() {
         let _ = writeln!(out, "<p class=\"note\">{note}</p>");

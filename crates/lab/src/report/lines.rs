@@ -3,7 +3,7 @@
 use super::scale::{Fitted, fit};
 use super::svg::{Anchor, Picture};
 use super::theme::series_class;
-use super::{Column, Plot, Series, Table};
+use super::{Column, Plot, Room, Series, Table};
 
 /// How points are drawn.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -12,10 +12,17 @@ pub(super) enum Style {
     Dots,
 }
 
-const WIDTH: f64 = 920.0;
-const HEIGHT: f64 = 430.0;
-const LEFT: f64 = 86.0;
-const BOTTOM: f64 = HEIGHT - 58.0;
+/// Places of the axes, and the size of the whole.
+struct Frame {
+    width: f64,
+    height: f64,
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+    /// The middle of the vertical axis' label.
+    label: f64,
+}
 
 /// About the width of a letter.
 pub(super) const LETTER: f64 = 7.3;
@@ -30,23 +37,63 @@ const MOST_POINTS: usize = 4000;
 /// Distance between names at the ends of lines.
 const NAME_HEIGHT: f64 = 17.0;
 
-pub(super) fn draw(plot: &Plot, style: Style, id: usize) -> Picture {
-    let named = plot.series.len() > 1 || plot.series.iter().any(|series| series.dashed);
-    let names_aside = named && style == Style::Lines;
-    let longest = plot.series.iter().map(|series| series.name.chars().count()).max().unwrap_or(0);
-    let right = WIDTH - if names_aside { (longest as f64 * LETTER + 36.0).min(360.0) } else { 24.0 };
-    let top = if named && !names_aside { 40.0 } else { 20.0 };
+/// The names of the series stand beside the ends of lines, above dots, and above everything where
+/// there is little room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Names {
+    None,
+    Aside,
+    Above,
+    Stacked,
+}
 
-    let mut picture = Picture::new(WIDTH, HEIGHT, &plot.title, &description(plot), id);
+impl Names {
+    fn of(plot: &Plot, style: Style, room: Room) -> Names {
+        let named = plot.series.len() > 1 || plot.series.iter().any(|series| series.dashed);
+        match (named, room, style) {
+            (false, ..) => Names::None,
+            (true, Room::Narrow, _) => Names::Stacked,
+            (true, Room::Wide, Style::Lines) => Names::Aside,
+            (true, Room::Wide, Style::Dots) => Names::Above,
+        }
+    }
+}
+
+impl Frame {
+    fn of(plot: &Plot, names: Names, room: Room) -> Frame {
+        let width = room.width();
+        let longest = plot.series.iter().map(|series| series.name.chars().count()).max().unwrap_or(0);
+        let beside = match names {
+            Names::Aside => (longest as f64 * LETTER + 36.0).min(360.0),
+            _ if room == Room::Narrow => 14.0,
+            _ => 24.0,
+        };
+        let top = match names {
+            Names::Above => 40.0,
+            Names::Stacked => 18.0 + plot.series.len() as f64 * NAME_HEIGHT,
+            _ => 20.0,
+        };
+        let (height, left, label) = match room {
+            Room::Wide => (430.0, 86.0, 18.0),
+            Room::Narrow => (top + 290.0, 72.0, 11.0),
+        };
+        Frame { width, height, left, right: width - beside, top, bottom: height - 58.0, label }
+    }
+}
+
+pub(super) fn draw(plot: &Plot, style: Style, room: Room, id: &str) -> Picture {
+    let names = Names::of(plot, style, room);
+    let frame = Frame::of(plot, names, room);
+    let mut picture = Picture::new(frame.width, frame.height, &plot.title, &description(plot), id);
     let all = || plot.series.iter().flat_map(|series| &series.points);
-    let x = fit(&plot.x, all().map(|p| p.0), LEFT, right);
-    let y = fit(&plot.y, all().map(|p| p.1), BOTTOM, top);
-    bands(&mut picture, plot, &x, (right, top));
-    frame(&mut picture, plot, &x, &y, (right, top));
+    let x = fit(&plot.x, all().map(|p| p.0), frame.left, frame.right);
+    let y = fit(&plot.y, all().map(|p| p.1), frame.bottom, frame.top);
+    bands(&mut picture, plot, &x, &frame);
+    axes(&mut picture, plot, &x, &y, &frame);
 
     let mut ends = Vec::new();
     for (i, series) in plot.series.iter().enumerate() {
-        let points = places(series, &x, &y);
+        let points = places(series, &x, &y, room);
         let Some(last) = points.last() else { continue };
         ends.push((last.0, i));
         match style {
@@ -57,10 +104,11 @@ pub(super) fn draw(plot: &Plot, style: Style, id: usize) -> Picture {
             }
         }
     }
-    if names_aside {
-        name_aside(&mut picture, plot, ends, right, top);
-    } else if named {
-        name_above(&mut picture, plot);
+    match names {
+        Names::None => {}
+        Names::Aside => name_aside(&mut picture, plot, ends, &frame),
+        Names::Above => name_above(&mut picture, plot, frame.left),
+        Names::Stacked => name_stacked(&mut picture, plot),
     }
     picture
 }
@@ -72,38 +120,55 @@ fn colour(plot: &Plot, i: usize) -> usize {
 /// Places and values of a series, thinned to what can be told apart.
 type Placed = ((f64, f64), (f64, f64));
 
-fn places(series: &Series, x: &Fitted, y: &Fitted) -> Vec<Placed> {
-    let every = series.points.len().div_ceil(MOST_POINTS).max(1);
+fn places(series: &Series, x: &Fitted, y: &Fitted, room: Room) -> Vec<Placed> {
+    let most = (MOST_POINTS as f64 * room.width() / Room::Wide.width()) as usize;
+    let every = series.points.len().div_ceil(most).max(1);
     let thinned = series.points.iter().step_by(every);
     thinned.filter_map(|p| Some(((x.place(p.0)?, y.place(p.1)?), *p))).collect()
 }
 
-fn frame(picture: &mut Picture, plot: &Plot, x: &Fitted, y: &Fitted, (right, top): (f64, f64)) {
+fn axes(picture: &mut Picture, plot: &Plot, x: &Fitted, y: &Fitted, frame: &Frame) {
+    let Frame { left, right, bottom, .. } = *frame;
     for (at, label) in y.ticks() {
-        picture.line((LEFT, at), (right, at), "grid");
-        picture.text((LEFT - 9.0, at + 4.0), Anchor::End, "tick", &label);
+        picture.line((left, at), (right, at), "grid");
+        picture.text((left - 9.0, at + 4.0), Anchor::End, "tick", &label);
     }
-    for (at, label) in x.ticks() {
-        picture.line((at, BOTTOM), (at, BOTTOM + 5.0), "axis");
-        picture.text((at, BOTTOM + 20.0), Anchor::Middle, "tick", &label);
+    for (at, label) in apart(x.ticks()) {
+        picture.line((at, bottom), (at, bottom + 5.0), "axis");
+        picture.text((at, bottom + 20.0), Anchor::Middle, "tick", &label);
     }
-    picture.line((LEFT, BOTTOM), (right, BOTTOM), "axis");
-    picture.text((f64::midpoint(LEFT, right), HEIGHT - 12.0), Anchor::Middle, "label", &plot.x.label);
-    picture.upright((18.0, f64::midpoint(top, BOTTOM)), "label", &plot.y.label);
+    picture.line((left, bottom), (right, bottom), "axis");
+    picture.text((f64::midpoint(left, right), frame.height - 12.0), Anchor::Middle, "label", &plot.x.label);
+    picture.upright((frame.label, f64::midpoint(frame.top, bottom)), "label", &plot.y.label);
+}
+
+/// Ticks of a horizontal axis whose labels do not cover each other, from the first on.
+pub(super) fn apart(ticks: Vec<(f64, String)>) -> Vec<(f64, String)> {
+    let mut free = f64::NEG_INFINITY;
+    let has_room = |(at, label): &(f64, String)| {
+        let half = label.chars().count() as f64 * SMALL_LETTER / 2.0;
+        let fits = at - half >= free;
+        if fits {
+            free = at + half + 5.0;
+        }
+        fits
+    };
+    ticks.into_iter().filter(has_room).collect()
 }
 
 /// The named stretches of the horizontal axis, behind everything: each second one darker, names
 /// upright where they are narrow.
-fn bands(picture: &mut Picture, plot: &Plot, x: &Fitted, (right, top): (f64, f64)) {
+fn bands(picture: &mut Picture, plot: &Plot, x: &Fitted, frame: &Frame) {
+    let Frame { left, right, top, bottom, .. } = *frame;
     let mut odd = false;
     for band in plot.x.bands.iter().filter(|band| !band.name.is_empty()) {
         let (Some(from), Some(to)) = (x.place(band.from), x.place(band.to)) else { continue };
-        let (from, to) = (from.clamp(LEFT, right), to.clamp(LEFT, right));
+        let (from, to) = (from.clamp(left, right), to.clamp(left, right));
         let class = if odd { "band-odd" } else { "band" };
         odd = !odd;
         let unit = plot.x.unit;
         let tip = format!("{}: {} to {}", band.name, unit.show(band.from), unit.show(band.to));
-        picture.rect((from, top), (to - from, BOTTOM - top), class, &tip);
+        picture.rect((from, top), (to - from, bottom - top), class, &tip);
         let (letters, middle) = (band.name.chars().count(), f64::midpoint(from, to));
         if to - from > letters as f64 * SMALL_LETTER + 6.0 {
             picture.text((middle, top + 13.0), Anchor::Middle, "band-name", &band.name);
@@ -132,10 +197,11 @@ fn draw_line(picture: &mut Picture, plot: &Plot, i: usize, points: &[Placed]) {
 }
 
 /// Names beside the ends of the lines, moved apart where they would cover each other.
-fn name_aside(picture: &mut Picture, plot: &Plot, mut ends: Vec<((f64, f64), usize)>, right: f64, top: f64) {
+fn name_aside(picture: &mut Picture, plot: &Plot, mut ends: Vec<((f64, f64), usize)>, frame: &Frame) {
+    let right = frame.right;
     ends.sort_by(|a, b| a.0.1.total_cmp(&b.0.1));
     let wanted: Vec<f64> = ends.iter().map(|end| end.0.1).collect();
-    for ((end, i), y) in ends.iter().zip(spread_out(&wanted, top + 4.0, BOTTOM)) {
+    for ((end, i), y) in ends.iter().zip(spread_out(&wanted, frame.top + 4.0, frame.bottom)) {
         let colour = colour(plot, *i);
         let class = format!("leader {}", series_class(colour));
         picture.path(&[(end.0 + 6.0, end.1), (right + 6.0, y), (right + 12.0, y)], &class);
@@ -166,12 +232,35 @@ fn spread_out(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     places
 }
 
-fn name_above(picture: &mut Picture, plot: &Plot) {
-    let mut at = LEFT;
+fn name_above(picture: &mut Picture, plot: &Plot, left: f64) {
+    let mut at = left;
     for (i, series) in plot.series.iter().enumerate() {
         picture.mark((at + 6.0, 18.0), colour(plot, i), "");
         picture.text((at + 16.0, 22.5), Anchor::Start, "", &series.name);
         at += series.name.chars().count() as f64 * LETTER + 40.0;
+    }
+}
+
+/// A line for each name, below one another, cut where the drawing ends.
+fn name_stacked(picture: &mut Picture, plot: &Plot) {
+    let letters = ((picture.width - 40.0) / LETTER) as usize;
+    for (i, series) in plot.series.iter().enumerate() {
+        let y = 14.0 + i as f64 * NAME_HEIGHT;
+        if series.dashed {
+            let class = format!("line dashed {}", series_class(colour(plot, i)));
+            picture.line((4.0, y), (20.0, y), &class);
+        } else {
+            picture.mark((12.0, y), colour(plot, i), "");
+        }
+        picture.text((26.0, y + 4.5), Anchor::Start, "", &cut(&series.name, letters));
+    }
+}
+
+/// So many letters of a name, with dots for what is left out.
+pub(super) fn cut(name: &str, letters: usize) -> String {
+    match name.char_indices().nth(letters) {
+        Some(_) => name.chars().take(letters.saturating_sub(1)).chain(['…']).collect(),
+        None => name.to_owned(),
     }
 }
 
@@ -228,13 +317,29 @@ mod tests {
         let mut plot =
             Plot { series: vec![Series::new("a", vec![(0.0, 1.0), (100.0, 2.0)])], ..Plot::default() };
         plot.x.bands = vec![band("load", 0.0, 50.0), band("", 50.0, 52.0), band("a long name", 52.0, 60.0)];
-        let svg = draw(&plot, Style::Lines, 0).inline();
+        let svg = draw(&plot, Style::Lines, Room::Wide, "0").inline();
         let place = |what: &str| svg.find(what).unwrap_or_else(|| panic!("no {what} in {svg}"));
         assert!(place("class=\"band\"") < place("class=\"line"), "behind");
         assert!(
             svg.contains(">load</text>") && svg.contains("rotate") && svg.contains(">a long name</text>")
         );
         assert_eq!(svg.matches("class=\"band").count() - svg.matches("band-name").count(), 2, "{svg}");
+    }
+
+    #[test]
+    fn little_room_has_names_above_and_ticks_apart() {
+        let series = |name: &str| Series::new(name, vec![(0.0, 1.0), (1e6, 2.0)]);
+        let long = "a name that is much longer than a telephone is wide when it is held upright";
+        let plot = Plot { series: vec![series("a"), series(long)], ..Plot::default() };
+        let picture = draw(&plot, Style::Lines, Room::Narrow, "0");
+        assert!(picture.width <= 350.0, "{}", picture.width);
+        let svg = picture.inline();
+        assert!(svg.contains(">a</text>") && svg.contains(">a name that") && !svg.contains("upright</text>"));
+        let ticks: Vec<(f64, String)> = (0..20).map(|i| (f64::from(i) * 15.0, "1000 s".into())).collect();
+        let kept = apart(ticks);
+        assert_eq!(kept[0].0, 0.0);
+        assert!(kept.windows(2).all(|w| w[1].0 - w[0].0 > 6.0 * SMALL_LETTER), "{kept:?}");
+        assert!(kept.len() > 4, "{kept:?}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub(super) struct Picture {
     pub(super) height: f64,
     title: String,
     description: String,
-    id: usize,
+    id: String,
     body: String,
 }
 
@@ -58,13 +58,13 @@ impl Anchor {
 }
 
 impl Picture {
-    pub(super) fn new(width: f64, height: f64, title: &str, description: &str, id: usize) -> Picture {
+    pub(super) fn new(width: f64, height: f64, title: &str, description: &str, id: &str) -> Picture {
         let mut picture = Picture {
             width,
             height,
             title: title.into(),
             description: description.into(),
-            id,
+            id: id.into(),
             body: String::new(),
         };
         picture.rect((0.0, 0.0), (width, height), "back", "");
@@ -170,6 +170,11 @@ impl Picture {
         // No larger than drawn, whatever room there is: letters stay the same from figure to
         // figure.
         self.element(&format!(" style=\"max-width:{:.0}px\"", self.width))
+    }
+
+    /// The same, exactly as large as drawn: what is too wide is moved sideways.
+    pub(super) fn inline_fixed(&self) -> String {
+        self.element(&format!(" style=\"width:{0:.0}px;max-width:{0:.0}px\"", self.width))
     }
 
     /// A document of its own.

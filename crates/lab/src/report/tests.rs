@@ -67,8 +67,14 @@ fn a_page_is_self_contained_and_escaped() {
     for outside in ["http:", "https:", "src=\"", "@import", "url(", "<link", "<iframe"] {
         assert!(!page.contains(outside), "{outside} would need something outside of the page");
     }
-    assert_eq!(page.matches("<svg").count(), 4);
-    assert_eq!(page.matches("role=\"img\"").count(), 4);
+    assert_eq!(page.matches("<svg").count(), 8, "each for screens and for telephones");
+    assert_eq!(page.matches("role=\"img\"").count(), 8);
+    let mut names: Vec<&str> =
+        page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let all = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all, "each id is once on a page");
     assert!(page.contains("These numbers are in doubt"));
 }
 

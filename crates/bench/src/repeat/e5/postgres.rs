@@ -18,7 +18,7 @@ ALTER TABLE scanned SET (parallel_workers = 79);
 ";
 /// Without it the first scan of each page would write.
 const FROZEN: &str = "VACUUM (FREEZE) scanned;\nCHECKPOINT;\n";
-/// Memory that PostgreSQL is told of: a quarter of it are its buffers, which the table exceeds.
+/// Memory that PostgreSQL is told of.
 const MEMORY: u64 = 64 << 20;
 const DATABASE: &str = "postgres";
 
@@ -33,7 +33,9 @@ pub struct PostgresScans {
 /// Scans a table of so many pages in a folder on the disk.
 pub fn scans(steps: &mut Steps<'_>, folder: &Path, pages: u64, dop: &str) -> Result<PostgresScans> {
     let mut adapter = Adapter::named("postgresql")?;
-    let more = ["max_worker_processes=100", "max_parallel_workers=100", "max_connections=120"];
+    // A scan of a range fills all buffers, and the next would find its last pages there.
+    let more =
+        ["max_worker_processes=100", "max_parallel_workers=100", "max_connections=120", "shared_buffers=1MB"];
     adapter.start.extend(more.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]));
     let engine = server::engine(steps, adapter, folder, MEMORY)?;
     let running = engine.start()?;
