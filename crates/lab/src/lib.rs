@@ -64,6 +64,8 @@ pub enum Command {
     Compare(run::compare::CompareArgs),
     /// Write the page of a run folder again, or its figures as SVG and PNG
     Report(report::command::ReportArgs),
+    /// One page of all runs below a folder, the newest first
+    Gallery(report::gallery::GalleryArgs),
     /// Trace the requests a device gets
     Trace(trace::TraceArgs),
     /// Watch a program: processors, its I/O, devices, page faults, memory, once a second
@@ -88,6 +90,7 @@ pub fn run(command: Command) -> Result<(), LabError> {
         Command::Write(args) => write::run(&args),
         Command::Compare(args) => run::compare::run(&args),
         Command::Report(args) => report::command::run(&args),
+        Command::Gallery(args) => report::gallery::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Watch(args) => watch::run(&args),
         Command::Mark(args) => watch::mark::run(&args),

@@ -6,6 +6,7 @@
 
 mod bars;
 pub(crate) mod command;
+pub(crate) mod gallery;
 mod heat_map;
 mod html;
 mod lines;

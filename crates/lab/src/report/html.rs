@@ -10,10 +10,11 @@ use super::{Figure, Report, Room, Section, table};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-pub(super) fn page(report: &Report) -> String {
-    let title = escape(&report.title);
+/// Everything before the content.
+pub(super) fn head(title: &str) -> String {
+    let title = escape(title);
     let (light, dark) = (Theme::LIGHT.properties(), Theme::DARK.properties());
-    let mut out = format!(
+    format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>\n\
@@ -21,7 +22,16 @@ pub(super) fn page(report: &Report) -> String {
          :root[data-theme=dark]{{{dark}}}\n{STYLE}\n{DRAWING}</style>\n</head>\n<body>\n\
          <header><h1>{title}</h1>\
          <button type=\"button\" id=\"theme\" hidden>Dark / light</button></header>\n<main>\n"
-    );
+    )
+}
+
+/// Everything after it.
+pub(super) fn end(out: &mut String) {
+    let _ = write!(out, "</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n");
+}
+
+pub(super) fn page(report: &Report) -> String {
+    let mut out = head(&report.title);
     doubts(&mut out, &report.doubts);
     if !report.summary.is_empty() {
         out += "<section class=\"summary\">\n";
@@ -33,7 +43,7 @@ pub(super) fn page(report: &Report) -> String {
         draw_section(&mut out, section, &mut id);
     }
     facts(&mut out, &report.facts);
-    let _ = write!(out, "</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n");
+    end(&mut out);
     out
 }
 
@@ -46,10 +56,38 @@ fn doubts(out: &mut String, doubts: &[String]) {
         return;
     }
     *out += "<section class=\"doubts\" role=\"note\"><h2>These numbers are in doubt</h2>\n<ul>\n";
-    for doubt in doubts {
-        let _ = writeln!(out, "<li>{}</li>", escape(doubt));
+    for alike in alike(doubts) {
+        let first = escape(alike[0]);
+        if alike.len() == 1 {
+            let _ = writeln!(out, "<li>{first}</li>");
+            continue;
+        }
+        let _ = writeln!(
+            out,
+            "<li><details><summary>{first}, and {} more like it</summary><ul>",
+            alike.len() - 1
+        );
+        for doubt in &alike[1..] {
+            let _ = writeln!(out, "<li>{}</li>", escape(doubt));
+        }
+        *out += "</ul></details></li>\n";
     }
     *out += "</ul></section>\n";
+}
+
+/// Doubts that say the same of different cells, with other numbers, side by side; in the order of
+/// their first.
+fn alike(doubts: &[String]) -> Vec<Vec<&str>> {
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for doubt in doubts {
+        let says = doubt.rsplit_once(": ").map_or(doubt.as_str(), |(_, says)| says);
+        let key: String = says.chars().filter(|c| !c.is_ascii_digit() && *c != '.').collect();
+        match groups.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, group)) => group.push(doubt),
+            None => groups.push((key, vec![doubt])),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
 }
 
 fn draw_section(out: &mut String, section: &Section, id: &mut usize) {
@@ -103,4 +141,21 @@ fn facts(out: &mut String, facts: &[(String, String)]) {
         let _ = writeln!(out, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(value));
     }
     *out += "</dl></section>\n";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_doubt_about_many_cells_is_one_line() {
+        let doubts =
+            ["a, 4k: 3 pages stayed", "other programs used 83 %", "b, 8k: 12 pages stayed", "odd: 4"];
+        let doubts = doubts.map(String::from);
+        assert_eq!(alike(&doubts), [vec![&*doubts[0], &*doubts[2]], vec![&*doubts[1]], vec![&*doubts[3]]]);
+        let mut page = String::new();
+        super::doubts(&mut page, &doubts);
+        assert!(page.contains("<summary>a, 4k: 3 pages stayed, and 1 more like it</summary>"), "{page}");
+        assert!(page.contains("12 pages stayed"), "none is lost");
+    }
 }
