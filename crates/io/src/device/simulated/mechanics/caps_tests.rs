@@ -225,7 +225,7 @@ fn sequential_requests_fill_a_unit_together() {
     for (streams, should) in [(2, 800.0), (3, 100.0)] {
         let mut device = model.build().expect("in bounds");
         let of = |id: u64| Transfer {
-            offset: (id % streams << 40) + (id / streams << 17),
+            offset: ((id % streams) << 40) + ((id / streams) << 17),
             len: 128 << 10,
             kind: TransferKind::Read,
         };
