@@ -46,6 +46,7 @@ pub use device::memory::MemoryDevice;
 pub use device::power::PowerDisk;
 pub use device::simulated::SimulatedDevice;
 pub use device::simulated::activity::Activity;
+pub use device::simulated::mechanics::steady::{SteadyEnds, SteadyLoad};
 pub use device::simulated::model::bounds::{ANSWER_S, ModelError, OUTSTANDING, REQUEST_BYTES};
 pub use device::simulated::model::parameters::{DiskModel, VolumeModel};
 pub use device::simulated::model::{DeviceModel, MODEL_NAMES, RaidModel};

@@ -12,7 +12,7 @@
 //! 3. Nothing waits for ever: models answer within bounds (see `snowmelt_io::ModelError`),
 //!    creation has a deadline, and a server that does not answer is cut off by aborting its
 //!    FUSE connection, which fails whatever waits for it.
-//! 4. `status`, `reset`, `cut` and `power-on` talk to it through a socket.
+//! 4. `status`, `reset`, `spend-credits`, `cut` and `power-on` talk to it through a socket.
 
 mod behind;
 mod check;
@@ -56,6 +56,9 @@ enum DeviceCommand {
     /// Empty the device's own buffers and start its counts anew (the page cache is another
     /// matter)
     Reset(control::NameArgs),
+    /// Spend the burst credits of a volume: from now on it is as slow as after a long load,
+    /// until they come back or reset
+    SpendCredits(control::NameArgs),
     /// Cut the power: unsynced writes are lost, whole or in part, and everything fails until
     /// power-on
     Cut(control::CutArgs),
@@ -77,6 +80,7 @@ pub fn run(args: &DeviceArgs) -> Result<(), LabError> {
         DeviceCommand::List(args) => list::run(args),
         DeviceCommand::Status(args) => control::status(args),
         DeviceCommand::Reset(args) => control::reset(args),
+        DeviceCommand::SpendCredits(args) => control::spend_credits(args),
         DeviceCommand::Cut(args) => control::cut(args),
         DeviceCommand::PowerOn(args) => control::power_on(args),
         DeviceCommand::Remove(args) => remove::run(args),

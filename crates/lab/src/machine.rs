@@ -5,6 +5,7 @@ pub(crate) mod awake;
 pub mod cpu;
 pub(crate) mod device_work;
 pub mod diskstats;
+pub mod interrupts;
 pub mod program;
 
 use std::collections::BTreeMap;

@@ -45,7 +45,7 @@ pub struct ReadArgs {
     /// Past the page cache, or through it, cold.
     #[arg(long, value_delimiter = ',', default_value = "on,off", hide_possible_values = true)]
     direct: Vec<OnOff>,
-    /// Engine of the reads: uring, threads, inline, mmap, posix-aio (fio: ioengine).
+    /// Engine of the reads: uring, threads, inline, mmap, vectored, posix-aio (fio: ioengine).
     #[arg(long, visible_alias = "ioengine", value_delimiter = ',', default_value = "uring")]
     engine: Vec<EngineName>,
     /// Offsets are multiples of this: bytes, or `size` for the request's own.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `NAME.jsonl` | raw results, one JSON object per line |
 //! | `settings.json` | kind, command line, settings, keys and measures by which runs are compared, doubts |
-//! | `machine.json` | the machine, the device's queue, how busy the machine was meanwhile |
+//! | `machine.json` | the machine, the device's queue and interrupts, how busy the machine was meanwhile |
 //! | `report.json` | the figures, from which the page can be written again |
 //! | `report.html` | the page |
 //!
@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::LabError;
+use crate::machine::interrupts::{DeviceInterrupts, InterruptCounts};
 use crate::machine::{BlockDevice, CpuClock, Disturbance, Machine};
 use crate::report::Report;
 
@@ -44,6 +45,7 @@ pub struct Run {
     comparison: Comparison,
     doubts: Vec<String>,
     began: CpuClock,
+    interrupts: InterruptCounts,
     untimed: bool,
     began_at: String,
 }
@@ -118,6 +120,7 @@ impl Run {
             comparison: Comparison::default(),
             doubts: Vec::new(),
             began: CpuClock::now(),
+            interrupts: InterruptCounts::now(),
             untimed: false,
             began_at,
         })
@@ -188,7 +191,10 @@ impl Run {
             self.judge(busy);
         }
         report.doubts = self.doubts.clone();
-        report.facts = self.facts(busy);
+        let now = InterruptCounts::now();
+        let interrupts: Vec<_> =
+            self.devices.iter().filter_map(|device| self.interrupts.until(&now, device)).collect();
+        report.facts = self.facts(busy, &interrupts);
         let settings = json!({
             "kind": self.kind,
             "version": env!("CARGO_PKG_VERSION"),
@@ -198,7 +204,12 @@ impl Run {
             "comparison": self.comparison,
             "doubts": self.doubts,
         });
-        let machine = json!({ "machine": self.machine, "devices": self.devices, "disturbance": busy });
+        let machine = json!({
+            "machine": self.machine,
+            "devices": self.devices,
+            "interrupts": interrupts,
+            "disturbance": busy,
+        });
         self.write("settings.json", &settings)?;
         self.write("machine.json", &machine)?;
         self.write("report.json", &report)?;
@@ -227,7 +238,7 @@ impl Run {
     }
 
     /// Name and value of what the page tells about the circumstances.
-    fn facts(&self, busy: Disturbance) -> Vec<(String, String)> {
+    fn facts(&self, busy: Disturbance, interrupts: &[DeviceInterrupts]) -> Vec<(String, String)> {
         let m = &self.machine;
         let command: Vec<String> = std::env::args().map(|arg| quoted(&arg)).collect();
         let mut facts = vec![
@@ -247,24 +258,30 @@ impl Run {
                 ),
             ),
         ];
-        for device in &self.devices {
-            let setting = |name: &str| device.queue.get(name).cloned().unwrap_or_else(|| "?".into());
-            facts.push((
-                format!("Device {}", device.name),
-                format!(
-                    "{}, {}scheduler {}, read-ahead {} KiB, rotational {}, nr_requests {}, write cache {}",
-                    crate::size::about(device.size_bytes as f64),
-                    if device.mount.is_empty() { String::new() } else { format!("{}, ", device.mount) },
-                    device.scheduler,
-                    setting("read_ahead_kb"),
-                    setting("rotational"),
-                    setting("nr_requests"),
-                    setting("write_cache"),
-                ),
-            ));
-        }
+        facts.extend(self.devices.iter().map(device_fact));
+        facts.extend(interrupts.iter().map(|of| (format!("Interrupts of {}", of.device), of.show())));
         facts
     }
+}
+
+/// A device and what of its queue's settings bears on the numbers.
+fn device_fact(device: &BlockDevice) -> (String, String) {
+    let setting = |name: &str| device.queue.get(name).cloned().unwrap_or_else(|| "?".into());
+    let cache = match setting("write_cache").as_str() {
+        "write back" => "on (write back)".into(),
+        "write through" => "off or never volatile (write through)".into(),
+        other => other.to_string(),
+    };
+    let value = format!(
+        "{}, {}scheduler {}, read-ahead {} KiB, rotational {}, nr_requests {}, the drive's write cache {cache}",
+        crate::size::about(device.size_bytes as f64),
+        if device.mount.is_empty() { String::new() } else { format!("{}, ", device.mount) },
+        device.scheduler,
+        setting("read_ahead_kb"),
+        setting("rotational"),
+        setting("nr_requests"),
+    );
+    (format!("Device {}", device.name), value)
 }
 
 impl Drop for Run {

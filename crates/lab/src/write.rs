@@ -49,7 +49,8 @@ pub struct WriteArgs {
     /// Sizes of writes (fio: bs).
     #[arg(long, visible_alias = "bs", value_delimiter = ',', default_value = "4k", value_parser = size::parse)]
     sizes: Vec<u64>,
-    /// Engine of the writes: inline, mmap, threads, uring, posix-aio (fio: ioengine).
+    /// Engine of the writes: inline, mmap, threads, uring, vectored (adjacent ones of
+    /// --depth in one pwritev), posix-aio (fio: ioengine).
     #[arg(
         long,
         visible_alias = "ioengine",

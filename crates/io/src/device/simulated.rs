@@ -107,6 +107,18 @@ impl SimulatedDevice {
         self.host.state.lock().mechanics.rest();
     }
 
+    /// Has its burst credits be gone, as after a long load.
+    pub fn spend_credits(&self) {
+        let now_ns = self.host.clock.now_ns();
+        self.host.state.lock().mechanics.spend_credits(now_ns);
+    }
+
+    /// Share of its burst credits left; none where there are none.
+    pub fn credits(&self) -> Option<f64> {
+        let now_ns = self.host.clock.now_ns();
+        self.host.state.lock().mechanics.credits(now_ns)
+    }
+
     /// Records that a request was answered `ns` later than the model knows, because its bytes
     /// came late.
     pub fn record_lateness(&self, ns: u64) {

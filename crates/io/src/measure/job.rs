@@ -2,7 +2,7 @@
 //! library.
 //!
 //! A job keeps `iodepth` requests of `bs` bytes outstanding, at places that follow a pattern,
-//! until its time is over. The engines `uring`, `threads`, `inline` and `mmap` have loops of
+//! until its time is over. The engines `uring`, `threads`, `inline`, `mmap` and `vectored` have loops of
 //! their own below the scheduler: the cost of a request is then the kernel's. With
 //! [`JobEngine::Queue`] the same load goes through a [`DeviceQueue`](crate::DeviceQueue); the
 //! difference is the cost of the scheduler.
@@ -15,6 +15,7 @@ mod places;
 mod queued;
 mod ring;
 mod tally;
+mod vectored;
 mod workers;
 
 use std::fs::{File, OpenOptions};
@@ -43,6 +44,9 @@ pub enum JobEngine {
     Inline,
     /// One thread that touches mapped memory (fio: `mmap`); `iodepth` is 1.
     Mmap,
+    /// One thread that moves runs of adjacent requests, of `iodepth` sorted ones, by one call
+    /// each (fio: `vsync`).
+    Vectored,
     /// A queue with its scheduler.
     Queue(Engine, Policy),
 }
@@ -78,7 +82,7 @@ impl JobEngine {
     pub fn most_depth(self) -> Option<u32> {
         match self {
             JobEngine::Inline | JobEngine::Mmap | JobEngine::Queue(Engine::Inline, _) => Some(1),
-            JobEngine::Uring | JobEngine::Threads | JobEngine::Queue(..) => None,
+            JobEngine::Uring | JobEngine::Threads | JobEngine::Vectored | JobEngine::Queue(..) => None,
         }
     }
 }
@@ -156,6 +160,7 @@ pub fn run_job(file: &JobFile, job: &Job, stop: &AtomicBool) -> Result<JobResult
         JobEngine::Threads => workers::run(file, job, job.iodepth, stop),
         JobEngine::Inline => workers::run(file, job, 1, stop),
         JobEngine::Mmap => mapped::run(file, job, stop),
+        JobEngine::Vectored => vectored::run(file, job, stop),
         JobEngine::Queue(..) => {
             let message = "a queue needs a device: run_job_on";
             Err(IoError::invalid(&file.name, Operation::Engine, message))
@@ -173,7 +178,7 @@ pub fn run_job_on(device: &Arc<dyn Device>, job: &Job, stop: &AtomicBool) -> Res
         JobEngine::Queue(engine, policy) => (engine, policy),
         JobEngine::Uring => (Engine::Uring, Policy::Fifo),
         JobEngine::Threads => (Engine::Threads, Policy::Fifo),
-        JobEngine::Inline | JobEngine::Mmap => (Engine::Inline, Policy::Fifo),
+        JobEngine::Inline | JobEngine::Mmap | JobEngine::Vectored => (Engine::Inline, Policy::Fifo),
     };
     queued::run(device, job, engine, policy, stop)
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use snowmelt_io::{Activity, Latency};
 
+use super::medium::Refused;
 use super::state::{self, Record};
 use super::unsynced::{CutReport, Keep};
 use crate::undo::mounts_of;
@@ -39,6 +40,7 @@ pub struct CutArgs {
 pub enum Ask {
     Status,
     Reset,
+    SpendCredits,
     Cut { keep: Keep, seed: u64 },
     PowerOn,
 }
@@ -62,17 +64,26 @@ pub struct Status {
     pub lateness: Latency,
     /// Bound of the 99th percentile of lateness, in nanoseconds.
     pub lateness_bound_ns: u64,
+    /// Share of its burst credits left, where it has any.
+    #[serde(default)]
+    pub credits: Option<f64>,
     /// Whether it has power.
     pub on: bool,
     /// Writes a power cut could lose now.
     pub unsynced: usize,
     /// Bytes of memory that hold what was written.
     pub held_bytes: u64,
+    /// Requests that the memory or file behind it refused.
+    #[serde(default)]
+    pub refused: Refused,
 }
 
 impl Status {
     /// Why what was measured on it does not count, if so.
     pub fn doubt(&self) -> Option<String> {
+        if let Some(refused) = self.refused.show() {
+            return Some(format!("on the emulated device {refused}"));
+        }
         (self.lateness.p99_ns > self.lateness_bound_ns).then(|| {
             format!(
                 "the emulated device answered late: p99 {} µs, bound {} µs",
@@ -178,6 +189,9 @@ pub fn status(args: &NameArgs) -> Result<(), LabError> {
         a.flushes
     );
     crate::say!("  {} outstanding now, {} at most", a.outstanding, a.most_outstanding);
+    if let Some(credits) = status.credits {
+        crate::say!("  burst credits: {:.1} % left", credits * 100.0);
+    }
     let l = status.lateness;
     crate::say!(
         "  lateness p50 {} µs, p99 {} µs, most {} µs (bound of p99: {} µs)",
@@ -192,17 +206,32 @@ pub fn status(args: &NameArgs) -> Result<(), LabError> {
     Ok(())
 }
 
-fn power(status: &Status) -> String {
-    match (status.on, status.unsynced) {
+/// Whether it runs, and with what losses.
+pub(super) fn power(status: &Status) -> String {
+    let refused = status.refused.show().map(|refused| format!(", {refused}")).unwrap_or_default();
+    let power = match (status.on, status.unsynced) {
         (false, _) => "without power".into(),
         (true, 0) => "running".into(),
         (true, n) => format!("running, {n} writes unsynced"),
-    }
+    };
+    power + &refused
 }
 
 /// `lab device reset`.
 pub fn reset(args: &NameArgs) -> Result<(), LabError> {
     expect_done(ask(&state::load(&args.name)?, Ask::Reset)?)
+}
+
+/// `lab device spend-credits`.
+pub fn spend_credits(args: &NameArgs) -> Result<(), LabError> {
+    let record = state::load(&args.name)?;
+    if status_of(&record)?.credits.is_none() {
+        return Err(LabError::Argument(format!(
+            "{} is {}, which has no burst credits to spend; gp2-100, st1-500 and azure-p10 have",
+            args.name, record.spec.model_name
+        )));
+    }
+    expect_done(ask(&record, Ask::SpendCredits)?)
 }
 
 /// `lab device cut`.

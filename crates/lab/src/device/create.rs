@@ -21,9 +21,9 @@ use crate::{LabError, size};
 pub struct CreateArgs {
     /// Name of the device in later commands
     pub name: String,
-    /// hdd-7200, hdd-10k, gp3, wide-slow, s3, ssd, nvme, an array of them
-    /// (raid0:hdd-7200*4,chunk=64k), or a TOML file (kind = "disk", "volume" or "raid0", any
-    /// parameter)
+    /// hdd-7200, hdd-10k, gp2-100, gp3, st1-500, azure-p10, wide-slow, e3, s3, ssd, nvme, an
+    /// array of them (raid0:hdd-7200*4,chunk=64k), or a TOML file (kind = "disk", "volume" or
+    /// "raid0", any parameter)
     #[arg(long)]
     pub model: String,
     /// Its length; a disk's whole capacity when not given (memory is used for what is written

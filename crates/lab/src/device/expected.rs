@@ -4,7 +4,7 @@
 //! only be measured on the model itself: through a block device requests are at most 1 MiB, and
 //! no faster than this machine answers.
 
-use snowmelt_io::IoError;
+use snowmelt_io::{IoError, SteadyLoad};
 
 use super::measure::{DeviceTarget, Load};
 
@@ -20,6 +20,8 @@ pub enum Published {
     Range(f64, f64),
     /// More than this.
     AtLeast(f64),
+    /// Never more than this, and no less than half of it.
+    Below(f64),
 }
 
 impl Published {
@@ -29,6 +31,7 @@ impl Published {
             Published::Value(v) => (value / v - 1.0).abs() <= TOLERANCE,
             Published::Range(low, high) => (low..=high).contains(&value),
             Published::AtLeast(low) => value >= low,
+            Published::Below(high) => (high / 2.0..=high).contains(&value),
         }
     }
 
@@ -38,6 +41,7 @@ impl Published {
             Published::Value(v) => number(v),
             Published::Range(low, high) => format!("{} to {}", number(low), number(high)),
             Published::AtLeast(low) => format!("over {}", number(low)),
+            Published::Below(high) => format!("up to {}", number(high)),
         }
     }
 }
@@ -67,6 +71,8 @@ pub enum Scope {
     Model,
     /// On a block device too.
     Read,
+    /// The same, after the burst credits are gone.
+    Spent,
     /// On a block device too, by writing to it.
     Write,
 }
@@ -78,7 +84,14 @@ const MANUAL: &str = "drive's data sheet, as in D. Aldridge's experiments of 200
 const CURVE: &str = "Cheetah 9LP as extracted for DiskSim, scaled to the three published seeks";
 const ST2000: &str = "ST2000DM006 as measured for ublk-disksim";
 const PLOTS: &str = "diskplorer's plot of gp3 (r5b, latency below the caps)";
+const GP2: &str = "AWS documentation of gp2 volumes";
+const GP2_MEAN: &str = "read latency of a database on gp2 until its credits ended (ldaws.com)";
+const ST1: &str = "AWS documentation of st1 volumes";
+const ST1_LATENCY: &str = "a disk over a network, from memory";
+const AZURE: &str = "Azure documentation of disk bursting";
+const AZURE_LATENCY: &str = "Azure documentation of premium disks: single-digit milliseconds";
 const AWS: &str = "AWS, gp3 as bought";
+const RESTART: &str = "the volume of the RavenDB restart experiment";
 const RAVEN: &str = "the volume of the RavenDB restart experiment, in kind";
 const OBJECTS: &str = "published measurements of object stores (AnyBlob, VLDB 2023; AWS guidelines)";
 const EVO: &str = "data sheet of the Samsung 860 EVO (SATA), from memory";
@@ -103,14 +116,18 @@ macro_rules! expected {
     };
 }
 
-use Published::{AtLeast, Range, Value};
+use Published::{AtLeast, Below, Range, Value};
 
 /// Figures of the device that `model` stands for; none for models of one's own.
 pub fn of(model: &str) -> Vec<Expected> {
     match model {
         "hdd-10k" => hdd_10k(),
         "hdd-7200" => hdd_7200(),
+        "gp2-100" => gp2_100(),
         "gp3" => gp3(),
+        "st1-500" => st1_500(),
+        "azure-p10" => azure_p10(),
+        "e3" => e3(),
         "wide-slow" => wide_slow(),
         "s3" => s3(),
         "ssd" => ssd(),
@@ -151,6 +168,75 @@ fn sustained_writes(t: &DeviceTarget) -> Result<f64, IoError> {
     let writes = |requests, seed| t.random(Load { depth: 1, requests, block: 4096, write: true }, seed);
     writes(17_000, 3)?;
     Ok(writes(4_000, 4)?.per_s())
+}
+
+/// Scattered reads, more at once than any volume needs.
+const SCATTERED: SteadyLoad =
+    SteadyLoad { depth: 64, len: 4096, stride: 1 << 21, write: false, rested_s: None };
+
+/// Reads from one end to the other.
+const fn scan(len: u64) -> SteadyLoad {
+    SteadyLoad { depth: 64, len, stride: len, write: false, rested_s: None }
+}
+
+const fn rested(load: SteadyLoad, hours: f64) -> SteadyLoad {
+    SteadyLoad { rested_s: Some(hours * 3600.0), ..load }
+}
+
+fn gp2_100() -> Vec<Expected> {
+    expected![
+        "a read alone", "ms", Value(0.5), GP2_MEAN, Read, |t| Ok(reads(t, 1, 4096, 6000, 40_000)?.mean_ms());
+        "99 of 100 reads alone are within", "ms", Range(1.0, 9.9), GP2, Read, |t| Ok(reads(t, 1, 4096, 6000, 40_000)?.quantile_ms(0.99));
+        "with credits: reads of 16 KiB, 16 at once", "per s", Value(3000.0), GP2, Read, |t| Ok(reads(t, 16, 16384, 12_000, 15_000)?.per_s());
+        "with credits: reads of 1 MiB, 8 at once", "MiB/s", Value(128.0), GP2, Read, |t| Ok(reads(t, 8, 1 << 20, 600, 1500)?.bytes_per_s() / MIB);
+        "credits gone: reads of 16 KiB, 16 at once", "per s", Value(300.0), GP2, Spent, |t| Ok(reads(t, 16, 16384, 1500, 15_000)?.per_s());
+        "full credits last", "s", Value(2000.0), GP2, Model, |t| Ok(t.lasts_s(SCATTERED, 1000.0));
+        "half of the 5 hours in which credits come back: they last", "s", Value(1000.0), GP2, Model, |t| Ok(t.lasts_s(rested(SCATTERED, 2.5), 1000.0));
+    ]
+}
+
+fn st1_500() -> Vec<Expected> {
+    expected![
+        "a read alone", "ms", Range(10.0, 99.0), ST1_LATENCY, Read, |t| Ok(reads(t, 1, 4096, 200, 4000)?.mean_ms());
+        "with credits: reads of 1 MiB, 16 at once", "MiB/s", Value(122.0), ST1, Read, |t| Ok(reads(t, 16, 1 << 20, 700, 3000)?.bytes_per_s() / MIB);
+        "with credits: scattered reads of 4 KiB, each a whole MiB", "per s", Value(122.0), ST1, Read, |t| Ok(reads(t, 16, 4096, 700, 3000)?.per_s());
+        "credits gone: reads of 1 MiB, 16 at once", "MiB/s", Value(19.5), ST1, Spent, |t| Ok(reads(t, 16, 1 << 20, 120, 1500)?.bytes_per_s() / MIB);
+        "credits gone: scan by 128 KiB, merged", "MiB/s", Value(19.5), ST1, Model, |t| Ok(1000.0 / t.takes_s(rested(scan(128 << 10), 0.0), 8000));
+        "scan of the whole volume, with credits", "h", Value(1.17), ST1, Model, |t| Ok(t.takes_s(scan(1 << 20), 500 << 10) / 3600.0);
+        "its credits of a MiB per MiB last", "h", Value(1.39), ST1, Model, |t| Ok(t.lasts_s(scan(1 << 20), 60.0) / 3600.0);
+    ]
+}
+
+fn azure_p10() -> Vec<Expected> {
+    expected![
+        "a read alone", "ms", Range(1.0, 9.9), AZURE_LATENCY, Read, |t| Ok(reads(t, 1, 4096, 2000, 40_000)?.mean_ms());
+        "99 of 100 reads alone are within", "ms", Range(1.0, 9.9), AZURE_LATENCY, Read, |t| Ok(reads(t, 1, 4096, 2000, 40_000)?.quantile_ms(0.99));
+        "with credits: reads of 16 KiB, 32 at once", "per s", Value(3500.0), AZURE, Read, |t| Ok(reads(t, 32, 16384, 14_000, 20_000)?.per_s());
+        "with credits: reads of 1 MiB, 16 at once", "MB/s", Value(170.0), AZURE, Read, |t| Ok(reads(t, 16, 1 << 20, 800, 3000)?.bytes_per_s() / MB);
+        "credits gone: reads of 16 KiB, 32 at once", "per s", Value(500.0), AZURE, Spent, |t| Ok(reads(t, 32, 16384, 2500, 15_000)?.per_s());
+        "credits gone: reads of 1 MiB, 16 at once", "MB/s", Value(100.0), AZURE, Spent, |t| Ok(reads(t, 16, 1 << 20, 500, 1500)?.bytes_per_s() / MB);
+        "full credits of requests last", "min", Value(30.0), AZURE, Model, |t| Ok(t.lasts_s(SCATTERED, 1000.0) / 60.0);
+        "full credits of bytes last", "min", Value(30.0), AZURE, Model, |t| Ok(t.lasts_s(scan(256 << 10), 135e6 / 262_144.0) / 60.0);
+        "after an hour's rest (500 per s come back) they last", "min", Value(10.0), AZURE, Model, |t| Ok(t.lasts_s(rested(SCATTERED, 1.0), 1000.0) / 60.0);
+    ]
+}
+
+fn e3() -> Vec<Expected> {
+    expected![
+        "a read alone", "ms", AtLeast(0.5), RESTART, Read, |t| Ok(reads(t, 1, 4096, 3000, 10_000)?.mean_ms());
+        "16 readers at once, against one", "×", AtLeast(10.0), RESTART, Read,
+            |t| Ok(reads(t, 16, 4096, 30_000, 40_000)?.per_s() / reads(t, 1, 4096, 3000, 10_000)?.per_s());
+        "scattered writes of 4 KiB, one at a time", "MB/s", Below(3.0), RESTART, Write, |t| scattered_writes(t, 1);
+        "scattered writes of 4 KiB, 32 at once", "MB/s", Below(3.0), RESTART, Write, |t| scattered_writes(t, 32);
+        "scattered writes of 4 KiB, 128 at once", "MB/s", Below(3.0), RESTART, Write, |t| scattered_writes(t, 128);
+        "scattered writes of 4 KiB, each synced", "MB/s", Below(3.0), RESTART, Write, |t| Ok(t.synced_bytes_per_s(t.count(2000, 10_000))? / MB);
+        "a copy from one half to the other", "MB/s", Value(10.0), RESTART, Write, |t| Ok(t.copy_bytes_per_s(t.count(64, 400))? / MB);
+    ]
+}
+
+fn scattered_writes(t: &DeviceTarget, depth: u64) -> Result<f64, IoError> {
+    let load = Load { depth, requests: t.count(3500, 20_000), block: 4096, write: true };
+    Ok(t.random(load, 5)?.bytes_per_s() / MB)
 }
 
 fn gp3() -> Vec<Expected> {

@@ -41,8 +41,7 @@ pub fn run(args: &ListArgs) -> Result<(), LabError> {
         let state = match (record.is_alive(), control::status_of(record)) {
             (false, _) => "its server is gone: `lab restore`".to_string(),
             (true, Err(e)) => format!("its server does not answer ({e})"),
-            (true, Ok(status)) if !status.on => "without power".to_string(),
-            (true, Ok(_)) => "running".to_string(),
+            (true, Ok(status)) => control::power(&status),
         };
         crate::say!(
             "{:<16} {:<12} {:<10} {:>10} {:<12} {:>5}  {state}{mounted}",

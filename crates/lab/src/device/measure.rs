@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use snowmelt_base::random::{GOLDEN, mix};
 use snowmelt_io::{
     Access, AlignedBuf, Clock, Device, DeviceModel, FileDevice, IoError, Job, JobEngine, JobFile, Pattern,
-    Places, SimulatedDevice, SparseMemoryDevice, run_job,
+    Places, SimulatedDevice, SparseMemoryDevice, SteadyLoad, run_job,
 };
 
 const MS: f64 = 1e6;
@@ -32,6 +32,8 @@ pub struct DeviceTarget {
     real: bool,
     /// A block device, for jobs.
     file: Option<JobFile>,
+    /// The model, in virtual time.
+    simulated: Option<Arc<SimulatedDevice>>,
 }
 
 /// Latencies of a number of requests, and how long all took.
@@ -83,7 +85,7 @@ impl DeviceTarget {
         let clock = Clock::virtual_time(1024); // processors are not what is measured
         let bytes = Arc::new(SparseMemoryDevice::new("model", len, 1 << 40));
         let device = Arc::new(SimulatedDevice::new(model.clone(), bytes, &clock));
-        DeviceTarget { device, clock, len, real: false, file: None }
+        DeviceTarget { device: device.clone(), clock, len, real: false, file: None, simulated: Some(device) }
     }
 
     /// A block device, past the page cache. Writes need `write`.
@@ -92,7 +94,7 @@ impl DeviceTarget {
         let device: Arc<dyn Device> = Arc::new(FileDevice::open(path, access, true)?);
         let len = device.len()?;
         let file = Some(JobFile::open(path, false, true)?);
-        Ok(DeviceTarget { device, clock: Clock::real(), len, real: true, file })
+        Ok(DeviceTarget { device, clock: Clock::real(), len, real: true, file, simulated: None })
     }
 
     /// Length in bytes.
@@ -103,6 +105,74 @@ impl DeviceTarget {
     /// `few` in real time, `many` in virtual.
     pub fn count(&self, few: u64, many: u64) -> u64 {
         if self.real { few } else { many }
+    }
+
+    /// Has a model's burst credits be gone; those of a block device are its server's.
+    pub fn spend_credits(&self) {
+        self.simulated.iter().for_each(|simulated| simulated.spend_credits());
+    }
+
+    /// The ends of a load on the model alone, in seconds: without threads, hours take a moment.
+    fn ends_s(&self, load: SteadyLoad) -> impl Iterator<Item = f64> {
+        let simulated = self.simulated.as_ref().expect("measured on the model only");
+        let ends = load.on(simulated.model()).expect("a model that runs is in bounds");
+        ends.map(|ns| ns as f64 / 1e9)
+    }
+
+    /// How long `load` gets more than `per_s` per second, in seconds.
+    pub fn lasts_s(&self, load: SteadyLoad, per_s: f64) -> f64 {
+        // Of so many requests' time, so that a slow one is no end.
+        let many = (per_s / 2.0).ceil().max(1.0) as usize;
+        let mut begin_s = 0.0;
+        let slow = |end_s: &f64| {
+            let is_slow = many as f64 / (end_s - begin_s) < per_s;
+            begin_s = *end_s;
+            is_slow
+        };
+        self.ends_s(load).skip(many - 1).step_by(many).find(slow).expect("credits end")
+    }
+
+    /// The time of `n` requests of `load`, in seconds.
+    pub fn takes_s(&self, load: SteadyLoad, n: u64) -> f64 {
+        self.ends_s(load).nth(n as usize - 1).expect("it has no end")
+    }
+
+    /// Copies `pieces` of 1 MiB from one half of the device to the other, several at once: reads
+    /// of some go on while others are written. Bytes copied per second.
+    pub fn copy_bytes_per_s(&self, pieces: u64) -> Result<f64, IoError> {
+        const PIECE: u64 = 1 << 20;
+        let to = self.len / 2 / PIECE * PIECE;
+        let next = AtomicU64::new(0);
+        let client = |_| -> Result<(u64, u64), IoError> {
+            let mut buf = AlignedBuf::new(PIECE as usize);
+            let began = self.clock.now_ns();
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed) * PIECE;
+                if at >= pieces * PIECE {
+                    return Ok((began, self.clock.now_ns()));
+                }
+                self.transfer(at, &mut buf, false)?;
+                self.transfer(to + at, &mut buf, true)?;
+            }
+        };
+        let spans = self.clients(4, client).into_iter().collect::<Result<Vec<_>, IoError>>()?;
+        let began = spans.iter().map(|(began, _)| *began).min().unwrap_or_default();
+        let ended = spans.iter().map(|(_, ended)| *ended).max().unwrap_or_default();
+        Ok((pieces * PIECE) as f64 / (ended - began).max(1) as f64 * 1e9)
+    }
+
+    /// Writes of 4 KiB at random places, each followed by a flush. Bytes per second.
+    pub fn synced_bytes_per_s(&self, writes: u64) -> Result<f64, IoError> {
+        let client = |_| -> Result<f64, IoError> {
+            let mut buf = AlignedBuf::new(4096);
+            let began = self.clock.now_ns();
+            for n in 0..writes {
+                self.transfer(random(55, n) % (self.len / 4096) * 4096, &mut buf, true)?;
+                self.device.sync()?;
+            }
+            Ok((writes * 4096) as f64 / (self.clock.now_ns() - began) as f64 * 1e9)
+        };
+        self.clients(1, client).pop().expect("one client")
     }
 
     fn transfer(&self, offset: u64, buf: &mut AlignedBuf, write: bool) -> Result<u64, IoError> {

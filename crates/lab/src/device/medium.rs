@@ -4,6 +4,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use snowmelt_io::{Device, IoError};
 
 use super::unsynced::{CutReport, Keep, SECTOR, Unsynced};
@@ -15,10 +16,31 @@ const UNSYNCED_BYTES: u64 = 256 << 20;
 /// Error number of a device without power.
 const EIO: i32 = 5;
 
+/// Requests that the memory or file behind a device refused, since the counts were reset.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Refused {
+    pub reads: u64,
+    pub writes: u64,
+    /// The reason of the latest.
+    pub why: String,
+}
+
+impl Refused {
+    /// In words, if there are any.
+    pub fn show(&self) -> Option<String> {
+        let count =
+            |n: u64, noun: &str| (n > 0).then(|| format!("{n} {noun}{}", if n == 1 { "" } else { "s" }));
+        let counts = [count(self.reads, "read"), count(self.writes, "write")];
+        let counts = counts.into_iter().flatten().collect::<Vec<_>>().join(" and ");
+        (!counts.is_empty()).then(|| format!("{counts} failed, the latest by: {}", self.why))
+    }
+}
+
 /// Bytes with power.
 pub struct Medium {
     backing: Arc<dyn Device>,
     state: Mutex<MediumState>,
+    refused: Mutex<Refused>,
 }
 
 struct MediumState {
@@ -40,7 +62,8 @@ impl Medium {
     /// With `power_cut`, unsynced writes can be lost.
     pub fn new(backing: Arc<dyn Device>, power_cut: bool) -> Medium {
         let unsynced = power_cut.then(|| Unsynced::new(UNSYNCED_BYTES));
-        Medium { backing, state: Mutex::new(MediumState { epoch: 0, on: true, unsynced }) }
+        let state = Mutex::new(MediumState { epoch: 0, on: true, unsynced });
+        Medium { backing, state, refused: Mutex::default() }
     }
 
     /// A read begins.
@@ -58,14 +81,14 @@ impl Medium {
         let epoch = state.epoch;
         let Some(unsynced) = &mut state.unsynced else {
             drop(state);
-            self.backing.write_at(&[IoSlice::new(bytes)], offset).map_err(errno)?;
+            self.backing.write_at(&[IoSlice::new(bytes)], offset).map_err(|e| self.write_refused(e))?;
             return Ok(Begun { epoch, number: 0 });
         };
         if !offset.is_multiple_of(SECTOR) || !(bytes.len() as u64).is_multiple_of(SECTOR) {
             return Err(22); // EINVAL: a block device is written in sectors
         }
-        let number = unsynced.record(&*self.backing, offset, bytes).map_err(errno)?;
-        self.backing.write_at(&[IoSlice::new(bytes)], offset).map_err(errno)?;
+        let number = unsynced.record(&*self.backing, offset, bytes).map_err(|e| self.write_refused(e))?;
+        self.backing.write_at(&[IoSlice::new(bytes)], offset).map_err(|e| self.write_refused(e))?;
         Ok(Begun { epoch, number })
     }
 
@@ -82,7 +105,7 @@ impl Medium {
     /// The bytes of a read.
     pub fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>, i32> {
         let mut bytes = vec![0; len];
-        self.backing.read_at(&mut [IoSliceMut::new(&mut bytes)], offset).map_err(errno)?;
+        self.backing.read_at(&mut [IoSliceMut::new(&mut bytes)], offset).map_err(|e| self.read_refused(e))?;
         Ok(bytes)
     }
 
@@ -136,6 +159,28 @@ impl Medium {
         self.state.lock().on
     }
 
+    fn read_refused(&self, error: IoError) -> i32 {
+        let mut refused = self.refused.lock();
+        (refused.reads, refused.why) = (refused.reads + 1, error.to_string());
+        errno(error)
+    }
+
+    fn write_refused(&self, error: IoError) -> i32 {
+        let mut refused = self.refused.lock();
+        (refused.writes, refused.why) = (refused.writes + 1, error.to_string());
+        errno(error)
+    }
+
+    /// Requests that its bytes' holder refused.
+    pub fn refused(&self) -> Refused {
+        self.refused.lock().clone()
+    }
+
+    /// Starts counting those anew.
+    pub fn reset_counters(&self) {
+        *self.refused.lock() = Refused::default();
+    }
+
     /// Writes that a cut could lose now.
     pub fn unsynced(&self) -> usize {
         self.state.lock().unsynced.as_ref().map_or(0, Unsynced::len)
@@ -151,6 +196,24 @@ mod tests {
     use snowmelt_io::MemoryDevice;
 
     use super::*;
+
+    #[test]
+    fn what_the_backing_refuses_is_counted() {
+        let backing = Arc::new(snowmelt_io::SparseMemoryDevice::new("full", 1 << 30, 1 << 20));
+        let medium = Medium::new(backing, false);
+        medium.begin_write(0, &[1; 4096]).expect("there is room");
+        assert_eq!(medium.refused(), Refused::default());
+        let write = |i: u64| medium.begin_write(i << 20, &[1; 4096]);
+        let full = (1..1000).find(|&i| write(i).is_err()).expect("room for less than that");
+        assert_eq!(write(full).expect_err("no room"), 28, "ENOSPC");
+        assert!(medium.read(1 << 31, 512).is_err(), "beyond the end");
+        let refused = medium.refused();
+        assert_eq!((refused.reads, refused.writes), (1, 2));
+        let text = refused.show().expect("some");
+        assert!(text.starts_with("1 read and 2 writes failed, the latest by: "), "{text}");
+        medium.reset_counters();
+        assert_eq!(medium.refused().show(), None);
+    }
 
     #[test]
     fn without_power_nothing_is_answered_and_what_was_under_way_fails() {

@@ -236,13 +236,20 @@ impl Server {
                 activity: self.model.activity(),
                 lateness: self.model.lateness(),
                 lateness_bound_ns: self.spec.lateness_bound_ns(),
+                credits: self.model.credits(),
                 on: self.medium.is_on(),
                 unsynced: self.medium.unsynced(),
                 held_bytes: self.memory.as_ref().map_or(0, |memory| memory.held_bytes()),
+                refused: self.medium.refused(),
             })),
             Ask::Reset => {
                 self.model.reset_model();
                 self.model.reset_counters();
+                self.medium.reset_counters();
+                Answer::Done
+            }
+            Ask::SpendCredits => {
+                self.model.spend_credits();
                 Answer::Done
             }
             Ask::Cut { keep, seed } => match self.medium.cut(keep, seed) {

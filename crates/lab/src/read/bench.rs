@@ -92,10 +92,10 @@ impl ReadBench<'_> {
         }
         let asking_ns = began.elapsed().as_nanos() as u64;
         let mut result = match (&self.model, engine.0) {
-            (None, JobEngine::Uring | JobEngine::Threads | JobEngine::Inline | JobEngine::Mmap) => {
-                run_job(&file, &job, self.stop)?
+            (Some(_), _) | (None, JobEngine::Queue(..)) => {
+                run_job_on(&self.device(write, cell.direct)?, &job, self.stop)?
             }
-            _ => run_job_on(&self.device(write, cell.direct)?, &job, self.stop)?,
+            (None, _) => run_job(&file, &job, self.stop)?,
         };
         if cell.prefetch {
             result.runtime_ns += asking_ns;

@@ -41,12 +41,13 @@ impl std::str::FromStr for EngineName {
             "threads" => JobEngine::Threads,
             "inline" | "psync" => JobEngine::Inline,
             "mmap" => JobEngine::Mmap,
+            "vectored" | "vsync" => JobEngine::Vectored,
             other => {
                 // Whatever engine the library has can serve through a queue.
                 let name = if other == "posixaio" { "posix-aio" } else { other };
                 let engine: Engine = name.parse().map_err(|_| {
                     format!(
-                        "no engine is called '{other}': there are uring, threads, inline, mmap and posix-aio"
+                        "no engine is called '{other}': there are uring, threads, inline, mmap, vectored and posix-aio"
                     )
                 })?;
                 JobEngine::Queue(engine, Policy::Fifo)
@@ -64,6 +65,7 @@ impl EngineName {
             JobEngine::Threads | JobEngine::Queue(Engine::Threads, _) => "threads",
             JobEngine::Inline | JobEngine::Queue(Engine::Inline, _) => "psync",
             JobEngine::Mmap => "mmap",
+            JobEngine::Vectored => "vsync",
             JobEngine::Queue(Engine::PosixAio, _) => "posixaio",
         }
     }
@@ -73,7 +75,7 @@ impl EngineName {
         let engine = match self.0 {
             JobEngine::Uring => Engine::Uring,
             JobEngine::Threads => Engine::Threads,
-            JobEngine::Inline | JobEngine::Mmap => Engine::Inline,
+            JobEngine::Inline | JobEngine::Mmap | JobEngine::Vectored => Engine::Inline,
             JobEngine::Queue(engine, _) => engine,
         };
         EngineName(JobEngine::Queue(engine, policy))

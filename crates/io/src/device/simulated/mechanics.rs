@@ -6,8 +6,12 @@
 //! delivered when due.
 
 pub(crate) mod build;
+pub(crate) mod caps;
+#[cfg(test)]
+mod caps_tests;
 pub(crate) mod disk;
 pub(crate) mod raid0;
+pub(crate) mod steady;
 pub(crate) mod volume;
 pub(crate) mod write_cache;
 
@@ -26,4 +30,12 @@ pub(crate) trait Mechanics: Send {
 
     /// As after a long rest: nothing buffered for reading, all budgets full.
     fn rest(&mut self);
+
+    /// Its burst credits are gone at `now_ns`; nothing where there are none.
+    fn spend_credits(&mut self, _now_ns: u64) {}
+
+    /// Share of the burst credits left at `now_ns`; none where there are none.
+    fn credits(&self, _now_ns: u64) -> Option<f64> {
+        None
+    }
 }

@@ -18,7 +18,20 @@ use crate::device::simulated::model::parameters::{DiskModel, VolumeModel};
 use crate::error::{IoError, Operation};
 
 /// Names of models.
-pub const MODEL_NAMES: [&str; 8] = ["hdd", "hdd-7200", "hdd-10k", "gp3", "wide-slow", "s3", "ssd", "nvme"];
+pub const MODEL_NAMES: [&str; 12] = [
+    "hdd",
+    "hdd-7200",
+    "hdd-10k",
+    "gp2-100",
+    "gp3",
+    "st1-500",
+    "azure-p10",
+    "wide-slow",
+    "e3",
+    "s3",
+    "ssd",
+    "nvme",
+];
 
 /// A simulated device, by its parameters. In TOML: `kind = "disk"` or `kind = "volume"`, and
 /// any of the fields; what is left out is as in [`DiskModel::default`] (a 7200 rpm disk) or
@@ -110,7 +123,11 @@ impl DeviceModel {
             "hdd" => Self::hdd(),
             "hdd-7200" => Self::hdd_7200(),
             "hdd-10k" => Self::hdd_10k(),
+            "gp2-100" => Self::gp2(100),
             "gp3" => Self::gp3(),
+            "st1-500" => Self::st1(500),
+            "azure-p10" => Self::azure_p10(),
+            "e3" => Self::e3(),
             "wide-slow" => Self::wide_slow(),
             "s3" => Self::s3(),
             "ssd" => Self::ssd(),

@@ -29,7 +29,8 @@ fn file_of(len: u64) -> tempfile::NamedTempFile {
     file
 }
 
-const ENGINES: [JobEngine; 4] = [JobEngine::Uring, JobEngine::Threads, JobEngine::Inline, JobEngine::Mmap];
+const ENGINES: [JobEngine; 5] =
+    [JobEngine::Uring, JobEngine::Threads, JobEngine::Inline, JobEngine::Mmap, JobEngine::Vectored];
 
 #[test]
 fn buffers_lie_side_by_side_and_do_not_overlap() {
@@ -135,12 +136,12 @@ fn what_cannot_be_done_is_said() {
     assert!(run_job(&opened, &none, &stop).is_err());
     // A file that shrinks under the job.
     file.as_file().set_len(32 * KIB).unwrap();
-    for engine in [JobEngine::Uring, JobEngine::Threads, JobEngine::Inline] {
+    for engine in [JobEngine::Uring, JobEngine::Threads, JobEngine::Inline, JobEngine::Vectored] {
         let error = run_job(&opened, &job(engine, 4 * KIB, 64 * KIB), &stop).unwrap_err().to_string();
         assert!(error.contains("only 0 bytes were moved"), "{engine:?}: {error}");
     }
     // Written through a descriptor that may only read.
-    for engine in [JobEngine::Uring, JobEngine::Threads, JobEngine::Inline, JobEngine::Mmap] {
+    for engine in ENGINES {
         let write = Job { write: true, ..job(engine, 4 * KIB, 32 * KIB) };
         let opened = JobFile::open(file.path(), false, false).unwrap();
         assert!(run_job(&opened, &write, &stop).is_err(), "{engine:?}");
@@ -159,7 +160,7 @@ fn direct_jobs_keep_to_the_grid() {
     let odd = Job { places, ..job(JobEngine::Uring, 4 * KIB, 256 * KIB) };
     let error = run_job(&opened, &odd, &stop).unwrap_err().to_string();
     assert!(error.contains("multiples of"), "{error}");
-    for engine in [JobEngine::Uring, JobEngine::Threads, JobEngine::Inline] {
+    for engine in [JobEngine::Uring, JobEngine::Threads, JobEngine::Inline, JobEngine::Vectored] {
         assert_eq!(run_job(&opened, &job(engine, 4 * KIB, 256 * KIB), &stop).unwrap().total_ios, 64);
     }
 }

@@ -39,13 +39,15 @@ impl DeviceModel {
                 }
             }
             DeviceModel::Volume(v) => {
-                let per_request_ns = (1e9 / v.iops).max(v.latency_us * 1e3 / v.width as f64);
+                let latency_ns = v.mean_latency_us() * 1e3;
+                let per_request_ns = (1e9 / v.rested_iops()).max(latency_ns / v.width as f64);
                 // Little's law, and half as much again so that a slow answer leaves no hole.
-                let depth = (1.5 * v.latency_us * 1e3 / per_request_ns).ceil().clamp(1.0, v.width as f64);
+                let depth = (1.5 * latency_ns / per_request_ns).ceil().clamp(1.0, v.width as f64);
+                let most_bytes_per_s = v.line_bytes_per_s * v.width as f64;
                 CostModel {
-                    latency_ns: (v.latency_us * 1e3) as u64,
+                    latency_ns: latency_ns as u64,
                     ns_per_request: per_request_ns as u64,
-                    bytes_per_s: v.bytes_per_s.min(v.line_bytes_per_s * v.width as f64) as u64,
+                    bytes_per_s: v.rested_bytes_per_s().min(most_bytes_per_s) as u64,
                     depth: depth as u32,
                 }
             }

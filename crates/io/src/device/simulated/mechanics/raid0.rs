@@ -105,6 +105,14 @@ impl Mechanics for Raid0 {
     fn rest(&mut self) {
         self.members.iter_mut().for_each(|member| member.rest());
     }
+
+    fn spend_credits(&mut self, now_ns: u64) {
+        self.members.iter_mut().for_each(|member| member.spend_credits(now_ns));
+    }
+
+    fn credits(&self, now_ns: u64) -> Option<f64> {
+        self.members.iter().filter_map(|member| member.credits(now_ns)).reduce(f64::min)
+    }
 }
 
 #[cfg(test)]

@@ -2,10 +2,9 @@
 //! requests and bytes.
 //!
 //! 1. A request gets one of `width` places in order of arrival.
-//! 2. It starts when the caps allow. Each cap is a time before which the next request may not
-//!    start; every request moves it on by its share. After a pause a request may start
-//!    `burst_ms` before that time (a token bucket).
-//! 3. It is over after the latency and its bytes at the line's rate.
+//! 2. It starts when the caps allow (see `caps.rs`).
+//! 3. It is over after the latency and its bytes at the line's rate. The latency of a share of
+//!    the requests is longer: the tail.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -13,23 +12,22 @@ use std::collections::{BinaryHeap, VecDeque};
 use snowmelt_base::random::Random;
 
 use crate::device::simulated::mechanics::Mechanics;
+use crate::device::simulated::mechanics::caps::Caps;
 use crate::device::simulated::model::bounds::{self, ModelError};
 use crate::device::simulated::model::parameters::VolumeModel;
 use crate::device::timed::{Transfer, TransferKind};
 
 pub(crate) struct Volume {
     latency_ns: f64,
+    write_latency_ns: f64,
     jitter: f64,
+    tail_share: f64,
+    tail_ns: f64,
+    tail_jitter: f64,
     random: Random,
     width: usize,
-    ns_per_io: f64,
-    io_unit_bytes: u64,
-    ns_per_byte: f64,
     line_ns_per_byte: f64,
-    burst_ns: f64,
-    /// When the caps allow the next start, without burst.
-    next_io: f64,
-    next_byte: f64,
+    caps: Caps,
     /// (over, id) of what has a place.
     placed: BinaryHeap<Reverse<(u64, usize)>>,
     waiting: VecDeque<(usize, Transfer)>,
@@ -42,16 +40,15 @@ impl Volume {
         bounds::check_volume(v)?;
         Ok(Volume {
             latency_ns: v.latency_us * 1e3,
+            write_latency_ns: v.write_latency_us.unwrap_or(v.latency_us) * 1e3,
             jitter: v.jitter,
+            tail_share: v.tail_share,
+            tail_ns: v.tail_us * 1e3,
+            tail_jitter: v.tail_jitter,
             random: Random(v.seed),
             width: v.width,
-            ns_per_io: 1e9 / v.iops,
-            io_unit_bytes: v.io_unit_bytes,
-            ns_per_byte: 1e9 / v.bytes_per_s,
             line_ns_per_byte: 1e9 / v.line_bytes_per_s,
-            burst_ns: v.burst_ms * 1e6,
-            next_io: 0.0,
-            next_byte: 0.0,
+            caps: Caps::new(v),
             placed: BinaryHeap::new(),
             waiting: VecDeque::new(),
             flushing: BinaryHeap::new(),
@@ -59,21 +56,28 @@ impl Volume {
     }
 
     fn place(&mut self, id: usize, transfer: Transfer, at: u64) {
-        let ios = transfer.len.div_ceil(self.io_unit_bytes).max(1);
-        let start = (at as f64).max(self.next_io - self.burst_ns).max(self.next_byte - self.burst_ns);
-        self.next_io = self.next_io.max(start) + ios as f64 * self.ns_per_io;
-        self.next_byte = self.next_byte.max(start) + transfer.len as f64 * self.ns_per_byte;
-        let over = start + self.latency() + transfer.len as f64 * self.line_ns_per_byte;
+        let start = self.caps.start(&transfer, at);
+        let over = start + self.latency(transfer.kind) + transfer.len as f64 * self.line_ns_per_byte;
         self.placed.push(Reverse((over.round() as u64, id)));
     }
 
-    fn latency(&mut self) -> f64 {
-        if self.jitter == 0.0 {
-            return self.latency_ns;
+    fn latency(&mut self, kind: TransferKind) -> f64 {
+        let mean_ns = if kind == TransferKind::Write { self.write_latency_ns } else { self.latency_ns };
+        let usual_ns = self.chance(mean_ns, self.jitter);
+        if self.tail_share == 0.0 || self.random.unit() >= self.tail_share {
+            return usual_ns;
         }
-        // Log-normal with the given mean: a sum of twelve uniform numbers is normal enough.
+        usual_ns + self.chance(self.tail_ns, self.tail_jitter)
+    }
+
+    /// A log-normal time with the given mean.
+    fn chance(&mut self, mean_ns: f64, jitter: f64) -> f64 {
+        if jitter == 0.0 {
+            return mean_ns;
+        }
+        // A sum of twelve uniform numbers is normal enough.
         let normal = (0..12).map(|_| self.random.unit()).sum::<f64>() - 6.0;
-        self.latency_ns * (self.jitter * normal - self.jitter * self.jitter / 2.0).exp()
+        mean_ns * (jitter * normal - jitter * jitter / 2.0).exp()
     }
 }
 
@@ -81,7 +85,7 @@ impl Mechanics for Volume {
     fn arrive(&mut self, id: usize, transfer: Transfer, now_ns: u64) {
         if transfer.kind == TransferKind::Flush {
             // Everything answered is durable: only the way there and back.
-            let over = now_ns as f64 + self.latency();
+            let over = now_ns as f64 + self.latency(transfer.kind);
             self.flushing.push(Reverse((over.round() as u64, id)));
         } else if self.placed.len() < self.width {
             self.place(id, transfer, now_ns);
@@ -108,7 +112,15 @@ impl Mechanics for Volume {
     }
 
     fn rest(&mut self) {
-        (self.next_io, self.next_byte) = (0.0, 0.0);
+        self.caps.fill();
+    }
+
+    fn spend_credits(&mut self, now_ns: u64) {
+        self.caps.spend_credits(now_ns);
+    }
+
+    fn credits(&self, now_ns: u64) -> Option<f64> {
+        self.caps.credits(now_ns)
     }
 }
 

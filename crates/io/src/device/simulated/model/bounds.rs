@@ -21,6 +21,9 @@ pub const OUTSTANDING: u64 = 128;
 /// for at once.
 pub const REQUEST_BYTES: u64 = 1 << 20;
 
+/// Longest time in which burst credits come back.
+const REFILL_S: f64 = 1e7;
+
 /// Most points of a seek curve.
 const SEEK_POINTS: usize = 1024;
 
@@ -121,7 +124,40 @@ pub(crate) fn check_volume(v: &VolumeModel) -> Result<(), ModelError> {
     within("bytes_per_s", v.bytes_per_s, 1e5, 1e13)?;
     within("line_bytes_per_s", v.line_bytes_per_s, 1e5, 1e13)?;
     within("burst_ms", v.burst_ms, 0.0, 1e6)?;
-    quick_enough("latency_us, jitter, width, iops, io_unit_bytes and the rates", longest_answer_s(v))
+    within("write_latency_us", v.write_latency_us.unwrap_or(1.0), 0.001, 1e7)?;
+    within("write_iops", v.write_iops.unwrap_or(1.0), 0.1, 1e9)?;
+    within("write_bytes_per_s", v.write_bytes_per_s.unwrap_or(1e6), 1e5, 1e13)?;
+    within("streams", v.streams as f64, 0.0, 1024.0)?;
+    within("tail_share", v.tail_share, 0.0, 1.0)?;
+    within("tail_us", v.tail_us, 0.0, 1e7)?;
+    within("tail_jitter", v.tail_jitter, 0.0, 3.0)?;
+    check_credits(("io_credits", v.io_credits), ("iops", v.iops), ("burst_iops", v.burst_iops))?;
+    check_credits(
+        ("byte_credits", v.byte_credits),
+        ("bytes_per_s", v.bytes_per_s),
+        ("burst_bytes_per_s", v.burst_bytes_per_s),
+    )?;
+    quick_enough("latencies, jitters, width, iops, io_unit_bytes and the rates", longest_answer_s(v))
+}
+
+/// Credits are back after [`REFILL_S`] at most: beyond that a nanosecond is lost in the sums.
+fn check_credits(
+    (name, credits): (&'static str, f64),
+    (base_name, base): (&'static str, f64),
+    (burst_name, burst): (&'static str, Option<f64>),
+) -> Result<(), ModelError> {
+    within(name, credits, 0.0, REFILL_S * base)?;
+    let Some(burst) = burst else { return Ok(()) };
+    within(burst_name, burst, 0.1, 1e13)?;
+    match base > burst {
+        true => Err(ModelError::Order {
+            lesser: base_name,
+            lesser_value: base,
+            greater: burst_name,
+            greater_value: burst,
+        }),
+        false => Ok(()),
+    }
 }
 
 /// Refuses a value out of its bounds.
@@ -186,12 +222,20 @@ fn longest_flush_s(d: &DiskModel) -> f64 {
     writes * (longest_way_s(d) + longest_service_s(d)) + 2.0 * media_s(d, bytes)
 }
 
-/// The wait for one of the `width` places, for the caps, and for the latency at its worst.
+/// The wait for one of the `width` places, for the caps without credits, and for the latency at
+/// its worst.
 fn longest_answer_s(v: &VolumeModel) -> f64 {
     // The chance is a sum of twelve uniform numbers less six: never more than six deviations.
-    let latency_s = v.latency_us / 1e6 * (6.0 * v.jitter - v.jitter * v.jitter / 2.0).exp();
+    let worst_s = |mean_us: f64, jitter: f64| mean_us / 1e6 * (6.0 * jitter - jitter * jitter / 2.0).exp();
+    let mean_us = v.latency_us.max(v.write_latency_us.unwrap_or(0.0));
+    let tail_s = if v.tail_share > 0.0 { worst_s(v.tail_us, v.tail_jitter) } else { 0.0 };
+    let latency_s = worst_s(mean_us, v.jitter) + tail_s;
     let rounds = OUTSTANDING.div_ceil(v.width as u64) as f64;
     let ios = REQUEST_BYTES.div_ceil(v.io_unit_bytes) as f64;
-    let share_s = (ios / v.iops).max(REQUEST_BYTES as f64 / v.bytes_per_s);
-    rounds * (latency_s + REQUEST_BYTES as f64 / v.line_bytes_per_s) + (OUTSTANDING + 1) as f64 * share_s
+    let share_s = |iops: f64, bytes_per_s: f64| (ios / iops).max(REQUEST_BYTES as f64 / bytes_per_s);
+    let shares_s = share_s(v.iops, v.bytes_per_s);
+    // Reads and writes wait for each other's places, and each may find one request's debt.
+    let own_s = v.write_caps().map_or(0.0, |(iops, bytes_per_s)| share_s(iops, bytes_per_s));
+    let most_s = OUTSTANDING as f64 * shares_s.max(own_s) + shares_s + own_s;
+    rounds * (latency_s + REQUEST_BYTES as f64 / v.line_bytes_per_s) + most_s
 }

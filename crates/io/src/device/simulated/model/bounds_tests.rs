@@ -73,7 +73,22 @@ impl Descriptions {
             bytes_per_s: self.float(v.bytes_per_s),
             line_bytes_per_s: self.float(v.line_bytes_per_s),
             burst_ms: self.float(v.burst_ms),
+            write_latency_us: self.maybe(v.latency_us),
+            write_iops: self.maybe(v.iops / 10.0),
+            write_bytes_per_s: self.maybe(v.bytes_per_s / 10.0),
+            io_credits: self.maybe(v.iops).unwrap_or(0.0),
+            burst_iops: self.maybe(v.iops * 10.0),
+            byte_credits: self.maybe(v.bytes_per_s).unwrap_or(0.0),
+            burst_bytes_per_s: self.maybe(v.bytes_per_s * 10.0),
+            streams: self.whole(2) as usize,
+            tail_share: self.maybe(0.1).unwrap_or(0.0),
+            tail_us: self.float(v.latency_us),
+            tail_jitter: self.float(0.5),
         }
+    }
+
+    fn maybe(&mut self, usual: f64) -> Option<f64> {
+        (self.0.below(3) == 0).then(|| self.float(usual))
     }
 
     fn model(&mut self) -> DeviceModel {
@@ -105,6 +120,9 @@ fn transfer(random: &mut Random) -> Transfer {
 /// The longest wait of `requests`, of which as many as promised are outstanding.
 fn longest_s(model: &DeviceModel, requests: usize, random: &mut Random) -> Result<f64, ModelError> {
     let mut device = model.build()?;
+    if random.below(2) == 0 {
+        device.spend_credits(0);
+    }
     let mut arrivals = Vec::new();
     let (mut longest, mut now) = (0, 0);
     for _ in 0..requests {
@@ -146,7 +164,7 @@ fn every_text_is_refused_or_a_model_that_answers_in_time() {
     let seed = snowmelt_base::test_seed(8);
     let mut random = Random(seed);
     let mut made = 0;
-    for _ in 0..3000 {
+    for _ in 0..5000 {
         let names = MODEL_NAMES.into_iter().chain(["raid0:hdd*4", "raid0:ssd*2,chunk=4k"]);
         let names: Vec<&str> = names.collect();
         let name = names[random.below(names.len() as u64) as usize];
@@ -179,6 +197,15 @@ fn the_error_names_parameter_value_and_bounds() {
         ("kind = \"volume\"\nlatency_us = nan", ["latency_us", "NaN", "0.001"]),
         ("kind = \"volume\"\niops = -3.0", ["iops", "-3", "0.1"]),
         ("kind = \"volume\"\nwidth = 1\nlatency_us = 1e6", ["width", "wait for up to", "60 s"]),
+        ("kind = \"volume\"\nwrite_iops = 0.0", ["write_iops", "0", "0.1"]),
+        ("kind = \"volume\"\nio_credits = 1e11", ["io_credits", "100000000000", "30000000000"]),
+        ("kind = \"volume\"\nburst_iops = 2999.0", ["iops", "3000", "burst_iops (2999)"]),
+        ("kind = \"volume\"\ntail_share = 1.5", ["tail_share", "1.5", "between 0 and 1"]),
+        (
+            "kind = \"volume\"\nwidth = 1\ntail_share = 0.01\ntail_us = 1e6",
+            ["latencies", "wait for up to", "60 s"],
+        ),
+        ("kind = \"volume\"\nwrite_bytes_per_s = 1e6", ["rates", "wait for up to 135", "60 s"]),
         ("kind = \"disk\"\nage_limit_ms = inf", ["age_limit_ms", "inf", "10000"]),
         ("kind = \"disk\"\nseek_min_ms = 20.0", ["seek_min_ms", "20", "seek_full_ms"]),
         ("kind = \"disk\"\nseek_points = [[0.5, 1.0], [0.4, 2.0]]", ["seek_points", "number 2", "1024"]),

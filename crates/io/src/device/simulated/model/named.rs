@@ -5,8 +5,12 @@
 //! | `hdd` | no drive in particular: 7200 rpm, writes go through | |
 //! | `hdd-7200` | Seagate ST2000DM006 | measured: reads 17.5 ms alone, 94 per second with 32; writes 124 per second; 143 MB/s |
 //! | `hdd-10k` | Seagate Cheetah ST318404LC | published: seeks 0.6, 5.2, 10 ms, 6.0 ms a turn; curve after the Cheetah 9LP |
+//! | `gp2-100` | AWS gp2 of 100 GiB | published: 300 per second, 3000 while 5.4 million credits last, 128 MiB/s; mean 0.5 ms |
 //! | `gp3` | AWS gp3 as bought: 3000 per second, 125 MiB/s | measured: half of the reads within 0.43 ms, 95 % within 0.71 |
+//! | `st1-500` | AWS st1 of 500 GiB | published: 40 MiB/s per TiB, 250 while 1 TiB of credits per TiB lasts, counted in MiB |
+//! | `azure-p10` | Azure Premium SSD P10 | published: 500 per second, 100 MB/s; 3500 and 170 MB/s for 30 minutes |
 //! | `wide-slow` | a network volume of which only parallel use gets anything | 3 ms, 32 at once |
+//! | `e3` | the volume of the RavenDB restart experiment | published: reads over 0.5 ms, wide; scattered writes below 3 MB/s; copies 10 MB/s |
 //! | `s3` | object storage | first byte 10 to 40 ms with a long tail, 50 to 90 MB/s per request, 5500 per second |
 //! | `ssd` | Samsung 860 EVO, SATA | data sheet: 10 000 reads of 4 KiB per second alone, 98 000 with 32; 550 MB/s |
 //! | `nvme` | a data-centre NVMe drive | 80 µs, 3 GB/s |
@@ -15,6 +19,8 @@
 
 use crate::device::simulated::model::DeviceModel;
 use crate::device::simulated::model::parameters::{DiskModel, VolumeModel};
+
+const MIB: f64 = (1 << 20) as f64;
 
 /// Seeks of a Cheetah 9LP: (cylinders of 6894, milliseconds). One generation before the
 /// ST318404LC, whose three published seek times it is scaled to.
@@ -74,6 +80,83 @@ impl DeviceModel {
             segments: 8,
             segment_bytes: 512 << 10,
             ..DiskModel::default()
+        })
+    }
+
+    /// An older general purpose volume of AWS, of `gib` GiB: 3 requests per second and GiB, and
+    /// 3000 while credits last.
+    pub fn gp2(gib: u32) -> DeviceModel {
+        DeviceModel::Volume(VolumeModel {
+            latency_us: 420.0, // with the tail a mean of 0.5 ms
+            jitter: 0.3,
+            tail_share: 0.02, // so that 99 of 100 are within single-digit milliseconds
+            tail_us: 4_000.0,
+            tail_jitter: 0.3,
+            width: 256,
+            iops: (3.0 * f64::from(gib)).clamp(100.0, 16_000.0),
+            burst_iops: (gib < 1000).then_some(3000.0),
+            io_credits: if gib < 1000 { 5.4e6 } else { 0.0 },
+            bytes_per_s: if gib <= 170 { 128.0 } else { 250.0 } * MIB,
+            burst_ms: 100.0,
+            ..VolumeModel::default()
+        })
+    }
+
+    /// A volume of AWS on disks, of `gib` GiB, for long requests: it counts megabytes, and a
+    /// short request that continues no other as one, too.
+    pub fn st1(gib: u32) -> DeviceModel {
+        let tib = f64::from(gib) / 1024.0;
+        let (base, burst) = ((40.0 * tib).min(500.0), (250.0 * tib).min(500.0));
+        DeviceModel::Volume(VolumeModel {
+            latency_us: 12_000.0,
+            jitter: 0.4,
+            width: 64,
+            iops: base,
+            burst_iops: Some(burst),
+            io_credits: tib * MIB, // as many requests of 1 MiB as the volume has room for
+            io_unit_bytes: 1 << 20,
+            streams: 16,
+            bytes_per_s: 500.0 * MIB,
+            burst_ms: 100.0,
+            ..VolumeModel::default()
+        })
+    }
+
+    /// A Premium SSD of Azure, of 128 GiB: it bursts for half an hour.
+    pub fn azure_p10() -> DeviceModel {
+        const HALF_HOUR_S: f64 = 1800.0;
+        let (iops, burst_iops, bytes_per_s, burst_bytes_per_s) = (500.0, 3500.0, 100e6, 170e6);
+        DeviceModel::Volume(VolumeModel {
+            latency_us: 1_800.0,
+            jitter: 0.3,
+            tail_share: 0.01,
+            tail_us: 4_000.0,
+            tail_jitter: 0.3,
+            width: 256,
+            iops,
+            burst_iops: Some(burst_iops),
+            io_credits: (burst_iops - iops) * HALF_HOUR_S,
+            bytes_per_s,
+            burst_bytes_per_s: Some(burst_bytes_per_s),
+            byte_credits: (burst_bytes_per_s - bytes_per_s) * HALF_HOUR_S,
+            burst_ms: 100.0,
+            ..VolumeModel::default()
+        })
+    }
+
+    /// A volume on which scattered writes of 4 KiB never reach 3 MB/s and a copy reaches 10
+    /// MB/s, though many reads are served at once. Nothing is published about the caps of
+    /// reads.
+    pub fn e3() -> DeviceModel {
+        DeviceModel::Volume(VolumeModel {
+            latency_us: 700.0,
+            width: 128,
+            iops: 20_000.0,
+            bytes_per_s: 125.0 * MIB,
+            write_iops: Some(700.0),
+            write_bytes_per_s: Some(10e6),
+            burst_ms: 10.0,
+            ..VolumeModel::default()
         })
     }
 

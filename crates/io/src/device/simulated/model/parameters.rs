@@ -74,6 +74,56 @@ pub struct VolumeModel {
     /// So much time's worth of requests and bytes may go at once after a pause, in
     /// milliseconds.
     pub burst_ms: f64,
+    /// Latency of writes, where it is another.
+    pub write_latency_us: Option<f64>,
+    /// Cap on writes per second. This or the next one gives writes a budget of their own, whose
+    /// other cap is as that of reads; without both, reads and writes share one.
+    pub write_iops: Option<f64>,
+    /// Cap on bytes written per second.
+    pub write_bytes_per_s: Option<f64>,
+    /// Requests that may go beyond `iops` after a long rest. They come back at the rate of
+    /// `iops`, less what is used. A budget that writes have of their own knows no credits.
+    pub io_credits: f64,
+    /// Cap on requests per second while there are such credits; without it there is none.
+    pub burst_iops: Option<f64>,
+    /// Bytes that may go beyond `bytes_per_s`, in the same way.
+    pub byte_credits: f64,
+    /// Cap on bytes per second while there are such credits; without it there is none.
+    pub burst_bytes_per_s: Option<f64>,
+    /// Sequential streams that are recognised: their requests are merged until they fill
+    /// `io_unit_bytes`, and count once together. 0 for none.
+    pub streams: usize,
+    /// Share of requests that take `tail_us` longer.
+    pub tail_share: f64,
+    /// The mean of that, in microseconds.
+    pub tail_us: f64,
+    /// Standard deviation of its logarithm; 0 for always the same.
+    pub tail_jitter: f64,
+}
+
+impl VolumeModel {
+    /// Requests per second of a rested volume.
+    pub(crate) fn rested_iops(&self) -> f64 {
+        self.burst_iops.filter(|_| self.io_credits > 0.0).unwrap_or(self.iops)
+    }
+
+    /// Bytes per second of a rested volume.
+    pub(crate) fn rested_bytes_per_s(&self) -> f64 {
+        self.burst_bytes_per_s.filter(|_| self.byte_credits > 0.0).unwrap_or(self.bytes_per_s)
+    }
+
+    /// Writes and bytes written per second, where they have a budget of their own.
+    pub(crate) fn write_caps(&self) -> Option<(f64, f64)> {
+        match (self.write_iops, self.write_bytes_per_s) {
+            (None, None) => None,
+            (iops, bytes) => Some((iops.unwrap_or(self.iops), bytes.unwrap_or(self.bytes_per_s))),
+        }
+    }
+
+    /// Mean latency of a read, with the tail.
+    pub(crate) fn mean_latency_us(&self) -> f64 {
+        self.latency_us + self.tail_share * self.tail_us
+    }
 }
 
 impl Default for DiskModel {
@@ -116,6 +166,17 @@ impl Default for VolumeModel {
             bytes_per_s: 125.0 * (1 << 20) as f64,
             line_bytes_per_s: 1e9,
             burst_ms: 0.0,
+            write_latency_us: None,
+            write_iops: None,
+            write_bytes_per_s: None,
+            io_credits: 0.0,
+            burst_iops: None,
+            byte_credits: 0.0,
+            burst_bytes_per_s: None,
+            streams: 0,
+            tail_share: 0.0,
+            tail_us: 0.0,
+            tail_jitter: 0.0,
         }
     }
 }
