@@ -13,7 +13,7 @@ use super::server::{self, Restart, TRIPLES};
 use super::steps::Steps;
 
 /// The volume, as a model.
-const VOLUME: &str = "wide-slow";
+const VOLUME: &str = "e3";
 /// The volume's ways of writing that were tried there.
 const WAYS: &str = "mmap, write, asynchronous, unbuffered, completion ports: none beat 3 MB/s";
 
@@ -39,7 +39,7 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
                  scattered writes.",
         findings,
         differs: vec![
-            "The volume is the model wide-slow. The files of the journal are read as the database reads them, and \
+            "The volume is the model e3: reads of 0.7 ms, 128 at once, 700 writes per second. The files of the journal are read as the database reads them, and \
              beside that in serial pieces of 32 KiB, as was done there before the first fix."
                 .to_owned(),
         ],
@@ -56,7 +56,7 @@ fn journal(steps: &mut Steps<'_>, sections: &mut Vec<Section>) -> Result<Vec<Fin
         "read",
         &file,
         "--model",
-        "wide-slow",
+        VOLUME,
         "--sizes",
         "32k,1m",
         "--depth",
@@ -108,7 +108,7 @@ fn scattered(steps: &mut Steps<'_>, device: &str) -> Result<(Vec<Finding>, Secti
         "--runtime",
         runtime,
         "--engine",
-        "inline,mmap,threads,uring,posix-aio",
+        "inline,mmap,threads,uring,vectored,posix-aio",
         "--sync",
         "journal,end",
         "--prefetch",
@@ -148,18 +148,18 @@ fn restarts(steps: &mut Steps<'_>, sections: &mut Vec<Section>) -> Result<Vec<Fi
     let changes = if steps.plan.is_quick { 500 } else { 3000 };
     let mut restarts = Restarts::default();
     let folder = std::path::PathBuf::from(steps.path("engines"));
-    let slow: &[&str] = &["--checkpoint", "held", "--device", "sim:wide-slow"];
+    let slow: &[&str] = &["--checkpoint", "held", "--device", "sim:e3"];
     let plain = server::killed(steps, "snowmelt", (&folder, HELD), changes)?;
     restarts.keep("Snowmelt, the disk as it is", &plain);
     steps.remove("engines");
     let simulated = server::killed(steps, "snowmelt", (&folder, slow), changes)?;
-    restarts.keep("Snowmelt, wide but slow, simulated", &simulated);
+    restarts.keep("Snowmelt, the volume simulated within", &simulated);
     steps.remove("engines");
     let what = "How long from the start after a crash to the first right answer?";
     let published =
         "minutes, while a data file of 45 GB was synced; then at once, when it was synced in the background";
     let mut here = format!(
-        "{:.2} s, on a simulated slow volume {:.2} s, with {changes} transactions in the journal",
+        "{:.2} s, on the volume simulated within {:.2} s, with {changes} transactions in the journal",
         plain.seconds, simulated.seconds
     );
     let mut ours = simulated.seconds;
