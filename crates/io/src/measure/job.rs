@@ -2,8 +2,8 @@
 //! library.
 //!
 //! A job keeps `iodepth` requests of `bs` bytes outstanding, at places that follow a pattern,
-//! until its time is over. The engines `uring`, `threads`, `inline`, `mmap` and `vectored` have loops of
-//! their own below the scheduler: the cost of a request is then the kernel's. With
+//! until its time is over. The engines `uring`, `threads`, `inline`, `mmap` and `vectored` have
+//! loops of their own below the scheduler: the cost of a request is then the kernel's. With
 //! [`JobEngine::Queue`] the same load goes through a [`DeviceQueue`](crate::DeviceQueue); the
 //! difference is the cost of the scheduler.
 //!
