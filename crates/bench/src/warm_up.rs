@@ -188,6 +188,8 @@ pub struct WarmUp {
     pub rules: Vec<RuleHeld>,
     /// When the first of them held.
     pub warm_s: Option<f64>,
+    /// Mixes of the warm-up.
+    pub mixes: usize,
     /// When the measured mixes began.
     pub measured_from_s: f64,
     /// Processors that the server keeps busy when it is warm.
@@ -254,6 +256,7 @@ impl WarmUp {
         let mut warm_up = Self {
             rules,
             warm_s,
+            mixes: before.done.iter().filter(|done| done.ends_mix).count(),
             measured_from_s,
             plateau_cpus,
             warm_rate,

@@ -130,7 +130,7 @@ impl Course {
             Some(of(interval)? * inside.clamp(0.0, 1.0))
         };
         let begun = self.intervals.iter().take_while(|interval| interval.begin_s < at_s);
-        begun.map(part).sum()
+        begun.map(part).try_fold(0.0, |sum, part| Some(sum + part?))
     }
 }
 

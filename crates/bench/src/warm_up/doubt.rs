@@ -66,7 +66,7 @@ fn not_busy(warm_up: &WarmUp, facts: &WarmUpFacts) -> Option<String> {
     warm_up.plateau_cpus.filter(|plateau| *plateau < could / 2.0).map(|plateau| {
         format!(
             "the plateau is {plateau:.2} of {could:.0} processors that {} clients could keep busy: something \
-             else limits the warm server, and a share of it says little",
+             else limits the warm server (clients, other programs, storage), and a share of it says little",
             facts.clients
         )
     })
@@ -89,7 +89,10 @@ fn too_quick(warm_up: &WarmUp) -> Option<String> {
     let ninety_s = warm_up.reached.iter().find(|share| share.percent == 90)?.seconds?;
     let intervals = warm_up.seconds.iter().filter(|second| second.end_s <= ninety_s).count();
     (intervals < FEW_INTERVALS).then(|| {
-        format!("90 % was reached within {} samples: the data set is small for this device", intervals + 1)
+        format!(
+            "90 % was reached in sample {} of a second each: the data set is small for this device",
+            intervals + 1
+        )
     })
 }
 

@@ -1,14 +1,17 @@
-//! The section of a page about a warm-up.
+//! The section of a page about a warm-up: a table, courses second by second, and the queries.
 
 use snowmelt_lab::report::{Axis, Column, Figure, Plot, Section, Series, Table, Unit};
 
+use super::text::BY_QUERY;
 use super::{WarmSecond, WarmUp};
 
 impl WarmUp {
     /// Courses, and a table by query.
     pub fn section(&self) -> Section {
-        let mut figures = vec![self.course("Queries per second", Unit::Plain, |second| Some(second.rate))];
-        let courses: [(&str, Unit, fn(&WarmSecond) -> Option<f64>); 3] = [
+        let mut figures =
+            vec![self.table(), self.course("Queries per second", Unit::Plain, |second| Some(second.rate))];
+        type Course = (&'static str, Unit, fn(&WarmSecond) -> Option<f64>);
+        let courses: [Course; 3] = [
             ("Processors of the server", Unit::Plain, |second| second.cpus),
             ("Read from storage per second", Unit::Bytes, |second| second.bytes),
             ("I/O wait, seconds per second", Unit::Plain, |second| second.io_wait),
@@ -17,7 +20,16 @@ impl WarmUp {
         let told = courses.into_iter().filter(|(_, _, of)| is_told(*of));
         figures.extend(told.map(|(title, unit, of)| self.course(title, unit, of)));
         figures.push(self.by_query());
-        Section::new("Warming", figures).with_text(self.lines().join(". "))
+        Section::new("Warming", figures)
+    }
+
+    fn table(&self) -> Figure {
+        Figure::Table(Table {
+            title: "From cold to warm".into(),
+            note: "Times are seconds since the beginning of the warm-up.".into(),
+            columns: ["figure", "value"].into_iter().map(Column::text).collect(),
+            rows: self.figures().into_iter().map(Vec::from).collect(),
+        })
     }
 
     fn course(&self, title: &str, unit: Unit, of: impl Fn(&WarmSecond) -> Option<f64>) -> Figure {
@@ -32,13 +44,12 @@ impl WarmUp {
     }
 
     fn by_query(&self) -> Figure {
-        let names = ["query", "semi-warm runs", "mean ms", "warm ms", "semi-warm ÷ warm"];
         Figure::Table(Table {
             title: "Queries while semi-warm".into(),
             note: "Semi-warm: the server's processor use is 15 to 45 % of its plateau. The last column is \
                    the query's throughput then, one over its mean time, by that when warm."
                 .into(),
-            columns: names.into_iter().map(Column::number).collect(),
+            columns: BY_QUERY.into_iter().map(Column::number).collect(),
             rows: self.rows(),
         })
     }

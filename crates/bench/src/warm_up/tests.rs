@@ -62,6 +62,7 @@ fn facts() -> WarmUpFacts {
 fn figures_of_a_known_course() {
     let found = WarmUp::new(&warming(), 10.0, &rules(), facts());
     assert_eq!((found.plateau_cpus, found.warm_rate), (Some(2.0), 200.0));
+    assert_eq!(found.mixes, 3 * 10 + 3 * 55 + 4 * 100);
     assert_eq!(found.warm_s, Some(8.0), "two seconds of full processors");
     assert_eq!(found.rules[1].held_s, None, "there were not so many mixes");
     let reached: Vec<_> = found.reached.iter().map(|share| share.seconds.unwrap()).collect();
@@ -70,6 +71,10 @@ fn figures_of_a_known_course() {
     let expected = [2.8, 6.0 - 27.0 / 110.0, 6.0];
     assert!(reached.iter().zip(expected).all(|(at, want)| (at - want).abs() < 0.01), "{reached:?}");
     assert_eq!((found.read.bytes, found.read.pages), (Some(4200.0), Some(42.0)));
+    let at_once = WarmUp::new(&course(&[(200, 2.0, 1.0); 9], |_, _| 0.001), 4.0, &rules(), facts());
+    let first = at_once.reached[0];
+    assert_eq!((first.seconds, first.bytes), (Some(0.0), Some(0.0)));
+    assert!(!at_once.text().contains("-0.0"), "{}", at_once.text());
     assert_eq!((found.read_ratio, found.read_ahead_used), (Some(2.0), Some(0.75)));
     assert_eq!(found.read.wait_s, Some(4.0));
     let ideal = found.ideal.unwrap();
@@ -154,4 +159,27 @@ fn a_warm_up_can_end_before_its_plateau_is_known() {
     assert_eq!(ends(&WarmRules { mixes: 6, ..rules }), Some(9), "as soon as it is steady");
     let steady = WarmRules { steady: "iops:1%".parse().ok(), stretch_s: 3.0, ..rules };
     assert_eq!(ends(&steady), Some(3), "slow, but steady: that is the rule");
+    let rising: Vec<_> = (0..40).map(|i| sample(i, 2.0, 3600.0 * 1.1_f64.powi(i as i32))).collect();
+    let ends = (0..40).find(|n| rules.seem_kept(&rising[..*n], 25));
+    assert_eq!(ends, None, "processors busy from the start are no plateau while throughput rises");
+}
+
+#[test]
+fn the_page_has_what_is_known() {
+    use snowmelt_lab::report::Figure;
+    let titles = |course: &Course| -> Vec<String> {
+        let section = WarmUp::new(course, 10.0, &rules(), facts()).section();
+        section.figures.iter().map(|figure| figure.title().to_owned()).collect()
+    };
+    let mut course = warming();
+    assert_eq!(titles(&course).len(), 6, "{:?}", titles(&course));
+    course.intervals.iter_mut().for_each(|interval| interval.wait_s = None);
+    assert!(!titles(&course).iter().any(|title| title.contains("wait")), "no picture of nothing");
+    let section = WarmUp::new(&course, 10.0, &rules(), facts()).section();
+    let Figure::Table(table) = &section.figures[0] else { panic!("a table") };
+    let row = |name: &str| table.rows.iter().find(|row| row[0] == name).map(|row| row[1].as_str());
+    assert_eq!(row("warm"), Some("after 8.00 s"));
+    assert_eq!(row("100 % of it"), Some("6.00 s, 0.0 MiB read"));
+    assert_eq!(row("read ahead"), Some("75.0 % of the pages were used"));
+    assert_eq!(row("I/O wait until then"), None);
 }

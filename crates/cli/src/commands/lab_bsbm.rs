@@ -62,7 +62,10 @@ pub fn run(args: &LabBsbmArgs) -> Result<()> {
     } else {
         (args.measure(&*target, mixes, streams, &stop)?, None)
     };
-    let setup = args.setup(products);
+    let mut setup = args.setup(products);
+    if let Some(warm_up) = &warm_up {
+        setup.warmup = warm_up.mixes as u64;
+    }
     folder.settings(&setup);
     let mut summary = Summary::new(setup, &load, &measured);
     summary.warm_up = warm_up;
