@@ -15,7 +15,7 @@ use snowmelt_store::ReadAhead;
 
 use super::drive::{Drive, Mixes, Run, Stream};
 use super::in_process::InProcess;
-use super::sampler::{Counts, Sample, Sampler, is_steady};
+use super::sampler::{Counts, End, Sample, Sampler, is_steady};
 use super::target::Target;
 use super::warm_up::WarmRules;
 
@@ -145,7 +145,7 @@ impl Bench {
             queries_per_mix,
             interval_s,
             on_sample,
-            ends: Some((&over, &is_end)),
+            ends: Some(End { flag: &over, is_reached: &is_end }),
         };
         let mut mixes = Mixes::new(self.stream.clone(), until.mixes, &[stop, &over]);
         if let Some(time) = until.time {

@@ -22,7 +22,7 @@ use super::drive::Run;
 use super::process;
 use super::sampler::{Counts, Sample};
 use super::warm_up::course::{Course, Interval};
-use super::warm_up::{WarmRules, WarmUp, WarmUpFacts, WorkingSet};
+use super::warm_up::{Bandwidth, WarmRules, WarmUp, WarmUpFacts, WorkingSet};
 
 /// The share of warm throughput that counts as full speed.
 pub const FULL: f64 = 0.9;
@@ -76,8 +76,8 @@ pub struct Plan<'a> {
     pub load: ClientLoad,
     /// When it is warm.
     pub warm: WarmRules,
-    /// Bytes per second of the storage, if not as its profile says.
-    pub bandwidth: Option<f64>,
+    /// The rate of the storage, if not as its profile says.
+    pub bandwidth: Option<Bandwidth>,
     /// The cold phase lasts at most so many seconds.
     pub most_seconds: u64,
     /// Measured mixes.
@@ -103,7 +103,7 @@ impl Plan<'_> {
         let open_s = (clock.now_ns() - begun_ns) as f64 / 1e9;
         let store = bench.database.store().clone();
         let mut course = Course { intervals: vec![opening(&store, open_s, cpu_s)], done: Vec::new() };
-        let bandwidth = self.bandwidth.or_else(|| profiled_bandwidth(&store));
+        let bandwidth = self.bandwidth.or_else(|| Bandwidth::of_store(&store));
         let until = Until::warm(self.warm, self.most_seconds);
         let (first, samples) = bench.run(until, 1.0, self.stop, self.on_sample)?;
         let cold_meters = store.report();
@@ -135,7 +135,7 @@ impl Plan<'_> {
         Ok(ColdRun { cold, warm, cold_meters, warm_meters })
     }
 
-    fn facts(&self, cold: &Report, warm: &Report, bandwidth: Option<f64>) -> WarmUpFacts {
+    fn facts(&self, cold: &Report, warm: &Report, bandwidth: Option<Bandwidth>) -> WarmUpFacts {
         let ahead = cold.ahead_total();
         let pages = cold.pages_used() + warm.pages_used();
         WarmUpFacts {
@@ -172,12 +172,6 @@ fn opening(store: &Store, open_s: f64, cpu_before_s: f64) -> Interval {
         pages: count(counts.pages),
         wait_s: counts.wait_s,
     }
-}
-
-/// Bytes per second of all stripes together, by the profiles or models of their devices.
-pub fn profiled_bandwidth(store: &Store) -> Option<f64> {
-    let page_us = store.page_times().page_us;
-    (page_us > 0.0).then(|| PAGE_BYTES as f64 / (page_us / 1e6))
 }
 
 impl ColdReport {

@@ -69,6 +69,15 @@ impl Counts {
     }
 }
 
+/// A flag that ends some work, and the question, after each sample, whether it is to be set.
+#[derive(Clone, Copy)]
+pub struct End<'a> {
+    /// The flag.
+    pub flag: &'a AtomicBool,
+    /// True for the samples after which it is set.
+    pub is_reached: &'a (dyn Fn(&[Sample]) -> bool + Sync),
+}
+
 /// Looks at counters while queries run.
 pub struct Sampler<'a> {
     /// The counters.
@@ -81,8 +90,8 @@ pub struct Sampler<'a> {
     pub interval_s: f64,
     /// Called with each sample, but for the last, cut one.
     pub on_sample: &'a (dyn Fn(&Sample) + Sync),
-    /// A flag, and the samples so far after which it is set.
-    pub ends: Option<(&'a AtomicBool, &'a (dyn Fn(&[Sample]) -> bool + Sync))>,
+    /// The end of the work by what the samples say.
+    pub ends: Option<End<'a>>,
 }
 
 /// Counters at a moment.
@@ -124,10 +133,10 @@ impl Sampler<'_> {
                 return;
             }
             (self.on_sample)(&sample);
-            if let Some((flag, is_end)) = self.ends
-                && is_end(&all)
+            if let Some(end) = self.ends
+                && (end.is_reached)(&all)
             {
-                flag.store(true, Ordering::Relaxed);
+                end.flag.store(true, Ordering::Relaxed);
             }
             before = now;
         }

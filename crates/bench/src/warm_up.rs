@@ -6,14 +6,13 @@
 //!    processor use in the measured mixes.
 //! 3. This file: figures from both. `doubt`: reasons not to trust them. `text` and `page` show
 //!    them.
-//! 4. `server`: counters of a server's processes. `phase`: the warm-up of any target.
+//! 4. `server`: counters of a server's processes.
 //!
 //! Where a target does not tell something, the figure is absent.
 
 pub mod course;
 mod doubt;
 mod page;
-pub mod phase;
 pub mod rule;
 pub mod server;
 mod text;
@@ -21,6 +20,7 @@ mod text;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use snowmelt_store::{PAGE_BYTES, Store, SystemStatistics, TimeSource};
 
 use crate::curve::Curve;
 use crate::sampler::{Sample, is_steady};
@@ -97,12 +97,39 @@ pub struct WarmUpFacts {
     pub working_set: Option<WorkingSet>,
     /// Pages read ahead, and those of them that were used.
     pub read_ahead: Option<(u64, u64)>,
-    /// Bytes per second that the storage can deliver.
-    pub bandwidth: Option<f64>,
+    /// The rate at which the storage can deliver.
+    pub bandwidth: Option<Bandwidth>,
     /// The I/O wait that is counted, in words.
     pub io_wait: String,
     /// Where the server's counters come from, in words.
     pub server: String,
+}
+
+/// A rate at which storage can deliver.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Bandwidth {
+    /// Bytes per second, all devices together.
+    pub bytes_per_s: f64,
+    /// Its source, in words.
+    pub source: &'static str,
+}
+
+impl Bandwidth {
+    /// As it was given.
+    pub fn given(bytes_per_s: f64) -> Self {
+        Self { bytes_per_s, source: "as given" }
+    }
+
+    /// Of all stripes together, by the profiles of their devices or by models of their kinds.
+    pub fn of_store(store: &Store) -> Option<Self> {
+        let page_us = store.page_times().page_us;
+        let assumed = |stripe: &SystemStatistics| stripe.multi.source == TimeSource::Assumed;
+        let source = match store.system_statistics().iter().any(assumed) {
+            true => "by the model of its kind of device, which was not probed",
+            false => "as its device was probed",
+        };
+        (page_us > 0.0).then(|| Self { bytes_per_s: PAGE_BYTES as f64 / (page_us / 1e6), source })
+    }
 }
 
 /// Pages that queries used.
@@ -171,8 +198,8 @@ pub struct SemiWarm {
 /// The least time, and how often it fits into the real ones.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ideal {
-    /// Bytes per second of the storage.
-    pub bandwidth: f64,
+    /// The rate of the storage.
+    pub bandwidth: Bandwidth,
     /// Bytes of the working set ÷ bandwidth.
     pub seconds: f64,
     /// Time until a rule held ÷ that.
@@ -294,12 +321,12 @@ impl ReadUntil {
 impl Ideal {
     fn of(
         set: Option<WorkingSet>,
-        bandwidth: Option<f64>,
+        bandwidth: Option<Bandwidth>,
         warm_s: Option<f64>,
         ninety_s: Option<f64>,
     ) -> Option<Self> {
         let bandwidth = bandwidth?;
-        let seconds = set?.bytes as f64 / bandwidth;
+        let seconds = set?.bytes as f64 / bandwidth.bytes_per_s;
         let ratio = |took: Option<f64>| took.map(|took| took / seconds).filter(|ratio| ratio.is_finite());
         Some(Self { bandwidth, seconds, warm_ratio: ratio(warm_s), ninety_ratio: ratio(ninety_s) })
     }

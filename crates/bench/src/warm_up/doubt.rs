@@ -11,6 +11,7 @@ const FEW_INTERVALS: usize = 3;
 pub(super) fn doubts(warm_up: &WarmUp, warm: &Course, facts: &WarmUpFacts) -> Vec<String> {
     let doubts = [
         not_warm(warm_up),
+        warm_late(warm_up),
         no_counters(warm_up),
         short(warm),
         still_warming(warm_up, warm),
@@ -32,6 +33,14 @@ fn not_warm(warm_up: &WarmUp) -> Option<String> {
             "not warm by its rule ({}): let the warm-up last longer, or choose a shorter --stretch",
             rules.join("; or ")
         )
+    })
+}
+
+fn warm_late(warm_up: &WarmUp) -> Option<String> {
+    warm_up.warm_s.filter(|warm_s| *warm_s > warm_up.measured_from_s).map(|_| {
+        "by its rule it became warm in the measured mixes only: their figures are in part those of the \
+         warm-up"
+            .to_owned()
     })
 }
 

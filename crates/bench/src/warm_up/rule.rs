@@ -46,7 +46,7 @@ pub enum WarmRule {
 pub struct SteadyLimit {
     /// The measure.
     pub by: SteadyBy,
-    /// What it must be below, in percent of the mean.
+    /// The bound: change must be below it, in percent of the mean.
     pub percent: f64,
 }
 
@@ -254,7 +254,8 @@ mod tests {
 
     #[test]
     fn mixes_are_counted_by_their_last_queries() {
-        let done = |i: usize| Completion { at_s: i as f64, ends_mix: i % 3 == 0, ..Completion::default() };
+        let done =
+            |i: usize| Completion { at_s: i as f64, ends_mix: i.is_multiple_of(3), ..Completion::default() };
         let course = Course { intervals: Vec::new(), done: (1..=10).map(done).collect() };
         assert_eq!(WarmRule::Mixes(2).held_s(&course), Some(6.0));
         assert_eq!(WarmRule::Mixes(3).held_s(&course), Some(9.0));

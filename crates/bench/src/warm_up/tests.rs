@@ -29,8 +29,8 @@ fn course(seconds: &[(u32, f64, f64)], took: impl Fn(u32, usize) -> f64) -> Cour
     course
 }
 
-/// Ten seconds of warm-up: 3 at a tenth of the speed, 3 at about half of it, then full. Five of measured
-/// mixes.
+/// Ten seconds of warm-up: 3 at a tenth of the speed, 3 at about half of it, then full. Five of
+/// measured mixes.
 fn warming() -> Course {
     let seconds = [[(20, 0.6, 1000.0); 3], [(110, 1.0, 400.0); 3]].concat();
     let seconds = [seconds, vec![(200, 2.0, 0.0); 9]].concat();
@@ -53,7 +53,7 @@ fn facts() -> WarmUpFacts {
         processors: 2,
         working_set: Some(WorkingSet { pages: 21, bytes: 2100, is_exact: true, missing_at_most: 0 }),
         read_ahead: Some((40, 30)),
-        bandwidth: Some(4200.0),
+        bandwidth: Some(Bandwidth::given(4200.0)),
         ..WarmUpFacts::default()
     }
 }
@@ -126,6 +126,10 @@ fn doubts_are_told() {
     };
     let never = told(&[[(100, 0.5, 1.0); 6], [(200, 2.0, 1.0); 6]].concat(), 11.5, facts());
     assert!(!never.contains("not warm by"), "it is in the end: {never}");
+    let seconds = [[(100, 0.5, 1.0); 6], [(200, 2.0, 1.0); 6]].concat();
+    let late = told(&seconds, 7.0, facts());
+    assert!(late.contains("in the measured mixes only"), "warm at 8 s: {late}");
+    assert!(!told(&seconds, 9.0, facts()).contains("in the measured mixes only"));
     let short = told(&[(100, 2.0, 1.0); 4], 3.0, facts());
     assert!(short.contains("took 1.00 s") && short.contains("--mixes"), "{short}");
     let warming: Vec<_> = (0..10).map(|i| (100 + 20 * i, 2.0, 1.0)).collect();

@@ -28,7 +28,7 @@ impl WarmUp {
                 None => format!("never; {:.1} s were watched", self.end_s()),
             },
         )];
-        figures.extend(self.rules.iter().map(RuleHeld::figure));
+        figures.extend(self.rules.iter().map(|held| held.figure(self.measured_from_s)));
         let lasted = format!("{} mixes in {:.2} s", self.mixes, self.measured_from_s);
         figures.push(figure("warm-up until the measured mixes", lasted));
         figures.push(figure("warm throughput", format!("{:.0} queries/s", self.warm_rate)));
@@ -79,6 +79,11 @@ fn figure(name: &str, value: String) -> [String; 2] {
     [name.to_owned(), value]
 }
 
+/// A remark on a moment that the warm-up did not see.
+fn late(at_s: f64, measured_from_s: f64) -> &'static str {
+    if at_s <= measured_from_s { "" } else { ", in the measured mixes only" }
+}
+
 impl SemiWarm {
     fn row(&self) -> Vec<String> {
         let ms = |seconds: Option<f64>| seconds.map_or("-".to_owned(), |s| format!("{:.3}", s * 1e3));
@@ -93,8 +98,10 @@ impl SemiWarm {
 }
 
 impl RuleHeld {
-    fn figure(&self) -> [String; 2] {
-        let held = self.held_s.map_or("never".to_owned(), |held_s| format!("{held_s:.2} s"));
+    fn figure(&self, measured_from_s: f64) -> [String; 2] {
+        let held = self
+            .held_s
+            .map_or("never".to_owned(), |held_s| format!("{held_s:.2} s{}", late(held_s, measured_from_s)));
         [format!("rule {}", self.rule), held]
     }
 }
@@ -106,8 +113,7 @@ impl ShareReached {
             return [name, "never for a second's worth of queries".into()];
         };
         let read = self.bytes.map_or(String::new(), |bytes| format!(", {:.1} MiB read", mib(bytes)));
-        let late = if seconds < measured_from_s { "" } else { ", in the measured mixes only" };
-        [name, format!("{seconds:.2} s{read}{late}")]
+        [name, format!("{seconds:.2} s{read}{}", late(seconds, measured_from_s))]
     }
 }
 
@@ -116,9 +122,10 @@ impl Ideal {
         let times =
             |ratio: Option<f64>| ratio.map_or("never".to_owned(), |ratio| format!("{ratio:.1} × that"));
         let value = format!(
-            "{:.3} s for the working set at {:.1} MiB/s; to 90 % it took {}, until warm {}",
+            "{:.3} s for the working set at {:.1} MiB/s, {}; to 90 % it took {}, until warm {}",
             self.seconds,
-            mib(self.bandwidth),
+            mib(self.bandwidth.bytes_per_s),
+            self.bandwidth.source,
             times(self.ninety_ratio),
             times(self.warm_ratio)
         );

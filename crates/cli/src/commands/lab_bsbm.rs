@@ -42,7 +42,7 @@ pub fn run(args: &LabBsbmArgs) -> Result<()> {
     warm::check(args)?;
     let other = args.verify.as_deref().map(|with| Other::new(args, with)).transpose()?;
     let transactions = args.transactions()?;
-    let (target, store) = args.open(&args.target)?;
+    let Opened { target, store } = args.open(&args.target)?;
     let products = match (args.products, &transactions) {
         (Some(products), _) => products,
         // One product in each transaction, unless the generator was told otherwise.
@@ -95,6 +95,12 @@ fn mixes(args: &LabBsbmArgs, transactions: Option<&[String]>) -> u64 {
     mixes
 }
 
+/// A target, and its store if it is a database in this process.
+struct Opened {
+    target: Box<dyn Target>,
+    store: Option<Arc<Store>>,
+}
+
 impl LabBsbmArgs {
     fn load(&self, products: u32) -> ClientLoad {
         ClientLoad {
@@ -111,10 +117,10 @@ impl LabBsbmArgs {
         (self.timeout_ms > 0).then(|| Duration::from_millis(self.timeout_ms))
     }
 
-    /// The endpoint or database of that name; of a database, its store too.
-    fn open(&self, name: &str) -> Result<(Box<dyn Target>, Option<Arc<Store>>)> {
+    /// The endpoint or database of that name.
+    fn open(&self, name: &str) -> Result<Opened> {
         if is_url(name) {
-            return Ok((Box::new(self.endpoint(name)?), None));
+            return Ok(Opened { target: Box::new(self.endpoint(name)?), store: None });
         }
         let path = Path::new(name);
         if !path.is_dir() {
@@ -129,7 +135,8 @@ impl LabBsbmArgs {
         let database = crate::switches::open::open(path, &options)?;
         let engine: Arc<Engine> = Arc::new(Engine::new(Arc::<Database>::clone(&database)));
         let queries = QueryOptions { timeout: self.timeout(), ..QueryOptions::default() };
-        Ok((Box::new(InProcess::new(engine, clock, queries)), Some(database.store().clone())))
+        let target = Box::new(InProcess::new(engine, clock, queries));
+        Ok(Opened { target, store: Some(database.store().clone()) })
     }
 
     fn endpoint(&self, url: &str) -> Result<Endpoint> {

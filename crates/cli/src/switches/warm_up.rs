@@ -1,8 +1,8 @@
 //! The switches of every command that measures a warm-up: its rules, and the storage's bandwidth.
 
 use snowmelt_base::size;
-use snowmelt_bench::warm_up::WarmRules;
 use snowmelt_bench::warm_up::rule::SteadyLimit;
+use snowmelt_bench::warm_up::{Bandwidth, WarmRules};
 
 /// Rules of a warm-up.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -17,8 +17,8 @@ pub struct WarmUpArgs {
     /// Or so many mixes, if they are through before [default: 2000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Warming")]
     warm_mixes: Option<u64>,
-    /// Warm is, instead, the first window of steady throughput, as fio has it: iops:5% (no second is
-    /// that far from the mean) or iops_slope:0.5% (the straight line through it is as flat)
+    /// Warm is, instead, the first window of steady throughput, as fio has it: iops:5% (no second
+    /// is that far from the mean) or iops_slope:0.5% (the straight line through it is as flat)
     #[arg(long, value_name = "RULE", conflicts_with = "target_cpu", help_heading = "Warming")]
     steady: Option<SteadyLimit>,
     /// Bytes per second that the storage can deliver, for the ideal time [default: as the profile
@@ -39,9 +39,9 @@ impl WarmUpArgs {
         }
     }
 
-    /// Bytes per second.
-    pub fn bandwidth(&self) -> Option<f64> {
-        self.bandwidth.filter(|bytes| *bytes > 0).map(|bytes| bytes as f64)
+    /// The rate of the storage.
+    pub fn bandwidth(&self) -> Option<Bandwidth> {
+        self.bandwidth.filter(|bytes| *bytes > 0).map(|bytes| Bandwidth::given(bytes as f64))
     }
 
     /// The first switch that was given.
@@ -75,7 +75,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
 
     #[derive(Parser)]
     struct Alone {
@@ -92,12 +92,17 @@ mod tests {
     fn rules_are_the_published_ones_unless_given() {
         let none = parse("").unwrap();
         assert_eq!((none.rules(), none.given()), (WarmRules::PUBLISHED, None));
+        let help = Alone::command().render_long_help().to_string();
+        let WarmRules { target_cpu, stretch_s, mixes, .. } = WarmRules::PUBLISHED;
+        for default in [target_cpu.to_string(), stretch_s.to_string(), mixes.to_string()] {
+            assert!(help.contains(&format!("[default: {default}]")), "{default} is told: {help}");
+        }
         let some = parse("--target-cpu 0.5 --stretch 3 --warm-mixes 7").unwrap();
         assert_eq!(some.rules(), WarmRules { target_cpu: 0.5, stretch_s: 3.0, mixes: 7, steady: None });
         assert_eq!(some.given(), Some("--target-cpu"));
         let steady = parse("--steady iops_slope:0.5% --bandwidth 1MiB").unwrap();
         assert_eq!(steady.rules().steady.unwrap().to_string(), "iops_slope:0.5%");
-        assert_eq!(steady.bandwidth(), Some(1_048_576.0));
+        assert_eq!(steady.bandwidth().unwrap().bytes_per_s, 1_048_576.0);
     }
 
     #[test]

@@ -5,15 +5,15 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
 use snowmelt_bench::bench::ClientLoad;
-use snowmelt_bench::cold_run::{READERS_WAIT, profiled_bandwidth};
+use snowmelt_bench::cold_run::READERS_WAIT;
 use snowmelt_bench::content::Reading;
 use snowmelt_bench::drive::Rules;
 use snowmelt_bench::measure::{Measured, Streams};
 use snowmelt_bench::sampler::{Counts, Sample};
 use snowmelt_bench::target::Target;
-use snowmelt_bench::warm_up::phase::WarmUpPhase;
+use snowmelt_bench::warm_run::WarmRun;
 use snowmelt_bench::warm_up::server::ServerProcess;
-use snowmelt_bench::warm_up::{WarmUp, WarmUpFacts, WorkingSet};
+use snowmelt_bench::warm_up::{Bandwidth, WarmUp, WarmUpFacts, WorkingSet};
 use snowmelt_bsbm::UseCase;
 use snowmelt_store::{PAGE_BYTES, Store};
 
@@ -33,14 +33,14 @@ pub(super) fn check(args: &LabBsbmArgs) -> Result<()> {
     Ok(())
 }
 
-/// The source of the counters of a warm-up.
-enum Source<'a> {
+/// The origin of the counters of a warm-up.
+enum CounterOrigin<'a> {
     Store(&'a Arc<Store>),
-    Server(ServerProcess),
+    Server(Box<ServerProcess>),
     None(String),
 }
 
-impl Source<'_> {
+impl CounterOrigin<'_> {
     fn counts(&self) -> Counts {
         match self {
             Self::Store(store) => Counts::of_store(store),
@@ -60,13 +60,13 @@ pub(super) fn measure(
     stop: &AtomicBool,
 ) -> Result<(Measured, WarmUp)> {
     let source = source(args, store)?;
-    // Before the first reads: later ones would be told from.
-    let bandwidth = args.warming.bandwidth().or_else(|| profiled_bandwidth(store?));
-    if let Source::None(why) = &source {
+    // Before the first reads, by which the store would correct it.
+    let bandwidth = args.warming.bandwidth().or_else(|| Bandwidth::of_store(store?));
+    if let CounterOrigin::None(why) = &source {
         args.say(&format!("the server's process is not known: {why}"));
     }
     args.say(Sample::HEAD);
-    let phase = WarmUpPhase {
+    let phase = WarmRun {
         target,
         clients: load.clients,
         rules: Rules { rate: None, reading: Reading::Terms, keeps_going: args.keep_going },
@@ -83,20 +83,22 @@ pub(super) fn measure(
     Ok((warmed.measured, warm_up))
 }
 
-fn source<'a>(args: &LabBsbmArgs, store: Option<&'a Arc<Store>>) -> Result<Source<'a>> {
+fn source<'a>(args: &LabBsbmArgs, store: Option<&'a Arc<Store>>) -> Result<CounterOrigin<'a>> {
     if let Some(store) = store {
-        return Ok(Source::Store(store));
+        return Ok(CounterOrigin::Store(store));
     }
     if let Some(pid) = args.server_pid {
-        return ServerProcess::of_pid(pid).map(Source::Server).context("--server-pid");
+        return ServerProcess::of_pid(pid)
+            .map(|server| CounterOrigin::Server(Box::new(server)))
+            .context("--server-pid");
     }
     Ok(match ServerProcess::listening_at(&args.target) {
-        Ok(server) => Source::Server(server),
-        Err(why) => Source::None(why.to_string()),
+        Ok(server) => CounterOrigin::Server(Box::new(server)),
+        Err(why) => CounterOrigin::None(why.to_string()),
     })
 }
 
-fn facts(source: &Source<'_>, load: &ClientLoad, bandwidth: Option<f64>) -> WarmUpFacts {
+fn facts(source: &CounterOrigin<'_>, load: &ClientLoad, bandwidth: Option<Bandwidth>) -> WarmUpFacts {
     let facts = WarmUpFacts {
         clients: load.clients,
         processors: std::thread::available_parallelism().map_or(1, usize::from),
@@ -104,7 +106,7 @@ fn facts(source: &Source<'_>, load: &ClientLoad, bandwidth: Option<f64>) -> Warm
         ..WarmUpFacts::default()
     };
     match source {
-        Source::Store(store) => {
+        CounterOrigin::Store(store) => {
             let report = store.report();
             let (pages, ahead) = (report.pages_used(), report.ahead_total());
             WarmUpFacts {
@@ -120,11 +122,11 @@ fn facts(source: &Source<'_>, load: &ClientLoad, bandwidth: Option<f64>) -> Warm
                 ..facts
             }
         }
-        Source::Server(server) => WarmUpFacts {
+        CounterOrigin::Server(server) => WarmUpFacts {
             io_wait: "of the whole machine: processors idle while a request was under way".into(),
             server: server.told(),
             ..facts
         },
-        Source::None(why) => WarmUpFacts { server: format!("not known: {why}"), ..facts },
+        CounterOrigin::None(why) => WarmUpFacts { server: format!("not known: {why}"), ..facts },
     }
 }

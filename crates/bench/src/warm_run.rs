@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use anyhow::{Result, bail};
 use snowmelt_io::Clock;
 
-use super::WarmRules;
-use super::course::Course;
 use crate::drive::{Drive, Mixes, Record, Rules, Run};
 use crate::measure::{Measured, Streams};
 use crate::process::cpu_seconds;
-use crate::sampler::{Counts, Sample, Sampler};
+use crate::sampler::{Counts, End, Sample, Sampler};
 use crate::target::Target;
+use crate::warm_up::WarmRules;
+use crate::warm_up::course::Course;
 
 /// A warm-up, and the measured mixes after it.
-pub struct WarmUpPhase<'a> {
+pub struct WarmRun<'a> {
     /// The engine or endpoint.
     pub target: &'a dyn Target,
     /// Its clients.
@@ -49,7 +49,7 @@ pub struct WarmedUp {
     pub measured_from_s: f64,
 }
 
-impl WarmUpPhase<'_> {
+impl WarmRun<'_> {
     /// Runs it. An interrupted one is an error.
     pub fn run(&self, streams: Streams) -> Result<WarmedUp> {
         let clock = Clock::real();
@@ -58,7 +58,8 @@ impl WarmUpPhase<'_> {
         let over = AtomicBool::new(false);
         let mixes = Mixes::new(warm, self.warm.mixes, &[self.stop, &over]);
         let is_end = |samples: &[Sample]| self.warm.seem_kept(samples, self.queries_per_mix);
-        let (run, samples) = self.drive(&clock, &mixes, Some((&over, &is_end)), self.on_sample)?;
+        let end = End { flag: &over, is_reached: &is_end };
+        let (run, samples) = self.drive(&clock, &mixes, Some(end), self.on_sample)?;
         let mut course = Course::default();
         course.add_phase(begun_ns, &run, &samples, self.queries_per_mix);
 
@@ -79,7 +80,7 @@ impl WarmUpPhase<'_> {
         &self,
         clock: &Clock,
         mixes: &Mixes<'_>,
-        ends: Option<(&AtomicBool, &(dyn Fn(&[Sample]) -> bool + Sync))>,
+        ends: Option<End<'_>>,
         on_sample: &(dyn Fn(&Sample) + Sync),
     ) -> Result<(Run, Vec<Sample>)> {
         let queries = AtomicU64::new(0);
