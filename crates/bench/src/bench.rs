@@ -15,8 +15,9 @@ use snowmelt_store::ReadAhead;
 
 use super::drive::{Drive, Mixes, Run, Stream};
 use super::in_process::InProcess;
-use super::sampler::{Sample, Sampler};
+use super::sampler::{Counts, End, Sample, Sampler, is_steady};
 use super::target::Target;
+use super::warm_up::WarmRules;
 
 /// Which queries, and who runs them.
 #[derive(Clone, Copy, Debug)]
@@ -62,17 +63,24 @@ pub struct Until {
     pub time: Option<Duration>,
     /// When throughput no longer changes.
     pub steady: bool,
+    /// When these rules call it warm, as far as can be told before the plateau is known.
+    pub warm: Option<WarmRules>,
 }
 
 impl Until {
     /// So many mixes, however long they take.
     pub fn mixes(mixes: u64) -> Self {
-        Self { mixes, time: None, steady: false }
+        Self { mixes, time: None, steady: false, warm: None }
     }
 
     /// When throughput no longer changes, at the latest after `seconds`.
     pub fn steady(seconds: u64) -> Self {
-        Self { mixes: u64::MAX, time: Some(Duration::from_secs(seconds)), steady: true }
+        Self { mixes: u64::MAX, time: Some(Duration::from_secs(seconds)), steady: true, warm: None }
+    }
+
+    /// When it is warm, at the latest after `seconds`.
+    pub fn warm(rules: WarmRules, seconds: u64) -> Self {
+        Self { steady: false, warm: Some(rules), ..Self::steady(seconds) }
     }
 
     /// So long.
@@ -124,17 +132,22 @@ impl Bench {
         stop: &AtomicBool,
         on_sample: &(dyn Fn(&Sample) + Sync),
     ) -> Result<(Run, Vec<Sample>)> {
-        let steady = AtomicBool::new(false);
+        let over = AtomicBool::new(false);
         let store = self.database.store().clone();
+        let queries_per_mix = self.load.queries_per_mix();
+        let is_end = |samples: &[Sample]| {
+            until.steady && is_steady(samples)
+                || until.warm.is_some_and(|rules| rules.seem_kept(samples, queries_per_mix))
+        };
         let sampler = Sampler {
-            store: &store,
+            counts: &|| Counts::of_store(&store),
             queries: &self.queries,
-            queries_per_mix: self.load.queries_per_mix(),
+            queries_per_mix,
             interval_s,
             on_sample,
-            when_steady: until.steady.then_some(&steady),
+            ends: Some(End { flag: &over, is_reached: &is_end }),
         };
-        let mut mixes = Mixes::new(self.stream.clone(), until.mixes, &[stop, &steady]);
+        let mut mixes = Mixes::new(self.stream.clone(), until.mixes, &[stop, &over]);
         if let Some(time) = until.time {
             mixes = mixes.until(self.clock.now_ns() + time.as_nanos() as u64);
         }

@@ -2,10 +2,10 @@
 //! at once from the first moment.
 //!
 //! 1. Evict and prove it.
-//! 2. Open, and run until throughput is steady: the cold phase.
+//! 2. Open, and run until the rules of the warm-up seem to hold: the cold phase.
 //! 3. Run the measured mixes, the same as without `--cold`: the warm throughput.
 //! 4. Full speed is where the first stretch of about a second's queries began that ran at 90 %
-//!    of the warm throughput.
+//!    of the warm throughput. `warm_up` has the other figures.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -14,12 +14,15 @@ use anyhow::Result;
 use serde::Serialize;
 use serde_json::{Value, json};
 use snowmelt_graph::{OpenOptions, Report};
+use snowmelt_store::{PAGE_BYTES, Store};
 
 use super::bench::{Bench, ClientLoad, Until};
 use super::cold::{self, Proof};
 use super::drive::Run;
 use super::process;
-use super::sampler::Sample;
+use super::sampler::{Counts, Sample};
+use super::warm_up::course::{Course, Interval};
+use super::warm_up::{Bandwidth, WarmRules, WarmUp, WarmUpFacts, WorkingSet};
 
 /// The share of warm throughput that counts as full speed.
 pub const FULL: f64 = 0.9;
@@ -47,6 +50,8 @@ pub struct ColdReport {
     pub amplification: f64,
     /// Second by second.
     pub samples: Vec<Sample>,
+    /// When it was warm, by rules, and what that took.
+    pub warm_up: WarmUp,
 }
 
 /// The phases of a run from cold.
@@ -69,6 +74,10 @@ pub struct Plan<'a> {
     pub options: &'a OpenOptions,
     /// Its options.
     pub load: ClientLoad,
+    /// When it is warm.
+    pub warm: WarmRules,
+    /// The rate of the storage, if not as its profile says.
+    pub bandwidth: Option<Bandwidth>,
     /// The cold phase lasts at most so many seconds.
     pub most_seconds: u64,
     /// Measured mixes.
@@ -89,19 +98,27 @@ impl Plan<'_> {
         let clock = &self.options.clock;
         let exec_to_open_s = process::seconds_since_exec().unwrap_or(0.0);
         let begun_ns = clock.now_ns();
+        let cpu_s = process::cpu_seconds();
         let mut bench = Bench::open(self.db, self.options, self.load)?;
         let open_s = (clock.now_ns() - begun_ns) as f64 / 1e9;
-        let (first, samples) = bench.run(Until::steady(self.most_seconds), 1.0, self.stop, self.on_sample)?;
         let store = bench.database.store().clone();
+        let mut course = Course { intervals: vec![opening(&store, open_s, cpu_s)], done: Vec::new() };
+        let bandwidth = self.bandwidth.or_else(|| Bandwidth::of_store(&store));
+        let until = Until::warm(self.warm, self.most_seconds);
+        let (first, samples) = bench.run(until, 1.0, self.stop, self.on_sample)?;
         let cold_meters = store.report();
         store.reset_meters();
-        let (warm, _) = bench.run(Until::mixes(self.mixes), 1.0, self.stop, &|_| {})?;
+        let (warm, warm_samples) = bench.run(Until::mixes(self.mixes), 1.0, self.stop, &|_| {})?;
         let warm_meters = store.report();
 
         let rate = warm.records.len() as f64 / warm.seconds().max(1e-9);
         let mut curve = first.curve();
         curve.starts_at(begun_ns);
         let stretch = (rate as usize).max(100);
+        course.add_phase(begun_ns, &first, &samples, self.load.queries_per_mix());
+        course.add_phase(begun_ns, &warm, &warm_samples, self.load.queries_per_mix());
+        let measured_from_s = warm.from_ns.saturating_sub(begun_ns) as f64 / 1e9;
+        let facts = self.facts(&cold_meters, &warm_meters, bandwidth);
         let cold = ColdReport {
             proof,
             exec_to_open_s,
@@ -113,8 +130,47 @@ impl Plan<'_> {
             pages_used: cold_meters.pages_used(),
             amplification: cold_meters.amplification(),
             samples,
+            warm_up: WarmUp::new(&course, measured_from_s, &self.warm, facts),
         };
         Ok(ColdRun { cold, warm, cold_meters, warm_meters })
+    }
+
+    fn facts(&self, cold: &Report, warm: &Report, bandwidth: Option<Bandwidth>) -> WarmUpFacts {
+        let ahead = cold.ahead_total();
+        let pages = cold.pages_used() + warm.pages_used();
+        WarmUpFacts {
+            clients: self.load.clients,
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+            working_set: Some(WorkingSet {
+                pages,
+                bytes: pages * PAGE_BYTES as u64,
+                is_exact: warm.pool.left == 0,
+                // Resetting the meters forgets the fate of these.
+                missing_at_most: ahead.issued.saturating_sub(ahead.used),
+            }),
+            read_ahead: Some((ahead.issued, ahead.used)),
+            bandwidth,
+            io_wait: READERS_WAIT.into(),
+            server: "this process, its clients included, and the meters of its store".into(),
+        }
+    }
+}
+
+/// The I/O wait of a store in this process, in words.
+pub const READERS_WAIT: &str = "the sum over all readers that were blocked for pages";
+
+/// The time of opening as an interval.
+fn opening(store: &Store, open_s: f64, cpu_before_s: f64) -> Interval {
+    let counts = Counts::of_store(store);
+    let count = |n: Option<u64>| n.map(|n| n as f64);
+    Interval {
+        begin_s: 0.0,
+        end_s: open_s,
+        cpu_s: counts.cpu_s.map(|cpu_s| cpu_s - cpu_before_s),
+        queries: 0.0,
+        bytes: count(counts.bytes),
+        pages: count(counts.pages),
+        wait_s: counts.wait_s,
     }
 }
 
@@ -128,8 +184,9 @@ impl ColdReport {
             ),
             None => format!("90 % of warm throughput not reached in {:.0} s", self.cold_s),
         };
+        let warm_up = self.warm_up.text();
         format!(
-            "{full}\nopening took {:.3} s; {} mixes in the cold phase of {:.1} s\n{:.1} MiB read, {:.2} × the pages really used\n",
+            "{full}\nopening took {:.3} s; {} mixes in the cold phase of {:.1} s\n{:.1} MiB read, {:.2} × the pages really used\n\nwarm-up:\n{warm_up}",
             self.open_s,
             self.cold_mixes,
             self.cold_s,

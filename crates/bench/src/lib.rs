@@ -8,6 +8,8 @@
 //!    runs gave the same answers; `measure`: warm-up and run; `summary`: all of it as JSON, as the
 //!    original driver's XML, and as a page.
 //! 4. `cold`: how a run is made cold and shown to be; `sampler`: what happens second by second.
+//!    `warm_up`: when a target is warm, by rules, and what that took; `warm_run` has any target
+//!    warm up, as `cold_run` does a database here.
 //! 5. `scale`: what grows how with the data, and a flame graph of where the processors are.
 //! 6. `ablation`: every read-ahead rule on and off, on modelled devices, in virtual time.
 //! 7. `compare`: several engines with the same data, memory and queries, in turns.
@@ -42,3 +44,5 @@ pub mod scratch_dir;
 pub mod summary;
 pub mod target;
 pub mod verify;
+pub mod warm_run;
+pub mod warm_up;

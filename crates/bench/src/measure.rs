@@ -37,6 +37,11 @@ impl Streams {
         Self { warm: stream, measured: None }
     }
 
+    /// The stream of the warm-up, and that which counts if it does not follow on it.
+    pub(crate) fn apart(self) -> (Stream, Option<Stream>) {
+        (self.warm, self.measured)
+    }
+
     /// The stream that counts, after so many mixes of warm-up.
     pub fn measured(mut self, warmup: u64) -> Stream {
         self.measured.take().unwrap_or_else(|| {

@@ -15,47 +15,90 @@ use snowmelt_store::Store;
 
 use super::process;
 
-/// One interval. Rates are per second of it.
-#[derive(Clone, Copy, Debug, Serialize)]
+/// One interval. Rates are per second of it; `None` where the target does not tell.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Sample {
     /// Seconds since the process was started, at the end of the interval.
     pub since_exec: f64,
+    /// Seconds since sampling began, at the end of the interval.
+    pub end_s: f64,
+    /// Its length; the last one of a run is cut short.
+    pub length_s: f64,
     /// Query mixes per hour.
     pub qmph: f64,
-    /// Processors busy for this process.
-    pub cpus: f64,
+    /// Processors busy for the target.
+    pub cpus: Option<f64>,
     /// Device requests per second.
-    pub requests: f64,
+    pub requests: Option<f64>,
     /// Pages whose read was started, per second.
-    pub pages: f64,
+    pub pages: Option<f64>,
     /// Bytes from devices, per second.
-    pub bytes: f64,
+    pub bytes: Option<f64>,
+    /// Seconds of I/O wait per second.
+    pub io_wait: Option<f64>,
 }
 
-/// Looks at a store and the process while queries run.
+/// Sums at a moment, which only grow; `None` where the target does not tell.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Processor seconds.
+    pub cpu_s: Option<f64>,
+    /// Device requests.
+    pub requests: Option<u64>,
+    /// Pages whose read was started.
+    pub pages: Option<u64>,
+    /// Bytes from devices.
+    pub bytes: Option<u64>,
+    /// Seconds of I/O wait.
+    pub wait_s: Option<f64>,
+}
+
+impl Counts {
+    /// Of a store in this process. Its I/O wait is the time that readers were blocked.
+    pub fn of_store(store: &Store) -> Self {
+        let meters = store.report();
+        let waits = meters.devices.iter().flat_map(|device| device.waits);
+        let wait_ns: u64 = waits.chain([meters.journal_waits]).map(|wait| wait.wait_ns).sum();
+        Self {
+            cpu_s: Some(process::cpu_seconds()),
+            requests: Some(meters.requests()),
+            pages: Some(meters.pages_read()),
+            bytes: Some(meters.bytes()),
+            wait_s: Some(wait_ns as f64 / 1e9),
+        }
+    }
+}
+
+/// A flag that ends some work, and the question, after each sample, whether it is to be set.
+#[derive(Clone, Copy)]
+pub struct End<'a> {
+    /// The flag.
+    pub flag: &'a AtomicBool,
+    /// True for the samples after which it is set.
+    pub is_reached: &'a (dyn Fn(&[Sample]) -> bool + Sync),
+}
+
+/// Looks at counters while queries run.
 pub struct Sampler<'a> {
-    /// Whose counters.
-    pub store: &'a Store,
+    /// The counters.
+    pub counts: &'a (dyn Fn() -> Counts + Sync),
     /// Queries completed so far.
     pub queries: &'a AtomicU64,
     /// Queries in a mix.
     pub queries_per_mix: usize,
     /// Seconds between looks.
     pub interval_s: f64,
-    /// Called with each sample.
+    /// Called with each sample, but for the last, cut one.
     pub on_sample: &'a (dyn Fn(&Sample) + Sync),
-    /// Set when the run is steady, if it is to end then.
-    pub when_steady: Option<&'a AtomicBool>,
+    /// The end of the work by what the samples say.
+    pub ends: Option<End<'a>>,
 }
 
 /// Counters at a moment.
 struct Look {
     at: Instant,
     queries: u64,
-    cpu_s: f64,
-    requests: u64,
-    pages: u64,
-    bytes: u64,
+    counts: Counts,
 }
 
 impl Sampler<'_> {
@@ -73,50 +116,53 @@ impl Sampler<'_> {
     }
 
     fn sample(&self, over: &AtomicBool, samples: &Mutex<Vec<Sample>>) {
-        let mut before = self.look();
-        let mut due = Instant::now();
+        let first = self.look();
+        let begun = first.at;
+        let (mut before, mut due) = (first, begun);
         loop {
             due += Duration::from_secs_f64(self.interval_s);
             while !over.load(Ordering::Relaxed) && Instant::now() < due {
                 thread::park_timeout(due - Instant::now());
             }
-            if over.load(Ordering::Relaxed) {
+            let is_over = over.load(Ordering::Relaxed);
+            let now = self.look();
+            let sample = self.between(&before, &now, begun);
+            let mut all = samples.lock().expect("nothing panics with this lock");
+            all.push(sample);
+            if is_over {
                 return;
             }
-            let now = self.look();
-            let sample = self.between(&before, &now);
             (self.on_sample)(&sample);
-            let mut all = samples.lock().expect("nobody panics with this lock");
-            all.push(sample);
-            if let Some(flag) = self.when_steady.filter(|_| is_steady(&all)) {
-                flag.store(true, Ordering::Relaxed);
+            if let Some(end) = self.ends
+                && (end.is_reached)(&all)
+            {
+                end.flag.store(true, Ordering::Relaxed);
             }
             before = now;
         }
     }
 
     fn look(&self) -> Look {
-        let meters = self.store.report();
-        Look {
-            at: Instant::now(),
-            queries: self.queries.load(Ordering::Relaxed),
-            cpu_s: process::cpu_seconds(),
-            requests: meters.requests(),
-            pages: meters.pages_read(),
-            bytes: meters.bytes(),
-        }
+        let counts = (self.counts)();
+        Look { at: Instant::now(), queries: self.queries.load(Ordering::Relaxed), counts }
     }
 
-    fn between(&self, a: &Look, b: &Look) -> Sample {
-        let seconds = (b.at - a.at).as_secs_f64();
-        let per_s = |from: u64, to: u64| (to - from) as f64 / seconds;
+    fn between(&self, a: &Look, b: &Look, begun: Instant) -> Sample {
+        let seconds = (b.at - a.at).as_secs_f64().max(1e-9);
+        let per_s = |from: u64, to: u64| to.saturating_sub(from) as f64 / seconds;
+        let count = |of: fn(&Counts) -> Option<u64>| Some(per_s(of(&a.counts)?, of(&b.counts)?));
+        let time =
+            |of: fn(&Counts) -> Option<f64>| Some((of(&b.counts)? - of(&a.counts)?).max(0.0) / seconds);
         Sample {
             since_exec: process::seconds_since_exec().unwrap_or(0.0),
+            end_s: (b.at - begun).as_secs_f64(),
+            length_s: (b.at - a.at).as_secs_f64(),
             qmph: per_s(a.queries, b.queries) / self.queries_per_mix as f64 * 3600.0,
-            cpus: (b.cpu_s - a.cpu_s) / seconds,
-            requests: per_s(a.requests, b.requests),
-            pages: per_s(a.pages, b.pages),
-            bytes: per_s(a.bytes, b.bytes),
+            cpus: time(|counts| counts.cpu_s),
+            requests: count(|counts| counts.requests),
+            pages: count(|counts| counts.pages),
+            bytes: count(|counts| counts.bytes),
+            io_wait: time(|counts| counts.wait_s),
         }
     }
 }
@@ -130,7 +176,8 @@ impl Drop for SetOnDrop<'_> {
     }
 }
 
-fn is_steady(samples: &[Sample]) -> bool {
+/// True for a run that is steady: see the head of the file.
+pub(crate) fn is_steady(samples: &[Sample]) -> bool {
     const LAST: usize = 5;
     if samples.len() <= LAST {
         return false;
@@ -144,18 +191,23 @@ fn is_steady(samples: &[Sample]) -> bool {
 
 impl Sample {
     /// The head of the lines of [`Sample::line`].
-    pub const HEAD: &'static str = "   since exec        QMpH    CPU   requests/s    pages/s    MiB/s";
+    pub const HEAD: &'static str =
+        "   since exec        QMpH    CPU   requests/s    pages/s    MiB/s  I/O wait";
 
-    /// The sample as a line.
+    /// The sample as a line. The I/O wait is in seconds per second.
     pub fn line(&self) -> String {
+        let number = |value: Option<f64>, decimals: usize| {
+            value.map_or("-".to_owned(), |value| format!("{value:.decimals$}"))
+        };
         format!(
-            "{:>11.1} s {:>11.0} {:>4.0} % {:>12.0} {:>10.0} {:>8.1}",
+            "{:>11.1} s {:>11.0} {:>4} % {:>12} {:>10} {:>8} {:>9}",
             self.since_exec,
             self.qmph,
-            100.0 * self.cpus,
-            self.requests,
-            self.pages,
-            self.bytes / (1 << 20) as f64
+            number(self.cpus.map(|cpus| 100.0 * cpus), 0),
+            number(self.requests, 0),
+            number(self.pages, 0),
+            number(self.bytes.map(|bytes| bytes / (1 << 20) as f64), 1),
+            number(self.io_wait, 2)
         )
     }
 }
@@ -165,8 +217,7 @@ mod tests {
     use super::*;
 
     fn steady(qmph: &[f64]) -> bool {
-        let sample =
-            |&qmph: &f64| Sample { since_exec: 0.0, qmph, cpus: 0.0, requests: 0.0, pages: 0.0, bytes: 0.0 };
+        let sample = |&qmph: &f64| Sample { qmph, ..Sample::default() };
         is_steady(&qmph.iter().map(sample).collect::<Vec<_>>())
     }
 
@@ -181,14 +232,44 @@ mod tests {
 
     #[test]
     fn lines_fit_their_head() {
-        let s = Sample {
+        let full = Sample {
             since_exec: 12.3,
             qmph: 301_234.5,
-            cpus: 1.98,
-            requests: 2998.0,
-            pages: 9000.0,
-            bytes: 1e8,
+            cpus: Some(1.98),
+            requests: Some(2998.0),
+            pages: Some(9000.0),
+            bytes: Some(1e8),
+            io_wait: Some(12.34),
+            ..Sample::default()
         };
-        assert_eq!(s.line().len(), Sample::HEAD.len());
+        assert_eq!(full.line().len(), Sample::HEAD.len());
+        let absent = Sample { qmph: 1.0, ..Sample::default() };
+        assert_eq!((absent.line().len(), absent.line().matches(" -").count()), (Sample::HEAD.len(), 5));
+    }
+
+    #[test]
+    fn the_last_interval_is_cut_short_and_none_is_lost() {
+        let (queries, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+        let sampler = Sampler {
+            counts: &|| Counts { bytes: Some(bytes.load(Ordering::Relaxed)), ..Counts::default() },
+            queries: &queries,
+            queries_per_mix: 1,
+            interval_s: 0.05,
+            on_sample: &|_| {},
+            ends: None,
+        };
+        let work = || {
+            for _ in 0..13 {
+                thread::sleep(Duration::from_millis(10));
+                bytes.fetch_add(100, Ordering::Relaxed);
+            }
+        };
+        let ((), samples) = sampler.during(work);
+        let sum: f64 = samples.iter().map(|sample| sample.bytes.unwrap() * sample.length_s).sum();
+        // The first look comes when the thread has started.
+        assert!((1000.0..=1300.01).contains(&sum), "{sum}");
+        let lengths: f64 = samples.iter().map(|sample| sample.length_s).sum();
+        assert!((lengths - samples.last().unwrap().end_s).abs() < 1e-9, "without a gap");
+        assert!(samples.iter().all(|sample| sample.cpus.is_none()), "absent, not zero");
     }
 }

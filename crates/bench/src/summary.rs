@@ -14,6 +14,7 @@ use super::measure::Measured;
 use super::report::{MixTimes, QueryReport, Throughput, mix_times, queries};
 use super::target::Failure;
 use super::verify::Verification;
+use super::warm_up::WarmUp;
 
 /// Settings of a measurement, as they are told.
 #[derive(Clone, Debug, Serialize)]
@@ -92,6 +93,8 @@ pub struct Summary {
     pub driver: DriverWork,
     /// Comparison of the answers with others.
     pub verification: Option<Verification>,
+    /// The warm-up before, if that was measured.
+    pub warm_up: Option<WarmUp>,
 }
 
 impl Summary {
@@ -111,6 +114,7 @@ impl Summary {
             failures: Failures::of(&run.records),
             driver: DriverWork::of(run, *cpu_s, !is_closed),
             verification: None,
+            warm_up: None,
             setup,
         }
     }
@@ -171,6 +175,7 @@ impl Summary {
             ));
         }
         doubts.extend(self.verification.iter().filter_map(Verification::doubt));
+        doubts.extend(self.warm_up.iter().flat_map(|warm_up| &warm_up.doubts).cloned());
         doubts
     }
 }

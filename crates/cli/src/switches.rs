@@ -8,6 +8,7 @@
 //! | `device` | which device: real or simulated                                       |
 //! | `meters` | what was read, and each wait for it                                   |
 //! | `texts`  | limits on the texts of queries and updates                            |
+//! | `warm_up` | when a server is warm, for commands that measure that                  |
 //! | `topics` | `--help io`, `--help limits`: switches that `--help` alone leaves out |
 //! | `file`   | `--config FILE`: switches from a file                                 |
 
@@ -19,3 +20,4 @@ pub mod meters;
 pub mod open;
 pub mod texts;
 pub mod topics;
+pub mod warm_up;

@@ -6,6 +6,7 @@ use super::Summary;
 use crate::drive::Run;
 use crate::report::QueryReport;
 use crate::verify::Verification;
+use crate::warm_up::WarmUp;
 
 impl Summary {
     /// Figures and tables; `run` gives the course of the throughput.
@@ -16,9 +17,13 @@ impl Summary {
             None => "a closed loop".to_owned(),
         };
         let mut report = Report::new(format!("BSBM {} on {}", setup.use_case, setup.target));
+        let warm_up = match &self.warm_up {
+            Some(_) => "warmed up from cold".to_owned(),
+            None => format!("{} mixes of warm-up", setup.warmup),
+        };
         report.summary.push(format!(
-            "{} products, seed {}, {} clients in {loop_kind}, {} mixes of warm-up",
-            setup.products, setup.seed, setup.clients, setup.warmup
+            "{} products, seed {}, {} clients in {loop_kind}, {warm_up}",
+            setup.products, setup.seed, setup.clients
         ));
         report.summary.extend(self.lines());
         report.sections = vec![
@@ -28,6 +33,7 @@ impl Summary {
                  in an open loop when it should have been.",
             ),
         ];
+        report.sections.extend(self.warm_up.as_ref().map(WarmUp::section));
         report.sections.extend(self.verification.as_ref().map(differences));
         report
     }

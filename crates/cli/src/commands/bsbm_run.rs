@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use crate::switches::open::OpenArgs;
+use crate::switches::warm_up::WarmUpArgs;
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
@@ -49,13 +50,13 @@ pub struct BsbmRunArgs {
     #[arg(long, value_name = "N")]
     products: Option<u32>,
     /// Start cold: nothing in the page cache, an empty pool, no warm list; show every second
-    /// until steady
+    /// until warm, and what warming took
     #[arg(long, conflicts_with_all = ["ablate", "endpoint"])]
     cold: bool,
     /// With --cold: start with the warm list that the last run has saved
     #[arg(long, requires = "cold")]
     warm_list: bool,
-    /// With --cold: the cold phase ends after so many seconds, steady or not
+    /// With --cold: the cold phase ends after so many seconds, warm or not
     #[arg(long, value_name = "SECONDS", default_value = "300", requires = "cold")]
     cold_seconds: u64,
     /// Every read-ahead rule on and off, on modelled devices, in virtual time
@@ -95,6 +96,8 @@ pub struct BsbmRunArgs {
     #[arg(long, default_value = "table")]
     format: ReportFormat,
     #[command(flatten)]
+    warm_up: WarmUpArgs,
+    #[command(flatten)]
     open: OpenArgs,
 }
 
@@ -125,6 +128,9 @@ struct Measured {
 /// Runs the command.
 pub fn run(args: BsbmRunArgs) -> Result<()> {
     let stop = signals::stop_flag()?;
+    if let Some(switch) = args.warm_up.given().filter(|_| !args.cold) {
+        bail!("{switch} is a rule of warming: it needs --cold");
+    }
     if args.use_case == UseCase::ExploreAndUpdate {
         let measured = with_updates(&args, &stop)?;
         args.print(&measured);
@@ -259,6 +265,8 @@ fn from_cold(
         db,
         options: &options,
         load,
+        warm: args.warm_up.rules(),
+        bandwidth: args.warm_up.bandwidth(),
         most_seconds: args.cold_seconds,
         mixes: args.mixes,
         stop,

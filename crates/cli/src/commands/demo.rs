@@ -234,8 +234,8 @@ fn show(bar: &ProgressBar, sample: &Sample) {
     bar.set_message(format!(
         "{:>9} mixes/h, {:>5.0} reads/s, {:>6.1} MiB/s",
         HumanCount(sample.qmph as u64).to_string(),
-        sample.requests,
-        sample.bytes / (1 << 20) as f64
+        sample.requests.unwrap_or(0.0),
+        sample.bytes.unwrap_or(0.0) / (1 << 20) as f64
     ));
 }
 

@@ -1,11 +1,13 @@
 //! `snowmelt lab bsbm`: the benchmark's driver for any endpoint, with the original's measures.
 //!
 //! 1. The target is an endpoint or a database in this process; its products are counted.
-//! 2. Warm-up, then the measured mixes (`snowmelt_bench::measure`, as `bsbm run`).
+//! 2. Warm-up, then the measured mixes (`snowmelt_bench::measure`, as `bsbm run`). With
+//!    --warm-up the warm-up is measured, too (`warm`).
 //! 3. The answers are compared with a stored run or another endpoint.
 //! 4. A run folder: `result.json`, `result.xml`, `queries.jsonl`, `answers.jsonl` and the page.
 
 mod options;
+mod warm;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +31,7 @@ use snowmelt_bsbm::{UseCase, read_update_transactions};
 use snowmelt_graph::{Database, OpenOptions};
 use snowmelt_lab::Run;
 use snowmelt_sparql::{Engine, PlanCosts, QueryOptions};
-use snowmelt_store::MemoryBudget;
+use snowmelt_store::{MemoryBudget, Store};
 
 use options::Output;
 pub use options::{LabBsbmArgs, long_names};
@@ -37,9 +39,10 @@ pub use options::{LabBsbmArgs, long_names};
 /// Runs the command.
 pub fn run(args: &LabBsbmArgs) -> Result<()> {
     let stop = signals::stop_flag()?;
+    warm::check(args)?;
     let other = args.verify.as_deref().map(|with| Other::new(args, with)).transpose()?;
     let transactions = args.transactions()?;
-    let target = args.target(&args.target)?;
+    let Opened { target, store } = args.open(&args.target)?;
     let products = match (args.products, &transactions) {
         (Some(products), _) => products,
         // One product in each transaction, unless the generator was told otherwise.
@@ -52,10 +55,20 @@ pub fn run(args: &LabBsbmArgs) -> Result<()> {
     let mixes = mixes(args, transactions.as_deref());
     let mut folder = Run::create("bsbm", args.out.as_deref())?;
     args.say(&args.settings_line(products, mixes));
-    let measured = args.measure(&*target, mixes, Streams::of(&load, transactions.clone())?, &stop)?;
-    let setup = args.setup(products);
+    let streams = Streams::of(&load, transactions.clone())?;
+    let (measured, warm_up) = if args.warm_up {
+        let (measured, warm_up) = warm::measure(args, &*target, store.as_ref(), &load, streams, &stop)?;
+        (measured, Some(warm_up))
+    } else {
+        (args.measure(&*target, mixes, streams, &stop)?, None)
+    };
+    let mut setup = args.setup(products);
+    if let Some(warm_up) = &warm_up {
+        setup.warmup = warm_up.mixes as u64;
+    }
     folder.settings(&setup);
     let mut summary = Summary::new(setup, &load, &measured);
+    summary.warm_up = warm_up;
     let here = answers(&measured.run.records);
     if let Some(other) = other {
         let there = other.answers(args, mixes, Streams::of(&load, transactions.clone())?, &stop)?;
@@ -82,6 +95,12 @@ fn mixes(args: &LabBsbmArgs, transactions: Option<&[String]>) -> u64 {
     mixes
 }
 
+/// A target, and its store if it is a database in this process.
+struct Opened {
+    target: Box<dyn Target>,
+    store: Option<Arc<Store>>,
+}
+
 impl LabBsbmArgs {
     fn load(&self, products: u32) -> ClientLoad {
         ClientLoad {
@@ -99,9 +118,9 @@ impl LabBsbmArgs {
     }
 
     /// The endpoint or database of that name.
-    fn target(&self, name: &str) -> Result<Box<dyn Target>> {
+    fn open(&self, name: &str) -> Result<Opened> {
         if is_url(name) {
-            return Ok(Box::new(self.endpoint(name)?));
+            return Ok(Opened { target: Box::new(self.endpoint(name)?), store: None });
         }
         let path = Path::new(name);
         if !path.is_dir() {
@@ -116,7 +135,8 @@ impl LabBsbmArgs {
         let database = crate::switches::open::open(path, &options)?;
         let engine: Arc<Engine> = Arc::new(Engine::new(Arc::<Database>::clone(&database)));
         let queries = QueryOptions { timeout: self.timeout(), ..QueryOptions::default() };
-        Ok(Box::new(InProcess::new(engine, clock, queries)))
+        let target = Box::new(InProcess::new(engine, clock, queries));
+        Ok(Opened { target, store: Some(database.store().clone()) })
     }
 
     fn endpoint(&self, url: &str) -> Result<Endpoint> {
@@ -192,6 +212,9 @@ impl LabBsbmArgs {
             Output::Table => {
                 print!("\n{}\n", report::table(&summary.queries));
                 summary.lines().iter().for_each(|line| println!("{line}"));
+                if let Some(warm_up) = &summary.warm_up {
+                    print!("\nwarm-up:\n{}", warm_up.text());
+                }
             }
             Output::Json => println!("{}", json(summary)),
             Output::Xml => print!("{}", summary.xml()),
@@ -200,9 +223,10 @@ impl LabBsbmArgs {
 
     fn settings_line(&self, products: u32, mixes: u64) -> String {
         let loop_kind = self.rate.map_or("closed loop".to_owned(), |rate| format!("{rate} queries/s"));
+        let after = if self.warm_up { "warming".to_owned() } else { format!("{} of warm-up", self.warmup) };
         format!(
-            "{}; {}, {products} products, seed {}, {} clients, {loop_kind}, {mixes} mixes after {} of warm-up",
-            self.target, self.use_case, self.seed, self.clients, self.warmup
+            "{}; {}, {products} products, seed {}, {} clients, {loop_kind}, {mixes} mixes after {after}",
+            self.target, self.use_case, self.seed, self.clients
         )
     }
 }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use snowmelt_base::size;
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase};
 
+use crate::switches::warm_up::WarmUpArgs;
+
 /// Drive any SPARQL endpoint, or a database, with the Berlin SPARQL Benchmark.
 #[derive(Debug, clap::Args)]
 pub struct LabBsbmArgs {
@@ -69,6 +71,17 @@ pub struct LabBsbmArgs {
     /// Another file for the result as XML (-o)
     #[arg(long, visible_alias = "o", value_name = "FILE")]
     pub(super) xml: Option<PathBuf>,
+    /// Measure how the target warms, from now on: it must be cold. The warm-up ends when it is warm
+    /// by the rules below, not after --warmup mixes. Counting products would warm it
+    #[arg(long, requires = "products", conflicts_with_all = ["rate", "warmup", "verify"], help_heading = "Warming")]
+    pub(super) warm_up: bool,
+    /// With --warm-up: the server's process [default: the one on this machine that listens on the
+    /// port of the address]
+    #[arg(long, value_name = "PID", requires = "warm_up", help_heading = "Warming")]
+    pub(super) server_pid: Option<u32>,
+    /// Rules of the warm-up
+    #[command(flatten)]
+    pub(super) warming: WarmUpArgs,
     /// Run folder, new or empty
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
