@@ -93,6 +93,7 @@ mod tests {
         let none = parse("").unwrap();
         assert_eq!((none.rules(), none.given()), (WarmRules::PUBLISHED, None));
         let help = Alone::command().render_long_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
         let WarmRules { target_cpu, stretch_s, mixes, .. } = WarmRules::PUBLISHED;
         for default in [target_cpu.to_string(), stretch_s.to_string(), mixes.to_string()] {
             assert!(help.contains(&format!("[default: {default}]")), "{default} is told: {help}");
