@@ -49,7 +49,7 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
     })
 }
 
-/// What `lab tpch` says of the index scan and of random reads beside it.
+/// The verdict of `lab tpch` on the index scan, and on random reads beside it.
 fn index_scan(step: &LabStep, what: &str, published: &str) -> Finding {
     let says: Vec<&str> = step.report.summary.iter().map(String::as_str).collect();
     let of_it: Vec<&str> =

@@ -40,37 +40,37 @@ const NAME_HEIGHT: f64 = 17.0;
 /// The names of the series stand beside the ends of lines, above dots, and above everything where
 /// there is little room.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Names {
+enum SeriesNames {
     None,
     Aside,
     Above,
     Stacked,
 }
 
-impl Names {
-    fn of(plot: &Plot, style: Style, room: Room) -> Names {
+impl SeriesNames {
+    fn of(plot: &Plot, style: Style, room: Room) -> SeriesNames {
         let named = plot.series.len() > 1 || plot.series.iter().any(|series| series.dashed);
         match (named, room, style) {
-            (false, ..) => Names::None,
-            (true, Room::Narrow, _) => Names::Stacked,
-            (true, Room::Wide, Style::Lines) => Names::Aside,
-            (true, Room::Wide, Style::Dots) => Names::Above,
+            (false, ..) => SeriesNames::None,
+            (true, Room::Narrow, _) => SeriesNames::Stacked,
+            (true, Room::Wide, Style::Lines) => SeriesNames::Aside,
+            (true, Room::Wide, Style::Dots) => SeriesNames::Above,
         }
     }
 }
 
 impl Frame {
-    fn of(plot: &Plot, names: Names, room: Room) -> Frame {
+    fn of(plot: &Plot, names: SeriesNames, room: Room) -> Frame {
         let width = room.width();
         let longest = plot.series.iter().map(|series| series.name.chars().count()).max().unwrap_or(0);
         let beside = match names {
-            Names::Aside => (longest as f64 * LETTER + 36.0).min(360.0),
+            SeriesNames::Aside => (longest as f64 * LETTER + 36.0).min(360.0),
             _ if room == Room::Narrow => 14.0,
             _ => 24.0,
         };
         let top = match names {
-            Names::Above => 40.0,
-            Names::Stacked => 18.0 + plot.series.len() as f64 * NAME_HEIGHT,
+            SeriesNames::Above => 40.0,
+            SeriesNames::Stacked => 18.0 + plot.series.len() as f64 * NAME_HEIGHT,
             _ => 20.0,
         };
         let (height, left, label) = match room {
@@ -82,7 +82,7 @@ impl Frame {
 }
 
 pub(super) fn draw(plot: &Plot, style: Style, room: Room, id: &str) -> Picture {
-    let names = Names::of(plot, style, room);
+    let names = SeriesNames::of(plot, style, room);
     let frame = Frame::of(plot, names, room);
     let mut picture = Picture::new(frame.width, frame.height, &plot.title, &description(plot), id);
     let all = || plot.series.iter().flat_map(|series| &series.points);
@@ -105,10 +105,10 @@ pub(super) fn draw(plot: &Plot, style: Style, room: Room, id: &str) -> Picture {
         }
     }
     match names {
-        Names::None => {}
-        Names::Aside => name_aside(&mut picture, plot, ends, &frame),
-        Names::Above => name_above(&mut picture, plot, frame.left),
-        Names::Stacked => name_stacked(&mut picture, plot),
+        SeriesNames::None => {}
+        SeriesNames::Aside => name_aside(&mut picture, plot, ends, &frame),
+        SeriesNames::Above => name_above(&mut picture, plot, frame.left),
+        SeriesNames::Stacked => name_stacked(&mut picture, plot),
     }
     picture
 }
@@ -196,7 +196,7 @@ fn draw_line(picture: &mut Picture, plot: &Plot, i: usize, points: &[Placed]) {
     }
 }
 
-/// Names beside the ends of the lines, moved apart where they would cover each other.
+/// SeriesNames beside the ends of the lines, moved apart where they would cover each other.
 fn name_aside(picture: &mut Picture, plot: &Plot, mut ends: Vec<((f64, f64), usize)>, frame: &Frame) {
     let right = frame.right;
     ends.sort_by(|a, b| a.0.1.total_cmp(&b.0.1));
