@@ -39,8 +39,11 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
                  scattered writes.",
         findings,
         differs: vec![
-            "The volume is the model e3: reads of 0.7 ms, 128 at once, 700 writes per second. The files of the journal are read as the database reads them, and \
-             beside that in serial pieces of 32 KiB, as was done there before the first fix."
+            "The volume is the model e3: reads of 0.7 ms, 128 at once, 700 writes per second. The scattered writes \
+             are fewer than the 256,000 in 45 GB, and as far from each other."
+                .to_owned(),
+            "The files of the journal are read as the database reads them, and beside that in serial pieces of \
+             32 KiB, as was done there before the first fix."
                 .to_owned(),
         ],
         sections,
@@ -93,9 +96,10 @@ fn journal(steps: &mut Steps<'_>, sections: &mut Vec<Section>) -> Result<Vec<Fin
     )])
 }
 
-/// Scattered writes by each way, and when they are synced.
+/// Scattered writes by each way, and when they are synced. As far from each other as 256,000 in
+/// 45 GB: where more places are neighbours, the kernel makes one request of two pages.
 fn scattered(steps: &mut Steps<'_>, device: &str) -> Result<(Vec<Finding>, Section)> {
-    let (writes, runtime) = if steps.plan.is_quick { ("1024", "4") } else { ("25600", "30") };
+    let (writes, runtime) = if steps.plan.is_quick { ("1024", "4") } else { ("6400", "30") };
     let args = [
         "lab",
         "write",
