@@ -184,14 +184,20 @@ fn warm_up(warming: &[(&str, Value)]) -> Vec<Finding> {
     vec![Finding::measured(what, published, text.join("; "), is_faster)]
 }
 
+/// Executions of a query that its share is told from.
+const LEAST_RUNS: u64 = 10;
+/// An interval that was cut shorter, in seconds, is no point of a curve.
+const LEAST_INTERVAL_S: f64 = 0.5;
+
 /// Queries that suffer while the server is semi-warm, on the disk.
 fn semi_warm(warming: &[(&str, Value)]) -> Finding {
     let what = "Which queries suffer most while the disk is semi-warm?";
     let published = "Q8 to Q12; Q5 runs at half its speed, Q12 under a tenth";
     let disk = warming.iter().find(|(model, _)| *model == "hdd").map(|(_, run)| run);
     let queries = disk.and_then(|run| run["warm_up"]["queries"].as_array()).map_or(&[][..], Vec::as_slice);
+    let is_enough = |query: &&Value| query["runs"].as_u64() >= Some(LEAST_RUNS);
     let share = |query: &Value| Some((query["query"].as_u64()?, query["share"].as_f64()?));
-    let mut shares: Vec<(u64, f64)> = queries.iter().filter_map(share).collect();
+    let mut shares: Vec<(u64, f64)> = queries.iter().filter(is_enough).filter_map(share).collect();
     shares.sort_by(|a, b| a.1.total_cmp(&b.1));
     if shares.len() < 2 {
         return Finding::unmeasured(what, published, "the server was semi-warm for too short a time");
@@ -205,8 +211,9 @@ fn semi_warm(warming: &[(&str, Value)]) -> Finding {
 fn curves(warming: &[(&str, Value)]) -> Section {
     let series = |(model, run): &(&str, Value)| {
         let samples = run["samples"].as_array().map_or(&[][..], Vec::as_slice);
+        let is_whole = |sample: &&Value| sample["length_s"].as_f64().is_none_or(|s| s >= LEAST_INTERVAL_S);
         let point = |sample: &Value| Some((sample["since_exec"].as_f64()?, sample["qmph"].as_f64()?));
-        Series::new(*model, samples.iter().filter_map(point).collect())
+        Series::new(*model, samples.iter().filter(is_whole).filter_map(point).collect())
     };
     let plot = Plot {
         title: "Query mixes per hour, second by second".into(),
@@ -273,14 +280,17 @@ mod tests {
         let warming = |shares: [f64; 4]| {
             let queries = [5, 8, 11, 12].iter().zip(shares);
             let queries: Vec<Value> =
-                queries.map(|(query, share)| json!({"query": query, "share": share})).collect();
+                queries.map(|(query, share)| json!({"query": query, "share": share, "runs": 10})).collect();
             [("ssd", json!({})), ("hdd", json!({"warm_up": {"queries": queries}}))]
         };
         let finding = semi_warm(&warming([0.5, 0.3, 0.2, 0.08]));
         assert_eq!(finding.here, "of warm speed: Q12 0.08, Q11 0.20, Q8 0.30, Q5 0.50");
         assert_eq!(finding.verdict, Agreement::Same);
         assert_eq!(semi_warm(&warming([0.1, 0.3, 0.2, 0.08])).verdict, Agreement::Otherwise);
-        assert_eq!(semi_warm(&[("hdd", json!({}))]).verdict, Agreement::Unmeasured);
+        let few = json!({"warm_up": {"queries": [{"query": 1, "share": 0.1, "runs": 9}]}});
+        for run in [json!({}), few] {
+            assert_eq!(semi_warm(&[("hdd", run)]).verdict, Agreement::Unmeasured);
+        }
     }
 
     #[test]
