@@ -16,18 +16,19 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
     let mut sections = Vec::new();
     let differs = "There 1 M reads of an array of flash cards, here a few seconds of reads of an emulated SSD. The \
                    offsets are multiples of 512 bytes, as there, and then of the size of the read.";
-    if emulated::is_possible() {
+    let why = (!emulated::is_possible()).then_some(emulated::NEEDS_ROOT).or_else(emulated::why_no_trace);
+    if let Some(why) = why {
+        steps.skip("random reads of a device", why);
+        for (_, name, each) in PUBLISHED {
+            let what = format!("Device reads for each buffered read of {name}?");
+            findings.push(Finding::unmeasured(&what, &format!("{each}"), why));
+        }
+    } else {
         let odd = Emulated::with(steps, ("ssd", "8g"), |steps, device| reads(steps, device, "512"))?;
         let whole = Emulated::with(steps, ("ssd", "8g"), |steps, device| reads(steps, device, "size"))?;
         findings.extend(splits(&odd, &whole)?);
         sections.push(odd.section("Reads at multiples of 512 bytes", differs, &[""]));
         sections.push(whole.section("Aligned reads", "The same at multiples of their size.", &[""]));
-    } else {
-        steps.skip("random reads of a device", emulated::NEEDS_ROOT);
-        for (_, name, each) in PUBLISHED {
-            let what = format!("Device reads for each buffered read of {name}?");
-            findings.push(Finding::unmeasured(&what, &format!("{each}"), emulated::NEEDS_ROOT));
-        }
     }
     let query = "Query 1 of TPC-H by an index scan of l_shipdate";
     let published = "disturbed from second to second, as are buffered random reads of the device, in pieces of \

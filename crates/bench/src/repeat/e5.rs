@@ -15,6 +15,12 @@ use super::steps::{LabStep, Steps};
 /// Schedulers of today for those of 2006.
 const SCHEDULERS: &str = "none,mq-deadline,kyber,bfq,bfq-anticipatory";
 
+/// The kernel's, of which they are made.
+const KERNEL_SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
+/// The step, where it is skipped.
+const SCANS: &str = "scans under each scheduler";
+const RISE: &str = "How does the time grow from one worker to two?";
+const RISE_PUBLISHED: &str = "sharply under three schedulers, far less under the anticipatory one";
 /// The disk, as a model.
 const DISK: &str = "hdd-10k";
 /// The table of the whole form: a tenth of the published one, for the time it takes.
@@ -28,6 +34,12 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
     if emulated::is_possible() {
         let size = if steps.plan.is_quick { "64m" } else { TABLE };
         Emulated::with(steps, (DISK, "2g"), |steps, device| {
+            if let Some(name) = emulated::scheduler_missing(device, &KERNEL_SCHEDULERS) {
+                let why = format!("this kernel does not offer the scheduler {name}");
+                steps.skip(SCANS, &why);
+                findings.push(Finding::unmeasured(RISE, RISE_PUBLISHED, why));
+                return Ok(());
+            }
             let range = scans(steps, device, size, "independent")?;
             let shared = scans(steps, device, size, "coordinated")?;
             findings.extend(compare(&range, &shared)?);
@@ -44,9 +56,8 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
             Ok(())
         })?;
     } else {
-        steps.skip("scans under each scheduler", emulated::NEEDS_ROOT);
-        let published = "three schedulers rise sharply from 1 to 2, the anticipatory one far less";
-        findings.push(Finding::unmeasured("Two workers instead of one?", published, emulated::NEEDS_ROOT));
+        steps.skip(SCANS, emulated::NEEDS_ROOT);
+        findings.push(Finding::unmeasured(RISE, RISE_PUBLISHED, emulated::NEEDS_ROOT));
     }
     beside_postgresql(steps, &mut findings, &mut sections)?;
     Ok(Chapter {
@@ -237,8 +248,8 @@ fn compare(independent: &LabStep, coordinated: &LabStep) -> Result<Vec<Finding>>
     let (range, shared) = (seconds(independent, "none", 8)?, seconds(coordinated, "none", 8)?);
     Ok(vec![
         Finding::measured(
-            "How does the time grow from one worker to two?",
-            "sharply under three schedulers, far less under the anticipatory one",
+            RISE,
+            RISE_PUBLISHED,
             text.join(", "),
             anticipatory < others.fold(f64::INFINITY, f64::min),
         ),

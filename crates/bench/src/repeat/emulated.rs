@@ -34,6 +34,23 @@ pub fn why_no_file_system() -> Option<&'static str> {
     (!is_there).then_some("mkfs.ext4 is missing: install e2fsprogs")
 }
 
+/// Why requests cannot be traced here, if so.
+pub fn why_no_trace() -> Option<&'static str> {
+    let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    let has_trace = known.split_whitespace().any(|word| word == "tracefs");
+    (!has_trace).then_some("this kernel has no tracefs to trace requests with")
+}
+
+/// The first of the schedulers that a block device does not offer.
+pub fn scheduler_missing<'a>(device: &str, wanted: &[&'a str]) -> Option<&'a str> {
+    let name = Path::new(device).file_name().unwrap_or_default();
+    let path = Path::new("/sys/block").join(name).join("queue/scheduler");
+    let offered = fs::read_to_string(path).unwrap_or_default();
+    let is_offered =
+        |name: &str| offered.split_whitespace().any(|word| word.trim_matches(['[', ']']) == name);
+    wanted.iter().copied().find(|name| !is_offered(name))
+}
+
 impl Emulated {
     /// Makes one of a model.
     pub fn create(steps: &mut Steps<'_>, model: &str, size: &str) -> Result<Self> {
