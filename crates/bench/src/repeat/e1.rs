@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use serde_json::Value;
 use snowmelt_lab::report::{Axis, Bar, Bars, Figure, Plot, Section, Series, Unit};
+use snowmelt_lab::stats::median;
 
 use super::Chapter;
 use super::finding::Finding;
@@ -262,10 +263,8 @@ fn beside_virtuoso(
 fn from_cold(turns: &[Value], engine: &str) -> Option<(f64, f64)> {
     let of_engine = turns.iter().filter(|turn| turn["engine"] == engine);
     let pairs = of_engine.filter_map(|turn| Some((turn["cold_qmph"].as_f64()?, turn["warm_qmph"].as_f64()?)));
-    let (mut shares, mut warm): (Vec<f64>, Vec<f64>) = pairs.map(|(cold, warm)| (cold / warm, warm)).unzip();
-    shares.sort_by(f64::total_cmp);
-    warm.sort_by(f64::total_cmp);
-    Some((*shares.get(shares.len() / 2)?, *warm.get(warm.len() / 2)?))
+    let (shares, warm): (Vec<f64>, Vec<f64>) = pairs.map(|(cold, warm)| (cold / warm, warm)).unzip();
+    median(&shares).zip(median(&warm))
 }
 
 #[cfg(test)]

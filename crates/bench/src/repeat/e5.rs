@@ -5,6 +5,7 @@ mod postgres;
 use anyhow::{Context, Result};
 use serde_json::Value;
 use snowmelt_lab::report::{Bar, Bars, Figure, Section, Unit};
+use snowmelt_lab::stats::median;
 
 use self::postgres::PostgresScans;
 use super::Chapter;
@@ -183,7 +184,7 @@ fn linearity(step: &LabStep) -> Result<Finding> {
     let median = |kb: u64, dop: u64| -> Result<f64> {
         let is_it = |cell: &&Value| cell["settings"]["read_ahead_kb"] == kb && cell["dop"] == dop;
         let times = sorted(step.lines.iter().filter(is_it));
-        times.get(times.len() / 2).copied().with_context(|| format!("no scan with read-ahead {kb} by {dop}"))
+        median(&times).with_context(|| format!("no scan with read-ahead {kb} by {dop}"))
     };
     let growth = |kb: u64| -> Result<f64> { Ok(median(kb, 5)? / median(kb, 1)?) };
     let (none, large) = (growth(0)?, growth(2048)?);
@@ -232,8 +233,7 @@ fn times(step: &LabStep, scheduler: &str, dop: u64) -> Vec<f64> {
 
 /// The median time of a setup.
 fn seconds(step: &LabStep, scheduler: &str, dop: u64) -> Result<f64> {
-    let all = times(step, scheduler, dop);
-    all.get(all.len() / 2).copied().with_context(|| format!("no scan under {scheduler} by {dop}"))
+    median(&times(step, scheduler, dop)).with_context(|| format!("no scan under {scheduler} by {dop}"))
 }
 
 fn compare(independent: &LabStep, coordinated: &LabStep) -> Result<Vec<Finding>> {
