@@ -1,8 +1,9 @@
 //! Several engines with the same data, memory and queries, in turns.
 //!
-//! 1. `workload`: the queries, of the benchmark or of files, and the language they need.
+//! 1. `workload`: the queries, of a benchmark or of files, and the language they need.
 //! 2. `data`: the data set, generated or given, and its cut in parts; room on the disk.
 //! 3. `field`: the engines: those that are there are loaded, the others are told as skipped.
+//!    SPARQL is asked at an endpoint, SQL in sessions (`sql_target`).
 //! 4. `turn`: one engine once: cold, started, its first answer, cold mixes, warm mixes, stopped.
 //! 5. Each repetition takes all engines, beginning at another one. An engine that fails is told
 //!    and left out; the comparison goes on.
@@ -13,6 +14,7 @@ pub mod data;
 pub mod field;
 pub mod outcome;
 pub mod page;
+mod sql_target;
 pub mod turn;
 pub mod workload;
 

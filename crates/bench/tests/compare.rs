@@ -65,9 +65,26 @@ fn serve(stream: TcpStream, word: &str, count: usize) {
     }
 }
 
+/// A session, which knows the number of rows at scale 0.01.
+const SESSION: &str = r#"
+[session]
+run = ["sh", "-c", 'while read -r text; do case $text in "$0") echo "$0 false";; *count*region*) echo 86805;; S*) echo WORD;; esac; done', "{mark}"]
+ask = "S {text}\n{mark}\n"
+"#;
+
 fn adapter(dir: &Path, name: &str, word: &str) -> Adapter {
+    read(dir, name, &text_of(name, word))
+}
+
+fn read(dir: &Path, name: &str, text: &str) -> Adapter {
+    let path = dir.join(format!("{name}.toml"));
+    fs::write(&path, text).unwrap();
+    Adapter::read(&path).unwrap()
+}
+
+fn text_of(name: &str, word: &str) -> String {
     let program = std::env::current_exe().unwrap();
-    let text = format!(
+    format!(
         r#"
 name = "{name}"
 title = "Engine {name}"
@@ -89,10 +106,7 @@ steps = [{{ run = ["cp", "{{data}}", "{{folder}}/db"] }}]
 "#,
         program.display(),
         if word == "missing" { "/no/such/program".into() } else { program.display().to_string() },
-    );
-    let path = dir.join(format!("{name}.toml"));
-    fs::write(&path, text).unwrap();
-    Adapter::read(&path).unwrap()
+    )
 }
 
 struct Stage {
@@ -130,6 +144,21 @@ impl Stage {
         field::find(adapters, (Language::Sparql, required), &self.settings(), &self.work)
     }
 
+    /// Engines whose sessions answer each statement with one row of a word.
+    fn find_sql(&self, words: &[(&str, &str)]) -> (Vec<Entrant>, Vec<Skipped>) {
+        let of = |(name, word): &(&str, &str)| {
+            let mut text = text_of(name, word).replace("[\"sparql\"]", "[\"sql\"]");
+            if *word != "tableless" {
+                text = text.replace("[load]", "[load-tables]") + &SESSION.replace("WORD", word);
+            }
+            let text = text.replace("\"{data}\", \"{folder}/db\"", "\"{data}/nation.csv\", \"{folder}/db\"");
+            read(self.dir.path(), name, &text)
+        };
+        let settings = Settings { data: self.dir.path().join("tables"), ..self.settings() };
+        let adapters = words.iter().map(of).collect();
+        field::find(adapters, (Language::Sql, &[]), &settings, &self.work).unwrap()
+    }
+
     fn compare(&self, field: &mut [Entrant], repeats: u32) -> Standings {
         let plan = ComparePlan {
             memory: 1 << 20,
@@ -143,16 +172,21 @@ impl Stage {
             timeout_ms: 10_000,
             seed: 7,
         };
-        let data = DataSet::generate(self.dir.path(), 30, None, 0).unwrap();
-        let questions = Questions::bsbm(100, plan.seed).unwrap();
+        let (data, questions) = match field[0].language {
+            Language::Sparql => {
+                let data = DataSet::generate(self.dir.path(), 30, None, 0).unwrap();
+                (data, Questions::bsbm(100, plan.seed).unwrap())
+            }
+            Language::Sql => (DataSet::tables(self.dir.path(), 0.01, 0).unwrap(), Questions::tpch(0.01)),
+        };
         let (stop, say) = (self.work.stop.clone(), |_: &str| ());
         let comparison = Comparison { plan: &plan, questions: &questions, stop: &stop, say: &say };
         comparison.load(field, &data).unwrap();
         let run = Run::create("compare-engines", Some(&self.dir.path().join("run"))).unwrap();
         let mut lines = run.lines("turns").unwrap();
         let outcome = comparison.run(field, &mut lines).unwrap();
-        assert_eq!(outcome.entries[0].loaded.unwrap().triples, data.triples);
-        let doubts = outcome.doubts(&questions, data.triples).join("\n");
+        assert_eq!(outcome.entries[0].loaded.unwrap().items, data.items);
+        let doubts = outcome.doubts(&questions, data.items).join("\n");
         fs::write(self.dir.path().join("doubts"), doubts).unwrap();
         outcome
     }
@@ -222,4 +256,21 @@ fn an_engine_that_fails_is_told_and_the_others_go_on() {
     assert!(why.contains("repetition 1") && why.contains("the database is damaged"), "{why}");
     let doubts = fs::read_to_string(stage.dir.path().join("doubts")).unwrap();
     assert!(doubts.contains("Engine two failed"), "{doubts}");
+}
+
+#[test]
+fn engines_in_sql_are_asked_in_sessions() {
+    let stage = Stage::new();
+    let (mut field, skipped) = stage.find_sql(&[("one", "same"), ("two", "other"), ("three", "tableless")]);
+    assert!(skipped[0].engine == "three" && skipped[0].why.contains("[load-tables]"), "{skipped:?}");
+    let outcome = stage.compare(&mut field, 1);
+    for turn in &outcome.turns {
+        assert_eq!((turn.cold_mixes, turn.warm_mixes, turn.failed), (2, 3, 0), "{turn:?}");
+        assert_eq!(turn.warm_queries.len(), 22);
+    }
+    let two = outcome.entries[1].verification.as_ref().unwrap();
+    assert_eq!((two.compared, two.differences.len()), (22, 22));
+    let doubts = fs::read_to_string(stage.dir.path().join("doubts")).unwrap();
+    assert!(doubts.contains("Q6 of Engine one has another answer than the known one"), "{doubts}");
+    assert!(!doubts.contains("holds"), "{doubts}");
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use snowmelt_engines::{Adapter, Engine, EngineError, Settings, Work};
+use snowmelt_engines::{Adapter, Engine, EngineError, Language, Settings, Work};
 use snowmelt_lab::undo::Undo;
 
 fn main() -> Result<(), EngineError> {
@@ -29,7 +29,7 @@ fn main() -> Result<(), EngineError> {
     println!("{}", engine.find()?.version);
     engine.create()?;
     if engine.adapter().load.is_some() {
-        println!("loaded in {:.2} s", engine.load()?);
+        println!("loaded in {:.2} s", engine.load(Language::Sparql)?);
     }
     println!("{} bytes", engine.bytes()?);
     let server = engine.start()?;

@@ -73,6 +73,8 @@ pub struct Adapter {
     pub create: Vec<Action>,
     /// How a data set is loaded.
     pub load: Option<Load>,
+    /// How tables are loaded: scripts and CSV files in the folder `{data}`.
+    pub load_tables: Option<Load>,
     /// The server, in the foreground.
     pub start: Vec<String>,
     /// When it is ready.
@@ -89,6 +91,8 @@ pub struct Adapter {
     /// Other commands, by name; they can have placeholders of their own.
     #[serde(default)]
     pub commands: BTreeMap<String, Vec<String>>,
+    /// A process that asks statements, one after the other.
+    pub session: Option<SessionCommand>,
     /// Folder of the file, for the files it names; none for a built-in one.
     #[serde(skip)]
     pub(crate) beside: Option<PathBuf>,
@@ -164,6 +168,17 @@ pub struct Load {
     pub server: ServerState,
     /// The commands, one after the other.
     pub steps: Vec<Action>,
+}
+
+/// A process that reads statements from its input and answers them one by one.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SessionCommand {
+    /// The words.
+    pub run: Vec<String>,
+    /// Sent for a statement `{text}`: rows come back as lines, fields with `|` between them, then
+    /// the line `{mark} false`, or `{mark} true REASON` of a statement that failed.
+    pub ask: String,
 }
 
 /// Whether a server runs.
@@ -256,6 +271,14 @@ impl Adapter {
     /// True if it answers queries of that language.
     pub fn can(&self, language: Language) -> bool {
         self.answers.contains(&language)
+    }
+
+    /// The load of data for queries of that language.
+    pub fn load_for(&self, language: Language) -> Option<&Load> {
+        match language {
+            Language::Sparql => self.load.as_ref(),
+            Language::Sql => self.load_tables.as_ref(),
+        }
     }
 
     /// The install lines as one.

@@ -17,11 +17,12 @@ use std::time::{Duration, Instant};
 
 use snowmelt_lab::undo::Undo;
 
-use crate::adapter::{Action, Adapter, ServerState, Whole};
+use crate::adapter::{Action, Adapter, Language, ServerState, Whole};
 use crate::cold::bytes_on_disk;
 use crate::error::EngineError;
 use crate::process::{Account, Process, Runner, find_program};
 use crate::server::Server;
+use crate::session::Session;
 use crate::values::Values;
 
 /// A limit for commands that have none: longer than any load that is waited for.
@@ -42,7 +43,8 @@ pub struct Settings {
     pub engines: PathBuf,
     /// The program `snowmelt`.
     pub snowmelt: PathBuf,
-    /// The data set to load, N-Triples; for engines that load nothing it need not be there.
+    /// The data set to load, N-Triples, or a folder of tables; for engines that load nothing it
+    /// need not be there.
     pub data: PathBuf,
     /// A folder of the same in as many files as there are processors.
     pub parts: PathBuf,
@@ -222,12 +224,14 @@ impl Engine {
         self.adapter.create.iter().try_for_each(|action| self.act(action, &self.values))
     }
 
-    /// Loads the data set. The seconds it took, without starting and stopping a server for it.
+    /// Loads the data set, for queries of that language. The seconds it took, without starting
+    /// and stopping a server for it.
     ///
     /// # Errors
     /// The adapter has no way to load, a command fails, or the server does.
-    pub fn load(&self) -> Result<f64, EngineError> {
-        let load = self.adapter.load.as_ref().ok_or_else(|| self.cannot("[load]"))?;
+    pub fn load(&self, language: Language) -> Result<f64, EngineError> {
+        let section = if language == Language::Sql { "[load-tables]" } else { "[load]" };
+        let load = self.adapter.load_for(language).ok_or_else(|| self.cannot(section))?;
         let server = match load.server {
             ServerState::Running => Some(self.start()?),
             ServerState::Stopped => None,
@@ -240,8 +244,9 @@ impl Engine {
     }
 
     /// True if [`load`](Self::load) wants the data in parts.
-    pub fn wants_parts(&self) -> bool {
-        let words = self.adapter.load.iter().flat_map(|load| &load.steps).flat_map(|action| &action.run);
+    pub fn wants_parts(&self, language: Language) -> bool {
+        let load = self.adapter.load_for(language);
+        let words = load.iter().flat_map(|load| &load.steps).flat_map(|action| &action.run);
         words.into_iter().any(|word| word.contains("{parts}"))
     }
 
@@ -280,6 +285,15 @@ impl Engine {
         let process = self.runner().spawn(&words, &self.fresh_log(name)?, Some(&out))?;
         self.wait_for(process, &words)?;
         fs::read_to_string(&out).map_err(|e| EngineError::file("read", &out, e))
+    }
+
+    /// Starts a session, while the server runs.
+    ///
+    /// # Errors
+    /// The adapter has none, or its program cannot be started.
+    pub fn session(&self) -> Result<Session<'_>, EngineError> {
+        let command = self.adapter.session.as_ref().ok_or_else(|| self.cannot("[session]"))?;
+        Session::start(self, command)
     }
 
     /// Runs an action in all its sessions, side by side.

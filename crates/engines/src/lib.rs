@@ -10,7 +10,8 @@
 //! 4. `ready`: when a server is ready: a port, an address, or a command that succeeds.
 //! 5. `engine`: an adapter in a folder: installed? create, load, start, commands.
 //! 6. `server`: a started engine: stop and crash.
-//! 7. `cold`: the files of a stopped engine thrown out of the page cache, and the proof.
+//! 7. `session`: a process that asks a started engine statements, one after the other.
+//! 8. `cold`: the files of a stopped engine thrown out of the page cache, and the proof.
 
 #![forbid(unsafe_code)]
 
@@ -22,10 +23,12 @@ pub mod http_get;
 mod process;
 mod ready;
 mod server;
+mod session;
 mod values;
 
 pub use adapter::{Adapter, Language};
 pub use engine::{Engine, Found, Settings, Work};
 pub use error::EngineError;
 pub use server::Server;
+pub use session::{Asked, Session};
 pub use values::Values;

@@ -7,7 +7,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -63,17 +63,37 @@ pub struct Process {
 impl Runner<'_> {
     /// Starts a program; its output goes to `out`, or with its messages to `log`.
     pub fn spawn(&self, words: &[String], log: &Path, out: Option<&Path>) -> Result<Process, EngineError> {
-        let (name, rest) = words.split_first().expect("commands were checked to have words");
-        let program = find_program(name, self.folders).unwrap_or_else(|| PathBuf::from(name));
-        let messages = append(log)?;
         let output = match out {
             Some(path) => File::create(path).map_err(|e| EngineError::file("create", path, e))?,
-            None => messages.try_clone().map_err(|e| EngineError::file("open", log, e))?,
+            None => append(log)?,
         };
+        self.start(words, log, Stdio::null(), output.into())
+    }
+
+    /// Starts a program that is spoken to; its messages go to `log`.
+    pub fn converse(
+        &self,
+        words: &[String],
+        log: &Path,
+    ) -> Result<(Process, ChildStdin, ChildStdout), EngineError> {
+        let mut process = self.start(words, log, Stdio::piped(), Stdio::piped())?;
+        let (input, output) = (process.child.stdin.take(), process.child.stdout.take());
+        Ok((process, input.expect("its input is a pipe"), output.expect("its output is a pipe")))
+    }
+
+    fn start(
+        &self,
+        words: &[String],
+        log: &Path,
+        input: Stdio,
+        output: Stdio,
+    ) -> Result<Process, EngineError> {
+        let (name, rest) = words.split_first().expect("commands were checked to have words");
+        let program = find_program(name, self.folders).unwrap_or_else(|| PathBuf::from(name));
         let mut command = Command::new(&program);
         command.args(rest).current_dir(self.folder).process_group(0);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null()).stdout(output).stderr(messages);
+        command.stdin(input).stdout(output).stderr(append(log)?);
         if let Some(Account { uid, gid }) = self.account {
             command.uid(uid).gid(gid);
         }
@@ -139,6 +159,11 @@ impl Process {
     /// SIGTERM to the program itself.
     pub fn ask_to_end(&self) {
         signal(self.pid(), Signal::TERM);
+    }
+
+    /// SIGINT to the program itself: clients cancel the statement they wait for.
+    pub fn interrupt(&self) {
+        signal(self.pid(), Signal::INT);
     }
 
     /// SIGKILL to it and to everything it started, all at once; then it is waited for.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Placeholders that every adapter can use, and their meaning.
 pub const KNOWN: [(&str, &str); 11] = [
     ("folder", "the engine's own folder, made anew"),
-    ("data", "the file to load, N-Triples"),
+    ("data", "the file to load, N-Triples; of tables, the folder of their scripts"),
     ("parts", "a folder with the same data cut into as many files as there are threads"),
     ("port", "the first port, of the endpoint"),
     ("second-port", "another port"),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use snowmelt_engines::{Adapter, Engine, EngineError, Settings, Work};
+use snowmelt_engines::{Adapter, Asked, Engine, EngineError, Language, Settings, Work};
 use snowmelt_lab::undo::Undo;
 
 /// The engine's server, when it is started by an adapter: STUB says how it behaves.
@@ -67,6 +67,21 @@ steps = [
 [commands]
 sql = ["sh", "-c", "echo asked {text}"]
 wrong = ["sh", "-c", "echo first; echo no such table >&2; exit 3"]
+[session]
+run = ["sh", "{folder}/session.sh", "{mark}"]
+ask = "{text} of {mark}\n"
+[[file]]
+path = "{folder}/session.sh"
+text = """
+while read text rest; do
+  case $text in
+    slow) sleep 600 & wait;;
+    bye) echo it leaves >&2; exit 3;;
+    wrong) echo "$1 true no such table";;
+    *) echo "$text|1"; echo "$text|2"; echo "$1 false";;
+  esac
+done
+"""
 "#;
 
 struct Stage {
@@ -123,7 +138,7 @@ fn an_engine_is_created_loaded_started_stopped_and_crashed() {
     assert_eq!(engine.find().unwrap().version, "stub 1.2");
     engine.create().unwrap();
     assert_eq!(fs::read_to_string(engine.folder().join("stub.ini")).unwrap(), "buffers = 64\n");
-    assert!(engine.load().unwrap() > 0.0);
+    assert!(engine.load(Language::Sparql).unwrap() > 0.0);
     let stored: Vec<_> = fs::read_dir(engine.data()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(stored.len(), 1 + 3, "the data, and one file of each session: {stored:?}");
     assert_eq!(engine.bytes().unwrap(), 4 * 4096);
@@ -155,7 +170,7 @@ fn a_folder_may_be_relative() {
     fs::write(&path, Stage::adapter("good")).unwrap();
     let engine = Engine::new(Adapter::read(&path).unwrap(), &settings, stage.work.clone()).unwrap();
     engine.create().unwrap();
-    engine.load().unwrap();
+    engine.load(Language::Sparql).unwrap();
     assert!(engine.bytes().unwrap() > 0);
 }
 
@@ -270,4 +285,23 @@ fn undo_stops_a_running_server() {
     // As `lab restore` would after a kill -9.
     stage.work.undo.undo().unwrap();
     assert!(!is_alive(pid));
+}
+
+#[test]
+fn a_session_answers_one_statement_after_the_other() {
+    let stage = Stage::new();
+    let engine = stage.mode("good");
+    engine.create().unwrap();
+    let mut session = engine.session().unwrap();
+    let mut ask = |text: &str| session.ask(text, Some(Duration::from_secs(20)));
+    assert_eq!(ask("one").unwrap(), Asked::Rows("one|1\none|2\n".into()));
+    assert_eq!(ask("wrong").unwrap(), Asked::Failed("no such table".into()));
+    assert_eq!(ask("two").unwrap(), Asked::Rows("two|1\ntwo|2\n".into()));
+    let error = ask("bye").unwrap_err().to_string();
+    assert!(error.contains("exit status: 3") && error.ends_with("it leaves"), "{error}");
+    let mut session = engine.session().unwrap();
+    assert_eq!(session.ask("slow", Some(Duration::from_millis(50))).unwrap(), Asked::Late);
+    stage.work.stop.store(true, Ordering::Relaxed);
+    let mut session = engine.session().unwrap();
+    assert!(matches!(session.ask("slow", None), Err(EngineError::Interrupted)));
 }

@@ -9,23 +9,27 @@
 //! 6. `measure`: each query cold and warm, each a phase of one watch; Q1 by both of its ways, with
 //!    the kernel's read-ahead and without; random reads of the same file beside it.
 //! 7. `page`: the report.
+//!
+//! `scripts`, `queries` and `answers` are for other engines, too.
 
 #![forbid(unsafe_code)]
 
-mod answers;
+pub mod answers;
 mod database;
 mod error;
 mod load;
 mod measure;
 mod options;
 mod page;
-mod queries;
+pub mod queries;
 mod result;
 mod rows;
 mod schema;
+mod scripts;
 
 pub use error::TpchError;
 pub use measure::measure;
 pub use options::{TpchArgs, TpchOptions, run};
 pub use page::sections;
 pub use result::{QueryRun, State, TpchResult, Way};
+pub use scripts::{TABLES_COUNTED, write_scripts};

@@ -1,5 +1,5 @@
 //! The data set of a comparison: a file of N-Triples, and the same cut in parts for engines that
-//! load several files at once.
+//! load several files at once; or a folder of tables.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -16,14 +16,18 @@ const STORED_BYTES: u64 = 450;
 /// Bytes of an engine with an empty database, logs and indexes begun.
 const ENGINE_BYTES: u64 = 256 << 20;
 const TRIPLES_PER_PRODUCT: u64 = 360;
+/// Bytes of TPC-H's tables at scale 1: as CSV, and most that an engine stores while it loads them
+/// and makes their indexes.
+const TABLES_BYTES: f64 = 1.1e9;
+const TABLES_STORED_BYTES: f64 = 4e9;
 
 /// A data set.
 #[derive(Clone, Debug)]
 pub struct DataSet {
-    /// The file.
+    /// The file or folder.
     pub file: PathBuf,
-    /// Its triples, duplicates counted once each time.
-    pub triples: u64,
+    /// Its triples, duplicates counted once each time, or rows.
+    pub items: u64,
     /// Its bytes.
     pub bytes: u64,
 }
@@ -46,7 +50,20 @@ impl DataSet {
         let file = folder.join("data.nt");
         let mut out = File::create(&file).with_context(|| format!("cannot create {}", file.display()))?;
         let summary = generator.write(&mut out, None, |_| {})?;
-        Ok(Self { file, triples: summary.data.triples, bytes: summary.data.bytes })
+        Ok(Self { file, items: summary.data.triples, bytes: summary.data.bytes })
+    }
+
+    /// Generates TPC-H's tables in a folder of their own in `folder`, which has room for them and
+    /// for so many engines.
+    ///
+    /// # Errors
+    /// There is no room, or they cannot be written.
+    pub fn tables(folder: &Path, scale: f64, engines: usize) -> Result<Self> {
+        let stored = engines as f64 * TABLES_STORED_BYTES;
+        room::check(folder, ((TABLES_BYTES + stored) * scale) as u64 + engines as u64 * ENGINE_BYTES)?;
+        let file = folder.join("tables");
+        let (items, bytes) = snowmelt_tpch::write_scripts(&file, scale)?;
+        Ok(Self { file, items, bytes })
     }
 
     /// A file that is there; its lines that hold triples are counted. There is room beside it
@@ -68,7 +85,7 @@ impl DataSet {
         }
         room::check(folder, bytes_needed(triples, engines, false))?;
         let file = fs::canonicalize(file).with_context(named)?;
-        Ok(Self { file, triples, bytes })
+        Ok(Self { file, items: triples, bytes })
     }
 
     /// Cuts it into `parts` files in a folder: stretches of whole lines in turn, about equal.
@@ -108,7 +125,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let data = DataSet::generate(dir.path(), 30, None, 0).unwrap();
         let given = DataSet::given(&data.file, dir.path(), 0).unwrap();
-        assert_eq!((given.triples, given.bytes), (data.triples, data.bytes));
+        assert_eq!((given.items, given.bytes), (data.items, data.bytes));
         let parts = dir.path().join("parts");
         data.cut(&parts, 3).unwrap();
         let lines = |path: &Path| -> Vec<String> {

@@ -1,12 +1,16 @@
 //! The engines of a comparison: found or skipped, loaded, and counted.
 
+use std::time::Duration;
+
 use anyhow::{Result, bail};
 use serde::Serialize;
 use snowmelt_bsbm::{Query, QueryKind};
 use snowmelt_engines::{Adapter, Engine, Language, Settings, Work};
+use snowmelt_tpch::TABLES_COUNTED;
 
 use crate::compare::Comparison;
 use crate::compare::data::DataSet;
+use crate::compare::sql_target::SqlTarget;
 use crate::http::{Endpoint, Protocol};
 use crate::target::Target;
 
@@ -14,6 +18,8 @@ use crate::target::Target;
 pub struct Entrant {
     /// The engine.
     pub engine: Engine,
+    /// The language it is asked in.
+    pub language: Language,
     /// As it tells it.
     pub version: String,
     /// Its load, once done.
@@ -29,8 +35,8 @@ pub struct Loaded {
     pub seconds: f64,
     /// Bytes on the disk.
     pub bytes: u64,
-    /// Triples that it counts.
-    pub triples: u64,
+    /// Triples or rows that it counts.
+    pub items: u64,
 }
 
 /// An engine that was asked for and takes no part.
@@ -63,13 +69,12 @@ pub fn find(
         if field.iter().any(|entrant| entrant.engine.adapter().name == name) {
             bail!("{name} is named twice");
         }
-        let can = adapter.can(language);
+        let unable = unable(&adapter, language);
         let engine = Engine::new(adapter, settings, work.clone())?;
-        let found =
-            if can { engine.find().map_err(|error| error.to_string()) } else { Err(unable(language)) };
+        let found = unable.map_or_else(|| engine.find().map_err(|error| error.to_string()), Err);
         match found {
             Ok(found) => {
-                field.push(Entrant { engine, version: found.version, loaded: None, failed: None });
+                field.push(Entrant { engine, language, version: found.version, loaded: None, failed: None });
             }
             Err(why) if is_required => bail!("--require {name}: {why}"),
             Err(why) => skipped.push(Skipped { engine: name, why }),
@@ -82,10 +87,16 @@ pub fn find(
     Ok((field, skipped))
 }
 
-fn unable(language: Language) -> String {
+/// Why an engine cannot be measured with queries of that language, if so.
+fn unable(adapter: &Adapter, language: Language) -> Option<String> {
+    let can = adapter.can(language);
     match language {
-        Language::Sparql => "it answers no SPARQL, which this workload is in".into(),
-        Language::Sql => "it answers no SQL, which this workload is in".into(),
+        Language::Sparql if !can => Some("it answers no SPARQL, which this workload is in".into()),
+        Language::Sql if !can => Some("it answers no SQL, which this workload is in".into()),
+        Language::Sql if adapter.load_tables.is_none() || adapter.session.is_none() => {
+            Some("its adapter has no [load-tables] or no [session], which queries in SQL need".into())
+        }
+        _ => None,
     }
 }
 
@@ -106,37 +117,42 @@ impl Entrant {
         &self.engine.adapter().name
     }
 
-    /// Its endpoint, asked under these rules.
-    pub(super) fn endpoint(&self, protocol: Protocol) -> Result<Endpoint> {
+    /// The started engine as a target, which has so long for each query.
+    pub(super) fn target(&self, timeout: Option<Duration>) -> Result<Box<dyn Target + '_>> {
+        if self.language == Language::Sql {
+            return Ok(Box::new(SqlTarget::new(&self.engine, timeout)));
+        }
         let url = self.engine.endpoint().expect("an adapter for SPARQL has an endpoint");
-        Endpoint::new(
-            &url,
-            Protocol { default_graph: self.engine.adapter().default_graph.clone(), ..protocol },
-        )
+        let default_graph = self.engine.adapter().default_graph.clone();
+        Ok(Box::new(Endpoint::new(&url, Protocol { timeout, default_graph, ..Protocol::default() })?))
     }
 
     /// Makes its database, loads it and counts what it holds.
     fn load(&self) -> Result<Loaded> {
         self.engine.create()?;
-        let seconds = self.engine.load()?;
+        let seconds = self.engine.load(self.language)?;
         let server = self.engine.start()?;
-        let triples = self.count()?;
+        let items = self.count()?;
         server.stop()?;
-        Ok(Loaded { seconds, bytes: self.engine.bytes()?, triples })
+        Ok(Loaded { seconds, bytes: self.engine.bytes()?, items })
     }
 
     fn count(&self) -> Result<u64> {
-        let text = "SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }";
+        let text = match self.language {
+            Language::Sparql => "SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }",
+            Language::Sql => TABLES_COUNTED,
+        };
         let query = Query { number: 0, kind: QueryKind::Select, text: text.into() };
         let mut answer = Vec::new();
-        if let Some(failure) = self.endpoint(Protocol::default())?.answer(&query, &mut answer)?.failed {
-            bail!("it cannot count its triples: {failure}");
+        if let Some(failure) = self.target(None)?.answer(&query, &mut answer)?.failed {
+            bail!("it cannot count what it holds: {failure}");
         }
         let answer = String::from_utf8_lossy(&answer);
+        // Within the XML of an answer, or alone.
         let number = answer.split("</literal>").next().and_then(|text| text.rsplit('>').next());
         match number.and_then(|number| number.trim().parse().ok()) {
             Some(count) => Ok(count),
-            None => bail!("it answers no count of its triples"),
+            None => bail!("it answers no count of what it holds"),
         }
     }
 }
@@ -151,12 +167,13 @@ impl Comparison<'_> {
             (self.say)(&format!("{}: loading", entrant.title()));
             match entrant.load() {
                 Ok(loaded) => {
-                    let Loaded { seconds, bytes, triples } = loaded;
-                    let rate = data.triples as f64 / seconds / 1e3;
+                    let Loaded { seconds, bytes, items } = loaded;
+                    let rate = data.items as f64 / seconds / 1e3;
                     (self.say)(&format!(
-                        "{}: {triples} triples in {seconds:.2} s ({rate:.0} k/s), {:.1} bytes each",
+                        "{}: {items} {} in {seconds:.2} s ({rate:.0} k/s), {:.1} bytes each",
                         entrant.title(),
-                        bytes as f64 / triples.max(1) as f64
+                        self.questions.items(),
+                        bytes as f64 / items.max(1) as f64
                     ));
                     entrant.loaded = Some(loaded);
                 }

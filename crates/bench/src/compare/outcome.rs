@@ -224,17 +224,29 @@ impl Standings {
         }
     }
 
-    /// Reasons to doubt it; `triples` is the number that was to be loaded. Other answers to
-    /// DESCRIBE are none.
-    pub fn doubts(&self, questions: &Questions, triples: u64) -> Vec<String> {
+    /// Numbers of queries that an engine answered otherwise than is known to be right.
+    pub fn wrong(&self, questions: &Questions, engine: &str) -> Vec<u32> {
+        let mut numbers: Vec<u32> =
+            self.turns_of(engine).flat_map(|turn| questions.wrong(&turn.answers)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    }
+
+    /// Reasons to doubt it; `items` is the number of triples or rows that was to be loaded. Other
+    /// answers to DESCRIBE are none.
+    pub fn doubts(&self, questions: &Questions, items: u64) -> Vec<String> {
         let mut doubts = Vec::new();
         for entry in &self.entries {
             let title = &entry.title;
             if let Some(why) = &entry.failed {
                 doubts.push(format!("{title} failed: {}", why.lines().next().unwrap_or_default()));
             }
-            if let Some(counted) = entry.loaded.map(|l| l.triples).filter(|counted| *counted != triples) {
-                doubts.push(format!("{title} holds {counted} triples of {triples}"));
+            if let Some(counted) = entry.loaded.map(|l| l.items).filter(|counted| *counted != items) {
+                doubts.push(format!("{title} holds {counted} {} of {items}", questions.items()));
+            }
+            for wrong in self.wrong(questions, &entry.engine) {
+                doubts.push(format!("Q{wrong} of {title} has another answer than the known one"));
             }
             let failed: usize = self.turns_of(&entry.engine).map(|turn| turn.failed).sum();
             if failed > 0 {

@@ -1,5 +1,6 @@
 //! The page of a comparison.
 
+use snowmelt_engines::Language;
 use snowmelt_lab::report::{
     Axis, Bar, Bars, Column, Figure, HeatMap, Plot, Report, Scale, Section, Series, Table, Unit,
 };
@@ -32,9 +33,10 @@ impl Page<'_> {
         let titles: Vec<_> = self.measured().map(|entry| entry.title.as_str()).collect();
         let mut report = Report::new(format!("{}: {}", questions.name, titles.join(", ")));
         report.summary.push(format!(
-            "{} triples; {} of memory and {} processors for each engine; {} clients; {} repetitions, \
+            "{} {}; {} of memory and {} processors for each engine; {} clients; {} repetitions, \
              the order of the engines rotated; {} cold mixes, {} of warm-up, {} measured.",
-            data.triples,
+            data.items,
+            questions.items(),
             Unit::Bytes.show(plan.memory as f64),
             plan.threads,
             plan.clients,
@@ -212,6 +214,7 @@ impl Page<'_> {
     }
 
     fn loads(&self) -> Section {
+        let items = self.questions.items();
         let loaded: Vec<_> =
             self.outcome.entries.iter().filter_map(|entry| Some((entry, entry.loaded?))).collect();
         let bars =
@@ -229,15 +232,21 @@ impl Page<'_> {
             };
         let figures = vec![
             bars("Time of the load", "seconds", Unit::Seconds, &|loaded| loaded.seconds),
-            bars("Bytes on the disk for each triple", "bytes", Unit::Plain, &|loaded| {
-                loaded.bytes as f64 / loaded.triples.max(1) as f64
+            bars(&format!("Bytes on the disk for each of the {items}"), "bytes", Unit::Plain, &|loaded| {
+                loaded.bytes as f64 / loaded.items.max(1) as f64
             }),
         ];
-        Section::new("Load", figures).with_text(
-            "The data set is one file of N-Triples; engines that load several files at once got the same \
-             lines in as many files as there are processors, cut beforehand. The time ends when the data \
-             is in the database, optimised and checkpointed where the engine has that.",
-        )
+        let files = match self.questions.language() {
+            Language::Sparql => {
+                "The data set is one file of N-Triples; engines that load several files at once got the \
+                 same lines in as many files as there are processors, cut beforehand."
+            }
+            Language::Sql => "The data set is a CSV file for each table, which engines read themselves.",
+        };
+        Section::new("Load", figures).with_text(format!(
+            "{files} The time ends when the data is in the database, indexed, optimised and checkpointed \
+             where the engine has that."
+        ))
     }
 
     fn answers(&self) -> Section {
@@ -270,6 +279,9 @@ impl Page<'_> {
             rows: self.outcome.entries.iter().filter_map(row).collect(),
         };
         let mut section = Section::new("Answers", vec![Figure::Table(table)]);
+        if self.questions.known() > 0 {
+            section = section.with_text(self.known_answers());
+        }
         for entry in &self.outcome.entries {
             if let Some(why) = self.outcome.turns_of(&entry.engine).find_map(|turn| turn.failure.clone()) {
                 section =
@@ -277,6 +289,17 @@ impl Page<'_> {
             }
         }
         section
+    }
+
+    /// How many answers are those known to be right.
+    fn known_answers(&self) -> String {
+        let known = self.questions.known();
+        let right = |entry: &Standing| {
+            let right = known - self.outcome.wrong(self.questions, &entry.engine).len();
+            format!("{right} of {known} by {}", entry.title)
+        };
+        let engines: Vec<String> = self.measured().map(right).collect();
+        format!("Answers known to be right: {}.", engines.join(", "))
     }
 
     fn engines(&self) -> Section {
@@ -338,7 +361,7 @@ mod tests {
             title: name.to_uppercase(),
             version: "1".into(),
             notes: vec!["a note".into()],
-            loaded: Some(crate::compare::field::Loaded { seconds: 2.0, bytes: 1000, triples: 100 }),
+            loaded: Some(crate::compare::field::Loaded { seconds: 2.0, bytes: 1000, items: 100 }),
             failed: None,
             middles: Quantity::ALL.map(middle).to_vec(),
             ratios: if name == "a" {
@@ -368,7 +391,7 @@ mod tests {
             seed: 1,
         };
         let questions = Questions::bsbm(100, 1).unwrap();
-        let data = DataSet { file: "data.nt".into(), triples: 100, bytes: 9 };
+        let data = DataSet { file: "data.nt".into(), items: 100, bytes: 9 };
         let skipped = [Skipped { engine: "c".into(), why: "C is not installed; install it: get c".into() }];
         let report =
             Page { plan: &plan, questions: &questions, data: &data, outcome: &outcome, skipped: &skipped }

@@ -15,10 +15,9 @@ use snowmelt_io::Clock;
 
 use crate::compare::Comparison;
 use crate::compare::field::Entrant;
-use crate::content::Reading;
 use crate::drive::{Drive, Mixes, Record, Rules, Run};
-use crate::http::{Endpoint, Protocol};
 use crate::report::{QueryReport, Throughput, queries};
+use crate::target::Target;
 use crate::verify::{AnswerLine, answers};
 
 /// The figures of a turn.
@@ -87,7 +86,7 @@ impl Turn {
 /// A phase's queries under its limits.
 struct TurnPhase<'a> {
     comparison: &'a Comparison<'a>,
-    endpoint: &'a Endpoint,
+    target: &'a dyn Target,
     clock: &'a Clock,
 }
 
@@ -97,8 +96,8 @@ impl TurnPhase<'_> {
         let Comparison { plan, questions, stop, .. } = self.comparison;
         let until = self.clock.now_ns() + plan.most_seconds * 1_000_000_000;
         let mixes = Mixes::new(questions.after(from), mixes, &[stop]).until(until);
-        let rules = Rules { rate: None, reading: Reading::Terms, keeps_going: true };
-        let run = Drive::new(self.endpoint, self.clock, plan.clients).rules(rules).run(&mixes)?;
+        let rules = Rules { rate: None, reading: questions.reading(), keeps_going: true };
+        let run = Drive::new(self.target, self.clock, plan.clients).rules(rules).run(&mixes)?;
         if self.comparison.is_interrupted() {
             anyhow::bail!("interrupted");
         }
@@ -114,12 +113,12 @@ impl Comparison<'_> {
         let clock = Clock::real();
         let begun_ns = clock.now_ns();
         let server = entrant.engine.start()?;
-        let protocol = Protocol { timeout: Some(plan.timeout()), ..Protocol::default() };
-        let endpoint = entrant.endpoint(protocol)?;
-        let phase = TurnPhase { comparison: self, endpoint: &endpoint, clock: &clock };
+        let target = entrant.target(Some(plan.timeout()))?;
+        let phase = TurnPhase { comparison: self, target: &*target, clock: &clock };
         let cold = phase.run(0, plan.cold_mixes)?;
         phase.run(plan.cold_mixes, plan.warmup)?;
         let warm = phase.run(plan.cold_mixes + plan.warmup, plan.mixes)?;
+        drop(target);
         let (ready_s, memory_peak_bytes) = (server.ready_s(), peak_memory(server.pid()));
         let stop_s = server.stop()?;
 

@@ -1,9 +1,7 @@
-//! The queries of a comparison: the Explore mix of the Berlin SPARQL Benchmark, or queries of
-//! files, run as one mix again and again.
+//! The queries of a comparison: the Explore mix of the Berlin SPARQL Benchmark; or the queries of
+//! TPC-H, or of files, run as one mix again and again.
 //!
-//! The border to SQL: a workload has a language, and an engine is skipped unless its adapter
-//! answers it. SPARQL is asked at an endpoint. A workload in SQL would be asked through the
-//! adapter's command `sql`, as [`Target`](crate::target::Target) of its own.
+//! A workload has a language, and an engine is skipped unless its adapter answers it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,8 +10,12 @@ use std::str::FromStr;
 use anyhow::{Context, Result, bail};
 use snowmelt_bsbm::{Mix, Query, QueryKind, UseCase, Workload};
 use snowmelt_engines::Language;
+use snowmelt_tpch::answers as tpch;
+use snowmelt_tpch::queries::{COUNT as TPCH_QUERIES, text as tpch_text};
 
+use crate::content::Reading;
 use crate::drive::Stream;
+use crate::verify::AnswerLine;
 
 /// Between two queries of one file.
 pub const BETWEEN: &str = "====";
@@ -52,6 +54,9 @@ pub struct Questions {
     names: Vec<String>,
     /// Numbers of queries whose answers the standard leaves to the engine.
     free: Vec<u32>,
+    language: Language,
+    /// Rows and digests of right answers, by the numbers of their queries.
+    known: Vec<(u32, tpch::Digest)>,
 }
 
 impl Questions {
@@ -67,7 +72,25 @@ impl Questions {
             stream: Stream::Drawn(Box::new(workload)),
             names: Vec::new(),
             free: free(UseCase::Explore.queries()),
+            language: Language::Sparql,
+            known: Vec::new(),
         })
+    }
+
+    /// The 22 queries derived from TPC-H, for data of this scale.
+    pub fn tpch(scale: f64) -> Self {
+        let query = |number| Query { number, kind: QueryKind::Select, text: tpch_text(number, scale) };
+        let queries: Vec<Query> = (1..=TPCH_QUERIES).map(query).collect();
+        let known = |number| Some((number, tpch::known(scale, number)?));
+        Self {
+            name: format!("Derived from TPC-H, scale {scale}; not comparable to published results"),
+            per_mix: queries.len(),
+            names: Vec::new(),
+            free: Vec::new(),
+            language: Language::Sql,
+            known: (1..=TPCH_QUERIES).filter_map(known).collect(),
+            stream: Stream::Same(Mix { number: 1, queries }),
+        }
     }
 
     /// Queries of a file, separated by lines of `====`, or one of each `.rq` and `.sparql` file
@@ -91,6 +114,8 @@ impl Questions {
             name: format!("{} queries of {}", queries.len(), path.display()),
             per_mix: queries.len(),
             free: free(queries.iter().map(|query| (query.number, query.kind))),
+            language: Language::Sparql,
+            known: Vec::new(),
             stream: Stream::Same(Mix { number: 1, queries }),
             names: texts.into_iter().map(|(name, _)| name).collect(),
         })
@@ -98,7 +123,43 @@ impl Questions {
 
     /// The language they are in.
     pub fn language(&self) -> Language {
-        Language::Sparql
+        self.language
+    }
+
+    /// How answers of several engines are read.
+    pub fn reading(&self) -> Reading {
+        match self.language {
+            Language::Sparql => Reading::Terms,
+            Language::Sql => Reading::Rows,
+        }
+    }
+
+    /// The pieces that data is counted in.
+    pub fn items(&self) -> &'static str {
+        match self.language {
+            Language::Sparql => "triples",
+            Language::Sql => "rows",
+        }
+    }
+
+    /// Of how many queries the right answer is known.
+    pub fn known(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Numbers of queries that were answered otherwise than is known to be right.
+    pub fn wrong(&self, answers: &[AnswerLine]) -> Vec<u32> {
+        let is_wrong = |answer: &&AnswerLine| {
+            let right = self.known.iter().find(|(number, _)| *number == answer.query);
+            right.is_some_and(|(_, right)| {
+                answer.is_unstable
+                    || answer.rows != right.rows
+                    || answer.digest != format!("{:016x}", right.hash)
+            })
+        };
+        let mut numbers: Vec<u32> = answers.iter().filter(is_wrong).map(|answer| answer.query).collect();
+        numbers.dedup();
+        numbers
     }
 
     /// The stream after so many mixes.
@@ -188,6 +249,28 @@ mod tests {
         assert!(error.contains("d is no SPARQL query"), "{error}");
         let error = format!("{:#}", Questions::of_files(Path::new("/no/such")).unwrap_err());
         assert!(error.contains("--workload /no/such") && error.contains("bsbm, tpch"), "{error}");
+    }
+
+    #[test]
+    fn an_answer_that_is_not_the_known_one_is_wrong() {
+        let questions = Questions::tpch(0.01);
+        assert_eq!((questions.per_mix, questions.known(), questions.language()), (22, 22, Language::Sql));
+        let right = tpch::known(0.01, 6).unwrap();
+        let mut answer = AnswerLine {
+            text: String::new(),
+            query: 6,
+            mix: 1,
+            rows: right.rows,
+            digest: format!("{:016x}", right.hash),
+            is_unstable: false,
+        };
+        assert!(questions.wrong(&[answer.clone()]).is_empty());
+        answer.rows += 1;
+        assert_eq!(questions.wrong(&[answer.clone()]), [6]);
+        answer.rows -= 1;
+        answer.query = 1;
+        assert_eq!(questions.wrong(&[answer]), [1]);
+        assert_eq!(Questions::tpch(0.02).known(), 0);
     }
 
     #[test]

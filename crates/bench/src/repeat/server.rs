@@ -25,17 +25,31 @@ pub struct Restart {
     pub changes_s: f64,
 }
 
-/// An engine in a folder of its own in `folder`, that runs until it is stopped.
-pub fn engine(steps: &Steps<'_>, adapter: Adapter, folder: &Path, memory: u64) -> Result<Engine> {
+/// Where an engine is made, and the data it may be told to load.
+pub struct Place<'a> {
+    pub folder: &'a Path,
+    pub data: &'a Path,
+    pub parts: &'a Path,
+}
+
+impl<'a> Place<'a> {
+    /// For an engine that loads nothing.
+    pub fn without_data(folder: &'a Path) -> Self {
+        Self { folder, data: Path::new("/nowhere"), parts: Path::new("/nowhere") }
+    }
+}
+
+/// An engine in a folder of its own in `place`, with an empty database.
+pub fn engine(steps: &Steps<'_>, adapter: Adapter, place: &Place<'_>, memory: u64) -> Result<Engine> {
     let settings = Settings {
-        folder: folder.to_path_buf(),
+        folder: place.folder.to_path_buf(),
         memory,
-        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        threads: steps.threads(),
         port: None,
         engines: std::env::home_dir().unwrap_or_default().join(".local/share/snowmelt/engines"),
         snowmelt: steps.plan.program.clone(),
-        data: steps.path("none.nt").into(),
-        parts: steps.path("none").into(),
+        data: place.data.to_path_buf(),
+        parts: place.parts.to_path_buf(),
     };
     let work = Work { undo: steps.undo.clone(), stop: steps.stop.clone() };
     let engine = Engine::new(adapter, &settings, work)?;
@@ -56,7 +70,7 @@ pub fn killed(
     let mut adapter = Adapter::named(name)?;
     adapter.start.extend(more.iter().map(|&word| word.to_owned()));
     let title = adapter.title.clone();
-    let engine = engine(steps, adapter, folder, MEMORY)?;
+    let engine = engine(steps, adapter, &Place::without_data(folder), MEMORY)?;
     let speech = Speech::of(&engine)?;
     let server = engine.start()?;
     steps.say(&format!("{title}: {changes} changes of {TRIPLES} triples, then kill -9"));

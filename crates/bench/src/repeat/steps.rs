@@ -61,6 +61,11 @@ impl<'a> Steps<'a> {
         Ok(Self { plan, stop, undo, tell, folder, rows: Vec::new(), doubts: Vec::new() })
     }
 
+    /// Processors that engines are told of: all.
+    pub fn threads(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    }
+
     /// A path in the folder of the steps.
     pub fn path(&self, name: &str) -> String {
         self.folder.join(name).display().to_string()

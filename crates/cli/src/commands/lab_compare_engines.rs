@@ -41,8 +41,9 @@ pub struct LabCompareEnginesArgs {
     /// These must be there: a missing one is an error
     #[arg(long, value_name = "E,E,...", value_delimiter = ',')]
     require: Vec<String>,
-    /// The queries: bsbm, the benchmark's Explore mix on generated data; or a folder of .rq files,
-    /// or a file of queries between lines of ====, which need --data
+    /// The queries: bsbm, the benchmark's Explore mix on generated data; tpch, 22 queries in SQL
+    /// derived from TPC-H, on generated tables (needs postgresql or duckdb among the engines); or
+    /// a folder of .rq files, or a file of queries between lines of ====, which need --data
     #[arg(long, value_name = "bsbm|tpch|FILE", default_value = "bsbm")]
     workload: WorkloadName,
     /// The data set for queries from files, as N-Triples
@@ -51,6 +52,9 @@ pub struct LabCompareEnginesArgs {
     /// Products of the benchmark's data set: 2785 give 1 million triples, 28480 give 10
     #[arg(long, value_name = "N", default_value = "2785", value_parser = clap::value_parser!(u32).range(1..))]
     products: u32,
+    /// Scale factor of TPC-H's tables: 1 is about 1 GB
+    #[arg(long, value_name = "SF", default_value = "1", value_parser = tables_scale)]
+    scale: f64,
     /// Directory of titlewords.txt and givennames.txt, for the very data of the original tool
     /// [default: made-up words]
     #[arg(long, value_name = "DIR")]
@@ -68,15 +72,15 @@ pub struct LabCompareEnginesArgs {
     /// Repetitions: there is a verdict from three on
     #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
-    /// Mixes after a cold start
-    #[arg(long, value_name = "M", default_value = "50", value_parser = clap::value_parser!(u64).range(1..))]
-    cold_mixes: u64,
-    /// Mixes after those, not measured
-    #[arg(long, value_name = "W", default_value = "50")]
-    warmup: u64,
-    /// Warm mixes to measure
-    #[arg(long, value_name = "M", default_value = "200", value_parser = clap::value_parser!(u64).range(1..))]
-    mixes: u64,
+    /// Mixes after a cold start [default: 50, of tpch 1]
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..))]
+    cold_mixes: Option<u64>,
+    /// Mixes after those, not measured [default: 50, of tpch 1]
+    #[arg(long, value_name = "W")]
+    warmup: Option<u64>,
+    /// Warm mixes to measure [default: 200, of tpch 3]
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..))]
+    mixes: Option<u64>,
     /// No phase of an engine lasts longer: slow ones run fewer mixes
     #[arg(long, value_name = "S", default_value = "120", value_parser = clap::value_parser!(u64).range(1..))]
     most_seconds: u64,
@@ -123,8 +127,9 @@ pub fn run(args: &LabCompareEnginesArgs) -> Result<()> {
 
     let run = Run::create("compare-engines", args.out.as_deref())?;
     let data = args.data_set(&settings, field.len())?;
-    println!("{}; {} triples, {}", questions.name, data.triples, size::about(data.bytes as f64));
-    if field.iter().any(|entrant| entrant.engine.wants_parts()) {
+    let items = format!("{} {}", data.items, questions.items());
+    println!("{}; {items}, {}", questions.name, size::about(data.bytes as f64));
+    if field.iter().any(|entrant| entrant.engine.wants_parts(questions.language())) {
         data.cut(&settings.parts, settings.threads)?;
     }
     let plan = args.plan(&settings);
@@ -143,6 +148,14 @@ pub fn run(args: &LabCompareEnginesArgs) -> Result<()> {
     }
     println!("\n{}", page.display());
     refuse_failures(&field, &args.require)
+}
+
+/// Small enough for a disk of today, and large enough for rows in all tables.
+fn tables_scale(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(scale) if (0.001..=1000.0).contains(&scale) => Ok(scale),
+        _ => Err("a number from 0.001 to 1000 is wanted".into()),
+    }
 }
 
 /// A required engine that failed is an error, too, once all is told.
@@ -180,12 +193,10 @@ impl LabCompareEnginesArgs {
     fn questions(&self) -> Result<Questions> {
         match (&self.workload, &self.data) {
             (WorkloadName::Bsbm, None) => Questions::bsbm(self.products, self.seed),
-            (WorkloadName::Bsbm, Some(_)) => {
-                bail!("--data goes with queries from files: bsbm generates its own")
+            (WorkloadName::Bsbm | WorkloadName::Tpch, Some(_)) => {
+                bail!("--data goes with queries from files: bsbm and tpch generate their own")
             }
-            (WorkloadName::Tpch, _) => {
-                bail!("--workload tpch: queries in SQL are not compared by this command")
-            }
+            (WorkloadName::Tpch, None) => Ok(Questions::tpch(self.scale)),
             (WorkloadName::Files(path), Some(_)) => Questions::of_files(path),
             (WorkloadName::Files(path), None) => {
                 // A misspelt name is told as such before the missing data.
@@ -208,7 +219,9 @@ impl LabCompareEnginesArgs {
             port: self.port,
             engines,
             snowmelt: std::env::current_exe().context("cannot find this program's own file")?,
-            data: self.data.clone().unwrap_or_else(|| folder.join("data.nt")),
+            data: self.data.clone().unwrap_or_else(|| {
+                folder.join(if self.workload == WorkloadName::Tpch { "tables" } else { "data.nt" })
+            }),
             parts: folder.join("parts"),
         })
     }
@@ -216,19 +229,25 @@ impl LabCompareEnginesArgs {
     fn data_set(&self, settings: &Settings, engines: usize) -> Result<DataSet> {
         match &self.data {
             Some(file) => DataSet::given(file, &settings.folder, engines),
+            None if self.workload == WorkloadName::Tpch => {
+                DataSet::tables(&settings.folder, self.scale, engines)
+            }
             None => DataSet::generate(&settings.folder, self.products, self.words.as_deref(), engines),
         }
     }
 
     fn plan(&self, settings: &Settings) -> ComparePlan {
+        let is_tpch = self.workload == WorkloadName::Tpch;
+        let mixes =
+            |given: Option<u64>, usual, of_tpch| given.unwrap_or(if is_tpch { of_tpch } else { usual });
         ComparePlan {
             memory: settings.memory,
             threads: settings.threads,
             clients: self.clients.get(),
             repeats: self.repeats,
-            cold_mixes: self.cold_mixes,
-            warmup: self.warmup,
-            mixes: self.mixes,
+            cold_mixes: mixes(self.cold_mixes, 50, 1),
+            warmup: mixes(self.warmup, 50, 1),
+            mixes: mixes(self.mixes, 200, 3),
             most_seconds: self.most_seconds,
             timeout_ms: self.timeout_ms,
             seed: self.seed,
@@ -239,7 +258,9 @@ impl LabCompareEnginesArgs {
 /// Writes the run folder; the path of its page.
 fn keep(mut run: Run, shown: &Page<'_>, settings: &Settings) -> Result<PathBuf> {
     let Page { plan, questions, data, outcome, skipped } = shown;
-    run.settings(&json!({ "plan": plan, "workload": questions.name, "triples": data.triples }));
+    run.settings(
+        &json!({ "plan": plan, "workload": questions.name, "items": data.items, "of": questions.items() }),
+    );
     if let Ok(Some(device)) = machine::BlockDevice::of(&settings.folder) {
         run.device(device);
     }
@@ -255,7 +276,7 @@ fn keep(mut run: Run, shown: &Page<'_>, settings: &Settings) -> Result<PathBuf> 
     let result = json!({ "entries": outcome.entries, "skipped": skipped as &[Skipped] });
     let path = run.path().join("result.json");
     fs::write(&path, format!("{result:#}\n")).with_context(|| format!("cannot write {}", path.display()))?;
-    outcome.doubts(questions, data.triples).into_iter().for_each(|doubt| run.doubt(doubt));
+    outcome.doubts(questions, data.items).into_iter().for_each(|doubt| run.doubt(doubt));
     Ok(run.finish(shown.report())?)
 }
 
@@ -313,7 +334,7 @@ mod tests {
     fn queries_and_data_go_together() {
         for (line, expected) in [
             ("--data x.nt", "--data goes with queries from files"),
-            ("--workload tpch", "SQL"),
+            ("--workload tpch --data x.nt", "--data goes with queries from files"),
             ("--workload /no/such", "--workload /no/such"),
             ("--workload Cargo.toml", "no SPARQL query"),
         ] {
@@ -321,5 +342,8 @@ mod tests {
             assert!(error.contains(expected), "{error}");
         }
         assert_eq!(parse("").questions().unwrap().per_mix, 25);
+        assert_eq!(parse("--workload tpch").questions().unwrap().per_mix, 22);
+        let error = Alone::try_parse_from(["x", "--scale", "0"]).err().unwrap().to_string();
+        assert!(error.contains("0.001 to 1000"), "{error}");
     }
 }

@@ -7,7 +7,7 @@ use crate::error::EngineError;
 use crate::values::{KNOWN, placeholders};
 
 /// Placeholders that callers of a named command give.
-const OF_COMMANDS: [&str; 3] = ["text", "file", "database"];
+const OF_COMMANDS: [&str; 4] = ["text", "file", "database", "mark"];
 
 /// An adapter from its text. `file` names it in errors.
 pub fn parse(text: &str, file: &str, beside: Option<PathBuf>) -> Result<Adapter, EngineError> {
@@ -40,7 +40,8 @@ fn fault(adapter: &Adapter, text: &str) -> Option<(usize, String)> {
     // Comments are no commands.
     let code = |line: &str| line.trim_start().starts_with('#');
     for (i, line) in text.lines().enumerate().filter(|(_, line)| !code(line)) {
-        let in_commands = text.find("[commands]").is_some_and(|at| line_of(text, at) <= i);
+        let begun = |part: &str| text.find(part).is_some_and(|at| line_of(text, at) <= i);
+        let in_commands = begun("[commands]") || begun("[session]");
         let strange = |name: &&str| !(known(name) || in_commands && OF_COMMANDS.contains(name));
         if let Some(name) = placeholders(line).into_iter().find(strange) {
             let all: Vec<&str> = KNOWN.iter().map(|(name, _)| *name).collect();
@@ -58,9 +59,12 @@ fn fault(adapter: &Adapter, text: &str) -> Option<(usize, String)> {
     if adapter.name.is_empty() || !adapter.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
         return Some((line_with(text, "name"), "name has letters, digits and hyphens only".into()));
     }
-    let steps = adapter.load.iter().flat_map(|load| &load.steps);
+    let steps = adapter.load.iter().chain(&adapter.load_tables).flat_map(|load| &load.steps);
     if adapter.create.iter().chain(steps).any(|action| action.run.is_empty()) {
         return empty("run");
+    }
+    if let Some(why) = session_fault(adapter) {
+        return Some((line_with(text, "[session]"), why));
     }
     let ready = &adapter.ready;
     if ready.tcp.is_none() && ready.http.is_none() && ready.command.is_empty() {
@@ -78,6 +82,18 @@ fn fault(adapter: &Adapter, text: &str) -> Option<(usize, String)> {
         }
     }
     written_file_fault(adapter, text)
+}
+
+fn session_fault(adapter: &Adapter) -> Option<String> {
+    let session = adapter.session.as_ref()?;
+    let missing = |part: &&&str| !session.ask.contains(**part);
+    if session.run.is_empty() {
+        return Some("run is empty".into());
+    }
+    if let Some(part) = ["{text}", "{mark}"].iter().find(missing) {
+        return Some(format!("ask needs {part}: without it no end of an answer is seen"));
+    }
+    None
 }
 
 /// True of `http://HOST:PORT/…`, where the port is a placeholder or a number.
@@ -181,6 +197,11 @@ mod tests {
     fn commands_have_placeholders_of_their_own() {
         let text = format!("{GOOD}[commands]\nsql = [\"psql\", \"{{text}}\"]\n");
         parse(&text, "x.toml", None).unwrap();
+        let session = |run, ask| format!("{GOOD}[session]\nrun = {run}\nask = {ask:?}\n");
+        parse(&session("[\"psql\"]", "{text};\n{mark}\n"), "x.toml", None).unwrap();
+        let error_of = |run, ask| error(&session(run, ask));
+        assert!(error_of("[\"psql\"]", "{text}").contains("line 14: ask needs {mark}"));
+        assert!(error_of("[]", "{text}{mark}").contains("line 14: run is empty"));
         assert!(error(&GOOD.replace("{data}", "{text}")).contains("{text} is no placeholder"));
     }
 }

@@ -1,32 +1,69 @@
-"""DuckDB behind HTTP: POST /sql takes statements and answers the last one's rows as CSV.
+"""DuckDB behind HTTP: POST /sql takes statements and answers the last one's rows as psql does
+unaligned, fields with | between them. POST /cancel ends what the same client waits for.
 
     duckdb_server.py DATABASE PORT MEMORY_MIB THREADS
     duckdb_server.py ask PORT STATEMENT
+    duckdb_server.py run PORT FILE
+    duckdb_server.py session PORT MARK      statements from the input, each ended by a line MARK
 """
-import csv
-import io
+import http.client
+import os
 import signal
 import sys
-import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
+def post(connection, path, text):
+    connection.request("POST", path, body=text.encode(), headers={"Client": str(os.getpid())})
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode()
+
+
+def connect(port):
+    return http.client.HTTPConnection("127.0.0.1", int(port))
+
+
 def ask(port, text):
-    request = urllib.request.Request(f"http://127.0.0.1:{port}/sql", data=text.encode())
-    try:
-        with urllib.request.urlopen(request) as answer:
-            sys.stdout.write(answer.read().decode())
-    except urllib.error.HTTPError as error:
-        sys.exit(error.read().decode())
+    status, answer = post(connect(port), "/sql", text)
+    if status != 200:
+        sys.exit(answer)
+    sys.stdout.write(answer)
+
+
+def run(port, path):
+    with open(path) as file:
+        ask(port, file.read())
+
+
+def session(port, mark):
+    def cancel(*_):
+        post(connect(port), "/cancel", "")
+        os._exit(2)
+
+    signal.signal(signal.SIGINT, cancel)
+    connection, lines = connect(port), []
+    for line in sys.stdin:
+        if line.rstrip("\n") != mark:
+            lines.append(line)
+            continue
+        status, answer = post(connection, "/sql", "".join(lines))
+        lines.clear()
+        if status == 200:
+            sys.stdout.write(f"{answer}{mark} false\n")
+        else:
+            sys.stdout.write(f"{mark} true {' '.join(answer.split())}\n")
+        sys.stdout.flush()
 
 
 def serve(path, port, memory_mib, threads):
     import duckdb
 
     database = duckdb.connect(path, config={"memory_limit": f"{memory_mib}MiB", "threads": int(threads)})
+    waiting = {}
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def answer(self, status, body):
             self.send_response(status)
@@ -38,14 +75,22 @@ def serve(path, port, memory_mib, threads):
             self.answer(200, b"ready\n")
 
         def do_POST(self):
+            client = self.headers["Client"]
             text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            if self.path == "/cancel":
+                cursor = waiting.get(client)
+                if cursor:
+                    cursor.interrupt()
+                return self.answer(200, b"")
+            cursor = waiting[client] = database.cursor()
             try:
-                rows = database.cursor().execute(text).fetchall()
+                rows = cursor.execute(text).fetchall()
             except Exception as error:
                 return self.answer(400, f"{error}\n".encode())
-            out = io.StringIO()
-            csv.writer(out, lineterminator="\n").writerows(rows)
-            self.answer(200, out.getvalue().encode())
+            finally:
+                waiting.pop(client, None)
+            fields = (("" if field is None else str(field) for field in row) for row in rows)
+            self.answer(200, "".join("|".join(row) + "\n" for row in fields).encode())
 
         def log_message(self, *_):
             pass
@@ -62,7 +107,7 @@ def serve(path, port, memory_mib, threads):
         database.close()
 
 
-if sys.argv[1] == "ask":
-    ask(*sys.argv[2:])
+if sys.argv[1] in ("ask", "run", "session"):
+    globals()[sys.argv[1]](*sys.argv[2:])
 else:
     serve(*sys.argv[1:])

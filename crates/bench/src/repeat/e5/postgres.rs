@@ -37,7 +37,7 @@ pub fn scans(steps: &mut Steps<'_>, folder: &Path, pages: u64, dop: &str) -> Res
     let more =
         ["max_worker_processes=100", "max_parallel_workers=100", "max_connections=120", "shared_buffers=1MB"];
     adapter.start.extend(more.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]));
-    let engine = server::engine(steps, adapter, folder, MEMORY)?;
+    let engine = server::engine(steps, adapter, &server::Place::without_data(folder), MEMORY)?;
     let running = engine.start()?;
     let done = table(steps, &engine, pages).and_then(|file| {
         let scripts = Scripts::write(steps, &engine, pages)?;
