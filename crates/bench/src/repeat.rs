@@ -92,6 +92,7 @@ pub fn repeat(plan: &RepeatPlan, run: Run, stop: &Arc<AtomicBool>, tell: &dyn Fn
 
 fn write(chapter: Chapter, commands: Figure, doubts: Vec<String>, mut run: Run) -> Result<PathBuf> {
     run.untimed();
+    run.show_by("findings", &["what"], &["here"]);
     doubts.into_iter().for_each(|doubt| run.doubt(doubt));
     let mut lines = run.lines("findings")?;
     chapter.findings.iter().try_for_each(|finding| lines.write(finding))?;

@@ -59,6 +59,9 @@ pub struct Comparison {
     pub keys: Vec<String>,
     /// Fields that were measured.
     pub measures: Vec<Measure>,
+    /// Fields that are shown beside each other, without a verdict.
+    #[serde(default)]
+    pub shown: Vec<String>,
 }
 
 /// A measured field.
@@ -154,7 +157,15 @@ impl Run {
                     more_is_better: *more_is_better,
                 })
                 .collect(),
+            shown: Vec::new(),
         };
+    }
+
+    /// As [`compare_by`](Self::compare_by) for lines with nothing to judge: `fields` are shown
+    /// beside each other.
+    pub fn show_by(&mut self, lines: &str, keys: &[&str], fields: &[&str]) {
+        self.compare_by(lines, keys, &[]);
+        self.comparison.shown = fields.iter().map(|field| (*field).into()).collect();
     }
 
     /// A new file `NAME.jsonl` in the folder.

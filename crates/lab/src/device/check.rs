@@ -67,7 +67,7 @@ pub fn run(args: &CheckArgs) -> Result<(), LabError> {
     };
     let figures = expected::of(&name);
     let mut run = Run::create("device-check", args.out.as_deref())?;
-    run.compare_by("figures", &["what"], &[]);
+    run.show_by("figures", &["what"], &["in_model", "on_device"]);
     if record.is_none() {
         run.untimed(); // virtual time
     }

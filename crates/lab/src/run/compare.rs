@@ -4,7 +4,8 @@
 //! (`settings.json`). Of several repeats the median is taken. A difference counts only when it
 //! is larger than 3 %, and than the differences among the repeats of either run; and only where
 //! both runs have three repeats or more: two say nothing about their own spread. Lines of the
-//! two reports that have the same name are drawn over each other.
+//! two reports that have the same name are drawn over each other. Fields that are no measures,
+//! as findings in words, are shown beside each other.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -44,6 +45,7 @@ struct Loaded {
     doubts: Vec<String>,
     report: Report,
     cells: Cells,
+    shown: Texts,
 }
 
 /// Identity of a cell: the values of the keys.
@@ -51,6 +53,9 @@ type Key = Vec<Value>;
 
 /// Values of each measure, repeat by repeat, cell by cell.
 type Cells = Vec<(Key, BTreeMap<String, Vec<f64>>)>;
+
+/// Fields that are shown, as texts: of the last line of each cell.
+type Texts = Vec<(Key, Vec<String>)>;
 
 /// One measure of one cell in both runs.
 struct Pair {
@@ -94,18 +99,20 @@ pub fn run(args: &CompareArgs) -> Result<(), LabError> {
         )));
     }
     let (pairs, alone) = pair_up(&before, &after);
-    if pairs.is_empty() {
+    let beside = beside(&before, &after);
+    if pairs.is_empty() && beside.is_empty() {
         return Err(LabError::Argument(format!(
             "{} and {} have no cell in common",
             before.path.display(),
             after.path.display()
         )));
     }
-    let names = Names::of(&before.comparison.keys, &pairs);
+    let keys: Vec<&Key> = pairs.iter().map(|pair| &pair.key).chain(beside.iter().map(|b| b.key)).collect();
+    let names = Names::of(&before.comparison.keys, &keys);
     for pair in &pairs {
         crate::say!("{}", said(&names, pair));
     }
-    let report = report(&before, &after, &pairs, &names, alone);
+    let report = report((&before, &after), &pairs, &beside, &names, alone);
     report.summary.iter().for_each(|line| crate::say!("{line}"));
     let mut run = Run::create("compare", args.out.as_deref())?;
     run.untimed();
@@ -130,7 +137,8 @@ impl Loaded {
             return Err(LabError::Argument(format!("runs of `{kind}` have nothing to compare")));
         }
         let doubts = settings["doubts"].as_array().cloned().unwrap_or_default();
-        let cells = cells(&path.join(format!("{}.jsonl", comparison.lines)), &comparison)?;
+        let lines = lines(&path.join(format!("{}.jsonl", comparison.lines)))?;
+        let (cells, shown) = (cells(&lines, &comparison), shown(&lines, &comparison));
         Ok(Loaded {
             path: path.into(),
             kind,
@@ -140,6 +148,7 @@ impl Loaded {
             doubts: doubts.iter().filter_map(|d| d.as_str().map(String::from)).collect(),
             report: Report::load(path)?,
             cells,
+            shown,
         })
     }
 }
@@ -149,14 +158,51 @@ fn json(path: &Path) -> Result<Value, LabError> {
     serde_json::from_str(&text).map_err(|e| LabError::Argument(format!("{}: {e}", path.display())))
 }
 
-/// The lines of a run, by cell, in the order in which cells first come.
-fn cells(path: &Path, comparison: &Comparison) -> Result<Cells, LabError> {
+/// The lines of a run.
+fn lines(path: &Path) -> Result<Vec<Value>, LabError> {
     let text = fs::read_to_string(path).map_err(|e| LabError::file("read", path, e))?;
+    let parse = |(i, line)| {
+        serde_json::from_str(line)
+            .map_err(|e| LabError::Argument(format!("{}, line {}: {e}", path.display(), i + 1)))
+    };
+    text.lines().enumerate().map(parse).collect()
+}
+
+fn key_of(line: &Value, comparison: &Comparison) -> Key {
+    comparison.keys.iter().map(|key| line[key].clone()).collect()
+}
+
+/// What is shown of each cell.
+fn shown(lines: &[Value], comparison: &Comparison) -> Texts {
+    if comparison.shown.is_empty() {
+        return Vec::new();
+    }
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let texts = |line: &Value| comparison.shown.iter().map(|field| text(&line[field])).collect();
+    lines.iter().map(|line| (key_of(line, comparison), texts(line))).collect()
+}
+
+/// A cell's texts in both runs.
+struct Beside<'a> {
+    key: &'a Key,
+    before: &'a [String],
+    after: &'a [String],
+}
+
+/// Texts of the cells that both runs have.
+fn beside<'a>(before: &'a Loaded, after: &'a Loaded) -> Vec<Beside<'a>> {
+    let pair = |(key, texts): &'a (Key, Vec<String>)| {
+        let (_, others) = after.shown.iter().find(|(other, _)| other == key)?;
+        Some(Beside { key, before: texts, after: others })
+    };
+    before.shown.iter().filter_map(pair).collect()
+}
+
+/// The lines of a run, by cell, in the order in which cells first come.
+fn cells(lines: &[Value], comparison: &Comparison) -> Cells {
     let mut cells: Cells = Vec::new();
-    for (i, line) in text.lines().enumerate() {
-        let line: Value = serde_json::from_str(line)
-            .map_err(|e| LabError::Argument(format!("{}, line {}: {e}", path.display(), i + 1)))?;
-        let key: Key = comparison.keys.iter().map(|key| line[key].clone()).collect();
+    for line in lines {
+        let key = key_of(line, comparison);
         let place = cells.iter().position(|(k, _)| *k == key).unwrap_or_else(|| {
             cells.push((key, BTreeMap::new()));
             cells.len() - 1
@@ -167,7 +213,7 @@ fn cells(path: &Path, comparison: &Comparison) -> Result<Cells, LabError> {
             }
         }
     }
-    Ok(cells)
+    cells
 }
 
 /// All measures of cells that both runs have, and the number of cells that only one has.
@@ -209,8 +255,8 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn of(keys: &'a [String], pairs: &[Pair]) -> Names<'a> {
-        let differs = |i: usize| pairs.iter().any(|pair| pair.key[i] != pairs[0].key[i]);
+    fn of(keys: &'a [String], cells: &[&Key]) -> Names<'a> {
+        let differs = |i: usize| cells.iter().any(|key| key[i] != cells[0][i]);
         let mut tells: Vec<bool> = (0..keys.len()).map(differs).collect();
         if !tells.contains(&true) {
             tells.fill(true);
@@ -249,7 +295,13 @@ fn percent(pair: &Pair) -> String {
     if change.is_finite() { format!("{change:+.1} %") } else { "–".into() }
 }
 
-fn report(before: &Loaded, after: &Loaded, pairs: &[Pair], cells: &Names, alone: usize) -> Report {
+fn report(
+    (before, after): (&Loaded, &Loaded),
+    pairs: &[Pair],
+    beside: &[Beside],
+    cells: &Names,
+    alone: usize,
+) -> Report {
     let names = (short(&before.path), short(&after.path));
     let mut report = Report::new(format!("{} against {}", names.1, names.0));
     for measure in &before.comparison.measures {
@@ -295,16 +347,42 @@ fn report(before: &Loaded, after: &Loaded, pairs: &[Pair], cells: &Names, alone:
         ],
         rows: rows.collect(),
     };
-    report.sections.push(Section::new("Change by cell", change_figures(before, pairs, cells)));
+    if !beside.is_empty() {
+        let alike = beside.iter().filter(|b| b.before == b.after).count();
+        report.summary.push(format!("{alike} of {} cells show the same in both.", beside.len()));
+        let table = shown_table(&before.comparison.shown, beside, cells, &names);
+        report.sections.push(Section::new("Beside each other", vec![table]));
+    }
+    if !pairs.is_empty() {
+        report.sections.push(Section::new("Change by cell", change_figures(before, pairs, cells)));
+    }
     let over = overlaid(before, after, &names);
     if !over.is_empty() {
         report.sections.push(Section::new("Over each other", over).with_text("Dashed: the run before."));
     }
-    report.sections.push(Section::new("In numbers", vec![Figure::Table(table)]));
+    if !pairs.is_empty() {
+        report.sections.push(Section::new("In numbers", vec![Figure::Table(table)]));
+    }
     report
         .sections
         .push(Section::new("What else differs", vec![Figure::Table(differences(before, after, &names))]));
     report
+}
+
+/// The fields that are shown, cell by cell.
+fn shown_table(fields: &[String], beside: &[Beside], cells: &Names, names: &(String, String)) -> Figure {
+    let rows = beside.iter().flat_map(|both| {
+        let fields = fields.iter().zip(both.before).zip(both.after);
+        fields.map(|((field, before), after)| {
+            vec![cells.name(both.key), field.clone(), before.clone(), after.clone()]
+        })
+    });
+    Figure::Table(Table {
+        title: "Shown by both".into(),
+        columns: ["cell", "field", &names.0, &names.1].map(Column::text).into(),
+        rows: rows.collect(),
+        ..Table::default()
+    })
 }
 
 /// After divided by before, cell by cell: one is no change.
@@ -464,7 +542,8 @@ mod tests {
             verdict: Verdict::Same,
         };
         let names = |pairs: &[Pair]| {
-            let names = Names::of(&keys, pairs);
+            let cells: Vec<&Key> = pairs.iter().map(|pair| &pair.key).collect();
+            let names = Names::of(&keys, &cells);
             pairs.iter().map(|p| names.name(&p.key)).collect::<Vec<_>>()
         };
         assert_eq!(names(&[pair(4), pair(8)]), ["bs=4", "bs=8"]);
@@ -479,6 +558,27 @@ mod tests {
         assert_eq!(judged(&[70.0, 100.0, 130.0], &[120.0, 121.0, 120.0]), Verdict::Same);
         assert_eq!(judged(&[100.0; 3], &[0.0; 3]), Verdict::Worse);
         assert_eq!(judged(&[100.0; 3], &[0.0; 2]), Verdict::None, "two repeats have no spread");
+    }
+
+    #[test]
+    fn texts_are_shown_beside_each_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let make = |name: &str, here: &str| {
+            let path = dir.path().join(name);
+            let mut run = Run::create("e9", Some(&path)).unwrap();
+            run.show_by("findings", &["what"], &["here"]);
+            let mut lines = run.lines("findings").unwrap();
+            lines.write(&json!({ "what": "Is it so?", "here": here })).unwrap();
+            lines.write(&json!({ "what": "How often?", "here": 7 })).unwrap();
+            run.finish(Report::new(name)).unwrap();
+            path
+        };
+        let out = dir.path().join("out");
+        run(&CompareArgs { before: make("a", "yes"), after: make("b", "no"), out: Some(out.clone()) }).unwrap();
+        let report = Report::load(&out).unwrap();
+        assert_eq!(report.summary, ["1 of 2 cells show the same in both."]);
+        let Figure::Table(table) = &report.sections[0].figures[0] else { panic!("a table comes first") };
+        assert_eq!(table.rows, [["Is it so?", "here", "yes", "no"], ["How often?", "here", "7", "7"]]);
     }
 
     #[test]
