@@ -172,7 +172,7 @@ fn key_of(line: &Value, comparison: &Comparison) -> Key {
     comparison.keys.iter().map(|key| line[key].clone()).collect()
 }
 
-/// What is shown of each cell.
+/// The texts of each cell.
 fn shown(lines: &[Value], comparison: &Comparison) -> Texts {
     if comparison.shown.is_empty() {
         return Vec::new();
@@ -295,6 +295,29 @@ fn percent(pair: &Pair) -> String {
     if change.is_finite() { format!("{change:+.1} %") } else { "–".into() }
 }
 
+/// A sentence or two for each measure.
+fn verdicts(measures: &[Measure], pairs: &[Pair]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for measure in measures {
+        let of = |verdict| pairs.iter().filter(|p| p.field == measure.field && p.verdict == verdict).count();
+        lines.push(format!(
+            "{}: better in {} cells, worse in {}, the same in {} (within 3 % or the repeats' own spread).",
+            measure.field,
+            of(Verdict::Better),
+            of(Verdict::Worse),
+            of(Verdict::Same)
+        ));
+        let unjudged = of(Verdict::None);
+        if unjudged > 0 {
+            lines.push(format!(
+                "{}: {unjudged} cells without a verdict: it takes {REPEATS} repeats in both runs.",
+                measure.field
+            ));
+        }
+    }
+    lines
+}
+
 fn report(
     (before, after): (&Loaded, &Loaded),
     pairs: &[Pair],
@@ -304,23 +327,7 @@ fn report(
 ) -> Report {
     let names = (short(&before.path), short(&after.path));
     let mut report = Report::new(format!("{} against {}", names.1, names.0));
-    for measure in &before.comparison.measures {
-        let of = |verdict| pairs.iter().filter(|p| p.field == measure.field && p.verdict == verdict).count();
-        report.summary.push(format!(
-            "{}: better in {} cells, worse in {}, the same in {} (within 3 % or the repeats' own spread).",
-            measure.field,
-            of(Verdict::Better),
-            of(Verdict::Worse),
-            of(Verdict::Same)
-        ));
-        let unjudged = of(Verdict::None);
-        if unjudged > 0 {
-            report.summary.push(format!(
-                "{}: {unjudged} cells without a verdict: it takes {REPEATS} repeats in both runs.",
-                measure.field
-            ));
-        }
-    }
+    report.summary = verdicts(&before.comparison.measures, pairs);
     if alone > 0 {
         report.summary.push(format!("{alone} cells are in one of the runs only."));
     }
@@ -574,7 +581,8 @@ mod tests {
             path
         };
         let out = dir.path().join("out");
-        run(&CompareArgs { before: make("a", "yes"), after: make("b", "no"), out: Some(out.clone()) }).unwrap();
+        run(&CompareArgs { before: make("a", "yes"), after: make("b", "no"), out: Some(out.clone()) })
+            .unwrap();
         let report = Report::load(&out).unwrap();
         assert_eq!(report.summary, ["1 of 2 cells show the same in both."]);
         let Figure::Table(table) = &report.sections[0].figures[0] else { panic!("a table comes first") };

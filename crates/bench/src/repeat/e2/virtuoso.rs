@@ -130,7 +130,7 @@ fn number(word: &str) -> Option<f64> {
     Some(value * scale)
 }
 
-/// What was found and read by index between two readings, most read first.
+/// Rows found and pages read by index between two readings, most read first.
 fn indexes(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>) -> Vec<(String, f64, f64)> {
     let since = |key: &str| after.get(key).unwrap_or(&0.0) - before.get(key).unwrap_or(&0.0);
     let names = after.keys().filter_map(|key| key.strip_suffix(".reads"));
