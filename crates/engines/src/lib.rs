@@ -29,6 +29,7 @@ mod values;
 pub use adapter::{Adapter, Language};
 pub use engine::{Engine, Found, Settings, Work};
 pub use error::EngineError;
+pub use process::find_program;
 pub use server::Server;
 pub use session::{Asked, Session};
 pub use values::Values;

@@ -34,6 +34,7 @@ mod state;
 mod unsynced;
 
 pub use behind::Behind;
+
 pub(crate) use hung::hung;
 
 use crate::LabError;
@@ -87,4 +88,12 @@ pub fn run(args: &DeviceArgs) -> Result<(), LabError> {
         DeviceCommand::Check(args) => check::run(args),
         DeviceCommand::Serve => server::run(),
     }
+}
+
+/// The process that serves a device; asked to end by SIGTERM it takes everything of it down.
+///
+/// # Errors
+/// There is no such device.
+pub fn server_of(name: &str) -> Result<u32, LabError> {
+    Ok(state::load(name)?.pid)
 }

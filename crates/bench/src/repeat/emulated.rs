@@ -5,7 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use snowmelt_lab::undo::Step;
+use snowmelt_engines::find_program;
+use snowmelt_lab::device_server_of;
+use snowmelt_lab::undo::{Step, StepId};
 
 use super::steps::Steps;
 
@@ -17,6 +19,8 @@ pub struct Emulated {
     name: String,
     /// the block device
     pub path: String,
+    /// that its server is stopped, should we be killed
+    served: StepId,
 }
 
 /// Whether devices can be made here.
@@ -30,8 +34,9 @@ pub fn why_no_file_system() -> Option<&'static str> {
     if !is_possible() {
         return Some(NEEDS_ROOT);
     }
-    let is_there = ["/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4"].iter().any(|path| Path::new(path).exists());
-    (!is_there).then_some("mkfs.ext4 is missing: install e2fsprogs")
+    let folders = ["/usr/sbin", "/sbin"].map(str::to_owned);
+    let found = find_program("mkfs.ext4", &folders);
+    found.is_none().then_some("mkfs.ext4 is missing: install e2fsprogs")
 }
 
 /// Why requests cannot be traced here, if so.
@@ -58,12 +63,14 @@ impl Emulated {
         let args = ["lab", "device", "create", &name, "--model", model, "--size", size];
         let printed = steps.run(&format!("a {model} as a block device"), &args)?;
         let path = printed.lines().rfind(|line| line.starts_with('/')).context("the device has no path")?;
-        Ok(Self { name, path: path.to_owned() })
+        let served = steps.undo.started(device_server_of(&name)?)?;
+        Ok(Self { name, path: path.to_owned(), served })
     }
 
     /// Takes it down.
     pub fn remove(self, steps: &mut Steps<'_>) -> Result<()> {
-        steps.take_down("the device is taken down", &["lab", "device", "remove", &self.name])
+        steps.take_down("the device is taken down", &["lab", "device", "remove", &self.name])?;
+        Ok(steps.undo.done(self.served)?)
     }
 
     /// Uses one for some steps, and takes it down whatever happens.
