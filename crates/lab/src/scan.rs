@@ -21,12 +21,13 @@ pub mod workers;
 
 use std::path::{Path, PathBuf};
 
-use crate::scan::plan::{Beside, Chunks, Data, Layout, Lists, Scheduler, TableSource, Workers};
+use crate::scan::plan::{Beside, Chunks, Data, Layout, Lists, TableSource, Workers};
 use crate::scan::table::ScanTable;
 use snowmelt_base::random::GOLDEN;
 use snowmelt_io::{Access, Device, FileDevice, TunedPolicy};
 
 use crate::device::read_ahead::ReadAhead;
+use crate::device::scheduler::{SchedulerChoice, chosen};
 use crate::machine::BlockDevice;
 use crate::run::arguments::OnOff;
 use crate::target::data_file;
@@ -53,10 +54,10 @@ pub struct ScanArgs {
     /// Degrees of parallelism
     #[arg(long, value_delimiter = ',', default_value = "1,2,3,4,5,6,7,8,20,40,80")]
     dop: Vec<u32>,
-    /// none, mq-deadline, kyber, bfq, bfq-anticipatory, as-is; tunables behind colons:
-    /// mq-deadline:fifo_batch=1
-    #[arg(long, value_delimiter = ',', default_value = "as-is")]
-    scheduler: Vec<Scheduler>,
+    /// none, mq-deadline, kyber, bfq, bfq-anticipatory, as-is, or all that the device offers;
+    /// tunables behind colons: mq-deadline:fifo_batch=1
+    #[arg(long, visible_alias = "schedulers", value_delimiter = ',', default_value = "as-is")]
+    scheduler: Vec<SchedulerChoice>,
     /// Read-ahead of the device; without it, as it is
     #[arg(long, value_delimiter = ',', value_name = "KIB")]
     read_ahead_kb: Vec<u64>,
@@ -154,8 +155,7 @@ const SCRATCH_BYTES: u64 = 64 << 20;
 /// # Errors
 /// The arguments make no sense together, a setting is refused, or a scan fails.
 pub fn run(args: &ScanArgs) -> Result<(), LabError> {
-    let lists = lists(args)?;
-    let setups = lists.setups();
+    let mut lists = lists(args)?;
     let place = match (&args.table, args.path.is_dir()) {
         (None | Some(TableSource::Index(..)), true) => {
             return Err(LabError::refused(
@@ -179,7 +179,9 @@ pub fn run(args: &ScanArgs) -> Result<(), LabError> {
         targets.extend(target);
     }
     let devices: Vec<BlockDevice> = targets.iter().map(|target| target.device.clone()).collect();
-    setting::check(&lists.schedulers, &lists.read_ahead_kb, &devices)?;
+    setting::check(&lists.read_ahead_kb, &devices)?;
+    lists.schedulers = chosen(&args.scheduler, &devices)?;
+    let setups = lists.setups();
     if args.dry_run {
         show(args, &lists, &setups, &devices);
         return Ok(());
@@ -240,7 +242,7 @@ fn lists(args: &ScanArgs) -> Result<Lists, LabError> {
         return wrong("--beside write and sort need a file to write to: --scratch FILE on the same device");
     }
     Ok(Lists {
-        schedulers: args.scheduler.clone(),
+        schedulers: Vec::new(), // known when the devices are
         read_ahead_kb: args.read_ahead_kb.clone(),
         direct: args.direct.clone(),
         workers: args.workers.clone(),

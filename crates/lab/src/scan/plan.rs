@@ -8,57 +8,9 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use snowmelt_io::TunedPolicy;
 
+use crate::device::scheduler::Scheduler;
 use crate::run::arguments::OnOff;
 use crate::run::grid::grid;
-
-/// A kernel scheduler, with the tunables that make it what it is called.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Scheduler {
-    /// As asked: `bfq-anticipatory`, `mq-deadline:fifo_batch=1`.
-    pub name: String,
-    /// As the kernel calls it; nothing leaves the device as it is.
-    pub kernel: Option<String>,
-    /// Files in `queue/iosched/` and their values.
-    pub tunables: Vec<(String, String)>,
-}
-
-impl FromStr for Scheduler {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Scheduler, String> {
-        let mut parts = text.split(':');
-        let first = parts.next().unwrap_or_default();
-        let mut tunables = Vec::new();
-        let kernel = match first {
-            "as-is" => None,
-            // The closest living relative of the anticipatory scheduler: waits for the next
-            // near read of the process just served.
-            "bfq-anticipatory" => {
-                tunables.push(("low_latency".to_string(), "0".to_string()));
-                Some("bfq")
-            }
-            "" => {
-                return Err(
-                    "a scheduler has a name: none, mq-deadline, kyber, bfq, bfq-anticipatory or as-is".into(),
-                );
-            }
-            other => Some(other),
-        };
-        for part in parts {
-            let (name, value) = part.split_once('=').ok_or_else(|| {
-                format!("{part:?} is no tunable: write for example mq-deadline:fifo_batch=1:read_expire=100")
-            })?;
-            if name.is_empty() || name.contains('/') {
-                return Err(format!("{name:?} is not the name of a tunable"));
-            }
-            tunables.push((name.to_string(), value.to_string()));
-        }
-        if kernel.is_none() && !tunables.is_empty() {
-            return Err("tunables belong to a named scheduler".into());
-        }
-        Ok(Scheduler { name: text.to_string(), kernel: kernel.map(String::from), tunables })
-    }
-}
 
 macro_rules! named {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
@@ -348,18 +300,6 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), setups.len());
-    }
-
-    #[test]
-    fn schedulers_carry_their_tunables() {
-        let parsed: Scheduler = "mq-deadline:fifo_batch=1:read_expire=100".parse().expect("well formed");
-        assert_eq!(parsed.kernel.as_deref(), Some("mq-deadline"));
-        assert_eq!(parsed.tunables[1], ("read_expire".to_string(), "100".to_string()));
-        let anticipatory: Scheduler = "bfq-anticipatory".parse().expect("known");
-        assert_eq!((anticipatory.kernel.as_deref(), anticipatory.tunables.len()), (Some("bfq"), 1));
-        for bad in ["", "bfq:x", "as-is:x=1", "bfq:../x=1"] {
-            assert!(bad.parse::<Scheduler>().is_err(), "{bad}");
-        }
     }
 
     #[test]
