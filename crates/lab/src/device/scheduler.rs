@@ -282,4 +282,32 @@ mod tests {
         let error = active(&[with("bfq"), with("none")]).expect_err("they differ").to_string();
         assert!(error.contains("bfq, none"), "{error}");
     }
+
+    #[test]
+    fn as_is_beside_others_is_the_first_one_and_tunables_do_not_outlast_their_cell() {
+        let dir = tempfile::tempdir().unwrap();
+        let undo = Undo::open_in(&dir.path().join("state"), "test").unwrap();
+        let backing = dir.path().join("backing");
+        std::fs::write(&backing, vec![1; 1 << 20]).unwrap();
+        let attached = undo.attach_loop(&backing, &snowmelt_io::LoopOptions::default());
+        let Ok((_, device)) = attached else { return println!("skipped: no loop devices here") };
+        let look = || BlockDevice::of(&device).unwrap().unwrap();
+        if !offered(&look()).unwrap().iter().any(|name| name == "mq-deadline") {
+            return println!("skipped: this kernel has no mq-deadline");
+        }
+        undo.set(&look().sys().join("queue/scheduler"), "mq-deadline").unwrap();
+        let list = ["none", "as-is", "mq-deadline:fifo_batch=3"].map(|name| name.parse().unwrap());
+        let all = chosen(&list, &[look()]).unwrap();
+        let kernel: Vec<_> = all.iter().map(|scheduler| scheduler.kernel.as_deref()).collect();
+        assert_eq!(kernel, [Some("none"), Some("mq-deadline"), Some("mq-deadline")]);
+        let batch = || std::fs::read_to_string(look().sys().join("queue/iosched/fifo_batch")).unwrap();
+        let usual = batch();
+        all[2].apply(&look(), &undo).unwrap();
+        assert_eq!(batch().trim(), "3");
+        all[1].apply(&look(), &undo).unwrap();
+        assert_eq!(batch(), usual);
+        all[0].apply(&look(), &undo).unwrap();
+        assert_eq!(look().scheduler, "none");
+        undo.undo().unwrap();
+    }
 }

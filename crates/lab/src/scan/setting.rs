@@ -79,6 +79,7 @@ mod tests {
             direct: OnOff::On,
             workers: Workers::Independent,
             chunks: "128k".parse().expect("a size"),
+            reads: None,
             layout: Layout::Single,
             users: 1,
             data: Data::Same,

@@ -1,4 +1,5 @@
-//! `lab read` and `lab write` under schedulers of a loop device, where root allows one.
+//! Sweeps over schedulers and engines on a loop device, where root allows one: what is set,
+//! what is set back, and that tables and JSON say the same.
 
 use std::path::{Path, PathBuf};
 
@@ -51,8 +52,31 @@ impl Loop {
     }
 
     fn lines(&self, run: &str, name: &str) -> Vec<Value> {
-        let text = std::fs::read_to_string(self.dir.path().join(run).join(name)).expect("results");
-        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+        self.text(run, name).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
+    fn text(&self, run: &str, name: &str) -> String {
+        std::fs::read_to_string(self.dir.path().join(run).join(name)).expect("results")
+    }
+
+    /// The rows of all tables of the page.
+    fn rows(&self, run: &str) -> Vec<Vec<String>> {
+        let report: Value = serde_json::from_str(&self.text(run, "report.json")).expect("JSON");
+        let mut rows = Vec::new();
+        tables(&report, &mut |table| {
+            rows.extend(serde_json::from_value::<Vec<Vec<String>>>(table["rows"].clone()).expect("rows"));
+        });
+        rows
+    }
+}
+
+/// Every table of a report, wherever it stands.
+fn tables(value: &Value, take: &mut impl FnMut(&Value)) {
+    match value {
+        Value::Object(map) if map.contains_key("rows") && map.contains_key("columns") => take(value),
+        Value::Object(map) => map.values().for_each(|inner| tables(inner, take)),
+        Value::Array(list) => list.iter().for_each(|inner| tables(inner, take)),
+        _ => {}
     }
 }
 
@@ -71,17 +95,12 @@ fn reads_and_writes_sweep_all_schedulers_and_set_the_old_one_back() {
     let ran: Vec<&str> = cells.iter().filter_map(|cell| cell["scheduler"].as_str()).collect();
     let each_twice: Vec<&str> = offered.iter().flat_map(|name| [*name, *name]).collect();
     assert_eq!(ran, each_twice);
-    let report = std::fs::read_to_string(format!("{dir}/read/report.json")).expect("a report");
-    let report: Value = serde_json::from_str(&report).expect("JSON");
-    let text = report.to_string();
+    let rows = device.rows("read");
     for cell in &cells {
-        let name = cell["scheduler"].as_str().expect("swept");
-        let row = format!(
-            r#"["io_uring 4k depth {} direct, scheduler {name}","{:.0}""#,
-            cell["iodepth"],
-            cell["iops"].as_f64().expect("a number")
-        );
-        assert!(text.contains(&row), "{row}");
+        let scheduler = cell["scheduler"].as_str().expect("swept");
+        let name = format!("io_uring 4k depth {} direct, scheduler {scheduler}", cell["iodepth"]);
+        let row = rows.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("{name}: {rows:?}"));
+        assert_eq!(row[1], format!("{:.0}", cell["iops"].as_f64().expect("a number")));
     }
     lab(&format!(
         "write {path} --destroy --schedulers none,as-is --engine inline --direct on --prefetch off --sync end \
@@ -115,5 +134,38 @@ fn a_scheduler_is_set_before_its_cell_or_the_run_ends() {
         let error = lab(&format!("{line} --schedulers cfq")).expect_err("it is gone").to_string();
         assert!(error.contains("scheduler cfq") && error.contains("it offers none"), "{error}");
     }
+    device.undo.undo().expect("undone");
+}
+
+#[test]
+fn a_scan_tells_how_many_of_its_reads_were_in_flight() {
+    let Some(device) = Loop::attach() else { return };
+    let (path, dir) = (device.device.display(), device.dir.path().display());
+    lab(&format!(
+        "scan {path} --dop 1,2 --engine sync,uring --depth 4 --chunk 64k --repeat 1 --no-trace --out {dir}/scan"
+    ))
+    .expect("scanned");
+    let cells = device.lines("scan", "cells.jsonl");
+    let asked: Vec<(u64, u64)> = cells
+        .iter()
+        .map(|cell| (cell["settings"]["reads"]["depth"].as_u64(), cell["asked_at_once"].as_u64()))
+        .map(|(depth, asked)| (depth.expect("a number"), asked.expect("a number")))
+        .collect();
+    assert_eq!(asked, [(1, 1), (1, 2), (4, 4), (4, 8)]);
+    let (rows, settings) = (device.rows("scan"), device.text("scan", "settings.json"));
+    for (cell, row) in cells.iter().zip(&rows) {
+        let number = |name: &str| cell[name].as_f64().expect("a number");
+        let in_flight = cell["device"]["in_flight"].as_f64().expect("a number");
+        assert_eq!(row[..2], [cell["setup"].as_str().expect("a name").to_string(), cell["dop"].to_string()]);
+        assert_eq!(row[3..5], [number("elapsed_s"), number("mb_per_s")].map(|n| format!("{n:.2}")));
+        assert_eq!(row[8..10], [cell["asked_at_once"].to_string(), format!("{in_flight:.1}")]);
+        let doubt = format!("{} with {}: asynchronous reads", row[0], row[1]);
+        let is_async = cell["settings"]["reads"]["depth"] == 4;
+        assert!(is_async || !settings.contains(&doubt), "{doubt}");
+        let reads_in_flight =
+            in_flight * number("bytes") / 65536.0 / cell["device"]["reads"].as_f64().unwrap();
+        assert!(!is_async || (reads_in_flight > number("dop") * 1.05) != settings.contains(&doubt), "{cell}");
+    }
+    assert!(device.text("scan", "report.json").contains("2 workers asked for 8 reads at once"));
     device.undo.undo().expect("undone");
 }
