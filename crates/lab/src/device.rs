@@ -27,6 +27,7 @@ mod medium;
 mod queue;
 pub(crate) mod read_ahead;
 mod remove;
+pub(crate) mod scheduler;
 mod self_test;
 mod server;
 mod spec;

@@ -20,6 +20,7 @@ use snowmelt_io::{DeviceModel, Pattern, Policy};
 
 use crate::device::Behind;
 use crate::device::read_ahead::ReadAhead;
+use crate::device::scheduler::{SchedulerChoice, chosen};
 use crate::machine::awake::Awake;
 use crate::read::bench::{ReadBench, too_small};
 pub use crate::read::cell::{BufferMemory, CellResult, ReadCell, name_of};
@@ -57,6 +58,11 @@ pub struct ReadArgs {
     /// Set the device's read-ahead for buffered cells (needs root; restored at the end).
     #[arg(long, value_delimiter = ',', value_name = "KB")]
     read_ahead_kb: Vec<u64>,
+    /// Schedulers of the device (needs root; set back at the end): none, mq-deadline, kyber, bfq,
+    /// bfq-anticipatory, as-is, or all that it offers; tunables behind colons:
+    /// mq-deadline:fifo_batch=1
+    #[arg(long, visible_alias = "scheduler", value_delimiter = ',', value_name = "LIST|all")]
+    schedulers: Vec<SchedulerChoice>,
     /// Ask the kernel for the whole range before it is read (buffered cells).
     #[arg(long, value_delimiter = ',', default_value = "off", hide_possible_values = true)]
     prefetch: Vec<OnOff>,
@@ -114,7 +120,8 @@ pub fn run(args: &ReadArgs) -> Result<(), LabError> {
     if let Some(bs) = args.sizes.iter().max().filter(|bs| **bs > range) {
         return Err(too_small(&target, range, *bs));
     }
-    let (plan, left_out) = plan(args, &target)?;
+    let schedulers = chosen(&args.schedulers, std::slice::from_ref(&target.device))?;
+    let (plan, left_out) = plan(args, &schedulers, &target)?;
     if plan.is_empty() {
         return Err(LabError::Argument(format!("nothing to measure: {}", left_out.join("; "))));
     }
@@ -145,6 +152,10 @@ pub fn run(args: &ReadArgs) -> Result<(), LabError> {
     let behind = Behind::of(&target.device.name).filter(|_| args.model.is_none());
     hold()?; // so that the value to be set back is the device's own
     let measure = |planned: &Planned, repeat| {
+        // First, because a change of scheduler changes the read-ahead.
+        if let Some(scheduler) = &planned.scheduler {
+            scheduler.apply(&target.device, &undo)?;
+        }
         if args.read_ahead_kb.is_empty() {
             hold()?;
         }
@@ -176,7 +187,7 @@ impl Measured for CellResult {
 }
 
 /// By which the cells of two runs are matched.
-pub const KEYS: [&str; 11] = [
+pub const KEYS: [&str; 12] = [
     "ioengine",
     "queue",
     "rw",
@@ -188,6 +199,7 @@ pub const KEYS: [&str; 11] = [
     "read_ahead_kb",
     "prefetch",
     "mem",
+    "scheduler",
 ];
 
 #[derive(Serialize)]
@@ -227,6 +239,9 @@ fn check(args: &ReadArgs) -> Result<(), LabError> {
     }
     if args.model.is_some() && (!args.read_ahead_kb.is_empty() || args.prefetch.contains(&OnOff::On)) {
         return wrong("a model has no read-ahead of the kernel's: leave --read-ahead-kb and --prefetch out");
+    }
+    if args.model.is_some() && !args.schedulers.is_empty() {
+        return wrong("a model has no scheduler of the kernel's: leave --schedulers out");
     }
     Ok(())
 }
@@ -278,6 +293,8 @@ mod tests {
             ("f --pattern zipf", "no pattern is called 'zipf'"),
             ("f --direct maybe", "possible values: on, off"),
             ("f --align odd", "not a size"),
+            ("f --schedulers bfq:x", "no tunable"),
+            ("f --schedulers all:x=1", "belong to one scheduler"),
         ] {
             let error = args(line).unwrap_err();
             assert!(error.contains(says), "{line}: {error}");
@@ -291,6 +308,7 @@ mod tests {
             ("f --sizes 2g", "--sizes"),
             ("f --model hdd --read-ahead-kb 0", "--read-ahead-kb"),
             ("f --model hdd --prefetch on", "--prefetch"),
+            ("f --model hdd --schedulers all", "--schedulers"),
         ] {
             let error = check(&args(line).unwrap()).unwrap_err().to_string();
             assert!(error.contains(says), "{line}: {error}");
@@ -311,7 +329,7 @@ mod tests {
     fn cells_that_cannot_be_are_left_out_with_a_reason() {
         let Some((_file, target)) = disk_file(1 << 20) else { return };
         let line = "f --mem malloc,mmaphuge --engine inline,mmap --sizes 4k,1000 --depth 1,4 --direct on,off --read-ahead-kb 0,128";
-        let (cells, left_out) = plan(&args(line).unwrap(), &target).unwrap();
+        let (cells, left_out) = plan(&args(line).unwrap(), &[], &target).unwrap();
         // psync: 4k direct, and 4k and 1000 buffered with two read-aheads; mmap: the buffered
         // ones only; each with two kinds of memory.
         let huge = cells.iter().filter(|p| p.cell.mem == BufferMemory::MmapHuge).count();
@@ -325,10 +343,23 @@ mod tests {
     }
 
     #[test]
+    fn every_scheduler_has_all_cells_and_names_of_its_own() {
+        let Some((_file, target)) = disk_file(1 << 20) else { return };
+        let line = "f --sizes 4k,8k --depth 1,4 --direct off";
+        let schedulers = ["none", "bfq-anticipatory"].map(|name| name.parse().unwrap());
+        let (cells, _) = plan(&args(line).unwrap(), &schedulers, &target).unwrap();
+        let names: std::collections::BTreeSet<String> = cells.iter().map(|p| name_of(&p.cell)).collect();
+        assert_eq!((cells.len(), names.len()), (2 * 4, 2 * 4), "{names:?}");
+        let bfq = cells.iter().filter(|p| p.cell.scheduler.as_deref() == Some("bfq-anticipatory"));
+        assert!(bfq.clone().all(|p| p.scheduler.as_ref() == Some(&schedulers[1])));
+        assert_eq!(bfq.count(), 4);
+    }
+
+    #[test]
     fn buffers_that_would_fill_the_memory_are_left_out() {
         let Some((_file, target)) = disk_file(1 << 20) else { return };
         let line = "f --mem malloc,mmaphuge --sizes 2m --depth 512,513 --direct off";
-        let (cells, left_out) = plan(&args(line).unwrap(), &target).unwrap();
+        let (cells, left_out) = plan(&args(line).unwrap(), &[], &target).unwrap();
         assert_eq!(cells.iter().map(|p| p.cell.iodepth).collect::<Vec<_>>(), [512, 512]);
         assert!(left_out[0].contains("1g at most: no 1026m for io_uring 2m depth 513"), "{left_out:?}");
     }

@@ -21,12 +21,13 @@ pub mod workers;
 
 use std::path::{Path, PathBuf};
 
-use crate::scan::plan::{Beside, Chunks, Data, Layout, Lists, Scheduler, TableSource, Workers};
+use crate::scan::plan::{Beside, Chunks, Data, Layout, Lists, ScanEngine, TableSource, WorkerReads, Workers};
 use crate::scan::table::ScanTable;
 use snowmelt_base::random::GOLDEN;
-use snowmelt_io::{Access, Device, FileDevice, TunedPolicy};
+use snowmelt_io::{Access, Device, Engine, FileDevice, TunedPolicy};
 
 use crate::device::read_ahead::ReadAhead;
+use crate::device::scheduler::{SchedulerChoice, chosen};
 use crate::machine::BlockDevice;
 use crate::run::arguments::OnOff;
 use crate::target::data_file;
@@ -53,10 +54,10 @@ pub struct ScanArgs {
     /// Degrees of parallelism
     #[arg(long, value_delimiter = ',', default_value = "1,2,3,4,5,6,7,8,20,40,80")]
     dop: Vec<u32>,
-    /// none, mq-deadline, kyber, bfq, bfq-anticipatory, as-is; tunables behind colons:
-    /// mq-deadline:fifo_batch=1
-    #[arg(long, value_delimiter = ',', default_value = "as-is")]
-    scheduler: Vec<Scheduler>,
+    /// none, mq-deadline, kyber, bfq, bfq-anticipatory, as-is, or all that the device offers;
+    /// tunables behind colons: mq-deadline:fifo_batch=1
+    #[arg(long, visible_alias = "schedulers", value_delimiter = ',', default_value = "as-is")]
+    scheduler: Vec<SchedulerChoice>,
     /// Read-ahead of the device; without it, as it is
     #[arg(long, value_delimiter = ',', value_name = "KIB")]
     read_ahead_kb: Vec<u64>,
@@ -73,6 +74,13 @@ pub struct ScanArgs {
     /// Size of an independent worker's reads; 8k+1m mixes small and large ones
     #[arg(long, value_delimiter = ',', default_value = "128k")]
     chunk: Vec<Chunks>,
+    /// Engine of an independent worker's reads: sync (one after the other), uring, threads,
+    /// posix-aio; the run tells how many were in flight at the device
+    #[arg(long, visible_alias = "ioengine", value_delimiter = ',', default_value = "sync")]
+    engine: Vec<ScanEngine>,
+    /// Reads that a worker keeps in flight with an asynchronous engine; without it, 8
+    #[arg(long, visible_alias = "iodepth", value_delimiter = ',')]
+    depth: Vec<u32>,
     /// How the table lies on its files
     #[arg(long, value_delimiter = ',', default_value = "single")]
     layout: Vec<Layout>,
@@ -154,8 +162,7 @@ const SCRATCH_BYTES: u64 = 64 << 20;
 /// # Errors
 /// The arguments make no sense together, a setting is refused, or a scan fails.
 pub fn run(args: &ScanArgs) -> Result<(), LabError> {
-    let lists = lists(args)?;
-    let setups = lists.setups();
+    let mut lists = lists(args)?;
     let place = match (&args.table, args.path.is_dir()) {
         (None | Some(TableSource::Index(..)), true) => {
             return Err(LabError::refused(
@@ -179,7 +186,9 @@ pub fn run(args: &ScanArgs) -> Result<(), LabError> {
         targets.extend(target);
     }
     let devices: Vec<BlockDevice> = targets.iter().map(|target| target.device.clone()).collect();
-    setting::check(&lists.schedulers, &lists.read_ahead_kb, &devices)?;
+    setting::check(&lists.read_ahead_kb, &devices)?;
+    lists.schedulers = chosen(&args.scheduler, &devices)?;
+    let setups = lists.setups();
     if args.dry_run {
         show(args, &lists, &setups, &devices);
         return Ok(());
@@ -236,21 +245,60 @@ fn lists(args: &ScanArgs) -> Result<Lists, LabError> {
             "a command is not told of --direct and --chunk: write what differs into it with {dop} and {queue}",
         );
     }
+    let reads = worker_reads(args, most)?;
     if args.beside.iter().any(|beside| beside.writes()) && args.scratch.is_none() {
         return wrong("--beside write and sort need a file to write to: --scratch FILE on the same device");
     }
     Ok(Lists {
-        schedulers: args.scheduler.clone(),
+        schedulers: Vec::new(), // known when the devices are
         read_ahead_kb: args.read_ahead_kb.clone(),
         direct: args.direct.clone(),
         workers: args.workers.clone(),
         chunks: args.chunk.clone(),
+        reads,
         layouts: args.layout.clone(),
         users: args.users.clone(),
         data: args.data.clone(),
         beside: args.beside.clone(),
         queues: args.queue.clone(),
     })
+}
+
+/// Reads that a worker keeps in flight when nothing else is said.
+const USUAL_DEPTH: u32 = 8;
+
+/// Most memory for the reads in flight.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// The reads of independent workers, of whom there are `most` at once.
+fn worker_reads(args: &ScanArgs, most: u32) -> Result<Vec<WorkerReads>, LabError> {
+    let wrong = |what: &str| Err(LabError::Argument(what.to_string()));
+    let is_sync = args.engine.iter().all(|engine| engine.0 == Engine::Inline);
+    if is_sync && !args.depth.is_empty() {
+        return wrong("--depth is of an asynchronous engine: add --engine uring, threads or posix-aio");
+    }
+    if !is_sync && args.command().is_some() {
+        return wrong("a command reads in its own way: leave --engine out");
+    }
+    if !is_sync && !args.workers.contains(&Workers::Independent) {
+        return wrong("--engine is of independent workers; a scan that is shared reads ahead in its own way");
+    }
+    let depths = if args.depth.is_empty() { vec![USUAL_DEPTH] } else { args.depth.clone() };
+    let reads = WorkerReads::all(&args.engine, &depths);
+    let deepest = reads.iter().map(|reads| reads.depth).max().unwrap_or(1);
+    if depths.contains(&0) || u64::from(most) * u64::from(deepest) > 4096 {
+        return wrong("--depth begins at 1, and all workers together have at most 4096 reads in flight");
+    }
+    let largest = args.chunk.iter().map(Chunks::largest).max().unwrap_or(0) as u64;
+    let bytes = u64::from(most) * u64::from(deepest) * largest;
+    if !is_sync && bytes > MOST_BYTES {
+        return Err(LabError::Argument(format!(
+            "reads in flight may take {} of memory, not {}: smaller --depth, --chunk, --dop or --users",
+            size::exact(MOST_BYTES),
+            size::exact(bytes)
+        )));
+    }
+    Ok(reads)
 }
 
 /// Refuses a table that cannot be laid out, before anything is made for it.
@@ -325,4 +373,47 @@ fn make_file(path: &Path, len: u64, undo: &Undo) -> Result<PathBuf, LabError> {
 /// Length of a file or block device.
 fn length(path: &Path) -> Result<u64, LabError> {
     Ok(FileDevice::open(path, Access::Read, false)?.len()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: ScanArgs,
+    }
+
+    fn reads(line: &str) -> Result<Vec<WorkerReads>, String> {
+        let words = std::iter::once("scan").chain(line.split(' '));
+        let args = Cli::try_parse_from(words).map_err(|e| e.to_string())?.args;
+        lists(&args).map(|lists| lists.reads).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn wrong_reads_are_explained() {
+        for (line, says) in [
+            ("f --engine mmap", "no engine of scans is called 'mmap'"),
+            ("f --depth 4", "add --engine uring"),
+            ("f --engine uring --depth 0", "--depth begins at 1"),
+            ("f --engine uring --dop 80 --depth 52", "at most 4096"),
+            ("f --engine uring --dop 80 --chunk 2m", "1g of memory, not 1280m"),
+            ("f --engine uring --workers coordinated", "of independent workers"),
+            ("f --engine uring --exec true", "leave --engine out"),
+        ] {
+            let error = reads(line).expect_err(line);
+            assert!(error.contains(says), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn asynchronous_engines_have_eight_reads_in_flight_unless_told_otherwise() {
+        assert_eq!(reads("f"), Ok(vec![WorkerReads::SYNC]));
+        let depths = |line| reads(line).map(|reads| reads.iter().map(|r| r.depth).collect::<Vec<_>>());
+        assert_eq!(depths("f --engine sync,uring"), Ok(vec![1, 8]));
+        assert_eq!(depths("f --engine sync,uring --iodepth 2,32"), Ok(vec![1, 2, 32]));
+    }
 }

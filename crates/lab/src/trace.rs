@@ -13,6 +13,7 @@ pub mod family;
 pub mod format;
 mod page;
 pub mod pairing;
+pub mod plugs;
 pub mod ring_page;
 pub mod session;
 mod summary;

@@ -23,14 +23,15 @@ use serde::Serialize;
 
 use crate::device::Behind;
 use crate::device::read_ahead::ReadAhead;
+use crate::device::scheduler::{SchedulerChoice, chosen};
 use crate::machine::awake::Awake;
 use crate::run::arguments::{EngineName, OnOff};
 use crate::run::turns::{self, Measured};
 use crate::target::{Target, data_file};
 use crate::undo::{Undo, signals};
-use crate::write::plan::plan;
+use crate::write::plan::{PlannedRung, plan};
 use crate::write::report::report;
-use crate::write::rung::{Rung, RungResult, SyncPolicy, WriteBench, name_of};
+use crate::write::rung::{RungResult, SyncPolicy, WriteBench, name_of};
 use crate::{LabError, Run, size};
 
 /// Measure scattered writes of a file or device until they are durable. An existing file or
@@ -64,6 +65,11 @@ pub struct WriteArgs {
     /// Past the page cache, or through it.
     #[arg(long, value_delimiter = ',', default_value = "off,on", hide_possible_values = true)]
     direct: Vec<OnOff>,
+    /// Schedulers of the device (needs root; set back at the end): none, mq-deadline, kyber, bfq,
+    /// bfq-anticipatory, as-is, or all that it offers; tunables behind colons:
+    /// mq-deadline:fifo_batch=1
+    #[arg(long, visible_alias = "scheduler", value_delimiter = ',', value_name = "LIST|all")]
+    schedulers: Vec<SchedulerChoice>,
     /// Read the places to be written ahead, all of a portion at once, before it is written
     /// (buffered rungs).
     #[arg(long, value_delimiter = ',', default_value = "off,on", hide_possible_values = true)]
@@ -105,7 +111,8 @@ pub fn run(args: &WriteArgs) -> Result<(), LabError> {
     prepare(args, &undo)?;
     let target = Target::look(&args.path)?;
     target.refuse_if_in_use()?;
-    let (plan, left_out) = plan(args, &target)?;
+    let schedulers = chosen(&args.schedulers, std::slice::from_ref(&target.device))?;
+    let (plan, left_out) = plan(args, &schedulers, &target)?;
     if plan.is_empty() {
         return Err(LabError::Argument(format!("nothing to measure: {}", left_out.join("; "))));
     }
@@ -126,10 +133,14 @@ pub fn run(args: &WriteArgs) -> Result<(), LabError> {
     crate::say!("{}", heading());
     let read_ahead = ReadAhead::of(&target.device);
     let behind = Behind::of(&target.device.name);
-    let measure = |(rung, engine): &(Rung, EngineName), repeat| {
+    let measure = |planned: &PlannedRung, repeat| {
+        // First, because a change of scheduler changes the read-ahead.
+        if let Some(scheduler) = &planned.scheduler {
+            scheduler.apply(&target.device, &undo)?;
+        }
         read_ahead.as_ref().map_or(Ok(()), |read_ahead| read_ahead.hold(&undo))?;
         behind.as_ref().map_or(Ok(()), Behind::reset)?;
-        let mut result = bench.run(rung, *engine, repeat)?;
+        let mut result = bench.run(&planned.rung, planned.engine, repeat)?;
         result.doubts.extend(behind.as_ref().and_then(Behind::doubt));
         Ok(result)
     };
@@ -152,7 +163,7 @@ impl Measured for RungResult {
     }
 }
 
-const KEYS: [&str; 7] = ["ioengine", "bs", "iodepth", "direct", "prefetch", "sync", "rw"];
+const KEYS: [&str; 8] = ["ioengine", "bs", "iodepth", "direct", "prefetch", "sync", "rw", "scheduler"];
 
 #[derive(Serialize)]
 struct WriteSettings {
@@ -272,6 +283,39 @@ mod tests {
         assert!(error.contains("is there already") && error.contains("--destroy"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), vec![7; 1 << 20]);
         assert!(!dir.path().join("run").exists());
+    }
+
+    #[test]
+    fn each_size_has_rungs_and_the_vectored_one_writes_neighbours_together() {
+        let dir = tempfile::tempdir().unwrap();
+        if Target::look(dir.path()).is_err_and(|e| e.to_string().contains("which no block device")) {
+            println!("skipped: temporary files are on no block device here");
+            return;
+        }
+        let (path, out) = (dir.path().join("made"), dir.path().join("run"));
+        // As many writes of 16k as the file has places: all of them are neighbours.
+        let line = format!(
+            "{} --size 1m --sizes 4k,16k --engine inline,vectored --depth 64 --writes 64 --journal 1m --direct on \
+             --prefetch off --sync end --out {}",
+            path.display(),
+            out.display()
+        );
+        run(&args(&line)).unwrap();
+        let lines = std::fs::read_to_string(out.join("rungs.jsonl")).unwrap();
+        let rungs: Vec<RungResult> = lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        let cells: Vec<(u64, &str)> = rungs.iter().map(|r| (r.rung.bs, r.rung.ioengine.as_str())).collect();
+        assert_eq!(cells, [(4096, "psync"), (4096, "vsync"), (16384, "psync"), (16384, "vsync")]);
+        let page: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(out.join("report.json")).unwrap()).unwrap();
+        let text = page.to_string();
+        for r in &rungs {
+            assert_eq!((r.total_ios, r.io_bytes), (64, 64 * r.rung.bs));
+            let row = format!(r#"["{}","64","{:.2}","{:.2}""#, name_of(&r.rung), r.written_s, r.durable_s);
+            assert!(text.contains(&row), "{row}");
+        }
+        // All pieces of a call have its time.
+        let (least, most) = (rungs[3].clat.min_ns as f64, rungs[3].clat.max_ns as f64);
+        assert!(most <= least * 1.01, "the whole file by one call: {least} to {most} ns");
     }
 
     #[test]

@@ -4,6 +4,11 @@
 //! Recorded: three reads of 256 KiB past the page cache with max_sectors_kb 64, five of 4 KiB,
 //! six pages written and synced, two buffered reads of 8 KiB. `diskstats.txt` holds the
 //! device's line before and after.
+//!
+//! In `plugs`: a read of 256 KiB past the page cache with max_sectors_kb 64, four scattered
+//! pages written earlier and eight in a row written and synced together, a read of another
+//! device, a buffered read of 64 KiB; then a zram device, which has no requests: four pages
+//! written, two direct reads of 8 KiB.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,7 +18,7 @@ use std::time::Duration;
 
 use snowmelt_lab::diskstats::DiskCounts;
 use snowmelt_lab::trace::blktrace::BlktraceFiles;
-use snowmelt_lab::trace::event::{Action, Decoded, Decoder, Kind};
+use snowmelt_lab::trace::event::{Action, Decoded, Decoder, Kind, OtherFormats};
 use snowmelt_lab::trace::format::Format;
 use snowmelt_lab::trace::ring_page::RingPage;
 use snowmelt_lab::trace::session::{Follow, Options, Session};
@@ -26,18 +31,18 @@ const PAGES: &[u8] = include_bytes!("data/trace/ring.pages");
 const DISKSTATS: &str = include_str!("data/trace/diskstats.txt");
 const LOOP0: u32 = 7 << 20;
 
+/// The format of an event, of the text of all formats.
+fn format(all: &str, event: &str) -> Format {
+    let name = event.strip_prefix("block/").expect("a block event");
+    let start = all.find(&format!("name: {name}\n")).expect("it was recorded");
+    let text = &all[start..];
+    let end = text[5..].find("name: ").map_or(text.len(), |next| next + 5);
+    Format::parse(&text[..end]).expect("a format")
+}
+
 fn decoder() -> Decoder {
-    let formats: Vec<(Action, Format)> = Action::EVENTS
-        .iter()
-        .map(|(action, event)| {
-            let name = event.strip_prefix("block/").expect("a block event");
-            let start = FORMATS.find(&format!("name: {name}\n")).expect("it was recorded");
-            let text = &FORMATS[start..];
-            let end = text[5..].find("name: ").map_or(text.len(), |next| next + 5);
-            (*action, Format::parse(&text[..end]).expect("a format"))
-        })
-        .collect();
-    Decoder::new(&formats, None).expect("all fields are there")
+    let formats = Action::EVENTS.map(|(action, event)| (action, format(FORMATS, event)));
+    Decoder::new(&formats, &OtherFormats::default()).expect("all fields are there")
 }
 
 fn recorded() -> Vec<Decoded> {
@@ -51,7 +56,7 @@ fn recorded() -> Vec<Decoded> {
 fn blocks(events: &[Decoded]) -> impl Iterator<Item = &snowmelt_lab::trace::event::BlockEvent> {
     events.iter().filter_map(|event| match event {
         Decoded::Block(event) => Some(event),
-        Decoded::Fork { .. } => None,
+        Decoded::Fork { .. } | Decoded::Plug(_) => None,
     })
 }
 
@@ -112,6 +117,133 @@ fn blkparse_and_btt_accept_the_export() {
     // btt does not follow the parts of a split bio to their ends, so only the first half of the
     // way is compared.
     assert_eq!((count("Q2G").as_str(), count("Q2M").as_str()), ("20", "5"), "{btt}");
+}
+
+const PLUG_FORMATS: &str = include_str!("data/trace/plugs/formats.txt");
+const PLUG_PAGES: [&[u8]; 2] =
+    [include_bytes!("data/trace/plugs/cpu0.pages"), include_bytes!("data/trace/plugs/cpu1.pages")];
+const PLUG_DISKSTATS: &str = include_str!("data/trace/plugs/diskstats.txt");
+
+/// All events of the recording with plugs, in order of time.
+fn recorded_plugs() -> Vec<Decoded> {
+    let events = Action::EVENTS.into_iter().chain(Action::OPTIONAL);
+    let formats: Vec<_> = events.map(|(action, event)| (action, format(PLUG_FORMATS, event))).collect();
+    let others = OtherFormats {
+        fork: None,
+        plug: Some(format(PLUG_FORMATS, OtherFormats::PLUG)),
+        unplug: Some(format(PLUG_FORMATS, OtherFormats::UNPLUG)),
+    };
+    let decoder = Decoder::new(&formats, &others).expect("all fields are there");
+    let mut events = Vec::new();
+    for (cpu, pages) in PLUG_PAGES.iter().enumerate() {
+        for page in pages.chunks(4096).map(|page| RingPage::new(page).expect("a page")) {
+            events.extend(page.events().filter_map(|(t, e)| decoder.decode(t, cpu as u16, e)));
+        }
+    }
+    events.sort_by_key(|event| match event {
+        Decoded::Block(event) => event.time_ns,
+        Decoded::Plug(event) => event.time_ns,
+        Decoded::Fork { time_ns, .. } => *time_ns,
+    });
+    events
+}
+
+/// The recording is of two devices; the zram device is used last, by bios that nothing else has.
+fn recorded_by_device() -> [Vec<Decoded>; 2] {
+    let events = recorded_plugs();
+    assert_eq!(events.len(), 85, "as many as the kernel said it had written");
+    let is_last = |event: &Decoded| matches!(event, Decoded::Plug(plug) if plug.requests.is_some());
+    let first_of_zram = events.iter().rposition(is_last).expect("an unplug") + 3; // D and C
+    [events[..first_of_zram].to_vec(), events[first_of_zram..].to_vec()]
+}
+
+fn tally_of(events: &[Decoded]) -> Tally {
+    let start = blocks(events).next().expect("events").time_ns;
+    let mut tally = Tally::new(start, 1_000_000_000);
+    for event in events {
+        match event {
+            Decoded::Block(event) => drop(tally.add(event, None)),
+            Decoded::Plug(event) => drop(tally.plugs.plug(event)),
+            Decoded::Fork { .. } => {}
+        }
+    }
+    tally.finish(start + 500_000_000);
+    tally
+}
+
+/// Reads and writes with their sectors, by diskstats.
+fn moved(device: &str) -> [(u64, u64); 2] {
+    let lines: Vec<&str> = PLUG_DISKSTATS.lines().collect();
+    let counts = |lines: &[&str]| DiskCounts::parse(&lines.join("\n"), device).expect("the device's line");
+    let disk = counts(&lines[2..]).since(&counts(&lines[..2]));
+    [(disk.reads, disk.read_sectors), (disk.writes, disk.write_sectors)]
+}
+
+fn completed(tally: &Tally) -> [(u64, u64); 2] {
+    [Kind::Read, Kind::Write].map(|kind| (tally.of(kind).completed, tally.of(kind).completed_sectors))
+}
+
+#[test]
+fn recorded_plugs_are_told_from_those_of_other_devices() {
+    let [events, _] = recorded_by_device();
+    let of_all = events.iter().filter(|event| matches!(event, Decoded::Plug(_))).count();
+    let tally = tally_of(&events);
+    let plugs = &tally.plugs.counts;
+    // Seven plugs, one of them another device's; the sync handed over five requests at once.
+    assert_eq!((of_all, plugs.plugs, plugs.unplugs, plugs.requests), (14, 6, 6, 10));
+    assert_eq!(plugs.by_requests.iter().collect::<Vec<_>>(), [(&1, &5), (&5, &1)]);
+    assert_eq!((plugs.mean(), plugs.most()), (10.0 / 6.0, 5));
+    // A flush is handed over without a plug.
+    assert_eq!(tally.of(Kind::Read).issued + tally.of(Kind::Write).issued, plugs.requests);
+    assert_eq!(completed(&tally), moved("loop0"));
+    let bios = [Kind::Read, Kind::Write].map(|kind| tally.of(kind).bios_completed);
+    assert_eq!((tally.has_requests(), bios), (true, [0, 0]));
+    assert_eq!((tally.unmatched(), tally.outstanding()), (0, 0));
+}
+
+#[test]
+fn recorded_bios_without_requests_have_their_times_and_are_what_diskstats_counted() {
+    let [_, events] = recorded_by_device();
+    let tally = tally_of(&events);
+    assert_eq!(completed(&tally), moved("zram1"));
+    let bios = [Kind::Read, Kind::Write].map(|kind| tally.of(kind).bios_completed);
+    assert_eq!((tally.has_requests(), bios, tally.unmatched()), (false, [2, 4], 0));
+    let times = [Kind::Read, Kind::Write].map(|kind| tally.q2c[&kind].summary());
+    assert_eq!(times.map(|t| t.count), [2, 4]);
+    // The first page was written in 11 microseconds by the kernel's text of the same trace.
+    assert!((10_000..12_000).contains(&times[1].max_ns), "{:?}", times[1]);
+    assert!(tally.d2c.is_empty());
+}
+
+#[test]
+fn plugs_and_bios_are_in_the_files_of_blktrace() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut files = BlktraceFiles::create(&dir.path().join("x"), LOOP0);
+    for event in &recorded_plugs() {
+        match event {
+            Decoded::Block(event) => files.write(event).expect("written"),
+            Decoded::Plug(event) => files.write_plug(event).expect("written"),
+            Decoded::Fork { .. } => {}
+        }
+    }
+    assert_eq!(files.finish().expect("written"), 2);
+    let (mut actions, mut unplugged) = (std::collections::BTreeMap::new(), 0);
+    for cpu in 0..2 {
+        let bytes = std::fs::read(dir.path().join(format!("x.blktrace.{cpu}"))).expect("a file");
+        let mut rest = &bytes[..];
+        while let Some(head) = rest.get(..48) {
+            let action = u32::from_ne_bytes(head[28..32].try_into().expect("four bytes")) & 0xffff;
+            let len = usize::from(u16::from_ne_bytes(head[46..48].try_into().expect("two bytes")));
+            *actions.entry(action).or_insert(0) += 1;
+            if action == 10 {
+                unplugged += u64::from_be_bytes(rest[48..48 + len].try_into().expect("eight bytes"));
+            }
+            rest = &rest[48 + len..];
+        }
+    }
+    // Q 1, D 7, P 9, U 10; C 8 is of requests and of bios.
+    assert_eq!([1, 7, 8, 9, 10].map(|action| actions[&action]), [21, 11, 12 + 6, 7, 7]);
+    assert_eq!(unplugged, 11);
 }
 
 /// A loop device over a file, or the reason why not.

@@ -35,6 +35,9 @@ pub struct ReadCell {
     /// The memory of the buffers.
     #[serde(default, skip_serializing_if = "BufferMemory::is_malloc")]
     pub mem: BufferMemory,
+    /// The device's scheduler, as asked; empty when it was left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<String>,
 }
 
 /// The memory of buffers; fio's names.
@@ -133,6 +136,9 @@ pub fn name_of(cell: &ReadCell) -> String {
     }
     if cell.mem == BufferMemory::MmapHuge {
         name += " mmaphuge";
+    }
+    if let Some(scheduler) = &cell.scheduler {
+        name += &format!(", scheduler {scheduler}");
     }
     name
 }

@@ -3,6 +3,7 @@
 
 use snowmelt_io::{JobEngine, Pattern};
 
+use crate::device::scheduler::Scheduler;
 use crate::read::ReadArgs;
 use crate::read::cell::{BufferMemory, ReadCell, name_of};
 use crate::run::arguments::{EngineName, OnOff, show_pattern};
@@ -29,14 +30,21 @@ pub(super) struct Planned {
     pub(super) cell: ReadCell,
     pub(super) engine: EngineName,
     pub(super) pattern: Pattern,
+    pub(super) scheduler: Option<Scheduler>,
 }
 
-/// All cells that can be, and why the others cannot.
-pub(super) fn plan(args: &ReadArgs, target: &Target) -> Result<(Vec<Planned>, Vec<String>), LabError> {
+/// All cells that can be under each of `schedulers` (none leaves the device's own), and why the
+/// others cannot.
+pub(super) fn plan(
+    args: &ReadArgs,
+    schedulers: &[Scheduler],
+    target: &Target,
+) -> Result<(Vec<Planned>, Vec<String>), LabError> {
     let past_the_cache = args.model.is_none() && args.direct.contains(&OnOff::On);
     let unit = if past_the_cache { target.open(false, true)?.alignment().offset as u64 } else { 1 };
     let ahead = kernel_ahead(args);
     let lens = [
+        schedulers.len().max(1),
         args.engine.len(),
         args.direct.len(),
         args.pattern.len(),
@@ -48,12 +56,13 @@ pub(super) fn plan(args: &ReadArgs, target: &Target) -> Result<(Vec<Planned>, Ve
     ];
     let mut plan: Vec<Planned> = Vec::new();
     let mut left_out = Vec::new();
-    for [engine, direct, pattern, align, bs, at, mem, depth] in grid(lens) {
+    for [scheduler, engine, direct, pattern, align, bs, at, mem, depth] in grid(lens) {
         let (direct, pattern, bs) = (args.direct[direct].is_on(), args.pattern[pattern], args.sizes[bs]);
         if direct && at > 0 {
             continue; // past the page cache nothing is read ahead: one cell stands for all
         }
         let (read_ahead_kb, prefetch) = if direct { (None, false) } else { ahead[at] };
+        let scheduler = schedulers.get(scheduler).cloned();
         let engine = args.queue.map_or(args.engine[engine], |policy| args.engine[engine].queued(policy));
         let cell = ReadCell {
             ioengine: engine.name().into(),
@@ -67,10 +76,11 @@ pub(super) fn plan(args: &ReadArgs, target: &Target) -> Result<(Vec<Planned>, Ve
             read_ahead_kb,
             prefetch,
             mem: args.mem[mem],
+            scheduler: scheduler.as_ref().map(|scheduler| scheduler.name.clone()),
         };
         match impossible(&cell, engine, unit) {
             Some(why) => left_out.push(why),
-            None => plan.push(Planned { cell, engine, pattern }),
+            None => plan.push(Planned { cell, engine, pattern, scheduler }),
         }
     }
     left_out.sort();

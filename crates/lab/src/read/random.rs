@@ -69,6 +69,7 @@ pub fn measure(
             read_ahead_kb: cell.read_ahead_kb,
             prefetch: false,
             mem: BufferMemory::Malloc,
+            scheduler: None,
         };
         let mut result = bench.run(&cell, engine, Pattern::Random, 1)?;
         result.doubts.extend(behind.as_ref().and_then(Behind::doubt));

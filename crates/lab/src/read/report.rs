@@ -37,7 +37,7 @@ struct Variants {
     names: Vec<String>,
 }
 
-const PARTS: usize = 8;
+const PARTS: usize = 9;
 
 /// The parts of a name.
 fn parts(cell: &ReadCell) -> [String; PARTS] {
@@ -50,6 +50,7 @@ fn parts(cell: &ReadCell) -> [String; PARTS] {
         cell.read_ahead_kb.map_or(String::new(), |kb| format!("read-ahead {kb} KiB")),
         if cell.prefetch { "prefetch" } else { "" }.into(),
         if cell.mem == BufferMemory::MmapHuge { "mmaphuge" } else { "" }.into(),
+        cell.scheduler.as_ref().map_or(String::new(), |name| format!("scheduler {name}")),
     ]
 }
 

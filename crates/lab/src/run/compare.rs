@@ -88,7 +88,7 @@ impl Verdict {
 
 /// Compares, and says where the report is.
 pub fn run(args: &CompareArgs) -> Result<(), LabError> {
-    let (before, after) = (Loaded::read(&args.before)?, Loaded::read(&args.after)?);
+    let (mut before, mut after) = (Loaded::read(&args.before)?, Loaded::read(&args.after)?);
     if before.kind != after.kind {
         return Err(LabError::Argument(format!(
             "{} is a run of `{}` and {} one of `{}`: only runs of one kind can be compared",
@@ -98,6 +98,7 @@ pub fn run(args: &CompareArgs) -> Result<(), LabError> {
             after.kind
         )));
     }
+    key_alike(&mut before, &mut after)?;
     let (pairs, alone) = pair_up(&before, &after);
     let beside = beside(&before, &after);
     if pairs.is_empty() && beside.is_empty() {
@@ -137,7 +138,7 @@ impl Loaded {
             return Err(LabError::Argument(format!("runs of `{kind}` have nothing to compare")));
         }
         let doubts = settings["doubts"].as_array().cloned().unwrap_or_default();
-        let lines = lines(&path.join(format!("{}.jsonl", comparison.lines)))?;
+        let lines = lines(path, &comparison)?;
         let (cells, shown) = (cells(&lines, &comparison), shown(&lines, &comparison));
         Ok(Loaded {
             path: path.into(),
@@ -158,8 +159,25 @@ fn json(path: &Path) -> Result<Value, LabError> {
     serde_json::from_str(&text).map_err(|e| LabError::Argument(format!("{}: {e}", path.display())))
 }
 
-/// The lines of a run.
-fn lines(path: &Path) -> Result<Vec<Value>, LabError> {
+/// Gives both runs the keys of either: a run from before a setting was a key has no value of it,
+/// as one that leaves the setting alone.
+fn key_alike(before: &mut Loaded, after: &mut Loaded) -> Result<(), LabError> {
+    let mut keys = before.comparison.keys.clone();
+    keys.extend(after.comparison.keys.iter().filter(|key| !before.comparison.keys.contains(key)).cloned());
+    for loaded in [before, after] {
+        if loaded.comparison.keys != keys {
+            loaded.comparison.keys = keys.clone();
+            let lines = lines(&loaded.path, &loaded.comparison)?;
+            loaded.cells = cells(&lines, &loaded.comparison);
+            loaded.shown = shown(&lines, &loaded.comparison);
+        }
+    }
+    Ok(())
+}
+
+/// The lines of the run in folder `run`.
+fn lines(run: &Path, comparison: &Comparison) -> Result<Vec<Value>, LabError> {
+    let path = &run.join(format!("{}.jsonl", comparison.lines));
     let text = fs::read_to_string(path).map_err(|e| LabError::file("read", path, e))?;
     let parse = |(i, line)| {
         serde_json::from_str(line)
@@ -536,6 +554,24 @@ mod tests {
         );
         assert_eq!(alone, 2);
         assert_eq!(percent(&pairs[0]), "-20.0 %");
+    }
+
+    #[test]
+    fn a_run_from_before_a_key_has_its_cells_in_common_with_those_that_leave_it_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let old = make(dir.path(), "old", "read", &[cell(4, 100.0, 1.0), cell(8, 100.0, 1.0)]);
+        let new = dir.path().join("new");
+        let mut run = Run::create("read", Some(&new)).unwrap();
+        run.compare_by("cells", &["scheduler", "bs", "depth"], &[("iops", true)]);
+        let mut lines = run.lines("cells").unwrap();
+        lines.write(&cell(4, 50.0, 1.0)).unwrap();
+        lines.write(&json!({ "bs": 8, "depth": 1, "iops": 50.0, "scheduler": "bfq" })).unwrap();
+        run.finish(Report::new("new")).unwrap();
+        let (mut old, mut new) = (Loaded::read(&old).unwrap(), Loaded::read(&new).unwrap());
+        key_alike(&mut old, &mut new).unwrap();
+        let (pairs, alone) = pair_up(&old, &new);
+        assert_eq!(pairs.iter().map(|p| p.key[0].as_u64()).collect::<Vec<_>>(), [Some(4)]);
+        assert_eq!(alone, 2, "8 under bfq is another cell than 8");
     }
 
     #[test]

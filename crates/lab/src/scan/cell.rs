@@ -28,6 +28,8 @@ pub struct ScanCell {
     pub cpu: Cpu,
     /// The work of the devices.
     pub device: ScanWork,
+    /// Reads that the workers together kept in flight, where they read on their own.
+    pub asked_at_once: Option<u64>,
     /// Reads or writes beside the scan.
     pub beside: LatencySummary,
     /// Pages of the table in the page cache before the start; 0 is cold.
@@ -44,8 +46,14 @@ impl ScanCell {
             0 => String::new(),
             _ => format!(", beside p50 {:.1} ms", self.beside.p50_ns as f64 / 1e6),
         };
+        let at_once = match (self.asked_at_once, self.settings.reads) {
+            (Some(asked), Some(reads)) if reads.depth > 1 => {
+                format!(", in flight {:.1} of {asked}", self.device.in_flight)
+            }
+            _ => String::new(),
+        };
         format!(
-            "{:40} dop {:3} {:8.2} s {:8.1} MB/s, requests {:6.1} KiB, queue {:6.1}{seeks}{beside}",
+            "{:40} dop {:3} {:8.2} s {:8.1} MB/s, requests {:6.1} KiB, queue {:6.1}{at_once}{seeks}{beside}",
             self.setup, self.dop, self.elapsed_s, self.mb_per_s, self.device.rareq_kib, self.device.aqu
         )
     }

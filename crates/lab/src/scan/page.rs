@@ -27,6 +27,7 @@ pub(super) fn report(lists: &Lists, setups: &[Setup], cells: &[ScanCell], by_com
     let mut device = vec![
         plot("Size of requests", "mean size", Unit::Bytes, &|c| Some(c.device.rareq_kib * 1024.0)),
         plot("Queue", "requests waiting or under way", Unit::Plain, &|c| Some(c.device.aqu)),
+        plot("In flight while the device was busy", "requests", Unit::Plain, &|c| Some(c.device.in_flight)),
     ];
     if cells.iter().any(|c| c.device.seeks.is_some()) {
         device.push(plot("Seeks", "requests apart from the one before", Unit::Plain, &|c| {
@@ -108,6 +109,7 @@ fn words(lists: &Lists, setups: &[Setup], cells: &[ScanCell]) -> Vec<String> {
         }
         words.push(text + ".");
     }
+    words.extend(setups.iter().filter_map(|setup| at_once(lists, setup, cells)));
     let kernel = setups.iter().any(|s| s.scheduler.kernel.is_some());
     if kernel {
         words.push(
@@ -126,6 +128,20 @@ fn words(lists: &Lists, setups: &[Setup], cells: &[ScanCell]) -> Vec<String> {
     words
 }
 
+/// Reads asked for at once by the most workers, and those that were in flight.
+fn at_once(lists: &Lists, setup: &Setup, cells: &[ScanCell]) -> Option<String> {
+    setup.reads.filter(|reads| reads.depth > 1)?;
+    let name = lists.name(setup);
+    let asked = over_dop(cells, &name, &|c| c.asked_at_once.map(|n| n as f64));
+    let seen = over_dop(cells, &name, &|c| Some(c.device.in_flight));
+    let ((dop, asked), (_, seen)) = (asked.last()?, seen.last()?);
+    let workers = if *dop == 1.0 { "worker" } else { "workers" };
+    Some(format!(
+        "{name}: {dop} {workers} asked for {asked} reads at once; {seen:.1} requests were in flight on average while \
+         the device was busy."
+    ))
+}
+
 fn all(cells: &[ScanCell]) -> Figure {
     let names = [
         "workers",
@@ -135,6 +151,8 @@ fn all(cells: &[ScanCell]) -> Figure {
         "requests",
         "KiB each",
         "queue",
+        "asked at once",
+        "in flight",
         "r_await ms",
         "seeks",
         "depth",
@@ -149,7 +167,9 @@ fn all(cells: &[ScanCell]) -> Figure {
         let mut row = vec![c.setup.clone(), c.dop.to_string(), (c.round + 1).to_string()];
         row.extend([c.elapsed_s, c.mb_per_s].map(|v| format!("{v:.2}")));
         row.push(c.device.reads.to_string());
-        row.extend([c.device.rareq_kib, c.device.aqu, c.device.r_await].map(|v| format!("{v:.1}")));
+        row.extend([c.device.rareq_kib, c.device.aqu].map(|v| format!("{v:.1}")));
+        row.push(c.asked_at_once.map_or(String::new(), |n| n.to_string()));
+        row.extend([c.device.in_flight, c.device.r_await].map(|v| format!("{v:.1}")));
         row.push(c.device.seeks.map_or(String::new(), |n| n.to_string()));
         row.push(c.device.depth.map_or(String::new(), |d| format!("{d:.1}")));
         row.extend([c.cpu.user, c.cpu.system, c.cpu.iowait, c.cpu.steal].map(|v| format!("{v:.1}")));
@@ -157,7 +177,8 @@ fn all(cells: &[ScanCell]) -> Figure {
     });
     Figure::Table(Table {
         title: "All cells".into(),
-        note: "queue and r_await are by /proc/diskstats, seeks and depth by the block trace".into(),
+        note: "queue, in flight (while the device was busy) and r_await are by /proc/diskstats, seeks and depth by the \
+               block trace".into(),
         columns,
         rows: rows.collect(),
     })

@@ -6,59 +6,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
-use snowmelt_io::TunedPolicy;
+use snowmelt_io::{Engine, JobEngine, TunedPolicy};
 
-use crate::run::arguments::OnOff;
+use crate::device::scheduler::Scheduler;
+use crate::run::arguments::{EngineName, OnOff};
 use crate::run::grid::grid;
-
-/// A kernel scheduler, with the tunables that make it what it is called.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Scheduler {
-    /// As asked: `bfq-anticipatory`, `mq-deadline:fifo_batch=1`.
-    pub name: String,
-    /// As the kernel calls it; nothing leaves the device as it is.
-    pub kernel: Option<String>,
-    /// Files in `queue/iosched/` and their values.
-    pub tunables: Vec<(String, String)>,
-}
-
-impl FromStr for Scheduler {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Scheduler, String> {
-        let mut parts = text.split(':');
-        let first = parts.next().unwrap_or_default();
-        let mut tunables = Vec::new();
-        let kernel = match first {
-            "as-is" => None,
-            // The closest living relative of the anticipatory scheduler: waits for the next
-            // near read of the process just served.
-            "bfq-anticipatory" => {
-                tunables.push(("low_latency".to_string(), "0".to_string()));
-                Some("bfq")
-            }
-            "" => {
-                return Err(
-                    "a scheduler has a name: none, mq-deadline, kyber, bfq, bfq-anticipatory or as-is".into(),
-                );
-            }
-            other => Some(other),
-        };
-        for part in parts {
-            let (name, value) = part.split_once('=').ok_or_else(|| {
-                format!("{part:?} is no tunable: write for example mq-deadline:fifo_batch=1:read_expire=100")
-            })?;
-            if name.is_empty() || name.contains('/') {
-                return Err(format!("{name:?} is not the name of a tunable"));
-            }
-            tunables.push((name.to_string(), value.to_string()));
-        }
-        if kernel.is_none() && !tunables.is_empty() {
-            return Err("tunables belong to a named scheduler".into());
-        }
-        Ok(Scheduler { name: text.to_string(), kernel: kernel.map(String::from), tunables })
-    }
-}
 
 macro_rules! named {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
@@ -138,6 +90,18 @@ pub struct Chunks {
     pub bytes: Vec<usize>,
 }
 
+impl Chunks {
+    /// The largest, in bytes.
+    pub fn largest(&self) -> usize {
+        self.bytes.iter().copied().max().unwrap_or(4096)
+    }
+
+    /// Their mean, in bytes.
+    pub fn mean(&self) -> f64 {
+        self.bytes.iter().sum::<usize>() as f64 / self.bytes.len().max(1) as f64
+    }
+}
+
 impl FromStr for Chunks {
     type Err = String;
 
@@ -153,6 +117,65 @@ impl FromStr for Chunks {
             })
             .collect::<Result<Vec<usize>, String>>()?;
         Ok(Chunks { name: text.to_string(), bytes })
+    }
+}
+
+/// An engine of independent workers, by its name on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScanEngine(pub Engine);
+
+impl FromStr for ScanEngine {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<ScanEngine, String> {
+        let engine = match name {
+            "sync" => Some(Engine::Inline),
+            _ => match name.parse::<EngineName>().map(|engine| engine.0) {
+                Ok(JobEngine::Inline) => Some(Engine::Inline),
+                Ok(JobEngine::Uring) => Some(Engine::Uring),
+                Ok(JobEngine::Threads) => Some(Engine::Threads),
+                Ok(JobEngine::Queue(engine, _)) => Some(engine),
+                Ok(JobEngine::Mmap | JobEngine::Vectored) | Err(_) => None,
+            },
+        };
+        engine.map(ScanEngine).ok_or_else(|| {
+            format!("no engine of scans is called '{name}': there are sync, uring, threads and posix-aio")
+        })
+    }
+}
+
+/// The reads of an independent worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct WorkerReads {
+    /// `inline` reads synchronously.
+    pub engine: Engine,
+    /// Reads in flight.
+    pub depth: u32,
+}
+
+impl WorkerReads {
+    /// One after the other.
+    pub const SYNC: WorkerReads = WorkerReads { engine: Engine::Inline, depth: 1 };
+
+    /// Every engine with every depth, the synchronous one once.
+    pub fn all(engines: &[ScanEngine], depths: &[u32]) -> Vec<WorkerReads> {
+        let mut all = Vec::new();
+        for ScanEngine(engine) in engines {
+            match engine {
+                Engine::Inline => all.push(WorkerReads::SYNC),
+                _ => all.extend(depths.iter().map(|depth| WorkerReads { engine: *engine, depth: *depth })),
+            }
+        }
+        all
+    }
+}
+
+impl fmt::Display for WorkerReads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.engine {
+            Engine::Inline => f.write_str("sync"),
+            engine => write!(f, "{} depth {}", engine.as_str(), self.depth),
+        }
     }
 }
 
@@ -192,6 +215,8 @@ pub struct Setup {
     pub workers: Workers,
     /// Sizes of reads.
     pub chunks: Chunks,
+    /// Reads of independent workers.
+    pub reads: Option<WorkerReads>,
     /// How the table lies.
     pub layout: Layout,
     /// Scans at once.
@@ -223,6 +248,8 @@ pub struct Lists {
     /// See [`Setup`].
     pub chunks: Vec<Chunks>,
     /// See [`Setup`].
+    pub reads: Vec<WorkerReads>,
+    /// See [`Setup`].
     pub layouts: Vec<Layout>,
     /// See [`Setup`].
     pub users: Vec<u32>,
@@ -252,26 +279,35 @@ impl Lists {
             read_ahead.len(),
             self.direct.len(),
             self.chunks.len(),
+            self.reads.len(),
             self.layouts.len(),
             self.users.len(),
             self.data.len(),
             self.beside.len(),
             queues.len(),
         ];
-        // One user alone scans the whole table either way.
-        let differs = |&[.., users, data, _, _]: &[usize; 10]| self.users[users] != 1 || data == 0;
-        let setup = |[workers, scheduler, kb, direct, chunks, layout, users, data, beside, queue]: [usize;
-                         10]| Setup {
-            scheduler: self.schedulers[scheduler].clone(),
-            read_ahead_kb: read_ahead[kb],
-            direct: self.direct[direct],
-            workers: self.workers[workers],
-            chunks: self.chunks[chunks].clone(),
-            layout: self.layouts[layout],
-            users: self.users[users],
-            data: self.data[data],
-            beside: self.beside[beside],
-            queue: queues[queue],
+        let differs = |&[workers, .., reads, _, users, data, _, _]: &[usize; 11]| {
+            // One user alone scans the whole table either way, and a shared scan has its own
+            // reads.
+            (self.users[users] != 1 || data == 0)
+                && (self.workers[workers] == Workers::Independent || reads == 0)
+        };
+        let setup = |places: [usize; 11]| {
+            let [workers, scheduler, kb, direct, chunks, reads, layout, users, data, beside, queue] = places;
+            let reads = self.reads[reads];
+            Setup {
+                scheduler: self.schedulers[scheduler].clone(),
+                read_ahead_kb: read_ahead[kb],
+                direct: self.direct[direct],
+                workers: self.workers[workers],
+                chunks: self.chunks[chunks].clone(),
+                reads: (self.workers[workers] == Workers::Independent).then_some(reads),
+                layout: self.layouts[layout],
+                users: self.users[users],
+                data: self.data[data],
+                beside: self.beside[beside],
+                queue: queues[queue],
+            }
         };
         grid(lens).filter(differs).map(setup).collect()
     }
@@ -292,6 +328,9 @@ impl Lists {
         );
         say(self.direct.len() > 1, format!("direct {}", setup.direct));
         say(self.chunks.len() > 1, setup.chunks.name.clone());
+        if let Some(reads) = setup.reads {
+            say(self.reads.len() > 1, reads.to_string());
+        }
         say(self.layouts.len() > 1, setup.layout.to_string());
         say(
             self.users.len() > 1,
@@ -330,6 +369,7 @@ mod tests {
             direct: vec![OnOff::On],
             workers: vec![Workers::Independent],
             chunks: vec!["128k".parse().expect("a size")],
+            reads: vec![WorkerReads::SYNC],
             layouts: vec![Layout::Single],
             users: vec![1, 4],
             data: vec![Data::Same, Data::Different],
@@ -351,14 +391,22 @@ mod tests {
     }
 
     #[test]
-    fn schedulers_carry_their_tunables() {
-        let parsed: Scheduler = "mq-deadline:fifo_batch=1:read_expire=100".parse().expect("well formed");
-        assert_eq!(parsed.kernel.as_deref(), Some("mq-deadline"));
-        assert_eq!(parsed.tunables[1], ("read_expire".to_string(), "100".to_string()));
-        let anticipatory: Scheduler = "bfq-anticipatory".parse().expect("known");
-        assert_eq!((anticipatory.kernel.as_deref(), anticipatory.tunables.len()), (Some("bfq"), 1));
-        for bad in ["", "bfq:x", "as-is:x=1", "bfq:../x=1"] {
-            assert!(bad.parse::<Scheduler>().is_err(), "{bad}");
+    fn a_worker_reads_by_every_engine_at_every_depth_and_a_shared_scan_in_its_own_way() {
+        let engines = ["sync", "io_uring", "posix-aio"].map(|name| name.parse().expect("known"));
+        let reads = WorkerReads::all(&engines, &[2, 8]);
+        let workers = vec![Workers::Independent, Workers::Coordinated];
+        let lists = Lists { reads, workers, users: vec![1], read_ahead_kb: Vec::new(), ..lists() };
+        let setups = lists.setups();
+        let of = |workers| {
+            let names = setups.iter().filter(|s| s.workers == workers && s.scheduler.name == "none");
+            names.map(|s| lists.name(s)).collect::<Vec<_>>()
+        };
+        let want = ["sync", "uring depth 2", "uring depth 8", "posix-aio depth 2", "posix-aio depth 8"];
+        assert_eq!(of(Workers::Independent), want.map(|reads| format!("independent, none, {reads}")));
+        assert_eq!(of(Workers::Coordinated), ["coordinated, none"]);
+        for bad in ["mmap", "vectored", "libaio"] {
+            let error = bad.parse::<ScanEngine>().expect_err(bad);
+            assert!(error.contains(bad) && error.contains("uring"), "{error}");
         }
     }
 

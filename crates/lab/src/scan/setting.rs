@@ -2,97 +2,47 @@
 
 use std::path::{Path, PathBuf};
 
-use super::plan::{Scheduler, Setup};
+use super::plan::Setup;
 use crate::LabError;
+use crate::device::scheduler::{Setting, check_may_set};
 use crate::machine::{BlockDevice, active_scheduler};
 use crate::undo::Undo;
 
-/// A control file and the value it is to have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
-    /// In /sys.
-    pub path: PathBuf,
-    /// The value.
-    pub value: String,
-}
-
-/// Settings of a setup, in order: the scheduler first, because it brings its tunables with it.
+/// Settings of a setup, in order: the scheduler first, because it changes the read-ahead.
 pub fn of(setup: &Setup, devices: &[BlockDevice]) -> Vec<Setting> {
-    let mut settings = Vec::new();
-    for device in devices {
-        let queue = device.sys().join("queue");
-        let mut set = |path: PathBuf, value: &str| settings.push(Setting { path, value: value.to_string() });
-        if let Some(kernel) = &setup.scheduler.kernel {
-            set(queue.join("scheduler"), kernel);
-            for (name, value) in &setup.scheduler.tunables {
-                set(queue.join("iosched").join(name), value);
-            }
-        }
-        if let Some(kb) = setup.read_ahead_kb {
-            set(queue.join("read_ahead_kb"), &kb.to_string());
-        }
-    }
-    settings
+    let of_one = |device: &BlockDevice| {
+        let mut settings = setup.scheduler.settings(device);
+        settings.extend(read_ahead(setup, device));
+        settings
+    };
+    devices.iter().flat_map(of_one).collect()
 }
 
-/// Sets them, and reads each back. A scheduler that is chosen anew begins with its own
-/// defaults.
+fn read_ahead(setup: &Setup, device: &BlockDevice) -> Option<Setting> {
+    let path = device.sys().join("queue/read_ahead_kb");
+    setup.read_ahead_kb.map(|kb| Setting { path, value: kb.to_string() })
+}
+
+/// Sets them, and reads each back.
 ///
 /// # Errors
 /// A setting is refused, or reads back otherwise.
 pub fn apply(setup: &Setup, devices: &[BlockDevice], undo: &Undo) -> Result<(), LabError> {
     for device in devices {
-        let path = device.sys().join("queue/scheduler");
-        let now = std::fs::read_to_string(&path).unwrap_or_default();
-        let wanted = setup.scheduler.kernel.as_deref();
-        if wanted.is_some_and(|wanted| wanted == active_scheduler(&now) && wanted != "none") {
-            undo.set(&path, "none")?; // forget the tunables of the setup before
+        setup.scheduler.apply(device, undo)?;
+        if let Some(setting) = read_ahead(setup, device) {
+            undo.set(&setting.path, &setting.value)?;
         }
-    }
-    for setting in of(setup, devices) {
-        undo.set(&setting.path, &setting.value)?;
     }
     Ok(())
 }
 
-/// Refuses what this kernel, this device or this user cannot do, before anything is changed.
+/// Refuses a read-ahead that cannot be set, before anything is changed.
 ///
 /// # Errors
-/// A device has no such scheduler, tunable or read-ahead.
-pub fn check(schedulers: &[Scheduler], read_ahead: &[u64], devices: &[BlockDevice]) -> Result<(), LabError> {
-    let changes = !read_ahead.is_empty() || schedulers.iter().any(|s| s.kernel.is_some());
-    if !changes {
-        return Ok(());
-    }
-    if devices.is_empty() {
-        return Err(LabError::refused(
-            "changing a device's settings",
-            "no block device is behind the table (a file system in memory, over a network, or an overlay)",
-            "leave out --scheduler and --read-ahead-kb, or name a table on a block device",
-        ));
-    }
-    if !rustix::process::geteuid().is_root() {
-        return Err(LabError::refused(
-            "changing a device's settings",
-            "needs root",
-            "without --scheduler and --read-ahead-kb the sweep runs with the settings there are",
-        ));
-    }
-    for device in devices {
-        let path = device.sys().join("queue/scheduler");
-        let offered = std::fs::read_to_string(&path).map_err(|e| LabError::file("read", &path, e))?;
-        let offered: Vec<&str> = offered.split_whitespace().map(|s| s.trim_matches(['[', ']'])).collect();
-        for scheduler in schedulers {
-            if let Some(kernel) = scheduler.kernel.as_deref().filter(|kernel| !offered.contains(kernel)) {
-                return Err(LabError::refused(
-                    format!("scheduler {kernel} on {}", device.name),
-                    "this kernel or device does not offer it",
-                    format!("it offers {}", offered.join(", ")),
-                ));
-            }
-        }
-    }
-    Ok(())
+/// There is no device, or no right to change it.
+pub fn check(read_ahead: &[u64], devices: &[BlockDevice]) -> Result<(), LabError> {
+    if read_ahead.is_empty() { Ok(()) } else { check_may_set(devices) }
 }
 
 /// Lines of a dry run: each file with the value it has and those it would get.
@@ -129,6 +79,7 @@ mod tests {
             direct: OnOff::On,
             workers: Workers::Independent,
             chunks: "128k".parse().expect("a size"),
+            reads: None,
             layout: Layout::Single,
             users: 1,
             data: Data::Same,
@@ -146,7 +97,7 @@ mod tests {
             ("/sys/block/sdx/queue/read_ahead_kb", "0"),
         ];
         assert_eq!(files, want.map(|(path, value)| (path.to_string(), value.to_string())));
-        let error = check(&[setup.scheduler], &[], &[]).expect_err("no device").to_string();
+        let error = check(&[0], &[]).expect_err("no device").to_string();
         assert!(error.contains("leave out --scheduler"), "{error}");
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use snowmelt_io::TunedPolicy;
 
 use super::cell::ScanCell;
-use super::measure::{counts, disagreements, work};
+use super::measure::{asked_at_once, counts, disagreements, not_at_once, work};
 use super::plan::{Lists, Setup, order};
 use super::table::ScanTable;
 use super::workers::{Scanned, scan};
@@ -139,6 +139,7 @@ impl Sweep<'_> {
         let traces = sessions.into_iter().map(Session::finish).collect::<Result<Vec<Traced>, LabError>>()?;
         let device = work(&before, &after, span_s).with_traces(&traces);
         doubts.extend(disagreements(&traces, &device));
+        doubts.extend(not_at_once(setup, dop, scanned.bytes, &device));
         doubts.extend(emulated.iter().filter_map(Behind::doubt));
         let read = if command.is_some() { device.read_bytes } else { scanned.bytes };
         let cell = ScanCell {
@@ -151,6 +152,7 @@ impl Sweep<'_> {
             user_s: scanned.user_s,
             cpu,
             device,
+            asked_at_once: asked_at_once(setup, dop).filter(|_| command.is_none()),
             beside: scanned.beside,
             cached_pages,
             settings: setup.clone(),

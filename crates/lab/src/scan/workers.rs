@@ -8,12 +8,12 @@ use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
 use snowmelt_io::{
-    Access, AlignedBuf, Clock, Device, FileDevice, Policy, QueueConfig, ScanDevices, ScanReader, SharedScan,
-    TunedPolicy,
+    Access, AlignedBuf, Clock, Device, Engine, FileDevice, Piece, Policy, QueueConfig, ScanDevices,
+    ScanReader, SharedScan, TunedPolicy,
 };
 
 use super::beside::beside;
-use super::plan::{Beside, Data, Setup, Workers};
+use super::plan::{Beside, Chunks, Data, Setup, WorkerReads, Workers};
 use super::table::ScanTable;
 use crate::LabError;
 use crate::run::arguments::OnOff;
@@ -78,10 +78,15 @@ fn open(table: &ScanTable, direct: OnOff) -> Result<Vec<Arc<FileDevice>>, LabErr
 /// The work of one worker, with its files open.
 struct Worker {
     user: usize,
-    /// Its place in a shared scan; workers of their own have files and a range instead.
-    reader: Option<Arc<ScanReader>>,
-    files: Vec<Arc<FileDevice>>,
-    range: (u64, u64),
+    source: Source,
+}
+
+/// Where a worker has its bytes from.
+enum Source {
+    /// The next piece of a scan that reads ahead: the one all share, or its own.
+    Pieces(Arc<ScanReader>),
+    /// A range of the table, read by the worker itself.
+    Range(Vec<Arc<FileDevice>>, (u64, u64)),
 }
 
 impl Worker {
@@ -92,9 +97,9 @@ impl Worker {
         sums: &ScanSums,
         stop: &AtomicBool,
     ) -> Result<(), LabError> {
-        match &self.reader {
-            Some(reader) => take_pieces(reader, sums, stop),
-            None => read_range(table, setup, &self.files, self.range, sums, stop),
+        match &self.source {
+            Source::Pieces(reader) => take_pieces(reader, sums, stop),
+            Source::Range(files, range) => read_range(table, &setup.chunks, files, *range, sums, stop),
         }
     }
 }
@@ -116,9 +121,15 @@ fn workers(table: &ScanTable, setup: &Setup, dop: u32) -> Result<Vec<Worker>, La
     for (user, part) in parts.iter().enumerate() {
         let reader = shared.as_ref().map(|scans| Arc::new(scans[user % scans.len()].join()));
         for worker in 0..dop {
-            let files = if reader.is_some() { Vec::new() } else { open(table, setup.direct)? };
             let range = table.part(part.0, part.1, u64::from(worker), u64::from(dop));
-            all.push(Worker { user, reader: reader.clone(), files, range });
+            let source = match (&reader, setup.reads) {
+                (Some(reader), _) => Source::Pieces(reader.clone()),
+                (None, Some(reads)) if reads.engine != Engine::Inline && range.0 < range.1 => {
+                    Source::Pieces(read_ahead(table, setup, reads, range)?)
+                }
+                _ => Source::Range(open(table, setup.direct)?, range),
+            };
+            all.push(Worker { user, source });
         }
     }
     assert_eq!(all.len(), (setup.users * dop) as usize, "every user has its workers");
@@ -207,26 +218,58 @@ fn take_pieces(reader: &ScanReader, sums: &ScanSums, stop: &AtomicBool) -> Resul
     Ok(())
 }
 
-fn read_range(
+/// A scan of a worker's own: its range, chunk by chunk, always so many reads in flight. Nothing
+/// is read before it takes the first.
+fn read_ahead(
     table: &ScanTable,
     setup: &Setup,
-    files: &[Arc<FileDevice>],
+    reads: WorkerReads,
+    range: (u64, u64),
+) -> Result<Arc<ScanReader>, LabError> {
+    let files = open(table, setup.direct)?.into_iter().map(|device| device as Arc<dyn Device>).collect();
+    let config = QueueConfig {
+        engine: reads.engine,
+        policy: Policy::Fifo,
+        depth: Some(reads.depth),
+        gap_bytes: Some(0),
+        max_request_bytes: setup.chunks.largest() as u64, // a chunk is a read, as it is for others
+        ..QueueConfig::default()
+    };
+    let devices = ScanDevices::open(files, &config, &Clock::real())?;
+    let pieces = chunks_of(table, &setup.chunks, range).collect();
+    Ok(Arc::new(devices.table(pieces, reads.depth as usize).join()))
+}
+
+/// A range of the table, in chunks whose sizes take turns.
+fn chunks_of<'a>(
+    table: &'a ScanTable,
+    chunks: &'a Chunks,
     (from, to): (u64, u64),
+) -> impl Iterator<Item = Piece> + 'a {
+    let mut at = from;
+    chunks.bytes.iter().cycle().map_while(move |size| {
+        let piece = (at < to).then(|| table.piece(at, *size, to))?;
+        at += piece.len as u64;
+        Some(piece)
+    })
+}
+
+fn read_range(
+    table: &ScanTable,
+    chunks: &Chunks,
+    files: &[Arc<FileDevice>],
+    range: (u64, u64),
     sums: &ScanSums,
     stop: &AtomicBool,
 ) -> Result<(), LabError> {
-    let largest = setup.chunks.bytes.iter().copied().max().unwrap_or(4096);
-    let mut buffer = AlignedBuf::new(largest);
-    let mut at = from;
-    for size in setup.chunks.bytes.iter().cycle() {
-        if at >= to || stop.load(Ordering::Relaxed) {
+    let mut buffer = AlignedBuf::new(chunks.largest());
+    for piece in chunks_of(table, chunks, range) {
+        if stop.load(Ordering::Relaxed) {
             break;
         }
-        let piece = table.piece(at, *size, to);
         let bytes = &mut buffer[..piece.len];
         files[piece.device].read_at(&mut [IoSliceMut::new(bytes)], piece.offset)?;
         sums.add(bytes);
-        at += piece.len as u64;
     }
     Ok(())
 }
@@ -252,6 +295,11 @@ mod tests {
             direct: vec![OnOff::Off],
             workers: vec![Workers::Independent, Workers::Coordinated],
             chunks: vec!["8k+64k".parse().expect("sizes")],
+            reads: vec![
+                WorkerReads::SYNC,
+                WorkerReads { engine: Engine::Uring, depth: 5 },
+                WorkerReads { engine: Engine::Threads, depth: 2 },
+            ],
             layouts: vec![Layout::Single, Layout::Jbod, Layout::StripeFine],
             users: vec![1, 3],
             data: vec![Data::Same, Data::Different],
@@ -281,13 +329,19 @@ mod tests {
         std::fs::write(file.path(), vec![1; 8 << 20]).expect("written");
         let files = vec![(file.path().to_path_buf(), 8 << 20)];
         let table = ScanTable::new(files, Layout::Single, None).expect("large enough");
-        for workers in [Workers::Independent, Workers::Coordinated] {
+        let ahead = WorkerReads { engine: Engine::Threads, depth: 4 };
+        for (workers, reads) in [
+            (Workers::Independent, Some(WorkerReads::SYNC)),
+            (Workers::Independent, Some(ahead)),
+            (Workers::Coordinated, None),
+        ] {
             let setup = Setup {
                 scheduler: "as-is".parse().expect("known"),
                 read_ahead_kb: None,
                 direct: OnOff::Off,
                 workers,
                 chunks: "64k".parse().expect("a size"),
+                reads,
                 layout: Layout::Single,
                 users: 1,
                 data: Data::Same,

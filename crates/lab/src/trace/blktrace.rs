@@ -22,7 +22,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::event::{Action, BlockEvent, Kind};
+use super::event::{Action, BlockEvent, Kind, PlugEvent};
 
 const MAGIC: u32 = 0x6561_7407;
 
@@ -40,6 +40,24 @@ const AHEAD: u32 = 1 << 27;
 const META: u32 = 1 << 28;
 const DISCARD: u32 = 1 << 29;
 const FUA: u32 = 1 << 31;
+
+/// Numbers of the actions of plugs.
+const PLUG: u32 = 9;
+const UNPLUG: u32 = 10;
+
+/// The fields of a record that all events have.
+struct Head {
+    time_ns: u64,
+    cpu: u16,
+    pid: u32,
+    error: i32,
+}
+
+impl From<&BlockEvent> for Head {
+    fn from(event: &BlockEvent) -> Head {
+        Head { time_ns: event.time_ns, cpu: event.cpu, pid: event.pid, error: event.error }
+    }
+}
 
 /// Writes `NAME.blktrace.N`.
 pub struct BlktraceFiles {
@@ -60,26 +78,46 @@ impl BlktraceFiles {
     /// # Errors
     /// A file cannot be written.
     pub fn write(&mut self, event: &BlockEvent) -> io::Result<()> {
-        while self.files.len() <= usize::from(event.cpu) {
-            let path = PathBuf::from(format!("{}.blktrace.{}", self.base.display(), self.files.len()));
-            self.files.push((BufWriter::with_capacity(1 << 18, File::create(path)?), 0));
-        }
+        self.files_to(event.cpu)?;
         let asks = matches!(event.action, Action::Queue | Action::GetRequest | Action::Issue);
         if asks && self.named.insert(event.pid) {
             let notice = NOTIFY; // number 0: the name of a process
-            self.record(event, notice, 0, 0, &event.comm)?;
+            self.record(&event.into(), notice, 0, 0, &event.comm)?;
         }
         let split = event.split_at.to_be_bytes();
         let (sectors, payload): (u32, &[u8]) = match event.action {
             Action::Split => (event.split_at.saturating_sub(event.sector) as u32, &split),
             _ => (event.sectors, &[]),
         };
-        self.record(event, action(event), event.sector, sectors, payload)
+        self.record(&event.into(), action(event), event.sector, sectors, payload)
+    }
+
+    /// Adds a plug or an unplug; in order of time as the others.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn write_plug(&mut self, event: &PlugEvent) -> io::Result<()> {
+        self.files_to(event.cpu)?;
+        let head = Head { time_ns: event.time_ns, cpu: event.cpu, pid: event.pid, error: 0 };
+        match event.requests {
+            None => self.record(&head, PLUG | QUEUE | READ, 0, 0, &[]),
+            Some(requests) => {
+                self.record(&head, UNPLUG | QUEUE | READ, 0, 0, &u64::from(requests).to_be_bytes())
+            }
+        }
+    }
+
+    fn files_to(&mut self, cpu: u16) -> io::Result<()> {
+        while self.files.len() <= usize::from(cpu) {
+            let path = PathBuf::from(format!("{}.blktrace.{}", self.base.display(), self.files.len()));
+            self.files.push((BufWriter::with_capacity(1 << 18, File::create(path)?), 0));
+        }
+        Ok(())
     }
 
     fn record(
         &mut self,
-        event: &BlockEvent,
+        event: &Head,
         action: u32,
         sector: u64,
         sectors: u32,
@@ -128,7 +166,7 @@ fn action(event: &BlockEvent) -> u32 {
         Action::GetRequest => (4, QUEUE),
         Action::Requeue => (6, REQUEUE),
         Action::Issue => (7, ISSUE),
-        Action::Complete => (8, COMPLETE),
+        Action::Complete | Action::BioComplete => (8, COMPLETE),
         Action::Insert => (12, QUEUE),
         Action::Split => (13, 0),
     };

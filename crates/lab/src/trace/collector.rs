@@ -28,6 +28,7 @@ impl Decoded {
     pub(super) fn time_ns(&self) -> u64 {
         match self {
             Decoded::Block(event) => event.time_ns,
+            Decoded::Plug(event) => event.time_ns,
             Decoded::Fork { time_ns, .. } => *time_ns,
         }
     }

@@ -5,12 +5,17 @@
 //! | Q | block_bio_queue | a bio is handed to the block layer: what the kernel asks for |
 //! | X | block_split | a bio is too long and is split |
 //! | M, F | block_bio_backmerge, _frontmerge | a bio joins a request at its end, its front |
+//! | M | block_rq_merge | two requests become one |
 //! | G | block_getrq | a request is made for a bio |
 //! | I | block_rq_insert | the request is given to the scheduler |
 //! | R | block_rq_requeue | the device did not take it; it waits again |
-//! | U | block_rq_merge | two requests become one |
 //! | D | block_rq_issue | the request is issued to the device: what the device gets |
 //! | C | block_rq_complete | the device has answered, for all or a part of it |
+//! | C | block_bio_complete | a bio is over that never was a request: of a device without them |
+//! | P | block_plug | a thread holds requests back, to hand them over together |
+//! | U | block_unplug | it hands them over |
+//!
+//! The last three are not in every kernel. Plugs have a thread and no device.
 
 use super::format::{Field, Format};
 
@@ -28,10 +33,11 @@ pub enum Action {
     RequestMerge,
     Issue,
     Complete,
+    BioComplete,
 }
 
 impl Action {
-    /// Every action with its event.
+    /// Actions with their events.
     pub const EVENTS: [(Action, &'static str); 10] = [
         (Action::Queue, "block/block_bio_queue"),
         (Action::Split, "block/block_split"),
@@ -44,6 +50,9 @@ impl Action {
         (Action::Issue, "block/block_rq_issue"),
         (Action::Complete, "block/block_rq_complete"),
     ];
+
+    /// Those that a kernel may lack.
+    pub const OPTIONAL: [(Action, &'static str); 1] = [(Action::BioComplete, "block/block_bio_complete")];
 }
 
 /// Kinds of requests, as the columns of diskstats.
@@ -146,6 +155,37 @@ pub struct BlockEvent {
     pub comm: [u8; 16],
 }
 
+/// A thread plugs or unplugs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlugEvent {
+    /// CLOCK_MONOTONIC, in ns.
+    pub time_ns: u64,
+    /// The processor it happened on.
+    pub cpu: u16,
+    /// The thread.
+    pub pid: u32,
+    /// Requests that an unplug hands over; none for a plug.
+    pub requests: Option<u32>,
+}
+
+/// Formats of the events beside those of requests, where they are traced.
+#[derive(Debug, Clone, Default)]
+pub struct OtherFormats {
+    /// `sched_process_fork`.
+    pub fork: Option<Format>,
+    /// [`OtherFormats::PLUG`].
+    pub plug: Option<Format>,
+    /// [`OtherFormats::UNPLUG`].
+    pub unplug: Option<Format>,
+}
+
+impl OtherFormats {
+    /// The event of a plug.
+    pub const PLUG: &'static str = "block/block_plug";
+    /// The event of an unplug.
+    pub const UNPLUG: &'static str = "block/block_unplug";
+}
+
 /// Fields of one kind of block event.
 struct BlockFormat {
     action: Action,
@@ -162,6 +202,8 @@ pub struct Decoder {
     /// By event number.
     formats: Vec<(u16, BlockFormat)>,
     fork: Option<(u16, Field, Field)>,
+    plug: Option<u16>,
+    unplug: Option<(u16, Field)>,
     kind: Field,
     pid: Field,
 }
@@ -171,6 +213,8 @@ pub struct Decoder {
 pub enum Decoded {
     /// A block event.
     Block(BlockEvent),
+    /// A plug or an unplug.
+    Plug(PlugEvent),
     /// A process or thread was made.
     Fork {
         /// When, in ns.
@@ -183,12 +227,11 @@ pub enum Decoded {
 }
 
 impl Decoder {
-    /// A decoder for the given formats; `fork` is that of `sched_process_fork` when it is
-    /// traced.
+    /// A decoder for the given formats.
     ///
     /// # Errors
     /// A format lacks a field; the message names it.
-    pub fn new(blocks: &[(Action, Format)], fork: Option<&Format>) -> Result<Decoder, String> {
+    pub fn new(blocks: &[(Action, Format)], others: &OtherFormats) -> Result<Decoder, String> {
         let any = &blocks.first().ok_or("no events")?.1;
         let mut formats = Vec::new();
         for (action, format) in blocks {
@@ -206,11 +249,19 @@ impl Decoder {
                 },
             ));
         }
-        let fork = match fork {
-            Some(f) => Some((f.id, f.field("parent_pid")?, f.field("child_pid")?)),
-            None => None,
-        };
-        Ok(Decoder { formats, fork, kind: any.field("common_type")?, pid: any.field("common_pid")? })
+        let fork = |f: &Format| Ok::<_, String>((f.id, f.field("parent_pid")?, f.field("child_pid")?));
+        let fork = others.fork.as_ref().map(fork).transpose()?;
+        let unplug = |f: &Format| Ok::<_, String>((f.id, f.field("nr_rq")?));
+        let unplug = others.unplug.as_ref().map(unplug).transpose()?;
+        let plug = others.plug.as_ref().map(|format| format.id);
+        Ok(Decoder {
+            formats,
+            fork,
+            plug,
+            unplug,
+            kind: any.field("common_type")?,
+            pid: any.field("common_pid")?,
+        })
     }
 
     /// Decodes one payload; nothing for events that were not asked for.
@@ -237,8 +288,22 @@ impl Decoder {
                 comm,
             }));
         }
-        match &self.fork {
-            Some((fork, parent, child)) if *fork == id => Some(Decoded::Fork {
+        self.other(id, time_ns, cpu, event)
+    }
+
+    fn other(&self, id: u16, time_ns: u64, cpu: u16, event: &[u8]) -> Option<Decoded> {
+        let plugged = |requests| {
+            let pid = self.pid.number(event) as u32;
+            Decoded::Plug(PlugEvent { time_ns, cpu, pid, requests })
+        };
+        if self.plug == Some(id) {
+            return Some(plugged(None));
+        }
+        match (&self.unplug, &self.fork) {
+            (Some((unplug, requests)), _) if *unplug == id => {
+                Some(plugged(Some(u32::try_from(requests.number(event)).unwrap_or(0))))
+            }
+            (_, Some((fork, parent, child))) if *fork == id => Some(Decoded::Fork {
                 time_ns,
                 parent: parent.number(event) as u32,
                 child: child.number(event) as u32,

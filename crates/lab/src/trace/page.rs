@@ -2,7 +2,7 @@
 
 use super::event::Kind;
 use super::session::Traced;
-use super::summary::{Layer, Summary, time};
+use super::summary::{Layer, Summary, plugs, time, unknown};
 use super::tally::Tally;
 use crate::machine::program::Ended;
 use crate::report::{Axis, Bar, Bars, Column, Figure, Plot, Report, Scale, Section, Series, Table, Unit};
@@ -19,8 +19,9 @@ pub(super) fn report(traced: &Traced, ended: Option<&Ended>) -> Report {
 /// The figures of a trace.
 pub(crate) fn sections(traced: &Traced, ended: Option<&Ended>) -> Vec<Section> {
     let sum = Summary::of(traced, ended);
+    let asking = [counts(&sum), layers(&sum)].into_iter().chain(unplugs(&sum));
     vec![
-        Section::new("From asking to the device", vec![counts(&sum), layers(&sum)]),
+        Section::new("From asking to the device", asking.collect()),
         Section::new("Sizes", sizes(&sum)),
         Section::new("Over time", over_time(&traced.tally)),
         Section::new("Where", vec![offsets(&traced.tally)]),
@@ -48,6 +49,8 @@ fn words(sum: &Summary) -> Vec<String> {
     if sum.program.is_some() {
         words.extend(asked_and_got(&sum.layers));
     }
+    words.extend(plugs(sum));
+    words.extend(unknown(sum));
     words.push(match sum.events_lost {
         0 => "No event was lost.".to_string(),
         n => format!("{n} events were lost: the trace is invalid."),
@@ -73,13 +76,24 @@ fn table(title: &str, columns: Vec<Column>, rows: Vec<Vec<String>>) -> Figure {
 }
 
 fn counts(sum: &Summary) -> Figure {
-    let names = ["queued", "split", "merged", "issued", "requeued", "completed", "completed bytes", "errors"];
+    let names = [
+        "queued",
+        "split",
+        "merged",
+        "issued",
+        "requeued",
+        "completed",
+        "of them bios",
+        "completed bytes",
+        "errors",
+    ];
     let mut columns = vec![Column::text("")];
     columns.extend(names.map(Column::number));
     let rows = sum.kinds.iter().map(|of| {
         let c = &of.counts;
         let mut row = vec![of.kind.to_string()];
-        row.extend([c.queued, c.split, c.merged, c.issued, c.requeued, c.completed].map(|n| n.to_string()));
+        let steps = [c.queued, c.split, c.merged, c.issued, c.requeued, c.completed, c.bios_completed];
+        row.extend(steps.map(|n| n.to_string()));
         row.push(about(c.completed_sectors as f64 * 512.0));
         row.push(c.errors.to_string());
         row
@@ -107,6 +121,22 @@ fn layers(sum: &Summary) -> Figure {
         ]
     });
     table("Amplification: what was asked, what the device got", columns, rows.collect())
+}
+
+/// How many requests unplugs handed over.
+fn unplugs(sum: &Summary) -> Option<Figure> {
+    let columns = vec![Column::number("requests"), Column::number("unplugs")];
+    let rows = sum.plugs.by_requests.iter().map(|(requests, n)| vec![requests.to_string(), n.to_string()]);
+    (sum.plugs.unplugs > 0).then(|| {
+        Figure::Table(Table {
+            title: "Requests handed over by an unplug".into(),
+            note: "A thread that asks for much holds its requests back and hands them over together. The kernel tells \
+                   the thread and not the device: plugs are the device's when the thread had just asked it."
+                .into(),
+            columns,
+            rows: rows.collect(),
+        })
+    })
 }
 
 /// A figure of the sizes of bios and one of those of requests, for reads and writes.

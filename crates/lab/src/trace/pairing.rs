@@ -6,6 +6,8 @@
 //!   However bios were merged or split on the way, a completion of n sectors completes n
 //!   sectors of bios in its range, the oldest first.
 //!
+//! * A bio of a device without requests is known by its range between Q and its own completion.
+//!
 //! Requests issued before tracing began complete without an issue: they count as completed, but
 //! have no times.
 
@@ -172,6 +174,14 @@ impl Pairing {
         Some(done(issued))
     }
 
+    /// A completion of a bio that never was a request, or of a part that was split off.
+    /// `bio_done` hears of the bios that are over with it.
+    pub fn bio_completed(&mut self, event: &BlockEvent, bio_done: &mut dyn FnMut(BioDone)) {
+        debug_assert_eq!(event.action, Action::BioComplete);
+        let asker = self.complete_bios(event, 0, bio_done);
+        self.unmatched += u64::from(event.sectors > 0 && asker.is_none());
+    }
+
     /// Requests issued and not completed.
     pub fn outstanding(&self) -> u32 {
         self.outstanding
@@ -321,6 +331,27 @@ mod tests {
         assert_eq!(pairing.outstanding(), 0);
         assert!(!pairing.issued(&event(Action::Issue, 50, 64, 8)));
         assert_eq!(complete(&mut pairing, 60, 64, 8).0.expect("over").issued_ns, 50);
+    }
+
+    #[test]
+    fn bios_without_requests_are_over_by_themselves() {
+        let mut pairing = Pairing::default();
+        let complete = |pairing: &mut Pairing, t, sector, sectors| {
+            let mut bios = Vec::new();
+            let event = event(Action::BioComplete, t, sector, sectors);
+            pairing.bio_completed(&event, &mut |bio| {
+                bios.push((bio.completed_ns - bio.queued_ns, bio.issued_ns))
+            });
+            bios
+        };
+        pairing.queued(&event(Action::Queue, 10, 0, 16), ASKER);
+        pairing.queued(&event(Action::Queue, 20, 16, 8), ASKER);
+        assert_eq!(complete(&mut pairing, 30, 16, 8), [(10, 0)]);
+        assert_eq!(complete(&mut pairing, 40, 0, 8), [], "a part of the first");
+        assert_eq!(complete(&mut pairing, 50, 8, 8), [(40, 0)]);
+        assert_eq!((pairing.unmatched, pairing.outstanding()), (0, 0));
+        assert_eq!(complete(&mut pairing, 60, 8, 8), []);
+        assert_eq!(pairing.unmatched, 1, "queued before the trace");
     }
 
     #[test]

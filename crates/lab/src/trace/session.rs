@@ -19,8 +19,9 @@ use serde::Serialize;
 
 use super::blktrace::BlktraceFiles;
 use super::collector::{Collector, monotonic_ns};
-use super::event::{Action, BlockEvent, Decoded, Decoder, Kind};
+use super::event::{Action, BlockEvent, Decoded, Decoder, Kind, OtherFormats};
 use super::family::Family;
+use super::format::Format;
 use super::pairing::RequestDone;
 use super::tally::Tally;
 use super::target::TraceTarget;
@@ -70,6 +71,7 @@ pub struct Session {
     start_ns: u64,
     before: DiskCounts,
     quiet_start: bool,
+    absent: Vec<&'static str>,
     stop: Arc<AtomicBool>,
     reader: Option<JoinHandle<Result<Read, LabError>>>,
 }
@@ -94,6 +96,8 @@ pub struct Traced {
     pub diskstats: DiskCounts,
     /// Both counts began and ended at moments when the device was quiet, so they must agree.
     pub exact: bool,
+    /// Events that this kernel does not have.
+    pub absent: Vec<&'static str>,
 }
 
 impl Session {
@@ -104,21 +108,8 @@ impl Session {
     pub fn start(target: TraceTarget, options: Options, undo: &Undo) -> Result<Session, LabError> {
         let tracefs = find_tracefs(undo)?;
         let (instance, instance_step) = Instance::create(&tracefs, undo, options.buffer_kb)?;
-        let mut formats = Vec::new();
-        for (action, event) in Action::EVENTS {
-            // Only blktrace's tools want these two; every event costs the traced program time.
-            let extra = matches!(action, Action::GetRequest | Action::Insert);
-            if !extra || options.blktrace.is_some() {
-                formats.push((action, instance.enable(event, &target.filter())?));
-            }
-        }
-        let fork = match options.follow {
-            Follow::Program => Some(instance.enable("sched/sched_process_fork", "")?),
-            Follow::Nobody => None,
-        };
-        let decoder = Decoder::new(&formats, fork.as_ref()).map_err(|why| {
-            LabError::refused("this kernel's block events", why, "please report its version")
-        })?;
+        let mut absent = Vec::new();
+        let decoder = enable(&instance, &target.filter(), &options, &mut absent)?;
         let collector = Collector::new(instance.readers()?, decoder);
         let (before, quiet_start) = quietly(&target, || instance.switch(TraceSwitch::On))?;
         Ok(Session {
@@ -131,6 +122,7 @@ impl Session {
             start_ns: monotonic_ns(),
             before,
             quiet_start,
+            absent,
             stop: Arc::default(),
             reader: None,
         })
@@ -191,8 +183,45 @@ impl Session {
             event_bytes,
             diskstats: after.since(&self.before),
             exact: self.quiet_start && quiet_end,
+            absent: self.absent,
         })
     }
+}
+
+/// Turns the events on that are traced; those that this kernel lacks are told in `absent`.
+fn enable(
+    instance: &Instance,
+    filter: &str,
+    options: &Options,
+    absent: &mut Vec<&'static str>,
+) -> Result<Decoder, LabError> {
+    let mut formats = Vec::new();
+    for (action, event) in Action::EVENTS {
+        // Only blktrace's tools want these two; every event costs the traced program time.
+        let extra = matches!(action, Action::GetRequest | Action::Insert);
+        if !extra || options.blktrace.is_some() {
+            formats.push((action, instance.enable(event, filter)?));
+        }
+    }
+    let mut optional = |event: &'static str, filter: &str| -> Result<Option<Format>, LabError> {
+        if instance.has(event) {
+            return instance.enable(event, filter).map(Some);
+        }
+        absent.push(event.trim_start_matches("block/"));
+        Ok(None)
+    };
+    for (action, event) in Action::OPTIONAL {
+        formats.extend(optional(event, filter)?.map(|format| (action, format)));
+    }
+    // These have no device to be filtered by.
+    let plug = optional(OtherFormats::PLUG, "")?;
+    let unplug = optional(OtherFormats::UNPLUG, "")?;
+    let fork = match options.follow {
+        Follow::Program => Some(instance.enable("sched/sched_process_fork", "")?),
+        Follow::Nobody => None,
+    };
+    Decoder::new(&formats, &OtherFormats { fork, plug, unplug })
+        .map_err(|why| LabError::refused("this kernel's block events", why, "please report its version"))
 }
 
 /// Switches between two readings of diskstats that agree; when the device never is quiet,
@@ -271,10 +300,23 @@ impl Consumer {
                 }
             }
             Decoded::Block(event) => {
-                if let Err(e) = self.block(&event) {
-                    self.failure.get_or_insert(LabError::system("write the trace", e));
+                let written = self.block(&event);
+                self.note(written);
+            }
+            Decoded::Plug(event) => {
+                let ours = self.tally.plugs.plug(&event);
+                if let Some(files) = self.blktrace.as_mut().filter(|_| ours) {
+                    let written = files.write_plug(&event);
+                    self.note(written);
                 }
             }
+        }
+    }
+
+    /// The first failure is told at the end.
+    fn note(&mut self, written: std::io::Result<()>) {
+        if let Err(e) = written {
+            self.failure.get_or_insert(LabError::system("write the trace", e));
         }
     }
 
@@ -369,5 +411,43 @@ impl Traced {
             ));
         }
         doubts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORMATS: &str = include_str!("../../tests/data/trace/plugs/formats.txt");
+
+    #[test]
+    fn events_that_a_kernel_lacks_are_told_and_others_must_be_there() {
+        let dir = tempfile::tempdir().unwrap();
+        for text in FORMATS.split("name: ").skip(1) {
+            let name = text.lines().next().unwrap();
+            if !["block_bio_complete", "block_unplug"].contains(&name) {
+                let event = dir.path().join("events/block").join(name);
+                std::fs::create_dir_all(&event).unwrap();
+                std::fs::write(event.join("format"), format!("name: {text}")).unwrap();
+            }
+        }
+        let options = Options {
+            interval: ROUND,
+            buffer_kb: 1024,
+            blktrace: None,
+            requests: None,
+            follow: Follow::Nobody,
+        };
+        let enable =
+            |absent: &mut _| enable(&Instance::at(dir.path()), "dev == 7", &options, absent).map(drop);
+        let mut absent = Vec::new();
+        enable(&mut absent).expect("enough events");
+        assert_eq!(absent, ["block_bio_complete", "block_unplug"]);
+        let read = |file: &str| std::fs::read_to_string(dir.path().join("events/block").join(file)).ok();
+        assert_eq!(read("block_rq_issue/filter").as_deref(), Some("dev == 7"));
+        assert_eq!((read("block_plug/filter"), read("block_plug/enable").as_deref()), (None, Some("1")));
+        std::fs::remove_dir_all(dir.path().join("events/block/block_rq_issue")).unwrap();
+        let error = enable(&mut absent).expect_err("no requests").to_string();
+        assert!(error.contains("block_rq_issue"), "{error}");
     }
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::KINDS;
 use super::event::Kind;
+use super::plugs::PlugCounts;
 use super::session::{Check, Traced};
 use super::tally::{AtSize, Counts};
 use crate::machine::program::Ended;
@@ -37,6 +38,12 @@ pub struct Summary {
     pub depth: f64,
     /// Most of them at once.
     pub depth_max: u32,
+    /// False for a device that takes bios as they come: then no depth, order or D2C is known.
+    pub has_requests: bool,
+    /// Requests held back and handed over together.
+    pub plugs: PlugCounts,
+    /// Events that this kernel does not have.
+    pub events_absent: Vec<&'static str>,
     /// Events the kernel lost.
     pub events_lost: u64,
     /// Completions of requests issued before the trace.
@@ -103,6 +110,9 @@ impl Summary {
             seek_bytes: tally.seek_sectors as f64 * 512.0 / apart as f64,
             depth: tally.mean_depth(),
             depth_max: tally.intervals.iter().map(|i| i.depth_max).max().unwrap_or(0),
+            has_requests: tally.has_requests(),
+            plugs: tally.plugs.counts.clone(),
+            events_absent: traced.absent.clone(),
             events_lost: traced.lost,
             unmatched: tally.unmatched(),
             checks: traced.checks(),
@@ -179,6 +189,35 @@ pub fn layers(traced: &Traced, ended: Option<&Ended>) -> Vec<Layer> {
     layers
 }
 
+/// Plugs in a sentence; nothing when there were none.
+pub fn plugs(sum: &Summary) -> Option<String> {
+    let plugs = &sum.plugs;
+    (plugs.unplugs > 0).then(|| {
+        format!(
+            "{} plugs, {} unplugs of {:.2} requests on average and {} at most.",
+            plugs.plugs,
+            plugs.unplugs,
+            plugs.mean(),
+            plugs.most()
+        )
+    })
+}
+
+/// What the trace cannot tell, by the kernel or the device.
+pub fn unknown(sum: &Summary) -> Vec<String> {
+    let mut unknown = Vec::new();
+    if !sum.events_absent.is_empty() {
+        unknown.push(format!("This kernel has no event {}.", sum.events_absent.join(", ")));
+    }
+    if !sum.has_requests && sum.kinds.iter().any(|of| of.counts.bios_completed > 0) {
+        unknown.push(format!(
+            "{} takes bios as they come, without requests: depth, order and D2C are not known.",
+            sum.device
+        ));
+    }
+    unknown
+}
+
 /// Time as people say it.
 pub fn time(ns: f64) -> String {
     match ns {
@@ -249,6 +288,7 @@ pub fn print(traced: &Traced, ended: Option<&Ended>) {
         sum.depth,
         sum.depth_max
     );
+    plugs(&sum).into_iter().chain(unknown(&sum)).for_each(|line| crate::say!("{line}"));
     match traced.doubts().as_slice() {
         [] => crate::say!("no event lost; the counts are those of /proc/diskstats"),
         doubts => doubts.iter().for_each(|doubt| crate::say!("doubt: {doubt}")),

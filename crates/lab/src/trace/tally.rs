@@ -9,6 +9,7 @@ use snowmelt_base::random::{GOLDEN, xorshift};
 use super::event::{Action, BlockEvent, Kind};
 use super::family::Family;
 use super::pairing::{Asker, Pairing, RequestDone};
+use super::plugs::Plugs;
 use crate::stats::{Latencies, LatencySummary};
 
 /// Counts of one kind of request.
@@ -32,7 +33,9 @@ pub struct Counts {
     pub issued_sectors: u64,
     /// Requests the device refused for now; each is issued again.
     pub requeued: u64,
-    /// Requests completed.
+    /// Bios that were over without a request, of devices that have none.
+    pub bios_completed: u64,
+    /// Requests completed, and bios of devices without them.
     pub completed: u64,
     /// Sectors completed.
     pub completed_sectors: u64,
@@ -114,6 +117,8 @@ pub struct Tally {
     pub placed: u64,
     head: u64,
     pairing: Pairing,
+    /// Requests held back and handed over together.
+    pub plugs: Plugs,
     /// Finished intervals.
     pub intervals: Vec<Interval>,
     now: Accumulating,
@@ -156,6 +161,7 @@ impl Tally {
             placed: 0,
             head: u64::MAX,
             pairing: Pairing::default(),
+            plugs: Plugs::default(),
             intervals: Vec::new(),
             now: Accumulating {
                 end_ns: start_ns + interval_ns,
@@ -172,6 +178,7 @@ impl Tally {
     /// Adds an event; they come in order of time. Answers the request that is over with it.
     pub fn add(&mut self, event: &BlockEvent, family: Option<&mut Family>) -> Option<RequestDone> {
         self.advance(event.time_ns);
+        self.plugs.block(event);
         let counts = self.counts.entry(event.op.kind).or_default();
         let sectors = u64::from(event.sectors);
         match event.action {
@@ -198,6 +205,7 @@ impl Tally {
                 self.now.depth_max = self.now.depth_max.max(self.pairing.outstanding());
             }
             Action::Complete => return self.completed(event),
+            Action::BioComplete => self.bio_completed(event),
         }
         None
     }
@@ -262,27 +270,58 @@ impl Tally {
                 q2d.entry(bio.op.kind).or_default().add(issued.saturating_sub(queued));
             }
         });
-        let counts = self.counts.entry(event.op.kind).or_default();
-        counts.completed_sectors += u64::from(event.sectors);
-        match event.op.kind {
-            Kind::Read => self.now.read_sectors += u64::from(event.sectors),
-            Kind::Write => self.now.write_sectors += u64::from(event.sectors),
-            _ => {}
-        }
+        self.count_sectors(event);
         let request = done?;
-        counts.completed += 1;
-        counts.errors += u64::from(request.error != 0);
-        match event.op.kind {
-            Kind::Read => self.now.reads += 1,
-            Kind::Write => self.now.writes += 1,
-            _ => {}
-        }
+        self.count_one(event);
         if request.issued_ns > 0 {
             let ns = request.completed_ns.saturating_sub(request.issued_ns);
             self.d2c.entry(event.op.kind).or_default().add(ns);
             self.now.d2c.add(ns);
         }
         Some(request)
+    }
+
+    fn count_sectors(&mut self, event: &BlockEvent) {
+        let sectors = u64::from(event.sectors);
+        self.counts.entry(event.op.kind).or_default().completed_sectors += sectors;
+        match event.op.kind {
+            Kind::Read => self.now.read_sectors += sectors,
+            Kind::Write => self.now.write_sectors += sectors,
+            _ => {}
+        }
+    }
+
+    fn count_one(&mut self, event: &BlockEvent) {
+        let counts = self.counts.entry(event.op.kind).or_default();
+        counts.completed += 1;
+        counts.errors += u64::from(event.error != 0);
+        match event.op.kind {
+            Kind::Read => self.now.reads += 1,
+            Kind::Write => self.now.writes += 1,
+            _ => {}
+        }
+    }
+
+    fn bio_completed(&mut self, event: &BlockEvent) {
+        let q2c = &mut self.q2c;
+        self.pairing.bio_completed(event, &mut |bio| {
+            q2c.entry(bio.op.kind).or_default().add(bio.completed_ns.saturating_sub(bio.queued_ns));
+        });
+        let has_requests = self.has_requests();
+        let counts = self.counts.entry(event.op.kind).or_default();
+        counts.bios_completed += 1;
+        if has_requests {
+            // It failed before it became one: diskstats does not count it.
+            counts.errors += u64::from(event.error != 0);
+            return;
+        }
+        self.count_sectors(event);
+        self.count_one(event);
+    }
+
+    /// False for a device that takes bios as they come, as far as was seen.
+    pub fn has_requests(&self) -> bool {
+        self.counts.values().any(|counts| counts.issued > 0)
     }
 
     /// Lets time go on: depth is weighed by how long it lasted, intervals end.

@@ -92,6 +92,17 @@ impl Instance {
         Ok((instance, step))
     }
 
+    /// One at a folder that looks like one.
+    #[cfg(test)]
+    pub fn at(dir: &Path) -> Instance {
+        Instance { dir: dir.to_path_buf(), page_bytes: 4096, processors: Vec::new() }
+    }
+
+    /// True when this kernel has the event.
+    pub fn has(&self, event: &str) -> bool {
+        self.dir.join("events").join(event).is_dir()
+    }
+
     /// Turns an event on, for what `filter` lets through (all when empty), and answers its
     /// format.
     ///

@@ -4,21 +4,39 @@
 use snowmelt_io::JobEngine;
 
 use crate::LabError;
+use crate::device::scheduler::Scheduler;
 use crate::run::arguments::EngineName;
 use crate::run::grid::grid;
 use crate::target::Target;
 use crate::write::WriteArgs;
 use crate::write::rung::Rung;
 
-/// Rungs, each with its engine.
-pub(super) type Plan = Vec<(Rung, EngineName)>;
+/// A rung with what it takes to climb it.
+pub(super) struct PlannedRung {
+    pub(super) rung: Rung,
+    pub(super) engine: EngineName,
+    pub(super) scheduler: Option<Scheduler>,
+}
 
-/// All rungs that can be, and why the others cannot.
-pub(super) fn plan(args: &WriteArgs, target: &Target) -> Result<(Plan, Vec<String>), LabError> {
-    let lens = [args.sizes.len(), args.sync.len(), args.engine.len(), args.direct.len(), args.prefetch.len()];
+/// All rungs that can be under each of `schedulers` (none leaves the device's own), and why the
+/// others cannot.
+pub(super) fn plan(
+    args: &WriteArgs,
+    schedulers: &[Scheduler],
+    target: &Target,
+) -> Result<(Vec<PlannedRung>, Vec<String>), LabError> {
+    let lens = [
+        schedulers.len().max(1),
+        args.sizes.len(),
+        args.sync.len(),
+        args.engine.len(),
+        args.direct.len(),
+        args.prefetch.len(),
+    ];
     let mut plan = Vec::new();
     let mut left_out: Vec<String> = Vec::new();
-    for [bs, sync, engine, direct, prefetch] in grid(lens) {
+    for [scheduler, bs, sync, engine, direct, prefetch] in grid(lens) {
+        let scheduler = schedulers.get(scheduler).cloned();
         let engine = args.engine[engine];
         let rung = Rung {
             rw: "randwrite".into(),
@@ -28,10 +46,11 @@ pub(super) fn plan(args: &WriteArgs, target: &Target) -> Result<(Plan, Vec<Strin
             direct: args.direct[direct].is_on(),
             prefetch: args.prefetch[prefetch].is_on(),
             sync: args.sync[sync],
+            scheduler: scheduler.as_ref().map(|scheduler| scheduler.name.clone()),
         };
         match impossible(&rung, engine, target)? {
             Some(why) => left_out.push(why),
-            None => plan.push((rung, engine)),
+            None => plan.push(PlannedRung { rung, engine, scheduler }),
         }
     }
     left_out.sort();

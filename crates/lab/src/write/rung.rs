@@ -74,6 +74,9 @@ pub struct Rung {
     pub prefetch: bool,
     /// When it is synced.
     pub sync: SyncPolicy,
+    /// The device's scheduler, as asked; empty when it was left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<String>,
 }
 
 /// A rung in a few words.
@@ -88,7 +91,11 @@ pub fn name_of(rung: &Rung) -> String {
     if rung.prefetch {
         name += ", prefetch";
     }
-    format!("{name}, sync {}", rung.sync.as_str())
+    name += &format!(", sync {}", rung.sync.as_str());
+    if let Some(scheduler) = &rung.scheduler {
+        name += &format!(", scheduler {scheduler}");
+    }
+    name
 }
 
 /// The result of a rung.
