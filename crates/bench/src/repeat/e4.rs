@@ -38,7 +38,11 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
     } else {
         let step = steps.lab("TPC-H on PostgreSQL", ("tpch", "queries"), &["lab", "tpch", "--scale", "1"])?;
         findings.push(index_scan(&step, query, published));
-        sections.push(step.section("TPC-H on PostgreSQL", "By `lab tpch`.", &[""]));
+        sections.push(step.section(
+            "TPC-H on PostgreSQL",
+            "By snowmelt lab tpch, which has a page of its own in the folder of the steps.",
+            &[""],
+        ));
     }
     Ok(Chapter {
         title: "E4: what the device really receives",

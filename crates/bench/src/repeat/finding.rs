@@ -77,7 +77,7 @@ pub fn table(findings: &[Finding]) -> Figure {
     };
     Figure::Table(Table {
         title: "Findings".into(),
-        columns: ["question", "published", "here", ""].map(Column::text).to_vec(),
+        columns: ["question", "published", "here", "verdict"].map(Column::text).to_vec(),
         rows: findings.iter().map(row).collect(),
         ..Table::default()
     })
