@@ -9,6 +9,10 @@ use snowmelt_book::{links, names, pages, render, root};
 
 fn main() -> ExitCode {
     let target = std::env::args_os().nth(1).map(PathBuf::from);
+    if let Some(word) = target.as_deref().and_then(Path::to_str).filter(|word| word.starts_with('-')) {
+        println!("snowmelt-book [DIR]: renders the book to HTML, in docs/book or DIR, and checks its links");
+        return if word == "--help" { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     match run(target.as_deref()) {
         Ok(problems) if problems.is_empty() => ExitCode::SUCCESS,
         Ok(problems) => {

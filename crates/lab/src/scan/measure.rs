@@ -99,7 +99,7 @@ pub fn asked_at_once(setup: &Setup, dop: u32) -> Option<u64> {
     setup.reads.map(|reads| u64::from(reads.depth) * u64::from(setup.users) * u64::from(dop))
 }
 
-/// What synchronous workers cannot exceed by chance.
+/// Factor by which synchronous workers may exceed it by chance.
 const MARGIN: f64 = 1.05;
 
 /// Why it is doubtful that asynchronous reads were: no more were in flight at the device than

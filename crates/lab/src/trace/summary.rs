@@ -203,7 +203,7 @@ pub fn plugs(sum: &Summary) -> Option<String> {
     })
 }
 
-/// What the trace cannot tell, by the kernel or the device.
+/// Reasons why a trace tells less: of the kernel or of the device.
 pub fn unknown(sum: &Summary) -> Vec<String> {
     let mut unknown = Vec::new();
     if !sum.events_absent.is_empty() {
