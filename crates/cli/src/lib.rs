@@ -136,7 +136,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Lab(Lab::CompareEngines(args)) => lab_compare_engines::run(&args),
         Command::Lab(Lab::Repeat(args)) => lab_repeat::run(&args),
         Command::Lab(Lab::Tpch(args)) => snowmelt_tpch::run(&args).map_err(anyhow::Error::new),
-        Command::Lab(Lab::Storage(command)) => snowmelt_lab::run(command).map_err(anyhow::Error::new),
+        Command::Lab(Lab::Storage(command)) => {
+            return snowmelt_lab::run(command).unwrap_or_else(|error| failed(&error.into()));
+        }
     };
     match result {
         Ok(()) => 0,

@@ -77,6 +77,9 @@ fn what_cannot_be_measured_is_refused_in_one_line_and_changes_nothing() {
         (&["watch"], "--pid"),
         (&["watch", "--", "./no-such-program"], "no-such-program"),
         (&["trace", "--device", "precious-device"], "precious-device"),
+        (&["cap", "--device", "precious", "--", "true"], "--read 125MiB"),
+        (&["cap", "--device", "nothing-here", "--read", "1m", "--", "true"], "nothing-here"),
+        (&["watch", "--cap-read", "1m", "--", "true"], "--cap-device"),
         (&["compare", "nothing-here", "precious"], "nothing-here"),
         (&["device", "check", "--model", "no-such-model"], "no-such-model"),
     ] {

@@ -11,7 +11,7 @@ struct Cli {
 
 fn main() -> std::process::ExitCode {
     match snowmelt_lab::run(Cli::parse().command) {
-        Ok(()) => std::process::ExitCode::SUCCESS,
+        Ok(code) => code.into(),
         Err(e) => {
             eprintln!("lab: {e}");
             std::process::ExitCode::FAILURE

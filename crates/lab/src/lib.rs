@@ -14,9 +14,10 @@
 //! | `report` | figures and tables as one page, SVG and PNG                                  |
 //! | `run`    | run folders, cells in turns, arguments in common, two runs compared          |
 //! | `target` | the file or device that is measured: its state, cold caches, data files      |
+//! | `group`  | control groups: their memory, and new ones with limits                       |
 //! | `device` | emulated devices                                                             |
 //! | `trace`  | block events of the kernel, matched and added up                             |
-//! | `read`, `write`, `scan`, `watch`, `restore` | the other commands                        |
+//! | `read`, `write`, `scan`, `cap`, `watch`, `restore` | the other commands                 |
 //!
 //! The crate stands on `snowmelt_io` alone: nothing here knows what a database is.
 
@@ -30,8 +31,10 @@ macro_rules! say {
 }
 pub(crate) use say;
 
+pub mod cap;
 mod device;
 mod error;
+pub mod group;
 pub mod machine;
 pub mod read;
 pub mod report;
@@ -72,6 +75,8 @@ pub enum Command {
     Watch(Box<watch::WatchArgs>),
     /// Begin a phase in a watch that runs
     Mark(watch::mark::MarkArgs),
+    /// Cap the I/O of a program on a device: one to start, processes that run, or a control group
+    Cap(cap::CapArgs),
     /// Scan a table in parallel under every scheduler
     Scan(Box<scan::ScanArgs>),
     /// Emulate a device as a block device that any program can use
@@ -80,12 +85,13 @@ pub enum Command {
     Restore(restore::RestoreArgs),
 }
 
-/// Carries a command out.
+/// Carries a command out; the exit code, that of a program it was for.
 ///
 /// # Errors
 /// The command fails; see [`LabError`].
-pub fn run(command: Command) -> Result<(), LabError> {
+pub fn run(command: Command) -> Result<u8, LabError> {
     match command {
+        Command::Cap(args) => return cap::run(&args),
         Command::Read(args) => read::run(&args),
         Command::Write(args) => write::run(&args),
         Command::Compare(args) => run::compare::run(&args),
@@ -97,5 +103,6 @@ pub fn run(command: Command) -> Result<(), LabError> {
         Command::Scan(args) => scan::run(&args),
         Command::Device(args) => device::run(&args),
         Command::Restore(args) => Ok(restore::run(&args)?),
-    }
+    }?;
+    Ok(0)
 }

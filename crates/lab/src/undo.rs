@@ -14,9 +14,13 @@
 //! them. A torn last line is a change that was never made.
 
 mod fuse;
+mod groups;
 mod journal;
+mod limit;
 mod mounts;
 mod outcome;
+mod process;
+mod setting;
 pub mod signals;
 mod state_dir;
 mod step;
@@ -29,11 +33,14 @@ use parking_lot::{Mutex, MutexGuard};
 use snowmelt_io::LoopOptions;
 
 pub use fuse::abort;
+pub use groups::{enter_group, has_word, processes_in};
 pub use journal::{Leftover, Living, leftovers, living};
+pub use limit::IoLimit;
 pub use mounts::mounts_of;
 pub use outcome::Outcome;
+pub use process::{process_start, processes_below};
 pub use state_dir::state_dir;
-pub use step::{Step, UNMOUNT_PATIENCE, process_start, set_queue_depth};
+pub use step::{Step, UNMOUNT_PATIENCE, set_queue_depth};
 
 use crate::undo::journal::JournalFile;
 use crate::undo::step::selected;
@@ -247,6 +254,58 @@ impl Undo {
         Ok(())
     }
 
+    /// Caps the I/O of a control group on the device `MAJOR:MINOR`, journals the old cap, and
+    /// checks that it reads back.
+    ///
+    /// # Errors
+    /// The cap is refused, reads back otherwise, or cannot be journalled.
+    pub fn cap(&self, group: &Path, device: &str, limit: IoLimit, value: u64) -> Result<(), UndoError> {
+        let path = limit.file(group);
+        let shown = format!("{device} {}={value}", limit.key());
+        let refused = |cause: io::Error| {
+            let hint = cap_hint(&cause);
+            UndoError::Refused { path: path.clone(), value: shown.clone(), cause, hint }
+        };
+        let mut state = self.0.0.locked();
+        let old = limit.read(group, device).map_err(refused)?;
+        let step = Step::IoCap { group: group.into(), device: device.into(), limit, old, new: value };
+        state.will(step)?;
+        limit.write(group, device, Some(value)).map_err(refused)?;
+        let got = limit.read(group, device).map_err(refused)?;
+        if got != Some(value) {
+            let got = got.map_or("max".into(), |got| got.to_string());
+            return Err(UndoError::NotTaken { path, value: shown, got });
+        }
+        Ok(())
+    }
+
+    /// Enables a controller for the control groups below `folder` (v2), if it is not.
+    ///
+    /// # Errors
+    /// It cannot be enabled or journalled.
+    pub fn enable_controller(&self, folder: &Path, name: &str) -> Result<(), UndoError> {
+        let control = folder.join("cgroup.subtree_control");
+        if std::fs::read_to_string(&control).is_ok_and(|text| has_word(&text, name)) {
+            return Ok(());
+        }
+        let step = Step::Controller { folder: folder.into(), name: name.into() };
+        self.make(step, || std::fs::write(&control, format!("+{name}"))).map(drop)
+    }
+
+    /// Moves a process that runs already to another control group; false when it has ended.
+    ///
+    /// # Errors
+    /// The group does not take it, or it cannot be journalled.
+    pub fn move_process(&self, pid: u32, from: &Path, to: &Path) -> Result<bool, UndoError> {
+        let Some(start) = process_start(pid) else { return Ok(false) };
+        let step = Step::MoveProcess { pid, start, from: from.into(), to: to.into() };
+        let (id, moved) = self.make(step, || enter_group(to, pid))?;
+        if !moved {
+            self.done(id)?;
+        }
+        Ok(moved)
+    }
+
     /// Makes a directory (cgroup, trace instance, mount point).
     ///
     /// # Errors
@@ -385,6 +444,8 @@ fn undo_steps(
 ) -> (Vec<(StepId, Step)>, Vec<String>) {
     let mut left = Vec::new();
     let mut failures = Vec::new();
+    // Caps first: a process that waits below one cannot be ended.
+    steps.sort_by_key(|(_, step)| matches!(step, Step::IoCap { .. }));
     let settings: Vec<Step> =
         steps.iter().filter(|(_, s)| matches!(s, Step::Set { .. })).map(|(_, s)| s.clone()).collect();
     while let Some((id, step)) = steps.pop() {
@@ -409,6 +470,18 @@ fn undo_steps(
     settings.iter().filter_map(Step::differs).for_each(|why| eprintln!("warning: {why}"));
     left.reverse();
     (left, failures)
+}
+
+fn cap_hint(cause: &io::Error) -> &'static str {
+    match cause.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+        Some(rustix::io::Errno::NODEV | rustix::io::Errno::NXIO) => {
+            "; the kernel caps whole block devices that are there: `lsblk` lists them"
+        }
+        Some(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => {
+            "; this kernel cannot cap that device: name the disk below it"
+        }
+        _ => refusal_hint(cause),
+    }
 }
 
 fn refusal_hint(cause: &io::Error) -> &'static str {

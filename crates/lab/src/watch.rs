@@ -5,7 +5,6 @@
 
 pub mod counted;
 pub mod counters;
-pub mod group;
 pub mod iostat;
 pub mod layers;
 pub(crate) mod mark;
@@ -25,6 +24,8 @@ use regex::Regex;
 use serde::Serialize;
 
 use crate::device::Behind;
+use crate::group::caps::{CapDevice, Caps, CapsInForce, parse_bytes, parse_ops};
+use crate::group::{GroupTotal, Limits};
 use crate::machine::BlockDevice;
 use crate::machine::program::ProcessIo;
 use crate::trace::session::{Follow, Options, Session};
@@ -33,7 +34,6 @@ use crate::undo::Undo;
 use crate::undo::signals;
 use crate::watch::counted::{Asking, Counted};
 use crate::watch::counters::CounterSource;
-use crate::watch::group::GroupTotal;
 use crate::watch::iostat::DeviceSecond;
 use crate::watch::layers::Layers;
 use crate::watch::marks::Marks;
@@ -59,6 +59,22 @@ pub struct WatchArgs {
     /// groups)
     #[arg(long, value_name = "SIZE", conflicts_with = "running", value_parser = crate::size::parse)]
     memory_limit: Option<u64>,
+    /// Start the program with caps of its I/O on this device, or on that of this file (needs root
+    /// and control groups); without it, on the first --device
+    #[arg(long, value_name = "DEVICE|FILE", conflicts_with = "running")]
+    cap_device: Option<PathBuf>,
+    /// Cap of the bytes it reads per second: 125MiB
+    #[arg(long, value_name = "SIZE", conflicts_with = "running", value_parser = parse_bytes)]
+    cap_read: Option<u64>,
+    /// Cap of the bytes it writes per second
+    #[arg(long, value_name = "SIZE", conflicts_with = "running", value_parser = parse_bytes)]
+    cap_write: Option<u64>,
+    /// Cap of its reads per second
+    #[arg(long, value_name = "N", conflicts_with = "running", value_parser = parse_ops)]
+    cap_read_ops: Option<u64>,
+    /// Cap of its writes per second
+    #[arg(long, value_name = "N", conflicts_with = "running", value_parser = parse_ops)]
+    cap_write_ops: Option<u64>,
     /// Devices, or files on them; without it, every device that was busy
     #[arg(long, short, value_delimiter = ',', value_name = "DEVICE|FILE")]
     device: Vec<PathBuf>,
@@ -103,6 +119,9 @@ pub struct Total {
     /// Memory of its control group over all its life, when one is watched or was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupTotal>,
+    /// Caps of its I/O, as the kernel told them after they were set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caps: Option<CapsInForce>,
     /// How long.
     pub seconds: f64,
     /// Processor time in user mode.
@@ -135,6 +154,28 @@ impl WatchArgs {
     fn is_running(&self) -> bool {
         self.pid.is_some() || self.unit.is_some() || self.cgroup.is_some()
     }
+
+    /// Limits of the program that is started.
+    fn limits(&self) -> Result<Limits, LabError> {
+        let caps = Caps {
+            read_bytes_per_s: self.cap_read,
+            write_bytes_per_s: self.cap_write,
+            reads_per_s: self.cap_read_ops,
+            writes_per_s: self.cap_write_ops,
+        };
+        let argument = |text: &str| Err(LabError::Argument(text.into()));
+        let caps = match (self.cap_device.as_ref().or(self.device.first()), caps.is_empty()) {
+            (_, true) if self.cap_device.is_some() => {
+                return argument(
+                    "--cap-device needs a cap: --cap-read 125MiB, --cap-write SIZE, --cap-read-ops N, --cap-write-ops N",
+                );
+            }
+            (_, true) => None,
+            (Some(path), false) => Some((CapDevice::of(path)?, caps)),
+            (None, false) => return argument("name the device of the caps: --cap-device DEVICE|FILE"),
+        };
+        Ok(Limits { memory_bytes: self.memory_limit, caps })
+    }
 }
 
 /// Runs the command.
@@ -150,6 +191,7 @@ pub fn run(args: &WatchArgs) -> Result<(), LabError> {
             "name what to watch: --pid P, --unit NAME, --cgroup PATH, or -- CMD".into(),
         ));
     }
+    args.limits()?; // before anything is made
     let subject = Subject::of(args)?;
     let undo = Undo::open("watch")?;
     let stop = signals::stop_on_signal();
@@ -247,7 +289,9 @@ fn watch(
     marks.poll().into_iter().for_each(|mark| observation.mark(mark));
     let observed = observation.finish()?;
     let counted = asking.into_iter().map(Asking::finish).collect();
-    let total = Total::of(args, name, subject.end(), &observed);
+    let (caps, doubts) = subject.caps();
+    doubts.into_iter().for_each(|doubt| run.doubt(doubt));
+    let total = Total { caps, ..Total::of(args, name, subject.end(), &observed) };
     Ok(Watched { observed, counted, total })
 }
 
@@ -266,6 +310,7 @@ impl Total {
             program,
             code,
             group,
+            caps: None,
             seconds: observed.whole.length_s,
             user_s: now.user_s - from.user_s,
             system_s: now.system_s - from.system_s,
@@ -318,7 +363,13 @@ fn finish(
             }
         }
     }
-    run.settings(&serde_json::json!({ "program": total.program, "interval_ms": args.interval_ms, "trace": args.trace }));
+    run.settings(&serde_json::json!({
+        "program": total.program,
+        "interval_ms": args.interval_ms,
+        "trace": args.trace,
+        "memory_limit": args.memory_limit,
+        "caps": total.caps,
+    }));
     run.compare_by(
         "total",
         &["program"],

@@ -4,6 +4,8 @@
 //! Needs root, /dev/fuse and loop devices; skipped, with a line that says so, where one is
 //! missing.
 
+mod support;
+
 use std::io::{IoSlice, IoSliceMut};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -12,9 +14,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use snowmelt_io::{Access, AlignedBuf, Device, FileDevice, loop_backing};
 use snowmelt_lab::undo::{process_start, state_dir};
+use support::{fails, lab, ok, program, turn};
 
-/// The turn of one test: a device that hangs on purpose is in the way of all others, also of
-/// those of another run.
+/// The turn of one test, where it can run.
 fn can_run() -> Option<std::fs::File> {
     let missing = ["/dev/fuse", "/dev/loop-control"].into_iter().find(|path| !Path::new(path).exists());
     let why = match missing {
@@ -25,33 +27,7 @@ fn can_run() -> Option<std::fs::File> {
         eprintln!("skipped: {why}");
         return None;
     }
-    std::fs::create_dir_all(state_dir()).expect("the state folder");
-    let turn = std::fs::File::create(state_dir().join("tests.lock")).expect("a file");
-    rustix::fs::flock(&turn, rustix::fs::FlockOperation::LockExclusive).expect("locked");
-    Some(turn)
-}
-
-/// The laboratory as a program: the example that cargo builds along with the tests.
-fn program() -> PathBuf {
-    let here = std::env::current_exe().expect("this program");
-    here.parent().and_then(Path::parent).expect("target/PROFILE/deps").join("examples/lab")
-}
-
-fn lab(words: &[&str]) -> Output {
-    Command::new(program()).args(words).output().expect("`cargo test -p snowmelt-lab` builds examples/lab")
-}
-
-fn ok(words: &[&str]) -> String {
-    let output = lab(words);
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{words:?}: {out}{err}");
-    out.into_owned()
-}
-
-fn fails(words: &[&str]) -> String {
-    let output = lab(words);
-    assert!(!output.status.success(), "{words:?} succeeds");
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    Some(turn())
 }
 
 /// A device of this test, removed with it.

@@ -1,6 +1,7 @@
 //! The program that is observed: started here, or running already; with the kernel's counts of
 //! its I/O.
 
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -107,6 +108,13 @@ impl Program {
                 std::thread::sleep(every.min(Duration::from_millis(2)));
             }
         }
+    }
+
+    /// Its exit code, once it is over: 128 and the signal when one ended it, as shells say it.
+    pub fn exit_code(mut self) -> u8 {
+        let status = self.child.as_mut().and_then(|child| child.wait().ok());
+        let code = status.and_then(|status| status.code().or_else(|| Some(128 + status.signal()?)));
+        code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
     }
 
     /// Its counts now, and, when it is over and was started here, the last of them.

@@ -15,7 +15,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::outcome::Outcome;
-use super::step::is_stuck;
+use super::process::is_stuck;
 use super::{Step, StepId, UndoError, process_start, undo_steps};
 
 #[derive(Debug, Serialize, Deserialize)]

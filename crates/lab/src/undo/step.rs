@@ -17,12 +17,12 @@ use serde::{Deserialize, Serialize};
 use snowmelt_io::{ApartCall, apart};
 
 use super::fuse::abort;
+use super::groups::{disable_controller, move_back, remove_group, return_group};
+use super::limit::IoLimit;
 use super::mounts::mounts_of;
 use super::outcome::Outcome;
-
-/// For calls that wait for a device: one that answers within the bounds of models is done long
-/// before.
-const PATIENCE: Duration = Duration::from_secs(15);
+use super::process::process_start;
+use super::setting::{PATIENCE, read_setting, write_setting};
 
 /// For writing out what a file system still holds, which slow devices take long for.
 pub const UNMOUNT_PATIENCE: Duration = Duration::from_secs(180);
@@ -85,6 +85,47 @@ pub enum Step {
         /// Its folder.
         path: PathBuf,
     },
+    /// A control group is made for processes that run already; undone by moving those that are
+    /// left in it to `home` and removing it.
+    ReturnGroup {
+        /// Its folder.
+        path: PathBuf,
+        /// The group of those that were started meanwhile and have no parent in the group.
+        home: PathBuf,
+    },
+    /// A process is moved to another control group; undone by moving it back, with those that it
+    /// has started meanwhile.
+    MoveProcess {
+        /// Its number.
+        pid: u32,
+        /// Its start time, as of [`Step::Stop`].
+        start: u64,
+        /// The group it was in.
+        from: PathBuf,
+        /// The group it is moved to.
+        to: PathBuf,
+    },
+    /// A control group gets a cap of its I/O on a device; undone by the old one.
+    IoCap {
+        /// The folder of the group.
+        group: PathBuf,
+        /// `MAJOR:MINOR` of the device.
+        device: String,
+        /// The cap.
+        limit: IoLimit,
+        /// Its value before.
+        old: Option<u64>,
+        /// Its value now.
+        new: u64,
+    },
+    /// A controller is enabled for the control groups below a folder (v2); undone by disabling
+    /// it, unless another of them has a limit of it by then.
+    Controller {
+        /// The folder.
+        folder: PathBuf,
+        /// `io`, `memory`.
+        name: String,
+    },
     /// A file is made; undone by removing it.
     RemoveFile {
         /// Its path.
@@ -124,6 +165,10 @@ impl Step {
             Step::Serve { target } => abort(target),
             Step::RemoveDir { path } => patiently(|| std::fs::remove_dir(path)),
             Step::RemoveGroup { path } => remove_group(path),
+            Step::ReturnGroup { path, home } => return_group(path, home),
+            Step::MoveProcess { pid, start, from, to } => move_back(*pid, *start, from, to),
+            Step::IoCap { group, device, limit, old, .. } => restore_cap(group, device, *limit, *old),
+            Step::Controller { folder, name } => disable_controller(folder, name),
             Step::RemoveFile { path } => patiently(|| std::fs::remove_file(path)),
             Step::RemoveTree { path } => patiently(|| std::fs::remove_dir_all(path)),
             Step::Stop { pid, start } => stop(*pid, *start),
@@ -149,7 +194,16 @@ impl Step {
             Step::Unmount { target } => format!("mount on {}", target.display()),
             Step::Serve { target } => format!("serve {}", target.display()),
             Step::RemoveDir { path } => format!("make directory {}", path.display()),
-            Step::RemoveGroup { path } => format!("make control group {}", path.display()),
+            Step::RemoveGroup { path } | Step::ReturnGroup { path, .. } => {
+                format!("make control group {}", path.display())
+            }
+            Step::MoveProcess { pid, to, .. } => format!("move process {pid} to {}", to.display()),
+            Step::IoCap { group, device, limit, new, .. } => {
+                format!("set {} of {device} to {new} in {}", limit.key(), group.display())
+            }
+            Step::Controller { folder, name } => {
+                format!("enable the {name} controller below {}", folder.display())
+            }
             Step::RemoveFile { path } => format!("make file {}", path.display()),
             Step::RemoveTree { path } => format!("make and fill directory {}", path.display()),
             Step::Stop { .. } => "start a process".to_string(),
@@ -163,6 +217,10 @@ impl Step {
             Step::Set { path, .. }
             | Step::RemoveDir { path }
             | Step::RemoveGroup { path }
+            | Step::ReturnGroup { path, .. }
+            | Step::MoveProcess { to: path, .. }
+            | Step::IoCap { group: path, .. }
+            | Step::Controller { folder: path, .. }
             | Step::RemoveFile { path }
             | Step::RemoveTree { path } => path.starts_with(above),
             Step::Unmount { target } | Step::Serve { target } => target.starts_with(above),
@@ -196,7 +254,20 @@ impl fmt::Display for Step {
             Step::Unmount { target } => write!(f, "unmount {}", target.display()),
             Step::Serve { target } => write!(f, "fail the requests to {}", target.display()),
             Step::RemoveDir { path } => write!(f, "remove directory {}", path.display()),
-            Step::RemoveGroup { path } => write!(f, "remove control group {}", path.display()),
+            Step::RemoveGroup { path } | Step::ReturnGroup { path, .. } => {
+                write!(f, "remove control group {}", path.display())
+            }
+            Step::MoveProcess { pid, from, .. } => {
+                write!(f, "move process {pid} back to {}", from.display())
+            }
+            Step::IoCap { group, device, limit, old, new } => {
+                let old = old.map_or("max".into(), |old| old.to_string());
+                let key = limit.key();
+                write!(f, "set {key} of {device} from {new} back to {old} in {}", group.display())
+            }
+            Step::Controller { folder, name } => {
+                write!(f, "disable the {name} controller below {}", folder.display())
+            }
             Step::RemoveFile { path } => write!(f, "remove file {}", path.display()),
             Step::RemoveTree { path } => write!(f, "remove {} with everything in it", path.display()),
             Step::Stop { pid, .. } => write!(f, "stop process {pid}"),
@@ -211,27 +282,6 @@ pub(crate) fn selected(text: &str) -> String {
     chosen.unwrap_or(text.trim()).to_string()
 }
 
-/// When process `pid` was started, in clock ticks since boot; nothing when there is none.
-pub fn process_start(pid: u32) -> Option<u64> {
-    let (state, start) = process_stat(pid)?;
-    (state != "Z" && state != "X").then_some(start)
-}
-
-/// True when that process was killed, but threads of it are left, which wait in the kernel.
-pub(super) fn is_stuck(pid: u32, start: u64) -> bool {
-    let killed = process_stat(pid).is_some_and(|(state, began)| state == "Z" && began == start);
-    killed && std::fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|tasks| tasks.count() > 1)
-}
-
-/// State and start of a process.
-fn process_stat(pid: u32) -> Option<(String, u64)> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in brackets, may hold anything; the fields behind it are counted from 3.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let state = fields.next()?.to_string();
-    Some((state, fields.nth(18)?.parse().ok()?))
-}
-
 fn restore_value(path: &Path, old: &str) -> io::Result<Outcome> {
     match read_setting(path) {
         Ok(now) if selected(&now) == old => Ok(Outcome::Gone),
@@ -241,15 +291,13 @@ fn restore_value(path: &Path, old: &str) -> io::Result<Outcome> {
     }
 }
 
-/// Reading and writing settings of a block device wait for others who set them, and those for
-/// its requests.
-fn read_setting(path: &Path) -> io::Result<String> {
-    let bytes = apart(ApartCall::Read(path), PATIENCE)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn write_setting(path: &Path, value: &str) -> io::Result<()> {
-    apart(ApartCall::Write(path, value), PATIENCE).map(drop)
+fn restore_cap(group: &Path, device: &str, limit: IoLimit, old: Option<u64>) -> io::Result<Outcome> {
+    match limit.read(group, device) {
+        Ok(now) if now == old => Ok(Outcome::Gone),
+        Ok(_) => limit.write(group, device, old).map(|()| Outcome::Undone),
+        Err(e) if is_gone(&e) => Ok(Outcome::Gone),
+        Err(e) => Err(e),
+    }
 }
 
 fn detach(device: &Path, backing: &Path) -> io::Result<Outcome> {
@@ -349,26 +397,6 @@ fn stop(pid: u32, start: u64) -> io::Result<Outcome> {
     ))
 }
 
-/// Kills the processes of a control group, which only we made, and removes it.
-fn remove_group(path: &Path) -> io::Result<Outcome> {
-    let begun = Instant::now();
-    loop {
-        let procs = std::fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
-        let pids = procs.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?));
-        for pid in pids {
-            let _ = kill_process(pid, Signal::KILL); // it may have ended by itself
-        }
-        match std::fs::remove_dir(path) {
-            Ok(()) => return Ok(Outcome::Undone),
-            Err(e) if is_gone(&e) => return Ok(Outcome::Gone),
-            Err(e) if e.kind() == io::ErrorKind::ResourceBusy && begun.elapsed() < Duration::from_secs(5) => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            Err(e) => return Err(e),
-        }
-    }
-}
-
 /// Tries again for a second while something is busy; what is gone needs no undoing.
 fn patiently(mut attempt: impl FnMut() -> io::Result<()>) -> io::Result<Outcome> {
     let begun = Instant::now();
@@ -426,7 +454,6 @@ mod tests {
     #[test]
     fn a_process_is_known_by_its_start_time() {
         let own = process_start(std::process::id()).expect("this process runs");
-        assert!(own > 0);
         assert_eq!(stop(std::process::id(), own + 1).expect("no error"), Outcome::Gone);
     }
 

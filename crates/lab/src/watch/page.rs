@@ -1,11 +1,11 @@
 //! A watch as a page: everything on the same axis of time.
 
 use super::counted::Counted;
-use super::group::GroupMemory;
 use super::layers::{self, Layers};
 use super::observe::Observed;
 use super::second::Second;
 use super::{Total, phase};
+use crate::group::GroupMemory;
 use crate::report::{Axis, Column, Figure, Plot, Report, Section, Series, Table, Unit};
 use crate::size::about;
 use crate::trace::{self, session::Traced};
@@ -72,6 +72,9 @@ fn words(total: &Total) -> Vec<String> {
             group.limit_hits,
             group.killed
         ));
+    }
+    if let Some(caps) = &total.caps {
+        words.push(format!("Its I/O was capped: {caps}."));
     }
     if let Some(code) = total.code {
         words.push(format!("It ended with code {code}."));

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::group::{Group, GroupMemory};
 use super::iostat::DeviceSecond;
 use super::tree::{Tree, TreeCounts};
+use crate::group::{Group, GroupMemory};
 use crate::machine::cpu::{Cpu, CpuTicks};
 use crate::machine::diskstats::DiskCounts;
 

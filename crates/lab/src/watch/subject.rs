@@ -1,11 +1,12 @@
 //! The subject of a watch: a process that runs, the processes of a control group, or a program
-//! that is started, with a limit of its memory or without.
+//! that is started, with limits of its memory and I/O or without.
 
 use super::WatchArgs;
-use super::group::{Group, GroupTotal, Limited};
 use super::marks::Marks;
 use super::tree::Tree;
 use crate::LabError;
+use crate::group::caps::CapsInForce;
+use crate::group::{Group, GroupTotal, Limited};
 use crate::machine::program::{Output, Program};
 use crate::undo::Undo;
 
@@ -15,8 +16,8 @@ pub(super) enum Subject {
     Command,
     /// A process and what it starts.
     Process(Program),
-    /// A process in a group of its own.
-    Limited(Program, Group),
+    /// A process in groups of its own.
+    Limited(Program, Limited),
     /// A group that is there.
     Group(Group),
 }
@@ -48,14 +49,16 @@ impl Subject {
     pub fn begin(self, args: &WatchArgs, marks: &mut Marks, undo: &Undo) -> Result<Subject, LabError> {
         let Subject::Command = self else { return Ok(self) };
         let output = if marks.wants_output() { Output::Piped } else { Output::Inherited };
-        let limited = args.memory_limit.map(|bytes| Limited::make(bytes, undo)).transpose()?;
+        let limits = args.limits()?;
+        let limited = (!limits.is_empty()).then(|| Limited::make(&limits, undo)).transpose()?;
+        limited.iter().filter_map(|limited| limited.caps.as_ref()).for_each(|caps| crate::say!("{caps}"));
         let command = limited.as_ref().map_or_else(|| args.command.clone(), |l| l.enter(&args.command));
         let mut program = Program::start_with(&command, output, undo)?;
         if output == Output::Piped {
             marks.listen_to(&mut program);
         }
         Ok(match limited {
-            Some(limited) => Subject::Limited(program, limited.group),
+            Some(limited) => Subject::Limited(program, limited),
             None => Subject::Process(program),
         })
     }
@@ -72,8 +75,8 @@ impl Subject {
     pub fn tree(&self) -> Tree {
         match self {
             Subject::Process(program) => Tree::of(program.pid()),
-            Subject::Limited(program, group) => {
-                let mut tree = Tree::of_group(group.clone());
+            Subject::Limited(program, limited) => {
+                let mut tree = Tree::of_group(limited.group.clone());
                 tree.add_root(program.pid());
                 tree
             }
@@ -104,11 +107,18 @@ impl Subject {
         }
     }
 
+    /// The caps of its I/O, and reasons to doubt them at the end.
+    pub fn caps(&self) -> (Option<CapsInForce>, Vec<String>) {
+        let Subject::Limited(_, limited) = self else { return (None, Vec::new()) };
+        let doubt = limited.caps.as_ref().and_then(CapsInForce::doubt);
+        (limited.caps.clone(), doubt.into_iter().chain(limited.caps_changed()).collect())
+    }
+
     /// Exit code of a program that was started, and the memory of a group.
     pub fn end(self) -> (Option<i32>, Option<GroupTotal>) {
         match self {
             Subject::Process(program) => (program.end().code, None),
-            Subject::Limited(program, group) => (program.end().code, group.total()),
+            Subject::Limited(program, limited) => (program.end().code, limited.group.total()),
             Subject::Group(group) => (None, group.total()),
             Subject::Command => (None, None),
         }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::group::Group;
+use crate::group::Group;
 use crate::machine::program::ProcessIo;
 
 /// Sums over a process and everything it started.

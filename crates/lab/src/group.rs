@@ -1,6 +1,10 @@
-//! Control groups: the processes of one, its memory, and one of our own with a limit.
+//! Control groups: the processes of one, its memory, and those of our own with limits.
 //!
 //! Both versions are known: v1 has a tree of folders for each controller, v2 one for all.
+
+pub(crate) mod caps;
+mod limited;
+mod seat;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,10 +13,14 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::LabError;
-use crate::undo::{Step, Undo};
+use crate::group::seat::{enable, unified_tree};
+use crate::undo::{Undo, processes_in};
+
+pub use limited::{Limited, Limits};
+pub(crate) use seat::{Controller, Members, Seat};
 
 /// Where groups are.
-const ROOT: &str = "/sys/fs/cgroup";
+pub(crate) const ROOT: &str = "/sys/fs/cgroup";
 
 /// A group that is watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,15 +85,8 @@ impl Group {
     }
 
     fn of_path_in(root: &Path, path: &Path) -> Result<Group, LabError> {
-        let relative = path.strip_prefix(root).unwrap_or(path);
-        let relative = relative.strip_prefix("/").unwrap_or(relative);
-        let mut parts = relative.components();
-        // Below the folder of a v1 controller, the rest is the group's own path.
-        let own = match parts.next() {
-            Some(first) if is_hierarchy(&root.join(first)) && path.starts_with(root) => parts.as_path(),
-            _ => relative,
-        };
-        let places: Vec<PathBuf> = hierarchies(root).into_iter().map(|h| h.join(own)).collect();
+        let (relative, own) = parts(root, path);
+        let places: Vec<PathBuf> = hierarchies(root).into_iter().map(|h| h.join(&own)).collect();
         let has = |file: &'static str| move |place: &&PathBuf| place.join(file).exists();
         let direct = root.join(relative);
         let procs = if direct.join("cgroup.procs").exists() {
@@ -93,13 +94,7 @@ impl Group {
         } else {
             places.iter().find(has("cgroup.procs")).cloned()
         };
-        let procs = procs.ok_or_else(|| {
-            LabError::refused(
-                format!("control group {}", path.display()),
-                format!("there is none below {}", root.display()),
-                "/proc/PID/cgroup shows the groups of a process",
-            )
-        })?;
+        let procs = procs.ok_or_else(|| none_there(root, path))?;
         let memory =
             places.iter().find(|p| has("memory.current")(p) || has("memory.usage_in_bytes")(p)).cloned();
         Ok(Group { procs, memory })
@@ -110,8 +105,7 @@ impl Group {
         let mut pids = BTreeSet::new();
         let mut rest = vec![self.procs.clone()];
         while let Some(folder) = rest.pop() {
-            let text = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
-            pids.extend(text.lines().filter_map(|line| line.parse::<u32>().ok()));
+            pids.extend(processes_in(&folder).unwrap_or_default());
             let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
             rest.extend(entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()));
         }
@@ -146,90 +140,60 @@ impl Group {
     }
 }
 
-/// A new group with a limit of its memory, for a program to be started in.
-pub struct Limited {
-    /// The group.
-    pub group: Group,
-}
-
-impl Limited {
-    /// Makes it, below the group we are in (v1) or beside it (v2, where a group with processes
-    /// has no others below it). It is removed with the journal, whatever is left in it killed.
-    ///
-    /// # Errors
-    /// There is no memory controller, or it cannot be used without root.
-    pub fn make(limit_bytes: u64, undo: &Undo) -> Result<Limited, LabError> {
-        let refused = |why: String| {
-            LabError::refused(
-                format!("a memory limit of {}", crate::size::about(limit_bytes as f64)),
-                why,
-                "it needs root and the memory controller of control groups; \
-                 systemd-run -p MemoryMax=… with --unit is another way",
-            )
-        };
-        if limit_bytes < 1 << 20 {
-            return Err(LabError::Argument("--memory-limit must be at least 1m".into()));
-        }
-        let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let parent = memory_parent(Path::new(ROOT), &own)
-            .ok_or_else(|| refused(format!("no memory controller is mounted below {ROOT}")))?;
-        let folder = parent.folder.join(format!("snowmelt-lab-{}", std::process::id()));
-        if parent.unified {
-            let control = parent.folder.join("cgroup.subtree_control");
-            let has =
-                fs::read_to_string(&control).is_ok_and(|text| text.split_whitespace().any(|w| w == "memory"));
-            if !has {
-                fs::write(&control, "+memory").map_err(|e| refused(format!("{}: {e}", control.display())))?;
-            }
-        }
-        let step = Step::RemoveGroup { path: folder.clone() };
-        undo.make(step, || fs::create_dir(&folder)).map_err(|e| refused(e.to_string()))?;
-        let (limit, swap) = match parent.unified {
-            true => ("memory.max", ("memory.swap.max", 0)),
-            false => ("memory.limit_in_bytes", ("memory.memsw.limit_in_bytes", limit_bytes)),
-        };
-        let path = folder.join(limit);
-        fs::write(&path, limit_bytes.to_string()).map_err(|e| refused(format!("{}: {e}", path.display())))?;
-        // Swap would be memory beyond the limit; a kernel without it lacks the file.
-        let _ = fs::write(folder.join(swap.0), swap.1.to_string());
-        Ok(Limited { group: Group { procs: folder.clone(), memory: Some(folder) } })
-    }
-
-    /// A command that enters the group before it becomes `command`: so all its memory counts.
-    pub fn enter(&self, command: &[String]) -> Vec<String> {
-        let procs = self.group.procs.join("cgroup.procs").display().to_string();
-        let shell = ["sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", &procs].map(String::from);
-        shell.into_iter().chain(command.iter().cloned()).collect()
-    }
-}
-
-struct Parent {
-    folder: PathBuf,
-    unified: bool,
-}
-
-/// The group in which one with a memory limit can be made, by /proc/self/cgroup.
-fn memory_parent(root: &Path, own: &str) -> Option<Parent> {
-    let line = |wanted: &dyn Fn(&str) -> bool| {
-        own.lines().find_map(|line| {
-            let (_, rest) = line.split_once(':')?;
-            let (controllers, path) = rest.split_once(':')?;
-            wanted(controllers).then(|| path.trim_start_matches('/').to_owned())
-        })
+/// The folder in which the group at a path, as of [`Group::of_path`], has its caps of I/O. In v2
+/// the controller is enabled for it.
+///
+/// # Errors
+/// There is no such group, it is a root, or its I/O cannot be capped.
+pub(crate) fn io_folder(root: &Path, path: &Path, undo: &Undo) -> Result<PathBuf, LabError> {
+    let (_, own) = parts(root, path);
+    let refused = |why: &str, instead: &str| {
+        Err(LabError::refused(format!("capping control group {}", path.display()), why, instead))
     };
-    if let Some(path) = line(&|controllers| controllers.split(',').any(|c| c == "memory")) {
-        let hierarchy = root.join("memory");
-        let below = hierarchy.join(path);
-        // In a container the path may be one that is seen from outside only.
-        let folder = if below.is_dir() { below } else { hierarchy };
-        return folder.join("memory.limit_in_bytes").exists().then_some(Parent { folder, unified: false });
+    if own.as_os_str().is_empty() {
+        return refused("it is the root, the group of the whole machine", "name a group below it");
     }
-    let path = line(&|controllers| controllers.is_empty())?;
-    let own = root.join(&path);
-    let parent = if path.is_empty() { own } else { own.parent()?.to_path_buf() };
-    let controllers = fs::read_to_string(parent.join("cgroup.controllers")).ok()?;
-    let has = controllers.split_whitespace().any(|c| c == "memory");
-    has.then_some(Parent { folder: parent, unified: true })
+    let mut places = hierarchies(root).into_iter().map(|hierarchy| hierarchy.join(&own));
+    if let Some(place) = places.find(|place| place.join(Controller::Io.v1_file()).exists()) {
+        return Ok(place);
+    }
+    let unified = unified_tree(root).map(|tree| (tree.join(&own), tree)).filter(|(place, _)| place.is_dir());
+    let Some((place, tree)) = unified else {
+        return match hierarchies(root).into_iter().any(|hierarchy| hierarchy.join(&own).is_dir()) {
+            true => refused("it is not among the groups of the blkio controller", "use --pid"),
+            false => Err(none_there(root, path)),
+        };
+    };
+    if !place.join("io.max").exists() {
+        enable(&tree, place.parent().unwrap_or(&tree), Controller::Io, undo)?;
+    }
+    match place.join("io.max").exists() {
+        true => Ok(place),
+        false => refused("this kernel does not cap its I/O (there is no io.max)", "try it with --pid"),
+    }
+}
+
+fn none_there(root: &Path, path: &Path) -> LabError {
+    LabError::refused(
+        format!("control group {}", path.display()),
+        format!("there is none below {}", root.display()),
+        "/proc/PID/cgroup shows the groups of a process",
+    )
+}
+
+/// A path below the root, and without the folder of a v1 controller: the group's own.
+fn parts(root: &Path, path: &Path) -> (PathBuf, PathBuf) {
+    let relative = path.strip_prefix(root).unwrap_or(path);
+    let relative = relative.strip_prefix("/").unwrap_or(relative);
+    let mut parts = relative.components();
+    let own = match parts.next() {
+        Some(first) if is_hierarchy(&root.join(first)) && path.starts_with(root) => {
+            // In v2, a folder with processes at the top is a group.
+            if root.join("cgroup.controllers").exists() { relative } else { parts.as_path() }
+        }
+        _ => relative,
+    };
+    (relative.to_path_buf(), own.to_path_buf())
 }
 
 fn value_of(text: &str, name: &str) -> Option<u64> {
@@ -318,41 +282,36 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_goes_below_our_own_group_or_beside_it() {
+    fn the_group_to_cap_is_found_in_both_versions() {
         let dir = tempfile::tempdir().unwrap();
-        file(&dir.path().join("memory/a/b/memory.limit_in_bytes"), "1");
-        let parent = memory_parent(dir.path(), "4:cpu:/x\n3:memory:/a/b\n0::/\n").unwrap();
-        assert_eq!((parent.folder, parent.unified), (dir.path().join("memory/a/b"), false));
+        let undo = Undo::open_in(&dir.path().join("state"), "test").unwrap();
+        let one = dir.path().join("v1");
+        file(&one.join("memory/cgroup.procs"), "");
+        file(&one.join("memory/other/cgroup.procs"), "");
+        file(&one.join("blkio/cgroup.procs"), "");
+        file(&one.join("blkio/db/blkio.throttle.read_bps_device"), "");
+        for path in [Path::new("/db"), &one.join("blkio/db"), &one.join("memory/db")] {
+            assert_eq!(io_folder(&one, path, &undo).unwrap(), one.join("blkio/db"));
+        }
         let two = dir.path().join("v2");
-        file(&two.join("user.slice/cgroup.controllers"), "cpu memory pids");
-        let parent = memory_parent(&two, "0::/user.slice/session-1.scope\n").unwrap();
-        assert_eq!((parent.folder, parent.unified), (two.join("user.slice"), true));
-        file(&two.join("user.slice/cgroup.controllers"), "cpu pids");
-        assert!(memory_parent(&two, "0::/user.slice/session-1.scope\n").is_none());
-    }
-
-    #[test]
-    fn a_program_stays_below_its_limit_and_the_group_goes_with_all_that_is_in_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let undo = Undo::open_in(dir.path(), "test").unwrap();
-        let limited = match Limited::make(64 << 20, &undo) {
-            Ok(limited) => limited,
-            Err(e) => return println!("skipped: {e}"),
-        };
-        let folder = limited.group.procs.clone();
-        let file = dir.path().join("data");
-        // 128 MiB through the page cache, then a process that stays.
-        let line =
-            format!("dd if=/dev/zero of={} bs=1M count=128 status=none; sleep 600 & true", file.display());
-        let command = limited.enter(&["sh".into(), "-c".into(), line]);
-        assert!(std::process::Command::new(&command[0]).args(&command[1..]).status().unwrap().success());
-        let total = limited.group.total().expect("the kernel counts");
-        assert!(total.most_bytes <= 64 << 20 && total.most_bytes > 32 << 20, "{total:?}");
-        assert_eq!(limited.group.memory().unwrap().limit_bytes, Some(64 << 20));
-        let left: Vec<u32> = limited.group.pids().into_iter().collect();
-        assert_eq!(left.len(), 1, "sleep is still there");
-        undo.undo().unwrap();
-        assert!(!folder.exists() && crate::undo::process_start(left[0]).is_none());
-        assert!(Limited::make(1000, &undo).is_err());
+        file(&two.join("cgroup.controllers"), "io");
+        file(&two.join("cgroup.procs"), "");
+        file(&two.join("cgroup.subtree_control"), "io");
+        file(&two.join("db/io.max"), "");
+        file(&two.join("db/cgroup.procs"), "");
+        file(&two.join("slice/cgroup.subtree_control"), "cpu");
+        file(&two.join("slice/web/cgroup.procs"), "");
+        for path in [Path::new("/db"), &two.join("db")] {
+            assert_eq!(io_folder(&two, path, &undo).unwrap(), two.join("db"));
+        }
+        let error =
+            |root: &Path, path: &str| io_folder(root, Path::new(path), &undo).unwrap_err().to_string();
+        assert!(error(&two, "/slice/web").contains("io.max"), "a file does not do as the kernel does");
+        assert_eq!(fs::read_to_string(two.join("slice/cgroup.subtree_control")).unwrap(), "+io");
+        for root in [&one, &two] {
+            assert!(error(root, "/").contains("whole machine"));
+            assert!(error(root, "/none").contains("/none"));
+        }
+        assert!(error(&one, "/other").contains("--pid"));
     }
 }
