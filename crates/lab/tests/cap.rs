@@ -52,14 +52,15 @@ impl Holding {
             .stderr(Stdio::piped())
             .spawn()
             .expect("it starts");
-        let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+        let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+        let mut holding = Holding { child, stderr, group: PathBuf::new() };
         let mut said = String::new();
-        while stderr.read_line(&mut said).expect("text") > 0 {
+        while holding.stderr.read_line(&mut said).expect("text") > 0 {
             let last = said.lines().last().unwrap_or_default();
             if let Some((_, rest)) = last.split_once(&format!(" in {BLKIO}")) {
                 let path = rest.split(';').next().unwrap_or_default();
-                let group = PathBuf::from(format!("{BLKIO}{path}"));
-                return Holding { child, stderr, group };
+                holding.group = PathBuf::from(format!("{BLKIO}{path}"));
+                return holding;
             }
         }
         panic!("it holds nothing: {said}");

@@ -8,7 +8,7 @@ mod support;
 
 use std::io::{IoSlice, IoSliceMut};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};

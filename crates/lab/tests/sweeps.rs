@@ -15,7 +15,7 @@ struct Cli {
 }
 
 fn lab(line: &str) -> Result<(), LabError> {
-    run(Cli::parse_from(std::iter::once("lab").chain(line.split_whitespace())).command)
+    run(Cli::parse_from(std::iter::once("lab").chain(line.split_whitespace())).command).map(drop)
 }
 
 /// A loop device that goes with its undo.

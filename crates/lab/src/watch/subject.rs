@@ -17,7 +17,7 @@ pub(super) enum Subject {
     /// A process and what it starts.
     Process(Program),
     /// A process in groups of its own.
-    Limited(Program, Limited),
+    Limited(Program, Box<Limited>),
     /// A group that is there.
     Group(Group),
 }
@@ -58,7 +58,7 @@ impl Subject {
             marks.listen_to(&mut program);
         }
         Ok(match limited {
-            Some(limited) => Subject::Limited(program, limited),
+            Some(limited) => Subject::Limited(program, Box::new(limited)),
             None => Subject::Process(program),
         })
     }
