@@ -147,10 +147,10 @@ fn by_virtuoso(runs: &[Metered]) -> Vec<Finding> {
 fn meters(scales: &[Value], virtuoso: &[Metered]) -> Section {
     let short = |value: f64| Unit::Plain.show(value);
     let mut columns = vec![Column::text("meter")];
-    columns
-        .extend(scales.iter().map(|scale| Column::number(format!("Snowmelt, {} triples", scale["quads"]))));
-    columns.extend(virtuoso.iter().map(|run| Column::number(format!("Virtuoso, {} triples", run.triples))));
-    columns.extend(["published, 100 million", "published, 1000 million"].map(Column::number));
+    let of = |engine: &str, triples: f64| Column::number(format!("{engine}, {}", short(triples)));
+    columns.extend(scales.iter().map(|scale| of("Snowmelt", scale["quads"].as_f64().unwrap_or(0.0))));
+    columns.extend(virtuoso.iter().map(|run| of("Virtuoso", run.triples as f64)));
+    columns.extend([1e8, 1e9].map(|triples| of("published", triples)));
     let row = |(at, name): (usize, &&str)| {
         let mut row = vec![(*name).to_owned()];
         row.extend(scales.iter().map(|scale| {
@@ -168,7 +168,7 @@ fn meters(scales: &[Value], virtuoso: &[Metered]) -> Section {
     let title = "Activity of one mix, from cold";
     let table = Table {
         title: title.into(),
-        note: "rnd: look-ups; seq: rows moved over; same seg, pg, par: look-ups that stayed in their segment, \
+        note: "By engine and number of triples. rnd: look-ups; seq: rows moved over; same seg, pg, par: look-ups that stayed in their segment, \
                page, or under their parent; disk: pages read; spec disk: ahead of them; fork: threads started."
             .into(),
         columns,

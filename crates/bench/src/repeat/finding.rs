@@ -58,9 +58,10 @@ pub fn summary(findings: &[Finding]) -> Vec<String> {
         "{} of {measured} measured findings came out as published.",
         of(Agreement::Same).count()
     )];
-    let otherwise =
-        of(Agreement::Otherwise).map(|finding| format!("Otherwise: {}: {}", finding.what, finding.here));
-    lines.extend(otherwise);
+    lines.extend(of(Agreement::Otherwise).map(|finding| {
+        let colon = if finding.what.ends_with('?') { "" } else { ":" };
+        format!("Otherwise: {}{colon} {}", finding.what, finding.here)
+    }));
     lines
 }
 
