@@ -169,3 +169,19 @@ fn a_scan_tells_how_many_of_its_reads_were_in_flight() {
     assert!(device.text("scan", "report.json").contains("2 workers asked for 8 reads at once"));
     device.undo.undo().expect("undone");
 }
+
+#[test]
+fn scans_that_were_repeated_are_judged() {
+    let Some(device) = Loop::attach() else { return };
+    let (path, dir) = (device.device.display(), device.dir.path().display());
+    for run in ["before", "after"] {
+        lab(&format!("scan {path} --dop 1,2 --repeat 3 --no-trace --out {dir}/{run}")).expect("scanned");
+    }
+    lab(&format!("compare {dir}/before {dir}/after --out {dir}/compared")).expect("compared");
+    let rows = device.rows("compared");
+    let cells: Vec<&Vec<String>> =
+        rows.iter().filter(|row| row.get(1).is_some_and(|m| m == "mb_per_s")).collect();
+    assert_eq!(cells.len(), 2, "{rows:?}");
+    assert!(cells.iter().all(|row| row[5] != "too few repeats"), "{cells:?}");
+    device.undo.undo().expect("undone");
+}

@@ -43,7 +43,7 @@ impl Sweep<'_> {
     pub(super) fn run(&self, mut run: Run) -> Result<(), LabError> {
         let stop = signals::stop_on_signal();
         let mut lines = run.lines("cells")?;
-        run.compare_by("cells", &["setup", "dop", "round"], &[("elapsed_s", false), ("mb_per_s", true)]);
+        run.compare_by("cells", &["setup", "dop"], &[("elapsed_s", false), ("mb_per_s", true)]);
         let mut cells: Vec<ScanCell> = Vec::new();
         let mut checksums = HashMap::new();
         let total = self.setups.len() * self.args.dop.len() * self.args.repeat;
