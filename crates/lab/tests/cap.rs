@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use snowmelt_lab::machine::BlockDevice;
-use snowmelt_lab::undo::{processes_below, processes_in};
+use snowmelt_lab::undo::{process_start, processes_below, processes_in};
 use support::{fails, lab, ok, program, turn};
 
 const BLKIO: &str = "/sys/fs/cgroup/blkio";
@@ -206,15 +206,23 @@ fn a_reader_that_waits_is_ended_by_restore() {
     let file = dir.path().join("data").display().to_string();
     std::fs::write(&file, vec![7; 1 << 20]).expect("written");
     std::fs::File::open(&file).and_then(|file| file.sync_all()).expect("on the disk");
-    let reader = format!("dd if={file} iflag=direct bs=1M status=none & echo \"it is in {BLKIO}\" >&2; wait");
+    let reader = format!("echo \"it is in {BLKIO}\" >&2; exec dd if={file} iflag=direct bs=1M status=none");
     let holding = Holding::start(&["--device", &file, "--read", "4k", "--", "sh", "-c", &reader]);
-    let pid = holding.child.id();
-    kill_process(Pid::from_child(&holding.child), Signal::KILL).expect("signal sent");
-    let mut holding = holding;
-    holding.child.wait().expect("ended");
-    assert_eq!(groups_of(pid), 1);
+    let command = holding.child.id();
+    let reader = processes_below(command)[0];
+    let begun = Instant::now();
+    let waits =
+        || std::fs::read_to_string(format!("/proc/{reader}/stat")).is_ok_and(|s| s.contains("(dd) D"));
+    while !waits() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not come to wait");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let Holding { mut child, .. } = holding;
+    kill_process(Pid::from_child(&child), Signal::KILL).expect("signal sent");
+    child.wait().expect("ended");
+    assert!(waits() && groups_of(command) == 1);
     ok(&["restore"]);
-    assert_eq!(groups_of(pid), 0);
+    assert_eq!((process_start(reader), groups_of(command)), (None, 0));
 }
 
 #[test]
@@ -286,4 +294,26 @@ fn what_cannot_be_capped_is_said() {
     assert_eq!(groups_of(std::process::id()), 0);
     let output = lab(&["cap", "--device", &device, "--read", "1m", "--", "sh", "-c", "kill -9 $$"]);
     assert_eq!(output.status.code(), Some(137), "as a shell says it");
+}
+
+#[test]
+fn a_watched_program_is_told_with_its_caps() {
+    let Some((dir, _turn)) = can_run() else { return };
+    let run = dir.path().join("run");
+    let paths = [dir.path(), &run].map(|path| path.display().to_string());
+    let words = ["--device", &paths[0], "--cap-read", "8m", "--cap-write-ops", "500", "--out", &paths[1]];
+    let said = ok(&[&["watch"][..], &words, &["--", "true"]].concat());
+    assert!(said.contains("read 8.00 MiB/s, 500 writes/s on "), "{said}");
+    let text = std::fs::read_to_string(run.join("watch.json")).expect("written");
+    let watch: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let caps = &watch["total"]["caps"];
+    assert_eq!(
+        (caps["read_bytes_per_s"].as_u64(), caps["writes_per_s"].as_u64()),
+        (Some(8 << 20), Some(500))
+    );
+    let page = std::fs::read_to_string(run.join("report.html")).expect("written");
+    assert!(
+        page.contains("Its I/O was capped: read 8.00 MiB/s") && page.contains("root group"),
+        "with the doubt"
+    );
 }
