@@ -182,6 +182,11 @@ impl Pairing {
         self.unmatched += u64::from(event.sectors > 0 && asker.is_none());
     }
 
+    /// A bio is over without having been done; answers who asked for it.
+    pub fn bio_refused(&mut self, event: &BlockEvent) -> Option<Asker> {
+        self.complete_bios(event, 0, &mut |_| {})
+    }
+
     /// Requests issued and not completed.
     pub fn outstanding(&self) -> u32 {
         self.outstanding

@@ -12,6 +12,9 @@ use super::pairing::{Asker, Pairing, RequestDone};
 use super::plugs::Plugs;
 use crate::stats::{Latencies, LatencySummary};
 
+/// Error of a bio that was not to wait.
+const AGAIN: i32 = -rustix::io::Errno::AGAIN.raw_os_error();
+
 /// Counts of one kind of request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
@@ -19,6 +22,9 @@ pub struct Counts {
     pub queued: u64,
     /// Their sectors.
     pub queued_sectors: u64,
+    /// Bios that were not to wait and would have had to, as io_uring's first attempts. The kernel
+    /// asks for them again: they are counted once.
+    pub refused: u64,
     /// Bios that were too long and split.
     pub split: u64,
     /// Bios and requests that joined another request.
@@ -303,6 +309,9 @@ impl Tally {
     }
 
     fn bio_completed(&mut self, event: &BlockEvent) {
+        if event.error == AGAIN {
+            return self.bio_refused(event);
+        }
         let q2c = &mut self.q2c;
         self.pairing.bio_completed(event, &mut |bio| {
             q2c.entry(bio.op.kind).or_default().add(bio.completed_ns.saturating_sub(bio.queued_ns));
@@ -317,6 +326,22 @@ impl Tally {
         }
         self.count_sectors(event);
         self.count_one(event);
+    }
+
+    /// Takes the bio out of the counts: it will be asked for again.
+    fn bio_refused(&mut self, event: &BlockEvent) {
+        let (kind, sectors) = (event.op.kind, u64::from(event.sectors));
+        let counts = self.counts.entry(kind).or_default();
+        counts.refused += 1;
+        counts.queued = counts.queued.saturating_sub(1);
+        counts.queued_sectors = counts.queued_sectors.saturating_sub(sectors);
+        if let Some(at_size) = self.sizes.get_mut(&(kind, event.sectors)) {
+            at_size.0 = at_size.0.saturating_sub(1);
+        }
+        let asker = self.pairing.bio_refused(event);
+        if let Some(sum) = asker.filter(|asker| asker.ours).and_then(|_| self.ours.get_mut(&kind)) {
+            *sum = (sum.0.saturating_sub(1), sum.1.saturating_sub(sectors));
+        }
     }
 
     /// False for a device that takes bios as they come, as far as was seen.
@@ -500,6 +525,31 @@ mod tests {
         assert_eq!(requests, [(1024, 1), (4096, 2), (5120, 0)]);
         assert_eq!((tally.placed, tally.sequential), (3, 1));
         assert!(tally.d2c[&Kind::Read].summary().max_ns < 4_000_000);
+    }
+
+    #[test]
+    fn a_bio_that_would_not_wait_and_is_asked_again_is_one() {
+        let mut tally = Tally::new(BEGIN_NS, 1_000_000_000);
+        let mut family = Family::of(5);
+        for (action, ms, error) in [
+            (Action::Queue, 0, 0),
+            (Action::BioComplete, 1, AGAIN),
+            (Action::Queue, 2, 0),
+            (Action::Issue, 2, 0),
+            (Action::Complete, 12, 0),
+        ] {
+            let event = BlockEvent { error, ..event(action, ms, 0, 2048) };
+            tally.add(&event, Some(&mut family));
+        }
+        let reads = tally.of(Kind::Read);
+        assert_eq!((reads.queued, reads.refused, reads.completed, reads.errors), (1, 1, 1, 0));
+        assert_eq!((reads.queued_sectors, reads.completed_sectors), (2048, 2048));
+        assert_eq!(tally.ours[&Kind::Read], (1, 2048));
+        let sizes = tally.at_sizes(Kind::Read);
+        assert_eq!(sizes, [AtSize { bytes: 1 << 20, bios: 1, requests: 1 }]);
+        let q2c = tally.q2c[&Kind::Read].summary();
+        assert_eq!(q2c.count, 1);
+        assert!(q2c.max_ns >= 9_000_000, "{q2c:?}");
     }
 
     #[test]
