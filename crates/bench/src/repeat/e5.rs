@@ -72,7 +72,8 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
                  with slice_idle and low_latency=0 for the anticipatory one; kyber is new. The disk is the model {DISK}."
             ),
             format!(
-                "The table has {TABLE}B (with --quick 64 MB) instead of 2 GB: times are shorter by that."
+                "The table has {} MB (with --quick 64) instead of 2 GB: times are shorter by that.",
+                TABLE.trim_end_matches('m')
             ),
         ],
         sections,
