@@ -6,7 +6,8 @@
 . "$(dirname "$0")/common.sh"
 machine
 address=$DATA/empty-endpoint
-"$(example empty_endpoint)" > "$address" &
+program=$(example empty_endpoint)
+"$program" > "$address" &
 endpoint=$!
 trap 'kill "$endpoint"; rm -rf "$address" "$DATA"/driver-*' EXIT
 last=$(($(nproc) - 1))
