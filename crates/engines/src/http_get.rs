@@ -17,7 +17,10 @@ pub fn status(url: &str, patience: Duration) -> io::Result<u16> {
     let mut stream = TcpStream::connect_timeout(&socket, patience)?;
     stream.set_read_timeout(Some(patience))?;
     stream.set_write_timeout(Some(patience))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {authority}\r\nAccept: */*\r\nConnection: close\r\n\r\n")?;
+    // In one piece: a server that answers the first line may close before the next is written.
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: {authority}\r\nAccept: */*\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line)?;
     let status = line.split(' ').nth(1).and_then(|status| status.parse().ok());
