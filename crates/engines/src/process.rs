@@ -11,7 +11,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use snowmelt_lab::undo::{StepId, Undo};
+use snowmelt_lab::undo::{StepId, Undo, processes_below};
 
 use crate::error::{EngineError, log_tail};
 
@@ -171,7 +171,7 @@ impl Process {
         if self.ended().is_some() {
             return;
         }
-        let mut all = descendants(self.pid());
+        let mut all = processes_below(self.pid());
         all.insert(0, self.pid());
         all.iter().for_each(|pid| signal(*pid, Signal::KILL));
         self.wait(Duration::from_secs(10), &|| false);
@@ -193,26 +193,6 @@ fn signal(pid: u32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid as i32) {
         let _ = kill_process(pid, signal); // it may have ended by itself
     }
-}
-
-/// The processes that a process started, and theirs.
-fn descendants(root: u32) -> Vec<u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let pairs: Vec<(u32, u32)> = pids.filter_map(|pid| Some((pid, parent_of(pid)?))).collect();
-    let mut found = vec![root];
-    let mut next = 0;
-    while let Some(parent) = found.get(next).copied() {
-        found.extend(pairs.iter().filter(|pair| pair.1 == parent).map(|pair| pair.0));
-        next += 1;
-    }
-    found.split_off(1)
-}
-
-fn parent_of(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in brackets, may hold anything; the parent is the second field behind it.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
