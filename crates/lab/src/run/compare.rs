@@ -44,6 +44,7 @@ struct Loaded {
     machine: Value,
     doubts: Vec<String>,
     report: Report,
+    lines: Vec<Value>,
     cells: Cells,
     shown: Texts,
 }
@@ -54,7 +55,7 @@ type Key = Vec<Value>;
 /// Values of each measure, repeat by repeat, cell by cell.
 type Cells = Vec<(Key, BTreeMap<String, Vec<f64>>)>;
 
-/// Fields that are shown, as texts: of the last line of each cell.
+/// Fields that are shown, as texts, line by line.
 type Texts = Vec<(Key, Vec<String>)>;
 
 /// One measure of one cell in both runs.
@@ -98,7 +99,7 @@ pub fn run(args: &CompareArgs) -> Result<(), LabError> {
             after.kind
         )));
     }
-    key_alike(&mut before, &mut after)?;
+    key_alike(&mut before, &mut after);
     let (pairs, alone) = pair_up(&before, &after);
     let beside = beside(&before, &after);
     if pairs.is_empty() && beside.is_empty() {
@@ -148,6 +149,7 @@ impl Loaded {
             machine: json(&path.join("machine.json"))?,
             doubts: doubts.iter().filter_map(|d| d.as_str().map(String::from)).collect(),
             report: Report::load(path)?,
+            lines,
             cells,
             shown,
         })
@@ -161,18 +163,16 @@ fn json(path: &Path) -> Result<Value, LabError> {
 
 /// Gives both runs the keys of either: a run from before a setting was a key has no value of it,
 /// as one that leaves the setting alone.
-fn key_alike(before: &mut Loaded, after: &mut Loaded) -> Result<(), LabError> {
+fn key_alike(before: &mut Loaded, after: &mut Loaded) {
     let mut keys = before.comparison.keys.clone();
     keys.extend(after.comparison.keys.iter().filter(|key| !before.comparison.keys.contains(key)).cloned());
     for loaded in [before, after] {
         if loaded.comparison.keys != keys {
             loaded.comparison.keys = keys.clone();
-            let lines = lines(&loaded.path, &loaded.comparison)?;
-            loaded.cells = cells(&lines, &loaded.comparison);
-            loaded.shown = shown(&lines, &loaded.comparison);
+            loaded.cells = cells(&loaded.lines, &loaded.comparison);
+            loaded.shown = shown(&loaded.lines, &loaded.comparison);
         }
     }
-    Ok(())
 }
 
 /// The lines of the run in folder `run`.
@@ -568,7 +568,7 @@ mod tests {
         lines.write(&json!({ "bs": 8, "depth": 1, "iops": 50.0, "scheduler": "bfq" })).unwrap();
         run.finish(Report::new("new")).unwrap();
         let (mut old, mut new) = (Loaded::read(&old).unwrap(), Loaded::read(&new).unwrap());
-        key_alike(&mut old, &mut new).unwrap();
+        key_alike(&mut old, &mut new);
         let (pairs, alone) = pair_up(&old, &new);
         assert_eq!(pairs.iter().map(|p| p.key[0].as_u64()).collect::<Vec<_>>(), [Some(4)]);
         assert_eq!(alone, 2, "8 under bfq is another cell than 8");
