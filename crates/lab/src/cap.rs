@@ -98,7 +98,7 @@ fn hold_processes(pids: &[u32], device: &CapDevice, caps: &Caps, undo: &Undo) ->
     let programs: Vec<Program> = pids.iter().map(|pid| Program::running(*pid)).collect::<Result<_, _>>()?;
     let stop = stop_on_signal();
     let mut held = Held::make(Path::new(ROOT), pids[0], undo)?;
-    if caps.write_bytes_per_s.is_some() || caps.writes_per_s.is_some() {
+    if caps.hold_writes() {
         held.count_page_cache();
     }
     tell(&caps.set(held.group(), device, undo)?);

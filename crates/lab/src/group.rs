@@ -240,7 +240,8 @@ fn find(root: &Path, name: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn file(path: &Path, text: &str) {
+    /// A control file in a tree made of files.
+    pub(super) fn file(path: &Path, text: &str) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }

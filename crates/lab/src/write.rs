@@ -273,6 +273,16 @@ mod tests {
         assert!(error.contains("'often'") && error.contains("background"), "{error}");
     }
 
+    /// A folder for files that can be measured; nothing where temporary files are on no device.
+    fn folder_on_a_device() -> Option<tempfile::TempDir> {
+        let dir = tempfile::tempdir().unwrap();
+        if Target::look(dir.path()).is_err_and(|e| e.to_string().contains("which no block device")) {
+            println!("skipped: temporary files are on no block device here");
+            return None;
+        }
+        Some(dir)
+    }
+
     #[test]
     fn nothing_that_exists_is_touched_without_destroy() {
         let dir = tempfile::tempdir().unwrap();
@@ -287,11 +297,7 @@ mod tests {
 
     #[test]
     fn each_size_has_rungs_and_the_vectored_one_writes_neighbours_together() {
-        let dir = tempfile::tempdir().unwrap();
-        if Target::look(dir.path()).is_err_and(|e| e.to_string().contains("which no block device")) {
-            println!("skipped: temporary files are on no block device here");
-            return;
-        }
+        let Some(dir) = folder_on_a_device() else { return };
         let (path, out) = (dir.path().join("made"), dir.path().join("run"));
         // As many writes of 16k as the file has places: all of them are neighbours.
         let line = format!(
@@ -320,11 +326,7 @@ mod tests {
 
     #[test]
     fn a_ladder_writes_leaves_no_file_and_says_when_it_was_durable() {
-        let dir = tempfile::tempdir().unwrap();
-        if Target::look(dir.path()).is_err_and(|e| e.to_string().contains("which no block device")) {
-            println!("skipped: temporary files are on no block device here");
-            return;
-        }
+        let Some(dir) = folder_on_a_device() else { return };
         let (path, out) = (dir.path().join("made"), dir.path().join("run"));
         let line = format!(
             "{} --size 2m --writes 96 --journal 128k --sync each,journal,end,background --out {}",

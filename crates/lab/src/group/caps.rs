@@ -40,6 +40,11 @@ impl Caps {
         IoLimit::ALL.iter().all(|limit| self.get(*limit).is_none())
     }
 
+    /// True when writing is capped.
+    pub fn hold_writes(&self) -> bool {
+        self.write_bytes_per_s.is_some() || self.writes_per_s.is_some()
+    }
+
     /// Of a group, as they read now.
     ///
     /// # Errors
@@ -187,8 +192,7 @@ impl CapsInForce {
 
     /// Writes that the caps do not hold, if there are such.
     pub fn doubt(&self) -> Option<String> {
-        let writes_are_free = self.caps.write_bytes_per_s.is_none() && self.caps.writes_per_s.is_none();
-        if self.writeback || writes_are_free {
+        if self.writeback || !self.caps.hold_writes() {
             return None;
         }
         let why = match self.version {

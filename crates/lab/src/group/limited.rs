@@ -52,7 +52,7 @@ impl Limited {
         };
         if let Some((device, caps)) = &limits.caps {
             let folder = places.group(Controller::Io, &format!("capping the I/O on {}", device.name))?;
-            if caps.write_bytes_per_s.is_some() || caps.writes_per_s.is_some() {
+            if caps.hold_writes() {
                 places.count_page_cache();
             }
             made.caps = Some(caps.set(&folder, device, undo)?);

@@ -141,12 +141,8 @@ pub(super) fn unified_tree(root: &Path) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::file;
     use super::*;
-
-    fn file(path: &Path, text: &str) {
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
 
     #[test]
     fn a_new_group_goes_below_our_own_or_beside_it() {
