@@ -58,6 +58,16 @@ pub fn engine(steps: &Steps<'_>, adapter: Adapter, place: &Place<'_>, memory: u6
     Ok(engine)
 }
 
+/// Throws the files of a stopped engine out of the page cache.
+pub fn throw_out(steps: &mut Steps<'_>, engine: &Engine) -> Result<()> {
+    let stayed = make_cold(&engine.data())?.cached_after;
+    if stayed > 0 {
+        let title = &engine.adapter().title;
+        steps.doubt(format!("{title}: {stayed} pages of its files stayed in the page cache"));
+    }
+    Ok(())
+}
+
 /// Kills an engine after so many changes, throws its files out of the page cache, and starts it
 /// again. `more`: arguments of its start.
 pub fn killed(
@@ -78,10 +88,7 @@ pub fn killed(
     speech.change(steps, changes)?;
     let changes_s = changing.elapsed().as_secs_f64();
     server.crash();
-    let stayed = make_cold(&engine.data())?.cached_after;
-    if stayed > 0 {
-        steps.doubt(format!("{title}: {stayed} pages of its files stayed in the page cache"));
-    }
+    throw_out(steps, &engine)?;
     let restarted = Instant::now();
     let server = engine.start()?;
     let found = speech.found(changes - 1)?;

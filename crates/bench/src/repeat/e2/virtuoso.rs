@@ -7,12 +7,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, Workload};
-use snowmelt_engines::cold::make_cold;
 use snowmelt_engines::{Adapter, Language};
 use snowmelt_lab::watch::counters::CounterSource;
 
 use crate::compare::data::DataSet;
-use crate::repeat::server::{Place, engine};
+use crate::repeat::server::{Place, engine, throw_out};
 use crate::repeat::steps::Steps;
 
 /// The memory that it is told of.
@@ -51,10 +50,7 @@ pub fn metered(steps: &mut Steps<'_>, products: u32, mixes: u32) -> Result<Meter
     data.cut(place.parts, steps.threads())?;
     steps.say(&format!("Virtuoso: loading {} triples", data.items));
     engine.load(Language::Sparql)?;
-    let stayed = make_cold(&engine.data())?.cached_after;
-    if stayed > 0 {
-        steps.doubt(format!("Virtuoso: {stayed} pages of its files stayed in the page cache"));
-    }
+    throw_out(steps, &engine)?;
     let script = folder.join("mixes.sql");
     let graph = engine.adapter().default_graph.clone().unwrap_or_default();
     std::fs::write(&script, statements(products, mixes, &graph)?)
