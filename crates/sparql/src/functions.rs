@@ -8,12 +8,14 @@
 //! one that loops over a text asks
 //! [`Terms::poll`]: either ends the query.
 
+mod backtrack;
 mod date;
 mod hash;
 mod pattern;
 mod search;
 mod string;
 mod term;
+mod xpath;
 
 pub(crate) use pattern::TextPattern;
 pub(crate) use string::lang_matches;

@@ -36,6 +36,9 @@ pub(super) struct PathJoin {
 /// Reached that a number of start nodes should reach together.
 const PAIRS: usize = 1 << 18;
 
+/// Start nodes that are taken first. A few, so that a LIMIT is soon met; then eight times as many.
+const FIRST_STARTS: usize = 64;
+
 /// State of the walk.
 #[derive(Default)]
 pub(super) struct PathState {
@@ -453,7 +456,7 @@ impl PathJoin {
         };
         let mut held = run.memory.held();
         held.set(nodes.len() * 8 + starts.as_ref().map_or(0, |s| s.len() * 16), WHAT)?;
-        Ok(Walking { job, nodes, held, done: 0, some: 4096, starts })
+        Ok(Walking { job, nodes, held, done: 0, some: FIRST_STARTS, starts })
     }
 
     /// The pairs of the next start nodes; fewer nodes when the memory does not suffice for
@@ -475,6 +478,7 @@ impl PathJoin {
             walking.done = to;
             walking.some = match pairs.len() {
                 n if n > PAIRS => walking.some / 2,
+                n if n < PAIRS / 16 => walking.some * 8,
                 n if n < PAIRS / 4 => walking.some * 2,
                 _ => walking.some,
             }

@@ -11,6 +11,7 @@ use spargebra::algebra::Expression;
 
 use super::kernel::{self, FALSE, TRUE};
 use super::node::ExprNode;
+use crate::value::iri;
 
 /// A list shorter than this is compared one by one.
 const LEAST_MEMBERS: usize = 8;
@@ -21,7 +22,9 @@ pub(crate) struct Members {
     /// ids that only the same id equals
     ids: FxHashSet<TermId>,
     /// IRIs that are not stored: only a computed IRI can be one
-    pub(super) iris: FxHashSet<Box<str>>,
+    iris: FxHashSet<Box<str>>,
+    /// plain strings that are not stored: only a computed string can be one
+    strings: FxHashSet<Box<str>>,
     /// members of neither set
     pub(super) rest: Vec<ExprNode>,
     /// members that are not known to be IRIs, those in the set included
@@ -43,12 +46,21 @@ impl Members {
         if nodes.len() < LEAST_MEMBERS {
             return Err(nodes);
         }
-        let (mut ids, mut iris) = (FxHashSet::default(), FxHashSet::default());
+        let (mut ids, mut iris, mut strings) =
+            (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
         let (mut rest, mut literals) = (Vec::new(), Vec::new());
         for (expr, node) in list.iter().zip(nodes) {
             match (expr, node) {
                 (Expression::NamedNode(iri), ExprNode::Const(id)) if id.kind() == Kind::Local => {
                     iris.insert(iri.as_str().into());
+                }
+                (Expression::Literal(literal), ExprNode::Const(id))
+                    if id.kind() == Kind::Local
+                        && literal.language().is_none()
+                        && literal.datatype().as_str() == iri::STRING =>
+                {
+                    strings.insert(literal.value().into());
+                    literals.push(ExprNode::Const(id));
                 }
                 (_, ExprNode::Const(id)) if kernel::is_plain(id) => {
                     ids.insert(id);
@@ -64,7 +76,17 @@ impl Members {
                 (_, other) => rest.push(other),
             }
         }
-        Ok(Self { ids, iris, rest, literals })
+        Ok(Self { ids, iris, strings, rest, literals })
+    }
+
+    /// Whether an IRI that is not stored is in the list.
+    pub(super) fn has_absent_iri(&self, iri: &str) -> bool {
+        self.iris.contains(iri)
+    }
+
+    /// Whether a plain string that is not stored is in the list.
+    pub(super) fn has_absent_string(&self, text: &str) -> bool {
+        self.strings.contains(text)
     }
 
     pub(super) fn find(&self, id: TermId) -> Answered {

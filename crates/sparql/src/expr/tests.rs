@@ -463,3 +463,15 @@ fn speed_of_filters() {
         println!("{passed:>8} pass  {text}");
     }
 }
+
+/// None of a long list is compared one by one.
+#[test]
+fn strings_that_are_not_stored_are_in_the_set_of_a_list() {
+    let list: Vec<String> = (0..100).map(|n| format!("\"text number {n}\"")).collect();
+    let expression = parse(&format!("STR(?x) IN ({})", list.join(", ")));
+    let mut terms = terms();
+    let expr = compile(&expression, &|_| Some(0), &mut terms, &mut NoStore).unwrap();
+    let ExprNode::InSet(_, members) = &expr.root else { panic!("a list: {expr:?}") };
+    assert!(members.rest.is_empty(), "{:?}", members.rest);
+    assert!(members.has_absent_string("text number 99") && !members.has_absent_string("text number 100"));
+}

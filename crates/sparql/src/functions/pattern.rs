@@ -1,28 +1,33 @@
-//! REGEX and REPLACE: XPath's patterns and replacements on the regex crate (linear time: no
-//! pattern can stall a query), and on its automata where a text is long for its pattern
-//! ([`super::search`]).
+//! REGEX and REPLACE: XPath's patterns and replacements.
 //!
-//! XPath's dialect is the crate's, back-references and character class subtraction apart; those
-//! patterns are errors. The replacement is XPath's: `$1` is a group's number as long as it
-//! names one, `\$` and `\\` are themselves, any other use of the two characters is an error.
+//! A pattern is translated ([`super::xpath`]) and compiled for one of three engines:
+//!
+//! 1. the regex crate, in linear time: no pattern can stall a query;
+//! 2. its automata, step by step, where a text is long for its pattern ([`super::search`]);
+//! 3. an engine that backtracks, bounded in steps, where the pattern has back-references
+//!    ([`super::backtrack`]).
+//!
+//! The replacement is XPath's: `$1` is a group's number as long as it names one, `\$` and `\\`
+//! are themselves, any other use of the two characters is an error.
 
 use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use regex::{Regex, RegexBuilder};
-use regex_automata::util::syntax;
 
 use super::Func;
+use super::backtrack::Backtracking;
 use super::search::{Automata, DFA_BYTES, Stopped};
 use super::string::{like, plain, string};
+use super::xpath::{self, Flags};
 use crate::value::{Terms, Value};
 
 /// Bytes of compiled patterns, in steps; the last is the most.
 const PATTERN_BYTES: [usize; 3] = [64 << 10, 256 << 10, 1 << 20];
 
-/// Bytes of the longest pattern: its tree takes a hundred times as many, and longer ones
-/// compile to more than the most anyway.
+/// Bytes of the longest pattern, also translated: its tree takes a hundred times as many, and
+/// longer ones compile to more than the most anyway.
 const LONGEST: usize = 64 << 10;
 
 /// Bytes of a text times those of its compiled pattern up to which a search is not interrupted:
@@ -32,90 +37,99 @@ const AT_ONCE: usize = (32 << 10) * PATTERN_BYTES[0];
 /// The same for the groups of a match in a long text: within a second.
 const GROUPS_AT_ONCE: usize = 8 * AT_ONCE;
 
-/// The flags of a pattern.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Dialect {
-    dot_matches_new_line: bool,
-    multi_line: bool,
-    case_insensitive: bool,
-    ignore_whitespace: bool,
-    /// nothing is special, in the replacement neither
-    literal: bool,
-}
-
-impl Dialect {
-    /// None when a flag is malformed.
-    fn new(flags: &str) -> Option<Self> {
-        let mut dialect = Self { literal: flags.contains('q'), ..Self::default() };
-        for flag in flags.chars() {
-            match flag {
-                's' => dialect.dot_matches_new_line = true,
-                'm' => dialect.multi_line = true,
-                'i' => dialect.case_insensitive = true,
-                'x' => dialect.ignore_whitespace = !dialect.literal,
-                'q' => {}
-                _ => return None,
-            };
+/// The flags of a pattern, and whether nothing is special (`q`), in the replacement neither;
+/// `None` when a flag is malformed.
+fn flags_of(flags: &str) -> Option<(Flags, bool)> {
+    let literal = flags.contains('q');
+    let mut parsed = Flags::default();
+    for flag in flags.chars() {
+        match flag {
+            's' => parsed.dot_matches_all = true,
+            'm' => parsed.multi_line = true,
+            'i' => parsed.ignore_case = true,
+            'x' => parsed.drop_white_space = true,
+            'q' => {}
+            _ => return None,
         }
-        Some(dialect)
     }
-
-    /// The same for the automata.
-    pub(super) fn syntax(self) -> syntax::Config {
-        syntax::Config::new()
-            .dot_matches_new_line(self.dot_matches_new_line)
-            .multi_line(self.multi_line)
-            .case_insensitive(self.case_insensitive)
-            .ignore_whitespace(self.ignore_whitespace)
-    }
-
-    fn regex(self, pattern: &str, bytes: usize) -> Option<Regex> {
-        RegexBuilder::new(pattern)
-            .dot_matches_new_line(self.dot_matches_new_line)
-            .multi_line(self.multi_line)
-            .case_insensitive(self.case_insensitive)
-            .ignore_whitespace(self.ignore_whitespace)
-            .size_limit(bytes)
-            .dfa_size_limit(DFA_BYTES)
-            .build()
-            .ok()
-    }
+    Some((parsed, literal))
 }
 
 /// A compiled pattern.
 #[derive(Clone, Debug)]
 pub(crate) struct TextPattern {
-    regex: Regex,
-    dialect: Dialect,
-    /// what it takes compiled, rounded up: at worst a search takes that long for each byte of
-    /// the text
+    engine: Matcher,
+    /// For texts that end with a line feed: see [`xpath::Translated::at_last_line`].
+    at_last_line: Option<Backtracking>,
+    /// The replacement is literal, too.
+    is_literal: bool,
+    /// Size of the compiled pattern, rounded up: at worst a search takes that long for each byte
+    /// of the text.
     bytes: usize,
-    /// for long texts, made for the first one; None: it has none
+}
+
+#[derive(Clone, Debug)]
+enum Matcher {
+    Linear(Linear),
+    Backtracking(Backtracking),
+}
+
+/// A pattern that is searched for in linear time.
+#[derive(Clone, Debug)]
+struct Linear {
+    regex: Regex,
+    /// For long texts, made for the first one; `None` inside: the pattern has none.
     automata: Arc<OnceLock<Option<Automata>>>,
+}
+
+/// The engine that searches a text.
+enum Searcher<'a> {
+    AtOnce(&'a Regex),
+    InSteps(&'a Automata),
+    Backtracking(&'a Backtracking),
 }
 
 impl TextPattern {
     /// None when the pattern or a flag is malformed.
     pub fn new(pattern: &str, flags: &str) -> Option<Self> {
-        let dialect = Dialect::new(flags)?;
-        let pattern = if dialect.literal { regex::escape(pattern) } else { pattern.to_owned() };
+        let (flags, is_literal) = flags_of(flags)?;
         if pattern.len() > LONGEST {
             return None;
         }
-        let mut sizes = PATTERN_BYTES.into_iter();
-        let (regex, bytes) = sizes.find_map(|bytes| Some((dialect.regex(&pattern, bytes)?, bytes)))?;
-        Some(TextPattern { regex, dialect, bytes, automata: Arc::default() })
+        let translated = match is_literal {
+            true => xpath::literal(pattern, flags),
+            false => xpath::translate(pattern, flags)?,
+        };
+        if translated.pattern.len() > LONGEST {
+            return None;
+        }
+        let backtracking = |pattern: &str| Backtracking::new(pattern, PATTERN_BYTES[2]);
+        let at_last_line = match &translated.at_last_line {
+            Some(pattern) => Some(backtracking(pattern)?),
+            None => None,
+        };
+        let (engine, bytes) = match translated.has_back_references {
+            true => (Matcher::Backtracking(backtracking(&translated.pattern)?), PATTERN_BYTES[2]),
+            false => {
+                let (regex, bytes) = linear(&translated.pattern)?;
+                (Matcher::Linear(Linear { regex, automata: Arc::default() }), bytes)
+            }
+        };
+        Some(TextPattern { engine, at_last_line, is_literal, bytes })
     }
 
     pub fn matches(&self, text: &Value<'_>, terms: &Terms) -> Option<Value<'static>> {
         let text = string(text)?.0;
-        let found = if self.is_short(text.len()) {
-            self.poll(text.len(), terms)?;
-            self.regex.is_match(text)
-        } else {
-            let mut search = self.automata(text, terms)?.search();
-            let found = search.is_match(text, || terms.look());
-            self.searched(found, text, terms)?
+        let found = match self.searcher(text, terms)? {
+            Searcher::AtOnce(regex) => regex.is_match(text),
+            Searcher::InSteps(automata) => {
+                let found = automata.search().is_match(text, || terms.look());
+                self.searched(found, text, terms)?
+            }
+            Searcher::Backtracking(pattern) => {
+                let found = pattern.find(text, 0, || terms.look());
+                self.searched(found, text, terms)?.is_some()
+            }
         };
         Some(Value::Boolean(found))
     }
@@ -129,37 +143,32 @@ impl TextPattern {
     ) -> Option<Value<'static>> {
         let (text, lang) = string(text)?;
         let replacement = plain(replacement)?;
-        if self.regex.is_match("") {
+        if self.matches_empty(terms)? {
             return None;
         }
-        let parts = match self.dialect.literal {
+        let parts = match self.is_literal {
             true => vec![ReplacementPart::Text(replacement.to_owned())],
-            false => parts(replacement, self.regex.captures_len() - 1)?,
+            false => parts(replacement, self.groups() - 1)?,
         };
         let mut out = Replaced { text, from: 0, out: String::new(), parts: &parts, terms };
-        if self.is_short(text.len()) {
-            self.poll(text.len(), terms)?;
-            for found in self.regex.captures_iter(text) {
-                let group = |number| found.get(number).map_or("", |group| group.as_str());
-                out.replace(found.get_match().range(), group)?;
+        match self.searcher(text, terms)? {
+            Searcher::AtOnce(regex) => {
+                for found in regex.captures_iter(text) {
+                    let group = |number| found.get(number).map_or("", |group| group.as_str());
+                    out.replace(found.get_match().range(), group)?;
+                }
             }
-        } else {
-            self.replace_long(text, &parts, &mut out, terms)?;
+            Searcher::InSteps(automata) => self.replace_in_steps(automata, &mut out)?,
+            Searcher::Backtracking(pattern) => self.replace_backtracking(pattern, &mut out)?,
         }
         Some(like(out.finish()?, lang))
     }
 
     /// The same matches as the crate's iterator has: an empty one is none where the one before
     /// ends.
-    fn replace_long(
-        &self,
-        text: &str,
-        parts: &[ReplacementPart],
-        out: &mut Replaced<'_>,
-        terms: &Terms,
-    ) -> Option<()> {
+    fn replace_in_steps(&self, automata: &Automata, out: &mut Replaced<'_>) -> Option<()> {
+        let Replaced { text, terms, parts, .. } = *out;
         let has_groups = parts.iter().any(|part| matches!(part, ReplacementPart::Group(1..)));
-        let automata = self.automata(text, terms)?;
         let mut search = automata.search();
         let (mut at, mut last_end) = (0, None);
         while at <= text.len() {
@@ -182,9 +191,55 @@ impl TextPattern {
         Some(())
     }
 
-    /// Whether a text of so many bytes may be searched in one go.
-    fn is_short(&self, text_bytes: usize) -> bool {
-        text_bytes.saturating_mul(self.bytes) <= AT_ONCE
+    fn replace_backtracking(&self, pattern: &Backtracking, out: &mut Replaced<'_>) -> Option<()> {
+        let Replaced { text, terms, .. } = *out;
+        let mut at = 0;
+        loop {
+            let found = pattern.find(text, at, || terms.look());
+            let Some(groups) = self.searched(found, text, terms)? else { break };
+            let found = groups[0].clone();
+            // without look-around, a pattern that does not match the empty text has no empty match
+            assert!(!found.is_empty(), "a pattern that matches the empty text was refused");
+            at = found.end;
+            out.replace(found, |number| groups.get(number).map_or("", |group| &text[group.clone()]))?;
+        }
+        Some(())
+    }
+
+    fn matches_empty(&self, terms: &Terms) -> Option<bool> {
+        match &self.engine {
+            Matcher::Linear(linear) => Some(linear.regex.is_match("")),
+            Matcher::Backtracking(pattern) => {
+                let found = pattern.find("", 0, || terms.look());
+                Some(self.searched(found, "", terms)?.is_some())
+            }
+        }
+    }
+
+    /// Groups, that of the whole match included.
+    fn groups(&self) -> usize {
+        match &self.engine {
+            Matcher::Linear(linear) => linear.regex.captures_len(),
+            Matcher::Backtracking(pattern) => pattern.groups(),
+        }
+    }
+
+    /// The engine for a text; counts the work of a search that is not interrupted.
+    fn searcher(&self, text: &str, terms: &Terms) -> Option<Searcher<'_>> {
+        let linear = match (&self.engine, &self.at_last_line) {
+            (Matcher::Backtracking(pattern), _) => return Some(Searcher::Backtracking(pattern)),
+            (_, Some(pattern)) if text.ends_with('\n') => return Some(Searcher::Backtracking(pattern)),
+            (Matcher::Linear(linear), _) => linear,
+        };
+        if text.len().saturating_mul(self.bytes) <= AT_ONCE {
+            self.poll(text.len(), terms)?;
+            return Some(Searcher::AtOnce(&linear.regex));
+        }
+        let make = || Automata::new(linear.regex.as_str(), self.bytes);
+        match linear.automata.get_or_init(make) {
+            Some(automata) => Some(Searcher::InSteps(automata)),
+            None => terms.refuse_search(text.len(), self.bytes),
+        }
     }
 
     /// Counts the work of a search.
@@ -194,15 +249,6 @@ impl TextPattern {
         terms.poll(text_bytes.saturating_mul(self.bytes / SHARE))
     }
 
-    fn automata(&self, text: &str, terms: &Terms) -> Option<&Automata> {
-        let automata =
-            self.automata.get_or_init(|| Automata::new(self.regex.as_str(), self.dialect, self.bytes));
-        match automata {
-            Some(automata) => Some(automata),
-            None => terms.refuse_search(text.len(), self.bytes),
-        }
-    }
-
     fn searched<T>(&self, found: Result<T, Stopped>, text: &str, terms: &Terms) -> Option<T> {
         match found {
             Ok(found) => Some(found),
@@ -210,6 +256,15 @@ impl TextPattern {
             Err(Stopped::Unsearchable) => terms.refuse_search(text.len(), self.bytes),
         }
     }
+}
+
+/// The pattern compiled, and the step of size that it fits in.
+fn linear(pattern: &str) -> Option<(Regex, usize)> {
+    PATTERN_BYTES.into_iter().find_map(|bytes| {
+        let mut builder = RegexBuilder::new(pattern);
+        let regex = builder.size_limit(bytes).dfa_size_limit(DFA_BYTES).build().ok()?;
+        Some((regex, bytes))
+    })
 }
 
 /// A text in which matches are being replaced.
@@ -390,12 +445,12 @@ mod tests {
             ("a.c", "q"),
             ("(a)|(b)|(c)", ""),
             ("[^a]+a", ""),
-            ("a b # c", "x"),
+            ("a b  c", "x"),
             ("€$", ""),
             ("nothing", ""),
             (r"\p{L}{3,}?", ""),
             ("(?:^|a)(b*)", ""),
-            (r"(?-u:\b)", ""),
+            (r"\i\c*-", "i"),
         ]
         .into_iter()
         .enumerate()
@@ -403,21 +458,22 @@ mod tests {
             let text = long(seed as u64);
             let pattern = TextPattern::new(pattern, flags).unwrap();
             let terms = Terms::for_test(1 << 24);
-            assert!(!pattern.is_short(text.len()));
+            assert!(matches!(pattern.searcher(&text, &terms), Some(Searcher::InSteps(_))));
+            let Matcher::Linear(Linear { regex, .. }) = &pattern.engine else { panic!("not linear") };
             let value = Value::String(text.clone().into());
-            let expected = Value::Boolean(pattern.regex.is_match(&text));
+            let expected = Value::Boolean(regex.is_match(&text));
             assert_eq!(
                 pattern.matches(&value, &terms).map(|v| v.text().into_owned()),
                 Some(expected.text().into_owned())
             );
-            if pattern.regex.is_match("") {
+            if regex.is_match("") {
                 continue;
             }
-            let groups = pattern.regex.captures_len() - 1;
+            let groups = regex.captures_len() - 1;
             for replacement in ["<$0>", "$1-$2"].into_iter().take(1 + groups) {
-                let expected = match pattern.dialect.literal {
-                    true => pattern.regex.replace_all(&text, regex::NoExpand(replacement)),
-                    false => pattern.regex.replace_all(&text, replacement),
+                let expected = match pattern.is_literal {
+                    true => regex.replace_all(&text, regex::NoExpand(replacement)),
+                    false => regex.replace_all(&text, replacement),
                 };
                 let replaced = pattern.replace(&value, &Value::String(replacement.into()), &terms);
                 assert!(replaced.is_some_and(|r| r.text() == expected), "{pattern:?} {replacement}");
@@ -426,17 +482,33 @@ mod tests {
     }
 
     #[test]
-    fn what_no_automaton_searches_is_refused() {
+    fn back_references_in_a_long_text_are_refused() {
         let terms = Terms::for_test(1 << 24);
-        let pattern = TextPattern::new(r"\bz", "").unwrap();
+        let pattern = TextPattern::new(r"(z)\1", "").unwrap();
         assert!(pattern.matches(&Value::String(long(1).into()), &terms).is_none());
         assert!(matches!(terms.fault(), Err(crate::value::TermError::Search { .. })));
     }
 
     #[test]
+    fn a_search_that_backtracks_for_ever_is_refused() {
+        let terms = Terms::for_test(1 << 24);
+        let pattern = TextPattern::new(r"^(a)(?:\1|a)*\1b$", "").unwrap();
+        let text = "a".repeat(40) + "c";
+        assert!(pattern.matches(&Value::String(text.into()), &terms).is_none());
+        assert!(matches!(terms.fault(), Err(crate::value::TermError::Search { .. })));
+    }
+
+    #[test]
+    fn matches_that_backtrack_are_replaced_one_by_one() {
+        assert_eq!(replace("aabbcabb", r"(\w)\1", "<$1>").as_deref(), Some("<a><b>ca<b>"));
+        assert_eq!(replace("aabb", r"(a*)\1", "x"), None);
+        assert_eq!(replace("éé€€é", r"(.)\1", "$1").as_deref(), Some("é€é"));
+    }
+
+    #[test]
     fn a_search_ends_when_the_query_has_to() {
         let text = "ab".repeat(1 << 20);
-        let automata = Automata::new("(?:[ab]*a[ab]{9}c)", Dialect::default(), PATTERN_BYTES[0]).unwrap();
+        let automata = Automata::new("(?:[ab]*a[ab]{9}c)", PATTERN_BYTES[0]).unwrap();
         let mut looks = 0;
         let found = automata.search().is_match(&text, || {
             looks += 1;

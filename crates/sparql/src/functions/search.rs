@@ -14,8 +14,6 @@ use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::nfa::thompson;
 use regex_automata::{Anchored, Input, MatchKind, meta};
 
-use super::pattern::Dialect;
-
 /// Bytes of a DFA's states; when they are used up it begins anew.
 pub(super) const DFA_BYTES: usize = 512 << 10;
 
@@ -27,7 +25,7 @@ const LOOK_BYTES: usize = 16 << 10;
 pub(super) enum Stopped {
     /// The query has to end, for a reason that was noted.
     Query,
-    /// The DFA cannot search this text: a Unicode word boundary, and a character beyond ASCII.
+    /// The engine gave up: it would take more states or steps than it may.
     Unsearchable,
 }
 
@@ -48,21 +46,20 @@ pub(super) struct Search<'a> {
 
 impl Automata {
     /// None for a pattern that has no DFA of the size.
-    pub fn new(pattern: &str, dialect: Dialect, compiled_bytes: usize) -> Option<Self> {
+    pub fn new(pattern: &str, compiled_bytes: usize) -> Option<Self> {
         let dfa = |kind, reverse| {
             // backwards the encoding of characters takes more states
             let most = compiled_bytes << u32::from(reverse);
             let nfa = thompson::Config::new().reverse(reverse).nfa_size_limit(Some(2 * most));
             let config = DFA::config().match_kind(kind).cache_capacity(DFA_BYTES);
-            let config = config.unicode_word_boundary(true);
-            DFA::builder().configure(config).thompson(nfa).syntax(dialect.syntax()).build(pattern).ok()
+            DFA::builder().configure(config).thompson(nfa).build(pattern).ok()
         };
         let groups = meta::Regex::config().nfa_size_limit(Some(compiled_bytes));
         let groups = groups.hybrid_cache_capacity(DFA_BYTES);
         Some(Self {
             forward: dfa(MatchKind::LeftmostFirst, false)?,
             reverse: dfa(MatchKind::All, true)?,
-            groups: meta::Builder::new().configure(groups).syntax(dialect.syntax()).build(pattern).ok()?,
+            groups: meta::Builder::new().configure(groups).build(pattern).ok()?,
         })
     }
 

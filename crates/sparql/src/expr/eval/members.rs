@@ -108,7 +108,12 @@ impl<'b> Eval<'_, 'b> {
             terms.push(if *is_iri { TermRef::Iri(text) } else { TermRef::string(text) });
         }
         for ((id, is_iri, text), stored) in asked.iter().zip(self.store.resolve(&terms)?) {
-            let absent = || InDictionary::Absent(*is_iri && members.iris.contains(text.as_str()));
+            let absent = || {
+                InDictionary::Absent(match is_iri {
+                    true => members.has_absent_iri(text),
+                    false => members.has_absent_string(text),
+                })
+            };
             known.insert(*id, stored.map_or_else(absent, InDictionary::Stored));
         }
         Ok(known)
@@ -118,6 +123,6 @@ impl<'b> Eval<'_, 'b> {
 /// A computed term in the dictionary.
 enum InDictionary {
     Stored(TermId),
-    /// it is not there; whether it is one of the list's IRIs that are not there
+    /// it is not there; whether it is one of the list's members that are not there
     Absent(bool),
 }
