@@ -17,7 +17,7 @@ use std::io::Read;
 use super::Sink;
 use super::scope::{Base, Language, first_base};
 use super::terms::{Node, Terms};
-use crate::fault::ReadError;
+use crate::fault::{ReadError, ReadFault};
 use crate::xml::canonical::Canonical;
 use crate::xml::chars::is_blank;
 use crate::xml::limits::too_long;
@@ -149,6 +149,11 @@ impl<R: Read> RdfXml<R> {
     /// Elements that are open.
     pub fn levels(&self) -> usize {
         self.xml.levels()
+    }
+
+    /// A fault at what was read last, for those who watch over the reading.
+    pub fn fault_here(&mut self, message: impl Into<String>) -> ReadFault {
+        self.xml.place().fault(message)
     }
 
     /// Reads on for one event of XML; false at the end. What it hands out is bounded by the
