@@ -2,7 +2,8 @@
 //!
 //! 1. [`source`] opens a file, stdin or a reader, decompresses it and tells its format.
 //! 2. [`guard`] measures a document's nesting before a parser recurses over it.
-//! 3. [`ntriples`] scans N-Triples and N-Quads; [`document`] has the other formats parsed.
+//! 3. [`ntriples`] scans N-Triples and N-Quads; [`document`] has the other formats parsed,
+//!    [`rdf_xml`] by a reader of ours.
 //! 4. [`intern`] makes of each chunk a dictionary of its own and rows of references into it.
 //!
 //! Loads and transactions build on this alike; nothing here knows a database.
@@ -15,8 +16,8 @@ mod guard;
 pub(crate) mod hash;
 pub(crate) mod intern;
 pub(crate) mod ntriples;
+mod rdf_xml;
 pub(crate) mod source;
-mod tagwise;
 
 use oxrdf::NamedNode;
 

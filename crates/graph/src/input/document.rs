@@ -1,5 +1,5 @@
 //! Formats that only a parser with memory can read (Turtle, TriG, RDF/XML, JSON-LD, N3): one
-//! thread, oxrdfio, cut into chunks of statements.
+//! thread, oxrdfio or for RDF/XML a reader of our own, cut into chunks of statements.
 
 use std::io::Read;
 
@@ -8,7 +8,7 @@ use oxrdfio::{RdfFormat, RdfParseError, RdfParser};
 use snowmelt_store::MemoryBudget;
 
 use super::guard::{Bounds, Guarded};
-use super::tagwise::TagWise;
+use super::rdf_xml::parse_rdf_xml;
 use crate::input::error::LoadError;
 use crate::input::intern::{Fault, Interner, Parsed};
 use crate::interrupt::Interrupt;
@@ -50,6 +50,9 @@ pub(crate) fn parse_document(
     mut full: impl FnMut(Parsed) -> Result<(), LoadError>,
     name: &str,
 ) -> Result<(), LoadError> {
+    if options.format == RdfFormat::RdfXml {
+        return parse_rdf_xml(read, source, options, cancel, empty, full, name);
+    }
     let graph = options.graph.map_or(GraphName::DefaultGraph, GraphName::NamedNode);
     let mut parser = RdfParser::from_format(options.format).with_default_graph(graph);
     if options.is_one_graph {
@@ -64,16 +67,10 @@ pub(crate) fn parse_document(
     let charge = Some(options.budget.charge("a document that nests, or of JSON-LD,"));
     let read = Guarded::new(read, options.format, Bounds { longest: options.longest, charge });
     let recovers = matches!(options.format, RdfFormat::Turtle | RdfFormat::TriG | RdfFormat::N3);
-    let (quads, at): (Box<dyn Iterator<Item = _>>, _) = if options.format == RdfFormat::RdfXml {
-        let (read, at) = TagWise::new(read);
-        (Box::new(parser.for_reader(read)), Some(at))
-    } else {
-        (Box::new(parser.for_reader(read)), None)
-    };
     let mut interner = Interner::new();
     interner.begin(source, empty()?);
     let mut faults = 0;
-    for quad in quads {
+    for quad in parser.for_reader(read) {
         // a statement may be long
         super::cancelled(cancel)?;
         match quad {
@@ -92,9 +89,7 @@ pub(crate) fn parse_document(
                 interner.parsed.skipped += 1;
             }
             Err(RdfParseError::Syntax(error)) => {
-                let told = error.location().map(|range| (range.start.line, range.start.column));
-                let read_to = || at.as_ref().map(|at| (at.get().line, at.get().column));
-                let place = told.or_else(read_to);
+                let place = error.location().map(|range| (range.start.line, range.start.column));
                 interner.parsed.fault = Some(Fault {
                     line: place.map_or(0, |(line, _)| line),
                     column: place.map_or(0, |(_, column)| column + 1),
