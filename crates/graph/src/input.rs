@@ -10,14 +10,18 @@
 
 pub(crate) mod document;
 pub(crate) mod error;
+mod foreign;
 #[doc(hidden)]
 pub mod fuzz;
 mod guard;
 pub(crate) mod hash;
 pub(crate) mod intern;
+mod json_ld;
+pub(crate) mod left_out;
 pub(crate) mod ntriples;
 mod rdf_xml;
 pub(crate) mod source;
+pub(crate) mod terms;
 
 use oxrdf::NamedNode;
 

@@ -44,8 +44,8 @@ impl Sink for Chunk {
         self.interner.parsed.rows.push([subject, predicate, object, graph]);
     }
 
-    fn dropped(&mut self, _: ReadFault) {
-        self.interner.parsed.skipped += 1;
+    fn dropped(&mut self, fault: ReadFault) {
+        self.interner.parsed.leave_out(of_reader(fault));
     }
 }
 
