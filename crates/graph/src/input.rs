@@ -2,21 +2,26 @@
 //!
 //! 1. [`source`] opens a file, stdin or a reader, decompresses it and tells its format.
 //! 2. [`guard`] measures a document's nesting before a parser recurses over it.
-//! 3. [`ntriples`] scans N-Triples and N-Quads; [`document`] has the other formats parsed.
+//! 3. [`ntriples`] scans N-Triples and N-Quads; [`document`] has the other formats parsed,
+//!    [`rdf_xml`] by a reader of ours.
 //! 4. [`intern`] makes of each chunk a dictionary of its own and rows of references into it.
 //!
 //! Loads and transactions build on this alike; nothing here knows a database.
 
 pub(crate) mod document;
 pub(crate) mod error;
+mod foreign;
 #[doc(hidden)]
 pub mod fuzz;
 mod guard;
 pub(crate) mod hash;
 pub(crate) mod intern;
+mod json_ld;
+pub(crate) mod left_out;
 pub(crate) mod ntriples;
+mod rdf_xml;
 pub(crate) mod source;
-mod tagwise;
+pub(crate) mod terms;
 
 use oxrdf::NamedNode;
 

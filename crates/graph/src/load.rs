@@ -60,10 +60,13 @@ use crate::dict::{self, GraphMeta};
 use crate::input::{cancelled, graph_name};
 
 pub use crate::input::error::LoadError;
+pub use crate::input::left_out::LeftOut;
 pub use crate::input::source::{FormatToldBy, Source, format_named, format_of_media_type};
+pub use crate::input::terms::OddTerms;
 pub use dictionary::DictionaryCounts;
 pub use options::{Fill, LoadOptions, LoadSizes};
 pub use progress::{LoadProgress, LoadReport, Phase, Progress};
+pub use snowmelt_jsonld::{Contexts, ContextsError};
 
 /// The account that loads read on behalf of.
 const ACCOUNT: &str = "load";
@@ -267,7 +270,8 @@ impl Load<'_> {
         teller.end_phase();
         Ok(LoadReport {
             triples: summary.triples,
-            skipped: summary.skipped,
+            skipped: summary.left_out.count,
+            left_out: summary.left_out.listed,
             quads: distinct,
             terms,
             input_bytes: summary.bytes,

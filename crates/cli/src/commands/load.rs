@@ -12,7 +12,8 @@ use oxrdfio::RdfFormat;
 use parking_lot::Mutex;
 use snowmelt_base::{signals, size};
 use snowmelt_graph::load::{
-    self, FormatToldBy, LoadError, LoadOptions, LoadProgress, LoadReport, Phase, Progress, Source,
+    self, Contexts, FormatToldBy, LeftOut, LoadError, LoadOptions, LoadProgress, LoadReport, OddTerms, Phase,
+    Progress, Source,
 };
 use snowmelt_store::superblock::SuperBlockFile;
 
@@ -33,9 +34,22 @@ pub struct LoadArgs {
     /// Threads that parse and sort [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
-    /// Leave malformed statements out, and count them, instead of stopping at the first
+    /// Leave out what cannot be read, a triple at a time, instead of stopping at the first; it is
+    /// counted, and the first hundred are listed
     #[arg(long)]
     lenient: bool,
+    /// With --lenient, the most that may be left out, in percent of all statements; if more had
+    /// to go, nothing is loaded
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
+    lenient_most: f64,
+    /// Keep IRIs and language tags that the RFCs do not allow and Turtle's grammar does, such as
+    /// <http://example.org/x#a#b> and "…"@zh-classical
+    #[arg(long)]
+    keep_odd_terms: bool,
+    /// A context that JSON-LD may name, never fetched: ADDRESS=FILE, schema.org=FILE, or a folder
+    /// with the file example.org/a for https://example.org/a; may be repeated
+    #[arg(long, value_name = "CONTEXT")]
+    context: Vec<String>,
     /// Format of all files: nt, nq, ttl, trig, rdf, jsonld [default: by name or content]
     #[arg(long, value_name = "F")]
     format: Option<String>,
@@ -57,6 +71,9 @@ pub fn run(args: LoadArgs) -> Result<()> {
         stripes: args.create.paths(),
         threads: args.threads.map_or(defaults.threads, usize::from),
         lenient: args.lenient,
+        lenient_most: args.lenient_most / 100.0,
+        odd_terms: if args.keep_odd_terms { OddTerms::Kept } else { OddTerms::Refused },
+        contexts: Contexts::from_args(&args.context)?,
         format: args.format.as_deref().map(load::format_named).transpose()?,
         store: args.open.config_to_create(&args.create),
         ..defaults
@@ -80,8 +97,23 @@ pub fn run(args: LoadArgs) -> Result<()> {
             }
             Ok(())
         }
-        Err(error) => Err(with_guess(error, &inputs)),
+        Err(error) => {
+            if let LoadError::TooManyLeftOut { listed, .. } = &error {
+                list(listed);
+            }
+            Err(with_guess(error, &inputs))
+        }
     }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number: f64 = text.trim_end_matches('%').parse().map_err(|_| format!("{text} is no number"))?;
+    if (0.0..=100.0).contains(&number) { Ok(number) } else { Err("a percentage is from 0 to 100".to_owned()) }
+}
+
+/// Lists what was left out.
+fn list(left_out: &[LeftOut]) {
+    left_out.iter().for_each(|left_out| eprintln!("left out: {left_out}"));
 }
 
 /// An input, its format, and how that is known.
@@ -178,6 +210,7 @@ fn say(inputs: &[Input], report: &LoadReport) {
     let peak = size::precise(report.peak_bytes);
     eprintln!("peak memory {peak}, temporary files {}", size::precise(report.temporary_bytes));
     if report.skipped > 0 {
-        eprintln!("{} malformed statements left out", HumanCount(report.skipped));
+        list(&report.left_out);
+        eprintln!("{} statements left out that cannot be read", HumanCount(report.skipped));
     }
 }

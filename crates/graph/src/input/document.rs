@@ -1,14 +1,20 @@
 //! Formats that only a parser with memory can read (Turtle, TriG, RDF/XML, JSON-LD, N3): one
-//! thread, oxrdfio, cut into chunks of statements.
+//! thread, oxrdfio or for RDF/XML a reader of our own, cut into chunks of statements.
 
-use std::io::Read;
+use std::cell::Cell;
+use std::io::{self, BufRead, BufReader, Read};
+use std::rc::Rc;
 
 use oxrdf::{GraphName, NamedNode};
 use oxrdfio::{RdfFormat, RdfParseError, RdfParser};
+use snowmelt_jsonld::Contexts;
 use snowmelt_store::MemoryBudget;
 
 use super::guard::{Bounds, Guarded};
-use super::tagwise::TagWise;
+use super::json_ld::parse_json_ld;
+use super::rdf_xml::parse_rdf_xml;
+use super::source::without_mark;
+use super::terms::OddTerms;
 use crate::input::error::LoadError;
 use crate::input::intern::{Fault, Interner, Parsed};
 use crate::interrupt::Interrupt;
@@ -26,6 +32,10 @@ pub(crate) struct DocumentOptions {
     pub(crate) is_one_graph: bool,
     /// Go on behind malformed statements.
     pub(crate) lenient: bool,
+    /// Terms outside of the RFCs.
+    pub(crate) odd_terms: OddTerms,
+    /// Contexts that JSON-LD may name.
+    pub(crate) contexts: Contexts,
     /// Statements per chunk.
     pub(crate) chunk_rows: usize,
     /// Bytes of terms per chunk.
@@ -50,57 +60,59 @@ pub(crate) fn parse_document(
     mut full: impl FnMut(Parsed) -> Result<(), LoadError>,
     name: &str,
 ) -> Result<(), LoadError> {
-    let graph = options.graph.map_or(GraphName::DefaultGraph, GraphName::NamedNode);
-    let mut parser = RdfParser::from_format(options.format).with_default_graph(graph);
-    if options.is_one_graph {
-        parser = parser.without_named_graphs();
+    let failed = |source| LoadError::Input { file: name.to_owned(), source };
+    let read = without_mark(read).map_err(failed)?;
+    match options.format {
+        RdfFormat::RdfXml => return parse_rdf_xml(read, source, options, cancel, empty, full, name),
+        RdfFormat::JsonLd { .. } => return parse_json_ld(read, source, options, cancel, empty, full, name),
+        _ => {}
     }
-    if let Some(base) = &options.base {
-        parser = parser.with_base_iri(base).map_err(|e| LoadError::Option {
-            option: "--base",
-            message: format!("{base} is no absolute IRI: {e}"),
-        })?;
-    }
-    let charge = Some(options.budget.charge("a document that nests, or of JSON-LD,"));
-    let read = Guarded::new(read, options.format, Bounds { longest: options.longest, charge });
+    let parser = parser(&options)?;
+    let charge = Some(options.budget.charge("a document that nests"));
+    let (read, line) =
+        LineCount::new(Guarded::new(read, options.format, Bounds { longest: options.longest, charge }));
     let recovers = matches!(options.format, RdfFormat::Turtle | RdfFormat::TriG | RdfFormat::N3);
-    let (quads, at): (Box<dyn Iterator<Item = _>>, _) = if options.format == RdfFormat::RdfXml {
-        let (read, at) = TagWise::new(read);
-        (Box::new(parser.for_reader(read)), Some(at))
-    } else {
-        (Box::new(parser.for_reader(read)), None)
-    };
     let mut interner = Interner::new();
     interner.begin(source, empty()?);
     let mut faults = 0;
-    for quad in quads {
+    // lines as they are needed tell where a term is, and take longer
+    let read: Box<dyn Read> =
+        if options.checks_terms() { Box::new(read) } else { Box::new(read.in_blocks()) };
+    for quad in parser.for_reader(read) {
         // a statement may be long
         super::cancelled(cancel)?;
         match quad {
             Ok(quad) => {
+                let fault = options.checks_terms().then(|| options.odd_terms.fault_of(&quad)).flatten();
+                if let Some(message) = fault {
+                    let fault = Fault { line: line.get(), column: 0, message };
+                    if !options.lenient {
+                        interner.parsed.fault = Some(fault);
+                        return full(interner.end());
+                    }
+                    interner.parsed.leave_out(fault);
+                    continue;
+                }
                 faults = 0;
                 add(&mut interner, &quad);
                 if interner.parsed.longest > options.longest {
                     return full(too_long(interner.end(), options.longest));
                 }
             }
-            Err(RdfParseError::Io(source)) => {
-                return Err(LoadError::Input { file: name.to_owned(), source });
-            }
-            Err(RdfParseError::Syntax(_)) if options.lenient && recovers && faults < MAX_FAULTS_IN_A_ROW => {
-                faults += 1;
-                interner.parsed.skipped += 1;
-            }
+            Err(RdfParseError::Io(source)) => return Err(failed(source)),
             Err(RdfParseError::Syntax(error)) => {
-                let told = error.location().map(|range| (range.start.line, range.start.column));
-                let read_to = || at.as_ref().map(|at| (at.get().line, at.get().column));
-                let place = told.or_else(read_to);
-                interner.parsed.fault = Some(Fault {
+                let place = error.location().map(|range| (range.start.line, range.start.column));
+                let fault = Fault {
                     line: place.map_or(0, |(line, _)| line),
                     column: place.map_or(0, |(_, column)| column + 1),
                     message: error.to_string(),
-                });
-                return full(interner.end());
+                };
+                faults += 1;
+                if !options.lenient || !recovers || faults > MAX_FAULTS_IN_A_ROW {
+                    interner.parsed.fault = Some(fault);
+                    return full(interner.end());
+                }
+                interner.parsed.leave_out(fault);
             }
         }
         let parsed = &interner.parsed;
@@ -112,6 +124,67 @@ pub(crate) fn parse_document(
     full(interner.end())
 }
 
+impl DocumentOptions {
+    /// Whether terms are checked here: the parser's own check drops the whole statement, up to
+    /// its full stop, with the triples that it has in common with others.
+    fn checks_terms(&self) -> bool {
+        self.lenient || self.odd_terms == OddTerms::Kept
+    }
+}
+
+fn parser(options: &DocumentOptions) -> Result<RdfParser, LoadError> {
+    let graph = options.graph.clone().map_or(GraphName::DefaultGraph, GraphName::NamedNode);
+    let mut parser = RdfParser::from_format(options.format).with_default_graph(graph);
+    if options.is_one_graph {
+        parser = parser.without_named_graphs();
+    }
+    if options.checks_terms() {
+        parser = parser.lenient();
+    }
+    if let Some(base) = &options.base {
+        parser = parser.with_base_iri(base).map_err(|e| LoadError::Option {
+            option: "--base",
+            message: format!("{base} is no absolute IRI: {e}"),
+        })?;
+    }
+    Ok(parser)
+}
+
+/// Hands a text to its parser line by line, so that the line a parser is in is known.
+struct LineCount<R> {
+    read: BufReader<R>,
+    /// Lines before that of the last byte.
+    line: Rc<Cell<u64>>,
+    ended: bool,
+}
+
+impl<R: Read> LineCount<R> {
+    fn new(read: R) -> (Self, Rc<Cell<u64>>) {
+        let line = Rc::default();
+        (LineCount { read: BufReader::new(read), line: Rc::clone(&line), ended: false }, line)
+    }
+
+    /// The same without lines.
+    fn in_blocks(self) -> BufReader<R> {
+        self.read
+    }
+}
+
+impl<R: Read> Read for LineCount<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let text = self.read.fill_buf()?;
+        let line = memchr::memchr(b'\n', text).map_or(text.len(), |end| end + 1);
+        let len = line.min(out.len());
+        out[..len].copy_from_slice(&text[..len]);
+        if std::mem::take(&mut self.ended) {
+            self.line.set(self.line.get() + 1);
+        }
+        self.ended = out[..len].ends_with(b"\n");
+        self.read.consume(len);
+        Ok(len)
+    }
+}
+
 /// A chunk that ends with a term that is too long.
 fn too_long(mut parsed: Parsed, most: usize) -> Parsed {
     let message = parsed.too_long(most).expect("the caller saw one");
@@ -119,7 +192,7 @@ fn too_long(mut parsed: Parsed, most: usize) -> Parsed {
     parsed
 }
 
-fn add(interner: &mut Interner, quad: &oxrdf::Quad) {
+pub(super) fn add(interner: &mut Interner, quad: &oxrdf::Quad) {
     let subject = interner.term(quad.subject.as_ref().into());
     let predicate = interner.term(quad.predicate.as_ref().into());
     let object = interner.term(quad.object.as_ref().into());

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use snowmelt_store::StoreError;
 
+use super::left_out::LeftOut;
 use crate::error::GraphError;
 
 /// Why a load stopped. Nothing has been loaded when one of these is returned.
@@ -37,6 +38,32 @@ pub enum LoadError {
         file: String,
         /// The formats to choose from.
         known: &'static str,
+    },
+    /// A lenient load would leave out more than it may.
+    #[error(
+        "{count} of {all} statements cannot be read, more than {:.3} %; nothing was loaded. \
+         --lenient-most PERCENT lets more go",
+        100.0 * most
+    )]
+    TooManyLeftOut {
+        /// Statements that cannot be read.
+        count: u64,
+        /// Statements of all inputs, these included.
+        all: u64,
+        /// The share that may be left out.
+        most: f64,
+        /// The first of them.
+        listed: Vec<LeftOut>,
+    },
+    /// A file is of another kind.
+    #[error("{file} is {kind}; {advice}")]
+    Foreign {
+        /// The file, or `-` for standard input.
+        file: String,
+        /// What it is.
+        kind: &'static str,
+        /// What to do with it.
+        advice: &'static str,
     },
     /// An option is not usable.
     #[error("{option}: {message}")]
@@ -74,7 +101,14 @@ pub enum LoadError {
 impl LoadError {
     /// True when the input is at fault: it cannot be read, or is not what its format says.
     pub fn is_of_input(&self) -> bool {
-        matches!(self, LoadError::Syntax { .. } | LoadError::Input { .. } | LoadError::Format { .. })
+        matches!(
+            self,
+            LoadError::Syntax { .. }
+                | LoadError::Input { .. }
+                | LoadError::Format { .. }
+                | LoadError::TooManyLeftOut { .. }
+                | LoadError::Foreign { .. }
+        )
     }
 
     /// An error of a temporary file, with a full disk told apart.

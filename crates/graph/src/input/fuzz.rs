@@ -10,13 +10,20 @@ use snowmelt_store::MemoryBudget;
 use crate::input::document::{DocumentOptions, parse_document};
 use crate::input::intern::{Interner, Parsed};
 use crate::input::ntriples::{LineOptions, parse_chunk};
+use crate::input::terms::OddTerms;
 use crate::{Lexical, TermId, encode};
 
 /// N-Triples and N-Quads. The scanner accepts nothing that the grammar does not.
 pub fn n_triples(data: &[u8]) {
     let parse = |quads, lenient| {
         let chunk = Parsed { text: data.to_vec(), ..Parsed::default() };
-        parse_chunk(&mut Interner::new(), 0, chunk, None, LineOptions { quads, lenient })
+        parse_chunk(
+            &mut Interner::new(),
+            0,
+            chunk,
+            None,
+            LineOptions { quads, lenient, odd_terms: OddTerms::Refused },
+        )
     };
     parse(false, true);
     parse(true, true);
@@ -39,6 +46,8 @@ fn document(format: RdfFormat, data: &[u8]) {
             graph: None,
             is_one_graph: false,
             lenient,
+            odd_terms: OddTerms::Refused,
+            contexts: Default::default(),
             chunk_rows,
             chunk_bytes: 1 << 20,
             longest: 1 << 20,

@@ -1,14 +1,12 @@
 //! Bounds on documents, kept while their bytes are read: the parsers behind have none.
 //!
-//! A parser keeps a stack for what is nested, the text of a term until its end, and in RDF/XML
-//! whatever entities stand for. Each of these can be made as large as an attacker likes by a
-//! small document. So the bytes are looked at on their way to the parser, by a scanner that
-//! knows just enough of the format, and what is over a bound ends the reading with an error
-//! that names it. Scanners may count too much (a comment as nesting), never too little.
+//! A parser keeps a stack for what is nested and the text of a term until its end. Each of these
+//! can be made as large as an attacker likes by a small document. So the bytes are looked at on
+//! their way to the parser, by a scanner that knows just enough of the format, and what is over
+//! a bound ends the reading with an error that names it. Scanners may count too much (a comment
+//! as nesting), never too little. The reader of RDF/XML has bounds of its own.
 
-mod entities;
 mod nesting;
-mod xml;
 
 use std::io::{self, Read};
 
@@ -16,9 +14,8 @@ use oxrdfio::RdfFormat;
 use snowmelt_store::Charge;
 
 use nesting::{Nesting, Quotes};
-use xml::Xml;
 
-/// Levels of elements, brackets or braces in a document.
+/// Levels of brackets or braces in a document.
 pub(super) const MOST_LEVELS: usize = 50_000;
 
 /// Bytes a parser keeps for a level, and levels that are not charged.
@@ -43,7 +40,6 @@ trait ByteScan {
 }
 
 enum GuardScanner {
-    Xml(Box<Xml>),
     Nesting(Nesting),
     /// bytes of the line so far, and the most: no term is longer than its line
     Lines(usize, usize),
@@ -66,7 +62,6 @@ impl<R: Read> Guarded<R> {
     pub(super) fn new(read: R, format: RdfFormat, bounds: Bounds) -> Self {
         let token = bounds.longest.min(TOKEN_BYTES);
         let scanner = match format {
-            RdfFormat::RdfXml => GuardScanner::Xml(Box::new(Xml::new(bounds.longest))),
             RdfFormat::JsonLd { .. } => GuardScanner::Nesting(Nesting::new(Quotes::Json, token)),
             RdfFormat::Turtle | RdfFormat::TriG | RdfFormat::N3 => {
                 GuardScanner::Nesting(Nesting::new(Quotes::Turtle, token))
@@ -82,7 +77,6 @@ impl<R: Read> Read for Guarded<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let n = self.read.read(out)?;
         let passed = match &mut self.scanner {
-            GuardScanner::Xml(xml) => out[..n].iter().try_for_each(|byte| xml.byte(*byte)),
             GuardScanner::Nesting(nesting) => out[..n].iter().try_for_each(|byte| nesting.byte(*byte)),
             GuardScanner::Lines(line, longest) => {
                 *line = match memchr::memrchr(b'\n', &out[..n]) {
@@ -102,7 +96,6 @@ impl<R> Guarded<R> {
     /// Reserves what the parser keeps, with `n` more bytes.
     fn charge(&mut self, n: usize) -> io::Result<()> {
         let levels = match &self.scanner {
-            GuardScanner::Xml(xml) => xml.levels(),
             GuardScanner::Nesting(nesting) => nesting.levels(),
             GuardScanner::Lines(..) => 0,
         };
@@ -158,7 +151,6 @@ mod tests {
         refused(&deep("["), RdfFormat::Turtle, "50000 levels");
         refused(&format!("<a:s> <a:p> {}", deep("(")), RdfFormat::TriG, "50000 levels");
         refused(&deep("["), RdfFormat::JsonLd { profile: Default::default() }, "256 levels");
-        refused(&deep("<a>"), RdfFormat::RdfXml, "50000 levels");
         // not in strings, IRIs and comments
         let hidden = "[".repeat(30_000);
         let turtle =
@@ -169,41 +161,6 @@ mod tests {
             RdfFormat::JsonLd { profile: Default::default() },
         )
         .unwrap();
-        let closed: String = (0..5000).map(|_| "<a b='x>y'><c/></a><!-- <d> --><![CDATA[<e>]]>").collect();
-        read(&closed, RdfFormat::RdfXml).unwrap();
-    }
-
-    #[test]
-    fn entities_stand_for_so_much_and_no_more() {
-        let mut bomb = String::from("<?xml version='1.0'?><!DOCTYPE r [<!ENTITY e0 \"0123456789\">");
-        for i in 1..10 {
-            let refs = format!("&e{};", i - 1).repeat(10);
-            bomb.push_str(&format!("<!ENTITY e{i} \"{refs}\">"));
-        }
-        bomb.push_str("]><r>&e9;</r>");
-        refused(&bomb, RdfFormat::RdfXml, "entit");
-        // many uses of a small one, in a text and in an attribute
-        let head = format!("<!DOCTYPE r [<!ENTITY e \"{}\">]>", "x".repeat(1000));
-        refused(&format!("{head}<r>{}</r>", "&e;".repeat(70)), RdfFormat::RdfXml, "65536");
-        refused(&format!("{head}<r a='{}'/>", "&e;".repeat(70)), RdfFormat::RdfXml, "65536");
-        // as prefixes they are in use
-        let prefixes = "<!DOCTYPE rdf:RDF [<!ENTITY xsd \"http://www.w3.org/2001/XMLSchema#\">]>";
-        let uses: String = (0..5000).map(|_| "<a rdf:datatype='&xsd;integer'>1</a>").collect();
-        read(&format!("{prefixes}<rdf:RDF>{uses}</rdf:RDF>"), RdfFormat::RdfXml).unwrap();
-    }
-
-    #[test]
-    fn long_terms_of_xml_are_refused_while_they_are_read() {
-        let long = "x".repeat(1 << 17);
-        refused(&format!("<r>{long}</r>"), RdfFormat::RdfXml, "65536");
-        refused(&format!("<r a='{long}'/>"), RdfFormat::RdfXml, "65536");
-        refused(&format!("<r><![CDATA[{}]]></r>", ">".repeat(1 << 17)), RdfFormat::RdfXml, "65536");
-        refused(
-            &format!("<r><p rdf:parseType = \"Literal\">{}</p></r>", "<b>x</b>".repeat(1 << 14)),
-            RdfFormat::RdfXml,
-            "65536",
-        );
-        read(&format!("<r>{}</r>", "<b>x</b>".repeat(1 << 14)), RdfFormat::RdfXml).unwrap();
     }
 
     #[test]
@@ -220,7 +177,7 @@ mod tests {
 
     #[test]
     fn levels_are_charged() {
-        for (opened, format) in [("[", RdfFormat::Turtle), ("<a>", RdfFormat::RdfXml)] {
+        for (opened, format) in [("[", RdfFormat::Turtle), ("(", RdfFormat::TriG)] {
             let budget = snowmelt_store::MemoryBudget::new(1 << 20);
             let bounds = Bounds { longest: 1 << 16, charge: Some(budget.charge("a document that nests")) };
             let text = opened.repeat(FREE_LEVELS + 8192);

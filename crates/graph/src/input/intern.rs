@@ -13,6 +13,7 @@ use twox_hash::{XxHash3_64, XxHash3_128};
 use crate::dict;
 use crate::dict::code::Annotation as AnnotationRef;
 use crate::input::hash::TermHash;
+use crate::input::left_out::MOST_LISTED;
 use crate::term::inline::{self, Inline};
 use crate::term::{Kind, PAYLOAD_BITS, TermId, TermRef};
 
@@ -132,6 +133,8 @@ pub(crate) struct Parsed {
     pub(crate) lines: u64,
     /// Statements left out.
     pub(crate) skipped: u64,
+    /// The first of them.
+    pub(crate) left_out: Vec<Fault>,
     /// The first thing that is wrong, when that matters.
     pub(crate) fault: Option<Fault>,
 }
@@ -154,6 +157,14 @@ impl Parsed {
         })
     }
 
+    /// Notes a statement that is left out.
+    pub(crate) fn leave_out(&mut self, fault: Fault) {
+        self.skipped += 1;
+        if self.left_out.len() < MOST_LISTED {
+            self.left_out.push(fault);
+        }
+    }
+
     /// Bytes held, about.
     pub(crate) fn held_bytes(&self) -> usize {
         self.text.capacity()
@@ -174,6 +185,7 @@ impl Parsed {
         self.longest = 0;
         self.lines = 0;
         self.skipped = 0;
+        self.left_out.clear();
         self.fault = None;
     }
 }

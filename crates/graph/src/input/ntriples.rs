@@ -11,6 +11,7 @@ use memchr::{memchr, memchr2};
 use oxttl::{NQuadsParser, NTriplesParser};
 
 use crate::input::intern::{Fault, Interner, Parsed, Ref};
+use crate::input::terms::OddTerms;
 use crate::term::inline::{RDF_LANG_STRING, XSD_STRING};
 use crate::term::{TermId, TermRef};
 
@@ -21,6 +22,8 @@ pub(crate) struct LineOptions {
     pub(crate) quads: bool,
     /// Leave malformed lines out instead of stopping at the first.
     pub(crate) lenient: bool,
+    /// Terms outside of the RFCs.
+    pub(crate) odd_terms: OddTerms,
 }
 
 /// Why the scanner does not read a line itself.
@@ -172,7 +175,7 @@ impl Scanner<'_> {
         let reference = match self.interner.find(written) {
             Some(reference) => reference,
             None => {
-                if !is_iri(&self.text[start + 1..end - 1]) {
+                if !self.is_iri(&self.text[start + 1..end - 1]) {
                     return Err(Odd);
                 }
                 let iri = &self.text[start + 1..end - 1];
@@ -258,14 +261,14 @@ impl Scanner<'_> {
         let after = match text.get(close + 1) {
             Some(b'@') if end > close + 1 => {
                 let tag = std::str::from_utf8(&text[close + 2..end]).map_err(|_| Odd)?;
-                if !is_tag(tag) {
+                if !self.is_tag(tag) {
                     return Err(Odd);
                 }
                 After::Tag(tag.to_ascii_lowercase())
             }
             Some(b'^') if end > close + 1 => {
                 let datatype = &text[close + 4..end - 1];
-                if !is_iri(datatype) || datatype == RDF_LANG_STRING.as_bytes() {
+                if !self.is_iri(datatype) || datatype == RDF_LANG_STRING.as_bytes() {
                     return Err(Odd);
                 }
                 After::Type(std::str::from_utf8(datatype).map_err(|_| Odd)?)
@@ -280,31 +283,59 @@ impl Scanner<'_> {
         })
     }
 
+    fn is_iri(&self, bytes: &[u8]) -> bool {
+        let is_odd = |iri| self.options.odd_terms == OddTerms::Kept && OddTerms::Kept.allows_iri(iri);
+        is_iri(bytes) || std::str::from_utf8(bytes).is_ok_and(is_odd)
+    }
+
+    fn is_tag(&self, tag: &str) -> bool {
+        is_tag(tag) || self.options.odd_terms == OddTerms::Kept && OddTerms::Kept.allows_tag(tag)
+    }
+
     /// A line the scanner does not read: oxttl does, or says what is wrong with it.
     fn odd_line(&mut self, start: usize, end: usize) {
         let line = &self.text[start..end];
-        let rows = if self.options.quads {
-            let parser = NQuadsParser::new().for_slice(line);
-            parser.map(|quad| quad.map(|q| self.quad(&q))).collect()
+        // lenient, it checks no terms
+        let is_kept = self.options.odd_terms == OddTerms::Kept;
+        let quads: Result<Vec<_>, _> = if self.options.quads {
+            let parser = NQuadsParser::new();
+            let parser = if is_kept { parser.lenient() } else { parser };
+            parser.for_slice(line).collect()
         } else {
-            let parser = NTriplesParser::new().for_slice(line);
-            parser
-                .map(|triple| triple.map(|t| self.quad(&t.in_graph(oxrdf::GraphName::DefaultGraph))))
-                .collect::<Result<Vec<_>, _>>()
+            let parser = NTriplesParser::new();
+            let parser = if is_kept { parser.lenient() } else { parser };
+            let in_default = |triple: oxrdf::Triple| triple.in_graph(oxrdf::GraphName::DefaultGraph);
+            parser.for_slice(line).map(|triple| triple.map(in_default)).collect()
         };
-        match rows {
-            Ok(rows) => self.interner.parsed.rows.extend(rows),
-            Err(_) if self.options.lenient => self.interner.parsed.skipped += 1,
+        match quads {
+            Ok(quads) => {
+                if let Some(message) =
+                    quads.iter().find_map(|q| self.options.odd_terms.fault_of(q)).filter(|_| is_kept)
+                {
+                    return self.fault(Fault { line: self.interner.parsed.lines, column: 0, message });
+                }
+                for quad in &quads {
+                    let row = self.quad(quad);
+                    self.interner.parsed.rows.push(row);
+                }
+            }
             Err(error) => {
                 // oxttl also counts carriage returns as line ends; here a line ends where
                 // chunks are cut.
                 let before = line.get(..error.location().start.offset as usize).unwrap_or(line);
-                self.interner.parsed.fault = Some(Fault {
+                self.fault(Fault {
                     line: self.interner.parsed.lines,
                     column: String::from_utf8_lossy(before).chars().count() as u64 + 1,
                     message: error.message().to_owned(),
                 });
             }
+        }
+    }
+
+    fn fault(&mut self, fault: Fault) {
+        match self.options.lenient {
+            true => self.interner.parsed.leave_out(fault),
+            false => self.interner.parsed.fault = Some(fault),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The scanner against oxttl, on lines made of right and wrong pieces.
 
+use crate::input::terms::OddTerms;
 use proptest::prelude::*;
 
 use super::*;
@@ -27,7 +28,13 @@ fn term(parsed: &Parsed, reference: Ref) -> Term {
 
 fn parse(text: &[u8], quads: bool, lenient: bool) -> Parsed {
     let chunk = Parsed { text: text.to_vec(), ..Parsed::default() };
-    parse_chunk(&mut Interner::new(), 0, chunk, None, LineOptions { quads, lenient })
+    parse_chunk(
+        &mut Interner::new(),
+        0,
+        chunk,
+        None,
+        LineOptions { quads, lenient, odd_terms: OddTerms::Refused },
+    )
 }
 
 fn quads_of(parsed: &Parsed) -> Vec<[Option<Term>; 4]> {

@@ -32,6 +32,8 @@ const FORMAT_NAMES: &str = "nt, nq, ttl, trig, rdf, jsonld, n3";
 /// First bytes of compressed files.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// The mark with which some programs begin a text in UTF-8; it says nothing about it.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// Memory that a zstd file may ask for, as a power of two. Of our own files what `zstd
 /// --long=31` makes; of what others send 8 MiB, which is what every decoder has to have (RFC
 /// 8878, 3.1.1.1.2): a few bytes may ask for 2 GiB.
@@ -125,7 +127,11 @@ impl Source {
         };
         let counted = Counted { read, bytes: Arc::clone(read_bytes) };
         let window_log = if is_ours { OWN_WINDOW_LOG } else { SENT_WINDOW_LOG };
-        let (read, text_head) = decompress(counted, window_log).map_err(failed)?;
+        let (read, mut text_head) = decompress(counted, window_log).map_err(failed)?;
+        if text_head.starts_with(BYTE_ORDER_MARK) {
+            text_head.drain(..BYTE_ORDER_MARK.len());
+        }
+        super::foreign::check(&name, path.as_deref(), &text_head)?;
         let by_name = path.as_deref().and_then(format_of_name);
         let (format, told_by) = match (format, by_name) {
             (Some(format), _) => (format, FormatToldBy::Caller),
@@ -206,6 +212,16 @@ fn file_iri(path: &Path) -> Option<String> {
     Some(iri)
 }
 
+/// A text without the byte order mark that it may begin with.
+pub(crate) fn without_mark<R: Read>(mut read: R) -> io::Result<impl Read> {
+    let mut head = Vec::new();
+    read.by_ref().take(BYTE_ORDER_MARK.len() as u64).read_to_end(&mut head)?;
+    if head == BYTE_ORDER_MARK {
+        head.clear();
+    }
+    Ok(io::Cursor::new(head).chain(read))
+}
+
 /// Something to read.
 type Text<'a> = Box<dyn Read + Send + 'a>;
 
@@ -284,10 +300,11 @@ fn format_of_name(path: &Path) -> Option<RdfFormat> {
 
 /// The format that the first bytes look like.
 fn sniff(head: &[u8]) -> RdfFormat {
-    let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
+    let text = head.trim_ascii_start();
     let starts =
         |with: &str| text.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with.as_bytes()));
-    if starts("<?xml") || starts("<rdf:") || starts("<!DOCTYPE") {
+    let is_utf_16 = [&b"\xFF\xFE<\0"[..], b"\xFE\xFF\0<"].iter().any(|mark| head.starts_with(mark));
+    if is_utf_16 || starts("<?xml") || starts("<rdf:") || starts("<!DOCTYPE") {
         return RdfFormat::RdfXml;
     }
     if matches!(text.first(), Some(b'{' | b'[')) && !starts("[]") {

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use oxrdfio::RdfFormat;
+use snowmelt_jsonld::Contexts;
 use snowmelt_store::StoreConfig;
+
+use crate::input::terms::OddTerms;
 
 /// How to load.
 #[derive(Clone)]
@@ -18,6 +21,12 @@ pub struct LoadOptions {
     pub threads: usize,
     /// Leave malformed statements out instead of stopping.
     pub lenient: bool,
+    /// The share of statements that may be left out; a load that would leave out more fails.
+    pub lenient_most: f64,
+    /// Terms outside of the RFCs.
+    pub odd_terms: OddTerms,
+    /// Contexts that documents of JSON-LD may name.
+    pub contexts: Contexts,
     /// The format of all inputs; told by name or content when absent.
     pub format: Option<RdfFormat>,
     /// Settings of the store. Its `memory_bytes` are the budget of the load.
@@ -37,6 +46,9 @@ impl Default for LoadOptions {
             stripes: Vec::new(),
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             lenient: false,
+            lenient_most: 0.01,
+            odd_terms: OddTerms::Refused,
+            contexts: Contexts::default(),
             format: None,
             store: StoreConfig::default(),
             fill: None,

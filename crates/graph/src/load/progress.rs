@@ -6,6 +6,7 @@ use oxrdfio::RdfFormat;
 use snowmelt_store::Report;
 
 use super::dictionary::DictionaryCounts;
+use crate::input::left_out::LeftOut;
 use crate::input::source::FormatToldBy;
 
 /// Phases of a load, and of a rewrite of the trees.
@@ -83,6 +84,8 @@ pub struct LoadReport {
     pub triples: u64,
     /// Malformed statements left out (lenient loads).
     pub skipped: u64,
+    /// The first hundred of them.
+    pub left_out: Vec<LeftOut>,
     /// Distinct quads in the database.
     pub quads: u64,
     /// Terms in the dictionary.

@@ -28,6 +28,7 @@ use super::waiting::WaitingRows;
 use crate::input::document::{DocumentOptions, parse_document};
 use crate::input::error::LoadError;
 use crate::input::intern::{Interner, Parsed, Ref, position};
+use crate::input::left_out::AllLeftOut;
 use crate::input::ntriples::{LineOptions, parse_chunk};
 use crate::input::source::{Lines, Source};
 use crate::input::{cancelled, graph_name};
@@ -40,7 +41,7 @@ const LOOK: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(super) struct ReadSummary {
     pub(super) triples: u64,
-    pub(super) skipped: u64,
+    pub(super) left_out: AllLeftOut,
     pub(super) bytes: u64,
     /// The one graph of all quads, when there is only one.
     pub(super) graphs: GraphsSeen,
@@ -292,6 +293,8 @@ impl Reader<'_> {
             graph: shared.graph.clone(),
             is_one_graph: false,
             lenient: shared.reading.options.lenient,
+            odd_terms: shared.reading.options.odd_terms,
+            contexts: shared.reading.options.contexts.clone(),
             // As many statements as a chunk of lines has.
             chunk_rows: (shared.reading.sizes.chunk_bytes / 128).max(1),
             chunk_bytes: shared.reading.sizes.chunk_bytes,
@@ -380,7 +383,11 @@ impl<'a> Worker<'a> {
 
     fn parse(&mut self, job: Job) -> (u64, Parsed) {
         let shared = self.shared;
-        let options = LineOptions { quads: job.quads, lenient: shared.reading.options.lenient };
+        let options = LineOptions {
+            quads: job.quads,
+            lenient: shared.reading.options.lenient,
+            odd_terms: shared.reading.options.odd_terms,
+        };
         let graph = shared.graph.as_ref().map(NamedNode::as_str);
         let source = job.chunk.source;
         (job.number, parse_chunk(&mut self.interner, source, job.chunk, graph, options))
@@ -439,13 +446,22 @@ fn number_chunks(
                 let message = format!("from here on, {message}");
                 return Err(LoadError::Syntax { file, line, column: 0, message });
             }
+            summary.left_out.add(&mut chunk, &shared.names[source], lines);
             lines += chunk.lines;
             summary.triples += chunk.rows.len() as u64;
-            summary.skipped += chunk.skipped;
             numbering.number(&mut chunk)?;
             send(place, chunk)?;
             teller.read(summary.triples, shared.read_bytes.load(Ordering::Relaxed));
         }
     }
-    if early.is_empty() { Ok(summary) } else { Err(LoadError::Cancelled) }
+    if !early.is_empty() {
+        return Err(LoadError::Cancelled);
+    }
+    let most = shared.reading.options.lenient_most;
+    let all = summary.triples + summary.left_out.count;
+    if summary.left_out.count as f64 > most * all as f64 {
+        let AllLeftOut { count, listed } = summary.left_out;
+        return Err(LoadError::TooManyLeftOut { count, all, most, listed });
+    }
+    Ok(summary)
 }

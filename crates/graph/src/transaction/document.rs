@@ -4,6 +4,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use oxrdfio::RdfFormat;
+use snowmelt_jsonld::Contexts;
 use snowmelt_store::MemoryBudget;
 
 use crate::database::Database;
@@ -11,6 +12,7 @@ use crate::input::document::{DocumentOptions, parse_document};
 use crate::input::error::LoadError;
 use crate::input::intern::Parsed;
 use crate::input::source::Source;
+use crate::input::terms::OddTerms;
 use crate::input::{cancelled, graph_name};
 use crate::interrupt::Interrupt;
 use crate::transaction::Transaction;
@@ -132,6 +134,8 @@ impl Document<'_> {
             graph: graph_name(self.graph)?,
             is_one_graph: self.is_one_graph,
             lenient: false,
+            odd_terms: OddTerms::Refused,
+            contexts: Contexts::default(),
             // A batch takes some 800 bytes of memory a row until it is in the indexes, and its
             // texts four times.
             chunk_rows: ((budget.free() / 2048) as usize).clamp(256, BATCH_ROWS),

@@ -1,0 +1,197 @@
+//! Lenient loads: what cannot be read is left out, a triple at a time, with its place; the rest
+//! is loaded. And files that are not what they seem.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use oxrdfio::RdfFormat;
+use snowmelt_graph::load::{self, LoadError, LoadOptions, LoadReport, OddTerms, Source};
+use snowmelt_graph::{Database, DumpFormat, OpenOptions};
+
+fn options(format: RdfFormat) -> LoadOptions {
+    LoadOptions { format: Some(format), threads: 2, lenient_most: 1.0, ..LoadOptions::default() }
+}
+
+fn run(db: &Path, text: &str, options: &LoadOptions) -> Result<LoadReport, LoadError> {
+    let read = Box::new(std::io::Cursor::new(text.as_bytes().to_vec()));
+    let source = Source::Reader { name: "text".to_owned(), read };
+    load::load(db, vec![source], options, &(), &AtomicBool::new(false))
+}
+
+fn lines(db: &Path) -> Vec<String> {
+    let database = Database::open(db, &OpenOptions::default()).unwrap();
+    let mut out = Vec::new();
+    database.dump(DumpFormat::NQuads, &mut out).unwrap();
+    let mut lines: Vec<String> = String::from_utf8(out).unwrap().lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+/// Objects that no format refuses, and some that all do.
+const GOOD: [&str; 4] =
+    ["<http://e/o>", "\"text\"", "\"texte\"@fr", "\"1\"^^<http://www.w3.org/2001/XMLSchema#integer>"];
+const BAD: [&str; 4] =
+    ["<http://e/x#a#b>", "\"x\"@zh-classical1", "\"x\"^^<http://e/[x]#[>", "<http://e/%zz>"];
+
+/// Statements in a format, the quads that are left, and the lines of those that are not.
+fn document(format: RdfFormat, seed: u64) -> (String, Vec<String>, Vec<u64>) {
+    let mut random = seed;
+    let mut below = |n: usize| {
+        snowmelt_base::random::lcg(&mut random);
+        (random >> 33) as usize % n
+    };
+    let (mut text, mut kept, mut bad_lines) = (String::new(), Vec::new(), Vec::new());
+    let mut line = 1;
+    for s in 0..50 {
+        let subject = format!("<http://e/s{s}>");
+        let predicates = 1 + below(4);
+        for p in 0..predicates {
+            let is_bad = below(5) == 0;
+            let object = if is_bad { BAD[below(4)] } else { GOOD[below(4)] };
+            let predicate = format!("<http://e/p{p}>");
+            match format {
+                // the members of a list of predicates, one on each line
+                RdfFormat::Turtle | RdfFormat::TriG => {
+                    text += if p == 0 { &subject } else { "   " };
+                    text +=
+                        &format!(" {predicate} {object} {}\n", if p + 1 < predicates { ";" } else { "." });
+                }
+                _ => text += &format!("{subject} {predicate} {object} .\n"),
+            }
+            match is_bad {
+                true => bad_lines.push(line),
+                false => kept.push(format!("{subject} {predicate} {object} .")),
+            }
+            line += 1;
+        }
+    }
+    kept.sort();
+    (text, kept, bad_lines)
+}
+
+#[test]
+fn a_triple_that_cannot_be_read_costs_no_other() {
+    for format in [RdfFormat::NTriples, RdfFormat::NQuads, RdfFormat::Turtle, RdfFormat::TriG] {
+        for seed in 0..5 {
+            let folder = tempfile::tempdir().unwrap();
+            let db = folder.path().join("db");
+            let (text, kept, bad_lines) = document(format, seed);
+            let error = run(&db, &text, &options(format)).map(|_| ()).unwrap_err();
+            assert!(matches!(error, LoadError::Syntax { .. }), "{error}");
+            let report = run(&db, &text, &LoadOptions { lenient: true, ..options(format) }).unwrap();
+            assert_eq!(lines(&db), kept, "{format} {seed}");
+            assert_eq!(report.skipped, bad_lines.len() as u64);
+            let listed: Vec<u64> = report.left_out.iter().map(|left_out| left_out.line).collect();
+            assert_eq!(listed, bad_lines, "{format} {seed}");
+        }
+    }
+}
+
+#[test]
+fn odd_terms_are_kept_when_that_is_asked_for() {
+    for format in [RdfFormat::NTriples, RdfFormat::NQuads, RdfFormat::Turtle, RdfFormat::TriG] {
+        let folder = tempfile::tempdir().unwrap();
+        let db = folder.path().join("db");
+        let text =
+            "<http://e/s> <http://e/p> <http://e/x#a#b> .\n<http://e/s> <http://e/p> \"x\"@zh-classical1 .\n";
+        run(&db, text, &LoadOptions { odd_terms: OddTerms::Kept, ..options(format) }).unwrap();
+        let mut expected: Vec<&str> = text.lines().collect();
+        expected.sort_unstable();
+        assert_eq!(lines(&db), expected, "{format}");
+        let bad = "<http://e/s> <http://e/p> <no-scheme> .\n";
+        let error = run(&db, bad, &LoadOptions { odd_terms: OddTerms::Kept, ..options(format) }).unwrap_err();
+        assert!(matches!(error, LoadError::Syntax { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_load_that_would_leave_out_much_loads_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("db");
+    let (text, kept, bad_lines) = document(RdfFormat::NTriples, 1);
+    let options = LoadOptions { lenient: true, lenient_most: 0.01, ..options(RdfFormat::NTriples) };
+    match run(&db, &text, &options) {
+        Err(LoadError::TooManyLeftOut { count, all, listed, .. }) => {
+            assert_eq!((count, listed.len()), (bad_lines.len() as u64, bad_lines.len()));
+            assert_eq!(all, (kept.len() + bad_lines.len()) as u64);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(!db.exists() || lines(&db).is_empty());
+    // a hundred are listed, all are counted
+    let many = "<http://e/s> <http://e/p> <http://e/a#b#c> .\n".repeat(1000);
+    let report = run(&db, &many, &LoadOptions { lenient_most: 1.0, ..options.clone() }).unwrap();
+    assert_eq!((report.skipped, report.left_out.len()), (1000, 100));
+}
+
+#[test]
+fn a_byte_order_mark_means_nothing() {
+    let rdf = "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"http://e/\">\
+               <rdf:Description rdf:about=\"http://e/s\"><e:p>x</e:p></rdf:Description></rdf:RDF>";
+    let json = "{\"@id\": \"http://e/s\", \"http://e/p\": \"x\"}";
+    let triple = "<http://e/s> <http://e/p> \"x\" .\n";
+    for (format, text) in [
+        (RdfFormat::NTriples, triple),
+        (RdfFormat::NQuads, triple),
+        (RdfFormat::Turtle, triple),
+        (RdfFormat::TriG, triple),
+        (RdfFormat::N3, triple),
+        (RdfFormat::RdfXml, rdf),
+        (RdfFormat::JsonLd { profile: Default::default() }, json),
+    ] {
+        for lenient in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let db = folder.path().join("db");
+            let report =
+                run(&db, &format!("\u{feff}{text}"), &LoadOptions { lenient, ..options(format) }).unwrap();
+            assert_eq!((report.triples, report.skipped), (1, 0), "{format}");
+            assert_eq!(lines(&db), [triple.trim_end()], "{format}");
+            // told by content, too
+            let db = folder.path().join("told");
+            let told = LoadOptions { format: None, lenient, ..options(format) };
+            run(&db, &format!("\u{feff}{text}"), &told).unwrap();
+            assert_eq!(lines(&db), [triple.trim_end()], "{format}");
+        }
+    }
+}
+
+#[test]
+fn json_ld_names_contexts_that_are_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = folder.path().join("contexts/example.org");
+    std::fs::create_dir_all(&host).unwrap();
+    std::fs::write(host.join("people.jsonld"), "{\"@context\": {\"name\": \"http://e/name\"}}").unwrap();
+    let json = RdfFormat::JsonLd { profile: Default::default() };
+    let text = "{\"@context\": \"https://example.org/people\", \"@id\": \"http://e/s\", \"name\": \"x\"}";
+    let db = folder.path().join("db");
+    let error = run(&db, text, &options(json)).unwrap_err().to_string();
+    assert!(error.contains("never fetched") && error.contains("text:1"), "{error}");
+    let arguments = [folder.path().join("contexts").display().to_string()];
+    let contexts = load::Contexts::from_args(&arguments).unwrap();
+    run(&db, text, &LoadOptions { contexts, ..options(json) }).unwrap();
+    assert_eq!(lines(&db), ["<http://e/s> <http://e/name> \"x\" ."]);
+}
+
+#[test]
+fn foreign_files_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, content, kind) in [
+        ("a.nt", &b"BZh91AY&SY"[..], "bzip2"),
+        ("b.ttl.xz", b"\xFD7zXZ\0", "xz"),
+        ("c.csv", b"a,b\n", "CSV"),
+        ("d.rdf", b"<!DOCTYPE html><html></html>", "HTML"),
+    ] {
+        let file = folder.path().join(name);
+        std::fs::write(&file, content).unwrap();
+        let db = folder.path().join("db");
+        let load = |lenient| {
+            let options = LoadOptions { lenient, ..LoadOptions::default() };
+            let sources = vec![Source::File(file.clone())];
+            load::load(&db, sources, &options, &(), &AtomicBool::new(false))
+                .map(|_| ())
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(load(false).contains(kind) && load(true).contains(kind), "{name}: {}", load(false));
+    }
+}

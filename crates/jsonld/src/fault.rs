@@ -1,0 +1,64 @@
+//! Errors and their places.
+
+use std::fmt;
+use std::io;
+
+use crate::json::Place;
+
+/// Why reading ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError<E> {
+    /// The bytes cannot be read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The document is not what it should be.
+    #[error(transparent)]
+    Document(#[from] Fault),
+    /// The caller ended it.
+    #[error("ended by the caller")]
+    Caller(E),
+}
+
+/// Something in a document that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Line, from 1.
+    pub line: u64,
+    /// Column in characters, from 1.
+    pub column: u64,
+    /// The error's name in the specification (JsonLdErrorCode), or `syntax` and `limit`.
+    pub code: &'static str,
+    /// The context the place is in; `None` for the document.
+    pub context: Option<String>,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl std::error::Error for Fault {}
+
+impl fmt::Display for Fault {
+    /// The message with the specification's name, and the context if it is in one. The place in
+    /// the document is the caller's to tell.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(context) = &self.context {
+            write!(f, "in the context {context}, line {}: ", self.line)?;
+        }
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+/// A fault while its place is still an offset, or the caller's wish to end.
+#[derive(Debug)]
+pub(crate) enum Misuse {
+    Fault { place: Place, code: &'static str, message: String },
+    Stopped,
+}
+
+/// Line and column, from 1, of an offset.
+pub(crate) fn line_and_column(text: &[u8], offset: u32) -> (u64, u64) {
+    let before = &text[..text.len().min(offset as usize)];
+    let line = before.iter().filter(|b| **b == b'\n').count() as u64 + 1;
+    let begin = before.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    let is_first_byte = |b: &&u8| **b & 0xC0 != 0x80;
+    (line, (before[begin..].iter().filter(is_first_byte).count() as u64).max(1))
+}

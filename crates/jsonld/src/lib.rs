@@ -1,0 +1,100 @@
+//! JSON-LD 1.1 to RDF: the algorithms of "JSON-LD 1.1 Processing Algorithms and API" (W3C, 2020).
+//!
+//! Each module uses those above it and none below:
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `fault` | errors with their places |
+//! | `json` | a document as a tree with places, bounded in depth |
+//! | `contexts` | contexts by their addresses: files that were named, never the network |
+//! | `context` | contexts in force, and how one follows from another (section 4) |
+//! | `expand` | expansion (section 5) |
+//! | `emit` | from expanded nodes to quads (section 7), canonical JSON |
+//!
+//! A document is kept as a whole. Recursion follows the nesting of the document, which is
+//! bounded ([`json::MOST_LEVELS`]); terms of a context that depend on each other are defined
+//! without recursion. What depends on a context alone is worked out once.
+
+mod context;
+mod contexts;
+mod emit;
+mod expand;
+mod fault;
+mod json;
+
+use std::cell::RefCell;
+use std::io::Read;
+
+use oxrdf::Quad;
+
+pub use contexts::{Contexts, ContextsError};
+pub use fault::{Fault, ReadError};
+
+use context::{Context, Process};
+use expand::Expander;
+use fault::Misuse;
+
+/// How text with a base direction becomes a literal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// The direction is left out.
+    #[default]
+    Dropped,
+    /// It is in a datatype of the namespace `https://www.w3.org/ns/i18n#`.
+    Datatype,
+    /// A blank node has value, language and direction.
+    Compound,
+}
+
+/// How to read a document.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The IRI of the document, against which relative ones are resolved.
+    pub base: Option<String>,
+    /// A context in force at the beginning, as its address.
+    pub context: Option<String>,
+    /// Contexts that a document may name.
+    pub contexts: Contexts,
+    /// Text with a direction.
+    pub direction: Direction,
+}
+
+/// Reads a document. `quad` takes what it says; `look` is asked now and then whether to go on.
+/// Either ends the reading with its error.
+pub fn read<E>(
+    mut input: impl Read,
+    options: &Options,
+    look: impl Fn() -> Result<(), E>,
+    quad: impl FnMut(Quad) -> Result<(), E>,
+) -> Result<(), ReadError<E>> {
+    let mut text = Vec::new();
+    input.read_to_end(&mut text)?;
+    let ended = RefCell::new(None);
+    let stop = || match look() {
+        Ok(()) => false,
+        Err(error) => {
+            *ended.borrow_mut() = Some(error);
+            true
+        }
+    };
+    let process = Process::new(&options.contexts, options.base.as_deref(), text, &stop);
+    let told = |misuse: Misuse| process.error(misuse, || ended.borrow_mut().take());
+    let document = process.document().map_err(told)?;
+    let mut active = Context::initial(options.base.clone());
+    if let Some(address) = &options.context {
+        active = process.named(&active, address).map_err(told)?;
+    }
+    let mut emitter = emit::Emitter::new(options.direction, quad);
+    let expander = Expander::new(&process, options.base.clone());
+    // Elements of an outermost list do not depend on each other.
+    let elements = match document.value {
+        json::Value::Array(elements) => elements,
+        _ => vec![document],
+    };
+    for element in elements {
+        let expanded = expander.document(&active, &element).map_err(told)?;
+        drop(element);
+        emitter.default_graph(&expanded)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! Errors and their places.
+
+use std::io;
+
+/// Why reading ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The bytes cannot be read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The document is not what it should be.
+    #[error("{0}")]
+    Document(ReadFault),
+}
+
+/// Something in a document that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{line}:{column}: {message}")]
+pub struct ReadFault {
+    /// Line, from 1.
+    pub line: u64,
+    /// Column in characters, from 1.
+    pub column: u64,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+/// Line and column, both from 0; columns in characters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TextPlace {
+    pub(crate) line: u64,
+    pub(crate) column: u64,
+}
+
+impl TextPlace {
+    /// The place behind a text.
+    pub(crate) fn pass(&mut self, text: &str) {
+        let bytes = text.as_bytes();
+        let last_line = match memchr::memrchr(b'\n', bytes) {
+            Some(end) => {
+                self.line += memchr::memchr_iter(b'\n', bytes).count() as u64;
+                self.column = 0;
+                &text[end + 1..]
+            }
+            None => text,
+        };
+        self.column += last_line.chars().count() as u64;
+    }
+
+    /// A fault here.
+    pub(crate) fn fault(self, message: impl Into<String>) -> ReadFault {
+        ReadFault { line: self.line + 1, column: self.column + 1, message: message.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_count_characters() {
+        let mut place = TextPlace::default();
+        place.pass("é水\n\nab");
+        assert_eq!(place, TextPlace { line: 2, column: 2 });
+        place.pass("水");
+        assert_eq!(place.fault("x").to_string(), "3:4: x");
+    }
+}

@@ -1,0 +1,20 @@
+//! RDF/XML, read as a stream of triples.
+//!
+//! Each folder uses those above it and none below:
+//!
+//! | folder | what it is |
+//! |---|---|
+//! | `fault` | errors and their places |
+//! | `xml` | a parser of XML 1.0 (fifth edition) with namespaces, which does not validate |
+//! | `rdf` | the grammar of RDF/XML 1.1 over its events |
+//!
+//! Memory depends on what is open in the document, never on its length, but for the `rdf:ID`s
+//! that were used: these may occur once.
+
+mod fault;
+mod rdf;
+mod xml;
+
+pub use fault::{ReadError, ReadFault};
+pub use rdf::reader::{OnFault, Options, RdfXml};
+pub use rdf::{ReadTerm, Sink};

@@ -1,0 +1,241 @@
+//! The productions of elements that begin (RDF/XML 7.2.8 to 7.2.21).
+
+use std::io::Read;
+
+use super::super::Sink;
+use super::super::scope::quoted;
+use super::super::terms::{Node, Object};
+use super::super::vocabulary::{
+    ITS, RDF, RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, is_no_node, is_no_property, is_reserved,
+};
+use super::{Element, Kind, Property, RdfXml};
+use crate::fault::ReadError;
+use crate::xml::chars::is_blank;
+
+impl<R: Read> RdfXml<R> {
+    /// Whether the element that begins is `rdf:RDF`.
+    pub(super) fn is_rdf_rdf(&self) -> bool {
+        let name = self.xml.name();
+        name.namespace == RDF && name.local == "RDF"
+    }
+
+    pub(super) fn root(&mut self, sink: &mut impl Sink) -> Result<Kind, ReadError> {
+        // directions are for readers of RDF 1.2, and no harm to others
+        let roles = &mut self.roles;
+        roles.properties.retain(|index| self.xml.attribute(*index).0.namespace != ITS);
+        self.refuse_properties(sink, "rdf:RDF")?;
+        let on = &self.roles;
+        let present = [on.id, on.about, on.node_id, on.resource, on.datatype, on.parse_type];
+        self.refuse(sink, &present, "rdf:RDF")?;
+        Ok(Kind::Nodes)
+    }
+
+    /// An element that is a node; its term.
+    pub(super) fn node(&mut self, sink: &mut impl Sink) -> Result<Node, ReadError> {
+        let on = &self.roles;
+        let (id, node_id, about) = (on.id, on.node_id, on.about);
+        let present = [on.resource, on.datatype, on.parse_type];
+        self.refuse(sink, &present, "a node")?;
+        let subject = match (id, node_id, about) {
+            (None, None, None) => self.terms.new_blank(),
+            (Some(id), None, None) => self.id_of(id)?,
+            (None, Some(node_id), None) => self.blank_of(node_id)?,
+            (None, None, Some(about)) => self.iri_of(about)?,
+            _ => self.bad("a node has one of rdf:ID, rdf:nodeID and rdf:about")?,
+        };
+        let name = self.xml.name();
+        let is_rdf = name.namespace == RDF;
+        if is_rdf && is_no_node(name.local) || is_reserved(name.prefix, name.local) {
+            let why = format!("{} is no node", name.qualified);
+            self.fault(sink, why)?;
+        } else if !(is_rdf && name.local == "Description") {
+            let kept = self.terms.len();
+            let class = self.element_iri()?;
+            self.tell(sink, subject, RDF_TYPE, Object::Node(class))?;
+            self.terms.truncate(kept);
+        }
+        self.property_attributes(sink, subject)?;
+        Ok(subject)
+    }
+
+    /// The properties that the attributes of an element say about a node.
+    fn property_attributes(&mut self, sink: &mut impl Sink, subject: Node) -> Result<(), ReadError> {
+        for index in 0..self.roles.properties.len() {
+            let index = self.roles.properties[index];
+            let kept = self.terms.len();
+            let predicate = self.attribute_iri(index)?;
+            if let Node::Iri(iri) = predicate
+                && self.terms.str(iri) == RDF_TYPE
+            {
+                let class = self.iri_of(index)?;
+                self.tell(sink, subject, RDF_TYPE, Object::Node(class))?;
+            } else {
+                self.tell_attribute(sink, subject, predicate, index)?;
+            }
+            self.terms.truncate(kept);
+        }
+        Ok(())
+    }
+
+    /// An element that is a property of `subject`.
+    pub(super) fn property(&mut self, sink: &mut impl Sink, subject: Node) -> Result<Kind, ReadError> {
+        let predicate = self.predicate()?;
+        let about = self.roles.about;
+        self.refuse(sink, &[about], "a property")?;
+        let id = self.roles.id.map(|id| self.id_of(id)).transpose()?;
+        let property = Property { predicate, id, datatype: None, has_object: false };
+        match self.roles.parse_type {
+            Some(parse_type) => self.parsed_property(sink, subject, property, parse_type),
+            None => self.plain_property(sink, subject, property),
+        }
+    }
+
+    fn predicate(&mut self) -> Result<Node, ReadError> {
+        let name = self.xml.name();
+        if is_reserved(name.prefix, name.local) || name.namespace == RDF && is_no_property(name.local) {
+            let why = format!("{} is no property", name.qualified);
+            return self.bad(&why);
+        }
+        if name.namespace == RDF
+            && name.local == "li"
+            && let Some(Element { kind: Kind::Node { members, .. }, .. }) = self.open.last_mut()
+        {
+            *members += 1;
+            let number = *members;
+            return Ok(Node::Iri(self.member_iri(number)));
+        }
+        self.element_iri()
+    }
+
+    /// A property without `rdf:parseType`.
+    fn plain_property(
+        &mut self,
+        sink: &mut impl Sink,
+        subject: Node,
+        mut property: Property,
+    ) -> Result<Kind, ReadError> {
+        let on = &self.roles;
+        let (resource, node_id, datatype) = (on.resource, on.node_id, on.datatype);
+        self.text.clear();
+        if resource.is_none() && node_id.is_none() && on.properties.is_empty() {
+            property.datatype = datatype.map(|datatype| self.iri_of(datatype)).transpose()?;
+            return Ok(Kind::Property(property));
+        }
+        let object = match (resource, node_id) {
+            (Some(resource), None) => self.iri_of(resource)?,
+            (None, Some(node_id)) => self.blank_of(node_id)?,
+            (None, None) => self.terms.new_blank(),
+            (Some(_), Some(_)) => self.bad("a property has one of rdf:resource and rdf:nodeID")?,
+        };
+        if resource.is_some() || node_id.is_some() {
+            self.refuse(sink, &[datatype], "a property with rdf:resource or rdf:nodeID")?;
+        }
+        self.tell_property(sink, subject, property, Object::Node(object))?;
+        self.property_attributes(sink, object)?;
+        Ok(Kind::Property(Property { has_object: true, ..property }))
+    }
+
+    /// A property with `rdf:parseType`.
+    fn parsed_property(
+        &mut self,
+        sink: &mut impl Sink,
+        subject: Node,
+        property: Property,
+        parse_type: usize,
+    ) -> Result<Kind, ReadError> {
+        let on = &self.roles;
+        let present = [on.resource, on.node_id, on.datatype];
+        self.refuse(sink, &present, "a property with rdf:parseType")?;
+        self.refuse_properties(sink, "a property with rdf:parseType")?;
+        self.text.clear();
+        let (_, value) = self.xml.attribute(parse_type);
+        match value {
+            "Resource" => {
+                let object = self.terms.new_blank();
+                self.tell_property(sink, subject, property, Object::Node(object))?;
+                Ok(Kind::Node { subject: object, members: 0 })
+            }
+            "Collection" => Ok(Kind::Collection(property, None)),
+            "Triple" if self.is_newer => {
+                let why = "rdf:parseType=\"Triple\" is of RDF 1.2, which cannot be read yet";
+                let predicate = self.bad(why)?;
+                self.canonical.clear();
+                Ok(Kind::Literal(Property { predicate, ..property }))
+            }
+            // others are taken for this one
+            _ => {
+                self.canonical.clear();
+                Ok(Kind::Literal(property))
+            }
+        }
+    }
+
+    /// A node that is the object of a property.
+    pub(super) fn object_node(
+        &mut self,
+        sink: &mut impl Sink,
+        property: Property,
+    ) -> Result<Node, ReadError> {
+        let object = self.node(sink)?;
+        let why = if property.has_object {
+            Some("a property has one object, and this one has it already".to_owned())
+        } else if property.datatype.is_some() {
+            Some("a property with rdf:datatype has a text, no node".to_owned())
+        } else if !is_blank(&self.text) {
+            Some(format!("a property has a text or a node; beside this one is {}", quoted(self.text.trim())))
+        } else {
+            None
+        };
+        match (why, self.subject()) {
+            (Some(why), _) => self.fault(sink, why)?,
+            (None, subject) => self.tell_property(sink, subject, property, Object::Node(object))?,
+        }
+        if let Some(Element { kind: Kind::Property(property), .. }) = self.open.last_mut() {
+            property.has_object = true;
+        }
+        Ok(object)
+    }
+
+    /// A node in a list: a cell more.
+    pub(super) fn member(
+        &mut self,
+        sink: &mut impl Sink,
+        property: Property,
+        last: Option<u64>,
+    ) -> Result<Node, ReadError> {
+        let number = self.terms.new_number();
+        let cell = self.terms.numbered(number);
+        if let Some(last) = last {
+            let last = self.terms.numbered(last);
+            self.tell(sink, last, RDF_REST, Object::Node(cell))?;
+        } else {
+            let subject = self.subject();
+            self.tell_property(sink, subject, property, Object::Node(cell))?;
+        }
+        let node = self.node(sink)?;
+        self.tell(sink, cell, RDF_FIRST, Object::Node(node))?;
+        if let Some(Element { kind: Kind::Collection(_, last), .. }) = self.open.last_mut() {
+            *last = Some(number);
+        }
+        Ok(node)
+    }
+
+    /// The end of a list.
+    pub(super) fn last_member(
+        &mut self,
+        sink: &mut impl Sink,
+        property: Property,
+        last: Option<u64>,
+    ) -> Result<(), ReadError> {
+        match last {
+            Some(last) => {
+                let last = self.terms.numbered(last);
+                self.tell(sink, last, RDF_REST, Object::Iri(RDF_NIL))
+            }
+            None => {
+                let subject = self.subject();
+                self.tell_property(sink, subject, property, Object::Iri(RDF_NIL))
+            }
+        }
+    }
+}

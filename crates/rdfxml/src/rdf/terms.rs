@@ -1,0 +1,104 @@
+//! Terms of what is open, in one text that grows and shrinks with it.
+
+use super::ReadTerm;
+use super::scope::Language;
+use super::vocabulary::{RDF_LANG_STRING, XSD_STRING};
+
+/// A stretch of [`Terms`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stretch {
+    begin: usize,
+    end: usize,
+}
+
+/// An IRI or blank node.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Node {
+    Iri(Stretch),
+    Blank(Stretch),
+    /// What is written is none; the stretch says why.
+    Bad(Stretch),
+}
+
+/// What a triple is about.
+#[derive(Clone, Copy)]
+pub(super) enum Object<'a> {
+    Node(Node),
+    Iri(&'a str),
+    Typed(&'a str, Node),
+    XmlLiteral(&'a str, &'a str),
+    Spoken(&'a str, &'a Language),
+}
+
+/// The terms of all elements that are open.
+#[derive(Default)]
+pub(super) struct Terms {
+    text: String,
+    /// Blank nodes made.
+    made: u64,
+}
+
+impl Terms {
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.text.truncate(len);
+    }
+
+    pub(super) fn push(&mut self, text: &str) -> Stretch {
+        let begin = self.text.len();
+        self.text.push_str(text);
+        Stretch { begin, end: self.text.len() }
+    }
+
+    pub(super) fn str(&self, of: Stretch) -> &str {
+        &self.text[of.begin..of.end]
+    }
+
+    /// A blank node that the document does not name. Its label begins with a digit, as no name
+    /// does.
+    pub(super) fn new_blank(&mut self) -> Node {
+        let number = self.new_number();
+        self.numbered(number)
+    }
+
+    /// The number of such a blank node, which lives on when its term is forgotten.
+    pub(super) fn new_number(&mut self) -> u64 {
+        self.made += 1;
+        self.made
+    }
+
+    /// The blank node of a number.
+    pub(super) fn numbered(&mut self, number: u64) -> Node {
+        let label = number.to_string();
+        Node::Blank(self.push(&label))
+    }
+
+    /// The term of a node, or why it is none.
+    pub(super) fn node(&self, node: Node) -> Result<ReadTerm<'_>, &str> {
+        match node {
+            Node::Iri(iri) => Ok(ReadTerm::Iri(self.str(iri))),
+            Node::Blank(label) => Ok(ReadTerm::Blank(self.str(label))),
+            Node::Bad(why) => Err(self.str(why)),
+        }
+    }
+
+    /// The term of an object, or why it is none.
+    pub(super) fn object<'a>(&'a self, object: Object<'a>) -> Result<ReadTerm<'a>, &'a str> {
+        let (lexical, language, datatype) = match object {
+            Object::Node(node) => return self.node(node),
+            Object::Iri(iri) => return Ok(ReadTerm::Iri(iri)),
+            Object::XmlLiteral(lexical, datatype) => (lexical, None, datatype),
+            Object::Typed(lexical, datatype) => match self.node(datatype)? {
+                ReadTerm::Iri(iri) => (lexical, None, iri),
+                _ => return Err("a datatype is an IRI"),
+            },
+            Object::Spoken(lexical, Language::None) => (lexical, None, XSD_STRING),
+            Object::Spoken(lexical, Language::Tag(tag)) => (lexical, Some(tag.as_str()), RDF_LANG_STRING),
+            Object::Spoken(_, Language::Bad(why)) => return Err(why),
+        };
+        Ok(ReadTerm::Literal { lexical, language, datatype })
+    }
+}
