@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use snowmelt_graph::{FIRST_REGISTERED, InlineValue, Kind, TermId, from_boolean, from_double, from_float};
+use snowmelt_graph::{FIRST_REGISTERED, InlineNumber, Kind, TermId, from_boolean, from_double, from_float};
 
 use super::column::Col;
 use crate::value::Arithmetic;
@@ -86,45 +86,8 @@ pub(crate) fn arithmetic(op: Arithmetic, a: TermId, b: TermId) -> Result<TermId,
     floats(op, a, b)
 }
 
-/// A number of an inline id: exact ones in millionths.
-enum InlineNumber {
-    Exact(i128),
-    Float(f32),
-    Double(f64),
-}
-
-const MICROS: i128 = 1_000_000;
-
 fn number(id: TermId) -> Result<InlineNumber, Slow> {
-    Ok(match id.inline_value() {
-        Some(InlineValue::Integer(v) | InlineValue::Derived { value: v, .. }) => {
-            InlineNumber::Exact(i128::from(v) * MICROS)
-        }
-        Some(InlineValue::Decimal { datatype: 0, micros, .. }) => InlineNumber::Exact(micros.into()),
-        Some(InlineValue::Float(v)) => InlineNumber::Float(v),
-        Some(InlineValue::Double(v)) => InlineNumber::Double(v),
-        _ => return Err(Slow),
-    })
-}
-
-impl InlineNumber {
-    /// The nearest double: integers are divided first, decimals have fewer than 53 bits.
-    fn double(&self) -> f64 {
-        match *self {
-            InlineNumber::Exact(v) if v % MICROS == 0 => (v / MICROS) as f64,
-            InlineNumber::Exact(v) => v as f64 / 1e6,
-            InlineNumber::Float(v) => v.into(),
-            InlineNumber::Double(v) => v,
-        }
-    }
-
-    fn float(&self) -> f32 {
-        match *self {
-            InlineNumber::Exact(v) if v % MICROS == 0 => (v / MICROS) as f32,
-            InlineNumber::Float(v) => v,
-            _ => self.double() as f32,
-        }
-    }
+    id.inline_number().ok_or(Slow)
 }
 
 /// Inline numbers of which one is a float or a double.
@@ -156,14 +119,7 @@ fn floats(op: Arithmetic, a: TermId, b: TermId) -> Result<TermId, Slow> {
 
 /// Inline numbers of any two types; NaN is left to the values.
 fn numbers(a: TermId, b: TermId) -> Result<Ordering, Slow> {
-    let (a, b) = (number(a)?, number(b)?);
-    match (&a, &b) {
-        (InlineNumber::Exact(a), InlineNumber::Exact(b)) => Ok(a.cmp(b)),
-        (InlineNumber::Double(_), _) | (_, InlineNumber::Double(_)) => {
-            a.double().partial_cmp(&b.double()).ok_or(Slow)
-        }
-        _ => a.float().partial_cmp(&b.float()).ok_or(Slow),
-    }
+    number(a)?.compare(number(b)?).ok_or(Slow)
 }
 
 /// The order of two ids of one kind whose order is that of the values.
