@@ -266,7 +266,7 @@ impl GroupStates {
                         best.update(*a, *max, terms);
                         *bytes += best.bytes();
                     }
-                    Ok::<_, TermError>(())
+                    terms.fault()
                 })?
             }
             GroupStates::Sample(groups) => {

@@ -30,7 +30,7 @@ mod terms;
 pub use arith::{Arithmetic, arithmetic, negate, round};
 pub use cast::{Cast, cast};
 pub use compare::{compare, effective_boolean, equals, holds};
-pub use exact::{Decimal, Integer};
+pub use exact::{Decimal, Integer, bytes_of};
 pub use fault::TermError;
 pub(crate) use fault::TooMuch;
 pub use local::LocalTerms;

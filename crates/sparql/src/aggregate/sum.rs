@@ -3,7 +3,7 @@
 use oxsdatatypes::{Double, Float};
 use snowmelt_graph::{FIRST_REGISTERED, InlineNumber, InlineValue, Kind, MICROS, TermId};
 
-use crate::value::{Arithmetic, Decimal, Terms, Value, arithmetic};
+use crate::value::{Arithmetic, Decimal, Terms, Value, arithmetic, bytes_of};
 
 /// A total in the widest type met so far.
 #[derive(Clone, Debug)]
@@ -17,6 +17,15 @@ pub(super) enum Total {
     Exact(Box<Value<'static>>),
     /// something that is not a number was met, or the total is beyond the bounds of numbers
     Failed,
+}
+
+/// Bytes of a number's digits.
+fn heap_bytes(v: &Value<'_>) -> usize {
+    match v {
+        Value::Integer(v) => bytes_of(v),
+        Value::Decimal(v) => v.heap_bytes(),
+        _ => 0,
+    }
 }
 
 impl Total {
@@ -71,15 +80,18 @@ impl Total {
             Kind::Decimal => id.decimal_code() < FIRST_REGISTERED,
             kind => kind.is_inline(),
         };
+        let value = if is_read { terms.value(id) } else { None };
+        let Some(value) = value.filter(Value::is_numeric) else { return Total::Failed };
+        if let (Total::Integer(total), Value::Integer(v)) = (self, &value)
+            && let Some(sum) = i64::try_from(v).ok().and_then(|v| total.checked_add(v))
+        {
+            return Total::Integer(sum);
+        }
         // numbers may be long: the query's limits end it here
-        if !is_read || terms.poll(terms.text_bytes(id) + self.heap_bytes().unsigned_abs()).is_none() {
+        if terms.poll(heap_bytes(&value) + self.heap_bytes().unsigned_abs()).is_none() {
             return Total::Failed;
         }
-        let sum = self.value().and_then(|total| {
-            let value = terms.value(id)?;
-            if value.is_numeric() { arithmetic(Arithmetic::Add, &total, &value) } else { None }
-        });
-        match sum {
+        match self.value().and_then(|total| arithmetic(Arithmetic::Add, &total, &value)) {
             Some(Value::Integer(v)) => match i64::try_from(&v) {
                 Ok(v) => Total::Integer(v),
                 Err(_) => Total::Exact(Box::new(Value::Integer(v))),
@@ -97,12 +109,7 @@ impl Total {
     /// Bytes held beside itself.
     fn heap_bytes(&self) -> isize {
         let Total::Exact(value) = self else { return 0 };
-        let digits = match &**value {
-            Value::Integer(v) => Decimal::from(v.clone()).heap_bytes(),
-            Value::Decimal(v) => v.heap_bytes(),
-            _ => 0,
-        };
-        (size_of::<Value<'static>>() + digits) as isize
+        (size_of::<Value<'static>>() + heap_bytes(value)) as isize
     }
 
     pub fn value(&self) -> Option<Value<'static>> {

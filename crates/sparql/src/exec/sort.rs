@@ -361,6 +361,7 @@ impl Sort {
                 }
                 rows.ends.push(rows.bytes.len());
             }
+            terms.fault()?;
             append(&mut rows.batch, batch.slice(part));
             gather.settle()
         })

@@ -6,7 +6,10 @@
 
 use std::cmp::Ordering;
 
-use snowmelt_graph::{FIRST_REGISTERED, InlineNumber, Kind, TermId, from_boolean, from_double, from_float};
+use snowmelt_graph::{
+    DECIMAL, FIRST_REGISTERED, InlineNumber, Kind, MICROS, TermId, from_boolean, from_double, from_float,
+    from_integer, from_micros,
+};
 
 use super::column::Col;
 use crate::value::Arithmetic;
@@ -66,7 +69,7 @@ pub(crate) fn zip(a: &Col<'_>, b: &Col<'_>, rows: usize, mut f: impl FnMut(usize
     }
 }
 
-/// `+ - * /` of two integers or two floats.
+/// `+ - * /` of two numbers, where the result is inline.
 #[inline(always)]
 pub(crate) fn arithmetic(op: Arithmetic, a: TermId, b: TermId) -> Result<TermId, Slow> {
     if a.0 >> SHIFT == INTEGER && b.0 >> SHIFT == INTEGER {
@@ -83,18 +86,36 @@ pub(crate) fn arithmetic(op: Arithmetic, a: TermId, b: TermId) -> Result<TermId,
     if a.is_undef() || b.is_undef() {
         return Ok(TermId::UNDEF);
     }
-    floats(op, a, b)
+    others(op, a, b)
 }
 
 fn number(id: TermId) -> Result<InlineNumber, Slow> {
     id.inline_number().ok_or(Slow)
 }
 
-/// Inline numbers of which one is a float or a double.
-fn floats(op: Arithmetic, a: TermId, b: TermId) -> Result<TermId, Slow> {
-    let (a, b) = (number(a)?, number(b)?);
-    match (&a, &b) {
-        (InlineNumber::Exact(_), InlineNumber::Exact(_)) => Err(Slow),
+/// Two exact numbers in millionths, of which not both are xsd:integer.
+fn exact(op: Arithmetic, (a, a_id): (i128, TermId), (b, b_id): (i128, TermId)) -> Result<TermId, Slow> {
+    // what derives from integer has a code of its own
+    let is_integer = |id: TermId| id.kind() == Kind::Integer || id.decimal_code() != DECIMAL;
+    let micros = match op {
+        Arithmetic::Add => a + b,
+        Arithmetic::Subtract => a - b,
+        Arithmetic::Multiply => match a.checked_mul(b).ok_or(Slow)? {
+            product if product % MICROS == 0 => product / MICROS,
+            _ => return Err(Slow),
+        },
+        Arithmetic::Divide => return Err(Slow),
+    };
+    let whole = is_integer(a_id) && is_integer(b_id);
+    let value = i64::try_from(if whole { micros / MICROS } else { micros }).map_err(|_| Slow)?;
+    if whole { from_integer(value) } else { from_micros(value) }.ok_or(Slow)
+}
+
+/// Inline numbers that are not both xsd:integer.
+fn others(op: Arithmetic, a_id: TermId, b_id: TermId) -> Result<TermId, Slow> {
+    let (a, b) = (number(a_id)?, number(b_id)?);
+    match (a, b) {
+        (InlineNumber::Exact(a), InlineNumber::Exact(b)) => exact(op, (a, a_id), (b, b_id)),
         (InlineNumber::Double(_), _) | (_, InlineNumber::Double(_)) => {
             let (a, b) = (a.double(), b.double());
             from_double(match op {

@@ -13,7 +13,7 @@ mod integer;
 mod real;
 
 pub use decimal::Decimal;
-pub use integer::Integer;
+pub use integer::{Integer, bytes_of};
 
 pub(super) use integer::{digits_fit, parse_integer, within_bounds};
 pub(super) use real::{

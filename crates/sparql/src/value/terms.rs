@@ -493,6 +493,10 @@ impl Terms {
     /// as bytes, see [`push_order_key`](super::push_order_key).
     pub fn push_order_key(&self, id: TermId, descending: bool, out: &mut Vec<u8>) {
         let Some(number) = id.inline_number() else {
+            // a number may be long: where the query has to end, the caller asks for the fault
+            if matches!(id.kind(), Kind::Value | Kind::Local) && self.poll(self.text_bytes(id)).is_none() {
+                return;
+            }
             return super::push_order_key(self.value(id).as_ref(), descending, out);
         };
         let start = out.len();

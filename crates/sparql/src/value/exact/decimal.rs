@@ -13,7 +13,9 @@ use std::fmt;
 use dashu_int::ops::{BitTest, DivRem, UnsignedAbs};
 use dashu_int::{Sign, UBig};
 
-use super::integer::{Integer, MOST_BITS, MOST_PLACES, digits_fit, of_digits, power_of_ten, split_sign};
+use super::integer::{
+    Integer, MOST_BITS, MOST_PLACES, bytes_of, digits_fit, of_digits, power_of_ten, split_sign,
+};
 
 /// Digits of a quotient that does not end.
 const QUOTIENT_DIGITS: i64 = 18;
@@ -151,7 +153,7 @@ impl Decimal {
     /// Bytes it holds beside itself.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
-        self.units.bit_len() / 8
+        bytes_of(&self.units)
     }
 
     /// The units of both at the same number of places.

@@ -18,6 +18,12 @@ const MOST_DIGITS: usize = 78_914;
 /// Digits that fit 64 bits whatever they are.
 const DIGITS_OF_WORD: usize = 18;
 
+/// Bytes of its digits.
+#[must_use]
+pub fn bytes_of(v: &Integer) -> usize {
+    v.bit_len() / 8
+}
+
 /// The number, unless it is too large.
 pub(in crate::value) fn within_bounds(v: Integer) -> Option<Integer> {
     (v.bit_len() <= MOST_BITS).then_some(v)
