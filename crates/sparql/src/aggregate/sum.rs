@@ -51,6 +51,12 @@ impl Total {
                     None => return self.add_value(id, terms),
                 }
             }
+            (Total::Micros(total), Some(InlineValue::Integer(v))) => {
+                match total.checked_add(i128::from(v) * MICROS) {
+                    Some(sum) => *total = sum,
+                    None => return self.add_value(id, terms),
+                }
+            }
             (Total::Failed, _) => {}
             _ => return self.add_value(id, terms),
         }

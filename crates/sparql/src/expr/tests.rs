@@ -187,6 +187,10 @@ fn comparison() {
         1 IN (2, "x"^^<http://e/t>, 1) → true
         1 NOT IN (2, 3) → true
         1 IN () → false
+        concat("string", " no 4") IN ("string no 1", "string no 2", "string no 3", "string no 4", "string no 5", 6, 7, "8") → true
+        concat("string", " no 9") IN ("string no 1", "string no 2", "string no 3", "string no 4", "string no 5", 6, 7, "8") → false
+        "string no 4"@en IN ("string no 1", "string no 2", "string no 3", "string no 4", "string no 5", 6, 7, "8") → false
+        "x"^^<http://e/t> IN ("string no 1", "string no 2", "string no 3", "string no 4", "string no 5", 6, 7, "8") → -
         "#,
     );
 }
@@ -327,6 +331,16 @@ fn casts() {
         xsd:integer("12") → 12
         xsd:integer(" 12") → 12
         xsd:integer("1 2") → -
+        xsd:byte("127") → "127"^^xsd:byte
+        xsd:byte(128) → -
+        xsd:long(9223372036854775807) → "9223372036854775807"^^xsd:long
+        xsd:long(9223372036854775808) → -
+        xsd:unsignedLong(1.8446744073709551615e19) → -
+        xsd:unsignedLong("18446744073709551615") + 1 → "18446744073709551616"^^xsd:integer
+        xsd:int(12.9) * 2 → 24
+        xsd:negativeInteger(-0.5) → -
+        xsd:nonNegativeInteger(str(7)) → "7"^^xsd:nonNegativeInteger
+        datatype(xsd:short(true)) → <http://www.w3.org/2001/XMLSchema#short>
         xsd:boolean(" true ") → true
         xsd:integer(12.9) → 12
         xsd:integer(true) → 1

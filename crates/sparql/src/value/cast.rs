@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use oxsdatatypes::{Date, Double, Float, GDay, GMonth, GMonthDay, GYear, GYearMonth, Time};
 
 use super::exact::{decimal_of_double, integer_of_double, parse_integer};
-use super::parse::{parse_boolean, parse_double, parse_float};
+use super::parse::{derived_integer, literal_of_derived, parse_boolean, parse_double, parse_float};
 use super::{Decimal, Integer, Temporal, Value, arith, iri};
 
 /// The target of a cast.
@@ -34,6 +34,8 @@ pub enum Cast {
     Duration,
     YearMonthDuration,
     DayTimeDuration,
+    /// A type derived from xsd:integer, by its IRI.
+    Derived(&'static str),
 }
 
 impl Cast {
@@ -58,7 +60,7 @@ impl Cast {
             "duration" => Self::Duration,
             "yearMonthDuration" => Self::YearMonthDuration,
             "dayTimeDuration" => Self::DayTimeDuration,
-            _ => return None,
+            _ => Self::Derived(derived_integer(iri)?),
         })
     }
 }
@@ -70,6 +72,7 @@ pub fn cast(to: Cast, v: &Value<'_>) -> Option<Value<'static>> {
         Cast::String => to_string(v)?,
         Cast::Boolean => Value::Boolean(to_boolean(v)?),
         Cast::Integer => Value::Integer(to_integer(v)?),
+        Cast::Derived(datatype) => literal_of_derived(datatype, &to_integer(v)?)?,
         Cast::Decimal => Value::Decimal(to_decimal(v)?),
         Cast::Float => Value::Float(to_float(v)?),
         Cast::Double => Value::Double(to_double(v)?),

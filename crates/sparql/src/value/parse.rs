@@ -35,11 +35,39 @@ fn integer_bounds(local: &str) -> Option<(Option<i128>, Option<i128>)> {
     })
 }
 
-/// Whether a type derived from xsd:integer has a value; None for a type that is not one.
-fn is_within(local: &str, value: &Integer) -> Option<bool> {
-    let (least, greatest) = integer_bounds(local)?;
-    let not_below = least.is_none_or(|least| *value >= Integer::from(least));
-    Some(not_below && greatest.is_none_or(|greatest| *value <= Integer::from(greatest)))
+/// Whether a type with these bounds has a value.
+fn is_within((least, greatest): (Option<i128>, Option<i128>), value: &Integer) -> bool {
+    least.is_none_or(|least| *value >= Integer::from(least))
+        && greatest.is_none_or(|greatest| *value <= Integer::from(greatest))
+}
+
+/// The types derived from xsd:integer.
+const DERIVED: [&str; 12] = [
+    "http://www.w3.org/2001/XMLSchema#nonPositiveInteger",
+    "http://www.w3.org/2001/XMLSchema#negativeInteger",
+    "http://www.w3.org/2001/XMLSchema#nonNegativeInteger",
+    "http://www.w3.org/2001/XMLSchema#positiveInteger",
+    "http://www.w3.org/2001/XMLSchema#long",
+    "http://www.w3.org/2001/XMLSchema#int",
+    "http://www.w3.org/2001/XMLSchema#short",
+    "http://www.w3.org/2001/XMLSchema#byte",
+    "http://www.w3.org/2001/XMLSchema#unsignedLong",
+    "http://www.w3.org/2001/XMLSchema#unsignedInt",
+    "http://www.w3.org/2001/XMLSchema#unsignedShort",
+    "http://www.w3.org/2001/XMLSchema#unsignedByte",
+];
+
+/// The IRI of a type derived from xsd:integer, if it is one.
+pub(super) fn derived_integer(datatype: &str) -> Option<&'static str> {
+    DERIVED.into_iter().find(|derived| *derived == datatype)
+}
+
+/// A literal of a type derived from xsd:integer; None for a value the type does not have. It is
+/// no [`Value::Integer`], which is written as xsd:integer.
+pub(super) fn literal_of_derived(datatype: &'static str, value: &Integer) -> Option<Value<'static>> {
+    let bounds = integer_bounds(datatype.strip_prefix(iri::XSD)?)?;
+    is_within(bounds, value)
+        .then(|| Value::Other { lexical: value.to_string().into(), datatype: datatype.into() })
 }
 
 /// True for xsd:integer, its derived types, xsd:decimal, xsd:float and xsd:double.
@@ -91,9 +119,9 @@ fn parse_xsd<'a>(lexical: &'a str, local: &str) -> Option<Value<'a>> {
         "yearMonthDuration" => temporal(lexical, Temporal::YearMonthDuration),
         "dayTimeDuration" => temporal(lexical, Temporal::DayTimeDuration),
         _ => {
-            integer_bounds(local)?;
+            let bounds = integer_bounds(local)?;
             let value = parse_integer(lexical)?;
-            is_within(local, &value)?.then_some(Value::Integer(value))
+            is_within(bounds, &value).then_some(Value::Integer(value))
         }
     }
 }

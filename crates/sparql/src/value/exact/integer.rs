@@ -63,6 +63,11 @@ pub(super) fn split_sign(text: &str) -> (bool, &str) {
 
 /// The value of a lexical form of xsd:integer: a sign or none, and digits.
 pub(in crate::value) fn parse_integer(text: &str) -> Option<Integer> {
+    if text.len() <= DIGITS_OF_WORD
+        && let Ok(v) = text.parse::<i64>()
+    {
+        return Some(v.into());
+    }
     let (negative, digits) = split_sign(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
