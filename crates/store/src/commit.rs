@@ -6,6 +6,7 @@
 //! [`LongLock`]: the lengths of the stripes, the making of a journal file, the turn to write the super-block, the checkpointer's.
 
 pub(crate) mod checkpoint;
+pub(crate) mod room;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -14,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use crate::commit::checkpoint::Checkpointer;
+use crate::commit::room::JournalRoom;
 use crate::error::{Result, StoreError};
 use crate::files::reserve::{MayUse, Reserve};
 use crate::format::catalog::Catalog;
@@ -28,6 +30,7 @@ use crate::settings::config::{Checkpoints, StoreConfig};
 use crate::space::meta_pages::{MetaPlacing, MetaState};
 use crate::superblock::SuperBlock;
 use crate::superblock::current::CurrentBlock;
+use crate::sync::bell::Bell;
 use crate::sync::long_lock::LongLock;
 
 /// See the head of the file.
@@ -63,6 +66,10 @@ pub(crate) struct Commits {
     /// map there.
     pub meta_again: Mutex<Option<MetaPlacing>>,
     pub checkpointer: Checkpointer,
+    /// Who waits for room in the journal.
+    pub room: JournalRoom,
+    /// Rung when there is background work to do at once.
+    pub bell: Bell,
     /// Page versions kept in memory.
     pub version_pages: u64,
 }
@@ -312,6 +319,7 @@ impl Commits {
             checkpointed: block.txn,
             poisoned: failure.map(|e| e.to_string()),
             stalled: self.checkpointer.stalled().map(|e| e.to_string()),
+            room_waits: self.room.waits(),
             ..self.journal.meters.read()
         }
     }

@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 use snowmelt_io::{DeviceCounters, is_block_device};
 
 use crate::commit::Commits;
-use crate::commit::checkpoint::{Begin, CheckpointStep};
+use crate::commit::room::WorkBy;
 use crate::error::{Result, StoreError};
 use crate::files::lock::Lock;
 use crate::files::reserve;
@@ -37,6 +37,7 @@ use crate::space::extent::Extent;
 use crate::space::meta_pages::MetaPlacing;
 use crate::store::background::{BackgroundThread, Work};
 use crate::sync::turn::WriterGate;
+use crate::sync::waits::Waiter;
 
 /// Name of the only stripe of a database that was made without any.
 pub const DEFAULT_STRIPE: &str = "stripe-0";
@@ -242,7 +243,7 @@ impl Store {
     /// What commits, journal and checkpoints did since the database was opened, and how much is
     /// waiting.
     pub fn journal_stats(&self) -> JournalStats {
-        self.commits.stats()
+        JournalStats { turn_waits: self.writers.waits(), ..self.commits.stats() }
     }
 
     /// What opening read from the journal.
@@ -323,34 +324,10 @@ impl Store {
         }
     }
 
-    /// Waits while the journal is longer than it may be.
-    pub(crate) fn wait_for_room(&self) -> Result<()> {
-        /// Pause between two looks while the background thread works.
-        const PAUSE_NS: u64 = 1_000_000;
-        let commits = &self.commits;
-        if self.config.journal.checkpoints == Checkpoints::Held {
-            return Ok(());
-        }
-        let bound = commits.bound_bytes();
-        let most = self.config.journal.most_bytes.min(bound.saturating_add(bound / 4));
-        while commits.journal.bytes_in_use() > most {
-            commits.check_poison()?;
-            if let Some(e) = commits.checkpointer.stalled() {
-                return Err((*e).clone());
-            }
-            let durable = commits.block.lock().txn;
-            if commits.snapshots.oldest().is_some_and(|oldest| oldest <= durable) {
-                // A reader holds it back; a longer journal is better than a writer that waits
-                // for that.
-                return Ok(());
-            }
-            if self.background.is_some() {
-                self.config.clock.sleep_ns(PAUSE_NS);
-            } else if commits.checkpoint_step(Begin::Now)? == CheckpointStep::Idle {
-                return Ok(());
-            }
-        }
-        Ok(())
+    /// Waits while the journal is longer than it may be; false when the waiter gave up.
+    pub(crate) fn wait_for_room(&self, waiter: &Waiter<'_>) -> Result<bool> {
+        let by = if self.background.is_some() { WorkBy::Thread } else { WorkBy::Waiter };
+        self.commits.wait_for_room(by, waiter)
     }
 
     /// The end: what is not written back in time stays in the journal.

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use snowmelt_io::{Latency, LatencyMeter};
 
 use crate::sync::longest::Longest;
+use crate::sync::waits::WaitTimes;
 
 /// The live counters.
 #[derive(Default)]
@@ -97,6 +98,10 @@ pub struct JournalStats {
     pub poisoned: Option<String>,
     /// Why writing back waits, if so.
     pub stalled: Option<String>,
+    /// How long writers waited for room in the journal.
+    pub room_waits: WaitTimes,
+    /// How long they waited for their turn.
+    pub turn_waits: WaitTimes,
 }
 
 impl JournalMeters {

@@ -22,6 +22,7 @@ use parking_lot::Mutex;
 use crate::read::activity::Activity;
 use crate::read::priority::Priority;
 use crate::read::wait_log::WaitLog;
+use crate::sync::waits::WaitSign;
 
 /// Whose activity it is; see the head of the file.
 #[derive(Debug, Default)]
@@ -33,6 +34,7 @@ pub struct Account {
     above: Vec<Arc<Account>>,
     waits: Option<Arc<WaitLog>>,
     priority: Priority,
+    sign: WaitSign,
 }
 
 impl Account {
@@ -93,6 +95,11 @@ impl Account {
     /// How urgent the reads on its behalf are.
     pub fn priority(&self) -> Priority {
         self.priority
+    }
+
+    /// What it waits for now, but for pages.
+    pub fn sign(&self) -> &WaitSign {
+        &self.sign
     }
 
     /// Where its waits are written down.
