@@ -39,9 +39,9 @@ mod waiting;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use snowmelt_store::{Build, Store, StoreConfig, StoreError, remove_unfinished};
+use snowmelt_store::{Build, Store, StoreConfig, StoreError, Waiter, remove_unfinished};
 
 use self::account::Account;
 use self::dictionary::{Dictionary, HashSorters, RECORD_KIND};
@@ -127,9 +127,10 @@ pub fn load_into(
         return fill::insert(database, sources, &options, progress, cancel);
     }
     // Beside a rewrite of the trees it inserts: what is inserted is part of that, too.
-    let build = match store.begin_build() {
+    let go_on = || !cancel.load(Ordering::Relaxed);
+    let build = match store.begin_build_for(&Waiter { go_on: &go_on, sign: None }) {
         Err(StoreError::BuildBusy) if database.is_rewritten() => None,
-        build => Some(build?),
+        build => Some(build?.ok_or(LoadError::Cancelled)?),
     };
     // From here on none begins.
     let Some(build) = build.filter(|_| !database.is_rewritten()) else {

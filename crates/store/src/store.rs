@@ -256,29 +256,46 @@ impl Store {
         self.commits.poison.get().filter(|_| !self.config.is_read_only()).cloned()
     }
 
+    /// Why changes fail or will wait for long, if so: a write failed, or the journal is as long
+    /// as it may be and nothing gives it back.
+    pub fn unready(&self) -> Option<String> {
+        self.poisoned().map(|why| why.to_string()).or_else(|| self.commits.unready())
+    }
+
     /// Writes all pages back that may be, and starts the journal anew as far as that goes. True
     /// when nothing is left in the journal.
     pub fn checkpoint(&self) -> Result<bool> {
+        self.checkpoint_while(&|| true)
+    }
+
+    /// The same, as long as `go_on` says so; it is asked between short pieces of work.
+    pub fn checkpoint_while(&self, go_on: &dyn Fn() -> bool) -> Result<bool> {
         self.commits.settle()?;
-        self.commits.checkpoint_all(u64::MAX)
+        self.commits.checkpoint_all(go_on)
     }
 
     /// Writes all pages back and gives free space at the end of the stripes back. Catalog and
     /// map go to the front where that makes the stripes shorter.
     pub fn compact(&self) -> Result<()> {
-        self.checkpoint()?;
+        self.compact_while(&|| true)
+    }
+
+    /// The same, as long as `go_on` says so; what was done by then stays done.
+    pub fn compact_while(&self, go_on: &dyn Fn() -> bool) -> Result<()> {
+        self.checkpoint_while(go_on)?;
         let commits = &self.commits;
         let lies_behind = commits.meta.lock().lies_behind(&commits.fetch.core.space.read());
         if lies_behind {
             *commits.meta_again.lock() = Some(MetaPlacing::Front);
-            self.checkpoint()?;
+            self.checkpoint_while(go_on)?;
         }
         // The super-block names extents that were given up since its map was taken.
         let is_short = self.fetch.core.space.read().len() < commits.block.lock().extents;
         if is_short {
             *commits.meta_again.lock() = Some(MetaPlacing::Reuse);
-            self.checkpoint()?;
+            self.checkpoint_while(go_on)?;
         }
+        self.commits.shrink_journal_to_rest();
         self.commits.set_lengths()
     }
 
@@ -338,16 +355,17 @@ impl Store {
         }
         let until_ns = commits.config.clock.now_ns().saturating_add(commits.config.close_ms * 1_000_000);
         let done = commits.settle().and_then(|()| {
-            if commits.states.visible().txn > commits.block.lock().txn {
-                commits.journal.end_file();
-            }
+            // So that nothing of it is needed later. Behind the commits may be what transactions
+            // left that were dropped.
+            commits.journal.end_file();
             if self.config.journal.checkpoints == Checkpoints::Held {
                 return Ok(false);
             }
-            commits.checkpoint_all(until_ns)
+            commits.checkpoint_all(&|| commits.config.clock.now_ns() < until_ns)
         });
         // What is left in the journal must be there when it is opened again.
         let done = done.and_then(|_| commits.write_tail());
+        commits.shrink_journal_to_rest();
         if let Err(e) = done {
             snowmelt_io::notice(&format!("closing {}: {e}", commits.dir.display()));
         }

@@ -12,10 +12,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use snowmelt_store::{Relocated, Relocation};
+use snowmelt_store::{Relocated, Relocation, Waiter};
 
 use crate::database::Database;
-use crate::error::Result;
+use crate::error::{GraphError, Result};
 use crate::interrupt::go_on;
 use crate::transaction::Transaction;
 
@@ -64,25 +64,27 @@ impl Database {
     /// # Errors
     /// Those of the store; what was moved by then stays moved.
     pub fn relocate(self: &Arc<Self>, mut moved: impl FnMut(u64)) -> Result<Relocated> {
-        self.relocate_until(|leaves| {
+        let moved = |leaves| {
             moved(leaves);
             ControlFlow::Continue(())
-        })
+        };
+        self.relocate_until(moved, &Waiter::PATIENT)
     }
 
     /// The same; ends in [`GraphError::Stopped`](crate::GraphError::Stopped) between two parts
-    /// when `moved` says so.
+    /// when `moved` says so, and in a wait when the waiter gives up.
     ///
     /// # Errors
     /// Those of the store; what was moved by then stays moved.
-    pub fn relocate_until(
+    pub(crate) fn relocate_until(
         self: &Arc<Self>,
         mut moved: impl FnMut(u64) -> ControlFlow<()>,
+        waiter: &Waiter<'_>,
     ) -> Result<Relocated> {
         let rule = Relocation { changed: 0.0, most_leaves: PART, ..Relocation::default() };
         let mut sum = Relocated::default();
         loop {
-            let mut txn = self.begin()?;
+            let mut txn = self.begin_for(waiter)?.ok_or(GraphError::Stopped)?;
             txn.txn.use_reserve();
             let done = txn.relocate(rule, Trees::All)?;
             if done.subtrees == 0 {
@@ -90,7 +92,7 @@ impl Database {
             }
             txn.commit()?;
             // The next part may take the extents that this one has left.
-            self.store().checkpoint()?;
+            self.store().checkpoint_while(waiter.go_on)?;
             sum += done;
             go_on(moved(sum.leaves))?;
         }

@@ -175,16 +175,20 @@ impl Commits {
         result
     }
 
-    /// Checkpoints until all is written back that may be. True when nothing is left.
-    pub fn checkpoint_all(&self, until_ns: u64) -> Result<bool> {
+    /// Checkpoints until all is written back that is committed by now and may be, as long as
+    /// `go_on` says so. True when nothing is left: what comes meanwhile is left to the next.
+    pub fn checkpoint_all(&self, go_on: &dyn Fn() -> bool) -> Result<bool> {
+        let until_txn = self.states.visible().txn;
         loop {
             let step = self.checkpoint_step(Begin::Now)?;
             let durable = self.block.lock().txn;
-            if durable >= self.states.visible().txn && step == CheckpointStep::Idle {
-                return Ok(true);
-            }
-            if step == CheckpointStep::Idle || self.config.clock.now_ns() >= until_ns {
-                return Ok(false);
+            let is_over = match step {
+                CheckpointStep::Idle => true,
+                CheckpointStep::Ended => durable >= until_txn && self.meta_again.lock().is_none(),
+                CheckpointStep::More | CheckpointStep::Later(_) => false,
+            };
+            if is_over || !go_on() {
+                return Ok(is_over && durable >= self.states.visible().txn);
             }
         }
     }
@@ -448,7 +452,9 @@ impl Commits {
         };
         assert!(self.block.lock().txn >= r.state.txn, "the super-block names the checkpoint");
         meta.settle(&self.fetch.core.space, &self.meta);
+        self.note_taken();
         self.journal.recycle(first);
+        self.shrink_journal();
         self.give_out_again(r.state.txn);
         self.checkpointer.last_bytes.store(r.bytes, Ordering::Relaxed);
         self.journal.meters.checkpointed();

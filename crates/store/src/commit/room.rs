@@ -13,6 +13,9 @@
 //! or a transaction under way holds the journal, a longer one is better than a writer that waits
 //! for that.
 
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
 use snowmelt_io::{Clock, EventCount};
 
 use crate::commit::Commits;
@@ -26,17 +29,28 @@ use crate::sync::waits::{LOOK, WaitFor, WaitMeter, WaitTimes, Waiter};
 pub(crate) struct JournalRoom {
     given: EventCount,
     waits: WaitMeter,
+    /// Bytes of files that the journal took lately; falls slowly.
+    taken: AtomicU64,
 }
 
 impl JournalRoom {
     /// Nobody waits.
     pub fn new(clock: &Clock) -> JournalRoom {
-        JournalRoom { given: EventCount::named(clock, WaitFor::Room.name()), waits: WaitMeter::default() }
+        JournalRoom {
+            given: EventCount::named(clock, WaitFor::Room.name()),
+            waits: WaitMeter::default(),
+            taken: AtomicU64::new(0),
+        }
     }
 
     /// Whether somebody waits.
     pub fn is_wanted(&self) -> bool {
         self.waits.read().now > 0
+    }
+
+    /// For how long somebody has been waiting without a pause, until now.
+    pub fn waited_ns(&self, clock: &Clock) -> u64 {
+        self.waits.since_ns().map_or(0, |since| clock.now_ns().saturating_sub(since))
     }
 
     /// How long writers waited.
@@ -85,6 +99,30 @@ impl Commits {
         Ok((waiter.go_on)())
     }
 
+    /// Keeps as many free files as the journal took lately, and cuts the others. Called at the
+    /// end of a checkpoint, before and after files became free.
+    pub fn note_taken(&self) {
+        let (used, _) = self.journal.file_bytes();
+        let before = self.room.taken.load(Relaxed);
+        self.room.taken.store(used.max(before - before / 4), Relaxed);
+    }
+
+    /// See [`Commits::note_taken`].
+    pub fn shrink_journal(&self) {
+        let (used, _) = self.journal.file_bytes();
+        self.journal.shrink(self.room.taken.load(Relaxed).saturating_sub(used));
+    }
+
+    /// The same before a long pause: what is kept is little beside the data.
+    pub fn shrink_journal_to_rest(&self) {
+        /// Bytes of free files that are kept in any case.
+        const LEAST: u64 = 4 << 20;
+        /// The share of the data that may be kept.
+        const SHARE: u64 = 16;
+        let extents = self.fetch.core.space.read().len();
+        self.journal.shrink((extents * self.fetch.geometry.extent_bytes() / SHARE).max(LEAST));
+    }
+
     fn wait_for_thread(&self, waiter: &Waiter<'_>) {
         self.room.given.wait_until_looking(LOOK, || {
             self.bell.ring();
@@ -94,6 +132,12 @@ impl Commits {
                 || self.checkpointer.stalled().is_some()
                 || !(waiter.go_on)()
         });
+    }
+
+    /// Why the next change of the database would fail or wait for long, if so.
+    pub fn unready(&self) -> Option<String> {
+        let stalled = self.stalled()?;
+        (!self.has_room()).then_some(stalled)
     }
 
     fn has_room(&self) -> bool {

@@ -76,6 +76,14 @@ pub struct JournalStats {
     pub versions_bytes: u64,
     /// The oldest transaction a live snapshot reads as of.
     pub oldest_reader: Option<u64>,
+    /// How long that is, in nanoseconds, and on whose behalf: an account's name.
+    pub oldest_reader_ns: u64,
+    /// See `oldest_reader_ns`.
+    pub oldest_reader_account: String,
+    /// Bytes of journal that are kept for it: what was committed since.
+    pub held_bytes: u64,
+    /// Bytes of all journal files, those that are free among them.
+    pub file_bytes: u64,
     /// The newest durable transaction.
     pub newest: u64,
     /// The last transaction whose pages are all on their stripes.

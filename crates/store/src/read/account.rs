@@ -75,6 +75,14 @@ impl Account {
         &self.name
     }
 
+    /// Its name, or that of the named one above it.
+    pub fn named_one(&self) -> &str {
+        match self.above.first() {
+            Some(above) if self.name.is_empty() => above.named_one(),
+            _ => &self.name,
+        }
+    }
+
     /// The activity on its behalf that has been flushed.
     pub fn activity(&self) -> Activity {
         *self.sum.lock()

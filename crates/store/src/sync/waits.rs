@@ -55,13 +55,19 @@ impl WaitSign {
 
     /// Says so until the answer is dropped.
     pub fn show(&self, what: WaitFor) -> ShownWait<'_> {
+        self.set(Some(what));
+        ShownWait(self)
+    }
+
+    /// Says so until it says something else.
+    pub fn set(&self, what: Option<WaitFor>) {
         let number = match what {
-            WaitFor::Turn => 1,
-            WaitFor::Room => 2,
-            WaitFor::Memory => 3,
+            None => 0,
+            Some(WaitFor::Turn) => 1,
+            Some(WaitFor::Room) => 2,
+            Some(WaitFor::Memory) => 3,
         };
         self.0.store(number, Relaxed);
-        ShownWait(self)
     }
 }
 
@@ -71,7 +77,7 @@ pub struct ShownWait<'a>(&'a WaitSign);
 
 impl Drop for ShownWait<'_> {
     fn drop(&mut self) {
-        self.0.0.store(0, Relaxed);
+        self.0.set(None);
     }
 }
 
@@ -103,6 +109,8 @@ impl fmt::Debug for Waiter<'_> {
 #[derive(Debug, Default)]
 pub(crate) struct WaitMeter {
     now: AtomicU64,
+    /// When the first of those came who wait now, or of those before whom they came.
+    since_ns: AtomicU64,
     count: AtomicU64,
     ns: AtomicU64,
     longest: Longest,
@@ -124,8 +132,16 @@ pub struct WaitTimes {
 impl WaitMeter {
     /// Measures until the answer is dropped.
     pub fn wait<'a>(&'a self, clock: &'a Clock) -> MeteredWait<'a> {
-        self.now.fetch_add(1, Relaxed);
-        MeteredWait { of: self, clock, since_ns: clock.now_ns() }
+        let since_ns = clock.now_ns();
+        if self.now.fetch_add(1, Relaxed) == 0 {
+            self.since_ns.store(since_ns, Relaxed);
+        }
+        MeteredWait { of: self, clock, since_ns }
+    }
+
+    /// Since when somebody has been waiting without a pause.
+    pub fn since_ns(&self) -> Option<u64> {
+        (self.now.load(Relaxed) > 0).then(|| self.since_ns.load(Relaxed))
     }
 
     /// The numbers so far.
