@@ -6,8 +6,9 @@
 //!    transactions, until little is left. One commit makes that and switches.
 //! 2. *front*: the new trees lie behind the old ones. Where these left enough room they are
 //!    written once more, to the front, so that the files can be cut.
-//! 3. *pages*: scattered leaves are moved into key order ([`Database::relocate`]), all is written
-//!    back, free space at the end goes back to the system.
+//! 3. *pages*: scattered leaves are moved into key order ([`Database::relocate`]) as far as free
+//!    extents take them, so that no file grows; all is written back, free space at the end goes
+//!    back to the system.
 //!
 //! Readers of the old generation keep its trees: its ids mean nothing in the new one. What is
 //! kept by id asks [`crate::GraphState::dictionary`].
@@ -38,11 +39,12 @@ use crate::interrupt::go_on;
 use crate::load::LoadSizes;
 use crate::load::rewrite::{Keep, LEAST_MEMORY, Rewrite};
 use crate::load::{LoadProgress, Progress};
+use crate::transaction::relocate::Growth;
 
 /// Percent of the dictionary's pages that are of dead terms, from which on they are reclaimed.
 const DEAD_PERCENT: f64 = 10.0;
 
-/// Memory is asked for under this name, and so much of it is left.
+/// Memory is asked for under this name, and so much of it is left where there is more.
 const ASKER: &str = "reclaiming terms";
 const LEFT_BYTES: u64 = 8 << 20;
 
@@ -227,7 +229,7 @@ impl Database {
             leaves = moved;
             told(CompactStep::Moved(moved))
         };
-        let relocated = waiting(told, |waiter| self.relocate_until(moved, waiter));
+        let relocated = waiting(told, |waiter| self.relocate_until(moved, Growth::Never, waiter));
         let shortage = match relocated {
             Ok(_) => None,
             // Giving space back needs none.
@@ -341,10 +343,12 @@ impl Database {
         told: Told<'_>,
     ) -> Result<()> {
         let memory = self.store().memory();
-        // As a load beside queries; something is left for those who begin.
-        let memory_bytes = (memory.free() / 2).max(LEAST_MEMORY);
+        // As a load beside queries; something is left for those who begin. With little it is done
+        // in more and smaller pieces.
+        let free = memory.free();
+        let memory_bytes = (free / 2).max(LEAST_MEMORY);
         let mut reserved = memory.reserve(ASKER, 0)?;
-        reserved.grow_leaving(ASKER, memory_bytes, LEFT_BYTES)?;
+        reserved.grow_leaving(ASKER, memory_bytes, LEFT_BYTES.min(free / 4))?;
         let _log = waiting(told, |waiter| Logging::begin(self, waiter))?;
         let done = self.write_and_switch(what, memory_bytes, options, told);
         if done.is_err() {

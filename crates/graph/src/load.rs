@@ -44,7 +44,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use snowmelt_store::{Build, Store, StoreConfig, StoreError, Waiter, remove_unfinished};
 
 use self::account::Account;
-use self::dictionary::{Dictionary, HashSorters, RECORD_KIND};
+use self::dictionary::{Dictionary, HashSorters, RECORD_KIND, SAMPLE_BYTES};
 use self::index::Indexer;
 use self::merge::Old;
 use self::numbering::Numbering;
@@ -221,7 +221,7 @@ impl Load<'_> {
         let quads = Sorter::new(run_store("psog"), sizes.batch_rows, sizes.fan_in);
         let waiting_rows = WaitingRows::new(run_store("waiting-rows"));
 
-        let dictionary = Dictionary::new(&build, &hashes);
+        let dictionary = Dictionary::new(&build, &hashes, SAMPLE_BYTES);
         let mut numbering = Numbering::new(dictionary, sizes.table_bytes, || {
             let sorters = WaitingSorters {
                 hashes: Sorter::new(run_store("waiting-hashes"), hash_rows, sizes.fan_in),

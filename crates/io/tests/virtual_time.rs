@@ -436,7 +436,8 @@ fn standstill(clock: &Clock, n: usize, body: impl Fn(usize) + Sync) -> Option<st
 #[test]
 fn a_watched_clock_says_who_waits_for_what() {
     let clock = Clock::virtual_time(1);
-    let (never, often) = (EventCount::named(&clock, "the end of the world"), EventCount::named(&clock, "room"));
+    let (never, often) =
+        (EventCount::named(&clock, "the end of the world"), EventCount::named(&clock, "room"));
     // All wait, and nothing is due.
     let report = standstill(&clock, 2, |_| never.wait_until(|| false)).expect("nobody goes on");
     assert!(report.contains("thread 1 waits for the end of the world since 0 ms"), "{report}");

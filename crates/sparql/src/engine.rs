@@ -34,9 +34,7 @@ use std::time::{Duration, Instant};
 use oxsdatatypes::DateTime;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
-use snowmelt_graph::{
-    Account, Activity, Database, GraphView, Session, Term, TermId, WaitFor, WaitSign,
-};
+use snowmelt_graph::{Account, Activity, Database, GraphView, Session, Term, TermId, WaitFor, WaitSign};
 use spargebra::Query;
 
 use crate::algebra::{Algebra, Form, Var};
@@ -322,7 +320,12 @@ impl Engine {
     }
 
     fn prepare(&self, text: &str, options: &QueryOptions, limits: &Limits) -> Result<Prepared, QueryError> {
-        let reserved = self.reserve_text(TextKind::Query, text, (options.memory_wait, sign_of(&options.account)), limits)?;
+        let reserved = self.reserve_text(
+            TextKind::Query,
+            text,
+            (options.memory_wait, sign_of(&options.account)),
+            limits,
+        )?;
         let session = self.db.session()?;
         let mut source = Source::new(match &options.account {
             Some(account) => session.charged_to(account),

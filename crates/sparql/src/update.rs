@@ -108,7 +108,8 @@ impl Engine {
 
     fn update_with_room(&self, parsed: Parsed<'_>, options: &UpdateOptions) -> Result<Updated, QueryError> {
         let limits = Limits::from_now(options.timeout, options.cancel.clone());
-        let _text = self.reserve_text(TextKind::Update, parsed.text, (None, sign_of(&options.account)), &limits)?;
+        let _text =
+            self.reserve_text(TextKind::Update, parsed.text, (None, sign_of(&options.account)), &limits)?;
         let update = parse_bound(parsed.text, options)?;
         let mut txn = self.begin(options, &limits)?;
         let changed =
@@ -154,7 +155,8 @@ impl Engine {
     ) -> Result<Changed, QueryError> {
         let room = self.text_limits().measure(text)?.stack_bytes();
         with_room(room, || {
-            let _text = self.reserve_text(TextKind::Update, text, (None, sign_of(&options.account)), limits)?;
+            let _text =
+                self.reserve_text(TextKind::Update, text, (None, sign_of(&options.account)), limits)?;
             let update = parse_bound(text, options)?;
             self.run_operations(txn, &update, Parsed { text, room }, options, limits, begun)
         })

@@ -21,6 +21,7 @@ use crate::files::reserve::{MayUse, Reserve};
 use crate::format::catalog::Catalog;
 use crate::history::snapshot::{Snapshot, Snapshots};
 use crate::history::state::{State, States};
+use crate::history::versions::Readable;
 use crate::journal::meters::JournalStats;
 use crate::journal::record::Packed;
 use crate::journal::{Appended, Journal, Room};
@@ -100,6 +101,15 @@ impl Commits {
     pub fn oldest_readable(&self) -> u64 {
         let visible = self.states.visible().txn;
         self.snapshots.oldest().map_or(visible, |oldest| oldest.min(visible))
+    }
+
+    /// As of which transactions somebody reads, or may from now on.
+    pub fn readable(&self) -> Readable {
+        let visible = self.states.visible().txn;
+        let live = self.snapshots.live();
+        let oldest = live.first().map_or(visible, |oldest| visible.min(*oldest));
+        let is_all = live.len() < Snapshots::MOST_LISTED;
+        Readable { oldest, live, visible: if is_all { visible } else { 0 } }
     }
 
     /// An error if nothing may be written any more.

@@ -20,6 +20,7 @@ use crate::files::lock::Lock;
 use crate::files::reserve;
 use crate::format::catalog::Catalog;
 use crate::history::snapshot::Snapshot;
+use crate::history::versions::Readable;
 use crate::journal::meters::JournalStats;
 use crate::memory::budget::MemoryBudget;
 use crate::page::geometry::{ExtentId, Geometry};
@@ -231,7 +232,7 @@ impl Store {
     /// Publishes a hand-made version of a page: snapshots as of `txn` and later see it.
     #[doc(hidden)]
     pub fn publish_version(&self, page: PageId, txn: u64, state: PageBuf) {
-        self.fetch.core.pages.publish_version(page, txn, Some(Arc::new(state)), None, 0);
+        self.fetch.core.pages.publish_version(page, txn, Some(Arc::new(state)), None, &Readable::default());
     }
 
     /// Drops the versions of a page up to and including `txn`.
@@ -355,9 +356,12 @@ impl Store {
         }
         let until_ns = commits.config.clock.now_ns().saturating_add(commits.config.close_ms * 1_000_000);
         let done = commits.settle().and_then(|()| {
-            // So that nothing of it is needed later. Behind the commits may be what transactions
-            // left that were dropped.
-            commits.journal.end_file();
+            // So that nothing of it is needed later: nor is what large transactions left that
+            // were dropped.
+            let is_long = commits.bytes_to_recover() > self.config.journal.file_bytes;
+            if is_long || commits.states.visible().txn > commits.block.lock().txn {
+                commits.journal.end_file();
+            }
             if self.config.journal.checkpoints == Checkpoints::Held {
                 return Ok(false);
             }

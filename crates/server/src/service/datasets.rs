@@ -166,9 +166,7 @@ impl Service {
         datasets: &Datasets,
         name: &str,
         what: &str,
-        work: impl FnOnce(&Arc<Database>, GoOn<'_>) -> Result<T, GraphError>
-        + Send
-        + 'static,
+        work: impl FnOnce(&Arc<Database>, GoOn<'_>) -> Result<T, GraphError> + Send + 'static,
     ) -> Result<T, Failure> {
         let dataset = datasets.get(name).await.map_err(refusal)?;
         let account = Account::alone();

@@ -367,7 +367,7 @@ impl Transaction {
             let room = commits.reserve(&packed.records, self.may_use)?;
             let (space, store, dropped) = (&mut self.space, &self.store, &self.dropped);
             let appended = commits.append(&packed.records, room, &self.state, generation, |appended| {
-                packed.publish(&store.fetch.core.pages, txn, appended, store.commits.oldest_readable());
+                packed.publish(&store.fetch.core.pages, txn, appended, &store.commits.readable());
                 store.fetch.core.space.write().apply(txn, space.finish(), dropped);
                 note.take().into_iter().for_each(|note| note());
             });

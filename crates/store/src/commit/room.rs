@@ -80,8 +80,7 @@ impl Commits {
         if self.config.journal.checkpoints == Checkpoints::Held || self.has_room() {
             return Ok(true);
         }
-        let _shown = waiter.show(WaitFor::Room);
-        let _metered = self.room.waits.wait(&self.config.clock);
+        let mut shown = None;
         while !self.has_room() && (waiter.go_on)() {
             self.check_poison()?;
             if let Some(e) = self.checkpointer.stalled() {
@@ -90,9 +89,14 @@ impl Commits {
             if !self.may_get_room() {
                 return Ok(true);
             }
+            shown.get_or_insert_with(|| {
+                (waiter.show(WaitFor::Room), self.room.waits.wait(&self.config.clock))
+            });
             match by {
                 WorkBy::Thread => self.wait_for_thread(waiter),
-                WorkBy::Waiter if self.checkpoint_step(Begin::Now)? == CheckpointStep::Idle => return Ok(true),
+                WorkBy::Waiter if self.checkpoint_step(Begin::Now)? == CheckpointStep::Idle => {
+                    return Ok(true);
+                }
                 WorkBy::Waiter => {}
             }
         }

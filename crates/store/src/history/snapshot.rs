@@ -6,8 +6,8 @@
 //! may see it. Invariant: `oldest()` is never newer than a live snapshot.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
@@ -67,6 +67,15 @@ impl Snapshots {
     /// The oldest transaction a live snapshot reads as of.
     pub(crate) fn oldest(&self) -> Option<u64> {
         self.live.lock().keys().next().copied()
+    }
+
+    /// Transactions that are listed at most.
+    pub(crate) const MOST_LISTED: usize = 64;
+
+    /// The transactions that live snapshots read as of, the oldest first, up to
+    /// [`MOST_LISTED`](Self::MOST_LISTED).
+    pub(crate) fn live(&self) -> Vec<u64> {
+        self.live.lock().keys().copied().take(Self::MOST_LISTED).collect()
     }
 
     /// What every live snapshot may see: the state of the oldest one, or `visible` when there

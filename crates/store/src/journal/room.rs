@@ -65,7 +65,10 @@ pub(crate) enum Made {
 
 impl Maker {
     pub fn new(clock: &snowmelt_io::Clock) -> Maker {
-        Maker { making: LongLock::new("the making of a journal file", None, clock), not_before_ns: AtomicU64::new(0) }
+        Maker {
+            making: LongLock::new("the making of a journal file", None, clock),
+            not_before_ns: AtomicU64::new(0),
+        }
     }
 }
 

@@ -79,7 +79,14 @@ pub(crate) fn scan(
 ) -> Result<Found> {
     let Slots { files, free, headless, first_records } = Slots::open(dir, config, needed)?;
     let found = Found::nothing(needed, free);
-    let mut scan = Scan { needed, found, stop: None, on_record, salvage: config.journal.salvage, parts: Parts::default() };
+    let mut scan = Scan {
+        needed,
+        found,
+        stop: None,
+        on_record,
+        salvage: config.journal.salvage,
+        parts: Parts::default(),
+    };
     // Those without a head come last: they can only show that something is missing.
     let order: Vec<Stretch> = (files.values().map(|(_, f)| f).chain(&headless))
         .map(|file| Stretch { bytes: file.bytes, file: file.clone() })

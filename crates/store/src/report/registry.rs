@@ -222,7 +222,8 @@ fn journal(out: &mut Samples, report: &Report) {
     out.count("journal.slowed_near_the_bound.transactions", "transactions", j.slowed);
     out.count("journal.slowed_near_the_bound.seconds", "s", j.slowed_ns as f64 / 1e9);
     out.level("journal.slowed_near_the_bound.longest_seconds", "s", j.longest_slowed_ns as f64 / 1e9);
-    for (name, waits) in [("journal.waits_for_turn", j.turn_waits), ("journal.waits_for_room", j.room_waits)] {
+    for (name, waits) in [("journal.waits_for_turn", j.turn_waits), ("journal.waits_for_room", j.room_waits)]
+    {
         out.level(format!("{name}.now"), "transactions", waits.now);
         out.count(format!("{name}.transactions"), "transactions", waits.count);
         out.count(format!("{name}.seconds"), "s", waits.ns as f64 / 1e9);

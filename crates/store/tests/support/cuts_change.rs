@@ -61,6 +61,7 @@ pub fn change(random: &mut Random, txn: &mut Transaction, next: &mut Model) -> D
 
 /// Changes of a transaction that is longer than the journal may be: pages are filled again and
 /// again, and most of that is spilled.
+#[allow(dead_code, reason = "device faults come to smaller ones")]
 pub fn giant(random: &mut Random, txn: &mut Transaction, next: &mut Model) -> Done {
     /// Pages that are filled: more than stay in memory.
     const PAGES: usize = 56;
