@@ -369,17 +369,21 @@ impl Database {
         let begun = waiting(told, |waiter| self.store().begin_build_beside(trees, NEXT, place, waiter))?;
         let build = begun.ok_or(GraphError::Stopped)?;
         let cancel = AtomicBool::new(false);
-        let rewrite = Rewrite {
-            database: self,
-            keep,
-            memory_bytes,
-            threads: options.threads,
-            sizes: options.sizes,
-            renew_rows: options.renew_rows.unwrap_or(RENEW_ROWS),
-            cancel: &cancel,
-        };
         let listener = Listener { told, cancel: &cancel };
-        rewrite.run(build, &listener).map_err(of_load)?;
+        let rewritten = waiting(told, |waiter| {
+            let rewrite = Rewrite {
+                database: self,
+                keep,
+                memory_bytes,
+                threads: options.threads,
+                sizes: options.sizes,
+                renew_rows: options.renew_rows.unwrap_or(RENEW_ROWS),
+                waiter,
+                cancel: &cancel,
+            };
+            rewrite.run(build, &listener)
+        });
+        rewritten.map_err(of_load)?;
         let next = GraphState::of_generation(&self.store().snapshot(), NEXT)?;
         self.catch_up(Arc::new(next), told)
     }

@@ -21,7 +21,7 @@ mod sweep;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use snowmelt_store::{Build, StoreError};
+use snowmelt_store::{Build, StoreError, Waiter};
 
 use self::live::{LiveTerms, NewNumbers};
 use self::sweep::Sweep;
@@ -68,6 +68,8 @@ pub(crate) struct Rewrite<'a> {
     pub(crate) sizes: LoadSizes,
     /// Rows after which a sweep goes on as of a new snapshot.
     pub(crate) renew_rows: u64,
+    /// Waits for the turn to commit.
+    pub(crate) waiter: &'a Waiter<'a>,
     pub(crate) cancel: &'a AtomicBool,
 }
 
@@ -135,7 +137,9 @@ impl Rewrite<'_> {
         };
         build.put_record(dict::RECORD_META, RECORD_KIND, &meta.to_bytes());
         cancelled(self.cancel)?;
-        build.commit()?;
+        if !build.commit_for(self.waiter)? {
+            return Err(LoadError::Cancelled);
+        }
         teller.end_phase();
         Ok(())
     }

@@ -194,6 +194,14 @@ impl Build {
     /// Makes the build the database. When this returns the new state is durable; on an error
     /// the old state stays.
     pub fn commit(self) -> Result<()> {
+        let is_done = self.commit_for(&Waiter::PATIENT)?;
+        assert!(is_done, "it does not give up");
+        Ok(())
+    }
+
+    /// The same for one that may give up waiting for the turn: false then, and the old state
+    /// stays.
+    pub fn commit_for(self, waiter: &Waiter<'_>) -> Result<bool> {
         let shared = &self.shared;
         let state = shared.state.lock();
         if let Some(cause) = &state.poison {
@@ -205,7 +213,7 @@ impl Build {
         drop(state);
         shared.store.commits.set_lengths()?;
         shared.store.fetch.stripes.sync()?;
-        shared.switch()
+        shared.switch(waiter)
     }
 }
 
@@ -228,10 +236,16 @@ impl Shared {
         (catalog, dropped)
     }
 
-    /// Commits the switch, then has it checkpointed.
-    fn switch(&self) -> Result<()> {
+    /// Commits the switch, then has it checkpointed; false when the waiter gave up.
+    fn switch(&self, waiter: &Waiter<'_>) -> Result<bool> {
         let commits = &self.store.commits;
-        let turn = self._turn.is_none().then(|| self.store.writers.enter(&Waiter::PATIENT));
+        let turn = match self._turn {
+            Some(_) => None,
+            None => match self.store.writers.enter(waiter) {
+                Some(turn) => Some(turn),
+                None => return Ok(false),
+            },
+        };
         let most = self.store.fetch.core.pages.pool.most_pages() / self.store.geometry.extent_pages as u64;
         if self.store.fetch.core.space.read().len() > most {
             let why = "the database has grown beyond what it was opened for: close it and build again";
@@ -261,11 +275,11 @@ impl Shared {
         self.store.fetch.core.count_pages();
         if turn.is_some() {
             // Writing back can wait, and the writers need not.
-            return Ok(());
+            return Ok(true);
         }
         // The build is durable; if this cannot be done now, the checkpointer does it later.
         let _ = commits.checkpoint_all(&|| true);
-        Ok(())
+        Ok(true)
     }
 
     fn pack(&self, old: &Catalog) -> (Vec<Packed>, Catalog, Vec<TreeId>) {

@@ -248,9 +248,9 @@ impl Versions {
         }
     }
 
-    /// Drops the states from memory of the versions up to `durable`.
-    fn leave(&self, chain: &mut Chain, durable: u64) {
-        for i in 0..chain.versions.len() {
+    /// Drops the states from memory of the first `n` versions, those up to `durable`.
+    fn leave(&self, chain: &mut Chain, n: usize, durable: u64) {
+        for i in 0..n {
             let v = &mut chain.versions[i];
             if v.txn > durable || !v.state.is_in_memory() {
                 continue;
@@ -391,19 +391,21 @@ impl Versions {
     }
 
     /// Drops versions of transactions up to `durable` from memory, until at most `most` are
-    /// left or all were looked at. First those that are put together quickly.
+    /// left or all were looked at. First those that a newer one follows: only a reader of an old
+    /// state wants them. Then those that are put together quickly.
     pub fn shrink(&self, most: u64, durable: u64) {
         /// Changes that are put together quickly.
         const FEW: usize = 8;
-        for limit in [FEW, 8 * FEW, 64 * FEW, usize::MAX] {
+        for limit in [0, FEW, 8 * FEW, 64 * FEW, usize::MAX] {
             for _ in 0..SHARDS {
                 if self.in_memory.load(Relaxed) <= most {
                     return;
                 }
                 let hand = self.hand.fetch_add(1, Relaxed) as usize % SHARDS;
                 for chain in self.shards[hand].write().values_mut() {
-                    if !chain.history.is_empty() && chain.changes() <= limit {
-                        self.leave(chain, durable);
+                    let n = if limit == 0 { chain.versions.len() - 1 } else { chain.versions.len() };
+                    if !chain.history.is_empty() && (limit == 0 || chain.changes() <= limit) {
+                        self.leave(chain, n, durable);
                     }
                 }
             }
