@@ -19,6 +19,7 @@ use std::sync::Arc;
 use crate::cost::CostModel;
 use crate::device::timed::TimedDevice;
 use crate::error::IoError;
+use crate::system::folder::FileId;
 
 /// Most buffers of one vectored transfer.
 pub(crate) const IOV_MAX: usize = 1024;
@@ -86,6 +87,11 @@ pub trait Device: Send + Sync {
 
     /// A file descriptor on which an engine may read and write directly, where there is one.
     fn fd(&self) -> Option<RawFd> {
+        None
+    }
+
+    /// The file it is, where it is one that can be deleted or replaced: not of a block device.
+    fn file_id(&self) -> Option<FileId> {
         None
     }
 

@@ -12,7 +12,7 @@
 //! | module         | holds                                                                                  |
 //! |----------------|----------------------------------------------------------------------------------------|
 //! | `error`, `notice`, `cost`, `latency` | plain data: errors, one-line notices, costs of requests, distributions |
-//! | `system`       | calls of the kernel: block and loop devices, page cache, calls that may hang           |
+//! | `system`       | calls of the kernel: devices, open directories, page cache, calls that may hang        |
 //! | `memory`       | mappings, aligned buffers, limits of the heap                                          |
 //! | `time`         | the [`Clock`] (real or virtual) and the [`EventCount`], on which everything waits      |
 //! | `device`       | the seam [`Device`]: files, memory, faulty ones, power cuts, simulated disks           |
@@ -72,6 +72,7 @@ pub use shared_scan::{Piece, ScanDevices, ScanReader, ScannedPiece, SharedScan};
 pub use snowmelt_base::test_seed;
 pub use system::apart::{ApartCall, apart};
 pub use system::block_device::{block_claim, block_contents, block_mounted_on, is_block_device};
+pub use system::folder::{FileId, Folder};
 pub use system::loop_device::{
     LoopOptions, block_discard, block_zero, loop_attach, loop_backing, loop_detach, loop_free,
 };

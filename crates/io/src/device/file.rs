@@ -7,20 +7,21 @@
 //! A block device has a length of its own. It is never shorter or longer, so lengths up to its
 //! own are as good as set, and what goes beyond has no room.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{IoSlice, IoSliceMut};
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FallocateFlags, StatxFlags};
+use rustix::fs::{AtFlags, FallocateFlags, OFlags, StatxFlags};
 use rustix::io::Errno;
 
 use crate::device::{Alignment, Device, IOV_MAX};
 use crate::error::{IoError, IoErrorKind, Operation};
 use crate::memory::buffer::AlignedBuf;
 use crate::notice::notice;
+use crate::system::folder::{FileId, Folder, open_at};
 use crate::system::thread_number::thread_number;
 
 /// How a file is opened.
@@ -44,6 +45,20 @@ pub struct FileDevice {
     alignment: Alignment,
     direct: bool,
     is_block: bool,
+    id: Option<FileId>,
+}
+
+/// Where a file is to be found: from an open directory, and what errors call it.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    dir: BorrowedFd<'a>,
+    name: &'a Path,
+}
+
+impl At<'_> {
+    fn open(&self, access: Access, flags: OFlags) -> std::io::Result<File> {
+        open_at(self.dir, self.name, flags_of(access) | flags)
+    }
 }
 
 /// Most descriptors of a file.
@@ -56,10 +71,28 @@ impl FileDevice {
     /// # Errors
     /// The file cannot be opened as asked; a refused O_DIRECT is not an error.
     pub fn open(path: &Path, access: Access, direct: bool) -> Result<FileDevice, IoError> {
-        let name: Arc<str> = path.display().to_string().into();
+        let name = path.display().to_string().into();
+        Self::open_there(At { dir: rustix::fs::CWD, name: path }, name, access, direct)
+    }
+
+    /// The same of a file in an open directory, wherever that is by now.
+    ///
+    /// # Errors
+    /// As [`FileDevice::open`].
+    pub fn open_in(
+        folder: &Folder,
+        name: &Path,
+        access: Access,
+        direct: bool,
+    ) -> Result<FileDevice, IoError> {
+        let shown = folder.path().join(name).display().to_string().into();
+        Self::open_there(At { dir: folder.as_fd(), name }, shown, access, direct)
+    }
+
+    fn open_there(at: At<'_>, name: Arc<str>, access: Access, direct: bool) -> Result<FileDevice, IoError> {
         let fail = |e: std::io::Error| IoError::os(&name, Operation::Open, 0, 0, &e);
         if direct {
-            match open_direct(path, access) {
+            match open_direct(at, access) {
                 Ok((file, alignment)) => return Ok(FileDevice::of(name, file, alignment, true)),
                 Err(e)
                     if e.raw_os_error() == Some(libc::EINVAL)
@@ -74,13 +107,14 @@ impl FileDevice {
         }
         // A refused O_DIRECT open may have left the new file behind.
         let access = if direct && access == Access::CreateNew { Access::Create } else { access };
-        let file = options(access, 0).open(path).map_err(fail)?;
+        let file = at.open(access, OFlags::empty()).map_err(fail)?;
         Ok(FileDevice::of(name, file, Alignment::NONE, false))
     }
 
     fn of(name: Arc<str>, file: File, alignment: Alignment, direct: bool) -> FileDevice {
         let is_block = file.metadata().is_ok_and(|meta| meta.file_type().is_block_device());
-        FileDevice { name, files: [file].into(), alignment, direct, is_block }
+        let id = FileId::of_file(&file).ok().filter(|_| !is_block);
+        FileDevice { name, files: [file].into(), alignment, direct, is_block, id }
     }
 
     /// The same with `count` descriptors, opened through `path` as the first one was: reading
@@ -91,19 +125,45 @@ impl FileDevice {
     ///
     /// # Panics
     /// When `count` is not between 1 and [`MOST_DESCRIPTORS`].
-    pub fn with_descriptors(
+    pub fn with_descriptors(self, path: &Path, access: Access, count: u32) -> Result<FileDevice, IoError> {
+        self.with_descriptors_there(At { dir: rustix::fs::CWD, name: path }, access, count)
+    }
+
+    /// The same of a file in an open directory.
+    ///
+    /// # Errors
+    /// As [`FileDevice::with_descriptors`].
+    ///
+    /// # Panics
+    /// As [`FileDevice::with_descriptors`].
+    pub fn with_descriptors_in(
+        self,
+        folder: &Folder,
+        name: &Path,
+        access: Access,
+        count: u32,
+    ) -> Result<FileDevice, IoError> {
+        self.with_descriptors_there(At { dir: folder.as_fd(), name }, access, count)
+    }
+
+    fn with_descriptors_there(
         mut self,
-        path: &Path,
+        at: At<'_>,
         access: Access,
         count: u32,
     ) -> Result<FileDevice, IoError> {
         assert!((1..=MOST_DESCRIPTORS).contains(&count), "{count} descriptors are out of bounds");
         let access = if access == Access::Read { Access::Read } else { Access::ReadWrite };
-        let flags = if self.direct { libc::O_DIRECT } else { 0 };
+        let flags = if self.direct { OFlags::DIRECT } else { OFlags::empty() };
         let mut files = Vec::from(std::mem::take(&mut self.files));
         for _ in 1..count {
-            let file = options(access, flags).open(path);
-            files.push(file.map_err(|e| IoError::os(&self.name, Operation::Open, 0, 0, &e))?);
+            let file = at.open(access, flags);
+            let file = file.map_err(|e| IoError::os(&self.name, Operation::Open, 0, 0, &e))?;
+            if self.id.is_some() && FileId::of_file(&file).ok() != self.id {
+                let why = "another file was put in its place while it was opened".to_owned();
+                return Err(IoError::invalid(&self.name, Operation::Open, why));
+            }
+            files.push(file);
         }
         self.files = files.into();
         Ok(self)
@@ -174,22 +234,19 @@ impl FileDevice {
     }
 }
 
-fn options(access: Access, flags: i32) -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).custom_flags(flags);
+fn flags_of(access: Access) -> OFlags {
     match access {
-        Access::Read => {}
-        Access::ReadWrite => drop(options.write(true)),
-        Access::Create => drop(options.write(true).create(true)),
-        Access::CreateNew => drop(options.write(true).create_new(true)),
+        Access::Read => OFlags::RDONLY,
+        Access::ReadWrite => OFlags::RDWR,
+        Access::Create => OFlags::RDWR | OFlags::CREATE,
+        Access::CreateNew => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
     }
-    options
 }
 
 /// Opens with O_DIRECT, asks for the alignment, and tries one read: some file systems refuse
 /// only then.
-fn open_direct(path: &Path, access: Access) -> std::io::Result<(File, Alignment)> {
-    let file = options(access, libc::O_DIRECT).open(path)?;
+fn open_direct(at: At<'_>, access: Access) -> std::io::Result<(File, Alignment)> {
+    let file = at.open(access, OFlags::DIRECT)?;
     if let Some(alignment) = dio_alignment(&file)? {
         return Ok((file, alignment));
     }
@@ -333,6 +390,10 @@ impl Device for FileDevice {
 
     fn fd(&self) -> Option<RawFd> {
         Some(self.files[0].as_raw_fd())
+    }
+
+    fn file_id(&self) -> Option<FileId> {
+        self.id
     }
 
     fn alignment(&self) -> Alignment {

@@ -1,0 +1,147 @@
+//! A directory that is kept open. Its files are found from its descriptor and not by its path, so
+//! they stay the same ones wherever the directory is moved and whatever is put at its old path.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags, Stat};
+use rustix::io::retry_on_intr;
+
+/// Tells a file from all others of the machine, as long as it is open somewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    fn of(stat: &Stat) -> FileId {
+        FileId { device: stat.st_dev, inode: stat.st_ino }
+    }
+
+    /// That of an open file.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn of_file(file: impl AsFd) -> io::Result<FileId> {
+        Ok(FileId::of(&rustix::fs::fstat(file)?))
+    }
+}
+
+/// See the head of the file.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    handle: File,
+}
+
+impl Folder {
+    /// Opens the directory that is at `path` now.
+    ///
+    /// # Errors
+    /// There is none, or it may not be opened.
+    pub fn open(path: &Path) -> io::Result<Folder> {
+        Ok(Folder { path: path.to_path_buf(), handle: open_at(rustix::fs::CWD, path, OFlags::DIRECTORY)? })
+    }
+
+    /// Where it was when it was opened: for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens a file in it, making it when `flags` say so. The name may be a path below it; an
+    /// absolute path is itself.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn open_file(&self, name: &Path, flags: OFlags) -> io::Result<File> {
+        open_at(self.handle.as_fd(), name, flags)
+    }
+
+    /// The file that has this name now; `None`: none has.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn id_of(&self, name: &Path) -> io::Result<Option<FileId>> {
+        match retry_on_intr(|| rustix::fs::statat(&self.handle, name, AtFlags::empty())) {
+            Ok(stat) => Ok(Some(FileId::of(&stat))),
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(None),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// True when it has no name any more.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn is_deleted(&self) -> io::Result<bool> {
+        Ok(rustix::fs::fstat(&self.handle)?.st_nlink == 0)
+    }
+
+    /// True while its path still leads to it.
+    pub fn is_at_its_path(&self) -> bool {
+        let there = retry_on_intr(|| rustix::fs::stat(&self.path));
+        let here = rustix::fs::fstat(&self.handle);
+        there.is_ok_and(|there| here.is_ok_and(|here| FileId::of(&there) == FileId::of(&here)))
+    }
+
+    /// Gives a file in it another name, which may be that of a file that goes.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.handle, from, &self.handle, to)?)
+    }
+
+    /// Makes the names in it durable.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn sync(&self) -> io::Result<()> {
+        self.handle.sync_all()
+    }
+}
+
+impl AsFd for Folder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
+    }
+}
+
+/// Opens from a directory, and says so again when a signal came between.
+pub(crate) fn open_at(dir: BorrowedFd<'_>, name: &Path, flags: OFlags) -> io::Result<File> {
+    let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
+    let opened = retry_on_intr(|| rustix::fs::openat(dir, name, flags | OFlags::CLOEXEC, mode))?;
+    Ok(File::from(opened))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_found_where_the_folder_went() {
+        let dir = tempfile::tempdir().unwrap();
+        let (here, there) = (dir.path().join("here"), dir.path().join("there"));
+        std::fs::create_dir(&here).unwrap();
+        std::fs::write(here.join("a"), b"first").unwrap();
+        let folder = Folder::open(&here).unwrap();
+        let id = folder.id_of(Path::new("a")).unwrap().unwrap();
+        assert!(folder.is_at_its_path());
+        std::fs::rename(&here, &there).unwrap();
+        std::fs::create_dir(&here).unwrap();
+        std::fs::write(here.join("a"), b"second").unwrap();
+        assert!(!folder.is_at_its_path() && !folder.is_deleted().unwrap());
+        let file = folder.open_file(Path::new("a"), OFlags::RDONLY).unwrap();
+        assert_eq!(FileId::of_file(&file).unwrap(), id);
+        assert_eq!(std::io::read_to_string(file).unwrap(), "first");
+        folder.open_file(Path::new("b"), OFlags::RDWR | OFlags::CREATE).unwrap();
+        folder.rename(Path::new("b"), Path::new("a")).unwrap();
+        assert_ne!(folder.id_of(Path::new("a")).unwrap(), Some(id));
+        assert!(there.join("a").exists() && !here.join("b").exists());
+        std::fs::remove_dir_all(&there).unwrap();
+        assert!(folder.is_deleted().unwrap() && folder.id_of(Path::new("a")).unwrap().is_none());
+    }
+}
