@@ -177,7 +177,8 @@ impl<'a> Planner<'a> {
                 let rows = totals.quads.max(1.0);
                 self.spread(node, rows, totals.subjects.max(1.0))
             }
-            Node::GraphNames(_) => self.spread(node, GRAPHS_JOINED, GRAPHS_JOINED),
+            Node::GraphNames(Slot::Const(_)) => Estimate::unit(),
+            Node::GraphNames(Slot::Var(_)) => self.spread(node, GRAPHS_JOINED, GRAPHS_JOINED),
             Node::Context { row, vars } => self.context_estimate(*row, vars),
             Node::Join(nodes) => {
                 let mut all = Estimate::unit();
@@ -219,10 +220,10 @@ impl<'a> Planner<'a> {
                 e
             }
             Node::Values { rows, .. } => self.spread(node, rows.len() as f64, rows.len() as f64),
-            Node::Group { inner, keys, aggregates } => self.estimate(inner)?.grouped(keys, aggregates),
+            Node::Group { inner, keys, aggregates, .. } => self.estimate(inner)?.grouped(keys, aggregates),
             Node::Distinct(inner) => {
                 let mut e = self.estimate(inner)?;
-                e.rows = e.combinations(&inner.scope()).max(e.rows.min(1.0));
+                e.rows = e.combinations(&inner.scope().possible).max(e.rows.min(1.0));
                 e
             }
             Node::Reduced(inner) | Node::Sort { inner, .. } => self.estimate(inner)?,
@@ -241,7 +242,7 @@ impl<'a> Planner<'a> {
 
     fn spread(&mut self, node: &Node, rows: f64, distinct: f64) -> Estimate {
         let mut e = Estimate { rows, vars: Vec::new() };
-        for v in node.scope().iter() {
+        for v in node.scope().possible.iter() {
             e.set(v, distinct.min(rows), distinct);
         }
         e
