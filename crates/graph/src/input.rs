@@ -2,11 +2,13 @@
 //!
 //! 1. [`source`] opens a file, stdin or a reader, decompresses it and tells its format.
 //! 2. [`guard`] measures a document's nesting before a parser recurses over it.
-//! 3. [`ntriples`] scans N-Triples and N-Quads; [`document`] has the other formats parsed.
+//! 3. [`ntriples`] scans N-Triples and N-Quads; [`document`] has the other formats parsed, with a
+//!    [`base`] for their relative IRIs.
 //! 4. [`intern`] makes of each chunk a dictionary of its own and rows of references into it.
 //!
 //! Loads and transactions build on this alike; nothing here knows a database.
 
+pub(crate) mod base;
 pub(crate) mod document;
 pub(crate) mod error;
 #[doc(hidden)]

@@ -7,6 +7,7 @@ use oxrdf::{GraphName, NamedNode};
 use oxrdfio::{RdfFormat, RdfParseError, RdfParser};
 use snowmelt_store::MemoryBudget;
 
+use super::base::plain_base;
 use super::guard::{Bounds, Guarded};
 use super::tagwise::TagWise;
 use crate::input::error::LoadError;
@@ -56,7 +57,7 @@ pub(crate) fn parse_document(
         parser = parser.without_named_graphs();
     }
     if let Some(base) = &options.base {
-        parser = parser.with_base_iri(base).map_err(|e| LoadError::Option {
+        parser = parser.with_base_iri(plain_base(base)).map_err(|e| LoadError::Option {
             option: "--base",
             message: format!("{base} is no absolute IRI: {e}"),
         })?;
