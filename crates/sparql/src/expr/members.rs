@@ -3,8 +3,10 @@
 //! IRIs, plain strings, integers and booleans are equal if their ids are, so one look into a
 //! set answers for a row that has such a value. What is left of the list (other literals,
 //! variables) is compared one by one, as in a short list, and so are rows whose value has
-//! several forms. A computed term is looked up in the dictionary first.
+//! several forms. A computed term is looked up in the dictionary first; of those that it does not
+//! have, IRIs and plain strings are looked up by their text.
 
+use oxrdf::vocab::xsd;
 use rustc_hash::FxHashSet;
 use snowmelt_graph::{Kind, TermId};
 use spargebra::algebra::Expression;
@@ -22,6 +24,8 @@ pub(crate) struct Members {
     ids: FxHashSet<TermId>,
     /// IRIs that are not stored: only a computed IRI can be one
     pub(super) iris: FxHashSet<Box<str>>,
+    /// plain strings that are not stored, likewise
+    pub(super) strings: FxHashSet<Box<str>>,
     /// members of neither set
     pub(super) rest: Vec<ExprNode>,
     /// members that are not known to be IRIs, those in the set included
@@ -44,11 +48,18 @@ impl Members {
             return Err(nodes);
         }
         let (mut ids, mut iris) = (FxHashSet::default(), FxHashSet::default());
+        let mut strings = FxHashSet::default();
         let (mut rest, mut literals) = (Vec::new(), Vec::new());
         for (expr, node) in list.iter().zip(nodes) {
             match (expr, node) {
                 (Expression::NamedNode(iri), ExprNode::Const(id)) if id.kind() == Kind::Local => {
                     iris.insert(iri.as_str().into());
+                }
+                (Expression::Literal(literal), ExprNode::Const(id))
+                    if id.kind() == Kind::Local && literal.datatype() == xsd::STRING =>
+                {
+                    strings.insert(literal.value().into());
+                    literals.push(ExprNode::Const(id));
                 }
                 (_, ExprNode::Const(id)) if kernel::is_plain(id) => {
                     ids.insert(id);
@@ -64,7 +75,7 @@ impl Members {
                 (_, other) => rest.push(other),
             }
         }
-        Ok(Self { ids, iris, rest, literals })
+        Ok(Self { ids, iris, strings, rest, literals })
     }
 
     pub(super) fn find(&self, id: TermId) -> Answered {
