@@ -15,7 +15,7 @@ mod scope;
 pub(crate) mod translate;
 mod vars;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use spargebra::algebra::{AggregateExpression, Expression, Function, PropertyPathExpression};
 use spargebra::term::Variable;
 
@@ -292,6 +292,18 @@ pub(crate) enum TemplateSlot {
 pub(crate) struct Dataset {
     pub default: Option<Vec<Const>>,
     pub named: Option<Vec<Const>>,
+}
+
+impl Dataset {
+    /// A graph that is listed twice is one graph.
+    pub fn new(default: Option<Vec<Const>>, named: Option<Vec<Const>>) -> Self {
+        let distinct = |mut list: Vec<Const>| {
+            let mut seen = FxHashSet::default();
+            list.retain(|graph| seen.insert(*graph));
+            list
+        };
+        Self { default: default.map(distinct), named: named.map(distinct) }
+    }
 }
 
 /// A whole query of one shape.

@@ -1,9 +1,9 @@
 //! Which variables a node has, in the four senses that must not be confused.
 //!
-//! | set | meaning | who asks |
+//! | set | meaning | use |
 //! |---|---|---|
-//! | `possible` | some solution may bind it | joins: what two sides may share |
-//! | `certain` | every solution binds it | who moves a filter, an OPTIONAL, a row |
+//! | `possible` | some solution may bind it | joins: variables that two sides may share |
+//! | `certain` | every solution binds it | moves of filters, OPTIONALs and rows |
 //! | `hidden` | a projection inside keeps it from the outside | asserted: never visible |
 //! | `visible` | a name of the SELECT that the node stands in | COUNT(DISTINCT *) |
 //!
@@ -34,7 +34,7 @@ impl Scope {
         Self { possible: vars.clone(), certain: vars, hidden: VarSet::default() }
     }
 
-    /// What both sides bind.
+    /// A join: both sides bind.
     pub fn join(&self, other: &Self) -> Self {
         Self {
             possible: self.possible.union(&other.possible),
@@ -43,7 +43,7 @@ impl Scope {
         }
     }
 
-    /// What either side binds.
+    /// A union: one of the sides binds.
     fn union(&self, other: &Self) -> Self {
         Self { certain: self.certain.intersection(&other.certain), ..self.join(other) }
     }
@@ -76,8 +76,8 @@ impl Scope {
         }
     }
 
-    /// One solution for each combination of the keys, and whatever its aggregates are: new
-    /// solutions, whose names may be those of the old ones. A key that nothing binds is none.
+    /// A group: keys and aggregates. These are new solutions, with names that the old ones may have
+    /// had. A key that nothing binds is none.
     fn group(self, keys: &[Var], aggregates: &[(Var, AggregateExpression)]) -> Self {
         let keys: VarSet = keys.iter().copied().collect();
         let grouped = Self { hidden: self.hidden.clone(), ..self.project(&keys) };

@@ -80,8 +80,8 @@ struct SelectNames {
 }
 
 impl SelectNames {
-    /// The visible variables among those of a node that stands here: blank nodes, steps of paths
-    /// and whatever the translation needs are none.
+    /// The visible variables among those of a node that stands here. Blank nodes, steps of paths
+    /// and variables that the translation makes are not.
     fn visible(&self, of: &Scope) -> VarSet {
         let names: VarSet = self.vars.values().copied().collect();
         let visible = names.intersection(&of.possible);
@@ -543,7 +543,7 @@ impl Translator<'_> {
         let mut list = |graphs: &[NamedNode]| graphs.iter().map(|g| self.iri(g)).collect::<Vec<_>>();
         // FROM without FROM NAMED comes with an empty list; without a list (WITH) all named
         // graphs stay.
-        Dataset { default: Some(list(&dataset.default)), named: dataset.named.as_deref().map(list) }
+        Dataset::new(Some(list(&dataset.default)), dataset.named.as_deref().map(list))
     }
 
     fn result_vars(&mut self, pattern: &GraphPattern, select: &mut SelectNames) -> Vec<Var> {

@@ -177,8 +177,7 @@ impl<'a> Planner<'a> {
                 let rows = totals.quads.max(1.0);
                 self.spread(node, rows, totals.subjects.max(1.0))
             }
-            Node::GraphNames(Slot::Const(_)) => Estimate::unit(),
-            Node::GraphNames(Slot::Var(_)) => self.spread(node, GRAPHS_JOINED, GRAPHS_JOINED),
+            Node::GraphNames(graph) => self.graph_names_estimate(node, *graph),
             Node::Context { row, vars } => self.context_estimate(*row, vars),
             Node::Join(nodes) => {
                 let mut all = Estimate::unit();
@@ -238,6 +237,14 @@ impl<'a> Planner<'a> {
                 e
             }
         })
+    }
+
+    /// A constant is one of the names or not.
+    fn graph_names_estimate(&mut self, node: &Node, graph: Slot) -> Estimate {
+        match graph {
+            Slot::Const(_) => Estimate::unit(),
+            Slot::Var(_) => self.spread(node, GRAPHS_JOINED, GRAPHS_JOINED),
+        }
     }
 
     fn spread(&mut self, node: &Node, rows: f64, distinct: f64) -> Estimate {

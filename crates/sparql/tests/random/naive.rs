@@ -20,6 +20,7 @@ use oxrdf::vocab::xsd;
 use oxrdf::{Literal, NamedNode, Quad, Term};
 use spargebra::algebra::{
     AggregateExpression, AggregateFunction, Expression, Function, GraphPattern, PropertyPathExpression,
+    QueryDataset,
 };
 use spargebra::term::{GroundTerm, NamedNodePattern, TermPattern, TriplePattern};
 use spargebra::{Query, SparqlParser};
@@ -114,24 +115,26 @@ const MOST_PAIRS: usize = 1 << 20;
 /// The answer to a query; Err says what is not implemented here.
 pub fn answer(naive: &Naive, text: &str) -> Result<Answer, String> {
     let query = SparqlParser::new().parse_query(text).map_err(|e| e.to_string())?;
-    naive.left.set(MOST_PAIRS);
-    let answer = answer_query(naive, query)?;
-    if naive.left.get() == 0 { Err("too much for nested loops".to_owned()) } else { Ok(answer) }
+    answer_query(naive, query)
 }
 
 fn answer_query(naive: &Naive, query: Query) -> Result<Answer, String> {
-    match query {
+    let seen = query.dataset().map(|dataset| naive.seen_by(dataset));
+    let naive = seen.as_ref().unwrap_or(naive);
+    naive.left.set(MOST_PAIRS);
+    let answer = match query {
         Query::Select { pattern, .. } => {
             let vars = projected(&pattern)?;
             let row = |s: &Solution| vars.iter().map(|v| s.get(v).map(Value::term)).collect::<Row>();
             let rows = naive.eval(&pattern, None, &Solution::new()).iter().map(row).collect();
-            Ok(Answer::Solutions(Solutions { vars, rows }))
+            Answer::Solutions(Solutions { vars, rows })
         }
         Query::Ask { pattern, .. } => {
-            Ok(Answer::Boolean(!naive.eval(&pattern, None, &Solution::new()).is_empty()))
+            Answer::Boolean(!naive.eval(&pattern, None, &Solution::new()).is_empty())
         }
-        _ => Err("only SELECT and ASK".to_owned()),
-    }
+        _ => return Err("only SELECT and ASK".to_owned()),
+    };
+    if naive.left.get() == 0 { Err("too much for nested loops".to_owned()) } else { Ok(answer) }
 }
 
 fn projected(pattern: &GraphPattern) -> Result<Vec<String>, String> {
@@ -161,6 +164,15 @@ impl Naive {
             (name(q), (&Term::from(q.subject.clone())).into(), (&q.predicate).into(), (&q.object).into())
         });
         Self { quads: quads.collect(), left: Cell::new(0) }
+    }
+
+    /// The data as FROM and FROM NAMED have it. A graph of no quads is none.
+    fn seen_by(&self, dataset: &QueryDataset) -> Naive {
+        let merged = self.quads.iter().filter(|q| q.0.as_ref().is_some_and(|g| dataset.default.contains(g)));
+        let merged = merged.map(|q| (None, q.1.clone(), q.2.clone(), q.3.clone()));
+        let named = dataset.named.iter().flatten();
+        let named = named.flat_map(|name| self.quads.iter().filter(move |q| q.0.as_ref() == Some(name)));
+        Naive { quads: merged.chain(named.cloned()).collect(), left: Cell::new(0) }
     }
 
     /// Whether that many pairs may be looked at.
@@ -438,13 +450,8 @@ impl Naive {
             AggregateExpression::CountSolutions { distinct: false } => {
                 Some(Value::Integer(rows.len() as i64))
             }
-            // a blank node of a pattern is no variable of the solution
             AggregateExpression::CountSolutions { .. } => {
-                let named = |row: &&Solution| -> Solution {
-                    let cells = row.iter().filter(|(name, _)| !name.starts_with("_:"));
-                    cells.map(|(name, value)| (name.clone(), value.clone())).collect()
-                };
-                let distinct: BTreeSet<Solution> = rows.iter().map(named).collect();
+                let distinct: BTreeSet<Solution> = rows.iter().map(|row| named(row)).collect();
                 Some(Value::Integer(distinct.len() as i64))
             }
             AggregateExpression::FunctionCall { name, expr, distinct } => {
@@ -479,7 +486,7 @@ impl Naive {
             E::Literal(l) => l.into(),
             E::Variable(v) => s.get(v.as_str())?.clone(),
             E::Bound(v) => Value::Boolean(s.contains_key(v.as_str())),
-            E::Exists(p) => Value::Boolean(!self.eval(p, g, s).is_empty()),
+            E::Exists(p) => Value::Boolean(!self.eval(p, g, &named(s)).is_empty()),
             E::Or(a, b) => Value::Boolean(match (ebv(a), ebv(b)) {
                 (Some(true), _) | (_, Some(true)) => true,
                 (Some(false), Some(false)) => false,
@@ -508,6 +515,12 @@ impl Naive {
             other => unreachable!("the generator makes no {other}"),
         })
     }
+}
+
+/// A solution by the standard: blank nodes of a pattern and steps of a path are no variables.
+fn named(solution: &Solution) -> Solution {
+    let cells = solution.iter().filter(|(name, _)| !name.starts_with("_:"));
+    cells.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 fn constant(pattern: &TermPattern) -> Option<Value> {

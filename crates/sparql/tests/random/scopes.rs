@@ -25,7 +25,7 @@ const NAMES: [&str; 4] = ["?a", "?b", "?c", "?d"];
 const PREDICATES: [&str; 3] = ["p", "q", "r"];
 
 /// Of zero steps, of some, of one; a sequence hides its middle.
-const PATHS: [&str; 8] = [
+const PATHS: [&str; 10] = [
     "<http://e/p>*",
     "<http://e/p>?",
     "<http://e/q>+",
@@ -33,6 +33,8 @@ const PATHS: [&str; 8] = [
     "(<http://e/p>?/<http://e/q>*)?",
     "<http://e/p>/<http://e/q>",
     "^<http://e/p>?",
+    "<http://e/p>|^<http://e/q>",
+    "(<http://e/p>|<http://e/q>)?",
     "!<http://e/p>",
 ];
 
@@ -49,16 +51,16 @@ impl Questions for Scopes {
 
     fn query(&mut self) -> String {
         self.fresh = 0;
-        let group = self.group(3);
+        let group = format!("{}WHERE {{ {} }}", self.dataset(), self.group(3));
         let v = self.name();
         match self.up_to(12) {
-            0 => format!("ASK {{ {group} }}"),
-            1 => format!("SELECT DISTINCT * WHERE {{ {group} }}"),
-            2 | 3 => format!("SELECT (COUNT(DISTINCT *) AS ?n) WHERE {{ {group} }}"),
-            4 => format!("SELECT (COUNT(*) AS ?n) WHERE {{ {group} }}"),
-            5 => format!("SELECT {v} (COUNT(DISTINCT *) AS ?n) WHERE {{ {group} }} GROUP BY {v}"),
-            6 => format!("SELECT ?a ?z ?d WHERE {{ {group} }}"),
-            _ => format!("SELECT * WHERE {{ {group} }}"),
+            0 => format!("ASK {group}"),
+            1 => format!("SELECT DISTINCT * {group}"),
+            2 | 3 => format!("SELECT (COUNT(DISTINCT *) AS ?n) {group}"),
+            4 => format!("SELECT (COUNT(*) AS ?n) {group}"),
+            5 => format!("SELECT {v} (COUNT(DISTINCT *) AS ?n) {group} GROUP BY {v}"),
+            6 => format!("SELECT ?a ?z ?d {group}"),
+            _ => format!("SELECT * {group}"),
         }
     }
 
@@ -101,6 +103,19 @@ impl Scopes {
         Quad::new(subject, iri(self.pick(&PREDICATES)), object, graph)
     }
 
+    /// Now and then graphs of the query's own, of which some do not exist.
+    fn dataset(&mut self) -> String {
+        if self.chance(80) {
+            return String::new();
+        }
+        let graphs = self.up_to(3) + 1;
+        let clause = |g: &mut Self| {
+            let named = g.pick(&["", "NAMED "]);
+            format!("FROM {named}<http://e/{}> ", g.pick(&["g1", "g2", "none"]))
+        };
+        (0..graphs).map(|_| clause(self)).collect()
+    }
+
     /// The inside of braces.
     fn group(&mut self, depth: u32) -> String {
         let parts = self.pick(&[0, 1, 1, 2, 2, 3]);
@@ -137,7 +152,15 @@ impl Scopes {
         let (v, w) = (self.name(), self.name());
         let both = if v == w { v.to_owned() } else { format!("{v} {w}") };
         let x = self.new_name();
-        match self.up_to(9) {
+        match self.up_to(12) {
+            9 => format!("SELECT {both} WHERE {{ {group} }} {}", self.values()),
+            // a key's own name is in no scope below
+            10 => {
+                self.fresh += 1;
+                let (key, y) = (self.expression(1), format!("?y{}", self.fresh));
+                format!("SELECT {y} (COUNT(DISTINCT {v}) AS {x}) WHERE {{ {group} }} GROUP BY ({key} AS {y})")
+            }
+            11 => format!("SELECT {v} WHERE {{ {group} }} GROUP BY {v} HAVING(COUNT(DISTINCT *) > 1)"),
             0 => format!("SELECT * WHERE {{ {group} }}"),
             1 => format!("SELECT DISTINCT {both} WHERE {{ {group} }}"),
             2 => format!("SELECT (COUNT(DISTINCT *) AS {x}) WHERE {{ {group} }}"),

@@ -115,7 +115,7 @@ fn assert_meant(quads: &[Quad], examples: &[(&str, String)]) {
     }
 }
 
-/// What a document holds once it is loaded.
+/// The quads of a document, loaded and dumped.
 fn loaded(text: String, format: RdfFormat, base: Option<&str>) -> Vec<Quad> {
     let folder = tempfile::Builder::new().prefix("snowmelt-test-").tempdir().expect("a temporary folder");
     let (path, store) = (folder.path().join("db"), Settings::default().store);
