@@ -45,6 +45,7 @@ pub use dict::{GraphMeta, Tree};
 pub use error::{GraphError, Result};
 pub use index::value_counts::ValueCounts;
 pub use index::{Column, Index};
+pub use input::base::{has_dot_segments, without_dot_segments};
 #[doc(hidden)]
 pub use input::fuzz;
 pub use interrupt::Interrupt;

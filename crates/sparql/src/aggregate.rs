@@ -173,20 +173,19 @@ impl Aggregate {
         self.state.update(terms, store, &new_groups, &new_args)
     }
 
-    /// COUNT(DISTINCT *): takes in whole solutions, `cols` being all variables in scope.
+    /// COUNT(DISTINCT *): takes in whole solutions, `cols` being all visible variables.
     pub fn update_rows(
         &mut self,
         terms: &mut Terms,
         store: &mut dyn TermStore,
         groups: &[u32],
-        cols: &[Vec<TermId>],
+        mut cols: Vec<Vec<TermId>>,
     ) -> Result<(), TermError> {
         let (Some(distinct), GroupStates::Count { groups: counts, .. }) =
             (&mut self.distinct, &mut self.state)
         else {
             panic!("update_rows is for COUNT(DISTINCT *) alone");
         };
-        let mut cols = cols.to_vec();
         for col in &mut cols {
             terms.to_stored(store, col)?;
         }

@@ -8,18 +8,21 @@
 //!
 //! Invariant: within one [`Algebra`] equal numbers mean the same variable everywhere.
 
+mod existence;
 mod mentions;
 pub(crate) mod names;
+mod scope;
 pub(crate) mod translate;
 mod vars;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use spargebra::algebra::{AggregateExpression, Expression, Function, PropertyPathExpression};
 use spargebra::term::Variable;
 
 use crate::bounds::with_room;
 use crate::text::parameter::ConstTerm;
 
+pub(crate) use scope::Scope;
 pub(crate) use vars::VarSet;
 
 /// A variable's number within one query.
@@ -132,7 +135,7 @@ pub(crate) enum Node {
         o: Slot,
         g: GraphSlot,
     },
-    /// the names of the named graphs
+    /// the names of the named graphs; of a constant, one solution that binds nothing if it is one
     GraphNames(Slot),
     /// inside the right side of the [`Node::Apply`] of the same `row`: the rows it is evaluated
     /// for
@@ -189,6 +192,8 @@ pub(crate) enum Node {
         inner: Box<Node>,
         keys: Vec<Var>,
         aggregates: Vec<(Var, AggregateExpression)>,
+        /// the visible variables of its solutions, by which COUNT(DISTINCT *) tells them apart
+        visible: VarSet,
     },
     Distinct(Box<Node>),
     Reduced(Box<Node>),
@@ -260,108 +265,6 @@ impl Node {
             _ => Vec::new(),
         }
     }
-
-    /// The variables a solution may bind.
-    pub fn scope(&self) -> VarSet {
-        match self {
-            Self::Unit => VarSet::default(),
-            Self::Pattern(p) => p.vars(),
-            Self::Path { s, o, g, .. } => {
-                let graph = if let GraphSlot::Named(slot) = g { slot.var() } else { None };
-                [s.var(), o.var(), graph].into_iter().flatten().collect()
-            }
-            Self::GraphNames(slot) => slot.var().into_iter().collect(),
-            Self::Join(nodes) | Self::Union(nodes) => {
-                nodes.iter().fold(VarSet::default(), |a, n| a.union(&n.scope()))
-            }
-            Self::Context { row, vars } => vars.iter().map(|v| v.here).chain([*row]).collect(),
-            Self::LeftJoin { left, right, .. } => left.scope().union(&right.scope()),
-            Self::Apply { left, right, row, kind: ApplyKind::Left, .. } => {
-                let mut set = left.scope().union(&right.scope());
-                set.remove(*row);
-                set
-            }
-            Self::Exists { left, kind, .. } | Self::Apply { left, kind: ApplyKind::Exists(kind), .. } => {
-                let mut set = left.scope();
-                if let ExistsKind::Mark(v) = kind {
-                    set.insert(*v);
-                }
-                set
-            }
-            Self::Minus { left, .. } => left.scope(),
-            Self::Filter { inner, .. }
-            | Self::Distinct(inner)
-            | Self::Reduced(inner)
-            | Self::Sort { inner, .. }
-            | Self::Slice { inner, .. } => inner.scope(),
-            Self::Extend { inner, var, .. } => {
-                let mut set = inner.scope();
-                set.insert(*var);
-                set
-            }
-            Self::Values { vars, .. } | Self::Project { vars, .. } => vars.iter().copied().collect(),
-            Self::Group { keys, aggregates, .. } => {
-                keys.iter().copied().chain(aggregates.iter().map(|a| a.0)).collect()
-            }
-        }
-    }
-
-    /// The variables that every solution binds.
-    pub fn certain(&self) -> VarSet {
-        match self {
-            Self::Unit | Self::Pattern(_) | Self::Path { .. } | Self::GraphNames(_) => self.scope(),
-            Self::Join(nodes) => nodes.iter().fold(VarSet::default(), |a, n| a.union(&n.certain())),
-            Self::Union(nodes) => {
-                nodes.iter().map(Self::certain).reduce(|a, b| a.intersection(&b)).unwrap_or_default()
-            }
-            Self::Context { row, vars } => {
-                vars.iter().filter(|v| v.certain).map(|v| v.here).chain([*row]).collect()
-            }
-            Self::LeftJoin { left, .. }
-            | Self::Minus { left, .. }
-            | Self::Apply { left, kind: ApplyKind::Left, .. } => left.certain(),
-            Self::Exists { left, kind, .. } | Self::Apply { left, kind: ApplyKind::Exists(kind), .. } => {
-                let mut set = left.certain();
-                if let ExistsKind::Mark(v) = kind {
-                    set.insert(*v);
-                }
-                set
-            }
-            Self::Filter { inner, .. }
-            | Self::Distinct(inner)
-            | Self::Reduced(inner)
-            | Self::Sort { inner, .. }
-            | Self::Slice { inner, .. } => inner.certain(),
-            Self::Extend { inner, var, expr } => {
-                let mut set = inner.certain();
-                if matches!(expr, Expression::NamedNode(_) | Expression::Literal(_)) {
-                    set.insert(*var);
-                }
-                set
-            }
-            Self::Values { vars, rows } => {
-                let bound = |i: usize| rows.iter().all(|r| r[i].is_some());
-                vars.iter().enumerate().filter(|(i, _)| bound(*i)).map(|(_, v)| *v).collect()
-            }
-            Self::Group { inner, keys, aggregates } => {
-                let certain = inner.certain();
-                let counts = aggregates.iter().filter(|(_, a)| is_count(a)).map(|a| a.0);
-                keys.iter().copied().filter(|k| certain.contains(*k)).chain(counts).collect()
-            }
-            Self::Project { inner, vars } => {
-                let certain = inner.certain();
-                vars.iter().copied().filter(|v| certain.contains(*v)).collect()
-            }
-        }
-    }
-}
-
-fn is_count(a: &AggregateExpression) -> bool {
-    use spargebra::algebra::AggregateFunction::Count;
-    matches!(
-        a,
-        AggregateExpression::CountSolutions { .. } | AggregateExpression::FunctionCall { name: Count, .. }
-    )
 }
 
 /// The form of the answer.
@@ -389,6 +292,18 @@ pub(crate) enum TemplateSlot {
 pub(crate) struct Dataset {
     pub default: Option<Vec<Const>>,
     pub named: Option<Vec<Const>>,
+}
+
+impl Dataset {
+    /// A graph that is listed twice is one graph.
+    pub fn new(default: Option<Vec<Const>>, named: Option<Vec<Const>>) -> Self {
+        let distinct = |mut list: Vec<Const>| {
+            let mut seen = FxHashSet::default();
+            list.retain(|graph| seen.insert(*graph));
+            list
+        };
+        Self { default: default.map(distinct), named: named.map(distinct) }
+    }
 }
 
 /// A whole query of one shape.

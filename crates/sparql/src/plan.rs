@@ -200,6 +200,8 @@ pub(crate) enum Op {
     Group {
         input: Box<PlanNode>,
         keys: Vec<u16>,
+        /// what COUNT(DISTINCT *) tells solutions apart by
+        visible: Vec<u16>,
         aggregates: Vec<AggregateExpression>,
         stored: bool,
     },

@@ -105,8 +105,8 @@ impl Rewriter<'_> {
                 self.sink(conditions, inner)
             }
             Node::Extend { inner, var, expr } => Node::Extend { inner: self.boxed(*inner), var, expr },
-            Node::Group { inner, keys, aggregates } => {
-                Node::Group { inner: self.boxed(*inner), keys, aggregates }
+            Node::Group { inner, keys, aggregates, visible } => {
+                Node::Group { inner: self.boxed(*inner), keys, aggregates, visible }
             }
             Node::Distinct(inner) => sort_above_distinct(self.node(*inner), self.algebra),
             Node::Reduced(inner) => Node::Reduced(self.boxed(*inner)),
@@ -168,11 +168,11 @@ impl Rewriter<'_> {
                 let left = Box::new(self.sink(go, *left));
                 keep(stay, Node::Apply { left, right, row, vars, kind: ApplyKind::Exists(kind) })
             }
-            Node::Group { inner, keys, aggregates } => {
+            Node::Group { inner, keys, aggregates, visible } => {
                 let by: VarSet = keys.iter().copied().collect();
                 let (stay, go) = self.split(conditions, |vars, _| keys.is_empty() || !vars.is_subset(&by));
                 let inner = Box::new(self.sink(go, *inner));
-                keep(stay, Node::Group { inner, keys, aggregates })
+                keep(stay, Node::Group { inner, keys, aggregates, visible })
             }
             Node::LeftJoin { left, right, conditions: on } => {
                 self.sink_into_left_join(conditions, *left, *right, on)
@@ -207,11 +207,10 @@ impl Rewriter<'_> {
         right: Node,
         on: Vec<Expression>,
     ) -> Node {
-        let (left_scope, left_certain) = (left.scope(), left.certain());
-        let (right_scope, right_certain) = (right.scope(), right.certain());
-        let only_right = right_certain.minus(&left_scope);
-        let (stay, go) =
-            self.split(conditions, |vars, _| !vars.intersection(&right_scope).is_subset(&left_certain));
+        let (of_left, of_right) = (left.scope(), right.scope());
+        let only_right = of_right.certain.minus(&of_left.possible);
+        let (stay, go) = self
+            .split(conditions, |vars, _| !vars.intersection(&of_right.possible).is_subset(&of_left.certain));
         let mut stay = stay;
         let left = self.sink(go, left);
         // what is not bound is known not to have matched
@@ -269,16 +268,18 @@ impl Rewriter<'_> {
     fn home(&self, condition: &Expression, nodes: &[Node]) -> Option<usize> {
         let vars = self.algebra.vars_of(condition);
         nodes.iter().position(|n| {
-            if matches!(n, Node::Pattern(_) | Node::Values { .. } | Node::Path { .. } | Node::Unit)
-                || !vars.intersects(&n.scope())
-            {
+            if matches!(n, Node::Pattern(_) | Node::Values { .. } | Node::Path { .. } | Node::Unit) {
+                return false;
+            }
+            let scope = n.scope();
+            if !vars.is_subset(&scope.possible) || vars.is_empty() {
                 return false;
             }
             let others = nodes
                 .iter()
                 .filter(|o| !std::ptr::eq(*o, n))
-                .fold(VarSet::default(), |a, o| a.union(&o.scope()));
-            vars.is_subset(&n.scope()) && vars.intersection(&others).is_subset(&n.certain())
+                .fold(VarSet::default(), |a, o| a.union(&o.scope().possible));
+            vars.intersection(&others).is_subset(&scope.certain)
         })
     }
 
@@ -411,8 +412,8 @@ fn rename(condition: &Expression, renamed: &[(Var, Var)], names: &[Variable]) ->
 }
 
 fn only_in_patterns(nodes: &[Node], v: Var) -> bool {
-    nodes.iter().all(|n| matches!(n, Node::Pattern(_)) || !n.scope().contains(v))
-        && nodes.iter().any(|n| n.scope().contains(v))
+    nodes.iter().all(|n| matches!(n, Node::Pattern(_)) || !n.scope().possible.contains(v))
+        && nodes.iter().any(|n| n.scope().possible.contains(v))
 }
 
 fn substitute(nodes: &mut [Node], v: Var, by: Slot) {
@@ -434,10 +435,12 @@ fn substitute(nodes: &mut [Node], v: Var, by: Slot) {
 
 fn can_lift(node: &Node, nodes: &[Node], algebra: &Algebra) -> bool {
     let Node::LeftJoin { left, right, conditions } = node else { return false };
-    let reads = conditions.iter().fold(right.scope(), |a, c| a.union(&algebra.vars_of(c)));
-    let others =
-        nodes.iter().filter(|n| !std::ptr::eq(*n, node)).fold(VarSet::default(), |a, n| a.union(&n.scope()));
-    others.intersection(&reads).is_subset(&left.certain())
+    let reads = conditions.iter().fold(right.scope().possible, |a, c| a.union(&algebra.vars_of(c)));
+    let others = nodes
+        .iter()
+        .filter(|n| !std::ptr::eq(*n, node))
+        .fold(VarSet::default(), |a, n| a.union(&n.scope().possible));
+    others.intersection(&reads).is_subset(&left.scope().certain)
 }
 
 /// `Distinct(Project(Sort))` to `Sort(Distinct(Project))`, where the keys are shown.

@@ -3,12 +3,14 @@
 //! 1. [`shape`] takes the constants out of a text, so that texts of equal shape share a plan.
 //! 2. [`syntax`] has spargebra parse it; [`parser_error`] puts its errors into words of the
 //!    language.
+//!    Relative IRIs that it would resolve wrongly are resolved before ([`base`]).
 //! 3. [`star`] puts the variables of `SELECT *` into the order of the text.
 //! 4. [`bind`] puts parameters in the place of variables.
 //! 5. [`pieces`] cuts a long update into shorter ones while it is read.
 //!
 //! A constant of the tree is a term or stands for a parameter: [`parameter`].
 
+mod base;
 pub(crate) mod bind;
 pub(crate) mod iri;
 pub(crate) mod keyword;

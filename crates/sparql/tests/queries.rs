@@ -5,6 +5,7 @@
 //! (solutions, booleans), `NAME.nt` (graphs) or `NAME.error` (part of the message of a refusal)
 //! beside it. A first line `# ordered` makes the order count.
 
+mod rfc3986;
 mod support;
 
 use std::collections::HashMap;

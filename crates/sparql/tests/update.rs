@@ -201,6 +201,32 @@ fn operations_see_those_before_them() {
 }
 
 #[test]
+fn blank_nodes_of_a_where_are_variables() {
+    let bench = Bench::new();
+    bench.update("INSERT DATA { <urn:a> <urn:p> [ <urn:q> 1 ] . <urn:b> <urn:p> 5 }");
+    let text = "DELETE { ?s <urn:p> ?o } INSERT { ?s <urn:r> ?x } WHERE { ?s <urn:p> ?o . ?o <urn:q> ?x . \
+                [] <urn:q> ?x }";
+    assert_eq!(bench.update(text), (1, 1));
+    assert_eq!(bench.rows("SELECT ?s ?x { ?s <urn:r> ?x }"), ["<urn:a>\t1"]);
+    assert_eq!(bench.rows("SELECT ?s ?x { ?s <urn:p> ?x }"), ["<urn:b>\t5"]);
+}
+
+#[test]
+fn a_graph_exists_while_it_has_a_quad() {
+    let bench = Bench::new();
+    let insert = "INSERT { GRAPH <urn:g> { <urn:a> <urn:p> ?x } } WHERE { GRAPH <urn:g> { BIND(1 AS ?x) } }";
+    assert_eq!(bench.update(insert), (0, 0));
+    bench.update("INSERT DATA { GRAPH <urn:g> { <urn:b> <urn:p> 2 } }");
+    assert_eq!(bench.update(insert), (1, 0));
+    let names = "SELECT ?g { GRAPH ?g { BIND(1 AS ?x) } }";
+    assert_eq!(bench.rows(names), ["<urn:g>"]);
+    bench.update("DELETE WHERE { GRAPH <urn:g> { ?s ?p ?o } }");
+    assert_eq!(bench.update(insert), (0, 0));
+    assert!(bench.rows(names).is_empty());
+    assert!(bench.rows("SELECT ?x { GRAPH <urn:g> { ?x <urn:p>* 1 } }").is_empty());
+}
+
+#[test]
 fn computed_terms_are_stored() {
     let bench = Bench::new();
     bench.update("INSERT DATA { <urn:a> <urn:p> \"x\"@en , 1.5 , \"2020-01-01\"^^<http://www.w3.org/2001/XMLSchema#date> }");

@@ -10,6 +10,7 @@ use oxrdfio::{RdfFormat, RdfParseError, RdfParser};
 use snowmelt_jsonld::Contexts;
 use snowmelt_store::MemoryBudget;
 
+use super::base::plain_base;
 use super::guard::{Bounds, Guarded};
 use super::json_ld::parse_json_ld;
 use super::rdf_xml::parse_rdf_xml;
@@ -142,7 +143,7 @@ fn parser(options: &DocumentOptions) -> Result<RdfParser, LoadError> {
         parser = parser.lenient();
     }
     if let Some(base) = &options.base {
-        parser = parser.with_base_iri(base).map_err(|e| LoadError::Option {
+        parser = parser.with_base_iri(plain_base(base)).map_err(|e| LoadError::Option {
             option: "--base",
             message: format!("{base} is no absolute IRI: {e}"),
         })?;

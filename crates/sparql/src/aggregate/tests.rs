@@ -152,8 +152,8 @@ fn distinct_solutions() {
     aggregate.resize(2);
     assert!(aggregate.counts_distinct_rows());
     let col = |values: &[&str]| values.iter().map(|v| term(&terms, v)).collect::<Vec<_>>();
-    let cols = [col(&["1", "1", "1", "-"]), col(&["2", "2", "3", "-"])];
-    aggregate.update_rows(&mut terms, &mut NoStore, &[0, 0, 0, 1], &cols).unwrap();
+    let cols = vec![col(&["1", "1", "1", "-"]), col(&["2", "2", "3", "-"])];
+    aggregate.update_rows(&mut terms, &mut NoStore, &[0, 0, 0, 1], cols).unwrap();
     let ids = aggregate.finish(&mut terms);
     assert_eq!(ids, [2, 1].map(|n| snowmelt_graph::from_integer(n).unwrap()));
 }

@@ -6,8 +6,8 @@
 //!    (bottom-up semantics).
 //! 3. EXISTS leaves the expressions: a conjunct becomes a semi- or anti-join, any other a join
 //!    that marks. What is evaluated for a solution, inside EXISTS, is in `context`.
-//! 4. GRAPH moves into its patterns; what binds nothing there is joined with the list of
-//!    graphs.
+//! 4. GRAPH moves into its patterns; where they do not show that the graph exists, what is inside
+//!    is joined with its existence.
 //! 5. Constants are numbered; placeholders of the text's parameters are recognised.
 
 mod context;
@@ -21,8 +21,8 @@ use spargebra::term::{
 
 use super::names::{Internal, numbered};
 use super::{
-    Algebra, Const, Dataset, ExistsKind, Form, GraphSlot, Node, Pattern, Slot, SortKey, TemplateSlot, Var,
-    VarSet, and, chained, map, mentions,
+    Algebra, Const, Dataset, ExistsKind, Form, GraphSlot, Node, Pattern, Scope, Slot, SortKey, TemplateSlot,
+    Var, VarSet, and, chained, map, mentions,
 };
 use crate::error::QueryError;
 use crate::text::keyword::find_keyword;
@@ -42,19 +42,19 @@ pub(crate) fn translate(query: &Query, text: &str, room: usize) -> Result<Algebr
         never: None,
         contexts: Vec::new(),
     };
-    let mut scope = Scope::default();
+    let mut select = SelectNames::default();
     let (pattern, dataset, base) = match query {
         Query::Select { pattern, dataset, base_iri }
         | Query::Ask { pattern, dataset, base_iri }
         | Query::Describe { pattern, dataset, base_iri }
         | Query::Construct { pattern, dataset, base_iri, .. } => (pattern, dataset, base_iri),
     };
-    let root = t.root(pattern, &mut scope)?;
+    let root = t.root(pattern, &mut select)?;
     let form = match query {
-        Query::Select { .. } => Form::Select(t.result_vars(pattern, &mut scope)),
+        Query::Select { .. } => Form::Select(t.result_vars(pattern, &mut select)),
         Query::Ask { .. } => Form::Ask,
-        Query::Describe { .. } => Form::Describe(t.result_vars(pattern, &mut scope)),
-        Query::Construct { template, .. } => Form::Construct(t.template(template, &mut scope)?),
+        Query::Describe { .. } => Form::Describe(t.result_vars(pattern, &mut select)),
+        Query::Construct { template, .. } => Form::Construct(t.template(template, &mut select)?),
     };
     let dataset = t.dataset(dataset.as_ref());
     Ok(Algebra {
@@ -71,12 +71,23 @@ pub(crate) fn translate(query: &Query, text: &str, room: usize) -> Result<Algebr
 
 /// The variables of one SELECT, by name.
 #[derive(Default)]
-struct Scope {
+struct SelectNames {
     vars: FxHashMap<String, Var>,
     /// inside EXISTS: the solutions it is evaluated for
     context: Option<usize>,
     /// whether LIMIT or OFFSET count its solutions
     sliced: bool,
+}
+
+impl SelectNames {
+    /// The visible variables among those of a node that stands here. Blank nodes, steps of paths
+    /// and variables that the translation makes are not.
+    fn visible(&self, of: &Scope) -> VarSet {
+        let names: VarSet = self.vars.values().copied().collect();
+        let visible = names.intersection(&of.possible);
+        debug_assert!(!visible.intersects(&of.hidden), "a hidden name has a number of its own");
+        visible
+    }
 }
 
 struct Translator<'a> {
@@ -108,12 +119,12 @@ impl Translator<'_> {
         self.fresh(&kind.name())
     }
 
-    fn var(&mut self, name: &Variable, scope: &mut Scope) -> Var {
-        if let Some(v) = scope.vars.get(name.as_str()) {
+    fn var(&mut self, name: &Variable, select: &mut SelectNames) -> Var {
+        if let Some(v) = select.vars.get(name.as_str()) {
             return *v;
         }
         let v = self.fresh(name.as_str());
-        scope.vars.insert(name.as_str().to_owned(), v);
+        select.vars.insert(name.as_str().to_owned(), v);
         v
     }
 
@@ -149,80 +160,86 @@ impl Translator<'_> {
         QueryError::unsupported_at(self.text, offset, construct)
     }
 
-    fn root(&mut self, pattern: &GraphPattern, scope: &mut Scope) -> Result<Node, QueryError> {
-        self.modifiers(pattern, scope, GraphSlot::Default)
+    fn root(&mut self, pattern: &GraphPattern, select: &mut SelectNames) -> Result<Node, QueryError> {
+        self.modifiers(pattern, select, GraphSlot::Default)
     }
 
-    /// The solution modifiers of one SELECT, down to its projection; inside, the scope is
-    /// `scope` itself.
+    /// The solution modifiers of one SELECT, down to its projection; inside, the names are those
+    /// of `select`.
     fn modifiers(
         &mut self,
         pattern: &GraphPattern,
-        scope: &mut Scope,
+        select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<Node, QueryError> {
         Ok(match pattern {
             GraphPattern::Slice { inner, start, length } => {
-                let inner = Box::new(self.modifiers(inner, scope, g)?);
+                let inner = Box::new(self.modifiers(inner, select, g)?);
                 // of each context and each graph
-                let graph = graph_var(g).filter(|v| inner.scope().contains(*v));
-                let per = self.row_of(&inner, scope).into_iter().chain(graph).collect();
+                let graph = graph_var(g).filter(|v| inner.scope().possible.contains(*v));
+                let per = self.row_of(&inner, select).into_iter().chain(graph).collect();
                 Node::Slice { inner, offset: *start as u64, limit: length.map(|l| l as u64), per }
             }
-            GraphPattern::Distinct { inner } => Node::Distinct(Box::new(self.modifiers(inner, scope, g)?)),
-            GraphPattern::Reduced { inner } => Node::Reduced(Box::new(self.modifiers(inner, scope, g)?)),
+            GraphPattern::Distinct { inner } => Node::Distinct(Box::new(self.modifiers(inner, select, g)?)),
+            GraphPattern::Reduced { inner } => Node::Reduced(Box::new(self.modifiers(inner, select, g)?)),
             GraphPattern::Project { inner, variables } => {
-                let mut node = self.node(inner, scope, g)?;
-                let mut vars: Vec<Var> = variables.iter().map(|v| self.var(v, scope)).collect();
+                let mut node = self.node(inner, select, g)?;
+                let mut vars: Vec<Var> = variables.iter().map(|v| self.var(v, select)).collect();
                 let shown: VarSet = vars.iter().copied().collect();
-                let of_context = self.context_vars(scope).intersection(&node.scope());
+                let of_context = self.context_vars(select).intersection(&node.scope().possible);
                 // a hidden name would not meet the context outside; a row too many would have
                 // been counted
-                if !of_context.is_subset(&shown) || (scope.sliced && !of_context.is_empty()) {
-                    node = self.in_context(node, scope);
+                if !of_context.is_subset(&shown) || (select.sliced && !of_context.is_empty()) {
+                    node = self.in_context(node, select);
                 }
-                vars.extend(self.row_of(&node, scope));
+                vars.extend(self.row_of(&node, select));
                 // the graph being looked at stays visible to the join outside
-                if let GraphSlot::Named(Slot::Var(graph)) = g
-                    && !vars.contains(&graph)
-                    && node.scope().contains(graph)
-                {
-                    vars.push(graph);
+                let scope = node.scope();
+                if let Some(graph) = graph_var(g).filter(|v| scope.possible.contains(*v)) {
+                    debug_assert!(scope.certain.contains(graph), "bound in each solution or in none");
+                    if !vars.contains(&graph) {
+                        vars.push(graph);
+                    }
                 }
                 Node::Project { inner: Box::new(node), vars }
             }
-            other => self.node(other, scope, g)?,
+            other => self.node(other, select, g)?,
         })
     }
 
-    fn node(&mut self, pattern: &GraphPattern, scope: &mut Scope, g: GraphSlot) -> Result<Node, QueryError> {
+    fn node(
+        &mut self,
+        pattern: &GraphPattern,
+        select: &mut SelectNames,
+        g: GraphSlot,
+    ) -> Result<Node, QueryError> {
         #[allow(unreachable_patterns)] // variants that other features of spargebra add
         Ok(match pattern {
             GraphPattern::Bgp { patterns } => {
                 let nodes =
-                    patterns.iter().map(|p| self.triple(p, scope, g)).collect::<Result<Vec<_>, _>>()?;
+                    patterns.iter().map(|p| self.triple(p, select, g)).collect::<Result<Vec<_>, _>>()?;
                 join(nodes)
             }
-            GraphPattern::Path { subject, path, object } => self.path(subject, path, object, scope, g)?,
-            GraphPattern::Join { .. } => join(self.side_by_side(pattern, joined_sides, scope, g)?),
+            GraphPattern::Path { subject, path, object } => self.path(subject, path, object, select, g)?,
+            GraphPattern::Join { .. } => join(self.side_by_side(pattern, joined_sides, select, g)?),
             GraphPattern::LeftJoin { left, right, expression } => {
-                self.left_join(left, right, expression.as_ref(), scope, g)?
+                self.left_join(left, right, expression.as_ref(), select, g)?
             }
             GraphPattern::Filter { expr, inner } => {
-                let inner = self.node(inner, scope, g)?;
-                self.filter(inner, expr, scope, g)?
+                let inner = self.node(inner, select, g)?;
+                self.filter(inner, expr, select, g)?
             }
             GraphPattern::Union { .. } => {
-                let branches = opened(self.side_by_side(pattern, united_sides, scope, g)?);
-                Node::Union(self.alike(branches, scope))
+                let branches = opened(self.side_by_side(pattern, united_sides, select, g)?);
+                Node::Union(alike_in_graph(self.alike(branches, select), g))
             }
-            GraphPattern::Graph { name, inner } => self.graph(name, inner, scope)?,
+            GraphPattern::Graph { name, inner } => self.graph(name, inner, select)?,
             GraphPattern::Extend { inner, variable, expression } => {
-                self.extend(inner, variable, expression, scope, g)?
+                self.extend(inner, variable, expression, select, g)?
             }
-            GraphPattern::Minus { left, right } => self.minus(left, right, scope, g)?,
+            GraphPattern::Minus { left, right } => self.minus(left, right, select, g)?,
             GraphPattern::Values { variables, bindings } => {
-                let vars = variables.iter().map(|v| self.var(v, scope)).collect();
+                let vars = variables.iter().map(|v| self.var(v, select)).collect();
                 let rows = bindings
                     .iter()
                     .map(|row| row.iter().map(|t| t.as_ref().map(|t| self.ground(t)).transpose()).collect())
@@ -230,26 +247,26 @@ impl Translator<'_> {
                 Node::Values { vars, rows }
             }
             GraphPattern::OrderBy { inner, expression } => {
-                let mut inner = self.node(inner, scope, g)?;
+                let mut inner = self.node(inner, select, g)?;
                 let mut keys = Vec::with_capacity(expression.len());
                 for key in expression {
                     let (expr, descending) = match key {
                         OrderExpression::Asc(e) => (e, false),
                         OrderExpression::Desc(e) => (e, true),
                     };
-                    let (with_marks, expr) = self.expression_over(inner, expr, scope, g)?;
+                    let (with_marks, expr) = self.expression_over(inner, expr, select, g)?;
                     inner = with_marks;
                     keys.push(SortKey { expr, descending });
                 }
                 Node::Sort { inner: Box::new(inner), keys }
             }
             GraphPattern::Group { inner, variables, aggregates } => {
-                self.group(inner, variables, aggregates, scope, g)?
+                self.group(inner, variables, aggregates, select, g)?
             }
             GraphPattern::Project { .. }
             | GraphPattern::Distinct { .. }
             | GraphPattern::Reduced { .. }
-            | GraphPattern::Slice { .. } => self.sub_select(pattern, scope, g)?,
+            | GraphPattern::Slice { .. } => self.sub_select(pattern, select, g)?,
             GraphPattern::Service { .. } => return Err(self.unsupported("SERVICE", "SERVICE")),
             _ => return Err(self.unsupported("LATERAL", "LATERAL")),
         })
@@ -261,14 +278,14 @@ impl Translator<'_> {
         &mut self,
         pattern: &GraphPattern,
         sides: fn(&GraphPattern) -> Option<(&GraphPattern, &GraphPattern)>,
-        scope: &mut Scope,
+        select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<Vec<Node>, QueryError> {
         let (mut nodes, mut open) = (Vec::new(), vec![pattern]);
         while let Some(pattern) = open.pop() {
             match sides(pattern) {
                 Some((left, right)) => open.extend([right, left]),
-                None => nodes.push(self.node(pattern, scope, g)?),
+                None => nodes.push(self.node(pattern, select, g)?),
             }
         }
         Ok(nodes)
@@ -277,13 +294,13 @@ impl Translator<'_> {
     fn sub_select(
         &mut self,
         pattern: &GraphPattern,
-        scope: &mut Scope,
+        select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<Node, QueryError> {
         let sliced = is_sliced(pattern);
-        let mut inside = Scope { context: scope.context, sliced, ..Scope::default() };
+        let mut inside = SelectNames { context: select.context, sliced, ..SelectNames::default() };
         for v in projected(pattern) {
-            let var = self.var(v, scope);
+            let var = self.var(v, select);
             inside.vars.insert(v.as_str().to_owned(), var);
         }
         self.modifiers(pattern, &mut inside, g)
@@ -292,24 +309,24 @@ impl Translator<'_> {
     fn triple(
         &mut self,
         triple: &TriplePattern,
-        scope: &mut Scope,
+        select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<Node, QueryError> {
-        let s = self.term(&triple.subject, scope)?;
+        let s = self.term(&triple.subject, select)?;
         let p = match &triple.predicate {
             NamedNodePattern::NamedNode(n) => Slot::Const(self.iri(n)),
-            NamedNodePattern::Variable(v) => Slot::Var(self.var(v, scope)),
+            NamedNodePattern::Variable(v) => Slot::Var(self.var(v, select)),
         };
-        let o = self.term(&triple.object, scope)?;
+        let o = self.term(&triple.object, select)?;
         Ok(Node::Pattern(Pattern { s, p, o, g }))
     }
 
-    fn term(&mut self, term: &TermPattern, scope: &mut Scope) -> Result<Slot, QueryError> {
+    fn term(&mut self, term: &TermPattern, select: &mut SelectNames) -> Result<Slot, QueryError> {
         #[allow(unreachable_patterns)] // triple terms come with a feature of spargebra
         Ok(match term {
             TermPattern::NamedNode(n) => Slot::Const(self.iri(n)),
             TermPattern::Literal(l) => Slot::Const(self.literal(l)),
-            TermPattern::Variable(v) => Slot::Var(self.var(v, scope)),
+            TermPattern::Variable(v) => Slot::Var(self.var(v, select)),
             TermPattern::BlankNode(b) => {
                 if let Some(v) = self.blanks.get(b.as_str()) {
                     Slot::Var(*v)
@@ -328,11 +345,11 @@ impl Translator<'_> {
         s: &TermPattern,
         path: &PropertyPathExpression,
         o: &TermPattern,
-        scope: &mut Scope,
+        select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<Node, QueryError> {
-        let s = self.term(s, scope)?;
-        let o = self.term(o, scope)?;
+        let s = self.term(s, select)?;
+        let o = self.term(o, select)?;
         Ok(self.path_between(s, path, o, g))
     }
 
@@ -363,25 +380,19 @@ impl Translator<'_> {
         &mut self,
         name: &NamedNodePattern,
         inner: &GraphPattern,
-        scope: &mut Scope,
+        select: &mut SelectNames,
     ) -> Result<Node, QueryError> {
         let slot = match name {
             NamedNodePattern::NamedNode(n) => Slot::Const(self.iri(n)),
             NamedNodePattern::Variable(v) if mentions::of_pattern(inner).names.contains(v.as_str()) => {
-                return self.graph_seen_inside(v, inner, scope);
+                return self.graph_seen_inside(v, inner, select);
             }
-            NamedNodePattern::Variable(v) => Slot::Var(self.var(v, scope)),
+            NamedNodePattern::Variable(v) => Slot::Var(self.var(v, select)),
         };
-        let node = self.node(inner, scope, GraphSlot::Named(slot))?;
-        let bound = match (slot, name) {
-            // the context may bind it to what is no graph
-            (Slot::Var(v), NamedNodePattern::Variable(name)) => {
-                node.certain().contains(v) && !self.is_of_context(name, scope)
-            }
-            // a constant graph that does not exist is the empty graph
-            _ => !matches!(node, Node::Unit),
-        };
-        Ok(if bound { node } else { join(vec![Node::GraphNames(slot), node]) })
+        let node = self.node(inner, select, GraphSlot::Named(slot))?;
+        // the context may bind it to what is no graph
+        let of_context = matches!(name, NamedNodePattern::Variable(name) if self.is_of_context(name, select));
+        Ok(if of_context { join(vec![Node::GraphNames(slot), node]) } else { in_graph(node, slot) })
     }
 
     /// GRAPH ?g where the inside names ?g as well: there it is a variable like any other, and
@@ -390,20 +401,18 @@ impl Translator<'_> {
         &mut self,
         v: &Variable,
         inner: &GraphPattern,
-        scope: &mut Scope,
+        select: &mut SelectNames,
     ) -> Result<Node, QueryError> {
-        let outside = self.var(v, scope);
+        let outside = self.var(v, select);
         let graph = self.internal(Internal::Graph);
         let inside = self.fresh(v.as_str());
-        scope.vars.insert(v.as_str().to_owned(), inside);
-        let node = self.node(inner, scope, GraphSlot::Named(Slot::Var(graph)));
-        scope.vars.insert(v.as_str().to_owned(), outside);
+        select.vars.insert(v.as_str().to_owned(), inside);
+        let node = self.node(inner, select, GraphSlot::Named(Slot::Var(graph)));
+        select.vars.insert(v.as_str().to_owned(), outside);
         let mut node = node?;
-        if !node.certain().contains(graph) {
-            node = join(vec![Node::GraphNames(Slot::Var(graph)), node]);
-        }
+        node = in_graph(node, Slot::Var(graph));
         let name = |v: Var| Expression::Variable(self.names[v.0 as usize].clone());
-        if node.scope().contains(inside) {
+        if node.scope().possible.contains(inside) {
             let open = Expression::Not(Box::new(Expression::Bound(self.names[inside.0 as usize].clone())));
             let same = Expression::SameTerm(Box::new(name(inside)), Box::new(name(graph)));
             let condition = Expression::Or(Box::new(open), Box::new(same));
@@ -418,27 +427,27 @@ impl Translator<'_> {
         inner: &GraphPattern,
         variable: &Variable,
         expression: &Expression,
-        scope: &mut Scope,
+        select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<Node, QueryError> {
-        let of_context = self.is_of_context(variable, scope);
-        let outside = if of_context { scope.vars.remove(variable.as_str()) } else { None };
-        let inner = self.node(inner, scope, g)?;
-        let (inner, expr) = self.expression_over(inner, expression, scope, g)?;
+        let of_context = self.is_of_context(variable, select);
+        let outside = if of_context { select.vars.remove(variable.as_str()) } else { None };
+        let inner = self.node(inner, select, g)?;
+        let (inner, expr) = self.expression_over(inner, expression, select, g)?;
         if of_context {
-            scope.vars.remove(variable.as_str());
-            scope.vars.extend(outside.map(|v| (variable.as_str().to_owned(), v)));
+            select.vars.remove(variable.as_str());
+            select.vars.extend(outside.map(|v| (variable.as_str().to_owned(), v)));
         }
-        let var = self.var(variable, scope);
+        let var = self.var(variable, select);
         let node = Node::Extend { inner: Box::new(inner), var, expr };
-        Ok(if of_context { self.in_context(node, scope) } else { node })
+        Ok(if of_context { self.in_context(node, select) } else { node })
     }
 
     fn filter(
         &mut self,
         inner: Node,
         expr: &Expression,
-        scope: &mut Scope,
+        select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<Node, QueryError> {
         let mut conditions = Vec::new();
@@ -456,7 +465,7 @@ impl Translator<'_> {
         let mut node = inner;
         let mut plain = Vec::new();
         for condition in conditions {
-            let (with_marks, expr) = self.expression_over(node, condition, scope, g)?;
+            let (with_marks, expr) = self.expression_over(node, condition, select, g)?;
             node = with_marks;
             plain.push(expr);
         }
@@ -464,7 +473,7 @@ impl Translator<'_> {
             node = Node::Filter { inner: Box::new(node), conditions: plain };
         }
         for (pattern, kind) in exists {
-            node = self.exists(node, pattern, kind, scope, g)?;
+            node = self.exists(node, pattern, kind, select, g)?;
         }
         Ok(node)
     }
@@ -474,35 +483,35 @@ impl Translator<'_> {
         &mut self,
         node: Node,
         expr: &Expression,
-        scope: &mut Scope,
+        select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<(Node, Expression), QueryError> {
-        let mut node = self.seeing(node, &mentions::of_expression(expr).names, scope);
-        let visible = node.scope();
+        let mut node = self.seeing(node, &mentions::of_expression(expr).names, select);
+        let visible = node.scope().possible;
         if !contains_exists(expr) {
-            let expr = self.plain(expr, &visible, scope);
+            let expr = self.plain(expr, &visible, select);
             return Ok((node, expr));
         }
         let expr = map(expr, &mut |e| match e {
             Expression::Exists(pattern) => {
                 let mark = self.internal(Internal::Exists);
                 let left = std::mem::replace(&mut node, Node::Unit);
-                node = self.exists(left, &pattern, ExistsKind::Mark(mark), scope, g)?;
+                node = self.exists(left, &pattern, ExistsKind::Mark(mark), select, g)?;
                 Ok::<_, QueryError>(Expression::Variable(self.names[mark.0 as usize].clone()))
             }
-            Expression::Variable(v) => Ok(Expression::Variable(self.resolve(&v, &visible, scope))),
-            Expression::Bound(v) => Ok(Expression::Bound(self.resolve(&v, &visible, scope))),
+            Expression::Variable(v) => Ok(Expression::Variable(self.resolve(&v, &visible, select))),
+            Expression::Bound(v) => Ok(Expression::Bound(self.resolve(&v, &visible, select))),
             other => Ok(other),
         })?;
         Ok((node, expr))
     }
 
     /// An expression without EXISTS, its variables renamed.
-    fn plain(&mut self, expr: &Expression, visible: &VarSet, scope: &mut Scope) -> Expression {
+    fn plain(&mut self, expr: &Expression, visible: &VarSet, select: &mut SelectNames) -> Expression {
         let mapped = map(expr, &mut |e| {
             Ok::<_, std::convert::Infallible>(match e {
-                Expression::Variable(v) => Expression::Variable(self.resolve(&v, visible, scope)),
-                Expression::Bound(v) => Expression::Bound(self.resolve(&v, visible, scope)),
+                Expression::Variable(v) => Expression::Variable(self.resolve(&v, visible, select)),
+                Expression::Bound(v) => Expression::Bound(self.resolve(&v, visible, select)),
                 other => other,
             })
         });
@@ -512,8 +521,8 @@ impl Translator<'_> {
         }
     }
 
-    fn resolve(&mut self, name: &Variable, visible: &VarSet, scope: &mut Scope) -> Variable {
-        let mut var = self.var(name, scope);
+    fn resolve(&mut self, name: &Variable, visible: &VarSet, select: &mut SelectNames) -> Variable {
+        let mut var = self.var(name, select);
         if !visible.contains(var) {
             var = self.never();
         }
@@ -534,17 +543,17 @@ impl Translator<'_> {
         let mut list = |graphs: &[NamedNode]| graphs.iter().map(|g| self.iri(g)).collect::<Vec<_>>();
         // FROM without FROM NAMED comes with an empty list; without a list (WITH) all named
         // graphs stay.
-        Dataset { default: Some(list(&dataset.default)), named: dataset.named.as_deref().map(list) }
+        Dataset::new(Some(list(&dataset.default)), dataset.named.as_deref().map(list))
     }
 
-    fn result_vars(&mut self, pattern: &GraphPattern, scope: &mut Scope) -> Vec<Var> {
-        projected(pattern).iter().map(|v| self.var(v, scope)).collect()
+    fn result_vars(&mut self, pattern: &GraphPattern, select: &mut SelectNames) -> Vec<Var> {
+        projected(pattern).iter().map(|v| self.var(v, select)).collect()
     }
 
     fn template(
         &mut self,
         template: &[TriplePattern],
-        scope: &mut Scope,
+        select: &mut SelectNames,
     ) -> Result<Vec<[TemplateSlot; 3]>, QueryError> {
         let mut blanks: Vec<String> = Vec::new();
         let mut slot = |t: &mut Self, term: &TermPattern| {
@@ -555,7 +564,7 @@ impl Translator<'_> {
                 });
                 TemplateSlot::Blank(number as u32)
             } else {
-                match t.term(term, scope)? {
+                match t.term(term, select)? {
                     Slot::Var(v) => TemplateSlot::Var(v),
                     Slot::Const(c) => TemplateSlot::Const(c),
                 }
@@ -571,6 +580,21 @@ impl Translator<'_> {
                 Ok([slot(self, &t.subject)?, slot(self, &predicate(&t.predicate))?, slot(self, &t.object)?])
             })
             .collect()
+    }
+}
+
+/// A node inside GRAPH: it has solutions only if that graph exists.
+fn in_graph(node: Node, graph: Slot) -> Node {
+    if node.shows_graph(graph) { node } else { join(vec![Node::GraphNames(graph), node]) }
+}
+
+/// Branches that all bind the graph they look at if one does.
+fn alike_in_graph(branches: Vec<Node>, g: GraphSlot) -> Vec<Node> {
+    match graph_var(g) {
+        Some(graph) if branches.iter().any(|b| b.scope().possible.contains(graph)) => {
+            branches.into_iter().map(|b| in_graph(b, Slot::Var(graph))).collect()
+        }
+        _ => branches,
     }
 }
 

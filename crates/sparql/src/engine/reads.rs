@@ -4,7 +4,7 @@
 use snowmelt_graph::Index;
 use spargebra::algebra::PropertyPathExpression as Path;
 
-use crate::algebra::{Node, Slot};
+use crate::algebra::{GraphSlot, Node, Slot};
 use crate::exec::source::Source;
 use crate::plan::{IndexPages, Reads, Residency};
 
@@ -54,7 +54,12 @@ pub(super) fn visited(root: &Node) -> Vec<Index> {
                     visit(&[Index::Gs]);
                 }
             }
-            Node::Path { path, .. } if !matches!(path, Path::NamedNode(_)) => visit(&[Index::Sp, Index::Op]),
+            Node::Path { path, g, .. } if !matches!(path, Path::NamedNode(_)) => {
+                visit(&[Index::Sp, Index::Op]);
+                if *g != GraphSlot::Default {
+                    visit(&[Index::Gs]);
+                }
+            }
             Node::GraphNames(_) => visit(&[Index::Gs]),
             _ => {}
         }

@@ -90,7 +90,7 @@ impl Template {
             let list = |consts: &mut _, graphs: &[String]| Some(graph_consts(consts, graphs));
             let default = list(&mut algebra.consts, &options.default_graphs);
             let named = list(&mut algebra.consts, &options.named_graphs);
-            algebra.dataset = Dataset { default, named };
+            algebra.dataset = Dataset::new(default, named);
         }
         if let Some(visible) = visible {
             visible.restrict(&mut algebra);

@@ -91,7 +91,7 @@ impl VisibleGraphs {
             Some(list) => seen(list, &algebra.consts),
             None => graph_consts(&mut algebra.consts, &self.named),
         };
-        algebra.dataset = Dataset { default, named: Some(named) };
+        algebra.dataset = Dataset::new(default, Some(named));
     }
 }
 

@@ -183,7 +183,7 @@ fn join(op: &Op, next: &mut dyn FnMut() -> Boxed, run: &mut Run) -> Result<Boxed
 /// Operators that take their whole input before they give a row: the input may be forked.
 fn block(op: &Op, input: Boxed, run: &mut Run) -> Result<Boxed> {
     Ok(match op {
-        Op::Group { input: of, keys, aggregates, stored } => {
+        Op::Group { input: of, keys, visible, aggregates, stored } => {
             let mut list = Vec::with_capacity(aggregates.len());
             for a in aggregates {
                 list.push((a.clone(), argument(a, of, run)?));
@@ -192,6 +192,7 @@ fn block(op: &Op, input: Boxed, run: &mut Run) -> Result<Boxed> {
             Box::new(Group {
                 input,
                 keys,
+                visible: visible.iter().map(|c| *c as usize).collect(),
                 aggregates: list,
                 stored: *stored,
                 state: super::group::GroupStage::Begin,

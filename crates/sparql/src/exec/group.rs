@@ -20,6 +20,8 @@ use crate::expr::{CompileError, Expr};
 pub(super) struct Group {
     pub input: Boxed,
     pub keys: Vec<usize>,
+    /// of COUNT(DISTINCT *)
+    pub visible: Vec<usize>,
     pub aggregates: Vec<(AggregateExpression, Option<Expr>)>,
     /// results may be compared with stored terms
     pub stored: bool,
@@ -91,7 +93,8 @@ impl Group {
         for (aggregate, (_, expr)) in groups.aggregates.iter_mut().zip(&self.aggregates) {
             aggregate.resize(groups.hashes.len());
             if aggregate.counts_distinct_rows() {
-                aggregate.update_rows(&mut run.terms, &mut run.source.session, &numbers, &batch.cols)?;
+                let visible: Vec<Vec<TermId>> = self.visible.iter().map(|c| batch.cols[*c].clone()).collect();
+                aggregate.update_rows(&mut run.terms, &mut run.source.session, &numbers, visible)?;
             } else if let Some(expr) = expr {
                 let args =
                     expr.eval_column(&mut run.terms, &mut run.source.session, &batch.cols, batch.rows)?;

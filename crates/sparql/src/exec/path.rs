@@ -36,8 +36,8 @@ pub(super) struct PathJoin {
 /// Reached that a number of start nodes should reach together.
 const PAIRS: usize = 1 << 18;
 
-/// Start nodes that are taken first. A few, so that a LIMIT is soon met; then eight times as many.
-const FIRST_STARTS: usize = 64;
+/// Start nodes taken first: a LIMIT may need no more.
+const FIRST_NODES: usize = 16;
 
 /// State of the walk.
 #[derive(Default)]
@@ -376,6 +376,17 @@ fn whole_nodes(pairs: &[(u32, TermId)], some: usize) -> usize {
     pairs.partition_point(|p| p.1 <= last)
 }
 
+/// Whether a path may have no steps.
+fn may_be_empty(path: &Path) -> bool {
+    match path {
+        Path::ZeroOrOne(_) | Path::ZeroOrMore(_) => true,
+        Path::Sequence(a, b) => may_be_empty(a) && may_be_empty(b),
+        Path::Alternative(a, b) => may_be_empty(a) || may_be_empty(b),
+        Path::Reverse(p) | Path::OneOrMore(p) => may_be_empty(p),
+        Path::NamedNode(_) | Path::NegatedPropertySet(_) => false,
+    }
+}
+
 fn distinct(ids: impl Iterator<Item = TermId>) -> Vec<TermId> {
     let mut list: Vec<TermId> = ids.collect();
     list.sort_unstable();
@@ -426,17 +437,37 @@ impl PathJoin {
                 if let Some(names) = &run.named_graphs {
                     by.retain(|graph, _| names.contains(graph));
                 }
+                let known = self.existing(run, by.keys().copied().collect())?;
+                let known: FxHashSet<TermId> = known.into_iter().collect();
+                by.retain(|graph, _| known.contains(graph));
                 by.into_iter().map(|(g, rows)| Job { graphs: Graphs::One(g), name: None, rows }).collect()
             }
             PathGraph::Each => {
                 let names = match &run.named_graphs {
-                    Some(list) => list.clone(),
+                    Some(list) => self.existing(run, list.clone())?,
                     None => run.all_named_graphs()?,
                 };
                 let job = |g| Job { graphs: Graphs::One(g), name: Some(g), rows: all.clone() };
                 names.into_iter().map(job).collect()
             }
         })
+    }
+
+    /// Those of some graphs that exist. Asked only where it matters: zero steps from a constant
+    /// need no edge.
+    fn existing(&self, run: &mut Run, mut graphs: Vec<TermId>) -> Result<Vec<TermId>> {
+        let is_const = |end: PathEnd| matches!(end, PathEnd::Is(Src::Const(_) | Src::Fixed(_)));
+        if (is_const(self.from) || is_const(self.to)) && may_be_empty(&self.path) {
+            let mut known = Vec::with_capacity(graphs.len());
+            for graph in graphs {
+                run.check()?;
+                if run.source.count(Index::Gs, &[graph], None)? > 0 {
+                    known.push(graph);
+                }
+            }
+            graphs = known;
+        }
+        Ok(graphs)
     }
 
     fn begin(&self, run: &mut Run, batch: &Batch, job: Job) -> Result<Walking> {
@@ -456,7 +487,7 @@ impl PathJoin {
         };
         let mut held = run.memory.held();
         held.set(nodes.len() * 8 + starts.as_ref().map_or(0, |s| s.len() * 16), WHAT)?;
-        Ok(Walking { job, nodes, held, done: 0, some: FIRST_STARTS, starts })
+        Ok(Walking { job, nodes, held, done: 0, some: FIRST_NODES, starts })
     }
 
     /// The pairs of the next start nodes; fewer nodes when the memory does not suffice for
@@ -478,8 +509,7 @@ impl PathJoin {
             walking.done = to;
             walking.some = match pairs.len() {
                 n if n > PAIRS => walking.some / 2,
-                n if n < PAIRS / 16 => walking.some * 8,
-                n if n < PAIRS / 4 => walking.some * 2,
+                n if n < PAIRS / 4 => walking.some * 4,
                 _ => walking.some,
             }
             .clamp(1, 1 << 20);

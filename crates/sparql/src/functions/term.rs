@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use oxiri::Iri;
 
 use super::string::plain;
+use crate::text::iri::resolve;
 use crate::value::{Value, iri as iris, parse_literal};
 
 /// IRI: a string resolved against the query's BASE; an error when it is no IRI.
@@ -14,7 +15,7 @@ pub(super) fn iri(v: &Value<'_>, base: Option<&Iri<String>>) -> Option<Value<'st
         v => plain(v)?,
     };
     let iri = match base {
-        Some(base) => base.resolve(text).ok()?,
+        Some(base) => resolve(base, text)?,
         None => Iri::parse(text.to_owned()).ok()?,
     };
     Some(Value::Iri(Cow::Owned(iri.into_inner())))

@@ -177,7 +177,7 @@ impl<'a> Planner<'a> {
                 let rows = totals.quads.max(1.0);
                 self.spread(node, rows, totals.subjects.max(1.0))
             }
-            Node::GraphNames(_) => self.spread(node, GRAPHS_JOINED, GRAPHS_JOINED),
+            Node::GraphNames(graph) => self.graph_names_estimate(node, *graph),
             Node::Context { row, vars } => self.context_estimate(*row, vars),
             Node::Join(nodes) => {
                 let mut all = Estimate::unit();
@@ -219,10 +219,10 @@ impl<'a> Planner<'a> {
                 e
             }
             Node::Values { rows, .. } => self.spread(node, rows.len() as f64, rows.len() as f64),
-            Node::Group { inner, keys, aggregates } => self.estimate(inner)?.grouped(keys, aggregates),
+            Node::Group { inner, keys, aggregates, .. } => self.estimate(inner)?.grouped(keys, aggregates),
             Node::Distinct(inner) => {
                 let mut e = self.estimate(inner)?;
-                e.rows = e.combinations(&inner.scope()).max(e.rows.min(1.0));
+                e.rows = e.combinations(&inner.scope().possible).max(e.rows.min(1.0));
                 e
             }
             Node::Reduced(inner) | Node::Sort { inner, .. } => self.estimate(inner)?,
@@ -239,9 +239,17 @@ impl<'a> Planner<'a> {
         })
     }
 
+    /// A constant is one of the names or not.
+    fn graph_names_estimate(&mut self, node: &Node, graph: Slot) -> Estimate {
+        match graph {
+            Slot::Const(_) => Estimate::unit(),
+            Slot::Var(_) => self.spread(node, GRAPHS_JOINED, GRAPHS_JOINED),
+        }
+    }
+
     fn spread(&mut self, node: &Node, rows: f64, distinct: f64) -> Estimate {
         let mut e = Estimate { rows, vars: Vec::new() };
-        for v in node.scope().iter() {
+        for v in node.scope().possible.iter() {
             e.set(v, distinct.min(rows), distinct);
         }
         e

@@ -179,8 +179,8 @@ impl<'a> Planner<'a> {
                 self.optional(node, (left, right, conditions), input, want)
             }
             Node::Exists { left, right, conditions, kind } => {
-                let reads = right.scope().union(&self.reads(conditions));
-                if !flows(&input, &reads, &left.certain(), &VarSet::default()) {
+                let reads = right.scope().possible.union(&self.reads(conditions));
+                if !flows(&input, &reads, &left.scope().certain, &VarSet::default()) {
                     return self.apart(node, input, want);
                 }
                 let left = self.lower(left, input, &want.with(&reads))?;
@@ -188,18 +188,19 @@ impl<'a> Planner<'a> {
             }
             Node::Apply { left, right, row, vars, kind } => {
                 let reads = match kind {
-                    ApplyKind::Left => vars.union(&right.scope()),
+                    ApplyKind::Left => vars.union(&right.scope().possible),
                     ApplyKind::Exists(_) => vars.clone(),
                 };
-                if !flows(&input, &reads, &left.certain(), &VarSet::default()) {
+                if !flows(&input, &reads, &left.scope().certain, &VarSet::default()) {
                     return self.apart(node, input, want);
                 }
                 let left = self.lower(left, input, &want.with(&reads))?;
                 self.correlated(left, right, (*row, vars), *kind, want)
             }
             Node::Minus { left, right, apart } => {
-                let shared = left.scope().intersection(&right.scope());
-                if !flows(&input, &right.scope(), &left.certain(), &VarSet::default()) {
+                let (of_left, of_right) = (left.scope(), right.scope());
+                let shared = of_left.possible.intersection(&of_right.possible);
+                if !flows(&input, &of_right.possible, &of_left.certain, &VarSet::default()) {
                     return self.apart(node, input, want);
                 }
                 let left = self.lower(left, input, &want.with(&shared))?;
@@ -224,7 +225,7 @@ impl<'a> Planner<'a> {
     /// Plans the node on its own and joins.
     fn apart(&mut self, node: &'a Node, input: Option<Subplan>, want: &Want) -> Result<Subplan> {
         let Some(input) = input else { return self.lower(node, None, want) };
-        let inside = want.vars.union(&input.vars()).intersection(&node.scope());
+        let inside = want.vars.union(&input.vars()).intersection(&node.scope().possible);
         let built = self.lower(node, None, &want.of(inside))?;
         Ok(self.hash(input, built, JoinKind::Inner, &want.vars))
     }

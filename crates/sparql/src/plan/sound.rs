@@ -75,8 +75,9 @@ fn assert_columns(node: &PlanNode) {
                 gives(from.len());
             }
         }
-        Op::Group { input, keys, aggregates, .. } => {
+        Op::Group { input, keys, visible, aggregates, .. } => {
             within(keys, input);
+            within(visible, input);
             gives(keys.len() + aggregates.len());
         }
         Op::Distinct { input, .. } => gives(input.vars.len()),

@@ -1,7 +1,10 @@
 //! Texts to syntax trees, and what is said about those that are none.
 
+use std::borrow::Cow;
+
 use spargebra::{Query, SparqlParser, SparqlSyntaxError, Update};
 
+use super::base::resolved;
 use super::parser_error::{explain, placed, without_labels};
 use super::pieces::Pieces;
 use super::star;
@@ -10,7 +13,7 @@ use crate::error::{QueryError, place};
 /// Parses a text as a query.
 pub(crate) fn parse(text: &str, base: Option<&str>) -> Result<Query, QueryError> {
     let parser = parser(base)?;
-    let mut query = parsed(text, |text| parser.clone().parse_query(text)).map_err(|error| {
+    let mut query = parsed(text, base, |text| parser.clone().parse_query(text)).map_err(|error| {
         let parsed = || parser.clone().parse_update(text);
         let is_update = is_short(text) && parsed().is_ok_and(|update| !update.operations.is_empty());
         if is_update { other_kind(text, IS_UPDATE) } else { error }
@@ -37,7 +40,7 @@ fn other_kind(text: &str, message: &str) -> QueryError {
 /// Parses a text as an update.
 pub(crate) fn parse_update(text: &str, base: Option<&str>) -> Result<Update, QueryError> {
     let parser = parser(base)?;
-    let parse = |text: &str| parsed(text, |text| parser.clone().parse_update(text));
+    let parse = |text: &str| parsed(text, base, |text| parser.clone().parse_update(text));
     parse(text).or_else(|error| {
         if let Some(update) = parse_declared(text, parse) {
             return update;
@@ -85,7 +88,17 @@ fn parser(base: Option<&str>) -> Result<SparqlParser, QueryError> {
     parser.with_base_iri(base).map_err(bad)
 }
 
-fn parsed<T>(text: &str, parse: impl Fn(&str) -> Result<T, SparqlSyntaxError>) -> Result<T, QueryError> {
+fn parsed<T>(
+    text: &str,
+    base: Option<&str>,
+    parse: impl Fn(&str) -> Result<T, SparqlSyntaxError>,
+) -> Result<T, QueryError> {
+    // errors are those of the text as it is
+    if let Cow::Owned(resolved) = resolved(text, base)
+        && let Ok(parsed) = parse(&resolved)
+    {
+        return Ok(parsed);
+    }
     parse(text).map_err(|error| {
         let error = error.to_string();
         let (at, message) = placed(text, &error);

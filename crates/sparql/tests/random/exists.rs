@@ -11,6 +11,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
+use crate::Questions;
 use crate::generate::{PATHS, iri};
 
 pub struct Exists {
@@ -23,25 +24,13 @@ pub struct Exists {
 const NAMES: [&str; 5] = ["?a", "?b", "?c", "?d", "?e"];
 const PREDICATES: [&str; 3] = ["p", "q", "r"];
 
-impl Exists {
-    pub fn new(seed: u64) -> Self {
+impl Questions for Exists {
+    fn new(seed: u64) -> Self {
         Self { rng: StdRng::seed_from_u64(seed), fresh: 0, depth: 0 }
     }
 
-    fn chance(&mut self, percent: u32) -> bool {
-        self.rng.random_range(0..100) < percent
-    }
-
-    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        *of.choose(&mut self.rng).expect("not empty")
-    }
-
-    fn up_to(&mut self, n: u32) -> u32 {
-        self.rng.random_range(0..n)
-    }
-
     /// A few quads: nested loops are quick on them, and some patterns find nothing.
-    pub fn graph(&mut self) -> Vec<Quad> {
+    fn graph(&mut self) -> Vec<Quad> {
         let size = self.pick(&[4, 8, 12, 20]);
         let quad = |g: &mut Self| {
             let subject = if g.chance(10) {
@@ -65,7 +54,7 @@ impl Exists {
     }
 
     /// A query.
-    pub fn query(&mut self) -> String {
+    fn query(&mut self) -> String {
         (self.fresh, self.depth) = (0, 0);
         let group = self.group(2);
         let exists = self.exists(2);
@@ -90,10 +79,24 @@ impl Exists {
     }
 
     /// The inside of braces, with EXISTS in its filter.
-    pub fn pattern(&mut self) -> String {
+    fn pattern(&mut self) -> String {
         (self.fresh, self.depth) = (0, 0);
         let (group, exists) = (self.group(2), self.exists(2));
         format!("{group} FILTER({})", self.around(&exists))
+    }
+}
+
+impl Exists {
+    fn chance(&mut self, percent: u32) -> bool {
+        self.rng.random_range(0..100) < percent
+    }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        *of.choose(&mut self.rng).expect("not empty")
+    }
+
+    fn up_to(&mut self, n: u32) -> u32 {
+        self.rng.random_range(0..n)
     }
 
     /// EXISTS alone or in the middle of an expression.

@@ -7,15 +7,20 @@
 //! of its sides. spargebra's tree does not show where groups begin; a leaf joined with the
 //! context is the same, as joining twice with one solution changes nothing.
 //!
+//! Paths are evaluated as 18.4 of SPARQL 1.1 says, end by end: of zero steps between two variables
+//! they have only nodes of the graph, from a term that term.
+//!
 //! Literals are integers and booleans only: expressions are then simple enough to be right at
 //! sight.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use oxrdf::vocab::xsd;
 use oxrdf::{Literal, NamedNode, Quad, Term};
 use spargebra::algebra::{
     AggregateExpression, AggregateFunction, Expression, Function, GraphPattern, PropertyPathExpression,
+    QueryDataset,
 };
 use spargebra::term::{GroundTerm, NamedNodePattern, TermPattern, TriplePattern};
 use spargebra::{Query, SparqlParser};
@@ -90,10 +95,6 @@ impl Value {
             (a, b) => (a == b).then_some(false),
         }
     }
-
-    fn is_literal(&self) -> bool {
-        matches!(self, Self::Integer(_) | Self::Boolean(_))
-    }
 }
 
 type Solution = BTreeMap<String, Value>;
@@ -104,23 +105,36 @@ type Graph<'a> = Option<&'a NamedNode>;
 /// Small data.
 pub struct Naive {
     quads: BTreeSet<(Option<NamedNode>, Value, Value, Value)>,
+    /// pairs of solutions that may still be looked at
+    left: Cell<usize>,
 }
+
+/// Pairs of solutions that one query may look at.
+const MOST_PAIRS: usize = 1 << 20;
 
 /// The answer to a query; Err says what is not implemented here.
 pub fn answer(naive: &Naive, text: &str) -> Result<Answer, String> {
     let query = SparqlParser::new().parse_query(text).map_err(|e| e.to_string())?;
-    match query {
+    answer_query(naive, query)
+}
+
+fn answer_query(naive: &Naive, query: Query) -> Result<Answer, String> {
+    let seen = query.dataset().map(|dataset| naive.seen_by(dataset));
+    let naive = seen.as_ref().unwrap_or(naive);
+    naive.left.set(MOST_PAIRS);
+    let answer = match query {
         Query::Select { pattern, .. } => {
             let vars = projected(&pattern)?;
             let row = |s: &Solution| vars.iter().map(|v| s.get(v).map(Value::term)).collect::<Row>();
             let rows = naive.eval(&pattern, None, &Solution::new()).iter().map(row).collect();
-            Ok(Answer::Solutions(Solutions { vars, rows }))
+            Answer::Solutions(Solutions { vars, rows })
         }
         Query::Ask { pattern, .. } => {
-            Ok(Answer::Boolean(!naive.eval(&pattern, None, &Solution::new()).is_empty()))
+            Answer::Boolean(!naive.eval(&pattern, None, &Solution::new()).is_empty())
         }
-        _ => Err("only SELECT and ASK".to_owned()),
-    }
+        _ => return Err("only SELECT and ASK".to_owned()),
+    };
+    if naive.left.get() == 0 { Err("too much for nested loops".to_owned()) } else { Ok(answer) }
 }
 
 fn projected(pattern: &GraphPattern) -> Result<Vec<String>, String> {
@@ -140,10 +154,6 @@ fn merge(a: &Solution, b: &Solution) -> Option<Solution> {
     compatible.then(|| a.iter().chain(b).map(|(v, t)| (v.clone(), t.clone())).collect())
 }
 
-fn join(left: &[Solution], right: &[Solution]) -> Vec<Solution> {
-    left.iter().flat_map(|a| right.iter().filter_map(|b| merge(a, b))).collect()
-}
-
 impl Naive {
     pub fn new(quads: &[Quad]) -> Self {
         let name = |q: &Quad| match &q.graph_name {
@@ -153,7 +163,29 @@ impl Naive {
         let quads = quads.iter().map(|q| {
             (name(q), (&Term::from(q.subject.clone())).into(), (&q.predicate).into(), (&q.object).into())
         });
-        Self { quads: quads.collect() }
+        Self { quads: quads.collect(), left: Cell::new(0) }
+    }
+
+    /// The data as FROM and FROM NAMED have it. A graph of no quads is none.
+    fn seen_by(&self, dataset: &QueryDataset) -> Naive {
+        let merged = self.quads.iter().filter(|q| q.0.as_ref().is_some_and(|g| dataset.default.contains(g)));
+        let merged = merged.map(|q| (None, q.1.clone(), q.2.clone(), q.3.clone()));
+        let named = dataset.named.iter().flatten();
+        let named = named.flat_map(|name| self.quads.iter().filter(move |q| q.0.as_ref() == Some(name)));
+        Naive { quads: merged.chain(named.cloned()).collect(), left: Cell::new(0) }
+    }
+
+    /// Whether that many pairs may be looked at.
+    fn spend(&self, pairs: usize) -> bool {
+        self.left.set(self.left.get().saturating_sub(pairs));
+        self.left.get() > 0
+    }
+
+    fn join(&self, left: &[Solution], right: &[Solution]) -> Vec<Solution> {
+        if !self.spend(left.len() * right.len()) {
+            return Vec::new();
+        }
+        left.iter().flat_map(|a| right.iter().filter_map(|b| merge(a, b))).collect()
     }
 
     fn graphs(&self) -> BTreeSet<NamedNode> {
@@ -170,7 +202,7 @@ impl Naive {
         match pattern {
             P::Bgp { patterns } => self.bgp(patterns, g, context),
             P::Path { subject, path, object } => self.path(subject, path, object, g, context),
-            P::Join { left, right } => join(&eval(left), &eval(right)),
+            P::Join { left, right } => self.join(&eval(left), &eval(right)),
             P::LeftJoin { left, right, expression } => {
                 self.left_join(&eval(left), &eval(right), expression.as_ref(), g)
             }
@@ -186,11 +218,14 @@ impl Naive {
                 eval(inner).into_iter().filter_map(extend).collect()
             }
             P::Minus { left, right } => {
-                let right = eval(right);
+                let (left, right) = (eval(left), eval(right));
+                if !self.spend(left.len() * right.len()) {
+                    return Vec::new();
+                }
                 let gone = |s: &Solution| {
                     right.iter().any(|r| merge(s, r).is_some() && r.keys().any(|v| s.contains_key(v)))
                 };
-                eval(left).into_iter().filter(|s| !gone(s)).collect()
+                left.into_iter().filter(|s| !gone(s)).collect()
             }
             P::Values { variables, bindings } => {
                 let term = |t: &GroundTerm| -> Value {
@@ -203,14 +238,15 @@ impl Naive {
                     let cells = variables.iter().zip(row);
                     cells.filter_map(|(v, t)| Some((v.as_str().to_owned(), term(t.as_ref()?)))).collect()
                 };
-                join(std::slice::from_ref(context), &bindings.iter().map(row).collect::<Vec<_>>())
+                self.join(std::slice::from_ref(context), &bindings.iter().map(row).collect::<Vec<_>>())
             }
             P::OrderBy { inner, .. } | P::Reduced { inner } => eval(inner),
+            // what it hides of the context is there again in the group around
             P::Project { inner, variables } => {
-                let keep = |s: Solution| {
-                    s.into_iter().filter(|(v, _)| variables.iter().any(|x| x.as_str() == v)).collect()
-                };
-                eval(inner).into_iter().map(keep).collect()
+                let is_shown = |name: &String| variables.iter().any(|v| v.as_str() == name);
+                let shown = |s: Solution| s.into_iter().filter(|(name, _)| is_shown(name)).collect();
+                let back = |s: Solution| merge(context, &s).expect("each solution has the context");
+                eval(inner).into_iter().map(shown).map(back).collect()
             }
             P::Distinct { inner } => eval(inner).into_iter().collect::<BTreeSet<_>>().into_iter().collect(),
             P::Slice { inner, start, length } => {
@@ -232,6 +268,9 @@ impl Naive {
                 NamedNodePattern::Variable(v) => TermPattern::Variable(v.clone()),
             };
             let mut next = Vec::new();
+            if !self.spend(found.len() * self.quads.len()) {
+                return next;
+            }
             for solution in &found {
                 for (s, t, o) in self.triples(g) {
                     let bound = bind(solution.clone(), &p.subject, s)
@@ -253,53 +292,88 @@ impl Naive {
         g: Graph<'_>,
         context: &Solution,
     ) -> Vec<Solution> {
-        let mut nodes: BTreeSet<Value> =
-            self.triples(g).flat_map(|(s, _, o)| [s.clone(), o.clone()]).collect();
-        nodes.extend([s, o].into_iter().filter_map(constant));
-        let pairs = self.pairs(path, &nodes, g);
+        let pairs = self.reach(&constant(s), path, &constant(o), g);
         pairs.iter().filter_map(|(a, b)| bind(bind(context.clone(), s, a)?, o, b)).collect()
     }
 
-    /// The pairs a path connects; those of a closure once each.
-    fn pairs(
+    fn nodes(&self, g: Graph<'_>) -> BTreeSet<Value> {
+        self.triples(g).flat_map(|(s, _, o)| [s.clone(), o.clone()]).collect()
+    }
+
+    /// eval(Path(X, path, Y)): pairs of what X and Y are, given what is known of them.
+    fn reach(
         &self,
+        x: &Option<Value>,
         path: &PropertyPathExpression,
-        nodes: &BTreeSet<Value>,
+        y: &Option<Value>,
         g: Graph<'_>,
     ) -> Vec<(Value, Value)> {
         use PropertyPathExpression as P;
-        let zero = || nodes.iter().map(|n| (n.clone(), n.clone()));
+        let fits = |known: &Option<Value>, value: &Value| known.as_ref().is_none_or(|k| k == value);
+        let edges = |is: &dyn Fn(&Value) -> bool| {
+            let of = self.triples(g).filter(|t| is(t.1) && fits(x, t.0) && fits(y, t.2));
+            of.map(|(s, _, o)| (s.clone(), o.clone())).collect()
+        };
         match path {
-            P::NamedNode(p) => {
-                let p = Value::from(p);
-                let of = self.triples(g).filter(|t| *t.1 == p);
-                of.map(|(s, _, o)| (s.clone(), o.clone())).collect()
-            }
-            P::NegatedPropertySet(not) => {
-                let of = self.triples(g).filter(|t| !not.iter().any(|n| Value::from(n) == *t.1));
-                of.map(|(s, _, o)| (s.clone(), o.clone())).collect()
-            }
-            P::Reverse(p) => self.pairs(p, nodes, g).into_iter().map(|(a, b)| (b, a)).collect(),
+            P::NamedNode(p) => edges(&|t| Value::from(p) == *t),
+            P::NegatedPropertySet(not) => edges(&|t| !not.iter().any(|n| Value::from(n) == *t)),
+            P::Reverse(p) => self.reach(y, p, x, g).into_iter().map(|(a, b)| (b, a)).collect(),
             P::Sequence(a, b) => {
-                let second = self.pairs(b, nodes, g);
-                let first = self.pairs(a, nodes, g);
+                let (first, second) = (self.reach(x, a, &None, g), self.reach(&None, b, y, g));
                 let joined = first.iter().flat_map(|(x, m)| {
                     second.iter().filter(move |(n, _)| m == n).map(move |(_, y)| (x.clone(), y.clone()))
                 });
                 joined.collect()
             }
-            P::Alternative(a, b) => [self.pairs(a, nodes, g), self.pairs(b, nodes, g)].concat(),
+            P::Alternative(a, b) => [self.reach(x, a, y, g), self.reach(x, b, y, g)].concat(),
             P::ZeroOrOne(p) => {
-                let set: BTreeSet<_> = self.pairs(p, nodes, g).into_iter().chain(zero()).collect();
+                let mut set: BTreeSet<_> = self.reach(x, p, y, g).into_iter().collect();
+                set.extend(self.zero_steps(x, y, g));
                 set.into_iter().collect()
             }
-            P::OneOrMore(p) => closure(&self.pairs(p, nodes, g)).into_iter().collect(),
+            P::OneOrMore(p) => self.steps(x, p, y, g).into_iter().collect(),
             P::ZeroOrMore(p) => {
-                let mut set = closure(&self.pairs(p, nodes, g));
-                set.extend(zero());
+                let mut set = self.steps(x, p, y, g);
+                set.extend(self.zero_steps(x, y, g));
                 set.into_iter().collect()
             }
         }
+    }
+
+    /// A term to itself; of two variables, each node of the graph to itself.
+    fn zero_steps(&self, x: &Option<Value>, y: &Option<Value>, g: Graph<'_>) -> Vec<(Value, Value)> {
+        let same = |n: &Value| (n.clone(), n.clone());
+        match (x, y) {
+            (Some(x), Some(y)) if x != y => Vec::new(),
+            (Some(n), _) | (_, Some(n)) => vec![same(n)],
+            (None, None) => self.nodes(g).iter().map(same).collect(),
+        }
+    }
+
+    /// Pairs with one step or more between them, once each.
+    fn steps(
+        &self,
+        x: &Option<Value>,
+        path: &PropertyPathExpression,
+        y: &Option<Value>,
+        g: Graph<'_>,
+    ) -> BTreeSet<(Value, Value)> {
+        if x.is_none() && y.is_some() {
+            let back = PropertyPathExpression::Reverse(Box::new(path.clone()));
+            return self.steps(y, &back, x, g).into_iter().map(|(a, b)| (b, a)).collect();
+        }
+        let starts = x.clone().map_or_else(|| self.nodes(g), |x| [x].into());
+        let mut found = BTreeSet::new();
+        for start in starts {
+            let (mut seen, mut open) = (BTreeSet::new(), vec![start.clone()]);
+            while let Some(node) = open.pop() {
+                let next = self.reach(&Some(node), path, &None, g).into_iter().map(|pair| pair.1);
+                open.extend(next.filter(|n| seen.insert(n.clone())));
+            }
+            let ends = seen.into_iter().filter(|end| y.as_ref().is_none_or(|y| y == end));
+            found.extend(ends.map(|end| (start.clone(), end)));
+        }
+        found
     }
 
     fn graph(&self, name: &NamedNodePattern, inner: &GraphPattern, context: &Solution) -> Vec<Solution> {
@@ -310,7 +384,7 @@ impl Naive {
             NamedNodePattern::Variable(v) => {
                 let of = |n: &NamedNode| {
                     let name = [(v.as_str().to_owned(), n.into())].into();
-                    join(&self.eval(inner, Some(n), context), &[name])
+                    self.join(&self.eval(inner, Some(n), context), &[name])
                 };
                 all.iter().flat_map(of).collect()
             }
@@ -325,6 +399,9 @@ impl Naive {
         g: Graph<'_>,
     ) -> Vec<Solution> {
         let mut found = Vec::new();
+        if !self.spend(left.len() * right.len()) {
+            return found;
+        }
         for a in left {
             let pairs = right.iter().filter_map(|b| merge(a, b));
             let matches: Vec<_> = pairs.filter(|s| condition.is_none_or(|c| self.holds(c, s, g))).collect();
@@ -373,6 +450,10 @@ impl Naive {
             AggregateExpression::CountSolutions { distinct: false } => {
                 Some(Value::Integer(rows.len() as i64))
             }
+            AggregateExpression::CountSolutions { .. } => {
+                let distinct: BTreeSet<Solution> = rows.iter().map(|row| named(row)).collect();
+                Some(Value::Integer(distinct.len() as i64))
+            }
             AggregateExpression::FunctionCall { name, expr, distinct } => {
                 let mut values: Vec<Option<Value>> = rows.iter().map(|r| self.value(expr, r, g)).collect();
                 if *distinct {
@@ -387,7 +468,6 @@ impl Naive {
                     other => unreachable!("the generator makes no {other:?}"),
                 }
             }
-            other => unreachable!("the generator makes no {other:?}"),
         }
     }
 
@@ -406,7 +486,7 @@ impl Naive {
             E::Literal(l) => l.into(),
             E::Variable(v) => s.get(v.as_str())?.clone(),
             E::Bound(v) => Value::Boolean(s.contains_key(v.as_str())),
-            E::Exists(p) => Value::Boolean(!self.eval(p, g, s).is_empty()),
+            E::Exists(p) => Value::Boolean(!self.eval(p, g, &named(s)).is_empty()),
             E::Or(a, b) => Value::Boolean(match (ebv(a), ebv(b)) {
                 (Some(true), _) | (_, Some(true)) => true,
                 (Some(false), Some(false)) => false,
@@ -419,14 +499,8 @@ impl Naive {
             }),
             E::Not(a) => Value::Boolean(!ebv(a)?),
             E::SameTerm(a, b) => Value::Boolean(value(a)? == value(b)?),
-            E::Equal(a, b) => {
-                let (a, b) = (value(a)?, value(b)?);
-                // of literals of different types it is not known
-                if a.is_literal() && b.is_literal() && a.integer().is_some() != b.integer().is_some() {
-                    return None;
-                }
-                Value::Boolean(a == b)
-            }
+            // integers and booleans are known to share no value
+            E::Equal(a, b) => Value::Boolean(value(a)? == value(b)?),
             E::Less(a, b) => Value::Boolean(value(a)?.below(&value(b)?)?),
             E::Greater(a, b) => Value::Boolean(value(b)?.below(&value(a)?)?),
             E::Add(a, b) => Value::Integer(number(a)? + number(b)?),
@@ -441,6 +515,12 @@ impl Naive {
             other => unreachable!("the generator makes no {other}"),
         })
     }
+}
+
+/// A solution by the standard: blank nodes of a pattern and steps of a path are no variables.
+fn named(solution: &Solution) -> Solution {
+    let cells = solution.iter().filter(|(name, _)| !name.starts_with("_:"));
+    cells.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 fn constant(pattern: &TermPattern) -> Option<Value> {
@@ -466,19 +546,5 @@ fn bind(mut solution: Solution, pattern: &TermPattern, term: &Value) -> Option<S
             solution.insert(name, term.clone());
             Some(solution)
         }
-    }
-}
-
-fn closure(pairs: &[(Value, Value)]) -> BTreeSet<(Value, Value)> {
-    let mut all: BTreeSet<(Value, Value)> = pairs.iter().cloned().collect();
-    loop {
-        let longer = all.iter().flat_map(|(a, m)| {
-            pairs.iter().filter(move |(n, _)| m == n).map(move |(_, b)| (a.clone(), b.clone()))
-        });
-        let longer: Vec<_> = longer.filter(|p| !all.contains(p)).collect();
-        if longer.is_empty() {
-            return all;
-        }
-        all.extend(longer);
     }
 }

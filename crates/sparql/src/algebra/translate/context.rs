@@ -20,7 +20,7 @@ use spargebra::algebra::{AggregateExpression, AggregateFunction, Expression, Gra
 use spargebra::term::{Literal, Variable};
 
 use super::super::mentions;
-use super::{Scope, Translator, conjuncts, join};
+use super::{SelectNames, Translator, conjuncts, in_graph, join};
 use crate::algebra::names::Internal;
 use crate::algebra::{ApplyKind, ContextVar, ExistsKind, GraphSlot, Node, Slot, Var, VarSet};
 use crate::error::QueryError;
@@ -51,10 +51,10 @@ impl Translator<'_> {
         left: Node,
         pattern: &GraphPattern,
         kind: ExistsKind,
-        scope: &mut Scope,
+        select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<Node, QueryError> {
-        let (left, mut inside) = self.enter(left, pattern, scope, g);
+        let (left, mut inside) = self.enter(left, pattern, select, g);
         let right = self.node(pattern, &mut inside, g)?;
         let (left, conditions) = (Box::new(left), Vec::new());
         if !self.has_context(&right, &inside) {
@@ -72,31 +72,30 @@ impl Translator<'_> {
         &mut self,
         left: Node,
         pattern: &GraphPattern,
-        scope: &mut Scope,
+        select: &mut SelectNames,
         g: GraphSlot,
-    ) -> (Node, Scope) {
+    ) -> (Node, SelectNames) {
         let mentions = mentions::of_pattern(pattern);
-        let mut left = self.seeing(left, &mentions.names, scope);
+        let mut left = self.seeing(left, &mentions.names, select);
         let graph = graph_var(g);
-        if let Some(graph) = graph
-            && !left.certain().contains(graph)
-        {
-            left = join(vec![Node::GraphNames(Slot::Var(graph)), left]);
+        if let Some(graph) = graph {
+            left = in_graph(left, Slot::Var(graph));
         }
-        let (visible, certain) = (left.scope(), left.certain());
+        let of_left = left.scope();
         let mut named: Vec<(String, Var, bool)> =
-            scope.vars.iter().map(|(n, v)| (n.clone(), *v, false)).collect();
-        named.retain(|n| visible.contains(n.1));
+            select.vars.iter().map(|(n, v)| (n.clone(), *v, false)).collect();
+        // the name of the graph around is no variable of a solution inside
+        named.retain(|n| of_left.possible.contains(n.1) && Some(n.1) != graph);
         named.sort_unstable_by_key(|n| n.1);
-        named.iter_mut().for_each(|n| n.2 = certain.contains(n.1));
-        let outer = scope.context.map(|c| (self.contexts[c].binds, self.contexts[c].some));
+        named.iter_mut().for_each(|n| n.2 = of_left.certain.contains(n.1));
+        let outer = select.context.map(|c| (self.contexts[c].binds, self.contexts[c].some));
         if named.is_empty() && outer.is_none() {
-            return (left, Scope::default());
+            return (left, SelectNames::default());
         }
         let binds = named.iter().any(|n| n.2) || outer.is_some_and(|o| o.0);
         let mut some = None;
         if !binds && mentions.minus {
-            left = self.in_context(left, scope);
+            left = self.in_context(left, select);
             let parts = named.iter().map(|n| n.1).chain(outer.and_then(|o| o.1)).collect::<Vec<_>>();
             (left, some) = self.marked_where_bound(left, &parts);
         }
@@ -104,7 +103,7 @@ impl Translator<'_> {
         let vars = named.iter().map(|n| (n.0.clone(), n.1)).collect();
         let row = self.internal(Internal::Row);
         self.contexts.push(ExistsContext { row, names: named, graph, some, binds });
-        (left, Scope { vars, context: Some(self.contexts.len() - 1), sliced: false })
+        (left, SelectNames { vars, context: Some(self.contexts.len() - 1), sliced: false })
     }
 
     /// The node with a variable that is bound where one of these is.
@@ -120,28 +119,28 @@ impl Translator<'_> {
     }
 
     /// Whether a node was joined with the context, here or further down.
-    fn has_context(&self, node: &Node, scope: &Scope) -> bool {
-        scope.context.is_some_and(|c| node.scope().contains(self.contexts[c].row))
+    fn has_context(&self, node: &Node, select: &SelectNames) -> bool {
+        select.context.is_some_and(|c| node.scope().possible.contains(self.contexts[c].row))
     }
 
     /// The context as a node.
-    fn context(&mut self, scope: &mut Scope) -> Option<Node> {
-        let c = scope.context?;
+    fn context(&mut self, select: &mut SelectNames) -> Option<Node> {
+        let c = select.context?;
         let context = &self.contexts[c];
         let (row, extra) = (context.row, context.graph.into_iter().chain(context.some));
         let mut vars: Vec<ContextVar> =
             extra.map(|v| ContextVar { of: v, here: v, certain: false }).collect();
         vars.iter_mut().for_each(|v| v.certain = Some(v.of) == context.graph);
         for (name, of, certain) in context.names.clone() {
-            let here = self.var(&Variable::new_unchecked(name), scope);
+            let here = self.var(&Variable::new_unchecked(name), select);
             vars.push(ContextVar { of, here, certain });
         }
         Some(Node::Context { row, vars })
     }
 
     /// The node joined with the context, if there is one.
-    pub(super) fn in_context(&mut self, node: Node, scope: &mut Scope) -> Node {
-        match self.context(scope) {
+    pub(super) fn in_context(&mut self, node: Node, select: &mut SelectNames) -> Node {
+        match self.context(select) {
             Some(context) if !begins_with(&node, &context) => join(vec![context, node]),
             _ => node,
         }
@@ -149,45 +148,45 @@ impl Translator<'_> {
 
     /// The node joined with the context, if that may bind one of these names where the node
     /// does not.
-    pub(super) fn seeing(&mut self, node: Node, names: &FxHashSet<&str>, scope: &mut Scope) -> Node {
-        let Some(c) = scope.context else { return node };
-        let certain = node.certain();
-        let open = |name: &str| scope.vars.get(name).is_none_or(|v| !certain.contains(*v));
+    pub(super) fn seeing(&mut self, node: Node, names: &FxHashSet<&str>, select: &mut SelectNames) -> Node {
+        let Some(c) = select.context else { return node };
+        let certain = node.scope().certain;
+        let open = |name: &str| select.vars.get(name).is_none_or(|v| !certain.contains(*v));
         let noticed = self.contexts[c].names.iter().any(|n| names.contains(n.0.as_str()) && open(&n.0));
-        if noticed { self.in_context(node, scope) } else { node }
+        if noticed { self.in_context(node, select) } else { node }
     }
 
     /// As [`Translator::seeing`], for names that have numbers.
-    fn seeing_vars(&mut self, node: Node, vars: &VarSet, scope: &mut Scope) -> Node {
-        if self.context_vars(scope).intersection(vars).is_subset(&node.certain()) {
+    fn seeing_vars(&mut self, node: Node, vars: &VarSet, select: &mut SelectNames) -> Node {
+        if self.context_vars(select).intersection(vars).is_subset(&node.scope().certain) {
             node
         } else {
-            self.in_context(node, scope)
+            self.in_context(node, select)
         }
     }
 
     /// The numbers that the context's variables have here, as far as they are mentioned.
-    pub(super) fn context_vars(&self, scope: &Scope) -> VarSet {
-        let names = scope.context.map_or(&[][..], |c| &self.contexts[c].names);
-        names.iter().filter_map(|n| scope.vars.get(&n.0).copied()).collect()
+    pub(super) fn context_vars(&self, select: &SelectNames) -> VarSet {
+        let names = select.context.map_or(&[][..], |c| &self.contexts[c].names);
+        names.iter().filter_map(|n| select.vars.get(&n.0).copied()).collect()
     }
 
     /// The context's number, for what must keep contexts apart: it is to be grouped by,
     /// projected and so on.
-    pub(super) fn row_of(&self, node: &Node, scope: &Scope) -> Option<Var> {
-        let row = self.contexts[scope.context?].row;
-        node.scope().contains(row).then_some(row)
+    pub(super) fn row_of(&self, node: &Node, select: &SelectNames) -> Option<Var> {
+        let row = self.contexts[select.context?].row;
+        node.scope().possible.contains(row).then_some(row)
     }
 
     /// Whether the context may bind a name.
-    pub(super) fn is_of_context(&self, name: &Variable, scope: &Scope) -> bool {
-        scope.context.is_some_and(|c| self.contexts[c].names.iter().any(|n| n.0 == name.as_str()))
+    pub(super) fn is_of_context(&self, name: &Variable, select: &SelectNames) -> bool {
+        select.context.is_some_and(|c| self.contexts[c].names.iter().any(|n| n.0 == name.as_str()))
     }
 
     /// Branches, all joined with the context if one is.
-    pub(super) fn alike(&mut self, branches: Vec<Node>, scope: &mut Scope) -> Vec<Node> {
-        if branches.iter().any(|b| self.has_context(b, scope)) {
-            branches.into_iter().map(|b| self.in_context(b, scope)).collect()
+    pub(super) fn alike(&mut self, branches: Vec<Node>, select: &mut SelectNames) -> Vec<Node> {
+        if branches.iter().any(|b| self.has_context(b, select)) {
+            branches.into_iter().map(|b| self.in_context(b, select)).collect()
         } else {
             branches
         }
@@ -198,14 +197,14 @@ impl Translator<'_> {
         left: &GraphPattern,
         right: &GraphPattern,
         expr: Option<&Expression>,
-        scope: &mut Scope,
+        select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<Node, QueryError> {
-        let left = self.node(left, scope, g)?;
-        let right = self.node(right, scope, g)?;
+        let left = self.node(left, select, g)?;
+        let right = self.node(right, select, g)?;
         let mentions = expr.map(mentions::of_expression).unwrap_or_default();
-        let left = self.seeing(left, &mentions.names, scope);
-        let mut left = self.beside(left, &right, scope, g);
+        let left = self.seeing(left, &mentions.names, select);
+        let mut left = self.beside(left, &right, select, g);
         let Some(expr) = expr else {
             return Ok(Node::LeftJoin {
                 left: Box::new(left),
@@ -214,41 +213,37 @@ impl Translator<'_> {
             });
         };
         if !super::contains_exists(expr) {
-            let visible = left.scope().union(&right.scope());
-            let conditions = conjuncts(expr).into_iter().map(|c| self.plain(c, &visible, scope)).collect();
+            let visible = left.scope().possible.union(&right.scope().possible);
+            let conditions = conjuncts(expr).into_iter().map(|c| self.plain(c, &visible, select)).collect();
             return Ok(Node::LeftJoin { left: Box::new(left), right: Box::new(right), conditions });
         }
         // EXISTS sees the pair: the right side is evaluated for the rows of the left, which are
         // its context
-        if let Some(graph) = graph_var(g)
-            && !left.certain().contains(graph)
-        {
-            left = join(vec![Node::GraphNames(Slot::Var(graph)), left]);
+        if let Some(graph) = graph_var(g) {
+            left = in_graph(left, Slot::Var(graph));
         }
-        let read = mentions.names.iter().filter_map(|n| scope.vars.get(*n).copied());
+        let of_left = left.scope();
+        let read = mentions.names.iter().filter_map(|n| select.vars.get(*n).copied());
         // with the number of the context around, if it is there: pairs are of one
-        let apart = graph_var(g).into_iter().chain(self.row_of(&left, scope));
-        let vars = read.chain(apart).collect::<VarSet>().union(&right.scope());
-        let vars = vars.intersection(&left.scope());
-        let certain = left.certain();
-        let of_left = |v: Var| ContextVar { of: v, here: v, certain: certain.contains(v) };
+        let apart = graph_var(g).into_iter().chain(self.row_of(&left, select));
+        let vars = read.chain(apart).collect::<VarSet>().union(&right.scope().possible);
+        let vars = vars.intersection(&of_left.possible);
+        let here = |v: Var| ContextVar { of: v, here: v, certain: of_left.certain.contains(v) };
         let row = self.internal(Internal::Row);
-        let pairs = join(vec![Node::Context { row, vars: vars.iter().map(of_left).collect() }, right]);
-        let right = Box::new(self.filter(pairs, expr, scope, g)?);
+        let pairs = join(vec![Node::Context { row, vars: vars.iter().map(here).collect() }, right]);
+        let right = Box::new(self.filter(pairs, expr, select, g)?);
         Ok(Node::Apply { left: Box::new(left), right, row, vars, kind: ApplyKind::Left })
     }
 
     /// The left side of an OPTIONAL or MINUS, with the context and the graph if the right side
     /// has them.
-    fn beside(&mut self, left: Node, right: &Node, scope: &mut Scope, g: GraphSlot) -> Node {
-        let mut left = self.seeing_vars(left, &right.scope(), scope);
-        if self.has_context(right, scope) {
-            left = self.in_context(left, scope);
+    fn beside(&mut self, left: Node, right: &Node, select: &mut SelectNames, g: GraphSlot) -> Node {
+        let mut left = self.seeing_vars(left, &right.scope().possible, select);
+        if self.has_context(right, select) {
+            left = self.in_context(left, select);
         }
         match graph_var(g) {
-            Some(graph) if right.scope().contains(graph) && !left.certain().contains(graph) => {
-                join(vec![Node::GraphNames(Slot::Var(graph)), left])
-            }
+            Some(graph) if right.scope().possible.contains(graph) => in_graph(left, Slot::Var(graph)),
             _ => left,
         }
     }
@@ -257,26 +252,26 @@ impl Translator<'_> {
         &mut self,
         left: &GraphPattern,
         right: &GraphPattern,
-        scope: &mut Scope,
+        select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<Node, QueryError> {
-        let left = self.node(left, scope, g)?;
-        let right = self.node(right, scope, g)?;
+        let left = self.node(left, select, g)?;
+        let right = self.node(right, select, g)?;
         // in the context of a solution that binds something both sides bind it
-        if scope.context.is_some_and(|c| self.contexts[c].binds) {
-            let left = Box::new(self.beside(left, &right, scope, g));
+        if select.context.is_some_and(|c| self.contexts[c].binds) {
+            let left = Box::new(self.beside(left, &right, select, g));
             let (right, conditions) = (Box::new(right), Vec::new());
             return Ok(Node::Exists { left, right, conditions, kind: ExistsKind::Anti });
         }
-        let right = self.in_context(right, scope);
-        let shared = left.scope().intersection(&right.scope());
+        let right = self.in_context(right, select);
+        let shared = left.scope().possible.intersection(&right.scope().possible);
         let mut apart: VarSet = graph_var(g).into_iter().collect();
-        apart.extend(self.row_of(&right, scope));
+        apart.extend(self.row_of(&right, select));
         // without a common variable nothing is ever taken away
-        if shared.is_subset(&apart) && scope.context.is_none() {
+        if shared.is_subset(&apart) && select.context.is_none() {
             return Ok(left);
         }
-        let left = Box::new(self.beside(left, &right, scope, g));
+        let left = Box::new(self.beside(left, &right, select, g));
         Ok(Node::Minus { left, right: Box::new(right), apart })
     }
 
@@ -285,43 +280,45 @@ impl Translator<'_> {
         inner: &GraphPattern,
         variables: &[Variable],
         aggregates: &[(Variable, AggregateExpression)],
-        scope: &mut Scope,
+        select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<Node, QueryError> {
-        let node = self.node(inner, scope, g)?;
+        let node = self.node(inner, select, g)?;
         let names = variables.iter().map(Variable::as_str).collect();
-        let mut node = self.seeing(node, &names, scope);
-        if self.has_context(&node, scope) || self.context_vars(scope).intersects(&node.scope()) {
-            node = self.in_context(node, scope);
+        let mut node = self.seeing(node, &names, select);
+        if self.has_context(&node, select) || self.context_vars(select).intersects(&node.scope().possible) {
+            node = self.in_context(node, select);
         }
         let mut keys: Vec<Var> = Vec::new();
         for v in variables {
-            let v = self.var(v, scope);
+            let v = self.var(v, select);
             if !keys.contains(&v) {
                 keys.push(v);
             }
         }
         let mut list = Vec::with_capacity(aggregates.len());
         for (variable, aggregate) in aggregates {
-            let (with_marks, aggregate) = self.aggregate(node, aggregate, scope, g)?;
+            let (with_marks, aggregate) = self.aggregate(node, aggregate, select, g)?;
             node = with_marks;
-            list.push((self.var(variable, scope), aggregate));
+            list.push((self.var(variable, select), aggregate));
         }
-        let graph = graph_var(g).filter(|v| node.scope().contains(*v) && !keys.contains(v));
-        let row = self.row_of(&node, scope);
+        let inside = node.scope();
+        let visible = select.visible(&inside);
+        let graph = graph_var(g).filter(|v| inside.possible.contains(*v) && !keys.contains(v));
+        let row = self.row_of(&node, select);
         let apart: Vec<Var> = graph.into_iter().chain(row).collect();
         keys.extend(&apart);
         if variables.is_empty() && !apart.is_empty() {
-            return Ok(self.group_of_all(node, keys, list, scope));
+            return Ok(self.group_of_all(node, (keys, list), visible, select));
         }
-        Ok(Node::Group { inner: Box::new(node), keys, aggregates: list })
+        Ok(Node::Group { inner: Box::new(node), keys, aggregates: list, visible })
     }
 
     fn aggregate(
         &mut self,
         node: Node,
         aggregate: &AggregateExpression,
-        scope: &mut Scope,
+        select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<(Node, AggregateExpression), QueryError> {
         Ok(match aggregate {
@@ -332,7 +329,7 @@ impl Translator<'_> {
                 return Err(self.unsupported(name.as_str(), &format!("the aggregate <{}>", name.as_str())));
             }
             AggregateExpression::FunctionCall { name, expr, distinct } => {
-                let (node, expr) = self.expression_over(node, expr, scope, g)?;
+                let (node, expr) = self.expression_over(node, expr, select, g)?;
                 (node, AggregateExpression::FunctionCall { name: name.clone(), expr, distinct: *distinct })
             }
         })
@@ -343,13 +340,13 @@ impl Translator<'_> {
     fn group_of_all(
         &mut self,
         inner: Node,
-        keys: Vec<Var>,
-        mut aggregates: Vec<(Var, AggregateExpression)>,
-        scope: &mut Scope,
+        (keys, mut aggregates): (Vec<Var>, Vec<(Var, AggregateExpression)>),
+        visible: VarSet,
+        select: &mut SelectNames,
     ) -> Node {
         let mut each = Vec::new();
         let mut graphs: VarSet = keys.iter().copied().collect();
-        if let Some(Node::Context { row, mut vars }) = self.context(scope)
+        if let Some(Node::Context { row, mut vars }) = self.context(select)
             && graphs.contains(row)
         {
             vars.retain(|v| graphs.contains(v.here));
@@ -367,7 +364,7 @@ impl Translator<'_> {
             }
         }
         aggregates.push((rows, AggregateExpression::CountSolutions { distinct: false }));
-        let right = Box::new(Node::Group { inner: Box::new(inner), keys, aggregates });
+        let right = Box::new(Node::Group { inner: Box::new(inner), keys, aggregates, visible });
         let mut node = Node::LeftJoin { left: Box::new(join(each)), right, conditions: Vec::new() };
         for (var, found, value) in empty {
             let any = Box::new(Expression::Bound(self.names[rows.0 as usize].clone()));

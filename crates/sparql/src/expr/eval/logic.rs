@@ -38,7 +38,8 @@ impl<'b> Eval<'_, 'b> {
         Ok(all)
     }
 
-    /// IN: true if equal to one, else an error if one comparison erred, else false.
+    /// IN: true if equal to one, else an error if one comparison erred, else false. An operand
+    /// that is an error makes one of it, also where there is nothing to compare it with (17.2).
     pub(super) fn is_in(
         &mut self,
         a: &ExprNode,
@@ -46,6 +47,11 @@ impl<'b> Eval<'_, 'b> {
         selected: Option<&[u32]>,
     ) -> Result<Col<'b>> {
         let a = a.eval(self, selected)?;
+        if list.is_empty() {
+            let rows = selected.map_or(self.rows, <[u32]>::len);
+            let none = |row| if a.get(row).is_undef() { TermId::UNDEF } else { FALSE };
+            return Ok(Col::Own((0..rows).map(none).collect()));
+        }
         self.any_equal(&a, list, selected)
     }
 

@@ -16,7 +16,7 @@ impl<'a> Planner<'a> {
         let need = &want.vars;
         match node {
             Node::Distinct(inner) => {
-                let scope = inner.scope();
+                let scope = inner.scope().possible;
                 let keep = if want.copies == Copies::Merge { scope.intersection(need) } else { scope };
                 let built = self.lower(inner, None, &Want::new(keep, Copies::Merge))?;
                 let built = self.distinct(built, false);
@@ -24,7 +24,9 @@ impl<'a> Planner<'a> {
             }
             Node::Sort { inner, keys } => self.sort(inner, keys, None, need),
             Node::Slice { inner, offset, limit, per } => self.slice(inner, (*offset, *limit), per, need),
-            Node::Group { inner, keys, aggregates } => self.group(node, inner, keys, aggregates, need),
+            Node::Group { inner, keys, aggregates, visible } => {
+                self.group(node, inner, (keys, aggregates, visible), need)
+            }
             _ => self.lower(node, None, want),
         }
     }
@@ -42,9 +44,11 @@ impl<'a> Planner<'a> {
         let need = &need.union(&per.iter().copied().collect());
         let built = match (sorted(inner), most) {
             (Some((inner, keys)), most) => self.sort(inner, keys, most, need)?,
-            (None, _) => {
-                self.lower(inner, None, &Want::new(need.intersection(&inner.scope()), Copies::Count))?
-            }
+            (None, _) => self.lower(
+                inner,
+                None,
+                &Want::new(need.intersection(&inner.scope().possible), Copies::Count),
+            )?,
         };
         let mut estimate = built.estimate.clone();
         estimate.rows = limit.map_or(estimate.rows, |l| estimate.rows.min(l as f64));
@@ -88,8 +92,7 @@ impl<'a> Planner<'a> {
         &mut self,
         node: &'a Node,
         inner: &'a Node,
-        keys: &[Var],
-        aggregates: &[(Var, AggregateExpression)],
+        (keys, aggregates, visible): (&[Var], &[(Var, AggregateExpression)], &VarSet),
         need: &VarSet,
     ) -> Result<Subplan> {
         let used: Vec<&(Var, AggregateExpression)> =
@@ -97,7 +100,7 @@ impl<'a> Planner<'a> {
         let mut reads: VarSet = keys.iter().copied().collect();
         for (_, a) in &used {
             match a {
-                AggregateExpression::CountSolutions { distinct: true } => reads = reads.union(&inner.scope()),
+                AggregateExpression::CountSolutions { distinct: true } => reads = reads.union(visible),
                 AggregateExpression::CountSolutions { distinct: false } => {}
                 AggregateExpression::FunctionCall { expr, .. } => {
                     reads = reads.union(&self.algebra.vars_of(expr))
@@ -115,14 +118,16 @@ impl<'a> Planner<'a> {
         cols.extend(keys.iter().filter(|k| built.node.col(**k).is_none()));
         let built = self.exactly(built, &cols);
         let key_cols = keys.iter().map(|k| built.col(*k)).collect();
+        let visible = built.cols(visible);
         let mut estimate = self.estimate(node)?;
         estimate.rows = estimate.rows.min(built.estimate.rows).max(1.0);
         let cost = built.node.cost + built.estimate.rows * self.costs.hash_row * (1.0 + used.len() as f64);
         let vars: Vec<Var> = keys.iter().copied().chain(used.iter().map(|a| a.0)).collect();
-        let certain = node.certain();
+        let certain = node.scope().certain;
         let op = Op::Group {
             input: Box::new(built.node),
             keys: key_cols,
+            visible,
             aggregates: used.iter().map(|a| a.1.clone()).collect(),
             stored: self.compared,
         };

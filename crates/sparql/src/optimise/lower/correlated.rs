@@ -60,10 +60,11 @@ impl<'a> Planner<'a> {
         input: Option<Subplan>,
         want: &Want,
     ) -> Result<Subplan> {
-        let reads = right.scope().union(&self.reads(conditions));
-        let (vars, certain) = (left.scope().intersection(&reads), left.certain());
+        let reads = right.scope().possible.union(&self.reads(conditions));
+        let scope = left.scope();
+        let vars = scope.possible.intersection(&reads);
         let row = self.fresh();
-        let of_left = |v: Var| ContextVar { of: v, here: v, certain: certain.contains(v) };
+        let of_left = |v: Var| ContextVar { of: v, here: v, certain: scope.certain.contains(v) };
         let context = Node::Context { row, vars: vars.iter().map(of_left).collect() };
         let pairs = Box::new(join(vec![context, right.clone()]));
         let pairs = self.made.keep(Node::Filter { inner: pairs, conditions: conditions.to_vec() });
@@ -114,7 +115,9 @@ impl<'a> Planner<'a> {
 /// have, or may leave open, where there is a match.
 pub(super) fn from_right(left: &Subplan, right: &Node, kind: JoinKind, need: &VarSet) -> VarSet {
     match kind {
-        JoinKind::Left => need.intersection(&right.scope()).minus(&left.vars().intersection(&left.certain)),
+        JoinKind::Left => {
+            need.intersection(&right.scope().possible).minus(&left.vars().intersection(&left.certain))
+        }
         _ => VarSet::default(),
     }
 }

@@ -66,7 +66,12 @@ impl<'a> Planner<'a> {
     }
 
     pub(super) fn minus(&mut self, left: Subplan, right: Subplan, apart: &VarSet, need: &VarSet) -> Subplan {
-        let on_apart = left.vars().intersection(&right.vars()).intersection(apart);
+        let shared = left.vars().intersection(&right.vars());
+        // rows that have nothing in common never meet
+        if shared.is_subset(apart) {
+            return self.trim(left, need);
+        }
+        let on_apart = shared.intersection(apart);
         let mut built = self.hash(left, right, JoinKind::Minus, need);
         if let Op::Hash { left, on, loose, apart, .. } = &mut built.node.op {
             let at = on.iter().enumerate().filter(|(_, p)| on_apart.contains(left.vars[p.0 as usize]));

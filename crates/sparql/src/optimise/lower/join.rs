@@ -5,7 +5,7 @@ use spargebra::algebra::Expression;
 
 use super::{Copies, Result, Subplan, Want, flows};
 use crate::algebra::translate::join;
-use crate::algebra::{ApplyKind, Node, Pattern, Slot, VarSet};
+use crate::algebra::{ApplyKind, Node, Pattern, Scope, Slot, VarSet};
 use crate::optimise::access::{CountedPattern, scanned_index};
 use crate::optimise::guess::{PATH_VISITS, TWO_SIDES, UNKNOWN_PREDICATE_VISITS, UNKNOWN_VISITS};
 use crate::optimise::order::{Condition, Element, Problem};
@@ -36,10 +36,9 @@ impl<'a> Planner<'a> {
         input: Option<Subplan>,
         want: &Want,
     ) -> Result<Subplan> {
-        let scope = nodes.iter().fold(VarSet::default(), |a, n| a.union(&n.scope()));
-        let certain = nodes.iter().fold(VarSet::default(), |a, n| a.union(&n.certain()));
+        let scope = nodes.iter().fold(Scope::default(), |all, n| all.join(&n.scope()));
         let reads = self.reads(conditions);
-        if !flows(&input, &reads, &certain, &scope) {
+        if !flows(&input, &reads, &scope.certain, &scope.possible) {
             let inner = Box::new(join(nodes.to_vec()));
             let node = self.made.keep(Node::Filter { inner, conditions: conditions.to_vec() });
             return self.apart(node, input, want);
@@ -85,19 +84,19 @@ impl<'a> Planner<'a> {
             | Node::Path { .. }
             | Node::GraphNames(_)
             | Node::Context { .. }
-            | Node::Values { .. } => node.scope(),
+            | Node::Values { .. } => node.scope().possible,
             Node::Join(nodes) | Node::Union(nodes) => all(nodes),
             Node::LeftJoin { left, right, conditions } | Node::Exists { left, right, conditions, .. } => {
                 self.mentioned(left).union(&self.mentioned(right)).union(&self.reads(conditions))
             }
-            Node::Minus { left, right, .. } => self.mentioned(left).union(&right.scope()),
+            Node::Minus { left, right, .. } => self.mentioned(left).union(&right.scope().possible),
             Node::Apply { left, right, vars, kind: ApplyKind::Left, .. } => {
-                self.mentioned(left).union(vars).union(&right.scope())
+                self.mentioned(left).union(vars).union(&right.scope().possible)
             }
             Node::Apply { left, vars, .. } => self.mentioned(left).union(vars),
             Node::Filter { inner, conditions } => self.mentioned(inner).union(&self.reads(conditions)),
             Node::Extend { inner, expr, .. } => {
-                self.mentioned(inner).union(&self.algebra.vars_of(expr)).union(&node.scope())
+                self.mentioned(inner).union(&self.algebra.vars_of(expr)).union(&node.scope().possible)
             }
             // sub-selects are evaluated on their own
             Node::Project { .. }
@@ -105,7 +104,7 @@ impl<'a> Planner<'a> {
             | Node::Reduced(_)
             | Node::Sort { .. }
             | Node::Slice { .. }
-            | Node::Group { .. } => node.scope(),
+            | Node::Group { .. } => node.scope().possible,
         }
     }
 
@@ -138,7 +137,7 @@ impl<'a> Planner<'a> {
             let visits = self.visits_of(node);
             let own_cost = self.own_cost(node, &estimate)?;
             let (pattern, index) = self.read_as(node)?;
-            let scope = node.scope();
+            let scope = node.scope().possible;
             elements.push(Element { scope, estimate, rows_first, own_cost, pattern, index, visits });
         }
         let problem = Problem {
@@ -223,10 +222,11 @@ impl<'a> Planner<'a> {
     ) -> Result<Subplan> {
         let Step { node, nodes, later, is_last } = *step;
         let before = current.as_ref().map(Subplan::vars).unwrap_or_default();
-        let after = before.union(&node.scope());
+        let scope = node.scope();
+        let after = before.union(&scope.possible);
         self.limits.check()?;
         let live = want.vars.union(later).union(&self.reads(open));
-        let certain = current.as_ref().map(|c| c.certain.clone()).unwrap_or_default().union(&node.certain());
+        let certain = current.as_ref().map(|c| c.certain.clone()).unwrap_or_default().union(&scope.certain);
         // conditions that nothing to come can change
         let (ready, wait): (Vec<Expression>, Vec<Expression>) =
             std::mem::take(open).into_iter().partition(|c| {
@@ -243,7 +243,7 @@ impl<'a> Planner<'a> {
             Node::Values { vars, rows } => {
                 let estimate = self.estimate(node)?;
                 let op = Op::Values { rows: rows.clone() };
-                let values = self.make(op, vars.clone(), estimate, node.certain(), 0.0);
+                let values = self.make(op, vars.clone(), estimate, scope.certain.clone(), 0.0);
                 match current {
                     Some(current) => self.hash(current, values, JoinKind::Inner, &live),
                     None => self.trim(values, &live),
@@ -258,7 +258,7 @@ impl<'a> Planner<'a> {
         let built = self.trim_dead(built, &live);
         // a join variable that is of no use any more leaves duplicates behind
         let lost = before.minus(&built.vars());
-        let fans_out = lost.intersects(&node.scope()) && built.estimate.rows > FEW_ROWS;
+        let fans_out = lost.intersects(&scope.possible) && built.estimate.rows > FEW_ROWS;
         let merges = want.copies == Copies::Merge && !is_last;
         Ok(if merges && fans_out && !built.node.vars.is_empty() { self.distinct(built, true) } else { built })
     }

@@ -162,7 +162,9 @@ impl<'a> Planner<'a> {
             Slot::Var(v) => (None, vec![v]),
         };
         let of = self.scope.named.clone();
-        let mut estimate = Estimate { rows: NAMED_GRAPHS, vars: Vec::new() };
+        // a constant is one of them or not
+        let rows = if graph.is_some() { 1.0 } else { NAMED_GRAPHS };
+        let mut estimate = Estimate { rows, vars: Vec::new() };
         estimate.vars.extend(vars.iter().map(|v| (*v, NAMED_GRAPHS, NAMED_GRAPHS)));
         let certain = vars.iter().copied().collect();
         let names = self.make(Op::GraphNames { graph, of }, vars, estimate, certain, 1.0);
@@ -183,7 +185,8 @@ impl<'a> Planner<'a> {
             Some(current) => current,
             None => self.unit(),
         };
-        let known = current.vars().intersection(&node.scope());
+        let scope = node.scope();
+        let known = current.vars().intersection(&scope.possible);
         if !known.is_subset(&current.certain) {
             let wanted = live.union(&known);
             let alone = self.path_step(node, None, &wanted)?;
@@ -217,7 +220,7 @@ impl<'a> Planner<'a> {
         let visits = current.estimate.rows * PATH_VISITS;
         let io = device_time::lookup(&self.costs.reads, self.anywhere(), visits, visits);
         let cost = current.node.cost + visits * self.costs.key + Cost::of_device(io);
-        let certain = current.certain.union(&node.scope());
+        let certain = current.certain.union(&scope.certain);
         let op = Op::Path { input: Box::new(current.node), from, path: path.clone(), to, graph, same, keep };
         Ok(self.make(op, vars, estimate, certain, cost))
     }

@@ -153,12 +153,13 @@ impl<'a> Planner<'a> {
         input: Option<Subplan>,
         want: &Want,
     ) -> Result<Subplan> {
-        let reads = right.scope().union(&self.reads(conditions));
-        if !flows(&input, &reads, &left.certain(), &node.scope()) {
+        let (of_left, of_right) = (left.scope(), right.scope());
+        let reads = of_right.possible.union(&self.reads(conditions));
+        if !flows(&input, &reads, &of_left.certain, &of_left.possible.union(&of_right.possible)) {
             return self.apart(node, input, want);
         }
-        let in_doubt = right.scope().minus(&right.certain());
-        if self.reads(conditions).intersection(&left.scope()).intersects(&in_doubt) {
+        let in_doubt = of_right.possible.minus(&of_right.certain);
+        if self.reads(conditions).intersection(&of_left.possible).intersects(&in_doubt) {
             return self.left_join_of_pairs(left, right, conditions, input, want);
         }
         let left = self.lower(left, input, &want.with(&reads))?;
@@ -180,7 +181,7 @@ impl<'a> Planner<'a> {
         let shared = left.vars().intersection(reads);
         if conditions.is_empty() {
             let on_its_own = self.estimate(right)?;
-            let both_certain = shared.is_subset(&left.certain) && shared.is_subset(&right.certain());
+            let both_certain = shared.is_subset(&left.certain) && shared.is_subset(&right.scope().certain);
             let reach = Reach { index: Index::Psog, rows: on_its_own.rows * 2.0 };
             let one_pass = self.costs.scan(on_its_own.rows, reach.index).total()
                 + self.costs.hash(on_its_own.rows, left.estimate.rows, 0.0);

@@ -19,7 +19,8 @@ impl<'a> Planner<'a> {
     ) -> Result<Subplan> {
         let reads = self.algebra.vars_of(expr);
         let clash = input.as_ref().is_some_and(|i| i.vars().contains(var));
-        if clash || !flows(&input, &reads, &inner.certain(), &inner.scope()) {
+        let scope = inner.scope();
+        if clash || !flows(&input, &reads, &scope.certain, &scope.possible) {
             return self.apart(node, input, want);
         }
         if !want.vars.contains(var) {
@@ -65,8 +66,8 @@ impl<'a> Planner<'a> {
                 self.join_group(std::slice::from_ref(inner), conditions, input, want)
             }
             _ => {
-                let reads = self.reads(conditions);
-                if !flows(&input, &reads, &inner.certain(), &inner.scope()) {
+                let (reads, scope) = (self.reads(conditions), inner.scope());
+                if !flows(&input, &reads, &scope.certain, &scope.possible) {
                     return self.apart(node, input, want);
                 }
                 let built = self.lower(inner, input, &want.with(&reads))?;
