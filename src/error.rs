@@ -157,6 +157,11 @@ pub enum Error {
     /// A step of the transaction failed before.
     #[error("a step of the transaction failed, so nothing of it is done")]
     TransactionFailed,
+    /// This thread has a transaction open, and would wait for its end.
+    #[error(
+        "this thread has a transaction open on the database: make the change through it, or end it first"
+    )]
+    InTransaction,
     /// The database is in memory: there are no files to copy. Dump it instead.
     #[error("a database in memory has no files to copy; dump it instead")]
     InMemory,
