@@ -181,9 +181,11 @@ impl From<QueryError> for Error {
             E::Cancelled => Error::Cancelled,
             E::Memory { .. } | E::TooMuch => Error::Memory(Box::new(error)),
             E::Busy { .. } => Error::Busy(Box::new(error)),
-            E::TooLarge { .. } | E::TermTooLong { .. } | E::Search { .. } | E::Rows(_) => {
-                Error::TooLarge(Box::new(error))
-            }
+            E::TooLarge { .. }
+            | E::TextMemory { .. }
+            | E::TermTooLong { .. }
+            | E::Search { .. }
+            | E::Rows(_) => Error::TooLarge(Box::new(error)),
             E::Load(error) => error.into(),
             E::Store(error) => error.into(),
             other => Error::Other(Box::new(other)),
