@@ -142,7 +142,8 @@ impl Database {
     ///
     /// # Errors
     /// That of `f`; [`Error::TransactionFailed`] if a step failed and `f` went on; those of the
-    /// commit.
+    /// commit. Within `f`, whatever changes the database by another way than the transaction is
+    /// refused with [`Error::InTransaction`].
     pub fn transaction<T, E: From<Error>>(
         &self,
         f: impl FnOnce(&mut Transaction) -> Result<T, E>,
@@ -154,8 +155,8 @@ impl Database {
     }
 
     /// Begins a transaction that lives as long as its handle: for programs whose steps do not fit
-    /// into one function. Waits until the writer before it is done; a thread that begins a second
-    /// one before it ends the first waits for ever.
+    /// into one function. Waits until the writer before it is done. It is the transaction of the
+    /// thread that has used it last: until it ends, that thread can change the database by it alone.
     ///
     /// ```
     /// # let db = snowmelt::Database::in_memory()?;
@@ -168,7 +169,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ReadOnly`], and when nothing can be written any more.
+    /// [`Error::ReadOnly`], and when nothing can be written any more; [`Error::InTransaction`] if
+    /// this thread has one already, and would wait for itself.
     pub fn begin(&self) -> Result<Transaction> {
         Ok(self.begin_while(&|| true)?.expect("it does not give up"))
     }
@@ -250,6 +252,7 @@ impl Database {
     /// # Errors
     /// Those of reading and writing. On a full device pages stay where they are, without an error.
     pub fn compact(&self) -> Result<()> {
+        self.open.may_wait()?;
         self.open.graph().compact(&CompactOptions::default(), |_| ControlFlow::Continue(()))?;
         Ok(())
     }

@@ -157,6 +157,11 @@ pub enum Error {
     /// A step of the transaction failed before.
     #[error("a step of the transaction failed, so nothing of it is done")]
     TransactionFailed,
+    /// This thread has a transaction open, and would wait for its end.
+    #[error(
+        "this thread has a transaction open on the database: make the change through it, or end it first"
+    )]
+    InTransaction,
     /// The database is in memory: there are no files to copy. Dump it instead.
     #[error("a database in memory has no files to copy; dump it instead")]
     InMemory,
@@ -176,9 +181,11 @@ impl From<QueryError> for Error {
             E::Cancelled => Error::Cancelled,
             E::Memory { .. } | E::TooMuch => Error::Memory(Box::new(error)),
             E::Busy { .. } => Error::Busy(Box::new(error)),
-            E::TooLarge { .. } | E::TermTooLong { .. } | E::Search { .. } | E::Rows(_) => {
-                Error::TooLarge(Box::new(error))
-            }
+            E::TooLarge { .. }
+            | E::TextMemory { .. }
+            | E::TermTooLong { .. }
+            | E::Search { .. }
+            | E::Rows(_) => Error::TooLarge(Box::new(error)),
             E::Load(error) => error.into(),
             E::Store(error) => error.into(),
             other => Error::Other(Box::new(other)),

@@ -162,6 +162,7 @@ impl<'a> Loader<'a> {
     pub fn run(self) -> Result<Loaded> {
         let begun = Instant::now();
         let Loader { open, sources, options, progress, cancel } = self;
+        open.may_wait()?;
         let report = load_into(open.graph(), sources, &options, &Listener(progress), &cancel)?;
         Ok(Loaded {
             statements: report.triples,

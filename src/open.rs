@@ -1,21 +1,57 @@
 //! State that the handles of an open database share.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
 
 use snowmelt_graph::Database as Graph;
 use snowmelt_sparql::Engine;
 use tempfile::TempDir;
+
+use crate::error::{Error, Result};
 
 /// An open database. The engine closes before its directory goes: fields are dropped in order.
 pub(crate) struct Open {
     pub engine: Engine,
     /// the directory of a database in memory
     pub in_memory: Option<TempDir>,
+    /// the thread that has the transaction under way
+    writer: Mutex<Option<ThreadId>>,
+}
+
+/// While it lives, the thread that works on a transaction may not wait for another one.
+pub(crate) struct Writing(Arc<Open>);
+
+impl Writing {
+    pub fn new(open: &Arc<Open>) -> Self {
+        let writing = Writing(open.clone());
+        writing.is_by_this_thread();
+        writing
+    }
+
+    /// The transaction is this thread's from now on.
+    pub fn is_by_this_thread(&self) {
+        *self.0.writer.lock().expect("no holder panics") = Some(std::thread::current().id());
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        *self.0.writer.lock().expect("no holder panics") = None;
+    }
 }
 
 impl Open {
     pub fn new(graph: Arc<Graph>, in_memory: Option<TempDir>) -> Arc<Self> {
-        Arc::new(Open { engine: Engine::new(graph), in_memory })
+        Arc::new(Open { engine: Engine::new(graph), in_memory, writer: Mutex::default() })
+    }
+
+    /// Refuses to wait for the writer before when that is this thread.
+    pub fn may_wait(&self) -> Result<()> {
+        let writer = *self.writer.lock().expect("no holder panics");
+        match writer == Some(std::thread::current().id()) {
+            true => Err(Error::InTransaction),
+            false => Ok(()),
+        }
     }
 
     pub fn graph(&self) -> &Arc<Graph> {

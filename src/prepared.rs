@@ -1,7 +1,7 @@
 //! A query or update with its parameters and limits.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use snowmelt_graph::{Account, Priority};
@@ -14,10 +14,11 @@ use crate::transaction::{Changes, Transaction};
 use crate::value::{IntoTerm, of_oxrdf};
 
 /// The state a text is run on.
+#[derive(Clone)]
 pub(crate) enum Target<'a> {
     Database(&'a Open),
     /// its state so far; an error dooms it
-    Transaction(&'a mut Transaction),
+    Transaction(Arc<Mutex<&'a mut Transaction>>),
 }
 
 /// A text of SPARQL to be run, with parameters by name.
@@ -34,12 +35,34 @@ pub(crate) enum Target<'a> {
 /// # Ok(())
 /// # }
 /// ```
+///
+/// It can be run again and again, with other values:
+///
+/// ```
+/// # let db = snowmelt::Database::in_memory()?;
+/// let is_there = db.prepare("ASK { ?s <urn:age> ?age }");
+/// for age in [17, 30] {
+///     assert!(!is_there.bind("age", age).ask()?);
+/// }
+/// # Ok::<(), snowmelt::Error>(())
+/// ```
+#[derive(Clone)]
 #[must_use = "nothing runs before query, ask, construct, update or explain"]
 pub struct Prepared<'a> {
     target: Target<'a>,
     text: &'a str,
     options: QueryOptions,
     priority: Priority,
+}
+
+impl Target<'_> {
+    /// Does something with the open database.
+    fn on<T>(&self, act: impl FnOnce(&Open) -> T) -> T {
+        match self {
+            Target::Database(open) => act(open),
+            Target::Transaction(tx) => act(tx.lock().expect("no holder panics").open()),
+        }
+    }
 }
 
 impl<'a> Prepared<'a> {
@@ -49,10 +72,17 @@ impl<'a> Prepared<'a> {
 
     /// Gives a variable a value, as if it stood in the text in the variable's place. `name` is
     /// without question mark. IRIs are [`NamedNode`](crate::NamedNode)s; strings, numbers and
-    /// booleans become literals; blank nodes are refused when the text is run.
-    pub fn bind(mut self, name: &str, value: impl IntoTerm) -> Self {
-        self.options.bindings.push((name.to_owned(), of_oxrdf(value.into_term())));
-        self
+    /// booleans become literals; blank nodes are refused when the text is run. The statement
+    /// itself stays as it was: it can be bound to other values afterwards. A variable that has a
+    /// value gets another one.
+    pub fn bind(&self, name: &str, value: impl IntoTerm) -> Self {
+        let mut bound = self.clone();
+        let value = of_oxrdf(value.into_term());
+        match bound.options.bindings.iter_mut().find(|(known, _)| known == name) {
+            Some((_, before)) => *before = value,
+            None => bound.options.bindings.push((name.to_owned(), value)),
+        }
+        bound
     }
 
     /// Adds a graph to those that are, merged, the query's default graph. The graphs given here
@@ -188,10 +218,11 @@ impl<'a> Prepared<'a> {
         let options = UpdateOptions { using_graphs, using_named_graphs, ..options };
         let changed = match self.target {
             Target::Database(open) => {
+                open.may_wait()?;
                 let options = UpdateOptions { account: Some(account), ..options };
                 open.engine.update(self.text, &options)?.changed
             }
-            Target::Transaction(tx) => tx.step(|open, txn| {
+            Target::Transaction(tx) => tx.lock().expect("no holder panics").step(|open, txn| {
                 let before = Arc::clone(txn.account());
                 txn.charge_to(&account);
                 let done = open.engine.update_in(txn, self.text, &options);
@@ -207,7 +238,8 @@ impl<'a> Prepared<'a> {
     /// # Errors
     /// Those of the text.
     pub fn explain(self) -> Result<String> {
-        Ok(self.open().engine.explain(self.text, &self.options)?)
+        let text = self.text;
+        self.target.on(|open| Ok(open.engine.explain(text, &self.options)?))
     }
 
     /// Runs a query to its end, throws its rows away, and gives the plan with rows, time and
@@ -217,20 +249,13 @@ impl<'a> Prepared<'a> {
     /// Those of running it.
     pub fn analyze(self) -> Result<String> {
         let options = QueryOptions { account: Some(self.account("query")), ..self.options.clone() };
-        Ok(self.open().engine.analyze(self.text, &options)?)
+        self.target.on(|open| Ok(open.engine.analyze(self.text, &options)?))
     }
 
     /// On whose behalf it reads: an account of its own below the one of that name.
     fn account(&self, name: &str) -> Arc<Account> {
-        let named = self.open().engine.database().account(name);
+        let named = self.target.on(|open| open.engine.database().account(name));
         Account::prioritized(&named, &[], self.priority, None)
-    }
-
-    fn open(&self) -> &Open {
-        match &self.target {
-            Target::Database(open) => open,
-            Target::Transaction(tx) => tx.open(),
-        }
     }
 
     fn begin(self) -> Result<QueryResult> {
@@ -238,6 +263,7 @@ impl<'a> Prepared<'a> {
         Ok(match self.target {
             Target::Database(open) => open.engine.query(self.text, &options)?,
             Target::Transaction(tx) => {
+                let tx = tx.lock().expect("no holder panics");
                 let account = options.account.as_ref().expect("named above");
                 tx.open().engine.query_on(tx.session()?.charged_to(account), self.text, &options)?
             }

@@ -2,8 +2,8 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use oxrdf::{BlankNode, GraphName, Quad, Term};
 use snowmelt_graph::load::Source;
@@ -13,7 +13,7 @@ use snowmelt_graph::{
 
 use crate::error::{Error, Result};
 use crate::load::Format;
-use crate::open::Open;
+use crate::open::{Open, Writing};
 use crate::prepared::{Prepared, Target};
 use crate::quads::{QuadPattern, Quads};
 use crate::rows::{Rows, Triples};
@@ -70,6 +70,8 @@ impl From<Changed> for Changes {
 /// ```
 pub struct Transaction {
     open: Arc<Open>,
+    /// before the transaction, whose end lets the next one begin
+    writing: Writing,
     txn: GraphTransaction,
     /// labels of blank nodes that quads of this transaction have brought
     blanks: BlankNodes,
@@ -79,9 +81,11 @@ pub struct Transaction {
 
 impl Transaction {
     pub(crate) fn begin_while(open: &Arc<Open>, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Option<Self>> {
+        open.may_wait()?;
         let Some(txn) = open.graph().begin_while(go_on)? else { return Ok(None) };
-        let blanks = BlankNodes::default();
-        Ok(Some(Transaction { open: open.clone(), txn, blanks, has_failed: false, has_changed: false }))
+        let (writing, blanks) = (Writing::new(open), BlankNodes::default());
+        let (has_failed, has_changed) = (false, false);
+        Ok(Some(Transaction { open: open.clone(), writing, txn, blanks, has_failed, has_changed }))
     }
 
     /// Commits one that was begun with [`Database::begin`](crate::Database::begin); when this
@@ -90,11 +94,13 @@ impl Transaction {
     /// # Errors
     /// [`Error::TransactionFailed`] if a step failed; those of the journal. Nothing has changed.
     pub fn commit(self) -> Result<()> {
-        if self.has_failed {
+        let Transaction { writing, txn, has_failed, has_changed, .. } = self;
+        drop(writing);
+        if has_failed {
             return Err(Error::TransactionFailed);
         }
-        if self.has_changed {
-            self.txn.commit()?;
+        if has_changed {
+            txn.commit()?;
         }
         Ok(())
     }
@@ -105,6 +111,7 @@ impl Transaction {
 
     /// A session on what it has done so far.
     pub(crate) fn session(&self) -> Result<Session> {
+        self.writing.is_by_this_thread();
         if self.has_failed { Err(Error::TransactionFailed) } else { Ok(self.txn.session()) }
     }
 
@@ -113,6 +120,7 @@ impl Transaction {
         &mut self,
         f: impl FnOnce(&Open, &mut GraphTransaction) -> Result<Changed>,
     ) -> Result<Changed> {
+        self.writing.is_by_this_thread();
         if self.has_failed {
             return Err(Error::TransactionFailed);
         }
@@ -156,7 +164,7 @@ impl Transaction {
 
     /// A query or update with parameters, to be run on the state so far.
     pub fn prepare<'a>(&'a mut self, sparql: &'a str) -> Prepared<'a> {
-        Prepared::new(Target::Transaction(self), sparql)
+        Prepared::new(Target::Transaction(Arc::new(Mutex::new(self))), sparql)
     }
 
     /// The quads that match a pattern, in the state so far.

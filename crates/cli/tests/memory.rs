@@ -111,6 +111,80 @@ fn queries_stay_within_memory() {
     }
 }
 
+/// Queries that build long values, or many: each function over texts of megabytes, each aggregate
+/// over texts short and long, in one group, in a few and in thousands.
+fn builders() -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    // Four MiB, made of a label by doubling.
+    let doubled: String = (0..16).map(|i| format!("BIND(CONCAT(?y{i}, ?y{i}) AS ?y{}) ", i + 1)).collect();
+    let long = format!("?t <urn:l> ?y0 {doubled}");
+    for function in [
+        "CONCAT(@, @, @)",
+        "REPLACE(@, \"a\", \"bb\")",
+        "REPLACE(@, \"(l)\", \"$1$1\")",
+        "ENCODE_FOR_URI(@)",
+        "UCASE(@)",
+        "LCASE(@)",
+        "SUBSTR(@, 2)",
+        "STRBEFORE(CONCAT(@, \"|\"), \"|\")",
+        "STRAFTER(@, \"a\")",
+        "STRLANG(@, \"en\")",
+        "STRDT(@, <urn:type>)",
+        "IRI(CONCAT(\"urn:\", ENCODE_FOR_URI(@)))",
+        "IF(true, CONCAT(@, \"x\"), @)",
+        "COALESCE(CONCAT(@, \"x\"), @)",
+    ] {
+        let value = function.replace('@', "?y16");
+        all.push((function.to_owned(), format!("SELECT ?z {{ {long} BIND({value} AS ?z) }} LIMIT 300")));
+        all.push((
+            format!("{function}, distinct"),
+            format!("SELECT DISTINCT ?z {{ {long} BIND({value} AS ?z) }}"),
+        ));
+        all.push((
+            format!("{function}, sorted"),
+            format!("SELECT ?z {{ {long} BIND({value} AS ?z) }} ORDER BY ?z"),
+        ));
+    }
+    let many = "?s <urn:n> ?k . ?k <urn:v> ?v . ?t <urn:l> ?y0";
+    for aggregate in [
+        "GROUP_CONCAT(@)",
+        "GROUP_CONCAT(DISTINCT @)",
+        "GROUP_CONCAT(@; SEPARATOR=\" and then, after a long time, \")",
+        "MIN(@)",
+        "MAX(CONCAT(@, @))",
+        "SAMPLE(CONCAT(@, @))",
+        "COUNT(DISTINCT CONCAT(@, @))",
+    ] {
+        for (groups, by) in [("one group", ""), ("a few", "GROUP BY ?v"), ("many", "GROUP BY ?s ?k")] {
+            let short = aggregate.replace('@', "?y0");
+            let name = format!("{aggregate}, {groups}");
+            all.push((name.clone(), format!("SELECT ({short} AS ?z) {{ {many} }} {by}")));
+            let (value, by) =
+                (aggregate.replace('@', "?y16"), by.replace("?s ?k", "?t").replace("?v", "?y1"));
+            all.push((format!("{name}, long"), format!("SELECT ({value} AS ?z) {{ {long} }} {by}")));
+        }
+    }
+    all
+}
+
+#[test]
+fn values_that_are_built_stay_within_memory() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let db = database(dir.path());
+    let mut beyond = Vec::new();
+    for (name, text) in builders() {
+        let ended = watch(&["query", &db, &text, "--memory", "64MiB", "--timeout", "2", "--format", "tsv"]);
+        println!("{name}: {} MiB, {}", ended.peak >> 20, ended.said.trim());
+        let limits = ["time limit", "memory", "longest"];
+        if ended.peak >= MEMORY + BESIDE {
+            beyond.push(format!("{name}: {} MiB", ended.peak >> 20));
+        } else if !ended.success && !limits.iter().any(|l| ended.said.contains(l)) {
+            beyond.push(format!("{name}: {}", ended.said));
+        }
+    }
+    assert!(beyond.is_empty(), "{beyond:#?}");
+}
+
 #[test]
 fn documents_stay_within_memory() {
     let dir = tempfile::tempdir().expect("a directory");

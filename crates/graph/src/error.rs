@@ -79,6 +79,17 @@ impl GraphError {
         matches!(self, GraphError::Store(StoreError::Memory { .. }))
     }
 
+    /// True when something of the name is there already.
+    pub fn is_of_what_exists(&self) -> bool {
+        match self {
+            GraphError::Store(StoreError::Exists { .. }) => true,
+            GraphError::Store(StoreError::File { cause, .. }) => {
+                cause.kind() == std::io::ErrorKind::AlreadyExists
+            }
+            _ => false,
+        }
+    }
+
     pub(crate) fn record(name: &'static str, why: impl Into<String>) -> Self {
         GraphError::Record { name, why: why.into() }
     }

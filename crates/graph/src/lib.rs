@@ -24,6 +24,7 @@ mod index;
 mod input;
 mod interrupt;
 pub mod load;
+mod progress;
 mod session;
 mod term;
 mod transaction;
@@ -49,10 +50,12 @@ pub use input::base::{has_dot_segments, without_dot_segments};
 #[doc(hidden)]
 pub use input::fuzz;
 pub use interrupt::Interrupt;
+pub use progress::{ChangePhase, ChangeProgress};
 pub use session::dump::DumpFormat;
 pub use session::stats::{Stats, Terms, TreeSize};
 pub use session::subject_quads::each_quad_of;
 pub use session::summary::{Part as SummaryPart, Summary};
+pub use session::veil::{LabelSecret, Veil};
 pub use session::view::GraphView;
 pub use session::{Lookup, LookupWay, MergeWay, Scan, ScanPieces, Session};
 pub use term::inline::{
@@ -68,8 +71,9 @@ pub use term::range::{
 pub use term::{Kind, NUMBER_BITS, PAYLOAD_BITS, Term, TermId, TermRef};
 pub use transaction::Transaction;
 pub use transaction::clear::Graphs;
-pub use transaction::document::{Document, check_source};
+pub use transaction::document::Document;
 pub use transaction::quad_batch::{BatchTerm, QuadBatch};
 pub use transaction::quads::Changed;
+pub use transaction::staged::Staged;
 pub use transaction::terms::BlankNodes;
-pub use transaction::whole_graph::{GraphDocument, GraphStored, GraphWrite};
+pub use transaction::whole_graph::{ChangeFor, GraphDocument, GraphStored, GraphWrite, StageInto};

@@ -7,6 +7,7 @@ pub(crate) mod resolve;
 pub(crate) mod stats;
 pub(crate) mod subject_quads;
 pub(crate) mod summary;
+pub(crate) mod veil;
 pub(crate) mod view;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::database::state::{Carried, GraphState};
 use crate::error::Result;
 use crate::index::Index;
 use crate::session::decode::DecodeScratch;
+use crate::session::veil::Veil;
 use crate::term::TermId;
 
 /// The database as of one moment, with the meters of what is done through it.
@@ -29,6 +31,8 @@ pub struct Session {
     pub(crate) state: Arc<GraphState>,
     pub(crate) reader: Reader,
     pub(crate) scratch: DecodeScratch,
+    /// of one for a part of the graphs
+    veil: Option<Arc<Veil>>,
 }
 
 impl Database {
@@ -46,12 +50,13 @@ impl Database {
 impl Session {
     pub(crate) fn new(db: Arc<Database>, state: Arc<GraphState>, snapshot: Snapshot) -> Self {
         let reader = Reader::new(db.store(), snapshot);
-        Session { db, state, reader, scratch: DecodeScratch::default() }
+        Session { db, state, reader, scratch: DecodeScratch::default(), veil: None }
     }
 
     /// A session for another thread that sees the same, on behalf of the same account.
     pub fn sibling(&self) -> Session {
-        let sibling = Session::new(self.db.clone(), self.state.clone(), self.reader.snapshot().clone());
+        let mut sibling = Session::new(self.db.clone(), self.state.clone(), self.reader.snapshot().clone());
+        sibling.veil = self.veil.clone();
         sibling.charged_to(self.reader.account())
     }
 

@@ -16,6 +16,7 @@ pub(crate) mod quad_batch;
 pub(crate) mod quads;
 pub(crate) mod relocate;
 pub(crate) mod replay;
+pub(crate) mod staged;
 pub(crate) mod terms;
 pub(crate) mod whole_graph;
 

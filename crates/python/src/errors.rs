@@ -93,7 +93,7 @@ fn exception(py: Python<'_>, error: Error, text: Option<&str>) -> PyResult<PyErr
         Error::ReadOnly { .. } => "ReadOnlyError",
         Error::DiskFull { .. } => "DiskFullError",
         Error::Damaged(_) => "DamagedError",
-        Error::TransactionFailed => "TransactionError",
+        Error::TransactionFailed | Error::InTransaction => "TransactionError",
         Error::InMemory => "InMemoryError",
         _ => "Error",
     };

@@ -26,6 +26,7 @@ use snowmelt_sparql::QueryMemory;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::addresses::Counted;
 use crate::coding::{Coding, ENCODER_BYTES, Encoder};
 use crate::guard::Link;
 use crate::refusal::Refusal;
@@ -54,6 +55,8 @@ pub struct AnswerBody {
     /// cancels the query when the body is dropped
     running: Option<Running>,
     link: Option<Arc<Link>>,
+    /// of its client's address
+    counted: Option<Counted>,
     /// called with the bytes that were sent
     over: Option<Over>,
     sent: u64,
@@ -84,7 +87,7 @@ impl AnswerBody {
     }
 
     fn of(content: Content) -> Self {
-        Self { content, running: None, link: None, over: None, sent: 0 }
+        Self { content, running: None, link: None, counted: None, over: None, sent: 0 }
     }
 
     /// The same body, of a query that is still running.
@@ -96,6 +99,12 @@ impl AnswerBody {
     /// The same body; the connection is told when it is over.
     pub fn on(mut self, link: &Arc<Link>) -> Self {
         self.link = Some(Arc::clone(link));
+        self
+    }
+
+    /// The same body, which its client's address is counted for.
+    pub fn counted(mut self, counted: Option<Counted>) -> Self {
+        self.counted = counted;
         self
     }
 

@@ -17,6 +17,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::addresses::{Addresses, TooMany};
 use crate::connections::Entered;
 use crate::guard::{Ended, Guarded, Link};
 use crate::limits::{HEAD_BYTES, MOST_REFUSED};
@@ -59,10 +60,20 @@ pub async fn accept_until(
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) if served.len() < service.limits().connections => {
+                    let counted = match service.addresses.connect(peer) {
+                        Ok(counted) => counted,
+                        Err(TooMany) => {
+                            if refused.len() < MOST_REFUSED && tls.is_none() {
+                                refused.spawn(refuse(stream, too_many_of_one(&service.addresses)));
+                            }
+                            continue;
+                        }
+                    };
                     let entered = service.connections.enter(peer, tls.is_some());
                     let begun = begin(stream, tls.clone(), service.limits().head);
                     let (service, stopping) = (Arc::clone(&service), stopping.clone());
                     served.spawn(async move {
+                        let _counted = counted;
                         if let Some(stream) = begun.await {
                             serve(stream, entered, service, stopping).await;
                         }
@@ -70,7 +81,7 @@ pub async fn accept_until(
                 }
                 // One that wants TLS would not understand it.
                 Ok((stream, _)) if refused.len() < MOST_REFUSED && tls.is_none() => {
-                    refused.spawn(refuse(stream, service.limits().connections));
+                    refused.spawn(refuse(stream, too_many(service.limits().connections)));
                 }
                 Ok((stream, _)) => drop(stream),
                 // Out of descriptors, or a connection reset before it was accepted: pause, go on.
@@ -138,9 +149,17 @@ async fn serve(stream: Stream, entered: Entered, service: Arc<Service>, mut stop
     linger(stream).await;
 }
 
+fn too_many(most: usize) -> String {
+    format!("{most} connections are open, no more are served (--connections): try again\n")
+}
+
+fn too_many_of_one(addresses: &Addresses) -> String {
+    let most = addresses.most();
+    format!("this address has {most} connections, and may have no more (--connections-per-address)\n")
+}
+
 /// Tells a client that there are too many.
-async fn refuse(mut stream: TcpStream, most: usize) {
-    let message = format!("{most} connections are open, no more are served (--connections): try again\n");
+async fn refuse(mut stream: TcpStream, message: String) {
     let answer = canned("503 Service Unavailable", "Retry-After: 1\r\n", &message);
     if stream.write_all(answer.as_bytes()).await.is_ok() {
         linger(Stream::Plain(stream)).await;

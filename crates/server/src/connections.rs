@@ -91,9 +91,9 @@ impl Connection {
         format!("connection {}", self.peer)
     }
 
-    /// The client's address.
-    pub fn peer(&self) -> String {
-        self.peer.to_string()
+    /// The address at its other end.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
     }
 
     /// A request has come.

@@ -1,14 +1,15 @@
 //! Answers that a client has already (RFC 9110, section 13).
 //!
 //! An ETag names the state of the database and the form of the answer, weakly: the same rows may
-//! come in another order. A state that was not seen before is taken to be as young as the moment
+//! come in another order. It is a hash under a secret, so it does not tell how many states there
+//! were before. A state that was not seen before is taken to be as young as the moment
 //! in which it was seen. Answers to queries that call NOW, RAND and the like have no ETag.
 
-use std::hash::BuildHasher;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hyper::header::{self, HeaderMap, HeaderValue};
+use sha2::{Digest, Sha256};
 
 /// Caches ask whether an answer still holds.
 const ASK_ALWAYS: HeaderValue = HeaderValue::from_static("no-cache");
@@ -21,8 +22,8 @@ const LEAST_AGE: Duration = Duration::from_secs(2);
 
 /// The states of a database, as its clients see them.
 pub struct States {
-    /// Tells databases, and servers, apart.
-    salt: u32,
+    /// Tells databases, and servers, apart, and keeps what it is hashed with from being guessed.
+    secret: [u8; 32],
     /// The newest one seen, and since when.
     newest: Mutex<(u64, SystemTime)>,
 }
@@ -66,8 +67,13 @@ fn is_old(modified: SystemTime) -> bool {
 impl States {
     /// Of a database that was changed last at that time.
     pub fn new(txn: u64, modified: SystemTime) -> Self {
-        let salt = std::hash::RandomState::new().hash_one(std::process::id()) as u32;
-        Self { salt, newest: Mutex::new((txn, modified)) }
+        Self { secret: rand::random(), newest: Mutex::new((txn, modified)) }
+    }
+
+    /// A name for a state, for those who must not learn how many there were.
+    pub fn name(&self, txn: u64) -> String {
+        let hash = Sha256::new_with_prefix(self.secret).chain_update(txn.to_le_bytes()).finalize();
+        hash[..12].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Since when there is a state, in whole seconds, as far as it is known.
@@ -83,7 +89,7 @@ impl States {
     /// Headers of an answer that depends on nothing but the state and its form; whether it is what
     /// the client has.
     pub fn mark(&self, txn: u64, form: &str, kept: &Kept, headers: &mut HeaderMap) -> bool {
-        let (tag, modified) = (format!("W/\"{:08x}-{txn}-{form}\"", self.salt), self.modified(txn));
+        let (tag, modified) = (format!("W/\"{}-{form}\"", self.name(txn)), self.modified(txn));
         let is_kept = kept.is(&tag, modified);
         headers.insert(header::ETAG, tag.parse().expect("hexadecimal digits and names"));
         if is_old(modified) {
@@ -125,7 +131,7 @@ mod tests {
         assert!(is_kept(&tag, 7, "json") && is_kept("*", 7, "json"));
         assert!(is_kept(&format!("\"x\", {}", tag.trim_start_matches("W/")), 7, "json"), "weakly the same");
         assert!(!is_kept(&tag, 8, "json") && !is_kept(&tag, 7, "csv"));
-        assert_ne!(States::new(7, UNIX_EPOCH).salt, states.salt, "another server");
+        assert_ne!(States::new(7, UNIX_EPOCH).name(7), states.name(7), "another server");
     }
 
     #[test]

@@ -67,6 +67,7 @@ pub fn server(dir: &Path) -> SocketAddr {
         listen: "127.0.0.1:0".parse().expect("an address"),
         limits,
         allow_hosts: Vec::new(),
+        trusted_proxies: Vec::new(),
         tls: None,
         cors: crate::Cors::default(),
         keeper: Arc::new(crate::tokens::Keeper::open_to_all()),

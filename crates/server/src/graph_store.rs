@@ -9,8 +9,9 @@
 //! | GET `/graphs`                | all graphs, as TriG, N-Quads or JSON-LD                        |
 //! | PUT, POST `/graphs` of these | all graphs become those of the document, or are added to       |
 //!
-//! A body is taken to the end before the transaction begins ([`crate::spool`]): a slow client
-//! keeps no writer waiting, and a body that breaks off changes nothing.
+//! A body is taken to the end ([`crate::spool`]) and parsed before the transaction begins: neither
+//! a slow client nor a long document keeps a writer waiting, and a body that breaks off changes
+//! nothing.
 
 use std::sync::Arc;
 
@@ -135,8 +136,7 @@ pub fn store(
     let (graph, location) = match target {
         Target::All if asker.view.is_some() => return Err(hidden("all graphs")),
         Target::All if documents.iter().all(is_dataset) => {
-            let stored = database.store_dataset(write, documents, &base, &asker.account, &*asker.cancel);
-            return match stored {
+            return match database.store_dataset(write, documents, &base, &asker.wanted()) {
                 Ok(_) => Ok(Stored { created: false, location: None }),
                 Err(error) => Err(refusal_of_load(&error)),
             };
@@ -155,7 +155,7 @@ pub fn store(
     check_view(asker, graph.as_deref())?;
     let base = graph.as_deref().unwrap_or(&base);
     let stored = database
-        .store_graph(graph.as_deref(), write, documents, base, &asker.account, &*asker.cancel)
+        .store_graph(graph.as_deref(), write, documents, base, &asker.wanted())
         .map_err(|error| refusal_of_load(&error))?;
     Ok(Stored { created: !stored.was_there && graph.is_some(), location })
 }
@@ -198,7 +198,7 @@ pub fn delete(engine: &Engine, target: &Target, asker: &Asker) -> Result<(), Ref
         Target::All => unreachable!("a graph was named"),
     };
     check_view(asker, graph)?;
-    match engine.database().delete_graph(graph, &asker.account, &*asker.cancel) {
+    match engine.database().delete_graph(graph, &asker.wanted()) {
         Ok(Some(_)) => Ok(()),
         Ok(None) => Err(not_found(graph.unwrap_or_default())),
         Err(GraphError::Stopped) => Err(crate::refusal::refusal(&QueryError::Cancelled)),
@@ -211,11 +211,12 @@ fn failed(error: impl Into<QueryError>) -> Refusal {
 }
 
 fn refusal_of_load(error: &LoadError) -> Refusal {
-    if matches!(error, LoadError::Cancelled) {
-        return crate::refusal::refusal(&QueryError::Cancelled);
-    }
-    let status =
-        if error.is_of_input() { StatusCode::BAD_REQUEST } else { StatusCode::INTERNAL_SERVER_ERROR };
+    let status = match error {
+        LoadError::Cancelled => return crate::refusal::refusal(&QueryError::Cancelled),
+        error if error.is_of_input() => StatusCode::BAD_REQUEST,
+        error if error.is_of_memory() => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
     (status, error.to_string())
 }
 

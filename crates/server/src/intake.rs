@@ -2,22 +2,46 @@
 //! pace, in memory that is accounted for.
 
 use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::{Body, Bytes, Incoming};
 use snowmelt_graph::{Database, Reservation};
+use snowmelt_sparql::QueryError;
 use tokio::time::{Instant, timeout_at};
 
 use crate::coding::{Coding, Decoder};
 use crate::limits::{LEAST_BODY_BYTES, Limits};
-use crate::refusal::{Refusal, Refused};
+use crate::refusal::{Refusal, Refused, refusal};
+use crate::running::{LOOK, Task};
 use crate::spool::{Spool, Spooled, no_memory, unwritten};
 
+/// The one that a body is for.
+#[derive(Clone, Copy)]
+pub struct BodyWatch<'a> {
+    /// told how much has come, and may be ended; none: it is not listed
+    pub task: Option<&'a Arc<Task>>,
+    /// how long it may be worked on, the waiting for its client aside: a few bytes may turn into
+    /// very many
+    pub most_work: Option<Duration>,
+}
+
+impl BodyWatch<'_> {
+    /// Refuses what has been ended.
+    fn check(&self) -> Result<(), Refusal> {
+        match self.task {
+            Some(task) if task.is_cancelled() => Err(refusal(&QueryError::Cancelled)),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// A body on its way in.
-struct Intake {
+struct Intake<'a> {
     body: Incoming,
+    watch: BodyWatch<'a>,
     most: u64,
     switch: &'static str,
     taken: u64,
@@ -31,11 +55,16 @@ struct Pace {
     bytes: u64,
 }
 
-impl Intake {
-    fn new(body: Incoming, most: u64, switch: &'static str, limits: &Limits) -> Result<Self, Refusal> {
+impl<'a> Intake<'a> {
+    fn new(
+        body: Incoming,
+        (most, switch): (u64, &'static str),
+        limits: &Limits,
+        watch: BodyWatch<'a>,
+    ) -> Result<Self, Refusal> {
         let stall = limits.stall;
         let pace = Pace { stall, until: Instant::now() + stall, bytes: 0 };
-        let intake = Self { body, most, switch, taken: 0, pace };
+        let intake = Self { body, watch, most, switch, taken: 0, pace };
         // Told at once, before the client sends it all.
         if intake.body.size_hint().lower() > most { Err(intake.too_large()) } else { Ok(intake) }
     }
@@ -43,8 +72,15 @@ impl Intake {
     /// The next bytes; `None` at the end.
     async fn next(&mut self) -> Result<Option<Bytes>, Refusal> {
         loop {
-            let Ok(frame) = timeout_at(self.pace.until, self.body.frame()).await else {
-                self.pace.deadline()?;
+            self.watch.check()?;
+            let look = match self.watch.task {
+                Some(_) => self.pace.until.min(Instant::now() + LOOK),
+                None => self.pace.until,
+            };
+            let Ok(frame) = timeout_at(look, self.body.frame()).await else {
+                if Instant::now() >= self.pace.until {
+                    self.pace.deadline()?;
+                }
                 continue;
             };
             let Some(frame) = frame else { return Ok(None) };
@@ -53,6 +89,9 @@ impl Intake {
             let Ok(bytes) = frame.into_data() else { continue };
             self.taken += bytes.len() as u64;
             self.pace.bytes += bytes.len() as u64;
+            if let Some(task) = self.watch.task {
+                task.progress.add(bytes.len() as u64);
+            }
             if Instant::now() >= self.pace.until {
                 self.pace.deadline()?;
             }
@@ -69,16 +108,50 @@ fn too_large(most: u64, switch: &str) -> Refusal {
     (StatusCode::PAYLOAD_TOO_LARGE, format!("the request body exceeds {most} bytes ({switch})"))
 }
 
-/// A place that takes so many bytes and no more.
-struct Bounded<W> {
+/// How long a body has been worked on.
+#[derive(Default)]
+struct Work(Mutex<WorkTime>);
+
+#[derive(Default)]
+struct WorkTime {
+    spent: Duration,
+    /// when the piece was begun that is worked on
+    begun: Option<Instant>,
+}
+
+impl Work {
+    /// Does a piece of the work.
+    fn piece<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.0.lock().expect("no holder panics").begun = Some(Instant::now());
+        let done = work();
+        let mut time = self.0.lock().expect("no holder panics");
+        let took = time.begun.take().map_or(Duration::ZERO, |begun| begun.elapsed());
+        time.spent += took;
+        done
+    }
+
+    fn so_far(&self) -> Duration {
+        let time = self.0.lock().expect("no holder panics");
+        time.spent + time.begun.map_or(Duration::ZERO, |begun| begun.elapsed())
+    }
+}
+
+/// A place that takes so many bytes, in such a time, and no more.
+struct Bounded<'a, W> {
     to: W,
     left: u64,
     most: u64,
     switch: &'static str,
+    watch: BodyWatch<'a>,
+    work: Arc<Work>,
 }
 
-impl<W: Write> Write for Bounded<W> {
+impl<W: Write> Write for Bounded<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.watch.check().map_err(Refused)?;
+        if let Some(most) = self.watch.most_work.filter(|most| self.work.so_far() >= *most) {
+            return Err(Refused(refusal(&QueryError::Timeout(most))).into());
+        }
         let too_large = || Refused(too_large(self.most, self.switch));
         self.left = self.left.checked_sub(bytes.len() as u64).ok_or_else(too_large)?;
         self.to.write_all(bytes)?;
@@ -92,7 +165,7 @@ impl<W: Write> Write for Bounded<W> {
 
 /// Takes a whole body; what it is when it is decompressed goes to `to`.
 async fn take<W: Write>(
-    mut intake: Intake,
+    mut intake: Intake<'_>,
     coding: Option<Coding>,
     to: W,
     database: &Database,
@@ -104,7 +177,11 @@ async fn take<W: Write>(
         }
         None => None,
     };
-    let to = Bounded { to, left: intake.most, most: intake.most, switch: intake.switch };
+    let work = Arc::new(Work::default());
+    // What comes as it is takes as long as its client, and no longer.
+    let watch = BodyWatch { most_work: intake.watch.most_work.filter(|_| coding.is_some()), ..intake.watch };
+    let (most, switch) = (intake.most, intake.switch);
+    let to = Bounded { to, left: most, most, switch, watch, work: Arc::clone(&work) };
     let wrong = |error: io::Error| match (error.downcast::<Refused>(), coding) {
         (Ok(Refused(refusal)), _) => refusal,
         (Err(error), Some(coding)) => {
@@ -115,9 +192,9 @@ async fn take<W: Write>(
     let mut decoder = Decoder::new(coding, to).map_err(wrong)?;
     while let Some(bytes) = intake.next().await? {
         // Decompressing takes its time, and a file waits for the disk when there is much to write.
-        tokio::task::block_in_place(|| decoder.write(&bytes)).map_err(wrong)?;
+        tokio::task::block_in_place(|| work.piece(|| decoder.write(&bytes))).map_err(wrong)?;
     }
-    decoder.finish().map(|bounded| bounded.to).map_err(wrong)
+    work.piece(|| decoder.finish()).map(|bounded| bounded.to).map_err(wrong)
 }
 
 impl Pace {
@@ -165,8 +242,9 @@ pub async fn hold(
     coding: Option<Coding>,
     limits: &Limits,
     database: &Database,
+    watch: BodyWatch<'_>,
 ) -> Result<Held, Refusal> {
-    let intake = Intake::new(body, limits.body_bytes, "--max-update", limits)?;
+    let intake = Intake::new(body, (limits.body_bytes, "--max-update"), limits, watch)?;
     let memory = database.memory().reserve("a request", 0).map_err(|e| no_memory(&e))?;
     take(intake, coding, Held { bytes: Vec::new(), memory }, database).await
 }
@@ -177,8 +255,9 @@ pub async fn spool(
     coding: Option<Coding>,
     limits: &Limits,
     database: &Database,
+    watch: BodyWatch<'_>,
 ) -> Result<Spooled, Refusal> {
-    let intake = Intake::new(body, limits.document_bytes, "--max-document", limits)?;
+    let intake = Intake::new(body, (limits.document_bytes, "--max-document"), limits, watch)?;
     let spool = take(intake, coding, Spool::new(database.memory(), &database.work_dir()), database).await?;
     spool.finish().map_err(|e| unwritten(&e))
 }

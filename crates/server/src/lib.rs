@@ -3,9 +3,11 @@
 
 #![forbid(unsafe_code)]
 
+mod addresses;
 pub mod advice;
 mod audience;
 mod body;
+mod browser;
 mod coding;
 mod connection;
 mod connections;
@@ -37,7 +39,7 @@ pub mod tls;
 pub mod tokens;
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,6 +70,8 @@ pub struct ServerConfig {
     pub limits: Limits,
     /// names the server answers to besides localhost and the loopback addresses
     pub allow_hosts: Vec<String>,
+    /// proxies that say whose requests they pass on
+    pub trusted_proxies: Vec<IpAddr>,
     /// its certificate; none: connections are not encrypted
     pub tls: Option<Arc<Tls>>,
     /// sites whose pages may ask

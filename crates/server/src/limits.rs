@@ -10,6 +10,7 @@
 //! | `body_bytes`    | `--max-update`     | 413                                                                       |
 //! | `document_bytes`| `--max-document`   | 413                                                                       |
 //! | `connections`   | `--connections`    | 503 with `Retry-After`; [`MOST_REFUSED`] more are answered, others closed |
+//! | `per_address`   | `--connections-per-address` | 503 with `Retry-After`                                           |
 //! | `head`          | `--head-deadline`  | 408                                                                       |
 //! | `idle`          | `--idle-deadline`  | closed                                                                    |
 //! | `stall`         | `--stall-deadline` | 408 for a body; a client that does not read is closed                     |
@@ -43,6 +44,9 @@ pub struct Limits {
     pub document_bytes: u64,
     /// connections served at the same time
     pub connections: usize,
+    /// and of one address, loopback and trusted proxies aside; requests at the same time, of one
+    /// that comes through a proxy
+    pub per_address: usize,
     /// from the first byte of a request to the end of its head; from connecting to the first
     /// byte, too
     pub head: Duration,
@@ -64,6 +68,7 @@ impl Default for Limits {
             body_bytes: 16 << 20,
             document_bytes: 16 << 30,
             connections: 256,
+            per_address: 64,
             head: Duration::from_secs(10),
             idle: Duration::from_secs(60),
             stall: Duration::from_secs(30),

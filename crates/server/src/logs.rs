@@ -6,12 +6,14 @@
 //! | slow   | query or update that took so long     | JSON, with its plan and its reads |
 //! | audit  | change that was made                  | JSON                              |
 //!
-//! Files are appended to, so that they can be rotated by copying and truncating. A line that cannot
-//! be written is lost: a full disk must not stop the server.
+//! Files are appended to, so that they can be rotated by copying and truncating, or by renaming
+//! them: [`Logs::reopen`] makes them anew. A line that cannot be written is lost: a full disk must
+//! not stop the server.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
@@ -19,7 +21,11 @@ use hyper::{HeaderMap, Request, StatusCode, header};
 use serde_json::{Value, json};
 
 /// A log.
-pub struct Log(Mutex<Box<dyn Write + Send>>);
+pub struct Log {
+    /// none: standard error
+    path: Option<PathBuf>,
+    to: Mutex<Box<dyn Write + Send>>,
+}
 
 impl std::fmt::Debug for Log {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -33,18 +39,32 @@ impl Log {
     /// # Errors
     /// The file cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
+        let log = |path, to| Self { path, to: Mutex::new(to) };
         if path == Path::new("-") {
-            return Ok(Self(Mutex::new(Box::new(io::stderr()))));
+            return Ok(log(None, Box::new(io::stderr())));
         }
-        let file = OpenOptions::new().append(true).create(true).open(path)?;
-        Ok(Self(Mutex::new(Box::new(file))))
+        Ok(log(Some(path.to_owned()), Box::new(end_of(path)?)))
+    }
+
+    /// Goes on in the file that its name means now.
+    fn reopen(&self) -> io::Result<()> {
+        if let Some(path) = &self.path {
+            let file =
+                end_of(path).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
+            *self.to.lock().expect("no holder panics") = Box::new(file);
+        }
+        Ok(())
     }
 
     fn line(&self, mut line: String) {
         line.push('\n');
         // One write: lines of two servers do not mix.
-        let _ = self.0.lock().expect("no holder panics").write_all(line.as_bytes());
+        let _ = self.to.lock().expect("no holder panics").write_all(line.as_bytes());
     }
+}
+
+fn end_of(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).open(path)
 }
 
 /// Forms of the access log.
@@ -119,6 +139,16 @@ impl RequestLine {
 }
 
 impl Logs {
+    /// Goes on in the files that their names mean now: those that were renamed are complete.
+    ///
+    /// # Errors
+    /// One cannot be opened; it goes on where it was.
+    pub fn reopen(&self) -> io::Result<()> {
+        let all = [self.access.as_ref(), self.slow.as_ref().map(|(log, _)| log), self.audit.as_ref()];
+        let done: Vec<io::Result<()>> = all.into_iter().flatten().map(Log::reopen).collect();
+        done.into_iter().collect()
+    }
+
     /// A request is over: `bytes` of its answer were sent.
     pub fn request(
         &self,
@@ -175,9 +205,9 @@ impl Logs {
     }
 
     /// A change was made: `what` says which.
-    pub fn change(&self, peer: &str, user: Option<&str>, what: &Value) {
+    pub fn change(&self, peer: SocketAddr, user: Option<&str>, what: &Value) {
         let Some(log) = &self.audit else { return };
-        let mut line = json!({ "time": rfc3339(SystemTime::now()), "peer": peer, "user": user });
+        let mut line = json!({ "time": rfc3339(SystemTime::now()), "peer": peer.to_string(), "user": user });
         if let (Some(line), Some(what)) = (line.as_object_mut(), what.as_object()) {
             line.extend(what.clone());
         }
@@ -221,6 +251,22 @@ mod tests {
         let time = UNIX_EPOCH + Duration::from_secs(784_111_777);
         assert_eq!(clf_time(time), "06/Nov/1994:08:49:37 +0000");
         assert_eq!(rfc3339(time), "1994-11-06T08:49:37Z");
+    }
+
+    #[test]
+    fn a_log_that_was_renamed_is_made_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("audit.log");
+        let logs = Logs { audit: Some(Log::open(&path).unwrap()), ..Logs::default() };
+        let peer = SocketAddr::from(([127, 0, 0, 1], 80));
+        logs.change(peer, None, &json!({ "text": "before" }));
+        let old = dir.path().join("audit.log.1");
+        std::fs::rename(&path, &old).unwrap();
+        logs.change(peer, None, &json!({ "text": "between" }));
+        logs.reopen().unwrap();
+        logs.change(peer, None, &json!({ "text": "after" }));
+        let lines = |path| std::fs::read_to_string(path).unwrap().lines().count();
+        assert_eq!((lines(&old), lines(&path)), (2, 1));
     }
 
     #[test]

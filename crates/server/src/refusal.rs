@@ -24,7 +24,7 @@ pub(crate) fn refusal(error: &QueryError) -> Refusal {
         | QueryError::Unsupported { .. }
         | QueryError::UsingTwice => StatusCode::BAD_REQUEST,
         QueryError::LoadRefused { .. } | QueryError::Forbidden { .. } => StatusCode::FORBIDDEN,
-        QueryError::OperationTooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        QueryError::OperationTooLong { .. } | QueryError::TextMemory { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         QueryError::GraphExists(_) => StatusCode::CONFLICT,
         QueryError::Unwritable { .. } => StatusCode::NOT_ACCEPTABLE,
         QueryError::Load(error) if error.is_of_input() => StatusCode::BAD_REQUEST,

@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use snowmelt_graph::{Account, GraphView, WaitFor};
+use snowmelt_graph::{Account, ChangeFor, ChangeProgress, GraphView, WaitFor};
 
 use crate::durations::{Durations, RequestKind};
 
 /// Bytes of a text that are kept to be shown.
 const TEXT_BYTES: usize = 16 << 10;
+
+/// How often one that waits looks whether it was asked to stop.
+pub const LOOK: Duration = Duration::from_millis(50);
 
 /// All of them.
 #[derive(Default)]
@@ -28,13 +31,17 @@ pub struct Task {
     pub kind: RequestKind,
     /// the dataset of it; empty: the only one, or none
     pub dataset: String,
-    /// the query or the update, if it is long its beginning
-    pub text: String,
+    /// the query or the update, if it is long its beginning; of one that comes in, what is known
+    text: Mutex<String>,
     pub cancel: Arc<AtomicBool>,
+    /// of a change
+    pub progress: Arc<ChangeProgress>,
     /// rows of the answer so far
     pub rows: Arc<AtomicU64>,
     account: Arc<Account>,
     begun: Instant,
+    /// when it got its slot, if it had to wait for its body before that
+    worked: OnceLock<Instant>,
 }
 
 /// A running request's entry. Dropping it cancels and forgets the request: the client has left,
@@ -50,6 +57,14 @@ pub struct Asker {
     /// graphs that are there for it
     pub view: Option<Arc<GraphView>>,
     pub cancel: Arc<AtomicBool>,
+    pub progress: Arc<ChangeProgress>,
+}
+
+impl Asker {
+    /// The same for the database.
+    pub fn wanted(&self) -> ChangeFor<'_> {
+        ChangeFor { account: &self.account, interrupt: &*self.cancel, progress: &self.progress }
+    }
 }
 
 impl Register {
@@ -69,7 +84,9 @@ impl Register {
             number: 1 + self.next.fetch_add(1, Ordering::Relaxed),
             kind,
             dataset: dataset.to_owned(),
-            text: text[..text.floor_char_boundary(TEXT_BYTES)].to_owned(),
+            text: Mutex::new(begin_of(text)),
+            progress: Arc::default(),
+            worked: OnceLock::new(),
             cancel: Arc::default(),
             rows: Arc::default(),
             account: Arc::clone(account),
@@ -97,28 +114,62 @@ impl Register {
     }
 }
 
+fn begin_of(text: &str) -> String {
+    text[..text.floor_char_boundary(TEXT_BYTES)].to_owned()
+}
+
 impl Task {
+    /// The text, as far as it is known.
+    pub fn text(&self) -> String {
+        self.text.lock().expect("no holder panics").clone()
+    }
+
+    /// The text is known by now.
+    pub fn tell(&self, text: &str) {
+        *self.text.lock().expect("no holder panics") = begin_of(text);
+    }
+
+    /// From now on it works, and its time is counted.
+    pub fn works(&self) {
+        let _ = self.worked.set(Instant::now());
+    }
+
+    /// Whether somebody asked it to stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+
+    /// Ends when somebody asks it to stop.
+    pub async fn cancelled(&self) {
+        while !self.is_cancelled() {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
     /// For people and programs.
     pub fn json(&self) -> Value {
+        let progress = self.progress.now();
         json!({
             "request": self.number,
             "kind": self.kind.name(),
             "dataset": self.dataset,
-            "text": self.text,
+            "text": self.text(),
+            "phase": progress.map(|(phase, _)| phase.name()),
+            "done": progress.map(|(_, done)| done),
             "seconds": self.begun.elapsed().as_secs_f64(),
             "rows": self.rows.load(Ordering::Relaxed),
             "activity": self.account.activity().to_string(),
             "waiting_for": self.account.sign().read().map(WaitFor::name),
-            "is_cancelled": self.cancel.load(Ordering::Relaxed),
+            "is_cancelled": self.is_cancelled(),
         })
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let Task { number, kind, ref cancel, begun, .. } = *self.task;
+        let Task { number, kind, ref cancel, begun, ref worked, .. } = *self.task;
         cancel.store(true, Ordering::Relaxed);
-        self.register.durations.add(kind, begun.elapsed());
+        self.register.durations.add(kind, worked.get().unwrap_or(&begun).elapsed());
         self.register.running.lock().expect("no holder panics").remove(&number);
     }
 }
@@ -126,6 +177,7 @@ impl Drop for Running {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use snowmelt_graph::ChangePhase;
 
     #[test]
     fn requests_are_listed_until_they_end() {
@@ -144,7 +196,12 @@ mod tests {
             (list[0].json()["rows"].clone(), list[0].json()["kind"].clone()),
             (7.into(), "query".into())
         );
-        assert_eq!(list[1].text.len(), TEXT_BYTES);
+        assert_eq!(list[1].text().len(), TEXT_BYTES);
+        assert!(list[1].json()["phase"].is_null());
+        list[1].progress.enter(ChangePhase::Reading);
+        list[1].progress.add(5);
+        let told = list[1].json();
+        assert_eq!((&told["phase"], &told["done"]), (&"reading".into(), &5.into()));
         drop(first);
         assert!(list[0].cancel.load(Ordering::Relaxed) && register.len() == 1);
         register.cancel_all();

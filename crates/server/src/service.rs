@@ -3,11 +3,13 @@
 
 pub mod advised;
 pub mod answers;
+mod change;
 mod datasets;
 mod run;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,21 +19,24 @@ use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, header};
 use snowmelt_graph::{
-    Account, AccountStats, GraphView, GraphWrite, MeterScope, Priority, Report, Samples, TREE_COLUMNS,
-    as_json, as_prometheus, as_text, sort_trees,
+    Account, AccountStats, GraphView, MeterScope, Priority, Report, Samples, TREE_COLUMNS, as_json,
+    as_prometheus, as_text, sort_trees,
 };
-use snowmelt_sparql::{LoadPermission, QueryError, QueryOptions, UpdateOptions};
+use snowmelt_sparql::{LoadPermission, QueryOptions};
 use tokio::sync::oneshot;
 
 use self::answers::{
     Answered, Failure, HttpResponse, Why, accept, allow, bad, empty, internal, json, lost, parameter,
-    response, text, with_account, with_activity,
+    response, text, with_account,
 };
 use self::run::{DumpLimits, Thread, Wanted};
 
+use crate::ServerConfig;
+use crate::addresses::{Addresses, TooMany};
 use crate::advice::Advisor;
 use crate::audience::{Audience, check_origin};
 use crate::body::{ACTIVITY, AnswerBody, Begun, activity_value};
+use crate::browser;
 use crate::coding::{CODINGS, Coding};
 use crate::connections::{Connection, Connections};
 use crate::cors::{Cors, Wish};
@@ -42,18 +47,17 @@ use crate::durations::RequestKind;
 use crate::freshness::Kept;
 use crate::graph_store::{self, Target};
 use crate::guard::Link;
+use crate::intake::{self, BodyWatch};
 use crate::limits::Limits;
-use crate::logs::{Logs, RequestLine, SlowRequest};
+use crate::logs::{Logs, RequestLine};
 use crate::negotiate::{self, Answer};
 use crate::page;
-use crate::refusal::{Refusal, refusal};
+use crate::refusal::Refusal;
 use crate::request::{self, Operation, ProtocolRequest};
 use crate::resource::Resource;
-use crate::running::{Asker, Register, Running};
+use crate::running::{Register, Running};
 use crate::slots::{Slot, Slots};
-use crate::spool::Spooled;
 use crate::tokens::{Denied, Keeper, Rights, User};
-use crate::{ServerConfig, intake};
 
 /// State that all connections share.
 pub struct Service {
@@ -74,6 +78,7 @@ pub struct Service {
     /// Commands beside the server.
     pub commands: Arc<Register>,
     pub connections: Arc<Connections>,
+    pub addresses: Arc<Addresses>,
     answered: AtomicU64,
     refused: AtomicU64,
     /// Queries that the connection's thread tried, and those of them that it gave up.
@@ -105,6 +110,7 @@ fn split<'p>(path: &'p str, source: &Source) -> (Option<&'p str>, &'p str) {
 struct Client<'a> {
     dataset: Arc<Dataset>,
     connection: &'a Connection,
+    peer: SocketAddr,
     user: User,
     /// The user's, if it has a name.
     account: Option<Arc<Account>>,
@@ -137,6 +143,7 @@ impl Service {
         let commands = Arc::new(Register::timed_with(&running));
         Self {
             connections: Arc::default(),
+            addresses: Addresses::new(config.limits.per_address, &config.trusted_proxies),
             datasets,
             slots: Slots::new(config.limits.queries),
             change_slots: Slots::new(config.limits.changes),
@@ -204,20 +211,28 @@ impl Service {
             link.set_last();
         }
         let origin = request.headers().get(header::ORIGIN).cloned();
-        let line = self.logs.access.is_some().then(|| RequestLine::of(&request, connection.peer()));
+        let (peer, counted) = match self.addresses.client(connection.peer(), request.headers()) {
+            Ok((peer, counted)) => (peer, Ok(counted)),
+            Err(TooMany) => (connection.peer(), Err(TooMany)),
+        };
+        let line = self.logs.access.is_some().then(|| RequestLine::of(&request, peer.to_string()));
         let mut user = None;
-        let answered = match link.take_verdict() {
-            Ok(()) => self.route(request, connection, &mut user).await,
-            Err(doubt) => Err(bad(doubt).into()),
+        let answered = match (link.take_verdict(), &counted) {
+            (Ok(()), Ok(_)) => self.route(request, (connection, peer), &mut user).await,
+            (Ok(()), Err(TooMany)) => Err(Why::TooMany(self.addresses.most()).into()),
+            (Err(doubt), _) => Err(bad(doubt).into()),
         };
         let counter = if answered.is_ok() { &self.answered } else { &self.refused };
         counter.fetch_add(1, Ordering::Relaxed);
         let mut response = answered.unwrap_or_else(Failure::response);
         self.cors.mark(origin.as_ref(), response.headers_mut());
+        browser::bound(response.headers_mut());
+        let response_of = |body: AnswerBody| body.counted(counted.ok().flatten());
         if !link.is_complete() {
             // Its body is not wanted any more.
             response.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
         }
+        let response = response.map(response_of);
         let Some(line) = line else { return Ok(response.map(|body| body.on(link))) };
         let (logs, line) = (Arc::clone(&self.logs), line.by(user.as_deref()));
         let (status, headers) = (response.status(), response.headers().clone());
@@ -229,7 +244,7 @@ impl Service {
     async fn route(
         &self,
         request: Request<Incoming>,
-        connection: &Connection,
+        (connection, peer): (&Connection, SocketAddr),
         name: &mut Option<String>,
     ) -> Answered {
         let (head, body) = request.into_parts();
@@ -260,7 +275,7 @@ impl Service {
             let dataset = self.dataset(dataset, &user).await?;
             let account = user.token.as_ref().map(|token| self.account_of_user(&token.name));
             let (scheme, view) = (scheme(&head.headers, connection), user.view());
-            let client = Client { dataset, connection, user, account, host, scheme, view };
+            let client = Client { dataset, connection, peer, user, account, host, scheme, view };
             let is_limited = client.view.is_some();
             let answered = self.of_dataset(resource, head, body, &client).await;
             return match is_limited {
@@ -270,7 +285,7 @@ impl Service {
                 false => answered,
             };
         }
-        self.of_server(resource, &head, &user, &host, connection).await
+        self.of_server(resource, &head, (&user, peer), &host, connection).await
     }
 
     /// A resource of the server itself.
@@ -278,7 +293,7 @@ impl Service {
         &self,
         resource: Resource,
         head: &Parts,
-        user: &User,
+        (user, peer): (&User, SocketAddr),
         host: &str,
         connection: &Connection,
     ) -> Answered {
@@ -289,7 +304,7 @@ impl Service {
             Resource::Datasets => Ok(self.list_datasets(user)?),
             Resource::Dataset => {
                 check(Wish::Change)?;
-                self.change_dataset(head, user, connection).await
+                self.change_dataset(head, user, peer).await
             }
             Resource::Metrics => {
                 self.check_all_datasets(user)?;
@@ -386,7 +401,8 @@ impl Service {
         }
         check_origin(&head.headers, &client.host, &self.cors, Wish::Read)?;
         let coding = Coding::of_body(&head.headers)?;
-        let body = intake::hold(body, coding, &self.limits, client.dataset.engine.database()).await?;
+        let watch = BodyWatch { task: None, most_work: self.limits.timeout };
+        let body = intake::hold(body, coding, &self.limits, client.dataset.engine.database(), watch).await?;
         let operation = request::parse(&head.method, head.uri.query(), &head.headers, &body.bytes)?;
         let address = format!("{}://{}{}", client.scheme, client.host, head.uri.path());
         match (operation, resource) {
@@ -405,29 +421,11 @@ impl Service {
             (Operation::Update(update), _) => {
                 check_origin(&head.headers, &client.host, &self.cors, Wish::Change)?;
                 self.may_change(client)?;
-                let account = self.account_of_update(client, update.priority);
-                let answered = self.update(update, None, address, client, Arc::clone(&account));
-                with_account(answered, &account).await
+                let listed = self.list_change(RequestKind::Update, &update.text, client, update.priority);
+                let account = Arc::clone(listed.account());
+                with_account(self.update(update, None, address, client, listed), &account).await
             }
         }
-    }
-
-    /// An update that is the body of its request: through a file when it is long.
-    async fn plain_update(&self, head: Parts, body: Incoming, client: &Client<'_>) -> Answered {
-        /// Of a long one, for logs and lists.
-        const SHOWN_BYTES: u64 = 64 << 10;
-        check_origin(&head.headers, &client.host, &self.cors, Wish::Change)?;
-        self.may_change(client)?;
-        let coding = Coding::of_body(&head.headers)?;
-        let body = intake::spool(body, coding, &self.limits, client.dataset.engine.database()).await?;
-        let (shown, rest) = body.text(self.limits.body_bytes, SHOWN_BYTES).map_err(|e| internal(&e))?;
-        let operation = request::parse(&head.method, head.uri.query(), &head.headers, &shown)?;
-        let Operation::Update(update) = operation else { unreachable!("it has the type of an update") };
-        drop(shown);
-        let account = self.account_of_update(client, update.priority);
-        let address = format!("{}://{}{}", client.scheme, client.host, head.uri.path());
-        let answered = self.update(update, rest, address, client, Arc::clone(&account));
-        with_account(answered, &account).await
     }
 
     /// The account of one query, within those of all queries, of the connection and of the user.
@@ -485,76 +483,6 @@ impl Service {
         Ok(begun(answer_head.await.map_err(|_| lost())??, running))
     }
 
-    /// Runs an update; the answer says what it did, and that it is durable. A long one is in
-    /// `whole`, and only its begin is in the request.
-    async fn update(
-        &self,
-        update: ProtocolRequest,
-        whole: Option<Spooled>,
-        base: String,
-        client: &Client<'_>,
-        account: Arc<Account>,
-    ) -> Answered {
-        let slot = self.slot(&self.change_slots, "changes", "--changes").await?;
-        let begun = Instant::now();
-        let running = self.running.enter(RequestKind::Update, (&client.dataset.name, &update.text), &account);
-        let options = UpdateOptions {
-            base: Some(base),
-            timeout: self.timeout(&update, client),
-            memory: client.user.token.as_ref().and_then(|token| token.memory),
-            threads: self.threads(&update),
-            cancel: Some(Arc::clone(&running.task.cancel)),
-            account: Some(Arc::clone(&account)),
-            using_graphs: update.default_graphs,
-            using_named_graphs: update.named_graphs,
-            allow_load: self.allow_load.clone(),
-            view: client.view.clone(),
-            ..UpdateOptions::default()
-        };
-        let engine = Arc::clone(&client.dataset.engine);
-        let text = Arc::new(update.text);
-        let told = Arc::clone(&text);
-        let longest = usize::try_from(self.limits.body_bytes).unwrap_or(usize::MAX);
-        let done = tokio::task::spawn_blocking(move || {
-            let _slot = slot;
-            match whole {
-                Some(whole) => engine.update_from(whole, longest, &options),
-                None => engine.update(&text, &options),
-            }
-        });
-        let updated = done.await.map_err(|_| lost())?.map_err(|error| refusal(&error));
-        if self.logs.is_slow(begun.elapsed()) {
-            self.logs.slow(&SlowRequest {
-                kind: "update",
-                text: &told,
-                took: begun.elapsed(),
-                rows: updated.as_ref().map_or(0, |done| done.changed.inserted + done.changed.deleted),
-                activity: account.activity().to_string(),
-                plan: None,
-                error: updated.as_ref().err().map(|refusal| refusal.1.clone()),
-            });
-        }
-        let updated = updated?;
-        let report = serde_json::json!({
-            "transaction": updated.txn, "inserted": updated.changed.inserted, "deleted": updated.changed.deleted,
-        });
-        self.note_change(client, "update", &told, &report);
-        let body = AnswerBody::whole(format!("{report}\n")).while_running(running);
-        Ok(with_activity(response(StatusCode::OK, "application/json", body), &account))
-    }
-
-    /// Writes a change into the audit log.
-    fn note_change(&self, client: &Client<'_>, kind: &str, text: &str, report: &serde_json::Value) {
-        if self.logs.audit.is_some() {
-            let mut what = report.clone();
-            (what["kind"], what["text"]) = (kind.into(), text.into());
-            if !client.dataset.name.is_empty() {
-                what["dataset"] = client.dataset.name.as_str().into();
-            }
-            self.logs.change(&client.connection.peer(), client.name(), &what);
-        }
-    }
-
     /// The Graph Store Protocol.
     async fn graph(&self, head: Parts, body: Incoming, client: &Client<'_>) -> Answered {
         let reads = matches!(head.method, Method::GET | Method::HEAD);
@@ -569,24 +497,7 @@ impl Service {
             let answered = self.read_graph(&target, wanted, client, &account);
             return with_account(answered, &account).await;
         }
-        self.may_change(client)?;
-        let account = self.account_of_update(client, Priority::Normal);
-        let told = format!("{} {}", head.method, head.uri);
-        let answer = if head.method == Method::DELETE {
-            let engine = Arc::clone(&client.dataset.engine);
-            let deleted =
-                self.change(client, &account, move |asker| graph_store::delete(&engine, &target, asker));
-            with_account(deleted, &account).await?;
-            empty(StatusCode::NO_CONTENT)
-        } else {
-            let coding = Coding::of_body(&head.headers)?;
-            let body = intake::spool(body, coding, &self.limits, client.dataset.engine.database()).await?;
-            let write = if head.method == Method::PUT { GraphWrite::Replace } else { GraphWrite::Add };
-            let stored = self.store_graph(target, write, head.headers, body, client, &account);
-            with_account(stored, &account).await?
-        };
-        self.note_change(client, "graph", &told, &serde_json::json!({}));
-        Ok(with_activity(answer, &account))
+        self.change_graph(target, head, body, client).await
     }
 
     async fn read_graph(
@@ -625,66 +536,11 @@ impl Service {
         Ok(begun(answer_head.await.map_err(|_| lost())??, running))
     }
 
-    async fn store_graph(
-        &self,
-        target: Target,
-        write: GraphWrite,
-        headers: HeaderMap,
-        body: Spooled,
-        client: &Client<'_>,
-        account: &Arc<Account>,
-    ) -> Answered {
-        let (engine, root) = (Arc::clone(&client.dataset.engine), client.root());
-        let store =
-            move |asker: &Asker| graph_store::store(&engine, &target, write, &headers, body, &root, asker);
-        let stored = self.change(client, account, store).await?;
-        let status = if stored.created { StatusCode::CREATED } else { StatusCode::NO_CONTENT };
-        let mut response = empty(status);
-        if let Some(location) = stored.location {
-            let value = location.parse().map_err(|_| bad("the Host is no part of an address"))?;
-            response.headers_mut().insert(header::LOCATION, value);
-        }
-        Ok(response)
-    }
-
     /// A slot, once it is this request's turn.
     async fn slot(&self, slots: &Slots, what: &'static str, switch: &'static str) -> Result<Slot, Failure> {
         let wait = self.limits.wait;
         let busy = || Why::Busy { what, all: slots.all(), switch, wait };
         slots.take(wait).await.ok_or_else(|| Failure { why: busy(), activity: None })
-    }
-
-    /// Runs a change on a blocking thread; it is told to stop when the client leaves, or at the
-    /// time limit.
-    async fn change<T: Send + 'static>(
-        &self,
-        client: &Client<'_>,
-        account: &Arc<Account>,
-        change: impl FnOnce(&Asker) -> Result<T, Refusal> + Send + 'static,
-    ) -> Result<T, Failure> {
-        let slot = self.slot(&self.change_slots, "changes", "--changes").await?;
-        let running = self.running.enter(RequestKind::Graph, (&client.dataset.name, "a graph"), account);
-        let (account, cancel) = (Arc::clone(account), Arc::clone(&running.task.cancel));
-        let asker = Asker { account, view: client.view.clone(), cancel };
-        let mut done = tokio::task::spawn_blocking(move || {
-            let _slot = slot;
-            change(&asker)
-        });
-        let limit = async {
-            match self.limits.timeout {
-                Some(most) => tokio::time::sleep(most).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            changed = &mut done => return Ok(changed.map_err(|_| lost())??),
-            () = limit => running.task.cancel.store(true, Ordering::Relaxed),
-        }
-        // It may have come to its end all the same.
-        match done.await.map_err(|_| lost())? {
-            Ok(changed) => Ok(changed),
-            Err(_) => Err(refusal(&QueryError::Timeout(self.limits.timeout.unwrap_or_default())).into()),
-        }
     }
 
     /// The service and its data, for those that ask nothing.
@@ -741,7 +597,7 @@ impl Service {
         let dataset = datasets.iter().find(|dataset| dataset.name == task.dataset);
         if task.kind == RequestKind::Query
             && let Some(dataset) = dataset
-            && let Ok(plan) = dataset.engine.explain(&task.text, &QueryOptions::default())
+            && let Ok(plan) = dataset.engine.explain(&task.text(), &QueryOptions::default())
         {
             about["plan"] = plan.lines().map(str::to_owned).collect();
         }

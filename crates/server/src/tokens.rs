@@ -24,7 +24,7 @@
 
 use std::io::{self, Write};
 use std::ops::Deref;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
@@ -155,6 +155,12 @@ pub enum TokenError {
         /// why
         message: String,
     },
+    /// a server was to ask it
+    #[error("{path}: there is no such file; make it with `snowmelt token add {path} NAME`")]
+    Missing {
+        /// the file
+        path: PathBuf,
+    },
     /// a name that is there, or is not
     #[error("{0}")]
     Name(String),
@@ -202,6 +208,29 @@ impl TokenFile {
         Ok(Self { path: path.to_owned(), list })
     }
 
+    /// Changes a file: read, changed and replaced while no other process changes it.
+    ///
+    /// # Errors
+    /// It cannot be read or written; those of `change`, which leave it as it was.
+    pub fn change<T>(
+        path: &Path,
+        change: impl FnOnce(&mut Self) -> Result<T, TokenError>,
+    ) -> Result<T, TokenError> {
+        // The lock is on a file of its own: the other one is replaced.
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".lock");
+        let lock_path = path.with_file_name(name);
+        let failed = |source| TokenError::File { path: lock_path.clone(), source };
+        let mut options = std::fs::OpenOptions::new();
+        let options = options.write(true).create(true).truncate(false).mode(0o600);
+        let lock = options.open(&lock_path).map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        let mut file = Self::read(path)?;
+        let done = change(&mut file)?;
+        file.write()?;
+        Ok(done)
+    }
+
     /// Adds a token and gives it out: it is shown once.
     ///
     /// # Errors
@@ -234,10 +263,7 @@ impl TokenFile {
     }
 
     /// Writes the file, readable for its owner alone; a crash leaves the old one or the new one.
-    ///
-    /// # Errors
-    /// It cannot be written.
-    pub fn write(&self) -> Result<(), TokenError> {
+    fn write(&self) -> Result<(), TokenError> {
         let failed = |source| TokenError::File { path: self.path.clone(), source };
         let text =
             toml::to_string(&TokenTables { token: self.list.clone() }).expect("tokens are written as TOML");
@@ -246,7 +272,9 @@ impl TokenFile {
         let mut file =
             options.write(true).create(true).truncate(true).mode(0o600).open(&new).map_err(failed)?;
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-        written.and_then(|()| std::fs::rename(&new, &self.path)).map_err(failed)
+        written.and_then(|()| std::fs::rename(&new, &self.path)).map_err(failed)?;
+        let dir = self.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        std::fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed)
     }
 }
 
@@ -271,8 +299,12 @@ pub struct Keeper {
 struct Known {
     tokens: Arc<Vec<Arc<Holder>>>,
     looked: Instant,
-    modified: Option<SystemTime>,
+    stamp: Option<FileStamp>,
 }
+
+/// What tells one content of a file from the next: a time alone has steps, in which it may change
+/// twice.
+type FileStamp = (SystemTime, u64, u64);
 
 /// A token, and what it means.
 #[derive(Debug, PartialEq, Eq)]
@@ -329,6 +361,8 @@ pub enum Denied {
     Forbidden(Rights),
     /// its token is for other datasets
     Dataset,
+    /// it says twice who it is: whoever passes it on may have looked at the other one
+    Twice,
 }
 
 impl Keeper {
@@ -340,8 +374,11 @@ impl Keeper {
     /// Of a file; without a token one may read if `public_read`.
     ///
     /// # Errors
-    /// The file cannot be read, or is not a file of tokens.
+    /// The file is not there, cannot be read, or is not a file of tokens.
     pub fn of_file(path: &Path, public_read: bool) -> Result<Self, TokenError> {
+        if !path.try_exists().map_err(|source| TokenError::File { path: path.to_owned(), source })? {
+            return Err(TokenError::Missing { path: path.to_owned() });
+        }
         let file = TokenFile::read(path)?;
         Ok(Self::new(Some(path.to_owned()), public_read.then_some(Rights::Read), file.list))
     }
@@ -352,8 +389,8 @@ impl Keeper {
     }
 
     fn new(path: Option<PathBuf>, public: Option<Rights>, tokens: Vec<Token>) -> Self {
-        let modified = path.as_deref().and_then(modified);
-        let known = Known { tokens: Holder::all(tokens), looked: Instant::now(), modified };
+        let stamp = path.as_deref().and_then(stamp);
+        let known = Known { tokens: Holder::all(tokens), looked: Instant::now(), stamp };
         Self { path, public, known: Mutex::new(known) }
     }
 
@@ -362,6 +399,9 @@ impl Keeper {
     /// # Errors
     /// It has none.
     pub fn user(&self, headers: &HeaderMap, needed: Rights) -> Result<User, Denied> {
+        if headers.get_all(header::AUTHORIZATION).iter().nth(1).is_some() {
+            return Err(Denied::Twice);
+        }
         let user = match credentials(headers) {
             Some((name, secret)) => {
                 let hashed = hash(&secret);
@@ -405,19 +445,20 @@ impl Keeper {
             && known.looked.elapsed() >= LOOK
         {
             known.looked = Instant::now();
-            let now = modified(path);
-            if now != known.modified
+            let now = stamp(path);
+            if now != known.stamp
                 && let Ok(file) = TokenFile::read(path)
             {
-                (known.tokens, known.modified) = (Holder::all(file.list), now);
+                (known.tokens, known.stamp) = (Holder::all(file.list), now);
             }
         }
         Arc::clone(&known.tokens)
     }
 }
 
-fn modified(path: &Path) -> Option<SystemTime> {
-    std::fs::metadata(path).and_then(|meta| meta.modified()).ok()
+fn stamp(path: &Path) -> Option<FileStamp> {
+    let meta = std::fs::metadata(path).ok()?;
+    Some((meta.modified().ok()?, meta.ino(), meta.len()))
 }
 
 /// The name, if one is said, and the secret of a request.
@@ -456,15 +497,15 @@ mod tests {
     fn tokens_do_what_they_may_and_no_more() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tokens.toml");
-        let mut file = TokenFile::read(&path).unwrap();
-        let secret = file.add(token("reports", Rights::Read)).unwrap();
-        let admin = file.add(token("anna", Rights::Admin)).unwrap();
-        assert!(matches!(file.add(token("anna", Rights::Read)), Err(TokenError::Name(_))));
-        assert!(matches!(file.add(token("a b", Rights::Read)), Err(TokenError::Name(_))));
-        file.write().unwrap();
+        let add = |name, rights| TokenFile::change(&path, |file| file.add(token(name, rights)));
+        assert!(matches!(Keeper::of_file(&path, true), Err(TokenError::Missing { .. })));
+        let secret = add("reports", Rights::Read).unwrap();
+        let admin = add("anna", Rights::Admin).unwrap();
+        assert!(matches!(add("anna", Rights::Read), Err(TokenError::Name(_))));
+        assert!(matches!(add("a b", Rights::Read), Err(TokenError::Name(_))));
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(!text.contains(&secret) && text.contains("reports"), "{text}");
-        assert_eq!(TokenFile::read(&path).unwrap(), file);
+        assert_eq!(TokenFile::read(&path).unwrap().list.len(), 2);
 
         let keeper = Keeper::of_file(&path, false).unwrap();
         let name = |headers: &HeaderMap, needed| {
@@ -477,12 +518,36 @@ mod tests {
         for wrong in [bearer("snowmelt_x"), basic("anna", &secret), HeaderMap::new()] {
             assert_eq!(name(&wrong, Rights::Read), Err(Denied::Unknown), "{wrong:?}");
         }
+        let mut twice = bearer(&secret);
+        twice.append(header::AUTHORIZATION, bearer(&admin)[header::AUTHORIZATION].clone());
+        assert_eq!(name(&twice, Rights::Read), Err(Denied::Twice));
+        assert_eq!(Keeper::open_to_all().user(&twice, Rights::Read), Err(Denied::Twice));
+    }
+
+    #[test]
+    fn all_tokens_that_are_added_at_once_are_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tokens.toml");
+        let secrets: Vec<String> = std::thread::scope(|scope| {
+            let add = |n: usize| {
+                TokenFile::change(&path, |file| file.add(token(&format!("user{n}"), Rights::Read))).unwrap()
+            };
+            let threads: Vec<_> = (0..16).map(|n| scope.spawn(move || add(n))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let keeper = Keeper::of_file(&path, false).unwrap();
+        assert!(secrets.iter().all(|secret| keeper.user(&bearer(secret), Rights::Read).is_ok()));
+        // One that fails leaves the others.
+        assert!(TokenFile::change(&path, |file| file.remove("nobody")).is_err());
+        assert_eq!(TokenFile::read(&path).unwrap().list.len(), 16);
     }
 
     #[test]
     fn those_without_a_token_may_read_where_that_is_public() {
         let dir = tempfile::tempdir().unwrap();
-        let keeper = Keeper::of_file(&dir.path().join("tokens.toml"), true).unwrap();
+        let path = dir.path().join("tokens.toml");
+        std::fs::write(&path, "").unwrap();
+        let keeper = Keeper::of_file(&path, true).unwrap();
         assert!(keeper.user(&HeaderMap::new(), Rights::Read).is_ok());
         assert_eq!(keeper.user(&HeaderMap::new(), Rights::Write), Err(Denied::Unknown), "a token would help");
         assert_eq!(keeper.user(&bearer("x"), Rights::Read), Err(Denied::Unknown), "a wrong one is told");
@@ -495,19 +560,19 @@ mod tests {
     fn a_changed_file_is_read_again_and_a_broken_one_changes_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tokens.toml");
+        std::fs::write(&path, "").unwrap();
         let keeper = Keeper::of_file(&path, false).unwrap();
         let look_again = || keeper.known.lock().unwrap().looked = Instant::now() - LOOK;
-        let mut file = TokenFile::read(&path).unwrap();
-        let secret = file.add(token("late", Rights::Read)).unwrap();
-        file.write().unwrap();
+        let secret = TokenFile::change(&path, |file| file.add(token("late", Rights::Read))).unwrap();
+        let kept = std::fs::read(&path).unwrap();
         look_again();
         assert!(keeper.user(&bearer(&secret), Rights::Read).is_ok());
         std::fs::write(&path, "[[token]]\nname = 7").unwrap();
         look_again();
         assert!(keeper.user(&bearer(&secret), Rights::Read).is_ok(), "it is as it was");
-        file.remove("late").unwrap();
-        assert!(file.remove("late").is_err());
-        file.write().unwrap();
+        std::fs::write(&path, kept).unwrap();
+        TokenFile::change(&path, |file| file.remove("late")).unwrap();
+        assert!(TokenFile::change(&path, |file| file.remove("late")).is_err());
         look_again();
         assert_eq!(keeper.user(&bearer(&secret), Rights::Read), Err(Denied::Unknown));
     }

@@ -315,14 +315,13 @@ fn running_requests_are_listed_and_ended() {
 
 fn with_tokens(dir: &Path, public_read: bool) -> (Running, [String; 3]) {
     let path = dir.join("tokens.toml");
-    let mut file = TokenFile::read(&path).unwrap();
+    let add = |token| TokenFile::change(&path, |file| file.add(token));
     let secrets = [("reader", Rights::Read), ("writer", Rights::Write), ("admin", Rights::Admin)].map(
         |(name, rights)| {
             let rows = (rights == Rights::Read).then_some(60);
-            file.add(Token { rows, ..Token::new(name, rights) }).unwrap()
+            add(Token { rows, ..Token::new(name, rights) }).unwrap()
         },
     );
-    file.write().unwrap();
     let keeper = Arc::new(Keeper::of_file(&path, public_read).unwrap());
     let data: String = (0..50).map(|i| format!("<urn:s{i}> <urn:p> \"{i}\" .\n")).collect();
     (Running::start(&data, ServerConfig { keeper, ..config() }), secrets)
@@ -446,12 +445,11 @@ fn logs_say_who_did_what() {
 fn some_graphs_are_all_that_a_user_of_them_sees() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("tokens.toml");
-    let mut file = TokenFile::read(&path).unwrap();
+    let add = |token| TokenFile::change(&path, |file| file.add(token));
     let graphs = Some(vec!["urn:open".to_owned()]);
-    let some = file.add(Token { graphs: graphs.clone(), ..Token::new("some", Rights::Write) }).unwrap();
-    let all = file.add(Token::new("all", Rights::Admin)).unwrap();
-    assert!(file.add(Token { graphs, ..Token::new("boss", Rights::Admin) }).is_err(), "meters are of all");
-    file.write().unwrap();
+    let some = add(Token { graphs: graphs.clone(), ..Token::new("some", Rights::Write) }).unwrap();
+    let all = add(Token::new("all", Rights::Admin)).unwrap();
+    assert!(add(Token { graphs, ..Token::new("boss", Rights::Admin) }).is_err(), "meters are of all");
     let keeper = Arc::new(Keeper::of_file(&path, false).unwrap());
     let data = "<urn:a> <urn:p> \"default secret\" .\n<urn:a> <urn:p> \"seen\" <urn:open1> .\n\
                 <urn:a> <urn:p> \"secret\" <urn:closed> .\n";

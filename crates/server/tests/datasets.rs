@@ -190,11 +190,10 @@ fn a_dataset_in_use_is_not_closed() {
 fn a_token_is_for_its_datasets() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("tokens.toml");
-    let mut file = TokenFile::read(&path).unwrap();
+    let add = |token| TokenFile::change(&path, |file| file.add(token));
     let datasets = Some(vec!["a".to_owned()]);
-    let some = file.add(Token { datasets, ..Token::new("some", Rights::Admin) }).unwrap();
-    let all = file.add(Token::new("all", Rights::Admin)).unwrap();
-    file.write().unwrap();
+    let some = add(Token { datasets, ..Token::new("some", Rights::Admin) }).unwrap();
+    let all = add(Token::new("all", Rights::Admin)).unwrap();
     let keeper = Arc::new(Keeper::of_file(&path, false).unwrap());
     let server = start(Duration::from_secs(300), ServerConfig { keeper, ..config() });
     let by = |secret: &str, method: &str, path: &str| {

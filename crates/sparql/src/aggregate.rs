@@ -16,15 +16,21 @@ use rustc_hash::FxHashSet;
 use snowmelt_graph::{Kind, TermId, TermRef};
 use spargebra::algebra::{AggregateExpression, AggregateFunction};
 
+use crate::bounds::Held;
 use crate::expr::CompileError;
 use crate::value::{TermError, TermStore, Terms, Value};
 use best::Best;
 use sum::Total;
 
+/// Bytes reserved ahead, so that not every row asks.
+const AHEAD: usize = 64 << 10;
+
 /// One aggregate over all groups.
 pub struct Aggregate {
     state: GroupStates,
     distinct: Option<DistinctArguments>,
+    /// of the texts in its groups: reserved before they grow, since one batch may hold many
+    held: Held,
 }
 
 /// Arguments seen of each group; ids are normalised to stored ones, so that equal terms are
@@ -60,7 +66,6 @@ enum GroupStates {
     Concat {
         groups: Vec<Concat>,
         separator: String,
-        bytes: usize,
     },
 }
 
@@ -83,7 +88,13 @@ impl Aggregate {
         // A value more or less of a kind changes neither the least, nor the greatest, nor that
         // there is one.
         let matters = !matches!(state, GroupStates::Best { .. } | GroupStates::Sample(_));
-        Ok(Aggregate { state, distinct: (distinct && matters).then(DistinctArguments::default) })
+        let distinct = (distinct && matters).then(DistinctArguments::default);
+        Ok(Aggregate { state, distinct, held: Held::default() })
+    }
+
+    /// The same; its texts are held in a query's memory.
+    pub(crate) fn held_by(self, held: Held) -> Self {
+        Aggregate { held, ..self }
     }
 
     fn state(name: &AggregateFunction) -> Result<GroupStates, CompileError> {
@@ -97,7 +108,6 @@ impl Aggregate {
             AggregateFunction::GroupConcat { separator } => GroupStates::Concat {
                 groups: Vec::new(),
                 separator: separator.clone().unwrap_or_else(|| " ".to_owned()),
-                bytes: 0,
             },
             AggregateFunction::Custom(iri) => {
                 return Err(CompileError::Unsupported(format!("aggregate {iri}")));
@@ -112,7 +122,7 @@ impl Aggregate {
         self.distinct.is_some() && matches!(self.state, GroupStates::Count { all: true, .. })
     }
 
-    /// Bytes held, to be counted against the query's memory.
+    /// Bytes held beside texts, to be counted against the query's memory.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let distinct = self.distinct.as_ref().map_or(0, |d| {
@@ -128,9 +138,9 @@ impl Aggregate {
                 GroupStates::Average { groups, bytes } => {
                     groups.capacity() * size_of::<(Total, i64)>() + bytes.unsigned_abs()
                 }
-                GroupStates::Best { groups, bytes, .. } => groups.capacity() * size_of::<Best>() + bytes,
+                GroupStates::Best { groups, .. } => groups.capacity() * size_of::<Best>(),
                 GroupStates::Sample(groups) => groups.capacity() * 8,
-                GroupStates::Concat { groups, bytes, .. } => groups.capacity() * size_of::<Concat>() + bytes,
+                GroupStates::Concat { groups, .. } => groups.capacity() * size_of::<Concat>(),
             }
     }
 
@@ -157,7 +167,7 @@ impl Aggregate {
     ) -> Result<(), TermError> {
         assert!(!self.counts_distinct_rows(), "update_rows is for COUNT(DISTINCT *)");
         let Some(distinct) = &mut self.distinct else {
-            return self.state.update(terms, store, groups, args);
+            return self.state.update(terms, store, (groups, args), &mut self.held);
         };
         let mut args = args.to_vec();
         terms.to_stored(store, &mut args)?;
@@ -170,7 +180,7 @@ impl Aggregate {
                 new_args.push(arg);
             }
         }
-        self.state.update(terms, store, &new_groups, &new_args)
+        self.state.update(terms, store, (&new_groups, &new_args), &mut self.held)
     }
 
     /// COUNT(DISTINCT *): takes in whole solutions, `cols` being all visible variables.
@@ -197,7 +207,7 @@ impl Aggregate {
     }
 
     /// The result of each group. The ids last for the query.
-    pub fn finish(self, terms: &mut Terms) -> Vec<TermId> {
+    pub fn finish(mut self, terms: &mut Terms) -> Vec<TermId> {
         match self.state {
             GroupStates::Count { groups, .. } => {
                 groups.into_iter().map(|n| push(terms, Some(Value::Integer(n.into())))).collect()
@@ -215,7 +225,11 @@ impl Aggregate {
                 .into_iter()
                 .map(|group| match group {
                     Concat::Empty => terms.intern(TermRef::string("")),
-                    Concat::Text(text) => terms.intern(TermRef::string(&text)),
+                    Concat::Text(text) => {
+                        let id = terms.intern(TermRef::string(&text));
+                        self.held.give_back(text.capacity());
+                        id
+                    }
                     Concat::Failed => TermId::UNDEF,
                 })
                 .collect(),
@@ -232,8 +246,8 @@ impl GroupStates {
         &mut self,
         terms: &mut Terms,
         store: &mut dyn TermStore,
-        rows: &[u32],
-        args: &[TermId],
+        (rows, args): (&[u32], &[TermId]),
+        held: &mut Held,
     ) -> Result<(), TermError> {
         match self {
             GroupStates::Count { groups, all: true } => rows.iter().for_each(|g| groups[*g as usize] += 1),
@@ -264,6 +278,9 @@ impl GroupStates {
                         *bytes -= best.bytes();
                         best.update(*a, *max, terms);
                         *bytes += best.bytes();
+                        if *bytes > held.bytes() {
+                            held.set(*bytes + AHEAD, "group")?;
+                        }
                     }
                     terms.fault()
                 })?
@@ -276,11 +293,11 @@ impl GroupStates {
                     }
                 }
             }
-            GroupStates::Concat { groups, separator, bytes } => {
+            GroupStates::Concat { groups, separator } => {
                 terms.in_parts(0..rows.len(), &mut |terms, part| {
                     terms.prefetch(store, args[part.clone()].iter().copied())?;
                     for (g, a) in rows[part.clone()].iter().zip(&args[part]) {
-                        *bytes += groups[*g as usize].add(*a, separator, terms);
+                        groups[*g as usize].add(*a, separator, terms, held)?;
                         if terms.poll(0).is_none() {
                             return terms.fault();
                         }
@@ -300,30 +317,35 @@ fn prefetch_numbers(terms: &mut Terms, store: &mut dyn TermStore, args: &[TermId
 }
 
 impl Concat {
-    /// Adds one value's text, unless the whole would be too long; gives the bytes it grew by.
-    fn add(&mut self, id: TermId, separator: &str, terms: &Terms) -> usize {
+    /// Adds one value's text, unless the whole would be too long.
+    fn add(&mut self, id: TermId, separator: &str, terms: &Terms, held: &mut Held) -> Result<(), TermError> {
         let added = terms.with_term(id, |term| {
             let (TermRef::Iri(text) | TermRef::Literal { lexical: text, .. }) = term else { return None };
-            match self {
-                Concat::Failed => None,
-                Concat::Empty => {
-                    *self = Concat::Text(text.to_owned());
-                    Some(text.len())
+            let (all, separator) = match self {
+                Concat::Failed => return None,
+                Concat::Empty => (&mut String::new(), ""),
+                Concat::Text(all) => (all, separator),
+            };
+            let len = all.len() + separator.len() + text.len();
+            terms.fits(len)?;
+            if len > all.capacity() {
+                let more = len.max(2 * all.capacity()) - all.capacity();
+                if let Err(error) = held.add(more, "group") {
+                    return Some(Err(error));
                 }
-                Concat::Text(all) => {
-                    let before = all.capacity();
-                    terms.fits(all.len() + separator.len() + text.len())?;
-                    all.push_str(separator);
-                    all.push_str(text);
-                    Some(all.capacity() - before)
-                }
+                all.reserve_exact(all.capacity() + more - all.len());
             }
+            all.push_str(separator);
+            all.push_str(text);
+            let all = std::mem::take(all);
+            *self = Concat::Text(all);
+            Some(Ok(()))
         });
         match added.flatten() {
-            Some(added) => added,
+            Some(added) => Ok(added?),
             None => {
                 *self = Concat::Failed;
-                0
+                Ok(())
             }
         }
     }

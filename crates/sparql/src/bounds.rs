@@ -11,7 +11,7 @@ pub(crate) mod text_limits;
 
 pub(crate) use active::Active;
 pub(crate) use limits::{Limits, Stop};
-pub(crate) use memory::{Held, Line, MemoryShare, Shares, TextKind, TextMemory, text_bytes};
+pub(crate) use memory::{Held, Line, MemoryShare, Shares, TextKind, TextMemory, TextRoom, text_bytes};
 pub(crate) use stack::{Deep, with_room};
 pub use text_limits::TextLimits;
 pub(crate) use text_limits::plan_stack_bytes;

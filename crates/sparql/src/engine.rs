@@ -34,12 +34,15 @@ use std::time::{Duration, Instant};
 use oxsdatatypes::DateTime;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
-use snowmelt_graph::{Account, Activity, Database, GraphView, Session, Term, TermId, WaitFor, WaitSign};
+use snowmelt_graph::{
+    Account, Activity, Database, GraphView, Reservation, Session, Term, TermId, WaitFor, WaitSign,
+};
 use spargebra::Query;
 
 use crate::algebra::{Algebra, Form, Var};
 use crate::bounds::{
-    Active, Deep, Limits, Line, MemoryShare, Shares, TextKind, TextLimits, TextMemory, text_bytes, with_room,
+    Active, Deep, Limits, Line, MemoryShare, Shares, TextKind, TextLimits, TextMemory, TextRoom, text_bytes,
+    with_room,
 };
 use crate::error::QueryError;
 use crate::exec::source::Source;
@@ -50,7 +53,7 @@ use crate::text::{bind, shape, syntax};
 use crate::value::{LocalTerms, Terms};
 use result::Timing;
 use template::Template;
-use view::{Views, VisibleGraphs};
+use view::{Views, VisibleGraphs, names_graphs};
 
 pub use explanation::{Assumptions, Explanation, Measured, Outcome, PlanEstimate, PlanStep, Residence};
 pub use reads::PlanCosts;
@@ -156,7 +159,7 @@ impl Engine {
             predicates: Mutex::default(),
             active: Arc::default(),
             line: Line::default(),
-            texts: Line::default(),
+            texts: Line::of_all_sizes(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             scans: Arc::default(),
             views: Views::default(),
@@ -235,7 +238,7 @@ impl Engine {
         options: &QueryOptions,
     ) -> Result<QueryResult, QueryError> {
         let begun = Instant::now();
-        let mut source = Source::new(session);
+        let mut source = Source::new(self.seen_session(session, options.view.as_ref()));
         let limits = limits(options);
         let text = parsed.text;
         let params = bind::params(&options.bindings)?;
@@ -245,6 +248,14 @@ impl Engine {
         let template = Template::new(query, parsed, options_seen, &params, self, &mut source, &limits)?;
         let prepared = self.plan(Arc::new(template), params, source, options, &limits, None)?;
         self.start(prepared, text, options, begun)
+    }
+
+    /// A session for who sees the graphs of a view alone, if there is one.
+    pub fn seen_session(&self, session: Session, view: Option<&Arc<GraphView>>) -> Session {
+        match view {
+            Some(view) => session.veiled(&self.views.veil(view)),
+            None => session,
+        }
     }
 
     fn start(
@@ -320,17 +331,14 @@ impl Engine {
     }
 
     fn prepare(&self, text: &str, options: &QueryOptions, limits: &Limits) -> Result<Prepared, QueryError> {
-        let reserved = self.reserve_text(
-            TextKind::Query,
-            text,
-            (options.memory_wait, sign_of(&options.account)),
-            limits,
-        )?;
+        let asked = (options.memory_wait, options.memory, sign_of(&options.account));
+        let reserved = self.reserve_text(TextKind::Query, text, asked, limits)?;
         let session = self.db.session()?;
-        let mut source = Source::new(match &options.account {
+        let session = match &options.account {
             Some(account) => session.charged_to(account),
             None => session,
-        });
+        };
+        let mut source = Source::new(self.seen_session(session, options.view.as_ref()));
         let view = options.view.as_ref();
         let visible = view.map(|view| self.views.of(view, &mut source, limits)).transpose()?;
         let (template, params) = self.template(text, (options, visible.as_ref()), &mut source, limits)?;
@@ -342,19 +350,25 @@ impl Engine {
         &self,
         kind: TextKind,
         text: &str,
-        (wait, sign): (Option<Duration>, Option<&WaitSign>),
+        (wait, memory, sign): (Option<Duration>, Option<usize>, Option<&WaitSign>),
         limits: &Limits,
     ) -> Result<Option<TextMemory>, QueryError> {
-        let budget = self.db.memory();
-        let bytes = text_bytes(kind, text, budget.total(), self.db.pool_bytes());
+        let (budget, pool) = (self.db.memory(), self.db.pool_bytes());
+        let least = match kind {
+            TextKind::Query => Shares::of(budget.total(), pool, memory).least,
+            TextKind::Update => 0,
+        };
+        let bytes = text_bytes(kind, text, TextRoom { total: budget.total(), pool, least })?;
         if bytes == 0 {
             return Ok(None);
         }
         let wait = wait.unwrap_or(MEMORY_WAIT);
         let sleep_ns = |ns| self.db.clock().sleep_ns(ns);
         let _shown = sign.map(|sign| sign.show(WaitFor::Memory));
-        let reserved = self.texts.reserve(budget, "the text of a query", bytes, wait, limits, &sleep_ns)?;
-        Ok(Some(TextMemory { budget: budget.clone(), reserved }))
+        let what = "the text of a query";
+        let mut reserved = self.texts.reserve(budget, what, bytes + least, wait, limits, &sleep_ns)?;
+        let least = (least > 0).then(|| reserved.split(least as u64));
+        Ok(Some(TextMemory { budget: budget.clone(), reserved, least }))
     }
 
     fn plan(
@@ -364,11 +378,12 @@ impl Engine {
         mut source: Source,
         options: &QueryOptions,
         limits: &Limits,
-        text: Option<TextMemory>,
+        mut text: Option<TextMemory>,
     ) -> Result<Prepared, QueryError> {
         let consts = template.resolve(&params, &mut source, limits)?;
         let plan = template.plan(self, &params, &consts, &mut source, options.costs, limits)?;
-        let mut run = self.run(&template, params, consts, source, options, limits)?;
+        let memory = self.admit(options, limits, text.as_mut().and_then(|text| text.least.take()))?;
+        let mut run = self.run(&template, (params, consts), source, options, limits, memory)?;
         if options.batch_rows.is_none() {
             run.batch = run.batch.of_each(plan.nodes, run.memory.least());
         }
@@ -376,14 +391,32 @@ impl Engine {
         Ok(Prepared { template, plan, run, text })
     }
 
+    /// The memory of a query, once there is its least; or with that, if it was reserved.
+    fn admit(
+        &self,
+        options: &QueryOptions,
+        limits: &Limits,
+        least: Option<Reservation>,
+    ) -> Result<MemoryShare, QueryError> {
+        let budget = self.db.memory().clone();
+        let shares = Shares::of(budget.total(), self.db.pool_bytes(), options.memory);
+        if let Some(least) = least {
+            return Ok(MemoryShare::of(shares, budget, least));
+        }
+        let wait = options.memory_wait.unwrap_or(MEMORY_WAIT);
+        let sleep_ns = |ns| self.db.clock().sleep_ns(ns);
+        let _shown = sign_of(&options.account).map(|sign| sign.show(WaitFor::Memory));
+        MemoryShare::admit(shares, budget, &self.line, wait, limits, sleep_ns)
+    }
+
     fn run(
         &self,
         template: &Template,
-        params: Vec<GroundTerm>,
-        consts: Vec<Option<TermId>>,
+        (params, consts): (Vec<GroundTerm>, Vec<Option<TermId>>),
         mut source: Source,
         options: &QueryOptions,
         limits: &Limits,
+        memory: MemoryShare,
     ) -> Result<Run, QueryError> {
         let plain = source.session.is_plain()?;
         let algebra = template.algebra.clone();
@@ -392,13 +425,6 @@ impl Engine {
         };
         let (default_graphs, named_graphs) =
             (graphs(&algebra.dataset.default), graphs(&algebra.dataset.named));
-        let budget = self.db.memory().clone();
-        let shares = Shares::of(budget.total(), self.db.pool_bytes(), options.memory);
-        let wait = options.memory_wait.unwrap_or(MEMORY_WAIT);
-        let sleep_ns = |ns| self.db.clock().sleep_ns(ns);
-        let shown = sign_of(&options.account).map(|sign| sign.show(WaitFor::Memory));
-        let memory = MemoryShare::admit(shares, budget, &self.line, wait, limits, sleep_ns)?;
-        drop(shown);
         let longest = self.db.longest_term_bytes();
         let locals = Arc::new(LocalTerms::held_by(memory.held()));
         // the calendar takes its time
@@ -453,7 +479,8 @@ impl Engine {
         let (options, visible) = seen;
         let short = text.len() <= KEPT_TEXT_BYTES;
         let bound = bind::params(&options.bindings)?;
-        if let Some(shaped) = if short { shape::shape(text) } else { None } {
+        let has_shape = short && (visible.is_none() || !names_graphs(text));
+        if let Some(shaped) = if has_shape { shape::shape(text) } else { None } {
             let key = cache_key(&shaped.text, options, visible);
             let params = [shaped.params, bound.clone()].concat();
             if let Some(template) = self.kept(&key, source, limits)? {

@@ -78,6 +78,18 @@ pub enum QueryError {
         /// The operator that asked last.
         what: &'static str,
     },
+    /// A text that takes more memory than it can ever have here.
+    #[error(
+        "a text of {text_bytes} bytes takes {needed_bytes} bytes of memory, and of --memory there are at most {most_bytes} for it; make it smaller, put its data into VALUES of several queries, or give the server more"
+    )]
+    TextMemory {
+        /// Of the text.
+        text_bytes: usize,
+        /// What its trees and plan take.
+        needed_bytes: usize,
+        /// What they can have.
+        most_bytes: usize,
+    },
     /// Too many others run: what a query needs at least was not free in time.
     #[error(
         "the server is busy: after {waited:?} only {free_bytes} of the {total_bytes} bytes of --memory are free, and a query needs {least_bytes}; try again later"

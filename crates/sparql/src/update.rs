@@ -1,6 +1,7 @@
 //! SPARQL 1.1 Update: a request is a sequence of operations and one transaction.
 //!
-//! 1. The text is parsed whole; nothing is begun if it is not an update.
+//! 1. The text is parsed whole, and so are the documents that it loads; nothing is begun if it is
+//!    not an update. Others change the database meanwhile.
 //! 2. The operations run one after the other, each on what those before it left; a pattern is
 //!    evaluated on the state before its own operation, which does not move while the operation
 //!    changes the graph.
@@ -21,7 +22,8 @@ use std::time::Duration;
 
 use oxrdf::TermRef as RdfTerm;
 use snowmelt_graph::{
-    Account, BlankNodes, Changed, GraphError, GraphView, Graphs, TermId, TermRef, Transaction,
+    Account, BlankNodes, ChangePhase, ChangeProgress, Changed, GraphError, GraphView, Graphs, TermId,
+    TermRef, Transaction,
 };
 use spargebra::GraphUpdateOperation;
 use spargebra::algebra::{GraphTarget, QueryDataset};
@@ -34,6 +36,7 @@ use crate::text::bind::bind_update;
 use crate::text::syntax::parse_update;
 
 pub use document::LoadPermission;
+use document::{Loads, is_of_source};
 
 /// How an update is to be run.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +67,8 @@ pub struct UpdateOptions {
     pub bindings: Vec<(String, snowmelt_graph::Term)>,
     /// Where LOAD may read from; from nowhere when empty.
     pub allow_load: Vec<LoadPermission>,
+    /// Told how far it is.
+    pub progress: Arc<ChangeProgress>,
 }
 
 /// Result of an update.
@@ -84,6 +89,8 @@ struct UpdateRun<'a> {
     limits: Limits,
     txn: &'a mut Transaction,
     begun: &'a mut Begun,
+    /// documents that were parsed before the turn; others are parsed when they are needed
+    loads: Loads,
 }
 
 /// The operation that was begun last, for a piece that goes on with it.
@@ -108,17 +115,20 @@ impl Engine {
 
     fn update_with_room(&self, parsed: Parsed<'_>, options: &UpdateOptions) -> Result<Updated, QueryError> {
         let limits = Limits::from_now(options.timeout, options.cancel.clone());
-        let _text =
-            self.reserve_text(TextKind::Update, parsed.text, (None, sign_of(&options.account)), &limits)?;
+        let asked = (None, None, sign_of(&options.account));
+        let _text = self.reserve_text(TextKind::Update, parsed.text, asked, &limits)?;
+        options.progress.enter(ChangePhase::Parsing);
         let update = parse_bound(parsed.text, options)?;
+        let loads = self.stage_loads(&update, options, &limits)?;
         let mut txn = self.begin(options, &limits)?;
         let changed =
-            self.run_operations(&mut txn, &update, parsed, options, &limits, &mut Begun::default())?;
+            self.run_operations(&mut txn, (&update, loads), parsed, options, &limits, &mut Begun::default())?;
         Ok(Updated { txn: txn.commit_unless_unchanged(changed)?, changed })
     }
 
     /// The transaction of an update, when it is its turn.
     fn begin(&self, options: &UpdateOptions, limits: &Limits) -> Result<Transaction, QueryError> {
+        options.progress.enter(ChangePhase::Waiting);
         let go_on = || limits.check().is_ok();
         let begun = match &options.account {
             Some(account) => self.database().begin_charged(account, &go_on)?,
@@ -127,7 +137,9 @@ impl Engine {
         if begun.is_none() {
             limits.check()?;
         }
-        begun.ok_or(QueryError::Cancelled)
+        let txn = begun.ok_or(QueryError::Cancelled)?;
+        options.progress.enter(ChangePhase::Writing);
+        Ok(txn)
     }
 
     /// Runs an update in a transaction, without committing. After an error a part of the update
@@ -155,24 +167,25 @@ impl Engine {
     ) -> Result<Changed, QueryError> {
         let room = self.text_limits().measure(text)?.stack_bytes();
         with_room(room, || {
-            let _text =
-                self.reserve_text(TextKind::Update, text, (None, sign_of(&options.account)), limits)?;
+            let asked = (None, None, sign_of(&options.account));
+            let _text = self.reserve_text(TextKind::Update, text, asked, limits)?;
             let update = parse_bound(text, options)?;
-            self.run_operations(txn, &update, Parsed { text, room }, options, limits, begun)
+            let update = (&update, Loads::new());
+            self.run_operations(txn, update, Parsed { text, room }, options, limits, begun)
         })
     }
 
     fn run_operations(
         &self,
         txn: &mut Transaction,
-        update: &spargebra::Update,
+        (update, loads): (&spargebra::Update, Loads),
         parsed: Parsed<'_>,
         options: &UpdateOptions,
         limits: &Limits,
         begun: &mut Begun,
     ) -> Result<Changed, QueryError> {
         let (base, limits) = (update.base_iri.clone(), limits.clone());
-        let mut run = UpdateRun { engine: self, options, parsed, base, limits, txn, begun };
+        let mut run = UpdateRun { engine: self, options, parsed, base, limits, txn, begun, loads };
         let mut changed = Changed::default();
         for operation in &update.operations {
             if !std::mem::take(&mut run.begun.goes_on) {
@@ -204,7 +217,7 @@ impl UpdateRun<'_> {
                 self.modify(delete, insert, using, pattern)
             }
             Op::Load { silent, source, destination } => {
-                let loaded = self.load(source, destination, *silent);
+                let loaded = self.load(source, destination);
                 if *silent { loaded.or_else(|error| self.unless_fatal(error)) } else { loaded }
             }
             Op::Clear { graph, .. } | Op::Drop { graph, .. } => self.clear(graph),
@@ -216,8 +229,8 @@ impl UpdateRun<'_> {
     /// that fails.
     fn unless_fatal(&self, error: QueryError) -> Result<Changed, QueryError> {
         match error {
-            QueryError::LoadRefused { .. } => Ok(Changed::default()),
-            QueryError::Load(error) if error.is_of_input() => Ok(Changed::default()),
+            QueryError::Forbidden { .. } => Err(error),
+            error if is_of_source(&error) => Ok(Changed::default()),
             other => Err(other),
         }
     }
@@ -237,11 +250,11 @@ impl UpdateRun<'_> {
 
     fn clear(&mut self, target: &GraphTarget) -> Result<Changed, QueryError> {
         if let GraphTarget::NamedNode(graph) = target {
-            self.check_graph(Some(graph.as_str()))?;
+            self.options.check_graph(Some(graph.as_str()))?;
         }
         let graphs = match target {
             GraphTarget::DefaultGraph => {
-                self.check_graph(None)?;
+                self.options.check_graph(None)?;
                 Graphs::One(TermId::DEFAULT_GRAPH)
             }
             GraphTarget::NamedGraphs | GraphTarget::AllGraphs if self.options.view.is_some() => {
@@ -256,31 +269,28 @@ impl UpdateRun<'_> {
         };
         let changed = self.txn.clear(graphs, &self.limits);
         changed.map_err(|error| match error {
-            GraphError::Stopped => self.stopped(),
+            GraphError::Stopped => self.limits.stopped(),
             other => other.into(),
         })
     }
 
     fn create(&mut self, graph: &NamedNode, silent: bool) -> Result<Changed, QueryError> {
-        self.check_graph(Some(graph.as_str()))?;
+        self.options.check_graph(Some(graph.as_str()))?;
         if !silent && self.txn.session().has_graph(Some(graph.as_str()))? {
             return Err(QueryError::GraphExists(graph.as_str().to_owned()));
         }
         Ok(Changed::default())
     }
+}
 
+impl UpdateOptions {
     /// Refuses to change a graph that is not there for the user; `None` is the default graph.
     fn check_graph(&self, graph: Option<&str>) -> Result<(), QueryError> {
-        if self.options.view.as_ref().is_none_or(|view| view.has(graph)) {
+        if self.view.as_ref().is_none_or(|view| view.has(graph)) {
             return Ok(());
         }
         let what = graph.map_or_else(|| "the default graph".to_owned(), |iri| format!("the graph <{iri}>"));
         Err(QueryError::Forbidden { what })
-    }
-
-    /// Why the graph layer was stopped.
-    fn stopped(&self) -> QueryError {
-        self.limits.check().err().map_or(QueryError::Cancelled, QueryError::from)
     }
 }
 

@@ -1,6 +1,6 @@
 //! `snowmelt serve`: the SPARQL Protocol until SIGTERM or Ctrl-C.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -39,12 +39,16 @@ pub struct ServeArgs {
     /// Answer to this name, too, besides localhost and loopback addresses (repeatable)
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
+    /// Take the addresses of clients from the Forwarded or X-Forwarded-For of this proxy
+    /// (repeatable)
+    #[arg(long, value_name = "ADDRESS")]
+    trusted_proxy: Vec<IpAddr>,
     /// Let pages of this site ask, like https://example.org (repeatable); *: pages of any site,
     /// which may then query and not change data
     #[arg(long, value_name = "ORIGIN")]
     cors: Vec<String>,
     /// Encrypt connections: the certificate in PEM, with those that sign it. SIGHUP has both
-    /// files read again
+    /// files read again, and logs opened again
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
     /// Its private key in PEM
@@ -169,6 +173,10 @@ struct LimitArgs {
     /// Connections at the same time; others are refused (503)
     #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = Limits::default().connections)]
     connections: usize,
+    /// Connections of one address; those of this machine and of a --trusted-proxy are not counted,
+    /// but the requests that a proxy passes on for one are (503)
+    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = Limits::default().per_address)]
+    connections_per_address: usize,
     /// The head of a request must come within so many seconds (408)
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = Seconds(Limits::default().head))]
     head_deadline: Seconds,
@@ -192,6 +200,7 @@ impl LimitArgs {
             body_bytes: self.max_update,
             document_bytes: self.max_document,
             connections: self.connections,
+            per_address: self.connections_per_address,
             head: self.head_deadline.0,
             idle: self.idle_deadline.0,
             stall: self.stall_deadline.0,
@@ -258,20 +267,22 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
         _ => None,
     };
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let renewed = tls.clone();
-    signals::hear(&[signals::SIGHUP], move |_| reload(renewed.as_deref()))?;
+    let logs = Arc::new(args.logs.open()?);
+    let (renewed, reopened) = (tls.clone(), Arc::clone(&logs));
+    signals::hear(&[signals::SIGHUP], move |_| reload(renewed.as_deref(), &reopened))?;
     let config = ServerConfig {
         listen: args.listen,
         tls,
         limits: args.limits.limits(),
         allow_hosts: args.allow_host,
+        trusted_proxies: args.trusted_proxy,
         cors: Cors::of(&args.cors)?,
         keeper: Arc::new(match (&args.tokens, args.public_read) {
             (Some(file), public_read) => Keeper::of_file(file, public_read)?,
             (None, true) => Keeper::public_read(),
             (None, false) => Keeper::open_to_all(),
         }),
-        logs: Arc::new(args.logs.open()?),
+        logs,
         allow_load: args.allow_load,
         read_only: args.read_only,
         // A database that is only read is not written to for this, either: commands open it
@@ -297,12 +308,16 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// SIGHUP: reads the certificate again.
-fn reload(tls: Option<&Tls>) {
+/// SIGHUP: reads the certificate again, and goes on in new logs.
+fn reload(tls: Option<&Tls>, logs: &Logs) {
     match tls.map(Tls::reload) {
         Some(Ok(())) => eprintln!("snowmelt: the certificate was read again"),
         Some(Err(error)) => eprintln!("snowmelt: the certificate stays as it was: {error}"),
-        None => eprintln!("snowmelt: SIGHUP: there is no certificate to be read again"),
+        None => {}
+    }
+    match logs.reopen() {
+        Ok(()) => eprintln!("snowmelt: the logs were opened again"),
+        Err(error) => eprintln!("snowmelt: a log goes on where it was: {error}"),
     }
 }
 

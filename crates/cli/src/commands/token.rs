@@ -63,20 +63,16 @@ pub fn run(args: TokenArgs) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match args.command {
         TokenCommand::Add { file, name, rights, timeout, query_memory, rows, dataset, graph } => {
-            let mut tokens = TokenFile::read(&file)?;
             let memory = query_memory.map(|bytes| bytes as usize);
             let some = |list: Vec<String>| (!list.is_empty()).then_some(list);
             let (datasets, graphs) = (some(dataset), some(graph));
             let token = Token { timeout, memory, rows, datasets, graphs, ..Token::new(&name, rights) };
-            let secret = tokens.add(token)?;
-            tokens.write()?;
+            let secret = TokenFile::change(&file, |tokens| tokens.add(token))?;
             writeln!(out, "{secret}")?;
         }
         TokenCommand::List { file } => write!(out, "{}", table(&TokenFile::read(&file)?))?,
         TokenCommand::Remove { file, name } => {
-            let mut tokens = TokenFile::read(&file)?;
-            tokens.remove(&name)?;
-            tokens.write()?;
+            TokenFile::change(&file, |tokens| tokens.remove(&name))?;
         }
     }
     Ok(())

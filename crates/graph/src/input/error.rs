@@ -111,6 +111,15 @@ impl LoadError {
         )
     }
 
+    /// True when memory did not suffice.
+    pub fn is_of_memory(&self) -> bool {
+        match self {
+            LoadError::Graph(error) => error.is_of_memory(),
+            LoadError::Store(error) => matches!(error, StoreError::Memory { .. }),
+            _ => false,
+        }
+    }
+
     /// An error of a temporary file, with a full disk told apart.
     pub(crate) fn temp(path: &Path, source: io::Error) -> LoadError {
         let path = path.to_path_buf();

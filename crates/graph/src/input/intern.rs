@@ -40,6 +40,18 @@ pub(crate) struct Span {
 
 const IN_EXTRA: u32 = 1 << 31;
 
+impl Span {
+    /// Its two numbers, to be written down.
+    pub(crate) fn to_parts(self) -> [u32; 2] {
+        [self.start, self.len]
+    }
+
+    /// From its two numbers.
+    pub(crate) fn of_parts([start, len]: [u32; 2]) -> Self {
+        Span { start, len }
+    }
+}
+
 /// The kind of number a term of the chunk needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {

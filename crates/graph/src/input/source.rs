@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -118,7 +119,14 @@ impl Source {
         };
         let is_ours = !matches!(self, Source::Reader { .. });
         let read: Box<dyn Read + Send + 'a> = match self {
-            Source::File(path) => Box::new(open_file(&path).map_err(failed)?),
+            Source::File(path) => {
+                let file = open_file(&path).map_err(failed)?;
+                // A pipe with a name may be as silent as standard input.
+                match file.metadata().map_err(failed)?.is_file() {
+                    true => Box::new(file),
+                    false => Box::new(Patient { file, cancel }),
+                }
+            }
             Source::Stdin => {
                 let file = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?.into();
                 Box::new(Patient { file, cancel })
@@ -132,6 +140,7 @@ impl Source {
             text_head.drain(..BYTE_ORDER_MARK.len());
         }
         super::foreign::check(&name, path.as_deref(), &text_head)?;
+        let read: Text<'a> = Box::new(Interruptible { read, cancel });
         let by_name = path.as_deref().and_then(format_of_name);
         let (format, told_by) = match (format, by_name) {
             (Some(format), _) => (format, FormatToldBy::Caller),
@@ -143,7 +152,24 @@ impl Source {
     }
 }
 
-/// Standard input, which may be silent for long: a load that is cancelled does not wait for it.
+/// A text that ends when its reading is not wanted any more: a few compressed bytes may be very
+/// long, and need not be a statement to the end.
+struct Interruptible<'a> {
+    read: Text<'a>,
+    cancel: &'a dyn Interrupt,
+}
+
+impl Read for Interruptible<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self.cancel.is_set() {
+            true => Err(io::Error::other("cancelled")),
+            false => self.read.read(buf),
+        }
+    }
+}
+
+/// Standard input, or a pipe, which may be silent for long: a load that is cancelled does not wait
+/// for it.
 struct Patient<'a> {
     file: File,
     cancel: &'a dyn Interrupt,
@@ -163,14 +189,19 @@ impl Read for Patient<'_> {
                 Ok(0) => {}
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
-                Ok(_) => return self.file.read(buf),
+                Ok(_) => match self.file.read(buf) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    read => return read,
+                },
             }
         }
     }
 }
 
 fn open_file(path: &Path) -> io::Result<File> {
-    let file = File::open(path)?;
+    // To open a pipe waits for its writer, otherwise.
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
     if file.metadata()?.is_dir() {
         return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
     }

@@ -14,6 +14,7 @@ use crate::database::state::GraphState;
 use crate::dict::{Tree, blank_label, dictionary_error, literal};
 use crate::error::{GraphError, Result};
 use crate::session::Session;
+use crate::session::veil::Veil;
 use crate::term::lexical::Lexical;
 use crate::term::{Kind, TermId, TermRef};
 
@@ -56,7 +57,8 @@ impl Session {
         mut f: impl FnMut(usize, TermRef<'_>) -> bool,
     ) -> Result<()> {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let result = decode(&self.state, &mut self.reader, &mut scratch, ids, &mut f);
+        let seen = (&*self.state, self.veil.as_deref());
+        let result = decode(seen, &mut self.reader, &mut scratch, ids, &mut f);
         self.scratch = scratch;
         result
     }
@@ -104,7 +106,7 @@ impl DecodeScratch {
 }
 
 fn decode(
-    state: &GraphState,
+    (state, veil): (&GraphState, Option<&Veil>),
     reader: &mut Reader,
     scratch: &mut DecodeScratch,
     ids: &[TermId],
@@ -114,7 +116,7 @@ fn decode(
     let mut more = true;
     scratch.sort(ids, |id, place| {
         let alone = &mut |place: usize, term: TermRef<'_>| more = more && f(place, term);
-        without_dictionary(state, id, place, &mut buffer, alone)
+        without_dictionary((state, veil), id, place, &mut buffer, alone)
     })?;
     let DecodeScratch { wanted, numbers, .. } = scratch;
     if numbers.iter().filter(|numbers| !numbers.is_empty()).count() > 1 {
@@ -150,14 +152,18 @@ fn announce(state: &GraphState, reader: &mut Reader, numbers: &[Vec<u64>; Tree::
 /// Inline literals and blank nodes.
 #[inline]
 fn without_dictionary(
-    state: &GraphState,
+    (state, veil): (&GraphState, Option<&Veil>),
     id: TermId,
     place: usize,
     buffer: &mut String,
     f: &mut impl FnMut(usize, TermRef<'_>),
 ) -> Result<()> {
     if id.kind() == Kind::Blank {
-        f(place, TermRef::Blank(blank_label(id.number(), buffer)));
+        let label = match veil {
+            None => blank_label(id.number(), buffer),
+            Some(veil) => veil.label(id.number(), buffer),
+        };
+        f(place, TermRef::Blank(label));
         return Ok(());
     }
     let mut lexical = Lexical::new();

@@ -33,6 +33,27 @@ impl<'a> WantedEntries<'a> {
     }
 }
 
+impl WantedEntry<'_> {
+    /// Some other string of the tree, always the same: read where there is none that may be it.
+    fn other(&self, strings: u64) -> Option<u64> {
+        self.hash.checked_rem(strings)
+    }
+}
+
+impl WantedEntries<'_> {
+    /// For each of so many terms the id of the other one that is read for it.
+    fn others(&self, state: &GraphState, terms: usize) -> Vec<Option<TermId>> {
+        let mut others = vec![None; terms];
+        for (tree, wanted) in Tree::ALL.into_iter().zip(&self.0) {
+            let strings = state.strings(tree).map_or(0, |strings| strings.len());
+            for wanted in wanted {
+                others[wanted.place] = wanted.other(strings).map(|number| wanted.entry.id(number));
+            }
+        }
+        others
+    }
+}
+
 /// A stored string that may be the wanted one.
 struct Candidate {
     number: u64,
@@ -52,6 +73,8 @@ impl Session {
         for ((at, term), scratch) in terms.iter().enumerate().zip(&mut scratches) {
             match place(term, &mut state.codes(), scratch) {
                 Place::Inline(id) => found[at] = Some(id),
+                // Its label is a hash.
+                Place::Blank(_) if self.veil.is_some() => {}
                 Place::Blank(label) => {
                     let number = blank_number(label).filter(|number| *number < state.meta().blank_nodes);
                     found[at] = number.map(TermId::blank);
@@ -61,7 +84,14 @@ impl Session {
             }
         }
         assert_eq!(found.len(), terms.len(), "one answer per term");
-        self.find(wanted, &mut found)?;
+        match self.veil.clone() {
+            None => self.find(wanted, &mut found)?,
+            Some(veil) => {
+                let others = wanted.others(&state, terms.len());
+                self.find(wanted, &mut found)?;
+                self.hide(&veil, terms, &others, &mut found)?;
+            }
+        }
         Ok(found)
     }
 
@@ -123,6 +153,15 @@ impl Session {
             if matches.cols.get(1).is_none_or(|codes| codes[row] == wanted_code) {
                 candidates.push(Candidate { number: matches.cols[0][row], wanted: key as usize });
             }
+        }
+        if self.veil.is_some() {
+            let strings = state.strings(tree).map_or(0, |strings| strings.len());
+            let mut missing = vec![true; wanted.len()];
+            candidates.iter().for_each(|candidate| missing[candidate.wanted] = false);
+            let missing = (0..wanted.len()).filter(|at| missing[*at]);
+            candidates.extend(
+                missing.filter_map(|at| Some(Candidate { number: wanted[at].other(strings)?, wanted: at })),
+            );
         }
         candidates.sort_unstable_by_key(|candidate| candidate.number);
         Ok(candidates)

@@ -1,4 +1,5 @@
-//! A whole document into a transaction: parsed as it is read, inserted batch by batch.
+//! A whole document into a transaction that has its turn: parsed as it is read, inserted batch by
+//! batch. Others wait as long; [`crate::Staged`] parses before the turn.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -7,7 +8,6 @@ use oxrdfio::RdfFormat;
 use snowmelt_jsonld::Contexts;
 use snowmelt_store::MemoryBudget;
 
-use crate::database::Database;
 use crate::input::document::{DocumentOptions, parse_document};
 use crate::input::error::LoadError;
 use crate::input::intern::Parsed;
@@ -89,45 +89,23 @@ impl Transaction {
         let full = |parsed: Parsed| {
             cancelled(cancel)?;
             let parsed = document.sound(parsed)?;
-            // looking up and changing the indexes takes the like of it three times more
-            charge.set((4 * parsed.held_bytes() + blanks.bytes()) as u64)?;
-            let quads = self.resolve_parsed(&parsed, &mut blanks)?;
-            changed += self.insert_ids(quads)?;
+            changed += self.insert_parsed(&parsed, &mut blanks, &mut charge)?;
             read_statements(parsed.rows.len() as u64);
             Ok(())
         };
         let options = document.options(db.longest_term_bytes(), db.memory())?;
-        parse_document(read, 0, options, cancel, || Ok(Parsed::default()), full, document.name)?;
+        parse_document(read, 0, options, cancel, || Ok(Parsed::default()), full, document.name)
+            .map_err(|error| if cancel.is_set() { LoadError::Cancelled } else { error })?;
         Ok(changed)
     }
 }
 
-/// Reads a source to its end without keeping anything: whether it can be inserted into a
-/// database.
-///
-/// # Errors
-/// As those of [`Transaction::insert_source`] that are the input's.
-pub fn check_source(
-    database: &Database,
-    source: Source,
-    format: Option<RdfFormat>,
-    base: Option<&str>,
-    cancel: &dyn Interrupt,
-) -> Result<(), LoadError> {
-    let input = source.open(format, &Arc::default(), cancel)?;
-    let base = base.or(input.base.as_deref());
-    let document =
-        Document { name: &input.name, format: input.format, base, graph: None, is_one_graph: false };
-    let full = |parsed: Parsed| {
-        cancelled(cancel)?;
-        document.sound(parsed).map(drop)
-    };
-    let options = document.options(database.longest_term_bytes(), database.memory())?;
-    parse_document(input.read, 0, options, cancel, || Ok(Parsed::default()), full, document.name)
-}
-
 impl Document<'_> {
-    fn options(&self, longest: usize, budget: &MemoryBudget) -> Result<DocumentOptions, LoadError> {
+    pub(super) fn options(
+        &self,
+        longest: usize,
+        budget: &MemoryBudget,
+    ) -> Result<DocumentOptions, LoadError> {
         Ok(DocumentOptions {
             format: self.format,
             base: self.base.map(str::to_owned),
@@ -146,7 +124,7 @@ impl Document<'_> {
     }
 
     /// A chunk in which nothing is wrong.
-    fn sound(&self, parsed: Parsed) -> Result<Parsed, LoadError> {
+    pub(super) fn sound(&self, parsed: Parsed) -> Result<Parsed, LoadError> {
         let Some(fault) = parsed.fault else { return Ok(parsed) };
         let (line, column) = (fault.line + 1, fault.column);
         Err(LoadError::Syntax { file: self.name.to_owned(), line, column, message: fault.message })

@@ -62,6 +62,10 @@ impl QuadBatch {
         self.interner.begin(self.scope, parsed);
     }
 
+    pub(crate) fn into_parsed(mut self) -> Parsed {
+        self.interner.end()
+    }
+
     pub(crate) fn parsed(&self) -> &Parsed {
         &self.interner.parsed
     }

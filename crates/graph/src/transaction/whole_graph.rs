@@ -14,12 +14,14 @@ use crate::index::Index;
 use crate::input::error::LoadError;
 use crate::input::source::Source;
 use crate::interrupt::Interrupt;
+use crate::progress::{ChangePhase, ChangeProgress};
 use crate::session::Session;
 use crate::term::{TermId, TermRef};
 use crate::transaction::Transaction;
 use crate::transaction::clear::Graphs;
 use crate::transaction::document::Document;
 use crate::transaction::quads::Changed;
+use crate::transaction::staged::Staged;
 
 /// The fate of the quads that a graph has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +38,17 @@ pub struct GraphDocument {
     pub source: Source,
     /// Its format; told by name or content when absent.
     pub format: Option<RdfFormat>,
+}
+
+/// Where the statements of staged documents go.
+#[derive(Clone, Copy, Debug)]
+pub struct StageInto<'a> {
+    /// The graph of statements that name none; the default graph when absent.
+    pub graph: Option<&'a str>,
+    /// Base of relative IRIs; that of its file when absent.
+    pub base: Option<&'a str>,
+    /// Statements that name a graph are faults.
+    pub is_one_graph: bool,
 }
 
 /// Result of a change of one graph.
@@ -70,10 +83,20 @@ impl Session {
     }
 }
 
+/// The one that wants a change.
+pub struct ChangeFor<'a> {
+    /// On whose behalf it reads.
+    pub account: &'a Arc<Account>,
+    /// Whether the change is still wanted.
+    pub interrupt: &'a dyn Interrupt,
+    /// Told how far it is.
+    pub progress: &'a ChangeProgress,
+}
+
 impl Database {
     /// Puts documents into a graph, the default graph without a name; durable when it returns.
-    /// Their statements name no graph of their own. Relative IRIs are resolved against `base`. It
-    /// reads on behalf of `account`.
+    /// Their statements name no graph of their own. Relative IRIs are resolved against `base`.
+    /// They are parsed before the turn of the writer, so others change the database meanwhile.
     ///
     /// # Errors
     /// A document that is not what its format says, errors of the store,
@@ -84,29 +107,19 @@ impl Database {
         write: GraphWrite,
         documents: Vec<GraphDocument>,
         base: &str,
-        account: &Arc<Account>,
-        interrupt: &dyn Interrupt,
+        wanted: &ChangeFor<'_>,
     ) -> Result<GraphStored, LoadError> {
-        let begun = self.begin_charged(account, &|| !interrupt.is_set())?;
-        let mut txn = begun.ok_or(LoadError::Cancelled)?;
+        let into = StageInto { graph: name, base: Some(base), is_one_graph: true };
+        let staged = self.stage(documents, into, wanted.interrupt, wanted.progress)?;
+        let mut txn = self.begin_wanted(wanted)?.ok_or(LoadError::Cancelled)?;
         let mut session = txn.session();
         let (id, was_there) = (session.graph_id(name)?, session.has_graph(name)?);
         drop(session);
         let mut changed = Changed::default();
         if let (GraphWrite::Replace, Some(id)) = (write, id) {
-            changed += txn.clear(Graphs::One(id), interrupt).map_err(of_clearing)?;
+            changed += txn.clear(Graphs::One(id), wanted.interrupt).map_err(of_clearing)?;
         }
-        for GraphDocument { source, format } in documents {
-            let input = source.open(format, &Arc::default(), interrupt)?;
-            let document = Document {
-                name: &input.name,
-                format: input.format,
-                base: Some(base),
-                graph: name,
-                is_one_graph: true,
-            };
-            changed += txn.insert_document(&document, input.read, interrupt)?;
-        }
+        changed += txn.insert_staged(staged, wanted.interrupt, wanted.progress)?;
         txn.commit_unless_unchanged(changed)?;
         Ok(GraphStored { was_there, changed })
     }
@@ -122,25 +135,60 @@ impl Database {
         write: GraphWrite,
         documents: Vec<GraphDocument>,
         base: &str,
-        account: &Arc<Account>,
-        interrupt: &dyn Interrupt,
+        wanted: &ChangeFor<'_>,
     ) -> Result<Changed, LoadError> {
-        let begun = self.begin_charged(account, &|| !interrupt.is_set())?;
-        let mut txn = begun.ok_or(LoadError::Cancelled)?;
+        let into = StageInto { graph: None, base: Some(base), is_one_graph: false };
+        let staged = self.stage(documents, into, wanted.interrupt, wanted.progress)?;
+        let mut txn = self.begin_wanted(wanted)?.ok_or(LoadError::Cancelled)?;
         let mut changed = Changed::default();
         if write == GraphWrite::Replace {
-            changed += txn.clear(Graphs::All, interrupt).map_err(of_clearing)?;
+            changed += txn.clear(Graphs::All, wanted.interrupt).map_err(of_clearing)?;
         }
-        for GraphDocument { source, format } in documents {
-            changed += txn.insert_source(source, format, Some(base), None, interrupt)?;
-        }
+        changed += txn.insert_staged(staged, wanted.interrupt, wanted.progress)?;
         txn.commit_unless_unchanged(changed)?;
         Ok(changed)
     }
 
+    /// Parses documents, to be inserted later.
+    ///
+    /// # Errors
+    /// A document that is not what its format says, no memory or no room for it,
+    /// [`LoadError::Cancelled`].
+    pub fn stage(
+        self: &Arc<Self>,
+        documents: Vec<GraphDocument>,
+        into: StageInto<'_>,
+        interrupt: &dyn Interrupt,
+        progress: &ChangeProgress,
+    ) -> Result<Staged, LoadError> {
+        progress.enter(ChangePhase::Parsing);
+        let mut staged = Staged::new(self);
+        for GraphDocument { source, format } in documents {
+            let input = source.open(format, &Arc::default(), interrupt)?;
+            let document = Document {
+                name: &input.name,
+                format: input.format,
+                base: into.base.or(input.base.as_deref()),
+                graph: into.graph,
+                is_one_graph: into.is_one_graph,
+            };
+            staged.add(&document, input.read, interrupt, progress)?;
+        }
+        Ok(staged)
+    }
+
+    /// The transaction of a change, when it is its turn; none: it is not wanted any more.
+    fn begin_wanted(self: &Arc<Self>, wanted: &ChangeFor<'_>) -> Result<Option<Transaction>> {
+        wanted.progress.enter(ChangePhase::Waiting);
+        let begun = self.begin_charged(wanted.account, &|| !wanted.interrupt.is_set())?;
+        if begun.is_some() {
+            wanted.progress.enter(ChangePhase::Writing);
+        }
+        Ok(begun)
+    }
+
     /// Removes all quads of a graph, of the default graph without a name; durable when it
-    /// returns. `None`: there is no graph of this name. The default graph is always there. It
-    /// reads on behalf of `account`.
+    /// returns. `None`: there is no graph of this name. The default graph is always there.
     ///
     /// # Errors
     /// Those of the store; [`GraphError::Stopped`] when it is interrupted. Nothing has changed
@@ -148,17 +196,15 @@ impl Database {
     pub fn delete_graph(
         self: &Arc<Self>,
         name: Option<&str>,
-        account: &Arc<Account>,
-        interrupt: &dyn Interrupt,
+        wanted: &ChangeFor<'_>,
     ) -> Result<Option<Changed>> {
-        let begun = self.begin_charged(account, &|| !interrupt.is_set())?;
-        let mut txn = begun.ok_or(GraphError::Stopped)?;
+        let mut txn = self.begin_wanted(wanted)?.ok_or(GraphError::Stopped)?;
         let mut session = txn.session();
         let is_there = name.is_none() || session.has_graph(name)?;
         let id = session.graph_id(name)?.filter(|_| is_there);
         drop(session);
         let Some(id) = id else { return Ok(None) };
-        let changed = txn.clear(Graphs::One(id), interrupt)?;
+        let changed = txn.clear(Graphs::One(id), wanted.interrupt)?;
         txn.commit_unless_unchanged(changed)?;
         Ok(Some(changed))
     }

@@ -30,6 +30,8 @@ pub enum Why {
     Method(Resource),
     /// the user may not
     Denied(Denied),
+    /// its address has so many requests under way, and may have no more
+    TooMany(usize),
     /// all slots are taken
     Busy {
         what: &'static str,
@@ -100,16 +102,24 @@ impl Why {
             Self::Denied(Denied::Dataset) => {
                 text(StatusCode::FORBIDDEN, "this token is for other datasets\n")
             }
-            Self::Busy { what, all, switch, wait } => {
-                let message = format!(
-                    "{all} {what} are running ({switch}), and none has ended in {wait:?} (--wait): try again\n"
-                );
-                let mut busy = text(StatusCode::SERVICE_UNAVAILABLE, message);
-                busy.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
-                busy
+            Self::Denied(Denied::Twice) => {
+                text(StatusCode::BAD_REQUEST, "the request has two Authorization headers: send one\n")
             }
+            Self::TooMany(most) => busy(format!(
+                "this address has {most} requests under way, and may have no more (--connections-per-address)\n"
+            )),
+            Self::Busy { what, all, switch, wait } => busy(format!(
+                "{all} {what} are running ({switch}), and none has ended in {wait:?} (--wait): try again\n"
+            )),
         }
     }
+}
+
+/// Later it may work.
+fn busy(message: String) -> HttpResponse {
+    let mut busy = text(StatusCode::SERVICE_UNAVAILABLE, message);
+    busy.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
+    busy
 }
 
 pub fn not_acceptable(kind: Answer) -> Refusal {

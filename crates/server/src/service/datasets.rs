@@ -1,5 +1,6 @@
 //! The datasets of a server of several: listed, made, renamed, dropped, copied.
 
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,7 +11,6 @@ use snowmelt_graph::{Account, CompactOptions, CompactStep, Database, GraphError,
 
 use super::answers::{Answered, Failure, HttpResponse, Why, bad, empty, internal, json, lost, parameter};
 use super::{Service, Source};
-use crate::connections::Connection;
 use crate::dataset::folder::{DatasetError, Datasets};
 use crate::durations::RequestKind;
 use crate::refusal::Refusal;
@@ -69,12 +69,7 @@ impl Service {
     }
 
     /// PUT makes one, DELETE drops it, POST renames or copies it.
-    pub(super) async fn change_dataset(
-        &self,
-        head: &Parts,
-        user: &User,
-        connection: &Connection,
-    ) -> Answered {
+    pub(super) async fn change_dataset(&self, head: &Parts, user: &User, peer: SocketAddr) -> Answered {
         let name = head.uri.path().trim_start_matches("/datasets/");
         self.check_dataset(user, name)?;
         let datasets = self.many()?;
@@ -111,11 +106,7 @@ impl Service {
         if self.logs.audit.is_some() {
             let user = user.token.as_ref().map(|token| token.name.as_str());
             let text = format!("{} {}", head.method, head.uri);
-            self.logs.change(
-                &connection.peer(),
-                user,
-                &serde_json::json!({ "kind": "dataset", "text": text }),
-            );
+            self.logs.change(peer, user, &serde_json::json!({ "kind": "dataset", "text": text }));
         }
         Ok(answer)
     }
@@ -181,7 +172,10 @@ impl Service {
                 }
             })
         });
-        let done = working.await.map_err(|_| lost())?.map_err(|error| internal(&error))?;
+        let done = working.await.map_err(|_| lost())?.map_err(|error| match error.is_of_what_exists() {
+            true => (StatusCode::CONFLICT, "there is something of this name: choose another one".to_owned()),
+            false => internal(&error),
+        })?;
         drop(running);
         Ok(done)
     }

@@ -243,7 +243,7 @@ pub fn dump(
         Err(refusal) => return refuse(head, refusal),
     };
     let session = match engine.database().session() {
-        Ok(session) => session.charged_to(account),
+        Ok(session) => engine.seen_session(session.charged_to(account), limits.view.as_ref()),
         Err(error) => return refuse(head, internal(&error)),
     };
     if limits.view.is_some() && limits.rows.is_some() {

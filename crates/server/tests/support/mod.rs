@@ -32,6 +32,7 @@ pub fn config() -> ServerConfig {
         listen: "127.0.0.1:0".parse().unwrap(),
         limits: Limits { body_bytes: 10_000, ..Limits::default() },
         allow_hosts: Vec::new(),
+        trusted_proxies: Vec::new(),
         tls: None,
         cors: Cors::default(),
         keeper: Arc::new(Keeper::open_to_all()),

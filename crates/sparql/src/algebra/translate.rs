@@ -13,6 +13,7 @@
 mod context;
 
 use rustc_hash::FxHashMap;
+use snowmelt_graph::GraphView;
 use spargebra::Query;
 use spargebra::algebra::{Expression, GraphPattern, OrderExpression, PropertyPathExpression, QueryDataset};
 use spargebra::term::{
@@ -29,11 +30,23 @@ use crate::text::keyword::find_keyword;
 use crate::text::parameter::{ConstTerm, iri_const, literal_const};
 use context::{ExistsContext, graph_var};
 
+/// Stands for all names of graphs that are not there for the user. No document can have it.
+pub(crate) const UNSEEN: &str = "snowmelt:a graph that is not there";
+
 /// Translates a query; `text` serves to find the place of what is not supported, and going over
 /// the query takes `room`.
-pub(crate) fn translate(query: &Query, text: &str, room: usize) -> Result<Algebra, QueryError> {
+///
+/// For who sees a part of the graphs, all others have one name, so that nothing depends on which of
+/// them a query names.
+pub(crate) fn translate(
+    query: &Query,
+    text: &str,
+    room: usize,
+    view: Option<&GraphView>,
+) -> Result<Algebra, QueryError> {
     let mut t = Translator {
         text,
+        view,
         names: Vec::new(),
         numbers: FxHashMap::default(),
         consts: Vec::new(),
@@ -92,6 +105,8 @@ impl SelectNames {
 
 struct Translator<'a> {
     text: &'a str,
+    /// graphs that are there for the user; none: all
+    view: Option<&'a GraphView>,
     names: Vec<Variable>,
     numbers: FxHashMap<Variable, Var>,
     consts: Vec<ConstTerm>,
@@ -376,6 +391,14 @@ impl Translator<'_> {
         }
     }
 
+    /// The name of a graph.
+    fn graph_name(&mut self, name: &NamedNode) -> Const {
+        match self.view.is_none_or(|view| view.has(Some(name.as_str()))) {
+            true => self.iri(name),
+            false => self.iri(&NamedNode::new_unchecked(UNSEEN)),
+        }
+    }
+
     fn graph(
         &mut self,
         name: &NamedNodePattern,
@@ -383,7 +406,7 @@ impl Translator<'_> {
         select: &mut SelectNames,
     ) -> Result<Node, QueryError> {
         let slot = match name {
-            NamedNodePattern::NamedNode(n) => Slot::Const(self.iri(n)),
+            NamedNodePattern::NamedNode(n) => Slot::Const(self.graph_name(n)),
             NamedNodePattern::Variable(v) if mentions::of_pattern(inner).names.contains(v.as_str()) => {
                 return self.graph_seen_inside(v, inner, select);
             }
@@ -540,7 +563,7 @@ impl Translator<'_> {
 
     fn dataset(&mut self, dataset: Option<&QueryDataset>) -> Dataset {
         let Some(dataset) = dataset else { return Dataset::default() };
-        let mut list = |graphs: &[NamedNode]| graphs.iter().map(|g| self.iri(g)).collect::<Vec<_>>();
+        let mut list = |graphs: &[NamedNode]| graphs.iter().map(|g| self.graph_name(g)).collect::<Vec<_>>();
         // FROM without FROM NAMED comes with an empty list; without a list (WITH) all named
         // graphs stay.
         Dataset::new(Some(list(&dataset.default)), dataset.named.as_deref().map(list))

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use snowmelt_graph::Interrupt;
+use snowmelt_graph::load::LoadError;
+use snowmelt_graph::{GraphError, Interrupt};
 
 use crate::error::QueryError;
 
@@ -45,6 +46,23 @@ impl Limits {
             return Err(Stop::Timeout(self.timeout.unwrap_or_default()));
         }
         Ok(())
+    }
+}
+
+impl Limits {
+    /// The error of work that these have stopped.
+    pub fn stopped(&self) -> QueryError {
+        self.check().err().map_or(QueryError::Cancelled, QueryError::from)
+    }
+
+    /// The error of documents under these.
+    pub fn of_load(&self, error: LoadError) -> QueryError {
+        match error {
+            LoadError::Cancelled => self.stopped(),
+            LoadError::Graph(error) => error.into(),
+            LoadError::Store(error) => GraphError::from(error).into(),
+            other => other.into(),
+        }
     }
 }
 

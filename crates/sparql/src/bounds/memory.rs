@@ -7,8 +7,9 @@
 //!    budget in steps. Those steps leave a rest, so that the next query can begin.
 //! 3. A query that waits for its client lends what it does not use ([`MemoryShare::lend`]), and
 //!    asks for its least when it goes on.
-//! 4. A long text reserves what its trees and plan will take before it is parsed
-//!    ([`text_bytes`]).
+//! 4. A long text reserves what its trees and plan will take before it is parsed, together with the
+//!    least of its query: what holds the one does not wait for the other ([`text_bytes`]). One that
+//!    could never have it is refused at once.
 //! 5. A query over its share, or a budget that is used up, makes operators spill
 //!    ([`Held::is_tight`]); what cannot spill ends the query with an error that names the
 //!    operator.
@@ -62,11 +63,23 @@ pub(crate) enum TextKind {
     Update,
 }
 
-/// Bytes of the trees and the plan of a text, of what a pool leaves of a budget; nothing for
-/// texts that fit into a query's least. Measured: 46 to 76 bytes for each byte of a query. A
-/// text that would need more than three quarters of the rest gets those, and so is alone with
-/// that; less what a server holds of the same request, or it would wait for itself.
-pub(crate) fn text_bytes(kind: TextKind, text: &str, total: u64, pool: u64) -> usize {
+/// Memory that the pool leaves for texts, and what a query needs beside its text.
+#[derive(Clone, Copy)]
+pub(crate) struct TextRoom {
+    /// the budget
+    pub total: u64,
+    /// what the pool took of it
+    pub pool: u64,
+    /// the least of one query
+    pub least: usize,
+}
+
+/// Bytes of the trees and the plan of a text; nothing for texts that fit into a query's least.
+/// Measured: 46 to 76 bytes for each byte of a query. Three quarters of what the pool leaves, less
+/// what a server holds of the same request, is the most that any text gets, so that others can run
+/// beside it. A query that needs more will never have it: it is refused. An update does with less,
+/// since most of a long one is data, which is charged as it is worked on.
+pub(crate) fn text_bytes(kind: TextKind, text: &str, room: TextRoom) -> Result<usize> {
     const SHORT: usize = 4 << 10;
     let of_each = match kind {
         TextKind::Query => 64,
@@ -74,8 +87,18 @@ pub(crate) fn text_bytes(kind: TextKind, text: &str, total: u64, pool: u64) -> u
     };
     /// Of the text, by the one that asks: the body of a request, and the text in it.
     const COPIES: u64 = 2;
-    let most = (total.saturating_sub(pool) / 4 * 3).saturating_sub(text.len() as u64 * COPIES);
-    if text.len() <= SHORT { 0 } else { (text.len() * of_each).min(most as usize) }
+    if text.len() <= SHORT {
+        return Ok(0);
+    }
+    let held = text.len() as u64 * COPIES + room.least as u64;
+    let most = (room.total.saturating_sub(room.pool) / 4 * 3).saturating_sub(held) as usize;
+    let wanted = text.len() * of_each;
+    match kind {
+        TextKind::Query if wanted > most => {
+            Err(QueryError::TextMemory { text_bytes: text.len(), needed_bytes: wanted, most_bytes: most })
+        }
+        _ => Ok(wanted.min(most)),
+    }
 }
 
 /// The reservation of a long text. It is to be dropped after the trees and the plan: then their
@@ -83,6 +106,8 @@ pub(crate) fn text_bytes(kind: TextKind, text: &str, total: u64, pool: u64) -> u
 pub(crate) struct TextMemory {
     pub budget: MemoryBudget,
     pub reserved: Reservation,
+    /// the least of its query, which does not wait for that again while it holds the text
+    pub least: Option<Reservation>,
 }
 
 impl Drop for TextMemory {
@@ -99,7 +124,18 @@ impl Drop for TextMemory {
 /// until its own turn came would let one query begin per pause, with all memory free.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
+    order: LineOrder,
     state: Mutex<LineState>,
+}
+
+/// Which of a line is served.
+#[derive(Clone, Copy, Debug, Default)]
+enum LineOrder {
+    /// the first, and when it has been, the next: all need the same
+    #[default]
+    Strict,
+    /// the first that there is room for
+    WhoFits,
 }
 
 #[derive(Debug, Default)]
@@ -112,6 +148,17 @@ struct LineState {
 }
 
 impl LineState {
+    fn serve_who_fits(&mut self, budget: &MemoryBudget, what: &'static str) {
+        let granted = &mut self.granted;
+        self.waiting.retain(|(ticket, bytes)| match budget.reserve(what, *bytes) {
+            Ok(reserved) => {
+                granted.push((*ticket, reserved));
+                false
+            }
+            Err(_) => true,
+        });
+    }
+
     fn serve(&mut self, budget: &MemoryBudget, what: &'static str) {
         while let Some(&(ticket, bytes)) = self.waiting.front()
             && let Ok(reserved) = budget.reserve(what, bytes)
@@ -134,6 +181,11 @@ struct PlaceInLine<'a> {
 }
 
 impl Line {
+    /// Of those that need more and less: a small one does not wait for a large one that waits.
+    pub fn of_all_sizes() -> Self {
+        Self { order: LineOrder::WhoFits, ..Self::default() }
+    }
+
     /// Reserves once all that came before are served and there is room, until `wait` is over;
     /// `sleep_ns` passes the time.
     pub fn reserve(
@@ -182,7 +234,10 @@ impl PlaceInLine<'_> {
     /// Serves the line, and takes what is its own.
     fn look(&self, budget: &MemoryBudget, what: &'static str) -> Option<Reservation> {
         let mut state = self.line.state.lock();
-        state.serve(budget, what);
+        match self.line.order {
+            LineOrder::Strict => state.serve(budget, what),
+            LineOrder::WhoFits => state.serve_who_fits(budget, what),
+        }
         state.take(self.ticket)
     }
 }
@@ -221,9 +276,15 @@ impl MemoryShare {
         sleep_ns: impl Fn(u64),
     ) -> Result<Self> {
         let reserved = line.reserve(&budget, "a query", shares.least, wait, limits, &sleep_ns)?;
+        Ok(Self::of(shares, budget, reserved))
+    }
+
+    /// With the least that was reserved before.
+    pub fn of(shares: Shares, budget: MemoryBudget, reserved: Reservation) -> Self {
+        assert!(reserved.bytes() >= shares.least as u64, "the least is there");
         let (used, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let inner = Account { shares, used, most, budget, reserved: Mutex::new(reserved) };
-        Ok(Self { inner: Arc::new(inner) })
+        Self { inner: Arc::new(inner) }
     }
 
     /// Bytes the query may count on.
@@ -331,9 +392,23 @@ impl Held {
         Ok(())
     }
 
+    /// Of the same query, for another part of it.
+    pub fn another(&self) -> Held {
+        Held { share: self.share.clone(), bytes: 0 }
+    }
+
     /// Holds more.
     pub fn add(&mut self, bytes: usize, what: &'static str) -> Result<()> {
         self.set(self.bytes + bytes, what)
+    }
+
+    /// Holds less.
+    pub fn give_back(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        if let Some(share) = &self.share {
+            share.give_back(bytes);
+        }
+        self.bytes -= bytes;
     }
 
     /// Bytes held.
@@ -466,6 +541,31 @@ mod tests {
         });
         drop(first.unwrap());
         drop(now(Duration::ZERO, &|| ()).unwrap());
+    }
+
+    #[test]
+    fn a_small_text_does_not_wait_for_a_large_one_that_waits() {
+        let budget = MemoryBudget::new(64 << 20);
+        let line = Line::of_all_sizes();
+        let taken = budget.reserve("a test", 40 << 20).unwrap();
+        let [large, small] = [48 << 20, 8 << 20].map(|bytes| line.join(bytes));
+        assert!(large.look(&budget, "test").is_none());
+        assert!(small.look(&budget, "test").is_some());
+        drop(taken);
+        assert!(large.look(&budget, "test").is_some());
+        drop((large, small));
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_text_that_can_never_have_its_memory_is_refused() {
+        let room = TextRoom { total: 256 << 20, pool: 128 << 20, least: 4 << 20 };
+        let of = |kind, len: usize| text_bytes(kind, &"x".repeat(len), room);
+        assert_eq!(of(TextKind::Query, 4 << 10).unwrap(), 0);
+        assert_eq!(of(TextKind::Query, 1 << 20).unwrap(), 64 << 20);
+        let refused = of(TextKind::Query, 8 << 20).unwrap_err();
+        assert!(matches!(refused, QueryError::TextMemory { .. }), "{refused}");
+        assert!(of(TextKind::Update, 16 << 20).unwrap() < 96 << 20, "that of an update is its data");
     }
 
     #[test]

@@ -83,11 +83,16 @@ impl Template {
         limits: &Limits,
     ) -> Result<Self, QueryError> {
         limits.check()?;
-        let mut algebra = translate(query, parsed.text, parsed.room)?;
+        let view = visible.map(|visible| &*visible.view);
+        let mut algebra = translate(query, parsed.text, parsed.room, view)?;
         let patterns = algebra.root.all().iter().filter(|n| matches!(n, Node::Pattern(_))).count();
         engine.text_limits().check_patterns(patterns)?;
         if !options.default_graphs.is_empty() || !options.named_graphs.is_empty() {
-            let list = |consts: &mut _, graphs: &[String]| Some(graph_consts(consts, graphs));
+            let is_seen = |graph: &&String| view.is_none_or(|view| view.has(Some(graph)));
+            let list = |consts: &mut _, graphs: &[String]| {
+                let seen: Vec<String> = graphs.iter().filter(is_seen).cloned().collect();
+                Some(graph_consts(consts, &seen))
+            };
             let default = list(&mut algebra.consts, &options.default_graphs);
             let named = list(&mut algebra.consts, &options.named_graphs);
             algebra.dataset = Dataset::new(default, named);

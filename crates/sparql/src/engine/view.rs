@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use snowmelt_graph::{GraphError, GraphView};
+use snowmelt_graph::{GraphError, GraphView, LabelSecret, Veil};
 use spargebra::term::NamedNode;
 
 use crate::algebra::{Algebra, Const, Dataset};
@@ -32,11 +32,18 @@ pub(super) struct VisibleGraphs {
 /// Those of the newest states that were asked for.
 #[derive(Default)]
 pub(super) struct Views {
+    /// of the labels of blank nodes
+    secret: LabelSecret,
     known: Mutex<FxHashMap<Arc<GraphView>, (u64, VisibleGraphs)>>,
     next: std::sync::atomic::AtomicU64,
 }
 
 impl Views {
+    /// What hides all graphs but those of a view.
+    pub fn veil(&self, view: &Arc<GraphView>) -> Arc<Veil> {
+        Veil::of(view, &self.secret)
+    }
+
     /// The graphs of a view, as the session sees them.
     pub fn of(
         &self,
@@ -108,4 +115,12 @@ pub(super) fn graph_consts(consts: &mut Vec<ConstTerm>, graphs: &[String]) -> Ve
         Const(at as u32)
     };
     graphs.iter().map(number).collect()
+}
+
+/// Whether a text may name graphs in its patterns: a view tells them apart by their names, so that
+/// these cannot be parameters of its shape.
+pub(super) fn names_graphs(text: &str) -> bool {
+    // An escape may stand for any letter.
+    let is_word = |at: &[u8]| at.eq_ignore_ascii_case(b"graph");
+    text.contains('\\') || text.as_bytes().windows(5).any(is_word)
 }

@@ -49,9 +49,9 @@ struct Groups {
 const HOMELESS: u32 = u32::MAX;
 
 impl Group {
-    fn groups(&self) -> Result<Groups> {
+    fn groups(&self, run: &Run) -> Result<Groups> {
         let aggregates = self.aggregates.iter().map(|(a, _)| {
-            Aggregate::new(a).map_err(|e| match e {
+            Aggregate::new(a).map(|aggregate| aggregate.held_by(run.memory.held())).map_err(|e| match e {
                 CompileError::Store(e) => QueryError::Store(e),
                 CompileError::Unsupported(construct) => {
                     QueryError::Unsupported { construct, line: 0, column: 0 }
@@ -124,7 +124,7 @@ impl Group {
     }
 
     fn run_input(&mut self, run: &mut Run) -> Result<()> {
-        let mut groups = self.groups()?;
+        let mut groups = self.groups(run)?;
         if self.keys.is_empty() {
             groups.one();
         }
@@ -158,7 +158,7 @@ impl Group {
             self.state = GroupStage::Done;
             return Ok(());
         };
-        let mut groups = self.groups()?;
+        let mut groups = self.groups(run)?;
         let mut held = run.memory.held();
         while let Some(batch) = file.next()? {
             run.check()?;

@@ -42,13 +42,18 @@ pub(super) fn call(func: Func, args: &[Value<'_>], terms: &Terms) -> Option<Valu
     Some(match func {
         Func::Concat => concat(args, terms)?,
         Func::StrLen => Value::Integer(string(&args[0])?.0.chars().count().into()),
-        Func::SubStr => sub_str(args)?,
+        Func::SubStr => {
+            terms.fits(string(&args[0])?.0.len())?;
+            sub_str(args)?
+        }
         Func::UCase => {
             let (text, lang) = string(&args[0])?;
+            terms.fits(text.len())?;
             like(text.to_uppercase(), lang)
         }
         Func::LCase => {
             let (text, lang) = string(&args[0])?;
+            terms.fits(text.len())?;
             like(text.to_lowercase(), lang)
         }
         Func::EncodeForUri => Value::String(Cow::Owned(encode_for_uri(string(&args[0])?.0, terms)?)),

@@ -1,13 +1,45 @@
 //! INSERT DATA and DELETE DATA: quads as they stand in the text.
 
-use snowmelt_graph::{Changed, QuadBatch, TermId, TermRef};
+use snowmelt_graph::{Changed, QuadBatch, Staged, TermId, TermRef};
 use spargebra::term::{GraphName, GroundQuad, GroundTerm, Quad};
 
-use super::{UpdateRun, term_ref};
+use super::{UpdateOptions, UpdateRun, term_ref};
 use crate::error::QueryError;
 
 /// Quads changed together.
 const PART_QUADS: usize = 1 << 16;
+
+/// Puts the quads of a text into a batch.
+fn fill(batch: &mut QuadBatch, data: &[Quad], options: &UpdateOptions) -> Result<(), QueryError> {
+    for quad in data {
+        options.check_graph(name(&quad.graph_name))?;
+        let graph = match &quad.graph_name {
+            GraphName::DefaultGraph => batch.id(TermId::DEFAULT_GRAPH),
+            GraphName::NamedNode(graph) => batch.term(TermRef::Iri(graph.as_str())),
+        };
+        let subject = batch.term(term_ref(quad.subject.as_ref().into()));
+        let predicate = batch.term(TermRef::Iri(quad.predicate.as_str()));
+        let object = batch.term(term_ref(quad.object.as_ref()));
+        batch.push([subject, predicate, object, graph]);
+    }
+    Ok(())
+}
+
+/// Stages the quads of an INSERT DATA, which may `begin` with them or go on.
+pub(super) fn stage(
+    staged: &mut Staged,
+    data: &[Quad],
+    mut begins: bool,
+    options: &UpdateOptions,
+) -> Result<(), QueryError> {
+    for part in data.chunks(PART_QUADS) {
+        let mut batch = QuadBatch::new(0);
+        fill(&mut batch, part, options)?;
+        options.progress.add(part.len() as u64);
+        staged.add_batch(batch, std::mem::take(&mut begins))?;
+    }
+    Ok(())
+}
 
 impl UpdateRun<'_> {
     /// Adds quads. Blank nodes are new ones, told apart by their labels within the operation, of
@@ -17,18 +49,9 @@ impl UpdateRun<'_> {
         let mut batch = QuadBatch::new(0);
         for part in data.chunks(PART_QUADS) {
             self.limits.check()?;
-            for quad in part {
-                self.check_graph(name(&quad.graph_name))?;
-                let graph = match &quad.graph_name {
-                    GraphName::DefaultGraph => batch.id(TermId::DEFAULT_GRAPH),
-                    GraphName::NamedNode(graph) => batch.term(TermRef::Iri(graph.as_str())),
-                };
-                let subject = batch.term(term_ref(quad.subject.as_ref().into()));
-                let predicate = batch.term(TermRef::Iri(quad.predicate.as_str()));
-                let object = batch.term(term_ref(quad.object.as_ref()));
-                batch.push([subject, predicate, object, graph]);
-            }
+            fill(&mut batch, part, self.options)?;
             changed += self.txn.insert(&batch, &mut self.begun.blanks)?;
+            self.options.progress.add(part.len() as u64);
             batch.clear();
         }
         Ok(changed)
@@ -39,7 +62,7 @@ impl UpdateRun<'_> {
         let mut changed = Changed::default();
         for part in data.chunks(PART_QUADS) {
             self.limits.check()?;
-            part.iter().try_for_each(|quad| self.check_graph(name(&quad.graph_name)))?;
+            part.iter().try_for_each(|quad| self.options.check_graph(name(&quad.graph_name)))?;
             let terms: Vec<TermRef<'_>> = part.iter().flat_map(ground_terms).collect();
             let ids = self.txn.session().resolve(&terms)?;
             let mut ids = ids.into_iter();

@@ -1,15 +1,20 @@
 //! LOAD: a document of quads from where the server's operator allows it, and from nowhere else.
 //!
 //! Files only: a server that fetches whatever address a client names is a way into the network
-//! behind it.
+//! behind it. A document is parsed before the turn of the writer, so that others change the
+//! database meanwhile, however long it is.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-use snowmelt_graph::load::{LoadError, Source};
-use snowmelt_graph::{Changed, check_source};
+use snowmelt_graph::load::Source;
+use snowmelt_graph::{Changed, GraphDocument, StageInto, Staged};
+use spargebra::GraphUpdateOperation;
 use spargebra::term::{GraphName, NamedNode};
 
-use super::UpdateRun;
+use super::{UpdateOptions, UpdateRun};
+use crate::bounds::Limits;
+use crate::engine::Engine;
 use crate::error::QueryError;
 
 /// A directory that LOAD may read from, or a single file.
@@ -42,51 +47,90 @@ impl LoadPermission {
     }
 }
 
-impl UpdateRun<'_> {
-    /// Inserts a document into a graph. One whose errors are passed over (`silent`) is read
-    /// twice, so that half of it does not stay.
-    pub(super) fn load(
-        &mut self,
+/// The documents of the LOADs of an update, in their order, parsed as far as they can be.
+pub(super) type Loads = VecDeque<Result<Staged, QueryError>>;
+
+impl Engine {
+    /// Parses the documents of an update before its turn. What is wrong with one is told when it is
+    /// the turn of its operation; limits that are reached, at once.
+    pub(super) fn stage_loads(
+        &self,
+        update: &spargebra::Update,
+        options: &UpdateOptions,
+        limits: &Limits,
+    ) -> Result<Loads, QueryError> {
+        let mut loads = Loads::new();
+        for operation in &update.operations {
+            if let GraphUpdateOperation::Load { source, destination, .. } = operation {
+                let staged = self.stage_load(source, destination, options, limits);
+                match staged {
+                    Err(error) if !is_of_source(&error) => return Err(error),
+                    staged => loads.push_back(staged),
+                }
+            }
+        }
+        Ok(loads)
+    }
+
+    /// Parses the document of a LOAD.
+    fn stage_load(
+        &self,
         source: &NamedNode,
         into: &GraphName,
-        silent: bool,
-    ) -> Result<Changed, QueryError> {
-        let refused = |why: &str| QueryError::LoadRefused {
-            source_iri: source.as_str().to_owned(),
-            why: why.to_owned(),
-        };
-        if self.options.view.is_some() {
-            // Its quads may be of any graph.
-            return Err(QueryError::Forbidden { what: "LOAD".to_owned() });
-        }
-        if self.options.allow_load.is_empty() {
-            return Err(refused("nothing may be loaded from; allow a folder with --allow-load DIR"));
-        }
-        let path =
-            path_of(source.as_str()).ok_or_else(|| refused("only files of this machine can be loaded"))?;
-        // The error does not tell whether a file elsewhere is there.
-        let outside = || refused("it is in no folder that --allow-load names");
-        let path = path.canonicalize().map_err(|_| outside())?;
-        if !self.options.allow_load.iter().any(|allowed| allowed.covers(&path)) {
-            return Err(outside());
-        }
+        options: &UpdateOptions,
+        limits: &Limits,
+    ) -> Result<Staged, QueryError> {
+        let path = permitted_path(source, options)?;
         let graph = match into {
             GraphName::DefaultGraph => None,
             GraphName::NamedNode(graph) => Some(graph.as_str()),
         };
-        let base = Some(source.as_str());
-        let source = || Source::File(path.clone());
-        let checked = if silent {
-            check_source(self.txn.database(), source(), None, base, &self.limits)
-        } else {
-            Ok(())
+        let into = StageInto { graph, base: Some(source.as_str()), is_one_graph: false };
+        let document = GraphDocument { source: Source::File(path), format: None };
+        let staged = self.database().stage(vec![document], into, limits, &options.progress);
+        staged.map_err(|error| limits.of_load(error))
+    }
+}
+
+/// Whether a document, or its place, is at fault: SILENT passes over that.
+pub(super) fn is_of_source(error: &QueryError) -> bool {
+    match error {
+        QueryError::LoadRefused { .. } | QueryError::Forbidden { .. } => true,
+        QueryError::Load(error) => error.is_of_input(),
+        _ => false,
+    }
+}
+
+/// The file that may be loaded under a name.
+fn permitted_path(source: &NamedNode, options: &UpdateOptions) -> Result<PathBuf, QueryError> {
+    let refused =
+        |why: &str| QueryError::LoadRefused { source_iri: source.as_str().to_owned(), why: why.to_owned() };
+    if options.view.is_some() {
+        // Its quads may be of any graph.
+        return Err(QueryError::Forbidden { what: "LOAD".to_owned() });
+    }
+    if options.allow_load.is_empty() {
+        return Err(refused("nothing may be loaded from; allow a folder with --allow-load DIR"));
+    }
+    let path = path_of(source.as_str()).ok_or_else(|| refused("only files of this machine can be loaded"))?;
+    // The error does not tell whether a file elsewhere is there.
+    let outside = || refused("it is in no folder that --allow-load names");
+    let path = path.canonicalize().map_err(|_| outside())?;
+    if !options.allow_load.iter().any(|allowed| allowed.covers(&path)) {
+        return Err(outside());
+    }
+    Ok(path)
+}
+
+impl UpdateRun<'_> {
+    /// Inserts a document into a graph: one that was parsed before, or else parses it now.
+    pub(super) fn load(&mut self, source: &NamedNode, into: &GraphName) -> Result<Changed, QueryError> {
+        let staged = match self.loads.pop_front() {
+            Some(staged) => staged?,
+            None => self.engine.stage_load(source, into, self.options, &self.limits)?,
         };
-        let changed =
-            checked.and_then(|()| self.txn.insert_source(source(), None, base, graph, &self.limits));
-        changed.map_err(|error| match error {
-            LoadError::Cancelled => self.stopped(),
-            other => other.into(),
-        })
+        let changed = self.txn.insert_staged(staged, &self.limits, &self.options.progress);
+        changed.map_err(|error| self.limits.of_load(error))
     }
 }
 

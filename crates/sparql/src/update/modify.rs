@@ -114,10 +114,10 @@ impl UpdateRun<'_> {
     fn check_constants(&self, templates: &Templates) -> Result<(), QueryError> {
         for [_, _, _, graph] in templates.delete.iter().chain(&templates.insert) {
             match graph {
-                TemplateTerm::DefaultGraph => self.check_graph(None)?,
+                TemplateTerm::DefaultGraph => self.options.check_graph(None)?,
                 TemplateTerm::Const(at) => {
                     if let oxrdf::Term::NamedNode(graph) = &templates.consts.list[*at] {
-                        self.check_graph(Some(graph.as_str()))?;
+                        self.options.check_graph(Some(graph.as_str()))?;
                     }
                 }
                 TemplateTerm::Column(_) | TemplateTerm::Blank(_) => {}
@@ -157,7 +157,7 @@ impl UpdateRun<'_> {
         local.into_iter().for_each(|id| solutions.with_term(id, &mut add).unwrap_or_default());
         self.txn.session().decode(&stored, |_, term| add(term))?;
         names.iter().try_for_each(|name| match name {
-            Some(iri) => self.check_graph(Some(iri)),
+            Some(iri) => self.options.check_graph(Some(iri)),
             None => Err(QueryError::Forbidden { what: "a graph that a blank node names".to_owned() }),
         })
     }

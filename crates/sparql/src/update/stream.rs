@@ -1,20 +1,26 @@
 //! Updates that are read in pieces: as long as the disk has room for what they change.
 
+use std::collections::VecDeque;
 use std::io::Read;
 
-use super::{Begun, UpdateOptions, Updated};
-use crate::bounds::Limits;
-use crate::engine::Engine;
+use snowmelt_graph::{ChangePhase, Changed, GraphError, Interrupt, Staged, TempSpace, Transaction};
+use spargebra::GraphUpdateOperation;
+
+use super::data::stage;
+use super::{Begun, UpdateOptions, Updated, parse_bound};
+use crate::bounds::{Limits, TextKind, with_room};
+use crate::engine::{Engine, sign_of};
 use crate::error::QueryError;
-use crate::text::pieces::Pieces;
+use crate::text::pieces::{Piece, Pieces};
 
 impl Engine {
     /// Runs an update of any length, of which about a MiB is in memory at a time; when it
     /// returns, what it did is durable. The data of INSERT DATA and DELETE DATA is cut between
     /// its triples; any other operation may have `longest` bytes.
     ///
-    /// A text of less than a MiB is parsed whole before anything begins. A longer one holds the
-    /// place of the writer while it is read: give it a file rather than a slow client.
+    /// A text of less than a MiB is parsed whole before anything begins. Of a longer one, too,
+    /// everything is parsed before the turn of the writer: quads of INSERT DATA wait in temporary
+    /// space, as does the text of all else, which is parsed once more when it runs.
     ///
     /// # Errors
     /// As [`Self::update`], with places in the whole text; a source that cannot be read or is
@@ -27,6 +33,7 @@ impl Engine {
         options: &UpdateOptions,
     ) -> Result<Updated, QueryError> {
         let limits = Limits::from_now(options.timeout, options.cancel.clone());
+        options.progress.enter(ChangePhase::Parsing);
         let mut pieces = Pieces::of(source, longest);
         let first = pieces.next()?;
         if pieces.is_over() {
@@ -36,17 +43,109 @@ impl Engine {
             let why = "an update that is read in pieces has none";
             return Err(QueryError::Parameter { name: name.clone(), why });
         }
-        let mut txn = self.begin(options, &limits)?;
+        let mut line = PieceLine::new(self)?;
         let mut memory = self.database().memory().charge("an update");
-        let (mut changed, mut begun, mut next) = (Default::default(), Begun::default(), first);
+        let mut next = first;
         while let Some(piece) = next {
-            let held = pieces.held_bytes() + piece.text.len() + begun.blanks.bytes();
-            memory.set(held as u64).map_err(snowmelt_graph::GraphError::from)?;
-            begun.goes_on = piece.goes_on;
-            let done = self.piece_in(&mut txn, &piece.text, options, &limits, &mut begun);
-            changed += done.map_err(|error| piece.placed(error))?;
+            memory.set((pieces.held_bytes() + piece.text.len()) as u64).map_err(GraphError::from)?;
+            limits.check()?;
+            line.add(piece, options, &limits)?;
             next = pieces.next()?;
         }
+        drop((pieces, memory));
+        let mut txn = self.begin(options, &limits)?;
+        let changed = line.run(&mut txn, options, &limits)?;
         Ok(Updated { txn: txn.commit_unless_unchanged(changed)?, changed })
+    }
+}
+
+/// The pieces of an update that wait for their turn.
+struct PieceLine<'a> {
+    engine: &'a Engine,
+    staged: Staged,
+    /// of texts
+    space: TempSpace,
+    pieces: VecDeque<WaitingPiece>,
+}
+
+/// What is to be done with a piece.
+enum WaitingPiece {
+    /// The next chunks of what is staged are inserted.
+    Data { chunks: usize },
+    /// Its text is run.
+    Text { piece: Piece, at: u64, len: usize },
+}
+
+impl<'a> PieceLine<'a> {
+    fn new(engine: &'a Engine) -> Result<Self, QueryError> {
+        let (staged, space) = (Staged::new(engine.database()), engine.database().temp_space()?);
+        Ok(Self { engine, staged, space, pieces: VecDeque::new() })
+    }
+
+    fn add(&mut self, mut piece: Piece, options: &UpdateOptions, limits: &Limits) -> Result<(), QueryError> {
+        let before = self.staged.chunks();
+        let is_data = self.stage(&piece, options, limits).map_err(|error| piece.placed(error))?;
+        self.pieces.push_back(if is_data {
+            WaitingPiece::Data { chunks: self.staged.chunks() - before }
+        } else {
+            let text = std::mem::take(&mut piece.text);
+            let at = self.space.append(&[text.as_bytes()]).map_err(GraphError::from)?;
+            WaitingPiece::Text { piece, at, len: text.len() }
+        });
+        Ok(())
+    }
+
+    /// Parses a piece; its quads are staged if it is INSERT DATA and nothing else.
+    fn stage(&mut self, piece: &Piece, options: &UpdateOptions, limits: &Limits) -> Result<bool, QueryError> {
+        let (engine, staged, text) = (self.engine, &mut self.staged, &piece.text);
+        let room = engine.text_limits().measure(text)?.stack_bytes();
+        with_room(room, || {
+            let _text = engine.reserve_text(
+                TextKind::Update,
+                text,
+                (None, None, sign_of(&options.account)),
+                limits,
+            )?;
+            let update = parse_bound(text, options)?;
+            let all = update.operations.iter().map(|operation| match operation {
+                GraphUpdateOperation::InsertData { data } => Some(data),
+                _ => None,
+            });
+            let Some(all) = all.collect::<Option<Vec<_>>>() else { return Ok(false) };
+            for (at, data) in all.into_iter().enumerate() {
+                stage(staged, data, at > 0 || !piece.goes_on, options)?;
+            }
+            Ok(true)
+        })
+    }
+
+    fn run(
+        mut self,
+        txn: &mut Transaction,
+        options: &UpdateOptions,
+        limits: &Limits,
+    ) -> Result<Changed, QueryError> {
+        let (mut changed, mut begun) = (Changed::default(), Begun::default());
+        let mut memory = self.engine.database().memory().charge("an update");
+        for piece in self.pieces {
+            limits.check()?;
+            changed += match piece {
+                WaitingPiece::Data { chunks } => {
+                    let watch = (limits as &dyn Interrupt, &*options.progress);
+                    let inserted = txn.insert_chunks(&mut self.staged, chunks, &mut begun.blanks, watch);
+                    inserted.map_err(|error| limits.of_load(error))?
+                }
+                WaitingPiece::Text { piece, at, len } => {
+                    memory.set((len + begun.blanks.bytes()) as u64).map_err(GraphError::from)?;
+                    let bytes = self.space.read(at, len).map_err(GraphError::from)?;
+                    let text = std::str::from_utf8(&bytes);
+                    let text = text.map_err(|error| QueryError::Spill { what: error.to_string() })?;
+                    begun.goes_on = piece.goes_on;
+                    let done = self.engine.piece_in(txn, text, options, limits, &mut begun);
+                    done.map_err(|error| piece.placed(error))?
+                }
+            };
+        }
+        Ok(changed)
     }
 }

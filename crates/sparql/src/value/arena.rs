@@ -80,13 +80,30 @@ impl TermArena {
         }
     }
 
+    /// Bytes that it takes to keep a term, beside what is held.
+    pub fn needs(&self, stored: Stored<'_>) -> usize {
+        let Stored::Term(TermRef::Iri(text) | TermRef::Blank(text) | TermRef::Literal { lexical: text, .. }) =
+            stored
+        else {
+            return 0;
+        };
+        let has_room = |block: &String| block.capacity() - block.len() >= text.len();
+        let is_there = self.blocks.iter().skip(self.block).any(has_room);
+        if is_there { 0 } else { self.new_block(text) }
+    }
+
+    /// Bytes of a block that is made for a text.
+    fn new_block(&self, text: &str) -> usize {
+        text.len().max(self.block_bytes.clamp(BLOCKS.0, BLOCKS.1))
+    }
+
     /// Keeps a text; its block and offset.
     fn push_text(&mut self, text: &str) -> u64 {
         while self.blocks.get(self.block).is_some_and(|b| b.capacity() - b.len() < text.len()) {
             self.block += 1;
         }
         if self.block == self.blocks.len() {
-            let block = String::with_capacity(text.len().max(self.block_bytes.clamp(BLOCKS.0, BLOCKS.1)));
+            let block = String::with_capacity(self.new_block(text));
             self.block_bytes += block.capacity();
             self.blocks.push(block);
         }

@@ -62,6 +62,16 @@ impl From<Stop> for TermError {
     }
 }
 
+/// Of memory that could not be had.
+impl From<QueryError> for TermError {
+    fn from(error: QueryError) -> Self {
+        match error {
+            QueryError::Memory { share_bytes, what } => TermError::Memory { share_bytes, what },
+            _ => TermError::TooMuch,
+        }
+    }
+}
+
 impl From<TermError> for QueryError {
     fn from(error: TermError) -> Self {
         match error {

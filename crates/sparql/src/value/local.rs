@@ -83,10 +83,10 @@ impl LocalArena {
         self.terms.bytes() + self.known.capacity() * size_of::<Known>() + self.table.capacity() * 5
     }
 
-    /// Sees to it that what is held is reserved, some of it ahead.
-    fn account(&mut self) {
+    /// Sees to it that what is held, and so much `more`, is reserved, some of it ahead.
+    fn account(&mut self, more: usize) {
         const AHEAD: usize = 64 << 10;
-        let bytes = self.bytes();
+        let bytes = self.bytes() + more;
         if bytes > self.held.bytes()
             && let Err(QueryError::Memory { share_bytes, .. }) =
                 self.held.set(bytes + AHEAD, "computed terms")
@@ -137,16 +137,23 @@ impl LocalTerms {
     /// The local id of a term; the caller has tried inline before.
     pub(crate) fn intern(&self, stored: Stored<'_>) -> TermId {
         let mut arena = self.arena.write();
-        let LocalArena { terms, known, table, .. } = &mut *arena;
+        let LocalArena { terms, table, .. } = &mut *arena;
         let hash = hash(stored);
         if let Some(index) = table.find(hash, |i| same(terms.get(*i), stored)) {
             return local_id(*index);
         }
+        let more = terms.needs(stored);
+        arena.account(more);
+        if arena.over.is_some() {
+            // The query ends with its batch, and until then it grows no more.
+            return TermId::UNDEF;
+        }
+        let LocalArena { terms, known, table, .. } = &mut *arena;
         let index = terms.push_stored(stored);
         known.push(Known::NotAsked);
         let terms = &*terms;
         table.insert_unique(hash, index, |i| self::hash(terms.get(*i)));
-        arena.account();
+        arena.account(0);
         local_id(index)
     }
 

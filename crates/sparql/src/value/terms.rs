@@ -109,6 +109,8 @@ struct Guard {
     longest: usize,
     /// what is held beyond the cache's limit
     held: Held,
+    /// for the long texts that functions make, until the batch is over
+    making: RefCell<Held>,
     /// bytes of texts of a batch, beyond which fewer rows are done at a time
     room: usize,
     /// a single row is worked on: what it needs is reserved
@@ -124,6 +126,7 @@ impl Default for Guard {
             limits: Limits::default(),
             longest: usize::MAX,
             held: Held::default(),
+            making: RefCell::default(),
             room: usize::MAX,
             whole: false,
             worked: Cell::new(0),
@@ -193,7 +196,8 @@ impl Terms {
         room: usize,
     ) -> Self {
         self.cache_limit_bytes = cache;
-        self.guard = Guard { limits, longest, held, room, ..Guard::default() };
+        let making = RefCell::new(held.another());
+        self.guard = Guard { limits, longest, held, making, room, ..Guard::default() };
         self
     }
 
@@ -209,6 +213,7 @@ impl Terms {
     /// its bound.
     pub fn begin_batch(&mut self) {
         self.scratch.clear();
+        self.guard.making.get_mut().clear();
         if self.cache.bytes() > self.cache_limit_bytes {
             self.forget();
         }
@@ -232,6 +237,15 @@ impl Terms {
             let (bytes, most) = (bytes as u64, self.guard.longest);
             self.guard.note(TermError::TooLong { bytes, most });
             return None;
+        }
+        /// Longer ones are reserved before they are made: the text, and its copy among the terms.
+        const LONG: usize = 256 << 10;
+        let mut making = self.guard.making.borrow_mut();
+        if bytes > LONG && 2 * bytes > making.bytes() {
+            if let Err(error) = making.set(2 * bytes, "a text that a function makes") {
+                self.guard.note(error.into());
+                return None;
+            }
         }
         Some(())
     }

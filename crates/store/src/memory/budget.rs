@@ -166,6 +166,14 @@ impl Reservation {
         assert!(before >= less, "only what was reserved is given back");
     }
 
+    /// Takes `bytes` of it, at most what is held, for somebody else.
+    #[must_use]
+    pub fn split(&mut self, bytes: u64) -> Reservation {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        Reservation { budget: self.budget.clone(), bytes }
+    }
+
     /// Makes the reservation `bytes` large.
     pub fn resize(&mut self, what: &str, bytes: u64) -> Result<()> {
         if bytes > self.bytes {

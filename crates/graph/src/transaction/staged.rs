@@ -1,0 +1,352 @@
+//! Documents parsed before their writer has its turn: others write meanwhile, however long the
+//! parsing takes.
+//!
+//! 1. [`Staged::add`] parses a document into chunks, each with a dictionary of its own.
+//! 2. A few chunks stay in memory; those behind them go to temporary space.
+//! 3. [`Transaction::insert_staged`] takes them back in their order and inserts them.
+//!
+//! A chunk in temporary space, all numbers little-endian:
+//!
+//! | bytes | content                                                                     |
+//! |-------|-----------------------------------------------------------------------------|
+//! | 5 × 8 | bytes of text, terms, annotations, rows; bytes of the longest term           |
+//! | …     | the text                                                                     |
+//! | 33 n  | terms: hash 8 + 4, need 1 + 8, annotation 4, place of the text 4 + 4         |
+//! | …     | annotations: kind 1, bytes 4, the bytes                                      |
+//! | 32 n  | rows: four references                                                        |
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use snowmelt_store::{Charge, TempSpace};
+
+use crate::database::Database;
+use crate::error::{GraphError, Result};
+use crate::input::cancelled;
+use crate::input::document::parse_document;
+use crate::input::error::LoadError;
+use crate::input::hash::TermHash;
+use crate::input::intern::{LocalTerm, Need, OwnAnnotation, Parsed, Span};
+use crate::interrupt::Interrupt;
+use crate::progress::ChangeProgress;
+use crate::term::Kind;
+use crate::transaction::Transaction;
+use crate::transaction::document::Document;
+use crate::transaction::quad_batch::QuadBatch;
+use crate::transaction::quads::Changed;
+use crate::transaction::terms::BlankNodes;
+
+/// Bytes of chunks that stay in memory: most documents of a few thousand statements do.
+const KEPT_BYTES: usize = 8 << 20;
+
+/// Statements on their way into a transaction.
+pub struct Staged {
+    database: Arc<Database>,
+    chunks: VecDeque<StagedChunk>,
+    space: Option<TempSpace>,
+    /// of the chunks in memory
+    charge: Charge,
+    kept_bytes: usize,
+    statements: u64,
+}
+
+/// A chunk, and whether a document begins with it: its blank nodes are its own.
+struct StagedChunk {
+    begins: bool,
+    place: ChunkPlace,
+}
+
+enum ChunkPlace {
+    Memory(Parsed),
+    Space { at: u64, len: usize },
+}
+
+impl Staged {
+    /// Of no document yet.
+    pub fn new(database: &Arc<Database>) -> Self {
+        Staged {
+            charge: database.memory().charge("a document"),
+            database: database.clone(),
+            chunks: VecDeque::new(),
+            space: None,
+            kept_bytes: 0,
+            statements: 0,
+        }
+    }
+
+    /// Statements so far.
+    pub fn statements(&self) -> u64 {
+        self.statements
+    }
+
+    /// Parses a document to its end.
+    ///
+    /// # Errors
+    /// A document that cannot be read or is not what its format says, with its place; no memory or
+    /// no room for it; `cancel`.
+    pub fn add(
+        &mut self,
+        document: &Document<'_>,
+        read: impl std::io::Read,
+        cancel: &dyn Interrupt,
+        progress: &ChangeProgress,
+    ) -> Result<(), LoadError> {
+        let database = self.database.clone();
+        let mut options = document.options(database.longest_term_bytes(), database.memory())?;
+        // They are inserted when other things have memory, too.
+        let free = database.memory().free() as usize;
+        options.chunk_rows = options.chunk_rows.min(free / 8192).max(256);
+        options.chunk_bytes = options.chunk_bytes.min(free / 128).max(64 << 10);
+        let mut begins = true;
+        let full = |parsed: Parsed| {
+            cancelled(cancel)?;
+            let parsed = document.sound(parsed)?;
+            progress.add(parsed.rows.len() as u64);
+            Ok(self.keep(parsed, std::mem::take(&mut begins))?)
+        };
+        parse_document(read, 0, options, cancel, || Ok(Parsed::default()), full, document.name)
+            .map_err(|error| if cancel.is_set() { LoadError::Cancelled } else { error })
+    }
+
+    /// Adds the quads of a batch as a chunk; blank nodes are those of the chunk before it, unless
+    /// something new `begins` with it.
+    ///
+    /// # Errors
+    /// No memory, or no room for it.
+    pub fn add_batch(&mut self, batch: QuadBatch, begins: bool) -> Result<()> {
+        self.keep(batch.into_parsed(), begins)
+    }
+
+    /// Chunks that wait.
+    pub fn chunks(&self) -> usize {
+        self.chunks.len()
+    }
+
+    fn keep(&mut self, mut parsed: Parsed, begins: bool) -> Result<()> {
+        self.statements += parsed.rows.len() as u64;
+        parsed.shrink();
+        let held = self.kept_bytes + parsed.held_bytes();
+        let most = KEPT_BYTES.min(self.database.memory().free() as usize / 8);
+        let is_kept = self.space.is_none() && held <= most && self.charge.set(held as u64).is_ok();
+        let place = if is_kept {
+            self.kept_bytes = held;
+            ChunkPlace::Memory(parsed)
+        } else {
+            let space = match &self.space {
+                Some(space) => space,
+                None => self.space.insert(self.database.temp_space()?),
+            };
+            let mut bytes = Vec::new();
+            parsed.write(&mut bytes);
+            ChunkPlace::Space { at: space.append(&[&bytes])?, len: bytes.len() }
+        };
+        self.chunks.push_back(StagedChunk { begins, place });
+        Ok(())
+    }
+
+    /// The next chunk, and whether a document begins with it.
+    fn next(&mut self) -> Result<Option<(Parsed, bool)>> {
+        let Some(StagedChunk { begins, place }) = self.chunks.pop_front() else { return Ok(None) };
+        let parsed = match place {
+            ChunkPlace::Memory(parsed) => {
+                self.kept_bytes -= parsed.held_bytes();
+                // Less than before: it is granted.
+                self.charge.set(self.kept_bytes as u64)?;
+                parsed
+            }
+            ChunkPlace::Space { at, len } => {
+                let space = self.space.as_ref().expect("a chunk was put there");
+                Parsed::read(&space.read(at, len)?).ok_or_else(|| {
+                    let why = "temporary space gave back other bytes than it was given: try again";
+                    GraphError::record("a staged document", why)
+                })?
+            }
+        };
+        Ok(Some((parsed, begins)))
+    }
+}
+
+impl Transaction {
+    /// Inserts what was staged; blank nodes become new ones. Nothing is committed.
+    ///
+    /// # Errors
+    /// Those of the store; `cancel`. What was inserted before stays in the transaction: drop it.
+    pub fn insert_staged(
+        &mut self,
+        mut staged: Staged,
+        cancel: &dyn Interrupt,
+        progress: &ChangeProgress,
+    ) -> Result<Changed, LoadError> {
+        let all = staged.chunks();
+        self.insert_chunks(&mut staged, all, &mut BlankNodes::default(), (cancel, progress))
+    }
+
+    /// Inserts the next so many chunks.
+    ///
+    /// # Errors
+    /// As [`Transaction::insert_staged`].
+    pub fn insert_chunks(
+        &mut self,
+        staged: &mut Staged,
+        chunks: usize,
+        blanks: &mut BlankNodes,
+        (cancel, progress): (&dyn Interrupt, &ChangeProgress),
+    ) -> Result<Changed, LoadError> {
+        let mut charge = self.db.memory().charge("a document");
+        let mut changed = Changed::default();
+        for _ in 0..chunks {
+            let Some((parsed, begins)) = staged.next()? else { break };
+            cancelled(cancel)?;
+            if begins {
+                *blanks = BlankNodes::default();
+            }
+            changed += self.insert_parsed(&parsed, blanks, &mut charge)?;
+            progress.add(parsed.rows.len() as u64);
+        }
+        Ok(changed)
+    }
+
+    /// Inserts a chunk.
+    pub(crate) fn insert_parsed(
+        &mut self,
+        parsed: &Parsed,
+        blanks: &mut BlankNodes,
+        charge: &mut Charge,
+    ) -> Result<Changed, LoadError> {
+        // looking up and changing the indexes takes the like of it three times more
+        charge.set((4 * parsed.held_bytes() + blanks.bytes()) as u64)?;
+        let quads = self.resolve_parsed(parsed, blanks)?;
+        Ok(self.insert_ids(quads)?)
+    }
+}
+
+const PLAIN: u8 = 0;
+const LANGUAGE: u8 = 1;
+const DATATYPE: u8 = 2;
+
+impl Parsed {
+    /// Gives memory back that it does not need.
+    fn shrink(&mut self) {
+        self.extra.shrink_to_fit();
+        self.terms.shrink_to_fit();
+        self.rows.shrink_to_fit();
+    }
+
+    /// Appends itself; its text is all `extra`.
+    fn write(&self, to: &mut Vec<u8>) {
+        assert!(self.text.is_empty() && self.ids.is_empty() && self.fault.is_none(), "it is sound");
+        let sizes =
+            [self.extra.len(), self.terms.len(), self.annotations.len(), self.rows.len(), self.longest];
+        to.reserve(40 + self.extra.len() + self.terms.len() * 33 + self.rows.len() * 32);
+        sizes.iter().for_each(|size| to.extend((*size as u64).to_le_bytes()));
+        to.extend_from_slice(&self.extra);
+        for LocalTerm { hash, need, annotation, lexical } in &self.terms {
+            to.extend(hash.high.to_le_bytes());
+            to.extend(hash.low.to_le_bytes());
+            let (tag, value) = match need {
+                Need::Number(kind) => (0u8, *kind as u64),
+                Need::Code(body) => (1, *body),
+            };
+            to.push(tag);
+            to.extend(value.to_le_bytes());
+            to.extend(annotation.to_le_bytes());
+            lexical.to_parts().iter().for_each(|part| to.extend(part.to_le_bytes()));
+        }
+        for annotation in &self.annotations {
+            let (tag, name) = match annotation {
+                OwnAnnotation::Plain => (PLAIN, ""),
+                OwnAnnotation::Language(name) => (LANGUAGE, &**name),
+                OwnAnnotation::Datatype(name) => (DATATYPE, &**name),
+            };
+            to.push(tag);
+            to.extend((name.len() as u32).to_le_bytes());
+            to.extend_from_slice(name.as_bytes());
+        }
+        self.rows.iter().flatten().for_each(|cell| to.extend(cell.to_le_bytes()));
+    }
+
+    /// Reads one that was written; none if the bytes are not that.
+    fn read(mut bytes: &[u8]) -> Option<Self> {
+        let from = &mut bytes;
+        let mut size = || Some(u64::from_le_bytes(*take(from)?) as usize);
+        let (text, terms, annotations, rows) = (size()?, size()?, size()?, size()?);
+        let longest = size()?;
+        let mut parsed = Parsed { longest, ..Parsed::default() };
+        parsed.extra = from.split_off(..text)?.to_vec();
+        if from.len() < terms.checked_mul(33)?.checked_add(rows.checked_mul(32)?)? {
+            return None;
+        }
+        parsed.terms.reserve_exact(terms);
+        for _ in 0..terms {
+            let hash =
+                TermHash { high: u64::from_le_bytes(*take(from)?), low: u32::from_le_bytes(*take(from)?) };
+            let [tag] = *take(from)?;
+            let value = u64::from_le_bytes(*take(from)?);
+            let need = match tag {
+                0 => Need::Number(*Kind::ALL.get(value as usize)?),
+                _ => Need::Code(value),
+            };
+            let annotation = u32::from_le_bytes(*take(from)?);
+            let parts = [u32::from_le_bytes(*take(from)?), u32::from_le_bytes(*take(from)?)];
+            parsed.terms.push(LocalTerm { hash, need, annotation, lexical: Span::of_parts(parts) });
+        }
+        for _ in 0..annotations {
+            let [tag] = *take(from)?;
+            let len = u32::from_le_bytes(*take(from)?) as usize;
+            let name = std::str::from_utf8(from.split_off(..len)?).ok()?;
+            parsed.annotations.push(match tag {
+                PLAIN => OwnAnnotation::Plain,
+                LANGUAGE => OwnAnnotation::Language(name.into()),
+                _ => OwnAnnotation::Datatype(name.into()),
+            });
+        }
+        let (cells, _) = from.as_chunks::<8>();
+        let (quads, rest) = cells.as_chunks::<4>();
+        parsed.rows = quads.iter().map(|quad| quad.map(u64::from_le_bytes)).collect();
+        (parsed.rows.len() == rows && rest.is_empty()).then_some(parsed)
+    }
+}
+
+/// The first bytes of what is left.
+fn take<'b, const N: usize>(from: &mut &'b [u8]) -> Option<&'b [u8; N]> {
+    let (first, rest) = from.split_first_chunk()?;
+    *from = rest;
+    Some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::intern::Interner;
+    use crate::term::TermRef;
+
+    #[test]
+    fn a_chunk_comes_back_as_it_was() {
+        let mut interner = Interner::new();
+        interner.begin(0, Parsed::default());
+        let literal = |lexical, lang, datatype| TermRef::Literal { lexical, lang, datatype };
+        let string = "http://www.w3.org/2001/XMLSchema#string";
+        let long = "long ".repeat(900);
+        let terms = [
+            TermRef::Iri("http://example.org/bicycle"),
+            TermRef::Blank("wheel"),
+            literal("a string of more bytes than an id holds", None, string),
+            literal(&long, None, string),
+            literal("une roue", Some("fr"), "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"),
+            literal("12.50", None, "http://example.org/euro"),
+            literal("26", None, "http://www.w3.org/2001/XMLSchema#integer"),
+        ]
+        .map(|term| interner.term(term));
+        for object in terms {
+            interner.parsed.rows.push([terms[0], terms[0], object, terms[1]]);
+        }
+        let parsed = interner.end();
+        let mut bytes = Vec::new();
+        parsed.write(&mut bytes);
+        let back = Parsed::read(&bytes).unwrap();
+        assert_eq!(format!("{back:?}"), format!("{parsed:?}"));
+        for cut in 0..bytes.len() {
+            assert!(Parsed::read(&bytes[..cut]).is_none(), "cut at {cut} of {}", bytes.len());
+        }
+    }
+}

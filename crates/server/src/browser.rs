@@ -1,0 +1,21 @@
+//! What a browser may make of an answer.
+//!
+//! Every answer is what its Content-Type says, and is not looked at for being something else.
+//! HTML shows itself, asks this server, and runs nothing: data that found a way into it as markup
+//! stays text.
+
+use hyper::header::{self, HeaderMap, HeaderValue};
+
+const AS_IT_SAYS: HeaderValue = HeaderValue::from_static("nosniff");
+const NO_SCRIPTS: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+);
+
+/// Puts the bounds into the headers of an answer.
+pub fn bound(headers: &mut HeaderMap) {
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, AS_IT_SAYS);
+    let is_html = |kind: &HeaderValue| kind.as_bytes().starts_with(b"text/html");
+    if headers.get(header::CONTENT_TYPE).is_some_and(is_html) {
+        headers.insert(header::CONTENT_SECURITY_POLICY, NO_SCRIPTS);
+    }
+}

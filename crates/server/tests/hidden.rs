@@ -1,0 +1,177 @@
+//! A token for some graphs: requests that name a hidden graph have the answers, heads and bodies,
+//! of requests that name a graph which nobody has made; and nothing that it is told counts what
+//! others do where it may not look.
+
+mod support;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use snowmelt_server::ServerConfig;
+use snowmelt_server::tokens::{Keeper, Rights, Token, TokenFile};
+use support::{Running, config};
+
+const HIDDEN: &str = "urn:closed:ledger";
+const UNKNOWN: &str = "urn:closed:nobody";
+
+/// A server with an open and a hidden graph, and the tokens of one who may see the first alone, and
+/// of one who may do all.
+fn serve() -> (tempfile::TempDir, Running, [String; 2]) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tokens.toml");
+    let add = |token| TokenFile::change(&path, |file| file.add(token)).unwrap();
+    let graphs = Some(vec!["urn:open".to_owned()]);
+    let some = add(Token { graphs, ..Token::new("some", Rights::Write) });
+    let all = add(Token::new("all", Rights::Admin));
+    let keeper = Arc::new(Keeper::of_file(&path, false).unwrap());
+    let data = format!(
+        "<urn:a> <urn:p> _:n <urn:open:a> .\n<urn:a> <urn:p> \"1\" <{HIDDEN}> .\n_:m <urn:p> \"2\" <{HIDDEN}> .\n"
+    );
+    (dir, Running::start(&data, ServerConfig { keeper, ..config() }), [some, all])
+}
+
+fn send(
+    server: &Running,
+    (method, path, headers, body): (&str, &str, &str, &str),
+    token: &str,
+) -> (String, String) {
+    server.send(method, path, &format!("Authorization: Bearer {token}\r\n{headers}"), body)
+}
+
+/// Requests in which `@` is the name of a graph, escaped or not.
+fn requests() -> Vec<(&'static str, String, &'static str, String)> {
+    let mut all = Vec::new();
+    let mut push = |method, path: &str, headers, body: &str| {
+        all.push((method, path.to_owned(), headers, body.to_owned()));
+    };
+    const TURTLE: &str = "Content-Type: text/turtle\r\n";
+    const QUERY: &str = "Content-Type: application/sparql-query\r\n";
+    const UPDATE: &str = "Content-Type: application/sparql-update\r\n";
+    for (method, headers, body) in [
+        ("GET", "", ""),
+        ("HEAD", "", ""),
+        ("GET", "If-None-Match: *\r\n", ""),
+        ("DELETE", "", ""),
+        ("PUT", TURTLE, "<urn:x> <urn:p> 1 ."),
+        ("POST", TURTLE, "<urn:x> <urn:p> 1 ."),
+        ("PUT", TURTLE, "this is no Turtle"),
+        ("PUT", "Content-Type: image/png\r\n", "nor is this"),
+    ] {
+        push(method, "/graphs?graph=@", headers, body);
+    }
+    for query in [
+        "ASK { GRAPH <@> { ?s ?p ?o } }",
+        "SELECT (COUNT(*) AS ?n) { GRAPH <@> { ?s ?p ?o } }",
+        "SELECT * FROM <@> { ?s ?p ?o }",
+        "SELECT * FROM NAMED <@> { GRAPH ?g { ?s ?p ?o } }",
+        "SELECT * { VALUES ?g { <@> } GRAPH ?g { ?s ?p ?o } }",
+        "DESCRIBE <@>",
+        "SELECT nonsense { GRAPH <@> }",
+    ] {
+        push("POST", "/sparql", QUERY, query);
+        push("POST", "/sparql?explain=plan", QUERY, query);
+    }
+    push("POST", "/sparql?default-graph-uri=@", QUERY, "SELECT * { ?s ?p ?o }");
+    push("POST", "/sparql?named-graph-uri=@", QUERY, "SELECT * { GRAPH ?g { ?s ?p ?o } }");
+    for update in [
+        "INSERT DATA { GRAPH <@> { <urn:x> <urn:p> 1 } }",
+        "DELETE DATA { GRAPH <@> { <urn:a> <urn:p> \"1\" } }",
+        "DELETE WHERE { GRAPH <@> { ?s ?p ?o } }",
+        "WITH <@> DELETE { ?s ?p ?o } WHERE { ?s ?p ?o }",
+        "DELETE { GRAPH <urn:open:a> { ?s <urn:none> ?o } } USING <@> WHERE { ?s ?p ?o }",
+        "DELETE { GRAPH <urn:open:a> { ?s <urn:none> ?o } } USING NAMED <@> WHERE { GRAPH ?g { ?s ?p ?o } }",
+        "DELETE { GRAPH <urn:open:a> { ?s <urn:none> ?o } } WHERE { GRAPH <@> { ?s ?p ?o } }",
+        "INSERT { GRAPH ?g { <urn:x> <urn:p> 1 } } WHERE { VALUES ?g { <@> } GRAPH ?g { ?s ?p ?o } }",
+        "CLEAR GRAPH <@>",
+        "DROP SILENT GRAPH <@>",
+        "CREATE GRAPH <@>",
+        "COPY <@> TO <urn:open:a>",
+        "MOVE <urn:open:a> TO <@>",
+        "ADD SILENT <@> TO <urn:open:none>",
+    ] {
+        push("POST", "/update", UPDATE, update);
+    }
+    push(
+        "POST",
+        "/update?using-graph-uri=@",
+        UPDATE,
+        "DELETE { GRAPH <urn:open:a> { ?s <urn:none> ?o } } WHERE { ?s ?p ?o }",
+    );
+    all
+}
+
+/// What a client can tell an answer by.
+fn answer(server: &Running, request: &(&str, String, &str, String), name: &str, token: &str) -> String {
+    let (method, path, headers, body) = request;
+    let (path, body) = (path.replace('@', name), body.replace('@', name));
+    let (head, body) = send(server, (method, &path, headers, &body), token);
+    let head: Vec<&str> =
+        head.lines().filter(|line| !line.to_ascii_lowercase().starts_with("date:")).collect();
+    // A name of its own that each commit has.
+    let mut body = body;
+    if let Some(at) = body.find("\"transaction\":\"") {
+        body.replace_range(at + 15..at + 39, "@");
+    }
+    format!("{}\n{body}", head.join("\n")).replace(name, "@")
+}
+
+#[test]
+fn a_hidden_graph_is_answered_as_one_that_is_not_there() {
+    let mut unequal = Vec::new();
+    for request in requests() {
+        // Each on a server of its own, which no request before has changed.
+        let [hidden, unknown] = [HIDDEN, UNKNOWN].map(|name| {
+            let (_dir, server, [some, _]) = serve();
+            [(); 2].map(|()| answer(&server, &request, name, &some))
+        });
+        if hidden != unknown {
+            unequal.push(format!("{request:?}\n{hidden:#?}\n{unknown:#?}"));
+        }
+    }
+    assert!(unequal.is_empty(), "{} differ:\n{}", unequal.len(), unequal.join("\n"));
+}
+
+#[test]
+fn nothing_counts_commits_that_are_hidden() {
+    let (_dir, server, [some, all]) = serve();
+    let update = |text: &str, token: &str| {
+        let headers = "Content-Type: application/sparql-update\r\n";
+        let (head, body) = send(&server, ("POST", "/update", headers, text), token);
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}{body}");
+        (head, serde_json::from_str::<Value>(&body).unwrap()["transaction"].clone())
+    };
+    let own =
+        |n: u32| update(&format!("INSERT DATA {{ GRAPH <urn:open:a> {{ <urn:o{n}> <urn:p> {n} }} }}"), &some);
+    let (head, first) = own(1);
+    (0..5).for_each(|n| {
+        drop(update(&format!("INSERT DATA {{ GRAPH <{HIDDEN}> {{ [] <urn:q> {n} }} }}"), &all))
+    });
+    let (_, second) = own(2);
+    let names = [&first, &second].map(|name| name.as_str().expect("a name and no number").to_owned());
+    assert!(names[0] != names[1] && names.iter().all(|name| name.len() == 24), "{names:?}");
+    assert!(!head.to_ascii_lowercase().contains("etag"), "{head}");
+    // What has changed nothing is told nothing: its state is that of the last commit of anybody.
+    assert_eq!(own(2).1, Value::Null);
+    // Who sees all has numbers.
+    assert!(update("INSERT DATA { <urn:x> <urn:p> 1 }", &all).1.is_u64());
+    let query = "/sparql?query=SELECT%20*%20%7B%20GRAPH%20%3Fg%20%7B%20%3Fs%20%3Fp%20%3Fo%20%7D%20%7D";
+    let (head, body) = send(&server, ("GET", query, "Accept: text/csv\r\n", ""), &some);
+    let lower = head.to_ascii_lowercase();
+    assert!(
+        !lower.contains("etag") && !lower.contains("last-modified") && !lower.contains("activity"),
+        "{head}"
+    );
+    let label = body.split([',', '\r', '\n']).find(|cell| cell.starts_with("_:")).unwrap();
+    assert!(label.starts_with("_:h") && label.len() == 35, "{label}");
+    let (_, dump) = send(&server, ("GET", "/graphs", "Accept: application/n-quads\r\n", ""), &some);
+    assert!(dump.contains(&format!("{label} <urn:open:a>")), "{dump}");
+    // Tags of those who see all are the same for the same state and tell no number.
+    let tag = || {
+        let (head, _) = send(&server, ("GET", query, "Accept: text/csv\r\n", ""), &all);
+        head.lines().find(|line| line.to_ascii_lowercase().starts_with("etag")).unwrap().to_owned()
+    };
+    let before = tag();
+    assert_eq!(before, tag());
+    update("INSERT DATA { <urn:y> <urn:p> 1 }", &all);
+    assert_ne!(before, tag());
+}
