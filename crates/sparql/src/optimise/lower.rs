@@ -236,9 +236,9 @@ impl<'a> Planner<'a> {
 }
 
 /// Whether an input may flow into a node that reads `reads` at a place where only `certain` is
-/// sure to be bound the same: what the input binds must be bound there too. Or it must be unknown to
-/// the node altogether (an outer variable of EXISTS or of an OPTIONAL's condition), where `known`
-/// says that such variables are meant.
+/// sure to be bound the same: what the input binds must be bound there too. Or it must be unknown
+/// to the node altogether (an outer variable of EXISTS or of an OPTIONAL's condition), where
+/// `known` says that such variables are meant.
 fn flows(input: &Option<Subplan>, reads: &VarSet, certain: &VarSet, known: Option<&VarSet>) -> bool {
     input.as_ref().is_none_or(|i| {
         let shared = i.vars().intersection(reads);
