@@ -180,7 +180,7 @@ impl<'a> Planner<'a> {
             }
             Node::Exists { left, right, conditions, kind } => {
                 let reads = right.scope().possible.union(&self.reads(conditions));
-                if !flows(&input, &reads, &left.scope().certain, &VarSet::default()) {
+                if !flows(&input, &reads, &left.scope().certain, None) {
                     return self.apart(node, input, want);
                 }
                 let left = self.lower(left, input, &want.with(&reads))?;
@@ -191,7 +191,7 @@ impl<'a> Planner<'a> {
                     ApplyKind::Left => vars.union(&right.scope().possible),
                     ApplyKind::Exists(_) => vars.clone(),
                 };
-                if !flows(&input, &reads, &left.scope().certain, &VarSet::default()) {
+                if !flows(&input, &reads, &left.scope().certain, None) {
                     return self.apart(node, input, want);
                 }
                 let left = self.lower(left, input, &want.with(&reads))?;
@@ -200,7 +200,7 @@ impl<'a> Planner<'a> {
             Node::Minus { left, right, apart } => {
                 let (of_left, of_right) = (left.scope(), right.scope());
                 let shared = of_left.possible.intersection(&of_right.possible);
-                if !flows(&input, &of_right.possible, &of_left.certain, &VarSet::default()) {
+                if !flows(&input, &of_right.possible, &of_left.certain, None) {
                     return self.apart(node, input, want);
                 }
                 let left = self.lower(left, input, &want.with(&shared))?;
@@ -236,12 +236,13 @@ impl<'a> Planner<'a> {
 }
 
 /// Whether an input may flow into a node that reads `reads` at a place where only `certain` is
-/// sure to be bound the same: what the input binds must be bound there too, or be unknown to
-/// the node altogether (an outer variable of EXISTS).
-fn flows(input: &Option<Subplan>, reads: &VarSet, certain: &VarSet, scope: &VarSet) -> bool {
+/// sure to be bound the same: what the input binds must be bound there too. Or it must be unknown
+/// to the node altogether (an outer variable of EXISTS or of an OPTIONAL's condition), where
+/// `known` says that such variables are meant.
+fn flows(input: &Option<Subplan>, reads: &VarSet, certain: &VarSet, known: Option<&VarSet>) -> bool {
     input.as_ref().is_none_or(|i| {
         let shared = i.vars().intersection(reads);
-        shared.iter().all(|v| certain.contains(v) || (!scope.is_empty() && !scope.contains(v)))
+        shared.iter().all(|v| certain.contains(v) || known.is_some_and(|known| !known.contains(v)))
     })
 }
 

@@ -38,7 +38,7 @@ impl<'a> Planner<'a> {
     ) -> Result<Subplan> {
         let scope = nodes.iter().fold(Scope::default(), |all, n| all.join(&n.scope()));
         let reads = self.reads(conditions);
-        if !flows(&input, &reads, &scope.certain, &scope.possible) {
+        if !flows(&input, &reads, &scope.certain, Some(&scope.possible)) {
             let inner = Box::new(join(nodes.to_vec()));
             let node = self.made.keep(Node::Filter { inner, conditions: conditions.to_vec() });
             return self.apart(node, input, want);

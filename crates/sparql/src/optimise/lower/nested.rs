@@ -155,7 +155,8 @@ impl<'a> Planner<'a> {
     ) -> Result<Subplan> {
         let (of_left, of_right) = (left.scope(), right.scope());
         let reads = of_right.possible.union(&self.reads(conditions));
-        if !flows(&input, &reads, &of_left.certain, &of_left.possible.union(&of_right.possible)) {
+        let known = of_left.possible.union(&of_right.possible);
+        if !flows(&input, &reads, &of_left.certain, Some(&known)) {
             return self.apart(node, input, want);
         }
         let in_doubt = of_right.possible.minus(&of_right.certain);

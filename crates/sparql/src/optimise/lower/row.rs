@@ -20,7 +20,7 @@ impl<'a> Planner<'a> {
         let reads = self.algebra.vars_of(expr);
         let clash = input.as_ref().is_some_and(|i| i.vars().contains(var));
         let scope = inner.scope();
-        if clash || !flows(&input, &reads, &scope.certain, &scope.possible) {
+        if clash || !flows(&input, &reads, &scope.certain, Some(&scope.possible)) {
             return self.apart(node, input, want);
         }
         if !want.vars.contains(var) {
@@ -67,7 +67,7 @@ impl<'a> Planner<'a> {
             }
             _ => {
                 let (reads, scope) = (self.reads(conditions), inner.scope());
-                if !flows(&input, &reads, &scope.certain, &scope.possible) {
+                if !flows(&input, &reads, &scope.certain, Some(&scope.possible)) {
                     return self.apart(node, input, want);
                 }
                 let built = self.lower(inner, input, &want.with(&reads))?;
