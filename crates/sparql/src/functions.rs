@@ -8,6 +8,8 @@
 //! one that loops over a text asks
 //! [`Terms::poll`]: either ends the query.
 
+mod classes;
+mod compiled;
 mod date;
 mod hash;
 mod pattern;
@@ -15,6 +17,8 @@ mod search;
 mod string;
 mod term;
 
+pub(crate) use compiled::KeptPatterns;
+pub use compiled::Patterns;
 pub(crate) use pattern::TextPattern;
 pub(crate) use string::lang_matches;
 

@@ -37,6 +37,8 @@ impl Limits {
     /// Asked by every operator for every batch, and by whatever loops longer than some
     /// milliseconds in between.
     pub fn check(&self) -> Result<(), Stop> {
+        #[cfg(test)]
+        looks::count();
         let set = |flag: &Option<Arc<AtomicBool>>| flag.as_ref().is_some_and(|c| c.load(Ordering::Relaxed));
         if set(&self.cancel) || set(&self.stop) {
             return Err(Stop::Cancelled);
@@ -45,6 +47,22 @@ impl Limits {
             return Err(Stop::Timeout(self.timeout.unwrap_or_default()));
         }
         Ok(())
+    }
+}
+
+/// For tests: how often this thread has looked.
+#[cfg(test)]
+pub(crate) mod looks {
+    use std::cell::Cell;
+
+    thread_local!(static LOOKS: Cell<u64> = const { Cell::new(0) });
+
+    pub(super) fn count() {
+        LOOKS.set(LOOKS.get() + 1);
+    }
+
+    pub(crate) fn so_far() -> u64 {
+        LOOKS.get()
     }
 }
 

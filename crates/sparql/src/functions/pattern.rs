@@ -14,6 +14,7 @@ use regex::{Regex, RegexBuilder};
 use regex_automata::util::syntax;
 
 use super::Func;
+use super::classes::are_few;
 use super::search::{Automata, DFA_BYTES, Stopped};
 use super::string::{like, plain, string};
 use crate::value::{Terms, Value};
@@ -99,12 +100,17 @@ impl TextPattern {
     pub fn new(pattern: &str, flags: &str) -> Option<Self> {
         let dialect = Dialect::new(flags)?;
         let pattern = if dialect.literal { regex::escape(pattern) } else { pattern.to_owned() };
-        if pattern.len() > LONGEST {
+        if pattern.len() > LONGEST || !are_few(&pattern, dialect.case_insensitive) {
             return None;
         }
         let mut sizes = PATTERN_BYTES.into_iter();
         let (regex, bytes) = sizes.find_map(|bytes| Some((dialect.regex(&pattern, bytes)?, bytes)))?;
         Some(TextPattern { regex, dialect, bytes, automata: Arc::default() })
+    }
+
+    /// Bytes that it takes compiled, rounded up.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub fn matches(&self, text: &Value<'_>, terms: &Terms) -> Option<Value<'static>> {
@@ -305,8 +311,8 @@ pub(super) fn call_dynamic(func: Func, args: &[Value<'_>], terms: &Terms) -> Opt
     };
     LAST.with_borrow_mut(|last| {
         if !last.as_ref().is_some_and(|(p, f, _)| p == pattern && f == flags) {
-            // to compile takes as long as to read the most that may come of it
-            terms.poll(PATTERN_BYTES[0])?;
+            // to compile takes up to tens of milliseconds
+            terms.look()?;
             *last = Some((pattern.to_owned(), flags.to_owned(), TextPattern::new(pattern, flags)));
         }
         let compiled = last.as_ref()?.2.as_ref()?;
