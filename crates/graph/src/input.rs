@@ -14,9 +14,13 @@ pub mod fuzz;
 mod guard;
 pub(crate) mod hash;
 pub(crate) mod intern;
+mod looking;
 pub(crate) mod ntriples;
+mod room;
 pub(crate) mod source;
 mod tagwise;
+#[cfg(test)]
+mod work;
 
 use oxrdf::NamedNode;
 

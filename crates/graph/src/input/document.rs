@@ -8,6 +8,8 @@ use oxrdfio::{RdfFormat, RdfParseError, RdfParser};
 use snowmelt_store::MemoryBudget;
 
 use super::guard::{Bounds, Guarded};
+use super::looking::Looking;
+use super::room::with_room;
 use super::tagwise::TagWise;
 use crate::input::error::LoadError;
 use crate::input::intern::{Fault, Interner, Parsed};
@@ -46,6 +48,20 @@ pub(crate) fn parse_document(
     source: usize,
     options: DocumentOptions,
     cancel: &dyn Interrupt,
+    empty: impl FnMut() -> Result<Parsed, LoadError>,
+    full: impl FnMut(Parsed) -> Result<(), LoadError>,
+    name: &str,
+) -> Result<(), LoadError> {
+    let calls_itself = matches!(options.format, RdfFormat::JsonLd { .. });
+    let parse = || parse(read, source, options, cancel, empty, full, name);
+    if calls_itself { with_room(parse) } else { parse() }
+}
+
+fn parse(
+    read: impl Read,
+    source: usize,
+    options: DocumentOptions,
+    cancel: &dyn Interrupt,
     mut empty: impl FnMut() -> Result<Parsed, LoadError>,
     mut full: impl FnMut(Parsed) -> Result<(), LoadError>,
     name: &str,
@@ -62,7 +78,8 @@ pub(crate) fn parse_document(
         })?;
     }
     let charge = Some(options.budget.charge("a document that nests, or of JSON-LD,"));
-    let read = Guarded::new(read, options.format, Bounds { longest: options.longest, charge });
+    let read =
+        Guarded::new(Looking::new(read, cancel), options.format, Bounds { longest: options.longest, charge });
     let recovers = matches!(options.format, RdfFormat::Turtle | RdfFormat::TriG | RdfFormat::N3);
     let (quads, at): (Box<dyn Iterator<Item = _>>, _) = if options.format == RdfFormat::RdfXml {
         let (read, at) = TagWise::new(read);
@@ -85,6 +102,7 @@ pub(crate) fn parse_document(
                 }
             }
             Err(RdfParseError::Io(source)) => {
+                super::cancelled(cancel)?;
                 return Err(LoadError::Input { file: name.to_owned(), source });
             }
             Err(RdfParseError::Syntax(_)) if options.lenient && recovers && faults < MAX_FAULTS_IN_A_ROW => {

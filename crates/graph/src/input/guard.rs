@@ -6,6 +6,7 @@
 //! knows just enough of the format, and what is over a bound ends the reading with an error
 //! that names it. Scanners may count too much (a comment as nesting), never too little.
 
+mod contexts;
 mod entities;
 mod nesting;
 mod xml;
@@ -15,11 +16,39 @@ use std::io::{self, Read};
 use oxrdfio::RdfFormat;
 use snowmelt_store::Charge;
 
+use contexts::Contexts;
 use nesting::{Nesting, Quotes};
 use xml::Xml;
 
 /// Levels of elements, brackets or braces in a document.
 pub(super) const MOST_LEVELS: usize = 50_000;
+
+/// Levels of a document of JSON-LD: its parser calls itself for contexts in contexts, and keeps
+/// what lists in lists have for each of them.
+pub(super) const MOST_JSON_LEVELS: usize = 256;
+
+/// Terms of a context of JSON-LD, with those of contexts in it. Schema.org's has 3,000.
+pub(super) const MOST_TERMS: usize = 10_000;
+
+/// Terms that contexts within others take over from those, in a document: each is copied, at
+/// some hundred nanoseconds.
+const MOST_COPIES: usize = 20_000_000;
+
+/// Terms for which a document of JSON-LD is read in whole pieces; with more, in smaller ones.
+const WHOLE_TERMS: usize = 128;
+const LEAST_PIECE: usize = 256;
+
+/// Stack bytes that the parser of JSON-LD takes for each term that is defined by another, and for
+/// each context in another: at least twice what was measured without optimisation.
+pub(super) const TERM_STACK_BYTES: usize = 12 << 10;
+pub(super) const LEVEL_STACK_BYTES: usize = 32 << 10;
+
+/// Bytes handed to a parser between two looks at the clock: any is through with them within a
+/// tenth of a second.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Bytes charged for a term; a term's stack is smaller with optimisation.
+const TERM_BYTES: u64 = 4 << 10;
 
 /// Bytes a parser keeps for a level, and levels that are not charged.
 const LEVEL_BYTES: u64 = 256;
@@ -45,6 +74,7 @@ trait ByteScan {
 enum GuardScanner {
     Xml(Box<Xml>),
     Nesting(Nesting),
+    Json(Nesting, Contexts),
     /// bytes of the line so far, and the most: no term is longer than its line
     Lines(usize, usize),
 }
@@ -67,7 +97,9 @@ impl<R: Read> Guarded<R> {
         let token = bounds.longest.min(TOKEN_BYTES);
         let scanner = match format {
             RdfFormat::RdfXml => GuardScanner::Xml(Box::new(Xml::new(bounds.longest))),
-            RdfFormat::JsonLd { .. } => GuardScanner::Nesting(Nesting::new(Quotes::Json, token)),
+            RdfFormat::JsonLd { .. } => {
+                GuardScanner::Json(Nesting::new(Quotes::Json, token), Contexts::default())
+            }
             RdfFormat::Turtle | RdfFormat::TriG | RdfFormat::N3 => {
                 GuardScanner::Nesting(Nesting::new(Quotes::Turtle, token))
             }
@@ -80,10 +112,21 @@ impl<R: Read> Guarded<R> {
 
 impl<R: Read> Read for Guarded<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let n = self.read.read(out)?;
+        // looks at the clock stand between reads: a piece is short where each object costs much
+        let most = match &self.scanner {
+            GuardScanner::Json(_, contexts) => {
+                (PIECE_BYTES / (1 + contexts.held() / WHOLE_TERMS)).max(LEAST_PIECE)
+            }
+            _ => PIECE_BYTES,
+        };
+        let most = out.len().min(most);
+        let n = self.read.read(&mut out[..most])?;
         let passed = match &mut self.scanner {
             GuardScanner::Xml(xml) => out[..n].iter().try_for_each(|byte| xml.byte(*byte)),
             GuardScanner::Nesting(nesting) => out[..n].iter().try_for_each(|byte| nesting.byte(*byte)),
+            GuardScanner::Json(nesting, contexts) => {
+                out[..n].iter().try_for_each(|byte| nesting.byte(*byte).and_then(|()| contexts.byte(*byte)))
+            }
             GuardScanner::Lines(line, longest) => {
                 *line = match memchr::memrchr(b'\n', &out[..n]) {
                     Some(end) => n - end - 1,
@@ -101,12 +144,14 @@ impl<R: Read> Read for Guarded<R> {
 impl<R> Guarded<R> {
     /// Reserves what the parser keeps, with `n` more bytes.
     fn charge(&mut self, n: usize) -> io::Result<()> {
-        let levels = match &self.scanner {
-            GuardScanner::Xml(xml) => xml.levels(),
-            GuardScanner::Nesting(nesting) => nesting.levels(),
-            GuardScanner::Lines(..) => 0,
+        let (levels, terms) = match &self.scanner {
+            GuardScanner::Xml(xml) => (xml.levels(), 0),
+            GuardScanner::Nesting(nesting) => (nesting.levels(), 0),
+            GuardScanner::Json(nesting, contexts) => (nesting.levels(), contexts.terms()),
+            GuardScanner::Lines(..) => (0, 0),
         };
         let mut bytes = levels.saturating_sub(FREE_LEVELS) as u64 * LEVEL_BYTES;
+        bytes += terms.saturating_sub(FREE_LEVELS) as u64 * TERM_BYTES;
         if let Some(json) = &mut self.json_bytes {
             *json += n as u64;
             bytes += *json * JSON_KEPT;
@@ -190,6 +235,53 @@ mod tests {
         let prefixes = "<!DOCTYPE rdf:RDF [<!ENTITY xsd \"http://www.w3.org/2001/XMLSchema#\">]>";
         let uses: String = (0..5000).map(|_| "<a rdf:datatype='&xsd;integer'>1</a>").collect();
         read(&format!("{prefixes}<rdf:RDF>{uses}</rdf:RDF>"), RdfFormat::RdfXml).unwrap();
+    }
+
+    #[test]
+    fn terms_of_a_context_are_counted_and_no_other_keys() {
+        let json = RdfFormat::JsonLd { profile: Default::default() };
+        let keys =
+            |n: usize| (0..n).map(|i| format!("\"t{i}\": {{\"@id\": \"u:{i}\"}},")).collect::<String>();
+        let (most, more) = (keys(MOST_TERMS), keys(MOST_TERMS + 1));
+        read(&format!("{{\"@context\": {{{most} \"@vocab\": \"u:\"}}, \"a\": 1}}"), json).unwrap();
+        // each node may have a context of its own
+        let node = format!("{{\"@context\": [{{{most} \"@base\": \"u:\"}}], \"@id\": \"u:a\"}}");
+        read(&format!("[{node}, {node}]"), json).unwrap();
+        read(&format!("{{\"@context\": \"u:c\", {more} \"b\": {{{more} \"@id\": \"u:a\"}}}}"), json).unwrap();
+        for context in ["@context", "\\u0040context"] {
+            let halves = format!(
+                "[{{{half} \"@vocab\": \"u:\"}}, {{{half} \"x\": null}}]",
+                half = keys(MOST_TERMS / 2)
+            );
+            refused(&format!("{{\"{context}\": {{{more} \"x\": null}}}}"), json, "10000 terms, the limit");
+            refused(&format!("{{\"{context}\": {halves}}}"), json, "10000 terms, the limit");
+        }
+        // contexts of terms begin with all the others; a million of copies are fine, a hundred not
+        let scoped = |n: usize| {
+            (0..n)
+                .map(|i| format!("\"t{i}\": {{\"@id\": \"u:{i}\", \"@context\": null}},"))
+                .collect::<String>()
+        };
+        read(&format!("{{\"@context\": {{{} \"x\": null}}}}", scoped(1000)), json).unwrap();
+        let refusal = "20000000 terms from them, the limit";
+        refused(&format!("{{\"@context\": {{{} \"x\": null}}}}", scoped(9000)), json, refusal);
+        let nodes = "{\"p\": 1},".repeat(2100);
+        refused(
+            &format!("{{\"@context\": {{{most} \"x\": {{\"@context\": {{}}}}}}, \"a\": [{nodes} 1]}}"),
+            json,
+            "10000 terms, the limit",
+        );
+        let some = keys(9_990);
+        refused(
+            &format!("{{\"@context\": {{{some} \"x\": {{\"@context\": {{}}}}}}, \"a\": [{nodes} 1]}}"),
+            json,
+            refusal,
+        );
+        read(&format!("{{\"@context\": {{{some} \"x\": \"u:x\"}}, \"a\": [{nodes} 1]}}"), json).unwrap();
+        let own = "{\"@context\": {\"q\": \"u:q\"}},".repeat(2100);
+        refused(&format!("{{\"@context\": {{{some} \"x\": \"u:x\"}}, \"a\": [{own} 1]}}"), json, refusal);
+        let inner = format!("{{\"p\": {{\"@id\": \"u:p\", \"@context\": {{{most} \"x\": null}}}}}}");
+        refused(&format!("{{\"@context\": {inner}}}"), json, "10000 terms, the limit");
     }
 
     #[test]
