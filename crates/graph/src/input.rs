@@ -19,10 +19,14 @@ pub(crate) mod hash;
 pub(crate) mod intern;
 mod json_ld;
 pub(crate) mod left_out;
+mod looking;
 pub(crate) mod ntriples;
 mod rdf_xml;
+mod room;
 pub(crate) mod source;
 pub(crate) mod terms;
+#[cfg(test)]
+mod work;
 
 use oxrdf::NamedNode;
 

@@ -17,6 +17,8 @@ mod describe;
 mod explain;
 mod explanation;
 mod facts;
+#[cfg(test)]
+mod grammars;
 mod graph;
 #[cfg(test)]
 mod hostile;
@@ -47,6 +49,7 @@ use crate::bounds::{
 use crate::error::QueryError;
 use crate::exec::source::Source;
 use crate::exec::{BatchRows, Boxed, Profile, Run, SharedScans, build, build_input, terms_within};
+use crate::functions::{KeptPatterns, Patterns};
 use crate::plan::Plan;
 use crate::text::parameter::GroundTerm;
 use crate::text::{bind, shape, syntax};
@@ -124,6 +127,7 @@ pub struct Engine {
     cores: usize,
     /// scans under way that others can join
     scans: Arc<SharedScans>,
+    patterns: Arc<KeptPatterns>,
     text_limits: TextLimits,
     views: Views,
 }
@@ -162,6 +166,7 @@ impl Engine {
             texts: Line::of_all_sizes(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             scans: Arc::default(),
+            patterns: Arc::default(),
             views: Views::default(),
         }
     }
@@ -438,6 +443,7 @@ impl Engine {
             threads => threads,
         };
         let terms = Terms::new(locals.clone(), now, base, 0);
+        let memory_held = memory.held();
         Ok(Run {
             source,
             terms: terms_within(memory.least(), &memory, terms, limits, longest),
@@ -464,6 +470,7 @@ impl Engine {
             contexts: FxHashMap::default(),
             constant_keys: Vec::new(),
             profile: None,
+            patterns: Patterns::new(self.patterns.clone(), memory_held),
             algebra,
         })
     }

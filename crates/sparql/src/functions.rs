@@ -9,6 +9,7 @@
 //! [`Terms::poll`]: either ends the query.
 
 mod backtrack;
+mod compiled;
 mod date;
 mod hash;
 mod pattern;
@@ -17,6 +18,8 @@ mod string;
 mod term;
 mod xpath;
 
+pub(crate) use compiled::KeptPatterns;
+pub use compiled::Patterns;
 pub(crate) use pattern::TextPattern;
 pub(crate) use string::lang_matches;
 

@@ -239,6 +239,16 @@ fn long() -> Vec<Case> {
         one_row("2,000 aggregates", |s| {
             format!("SELECT {} {{ {STEP} }}", joined(s.deep / 10, " ", |i| format!("(COUNT(?o) AS ?x{i})")))
         }),
+        query(
+            "DESCRIBE of many IRIs",
+            |s| format!("DESCRIBE {}", joined(s.deep, " ", |i| format!("<urn:none{i}>"))),
+            Right::Rows(Box::new(|_| 0)),
+        ),
+        query(
+            "paths of anything but",
+            |s| format!("ASK {{ {} }}", joined(s.deep * 2, " . ", |_| "?s !<urn:none> ?o".into())),
+            value("true"),
+        ),
         one_row("10,000 prefixes", |s| {
             format!(
                 "{} SELECT * {{ {STEP} }}",
@@ -289,6 +299,10 @@ fn updates() -> Vec<Case> {
                 "DELETE WHERE {{ {} }}",
                 joined(1000, " . ", |i| format!("<urn:none> <urn:next{i}> ?o{i}"))
             )
+        }),
+        update("DELETE WHERE of a large graph", |s| {
+            let triple = |i| format!("<urn:none> <urn:none> <urn:none{i}>");
+            format!("DELETE WHERE {{ GRAPH <urn:none> {{ {} }} }}", joined(s.deep * 2, " . ", triple))
         }),
         update("INSERT DATA of 100,000 triples", |s| {
             format!(

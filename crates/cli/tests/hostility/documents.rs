@@ -150,6 +150,23 @@ fn deep() -> Vec<Case> {
                 out.write_all(b", \"p\": 1}")
             },
         ),
+        put("a chain of terms in JSON-LD", JSON_LD, Right::Status(&[200, 201, 204]), |s, out| {
+            out.write_all(b"{\"@id\": \"urn:a\", \"@context\": {\"@vocab\": \"urn:v:\"")?;
+            (0..s.deep).try_for_each(|i| write!(out, ", \"t{i}\": \"t{}\"", i + 1))?;
+            out.write_all(b"}, \"t0\": 1}")
+        }),
+        put(
+            "a chain of types and prefixes in JSON-LD",
+            JSON_LD,
+            Right::Status(&[200, 201, 204]),
+            |s, out| {
+                out.write_all(b"{\"@id\": \"urn:a\", \"@context\": {\"@vocab\": \"urn:v:\"")?;
+                (0..s.deep / 4).try_for_each(|i| {
+                    write!(out, ", \"t{i}\": {{\"@id\": \"t{}:x\", \"@type\": \"t{}\"}}", i + 1, i + 2)
+                })?;
+                out.write_all(b"}, \"t0\": 1}")
+            },
+        ),
         put("a context from elsewhere in JSON-LD", JSON_LD, Right::Status(&[400, 415]), |_, out| {
             out.write_all(b"{\"@context\": \"http://127.0.0.1:1/context\", \"@id\": \"urn:a\", \"p\": 1}")
         }),

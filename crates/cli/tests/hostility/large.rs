@@ -349,6 +349,27 @@ fn functions() -> Vec<Case> {
             value("0"),
         ),
         hog(
+            "thousands of regular expressions",
+            |s| {
+                let regex = |i| format!("REGEX(?t, \"[a-z]+\\\\w{{20}} no {i}\")");
+                format!(
+                    "SELECT (COUNT(*) AS ?n) {{ ?s <urn:text> ?t FILTER({}) }}",
+                    joined(s.deep / 8, " || ", regex)
+                )
+            },
+            value("0"),
+        ),
+        hog(
+            "wide classes of a regular expression",
+            |s| {
+                format!(
+                    "SELECT (COUNT(*) AS ?n) {{ ?s <urn:text> ?t FILTER(REGEX(?t, \"{}\", \"i\")) }}",
+                    "[\\\\x{0}-\\\\x{10FFFF}]".repeat(s.deep / 8)
+                )
+            },
+            value("0"),
+        ),
+        hog(
             "a regular expression for each row",
             |_| {
                 "SELECT (COUNT(*) AS ?n) { ?s <urn:text> ?t . ?c <urn:text> ?u FILTER(REGEX(?t, CONCAT(\"(\", ?u, \"){3}no\"))) }".into()

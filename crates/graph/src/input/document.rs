@@ -13,7 +13,9 @@ use snowmelt_store::MemoryBudget;
 use super::base::plain_base;
 use super::guard::{Bounds, Guarded};
 use super::json_ld::parse_json_ld;
+use super::looking::Looking;
 use super::rdf_xml::parse_rdf_xml;
+use super::room::with_room;
 use super::source::without_mark;
 use super::terms::OddTerms;
 use crate::input::error::LoadError;
@@ -61,11 +63,16 @@ pub(crate) fn parse_document(
     mut full: impl FnMut(Parsed) -> Result<(), LoadError>,
     name: &str,
 ) -> Result<(), LoadError> {
-    let failed = |source| LoadError::Input { file: name.to_owned(), source };
-    let read = without_mark(read).map_err(failed)?;
+    let failed = |source| match super::cancelled(cancel) {
+        Ok(()) => LoadError::Input { file: name.to_owned(), source },
+        Err(cancelled) => cancelled,
+    };
+    let read = without_mark(Looking::new(read, cancel)).map_err(failed)?;
     match options.format {
         RdfFormat::RdfXml => return parse_rdf_xml(read, source, options, cancel, empty, full, name),
-        RdfFormat::JsonLd { .. } => return parse_json_ld(read, source, options, cancel, empty, full, name),
+        RdfFormat::JsonLd { .. } => {
+            return with_room(|| parse_json_ld(read, source, options, cancel, empty, full, name));
+        }
         _ => {}
     }
     let parser = parser(&options)?;

@@ -18,6 +18,13 @@ use nesting::{Nesting, Quotes};
 /// Levels of brackets or braces in a document.
 pub(super) const MOST_LEVELS: usize = 50_000;
 
+/// Levels of a document of JSON-LD: its reader calls itself for each.
+pub(super) const MOST_JSON_LEVELS: usize = 256;
+
+/// Bytes handed to a parser between two looks at the clock: any is through with them within a
+/// tenth of a second.
+const PIECE_BYTES: usize = 64 << 10;
+
 /// Bytes a parser keeps for a level, and levels that are not charged.
 const LEVEL_BYTES: u64 = 256;
 const FREE_LEVELS: usize = 1_000;
@@ -75,7 +82,9 @@ impl<R: Read> Guarded<R> {
 
 impl<R: Read> Read for Guarded<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let n = self.read.read(out)?;
+        // looks at the clock stand between reads
+        let most = out.len().min(PIECE_BYTES);
+        let n = self.read.read(&mut out[..most])?;
         let passed = match &mut self.scanner {
             GuardScanner::Nesting(nesting) => out[..n].iter().try_for_each(|byte| nesting.byte(*byte)),
             GuardScanner::Lines(line, longest) => {

@@ -70,7 +70,10 @@ pub(super) fn parse_json_ld(
             interner.parsed.fault = Some(Fault { line, column, message: fault.to_string() });
             full(interner.end())
         }
-        Err(ReadError::Io(source)) => Err(LoadError::Input { file: name.to_owned(), source }),
+        Err(ReadError::Io(source)) => {
+            super::cancelled(cancel)?;
+            Err(LoadError::Input { file: name.to_owned(), source })
+        }
         Err(ReadError::Caller(error)) => Err(error),
     }
 }

@@ -38,6 +38,8 @@ impl Limits {
     /// Asked by every operator for every batch, and by whatever loops longer than some
     /// milliseconds in between.
     pub fn check(&self) -> Result<(), Stop> {
+        #[cfg(test)]
+        looks::count();
         let set = |flag: &Option<Arc<AtomicBool>>| flag.as_ref().is_some_and(|c| c.load(Ordering::Relaxed));
         if set(&self.cancel) || set(&self.stop) {
             return Err(Stop::Cancelled);
@@ -63,6 +65,22 @@ impl Limits {
             LoadError::Store(error) => GraphError::from(error).into(),
             other => other.into(),
         }
+    }
+}
+
+/// For tests: how often this thread has looked.
+#[cfg(test)]
+pub(crate) mod looks {
+    use std::cell::Cell;
+
+    thread_local!(static LOOKS: Cell<u64> = const { Cell::new(0) });
+
+    pub(super) fn count() {
+        LOOKS.set(LOOKS.get() + 1);
+    }
+
+    pub(crate) fn so_far() -> u64 {
+        LOOKS.get()
     }
 }
 

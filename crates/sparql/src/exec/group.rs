@@ -13,9 +13,8 @@ use super::spill::Partitions;
 use super::{Boxed, Operator, Result, Run};
 use crate::aggregate::Aggregate;
 use crate::bounds::Held;
-use crate::error::QueryError;
 use crate::exec::Batch;
-use crate::expr::{CompileError, Expr};
+use crate::expr::Expr;
 
 pub(super) struct Group {
     pub input: Boxed,
@@ -50,14 +49,8 @@ const HOMELESS: u32 = u32::MAX;
 
 impl Group {
     fn groups(&self, run: &Run) -> Result<Groups> {
-        let aggregates = self.aggregates.iter().map(|(a, _)| {
-            Aggregate::new(a).map(|aggregate| aggregate.held_by(run.memory.held())).map_err(|e| match e {
-                CompileError::Store(e) => QueryError::Store(e),
-                CompileError::Unsupported(construct) => {
-                    QueryError::Unsupported { construct, line: 0, column: 0 }
-                }
-            })
-        });
+        let aggregates =
+            self.aggregates.iter().map(|(a, _)| Ok(Aggregate::new(a)?.held_by(run.memory.held())));
         let aggregates = aggregates.collect::<Result<_>>()?;
         Ok(Groups {
             keys: vec![Vec::new(); self.keys.len()],

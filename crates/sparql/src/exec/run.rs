@@ -17,7 +17,8 @@ use crate::bounds::{Limits, MemoryShare};
 use crate::error::QueryError;
 use crate::exec::Batch;
 use crate::exec::source::Source;
-use crate::expr::{CompileError, Expr, compile};
+use crate::expr::{Expr, compile};
+use crate::functions::Patterns;
 use crate::plan::Plan;
 use crate::text::parameter::{ConstTerm, GroundTerm, ground, iri_const, literal_const};
 use crate::value::{LocalTerms, Terms};
@@ -109,6 +110,8 @@ pub(crate) struct Run {
     /// keys of scans that are known before anything runs
     pub constant_keys: Vec<(Index, Vec<u64>)>,
     pub profile: Option<Profile>,
+    /// the patterns of its expressions
+    pub patterns: Patterns,
 }
 
 impl Run {
@@ -142,6 +145,7 @@ impl Run {
         let (default_graphs, named_graphs) = (self.default_graphs.clone(), self.named_graphs.clone());
         let (batch, plain) = (self.batch, self.plain);
         let shared_scans = self.shared_scans.clone();
+        let patterns = Patterns::new(self.patterns.kept(), self.memory.held());
         let profile = self.profile.as_ref().map(|profile| Profile::new(profile.operators.len()));
         move || Run {
             source: Source::new(session),
@@ -173,6 +177,7 @@ impl Run {
             contexts: FxHashMap::default(),
             constant_keys: Vec::new(),
             profile,
+            patterns,
         }
     }
 
@@ -214,14 +219,9 @@ impl Run {
             let var = algebra.var(name)?;
             vars.iter().position(|v| *v == var)
         };
-        compile(own.as_ref().unwrap_or(expr), &slot, &mut self.terms, &mut self.source.session).map_err(|e| {
-            match e {
-                CompileError::Store(e) => QueryError::Store(e),
-                CompileError::Unsupported(construct) => {
-                    QueryError::Unsupported { construct, line: 0, column: 0 }
-                }
-            }
-        })
+        let expr = own.as_ref().unwrap_or(expr);
+        let session = &mut self.source.session;
+        Ok(compile(expr, &slot, &mut self.terms, session, &mut self.patterns)?)
     }
 }
 

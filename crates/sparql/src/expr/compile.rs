@@ -9,8 +9,9 @@ use super::kernel::Order;
 use super::members::Members;
 use super::node::{ExprNode, IsA};
 use crate::algebra::visit;
-use crate::functions::{Func, TextPattern};
-use crate::value::{Arithmetic, Cast, TermStore, Terms};
+use crate::error::QueryError;
+use crate::functions::{Func, Patterns, TextPattern};
+use crate::value::{Arithmetic, Cast, TermError, TermStore, Terms};
 
 /// Why an expression cannot be compiled.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +22,19 @@ pub enum CompileError {
     /// Looking up constants failed.
     #[error(transparent)]
     Store(#[from] GraphError),
+    /// The query has to end, or has no memory for its patterns.
+    #[error(transparent)]
+    Terms(#[from] TermError),
+}
+
+impl From<CompileError> for QueryError {
+    fn from(error: CompileError) -> Self {
+        match error {
+            CompileError::Unsupported(construct) => Self::Unsupported { construct, line: 0, column: 0 },
+            CompileError::Store(error) => Self::Store(error),
+            CompileError::Terms(error) => error.into(),
+        }
+    }
 }
 
 /// Compiles an expression. `slot` gives a variable's column, None for one that is never bound.
@@ -31,11 +45,12 @@ pub fn compile(
     slot: &dyn Fn(&Variable) -> Option<usize>,
     terms: &mut Terms,
     store: &mut dyn TermStore,
+    patterns: &mut Patterns,
 ) -> Result<Expr, CompileError> {
     let mut constants = Vec::new();
     collect_constants(expression, &mut constants);
     let ids = resolve(&constants, terms, store)?;
-    let mut compiler = Compiler { slot, ids: ids.into_iter(), terms };
+    let mut compiler = Compiler { slot, ids: ids.into_iter(), terms, patterns };
     let root = compiler.node(expression)?;
     Ok(Expr { root })
 }
@@ -70,6 +85,7 @@ struct Compiler<'a> {
     slot: &'a dyn Fn(&Variable) -> Option<usize>,
     ids: std::vec::IntoIter<TermId>,
     terms: &'a mut Terms,
+    patterns: &'a mut Patterns,
 }
 
 impl Compiler<'_> {
@@ -148,6 +164,17 @@ impl Compiler<'_> {
         Ok(make(leaves))
     }
 
+    /// The compiled pattern of a REGEX or REPLACE whose pattern and flags are plain string
+    /// constants: `Some(None)` when one of them is malformed.
+    fn static_pattern(
+        &mut self,
+        func: Func,
+        args: &[Expression],
+    ) -> Result<Option<Option<TextPattern>>, CompileError> {
+        let Some((pattern, flags)) = constant_pattern(func, args) else { return Ok(None) };
+        Ok(Some(self.patterns.compile(pattern, flags, self.terms)?))
+    }
+
     fn call(&mut self, f: &Function, args: &[Expression]) -> Result<ExprNode, CompileError> {
         if let Function::Custom(iri) = f {
             let (Some(to), [arg]) = (Cast::from_iri(iri.as_str()), args) else {
@@ -157,7 +184,7 @@ impl Compiler<'_> {
         }
         let mut nodes = self.list(args)?;
         if let Some(func @ (Func::Regex | Func::Replace)) = Func::from_algebra(f)
-            && let Some(pattern) = static_pattern(func, args)
+            && let Some(pattern) = self.static_pattern(func, args)?
         {
             nodes.remove(1);
             nodes.truncate(if func == Func::Regex { 1 } else { 2 }); // the flags
@@ -195,19 +222,16 @@ fn cast_node(to: Cast, arg: ExprNode) -> ExprNode {
     }
 }
 
-/// The compiled pattern of a REGEX or REPLACE whose pattern and flags are plain string
-/// constants.
-fn static_pattern(func: Func, args: &[Expression]) -> Option<Option<TextPattern>> {
-    let text = |e: &Expression| match e {
-        Expression::Literal(l) if l.language().is_none() && l.datatype() == oxrdf::vocab::xsd::STRING => {
-            Some(l.value().to_owned())
+/// The pattern and the flags of a REGEX or REPLACE, if they are plain string constants.
+fn constant_pattern(func: Func, args: &[Expression]) -> Option<(&str, &str)> {
+    fn text(e: &Expression) -> Option<&str> {
+        match e {
+            Expression::Literal(l) if l.language().is_none() && l.datatype() == oxrdf::vocab::xsd::STRING => {
+                Some(l.value())
+            }
+            _ => None,
         }
-        _ => None,
-    };
-    let pattern = text(&args[1])?;
-    let flags = match args.get(if func == Func::Regex { 2 } else { 3 }) {
-        Some(flags) => text(flags)?,
-        None => String::new(),
-    };
-    Some(TextPattern::new(&pattern, &flags))
+    }
+    let flags = args.get(if func == Func::Regex { 2 } else { 3 });
+    Some((text(&args[1])?, flags.map_or(Some(""), text)?))
 }

@@ -10,6 +10,7 @@ use spargebra::term::Variable;
 use spargebra::{Query, SparqlParser};
 
 use super::*;
+use crate::functions::Patterns;
 use crate::value::{LocalTerms, NoStore};
 
 fn terms() -> Terms {
@@ -36,7 +37,7 @@ fn show(terms: &mut Terms, id: TermId) -> String {
 
 fn constant(text: &str) -> String {
     let mut terms = terms();
-    let expr = compile(&parse(text), &|_| None, &mut terms, &mut NoStore).unwrap();
+    let expr = compile(&parse(text), &|_| None, &mut terms, &mut NoStore, &mut Patterns::default()).unwrap();
     let id = expr.eval_one(&mut terms, &mut NoStore).unwrap();
     show(&mut terms, id)
 }
@@ -48,7 +49,7 @@ fn columns(text: &str) -> String {
     let mut cols = Vec::new();
     let expression = lift(&parse(text), &terms, &mut cols);
     let slot = |v: &Variable| v.as_str().strip_prefix('c').and_then(|n| n.parse().ok());
-    let expr = compile(&expression, &slot, &mut terms, &mut NoStore).unwrap();
+    let expr = compile(&expression, &slot, &mut terms, &mut NoStore, &mut Patterns::default()).unwrap();
     let out = expr.eval_column(&mut terms, &mut NoStore, &cols, 4).unwrap();
     assert!(out[0] == out[1] && out[1] == out[2], "{text}: equal rows, different results");
     show(&mut terms, out[1])
@@ -459,7 +460,7 @@ fn filter_selects_the_true_rows() {
     ];
     let slot = |v: &Variable| Some(usize::from(v.as_str() == "b"));
     let mut rows = |text: &str| {
-        let expr = compile(&parse(text), &slot, &mut terms, &mut NoStore).unwrap();
+        let expr = compile(&parse(text), &slot, &mut terms, &mut NoStore, &mut Patterns::default()).unwrap();
         expr.filter(&mut terms, &mut NoStore, &cols, 5).unwrap()
     };
     assert_eq!(rows("?a < (?b + 120) && ?a > (?b - 120)"), [0, 3]);
@@ -474,9 +475,14 @@ fn filter_selects_the_true_rows() {
 #[test]
 fn computed_terms_that_are_equal_have_equal_ids() {
     let mut terms = terms();
-    let expr =
-        compile(&parse("concat(str(?a), ' is a number, is it not')"), &|_| Some(0), &mut terms, &mut NoStore)
-            .unwrap();
+    let expr = compile(
+        &parse("concat(str(?a), ' is a number, is it not')"),
+        &|_| Some(0),
+        &mut terms,
+        &mut NoStore,
+        &mut Patterns::default(),
+    )
+    .unwrap();
     let ids = [1, 2, 1].map(|v| snowmelt_graph::from_integer(v).unwrap()).to_vec();
     let first = expr.eval_column(&mut terms, &mut NoStore, std::slice::from_ref(&ids), 3).unwrap();
     let again = expr.eval_column(&mut terms, &mut NoStore, &[ids], 3).unwrap();
@@ -490,7 +496,8 @@ fn computed_terms_that_are_equal_have_equal_ids() {
 fn named_blank_nodes_belong_to_a_solution() {
     let mut terms = terms();
     let mut run = |text: &str, cols: &[Vec<TermId>]| {
-        let expr = compile(&parse(text), &|_| Some(0), &mut terms, &mut NoStore).unwrap();
+        let expr =
+            compile(&parse(text), &|_| Some(0), &mut terms, &mut NoStore, &mut Patterns::default()).unwrap();
         expr.eval_column(&mut terms, &mut NoStore, cols, 3).unwrap()
     };
     let solutions = vec![[1, 2, 1].map(|v| snowmelt_graph::from_integer(v).unwrap()).to_vec()];
@@ -531,7 +538,7 @@ fn speed_of_filters() {
         "xsd:float(?a) / ?b < 0.5",
         "xsd:double(str(?a)) < 7",
     ] {
-        let expr = compile(&parse(text), &slot, &mut terms, &mut NoStore).unwrap();
+        let expr = compile(&parse(text), &slot, &mut terms, &mut NoStore, &mut Patterns::default()).unwrap();
         let mut passed = 0;
         for batch in [4096, rows] {
             let mut best = f64::INFINITY;
@@ -557,7 +564,8 @@ fn strings_that_are_not_stored_are_in_the_set_of_a_list() {
     let list: Vec<String> = (0..100).map(|n| format!("\"text number {n}\"")).collect();
     let expression = parse(&format!("STR(?x) IN ({})", list.join(", ")));
     let mut terms = terms();
-    let expr = compile(&expression, &|_| Some(0), &mut terms, &mut NoStore).unwrap();
+    let expr =
+        compile(&expression, &|_| Some(0), &mut terms, &mut NoStore, &mut Patterns::default()).unwrap();
     let ExprNode::InSet(_, members) = &expr.root else { panic!("a list: {expr:?}") };
     assert!(members.rest.is_empty(), "{:?}", members.rest);
     assert!(members.has_absent_string("text number 99") && !members.has_absent_string("text number 100"));

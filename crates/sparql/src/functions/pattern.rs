@@ -118,6 +118,11 @@ impl TextPattern {
         Some(TextPattern { engine, at_last_line, is_literal, bytes })
     }
 
+    /// Bytes that it takes compiled, rounded up.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub fn matches(&self, text: &Value<'_>, terms: &Terms) -> Option<Value<'static>> {
         let text = string(text)?.0;
         let found = match self.searcher(text, terms)? {

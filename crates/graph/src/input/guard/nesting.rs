@@ -1,6 +1,6 @@
 //! Brackets and braces that are open, in Turtle and its kin and in JSON.
 
-use super::{ByteScan, MOST_LEVELS, too_long};
+use super::{ByteScan, MOST_JSON_LEVELS, MOST_LEVELS, too_long};
 
 /// How strings are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,11 +33,10 @@ pub(super) struct Nesting {
 }
 
 impl Quotes {
-    /// Most levels of a document. The parser of JSON-LD calls itself for contexts in contexts, and
-    /// keeps what lists in lists have for each of them.
+    /// Most levels of a document.
     pub(super) fn most_levels(self) -> usize {
         match self {
-            Quotes::Json => 256,
+            Quotes::Json => MOST_JSON_LEVELS,
             Quotes::Turtle => MOST_LEVELS,
         }
     }

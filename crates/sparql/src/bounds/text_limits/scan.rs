@@ -20,7 +20,7 @@ mod words;
 use rustc_hash::FxHashSet;
 
 use super::{Measure, TextLimits};
-use frame::{Frame, Kind};
+use frame::{Clause, Frame, Kind};
 
 /// A limit that a text goes beyond, and where.
 #[derive(Debug)]
@@ -59,6 +59,9 @@ struct Scan<'a> {
     tokens: u64,
     work: u64,
     variables: FxHashSet<&'a str>,
+    /// the keyword before was DELETE; it and WHERE were the beginning of the operation
+    deletes: bool,
+    deletes_where: bool,
 }
 
 type Step = Result<bool, Over>;
@@ -80,6 +83,8 @@ pub(super) fn measure(text: &str, limits: &TextLimits) -> Result<Measure, Over> 
         tokens: 0,
         work: 0,
         variables: FxHashSet::default(),
+        deletes: false,
+        deletes_where: false,
     };
     while scan.token()? {}
     while scan.frames.len() > 1 {
@@ -154,6 +159,22 @@ impl Scan<'_> {
         self.work += 1 << doublings;
         if self.work - self.tokens > self.limits.parsing {
             return self.over("query_parsing", self.limits.parsing);
+        }
+        // each quad of a graph is a part of a join there, and a token of a list is two quads
+        if self.deletes_where && self.frames.len() > 2 {
+            self.frame().branches += 2;
+            return self.check();
+        }
+        Ok(())
+    }
+
+    /// An IRI or prefixed name.
+    fn name(&mut self) -> Result<(), Over> {
+        self.last = Last::Name;
+        let frame = self.frame();
+        if frame.kind == Kind::Group && frame.clause == Clause::Describe {
+            frame.chain += 1;
+            return self.check();
         }
         Ok(())
     }

@@ -53,6 +53,11 @@ fn rows_are_counted_along_the_deepest_way() {
     assert_eq!(measure("SELECT (1 AS ?x) (2 AS ?y) {}").1, 2);
     assert_eq!(measure("INSERT DATA { <a> <b> 1, 2, -3 . GRAPH <g> { <a> <b> +3 } }"), (2, 0, 0));
     assert_eq!(measure("DELETE WHERE { ?s a/b/c ?o } ; DELETE WHERE { ?s a/b ?o }").1, 2);
+    assert_eq!(measure("DESCRIBE <a> e:b ?c <d> FROM <e> WHERE { <f> <g> <h> }").1, 3);
+    assert_eq!(measure("ASK { ?s !<a> ?o . ?s !(<a>|^<b>) ?o ; !a ?p }").2, 1 + 3 + 1);
+    let in_graph = "DELETE WHERE { GRAPH <g> { <a> <b> 1, 2 } }";
+    assert_eq!(measure(in_graph).2, 2 + 2 * "<a> <b> 1 , 2 }".split(' ').count());
+    assert_eq!(measure("DELETE { <a> <b> 1, 2 } WHERE { GRAPH <g> { <a> <b> 1, 2 } }").2, 2);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use super::{Last, Over, Scan};
 
 impl Scan<'_> {
     pub(super) fn open(&mut self, b: u8) -> Result<(), Over> {
+        self.deletes = false;
         let kind = self.kind_of(b);
         let outside = self.frame();
         match (outside.kind, b) {

@@ -33,7 +33,7 @@ impl Scan<'_> {
         match end {
             Some(end) if rest[end] == b'>' => {
                 self.at += end + 2;
-                self.last = Last::Name;
+                self.name()?;
                 Ok(true)
             }
             _ => Ok(false),

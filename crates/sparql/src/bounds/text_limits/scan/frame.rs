@@ -24,6 +24,8 @@ pub(super) enum Clause {
     Values,
     /// the block of INSERT, DELETE, DATA, CONSTRUCT
     Template,
+    /// what DESCRIBE names: each IRI is bound on top of those before it
+    Describe,
 }
 
 /// An open bracket.

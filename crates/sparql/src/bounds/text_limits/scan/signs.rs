@@ -47,12 +47,19 @@ impl Scan<'_> {
             return Ok(());
         }
         self.nots += 1;
+        // a path of anything but some stays a path: a part of a join
+        let frame = self.frame();
+        if matches!(frame.kind, Kind::Group | Kind::Terms) {
+            frame.branches += 1;
+            self.check()?;
+        }
         self.check_depth(self.depth + self.nots)
     }
 
     fn separate(&mut self, b: u8) {
         // operations of an update stand beside each other
         if b == b';' && self.frames.len() == 1 {
+            self.deletes_where = false;
             let whole = std::mem::replace(&mut self.frames[0], Frame::new(Kind::Group, 0, 0, 0));
             self.chain = self.chain.max(whole.whole_chain());
             self.branches = self.branches.max(whole.whole_branches());

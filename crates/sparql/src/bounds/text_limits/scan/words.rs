@@ -26,8 +26,7 @@ impl Scan<'_> {
             for _ in 0..run.matches("true-").count() + run.matches("false-").count() {
                 self.link(Link::Arithmetic)?;
             }
-            self.last = Last::Name;
-            return Ok(());
+            return self.name();
         }
         let end = run
             .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii()))
@@ -37,7 +36,7 @@ impl Scan<'_> {
     }
 
     fn keyword(&mut self, word: &str) -> Result<(), Over> {
-        const CLAUSES: [(&str, Clause); 13] = [
+        const CLAUSES: [(&str, Clause); 15] = [
             ("FILTER", Clause::Once),
             ("BIND", Clause::Once),
             ("SELECT", Clause::Many),
@@ -51,6 +50,8 @@ impl Scan<'_> {
             ("DELETE", Clause::Template),
             ("DATA", Clause::Template),
             ("CONSTRUCT", Clause::Template),
+            ("DESCRIBE", Clause::Describe),
+            ("FROM", Clause::Patterns),
         ];
         let is = |k: &str| word.eq_ignore_ascii_case(k);
         self.last = Last::Other;
@@ -59,6 +60,8 @@ impl Scan<'_> {
         {
             self.frame().clause = *clause;
         }
+        self.deletes_where |= self.deletes && is("WHERE");
+        self.deletes = is("DELETE");
         if is("OPTIONAL") || is("MINUS") || is("BIND") || is("EXISTS") {
             let group = self.group();
             group.chain += 1;

@@ -1,0 +1,65 @@
+//! How the time of a request grows with it.
+//!
+//! The measure is the CPU time of the server, which other work on the machine does not add to as
+//! it does to time on the clock. Requests are doubled from 64 copies on. A doubling that costs
+//! more than [`MOST_RATIO`] times as much, above a floor where the clock's grain and what is paid
+//! once no longer matter, is measured again, and counts if it is that steep each time. Only
+//! neighbours that end alike are compared: to refuse is cheaper than to answer.
+
+use crate::shot::Place;
+use crate::suite::{Outcome, Suite};
+
+/// Sizes of documents, from and to.
+const FROM: usize = 64;
+const TO: usize = 1 << 17;
+
+/// Twice the work costs twice the time, and caches that are too small some more.
+const MOST_RATIO: f64 = 2.6;
+
+/// CPU seconds below which nothing is compared.
+const FLOOR_SECONDS: f64 = 0.2;
+
+/// Measurements of a steep step.
+const TRIES: usize = 4;
+
+/// Sends a place in all sizes; the largest size that was taken, and its time.
+pub fn grows_evenly(suite: &mut Suite<'_>, place: &Place) -> Result<String, String> {
+    measure(suite, place, 1).map_err(|error| format!("× 1: {error}"))?;
+    let mut before: Option<(Outcome, f64)> = None;
+    let mut told = String::from("refused from 64 on");
+    let mut n = FROM;
+    while n <= TO {
+        let (outcome, seconds) = measure(suite, place, n).map_err(|error| format!("× {n}: {error}"))?;
+        let is_steep = |before: (Outcome, f64), now: f64| {
+            before.0 == outcome && now > FLOOR_SECONDS && now > MOST_RATIO * before.1
+        };
+        if let Some((same, less)) = before
+            && is_steep((same, less), seconds)
+        {
+            let (mut small, mut large) = (less, seconds);
+            for _ in 1..TRIES {
+                small = small.max(measure(suite, place, n / 2)?.1);
+                large = large.min(measure(suite, place, n)?.1);
+            }
+            if is_steep((same, small), large) {
+                return Err(format!(
+                    "grows too steeply: × {} takes {small:.2} s, × {n} {large:.2} s of a core",
+                    n / 2
+                ));
+            }
+        }
+        if outcome == Outcome::Taken {
+            told = format!("× {n} taken in {seconds:.2} s of a core");
+        }
+        before = Some((outcome, seconds));
+        n *= 2;
+    }
+    Ok(told)
+}
+
+fn measure(suite: &mut Suite<'_>, place: &Place, n: usize) -> Result<(Outcome, f64), String> {
+    let shot = place.shot(n);
+    let before = suite.cpu_seconds();
+    let outcome = suite.alone(&shot)?;
+    Ok((outcome, suite.cpu_seconds() - before))
+}

@@ -1,0 +1,144 @@
+//! Texts of the grammars of queries and updates, run here: each small one is a text of its
+//! language, a quarter of the stack suffices ([`super::hostile`]), and work grows as the text
+//! does.
+//!
+//! Work is counted in bytes that are allocated, which no other process changes: what is copied
+//! again and again shows, what is only compared does not. `crates/cli/tests/grammars` measures
+//! that on a real server.
+
+use snowmelt_base::random::lcg;
+use snowmelt_grammar::{Language, Site, languages};
+use snowmelt_graph::{Database, OpenOptions};
+
+use super::{Engine, QueryOptions};
+use crate::bounds::limits::looks;
+use crate::bounds::stack::scarcity;
+use crate::results::ResultFormat;
+use crate::{QueryError, QueryKind, UpdateOptions};
+
+/// Twice the text takes twice the work, and some more where tables grow.
+const MOST_RATIO: f64 = 2.6;
+
+/// Bytes below which nothing is compared. A plan holds for each operator the variables before it:
+/// the squares of `query_patterns` and `query_variables` stay below this, what grows without a
+/// limit does not.
+const FLOOR_BYTES: u64 = 512 << 20;
+
+/// Branches of a UNION that each have a variable of their own: rows times columns is what the
+/// text asks for.
+const WIDE: &str = "many GroupOrUnionGraphPattern: UNION";
+
+/// Bytes allocated for each look at the clock, at most; and before the first one, for each byte of
+/// the text, which the parser reads in one go.
+const LOOK_BYTES: u64 = 64 << 20;
+const PARSED_BYTES: u64 = 1 << 10;
+
+fn engine() -> (tempfile::TempDir, Engine) {
+    let dir = tempfile::tempdir().unwrap();
+    let options = OpenOptions { memory_bytes: 256 << 20, ..OpenOptions::default() };
+    let engine = Engine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
+    engine.update("INSERT DATA { <urn:o0> <urn:p0> <urn:o0> }", &UpdateOptions::default()).unwrap();
+    (dir, engine)
+}
+
+/// A text's way from its characters to its printed result; whether a limit refused it.
+fn run(engine: &Engine, language: &str, text: &str) -> Result<bool, QueryError> {
+    let ended = if language == "update" {
+        engine.update(text, &UpdateOptions { threads: 1, ..UpdateOptions::default() }).map(drop)
+    } else {
+        let options = QueryOptions { threads: 1, ..QueryOptions::default() };
+        engine.query(text, &options).and_then(|result| {
+            let format = match result.kind() {
+                QueryKind::Graph => ResultFormat::Turtle,
+                QueryKind::Solutions | QueryKind::Boolean => ResultFormat::Json,
+            };
+            result.write(format, &mut Vec::new()).map(drop)
+        })
+    };
+    match ended {
+        Ok(()) => Ok(true),
+        // SERVICE, and LOAD from where nothing may be loaded
+        Err(QueryError::Unsupported { .. } | QueryError::LoadRefused { .. }) => Ok(false),
+        Err(
+            QueryError::TooLarge { .. } | QueryError::Memory { .. } | QueryError::OperationTooLong { .. },
+        ) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The places of both languages, a part of them by the seed.
+fn sample(one_of: u64) -> Vec<(&'static str, Site)> {
+    let mut random = snowmelt_base::test_seed(1);
+    let both = languages().into_iter().filter(|l| matches!(l.name, "query" | "update"));
+    let places =
+        both.flat_map(|Language { name, grammar }| grammar.sites().into_iter().map(move |s| (name, s)));
+    places.filter(|_| (lcg(&mut random) >> 33).is_multiple_of(one_of)).collect()
+}
+
+#[test]
+fn the_smallest_text_of_each_production_is_valid() {
+    let (_dir, engine) = engine();
+    let mut wrong = Vec::new();
+    for (language, site) in sample(1) {
+        let text = site.document(1);
+        if let Err(error) = run(&engine, language, &text) {
+            wrong.push(format!("{language}: {}: {error}\n    {text}", site.name()));
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// On a thread with a small stack: an overflow ends the process, the last line names the place.
+#[test]
+fn a_quarter_of_the_stack_suffices_for_each_production() {
+    let body = || {
+        scarcity::set(4);
+        let (_dir, engine) = engine();
+        for (language, site) in sample(24) {
+            for n in [95, 900, 100_000] {
+                println!("{language}: {} × {n}", site.name());
+                let ended = run(&engine, language, &site.document(n));
+                assert!(ended.is_ok(), "{language}: {} × {n}: {}", site.name(), ended.unwrap_err());
+            }
+        }
+    };
+    if let Err(panic) = std::thread::Builder::new().stack_size(2 << 20).spawn(body).unwrap().join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+#[test]
+fn work_grows_as_the_text_does_and_looks_at_the_clock() {
+    let (_dir, engine) = engine();
+    let mut wrong = Vec::new();
+    for (language, site) in sample(30) {
+        let mut before = None;
+        for n in [2000, 4000, 8000, 16_000] {
+            let text = site.document(n);
+            let looked = looks::so_far();
+            let mut ended = Ok(false);
+            let work = allocation_counter::measure(|| ended = run(&engine, language, &text)).bytes_total;
+            let looked = looks::so_far() - looked;
+            match ended {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    wrong.push(format!("{language}: {} × {n}: {error}", site.name()));
+                    break;
+                }
+            }
+            let ratio = before.map_or(0.0, |before: u64| work as f64 / before as f64);
+            if work > FLOOR_BYTES && ratio > MOST_RATIO && !site.name().starts_with(WIDE) {
+                wrong.push(format!(
+                    "{language}: {} × {n}: {work} bytes, {ratio:.1} times as many",
+                    site.name()
+                ));
+            }
+            if work > LOOK_BYTES * (looked + 1) + PARSED_BYTES * text.len() as u64 {
+                wrong.push(format!("{language}: {} × {n}: {work} bytes, {looked} looks", site.name()));
+            }
+            before = Some(work);
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
