@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
-use oxrdfio::{RdfParseError, RdfParser, RdfSerializer, WriterQuadSerializer};
+use oxrdfio::{RdfFormat, RdfParseError, RdfParser, RdfSerializer, WriterQuadSerializer};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use snowmelt::Quad;
+use snowmelt_rdfxml::{OnFault, ReadError};
 
 use crate::errors;
 use crate::formats;
 use crate::interrupt::Cancel;
+use crate::rdf_xml::RdfXmlQuads;
 use crate::reading::Reading;
 use crate::statements::{PyQuad, PyTriple};
 use crate::streams::{Input, Output};
@@ -47,6 +49,12 @@ pub fn parse(
     let format = formats::rdf_format_to_read(format, path.as_deref())?;
     let name = path.as_ref().map_or_else(|| "<input>".to_owned(), |path| path.display().to_string());
     let read = Input::new(input, path)?.open()?;
+    if format == RdfFormat::RdfXml {
+        let on_fault = if lenient { OnFault::Drop } else { OnFault::Stop };
+        let quads = RdfXmlQuads::new(read, base_iri, on_fault, rename_blank_nodes).map_err(errors::value)?;
+        let quads = quads.map(move |quad| quad.map_err(|error| not_read(error, &name)));
+        return Ok(PyQuadParser { reading: Reading::new(quads, Cancel::default()) });
+    }
     let mut parser = RdfParser::from_format(format);
     if let Some(base) = base_iri {
         parser = parser.with_base_iri(base).map_err(|error| errors::value(format!("{base:?}: {error}")))?;
@@ -70,6 +78,15 @@ fn failed(error: RdfParseError, name: &str) -> PyErr {
         RdfParseError::Syntax(error) => {
             let place = error.location().map(|place| (place.start.line + 1, place.start.column + 1));
             errors::syntax("DocumentError", &error.to_string(), name, place.unwrap_or_default(), "")
+        }
+    }
+}
+
+fn not_read(error: ReadError, name: &str) -> PyErr {
+    match error {
+        ReadError::Io(error) => errors::of_io(error),
+        ReadError::Document(fault) => {
+            errors::syntax("DocumentError", &fault.message, name, (fault.line, fault.column), "")
         }
     }
 }

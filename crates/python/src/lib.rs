@@ -7,7 +7,7 @@
 //! | `handle`, `interrupt`, `labels` | an open database; work without the GIL that Ctrl-C ends; labels of blank nodes |
 //! | `database`, `transaction`, `store` | the classes that programs open |
 //! | `question`, `results`, `columns` | queries and their answers; as Arrow |
-//! | `streams`, `documents` | files and file-like objects; parse and serialize |
+//! | `streams`, `rdf_xml`, `documents` | files and file-like objects; parse and serialize |
 //!
 //! No lock is held while Python code may run or the GIL is waited for, except through `try_lock`:
 //! a thread that waits for a lock with the GIL would stop the one that holds the lock.
@@ -26,6 +26,7 @@ mod handle;
 mod interrupt;
 mod labels;
 mod question;
+mod rdf_xml;
 mod reading;
 mod results;
 mod statements;

@@ -64,16 +64,19 @@ pub(super) fn parse_rdf_xml(
     let mut reader =
         RdfXml::new(read, &settings).map_err(|message| LoadError::Option { option: "--base", message })?;
     let mut charge = options.budget.charge("an RDF/XML document that nests, or has many rdf:IDs,");
+    let mut charged = 0;
     let mut chunk = Chunk { interner: Interner::new(), graph: options.graph };
     chunk.interner.begin(source, empty()?);
     loop {
         super::cancelled(cancel)?;
         let fault = match reader.step(&mut chunk) {
             Ok(false) => return full(chunk.interner.end()),
-            Ok(true) => match charge.set((reader.held_bytes() as u64).saturating_sub(FREE_BYTES)) {
-                Ok(()) => None,
-                Err(error) => Some(reader.fault_here(error.to_string())),
-            },
+            Ok(true) => {
+                let held = (reader.held_bytes() as u64).saturating_sub(FREE_BYTES);
+                let set = if held == charged { Ok(()) } else { charge.set(held) };
+                charged = held;
+                set.err().map(|error| reader.fault_here(error.to_string()))
+            }
             Err(ReadError::Document(fault)) => Some(fault),
             Err(ReadError::Io(source)) => return Err(LoadError::Input { file: name.to_owned(), source }),
         };

@@ -91,7 +91,9 @@ impl<R: Read> Window<R> {
     }
 
     fn count_to(&mut self, at: usize) {
-        self.place.pass(&self.text[self.placed..at]);
-        self.placed = at;
+        if at > self.placed {
+            self.place.pass(&self.text[self.placed..at]);
+            self.placed = at;
+        }
     }
 }
