@@ -138,6 +138,9 @@ impl Database {
         let state = self.state_of(&snapshot)?;
         let mut session = Session::new(self.clone(), state, snapshot);
         let mut report = CheckReport::default();
+        if let Err(lost) = self.store().look() {
+            report.problem(lost.to_string());
+        }
         check_pages(&mut session, &mut report, progress)?;
         crate::check::trees::check_trees(&mut session, pages, &mut report, progress)?;
         let sums = check_indexes(&mut session, &mut report, progress)?;

@@ -152,7 +152,7 @@ fn run(
     progress: &dyn LoadProgress,
     cancel: &AtomicBool,
 ) -> Result<LoadReport, LoadError> {
-    let temp = TempSpace::create(store.dir())?;
+    let temp = TempSpace::create(&store.work_dir())?;
     let bytes_total = sources.iter().map(Source::len_bytes).sum();
     let mut teller = Teller::new(progress, bytes_total);
     let report = Load { options, sizes, build, old, temp, cancel }.run(sources, &mut teller)?;

@@ -17,7 +17,9 @@ use snowmelt_graph::load::{
     Fill, LoadError, LoadOptions, LoadProgress, LoadReport, LoadSizes, Progress, Source, load,
 };
 use snowmelt_graph::{Database, DumpFormat, Index, Kind, Lexical, Term, TermId, TermRef, Tree};
-use snowmelt_store::{Columns, Keys, Matches, Reader, ScanBounds, Store, StoreConfig, StringTree, TupleTree};
+use snowmelt_store::{
+    Columns, Keys, Matches, Mode, Reader, ScanBounds, Store, StoreConfig, StringTree, TupleTree,
+};
 
 /// Quads as text, blank nodes by number.
 type Quads = BTreeSet<[String; 4]>;
@@ -189,13 +191,24 @@ fn quads_of(db: &Path) -> Quads {
     Loaded::open(db).quads()
 }
 
-/// Every byte of a database's data, by file name: super-block and journal carry a random number
-/// that is the database's own.
+/// Every byte of a database's data, by file name: super-block, journal and the record of its
+/// lineage in the catalog carry random numbers that are the database's own.
 fn bytes_of(db: &Path) -> BTreeMap<String, Vec<u8>> {
     let files = fs::read_dir(db).unwrap().map(|f| f.unwrap());
     let named = files.map(|f| (f.file_name().into_string().unwrap(), fs::read(f.path()).unwrap()));
     let own = |name: &str| name == "lock" || name == "superblock" || name.starts_with("journal");
-    named.filter(|(name, _)| !own(name)).collect()
+    let mut bytes: BTreeMap<String, Vec<u8>> = named.filter(|(name, _)| !own(name)).collect();
+    // The pages of the store itself hold the catalog, which is compared as what it says.
+    for page in bytes.values_mut().flat_map(|file| file.chunks_exact_mut(8192)) {
+        if page[24..28] == [0; 4] {
+            page.fill(0);
+        }
+    }
+    let store = Store::open(db, StoreConfig { mode: Mode::ReadOnly, ..config() }).unwrap();
+    let mut catalog = store.catalog_all();
+    assert!(catalog.records.remove("lineage").is_some());
+    bytes.insert("catalog".into(), format!("{catalog:?} {:?}", store.extents()).into_bytes());
+    bytes
 }
 
 /// N-Quads with every kind of term, repeated terms and quads, and new terms until the end.

@@ -179,6 +179,6 @@ pub async fn spool(
     database: &Database,
 ) -> Result<Spooled, Refusal> {
     let intake = Intake::new(body, limits.document_bytes, "--max-document", limits)?;
-    let spool = take(intake, coding, Spool::new(database.memory(), database.dir()), database).await?;
+    let spool = take(intake, coding, Spool::new(database.memory(), &database.work_dir()), database).await?;
     spool.finish().map_err(|e| unwritten(&e))
 }

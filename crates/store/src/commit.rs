@@ -16,7 +16,8 @@ use parking_lot::Mutex;
 use crate::commit::checkpoint::Checkpointer;
 use crate::error::{Result, StoreError};
 use crate::files::reserve::{MayUse, Reserve};
-use crate::format::catalog::Catalog;
+use crate::format::catalog::{Catalog, Record};
+use crate::format::lineage::Lineage;
 use crate::history::snapshot::{Snapshot, Snapshots};
 use crate::history::state::{State, States};
 use crate::journal::meters::JournalStats;
@@ -63,6 +64,8 @@ pub(crate) struct Commits {
     /// map there.
     pub meta_again: Mutex<Option<MetaPlacing>>,
     pub checkpointer: Checkpointer,
+    /// Drawn at this opening: the commits are of this lineage.
+    pub lineage: u64,
     /// Page versions kept in memory.
     pub version_pages: u64,
 }
@@ -112,6 +115,17 @@ impl Commits {
                 snowmelt_io::notice(&format!("{e}; nothing is written from now on, reads go on"));
             }
         }
+    }
+
+    /// An error, told once, when a file of the database no longer has its name: what would be
+    /// written to it is lost with the process.
+    pub fn look(&self) -> Result<()> {
+        self.journal.look().inspect_err(|e| self.poisoned_by(e))
+    }
+
+    /// The same, if all files have not been looked at for a while.
+    pub fn look_when_due(&self) -> Result<()> {
+        if self.journal.is_look_due() && !self.config.is_read_only() { self.look() } else { Ok(()) }
     }
 
     /// Makes room in the journal. New files are told to the super-block, so that a missing one
@@ -226,6 +240,25 @@ impl Commits {
             versions.shrink(self.version_pages / 4 * 3, self.states.visible().txn);
         }
         Some(appended)
+    }
+
+    /// The catalog record that the first commit of this opening adds on this state; `None`: it is
+    /// there.
+    pub fn lineage_record(&self, base: &State) -> Result<Option<Record>> {
+        if Lineage::is_of(&base.catalog, self.lineage) {
+            return Ok(None);
+        }
+        let lineage = self.lineage_of(base)?;
+        Ok(lineage.going_on(self.lineage, base.txn).map(|lineage| lineage.record()))
+    }
+
+    /// The lineage of a state.
+    pub fn lineage_of(&self, state: &State) -> Result<Lineage> {
+        let identity = self.block.lock().identity;
+        Lineage::of(identity, state.txn, &state.catalog).map_err(|why| {
+            let path = self.dir.join(crate::superblock::FILE_NAME);
+            StoreError::Corrupt { path, why: why.into() }
+        })
     }
 
     /// Makes an appended commit durable and visible. When that fails, nobody knows what the

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use snowmelt_io::IoError;
 
+use crate::format::lineage::StateName;
 use crate::page::{Damage, PageId};
 
 /// Result of the store.
@@ -109,6 +110,15 @@ pub enum StoreError {
         /// Process id of the holder as it wrote it, "unknown" if it did not.
         holder: String,
     },
+    /// A file of the open database is no longer under its name: what is written to it would be
+    /// lost with the process.
+    #[error("{}: {how} while the database was open; reads go on, also of what it held: dump the database before you stop the program, or stop it, put the file back or restore a copy, and open it again", .path.display())]
+    Lost {
+        /// The file.
+        path: PathBuf,
+        /// How it went.
+        how: Lost,
+    },
     /// The super-block or the meta run cannot be used.
     #[error("{}: {why}; restore the database from a copy", .path.display())]
     Corrupt {
@@ -124,6 +134,18 @@ pub enum StoreError {
         path: PathBuf,
         /// Why not.
         why: String,
+    },
+    /// The newest state of a set of backups did not lead to the state of the database.
+    #[error("{}: its newest state is {set}, and the database is at transaction {txn} of another one ({database}): it was put back to an older state, or a copy of it was written on its own; nothing was added. Begin a new set in an empty directory; this one still restores what it has", .path.display())]
+    Fork {
+        /// The set.
+        path: PathBuf,
+        /// The newest state of the set.
+        set: StateName,
+        /// The newest transaction of the database.
+        txn: u64,
+        /// The history of the database, in words.
+        database: String,
     },
     /// A file is shorter than the database says.
     #[error("{}: the file has {found} bytes, the database needs {expected}: it was truncated; restore it from a copy", .path.display())]
@@ -221,6 +243,20 @@ pub enum StoreError {
         /// What failed.
         cause: Arc<StoreError>,
     },
+}
+
+/// How a file of an open database went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Lost {
+    /// No file has its name.
+    #[error("the file was deleted, or moved out of its folder,")]
+    Deleted,
+    /// Another file has its name.
+    #[error("another file was put in its place")]
+    Replaced,
+    /// The folder that it was in is gone.
+    #[error("its whole folder was deleted, or moved to another file system,")]
+    WithFolder,
 }
 
 impl StoreError {

@@ -4,3 +4,4 @@ pub(crate) mod block_stripe;
 pub(crate) mod lock;
 pub(crate) mod reserve;
 pub(crate) mod stripes;
+pub(crate) mod watch;

@@ -11,6 +11,7 @@ pub(crate) mod encoding;
 pub(crate) mod inner;
 pub(crate) mod key;
 pub(crate) mod leaf_diff;
+pub(crate) mod lineage;
 pub(crate) mod placement;
 pub(crate) mod record;
 pub(crate) mod string;

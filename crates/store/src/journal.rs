@@ -23,7 +23,6 @@ pub(crate) mod stream;
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,6 +31,7 @@ use parking_lot::Mutex;
 use snowmelt_io::{AlignedBuf, EventCount};
 
 use crate::error::{Result, StoreError};
+use crate::files::watch::Watch;
 use crate::journal::meters::JournalMeters;
 use crate::settings::config::{Plant, StoreConfig};
 use crate::settings::opener::Directory;
@@ -50,7 +50,8 @@ pub(crate) struct Loc {
 
 /// See the head of the file.
 pub(crate) struct Journal {
-    dir: PathBuf,
+    /// The database's directory.
+    dir: Arc<Directory>,
     config: StoreConfig,
     identity: u64,
     /// See [`record`].
@@ -72,8 +73,10 @@ pub(crate) struct Journal {
     /// Records unpacked lately, for versions that are read back.
     unpacked: Mutex<Vec<Unpacked>>,
     maker: room::Maker,
-    /// The database's directory, for making new names durable.
-    dir_handle: Directory,
+    /// Looks at the super-block and the stripes.
+    watch: Watch,
+    /// When all files were last looked at.
+    looked_ns: AtomicU64,
     pub meters: JournalMeters,
 }
 
@@ -142,13 +145,13 @@ impl Journal {
     /// The journal as [`scan`] found it: files in use with the highest transaction in each,
     /// those that are free, and the end.
     pub fn new(
-        dir: PathBuf,
+        dir: Arc<Directory>,
         config: &StoreConfig,
         block: Arc<CurrentBlock>,
         poison: Arc<OnceLock<Arc<StoreError>>>,
         found: scan::Found,
-    ) -> Result<Journal> {
-        let dir_handle = Directory::open(&dir, config.files.as_ref())?;
+        watch: Watch,
+    ) -> Journal {
         let end = found.end;
         let unsynced = found.used.values().map(|(f, _)| f.clone()).collect();
         let last_txn = found.used.iter().map(|(n, (_, txn))| (*n, *txn)).collect();
@@ -162,7 +165,7 @@ impl Journal {
             pinned: BTreeMap::new(),
         };
         let identity = block.lock().identity;
-        Ok(Journal {
+        Journal {
             dir,
             identity,
             life: RandomState::new().hash_one(end.sequence) as u32 >> (32 - record::LIFE_BITS),
@@ -188,10 +191,11 @@ impl Journal {
             poison,
             unpacked: Mutex::default(),
             maker: room::Maker::new(&config.clock),
-            dir_handle,
+            watch,
+            looked_ns: AtomicU64::new(config.clock.now_ns()),
             meters: JournalMeters::new(),
             config: config.clone(),
-        })
+        }
     }
 
     /// Files that were made.
@@ -309,6 +313,13 @@ impl Journal {
         *self.synced_place.lock()
     }
 
+    /// Remembers why nothing may be written any more, and says it once.
+    fn poisoned_by(&self, e: &StoreError) {
+        if self.poison.set(Arc::new(e.clone())).is_ok() {
+            snowmelt_io::notice(&format!("{e}; nothing is written from now on, reads go on"));
+        }
+    }
+
     fn check_poison(&self) -> Result<()> {
         match self.poison.get() {
             Some(cause) => Err(StoreError::poisoned(cause)),
@@ -333,11 +344,13 @@ impl Journal {
                 p.file.write(p.begin, &block)?;
                 self.meters.wrote(block.len() as u64);
             }
-            for f in unsynced.drain(..) {
+            for f in &*unsynced {
                 if !self.config.is_planted(Plant::SkipJournalSync) {
                     f.sync()?;
                 }
             }
+            self.look_after(&unsynced)?;
+            unsynced.clear();
             *self.synced_place.lock() = end;
             if begins {
                 // From now on a file that is not there is missed.
@@ -350,9 +363,43 @@ impl Journal {
             self.meters.synced(end.sequence - before, self.config.clock.now_ns() - begun);
             Ok(())
         })();
-        done.inspect_err(|e: &StoreError| {
-            let _ = self.poison.set(Arc::new(e.clone()));
-        })
+        done.inspect_err(|e| self.poisoned_by(e))
+    }
+
+    /// Looks whether what was just made durable will be found again: the super-block and the
+    /// files that were written; all of them when that was some time ago.
+    fn look_after(&self, written: &[Arc<JournalFile>]) -> Result<()> {
+        if !self.watch.is_needed() {
+            return Ok(());
+        }
+        if self.is_look_due() {
+            return self.look();
+        }
+        self.watch.look_at_super_block()?;
+        written.iter().try_for_each(|file| file.look())
+    }
+
+    /// True when all files have not been looked at for a while.
+    pub fn is_look_due(&self) -> bool {
+        /// A look takes microseconds.
+        const PAUSE_NS: u64 = 10_000_000;
+        let looked_ns = self.looked_ns.load(Ordering::Relaxed);
+        self.watch.is_needed() && self.config.clock.now_ns().saturating_sub(looked_ns) >= PAUSE_NS
+    }
+
+    /// An error when a file of the database no longer has its name.
+    pub fn look(&self) -> Result<()> {
+        if !self.watch.is_needed() {
+            return Ok(());
+        }
+        self.watch.look()?;
+        let files: Vec<Arc<JournalFile>> = {
+            let files = self.files.lock();
+            files.used.values().chain(&files.free).cloned().collect()
+        };
+        files.iter().try_for_each(|file| file.look())?;
+        self.looked_ns.store(self.config.clock.now_ns(), Ordering::Relaxed);
+        Ok(())
     }
 
     /// What is to be written, and up to where that goes.

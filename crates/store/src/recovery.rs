@@ -20,6 +20,7 @@ mod replay;
 
 use std::collections::VecDeque;
 use std::path::Path;
+use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use crate::error::{Result, StoreError};
@@ -31,6 +32,7 @@ use crate::journal::scan::{Found, Needed};
 use crate::page::geometry::Geometry;
 use crate::page::{PAGE_BYTES, PageId};
 use crate::settings::config::{JournalConfig, StoreConfig};
+use crate::settings::opener::Directory;
 use crate::space::extent::Extent;
 use crate::superblock::{SuperBlock, TailPlace};
 use read::read_journal;
@@ -93,7 +95,7 @@ pub struct RecoveryTrace {
 
 /// Reads the journal over the state of a super-block.
 pub(crate) fn recover(
-    dir: &Path,
+    dir: &Arc<Directory>,
     config: &StoreConfig,
     block: &SuperBlock,
     geometry: Geometry,
@@ -111,7 +113,8 @@ pub(crate) fn recover(
     };
     let shares = shares(config);
     let limits = limits(config, shares)?;
-    let replay = |share: usize| Replay::new(dir, (share, shares), limits, block.txn, geometry, state.clone());
+    let replay =
+        |share: usize| Replay::new(dir.path(), (share, shares), limits, block.txn, geometry, state.clone());
     let mut replays: Vec<Replay> = (0..shares).map(replay).collect();
     let needed = needed(block);
     let found = read_journal(dir, config, needed, &mut replays.iter_mut().collect::<Vec<_>>())?;
@@ -132,7 +135,7 @@ pub(crate) fn recover(
         Passes { dir, config, geometry, devices, needed, state, limits, readings: 1, written: 0 };
     if replays.iter().any(|r| !r.slices.is_empty()) {
         if config.is_read_only() {
-            let (path, memory) = (dir.to_path_buf(), config.recovery_bytes());
+            let (path, memory) = (dir.path().to_path_buf(), config.recovery_bytes());
             return Err(StoreError::NeedsWriting { path, memory });
         }
         devices.check_lengths(geometry, least_extents)?;
@@ -228,7 +231,7 @@ fn versions(replay: &mut Replay, extents: &[Extent], geometry: Geometry) -> Vec<
 
 /// Readings of the journal after the first one, each for a slice of the pages.
 struct Passes<'a> {
-    dir: &'a Path,
+    dir: &'a Arc<Directory>,
     config: &'a StoreConfig,
     geometry: Geometry,
     devices: &'a Devices,
@@ -249,15 +252,17 @@ impl Passes<'_> {
         let mut open: Vec<(usize, Slice)> = replays.into_iter().enumerate().flat_map(of_share).collect();
         while let Some((share, slice)) = open.pop() {
             let of = (share, shares);
-            let mut replay = Replay::new(self.dir, of, self.limits, after, self.geometry, self.state.clone());
+            let mut replay =
+                Replay::new(self.dir.path(), of, self.limits, after, self.geometry, self.state.clone());
             replay.slice = Some(slice);
             read_journal(self.dir, self.config, self.needed, &mut [&mut replay])?;
             self.readings += 1;
             open.extend(replay.slices.drain(..).map(|slice| (share, slice)));
-            self.written += redo::write_back(self.dir, self.devices, self.geometry, extents, &mut replay)?;
+            self.written +=
+                redo::write_back(self.dir.path(), self.devices, self.geometry, extents, &mut replay)?;
             snowmelt_io::notice(&format!(
                 "{}: the journal says more than the memory budget holds: {} pages written back in {} readings of it, at least {} to go; more --memory opens faster",
-                self.dir.display(),
+                self.dir.path().display(),
                 self.written,
                 self.readings,
                 open.len(),

@@ -33,6 +33,7 @@ use crate::read::system_statistics::{self, PageTimes, SystemStatistics};
 use crate::read::warm::{self};
 use crate::recovery::RecoveryTrace;
 use crate::settings::config::{Checkpoints, StoreConfig};
+use crate::settings::opener::Directory;
 use crate::space::extent::Extent;
 use crate::space::meta_pages::MetaPlacing;
 use crate::store::background::{BackgroundThread, Work};
@@ -46,7 +47,7 @@ const SALVAGED: &str = "salvaged";
 
 /// An open database, below the level of trees.
 pub struct Store {
-    pub(crate) dir: PathBuf,
+    pub(crate) dir: Arc<Directory>,
     pub(crate) config: StoreConfig,
     pub(crate) geometry: Geometry,
     pub(crate) fetch: Arc<Fetch>,
@@ -100,7 +101,12 @@ impl Store {
 
     /// Directory of the database.
     pub fn dir(&self) -> &Path {
-        &self.dir
+        self.dir.path()
+    }
+
+    /// A path that leads to it now, also when it was moved since: for temporary files.
+    pub fn work_dir(&self) -> PathBuf {
+        self.dir.reachable()
     }
 
     /// Sizes of extents and stripes.
@@ -255,6 +261,11 @@ impl Store {
         self.commits.poison.get().filter(|_| !self.config.is_read_only()).cloned()
     }
 
+    /// An error when a file of it no longer has its name. Nothing is written from then on.
+    pub fn look(&self) -> Result<()> {
+        if self.config.is_read_only() { self.commits.journal.look() } else { self.commits.look() }
+    }
+
     /// Writes all pages back that may be, and starts the journal anew as far as that goes. True
     /// when nothing is left in the journal.
     pub fn checkpoint(&self) -> Result<bool> {
@@ -389,7 +400,7 @@ impl Drop for Store {
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Store({})", self.dir.display())
+        write!(f, "Store({})", self.dir().display())
     }
 }
 

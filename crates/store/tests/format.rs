@@ -159,7 +159,7 @@ fn a_database_can_be_read_by_the_document() {
     assert_eq!(block[..2 * 8192], block[65536..], "each slot is there twice");
     let slots = [&block[..8192], &block[8192..2 * 8192]];
     let slot = slots.into_iter().max_by_key(|s| number(s, 32, 8)).unwrap();
-    assert_eq!((&slot[8..16], number(slot, 16, 4), number(slot, 40, 8)), (b"SNOWMELT".as_slice(), 4, 1));
+    assert_eq!((&slot[8..16], number(slot, 16, 4), number(slot, 40, 8)), (b"SNOWMELT".as_slice(), 5, 1));
     let (k, n) = (number(slot, 24, 4), number(slot, 28, 4));
     assert_eq!((k, n), (8, 2));
     let len = number(slot, 256, 2);
@@ -179,6 +179,9 @@ fn a_database_can_be_read_by_the_document() {
     let run = bodies(first, bytes);
     assert_eq!((number(&run, 0, 4), number(&run, 4, 4), number(&run, 8, 4)), (2, 1, 1), "one tree, number 1");
     assert_eq!((number(&run, 12, 2), &run[14..15]), (1, b"t".as_slice()));
+    let record = (number(&run, 15, 4), &run[21..28], number(&run, 28, 4), number(&run, 32, 4));
+    assert_eq!(record, (2, b"lineage".as_slice(), 1, 32), "its lineage: two spans");
+    assert_eq!((number(&run, 36, 8), number(&run, 52, 8)), (0, 1), "the empty state, then this opening");
     assert_eq!(number(slot, 100, 4), 1, "form of the meta run");
     let directory = run.len() - 12 - 20;
     assert_eq!((number(&run, directory, 8), number(&run, directory + 8, 4)), (number(slot, 48, 8), 1));

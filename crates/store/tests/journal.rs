@@ -159,8 +159,10 @@ fn what_followed_a_lost_commit_does_not_follow_it_tried_again() {
     let mut bytes = closed.journal(&again);
     let record = record::peek(&bytes[HEAD..]).unwrap();
     let end = HEAD + record.bytes();
-    let same = HEAD + record::offset::SEQUENCE..end;
-    assert_eq!(bytes[same.clone()], both[same], "all is as at the first try, but the life");
+    let differs: Vec<usize> =
+        (HEAD + record::offset::SEQUENCE..end).filter(|at| bytes[*at] != both[*at]).collect();
+    let is_a_number = differs.last().zip(differs.first()).is_some_and(|(last, first)| last - first < 8);
+    assert!(is_a_number, "all is as at the first try, but the life and the number of its lineage");
     // As if it had been on its way at the same time: then it does not call the first one durable.
     let identity = record::FileHead::decode(&both).unwrap().identity;
     let (next, stored) = record::decode(&both[end..], identity).unwrap();

@@ -20,7 +20,7 @@ pub struct RestoreArgs {
     #[arg(required_unless_present = "list")]
     target: Option<PathBuf>,
     /// Of a set: the newest state that is not younger than this transaction, or than this time
-    /// (UTC, such as 2026-11-25T03:00)
+    /// (such as 2026-11-25T03:00:00Z or 2026-11-25T04:00+01:00; UTC without a zone)
     #[arg(long, value_name = "TXN|TIME")]
     at: Option<At>,
     /// Say which states a set has
@@ -44,19 +44,29 @@ impl FromStr for At {
         if let Ok(txn) = text.parse() {
             return Ok(Self(RestoreAt::Txn(txn)));
         }
-        let text = text.replace(' ', "T");
-        let forms = [text.clone(), format!("{text}Z"), format!("{text}:00Z"), format!("{text}T00:00:00Z")];
-        let time = forms.iter().find_map(|form| form.parse::<DateTime>().ok().filter(has_zone));
-        let since = time.and_then(|time| time.checked_sub(epoch()));
-        let seconds = since.and_then(|since| Integer::try_from(since.as_seconds()).ok());
-        let seconds = seconds.and_then(|seconds| u64::try_from(i64::from(seconds)).ok());
         let wrong = || "a transaction's number, or a time such as 2026-11-25T03:00:00Z".to_owned();
-        Ok(Self(RestoreAt::UnixS(seconds.ok_or_else(wrong)?)))
+        seconds_of(text).map(|seconds| Self(RestoreAt::UnixS(seconds))).ok_or_else(wrong)
     }
 }
 
-fn has_zone(time: &DateTime) -> bool {
-    time.timezone_offset().is_some()
+/// Seconds since 1970 of a time as RFC 3339 writes it; what is left out of it is zero, and the zone
+/// is UTC.
+fn seconds_of(text: &str) -> Option<u64> {
+    let text = text.trim().to_ascii_uppercase().replacen(' ', "T", 1).replace(' ', "");
+    let (day, rest) = match text.split_once('T') {
+        Some((day, rest)) => (day, rest),
+        None => (text.strip_suffix('Z').unwrap_or(&text), ""),
+    };
+    let (clock, zone) = rest.split_at(rest.find(['Z', '+', '-']).unwrap_or(rest.len()));
+    let clock = match clock.len() {
+        0 => "00:00:00".to_owned(),
+        5 => format!("{clock}:00"),
+        _ => clock.to_owned(),
+    };
+    let zone = if zone.is_empty() { "Z" } else { zone };
+    let time: DateTime = format!("{day}T{clock}{zone}").parse().ok()?;
+    let since = time.checked_sub(epoch())?;
+    u64::try_from(i64::from(Integer::try_from(since.as_seconds()).ok()?)).ok()
 }
 
 fn epoch() -> DateTime {
@@ -71,21 +81,15 @@ fn shown_time(unix_s: u64) -> String {
 /// Runs `restore`.
 pub fn run(args: RestoreArgs) -> anyhow::Result<()> {
     let set = BackupSet::read(&args.source)?;
+    if !set.has_manifest() {
+        eprintln!(
+            "{}: an earlier release made this set, without a manifest: were its newest parts missing, nothing \
+             would say so",
+            args.source.display()
+        );
+    }
     if args.list {
-        let mut out = std::io::stdout().lock();
-        for part in set.parts() {
-            let (time, txn) = (shown_time(part.head.unix_s), part.head.txn);
-            match part.is_whole() {
-                true => writeln!(out, "{}  {time}  transaction {txn}  all pages", part.name)?,
-                false => {
-                    writeln!(out, "{}  {time}  transaction {txn}  {} pages", part.name, part.head.pages)?
-                }
-            }
-        }
-        if set.parts().is_empty() {
-            bail!("{}: no set of backups (see snowmelt backup --incremental)", args.source.display());
-        }
-        return Ok(());
+        return list(&args, &set);
     }
     let target = args.target.expect("required without --list");
     let mut bar = CopyBar::new()?;
@@ -101,7 +105,36 @@ pub fn run(args: RestoreArgs) -> anyhow::Result<()> {
         restore_backup(&args.source, at, (&target, &args.stripe), &config, |at| bar.show(at))?
     };
     bar.end();
+    if let (Some(At(RestoreAt::UnixS(_))), Some(back)) = (args.at, set.back_in_time().first()) {
+        eprintln!(
+            "the times of this set go back at {}: of the states made by that time the last one was taken; \
+             --list shows all, --at TXN names one",
+            back.name
+        );
+    }
     say(&target, done.pages, done.txn)
+}
+
+/// Says which states a set has, and what is wrong with it.
+fn list(args: &RestoreArgs, set: &BackupSet) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let back = set.back_in_time();
+    for part in set.parts() {
+        let (time, txn) = (shown_time(part.unix_s), part.txn);
+        let pages = if part.is_whole() { "all pages".to_owned() } else { format!("{} pages", part.pages) };
+        let note = if back.contains(&part) { "  (the clock had been set back)" } else { "" };
+        writeln!(out, "{}  {time}  transaction {txn}  {pages}{note}", part.name)?;
+    }
+    if set.parts().is_empty() {
+        bail!("{}: no set of backups (see snowmelt backup --incremental)", args.source.display());
+    }
+    match set.faults() {
+        [] => Ok(()),
+        faults => {
+            faults.iter().for_each(|fault| eprintln!("{}", fault.error));
+            bail!("{}: not as its manifest says", args.source.display())
+        }
+    }
 }
 
 #[cfg(test)]
@@ -119,10 +152,19 @@ mod tests {
             ("2025-11-25 03:00:01", day + 3 * 3600 + 1),
             ("2025-11-25T03:00:00Z", day + 3 * 3600),
             ("2025-11-25T03:00:00+01:00", day + 2 * 3600),
+            ("2025-11-25T03:00Z", day + 3 * 3600),
+            ("2025-11-25T03:00+01:00", day + 2 * 3600),
+            ("2025-11-25 03:00:00 -05:30", day + 8 * 3600 + 1800),
+            ("2025-11-25t03:00:00z", day + 3 * 3600),
+            ("2025-11-25T03:00:00.75Z", day + 3 * 3600),
+            ("2025-11-25Z", day),
+            (" 2025-11-25 ", day),
         ] {
             assert_eq!(at(text), Ok(RestoreAt::UnixS(second)), "{text}");
         }
-        for text in ["", "yesterday", "-3", "1960-01-01", "2025-13-01"] {
+        for text in
+            ["", "yesterday", "-3", "1960-01-01", "2025-13-01", "2025-11-25T03", "2025-11-25T03:00:00+25:00"]
+        {
             assert!(at(text).is_err(), "{text}");
         }
         assert_eq!(shown_time(day + 1), "2025-11-25T00:00:01Z");

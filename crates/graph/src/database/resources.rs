@@ -1,6 +1,6 @@
 //! Resources for work on a database, their use so far, and the state of its journal.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -24,9 +24,14 @@ impl Database {
         self.store().config().longest_string_bytes
     }
 
-    /// Its folder: temporary files of work on it go there.
+    /// Its folder, as it was opened.
     pub fn dir(&self) -> &Path {
         self.store().dir()
+    }
+
+    /// Its folder, wherever that is by now: temporary files of work on it go there.
+    pub fn work_dir(&self) -> PathBuf {
+        self.store().work_dir()
     }
 
     /// The newest transaction that readers see.
@@ -36,7 +41,7 @@ impl Database {
 
     /// When its files were changed last, as far as the file system tells; now if it does not.
     pub fn changed_at(&self) -> SystemTime {
-        let files = std::fs::read_dir(self.dir()).into_iter().flatten().flatten();
+        let files = std::fs::read_dir(self.work_dir()).into_iter().flatten().flatten();
         let times = files.filter_map(|file| file.metadata().and_then(|meta| meta.modified()).ok());
         times.max().unwrap_or_else(SystemTime::now)
     }

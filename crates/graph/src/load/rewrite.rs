@@ -85,7 +85,7 @@ impl Rewrite<'_> {
     pub(crate) fn run(&self, build: Build, progress: &dyn LoadProgress) -> Result<(), LoadError> {
         let teller = &mut Teller::new(progress, None);
         let sizes = Sizes::of(self.memory_bytes, self.threads, self.sizes);
-        let temp = TempSpace::create(self.database.dir())?;
+        let temp = TempSpace::create(&self.database.work_dir())?;
         let account = Account::new(sizes.run_bytes);
         let run_store = |name| RunStore::new(name, &temp, &account);
         let hash_rows = (sizes.batch_rows / 2).max(1);

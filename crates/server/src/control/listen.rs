@@ -2,7 +2,7 @@
 
 use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -30,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct ControlSocket {
     listener: UnixListener,
     path: PathBuf,
+    /// Which file it is: another server's may have its name by the time it goes.
+    inode: u64,
 }
 
 impl ControlSocket {
@@ -42,15 +44,17 @@ impl ControlSocket {
         }
         let address = Address::in_dir(dir)?;
         let listener = UnixListener::bind(&address.path)?;
-        let socket = Self { listener, path };
-        std::fs::set_permissions(&socket.path, Permissions::from_mode(0o600))?;
-        Ok(socket)
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+        let inode = std::fs::symlink_metadata(&path)?.ino();
+        Ok(Self { listener, path, inode })
     }
 }
 
 impl Drop for ControlSocket {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        if std::fs::symlink_metadata(&self.path).is_ok_and(|m| m.ino() == self.inode) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 

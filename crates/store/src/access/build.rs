@@ -27,6 +27,7 @@ use crate::access::pack::Packer;
 use crate::error::{Result, StoreError};
 use crate::files::reserve::MayUse;
 use crate::format::catalog::{Catalog, Record};
+use crate::format::lineage;
 use crate::history::state;
 use crate::journal::record::Packed;
 use crate::page::geometry::ExtentId;
@@ -227,7 +228,8 @@ impl Shared {
             return Err(StoreError::Config(why.into()));
         }
         let old = commits.states.appended();
-        let (packed, catalog, dropped) = self.pack(&old.catalog);
+        let named = commits.lineage_record(&old)?;
+        let (packed, catalog, dropped) = self.pack(&old.catalog, named);
         let txn = match turn {
             Some(_) => commits.next_txn.load(Ordering::Acquire).max(old.txn + 1),
             None => self.txn,
@@ -257,9 +259,10 @@ impl Shared {
         Ok(())
     }
 
-    fn pack(&self, old: &Catalog) -> (Vec<Packed>, Catalog, Vec<TreeId>) {
+    fn pack(&self, old: &Catalog, named: Option<Record>) -> (Vec<Packed>, Catalog, Vec<TreeId>) {
         let mut state = self.state.lock();
-        let (catalog, dropped) = self.new_catalog(&state, old);
+        let (mut catalog, dropped) = self.new_catalog(&state, old);
+        catalog.records.extend(named.map(|record| (lineage::RECORD.to_string(), record)));
         let mut packer = Packer::new(&self.store.config.journal);
         packer.catalog(old, &catalog);
         state.built.sort_unstable_by_key(|(id, _)| *id);

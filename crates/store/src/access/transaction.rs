@@ -22,6 +22,7 @@ use crate::commit::Commits;
 use crate::error::{Result, StoreError};
 use crate::files::reserve::MayUse;
 use crate::format::catalog::Record;
+use crate::format::lineage;
 use crate::history::private::{Origin, Private, PrivatePages};
 use crate::history::rebuild::rebuild;
 use crate::history::snapshot::Snapshot;
@@ -338,6 +339,9 @@ impl Transaction {
         if self.pages.is_empty() && changes.is_empty() && self.state.catalog == *self.base.catalog() {
             let sequence = commits.journal.last_sequence();
             return Ok(Pending { state: self.base.state().clone(), sequence, commits });
+        }
+        if let Some(record) = commits.lineage_record(self.base.state())? {
+            self.state_mut().catalog.records.insert(lineage::RECORD.to_string(), record);
         }
         let txn = self.txn();
         assert!(txn > self.base.txn(), "a transaction is newer than what it builds on");

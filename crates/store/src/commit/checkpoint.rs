@@ -395,6 +395,8 @@ impl Commits {
             }
             // The map may hold what commits after C changed: these must be durable before it is.
             self.journal.sync_to(sequence)?;
+            // Nothing may be used again for what is on files that are gone.
+            self.look()?;
             self.block.make_room()?;
             let first = self.first_needed_file(r.state.txn);
             if self.config.is_planted(Plant::ReuseJournalEarly) {

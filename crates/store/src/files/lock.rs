@@ -6,14 +6,16 @@
 //! process, so a killed process leaves nothing to clean up. Reading the super-block needs no
 //! lock.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{FlockOperation, flock, major, minor};
+use rustix::fs::{FlockOperation, OFlags, flock, major, minor};
+use snowmelt_io::FileId;
 
-use crate::error::{Result, StoreError};
+use crate::error::{Lost, Result, StoreError};
+use crate::settings::opener::{Directory, Placed};
 use crate::superblock;
 
 /// Name of the file.
@@ -28,12 +30,12 @@ pub struct Lock {
 
 impl Lock {
     /// Takes the lock of the database in `dir` without waiting.
-    pub fn take(dir: &Path) -> Result<Lock> {
+    pub fn take(dir: &Directory) -> Result<Lock> {
         let path = dir.join(FILE_NAME);
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(
-                StoreError::file(&path, "open the lock file (the database's directory must be writable)"),
-            )?;
+        let mut file = open(dir, FILE_NAME, OFlags::RDWR | OFlags::CREATE).map_err(StoreError::file(
+            &path,
+            "open the lock file (the database's directory must be writable)",
+        ))?;
         hold(&file, &path, FlockOperation::NonBlockingLockExclusive, || {
             let mut text = String::new();
             let _ = (&file).read_to_string(&mut text);
@@ -51,13 +53,16 @@ impl Lock {
 
     /// Keeps writers out, and lets other readers in. Nothing is made or written. Where files
     /// cannot be locked nobody can write, either, as far as anybody can tell.
-    pub fn share(dir: &Path) -> Result<Lock> {
+    pub fn share(dir: &Directory) -> Result<Lock> {
         let path = dir.join(superblock::FILE_NAME);
-        let file = match File::open(&path) {
+        let file = match open(dir, superblock::FILE_NAME, OFlags::RDONLY) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Lock { _file: None, super_block: None }),
             other => other.map_err(StoreError::file(&path, "open the super-block to lock it"))?,
         };
-        let named = || std::fs::read_to_string(dir.join(FILE_NAME)).ok().map(|text| text.trim().to_owned());
+        let named = || {
+            let text = std::io::read_to_string(open(dir, FILE_NAME, OFlags::RDONLY).ok()?).ok()?;
+            Some(text.trim().to_owned())
+        };
         let holder = || named().filter(|text| !text.is_empty()).or_else(|| holder_of(&file));
         match hold(&file, &path, FlockOperation::NonBlockingLockShared, holder) {
             Err(e @ StoreError::Locked { .. }) => Err(e),
@@ -67,17 +72,30 @@ impl Lock {
     }
 
     /// Takes the super-block too, which has been made since.
-    pub fn take_super_block(&mut self, dir: &Path) -> Result<()> {
+    pub fn take_super_block(&mut self, dir: &Directory) -> Result<()> {
         self.super_block = hold_super_block(dir)?;
         Ok(())
     }
+
+    /// An error unless the super-block that is locked is the one that was opened.
+    pub fn is_of(&self, opened: Option<&Placed>) -> Result<()> {
+        let (Some(locked), Some(opened)) = (&self.super_block, opened) else { return Ok(()) };
+        match FileId::of_file(locked) {
+            Ok(id) if id != opened.id() => Err(StoreError::Lost { path: opened.path(), how: Lost::Replaced }),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn open(dir: &Directory, name: &str, flags: OFlags) -> std::io::Result<File> {
+    dir.folder()?.open_file(Path::new(name), flags)
 }
 
 /// Locks the super-block; `None` when there is none: it is yet to be made, or lies on a
 /// simulated disk.
-fn hold_super_block(dir: &Path) -> Result<Option<File>> {
+fn hold_super_block(dir: &Directory) -> Result<Option<File>> {
     let path = dir.join(superblock::FILE_NAME);
-    let file = match OpenOptions::new().read(true).write(true).open(&path) {
+    let file = match open(dir, superblock::FILE_NAME, OFlags::RDWR) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         other => other.map_err(StoreError::file(&path, "open the super-block to lock it"))?,
     };
@@ -117,8 +135,12 @@ fn holder_of(file: &File) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn take(dir: &Path) -> Result<Lock> {
+        Lock::take(&Directory::open(dir, None).unwrap())
+    }
+
     fn is_refused(dir: &Path) {
-        let e = Lock::take(dir).unwrap_err();
+        let e = take(dir).unwrap_err();
         let own = std::process::id().to_string();
         assert!(matches!(&e, StoreError::Locked { holder, .. } if *holder == own), "{e}");
     }
@@ -126,10 +148,10 @@ mod tests {
     #[test]
     fn second_taker_is_told_who_holds_it() {
         let dir = tempfile::tempdir().unwrap();
-        let first = Lock::take(dir.path()).unwrap();
+        let first = take(dir.path()).unwrap();
         is_refused(dir.path());
         drop(first);
-        Lock::take(dir.path()).unwrap();
+        take(dir.path()).unwrap();
     }
 
     /// Deleting `lock` lets nobody in, whether the super-block was there before or was made
@@ -137,18 +159,18 @@ mod tests {
     #[test]
     fn without_the_lock_file_the_super_block_is_still_locked() {
         let dir = tempfile::tempdir().unwrap();
-        let mut first = Lock::take(dir.path()).unwrap();
+        let mut first = take(dir.path()).unwrap();
         std::fs::write(dir.path().join(superblock::FILE_NAME), b"made under the lock").unwrap();
-        first.take_super_block(dir.path()).unwrap();
+        first.take_super_block(&Directory::open(dir.path(), None).unwrap()).unwrap();
         for _ in 0..2 {
             std::fs::remove_file(dir.path().join(FILE_NAME)).unwrap();
             is_refused(dir.path());
         }
         drop(first);
-        let second = Lock::take(dir.path()).unwrap();
+        let second = take(dir.path()).unwrap();
         std::fs::remove_file(dir.path().join(FILE_NAME)).unwrap();
         is_refused(dir.path());
         drop(second);
-        Lock::take(dir.path()).unwrap();
+        take(dir.path()).unwrap();
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use snowmelt_io::{Access, Device};
 
 use crate::settings::config::StoreConfig;
-use crate::settings::opener::{self, Caching};
+use crate::settings::opener::{Caching, Directory};
 use crate::sync::long_lock::LongLock;
 
 /// Name of the file.
@@ -40,9 +40,8 @@ pub(crate) enum MayUse {
 impl Reserve {
     /// Opens or makes it, with `bytes` if there is so much room. That it cannot be had is no
     /// error: a database must open on a full disk.
-    pub fn open(dir: &Path, bytes: u64, config: &StoreConfig) -> Reserve {
-        let path = dir.join(FILE_NAME);
-        let open = || opener::open(config.files.as_ref(), &path, Access::Create, Caching::Buffered);
+    pub fn open(dir: &Directory, bytes: u64, config: &StoreConfig) -> Reserve {
+        let open = || dir.device(Path::new(FILE_NAME), Access::Create, Caching::Buffered);
         let opened = (bytes > 0).then(|| open().and_then(|device| Ok((device.len()?, device))));
         let (held, device) = match opened {
             Some(Ok((held, device))) => (held, Some(device)),

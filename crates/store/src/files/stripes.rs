@@ -4,11 +4,11 @@
 //! the configuration wraps around it (a simulated or a faulty device). Its costs are those that
 //! were set for all, or those its device knows of itself, or those of the probe of it.
 
-use std::fs::File;
 use std::io::{IoSlice, IoSliceMut};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::OFlags;
 use snowmelt_io::{
     Access, Class, CostModel, Device, DeviceCounters, DeviceQueue, IoError, ProbedReads, Profile, ReadTimes,
     Request, Sink, is_block_device, notice,
@@ -18,7 +18,7 @@ use crate::error::{Result, StoreError};
 use crate::files::block_stripe::Claim;
 use crate::page::geometry::{Geometry, Place};
 use crate::settings::config::StoreConfig;
-use crate::settings::opener::{self, Caching, Directory};
+use crate::settings::opener::{Caching, Directory, Placed};
 
 /// Where the stripe named `path` in the super-block is.
 pub(crate) fn resolve(dir: &Path, path: &Path) -> PathBuf {
@@ -32,7 +32,10 @@ pub(crate) struct Devices {
 
 struct OpenDevice {
     path: PathBuf,
+    /// The directory it lies in, and its name there.
+    place: (Arc<Directory>, PathBuf),
     device: Arc<dyn Device>,
+    placed: Option<Placed>,
     /// The configuration has put another device in the place of the file's.
     is_wrapped: bool,
     is_block: bool,
@@ -41,7 +44,15 @@ struct OpenDevice {
 }
 
 impl OpenDevice {
-    fn open(number: usize, path: &Path, mut access: Access, config: &StoreConfig) -> Result<OpenDevice> {
+    /// Opens the one that the super-block of the database in `dir` calls `named`.
+    fn open(
+        number: usize,
+        dir: &Arc<Directory>,
+        named: &Path,
+        mut access: Access,
+        config: &StoreConfig,
+    ) -> Result<OpenDevice> {
+        let path = &resolve(dir.path(), named);
         let what = if access == Access::CreateNew { "create the stripe" } else { "open the stripe" };
         let caching = if config.direct { Caching::Direct } else { Caching::Buffered };
         let is_block = config.files.is_none() && is_block_device(path);
@@ -53,26 +64,42 @@ impl OpenDevice {
         if is_block && access == Access::CreateNew {
             access = Access::ReadWrite;
         }
-        let opened = opener::open_shared(config.files.as_ref(), path, access, caching, config.descriptors);
+        let place = match named.file_name() {
+            Some(name) if name == named.as_os_str() => (dir.clone(), named.to_path_buf()),
+            _ => Directory::of(path, config.files.as_ref())?,
+        };
+        let opened = place.0.shared_device(&place.1, access, caching, config.descriptors);
         let file = opened.map_err(StoreError::device(path, what))?;
+        let placed = Placed::of(&place.0, &place.1, &*file);
         let device = match &config.devices {
             Some(wrap) => wrap.wrap(number, file.clone()).map_err(StoreError::device(path, what))?,
             None => file.clone(),
         };
         let is_wrapped = !Arc::ptr_eq(&device, &file);
-        Ok(OpenDevice { path: path.to_path_buf(), device, is_wrapped, is_block, claim })
+        Ok(OpenDevice { path: path.clone(), place, device, placed, is_wrapped, is_block, claim })
     }
 }
 
 impl Devices {
-    /// Opens the files, making them when `access` says so.
-    pub fn open(paths: &[PathBuf], access: Access, config: &StoreConfig) -> Result<Devices> {
+    /// Opens the files that the super-block of the database in `dir` calls so, making them when
+    /// `access` says so.
+    pub fn open(
+        dir: &Arc<Directory>,
+        named: &[PathBuf],
+        access: Access,
+        config: &StoreConfig,
+    ) -> Result<Devices> {
         config.check()?;
         if let Some(wrap) = &config.devices {
-            wrap.check(paths.len())?;
+            wrap.check(named.len())?;
         }
-        let open = |(number, path): (usize, &PathBuf)| OpenDevice::open(number, path, access, config);
-        Ok(Devices { list: paths.iter().enumerate().map(open).collect::<Result<_>>()? })
+        let open = |(number, named): (usize, &PathBuf)| OpenDevice::open(number, dir, named, access, config);
+        Ok(Devices { list: named.iter().enumerate().map(open).collect::<Result<_>>()? })
+    }
+
+    /// The files with their names, of those that can be deleted or replaced.
+    pub fn take_placed(&mut self) -> Vec<Placed> {
+        self.list.iter_mut().filter_map(|open| open.placed.take()).collect()
     }
 
     /// Checks that the files hold at least `extents` extents.
@@ -122,7 +149,7 @@ impl Devices {
     pub fn into_stripes(self, dir: &Path, config: &StoreConfig, sink: &Arc<dyn Sink>) -> Result<Stripes> {
         let mut list = Vec::new();
         for (number, open) in self.list.into_iter().enumerate() {
-            let OpenDevice { path, device, is_wrapped, is_block, claim } = open;
+            let OpenDevice { path, place, device, is_wrapped, is_block, claim, .. } = open;
             let mut settings = config.queue.clone();
             let mut probed = None;
             if settings.cost.is_none()
@@ -133,11 +160,8 @@ impl Devices {
             }
             let queue = DeviceQueue::open(device, settings, config.clock.clone(), sink.clone())
                 .map_err(StoreError::device(&path, "set up the queue of the stripe"))?;
-            let dir = match is_block {
-                true => None,
-                false => Some(Directory::of(&path, config.files.as_ref())?),
-            };
-            list.push(Stripe { path, queue, dir, probed, _claim: claim });
+            let place = Some(place).filter(|_| !is_block);
+            list.push(Stripe { path, queue, place, probed, _claim: claim });
         }
         Ok(Stripes { list, real: config.files.is_none() })
     }
@@ -177,8 +201,9 @@ pub(crate) struct Stripes {
 struct Stripe {
     path: PathBuf,
     queue: Arc<DeviceQueue>,
-    /// `None` of a block device, whose name need not be made durable.
-    dir: Option<Directory>,
+    /// The directory it lies in, and its name there; `None` of a block device, whose name need
+    /// not be made durable.
+    place: Option<(Arc<Directory>, PathBuf)>,
     /// Times of reads as a probe measured them.
     probed: Option<ProbedReads>,
     _claim: Option<Claim>,
@@ -272,7 +297,7 @@ impl Stripes {
     pub fn sync(&self) -> Result<()> {
         for s in &self.list {
             s.queue.sync().map_err(StoreError::device(&s.path, "sync the stripe"))?;
-            s.dir.iter().try_for_each(Directory::sync)?;
+            s.place.iter().try_for_each(|(dir, _)| dir.sync())?;
         }
         Ok(())
     }
@@ -308,7 +333,7 @@ impl Stripes {
     /// Bytes of the files when there are so many extents; of a block device those that the
     /// extents take.
     pub fn bytes(&self, geometry: Geometry, extents: u64) -> Result<u64> {
-        let bytes = |(i, s): (usize, &Stripe)| match s.dir {
+        let bytes = |(i, s): (usize, &Stripe)| match s.place {
             None => Ok(geometry.stripe_bytes(i, extents)),
             Some(_) => s.queue.device().len().map_err(StoreError::device(&s.path, "look at the stripe")),
         };
@@ -323,9 +348,10 @@ impl Stripes {
         }
         let mut rooms: Vec<(u64, u64)> = Vec::new();
         for stripe in &self.list {
-            stripe.dir.as_ref()?;
-            let system = rustix::fs::statvfs(&stripe.path).ok()?;
-            let device = rustix::fs::stat(&stripe.path).ok()?.st_dev;
+            let (dir, name) = stripe.place.as_ref()?;
+            let file = dir.folder().ok()?.open_file(name, OFlags::PATH).ok()?;
+            let system = rustix::fs::fstatvfs(&file).ok()?;
+            let device = rustix::fs::fstat(&file).ok()?.st_dev;
             rooms.push((device, system.f_bavail.saturating_mul(system.f_frsize)));
         }
         // Stripes of one file system share its room.
@@ -354,5 +380,5 @@ impl Stripes {
 /// Makes the directory entry of `path` durable.
 pub(crate) fn sync_parent(path: &Path) -> Result<()> {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(parent).and_then(|d| d.sync_all()).map_err(StoreError::file(parent, "sync the directory"))
+    Directory::open(parent, None)?.sync()
 }

@@ -7,7 +7,7 @@
 //! finds them without listing a directory.
 
 use std::io::{IoSlice, IoSliceMut};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use snowmelt_io::{Access, AlignedBuf, Device};
@@ -15,7 +15,7 @@ use snowmelt_io::{Access, AlignedBuf, Device};
 use super::record::{self, FILE_HEAD, FileHead};
 use crate::error::{Result, StoreError};
 use crate::settings::config::StoreConfig;
-use crate::settings::opener::{self, Caching};
+use crate::settings::opener::{self, Caching, Directory, Placed};
 
 /// Bytes in which the journal is written; a multiple of every device's unit.
 pub const BLOCK: usize = 4096;
@@ -26,27 +26,36 @@ pub(crate) struct JournalFile {
     pub slot: u32,
     pub bytes: u64,
     device: Arc<dyn Device>,
+    placed: Option<Placed>,
 }
 
 impl JournalFile {
-    fn open(dir: &Path, slot: u32, access: Access, config: &StoreConfig) -> Result<Option<JournalFile>> {
-        let path = dir.join(format!("journal-{slot}"));
+    fn open(
+        dir: &Arc<Directory>,
+        slot: u32,
+        access: Access,
+        config: &StoreConfig,
+    ) -> Result<Option<JournalFile>> {
+        let name = PathBuf::from(format!("journal-{slot}"));
+        let path = dir.join(&name);
         let caching = if config.direct { Caching::Direct } else { Caching::Buffered };
         let what = "open the journal file";
-        let device = match opener::open(config.files.as_ref(), &path, access, caching) {
-            Err(e) if opener::is_missing(&e) => return Ok(None),
+        let device = match dir.device(&name, access, caching) {
+            Err(e) if opener::is_missing(&e) && access != Access::Create => return Ok(None),
             other => other.map_err(StoreError::device(&path, what))?,
         };
+        let placed = Placed::of(dir, &name, &*device);
         let device = match &config.journal.devices {
             Some(wrap) => wrap.wrap(slot as usize, device).map_err(StoreError::device(&path, what))?,
             None => device,
         };
         let bytes = device.len().map_err(StoreError::device(&path, "look at the journal file"))?;
-        Ok(Some(JournalFile { path, slot, bytes: bytes / BLOCK as u64 * BLOCK as u64, device }))
+        let bytes = bytes / BLOCK as u64 * BLOCK as u64;
+        Ok(Some(JournalFile { path, slot, bytes, device, placed }))
     }
 
     /// The files there are, in the order of their slots.
-    pub fn open_all(dir: &Path, config: &StoreConfig) -> Result<Vec<JournalFile>> {
+    pub fn open_all(dir: &Arc<Directory>, config: &StoreConfig) -> Result<Vec<JournalFile>> {
         let mut files = Vec::new();
         while let Some(file) = Self::open(dir, files.len() as u32, config.access(), config)? {
             files.push(file);
@@ -55,9 +64,16 @@ impl JournalFile {
     }
 
     /// Opens the file of a slot to be made, or made again: see [`super::room`].
-    pub fn create(dir: &Path, slot: u32, config: &StoreConfig) -> Result<JournalFile> {
-        let made = Self::open(dir, slot, Access::Create, config)?;
-        Ok(made.expect("a file opened to be made is there"))
+    pub fn create(dir: &Arc<Directory>, slot: u32, config: &StoreConfig) -> Result<JournalFile> {
+        match Self::open(dir, slot, Access::Create, config)? {
+            Some(file) => Ok(file),
+            None => unreachable!("only a file that is not to be made can be missing"),
+        }
+    }
+
+    /// An error when another file, or none, has its name by now.
+    pub fn look(&self) -> Result<()> {
+        self.placed.as_ref().map_or(Ok(()), Placed::look)
     }
 
     /// Makes it as long as this, with room for all of it where the device can promise that.
@@ -71,7 +87,7 @@ impl JournalFile {
     }
 
     /// What errors call a file of the journal that was not found: its slot is not known.
-    pub fn nameless(dir: &Path, number: u64) -> PathBuf {
+    pub fn nameless(dir: &Directory, number: u64) -> PathBuf {
         dir.join(format!("journal (file {number})"))
     }
 

@@ -154,7 +154,7 @@ impl Journal {
         let step = match making {
             None => self.begin_making(least, length).map(|begun| *making = Some(begun)),
             Some(m) if m.at < m.bytes => m.fill(),
-            Some(m) if !m.synced => m.sync().and_then(|()| self.dir_handle.sync()),
+            Some(m) if !m.synced => m.sync().and_then(|()| self.dir.sync()),
             Some(_) => {
                 self.publish(making.take().expect("just looked at"));
                 return Ok(Made::Wholly);
@@ -168,7 +168,7 @@ impl Journal {
                 }
                 self.maker.not_before_ns.store(self.config.clock.now_ns() + AGAIN_NS, Ordering::Relaxed);
                 if !e.is_passing() {
-                    let _ = self.poison.set(Arc::new(e.clone()));
+                    self.poisoned_by(&e);
                 }
                 Err(e)
             }
@@ -192,8 +192,9 @@ impl Journal {
             Length::Least => 0,
         };
         let bytes = usual.max(least).next_multiple_of(BLOCK as u64);
-        // A full disk is noticed before anything is written.
-        let made = JournalFile::create(&self.dir, slot, &self.config).and_then(|file| {
+        // A full disk is noticed before anything is written, and so is that there is no folder.
+        let made = self.look().and_then(|()| JournalFile::create(&self.dir, slot, &self.config));
+        let made = made.and_then(|file| {
             let before = file.bytes;
             file.lengthen(bytes).inspect_err(|_| drop(file.cut(before)))?;
             Ok((file, before))

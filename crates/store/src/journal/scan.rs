@@ -10,7 +10,6 @@
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
-use std::path::Path;
 use std::sync::Arc;
 
 use snowmelt_io::AlignedBuf;
@@ -22,6 +21,7 @@ use super::record::{self, ALIGN, FILE_HEAD, FileHead, Head};
 use super::stream::{FileStream, Reading, Stretch, Threads, read_in_order};
 use crate::error::{Result, StoreError};
 use crate::settings::config::{Salvage, StoreConfig};
+use crate::settings::opener::Directory;
 use crate::superblock::TailPlace;
 
 /// Bytes of a file made ahead that are looked at.
@@ -72,7 +72,7 @@ pub(crate) type OnRecord<'a> = dyn FnMut(&Head, &Arc<JournalFile>, u64, &[u8]) -
 
 /// Reads the journal of the database in `dir`.
 pub(crate) fn scan(
-    dir: &Path,
+    dir: &Arc<Directory>,
     config: &StoreConfig,
     needed: Needed,
     on_record: &mut OnRecord<'_>,
@@ -124,7 +124,7 @@ struct Slots {
 }
 
 impl Slots {
-    fn open(dir: &Path, config: &StoreConfig, needed: Needed) -> Result<Slots> {
+    fn open(dir: &Arc<Directory>, config: &StoreConfig, needed: Needed) -> Result<Slots> {
         let slots = JournalFile::open_all(dir, config)?;
         if slots.len() < needed.slots as usize {
             let path = dir.join(format!("journal-{}", slots.len()));
@@ -197,7 +197,7 @@ struct Progress<'a> {
 }
 
 impl Progress<'_> {
-    fn say(&mut self, dir: &Path, done: u64) {
+    fn say(&mut self, dir: &Directory, done: u64) {
         let now_ns = self.config.clock.now_ns();
         if now_ns - self.said_ns < 1_000_000_000 || done == 0 {
             return;
@@ -208,7 +208,7 @@ impl Progress<'_> {
         let (done, total) = (done >> 20, self.total >> 20);
         snowmelt_io::notice(&format!(
             "{}: recovering, {done} of {total} MiB of journal read, {left:.0} s to go",
-            dir.display()
+            dir.path().display()
         ));
     }
 }
@@ -309,7 +309,7 @@ impl Scan<'_, '_> {
 
     /// What the super-block calls durable must be there: every file up to the one it names, and
     /// that one up to the place it names.
-    fn check_synced(&mut self, dir: &Path) -> Result<()> {
+    fn check_synced(&mut self, dir: &Directory) -> Result<()> {
         let TailPlace { sequence, file, offset } = self.needed.tail;
         if self.found.end.sequence >= sequence {
             return Ok(());

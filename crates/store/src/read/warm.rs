@@ -18,18 +18,23 @@
 //! extent that waits takes the extent's listed pages along.
 
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
 use std::path::Path;
 
 use parking_lot::Mutex;
+use rustix::fs::OFlags;
 use twox_hash::XxHash3_64;
 
 use crate::error::{Result, StoreError};
 use crate::page::PageId;
 use crate::page::geometry::{ExtentId, Geometry};
+use crate::settings::opener::Directory;
 use crate::space::extent::words;
 
 /// Name of the file.
 pub const FILE_NAME: &str = "warm";
+/// Name of the file while it is written.
+const NEW_NAME: &str = "warm.new";
 const MAGIC: &[u8; 8] = b"SNOWWARM";
 const FORMAT: u32 = 1;
 
@@ -51,7 +56,7 @@ impl WarmEntry {
 }
 
 /// Writes the list.
-pub(crate) fn save(dir: &Path, extent_pages: u32, list: &[WarmEntry]) -> Result<()> {
+pub(crate) fn save(dir: &Directory, extent_pages: u32, list: &[WarmEntry]) -> Result<()> {
     let mut out = Vec::new();
     out.extend(MAGIC);
     out.extend(FORMAT.to_le_bytes());
@@ -63,14 +68,20 @@ pub(crate) fn save(dir: &Path, extent_pages: u32, list: &[WarmEntry]) -> Result<
         entry.pages.iter().for_each(|w| out.extend(w.to_le_bytes()));
     }
     out.extend(XxHash3_64::oneshot(&out).to_le_bytes());
-    let (new, path) = (dir.join("warm.new"), dir.join(FILE_NAME));
-    std::fs::write(&new, out).map_err(StoreError::file(&new, "write the warm list"))?;
-    std::fs::rename(&new, &path).map_err(StoreError::file(&path, "replace the warm list"))
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+    let replace = || {
+        let folder = dir.folder()?;
+        folder.open_file(Path::new(NEW_NAME), flags)?.write_all(&out)?;
+        folder.rename(Path::new(NEW_NAME), Path::new(FILE_NAME))
+    };
+    replace().map_err(StoreError::file(&dir.join(FILE_NAME), "replace the warm list"))
 }
 
 /// Reads the list; `None` when there is none that can be used.
-pub(crate) fn load(dir: &Path, extent_pages: u32) -> Option<Vec<WarmEntry>> {
-    let bytes = std::fs::read(dir.join(FILE_NAME)).ok()?;
+pub(crate) fn load(dir: &Directory, extent_pages: u32) -> Option<Vec<WarmEntry>> {
+    let mut bytes = Vec::new();
+    let file = dir.folder().ok()?.open_file(Path::new(FILE_NAME), OFlags::RDONLY);
+    file.ok()?.read_to_end(&mut bytes).ok()?;
     let (body, sum) = bytes.split_last_chunk::<8>()?;
     if XxHash3_64::oneshot(body) != u64::from_le_bytes(*sum) {
         return None;
@@ -183,20 +194,21 @@ mod tests {
     #[test]
     fn lists_round_trip_and_damage_is_no_list() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(load(dir.path(), 8), None);
+        let folder = Directory::open(dir.path(), None).unwrap();
+        assert_eq!(load(&folder, 8), None);
         let list = vec![entry(9, 0b1011), entry(2, 0xFF)];
-        save(dir.path(), 8, &list).unwrap();
-        assert_eq!(load(dir.path(), 8), Some(list));
-        assert_eq!(load(dir.path(), 16), None, "another extent size");
+        save(&folder, 8, &list).unwrap();
+        assert_eq!(load(&folder, 8), Some(list));
+        assert_eq!(load(&folder, 16), None, "another extent size");
         let path = dir.path().join(FILE_NAME);
         let good = std::fs::read(&path).unwrap();
         for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 4;
             std::fs::write(&path, &bad).unwrap();
-            assert_eq!(load(dir.path(), 8), None, "byte {at}");
+            assert_eq!(load(&folder, 8), None, "byte {at}");
             std::fs::write(&path, &good[..at]).unwrap();
-            assert_eq!(load(dir.path(), 8), None, "cut at {at}");
+            assert_eq!(load(&folder, 8), None, "cut at {at}");
         }
     }
 

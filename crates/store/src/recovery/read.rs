@@ -1,7 +1,6 @@
 //! From the journal's records to the shares that take them in.
 
 use std::panic::resume_unwind;
-use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::thread::ScopedJoinHandle;
 
@@ -13,11 +12,12 @@ use crate::journal::file::JournalFile;
 use crate::journal::record::{self, Head};
 use crate::journal::scan::{self, Found, Needed};
 use crate::settings::config::StoreConfig;
+use crate::settings::opener::Directory;
 
 /// Reads and unpacks the records and has each share take in what they say: in a thread of its
 /// own when there are several.
 pub(super) fn read_journal(
-    dir: &Path,
+    dir: &Arc<Directory>,
     config: &StoreConfig,
     needed: Needed,
     shares: &mut [&mut Replay],
@@ -29,7 +29,7 @@ pub(super) fn read_journal(
     let unpack = |head: &Head, offset: u64, stored: &[u8]| {
         let mut bytes = spare.try_recv().unwrap_or_default();
         record::unpack_into(head, stored, &mut bytes)
-            .ok_or_else(|| damaged(dir, head.file, offset, "the record cannot be unpacked"))?;
+            .ok_or_else(|| damaged(dir.path(), head.file, offset, "the record cannot be unpacked"))?;
         Ok(Arc::new(Payload { bytes, give_back: give_back.clone() }))
     };
     if let [replay] = shares {
@@ -51,7 +51,7 @@ pub(super) fn read_journal(
         let found = scan::scan(dir, config, needed, &mut |head, file, offset, stored| {
             let payload = unpack(head, offset, stored)?;
             // The error of the share that ended says more.
-            let ended = |_| damaged(dir, head.file, offset, "the record could not be replayed");
+            let ended = |_| damaged(dir.path(), head.file, offset, "the record could not be replayed");
             send.iter()
                 .try_for_each(|s| s.send((*head, file.clone(), offset, payload.clone())).map_err(ended))
         });

@@ -3,14 +3,16 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use snowmelt_io::{Access, Device, FileDevice, IoError, IoErrorKind, MemoryDevice, Operation};
+use snowmelt_io::{
+    Access, Device, FileDevice, FileId, Folder, IoError, IoErrorKind, MemoryDevice, Operation,
+};
 
-use crate::error::{Result, StoreError};
+use crate::error::{Lost, Result, StoreError};
 
 type OpenFn = dyn Fn(&Path, Access) -> std::result::Result<Arc<dyn Device>, IoError> + Send + Sync;
 
@@ -65,35 +67,20 @@ impl fmt::Debug for FileOpener {
     }
 }
 
-/// A directory, kept open so that making its entries durable needs no new descriptor.
+/// A directory, kept open: files are found from its descriptor, so that they stay the same ones
+/// wherever it is moved and whatever is put at its old path.
 pub(crate) struct Directory {
     path: PathBuf,
-    /// `None` where the configuration puts something in the place of files: that has no
-    /// directories.
-    file: Option<File>,
+    /// `None` where there is none, since the configuration puts something in the place of files.
+    folder: Option<Folder>,
+    files: Option<FileOpener>,
 }
 
-impl Directory {
-    /// Opens the directory at `path`.
-    pub fn open(path: &Path, files: Option<&FileOpener>) -> Result<Directory> {
-        let file = match files {
-            None => Some(File::open(path).map_err(StoreError::file(path, "open the directory"))?),
-            Some(_) => None,
-        };
-        Ok(Directory { path: path.to_path_buf(), file })
-    }
-
-    /// The directory that the file at `path` lies in.
-    pub fn of(path: &Path, files: Option<&FileOpener>) -> Result<Directory> {
-        let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Directory::open(parent, files)
-    }
-
-    /// Makes the names in it durable.
-    pub fn sync(&self) -> Result<()> {
-        let synced = self.file.as_ref().map_or(Ok(()), File::sync_all);
-        synced.map_err(StoreError::file(&self.path, "sync the directory"))
-    }
+/// A file that is open, and the name it must keep.
+pub(crate) struct Placed {
+    dir: Arc<Directory>,
+    name: PathBuf,
+    id: FileId,
 }
 
 /// How files are opened past the page cache or through it.
@@ -103,33 +90,129 @@ pub(crate) enum Caching {
     Buffered,
 }
 
-/// Opens a file.
-pub(crate) fn open(
-    opener: Option<&FileOpener>,
-    path: &Path,
-    access: Access,
-    caching: Caching,
-) -> std::result::Result<Arc<dyn Device>, IoError> {
-    match opener {
-        Some(opener) => (opener.open)(path, access),
-        None => Ok(Arc::new(FileDevice::open(path, access, caching == Caching::Direct)?)),
+impl Directory {
+    /// Opens the directory at `path`.
+    pub fn open(path: &Path, files: Option<&FileOpener>) -> Result<Arc<Directory>> {
+        let folder = match (Folder::open(path), files) {
+            (Ok(folder), _) => Some(folder),
+            (Err(_), Some(_)) => None,
+            (Err(e), None) => return Err(StoreError::file(path, "open the directory")(e)),
+        };
+        Ok(Arc::new(Directory { path: path.to_path_buf(), folder, files: files.cloned() }))
+    }
+
+    /// The directory that the file at `path` lies in, and the file's name there.
+    pub fn of(path: &Path, files: Option<&FileOpener>) -> Result<(Arc<Directory>, PathBuf)> {
+        let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let name = path.file_name().map_or_else(|| path.to_path_buf(), PathBuf::from);
+        Ok((Directory::open(parent, files)?, name))
+    }
+
+    /// Where it was when it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of a file in it, for messages.
+    pub fn join(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// True of a directory of the file system.
+    pub fn is_real(&self) -> bool {
+        self.files.is_none()
+    }
+
+    /// True while its path still leads to it.
+    pub fn is_at_its_path(&self) -> bool {
+        !self.is_real() || self.folder.as_ref().is_some_and(Folder::is_at_its_path)
+    }
+
+    /// A path that leads to it now: where it was opened, or by way of the descriptor when it was
+    /// moved since.
+    pub fn reachable(&self) -> PathBuf {
+        match &self.folder {
+            Some(folder) if !folder.is_at_its_path() => {
+                PathBuf::from(format!("/proc/self/fd/{}", folder.as_fd().as_raw_fd()))
+            }
+            _ => self.path.clone(),
+        }
+    }
+
+    /// The open directory, also where its files are put somewhere else: of the lock and of advice.
+    pub fn folder(&self) -> std::io::Result<&Folder> {
+        self.folder.as_ref().ok_or_else(|| std::io::Error::from_raw_os_error(libc::ENOENT))
+    }
+
+    /// Opens a file in it.
+    pub fn device(
+        &self,
+        name: &Path,
+        access: Access,
+        caching: Caching,
+    ) -> std::result::Result<Arc<dyn Device>, IoError> {
+        self.shared_device(name, access, caching, 1)
+    }
+
+    /// Opens a file that many threads read: with so many descriptors.
+    pub fn shared_device(
+        &self,
+        name: &Path,
+        access: Access,
+        caching: Caching,
+        descriptors: u32,
+    ) -> std::result::Result<Arc<dyn Device>, IoError> {
+        match (&self.files, &self.folder) {
+            (Some(opener), _) => (opener.open)(&self.join(name), access),
+            (None, Some(folder)) => {
+                let file = FileDevice::open_in(folder, name, access, caching == Caching::Direct)?;
+                Ok(Arc::new(file.with_descriptors_in(folder, name, access, descriptors)?))
+            }
+            (None, None) => unreachable!("a directory of the file system is open"),
+        }
+    }
+
+    /// Makes the names in it durable.
+    pub fn sync(&self) -> Result<()> {
+        let synced = self.folder.as_ref().filter(|_| self.is_real()).map_or(Ok(()), Folder::sync);
+        synced.map_err(StoreError::file(&self.path, "sync the directory"))
     }
 }
 
-/// Opens a file that many threads read: with so many descriptors.
-pub(crate) fn open_shared(
-    opener: Option<&FileOpener>,
-    path: &Path,
-    access: Access,
-    caching: Caching,
-    descriptors: u32,
-) -> std::result::Result<Arc<dyn Device>, IoError> {
-    match opener {
-        Some(opener) => (opener.open)(path, access),
-        None => {
-            let file = FileDevice::open(path, access, caching == Caching::Direct)?;
-            Ok(Arc::new(file.with_descriptors(path, access, descriptors)?))
-        }
+impl Placed {
+    /// A file as it was opened, if it is one that can be deleted or replaced.
+    pub fn of(dir: &Arc<Directory>, name: &Path, device: &dyn Device) -> Option<Placed> {
+        let id = device.file_id().filter(|_| dir.is_real())?;
+        Some(Placed { dir: dir.clone(), name: name.to_path_buf(), id })
+    }
+
+    /// Which file it is.
+    pub fn id(&self) -> FileId {
+        self.id
+    }
+
+    /// Its path, for messages.
+    pub fn path(&self) -> PathBuf {
+        self.dir.join(&self.name)
+    }
+
+    /// An error when another file, or none, has its name by now.
+    pub fn look(&self) -> Result<()> {
+        let found = self.dir.folder().and_then(|folder| folder.id_of(&self.name));
+        let how =
+            match found.map_err(|e| StoreError::file(&self.path(), "look whether it is still there")(e))? {
+                Some(id) if id == self.id => return Ok(()),
+                Some(_) => Lost::Replaced,
+                None if self.dir.folder().is_ok_and(|f| f.is_deleted().unwrap_or(false)) => Lost::WithFolder,
+                None => Lost::Deleted,
+            };
+        Err(StoreError::Lost { path: self.path(), how })
+    }
+}
+
+impl fmt::Debug for Directory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Directory({})", self.path.display())
     }
 }
 

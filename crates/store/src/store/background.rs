@@ -6,7 +6,6 @@
 //! 2. read the warm list back, while there is something to read and room for it;
 //! 3. save it every few minutes.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,6 +22,7 @@ use crate::read::activity::Activity;
 use crate::read::fetch::Fetch;
 use crate::read::warm;
 use crate::read::warming;
+use crate::settings::opener::Directory;
 
 /// Pause while there is nothing to do, in nanoseconds: what [`Store::step`](crate::Store::step)
 /// answers then, at least.
@@ -35,14 +35,14 @@ const BACKGROUND: &str = "background";
 pub(crate) struct Work {
     pub fetch: Arc<Fetch>,
     pub commits: Arc<Commits>,
-    pub dir: PathBuf,
+    pub dir: Arc<Directory>,
     pub next_save_ns: AtomicU64,
 }
 
 impl Work {
     /// Work for a store that has just been opened.
-    pub fn new(commits: Arc<Commits>) -> Work {
-        let (fetch, dir) = (commits.fetch.clone(), commits.dir.clone());
+    pub fn new(commits: Arc<Commits>, dir: Arc<Directory>) -> Work {
+        let fetch = commits.fetch.clone();
         let work = Work { fetch, commits, dir, next_save_ns: AtomicU64::new(0) };
         work.plan_save();
         work
@@ -66,7 +66,7 @@ impl Work {
         if c.poison.get().is_some() {
             return IDLE_NS;
         }
-        if c.settle().is_err() {
+        if c.look_when_due().is_err() || c.settle().is_err() {
             return SOON_NS;
         }
         // When there is no room for another file of the journal, checkpoints are what makes some.

@@ -15,6 +15,7 @@ use crate::error::{Result, StoreError};
 use crate::files::lock::Lock;
 use crate::files::reserve::Reserve;
 use crate::files::stripes::{self, Devices};
+use crate::files::watch::Watch;
 use crate::format::placement::Placement;
 use crate::history::state::{State, States};
 use crate::journal::Journal;
@@ -30,6 +31,7 @@ use crate::read::warm::{self, WarmUp};
 use crate::recovery::Recovered;
 use crate::recovery::{RecoveryTrace, recover};
 use crate::settings::config::{Mode, StoreConfig};
+use crate::settings::opener::Directory;
 use crate::space::Space;
 use crate::space::meta::{Meta, read_meta};
 use crate::space::meta_pages::MetaState;
@@ -81,9 +83,10 @@ impl Store {
         }
         let named = stripe_files(dir, stripes)?;
         check_placement(&config, named.len())?;
-        let mut lock = Lock::take(dir)?;
+        let folder = Directory::open(dir, config.files.as_ref())?;
+        let mut lock = Lock::take(&folder)?;
         let paths: Vec<PathBuf> = named.iter().map(|p| stripes::resolve(dir, p)).collect();
-        let devices = Devices::open(&paths, Access::CreateNew, &config)?;
+        let devices = Devices::open(&folder, &named, Access::CreateNew, &config)?;
         let block = SuperBlock {
             extent_pages: config.extent_pages,
             sequence: 0,
@@ -100,14 +103,14 @@ impl Store {
             tail_offset: 0,
             stripes: named,
         };
-        let super_file = SuperBlockFile::create(dir, config.files.as_ref())?;
-        lock.take_super_block(dir)?;
+        let super_file = SuperBlockFile::create_in(&folder)?;
+        lock.take_super_block(&folder)?;
         let real = config.files.is_none();
         let files = paths.iter().filter(|path| !snowmelt_io::is_block_device(path));
         for path in files.chain([&dir.join(crate::superblock::FILE_NAME)]).filter(|_| real) {
             stripes::sync_parent(path)?;
         }
-        Self::assemble(dir, config, lock, super_file, block, devices)
+        Self::assemble(folder, config, lock, super_file, block, devices)
     }
 
     /// Opens the database in `dir`.
@@ -116,9 +119,10 @@ impl Store {
             let why = if dir.is_dir() { "it has no super-block" } else { "no such directory" };
             return Err(StoreError::NotADatabase { path: dir.to_path_buf(), why: why.into() });
         }
-        let lock = if config.is_read_only() { Lock::share(dir)? } else { Lock::take(dir)? };
+        let folder = Directory::open(dir, config.files.as_ref())?;
+        let lock = if config.is_read_only() { Lock::share(&folder)? } else { Lock::take(&folder)? };
         let Opened { file: super_file, block, notice, doubt } =
-            SuperBlockFile::open_as(dir, config.access(), config.files.as_ref())?;
+            SuperBlockFile::open_as(&folder, config.access())?;
         if let Some(line) = notice {
             snowmelt_io::notice(&line);
         }
@@ -127,9 +131,8 @@ impl Store {
         if !config.is_read_only() {
             super_file.sync()?;
         }
-        let files: Vec<PathBuf> = block.stripes.iter().map(|p| stripes::resolve(dir, p)).collect();
-        let devices = Devices::open(&files, config.access(), &config)?;
-        let opened = Self::assemble(dir, config, lock, super_file, block, devices);
+        let devices = Devices::open(&folder, &block.stripes, config.access(), &config)?;
+        let opened = Self::assemble(folder, config, lock, super_file, block, devices);
         let store = opened.map_err(|e| match doubt {
             Some(doubt) if e.is_damage() => {
                 let path = dir.join(crate::superblock::FILE_NAME);
@@ -148,7 +151,7 @@ impl Store {
         }
         Err(StoreError::Config(format!(
             "{}: its trees are placed as \"{}\", and stay so; \"{asked}\" is for a new database",
-            self.dir.display(),
+            self.dir().display(),
             space.placement()
         )))
     }
@@ -167,17 +170,21 @@ impl Store {
     }
 
     fn assemble(
-        dir: &Path,
+        folder: Arc<Directory>,
         config: StoreConfig,
         lock: Lock,
-        super_file: SuperBlockFile,
+        mut super_file: SuperBlockFile,
         block: SuperBlock,
-        devices: Devices,
+        mut devices: Devices,
     ) -> Result<Arc<Store>> {
+        let dir = folder.path();
+        let placed = super_file.take_placed();
+        lock.is_of(placed.as_ref())?;
+        let watch = Watch::new(folder.clone(), placed, devices.take_placed());
         let geometry = Geometry { extent_pages: block.extent_pages, stripes: block.stripes.len() as u32 };
         devices.check_lengths(geometry, block.extents)?;
         let Meta { catalog, extents, state: mut meta } = read_meta(dir, &block, geometry, &devices)?;
-        let mut found = recover(dir, &config, &block, geometry, (catalog, extents), &devices)?;
+        let mut found = recover(&folder, &config, &block, geometry, (catalog, extents), &devices)?;
         meta.adopt_extents(&mut found.extents, geometry);
         say_recovered(dir, &found.trace);
         devices.check_lengths(geometry, found.least_extents)?;
@@ -194,17 +201,17 @@ impl Store {
         let mut space = Space::new(geometry, extents).with_placement(placement);
         found.catalog.trees.iter().for_each(|(id, name)| space.name_tree(*id, name));
         let core = new_core(dir, &config, &block, space, frames)?;
-        let fetch = new_fetch(dir, &config, core, devices)?;
+        let fetch = new_fetch(&folder, &config, core, devices)?;
         let recovery = found.trace.clone();
-        let commits = new_commits(dir, &config, fetch.clone(), (super_file, block), meta, found)?;
-        let work = Arc::new(Work::new(commits.clone()));
+        let commits = new_commits(watch, &config, fetch.clone(), (super_file, block), meta, found)?;
+        let work = Arc::new(Work::new(commits.clone(), folder.clone()));
         let background = config
             .runs_threads()
             .then(|| BackgroundThread::start(work.clone()))
             .transpose()
             .map_err(StoreError::file(dir, "start the background thread"))?;
         Ok(Arc::new(Store {
-            dir: dir.to_path_buf(),
+            dir: folder,
             geometry,
             fetch,
             work,
@@ -245,11 +252,16 @@ fn new_core(
 }
 
 /// Queues before the stripes' devices, and the warm list.
-fn new_fetch(dir: &Path, config: &StoreConfig, core: Arc<Core>, devices: Devices) -> Result<Arc<Fetch>> {
+fn new_fetch(
+    dir: &Arc<Directory>,
+    config: &StoreConfig,
+    core: Arc<Core>,
+    devices: Devices,
+) -> Result<Arc<Fetch>> {
     let geometry = core.space.read().geometry();
     let frames = core.pages.pool.frame_count();
     let sink: Arc<dyn Sink> = core.clone();
-    let stripes = devices.into_stripes(dir, config, &sink)?;
+    let stripes = devices.into_stripes(dir.path(), config, &sink)?;
     let listed = config.read_ahead.warm_list.then(|| warm::load(dir, geometry.extent_pages)).flatten();
     let warm_up = WarmUp::new(listed.unwrap_or_default(), frames.into(), geometry);
     Ok(Arc::new(Fetch::new(core, stripes, geometry, warm_up, config)))
@@ -257,13 +269,15 @@ fn new_fetch(dir: &Path, config: &StoreConfig, core: Arc<Core>, devices: Devices
 
 /// The state that the super-block and the journal give, ready for commits.
 fn new_commits(
-    dir: &Path,
+    watch: Watch,
     config: &StoreConfig,
     fetch: Arc<Fetch>,
     (super_file, block): (SuperBlockFile, SuperBlock),
     meta: MetaState,
     found: Recovered,
 ) -> Result<Arc<Commits>> {
+    let folder = watch.dir().clone();
+    let dir = folder.path();
     for p in found.pages {
         fetch.core.pages.restore_version(p.page, p.txn, p.waiting, p.history);
     }
@@ -276,9 +290,10 @@ fn new_commits(
         Mode::ReadWrite => config.reserve_bytes.unwrap_or(4 * fetch.geometry.extent_bytes()),
         Mode::ReadOnly => 0,
     };
-    let spare = Reserve::open(dir, reserve_bytes, config);
+    let spare = Reserve::open(&folder, reserve_bytes, config);
     let block = CurrentBlock::new(super_file, cut_at_damage(block, found.found.place), &config.clock);
-    let journal = Journal::new(dir.to_path_buf(), config, block.clone(), Arc::clone(&poison), found.found)?;
+    let poisoned = Arc::clone(&poison);
+    let journal = Journal::new(folder.clone(), config, block.clone(), poisoned, found.found, watch);
     Ok(Arc::new(Commits {
         dir: dir.to_path_buf(),
         fetch,
@@ -297,6 +312,7 @@ fn new_commits(
         next_tree: AtomicU32::new(0),
         meta_again: Mutex::default(),
         checkpointer: Checkpointer::new(&config.clock),
+        lineage: RandomState::new().hash_one((found.txn, config.clock.now_ns())),
         version_pages: config.version_pages()? as u64,
         config: config.clone(),
     }))

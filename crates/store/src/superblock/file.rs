@@ -11,8 +11,9 @@
 //!    not have that state is written again by the next write.
 //!
 //! A database of format 3 has the first copies only. The first write makes the file longer
-//! (before it writes anything else: a full disk is noticed while the old state is whole) and,
-//! when the new state is durable, clears the old slot: no older program may open it then.
+//! (before it writes anything else: a full disk is noticed while the old state is whole). When the
+//! new state is durable, it clears the old slot of any older format: no older program may open it
+//! then.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ use snowmelt_io::{Access, Device};
 
 use crate::error::{Result, StoreError};
 use crate::format::version::FORMAT;
-use crate::settings::opener::{self, Caching, FileOpener};
+use crate::settings::opener::{self, Caching, Directory, FileOpener, Placed};
 use crate::superblock::{FILE_NAME, SLOT_BYTES, SuperBlock, Unusable, format_of};
 
 /// Slots, and copies of each.
@@ -41,6 +42,7 @@ type Slot = Box<[u8; SLOT_BYTES]>;
 pub struct SuperBlockFile {
     path: PathBuf,
     device: Arc<dyn Device>,
+    placed: Option<Placed>,
     /// Where writing begins with something else than the new state.
     first: Mutex<First>,
 }
@@ -52,7 +54,7 @@ struct First {
     lengthen: bool,
     /// Writes this copy, at this offset, again: it does not have the newest state.
     heal: Option<(u64, Slot)>,
-    /// Clears the slot at this offset afterwards: it is of an older format.
+    /// Clears this slot afterwards, both copies: it is of an older format.
     clear: Option<u64>,
 }
 
@@ -79,17 +81,28 @@ struct Copy {
 impl SuperBlockFile {
     /// Makes the file without a state: it becomes a database's with the first
     /// [`SuperBlockFile::write`].
-    pub fn create(dir: &Path, opener: Option<&FileOpener>) -> Result<Self> {
+    pub fn create(dir: &Path, files: Option<&FileOpener>) -> Result<Self> {
+        Self::create_in(&Directory::open(dir, files)?)
+    }
+
+    /// The same in an open directory.
+    pub(crate) fn create_in(dir: &Arc<Directory>) -> Result<Self> {
         let path = dir.join(FILE_NAME);
-        let device = match opener::open(opener, &path, Access::CreateNew, Caching::Buffered) {
+        let device = match dir.device(Path::new(FILE_NAME), Access::CreateNew, Caching::Buffered) {
             Err(e) if e.errno() == Some(libc::EEXIST) => {
-                return Err(StoreError::Exists { path: dir.to_path_buf() });
+                return Err(StoreError::Exists { path: dir.path().to_path_buf() });
             }
             other => other.map_err(StoreError::device(&path, "create the super-block"))?,
         };
-        let this = SuperBlockFile { path, device, first: Mutex::default() };
+        let placed = Placed::of(dir, Path::new(FILE_NAME), &*device);
+        let this = SuperBlockFile { path, device, placed, first: Mutex::default() };
         this.lengthen(0)?;
         Ok(this)
+    }
+
+    /// The file and its name.
+    pub(crate) fn take_placed(&mut self) -> Option<Placed> {
+        self.placed.take()
     }
 
     /// Writes zeros from `from` to the end of the file, so that no later write needs room.
@@ -103,26 +116,33 @@ impl SuperBlockFile {
 
     /// Opens the file for writing and reads the newest valid state.
     #[cfg(test)]
-    pub(crate) fn open(dir: &Path, opener: Option<&FileOpener>) -> Result<Opened> {
-        Self::open_as(dir, Access::ReadWrite, opener)
+    pub(crate) fn open(dir: &Path) -> Result<Opened> {
+        Self::open_as(&Directory::open(dir, None)?, Access::ReadWrite)
     }
 
     /// Reads the newest valid state of a database that others may have open.
     pub fn peek(dir: &Path) -> Result<SuperBlock> {
-        Ok(Self::open_as(dir, Access::Read, None)?.block)
+        if !dir.is_dir() {
+            return Err(StoreError::NotADatabase {
+                path: dir.to_path_buf(),
+                why: "no such directory".into(),
+            });
+        }
+        Ok(Self::open_as(&Directory::open(dir, None)?, Access::Read)?.block)
     }
 
     /// Opens the file and reads the newest valid state.
-    pub(crate) fn open_as(dir: &Path, access: Access, opener: Option<&FileOpener>) -> Result<Opened> {
+    pub(crate) fn open_as(dir: &Arc<Directory>, access: Access) -> Result<Opened> {
         let path = dir.join(FILE_NAME);
-        let device = match opener::open(opener, &path, access, Caching::Buffered) {
+        let device = match dir.device(Path::new(FILE_NAME), access, Caching::Buffered) {
             Err(e) if opener::is_missing(&e) => {
-                let why = if dir.is_dir() { "it has no super-block" } else { "no such directory" };
-                return Err(StoreError::NotADatabase { path: dir.to_path_buf(), why: why.into() });
+                let (path, why) = (dir.path().to_path_buf(), "it has no super-block".into());
+                return Err(StoreError::NotADatabase { path, why });
             }
             other => other.map_err(StoreError::device(&path, "open the super-block"))?,
         };
-        let file = SuperBlockFile { path, device, first: Mutex::default() };
+        let placed = Placed::of(dir, Path::new(FILE_NAME), &*device);
+        let file = SuperBlockFile { path, device, placed, first: Mutex::default() };
         let len = file.device.len().map_err(StoreError::device(&file.path, "read the super-block"))?;
         let mut copies = Vec::new();
         for offset in (0..COPIES).flat_map(|c| (0..SLOTS).map(move |s| place(s, c))) {
@@ -161,7 +181,7 @@ impl SuperBlockFile {
         let (own, other): (Vec<&Copy>, Vec<&Copy>) = copies.iter().partition(|c| c.slot == newest.slot);
         let differs = |c: &&&Copy| c.state.as_ref() != Ok(&block);
         let heal = own.iter().find(differs).filter(|_| !is_old).map(|c| (c.offset, newest.bytes.clone()));
-        let clear = is_old.then_some(newest.offset);
+        let clear = is_old.then_some(newest.slot);
         *self.first.get_mut() = First { lengthen: len < FILE_BYTES, heal, clear };
         let notice = self.notice(&copies, is_old);
         let doubt = self.doubt(&other, &block);
@@ -251,8 +271,10 @@ impl SuperBlockFile {
         self.sync()?;
         first.heal = None;
         if let Some(old) = first.clear {
-            if old != place(block.sequence % SLOTS, 0) {
-                self.put(old, &[0; SLOT_BYTES])?;
+            if old != block.sequence % SLOTS {
+                for copy in 0..COPIES {
+                    self.put(place(old, copy), &[0; SLOT_BYTES])?;
+                }
                 self.sync()?;
             }
             first.clear = None;

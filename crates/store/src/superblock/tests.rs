@@ -1,5 +1,5 @@
 //! The super-block: states alternate, copies heal, torn and rotten ones are told apart, format
-//! 3 is left behind.
+//! older formats are left behind.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -47,7 +47,7 @@ fn states_alternate_and_the_newest_opens() {
     let f = create(dir.path(), &block(0));
     for s in 1..5 {
         f.write(&block(s)).unwrap();
-        let Opened { block: b, notice, doubt, .. } = SuperBlockFile::open(dir.path(), None).unwrap();
+        let Opened { block: b, notice, doubt, .. } = SuperBlockFile::open(dir.path()).unwrap();
         assert_eq!((b, notice, doubt), (block(s), None, None));
     }
 }
@@ -72,7 +72,7 @@ fn a_torn_write_at_any_sector_of_both_copies_leaves_a_whole_state() {
                 torn[..cut].copy_from_slice(&new[..cut]);
                 raw(dir.path()).write_all_at(&torn, place(0, copy)).unwrap();
             }
-            let b = SuperBlockFile::open(dir.path(), None).unwrap().block;
+            let b = SuperBlockFile::open(dir.path()).unwrap().block;
             let whole = cut == SLOT_BYTES || cut_copy == SLOT_BYTES;
             assert_eq!(b, long(if whole { 2 } else { 1 }), "cut at {cut} and {cut_copy}");
         }
@@ -100,11 +100,11 @@ fn a_rotten_copy_is_said_and_healed() {
             raw(dir.path()).read_exact_at(&mut bytes, at).unwrap();
             spoil(&mut bytes);
             raw(dir.path()).write_all_at(&bytes, at).unwrap();
-            let Opened { file, block: b, notice, doubt } = SuperBlockFile::open(dir.path(), None).unwrap();
+            let Opened { file, block: b, notice, doubt } = SuperBlockFile::open(dir.path()).unwrap();
             assert_eq!((b, doubt), (block(3), None), "{what} at {at}");
             assert!(notice.unwrap().contains(&format!("byte {at}")), "{what} at {at}");
             file.write(&block(4)).unwrap();
-            let Opened { block: b, notice, .. } = SuperBlockFile::open(dir.path(), None).unwrap();
+            let Opened { block: b, notice, .. } = SuperBlockFile::open(dir.path()).unwrap();
             assert_eq!((b, notice), (block(4), None), "{what} at {at}");
             // The state before is whole in both copies too.
             for slot_copy in 0..COPIES {
@@ -123,7 +123,7 @@ fn two_lost_copies_of_the_newest_state_raise_doubt() {
     for copy in 0..COPIES {
         raw(dir.path()).write_all_at(&block(2).encode().unwrap()[..20], place(1, copy)).unwrap();
     }
-    let Opened { block: b, notice, doubt, .. } = SuperBlockFile::open(dir.path(), None).unwrap();
+    let Opened { block: b, notice, doubt, .. } = SuperBlockFile::open(dir.path()).unwrap();
     assert_eq!(b, block(0));
     assert!(notice.unwrap().contains("superblock"));
     assert!(doubt.unwrap().contains("no copy"));
@@ -132,7 +132,7 @@ fn two_lost_copies_of_the_newest_state_raise_doubt() {
 #[test]
 fn unusable_files_are_told_apart() {
     let dir = tempfile::tempdir().unwrap();
-    let open = || SuperBlockFile::open(dir.path(), None).map(|o| o.block).unwrap_err();
+    let open = || SuperBlockFile::open(dir.path()).map(|o| o.block).unwrap_err();
     assert!(matches!(open(), StoreError::NotADatabase { .. }));
     std::fs::write(dir.path().join(FILE_NAME), b"hello").unwrap();
     assert!(matches!(open(), StoreError::NotADatabase { .. }));
@@ -158,7 +158,7 @@ fn a_later_format_is_refused_whatever_lies_beside_it() {
     later[offset::FORMAT] = 9;
     seal(&mut later);
     raw(dir.path()).write_all_at(&later, place(1, 0)).unwrap();
-    let e = SuperBlockFile::open(dir.path(), None).map(|o| o.block).unwrap_err();
+    let e = SuperBlockFile::open(dir.path()).map(|o| o.block).unwrap_err();
     assert!(matches!(e, StoreError::Format { found: 9, expected: FORMAT, .. }), "{e}");
 }
 
@@ -176,26 +176,44 @@ fn seal(s: &mut [u8; SLOT_BYTES]) {
     s[..8].copy_from_slice(&sum.to_le_bytes());
 }
 
+/// The layout of format 4 is the present one.
+fn format_4(b: &SuperBlock) -> [u8; SLOT_BYTES] {
+    let mut s = b.encode().unwrap();
+    s[offset::FORMAT] = 4;
+    seal(&mut s);
+    s
+}
+
+/// A file of an older format, with the two newest states in so many copies.
+fn write_old(dir: &Path, newest: u64, copies: u64, old: impl Fn(&SuperBlock) -> [u8; SLOT_BYTES]) {
+    let mut bytes = vec![0; place(1, copies - 1) as usize + SLOT_BYTES];
+    for (s, copy) in [newest - 1, newest].into_iter().flat_map(|s| (0..copies).map(move |c| (s, c))) {
+        let at = place(s % 2, copy) as usize;
+        bytes[at..at + SLOT_BYTES].copy_from_slice(&old(&block(s)));
+    }
+    std::fs::write(dir.join(FILE_NAME), &bytes).unwrap();
+}
+
 #[test]
-fn format_3_opens_and_is_left_by_the_first_write() {
-    for newest in [4, 5] {
+fn older_formats_open_and_are_left_by_the_first_write() {
+    for (newest, format) in [(4, 3), (5, 3), (4, 4), (5, 4)] {
         let dir = tempfile::tempdir().unwrap();
-        let mut bytes = vec![0; 2 * SLOT_BYTES];
-        for s in [newest - 1, newest] {
-            let at = place(s % 2, 0) as usize;
-            bytes[at..at + SLOT_BYTES].copy_from_slice(&format_3(&block(s)));
+        match format {
+            3 => write_old(dir.path(), newest, 1, format_3),
+            _ => write_old(dir.path(), newest, COPIES, format_4),
         }
-        std::fs::write(dir.path().join(FILE_NAME), &bytes).unwrap();
-        let Opened { file, block: b, notice, doubt } = SuperBlockFile::open(dir.path(), None).unwrap();
-        assert_eq!(b, SuperBlock { tail_file: 0, tail_offset: 0, ..block(newest) });
+        let Opened { file, block: b, notice, doubt } = SuperBlockFile::open(dir.path()).unwrap();
+        let tail = |b| if format == 3 { SuperBlock { tail_file: 0, tail_offset: 0, ..b } } else { b };
+        assert_eq!(b, tail(block(newest)));
         assert_eq!((notice, doubt), (None, None));
         file.write(&block(newest + 1)).unwrap();
-        let Opened { block: b, notice, doubt, .. } = SuperBlockFile::open(dir.path(), None).unwrap();
+        let Opened { block: b, notice, doubt, .. } = SuperBlockFile::open(dir.path()).unwrap();
         assert_eq!((b, notice, doubt), (block(newest + 1), None, None));
         let now = std::fs::read(dir.path().join(FILE_NAME)).unwrap();
         assert_eq!(now.len() as u64, COPY_DISTANCE + 2 * SLOT_BYTES as u64);
-        let formats = [0, SLOT_BYTES].map(|at| now[at + offset::FORMAT]);
-        assert!(!formats.contains(&3), "an older program finds nothing it would open: {formats:?}");
+        let places = (0..COPIES).flat_map(|copy| [place(0, copy), place(1, copy)]);
+        let formats: Vec<u8> = places.map(|at| now[at as usize + offset::FORMAT]).collect();
+        assert!(!formats.contains(&format), "an older program finds nothing it would open: {formats:?}");
     }
 }
 

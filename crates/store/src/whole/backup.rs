@@ -20,6 +20,7 @@ use snowmelt_io::AlignedBuf;
 
 use crate::error::{Result, StoreError};
 use crate::format::catalog::Catalog;
+use crate::format::lineage::StateName;
 use crate::format::placement::Placement;
 use crate::format::written_by::WrittenBy;
 use crate::history::rebuild::rebuild;
@@ -72,8 +73,25 @@ impl Store {
         stripes: &[PathBuf],
         progress: impl FnMut(CopyProgress) -> ControlFlow<()>,
     ) -> Result<CopyProgress> {
+        Ok(self.backup_named(target, stripes, progress)?.0)
+    }
+
+    /// The same; answers the name of the state, too.
+    pub(crate) fn backup_named(
+        &self,
+        target: &Path,
+        stripes: &[PathBuf],
+        progress: impl FnMut(CopyProgress) -> ControlFlow<()>,
+    ) -> Result<(CopyProgress, StateName)> {
         let (snapshot, map) = self.state_and_map()?;
-        self.copy_to(target, stripes, |copy| self.copy_into(copy, &snapshot, map, progress))
+        let name = self.commits.lineage_of(snapshot.state())?.name(snapshot.txn());
+        let done = self.copy_to(target, stripes, |copy| self.copy_into(copy, &snapshot, map, progress))?;
+        Ok((done, name))
+    }
+
+    /// Random number of the database.
+    pub(crate) fn identity(&self) -> u64 {
+        self.commits.block.lock().identity
     }
 
     /// Has `fill` make a database of a new one in `target`, which is removed where that fails.

@@ -5,20 +5,26 @@
 //! |--------|-------|---------------|------------------------------------------------------------|
 //! | 0      | 8     | checksum      | XXH3-64 of bytes 8..8192                                   |
 //! | 8      | 8     | magic         | `SNOWCOPY`                                                 |
-//! | 16     | 4     | form          | 1                                                          |
+//! | 16     | 4     | form          | 2                                                          |
 //! | 20     | 4     | extent_pages  | pages in an extent                                         |
 //! | 24     | 8     | identity      | of the database that was copied                            |
-//! | 32     | 8     | base          | checksum of the head of the copy this builds on; 0: whole  |
+//! | 32     | 8     | base          | seal of the part this builds on                            |
 //! | 40     | 8     | txn           | the state is as of this transaction                        |
 //! | 48     | 8     | unix_s        | when it was made, seconds since 1970                       |
 //! | 56     | 8     | pages         | pages that follow at byte 8192                             |
 //! | 64     | 8     | tail_bytes    | bytes of the tail after them                               |
 //! | 72     | 8     | tail_checksum | XXH3-64 of the tail                                        |
-//! | 80     | 8112  | reserved      | 0                                                          |
+//! | 80     | 8     | lineage       | of the state                                               |
+//! | 88     | 8     | base_lineage  | of the state this builds on                                |
+//! | 96     | 8     | base_txn      | that state is as of this transaction                       |
+//! | 104    | 8     | set           | random number of the set                                   |
+//! | 112    | 8     | number        | of the part in the set, from 1                             |
+//! | 120    | 8072  | reserved      | 0                                                          |
 //!
 //! The tail has the id of each page (u64, ascending), the catalog, the number of extents (u64)
 //! and the segments of the extent map as a checkpoint writes them, each after its length (u32).
-//! A copy that is whole is a database, and has such a head without pages in a file beside it.
+//! A copy that is whole is a database. In sets of form 1, which had no manifest, it has such a head
+//! without pages in a file beside it, and the fields from byte 80 on are 0.
 //!
 //! Which pages changed is known without reading them: map and version table say which
 //! transaction each was written with, and so does the map of the copy before. Extents in which
@@ -31,23 +37,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use snowmelt_io::{Access, AlignedBuf, Device};
+use snowmelt_io::{Access, AlignedBuf, Device, FileDevice};
 use twox_hash::XxHash3_64;
 
 use crate::error::{Result, StoreError};
 use crate::format::catalog::{self, Catalog};
 use crate::format::cursor::Cursor;
+use crate::format::lineage::StateName;
 use crate::format::written_by::WrittenBy;
+use crate::history::snapshot::Snapshot;
 use crate::page::geometry::ExtentId;
 use crate::page::{PAGE_BYTES, PageId, TreeId, header};
-use crate::settings::opener::{self, Caching, FileOpener};
 use crate::space::extent::{Extent, SEGMENT};
 use crate::space::segment;
 use crate::store::Store;
 use crate::whole::backup::CopyProgress;
 
 const MAGIC: [u8; 8] = *b"SNOWCOPY";
-const FORM: u32 = 1;
+const FORM: u32 = 2;
+/// That of sets without a manifest.
+const FORM_1: u32 = 1;
 const HEAD_BYTES: usize = 8192;
 /// Bytes written at once.
 const PIECE_BYTES: usize = 1 << 20;
@@ -55,11 +64,12 @@ const PIECE_BYTES: usize = 1 << 20;
 /// Which state of which database a copy is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyHead {
+    form: u32,
     /// Pages in an extent.
     pub(crate) extent_pages: u32,
     /// Of the database that was copied.
     pub(crate) identity: u64,
-    /// Checksum of the head of the copy it builds on; `None`: it is whole.
+    /// Seal of the part it builds on; `None`: it is whole.
     pub(crate) base: Option<u64>,
     /// The state is as of this transaction.
     pub txn: u64,
@@ -69,29 +79,52 @@ pub struct CopyHead {
     pub pages: u64,
     tail_bytes: u64,
     tail_checksum: u64,
+    /// See there.
+    pub(crate) place: PlaceInSet,
+}
+
+/// Where in which set a part is, and between which states.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PlaceInSet {
+    /// Lineage of the state.
+    pub lineage: u64,
+    /// The state it builds on.
+    pub base_lineage: u64,
+    pub base_txn: u64,
+    /// Random number of the set.
+    pub set: u64,
+    /// Of the part, from 1.
+    pub number: u64,
 }
 
 impl CopyHead {
-    /// Of a copy that is made now.
-    pub(crate) fn new(store: &Store, base: Option<u64>, txn: u64) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    /// Of changes since a part with the seal `base` that are written now.
+    fn new(store: &Store, base: u64, txn: u64, place: PlaceInSet) -> Self {
         CopyHead {
+            form: FORM,
             extent_pages: store.geometry.extent_pages,
-            identity: store.commits.block.lock().identity,
-            base,
+            identity: store.identity(),
+            base: Some(base),
             txn,
-            unix_s: now.as_secs(),
+            unix_s: now_s(),
             pages: 0,
             tail_bytes: 0,
             tail_checksum: 0,
+            place,
         }
+    }
+
+    /// The name of its state.
+    pub fn state(&self) -> StateName {
+        StateName { lineage: self.place.lineage, txn: self.txn }
     }
 
     fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; 8];
         bytes.extend(MAGIC);
-        bytes.extend(FORM.to_le_bytes());
+        bytes.extend(self.form.to_le_bytes());
         bytes.extend(self.extent_pages.to_le_bytes());
+        let place = &self.place;
         for field in [
             self.identity,
             self.base.unwrap_or(0),
@@ -100,6 +133,11 @@ impl CopyHead {
             self.pages,
             self.tail_bytes,
             self.tail_checksum,
+            place.lineage,
+            place.base_lineage,
+            place.base_txn,
+            place.set,
+            place.number,
         ] {
             bytes.extend(field.to_le_bytes());
         }
@@ -114,10 +152,12 @@ impl CopyHead {
         if r.u64()? != XxHash3_64::oneshot(&bytes[8..]) || r.take(8)? != MAGIC {
             return Err("it is not finished, or damaged");
         }
-        if r.u32()? != FORM {
+        let form = r.u32()?;
+        if !(FORM_1..=FORM).contains(&form) {
             return Err("a newer program wrote it");
         }
         Ok(CopyHead {
+            form,
             extent_pages: r.u32()?,
             identity: r.u64()?,
             base: Some(r.u64()?).filter(|base| *base != 0),
@@ -126,35 +166,43 @@ impl CopyHead {
             pages: r.u64()?,
             tail_bytes: r.u64()?,
             tail_checksum: r.u64()?,
+            place: PlaceInSet {
+                lineage: r.u64()?,
+                base_lineage: r.u64()?,
+                base_txn: r.u64()?,
+                set: r.u64()?,
+                number: r.u64()?,
+            },
         })
     }
 
-    /// The name of it in copies that build on it.
-    pub(crate) fn name(&self) -> u64 {
+    /// Its name in the manifest, and in the part that builds on it.
+    pub(crate) fn seal(&self) -> u64 {
         u64::from_le_bytes(self.encode()[..8].try_into().expect("eight bytes"))
     }
 
+    /// Bytes of the file.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        HEAD_BYTES as u64 + self.pages * PAGE_BYTES as u64 + self.tail_bytes
+    }
+
     /// Reads the head of a file; `None`: it was not finished.
-    pub(crate) fn read(path: &Path, files: Option<&FileOpener>) -> Result<Option<Self>> {
-        let (bytes, _) = read_head(path, files)?;
+    pub(crate) fn read(path: &Path) -> Result<Option<Self>> {
+        let (bytes, _) = read_head(path)?;
         match bytes.iter().all(|b| *b == 0) {
             true => Ok(None),
             false => Self::decode(&bytes).map(Some).map_err(|why| unusable(path, why)),
         }
     }
+}
 
-    /// Makes a file of the head alone.
-    pub(crate) fn write(&self, path: &Path, files: Option<&FileOpener>) -> Result<()> {
-        let device = opener::open(files, path, Access::CreateNew, Caching::Buffered)
-            .map_err(StoreError::device(path, "create the file"))?;
-        let written = device.write_at(&[IoSlice::new(&self.encode())], 0).and_then(|()| device.sync());
-        written.map_err(StoreError::device(path, "write the head of a copy"))
-    }
+/// Seconds since 1970.
+pub(crate) fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// The state that a copy has, without its pages.
 pub(crate) struct CopyState {
-    pub head: CopyHead,
     pub extents: Vec<Extent>,
 }
 
@@ -237,6 +285,7 @@ pub(crate) struct ChangesFile {
 /// The content of a file of changes, but for its pages.
 pub(crate) struct PageChanges {
     pub state: CopyState,
+    pub txn: u64,
     pub catalog: Catalog,
     /// ascending
     pages: Vec<PageId>,
@@ -249,8 +298,8 @@ pub(crate) fn unusable(path: &Path, why: impl Display) -> StoreError {
 }
 
 impl ChangesFile {
-    pub fn open(path: &Path, files: Option<&FileOpener>) -> Result<Self> {
-        let (bytes, device) = read_head(path, files)?;
+    pub fn open(path: &Path) -> Result<Self> {
+        let (bytes, device) = read_head(path)?;
         let head = CopyHead::decode(&bytes).map_err(|why| unusable(path, why))?;
         Ok(ChangesFile { path: path.to_path_buf(), head, device })
     }
@@ -272,14 +321,14 @@ impl ChangesFile {
             return Err(unusable(path, "its map is not the one that was written"));
         }
         let (pages, catalog, extents) = decode_tail(&tail, head).map_err(|why| unusable(path, why))?;
-        Ok(PageChanges { state: CopyState { head: *head, extents }, catalog, pages, file: self })
+        Ok(PageChanges { state: CopyState { extents }, txn: head.txn, catalog, pages, file: self })
     }
 }
 
 /// The bytes of a head, zeros for what there is not of it.
-fn read_head(path: &Path, files: Option<&FileOpener>) -> Result<(Vec<u8>, Arc<dyn Device>)> {
-    let device = opener::open(files, path, Access::Read, Caching::Buffered)
-        .map_err(StoreError::device(path, "open it"))?;
+fn read_head(path: &Path) -> Result<(Vec<u8>, Arc<dyn Device>)> {
+    let device = FileDevice::open(path, Access::Read, false).map_err(StoreError::device(path, "open it"))?;
+    let device: Arc<dyn Device> = Arc::new(device);
     let len = device.len().map_err(StoreError::device(path, "read it"))?.min(HEAD_BYTES as u64);
     let mut bytes = vec![0; HEAD_BYTES];
     let read = device.read_at(&mut [IoSliceMut::new(&mut bytes[..len as usize])], 0);
@@ -336,20 +385,31 @@ impl PageChanges {
     }
 }
 
+/// Input of a new file of changes.
+pub(crate) struct ChangesSince<'a> {
+    /// The state it builds on, and the seal of its part.
+    pub base: &'a CopyState,
+    pub base_seal: u64,
+    /// The state it leads to, and the map that belongs to it.
+    pub snapshot: &'a Snapshot,
+    pub map: Vec<Extent>,
+    pub place: PlaceInSet,
+}
+
 impl Store {
-    /// Writes what has changed since `base` to a new file. Readers and writers go on. What a
-    /// failure leaves of the file is removed.
+    /// Writes what has changed to a new file. Readers and writers go on. What a failure leaves of
+    /// the file is removed.
     pub(crate) fn write_changes(
         &self,
-        base: &CopyState,
+        changed: ChangesSince<'_>,
         path: &Path,
         progress: impl FnMut(CopyProgress) -> ControlFlow<()>,
     ) -> Result<(CopyHead, CopyProgress)> {
-        let files = self.config.files.as_ref();
-        let device = opener::open(files, path, Access::CreateNew, Caching::Buffered)
+        let device = FileDevice::open(path, Access::CreateNew, false)
             .map_err(StoreError::device(path, "create the file"))?;
+        let device: Arc<dyn Device> = Arc::new(device);
         let new = NewChanges { path, device, piece: Vec::new(), at: HEAD_BYTES as u64, pages: Vec::new() };
-        let done = self.changes_into(new, base, progress);
+        let done = self.changes_into(new, changed, progress);
         if done.is_err() {
             let _ = std::fs::remove_file(path);
         }
@@ -359,14 +419,11 @@ impl Store {
     fn changes_into(
         &self,
         mut new: NewChanges<'_>,
-        base: &CopyState,
+        changed: ChangesSince<'_>,
         mut progress: impl FnMut(CopyProgress) -> ControlFlow<()>,
     ) -> Result<(CopyHead, CopyProgress)> {
-        let (snapshot, mut map) = self.state_and_map()?;
+        let ChangesSince { base, base_seal, snapshot, mut map, place } = changed;
         let txn = snapshot.txn();
-        if base.head.identity != self.commits.block.lock().identity || base.head.txn > txn {
-            return Err(unusable(new.path, "what it would build on is a copy of another database"));
-        }
         let count = self.geometry.extent_pages;
         let mut at = CopyProgress { extents_done: 0, extents: map.len() as u64, pages: 0, txn };
         let mut buf = AlignedBuf::huge(self.geometry.extent_bytes() as usize);
@@ -377,7 +434,7 @@ impl Store {
                 continue;
             }
             let is_new = |index, written_by| !base.has(id, index, extent.tree, written_by);
-            let changed = self.extent_as_of(&snapshot, id, extent, is_new, &mut buf)?;
+            let changed = self.extent_as_of(snapshot, id, extent, is_new, &mut buf)?;
             let mut written_by = match base.extents.get(id as usize) {
                 Some(before) if before.tree == extent.tree => before.written_by.clone(),
                 _ => WrittenBy::UNKNOWN,
@@ -394,7 +451,7 @@ impl Store {
                 return Err(StoreError::Stopped);
             }
         }
-        let head = CopyHead::new(self, Some(base.head.name()), txn);
+        let head = CopyHead::new(self, base_seal, txn, place);
         let head = new.finish(head, snapshot.catalog(), &map)?;
         at.extents_done = at.extents;
         Ok((head, at))
@@ -406,7 +463,9 @@ mod tests {
     use super::*;
 
     fn head() -> CopyHead {
+        let place = PlaceInSet { lineage: 7, base_lineage: 8, base_txn: 9, set: 10, number: 11 };
         CopyHead {
+            form: FORM,
             extent_pages: 4,
             identity: 1,
             base: Some(2),
@@ -415,6 +474,7 @@ mod tests {
             pages: 0,
             tail_bytes: 5,
             tail_checksum: 6,
+            place,
         }
     }
 
@@ -423,7 +483,7 @@ mod tests {
         let bytes = head().encode();
         assert_eq!(CopyHead::decode(&bytes), Ok(head()));
         assert_eq!(CopyHead::decode(&CopyHead { base: None, ..head() }.encode()).unwrap().base, None);
-        for at in (0..96).chain([HEAD_BYTES - 1]) {
+        for at in (0..140).chain([HEAD_BYTES - 1]) {
             let mut bytes = bytes.clone();
             bytes[at] ^= 1;
             assert!(CopyHead::decode(&bytes).is_err(), "byte {at}");
@@ -442,7 +502,7 @@ mod tests {
             assert_eq!(at, end, "{row}");
             end = at + len;
             let value = match cells[3] {
-                "form" => 1,
+                "form" => 2,
                 "extent_pages" => 4,
                 "identity" => 1,
                 "base" => 2,
@@ -451,6 +511,11 @@ mod tests {
                 "pages" | "reserved" => 0,
                 "tail_bytes" => 5,
                 "tail_checksum" => 6,
+                "lineage" => 7,
+                "base_lineage" => 8,
+                "base_txn" => 9,
+                "set" => 10,
+                "number" => 11,
                 _ => continue,
             };
             let mut wide = [0; 8];
@@ -464,7 +529,7 @@ mod tests {
     #[test]
     fn a_page_is_had_only_as_it_was_written() {
         let extent = Extent::filled(4, TreeId(5), 2).by(9);
-        let state = CopyState { head: head(), extents: vec![extent] };
+        let state = CopyState { extents: vec![extent] };
         let tree = Some(TreeId(5));
         assert!(state.has(0, 1, tree, Some(9)));
         assert!(!state.has(0, 1, tree, Some(10)) && !state.has(0, 1, tree, None));

@@ -13,6 +13,8 @@ use snowmelt_store::{
 pub const ROWS: &str = "rows";
 pub const STRINGS: &str = "strings";
 pub const RECORDS: &str = "records";
+/// The store's own record.
+const LINEAGE: &str = "lineage";
 /// The record that says which commit the state is of.
 pub const NUMBER: &str = "n";
 
@@ -57,7 +59,11 @@ impl Model {
                 return Err(format!("page {page} of tree {} has another content", tree.0));
             }
         }
-        let of_no_tree = |name: &&String| ![ROWS, STRINGS, RECORDS].contains(&name.as_str());
+        // The store's own is there from the first commit on.
+        if self.number() > 0 && snapshot.record(LINEAGE).is_none() {
+            return Err("the state has no lineage".into());
+        }
+        let of_no_tree = |name: &&String| ![ROWS, STRINGS, RECORDS, LINEAGE].contains(&name.as_str());
         let names = snapshot.catalog().records.keys().filter(of_no_tree);
         if !names.eq(self.catalog.keys()) {
             return Err("the catalog has other records".into());
