@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     fn take(dir: &Path) -> Result<Lock> {
-        Lock::take(&*Directory::open(dir, None).unwrap())
+        Lock::take(&Directory::open(dir, None).unwrap())
     }
 
     fn is_refused(dir: &Path) {
@@ -161,7 +161,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut first = take(dir.path()).unwrap();
         std::fs::write(dir.path().join(superblock::FILE_NAME), b"made under the lock").unwrap();
-        first.take_super_block(&*Directory::open(dir.path(), None).unwrap()).unwrap();
+        first.take_super_block(&Directory::open(dir.path(), None).unwrap()).unwrap();
         for _ in 0..2 {
             std::fs::remove_file(dir.path().join(FILE_NAME)).unwrap();
             is_refused(dir.path());
