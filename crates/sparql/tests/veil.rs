@@ -1,6 +1,7 @@
 //! What a view hides costs what a name costs that no database has: the same answer, the same
 //! lookups and the same reads, cold and warm. A dictionary's row that is found is a row more that is
-//! moved over; nothing else may differ.
+//! moved over; and a string that is read lies on a page with other terms of the query, or not, which
+//! is chance and one page at most.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -106,6 +107,12 @@ fn ask(engine: &Engine, text: &str, view: &Arc<GraphView>) -> (String, u64, [u64
     (String::from_utf8(out).unwrap(), seq, [rnd, disk, fork])
 }
 
+/// Labels of blank nodes are others in each engine.
+fn without_labels(text: &str) -> String {
+    let cell = |cell: &str| if cell.starts_with("_:") { "_:".to_owned() } else { cell.to_owned() };
+    text.split_inclusive(['\t', '\n', ' ']).map(cell).collect()
+}
+
 #[test]
 fn a_hidden_graph_costs_what_an_unknown_one_costs() {
     let dir = tempfile::tempdir().unwrap();
@@ -121,7 +128,7 @@ fn a_hidden_graph_costs_what_an_unknown_one_costs() {
             let text = text.replace('@', name);
             // What a query names is nothing that its answer tells of others.
             let mut cold = ask(&engine, &text, &view);
-            cold.0 = cold.0.replace(name, "@");
+            cold.0 = without_labels(&cold.0).replace(name, "@");
             let warm = ask(&engine, &text, &view);
             found.push([cold, (String::new(), warm.1, warm.2)]);
         }
@@ -133,7 +140,11 @@ fn a_hidden_graph_costs_what_an_unknown_one_costs() {
             /// A name is looked up a few times: for its shape, its plan, its rows.
             const FOUND_ROWS: u64 = 8;
             let is_equal = hidden.iter().zip(unknown).all(|(hidden, unknown)| {
-                (&hidden.0, hidden.2) == (&unknown.0, unknown.2) && hidden.1.abs_diff(unknown.1) <= FOUND_ROWS
+                let ([rnd, disk, fork], [other_rnd, other_disk, other_fork]) = (hidden.2, unknown.2);
+                hidden.0 == unknown.0
+                    && (rnd, fork) == (other_rnd, other_fork)
+                    && disk.abs_diff(other_disk) <= 1
+                    && hidden.1.abs_diff(unknown.1) <= FOUND_ROWS
             });
             if !is_equal {
                 unequal.push(format!("{text}\n  hidden  {hidden:?}\n  unknown {unknown:?}"));

@@ -37,7 +37,7 @@ const DATA: &str = "INSERT DATA { <e:z> <e:p> <e:z> . GRAPH <e:g> { <e:z> <e:p> 
 fn engine() -> (tempfile::TempDir, Engine) {
     let dir = tempfile::tempdir().unwrap();
     // Limits on texts are asked for, and not memory.
-    let options = OpenOptions { memory_bytes: 1 << 30, ..OpenOptions::default() };
+    let options = OpenOptions { memory_bytes: 4 << 30, ..OpenOptions::default() };
     let engine = Engine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
     engine.update(DATA, &UpdateOptions::default()).unwrap();
     (dir, engine)

@@ -241,11 +241,12 @@ impl Terms {
         /// Longer ones are reserved before they are made: the text, and its copy among the terms.
         const LONG: usize = 256 << 10;
         let mut making = self.guard.making.borrow_mut();
-        if bytes > LONG && 2 * bytes > making.bytes() {
-            if let Err(error) = making.set(2 * bytes, "a text that a function makes") {
-                self.guard.note(error.into());
-                return None;
-            }
+        if bytes > LONG
+            && 2 * bytes > making.bytes()
+            && let Err(error) = making.set(2 * bytes, "a text that a function makes")
+        {
+            self.guard.note(error.into());
+            return None;
         }
         Some(())
     }
