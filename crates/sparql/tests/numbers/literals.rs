@@ -36,7 +36,7 @@ fn decimal(random: &mut Random) -> String {
     match random.below(5) {
         0 => format!("{whole}.{}", digits(random, count)),
         1 => format!("{whole}.{}0", digits(random, count)),
-        2 => format!("0.{}{}", "0".repeat(count as usize), digits(random, 1 + random.clone().below(20))),
+        2 => format!("0.{}{}", "0".repeat(count as usize), digits(random, 17)),
         3 => format!("-0.{}{}", "0".repeat(count as usize), digits(random, 3)),
         _ => format!("{}.{}", random.below(10), digits(random, count.min(6))),
     }
