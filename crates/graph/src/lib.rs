@@ -60,6 +60,7 @@ pub use term::inline::{
     from_micros, is_comparable_datatype, short_string,
 };
 pub use term::lexical::{InlineValue, Lexical, ShortString};
+pub use term::number::{InlineNumber, MICROS};
 pub use term::range::{
     CompareOp, CompareValue, IdRanges, compare_instants, id_ranges_for_comparison, ids_of_kind,
 };

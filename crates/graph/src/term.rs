@@ -32,6 +32,7 @@
 mod civil;
 pub(crate) mod inline;
 pub(crate) mod lexical;
+pub(crate) mod number;
 pub(crate) mod range;
 
 use std::fmt;

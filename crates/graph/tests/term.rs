@@ -321,10 +321,10 @@ impl Value {
         use Value::*;
         match (self, other) {
             (Decimal(a), Decimal(b)) => a.partial_cmp(b),
-            (Decimal(a), Float(b)) => oxsdatatypes::Float::from(*a).partial_cmp(b),
-            (Float(a), Decimal(b)) => a.partial_cmp(&oxsdatatypes::Float::from(*b)),
-            (Decimal(a), Double(b)) => oxsdatatypes::Double::from(*a).partial_cmp(b),
-            (Double(a), Decimal(b)) => a.partial_cmp(&oxsdatatypes::Double::from(*b)),
+            (Decimal(a), Float(b)) => nearest::<f32>(*a).partial_cmp(&f32::from(*b)),
+            (Float(a), Decimal(b)) => f32::from(*a).partial_cmp(&nearest::<f32>(*b)),
+            (Decimal(a), Double(b)) => nearest::<f64>(*a).partial_cmp(&f64::from(*b)),
+            (Double(a), Decimal(b)) => f64::from(*a).partial_cmp(&nearest::<f64>(*b)),
             (Float(a), Float(b)) => a.partial_cmp(b),
             (Float(a), Double(b)) => oxsdatatypes::Double::from(*a).partial_cmp(b),
             (Double(a), Float(b)) => a.partial_cmp(&oxsdatatypes::Double::from(*b)),
@@ -339,13 +339,30 @@ impl Value {
 
     fn constant(&self, id: Option<TermId>) -> Option<CompareValue<'_>> {
         Some(match self {
-            Value::Decimal(value) => CompareValue::Decimal(*value),
+            Value::Decimal(value) => exact(*value),
             Value::Float(value) => CompareValue::Float((*value).into()),
             Value::Double(value) => CompareValue::Double((*value).into()),
             Value::Boolean(value) => CompareValue::Boolean(*value),
             Value::String(value) => CompareValue::String(value),
             Value::Date(_) | Value::DateTime(_) => Option::from(id?.inline_value()?)?,
         })
+    }
+}
+
+/// The float or double that the digits of a number say.
+fn nearest<T: FromStr<Err: std::fmt::Debug>>(value: Decimal) -> T {
+    value.to_string().parse().unwrap()
+}
+
+/// The constant with a value of up to 18 digits behind the point.
+fn exact(value: Decimal) -> CompareValue<'static> {
+    const UNITS_PER_MICRO: i128 = 1_000_000_000_000;
+    let units = i128::from_be_bytes(value.to_be_bytes());
+    CompareValue::Exact {
+        micros: units.div_euclid(UNITS_PER_MICRO),
+        above: units.rem_euclid(UNITS_PER_MICRO) != 0,
+        float: nearest(value),
+        double: nearest(value),
     }
 }
 
@@ -356,6 +373,7 @@ fn small_values() -> impl Strategy<Value = (String, &'static str)> {
             .prop_map(|(n, datatype)| (n.to_string(), datatype)),
         number.prop_map(|n| (n.to_string(), "integer")),
         "-?[0-9]{1,2}\\.[0-9]{1,3}".prop_map(|form| (form, "decimal")),
+        "-?[0-9]{1,20}\\.[0-9]{5,18}".prop_map(|form| (form, "decimal")),
         (-30i64..30).prop_map(|n| (format!("{:E}", n as f64 / 8.0), "double")),
         any::<f64>().prop_map(|n| (format!("{n:E}"), "double")),
         (-30i64..30).prop_map(|n| (format!("{:E}", n as f32 / 8.0), "float")),

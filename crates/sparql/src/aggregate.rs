@@ -41,8 +41,15 @@ enum GroupStates {
         groups: Vec<i64>,
         all: bool,
     },
-    Sum(Vec<Total>),
-    Average(Vec<(Total, i64)>),
+    /// `bytes`: of large totals
+    Sum {
+        groups: Vec<Total>,
+        bytes: isize,
+    },
+    Average {
+        groups: Vec<(Total, i64)>,
+        bytes: isize,
+    },
     Best {
         groups: Vec<Best>,
         max: bool,
@@ -82,8 +89,8 @@ impl Aggregate {
     fn state(name: &AggregateFunction) -> Result<GroupStates, CompileError> {
         Ok(match name {
             AggregateFunction::Count => GroupStates::Count { groups: Vec::new(), all: false },
-            AggregateFunction::Sum => GroupStates::Sum(Vec::new()),
-            AggregateFunction::Avg => GroupStates::Average(Vec::new()),
+            AggregateFunction::Sum => GroupStates::Sum { groups: Vec::new(), bytes: 0 },
+            AggregateFunction::Avg => GroupStates::Average { groups: Vec::new(), bytes: 0 },
             AggregateFunction::Min => GroupStates::Best { groups: Vec::new(), max: false, bytes: 0 },
             AggregateFunction::Max => GroupStates::Best { groups: Vec::new(), max: true, bytes: 0 },
             AggregateFunction::Sample => GroupStates::Sample(Vec::new()),
@@ -115,8 +122,12 @@ impl Aggregate {
         distinct
             + match &self.state {
                 GroupStates::Count { groups, .. } => groups.capacity() * 8,
-                GroupStates::Sum(groups) => groups.capacity() * size_of::<Total>(),
-                GroupStates::Average(groups) => groups.capacity() * size_of::<(Total, i64)>(),
+                GroupStates::Sum { groups, bytes } => {
+                    groups.capacity() * size_of::<Total>() + bytes.unsigned_abs()
+                }
+                GroupStates::Average { groups, bytes } => {
+                    groups.capacity() * size_of::<(Total, i64)>() + bytes.unsigned_abs()
+                }
                 GroupStates::Best { groups, bytes, .. } => groups.capacity() * size_of::<Best>() + bytes,
                 GroupStates::Sample(groups) => groups.capacity() * 8,
                 GroupStates::Concat { groups, bytes, .. } => groups.capacity() * size_of::<Concat>() + bytes,
@@ -127,8 +138,8 @@ impl Aggregate {
     pub fn resize(&mut self, groups: usize) {
         match &mut self.state {
             GroupStates::Count { groups: g, .. } => g.resize(groups, 0),
-            GroupStates::Sum(g) => g.resize(groups, Total::ZERO),
-            GroupStates::Average(g) => g.resize(groups, (Total::ZERO, 0)),
+            GroupStates::Sum { groups: g, .. } => g.resize(groups, Total::ZERO),
+            GroupStates::Average { groups: g, .. } => g.resize(groups, (Total::ZERO, 0)),
             GroupStates::Best { groups: g, .. } => g.resize_with(groups, Best::default),
             GroupStates::Sample(g) => g.resize(groups, TermId::UNDEF),
             GroupStates::Concat { groups: g, .. } => g.resize_with(groups, || Concat::Empty),
@@ -190,10 +201,12 @@ impl Aggregate {
     pub fn finish(self, terms: &mut Terms) -> Vec<TermId> {
         match self.state {
             GroupStates::Count { groups, .. } => {
-                groups.into_iter().map(|n| push(terms, Some(Value::Integer(n)))).collect()
+                groups.into_iter().map(|n| push(terms, Some(Value::Integer(n.into())))).collect()
             }
-            GroupStates::Sum(groups) => groups.into_iter().map(|total| push(terms, total.value())).collect(),
-            GroupStates::Average(groups) => {
+            GroupStates::Sum { groups, .. } => {
+                groups.into_iter().map(|total| push(terms, total.value())).collect()
+            }
+            GroupStates::Average { groups, .. } => {
                 groups.into_iter().map(|(total, count)| push(terms, total.average(count))).collect()
             }
             GroupStates::Best { groups, .. } => groups.into_iter().map(Best::id).collect(),
@@ -228,22 +241,21 @@ impl GroupStates {
             GroupStates::Count { groups, all: false } => {
                 rows.iter().zip(args).for_each(|(g, a)| groups[*g as usize] += i64::from(!a.is_undef()));
             }
-            GroupStates::Sum(groups) => terms.in_parts(0..rows.len(), &mut |terms, part| {
+            GroupStates::Sum { groups, bytes } => terms.in_parts(0..rows.len(), &mut |terms, part| {
                 prefetch_numbers(terms, store, &args[part.clone()])?;
-                rows[part.clone()]
-                    .iter()
-                    .zip(&args[part])
-                    .for_each(|(g, a)| groups[*g as usize].add(*a, terms));
-                Ok::<_, TermError>(())
+                for (g, a) in rows[part.clone()].iter().zip(&args[part]) {
+                    *bytes += groups[*g as usize].add(*a, terms);
+                }
+                terms.fault()
             })?,
-            GroupStates::Average(groups) => terms.in_parts(0..rows.len(), &mut |terms, part| {
+            GroupStates::Average { groups, bytes } => terms.in_parts(0..rows.len(), &mut |terms, part| {
                 prefetch_numbers(terms, store, &args[part.clone()])?;
                 for (g, a) in rows[part.clone()].iter().zip(&args[part]) {
                     let (total, count) = &mut groups[*g as usize];
-                    total.add(*a, terms);
+                    *bytes += total.add(*a, terms);
                     *count += 1;
                 }
-                Ok::<_, TermError>(())
+                terms.fault()
             })?,
             GroupStates::Best { groups, max, bytes } => {
                 terms.in_parts(0..rows.len(), &mut |terms, part| {
@@ -254,7 +266,7 @@ impl GroupStates {
                         best.update(*a, *max, terms);
                         *bytes += best.bytes();
                     }
-                    Ok::<_, TermError>(())
+                    terms.fault()
                 })?
             }
             GroupStates::Sample(groups) => {

@@ -9,6 +9,7 @@
 //!   value, only a term;
 //! * derived integer types (xsd:int and so on) are read as [`Value::Integer`]: SPARQL promotes
 //!   them before any operator sees them (SPARQL 1.1, section 17.1);
+//! * integers and decimals are exact, whatever their size (see [`Decimal`]);
 //! * no value is ever printed in another form than the canonical one of its datatype.
 //!
 //! `None` from any operation is SPARQL's error, which leaves the result unbound.
@@ -17,6 +18,7 @@ mod arena;
 mod arith;
 mod cast;
 mod compare;
+mod exact;
 mod fault;
 pub mod iri;
 mod local;
@@ -27,7 +29,8 @@ mod terms;
 
 pub use arith::{Arithmetic, arithmetic, negate, round};
 pub use cast::{Cast, cast};
-pub use compare::{compare, effective_boolean, equals};
+pub use compare::{compare, effective_boolean, equals, holds};
+pub use exact::{Decimal, Integer, bytes_of};
 pub use fault::TermError;
 pub(crate) use fault::TooMuch;
 pub use local::LocalTerms;
@@ -38,8 +41,8 @@ pub use terms::{NoStore, TermBuffer, TermStore, Terms};
 use std::borrow::Cow;
 
 use oxsdatatypes::{
-    Date, DateTime, DayTimeDuration, Decimal, Double, Duration, Float, GDay, GMonth, GMonthDay, GYear,
-    GYearMonth, Time, YearMonthDuration,
+    Date, DateTime, DayTimeDuration, Double, Duration, Float, GDay, GMonth, GMonthDay, GYear, GYearMonth,
+    Time, YearMonthDuration,
 };
 
 /// A term read for an operator. Text is borrowed from where the term was decoded, or owned when
@@ -56,9 +59,9 @@ pub enum Value<'a> {
     LangString(Cow<'a, str>, Cow<'a, str>),
     /// xsd:boolean.
     Boolean(bool),
-    /// xsd:integer and the types derived from it, within 64 bits.
-    Integer(i64),
-    /// xsd:decimal with up to 18 digits after the point.
+    /// xsd:integer and the types derived from it.
+    Integer(Integer),
+    /// xsd:decimal.
     Decimal(Decimal),
     /// xsd:float.
     Float(Float),

@@ -11,13 +11,12 @@
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
-use oxsdatatypes::{Decimal, Double, Float};
-
 use crate::term::inline::{
-    BODY_BITS, DAYS, DECIMAL, DECIMAL_OFFSET, DERIVED, DIGIT_BITS, MS_PER_DAY, SHORT_STRING_BYTES,
-    decimal_like, from_float, short_payload,
+    BODY_BITS, DAYS, DECIMAL, DECIMAL_OFFSET, DERIVED, DERIVED_OFFSET, DIGIT_BITS, INTEGER_OFFSET,
+    MS_PER_DAY, SHORT_STRING_BYTES, from_double, from_float, short_payload,
 };
 use crate::term::lexical::{InlineValue, double_of, float_of};
+use crate::term::number::{InlineNumber, MICROS};
 use crate::term::{Kind, NUMBER_BITS, PLAIN, TermId};
 
 /// A comparison `?x OP constant`.
@@ -47,8 +46,18 @@ impl CompareOp {
 /// The constant of a comparison.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum CompareValue<'a> {
-    /// xsd:integer, xsd:decimal and what derives from them.
-    Decimal(Decimal),
+    /// xsd:integer, xsd:decimal and what derives from them, of any size: all that comparing it
+    /// with an inline number takes.
+    Exact {
+        /// The greatest number of millionths that is not above it, saturating.
+        micros: i128,
+        /// Whether it is above that.
+        above: bool,
+        /// The nearest float.
+        float: f32,
+        /// The nearest double.
+        double: f64,
+    },
     /// xsd:float.
     Float(f32),
     /// xsd:double.
@@ -79,10 +88,10 @@ impl From<InlineValue> for Option<CompareValue<'static>> {
     fn from(value: InlineValue) -> Self {
         Some(match value {
             InlineValue::Integer(value) | InlineValue::Derived { value, .. } => {
-                CompareValue::Decimal(value.into())
+                InlineNumber::Exact(i128::from(value) * MICROS).into()
             }
             InlineValue::Decimal { datatype: DECIMAL, micros, .. } => {
-                CompareValue::Decimal(decimal_of(micros))
+                InlineNumber::Exact(micros.into()).into()
             }
             InlineValue::Double(value) => CompareValue::Double(value),
             InlineValue::Float(value) => CompareValue::Float(value),
@@ -91,6 +100,42 @@ impl From<InlineValue> for Option<CompareValue<'static>> {
             InlineValue::DateTime { ms, utc } => CompareValue::DateTime { ms, utc },
             InlineValue::String(_) | InlineValue::Decimal { .. } => return None,
         })
+    }
+}
+
+impl From<InlineNumber> for CompareValue<'_> {
+    fn from(number: InlineNumber) -> Self {
+        match number {
+            InlineNumber::Exact(micros) => {
+                CompareValue::Exact { micros, above: false, float: number.float(), double: number.double() }
+            }
+            InlineNumber::Float(value) => CompareValue::Float(value),
+            InlineNumber::Double(value) => CompareValue::Double(value),
+        }
+    }
+}
+
+impl CompareValue<'_> {
+    /// The order of an inline number with this one; `None` where one is NaN, or this is none.
+    fn compared_with(&self, number: InlineNumber) -> Option<Ordering> {
+        match (number, *self) {
+            (InlineNumber::Exact(v), CompareValue::Exact { micros, above, .. }) => {
+                Some(v.cmp(&micros).then(if above { Ordering::Less } else { Ordering::Equal }))
+            }
+            (InlineNumber::Float(v), CompareValue::Exact { float, .. }) => v.partial_cmp(&float),
+            (InlineNumber::Double(v), CompareValue::Exact { double, .. }) => v.partial_cmp(&double),
+            (v, CompareValue::Float(value)) => v.compare(InlineNumber::Float(value)),
+            (v, CompareValue::Double(value)) => v.compare(InlineNumber::Double(value)),
+            _ => None,
+        }
+    }
+
+    fn is_nan(&self) -> bool {
+        match self {
+            CompareValue::Float(value) => value.is_nan(),
+            CompareValue::Double(value) => value.is_nan(),
+            _ => false,
+        }
     }
 }
 
@@ -129,7 +174,7 @@ pub fn ids_of_kind(kind: Kind) -> RangeInclusive<u64> {
 pub fn id_ranges_for_comparison(op: CompareOp, value: CompareValue<'_>) -> IdRanges {
     let mut ranges = IdRanges::default();
     match value {
-        CompareValue::Decimal(_) | CompareValue::Float(_) | CompareValue::Double(_) => {
+        CompareValue::Exact { .. } | CompareValue::Float(_) | CompareValue::Double(_) => {
             numeric(op, value, &mut ranges);
         }
         CompareValue::Boolean(constant) => {
@@ -188,88 +233,35 @@ fn first(low: u64, high: u64, after: impl Fn(u64) -> bool) -> u64 {
     low
 }
 
-fn decimal_of(micros: i64) -> Decimal {
-    Decimal::new(micros.into(), 6).expect("49 bits at six digits fit a decimal")
-}
-
-/// The numeric types after promotion (SPARQL 1.1 section 17.3): the wider of the two decides
-/// how they compare.
-#[derive(Clone, Copy)]
-enum Number {
-    Decimal(Decimal),
-    Float(f32),
-    Double(f64),
-}
-
-impl Number {
-    fn compare(self, other: Number) -> Option<Ordering> {
-        match (self, other) {
-            (Number::Decimal(left), Number::Decimal(right)) => Some(left.cmp(&right)),
-            (Number::Double(_), _) | (_, Number::Double(_)) => self.double().partial_cmp(&other.double()),
-            _ => self.float().partial_cmp(&other.float()),
-        }
-    }
-
-    fn double(self) -> f64 {
-        match self {
-            Number::Decimal(value) => Double::from(value).into(),
-            Number::Float(value) => value.into(),
-            Number::Double(value) => value,
-        }
-    }
-
-    fn float(self) -> f32 {
-        match self {
-            Number::Decimal(value) => Float::from(value).into(),
-            Number::Float(value) => value,
-            Number::Double(value) => value as f32,
-        }
-    }
-}
-
-fn numeric(op: CompareOp, value: CompareValue<'_>, ranges: &mut IdRanges) {
-    let constant = match value {
-        CompareValue::Decimal(value) => Number::Decimal(value),
-        CompareValue::Float(value) => Number::Float(value),
-        CompareValue::Double(value) => Number::Double(value),
-        _ => unreachable!("only numbers come here"),
-    };
-    if constant.double().is_nan() {
+fn numeric(op: CompareOp, constant: CompareValue<'_>, ranges: &mut IdRanges) {
+    if constant.is_nan() {
         return;
     }
+    let compare = |number: InlineNumber| constant.compared_with(number);
+    let whole = |value: i64| compare(InlineNumber::Exact(i128::from(value) * MICROS));
     let last = (1 << 60) - 1;
-    let number = |id: TermId| match id.inline_value() {
-        Some(InlineValue::Integer(value) | InlineValue::Derived { value, .. }) => {
-            Number::Decimal(value.into())
-        }
-        Some(InlineValue::Decimal { micros, .. }) => Number::Decimal(decimal_of(micros)),
-        other => unreachable!("an exact number, not {other:?}"),
-    };
-    let within = search(op, 0, last, |payload| number(TermId::new(Kind::Integer, payload)).compare(constant));
+    let within = search(op, 0, last, |payload| whole(payload as i64 - INTEGER_OFFSET));
     ranges.exact(Kind::Integer, within);
 
     // The digits are below the value: search the values, then take in all digits.
     let values = search(op, 0, 2 * DECIMAL_OFFSET as u64 - 1, |value| {
-        Number::Decimal(decimal_of(value as i64 - DECIMAL_OFFSET)).compare(constant)
+        compare(InlineNumber::Exact((value as i64 - DECIMAL_OFFSET).into()))
     });
     ranges
         .exact(Kind::Decimal, values.map(|(low, high)| (low << DIGIT_BITS, ((high + 1) << DIGIT_BITS) - 1)));
-    for code in 1..=DERIVED.len() as u8 {
-        let bodies =
-            search(op, 0, (1 << BODY_BITS) - 1, |body| number(decimal_like(code, body)).compare(constant));
-        let datatype = u64::from(code) << BODY_BITS;
+    // of all derived types alike: those that do not have a value have no id of it
+    let bodies = search(op, 0, (1 << BODY_BITS) - 1, |body| whole(body as i64 - DERIVED_OFFSET));
+    for code in 1..=DERIVED.len() as u64 {
+        let datatype = code << BODY_BITS;
         ranges.exact(Kind::Decimal, bodies.map(|(low, high)| (datatype | low, datatype | high)));
     }
 
     let payload = |id: Option<TermId>| id.expect("infinity is inline").payload();
-    let (low, high) = (
-        payload(crate::term::inline::from_double(f64::NEG_INFINITY)),
-        payload(crate::term::inline::from_double(f64::INFINITY)),
-    );
-    let within = search(op, low, high, |payload| Number::Double(double_of(payload)).compare(constant));
+    let (low, high) = (payload(from_double(f64::NEG_INFINITY)), payload(from_double(f64::INFINITY)));
+    let within = search(op, low, high, |payload| compare(InlineNumber::Double(double_of(payload))));
     ranges.exact(Kind::Double, within);
     let (low, high) = (from_float(f32::NEG_INFINITY).payload(), from_float(f32::INFINITY).payload());
-    let within = search(op, low, high, |payload| Number::Float(float_of(payload as u32)).compare(constant));
+    let within = search(op, low, high, |payload| compare(InlineNumber::Float(float_of(payload as u32))));
     ranges.exact(Kind::Float, within);
 }
 

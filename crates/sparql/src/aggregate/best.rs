@@ -6,7 +6,7 @@
 use snowmelt_graph::TermId;
 
 use crate::expr::id_order;
-use crate::value::{Terms, push_order_key};
+use crate::value::Terms;
 
 #[derive(Default)]
 pub(super) struct Best {
@@ -62,6 +62,6 @@ impl Best {
 
 fn key(id: TermId, terms: &Terms) -> Vec<u8> {
     let mut key = Vec::new();
-    push_order_key(terms.value(id).as_ref(), false, &mut key);
+    terms.push_order_key(id, false, &mut key);
     key
 }

@@ -1,79 +1,139 @@
 //! The running total of SUM and AVG.
 
-use oxsdatatypes::{Decimal, Double, Float};
-use snowmelt_graph::{FIRST_REGISTERED, InlineValue, Kind, TermId};
+use oxsdatatypes::{Double, Float};
+use snowmelt_graph::{FIRST_REGISTERED, InlineNumber, InlineValue, Kind, MICROS, TermId};
 
-use crate::value::{Arithmetic, Terms, Value, arithmetic};
+use crate::value::{Arithmetic, Decimal, Terms, Value, arithmetic, bytes_of};
 
 /// A total in the widest type met so far.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Total {
     Integer(i64),
-    Decimal(Decimal),
+    /// an xsd:decimal of millionths, as ids carry them
+    Micros(i128),
     Float(f32),
     Double(f64),
-    /// something that is not a number was met, or the total does not fit its type
+    /// an integer or a decimal beyond the two above
+    Exact(Box<Value<'static>>),
+    /// something that is not a number was met, or the total is beyond the bounds of numbers
     Failed,
+}
+
+/// Bytes of a number's digits.
+fn heap_bytes(v: &Value<'_>) -> usize {
+    match v {
+        Value::Integer(v) => bytes_of(v),
+        Value::Decimal(v) => v.heap_bytes(),
+        _ => 0,
+    }
 }
 
 impl Total {
     pub const ZERO: Total = Total::Integer(0);
 
-    /// Adds a term; one that is not inline must have been prefetched.
+    /// Adds a term; one that is not inline must have been prefetched. Gives the bytes by which
+    /// what it holds beside itself has grown.
     #[inline]
-    pub fn add(&mut self, id: TermId, terms: &Terms) {
+    pub fn add(&mut self, id: TermId, terms: &Terms) -> isize {
         match (&mut *self, id.inline_value()) {
             (Total::Integer(total), Some(InlineValue::Integer(v))) => match total.checked_add(v) {
                 Some(sum) => *total = sum,
-                None => *self = Total::Failed,
+                None => return self.add_value(id, terms),
             },
             (Total::Float(total), Some(InlineValue::Float(v))) => *total += v,
             (Total::Float(total), Some(InlineValue::Integer(v))) => *total += v as f32,
             (Total::Double(total), Some(InlineValue::Double(v))) => *total += v,
             (Total::Double(total), Some(InlineValue::Float(v))) => *total += f64::from(v),
             (Total::Double(total), Some(InlineValue::Integer(v))) => *total += v as f64,
+            (Total::Micros(total), Some(InlineValue::Decimal { datatype: 0, micros, .. })) => {
+                match total.checked_add(micros.into()) {
+                    Some(sum) => *total = sum,
+                    None => return self.add_value(id, terms),
+                }
+            }
+            (Total::Micros(total), Some(InlineValue::Integer(v))) => {
+                match total.checked_add(i128::from(v) * MICROS) {
+                    Some(sum) => *total = sum,
+                    None => return self.add_value(id, terms),
+                }
+            }
             (Total::Failed, _) => {}
-            _ => self.add_value(id, terms),
+            _ => return self.add_value(id, terms),
         }
+        0
     }
 
-    /// The rare ways: types change, decimals, out-of-line numbers.
+    /// The rare ways: types change, out-of-line numbers, large totals.
     #[cold]
-    fn add_value(&mut self, id: TermId, terms: &Terms) {
+    fn add_value(&mut self, id: TermId, terms: &Terms) -> isize {
+        let before = self.heap_bytes();
+        *self = match (&*self, id.inline_number()) {
+            // the first decimal of a group
+            (Total::Integer(total), Some(InlineNumber::Exact(v)))
+                if id.kind() == Kind::Decimal && id.decimal_code() == 0 =>
+            {
+                Total::Micros(i128::from(*total) * MICROS + v)
+            }
+            _ => self.sum(id, terms),
+        };
+        self.heap_bytes() - before
+    }
+
+    fn sum(&self, id: TermId, terms: &Terms) -> Total {
         // Terms that cannot be numbers were not prefetched.
-        let number = match id.kind() {
+        let is_read = match id.kind() {
             Kind::Value | Kind::Text | Kind::Local => true,
             Kind::Decimal => id.decimal_code() < FIRST_REGISTERED,
             kind => kind.is_inline(),
         };
-        let sum = self.value().filter(|_| number).and_then(|total| {
-            let value = terms.value(id)?;
-            if value.is_numeric() { arithmetic(Arithmetic::Add, &total, &value) } else { None }
-        });
-        *self = match sum {
-            Some(Value::Integer(v)) => Total::Integer(v),
-            Some(Value::Decimal(v)) => Total::Decimal(v),
+        let value = if is_read { terms.value(id) } else { None };
+        let Some(value) = value.filter(Value::is_numeric) else { return Total::Failed };
+        if let (Total::Integer(total), Value::Integer(v)) = (self, &value)
+            && let Some(sum) = i64::try_from(v).ok().and_then(|v| total.checked_add(v))
+        {
+            return Total::Integer(sum);
+        }
+        // numbers may be long: the query's limits end it here
+        if terms.poll(heap_bytes(&value) + self.heap_bytes().unsigned_abs()).is_none() {
+            return Total::Failed;
+        }
+        match self.value().and_then(|total| arithmetic(Arithmetic::Add, &total, &value)) {
+            Some(Value::Integer(v)) => match i64::try_from(&v) {
+                Ok(v) => Total::Integer(v),
+                Err(_) => Total::Exact(Box::new(Value::Integer(v))),
+            },
+            Some(Value::Decimal(v)) => match v.micros() {
+                Some(v) => Total::Micros(v.into()),
+                None => Total::Exact(Box::new(Value::Decimal(v))),
+            },
             Some(Value::Float(v)) => Total::Float(v.into()),
             Some(Value::Double(v)) => Total::Double(v.into()),
             _ => Total::Failed,
-        };
+        }
     }
 
-    pub fn value(self) -> Option<Value<'static>> {
+    /// Bytes held beside itself.
+    fn heap_bytes(&self) -> isize {
+        let Total::Exact(value) = self else { return 0 };
+        (size_of::<Value<'static>>() + heap_bytes(value)) as isize
+    }
+
+    pub fn value(&self) -> Option<Value<'static>> {
         Some(match self {
-            Total::Integer(v) => Value::Integer(v),
-            Total::Decimal(v) => Value::Decimal(v),
-            Total::Float(v) => Value::Float(Float::from(v)),
-            Total::Double(v) => Value::Double(Double::from(v)),
+            Total::Integer(v) => Value::Integer((*v).into()),
+            Total::Micros(v) => Value::Decimal(Decimal::new((*v).into(), 6)?),
+            Total::Float(v) => Value::Float(Float::from(*v)),
+            Total::Double(v) => Value::Double(Double::from(*v)),
+            Total::Exact(v) => (**v).clone(),
             Total::Failed => return None,
         })
     }
 
     /// The mean of `count` values; 0 of none.
-    pub fn average(self, count: i64) -> Option<Value<'static>> {
+    pub fn average(&self, count: i64) -> Option<Value<'static>> {
         if count == 0 {
-            return Some(Value::Integer(0));
+            return Some(Value::Integer(0.into()));
         }
-        arithmetic(Arithmetic::Divide, &self.value()?, &Value::Integer(count))
+        arithmetic(Arithmetic::Divide, &self.value()?, &Value::Integer(count.into()))
     }
 }

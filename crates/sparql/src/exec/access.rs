@@ -7,6 +7,7 @@ use crate::algebra::Const;
 use crate::exec::Batch;
 use crate::plan::{Access, Src, Test};
 use crate::text::parameter::{GroundTerm, ground};
+use crate::value::parse_literal;
 
 /// Where a part of a key is.
 #[derive(Clone, Copy)]
@@ -162,12 +163,18 @@ pub(super) fn ranges(bounds: &[(CompareOp, Const)], run: &Run) -> Option<Vec<(u6
     all
 }
 
+/// A constant as ids are compared with it: of a number its value, whatever its form and size.
+fn constant(literal: &oxrdf::Literal) -> Option<CompareValue<'static>> {
+    if let Some(id) = TermId::inline(&literal.as_ref().into()) {
+        return id.inline_value()?.into();
+    }
+    parse_literal(literal.value(), literal.language(), literal.datatype().as_str()).as_compared()
+}
+
 /// The ids that may satisfy a comparison with a constant.
 pub(crate) fn compared(op: CompareOp, term: &GroundTerm) -> Option<Vec<(u64, u64)>> {
     let GroundTerm::Literal(literal) = term else { return None };
-    let id = TermId::inline(&literal.as_ref().into())?;
-    let value = Option::<CompareValue<'static>>::from(id.inline_value()?)?;
-    let ranges = id_ranges_for_comparison(op, value);
+    let ranges = id_ranges_for_comparison(op, constant(literal)?);
     let mut list: Vec<(u64, u64)> =
         ranges.exact.iter().chain(&ranges.check).map(|r| (*r.start(), *r.end())).collect();
     list.sort_unstable();

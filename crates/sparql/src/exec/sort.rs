@@ -20,7 +20,6 @@ use crate::bounds::{Held, Limits, MemoryShare};
 use crate::error::QueryError;
 use crate::exec::Batch;
 use crate::expr::Expr;
-use crate::value::push_order_key;
 
 /// Runs merged at once.
 const FAN_IN: usize = 16;
@@ -358,10 +357,11 @@ impl Sort {
             let rows = &mut gather.rows;
             for row in part.clone() {
                 for (col, (_, descending)) in cols.iter().zip(&self.keys) {
-                    push_order_key(terms.value(col[row]).as_ref(), *descending, &mut rows.bytes);
+                    terms.push_order_key(col[row], *descending, &mut rows.bytes);
                 }
                 rows.ends.push(rows.bytes.len());
             }
+            terms.fault()?;
             append(&mut rows.batch, batch.slice(part));
             gather.settle()
         })

@@ -170,11 +170,9 @@ impl<'b> Eval<'_, 'b> {
         let mut slow = Vec::new();
         let mut out = kernel::compare(op, a, b, rows, &mut slow);
         self.slow(&slow, &[a, b], &mut out, |terms, row| {
-            let order = terms
-                .value(a.get(row))
-                .zip(terms.value(b.get(row)))
-                .and_then(|(a, b)| value::compare(&a, &b));
-            order.map_or(TermId::UNDEF, |order| from_boolean(op.holds(order)))
+            let values = terms.value(a.get(row)).zip(terms.value(b.get(row)));
+            let holds = values.and_then(|(a, b)| value::holds(&a, &b, |order| op.holds(order)));
+            holds.map_or(TermId::UNDEF, from_boolean)
         })?;
         Ok(own(out, &[a, b]))
     }

@@ -6,7 +6,10 @@
 
 use std::cmp::Ordering;
 
-use snowmelt_graph::{FIRST_REGISTERED, InlineValue, Kind, TermId, from_boolean, from_double, from_float};
+use snowmelt_graph::{
+    DECIMAL, FIRST_REGISTERED, InlineNumber, Kind, MICROS, TermId, from_boolean, from_double, from_float,
+    from_integer, from_micros,
+};
 
 use super::column::Col;
 use crate::value::Arithmetic;
@@ -66,7 +69,7 @@ pub(crate) fn zip(a: &Col<'_>, b: &Col<'_>, rows: usize, mut f: impl FnMut(usize
     }
 }
 
-/// `+ - * /` of two integers or two floats.
+/// `+ - * /` of two numbers, where the result is inline.
 #[inline(always)]
 pub(crate) fn arithmetic(op: Arithmetic, a: TermId, b: TermId) -> Result<TermId, Slow> {
     if a.0 >> SHIFT == INTEGER && b.0 >> SHIFT == INTEGER {
@@ -83,55 +86,36 @@ pub(crate) fn arithmetic(op: Arithmetic, a: TermId, b: TermId) -> Result<TermId,
     if a.is_undef() || b.is_undef() {
         return Ok(TermId::UNDEF);
     }
-    floats(op, a, b)
+    others(op, a, b)
 }
-
-/// A number of an inline id: exact ones in millionths.
-enum InlineNumber {
-    Exact(i128),
-    Float(f32),
-    Double(f64),
-}
-
-const MICROS: i128 = 1_000_000;
 
 fn number(id: TermId) -> Result<InlineNumber, Slow> {
-    Ok(match id.inline_value() {
-        Some(InlineValue::Integer(v) | InlineValue::Derived { value: v, .. }) => {
-            InlineNumber::Exact(i128::from(v) * MICROS)
-        }
-        Some(InlineValue::Decimal { datatype: 0, micros, .. }) => InlineNumber::Exact(micros.into()),
-        Some(InlineValue::Float(v)) => InlineNumber::Float(v),
-        Some(InlineValue::Double(v)) => InlineNumber::Double(v),
-        _ => return Err(Slow),
-    })
+    id.inline_number().ok_or(Slow)
 }
 
-impl InlineNumber {
-    /// The nearest double: integers are divided first, decimals have fewer than 53 bits.
-    fn double(&self) -> f64 {
-        match *self {
-            InlineNumber::Exact(v) if v % MICROS == 0 => (v / MICROS) as f64,
-            InlineNumber::Exact(v) => v as f64 / 1e6,
-            InlineNumber::Float(v) => v.into(),
-            InlineNumber::Double(v) => v,
-        }
-    }
-
-    fn float(&self) -> f32 {
-        match *self {
-            InlineNumber::Exact(v) if v % MICROS == 0 => (v / MICROS) as f32,
-            InlineNumber::Float(v) => v,
-            _ => self.double() as f32,
-        }
-    }
+/// Two exact numbers in millionths, of which not both are xsd:integer.
+fn exact(op: Arithmetic, (a, a_id): (i128, TermId), (b, b_id): (i128, TermId)) -> Result<TermId, Slow> {
+    // what derives from integer has a code of its own
+    let is_integer = |id: TermId| id.kind() == Kind::Integer || id.decimal_code() != DECIMAL;
+    let micros = match op {
+        Arithmetic::Add => a + b,
+        Arithmetic::Subtract => a - b,
+        Arithmetic::Multiply => match a.checked_mul(b).ok_or(Slow)? {
+            product if product % MICROS == 0 => product / MICROS,
+            _ => return Err(Slow),
+        },
+        Arithmetic::Divide => return Err(Slow),
+    };
+    let whole = is_integer(a_id) && is_integer(b_id);
+    let value = i64::try_from(if whole { micros / MICROS } else { micros }).map_err(|_| Slow)?;
+    if whole { from_integer(value) } else { from_micros(value) }.ok_or(Slow)
 }
 
-/// Inline numbers of which one is a float or a double.
-fn floats(op: Arithmetic, a: TermId, b: TermId) -> Result<TermId, Slow> {
-    let (a, b) = (number(a)?, number(b)?);
-    match (&a, &b) {
-        (InlineNumber::Exact(_), InlineNumber::Exact(_)) => Err(Slow),
+/// Inline numbers that are not both xsd:integer.
+fn others(op: Arithmetic, a_id: TermId, b_id: TermId) -> Result<TermId, Slow> {
+    let (a, b) = (number(a_id)?, number(b_id)?);
+    match (a, b) {
+        (InlineNumber::Exact(a), InlineNumber::Exact(b)) => exact(op, (a, a_id), (b, b_id)),
         (InlineNumber::Double(_), _) | (_, InlineNumber::Double(_)) => {
             let (a, b) = (a.double(), b.double());
             from_double(match op {
@@ -156,14 +140,7 @@ fn floats(op: Arithmetic, a: TermId, b: TermId) -> Result<TermId, Slow> {
 
 /// Inline numbers of any two types; NaN is left to the values.
 fn numbers(a: TermId, b: TermId) -> Result<Ordering, Slow> {
-    let (a, b) = (number(a)?, number(b)?);
-    match (&a, &b) {
-        (InlineNumber::Exact(a), InlineNumber::Exact(b)) => Ok(a.cmp(b)),
-        (InlineNumber::Double(_), _) | (_, InlineNumber::Double(_)) => {
-            a.double().partial_cmp(&b.double()).ok_or(Slow)
-        }
-        _ => a.float().partial_cmp(&b.float()).ok_or(Slow),
-    }
+    number(a)?.compare(number(b)?).ok_or(Slow)
 }
 
 /// The order of two ids of one kind whose order is that of the values.

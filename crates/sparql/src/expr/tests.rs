@@ -125,8 +125,8 @@ fn arithmetic() {
         xsd:float(1) / 3 → "3.3333334E-1"^^xsd:float
         xsd:float(1) + 1e0 → "2.0E0"^^xsd:double
         576460752303423487 + 1 → 576460752303423488
-        9223372036854775807 + 1 → -
-        3037000500 * 3037000500 → -
+        9223372036854775807 + 1 → "9223372036854775808"^^xsd:integer
+        3037000500 * 3037000500 → "9223372037000250000"^^xsd:integer
         "1"^^xsd:int + "2"^^xsd:byte → 3
         -(5) → -5
         -(2.5) → "-2.5"^^xsd:decimal
@@ -187,6 +187,10 @@ fn comparison() {
         1 IN (2, "x"^^<http://e/t>, 1) → true
         1 NOT IN (2, 3) → true
         1 IN () → false
+        concat("string", " no 4") IN ("string no 1", "string no 2", "string no 3", "string no 4", "string no 5", 6, 7, "8") → true
+        concat("string", " no 9") IN ("string no 1", "string no 2", "string no 3", "string no 4", "string no 5", 6, 7, "8") → false
+        "string no 4"@en IN ("string no 1", "string no 2", "string no 3", "string no 4", "string no 5", 6, 7, "8") → false
+        "x"^^<http://e/t> IN ("string no 1", "string no 2", "string no 3", "string no 4", "string no 5", 6, 7, "8") → -
         "#,
     );
 }
@@ -325,7 +329,19 @@ fn casts() {
     check(
         r#"
         xsd:integer("12") → 12
-        xsd:integer(" 12") → -
+        xsd:integer(" 12") → 12
+        xsd:integer("1 2") → -
+        xsd:byte("127") → "127"^^xsd:byte
+        xsd:byte(128) → -
+        xsd:long(9223372036854775807) → "9223372036854775807"^^xsd:long
+        xsd:long(9223372036854775808) → -
+        xsd:unsignedLong(1.8446744073709551615e19) → -
+        xsd:unsignedLong("18446744073709551615") + 1 → "18446744073709551616"^^xsd:integer
+        xsd:int(12.9) * 2 → 24
+        xsd:negativeInteger(-0.5) → -
+        xsd:nonNegativeInteger(str(7)) → "7"^^xsd:nonNegativeInteger
+        datatype(xsd:short(true)) → <http://www.w3.org/2001/XMLSchema#short>
+        xsd:boolean(" true ") → true
         xsd:integer(12.9) → 12
         xsd:integer(true) → 1
         xsd:decimal("1.50") → "1.5"^^xsd:decimal
@@ -358,6 +374,77 @@ fn casts() {
         xsd:double(str("")) → -
         "#,
     );
+}
+
+#[test]
+fn numbers_beyond_the_machines() {
+    check(
+        r#"
+        18446744073709551616 > 10 → true
+        -99999999999999999999 < 5 → true
+        99999999999999999999 = 99999999999999999999.0 → true
+        99999999999999999999.000000000000000000001 > 99999999999999999999 → true
+        18446744073709551616 IN (1, 18446744073709551616.0) → true
+        18446744073709551616 * 18446744073709551616 → "340282366920938463463374607431768211456"^^xsd:integer
+        18446744073709551616 - 18446744073709551615 → 1
+        18446744073709551616 / 2 → "9223372036854775808"^^xsd:decimal
+        -(18446744073709551616) → "-18446744073709551616"^^xsd:integer
+        abs(-18446744073709551616) → "18446744073709551616"^^xsd:integer
+        floor(-18446744073709551616.5) → "-18446744073709551617"^^xsd:decimal
+        round(18446744073709551616.5) → "18446744073709551617"^^xsd:decimal
+        round(-18446744073709551616.5) → "-18446744073709551616"^^xsd:decimal
+        0.000000000000000001 * 0.5 → "0.0000000000000000005"^^xsd:decimal
+        1 / 1024 → "0.0009765625"^^xsd:decimal
+        2 / 3 → "0.666666666666666667"^^xsd:decimal
+        1 / 30 → "0.0333333333333333333"^^xsd:decimal
+        strlen(str(18446744073709551616 * 10)) → 21
+        substr("abc", 18446744073709551616) → ""
+        xsd:integer(1e18) → 1000000000000000000
+        xsd:integer(-1.9e30) → "-1900000000000000065928284864512"^^xsd:integer
+        xsd:decimal(1e-1) → "0.1000000000000000055511151231257827021181583404541015625"^^xsd:decimal
+        xsd:decimal(123456789.125e0) → "123456789.125"^^xsd:decimal
+        xsd:integer("INF"^^xsd:double) → -
+        xsd:decimal("NaN"^^xsd:float) → -
+        xsd:decimal("1e5") → -
+        xsd:double(18446744073709551617) → "1.8446744073709552E19"^^xsd:double
+        xsd:float(340282366920938463463374607431768211456) → "INF"^^xsd:float
+        xsd:boolean(18446744073709551616) → true
+        9007199254740993 = 9007199254740992 → false
+        9007199254740993 = 9007199254740992e0 → true
+        "NaN"^^xsd:double < 1 → false
+        !("NaN"^^xsd:double < 1) → true
+        !("NaN"^^xsd:float >= 18446744073709551616) → true
+        "NaN"^^xsd:double != 1 → true
+        -0e0 = 0 → true
+        1 / -0e0 → "-INF"^^xsd:double
+        "18446744073709551616"^^xsd:unsignedLong = 1 → -
+        "18446744073709551615"^^xsd:unsignedLong + 1 → "18446744073709551616"^^xsd:integer
+        "18446744073709551616"^^xsd:positiveInteger > 1 → true
+        "-18446744073709551616"^^xsd:positiveInteger > 1 → -
+        "+18446744073709551616"^^xsd:integer = 18446744073709551616 → true
+        "#,
+    );
+}
+
+/// A number of more digits than there may be is an error.
+#[test]
+fn numbers_have_a_size() {
+    let digits = "9".repeat(60_000);
+    for (text, expected) in [
+        (format!("{digits} * {digits}"), "-"),
+        (format!("{digits} + 1 > {digits}"), "\"true\"^^<http://www.w3.org/2001/XMLSchema#boolean>"),
+        (format!("0.{digits} * 0.{digits} < 1"), "\"true\"^^<http://www.w3.org/2001/XMLSchema#boolean>"),
+        (format!("{digits}{digits} > 1"), "-"),
+        (format!("if({digits}{digits}, 1, 2)"), "-"),
+        (
+            "xsd:integer(1e308) * xsd:integer(1e308) > 1e308".to_owned(),
+            "\"true\"^^<http://www.w3.org/2001/XMLSchema#boolean>",
+        ),
+        ("xsd:double(\"1e999999999\")".to_owned(), "\"INF\"^^<http://www.w3.org/2001/XMLSchema#double>"),
+        ("xsd:decimal(xsd:double(\"1e999999999\"))".to_owned(), "-"),
+    ] {
+        assert_eq!(constant(&text), expected, "{}", &text[..text.len().min(60)]);
+    }
 }
 
 #[test]

@@ -13,10 +13,10 @@ pub(super) fn part(func: Func, v: &Value<'_>) -> Option<Value<'static>> {
     use Temporal as T;
     let Value::Temporal(t) = v else { return None };
     Some(match (func, t) {
-        (Func::Year, T::DateTime(t)) => Value::Integer(t.year()),
-        (Func::Year, T::Date(t)) => Value::Integer(t.year()),
-        (Func::Year, T::GYear(t)) => Value::Integer(t.year()),
-        (Func::Year, T::GYearMonth(t)) => Value::Integer(t.year()),
+        (Func::Year, T::DateTime(t)) => Value::Integer(t.year().into()),
+        (Func::Year, T::Date(t)) => Value::Integer(t.year().into()),
+        (Func::Year, T::GYear(t)) => Value::Integer(t.year().into()),
+        (Func::Year, T::GYearMonth(t)) => Value::Integer(t.year().into()),
         (Func::Month, T::DateTime(t)) => Value::Integer(t.month().into()),
         (Func::Month, T::Date(t)) => Value::Integer(t.month().into()),
         (Func::Month, T::GYearMonth(t)) => Value::Integer(t.month().into()),
@@ -30,8 +30,8 @@ pub(super) fn part(func: Func, v: &Value<'_>) -> Option<Value<'static>> {
         (Func::Hours, T::Time(t)) => Value::Integer(t.hour().into()),
         (Func::Minutes, T::DateTime(t)) => Value::Integer(t.minute().into()),
         (Func::Minutes, T::Time(t)) => Value::Integer(t.minute().into()),
-        (Func::Seconds, T::DateTime(t)) => Value::Decimal(t.second()),
-        (Func::Seconds, T::Time(t)) => Value::Decimal(t.second()),
+        (Func::Seconds, T::DateTime(t)) => Value::Decimal(t.second().into()),
+        (Func::Seconds, T::Time(t)) => Value::Decimal(t.second().into()),
         _ => return None,
     })
 }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::Func;
-use crate::value::{Terms, Value};
+use crate::value::{Cast, Terms, Value, cast};
 
 /// The text and language of a string literal; None for anything else.
 pub(super) fn string<'v>(v: &'v Value<'_>) -> Option<(&'v str, Option<&'v str>)> {
@@ -41,7 +41,7 @@ fn compatible<'v>(a: &'v Value<'_>, b: &'v Value<'_>) -> Option<(&'v str, &'v st
 pub(super) fn call(func: Func, args: &[Value<'_>], terms: &Terms) -> Option<Value<'static>> {
     Some(match func {
         Func::Concat => concat(args, terms)?,
-        Func::StrLen => Value::Integer(i64::try_from(string(&args[0])?.0.chars().count()).ok()?),
+        Func::StrLen => Value::Integer(string(&args[0])?.0.chars().count().into()),
         Func::SubStr => sub_str(args)?,
         Func::UCase => {
             let (text, lang) = string(&args[0])?;
@@ -120,16 +120,10 @@ fn sub_str(args: &[Value<'_>]) -> Option<Value<'static>> {
 
 /// A number as a place: XPath rounds halves up, NaN is no place.
 fn place(v: &Value<'_>) -> Option<f64> {
-    Some(match v {
-        Value::Integer(v) => *v as f64,
-        Value::Decimal(_) | Value::Float(_) | Value::Double(_) => match crate::value::round::half_up(v)? {
-            Value::Decimal(v) => oxsdatatypes::Double::from(v).into(),
-            Value::Float(v) => f64::from(f32::from(v)),
-            Value::Double(v) => v.into(),
-            _ => return None,
-        },
-        _ => return None,
-    })
+    match cast(Cast::Double, &crate::value::round::half_up(v)?)? {
+        Value::Double(v) => Some(v.into()),
+        _ => None,
+    }
 }
 
 /// Everything but the unreserved characters of RFC 3986 as %XX.

@@ -1,12 +1,15 @@
 //! Arithmetic: SPARQL's numeric operators with XPath's type promotion, and dates with durations.
 //!
 //! Promotion: integer → decimal → float → double; the wider operand's type is the result's,
-//! except that integer ÷ integer is a decimal. Overflow and division of an exact number by zero
-//! are errors (None).
+//! except that integer ÷ integer is a decimal. Numbers beyond the bounds of exact ones and the
+//! division of an exact number by zero are errors (None).
 
-use oxsdatatypes::{Decimal, Double, Float};
+use std::borrow::Cow;
 
-use super::{Temporal, Value};
+use oxsdatatypes::{Double, Float};
+
+use super::exact::{double_of_decimal, double_of_integer, float_of_decimal, float_of_integer, within_bounds};
+use super::{Decimal, Integer, Temporal, Value};
 
 /// The four operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,47 +25,50 @@ pub enum Arithmetic {
 }
 
 /// Two numbers brought to their common type.
-pub(super) enum Promoted {
-    Integer(i64, i64),
-    Decimal(Decimal, Decimal),
+pub(super) enum Promoted<'a> {
+    Integer(&'a Integer, &'a Integer),
+    Decimal(Cow<'a, Decimal>, Cow<'a, Decimal>),
     Float(Float, Float),
     Double(Double, Double),
 }
 
 /// Brings two numbers to their common type; None unless both are numbers.
-pub(super) fn promote(a: &Value<'_>, b: &Value<'_>) -> Option<Promoted> {
+pub(super) fn promote<'a>(a: &'a Value<'_>, b: &'a Value<'_>) -> Option<Promoted<'a>> {
     use Value as V;
     Some(match (a, b) {
-        (V::Integer(a), V::Integer(b)) => Promoted::Integer(*a, *b),
+        (V::Integer(a), V::Integer(b)) => Promoted::Integer(a, b),
         (V::Double(_), _) | (_, V::Double(_)) => Promoted::Double(to_double(a)?, to_double(b)?),
         (V::Float(_), _) | (_, V::Float(_)) => Promoted::Float(to_float(a)?, to_float(b)?),
         _ => Promoted::Decimal(to_decimal(a)?, to_decimal(b)?),
     })
 }
 
-fn to_double(v: &Value<'_>) -> Option<Double> {
+/// The nearest double of a number.
+pub(super) fn to_double(v: &Value<'_>) -> Option<Double> {
     Some(match v {
-        Value::Integer(v) => Double::from(*v as f64),
-        Value::Decimal(v) => (*v).into(),
+        Value::Integer(v) => double_of_integer(v).into(),
+        Value::Decimal(v) => double_of_decimal(v).into(),
         Value::Float(v) => (*v).into(),
         Value::Double(v) => *v,
         _ => return None,
     })
 }
 
-fn to_float(v: &Value<'_>) -> Option<Float> {
+/// The nearest float of a number.
+pub(super) fn to_float(v: &Value<'_>) -> Option<Float> {
     Some(match v {
-        Value::Integer(v) => Float::from(*v as f32),
-        Value::Decimal(v) => (*v).into(),
+        Value::Integer(v) => float_of_integer(v).into(),
+        Value::Decimal(v) => float_of_decimal(v).into(),
         Value::Float(v) => *v,
+        Value::Double(v) => (*v).into(),
         _ => return None,
     })
 }
 
-fn to_decimal(v: &Value<'_>) -> Option<Decimal> {
+fn to_decimal<'a>(v: &'a Value<'_>) -> Option<Cow<'a, Decimal>> {
     Some(match v {
-        Value::Integer(v) => (*v).into(),
-        Value::Decimal(v) => *v,
+        Value::Integer(v) => Cow::Owned(v.clone().into()),
+        Value::Decimal(v) => Cow::Borrowed(v),
         _ => return None,
     })
 }
@@ -75,16 +81,16 @@ pub fn arithmetic(op: Arithmetic, a: &Value<'_>, b: &Value<'_>) -> Option<Value<
     }
     Some(match promote(a, b)? {
         Promoted::Integer(a, b) => match op {
-            Arithmetic::Add => Value::Integer(a.checked_add(b)?),
-            Arithmetic::Subtract => Value::Integer(a.checked_sub(b)?),
-            Arithmetic::Multiply => Value::Integer(a.checked_mul(b)?),
-            Arithmetic::Divide => Value::Decimal(Decimal::from(a).checked_div(Decimal::from(b))?),
+            Arithmetic::Add => Value::Integer(within_bounds(a + b)?),
+            Arithmetic::Subtract => Value::Integer(within_bounds(a - b)?),
+            Arithmetic::Multiply => Value::Integer(within_bounds(a * b)?),
+            Arithmetic::Divide => Value::Decimal(Decimal::from(a.clone()).divide(&b.clone().into())?),
         },
         Promoted::Decimal(a, b) => Value::Decimal(match op {
-            Arithmetic::Add => a.checked_add(b),
-            Arithmetic::Subtract => a.checked_sub(b),
-            Arithmetic::Multiply => a.checked_mul(b),
-            Arithmetic::Divide => a.checked_div(b),
+            Arithmetic::Add => a.add(&b),
+            Arithmetic::Subtract => a.subtract(&b),
+            Arithmetic::Multiply => a.multiply(&b),
+            Arithmetic::Divide => a.divide(&b),
         }?),
         Promoted::Float(a, b) => Value::Float(match op {
             Arithmetic::Add => a + b,
@@ -152,8 +158,8 @@ fn shift(moment: Temporal, length: Temporal, forwards: bool) -> Option<Temporal>
 #[must_use]
 pub fn negate(v: &Value<'_>) -> Option<Value<'static>> {
     Some(match v {
-        Value::Integer(v) => Value::Integer(v.checked_neg()?),
-        Value::Decimal(v) => Value::Decimal(v.checked_neg()?),
+        Value::Integer(v) => Value::Integer(-v),
+        Value::Decimal(v) => Value::Decimal(v.negate()),
         Value::Float(v) => Value::Float(-*v),
         Value::Double(v) => Value::Double(-*v),
         Value::Temporal(Temporal::YearMonthDuration(d)) => {
@@ -168,17 +174,18 @@ pub fn negate(v: &Value<'_>) -> Option<Value<'static>> {
 
 /// ABS, CEIL, FLOOR, ROUND: the type stays.
 pub mod round {
-    use super::Value;
+    use dashu_int::ops::Abs;
+
+    use super::{Decimal, Value};
 
     macro_rules! rounding {
-        ($(#[$doc:meta] $name:ident, $integer:expr, $decimal:ident, $float:ident;)*) => {
+        ($(#[$doc:meta] $name:ident, $integer:expr, $decimal:expr, $float:ident;)*) => {
             $(#[$doc]
             #[must_use]
             pub fn $name(v: &Value<'_>) -> Option<Value<'static>> {
-                let integer: fn(i64) -> Option<i64> = $integer;
                 Some(match v {
-                    Value::Integer(v) => Value::Integer(integer(*v)?),
-                    Value::Decimal(v) => Value::Decimal(v.$decimal()?),
+                    Value::Integer(v) => Value::Integer($integer(v.clone())),
+                    Value::Decimal(v) => Value::Decimal($decimal(v).into()),
                     Value::Float(v) => Value::Float(v.$float()),
                     Value::Double(v) => Value::Double(v.$float()),
                     _ => return None,
@@ -189,12 +196,12 @@ pub mod round {
 
     rounding! {
         /// ABS.
-        abs, i64::checked_abs, checked_abs, abs;
+        abs, Abs::abs, Decimal::abs, abs;
         /// CEIL.
-        ceil, Some, checked_ceil, ceil;
+        ceil, std::convert::identity, Decimal::ceil, ceil;
         /// FLOOR.
-        floor, Some, checked_floor, floor;
+        floor, std::convert::identity, Decimal::floor, floor;
         /// ROUND: halves go up.
-        half_up, Some, checked_round, round;
+        half_up, std::convert::identity, Decimal::round_half_up, round;
     }
 }

@@ -7,10 +7,11 @@
 
 use std::borrow::Cow;
 
-use oxsdatatypes::{Date, Decimal, Double, Float, GDay, GMonth, GMonthDay, GYear, GYearMonth, Integer, Time};
+use oxsdatatypes::{Date, Double, Float, GDay, GMonth, GMonthDay, GYear, GYearMonth, Time};
 
-use super::parse::{parse_boolean, parse_double, parse_float, parse_integer};
-use super::{Temporal, Value, iri};
+use super::exact::{decimal_of_double, integer_of_double, parse_integer};
+use super::parse::{derived_integer, literal_of_derived, parse_boolean, parse_double, parse_float};
+use super::{Decimal, Integer, Temporal, Value, arith, iri};
 
 /// The target of a cast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,6 +34,8 @@ pub enum Cast {
     Duration,
     YearMonthDuration,
     DayTimeDuration,
+    /// A type derived from xsd:integer, by its IRI.
+    Derived(&'static str),
 }
 
 impl Cast {
@@ -57,7 +60,7 @@ impl Cast {
             "duration" => Self::Duration,
             "yearMonthDuration" => Self::YearMonthDuration,
             "dayTimeDuration" => Self::DayTimeDuration,
-            _ => return None,
+            _ => Self::Derived(derived_integer(iri)?),
         })
     }
 }
@@ -69,6 +72,7 @@ pub fn cast(to: Cast, v: &Value<'_>) -> Option<Value<'static>> {
         Cast::String => to_string(v)?,
         Cast::Boolean => Value::Boolean(to_boolean(v)?),
         Cast::Integer => Value::Integer(to_integer(v)?),
+        Cast::Derived(datatype) => literal_of_derived(datatype, &to_integer(v)?)?,
         Cast::Decimal => Value::Decimal(to_decimal(v)?),
         Cast::Float => Value::Float(to_float(v)?),
         Cast::Double => Value::Double(to_double(v)?),
@@ -92,9 +96,15 @@ fn real_text(value: impl std::fmt::Display, wide: f64) -> Option<String> {
     (wide == 0.0 || (1e-6..1e6).contains(&wide.abs())).then(|| value.to_string())
 }
 
+/// The text that a cast from a string reads: white space at its ends is no part of it (XML
+/// Schema part 2, whiteSpace).
+fn trimmed(text: &str) -> &str {
+    text.trim_matches([' ', '\t', '\n', '\r'])
+}
+
 fn to_boolean(v: &Value<'_>) -> Option<bool> {
     match v {
-        Value::String(t) => parse_boolean(t),
+        Value::String(t) => parse_boolean(trimmed(t)),
         Value::Boolean(_) | Value::Integer(_) | Value::Decimal(_) | Value::Float(_) | Value::Double(_) => {
             super::effective_boolean(v)
         }
@@ -102,57 +112,49 @@ fn to_boolean(v: &Value<'_>) -> Option<bool> {
     }
 }
 
-fn to_integer(v: &Value<'_>) -> Option<i64> {
+fn to_integer(v: &Value<'_>) -> Option<Integer> {
     match v {
-        Value::String(t) => parse_integer(t),
+        Value::String(t) => parse_integer(trimmed(t)),
         Value::Boolean(v) => Some((*v).into()),
-        Value::Integer(v) => Some(*v),
-        Value::Decimal(v) => Integer::try_from(*v).ok().map(Into::into),
-        Value::Float(v) => Integer::try_from(*v).ok().map(Into::into),
-        Value::Double(v) => Integer::try_from(*v).ok().map(Into::into),
+        Value::Integer(v) => Some(v.clone()),
+        Value::Decimal(v) => Some(v.truncate()),
+        Value::Float(v) => integer_of_double(f32::from(*v).into()),
+        Value::Double(v) => integer_of_double((*v).into()),
         _ => None,
     }
 }
 
 fn to_decimal(v: &Value<'_>) -> Option<Decimal> {
     match v {
-        Value::String(t) => t.parse().ok(),
-        Value::Boolean(v) => Some((*v).into()),
-        Value::Integer(v) => Some((*v).into()),
-        Value::Decimal(v) => Some(*v),
-        Value::Float(v) => (*v).try_into().ok(),
-        Value::Double(v) => (*v).try_into().ok(),
+        Value::String(t) => Decimal::parse(trimmed(t)),
+        Value::Boolean(v) => Some(Integer::from(*v).into()),
+        Value::Integer(v) => Some(v.clone().into()),
+        Value::Decimal(v) => Some(v.clone()),
+        Value::Float(v) => decimal_of_double(f32::from(*v).into()),
+        Value::Double(v) => decimal_of_double((*v).into()),
         _ => None,
     }
 }
 
 fn to_float(v: &Value<'_>) -> Option<Float> {
     match v {
-        Value::String(t) => parse_float(t),
+        Value::String(t) => parse_float(trimmed(t)),
         Value::Boolean(v) => Some(Float::from(f32::from(u8::from(*v)))),
-        Value::Integer(v) => Some(Float::from(*v as f32)),
-        Value::Decimal(v) => Some((*v).into()),
-        Value::Float(v) => Some(*v),
-        Value::Double(v) => Some((*v).into()),
-        _ => None,
+        v => arith::to_float(v),
     }
 }
 
 fn to_double(v: &Value<'_>) -> Option<Double> {
     match v {
-        Value::String(t) => parse_double(t),
+        Value::String(t) => parse_double(trimmed(t)),
         Value::Boolean(v) => Some(Double::from(f64::from(u8::from(*v)))),
-        Value::Integer(v) => Some(Double::from(*v as f64)),
-        Value::Decimal(v) => Some((*v).into()),
-        Value::Float(v) => Some((*v).into()),
-        Value::Double(v) => Some(*v),
-        _ => None,
+        v => arith::to_double(v),
     }
 }
 
 fn to_temporal(to: Cast, v: &Value<'_>) -> Option<Temporal> {
     match v {
-        Value::String(t) => read_temporal(to, t),
+        Value::String(t) => read_temporal(to, trimmed(t)),
         Value::Temporal(t) => convert_temporal(to, *t),
         _ => None,
     }

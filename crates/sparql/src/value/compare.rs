@@ -2,11 +2,19 @@
 //!
 //! None is the type error. Two literals that are not the same term are unequal only where both
 //! values are known; otherwise "unequal" cannot be said and the answer is an error.
+//!
+//! Numbers compare in the wider of their types (XPath functions 3.1, section 4.3): exact ones
+//! exactly, an exact one and a double as doubles. NaN is neither less, equal nor greater: that
+//! is an answer, false, and no error.
 
 use std::cmp::Ordering;
 
+use snowmelt_graph::CompareValue;
+
 use super::arith::{Promoted, promote};
-use super::{Temporal, Value};
+use super::exact::{double_of_decimal, float_of_decimal};
+use super::parse::is_too_long;
+use super::{Decimal, Temporal, Value};
 
 /// `=`; `!=` is its negation.
 #[must_use]
@@ -35,7 +43,18 @@ pub fn equals(a: &Value<'_>, b: &Value<'_>) -> Option<bool> {
     }
 }
 
-/// `<` and its kin: Some only for two values of comparable types.
+/// `<`, `<=`, `>` or `>=`, by the orders for which it holds; None for values that do not
+/// compare.
+#[must_use]
+pub fn holds(a: &Value<'_>, b: &Value<'_>, of: impl Fn(Ordering) -> bool) -> Option<bool> {
+    match compare(a, b) {
+        Some(order) => Some(of(order)),
+        None => (a.is_numeric() && b.is_numeric()).then_some(false),
+    }
+}
+
+/// The order of two values; None where there is none: of types that do not compare, of NaN, of
+/// times within 14 hours of which one has no time zone.
 #[must_use]
 pub fn compare(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
     use Value as V;
@@ -50,11 +69,30 @@ pub fn compare(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
             (a == b && da == db).then_some(Ordering::Equal)
         }
         _ => match promote(a, b)? {
-            Promoted::Integer(a, b) => Some(a.cmp(&b)),
-            Promoted::Decimal(a, b) => a.partial_cmp(&b),
+            Promoted::Integer(a, b) => Some(a.cmp(b)),
+            Promoted::Decimal(a, b) => Some(a.cmp(&b)),
             Promoted::Float(a, b) => a.partial_cmp(&b),
             Promoted::Double(a, b) => a.partial_cmp(&b),
         },
+    }
+}
+
+impl Value<'_> {
+    /// A number or boolean as ids are compared with it; None for other values.
+    pub(crate) fn as_compared(&self) -> Option<CompareValue<'static>> {
+        let exact = |number: &Decimal| {
+            let (micros, above) = number.floor_micros();
+            let (float, double) = (float_of_decimal(number), double_of_decimal(number));
+            CompareValue::Exact { micros, above, float, double }
+        };
+        Some(match self {
+            Value::Integer(v) => exact(&v.clone().into()),
+            Value::Decimal(v) => exact(v),
+            Value::Float(v) => CompareValue::Float((*v).into()),
+            Value::Double(v) => CompareValue::Double((*v).into()),
+            Value::Boolean(v) => CompareValue::Boolean(*v),
+            _ => return None,
+        })
     }
 }
 
@@ -108,10 +146,12 @@ pub fn effective_boolean(v: &Value<'_>) -> Option<bool> {
     match v {
         Value::Boolean(v) => Some(*v),
         Value::String(v) => Some(!v.is_empty()),
-        Value::Integer(v) => Some(*v != 0),
-        Value::Decimal(v) => Some(*v != 0.into()),
+        Value::Integer(v) => Some(!v.is_zero()),
+        Value::Decimal(v) => Some(!v.is_zero()),
         Value::Float(v) => Some(!v.is_nan() && f32::from(*v) != 0.0),
         Value::Double(v) => Some(!v.is_nan() && f64::from(*v) != 0.0),
+        // a number of more digits than there may be is no malformed one
+        Value::Other { lexical, datatype } if is_too_long(lexical, datatype) => None,
         Value::Other { datatype, .. }
             if **datatype == *super::iri::BOOLEAN || super::is_numeric_datatype(datatype) =>
         {

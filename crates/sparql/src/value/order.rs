@@ -10,20 +10,23 @@
 //! |-------------------|---------------------------------------------------------------------------------|
 //! | 1 unbound         | –                                                                               |
 //! | 2 blank, 3 IRI    | text                                                                            |
-//! | 16 number         | nearest double, order-preserving, 8 bytes; then the rest of the value: 0x80 = none, 0x7F or 0x81 and 16 bytes |
+//! | 16 number         | nearest double, order-preserving, 8 bytes; then 0x80, or 0x7F or 0x81 and the number: exponent, digits two by two, 0 |
 //! | 17 string, 18 lang| text; text, tag                                                                 |
 //! | 19 boolean        | 1 byte                                                                          |
 //! | 20.. temporal     | 16 bytes on the time line (no time zone counts as UTC)                          |
 //! | 64 other          | datatype, lexical form                                                          |
 //!
 //! Text: its bytes with 0 written as 0 255, ended by 0 0. So no key is a prefix of another. A
-//! number's rest is its distance from the shortest decimal of its nearest double: for one
-//! double it grows with the number, so the order is the exact one, and 0.1 as decimal ties with
-//! 0.1 as double.
+//! number follows its nearest double where it is not the shortest decimal of that double: 0x7F
+//! says below it and 0x81 above it. So the order is the exact one for numbers of any size, and
+//! 0.1 as decimal ties with 0.1 as double. Negative numbers have their digits complemented.
 
-use oxsdatatypes::Decimal;
+use std::cmp::Ordering;
 
-use super::{Temporal, Value};
+use snowmelt_graph::{InlineNumber, MICROS};
+
+use super::exact::{double_of_decimal, double_of_integer};
+use super::{Decimal, Integer, Temporal, Value};
 
 const UNBOUND: u8 = 1;
 const BLANK: u8 = 2;
@@ -59,10 +62,10 @@ fn push_value(value: &Value<'_>, out: &mut Vec<u8>) {
             push_text(LANG_STRING, lang, out);
         }
         Value::Boolean(v) => out.extend([BOOLEAN, u8::from(*v)]),
-        Value::Integer(v) => push_integer(*v, out),
-        Value::Decimal(v) => push_decimal(*v, out),
-        Value::Float(v) => push_double(f64::from(f32::from(*v)), None, out),
-        Value::Double(v) => push_double((*v).into(), None, out),
+        Value::Integer(v) => push_integer(v, out),
+        Value::Decimal(v) => push_decimal(v, out),
+        Value::Float(v) => push_double(f64::from(f32::from(*v)), out),
+        Value::Double(v) => push_double((*v).into(), out),
         Value::Temporal(t) => push_temporal(t, out),
         Value::Other { lexical, datatype } => {
             push_text(OTHER, datatype, out);
@@ -82,37 +85,122 @@ fn push_text(class: u8, text: &str, out: &mut Vec<u8>) {
     out.extend([0, 0]);
 }
 
-fn push_integer(v: i64, out: &mut Vec<u8>) {
-    const EXACT: i64 = 1 << 53;
-    let rest = if (-EXACT..=EXACT).contains(&v) { None } else { rest_of(v.into(), v as f64) };
-    push_double(v as f64, rest, out);
-}
+/// Integers up to this are doubles, each with a shortest decimal of its own.
+const EXACT: u64 = 1 << 53;
 
-fn push_decimal(v: Decimal, out: &mut Vec<u8>) {
-    let units = i128::from_be_bytes(v.to_be_bytes());
-    let mut digits = units;
-    let mut places = 18_i32;
-    while places > 0 && digits % 10 == 0 {
-        digits /= 10;
-        places -= 1;
+/// Appends the sort key of an inline number, as of its value.
+pub(super) fn push_inline_number(number: InlineNumber, out: &mut Vec<u8>) {
+    match number {
+        InlineNumber::Float(v) => push_double(v.into(), out),
+        InlineNumber::Double(v) => push_double(v, out),
+        InlineNumber::Exact(micros) => match i64::try_from(micros / MICROS) {
+            // decimals of so many digits are the shortest ones of their doubles
+            Ok(v) if v.unsigned_abs() <= EXACT => push_double(number.double(), out),
+            Ok(v) => push_exact(number.double(), &v, out),
+            Err(_) => unreachable!("an inline number has at most 64 bits before the point"),
+        },
     }
-    // Up to 15 digits, the nearest double's shortest decimal is the number itself.
-    if digits.unsigned_abs() < 1_000_000_000_000_000 {
-        return push_double(digits as f64 / 10_f64.powi(places), None, out);
+}
+
+fn push_integer(v: &Integer, out: &mut Vec<u8>) {
+    match i64::try_from(v) {
+        Ok(small) if small.unsigned_abs() <= EXACT => push_double(small as f64, out),
+        _ => push_exact(double_of_integer(v), v, out),
     }
-    let nearest = v.to_string().parse::<f64>().unwrap_or(f64::NAN);
-    push_double(nearest, rest_of(v, nearest), out);
 }
 
-/// The difference between a number and the shortest decimal of its nearest double, in 10^-18;
-/// None when nothing does.
-fn rest_of(v: Decimal, nearest: f64) -> Option<i128> {
-    let shortest: Decimal = nearest.to_string().parse().ok()?;
-    let rest = i128::from_be_bytes(v.to_be_bytes()) - i128::from_be_bytes(shortest.to_be_bytes());
-    (rest != 0).then_some(rest)
+fn push_decimal(v: &Decimal, out: &mut Vec<u8>) {
+    if v.is_short() {
+        return push_double(double_of_decimal(v), out);
+    }
+    push_exact(double_of_decimal(v), v, out);
 }
 
-fn push_double(v: f64, rest: Option<i128>, out: &mut Vec<u8>) {
+/// A number under the key of its nearest double, and behind or before that of the double's
+/// shortest decimal.
+fn push_exact(nearest: f64, v: &impl ToString, out: &mut Vec<u8>) {
+    let text = v.to_string();
+    let number = Scientific::of_decimal(&text);
+    let side = if nearest.is_infinite() {
+        // finite numbers are nearer to 0 than infinity
+        Ordering::Less
+    } else {
+        number.magnitude(&Scientific::of_double(&format!("{nearest:e}")))
+    };
+    push_key(nearest, out);
+    match (side, number.negative) {
+        (Ordering::Equal, _) => return out.push(SHORTEST),
+        (Ordering::Less, false) | (Ordering::Greater, true) => out.push(BELOW),
+        (Ordering::Greater, false) | (Ordering::Less, true) => out.push(ABOVE),
+    }
+    number.push(out);
+}
+
+/// 0.DIGITS · 10^exponent; the digits begin and end with none that is 0.
+struct Scientific {
+    negative: bool,
+    exponent: i64,
+    digits: Vec<u8>,
+}
+
+impl Scientific {
+    fn new(negative: bool, digits: impl Iterator<Item = u8>, before_point: i64) -> Self {
+        let digits: Vec<u8> = digits.collect();
+        let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
+        let end = digits.iter().rposition(|digit| *digit != b'0').map_or(zeros, |last| last + 1);
+        if zeros == end {
+            return Self { negative, exponent: i64::MIN, digits: Vec::new() };
+        }
+        Self { negative, exponent: before_point - zeros as i64, digits: digits[zeros..end].to_vec() }
+    }
+
+    /// `-12.5`
+    fn of_decimal(text: &str) -> Self {
+        let (negative, text) = text.strip_prefix('-').map_or((false, text), |text| (true, text));
+        let point = text.find('.').unwrap_or(text.len());
+        Self::new(negative, text.bytes().filter(|byte| *byte != b'.'), point as i64)
+    }
+
+    /// `-1.25e1`
+    fn of_double(text: &str) -> Self {
+        let (mantissa, exponent) = text.split_once('e').expect("{:e} writes an e");
+        let mut number = Self::of_decimal(mantissa);
+        number.exponent = number.exponent.saturating_add(exponent.parse().expect("and a number behind it"));
+        number
+    }
+
+    /// The order of the numbers without their signs.
+    fn magnitude(&self, other: &Self) -> Ordering {
+        self.exponent.cmp(&other.exponent).then_with(|| self.digits.cmp(&other.digits))
+    }
+
+    /// The exponent, the digits two by two, an end; all complemented for a negative number.
+    fn push(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        let exponent = (self.exponent.clamp(i32::MIN.into(), i32::MAX.into()) - i64::from(i32::MIN)) as u32;
+        out.extend(exponent.to_be_bytes());
+        for pair in self.digits.chunks(2) {
+            let low = pair.get(1).map_or(0, |digit| digit - b'0');
+            out.push((pair[0] - b'0') * 10 + low + 1);
+        }
+        out.push(0);
+        if self.negative {
+            out[start..].iter_mut().for_each(|byte| *byte = !*byte);
+        }
+    }
+}
+
+/// A number is the shortest decimal of its double, below it, or above it.
+const SHORTEST: u8 = 0x80;
+const BELOW: u8 = 0x7F;
+const ABOVE: u8 = 0x81;
+
+fn push_double(v: f64, out: &mut Vec<u8>) {
+    push_key(v, out);
+    out.push(SHORTEST);
+}
+
+fn push_key(v: f64, out: &mut Vec<u8>) {
     let v = if v == 0.0 { 0.0 } else { v }; // one zero
     let bits = v.to_bits();
     let key = match v {
@@ -122,13 +210,6 @@ fn push_double(v: f64, rest: Option<i128>, out: &mut Vec<u8>) {
     };
     out.push(NUMBER);
     out.extend(key.to_be_bytes());
-    match rest {
-        None => out.push(0x80),
-        Some(rest) => {
-            out.push(if rest < 0 { 0x7F } else { 0x81 });
-            push_i128(rest, out);
-        }
-    }
 }
 
 fn push_i128(v: i128, out: &mut Vec<u8>) {
@@ -200,7 +281,12 @@ mod tests {
             ("9007199254740994", "integer"),
             ("9223372036854775806", "integer"),
             ("9223372036854775807", "integer"),
+            ("18446744073709551615", "unsignedLong"),
+            ("18446744073709551616", "integer"),
+            ("18446744073709551616.5", "decimal"),
+            ("99999999999999999999", "integer"),
             ("1e30", "double"),
+            ("1000000000000000000000000000001", "integer"),
             ("INF", "float"),
         ];
         for pair in ascending.windows(2) {
@@ -254,7 +340,7 @@ mod tests {
     fn descending_turns_the_order_round_and_unbound_comes_first() {
         let down = |v: Option<i64>| {
             let mut out = Vec::new();
-            push_order_key(v.map(Value::Integer).as_ref(), true, &mut out);
+            push_order_key(v.map(|v| Value::Integer(v.into())).as_ref(), true, &mut out);
             out
         };
         assert_eq!(down(Some(3)).cmp(&down(Some(4))), Ordering::Greater);

@@ -8,35 +8,81 @@ use std::str::FromStr;
 
 use oxsdatatypes::{Double, Float};
 
-use super::{Temporal, Value, iri};
+use super::exact::{digits_fit, parse_integer};
+use super::{Decimal, Integer, Temporal, Value, iri};
 
-/// The range of a type derived from xsd:integer, in 128 bits; None for a type that is not one.
-fn integer_range(local: &str) -> Option<(i128, i128)> {
-    const ANY: (i128, i128) = (i128::MIN, i128::MAX);
+/// The bounds of a type derived from xsd:integer, either of which may be missing; None for a
+/// type that is not one.
+fn integer_bounds(local: &str) -> Option<(Option<i128>, Option<i128>)> {
+    fn of<T: Into<i128>>(least: T, greatest: T) -> (Option<i128>, Option<i128>) {
+        (Some(least.into()), Some(greatest.into()))
+    }
     Some(match local {
-        "integer" => ANY,
-        "nonPositiveInteger" => (i128::MIN, 0),
-        "negativeInteger" => (i128::MIN, -1),
-        "nonNegativeInteger" => (0, i128::MAX),
-        "positiveInteger" => (1, i128::MAX),
-        "long" => (i64::MIN.into(), i64::MAX.into()),
-        "int" => (i32::MIN.into(), i32::MAX.into()),
-        "short" => (i16::MIN.into(), i16::MAX.into()),
-        "byte" => (i8::MIN.into(), i8::MAX.into()),
-        "unsignedLong" => (0, u64::MAX.into()),
-        "unsignedInt" => (0, u32::MAX.into()),
-        "unsignedShort" => (0, u16::MAX.into()),
-        "unsignedByte" => (0, u8::MAX.into()),
+        "integer" => (None, None),
+        "nonPositiveInteger" => (None, Some(0)),
+        "negativeInteger" => (None, Some(-1)),
+        "nonNegativeInteger" => (Some(0), None),
+        "positiveInteger" => (Some(1), None),
+        "long" => of(i64::MIN, i64::MAX),
+        "int" => of(i32::MIN, i32::MAX),
+        "short" => of(i16::MIN, i16::MAX),
+        "byte" => of(i8::MIN, i8::MAX),
+        "unsignedLong" => of(u64::MIN, u64::MAX),
+        "unsignedInt" => of(u32::MIN, u32::MAX),
+        "unsignedShort" => of(u16::MIN, u16::MAX),
+        "unsignedByte" => of(u8::MIN, u8::MAX),
         _ => return None,
     })
+}
+
+/// Whether a type with these bounds has a value.
+fn is_within((least, greatest): (Option<i128>, Option<i128>), value: &Integer) -> bool {
+    least.is_none_or(|least| *value >= Integer::from(least))
+        && greatest.is_none_or(|greatest| *value <= Integer::from(greatest))
+}
+
+/// The types derived from xsd:integer.
+const DERIVED: [&str; 12] = [
+    "http://www.w3.org/2001/XMLSchema#nonPositiveInteger",
+    "http://www.w3.org/2001/XMLSchema#negativeInteger",
+    "http://www.w3.org/2001/XMLSchema#nonNegativeInteger",
+    "http://www.w3.org/2001/XMLSchema#positiveInteger",
+    "http://www.w3.org/2001/XMLSchema#long",
+    "http://www.w3.org/2001/XMLSchema#int",
+    "http://www.w3.org/2001/XMLSchema#short",
+    "http://www.w3.org/2001/XMLSchema#byte",
+    "http://www.w3.org/2001/XMLSchema#unsignedLong",
+    "http://www.w3.org/2001/XMLSchema#unsignedInt",
+    "http://www.w3.org/2001/XMLSchema#unsignedShort",
+    "http://www.w3.org/2001/XMLSchema#unsignedByte",
+];
+
+/// The IRI of a type derived from xsd:integer, if it is one.
+pub(super) fn derived_integer(datatype: &str) -> Option<&'static str> {
+    DERIVED.into_iter().find(|derived| *derived == datatype)
+}
+
+/// A literal of a type derived from xsd:integer; None for a value the type does not have. It is
+/// no [`Value::Integer`], which is written as xsd:integer.
+pub(super) fn literal_of_derived(datatype: &'static str, value: &Integer) -> Option<Value<'static>> {
+    let bounds = integer_bounds(datatype.strip_prefix(iri::XSD)?)?;
+    is_within(bounds, value)
+        .then(|| Value::Other { lexical: value.to_string().into(), datatype: datatype.into() })
 }
 
 /// True for xsd:integer, its derived types, xsd:decimal, xsd:float and xsd:double.
 #[must_use]
 pub fn is_numeric_datatype(datatype: &str) -> bool {
     datatype.strip_prefix(iri::XSD).is_some_and(|local| {
-        matches!(local, "decimal" | "float" | "double") || integer_range(local).is_some()
+        matches!(local, "decimal" | "float" | "double") || integer_bounds(local).is_some()
     })
+}
+
+/// Whether a literal is of an exact number's type and may have more digits than a number has.
+pub(super) fn is_too_long(lexical: &str, datatype: &str) -> bool {
+    let exact =
+        datatype.strip_prefix(iri::XSD).is_some_and(|t| t == "decimal" || integer_bounds(t).is_some());
+    exact && !digits_fit(lexical.len(), lexical.len())
 }
 
 /// Reads a literal. Never fails: what has no value becomes [`Value::Other`].
@@ -58,7 +104,7 @@ fn parse_xsd<'a>(lexical: &'a str, local: &str) -> Option<Value<'a>> {
     match local {
         "string" => Some(Value::String(Cow::Borrowed(lexical))),
         "boolean" => parse_boolean(lexical).map(Value::Boolean),
-        "decimal" => lexical.parse().ok().map(Value::Decimal),
+        "decimal" => Decimal::parse(lexical).map(Value::Decimal),
         "double" => parse_double(lexical).map(Value::Double),
         "float" => parse_float(lexical).map(Value::Float),
         "dateTime" | "dateTimeStamp" => temporal(lexical, Temporal::DateTime),
@@ -73,9 +119,9 @@ fn parse_xsd<'a>(lexical: &'a str, local: &str) -> Option<Value<'a>> {
         "yearMonthDuration" => temporal(lexical, Temporal::YearMonthDuration),
         "dayTimeDuration" => temporal(lexical, Temporal::DayTimeDuration),
         _ => {
-            let (low, high) = integer_range(local)?;
+            let bounds = integer_bounds(local)?;
             let value = parse_integer(lexical)?;
-            (low..=high).contains(&value.into()).then_some(Value::Integer(value))
+            is_within(bounds, &value).then_some(Value::Integer(value))
         }
     }
 }
@@ -86,10 +132,6 @@ pub(super) fn parse_boolean(text: &str) -> Option<bool> {
         "false" | "0" => Some(false),
         _ => None,
     }
-}
-
-pub(super) fn parse_integer(text: &str) -> Option<i64> {
-    text.parse().ok()
 }
 
 /// Rust reads "inf", "infinity" and "nan" in any case; XML Schema knows only INF, +INF, -INF

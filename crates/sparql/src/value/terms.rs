@@ -20,7 +20,7 @@ use std::hash::BuildHasher;
 use std::ops::Range;
 use std::sync::Arc;
 
-use oxsdatatypes::{Date, DateTime, Decimal, Double, Float};
+use oxsdatatypes::{Date, DateTime, Double, Float};
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{
     FIRST_REGISTERED, GraphError, InlineValue, Kind, Lexical, TermId, TermRef, from_boolean, from_double,
@@ -29,7 +29,7 @@ use snowmelt_graph::{
 
 use super::arena::{Stored, TermArena};
 use super::local::{self, Known, LocalTerms, is_scratch};
-use super::{Temporal, TermError, TooMuch, Value, iri, parse_literal};
+use super::{Decimal, Temporal, TermError, TooMuch, Value, iri, parse_literal};
 use crate::QueryError;
 use crate::bounds::{Held, Limits};
 
@@ -492,7 +492,18 @@ impl Terms {
     /// Appends the ORDER BY key of a prefetched, computed or inline id (or UNDEF): keys compare
     /// as bytes, see [`push_order_key`](super::push_order_key).
     pub fn push_order_key(&self, id: TermId, descending: bool, out: &mut Vec<u8>) {
-        super::push_order_key(self.value(id).as_ref(), descending, out);
+        let Some(number) = id.inline_number() else {
+            // a number may be long: where the query has to end, the caller asks for the fault
+            if matches!(id.kind(), Kind::Value | Kind::Local) && self.poll(self.text_bytes(id)).is_none() {
+                return;
+            }
+            return super::push_order_key(self.value(id).as_ref(), descending, out);
+        };
+        let start = out.len();
+        super::order::push_inline_number(number, out);
+        if descending {
+            out[start..].iter_mut().for_each(|byte| *byte = !*byte);
+        }
     }
 
     /// An id for a computed value: inline where possible, else valid until the batch ends (see
@@ -501,12 +512,12 @@ impl Terms {
         match value {
             Value::Boolean(v) => return from_boolean(*v),
             Value::Integer(v) => {
-                if let Some(id) = from_integer(*v) {
+                if let Some(id) = i64::try_from(v).ok().and_then(from_integer) {
                     return id;
                 }
             }
             Value::Decimal(v) => {
-                if let Some(id) = inline_decimal(*v) {
+                if let Some(id) = v.micros().and_then(from_micros) {
                     return id;
                 }
             }
@@ -698,22 +709,11 @@ fn double_text(stored: Stored<'_>) -> String {
     }
 }
 
-/// 10^-18 in a decimal, 10^-6 in an id.
-const UNITS_PER_MICRO: i128 = 1_000_000_000_000;
-
-fn inline_decimal(v: Decimal) -> Option<TermId> {
-    let units = i128::from_be_bytes(v.to_be_bytes());
-    if units % UNITS_PER_MICRO != 0 {
-        return None;
-    }
-    from_micros(i64::try_from(units / UNITS_PER_MICRO).ok()?)
-}
-
 /// The value of an inline id that needs neither text nor table.
 pub(crate) fn inline_value(id: TermId) -> Option<Value<'static>> {
     Some(match id.inline_value()? {
-        InlineValue::Integer(v) | InlineValue::Derived { value: v, .. } => Value::Integer(v),
-        InlineValue::Decimal { datatype: 0, micros, .. } => Value::Decimal(decimal_of(micros.into())),
+        InlineValue::Integer(v) | InlineValue::Derived { value: v, .. } => Value::Integer(v.into()),
+        InlineValue::Decimal { datatype: 0, micros, .. } => Value::Decimal(Decimal::from_micros(micros)),
         InlineValue::Double(v) => Value::Double(Double::from(v)),
         InlineValue::Float(v) => Value::Float(Float::from(v)),
         InlineValue::Boolean(v) => Value::Boolean(v),
@@ -729,15 +729,13 @@ pub(crate) fn inline_value(id: TermId) -> Option<Value<'static>> {
     })
 }
 
-fn decimal_of(micros: i128) -> Decimal {
-    Decimal::from_be_bytes((micros * UNITS_PER_MICRO).to_be_bytes())
-}
-
 /// A point in time as oxsdatatypes keeps it: seconds since 0001-01-01T00:00:00, then the time
 /// zone's minutes or -1.
 fn moment(micros: i128, utc: bool) -> [u8; 18] {
+    /// 10^-18 s in a point in time.
+    const UNITS_PER_MICRO: i128 = 1_000_000_000_000;
     let mut bytes = [0; 18];
-    bytes[..16].copy_from_slice(&decimal_of(micros).to_be_bytes());
+    bytes[..16].copy_from_slice(&(micros * UNITS_PER_MICRO).to_be_bytes());
     if !utc {
         bytes[16..].fill(u8::MAX);
     }
