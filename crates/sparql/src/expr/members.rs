@@ -22,6 +22,8 @@ pub(crate) struct Members {
     ids: FxHashSet<TermId>,
     /// IRIs that are not stored: only a computed IRI can be one
     pub(super) iris: FxHashSet<Box<str>>,
+    /// plain strings that are not stored: only a computed string can be one
+    pub(super) strings: FxHashSet<Box<str>>,
     /// members of neither set
     pub(super) rest: Vec<ExprNode>,
     /// members that are not known to be IRIs, those in the set included
@@ -43,12 +45,19 @@ impl Members {
         if nodes.len() < LEAST_MEMBERS {
             return Err(nodes);
         }
-        let (mut ids, mut iris) = (FxHashSet::default(), FxHashSet::default());
+        let mut ids = FxHashSet::default();
+        let (mut iris, mut strings) = (FxHashSet::default(), FxHashSet::default());
         let (mut rest, mut literals) = (Vec::new(), Vec::new());
         for (expr, node) in list.iter().zip(nodes) {
             match (expr, node) {
                 (Expression::NamedNode(iri), ExprNode::Const(id)) if id.kind() == Kind::Local => {
                     iris.insert(iri.as_str().into());
+                }
+                (Expression::Literal(literal), ExprNode::Const(id))
+                    if id.kind() == Kind::Local && literal.datatype() == oxrdf::vocab::xsd::STRING =>
+                {
+                    strings.insert(literal.value().into());
+                    literals.push(ExprNode::Const(id));
                 }
                 (_, ExprNode::Const(id)) if kernel::is_plain(id) => {
                     ids.insert(id);
@@ -64,7 +73,7 @@ impl Members {
                 (_, other) => rest.push(other),
             }
         }
-        Ok(Self { ids, iris, rest, literals })
+        Ok(Self { ids, iris, strings, rest, literals })
     }
 
     pub(super) fn find(&self, id: TermId) -> Answered {

@@ -108,7 +108,8 @@ impl<'b> Eval<'_, 'b> {
             terms.push(if *is_iri { TermRef::Iri(text) } else { TermRef::string(text) });
         }
         for ((id, is_iri, text), stored) in asked.iter().zip(self.store.resolve(&terms)?) {
-            let absent = || InDictionary::Absent(*is_iri && members.iris.contains(text.as_str()));
+            let absent_members = if *is_iri { &members.iris } else { &members.strings };
+            let absent = || InDictionary::Absent(absent_members.contains(text.as_str()));
             known.insert(*id, stored.map_or_else(absent, InDictionary::Stored));
         }
         Ok(known)
@@ -118,6 +119,6 @@ impl<'b> Eval<'_, 'b> {
 /// A computed term in the dictionary.
 enum InDictionary {
     Stored(TermId),
-    /// it is not there; whether it is one of the list's IRIs that are not there
+    /// it is not there; whether it is one of the list's IRIs or strings that are not there
     Absent(bool),
 }
