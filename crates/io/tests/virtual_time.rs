@@ -410,3 +410,69 @@ fn a_closed_queue_in_virtual_time_has_completed_everything() {
         assert_eq!(sink.count(), 500);
     }
 }
+
+/// Runs participants of a watched clock; the report of its standstill.
+fn standstill(clock: &Clock, n: usize, body: impl Fn(usize) + Sync) -> Option<std::sync::Arc<str>> {
+    clock.watch(1000 * MS);
+    let tickets = clock.reserve(n);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = tickets
+            .into_iter()
+            .enumerate()
+            .map(|(i, ticket)| {
+                let body = &body;
+                let run = move || {
+                    let _guard = ticket.enter();
+                    body(i);
+                };
+                std::thread::Builder::new().name(format!("thread {i}")).spawn_scoped(scope, run).unwrap()
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| drop(thread.join()));
+    });
+    clock.take_standstill()
+}
+
+#[test]
+fn a_watched_clock_says_who_waits_for_what() {
+    let clock = Clock::virtual_time(1);
+    let (never, often) =
+        (EventCount::named(&clock, "the end of the world"), EventCount::named(&clock, "room"));
+    // All wait, and nothing is due.
+    let report = standstill(&clock, 2, |_| never.wait_until(|| false)).expect("nobody goes on");
+    assert!(report.contains("thread 1 waits for the end of the world since 0 ms"), "{report}");
+    // Whoever looks now and then hides nothing, nor does one who sleeps in a loop beside it.
+    let looking = |i: usize| match i {
+        0 => often.wait_until_looking(std::time::Duration::from_millis(20), || false),
+        _ => (0..u64::MAX).for_each(|_| clock.sleep_ns(MS)),
+    };
+    let report = standstill(&clock, 2, looking).expect("one waits for ever");
+    assert!(report.contains("thread 0 waits for room since"), "{report}");
+    assert!(report.contains("thread 1 sleeps"), "{report}");
+    // Who waits for work waits for nothing that must come.
+    let idle = |i: usize| match i {
+        0 => (0..3).for_each(|_| never.wait_for_work(std::time::Duration::from_secs(3600), || false)),
+        _ => clock.sleep_ns(MS),
+    };
+    assert_eq!(standstill(&clock, 2, idle), None);
+    assert!(clock.now_ns() >= 3 * 3600 * 1000 * MS);
+}
+
+#[test]
+fn a_wait_for_work_ends_when_there_is_some() {
+    for clock in [Clock::real(), Clock::virtual_time(1)] {
+        let (bell, rung) = (EventCount::new(&clock), AtomicBool::new(false));
+        let begun = clock.now_ns();
+        participants(&clock, 2, |i| match i {
+            0 => bell.wait_for_work(std::time::Duration::from_secs(3600), || rung.load(Ordering::SeqCst)),
+            _ => {
+                clock.sleep_ns(MS);
+                rung.store(true, Ordering::SeqCst);
+                bell.notify_all();
+            }
+        });
+        assert!(clock.now_ns() - begun < 60_000 * MS);
+        bell.wait_for_work(std::time::Duration::from_millis(1), || false);
+        assert!(clock.now_ns() - begun >= MS);
+    }
+}

@@ -80,6 +80,18 @@ impl Clock {
         ClientGuard::new(self.0.clone(), None)
     }
 
+    /// Watches virtual time: when all participants wait and nothing is due, or one of them has
+    /// waited for longer than `patience_ns`, all of them panic with a list of who waits for
+    /// what. For tests in which every waiter takes part.
+    pub fn watch(&self, patience_ns: u64) {
+        self.0.as_ref().expect("only virtual time is watched").watch(patience_ns);
+    }
+
+    /// That list, when all participants have left; time goes on then.
+    pub fn take_standstill(&self) -> Option<Arc<str>> {
+        self.0.as_ref().and_then(|v| v.take_standstill())
+    }
+
     /// Reserves places for `n` threads that are about to start, so that their order does not
     /// depend on which starts first. No participant runs past a reserved place until its thread
     /// has entered (or its ticket is dropped).

@@ -9,16 +9,19 @@
 //! held while a condition is evaluated.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
 use crate::time::clock::Clock;
+use crate::time::virtual_time::{Awaited, Patience};
 
 /// Waiters and notifiers meet here. The only way anything in the engine blocks.
 pub struct EventCount {
     clock: Clock,
     id: u64,
+    /// What is waited for, in words.
+    what: &'static str,
     waiters: AtomicU32,
     sequence: Mutex<u64>,
     raised: Condvar,
@@ -29,9 +32,16 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 impl EventCount {
     /// An event count whose waiters wait in `clock`'s time.
     pub fn new(clock: &Clock) -> EventCount {
+        EventCount::named(clock, "an event")
+    }
+
+    /// The same, with words for what is waited for: the report of a [watched](Clock::watch)
+    /// clock that stands still has them.
+    pub fn named(clock: &Clock, what: &'static str) -> EventCount {
         EventCount {
             clock: clock.clone(),
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            what,
             waiters: AtomicU32::new(0),
             sequence: Mutex::new(0),
             raised: Condvar::new(),
@@ -48,29 +58,59 @@ impl EventCount {
         self.wait(None, condition);
     }
 
-    /// The same for a condition that may become true without a word: in real time it is looked
-    /// at every so often, too.
+    /// The same for a condition that may become true without a word: it is looked at every so
+    /// often, too.
     pub fn wait_until_looking(&self, every: Duration, condition: impl FnMut() -> bool + Send) {
         self.wait(Some(every), condition);
     }
 
+    /// Waits for work that need not come: for no longer than `most`. Who waits here is no sign
+    /// of time that stands still.
+    pub fn wait_for_work(&self, most: Duration, mut condition: impl FnMut() -> bool + Send) {
+        self.as_waiter(&mut condition, |this, condition| match this.clock.virtual_clock() {
+            Some(v) => {
+                let until_ns = v.now_ns().saturating_add(most.as_nanos() as u64);
+                let awaited = Awaited { patience: Patience::Endless, ..this.awaited(v.now_ns()) };
+                v.wait(&awaited, Some(until_ns), condition);
+            }
+            None => this.wait_real(Some(most), Some(Instant::now() + most), condition),
+        });
+    }
+
     fn wait(&self, every: Option<Duration>, mut condition: impl FnMut() -> bool + Send) {
+        self.as_waiter(&mut condition, |this, condition| match this.clock.virtual_clock() {
+            Some(v) => {
+                let awaited = this.awaited(v.now_ns());
+                let look_ns = || every.map(|every| v.now_ns() + every.as_nanos() as u64);
+                while !v.wait(&awaited, look_ns(), condition) && !condition() {}
+            }
+            None => this.wait_real(every, None, condition),
+        });
+    }
+
+    /// Counts the caller as waiting while `wait` runs, if the condition is not true yet.
+    fn as_waiter<C: FnMut() -> bool + Send>(&self, condition: &mut C, wait: impl FnOnce(&Self, &mut C)) {
         if condition() {
             return;
         }
-        self.waiters.fetch_add(1, Ordering::SeqCst);
+        let _counted = Counted::new(&self.waiters);
         fence(Ordering::SeqCst);
-        match self.clock.virtual_clock() {
-            Some(v) => v.wait(self.id, &mut condition),
-            None => self.wait_real(every, &mut condition),
-        }
-        self.waiters.fetch_sub(1, Ordering::Relaxed);
+        wait(self, condition);
     }
 
-    fn wait_real(&self, every: Option<Duration>, condition: &mut dyn FnMut() -> bool) {
+    fn awaited(&self, since_ns: u64) -> Awaited {
+        Awaited { event_count: self.id, what: self.what, since_ns, patience: Patience::OfTheClock }
+    }
+
+    fn wait_real(
+        &self,
+        every: Option<Duration>,
+        until: Option<Instant>,
+        condition: &mut dyn FnMut() -> bool,
+    ) {
         loop {
             let seen = *self.sequence.lock();
-            if condition() {
+            if condition() || until.is_some_and(|until| Instant::now() >= until) {
                 return;
             }
             let mut sequence = self.sequence.lock();
@@ -112,5 +152,21 @@ impl EventCount {
                 raise(&self.raised);
             }
         }
+    }
+}
+
+/// One who waits; also when it gives up by a panic.
+struct Counted<'a>(&'a AtomicU32);
+
+impl<'a> Counted<'a> {
+    fn new(waiters: &'a AtomicU32) -> Counted<'a> {
+        waiters.fetch_add(1, Ordering::SeqCst);
+        Counted(waiters)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -11,6 +11,10 @@
 //!    come in the order they were made.
 //! 4. When there is no event either, the baton lies on the ground until a thread from outside
 //!    notifies or enters.
+//! 5. A *watched* clock ([`watch`](crate::Clock::watch)) fails then: nobody will ever make true
+//!    what the others wait for. It also fails when somebody has waited for longer than its
+//!    patience, however much happened meanwhile: sleeping in a loop hides nothing. All
+//!    participants panic, with a list of who waits for what.
 //!
 //! A thread that waits without having entered takes part for that long, so single-threaded
 //! tests need no setup.
@@ -53,6 +57,28 @@ struct VirtualState {
     events_made: u64,
     /// When each modelled processor is free again.
     cores: Vec<u64>,
+    /// The longest that somebody may wait, of a watched clock.
+    patience_ns: Option<u64>,
+    /// Who waited for what when that was too long.
+    standstill: Option<Arc<str>>,
+}
+
+/// What a participant waits for.
+#[derive(Clone, Copy)]
+pub(crate) struct Awaited {
+    pub event_count: u64,
+    pub what: &'static str,
+    pub since_ns: u64,
+    pub patience: Patience,
+}
+
+/// How long a wait may take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// As long as a watched clock says.
+    OfTheClock,
+    /// For ever: for work that need not come.
+    Endless,
 }
 
 #[derive(PartialEq, Clone, Copy)]
@@ -67,6 +93,13 @@ struct Client {
     status: Status,
     condition: Option<Condition>,
     called: Arc<Condvar>,
+    /// Its thread's, for a report.
+    name: String,
+    awaited: Option<Awaited>,
+    /// How often it has waited, so that an event of an earlier wait is known as such.
+    waits: u64,
+    /// The wait ended because its time was over.
+    timed_out: bool,
 }
 
 #[derive(PartialEq, Clone, Copy)]
@@ -98,6 +131,8 @@ struct Event {
 
 enum What {
     Wake(usize),
+    /// Ends this wait of a client if it goes on.
+    EndWait(usize, u64),
     Fire(Arc<dyn Timer>),
 }
 
@@ -143,6 +178,8 @@ impl Virtual {
                 events: BinaryHeap::new(),
                 events_made: 0,
                 cores: vec![0; cores],
+                patience_ns: None,
+                standstill: None,
             }),
         }
     }
@@ -164,6 +201,28 @@ impl Virtual {
         self.processor
     }
 
+    // --- watching ---
+
+    pub(crate) fn watch(&self, patience_ns: u64) {
+        self.state.lock().patience_ns = Some(patience_ns);
+    }
+
+    pub(crate) fn take_standstill(&self) -> Option<Arc<str>> {
+        let mut state = self.state.lock();
+        if state.standstill.is_some() {
+            // They are giving up; some may not be joined by anybody.
+            for _ in 0..10_000 {
+                if !state.anybody() {
+                    break;
+                }
+                MutexGuard::unlocked(&mut state, || std::thread::sleep(Duration::from_millis(1)));
+            }
+            assert!(!state.anybody(), "all participants have left before a report is taken");
+            state.events.retain(|Reverse(e)| matches!(e.what, What::Fire(_)));
+        }
+        state.standstill.take()
+    }
+
     // --- taking part ---
 
     pub(crate) fn reserve(&self) -> usize {
@@ -183,15 +242,18 @@ impl Virtual {
         assert!(self.place().is_none(), "a thread takes part in a clock once");
         let mut state = self.state.lock();
         let place = reserved.unwrap_or_else(|| state.take_place(Status::Ready));
+        state.clients[place].name = std::thread::current().name().unwrap_or("a thread").to_string();
         ENTERED.with_borrow_mut(|all| all.push(Entered { clock: self, place, uncharged_ns: 0 }));
         if state.baton == Baton::OnTheGround {
             self.pass(&mut state);
         }
+        let leaves = Leaves(self);
         self.park(state, place);
+        std::mem::forget(leaves);
     }
 
     pub(crate) fn leave(&self) {
-        if !std::thread::panicking() {
+        if !std::thread::panicking() && self.state.lock().standstill.is_none() {
             self.settle();
         }
         let place = self.place().expect("only a thread that entered leaves");
@@ -207,8 +269,8 @@ impl Virtual {
             Some(place) => f(place),
             None => {
                 self.enter(None);
+                let _leaves = Leaves(self);
                 f(self.place().expect("just entered"));
-                self.leave();
             }
         }
     }
@@ -255,7 +317,13 @@ impl Virtual {
 
     fn sleep_until(&self, place: usize, until: u64) {
         let mut state = self.state.lock();
-        assert!(state.baton == Baton::Held, "only the holder of the baton sleeps; timers never do");
+        if state.standstill.is_some() && std::thread::panicking() {
+            return;
+        }
+        assert!(
+            state.baton == Baton::Held || state.standstill.is_some(),
+            "only the holder of the baton sleeps; timers never do"
+        );
         if !state.anybody_can_go_on() && state.events.peek().is_none_or(|Reverse(e)| e.at > until) {
             self.now.fetch_max(until, Ordering::Relaxed); // nothing happens in between
             return;
@@ -266,22 +334,50 @@ impl Virtual {
         self.park(state, place);
     }
 
-    pub(crate) fn wait(&self, event_count: u64, condition: &mut (dyn FnMut() -> bool + Send)) {
+    /// Waits until the condition is true, or until `until_ns`; answers whether it was true.
+    pub(crate) fn wait(
+        &self,
+        awaited: &Awaited,
+        until_ns: Option<u64>,
+        condition: &mut (dyn FnMut() -> bool + Send),
+    ) -> bool {
         self.settle();
         let pointer: *mut (dyn FnMut() -> bool + Send + '_) = condition;
         // SAFETY: only the lifetime is widened. The pointer is removed by `pass` when it picks
-        // this thread, before this function returns and the borrow ends.
+        // this thread, and by `park` when it panics, before this function returns and the
+        // borrow ends.
         let pointer: *mut (dyn FnMut() -> bool + Send + 'static) = unsafe { std::mem::transmute(pointer) };
+        let mut is_true = true;
+        if std::thread::panicking() && self.state.lock().standstill.is_some() {
+            spin(condition);
+            return true;
+        }
         self.taking_part(|place| {
             let mut state = self.state.lock();
-            assert!(state.baton == Baton::Held, "only the holder of the baton waits; timers never do");
+            assert!(
+                state.baton == Baton::Held || state.standstill.is_some(),
+                "only the holder of the baton waits; timers never do"
+            );
+            let client = &mut state.clients[place];
             // Looked at once more after it is registered: a thread outside may notify at any
             // time.
-            state.clients[place].status = Status::Notified(event_count);
-            state.clients[place].condition = Some(Condition(pointer));
+            client.status = Status::Notified(awaited.event_count);
+            client.condition = Some(Condition(pointer));
+            client.awaited = Some(*awaited);
+            client.waits += 1;
+            client.timed_out = false;
+            let this_wait = client.waits;
+            if let Some(until_ns) = until_ns {
+                state.add_event(until_ns, What::EndWait(place, this_wait));
+            }
             self.pass(&mut state);
             self.park(state, place);
+            let mut state = self.state.lock();
+            let client = &mut state.clients[place];
+            client.awaited = None;
+            is_true = !client.timed_out;
         });
+        is_true
     }
 
     pub(crate) fn notify(&self, event_count: u64) {
@@ -307,16 +403,25 @@ impl Virtual {
     fn park(&self, mut state: MutexGuard<'_, VirtualState>, place: usize) {
         let called = state.clients[place].called.clone();
         while state.clients[place].status != Status::Running {
+            if let Some(report) = state.standstill.clone() {
+                let client = &mut state.clients[place];
+                (client.condition, client.status) = (None, Status::Running);
+                drop(state);
+                assert!(!std::thread::panicking(), "waits while it gives up: {report}");
+                std::panic::panic_any(report.to_string());
+            }
             let late = called.wait_for(&mut state, Duration::from_secs(20)).timed_out();
             if late && state.baton == Baton::OnTheGround {
-                let waiting = state.clients.iter().filter(|c| c.status != Status::Free).count();
-                notice(&format!("virtual time stands still: {waiting} threads wait and nothing is due"));
+                notice(&state.who_waits("virtual time stands still: nothing is due"));
             }
         }
     }
 
     /// Finds the next holder of the baton and calls it. The caller is no longer running.
     fn pass(&self, state: &mut MutexGuard<'_, VirtualState>) {
+        if state.standstill.is_some() {
+            return;
+        }
         state.baton = Baton::Passing;
         loop {
             if let Some(place) = self.find_ready(state) {
@@ -335,11 +440,19 @@ impl Virtual {
             let due = if state.anybody() { state.events.pop() } else { None };
             let Some(Reverse(event)) = due else {
                 state.baton = Baton::OnTheGround;
+                if state.patience_ns.is_some() && state.anybody() {
+                    state.stand_still("nothing is due");
+                }
                 return;
             };
             let now = self.now.fetch_max(event.at, Ordering::Relaxed).max(event.at);
+            if state.somebody_lost_patience(now) {
+                state.baton = Baton::OnTheGround;
+                return state.stand_still(&format!("somebody has waited too long at {} ms", now / 1_000_000));
+            }
             match event.what {
                 What::Wake(place) => state.clients[place].status = Status::Ready,
+                What::EndWait(place, wait) => state.end_wait(place, wait),
                 What::Fire(timer) => MutexGuard::unlocked(state, || timer.fire(now)),
             }
         }
@@ -372,10 +485,19 @@ impl VirtualState {
     fn take_place(&mut self, status: Status) -> usize {
         let free = self.clients.iter().position(|c| c.status == Status::Free);
         let place = free.unwrap_or_else(|| {
-            self.clients.push(Client { status, condition: None, called: Arc::new(Condvar::new()) });
+            self.clients.push(Client {
+                status,
+                condition: None,
+                called: Arc::new(Condvar::new()),
+                name: String::new(),
+                awaited: None,
+                waits: 0,
+                timed_out: false,
+            });
             self.clients.len() - 1
         });
-        self.clients[place].status = status;
+        let client = &mut self.clients[place];
+        (client.status, client.awaited) = (status, None);
         place
     }
 
@@ -390,5 +512,63 @@ impl VirtualState {
 
     fn anybody(&self) -> bool {
         self.clients.iter().any(|c| c.status != Status::Free)
+    }
+
+    fn end_wait(&mut self, place: usize, wait: u64) {
+        let client = &mut self.clients[place];
+        let waits = matches!(client.status, Status::Waiting(_) | Status::Notified(_));
+        if waits && client.waits == wait {
+            (client.status, client.timed_out) = (Status::Ready, true);
+        }
+    }
+
+    fn somebody_lost_patience(&self, now_ns: u64) -> bool {
+        let Some(patience_ns) = self.patience_ns else { return false };
+        let waiting = self.clients.iter().filter(|c| c.status != Status::Free);
+        waiting.filter_map(|c| c.awaited.as_ref()).any(|awaited| {
+            awaited.patience == Patience::OfTheClock && now_ns.saturating_sub(awaited.since_ns) > patience_ns
+        })
+    }
+
+    /// Has all participants panic.
+    fn stand_still(&mut self, why: &str) {
+        self.standstill = Some(self.who_waits(&format!("virtual time stands still: {why}")).into());
+        self.clients.iter().for_each(|c| {
+            c.called.notify_one();
+        });
+    }
+
+    /// Who waits for what.
+    fn who_waits(&self, why: &str) -> String {
+        let there = self.clients.iter().filter(|c| c.status != Status::Free);
+        let of_one = |c: &Client| match (&c.status, &c.awaited) {
+            (Status::Asleep, _) => format!("{} sleeps", c.name),
+            (Status::Waiting(_) | Status::Notified(_), Some(awaited)) => {
+                format!("{} waits for {} since {} ms", c.name, awaited.what, awaited.since_ns / 1_000_000)
+            }
+            _ => format!("{} can go on", c.name),
+        };
+        format!("{why}: {}", there.map(of_one).collect::<Vec<_>>().join("; "))
+    }
+}
+
+/// The wait of a thread that gives up, while all others do: what they hold they give back.
+fn spin(condition: &mut (dyn FnMut() -> bool + Send)) {
+    let is_over = (0..10_000).any(|_| {
+        let is_true = condition();
+        if !is_true {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        is_true
+    });
+    assert!(is_over, "what a thread holds that gives up is given back");
+}
+
+/// Has a thread that takes part for one wait leave again.
+struct Leaves<'a>(&'a Virtual);
+
+impl Drop for Leaves<'_> {
+    fn drop(&mut self) {
+        self.0.leave();
     }
 }
