@@ -6,6 +6,7 @@
 //! [`LongLock`]: the lengths of the stripes, the making of a journal file, the turn to write the super-block, the checkpointer's.
 
 pub(crate) mod checkpoint;
+pub(crate) mod room;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -14,11 +15,13 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use crate::commit::checkpoint::Checkpointer;
+use crate::commit::room::JournalRoom;
 use crate::error::{Result, StoreError};
 use crate::files::reserve::{MayUse, Reserve};
 use crate::format::catalog::Catalog;
 use crate::history::snapshot::{Snapshot, Snapshots};
 use crate::history::state::{State, States};
+use crate::history::versions::Readable;
 use crate::journal::meters::JournalStats;
 use crate::journal::record::Packed;
 use crate::journal::{Appended, Journal, Room};
@@ -28,6 +31,7 @@ use crate::settings::config::{Checkpoints, StoreConfig};
 use crate::space::meta_pages::{MetaPlacing, MetaState};
 use crate::superblock::SuperBlock;
 use crate::superblock::current::CurrentBlock;
+use crate::sync::bell::Bell;
 use crate::sync::long_lock::LongLock;
 
 /// See the head of the file.
@@ -63,6 +67,10 @@ pub(crate) struct Commits {
     /// map there.
     pub meta_again: Mutex<Option<MetaPlacing>>,
     pub checkpointer: Checkpointer,
+    /// Who waits for room in the journal.
+    pub room: JournalRoom,
+    /// Rung when there is background work to do at once.
+    pub bell: Bell,
     /// Page versions kept in memory.
     pub version_pages: u64,
 }
@@ -93,6 +101,15 @@ impl Commits {
     pub fn oldest_readable(&self) -> u64 {
         let visible = self.states.visible().txn;
         self.snapshots.oldest().map_or(visible, |oldest| oldest.min(visible))
+    }
+
+    /// As of which transactions somebody reads, or may from now on.
+    pub fn readable(&self) -> Readable {
+        let visible = self.states.visible().txn;
+        let live = self.snapshots.live();
+        let oldest = live.first().map_or(visible, |oldest| visible.min(*oldest));
+        let is_all = live.len() < Snapshots::MOST_LISTED;
+        Readable { oldest, live, visible: if is_all { visible } else { 0 } }
     }
 
     /// An error if nothing may be written any more.
@@ -145,7 +162,7 @@ impl Commits {
     /// reserve.
     fn reserve_on_full_disk(&self, records: &[Packed], full: StoreError) -> Result<Room> {
         if self.config.journal.checkpoints == Checkpoints::Continuous {
-            self.checkpoint_all(u64::MAX)?;
+            self.checkpoint_all(&|| true)?;
         }
         match self.journal.reserve(records) {
             Err(StoreError::Full { .. }) if self.spare.release() => self.journal.reserve(records),
@@ -292,12 +309,36 @@ impl Commits {
         self.lengths.lock().floor = extents;
     }
 
+    /// Why writers wait or will, if they do for longer than a moment.
+    pub fn stalled(&self) -> Option<String> {
+        /// A checkpoint in a hurry takes less.
+        const LONG_NS: u64 = 10_000_000_000;
+        if let Some(e) = self.checkpointer.stalled() {
+            return Some(e.to_string());
+        }
+        let ns = self.room.waited_ns(&self.config.clock);
+        (ns >= LONG_NS).then(|| {
+            format!(
+                "writers have waited for {} s until a checkpoint gives back journal, which is at {} of {} bytes",
+                ns / 1_000_000_000,
+                self.journal.bytes_in_use(),
+                self.bound_bytes()
+            )
+        })
+    }
+
     /// Counters of commits, journal and checkpoints.
     pub fn stats(&self) -> JournalStats {
         let (versioned_pages, versions, versions_in_memory) = self.fetch.core.pages.versions.counts();
         let block = self.block.lock().clone();
         let bytes_to_recover = self.journal.bytes_since(block.journal);
         // A store that is open for reading only is well.
+        let oldest = self.snapshots.oldest_live();
+        let held = oldest.as_ref().filter(|oldest| oldest.txn < self.states.visible().txn);
+        let held_bytes =
+            held.map_or(0, |oldest| self.journal.bytes_since(self.journal.first_file_after(oldest.txn)));
+        let (used_bytes, free_bytes) = self.journal.file_bytes();
+        let now_ns = self.config.clock.now_ns();
         let failure = self.poison.get().filter(|why| !matches!(***why, StoreError::ReadOnly { .. }));
         JournalStats {
             bytes_to_recover,
@@ -307,11 +348,16 @@ impl Commits {
             versions,
             versions_in_memory,
             versions_bytes: self.fetch.core.pages.versions.memory_pages() * PAGE_BYTES as u64,
-            oldest_reader: self.snapshots.oldest(),
+            oldest_reader: oldest.as_ref().map(|oldest| oldest.txn),
+            oldest_reader_ns: oldest.as_ref().map_or(0, |o| now_ns.saturating_sub(o.since_ns)),
+            oldest_reader_account: oldest.map(|oldest| oldest.holder).unwrap_or_default(),
+            held_bytes,
+            file_bytes: used_bytes + free_bytes,
             newest: self.states.visible().txn,
             checkpointed: block.txn,
             poisoned: failure.map(|e| e.to_string()),
-            stalled: self.checkpointer.stalled().map(|e| e.to_string()),
+            stalled: self.stalled(),
+            room_waits: self.room.waits(),
             ..self.journal.meters.read()
         }
     }

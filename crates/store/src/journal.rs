@@ -23,6 +23,7 @@ pub(crate) mod stream;
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -38,7 +39,7 @@ use crate::settings::opener::Directory;
 use crate::superblock::TailPlace;
 use crate::superblock::current::CurrentBlock;
 use file::{BLOCK, JournalFile};
-use record::{ALIGN, FILE_HEAD, FileHead, Head, Link, Packed};
+use record::{ALIGN, FILE_HEAD, FileHead, Head, Kind, Link, Packed};
 
 /// Where a change is: record and place in its payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,6 +86,8 @@ struct JournalTail {
     position: u64,
     sequence: u64,
     previous: u64,
+    /// The transaction whose parts were appended last, and the file of its first part.
+    parts: Parts,
     /// Whole stretches of files before the last one that are not written yet.
     full: Vec<PendingWrite>,
     /// Bytes from `begin` on, a block's begin; what was written already of that block included.
@@ -106,13 +109,43 @@ struct Files {
     used: BTreeMap<u64, Arc<JournalFile>>,
     /// Sequence and checksum of the record before the first one of each.
     before: BTreeMap<u64, (u64, u64)>,
-    /// Highest transaction with a record in a file in use.
+    /// Highest *committed* transaction with a record in a file in use. Parts of a transaction
+    /// that has not committed count by its pin alone: when it ends without a commit they are
+    /// nobody's.
     last_txn: BTreeMap<u64, u64>,
     free: Vec<Arc<JournalFile>>,
     /// Files that were made and are durable, with their names.
     slots: u32,
     /// Numbers of files that somebody still reads.
     pinned: BTreeMap<u64, usize>,
+}
+
+/// The parts of a transaction: they become a commit's only when that commit comes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Parts {
+    txn: u64,
+    first_file: u64,
+}
+
+impl Parts {
+    /// The file of the first record of transaction `txn`, the next one of which is in `file`.
+    /// One transaction appends at a time.
+    fn first_file(&mut self, txn: u64, file: u64) -> u64 {
+        if self.txn != txn {
+            *self = Parts { txn, first_file: file };
+        }
+        self.first_file
+    }
+}
+
+impl Files {
+    /// Notes that a committed transaction has records in these files.
+    fn committed(&mut self, txn: u64, files: RangeInclusive<u64>) {
+        for file in files {
+            let last = self.last_txn.entry(file).or_insert(0);
+            *last = txn.max(*last);
+        }
+    }
 }
 
 /// Where an earlier life left the journal.
@@ -172,6 +205,7 @@ impl Journal {
                 position: 0,
                 sequence: end.sequence,
                 previous: end.previous,
+                parts: Parts::default(),
                 full: Vec::new(),
                 open: Vec::new(),
                 begin: 0,
@@ -183,7 +217,7 @@ impl Journal {
             synced_place: Mutex::new(found.place),
             block,
             leading: AtomicBool::new(false),
-            changed: EventCount::new(&config.clock),
+            changed: EventCount::named(&config.clock, "a sync of the journal"),
             unsynced: Mutex::new(unsynced),
             poison,
             unpacked: Mutex::default(),
@@ -236,13 +270,10 @@ impl Journal {
             tail.dirty = true;
             self.meters.appended(need, r.raw.into());
         }
-        let number = tail.number;
-        let mut files = self.files.lock();
-        let last = files.last_txn.entry(number).or_insert(0);
-        *last = txn.max(*last);
-        for (file, _) in &places {
-            let last = files.last_txn.entry(*file).or_insert(0);
-            *last = txn.max(*last);
+        let (first, number) = (places.first().map_or(tail.number, |p| p.0), tail.number);
+        let first = tail.parts.first_file(txn, first);
+        if records.last().is_some_and(|r| r.kind == Kind::Commit) {
+            self.files.lock().committed(txn, first..=number);
         }
         assert!(room.next().is_none(), "room was reserved for just these records");
         debug_assert!(places.is_sorted(), "records come one after the other");
@@ -374,7 +405,7 @@ impl Journal {
         (pieces, end)
     }
 
-    /// The first file that holds a record of a transaction after `txn`; beyond the last if
+    /// The first file that holds a record of a committed transaction after `txn`; beyond the last if
     /// there is none.
     pub fn first_file_after(&self, txn: u64) -> u64 {
         let tail = self.tail.lock();

@@ -106,6 +106,7 @@ pub use settings::read_ahead::ReadAhead;
 pub use snowmelt_io::{Clock, EventCount, notice};
 pub use store::background::IDLE_NS;
 pub use store::{DEFAULT_STRIPE, Store, remove_unfinished};
+pub use sync::waits::{ShownWait, WaitFor, WaitSign, WaitTimes, Waiter};
 pub use tree::announce::{AnyTree, Levels, announce};
 pub use tree::record::apply::{RecordChange, RecordsApplied};
 pub use tree::record::build::RecordTreeBuilder;

@@ -14,12 +14,13 @@ use std::sync::atomic::AtomicBool;
 use snowmelt_io::{DeviceCounters, is_block_device};
 
 use crate::commit::Commits;
-use crate::commit::checkpoint::{Begin, CheckpointStep};
+use crate::commit::room::WorkBy;
 use crate::error::{Result, StoreError};
 use crate::files::lock::Lock;
 use crate::files::reserve;
 use crate::format::catalog::Catalog;
 use crate::history::snapshot::Snapshot;
+use crate::history::versions::Readable;
 use crate::journal::meters::JournalStats;
 use crate::memory::budget::MemoryBudget;
 use crate::page::geometry::{ExtentId, Geometry};
@@ -37,6 +38,7 @@ use crate::space::extent::Extent;
 use crate::space::meta_pages::MetaPlacing;
 use crate::store::background::{BackgroundThread, Work};
 use crate::sync::turn::WriterGate;
+use crate::sync::waits::Waiter;
 
 /// Name of the only stripe of a database that was made without any.
 pub const DEFAULT_STRIPE: &str = "stripe-0";
@@ -230,7 +232,7 @@ impl Store {
     /// Publishes a hand-made version of a page: snapshots as of `txn` and later see it.
     #[doc(hidden)]
     pub fn publish_version(&self, page: PageId, txn: u64, state: PageBuf) {
-        self.fetch.core.pages.publish_version(page, txn, Some(Arc::new(state)), None, 0);
+        self.fetch.core.pages.publish_version(page, txn, Some(Arc::new(state)), None, &Readable::default());
     }
 
     /// Drops the versions of a page up to and including `txn`.
@@ -242,7 +244,7 @@ impl Store {
     /// What commits, journal and checkpoints did since the database was opened, and how much is
     /// waiting.
     pub fn journal_stats(&self) -> JournalStats {
-        self.commits.stats()
+        JournalStats { turn_waits: self.writers.waits(), ..self.commits.stats() }
     }
 
     /// What opening read from the journal.
@@ -255,29 +257,46 @@ impl Store {
         self.commits.poison.get().filter(|_| !self.config.is_read_only()).cloned()
     }
 
+    /// Why changes fail or will wait for long, if so: a write failed, or the journal is as long
+    /// as it may be and nothing gives it back.
+    pub fn unready(&self) -> Option<String> {
+        self.poisoned().map(|why| why.to_string()).or_else(|| self.commits.unready())
+    }
+
     /// Writes all pages back that may be, and starts the journal anew as far as that goes. True
     /// when nothing is left in the journal.
     pub fn checkpoint(&self) -> Result<bool> {
+        self.checkpoint_while(&|| true)
+    }
+
+    /// The same, as long as `go_on` says so; it is asked between short pieces of work.
+    pub fn checkpoint_while(&self, go_on: &dyn Fn() -> bool) -> Result<bool> {
         self.commits.settle()?;
-        self.commits.checkpoint_all(u64::MAX)
+        self.commits.checkpoint_all(go_on)
     }
 
     /// Writes all pages back and gives free space at the end of the stripes back. Catalog and
     /// map go to the front where that makes the stripes shorter.
     pub fn compact(&self) -> Result<()> {
-        self.checkpoint()?;
+        self.compact_while(&|| true)
+    }
+
+    /// The same, as long as `go_on` says so; what was done by then stays done.
+    pub fn compact_while(&self, go_on: &dyn Fn() -> bool) -> Result<()> {
+        self.checkpoint_while(go_on)?;
         let commits = &self.commits;
         let lies_behind = commits.meta.lock().lies_behind(&commits.fetch.core.space.read());
         if lies_behind {
             *commits.meta_again.lock() = Some(MetaPlacing::Front);
-            self.checkpoint()?;
+            self.checkpoint_while(go_on)?;
         }
         // The super-block names extents that were given up since its map was taken.
         let is_short = self.fetch.core.space.read().len() < commits.block.lock().extents;
         if is_short {
             *commits.meta_again.lock() = Some(MetaPlacing::Reuse);
-            self.checkpoint()?;
+            self.checkpoint_while(go_on)?;
         }
+        self.commits.shrink_journal_to_rest();
         self.commits.set_lengths()
     }
 
@@ -323,34 +342,10 @@ impl Store {
         }
     }
 
-    /// Waits while the journal is longer than it may be.
-    pub(crate) fn wait_for_room(&self) -> Result<()> {
-        /// Pause between two looks while the background thread works.
-        const PAUSE_NS: u64 = 1_000_000;
-        let commits = &self.commits;
-        if self.config.journal.checkpoints == Checkpoints::Held {
-            return Ok(());
-        }
-        let bound = commits.bound_bytes();
-        let most = self.config.journal.most_bytes.min(bound.saturating_add(bound / 4));
-        while commits.journal.bytes_in_use() > most {
-            commits.check_poison()?;
-            if let Some(e) = commits.checkpointer.stalled() {
-                return Err((*e).clone());
-            }
-            let durable = commits.block.lock().txn;
-            if commits.snapshots.oldest().is_some_and(|oldest| oldest <= durable) {
-                // A reader holds it back; a longer journal is better than a writer that waits
-                // for that.
-                return Ok(());
-            }
-            if self.background.is_some() {
-                self.config.clock.sleep_ns(PAUSE_NS);
-            } else if commits.checkpoint_step(Begin::Now)? == CheckpointStep::Idle {
-                return Ok(());
-            }
-        }
-        Ok(())
+    /// Waits while the journal is longer than it may be; false when the waiter gave up.
+    pub(crate) fn wait_for_room(&self, waiter: &Waiter<'_>) -> Result<bool> {
+        let by = if self.background.is_some() { WorkBy::Thread } else { WorkBy::Waiter };
+        self.commits.wait_for_room(by, waiter)
     }
 
     /// The end: what is not written back in time stays in the journal.
@@ -361,16 +356,20 @@ impl Store {
         }
         let until_ns = commits.config.clock.now_ns().saturating_add(commits.config.close_ms * 1_000_000);
         let done = commits.settle().and_then(|()| {
-            if commits.states.visible().txn > commits.block.lock().txn {
+            // So that nothing of it is needed later: nor is what large transactions left that
+            // were dropped.
+            let is_long = commits.bytes_to_recover() > self.config.journal.file_bytes;
+            if is_long || commits.states.visible().txn > commits.block.lock().txn {
                 commits.journal.end_file();
             }
             if self.config.journal.checkpoints == Checkpoints::Held {
                 return Ok(false);
             }
-            commits.checkpoint_all(until_ns)
+            commits.checkpoint_all(&|| commits.config.clock.now_ns() < until_ns)
         });
         // What is left in the journal must be there when it is opened again.
         let done = done.and_then(|_| commits.write_tail());
+        commits.shrink_journal_to_rest();
         if let Err(e) = done {
             snowmelt_io::notice(&format!("closing {}: {e}", commits.dir.display()));
         }

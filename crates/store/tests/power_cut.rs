@@ -71,6 +71,8 @@ fn acknowledged_commits_of_threads_survive_power_cuts() {
             && tally.recovered_commits > 100
             && tally.loads > 100
             && tally.backups > 20
+            && tally.giants > 20
+            && tally.dropped_giants > 10
     );
 }
 
@@ -114,6 +116,8 @@ fn acknowledged_commits_survive_power_cuts() {
             && tally.backups > 100
             && tally.cut_backups > 20
             && tally.aside > 1000
+            && tally.giants > 50
+            && tally.dropped_giants > 20
     );
 }
 
@@ -150,4 +154,20 @@ fn a_journal_reused_too_early_is_found() {
 #[test]
 fn a_version_written_back_under_a_reader_is_found() {
     is_found(Plant::WriteUnderReader);
+}
+
+/// After a giant transaction was dropped or cut off, the journal stayed too long, no checkpoint
+/// began since nothing was to be written back, and writers waited for ever. Threads find that by
+/// the wait, one thread by the length.
+#[test]
+fn a_writer_that_waits_for_ever_is_found_by_threads() {
+    let plant = Plant::KeepDeadJournal;
+    let why = run_crew(seed(), 1000, Some(plant)).expect_err("the planted bug was not found");
+    eprintln!("{plant:?} found: {why}");
+    assert!(why.contains("Writer waits for room in the journal"), "{why}");
+}
+
+#[test]
+fn a_dead_journal_that_is_kept_is_found() {
+    is_found(Plant::KeepDeadJournal);
 }

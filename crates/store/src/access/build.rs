@@ -34,6 +34,7 @@ use crate::page::{self, PAGE_BYTES, PageBuf, PageId, TreeId};
 use crate::space::extent::Extent;
 use crate::store::Store;
 use crate::sync::turn::Turn;
+use crate::sync::waits::Waiter;
 
 /// Most extents a tree takes at a time.
 const MOST_EXTENTS_AT_ONCE: u32 = 16;
@@ -83,16 +84,22 @@ impl Store {
     /// Begins a bulk build, when the transaction under way has ended. One at a time; none after
     /// a failed write of the super-block, until the database is opened again.
     pub fn begin_build(self: &Arc<Self>) -> Result<Build> {
-        let (txn, turn) = self.build_number()?;
+        Ok(self.begin_build_for(&Waiter::PATIENT)?.expect("it does not give up"))
+    }
+
+    /// The same for one that may give up waiting: `None` then.
+    pub fn begin_build_for(self: &Arc<Self>, waiter: &Waiter<'_>) -> Result<Option<Build>> {
+        let Some((txn, turn)) = self.build_number(waiter)? else { return Ok(None) };
         let next_tree = self.commits.tree_number(&self.commits.states.appended().catalog);
         let state = Mutex::new(BuildState { next_tree, ..Default::default() });
         let store = self.clone();
         let shared = Shared { store, txn, suffix: "", place: None, state, _turn: Some(turn) };
-        Ok(Build { shared: Arc::new(shared) })
+        Ok(Some(Build { shared: Arc::new(shared) }))
     }
 
     /// Begins a build of up to `trees` trees beside the writers, who wait at its begin and at
-    /// its commit only. `suffix` follows the names of its trees and records.
+    /// its commit only. `suffix` follows the names of its trees and records. `None` when the
+    /// waiter gave up.
     ///
     /// Errors: as [`Store::begin_build`].
     pub fn begin_build_beside(
@@ -100,9 +107,10 @@ impl Store {
         trees: u32,
         suffix: &'static str,
         place: BuildPlace,
-    ) -> Result<Build> {
+        waiter: &Waiter<'_>,
+    ) -> Result<Option<Build>> {
         assert!(!suffix.is_empty(), "it replaces nothing");
-        let (txn, turn) = self.build_number()?;
+        let Some((txn, turn)) = self.build_number(waiter)? else { return Ok(None) };
         let first = self.commits.tree_number(&self.commits.states.appended().catalog);
         // Until the commit the catalog does not know of them.
         self.commits.next_tree.fetch_max(first + trees, Ordering::AcqRel);
@@ -110,16 +118,19 @@ impl Store {
         let state = Mutex::new(BuildState { next_tree: first, ..Default::default() });
         let store = self.clone();
         let shared = Shared { store, txn, suffix, place: Some(place), state, _turn: None };
-        Ok(Build { shared: Arc::new(shared) })
+        Ok(Some(Build { shared: Arc::new(shared) }))
     }
 
-    /// The number of a build that begins, and the turn.
-    fn build_number(&self) -> Result<(u64, Turn)> {
+    /// The number of a build that begins, and the turn; `None` when the waiter gave up.
+    fn build_number(&self, waiter: &Waiter<'_>) -> Result<Option<(u64, Turn)>> {
         self.commits.check_poison()?;
         if self.building.swap(true, Ordering::AcqRel) {
             return Err(StoreError::BuildBusy);
         }
-        let turn = self.writers.enter();
+        let Some(turn) = self.writers.enter(waiter) else {
+            self.building.store(false, Ordering::Release);
+            return Ok(None);
+        };
         // The state that is looked at while building must be the one that the build replaces.
         if let Err(error) = self.commits.settle() {
             self.building.store(false, Ordering::Release);
@@ -130,7 +141,7 @@ impl Store {
         // What it writes carries its number: nobody else may use it, even if the build is given up.
         self.commits.next_txn.fetch_max(txn + 1, Ordering::AcqRel);
         assert!(txn > before.txn, "a build is newer than what it replaces");
-        Ok((txn, turn))
+        Ok(Some((txn, turn)))
     }
 
     /// Whether a build is under way.
@@ -183,6 +194,14 @@ impl Build {
     /// Makes the build the database. When this returns the new state is durable; on an error
     /// the old state stays.
     pub fn commit(self) -> Result<()> {
+        let is_done = self.commit_for(&Waiter::PATIENT)?;
+        assert!(is_done, "it does not give up");
+        Ok(())
+    }
+
+    /// The same for one that may give up waiting for the turn: false then, and the old state
+    /// stays.
+    pub fn commit_for(self, waiter: &Waiter<'_>) -> Result<bool> {
         let shared = &self.shared;
         let state = shared.state.lock();
         if let Some(cause) = &state.poison {
@@ -194,7 +213,7 @@ impl Build {
         drop(state);
         shared.store.commits.set_lengths()?;
         shared.store.fetch.stripes.sync()?;
-        shared.switch()
+        shared.switch(waiter)
     }
 }
 
@@ -217,10 +236,16 @@ impl Shared {
         (catalog, dropped)
     }
 
-    /// Commits the switch, then has it checkpointed.
-    fn switch(&self) -> Result<()> {
+    /// Commits the switch, then has it checkpointed; false when the waiter gave up.
+    fn switch(&self, waiter: &Waiter<'_>) -> Result<bool> {
         let commits = &self.store.commits;
-        let turn = self._turn.is_none().then(|| self.store.writers.enter());
+        let turn = match self._turn {
+            Some(_) => None,
+            None => match self.store.writers.enter(waiter) {
+                Some(turn) => Some(turn),
+                None => return Ok(false),
+            },
+        };
         let most = self.store.fetch.core.pages.pool.most_pages() / self.store.geometry.extent_pages as u64;
         if self.store.fetch.core.space.read().len() > most {
             let why = "the database has grown beyond what it was opened for: close it and build again";
@@ -250,11 +275,11 @@ impl Shared {
         self.store.fetch.core.count_pages();
         if turn.is_some() {
             // Writing back can wait, and the writers need not.
-            return Ok(());
+            return Ok(true);
         }
         // The build is durable; if this cannot be done now, the checkpointer does it later.
-        let _ = commits.checkpoint_all(u64::MAX);
-        Ok(())
+        let _ = commits.checkpoint_all(&|| true);
+        Ok(true)
     }
 
     fn pack(&self, old: &Catalog) -> (Vec<Packed>, Catalog, Vec<TreeId>) {

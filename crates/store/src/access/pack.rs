@@ -9,6 +9,7 @@ use crate::format::string::append_diff;
 use crate::format::tuple::row_diff;
 use crate::history::private::{Private, PrivatePage};
 use crate::history::step::Step;
+use crate::history::versions::Readable;
 use crate::journal::change::{self, ExtentChange};
 use crate::journal::meters::JournalMeters;
 use crate::journal::record::{Kind, Packed};
@@ -200,10 +201,10 @@ impl PackedCommit {
         }
     }
 
-    /// Publishes the pages as versions of `txn`; nobody reads as of a transaction before `oldest`.
-    pub fn publish(&self, visible: &VisiblePages, txn: u64, appended: &Appended, oldest: u64) {
+    /// Publishes the pages as versions of `txn`; `readable` says as of what somebody reads.
+    pub fn publish(&self, visible: &VisiblePages, txn: u64, appended: &Appended, readable: &Readable) {
         assert_eq!(appended.places.len(), self.records.len(), "each record has its place");
-        assert!(oldest < txn, "nobody reads as of a commit that is being published");
+        assert!(readable.oldest < txn, "nobody reads as of a commit that is being published");
         for p in &self.pages {
             let loc = match p.place {
                 PagePlace::Record(record, at) => {
@@ -213,7 +214,7 @@ impl PackedCommit {
                 PagePlace::Journal(loc) => loc,
             };
             let step = Step { txn, loc, diff_bytes: p.diff_bytes };
-            visible.publish_version(p.page, txn, p.state.clone(), Some(step), oldest);
+            visible.publish_version(p.page, txn, p.state.clone(), Some(step), readable);
         }
     }
 }

@@ -94,6 +94,7 @@ impl Reader {
     /// From now on it reads on behalf of `account`.
     pub fn charge_to(&mut self, account: &Arc<Account>) {
         self.flush();
+        self.snapshot.held_by(|| account.named_one().to_owned());
         self.shares = Shares::of(account);
     }
 

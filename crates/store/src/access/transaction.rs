@@ -33,6 +33,7 @@ use crate::pool::PageRef;
 use crate::read::account::Account;
 use crate::store::Store;
 use crate::sync::turn::Turn;
+use crate::sync::waits::Waiter;
 
 /// A write transaction under way.
 pub struct Transaction {
@@ -74,14 +75,21 @@ impl Store {
     ///
     /// Errors: nothing may be written after a failed write; no space.
     pub fn begin(self: &Arc<Self>) -> Result<Transaction> {
-        Ok(self.begin_while(&|| true)?.expect("it does not give up"))
+        Ok(self.begin_for(&Waiter::PATIENT)?.expect("it does not give up"))
     }
 
     /// The same, as long as `go_on` says so while it waits; it is asked some tens of times a
     /// second. `None` when it gave up.
     pub fn begin_while(self: &Arc<Self>, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Option<Transaction>> {
-        self.wait_for_room()?;
-        let Some(turn) = self.writers.enter_while(go_on) else { return Ok(None) };
+        self.begin_for(&Waiter { go_on, sign: None })
+    }
+
+    /// The same for one whose waits are shown.
+    pub fn begin_for(self: &Arc<Self>, waiter: &Waiter<'_>) -> Result<Option<Transaction>> {
+        if !self.wait_for_room(waiter)? {
+            return Ok(None);
+        }
+        let Some(turn) = self.writers.enter(waiter) else { return Ok(None) };
         self.slow_down();
         let commits = &self.commits;
         commits.check_poison()?;
@@ -359,7 +367,7 @@ impl Transaction {
             let room = commits.reserve(&packed.records, self.may_use)?;
             let (space, store, dropped) = (&mut self.space, &self.store, &self.dropped);
             let appended = commits.append(&packed.records, room, &self.state, generation, |appended| {
-                packed.publish(&store.fetch.core.pages, txn, appended, store.commits.oldest_readable());
+                packed.publish(&store.fetch.core.pages, txn, appended, &store.commits.readable());
                 store.fetch.core.space.write().apply(txn, space.finish(), dropped);
                 note.take().into_iter().for_each(|note| note());
             });

@@ -22,7 +22,7 @@
 //! need is held for longer than a short piece of work, and none during I/O.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use snowmelt_io::{AlignedBuf, Clock};
@@ -52,6 +52,8 @@ const MOST_SLOWED_NS: u64 = 4_000_000;
 /// Progress of the checkpoint under way.
 pub(crate) struct Checkpointer {
     running: LongLock<Option<Running>>,
+    /// Whether there is one under way, for those who only look.
+    under_way: AtomicBool,
     /// Why writing back waits: no space.
     stalled: Mutex<Option<Arc<StoreError>>>,
     /// When the last checkpoint ended or was given up.
@@ -98,11 +100,17 @@ impl Checkpointer {
     /// Nothing under way.
     pub fn new(clock: &Clock) -> Checkpointer {
         Checkpointer {
-            running: LongLock::new(None, clock),
+            running: LongLock::new("the checkpointer's turn", None, clock),
+            under_way: AtomicBool::new(false),
             stalled: Mutex::default(),
             last_ns: AtomicU64::new(0),
             last_bytes: AtomicU64::new(0),
         }
+    }
+
+    /// Whether a checkpoint is under way.
+    pub fn is_under_way(&self) -> bool {
+        self.under_way.load(Ordering::Acquire)
     }
 
     /// Why writing back waits, if it does.
@@ -119,15 +127,20 @@ impl Commits {
         let mut running = self.checkpointer.running.lock();
         let result = match &mut *running {
             None => {
-                if !self.is_due(begin) {
-                    return Ok(CheckpointStep::Idle);
+                if self.is_due(begin) {
+                    *running = self.begin_checkpoint();
+                    self.checkpointer.under_way.store(running.is_some(), Ordering::Release);
+                    if running.is_some() {
+                        return Ok(CheckpointStep::More);
+                    }
                 }
-                *running = self.begin_checkpoint();
-                return Ok(if running.is_some() { CheckpointStep::More } else { CheckpointStep::Idle });
+                let given = self.give_back_dead()?;
+                return Ok(if given { CheckpointStep::Ended } else { CheckpointStep::Idle });
             }
             Some(r) if r.at < r.pages.len() => {
                 let most = match begin {
                     Begin::Now => HURRIED_BATCH,
+                    Begin::WhenDue if self.room.is_wanted() => HURRIED_BATCH,
                     Begin::WhenDue => self.due_pages(r),
                 };
                 if most == 0 {
@@ -157,19 +170,25 @@ impl Commits {
         self.checkpointer.last_ns.store(now_ns, Ordering::Relaxed);
         self.fetch.core.pages.versions.keep_from(None);
         *running = None;
+        self.checkpointer.under_way.store(false, Ordering::Release);
+        self.room.notify();
         result
     }
 
-    /// Checkpoints until all is written back that may be. True when nothing is left.
-    pub fn checkpoint_all(&self, until_ns: u64) -> Result<bool> {
+    /// Checkpoints until all is written back that is committed by now and may be, as long as
+    /// `go_on` says so. True when nothing is left: what comes meanwhile is left to the next.
+    pub fn checkpoint_all(&self, go_on: &dyn Fn() -> bool) -> Result<bool> {
+        let until_txn = self.states.visible().txn;
         loop {
             let step = self.checkpoint_step(Begin::Now)?;
             let durable = self.block.lock().txn;
-            if durable >= self.states.visible().txn && step == CheckpointStep::Idle {
-                return Ok(true);
-            }
-            if step == CheckpointStep::Idle || self.config.clock.now_ns() >= until_ns {
-                return Ok(false);
+            let is_over = match step {
+                CheckpointStep::Idle => true,
+                CheckpointStep::Ended => durable >= until_txn && self.meta_again.lock().is_none(),
+                CheckpointStep::More | CheckpointStep::Later(_) => false,
+            };
+            if is_over || !go_on() {
+                return Ok(is_over && durable >= self.states.visible().txn);
             }
         }
     }
@@ -186,6 +205,9 @@ impl Commits {
         let waited_ns = self.config.clock.now_ns().saturating_sub(c.last_ns.load(Ordering::Relaxed));
         if c.stalled.lock().is_some() {
             return waited_ns >= 1_000_000_000;
+        }
+        if self.room.is_wanted() {
+            return true;
         }
         let appended = self.journal.meters.read_appended();
         let settings = &self.config.journal;
@@ -430,7 +452,9 @@ impl Commits {
         };
         assert!(self.block.lock().txn >= r.state.txn, "the super-block names the checkpoint");
         meta.settle(&self.fetch.core.space, &self.meta);
+        self.note_taken();
         self.journal.recycle(first);
+        self.shrink_journal();
         self.give_out_again(r.state.txn);
         self.checkpointer.last_bytes.store(r.bytes, Ordering::Relaxed);
         self.journal.meters.checkpointed();
@@ -440,7 +464,7 @@ impl Commits {
 
     /// The first journal file that a recovery from C, a version in the table or a transaction
     /// under way needs.
-    fn first_needed_file(&self, txn: u64) -> u64 {
+    pub(super) fn first_needed_file(&self, txn: u64) -> u64 {
         let mut first = self.journal.first_file_after(txn);
         // Pins first: what a transaction wrote early goes from its pin into the table when it
         // commits, never back.

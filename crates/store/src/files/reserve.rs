@@ -52,7 +52,7 @@ impl Reserve {
             }
             None => (0, None),
         };
-        let this = Reserve { device, bytes, held: LongLock::new(held, &config.clock) };
+        let this = Reserve { device, bytes, held: LongLock::new("the reserve", held, &config.clock) };
         this.refill();
         this
     }

@@ -6,8 +6,8 @@
 //! may see it. Invariant: `oldest()` is never newer than a live snapshot.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
@@ -25,8 +25,11 @@ pub(crate) struct Snapshots {
 struct LiveState {
     count: usize,
     state: Arc<State>,
-    /// When the latest of them was taken.
+    /// When the first of them was taken, and the latest.
+    first_ns: u64,
     taken_ns: u64,
+    /// On whose behalf somebody reads as of it.
+    holder: Arc<OnceLock<String>>,
     cancelled: Arc<AtomicBool>,
 }
 
@@ -37,18 +40,42 @@ impl Snapshots {
         let mut live = self.live.lock();
         let state = state();
         let txn = state.txn;
-        let fresh = || LiveState { count: 0, state: state.clone(), taken_ns: 0, cancelled: Arc::default() };
+        let fresh = || LiveState {
+            count: 0,
+            state: state.clone(),
+            first_ns: now_ns,
+            taken_ns: 0,
+            holder: Arc::default(),
+            cancelled: Arc::default(),
+        };
         let entry = live.entry(txn).or_insert_with(fresh);
         assert_eq!(entry.state.txn, txn, "snapshots of one transaction share its state");
         entry.count += 1;
         entry.taken_ns = entry.taken_ns.max(now_ns);
-        let cancelled = entry.cancelled.clone();
-        Snapshot { live: Arc::new(Live { txn, of: self.clone(), cancelled }), state, pages: None }
+        let (cancelled, holder) = (entry.cancelled.clone(), entry.holder.clone());
+        Snapshot { live: Arc::new(Live { txn, of: self.clone(), cancelled, holder }), state, pages: None }
+    }
+
+    /// The oldest live snapshot.
+    pub(crate) fn oldest_live(&self) -> Option<OldestSnapshot> {
+        let live = self.live.lock();
+        let (txn, entry) = live.first_key_value()?;
+        let holder = entry.holder.get().cloned().unwrap_or_default();
+        Some(OldestSnapshot { txn: *txn, since_ns: entry.first_ns, holder })
     }
 
     /// The oldest transaction a live snapshot reads as of.
     pub(crate) fn oldest(&self) -> Option<u64> {
         self.live.lock().keys().next().copied()
+    }
+
+    /// Transactions that are listed at most.
+    pub(crate) const MOST_LISTED: usize = 64;
+
+    /// The transactions that live snapshots read as of, the oldest first, up to
+    /// [`MOST_LISTED`](Self::MOST_LISTED).
+    pub(crate) fn live(&self) -> Vec<u64> {
+        self.live.lock().keys().copied().take(Self::MOST_LISTED).collect()
     }
 
     /// What every live snapshot may see: the state of the oldest one, or `visible` when there
@@ -80,6 +107,16 @@ impl Snapshots {
     }
 }
 
+/// The oldest live snapshot, or one of several of the same transaction.
+#[derive(Clone, Debug)]
+pub(crate) struct OldestSnapshot {
+    pub txn: u64,
+    /// When it was taken.
+    pub since_ns: u64,
+    /// Name of the account that first read as of it; empty when none has said so.
+    pub holder: String,
+}
+
 /// A point in the database's history; every read is as of one. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -94,6 +131,7 @@ struct Live {
     txn: u64,
     of: Arc<Snapshots>,
     cancelled: Arc<AtomicBool>,
+    holder: Arc<OnceLock<String>>,
 }
 
 impl Snapshot {
@@ -131,6 +169,11 @@ impl Snapshot {
     /// True when it was given up because its reader took too long.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.live.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Notes on whose behalf somebody reads as of it; `name` is asked the first time.
+    pub(crate) fn held_by(&self, name: impl FnOnce() -> String) {
+        self.live.holder.get_or_init(name);
     }
 
     /// The pages of the transaction it was taken in.

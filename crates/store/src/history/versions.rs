@@ -76,6 +76,31 @@ enum VersionState {
     Waiting(Box<WaitingPage>),
 }
 
+/// As of which transactions somebody reads, or may from now on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Readable {
+    /// Nobody reads as of an earlier one.
+    pub oldest: u64,
+    /// Those that somebody reads as of, ascending; not all when there are many.
+    pub live: Vec<u64>,
+    /// Readers to come read as of this one or a later one; 0 when `live` is not all.
+    pub visible: u64,
+}
+
+impl Readable {
+    /// As of this one and all later ones.
+    #[cfg(test)]
+    pub fn since(oldest: u64) -> Readable {
+        Readable { oldest, ..Readable::default() }
+    }
+
+    /// Whether somebody may see the version of transaction `txn` of a page that has a next one.
+    fn may_see(&self, txn: u64, next: u64) -> bool {
+        let i = self.live.partition_point(|live| *live < txn);
+        next > self.visible || self.live.get(i).is_some_and(|live| *live < next)
+    }
+}
+
 /// What a snapshot sees of a page.
 #[derive(Debug)]
 pub(crate) enum Seen {
@@ -113,16 +138,18 @@ impl Versions {
 
     /// Adds the state of `page` as of `txn`, which must be newer than the versions there are;
     /// `mark` sets the page's bit. `step` is the change in the journal; without one the version
-    /// can only be in memory. Versions that nobody who reads as of `oldest` or later can see
-    /// are dropped: a page that every commit changes keeps few. (A checkpoint that meant to
-    /// write one of them leaves the page to the next: its newer version is in the journal.)
+    /// can only be in memory. Versions that nobody can see are dropped: a page that every commit
+    /// changes keeps few, also while an old state is held. (A checkpoint that meant to write one
+    /// that was the oldest leaves the page to the next: its newer version is in the journal. It
+    /// never means to write one between the oldest and the newest: nobody older than those who
+    /// see the oldest is left.)
     pub fn publish(
         &self,
         page: PageId,
         txn: u64,
         state: Option<Arc<PageBuf>>,
         step: Option<Step>,
-        oldest: u64,
+        readable: &Readable,
         mark: impl FnOnce(),
     ) {
         let mut pages = self.shard(page).write();
@@ -142,12 +169,13 @@ impl Versions {
             self.steps.fetch_add(1, Relaxed);
         }
         self.add(chain, txn, state.map_or(VersionState::Journal, VersionState::Memory));
-        let seen = chain.versions.partition_point(|v| v.txn <= oldest).saturating_sub(1);
+        let seen = chain.versions.partition_point(|v| v.txn <= readable.oldest).saturating_sub(1);
         self.drop_first(chain, seen);
         if seen > 0 {
             let oldest = chain.versions[0].txn;
             self.prune(chain, oldest);
         }
+        self.drop_between(chain, readable);
         mark();
     }
 
@@ -194,9 +222,35 @@ impl Versions {
         }
     }
 
-    /// Drops the states from memory of the versions up to `durable`.
-    fn leave(&self, chain: &mut Chain, durable: u64) {
-        for i in 0..chain.versions.len() {
+    /// Drops versions behind the oldest that nobody can see, and the changes that only they need.
+    fn drop_between(&self, chain: &mut Chain, readable: &Readable) {
+        let before = chain.versions.len();
+        let mut at = 1;
+        while at + 1 < chain.versions.len() {
+            let (txn, next) = (chain.versions[at].txn, chain.versions[at + 1].txn);
+            if readable.may_see(txn, next) {
+                at += 1;
+                continue;
+            }
+            let gone = chain.versions.remove(at);
+            debug_assert!(!matches!(gone.state, VersionState::Waiting(_)), "only the oldest waits");
+            self.count.fetch_sub(1, Relaxed);
+            self.in_memory.fetch_sub(u64::from(gone.state.is_in_memory()), Relaxed);
+        }
+        if chain.versions.len() < before {
+            let (oldest, next) = (chain.versions[0].txn, chain.versions[1].txn);
+            let kept = chain.history.partition_point(|s| s.txn <= oldest);
+            let needed = chain.image_of(next);
+            if kept < needed {
+                chain.history.drain(kept..needed);
+                self.steps.fetch_sub((needed - kept) as u64, Relaxed);
+            }
+        }
+    }
+
+    /// Drops the states from memory of the first `n` versions, those up to `durable`.
+    fn leave(&self, chain: &mut Chain, n: usize, durable: u64) {
+        for i in 0..n {
             let v = &mut chain.versions[i];
             if v.txn > durable || !v.state.is_in_memory() {
                 continue;
@@ -337,19 +391,21 @@ impl Versions {
     }
 
     /// Drops versions of transactions up to `durable` from memory, until at most `most` are
-    /// left or all were looked at. First those that are put together quickly.
+    /// left or all were looked at. First those that a newer one follows: only a reader of an old
+    /// state wants them. Then those that are put together quickly.
     pub fn shrink(&self, most: u64, durable: u64) {
         /// Changes that are put together quickly.
         const FEW: usize = 8;
-        for limit in [FEW, 8 * FEW, 64 * FEW, usize::MAX] {
+        for limit in [0, FEW, 8 * FEW, 64 * FEW, usize::MAX] {
             for _ in 0..SHARDS {
                 if self.in_memory.load(Relaxed) <= most {
                     return;
                 }
                 let hand = self.hand.fetch_add(1, Relaxed) as usize % SHARDS;
                 for chain in self.shards[hand].write().values_mut() {
-                    if !chain.history.is_empty() && chain.changes() <= limit {
-                        self.leave(chain, durable);
+                    let n = if limit == 0 { chain.versions.len() - 1 } else { chain.versions.len() };
+                    if !chain.history.is_empty() && (limit == 0 || chain.changes() <= limit) {
+                        self.leave(chain, n, durable);
                     }
                 }
             }

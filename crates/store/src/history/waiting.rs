@@ -173,7 +173,7 @@ fn apply_bytes(state: &mut PageBuf, bytes: &[u8], spare: &mut Option<PageBuf>) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::versions::{Seen, Versions};
+    use crate::history::versions::{Readable, Seen, Versions};
     use crate::page::PAGE_BYTES;
     use proptest::prelude::*;
 
@@ -281,15 +281,15 @@ mod tests {
             |n| Step { txn: n, loc: loc(n), diff_bytes: None },
             |n| Step { txn: n, loc: loc(n), diff_bytes: Some(9) },
         );
-        versions.publish(PageId(5), 6, None, Some(image(6)), 4, || ());
-        versions.publish(PageId(5), 7, None, Some(change(7)), 4, || ());
+        versions.publish(PageId(5), 6, None, Some(image(6)), &Readable::since(4), || ());
+        versions.publish(PageId(5), 7, None, Some(change(7)), &Readable::since(4), || ());
         assert_eq!(memory(&versions, 5), state(4).to_vec());
         versions.shrink(0, 9);
         assert_eq!(way(&versions, 5), (4, (1..=4).map(loc).collect()));
         assert_eq!(way(&versions, 6), (6, vec![loc(6)]));
         assert_eq!(way(&versions, 7), (7, vec![loc(6), loc(7)]));
         // Nobody reads the old one any more.
-        versions.publish(PageId(5), 8, None, Some(change(8)), 7, || ());
+        versions.publish(PageId(5), 8, None, Some(change(8)), &Readable::since(7), || ());
         assert_eq!(way(&versions, 8), (8, vec![loc(6), loc(7), loc(8)]));
         assert_eq!(versions.counts().1, 2);
     }
@@ -302,7 +302,7 @@ mod tests {
             6,
             Some(std::sync::Arc::new(state(6))),
             Some(Step { txn: 6, loc: loc(6), diff_bytes: None }),
-            6,
+            &Readable::since(6),
             || (),
         );
         assert_eq!(memory(&versions, 6), state(6).to_vec());

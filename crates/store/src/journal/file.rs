@@ -3,8 +3,8 @@
 //!
 //! A slot's file is filled with zeros and synced before its first use, so that commits
 //! overwrite written blocks: a sync then has no metadata to write. Each use gives it the next
-//! *number*. Slots are made in order and never removed while the database is open, so opening
-//! finds them without listing a directory.
+//! *number*. Slots are made in order and never removed, so opening finds them without listing a
+//! directory. Files that are not needed for now are cut to nothing, and keep their names.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::path::{Path, PathBuf};
@@ -68,6 +68,13 @@ impl JournalFile {
     /// Cuts it to a length.
     pub fn cut(&self, bytes: u64) -> Result<()> {
         self.device.set_len(bytes).map_err(StoreError::device(&self.path, "cut the journal file"))
+    }
+
+    /// The same file, cut to nothing: its slot keeps its name, and is made again when there is
+    /// need.
+    pub fn emptied(&self) -> Result<JournalFile> {
+        self.cut(0)?;
+        Ok(JournalFile { path: self.path.clone(), slot: self.slot, bytes: 0, device: self.device.clone() })
     }
 
     /// What errors call a file of the journal that was not found: its slot is not known.

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use snowmelt_io::{Latency, LatencyMeter};
 
 use crate::sync::longest::Longest;
+use crate::sync::waits::WaitTimes;
 
 /// The live counters.
 #[derive(Default)]
@@ -75,6 +76,14 @@ pub struct JournalStats {
     pub versions_bytes: u64,
     /// The oldest transaction a live snapshot reads as of.
     pub oldest_reader: Option<u64>,
+    /// How long that is, in nanoseconds, and on whose behalf: an account's name.
+    pub oldest_reader_ns: u64,
+    /// See `oldest_reader_ns`.
+    pub oldest_reader_account: String,
+    /// Bytes of journal that are kept for it: what was committed since.
+    pub held_bytes: u64,
+    /// Bytes of all journal files, those that are free among them.
+    pub file_bytes: u64,
     /// The newest durable transaction.
     pub newest: u64,
     /// The last transaction whose pages are all on their stripes.
@@ -97,6 +106,10 @@ pub struct JournalStats {
     pub poisoned: Option<String>,
     /// Why writing back waits, if so.
     pub stalled: Option<String>,
+    /// How long writers waited for room in the journal.
+    pub room_waits: WaitTimes,
+    /// How long they waited for their turn.
+    pub turn_waits: WaitTimes,
 }
 
 impl JournalMeters {

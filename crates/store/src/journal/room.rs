@@ -65,7 +65,10 @@ pub(crate) enum Made {
 
 impl Maker {
     pub fn new(clock: &snowmelt_io::Clock) -> Maker {
-        Maker { making: LongLock::new(None, clock), not_before_ns: AtomicU64::new(0) }
+        Maker {
+            making: LongLock::new("the making of a journal file", None, clock),
+            not_before_ns: AtomicU64::new(0),
+        }
     }
 }
 
@@ -104,13 +107,41 @@ impl Journal {
         self.files.lock().free.extend(room.0);
     }
 
+    /// Cuts free files to nothing, the largest first, until those that are left have no more
+    /// than `most` bytes together. Nothing in a free file is needed, so a crash may leave any
+    /// length of it. What cannot be cut stays as it is: it is only longer than it need be.
+    pub fn shrink(&self, most: u64) {
+        loop {
+            let mut files = self.files.lock();
+            let free: u64 = files.free.iter().map(|f| f.bytes).sum();
+            if free <= most {
+                return;
+            }
+            let largest = (0..files.free.len()).max_by_key(|i| files.free[*i].bytes);
+            let file = files.free.swap_remove(largest.expect("some bytes are of some file"));
+            drop(files);
+            let emptied = file.emptied();
+            let failed = emptied.is_err();
+            self.files.lock().free.push(emptied.map_or(file, Arc::new));
+            if failed {
+                return;
+            }
+        }
+    }
+
+    /// Bytes of the files in use, whole, and of those that are free.
+    pub fn file_bytes(&self) -> (u64, u64) {
+        let files = self.files.lock();
+        (files.used.values().map(|f| f.bytes).sum(), files.free.iter().map(|f| f.bytes).sum())
+    }
+
     /// Has a free file ready, so that no commit waits for one to be made: does one step of that.
     pub fn prepare(&self) -> Result<Made> {
         let half_full = {
             let tail = self.tail.lock();
             tail.file.as_ref().is_some_and(|f| tail.position > f.bytes / 2)
         };
-        if !half_full || !self.files.lock().free.is_empty() {
+        if !half_full || self.files.lock().free.iter().any(|f| f.bytes > 0) {
             return Ok(Made::Wholly);
         }
         if self.config.clock.now_ns() < self.maker.not_before_ns.load(Ordering::Relaxed) {

@@ -16,10 +16,10 @@ use std::sync::Arc;
 use snowmelt_io::AlignedBuf;
 use twox_hash::XxHash3_64;
 
-use super::End;
 use super::file::{BLOCK, JournalFile};
-use super::record::{self, ALIGN, FILE_HEAD, FileHead, Head};
+use super::record::{self, ALIGN, FILE_HEAD, FileHead, Head, Kind};
 use super::stream::{FileStream, Reading, Stretch, Threads, read_in_order};
+use super::{End, Parts};
 use crate::error::{Result, StoreError};
 use crate::settings::config::{Salvage, StoreConfig};
 use crate::superblock::TailPlace;
@@ -31,7 +31,7 @@ const MOST_HEADLESS: u64 = 1 << 30;
 
 /// What the journal holds.
 pub(crate) struct Found {
-    /// Files from the first needed one on, with the highest transaction in each.
+    /// Files from the first needed one on, with the highest committed transaction in each.
     pub used: BTreeMap<u64, (Arc<JournalFile>, u64)>,
     /// Sequence and checksum of the record before the first one of each.
     pub before: BTreeMap<u64, (u64, u64)>,
@@ -79,7 +79,14 @@ pub(crate) fn scan(
 ) -> Result<Found> {
     let Slots { files, free, headless, first_records } = Slots::open(dir, config, needed)?;
     let found = Found::nothing(needed, free);
-    let mut scan = Scan { needed, found, stop: None, on_record, salvage: config.journal.salvage };
+    let mut scan = Scan {
+        needed,
+        found,
+        stop: None,
+        on_record,
+        salvage: config.journal.salvage,
+        parts: Parts::default(),
+    };
     // Those without a head come last: they can only show that something is missing.
     let order: Vec<Stretch> = (files.values().map(|(_, f)| f).chain(&headless))
         .map(|file| Stretch { bytes: file.bytes, file: file.clone() })
@@ -169,6 +176,17 @@ impl Found {
         }
     }
 
+    /// Counts a record: when it is a commit, the files since its transaction's first part hold a
+    /// committed transaction.
+    fn count(&mut self, head: &Head, parts: &mut Parts) {
+        let first = parts.first_file(head.txn, head.file);
+        if head.kind == Kind::Commit {
+            for (_, last_txn) in self.used.range_mut(first..=head.file).map(|(_, used)| used) {
+                *last_txn = head.txn.max(*last_txn);
+            }
+        }
+    }
+
     /// Leaves out the files behind the last slot that counts: nobody was told of them, since
     /// they were not finished or not durable when the database was last open. They will be made
     /// again.
@@ -220,6 +238,8 @@ struct Scan<'a, 'b> {
     stop: Option<(Arc<JournalFile>, u64)>,
     on_record: &'a mut OnRecord<'b>,
     salvage: Salvage,
+    /// Of the transaction whose records come now.
+    parts: Parts,
 }
 
 impl Scan<'_, '_> {
@@ -235,11 +255,11 @@ impl Scan<'_, '_> {
             return Ok(());
         };
         self.found.before.insert(head.file, (self.found.end.sequence, self.found.end.previous));
-        let (stop, last_txn) = self.records(head.file, stream)?;
+        self.found.used.insert(head.file, (file.clone(), 0));
+        let stop = self.records(head.file, stream)?;
         if self.found.end.sequence > self.found.place.sequence {
             self.found.place = TailPlace { sequence: self.found.end.sequence, file: head.file, offset: stop };
         }
-        self.found.used.insert(head.file, (file.clone(), last_txn));
         // The next file may go on from here. If this file itself shows that more was durable,
         // none does.
         self.stop = Some((file.clone(), stop));
@@ -260,9 +280,9 @@ impl Scan<'_, '_> {
         (head.sequence, head.previous) == (end.sequence + 1, end.previous)
     }
 
-    /// Follows the records of a file; answers where they end and the highest transaction.
-    fn records(&mut self, number: u64, stream: &mut FileStream<'_>) -> Result<(u64, u64)> {
-        let (mut at, mut last_txn) = (FILE_HEAD as u64, 0);
+    /// Follows the records of a file; answers where they end.
+    fn records(&mut self, number: u64, stream: &mut FileStream<'_>) -> Result<u64> {
+        let mut at = FILE_HEAD as u64;
         let file = stream.file().clone();
         while let Some(head) = record::peek(stream.see(at, record::HEAD as u64)?) {
             let end = &mut self.found.end;
@@ -275,13 +295,13 @@ impl Scan<'_, '_> {
             let whole = record::decode(stream.see(at, bytes)?, self.needed.identity);
             let Some((head, stored)) = whole else { break };
             (end.sequence, end.previous) = (head.sequence, head.checksum);
-            last_txn = last_txn.max(head.txn);
+            self.found.count(&head, &mut self.parts);
             self.found.records += 1;
             self.found.bytes += bytes;
             (self.on_record)(&head, &file, at, stored)?;
             at += bytes;
         }
-        Ok((at.min(stream.bytes()), last_txn))
+        Ok(at.min(stream.bytes()))
     }
 
     /// A sound record from `from` on that says that what follows the end was durable.

@@ -22,6 +22,7 @@ use parking_lot::Mutex;
 use crate::read::activity::Activity;
 use crate::read::priority::Priority;
 use crate::read::wait_log::WaitLog;
+use crate::sync::waits::WaitSign;
 
 /// Whose activity it is; see the head of the file.
 #[derive(Debug, Default)]
@@ -33,6 +34,7 @@ pub struct Account {
     above: Vec<Arc<Account>>,
     waits: Option<Arc<WaitLog>>,
     priority: Priority,
+    sign: WaitSign,
 }
 
 impl Account {
@@ -73,6 +75,14 @@ impl Account {
         &self.name
     }
 
+    /// Its name, or that of the named one above it.
+    pub fn named_one(&self) -> &str {
+        match self.above.first() {
+            Some(above) if self.name.is_empty() => above.named_one(),
+            _ => &self.name,
+        }
+    }
+
     /// The activity on its behalf that has been flushed.
     pub fn activity(&self) -> Activity {
         *self.sum.lock()
@@ -93,6 +103,11 @@ impl Account {
     /// How urgent the reads on its behalf are.
     pub fn priority(&self) -> Priority {
         self.priority
+    }
+
+    /// What it waits for now, but for pages.
+    pub fn sign(&self) -> &WaitSign {
+        &self.sign
     }
 
     /// Where its waits are written down.

@@ -10,7 +10,7 @@ mod tests;
 use std::sync::Arc;
 
 use crate::history::step::Step;
-use crate::history::versions::{Seen, Versions};
+use crate::history::versions::{Readable, Seen, Versions};
 use crate::history::waiting::WaitingPage;
 use crate::journal::Loc;
 use crate::page::{PageBuf, PageId};
@@ -69,17 +69,17 @@ impl VisiblePages {
         }
     }
 
-    /// Publishes a version of a page that snapshots as of `txn` and later see; nobody reads as
-    /// of a transaction before `oldest`.
+    /// Publishes a version of a page that snapshots as of `txn` and later see; `readable` says
+    /// as of what somebody reads.
     pub fn publish_version(
         &self,
         page: PageId,
         txn: u64,
         state: Option<Arc<PageBuf>>,
         step: Option<Step>,
-        oldest: u64,
+        readable: &Readable,
     ) {
-        self.versions.publish(page, txn, state, step, oldest, || self.pool.mark_versioned(page));
+        self.versions.publish(page, txn, state, step, readable, || self.pool.mark_versioned(page));
     }
 
     /// Puts in the only version of a page that recovery found.

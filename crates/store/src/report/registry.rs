@@ -211,6 +211,10 @@ fn journal(out: &mut Samples, report: &Report) {
     out.count("journal.wait_ns", "ns", report.journal_waits.wait_ns);
     out.level("journal.newest_transaction", "number", j.newest);
     out.level("journal.oldest_reader", "number", j.oldest_reader);
+    out.level("journal.oldest_reader_seconds", "s", j.oldest_reader_ns as f64 / 1e9);
+    out.level("journal.oldest_reader_account", "text", j.oldest_reader_account.clone());
+    out.level("journal.held_back_bytes", "bytes", j.held_bytes);
+    out.level("journal.file_bytes", "bytes", j.file_bytes);
     out.count("journal.cancelled_readers", "readers", j.cancelled_readers);
     out.level("journal.poisoned", "text", j.poisoned.clone());
     out.level("journal.estimated_recovery_seconds", "s", j.recovery_s);
@@ -218,6 +222,13 @@ fn journal(out: &mut Samples, report: &Report) {
     out.count("journal.slowed_near_the_bound.transactions", "transactions", j.slowed);
     out.count("journal.slowed_near_the_bound.seconds", "s", j.slowed_ns as f64 / 1e9);
     out.level("journal.slowed_near_the_bound.longest_seconds", "s", j.longest_slowed_ns as f64 / 1e9);
+    for (name, waits) in [("journal.waits_for_turn", j.turn_waits), ("journal.waits_for_room", j.room_waits)]
+    {
+        out.level(format!("{name}.now"), "transactions", waits.now);
+        out.count(format!("{name}.transactions"), "transactions", waits.count);
+        out.count(format!("{name}.seconds"), "s", waits.ns as f64 / 1e9);
+        out.level(format!("{name}.longest_seconds"), "s", waits.longest_ns as f64 / 1e9);
+    }
 }
 
 fn versions_and_checkpoints(out: &mut Samples, report: &Report) {

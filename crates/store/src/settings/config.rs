@@ -185,6 +185,9 @@ pub enum Plant {
     CountSlotEarly,
     /// Versions are written back although an older snapshot is read.
     WriteUnderReader,
+    /// Journal files that hold nothing of a commit are given back only by a checkpoint, and
+    /// writers wait for that also when none will begin.
+    KeepDeadJournal,
 }
 
 /// Who calls [`Store::step`](crate::Store::step).
@@ -192,6 +195,9 @@ pub enum Plant {
 pub enum Background {
     /// A thread of the store's own. In virtual time there is none: the caller does it then.
     Thread,
+    /// The same, and in virtual time, too: the thread takes part in it, so whoever closes the
+    /// store does.
+    Participant,
     /// The caller.
     Caller,
 }
@@ -314,6 +320,11 @@ impl StoreConfig {
                 self.descriptors
             ))),
         }
+    }
+
+    /// True when a thread of the store's own does the background work.
+    pub(crate) fn runs_background(&self) -> bool {
+        self.runs_threads() || self.background == Background::Participant
     }
 
     /// True when there may be threads besides the callers'.

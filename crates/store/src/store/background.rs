@@ -8,12 +8,12 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use snowmelt_io::{ClientTicket, EventCount};
 
 use crate::commit::Commits;
 use crate::commit::checkpoint::{Begin, CheckpointStep};
@@ -118,38 +118,66 @@ impl Work {
 
 /// The thread that does the work; stopped and joined when dropped.
 pub(crate) struct BackgroundThread {
-    stop: Arc<(Mutex<bool>, Condvar)>,
+    work: Arc<Work>,
+    signals: Arc<Signals>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread and its owner tell each other.
+struct Signals {
+    stop: AtomicBool,
+    is_over: AtomicBool,
+    over: EventCount,
 }
 
 impl BackgroundThread {
     pub fn start(work: Arc<Work>) -> std::io::Result<BackgroundThread> {
-        let stop = Arc::new((Mutex::new(false), Condvar::new()));
-        let signal = stop.clone();
+        /// The longest time between two looks at what there is to do.
+        const MOST_NS: u64 = 60_000_000_000;
+        let clock = &work.commits.config.clock;
+        let over = EventCount::named(clock, "the end of the background thread");
+        let signals =
+            Arc::new(Signals { stop: AtomicBool::new(false), is_over: AtomicBool::new(false), over });
+        let (of_thread, work_of_thread) = (signals.clone(), work.clone());
+        let ticket = clock.reserve(1).pop();
         let run = move || {
-            let (stopped, changed) = &*signal;
-            let mut wait_ns = work.step();
-            let mut guard = stopped.lock();
-            while !*guard {
-                let pause = Duration::from_nanos(wait_ns.min(60_000_000_000));
-                if pause.is_zero() || changed.wait_for(&mut guard, pause).timed_out() {
-                    drop(guard);
-                    wait_ns = work.step();
-                    guard = stopped.lock();
+            let _taking_part = ticket.map(ClientTicket::enter);
+            let over = Over(of_thread.clone());
+            while !of_thread.stop.load(Acquire) {
+                let wait_ns = work_of_thread.step().min(MOST_NS);
+                if wait_ns > 0 && !of_thread.stop.load(Acquire) {
+                    work_of_thread.commits.bell.wait(Duration::from_nanos(wait_ns));
                 }
             }
+            drop(over);
         };
         let thread = std::thread::Builder::new().name("snowmelt-store".into()).spawn(run)?;
-        Ok(BackgroundThread { stop, thread: Some(thread) })
+        Ok(BackgroundThread { work, signals, thread: Some(thread) })
     }
 }
 
 impl Drop for BackgroundThread {
     fn drop(&mut self) {
-        *self.stop.0.lock() = true;
-        self.stop.1.notify_all();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        self.signals.stop.store(true, Release);
+        self.work.commits.bell.ring();
+        let Some(thread) = self.thread.take() else { return };
+        if self.work.commits.config.clock.is_virtual() {
+            if std::thread::panicking() {
+                return;
+            }
+            // In virtual time nobody may wait for a thread but so.
+            self.signals.over.wait_until(|| self.signals.is_over.load(Acquire));
         }
+        let _ = thread.join();
+    }
+}
+
+/// Says that the thread is over, also when it panics.
+struct Over(Arc<Signals>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.is_over.store(true, Release);
+        self.0.over.notify_all();
     }
 }

@@ -11,6 +11,7 @@
 use super::{DEFAULT_STRIPE, Store};
 use crate::commit::Commits;
 use crate::commit::checkpoint::Checkpointer;
+use crate::commit::room::JournalRoom;
 use crate::error::{Result, StoreError};
 use crate::files::lock::Lock;
 use crate::files::reserve::Reserve;
@@ -38,6 +39,7 @@ use crate::superblock::TailPlace;
 use crate::superblock::current::CurrentBlock;
 use crate::superblock::file::Opened;
 use crate::superblock::{MetaForm, SuperBlock, SuperBlockFile};
+use crate::sync::bell::Bell;
 use crate::sync::long_lock::LongLock;
 use crate::sync::turn::WriterGate;
 use parking_lot::{Mutex, RwLock};
@@ -199,7 +201,7 @@ impl Store {
         let commits = new_commits(dir, &config, fetch.clone(), (super_file, block), meta, found)?;
         let work = Arc::new(Work::new(commits.clone()));
         let background = config
-            .runs_threads()
+            .runs_background()
             .then(|| BackgroundThread::start(work.clone()))
             .transpose()
             .map_err(StoreError::file(dir, "start the background thread"))?;
@@ -288,13 +290,15 @@ fn new_commits(
         meta: Mutex::new(meta),
         block,
         spare,
-        lengths: LongLock::new(Default::default(), &config.clock),
+        lengths: LongLock::new("the lengths of the stripes", Default::default(), &config.clock),
         replayed_per_s,
         poison,
         order: Mutex::default(),
         generation: AtomicU64::new(0),
         next_txn: AtomicU64::new(found.last_number + 1),
         next_tree: AtomicU32::new(0),
+        room: JournalRoom::new(&config.clock),
+        bell: Bell::new(&config.clock),
         meta_again: Mutex::default(),
         checkpointer: Checkpointer::new(&config.clock),
         version_pages: config.version_pages()? as u64,

@@ -22,7 +22,11 @@ pub(crate) struct CurrentBlock {
 impl CurrentBlock {
     /// What `file` says, or will say when it is first written, is `block`.
     pub fn new(file: SuperBlockFile, block: SuperBlock, clock: &Clock) -> Arc<CurrentBlock> {
-        Arc::new(CurrentBlock { file, turn: LongLock::new((), clock), block: Mutex::new(block) })
+        Arc::new(CurrentBlock {
+            file,
+            turn: LongLock::new("the turn to write the super-block", (), clock),
+            block: Mutex::new(block),
+        })
     }
 
     /// The newest durable state.

@@ -16,11 +16,11 @@ pub(crate) struct LongLock<T> {
 }
 
 impl<T: Send> LongLock<T> {
-    /// A lock whose waiters wait in `clock`'s time.
-    pub fn new(value: T, clock: &Clock) -> LongLock<T> {
+    /// A lock whose waiters wait in `clock`'s time; `what` is what it guards, in words.
+    pub fn new(what: &'static str, value: T, clock: &Clock) -> LongLock<T> {
         LongLock {
             taken: AtomicBool::new(false),
-            given_back: EventCount::new(clock),
+            given_back: EventCount::named(clock, what),
             value: Mutex::new(value),
         }
     }

@@ -2,39 +2,48 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use snowmelt_io::{Clock, EventCount};
 
-/// How often one who waits looks whether it should.
-const LOOK: Duration = Duration::from_millis(20);
+use crate::sync::waits::{LOOK, WaitFor, WaitMeter, WaitTimes, Waiter};
 
 /// The turn of the writers.
 pub(crate) struct WriterGate {
     taken: AtomicBool,
     given_back: EventCount,
+    waits: WaitMeter,
+    clock: Clock,
 }
 
 impl WriterGate {
     /// A gate whose waiters wait in `clock`'s time.
     pub fn new(clock: &Clock) -> Arc<WriterGate> {
-        Arc::new(WriterGate { taken: AtomicBool::new(false), given_back: EventCount::new(clock) })
+        Arc::new(WriterGate {
+            taken: AtomicBool::new(false),
+            given_back: EventCount::named(clock, WaitFor::Turn.name()),
+            waits: WaitMeter::default(),
+            clock: clock.clone(),
+        })
     }
 
-    /// Waits for the turn. The caller must hold no other lock.
-    pub fn enter(self: &Arc<Self>) -> Turn {
-        self.given_back.wait_until(|| !self.taken.swap(true, Ordering::Acquire));
-        Turn { gate: self.clone() }
-    }
-
-    /// The same, as long as `go_on` says so; `None` when it gave up.
-    pub fn enter_while(self: &Arc<Self>, go_on: &(dyn Fn() -> bool + Sync)) -> Option<Turn> {
+    /// Waits for the turn, as long as the waiter wants to; `None` when it gave up. The caller
+    /// must hold no other lock.
+    pub fn enter(self: &Arc<Self>, waiter: &Waiter<'_>) -> Option<Turn> {
+        if !self.taken.swap(true, Ordering::Acquire) {
+            return Some(Turn { gate: self.clone() });
+        }
+        let (_shown, _metered) = (waiter.show(WaitFor::Turn), self.waits.wait(&self.clock));
         let mut entered = false;
         self.given_back.wait_until_looking(LOOK, || {
             entered = !self.taken.swap(true, Ordering::Acquire);
-            entered || !go_on()
+            entered || !(waiter.go_on)()
         });
         entered.then(|| Turn { gate: self.clone() })
+    }
+
+    /// How long writers waited.
+    pub fn waits(&self) -> WaitTimes {
+        self.waits.read()
     }
 }
 

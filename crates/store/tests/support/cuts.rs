@@ -43,6 +43,9 @@ pub struct Tally {
     pub cut_backups: u64,
     /// Pieces that were put aside and read back.
     pub aside: u64,
+    /// Transactions longer than the journal may be, and those of them that were dropped.
+    pub giants: u64,
+    pub dropped_giants: u64,
 }
 
 /// One run.
@@ -206,11 +209,11 @@ impl<'a> Cuts<'a> {
 
     fn work(&mut self, db: &mut Open) -> Result<(), Stop> {
         for _ in 0..5 + self.random.below(60) {
-            match self.random.below(23) {
+            match self.random.below(24) {
                 0..=8 => self.transaction(db, Size::Small)?,
                 9 => self.transaction(db, Size::Large)?,
                 10 => self.load(db)?,
-                11 | 12 => drop(db.store.checkpoint()?),
+                11 | 12 => self.checkpoint(db)?,
                 13 | 14 => drop((0..self.random.below(8)).map(|_| db.store.step()).max()),
                 15 if db.snapshots.len() < 3 && db.pending.is_empty() => {
                     let state = self.newest().clone();
@@ -222,6 +225,7 @@ impl<'a> Cuts<'a> {
                 17 => self.acknowledge(db)?,
                 18 => self.backup(&db.store)?,
                 21 => self.put_aside(db)?,
+                23 if self.random.below(4) == 0 => self.transaction(db, Size::Giant)?,
                 22 => db.aside = None,
                 _ => self.look_back(db)?,
             }
@@ -230,6 +234,15 @@ impl<'a> Cuts<'a> {
             }
         }
         self.acknowledge(db)
+    }
+
+    /// Writes back; then the journal holds nothing that nobody needs.
+    fn checkpoint(&mut self, db: &Open) -> Result<(), Stop> {
+        let is_all_back = db.store.checkpoint()?;
+        if is_all_back && db.snapshots.is_empty() {
+            is_short(&db.store).map_err(|why| self.or_off(why))?;
+        }
+        Ok(())
     }
 
     fn newest(&self) -> &Model {
@@ -285,6 +298,15 @@ impl<'a> Cuts<'a> {
         let changes = match size {
             Size::Small => 1 + self.random.below(5),
             Size::Large => 20 + self.random.below(120),
+            Size::Giant => {
+                change::giant(&mut self.random, &mut txn, &mut next)?;
+                self.tally.giants += 1;
+                if self.random.below(2) == 0 {
+                    self.tally.dropped_giants += 1;
+                    return Ok(());
+                }
+                0
+            }
         };
         for _ in 0..changes {
             change::change(&mut self.random, &mut txn, &mut next)?;
@@ -340,6 +362,18 @@ impl<'a> Cuts<'a> {
 enum Size {
     Small,
     Large,
+    Giant,
+}
+
+/// Once everything is written back, the journal is no longer than the file under way.
+fn is_short(store: &Store) -> Result<(), Wrong> {
+    let (stats, most) = (store.journal_stats(), store.config().journal.file_bytes);
+    match stats.bytes_to_recover {
+        bytes if bytes > most => {
+            Err(format!("everything is written back, and {bytes} bytes of the journal are kept: {stats:?}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 enum Stop {
@@ -374,5 +408,7 @@ impl Tally {
         self.backups += other.backups;
         self.cut_backups += other.cut_backups;
         self.aside += other.aside;
+        self.giants += other.giants;
+        self.dropped_giants += other.dropped_giants;
     }
 }

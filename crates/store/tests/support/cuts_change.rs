@@ -59,6 +59,35 @@ pub fn change(random: &mut Random, txn: &mut Transaction, next: &mut Model) -> D
     Ok(())
 }
 
+/// Changes of a transaction that is longer than the journal may be: pages are filled again and
+/// again, and most of that is spilled.
+#[allow(dead_code, reason = "device faults come to smaller ones")]
+pub fn giant(random: &mut Random, txn: &mut Transaction, next: &mut Model) -> Done {
+    /// Pages that are filled: more than stay in memory.
+    const PAGES: usize = 56;
+    while next.pages.len() < PAGES {
+        let some = next.pages.iter().next().map(|(page, (tree, _))| (*page, *tree));
+        match some {
+            Some((near, tree)) => {
+                let page = txn.allocate(tree, Some(near))?;
+                fill(random, txn, next, tree, page)?;
+            }
+            None => {
+                let tree = txn.new_tree("tree 0");
+                let page = txn.allocate(tree, None)?;
+                fill(random, txn, next, tree, page)?;
+            }
+        }
+    }
+    let pages: Vec<(PageId, TreeId)> = next.pages.iter().map(|(page, (tree, _))| (*page, *tree)).collect();
+    for _ in 0..random.below(4) {
+        for (page, tree) in &pages {
+            fill(random, txn, next, *tree, *page)?;
+        }
+    }
+    Ok(())
+}
+
 /// Says in the database and the model which commit this is.
 pub fn number(next: &mut Model, number: u64) -> [u8; 8] {
     let bytes = number.to_le_bytes();

@@ -2,22 +2,25 @@
 //! background work, readers and a backup use one database at a time, each in a real thread, and
 //! the power goes in the midst.
 //!
-//! Time is virtual: one of the threads runs at a time. Each request to the disk takes a time
+//! Time is virtual and watched: when all threads wait and nothing is due, or one waits for longer
+//! than any work takes, that is a wrong answer that says who waits for what. In virtual time one of the threads runs at a time. Each request to the disk takes a time
 //! that the seed decides (`snowmelt_io::PowerDisk`), and while one waits for its request, or
 //! for another thread, the next one runs. So what each does comes between any two requests of
 //! another, and a seed is a run. Now and then it is not the power that goes but the process:
 //! then what was written stays, and is not durable.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use snowmelt_io::{Clock, PowerDisk};
-use snowmelt_store::{Plant, Snapshot, Store, StoreConfig, StoreError};
+use snowmelt_io::{Clock, EventCount, PowerDisk};
+use snowmelt_store::{Background, Plant, Snapshot, Store, StoreConfig, StoreError};
 
 use super::copy::Copy;
 use super::model::{Model, NUMBER, Wrong, number_in};
-use super::{Stop, Tally, change, config, state_in};
+use super::{Stop, Tally, change, config, is_short, state_in};
 use crate::support::Random;
 
 /// One run.
@@ -41,16 +44,21 @@ struct Past {
     loads: u64,
     /// Backups finished, and cut.
     backups: (u64, u64),
+    /// Giant transactions, and those of them that were dropped.
+    giants: (u64, u64),
     /// The latest backup, until it was looked at after a cut.
     copy: Option<Copy>,
 }
 
+/// The longest that a thread may wait, in virtual time: nothing takes as long.
+const PATIENCE_NS: u64 = 60_000_000_000;
+
 /// What a thread does.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Role {
     Writer,
     Loader,
-    /// Does what the store's own thread would do.
+    /// Does what the store's own thread would do, where there is none.
     Background,
     Checkpointer,
     Reader,
@@ -79,6 +87,7 @@ impl<'a> Crew<'a> {
             commits: 0,
             loads: 0,
             backups: (0, 0),
+            giants: (0, 0),
             copy: None,
         };
         Crew {
@@ -99,11 +108,26 @@ impl<'a> Crew<'a> {
 
     fn config(&mut self) -> StoreConfig {
         let clock = self.clock.clone();
-        StoreConfig { clock, ..config(&self.disk, &mut self.random, self.plant) }
+        let background = [Background::Caller, Background::Participant][self.random.below(2)];
+        StoreConfig { clock, background, ..config(&self.disk, &mut self.random, self.plant) }
     }
 
     /// Runs until the power was cut, or the process killed, `cuts` times.
     pub fn run(&mut self, cuts: u64) -> Result<(), Wrong> {
+        let clock = self.clock.clone();
+        clock.watch(PATIENCE_NS);
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            let _taking_part = clock.enter();
+            self.run_in_time(cuts)
+        }));
+        match (clock.take_standstill(), done) {
+            (Some(report), _) => Err(report.to_string()),
+            (None, Ok(done)) => done,
+            (None, Err(panic)) => resume_unwind(panic),
+        }
+    }
+
+    fn run_in_time(&mut self, cuts: u64) -> Result<(), Wrong> {
         let config = self.config();
         let stripes = [self.dir.join("a"), self.dir.join("b")];
         let store = Store::create(self.dir, &stripes, config).map_err(|e| format!("create: {e}"))?;
@@ -122,11 +146,26 @@ impl<'a> Crew<'a> {
             };
             self.disk.cut_in(steps as u64);
             self.work(&store)?;
+            // What keeps the journal long is to be found by those who wait for it.
+            if !self.disk.is_off() && self.plant != Some(Plant::KeepDeadJournal) {
+                self.all_is_given_back(&store)?;
+            }
             self.count(&store);
             drop(store);
             self.after_cut();
         }
         Ok(())
+    }
+
+    /// Nobody works any more: a checkpoint leaves nothing in the journal.
+    fn all_is_given_back(&self, store: &Store) -> Result<(), Wrong> {
+        let done = store.checkpoint();
+        match done {
+            Ok(true) => is_short(store).or_else(|why| if self.disk.is_off() { Ok(()) } else { Err(why) }),
+            _ if self.disk.is_off() => Ok(()),
+            Ok(false) => Err("nobody reads, and a checkpoint leaves something".into()),
+            Err(e) => Err(format!("an error without a cause: {e}")),
+        }
     }
 
     fn after_cut(&mut self) {
@@ -151,6 +190,9 @@ impl<'a> Crew<'a> {
         let mut past = self.past.lock();
         let (backups, cut_backups) = std::mem::take(&mut past.backups);
         self.tally.loads += std::mem::take(&mut past.loads);
+        let (giants, dropped) = std::mem::take(&mut past.giants);
+        self.tally.giants += giants;
+        self.tally.dropped_giants += dropped;
         self.tally.backups += backups;
         self.tally.cut_backups += cut_backups;
     }
@@ -188,17 +230,25 @@ impl<'a> Crew<'a> {
     fn work(&mut self, store: &Arc<Store>) -> Result<(), Wrong> {
         let seeds: Vec<u64> = CREW.iter().map(|_| self.random.next()).collect();
         let tickets = self.clock.reserve(CREW.len());
-        let this = &*self;
+        let (this, clock) = (&*self, self.clock.clone());
+        let (over, all_over) = (AtomicUsize::new(0), EventCount::named(&clock, "the end of the crew"));
         let ends: Vec<Result<(), Stop>> = std::thread::scope(|scope| {
             let each = CREW.iter().zip(seeds).zip(tickets);
             let threads: Vec<_> = each
                 .map(|((role, seed), ticket)| {
-                    scope.spawn(move || {
+                    let (over, all_over) = (&over, &all_over);
+                    let run = move || {
                         let _taking_part = ticket.enter();
-                        this.play(*role, store, &mut Random::new(seed))
-                    })
+                        let end = this.play(*role, store, &mut Random::new(seed));
+                        over.fetch_add(1, Ordering::SeqCst);
+                        all_over.notify_all();
+                        end
+                    };
+                    let named = std::thread::Builder::new().name(format!("{role:?}"));
+                    named.spawn_scoped(scope, run).expect("there is room for a thread")
                 })
                 .collect();
+            all_over.wait_until(|| over.load(Ordering::SeqCst) == CREW.len());
             threads.into_iter().map(|t| t.join().expect("nobody panics")).collect()
         });
         let mut past = self.past.lock();
@@ -232,7 +282,9 @@ impl<'a> Crew<'a> {
                     continue;
                 }
                 Role::Loader if random.below(4) == 0 => self.load(store, random)?,
-                Role::Background => drop((0..random.below(8)).map(|_| store.step()).max()),
+                Role::Background if store.config().background == Background::Caller => {
+                    (0..random.below(8)).for_each(|_| _ = store.step());
+                }
                 Role::Checkpointer => drop(store.checkpoint()?),
                 Role::Reader => self.read(store, random)?,
                 Role::Backup if random.below(8) == 0 => self.backup(store, random)?,
@@ -247,6 +299,16 @@ impl<'a> Crew<'a> {
         let mut txn = store.begin()?;
         // Nobody else may commit until this one is appended or dropped.
         let (mut next, commit) = self.next();
+        if random.below(60) == 0 {
+            change::giant(random, &mut txn, &mut next)?;
+            let drops = random.below(2) == 0;
+            let mut past = self.past.lock();
+            past.giants.0 += 1;
+            past.giants.1 += u64::from(drops);
+            if drops {
+                return Ok(());
+            }
+        }
         let changes = if random.below(12) == 0 { 20 + random.below(60) } else { 1 + random.below(5) };
         for _ in 0..changes {
             change::change(random, &mut txn, &mut next)?;

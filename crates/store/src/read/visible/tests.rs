@@ -21,6 +21,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use parking_lot::{Mutex, RwLock};
 use snowmelt_io::Clock;
 
+use crate::history::versions::Readable;
 use crate::page::{PageBuf, PageId};
 use crate::pool::rule::Rule;
 use crate::pool::{PageRef, Pin, Pool};
@@ -167,7 +168,7 @@ impl Bench {
             let page = txn % PAGES;
             let mut state = PageBuf::new();
             content(page, txn, &mut state);
-            self.pages.publish_version(PageId(page), txn, Some(Arc::new(state)), None, 0);
+            self.pages.publish_version(PageId(page), txn, Some(Arc::new(state)), None, &Readable::default());
             self.last.store(txn, Release);
             while self.visits.load(Relaxed) < txn {
                 std::thread::yield_now();

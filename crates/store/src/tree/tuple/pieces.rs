@@ -116,7 +116,7 @@ impl ScanPieces {
             joined_at: None,
         };
         ScanPieces {
-            turn: LongLock::new(planned, clock),
+            turn: LongLock::new("a plan of pieces", planned, clock),
             handed: AtomicU64::new(0),
             place: Mutex::new(joins.filter(within)),
         }

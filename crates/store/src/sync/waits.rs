@@ -1,0 +1,173 @@
+//! Waits of writers: what each is for, whether it goes on, and how long all of them took.
+//!
+//! Whoever waits brings a [`Waiter`]: whether it still wants what it waits for, and the sign that
+//! says what that is while it waits. So each wait has an end, a place where it is shown, and a
+//! meter.
+
+use std::fmt;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU8, AtomicU64};
+use std::time::Duration;
+
+use snowmelt_io::Clock;
+
+use crate::sync::longest::Longest;
+
+/// How often one who waits looks whether it should.
+pub(crate) const LOOK: Duration = Duration::from_millis(20);
+
+/// What a request waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitFor {
+    /// The turn of the writers: somebody else changes the database.
+    Turn,
+    /// Room in the journal: a checkpoint writes back.
+    Room,
+    /// Memory, which others have.
+    Memory,
+}
+
+impl WaitFor {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            WaitFor::Turn => "the turn of the writers",
+            WaitFor::Room => "room in the journal",
+            WaitFor::Memory => "memory",
+        }
+    }
+}
+
+/// Says what is waited for, to whoever looks.
+#[derive(Debug, Default)]
+pub struct WaitSign(AtomicU8);
+
+impl WaitSign {
+    /// What is waited for now; `None` while there is no wait.
+    pub fn read(&self) -> Option<WaitFor> {
+        match self.0.load(Relaxed) {
+            1 => Some(WaitFor::Turn),
+            2 => Some(WaitFor::Room),
+            3 => Some(WaitFor::Memory),
+            _ => None,
+        }
+    }
+
+    /// Says so until the answer is dropped.
+    pub fn show(&self, what: WaitFor) -> ShownWait<'_> {
+        self.set(Some(what));
+        ShownWait(self)
+    }
+
+    /// Says so until it says something else.
+    pub fn set(&self, what: Option<WaitFor>) {
+        let number = match what {
+            None => 0,
+            Some(WaitFor::Turn) => 1,
+            Some(WaitFor::Room) => 2,
+            Some(WaitFor::Memory) => 3,
+        };
+        self.0.store(number, Relaxed);
+    }
+}
+
+/// See [`WaitSign::show`].
+#[derive(Debug)]
+pub struct ShownWait<'a>(&'a WaitSign);
+
+impl Drop for ShownWait<'_> {
+    fn drop(&mut self) {
+        self.0.set(None);
+    }
+}
+
+/// One who waits.
+#[derive(Clone, Copy)]
+pub struct Waiter<'a> {
+    /// Whether it still wants to; asked some tens of times a second.
+    pub go_on: &'a (dyn Fn() -> bool + Sync),
+    /// Where its waits are shown.
+    pub sign: Option<&'a WaitSign>,
+}
+
+impl Waiter<'_> {
+    /// One that does not give up, shown nowhere.
+    pub const PATIENT: Waiter<'static> = Waiter { go_on: &|| true, sign: None };
+
+    pub(crate) fn show(&self, what: WaitFor) -> Option<ShownWait<'_>> {
+        self.sign.map(|sign| sign.show(what))
+    }
+}
+
+impl fmt::Debug for Waiter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Waiter({:?})", self.sign)
+    }
+}
+
+/// Waits of one kind, all together.
+#[derive(Debug, Default)]
+pub(crate) struct WaitMeter {
+    now: AtomicU64,
+    /// When the first of those came who wait now, or of those before whom they came.
+    since_ns: AtomicU64,
+    count: AtomicU64,
+    ns: AtomicU64,
+    longest: Longest,
+}
+
+/// How often and how long was waited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitTimes {
+    /// Who waits at this moment.
+    pub now: u64,
+    /// Waits that are over.
+    pub count: u64,
+    /// Nanoseconds of them.
+    pub ns: u64,
+    /// The longest of them, in nanoseconds.
+    pub longest_ns: u64,
+}
+
+impl WaitMeter {
+    /// Measures until the answer is dropped.
+    pub fn wait<'a>(&'a self, clock: &'a Clock) -> MeteredWait<'a> {
+        let since_ns = clock.now_ns();
+        if self.now.fetch_add(1, Relaxed) == 0 {
+            self.since_ns.store(since_ns, Relaxed);
+        }
+        MeteredWait { of: self, clock, since_ns }
+    }
+
+    /// Since when somebody has been waiting without a pause.
+    pub fn since_ns(&self) -> Option<u64> {
+        (self.now.load(Relaxed) > 0).then(|| self.since_ns.load(Relaxed))
+    }
+
+    /// The numbers so far.
+    pub fn read(&self) -> WaitTimes {
+        WaitTimes {
+            now: self.now.load(Relaxed),
+            count: self.count.load(Relaxed),
+            ns: self.ns.load(Relaxed),
+            longest_ns: self.longest.read(),
+        }
+    }
+}
+
+/// See [`WaitMeter::wait`].
+pub(crate) struct MeteredWait<'a> {
+    of: &'a WaitMeter,
+    clock: &'a Clock,
+    since_ns: u64,
+}
+
+impl Drop for MeteredWait<'_> {
+    fn drop(&mut self) {
+        let ns = self.clock.now_ns().saturating_sub(self.since_ns);
+        self.of.now.fetch_sub(1, Relaxed);
+        self.of.count.fetch_add(1, Relaxed);
+        self.of.ns.fetch_add(ns, Relaxed);
+        self.of.longest.note(ns);
+    }
+}
